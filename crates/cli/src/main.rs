@@ -1,0 +1,2 @@
+//! The faircast command.
+fn main() {}

@@ -1,0 +1,14 @@
+//! Fair multicast congestion control as pure state machines.
+//!
+//! No clock, no socket, no thread, no global randomness, and no heap allocation per packet. Time
+//! and a random stream are passed in ([`node::Cx`]); effects come out in a buffer that the driver
+//! owns. The same code runs over UDP multicast and in a simulator.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`time`] [`packet`] [`node`] [`rng`] | units, what travels, the four roles, random streams |
+
+pub mod node;
+pub mod packet;
+pub mod rng;
+pub mod time;

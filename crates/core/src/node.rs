@@ -1,0 +1,168 @@
+//! The four roles: source, receiver, relay and router.
+//!
+//! The contract of every role: **one call, then drain the effects, then read `departure` and
+//! `deadline` again.** Deadlines are read, never armed or cancelled. Spurious and early calls
+//! are no-ops, so a driver may wake as often as it likes.
+
+use crate::packet::{Arrival, Data, Layer, Mark, Packet, ReceiverId, Report, Seq};
+use crate::rng::Rng;
+use crate::time::{Rate, Span, Time};
+
+/// What a role is given at each call.
+#[derive(Debug)]
+pub struct Cx<'a> {
+    /// The present moment.
+    pub now: Time,
+    /// The node's own random stream.
+    pub rng: &'a mut Rng,
+    /// Where effects go; the driver owns and drains it.
+    pub effects: &'a mut Effects,
+}
+
+/// The effects of a call, in order. The driver keeps one and drains it after each call, so its
+/// memory is allocated once.
+#[derive(Debug, Default)]
+pub struct Effects(Vec<Effect>);
+
+/// Something that a role wants done.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Effect {
+    /// Send this report to the parent.
+    Report(Report),
+    /// Be subscribed to the layers up to and including this one.
+    Subscribe(Layer),
+    /// Forward this packet to an exit (routers and relays).
+    Emit(Port, Packet),
+    /// Move a child to another of this node's groups (relays).
+    Reassign(ReceiverId, u8),
+}
+
+/// An interface of a router, or a child of a relay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Port(pub u16);
+
+/// When a layer may send its next packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Departure {
+    /// At this moment; [`Time::NEVER`] for a layer that is off.
+    At(Time),
+    /// Not before another report has come (a closed window).
+    AfterReport,
+}
+
+/// What the source's scheme writes into a packet that is about to leave.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stamp {
+    /// Its number in the layer's stream.
+    pub seq: Seq,
+    /// The rate at which it is sent.
+    pub rate: Rate,
+    /// Flags that the scheme sets.
+    pub flags: crate::packet::Flags,
+    /// What the scheme says to all.
+    pub mark: Mark,
+}
+
+/// How a source sees its session, for progress displays and probes. Nothing depends on it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Observation {
+    /// The rate the scheme allows now, all layers together.
+    pub rate: Rate,
+    /// Round-trip time to the followed receiver.
+    pub rtt: Span,
+    /// The receiver that limits the rate.
+    pub limiting: Option<ReceiverId>,
+    /// The throughput at congestion of that receiver, where the scheme knows it.
+    pub level: Option<Rate>,
+    /// Rate cuts so far.
+    pub cuts: u64,
+    /// Whether the source is still in start-up.
+    pub starting: bool,
+}
+
+/// What a packet does at a router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Goes on.
+    Pass,
+    /// Stays: the router keeps it and will emit it later, or has merged it into its state.
+    Hold,
+    /// Is dropped.
+    Drop,
+}
+
+/// The sender's end of a scheme. It is asked *when may layer L send next*, not for a rate or a
+/// window; a blocked socket simply stops asking.
+pub trait Source {
+    /// The session starts now. Called once, before anything else.
+    fn start(&mut self, cx: &mut Cx<'_>);
+    /// When `layer` may send its next packet.
+    fn departure(&self, layer: Layer) -> Departure;
+    /// A packet of `size` bytes leaves on `layer` now: number it, mark it and book the next one.
+    fn on_departure(&mut self, layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp;
+    /// A report arrived.
+    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>);
+    /// When [`Source::on_deadline`] wants to be called next.
+    fn deadline(&self) -> Time;
+    /// The deadline may have passed.
+    fn on_deadline(&mut self, cx: &mut Cx<'_>);
+    /// How the session looks.
+    fn observe(&self) -> Observation;
+}
+
+/// The receiver's end of a scheme.
+pub trait Receiver {
+    /// A data packet arrived.
+    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>);
+    /// When [`Receiver::on_deadline`] wants to be called next.
+    fn deadline(&self) -> Time;
+    /// The deadline may have passed.
+    fn on_deadline(&mut self, cx: &mut Cx<'_>);
+    /// The receiver is about to leave the session.
+    fn on_leave(&mut self, _cx: &mut Cx<'_>) {}
+}
+
+/// A host in a logical tree: a receiver that is also a source to its children (MTCP's sender's
+/// agent, RACCOOM's designated receiver).
+pub trait Relay: Receiver {
+    /// A child's report arrived.
+    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>);
+    /// When the relay may send its next packet to its children.
+    fn departure(&self, layer: Layer) -> Departure;
+    /// A packet leaves to the children now.
+    fn on_departure(&mut self, layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp;
+}
+
+/// A node on the path of packets (RMANP's active router, RACCOOM's aggregator).
+pub trait Router {
+    /// A data packet wants to leave through `exit`.
+    fn on_data(&mut self, exit: Port, packet: &mut Packet, cx: &mut Cx<'_>) -> Verdict;
+    /// A report came in through `entry` on its way to the source.
+    fn on_report(&mut self, entry: Port, report: &mut Report, cx: &mut Cx<'_>) -> Verdict;
+    /// When [`Router::on_deadline`] wants to be called next.
+    fn deadline(&self) -> Time;
+    /// The deadline may have passed.
+    fn on_deadline(&mut self, cx: &mut Cx<'_>);
+}
+
+impl Effects {
+    /// An empty buffer.
+    pub const fn new() -> Effects {
+        Effects(Vec::new())
+    }
+
+    /// Add an effect.
+    pub fn push(&mut self, effect: Effect) {
+        self.0.push(effect);
+    }
+
+    /// Take all effects out, in order; the memory stays.
+    pub fn drain(&mut self) -> impl Iterator<Item = Effect> + '_ {
+        self.0.drain(..)
+    }
+
+    /// The effects not yet drained.
+    pub fn as_slice(&self) -> &[Effect] {
+        &self.0
+    }
+}

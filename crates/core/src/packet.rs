@@ -1,0 +1,324 @@
+//! What travels between the roles: a packet *names* its payload and is `Copy`.
+//!
+//! Contents and marks are named by meaning, not by scheme, so that relays and routers can
+//! aggregate without knowing the scheme. A `level` is in the scheme's own unit.
+
+use crate::time::{Rate, Span, Time};
+use std::fmt;
+use std::num::NonZeroU64;
+
+/// Which session a packet belongs to; drawn at random by the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u32);
+
+/// Who reports. Zero is nobody, so `Option<ReceiverId>` costs nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReceiverId(NonZeroU64);
+
+/// A layer (group) of a multi-rate session; 0 is the base layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Layer(pub u8);
+
+/// A packet's place in its layer's stream, unwrapped (32 bits on the wire).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Seq(pub u64);
+
+/// A packet as the core sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Packet {
+    /// The session.
+    pub session: SessionId,
+    /// The layer it belongs to.
+    pub layer: Layer,
+    /// Bytes that consume the link: header and payload, without the link layer's own.
+    pub size: u16,
+    /// What it says.
+    pub body: Body,
+}
+
+const _: () = assert!(size_of::<Packet>() <= 64);
+
+/// The three kinds of packet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Body {
+    /// From the source to all.
+    Data(Data),
+    /// From a receiver or relay to its parent.
+    Report(Report),
+    /// From a parent to its children: change your place in the tree.
+    Order(Order),
+}
+
+/// One packet of the source's stream: new data or repair alike.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Data {
+    /// Place in the layer's stream.
+    pub seq: Seq,
+    /// When the source sent it, in the source's time.
+    pub sent_at: Time,
+    /// The rate at which it was sent, in bit/s; zero when the scheme does not say.
+    pub rate: f32,
+    /// Which symbol of which block it carries.
+    pub payload: Payload,
+    /// Flags.
+    pub flags: Flags,
+    /// What the source's scheme says to all.
+    pub mark: Mark,
+}
+
+/// Which symbol of which block a data packet carries. The scheme never looks at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Payload {
+    /// Block number, or [`Payload::NONE`]'s.
+    pub block: u32,
+    /// Encoding symbol id within the block; source symbols come first.
+    pub symbol: u32,
+}
+
+impl Payload {
+    /// A packet that carries no symbol: padding, probe or heartbeat.
+    pub const NONE: Payload = Payload { block: u32::MAX, symbol: u32::MAX };
+}
+
+/// Flags of a data packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// The source is in start-up: receivers measure and report rates ([`Content::Received`]).
+    pub const STARTING: Flags = Flags(1);
+    /// Last packet of a start-up round: a good moment to report.
+    pub const ROUND_END: Flags = Flags(1 << 1);
+    /// Sent again or sent as repair: no round-trip sample from it (Karn).
+    pub const REPAIR: Flags = Flags(1 << 2);
+    /// Part of a burst (RLC).
+    pub const BURST: Flags = Flags(1 << 3);
+    /// Synchronisation point (RLC).
+    pub const SYNC: Flags = Flags(1 << 4);
+    /// A router has already reported the gap before this packet (RMANP).
+    pub const GAP_SEEN: Flags = Flags(1 << 5);
+
+    /// Both sets of flags.
+    #[must_use]
+    pub const fn with(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+
+    /// Whether all of `other` are set.
+    pub const fn has(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// What the source's scheme says to all receivers, in every data packet.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Mark {
+    /// Nothing.
+    #[default]
+    None,
+    /// The congestion representative and its statistics (ORMCC, GMCC, MCA+).
+    Representative {
+        /// Who it is; `None` while there is no valid one and everybody may report.
+        id: Option<ReceiverId>,
+        /// Mean of its level.
+        mean: f32,
+        /// Mean deviation of its level.
+        deviation: f32,
+        /// The largest round-trip time, in seconds: receivers spread their reports over twice this.
+        rtt_max: f32,
+    },
+    /// The receiver that acknowledges (PGMCC); `None` asks for an election.
+    Acker(Option<ReceiverId>),
+    /// Equation-based control (TFMCC): suppression rate in bit/s, feedback round, largest RTT in seconds.
+    Equation {
+        /// Reports above this rate are suppressed.
+        suppress_above: f32,
+        /// Feedback round.
+        round: u8,
+        /// The largest round-trip time, in seconds.
+        rtt_max: f32,
+        /// The current limiting receiver.
+        limiting: Option<ReceiverId>,
+    },
+    /// The slot of a common timetable (RLC).
+    Timetable {
+        /// Slot number since the session started.
+        slot: u32,
+    },
+}
+
+/// A receiver's (or relay's) report to its parent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Report {
+    /// Who reports.
+    pub from: ReceiverId,
+    /// About which layer.
+    pub layer: Layer,
+    /// What it says.
+    pub content: Content,
+}
+
+/// A packet of the source that a report answers, for round-trip samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Echo {
+    /// The packet.
+    pub seq: Seq,
+    /// How long the receiver held it before the report left.
+    pub hold: Span,
+}
+
+/// What a report says, by meaning.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Content {
+    /// I am here (round-trip samples, heartbeats).
+    Alive(Echo),
+    /// I saw congestion.
+    Congested {
+        /// The packet whose arrival revealed it.
+        echo: Echo,
+        /// This event's level, in the scheme's unit (ORMCC: TRAC in bit/s).
+        level: f32,
+        /// The receiver's own mean of the level.
+        mean: f32,
+        /// What kind of congestion report.
+        cause: Cause,
+    },
+    /// These packets are lost: a negative acknowledgement (LE-SBCC, PGMCC).
+    Lost {
+        /// First lost packet.
+        first: Seq,
+        /// How many from there on.
+        count: u32,
+    },
+    /// I received at this rate since the last start-up round.
+    Received {
+        /// The packet that ended the round.
+        echo: Echo,
+        /// Received rate over the round, in bit/s.
+        rate: f32,
+        /// Smoothed loss fraction, 0 to 1.
+        loss: f32,
+    },
+    /// Received up to and including, with a bitmap of the 32 before (PGMCC, MTCP, RACCOOM).
+    Selective {
+        /// Highest packet received.
+        echo: Echo,
+        /// Everything up to here has arrived.
+        cumulative: Seq,
+        /// Bit k: packet `echo.seq - k` has arrived.
+        bitmap: u32,
+    },
+    /// I can keep up with this rate and no more (equation, or a receiver's own speed).
+    Sustainable {
+        /// The packet answered.
+        echo: Echo,
+        /// The rate, in bit/s.
+        rate: f32,
+    },
+}
+
+/// Why a [`Content::Congested`] report was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// A packet was lost.
+    Loss,
+    /// A packet was marked (ECN CE).
+    Mark,
+    /// The representative is still there.
+    Heartbeat,
+    /// The receiver is leaving.
+    Leaving,
+    /// The receiver asks for the layer to be switched on.
+    Joining,
+}
+
+/// A parent's order to its children (MTCP's congestion localization).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    /// Who is moved.
+    pub to: ReceiverId,
+    /// To which of the parent's groups.
+    pub group: u8,
+    /// From which packet on.
+    pub from: Seq,
+}
+
+/// How a data packet arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Arrival {
+    /// Size on the wire, in bytes.
+    pub size: u16,
+    /// Packets that this arrival reveals as lost (gap detection is the driver's: `delivery::gaps`).
+    pub lost: u32,
+    /// Carries an ECN congestion mark.
+    pub marked: bool,
+    /// Older than the newest packet seen: a duplicate, reordered or late one.
+    pub late: bool,
+}
+
+impl ReceiverId {
+    /// From a number; `None` for zero.
+    pub const fn new(id: u64) -> Option<ReceiverId> {
+        match NonZeroU64::new(id) {
+            Some(id) => Some(ReceiverId(id)),
+            None => None,
+        }
+    }
+
+    /// The number.
+    pub const fn get(self) -> u64 {
+        self.0.get()
+    }
+}
+
+impl Seq {
+    /// The packet after this one.
+    #[must_use]
+    pub const fn next(self) -> Seq {
+        Seq(self.0 + 1)
+    }
+
+    /// Unwrap a 32-bit number from the wire relative to the newest known number (window 2^31).
+    #[must_use]
+    pub const fn unwrap(newest: Seq, wire: u32) -> Seq {
+        let step = wire.wrapping_sub(newest.0 as u32) as i32 as i64;
+        let seq = newest.0 as i64 + step;
+        if seq < 0 { Seq(wire as u64) } else { Seq(seq as u64) }
+    }
+}
+
+impl Data {
+    /// The rate at which the packet was sent.
+    pub fn sent_rate(&self) -> Rate {
+        Rate::from_bps(f64::from(self.rate))
+    }
+}
+
+impl fmt::Display for ReceiverId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_wraps_forward_and_back() {
+        assert_eq!(Seq::unwrap(Seq(0xffff_fff0), 5), Seq(0x1_0000_0005));
+        assert_eq!(Seq::unwrap(Seq(0x1_0000_0005), 0xffff_fff0), Seq(0xffff_fff0));
+        assert_eq!(Seq::unwrap(Seq(0), 7), Seq(7));
+    }
+
+    #[test]
+    fn a_number_before_the_first_one_is_taken_as_it_is() {
+        assert_eq!(Seq::unwrap(Seq(3), 0xffff_ffff), Seq(0xffff_ffff));
+    }
+}

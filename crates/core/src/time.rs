@@ -1,0 +1,275 @@
+//! Time, spans and rates: the units of every interface.
+//!
+//! Time is integer nanoseconds since the session started, never wall clock. Rates are bits per
+//! second; a packet's size is in bytes and is the size that consumes the link.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Div, Mul, Sub};
+
+/// A moment, in nanoseconds since the session started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(u64);
+
+/// A length of time, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span(u64);
+
+/// A rate, in bits per second.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct Rate(f64);
+
+impl Time {
+    /// The start of the session.
+    pub const ZERO: Time = Time(0);
+    /// A moment that never comes.
+    pub const NEVER: Time = Time(u64::MAX);
+
+    /// From nanoseconds since the session started.
+    pub const fn from_nanos(nanos: u64) -> Time {
+        Time(nanos)
+    }
+
+    /// From seconds since the session started.
+    pub fn from_secs_f64(secs: f64) -> Time {
+        Time::ZERO + Span::from_secs_f64(secs)
+    }
+
+    /// Nanoseconds since the session started.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Seconds since the session started.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The span from `earlier` to this moment; zero when `earlier` is later.
+    pub const fn since(self, earlier: Time) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Whether this is [`Time::NEVER`].
+    pub const fn is_never(self) -> bool {
+        self.0 == u64::MAX
+    }
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Span = Span(0);
+    /// Longer than any session.
+    pub const MAX: Span = Span(u64::MAX);
+
+    /// From nanoseconds.
+    pub const fn from_nanos(nanos: u64) -> Span {
+        Span(nanos)
+    }
+
+    /// From microseconds.
+    pub const fn from_micros(micros: u64) -> Span {
+        Span(micros * 1_000)
+    }
+
+    /// From milliseconds.
+    pub const fn from_millis(millis: u64) -> Span {
+        Span(millis * 1_000_000)
+    }
+
+    /// From whole seconds.
+    pub const fn from_secs(secs: u64) -> Span {
+        Span(secs * 1_000_000_000)
+    }
+
+    /// From seconds; negative and not-a-number count as zero, too large as [`Span::MAX`].
+    pub fn from_secs_f64(secs: f64) -> Span {
+        Span((secs * 1e9).round() as u64) // a float cast saturates and maps NaN to 0
+    }
+
+    /// In nanoseconds.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// In seconds.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// This span times `factor`; negative factors count as zero.
+    pub fn scaled(self, factor: f64) -> Span {
+        Span((self.0 as f64 * factor).round() as u64)
+    }
+
+    /// This span less `other`, not below zero.
+    pub const fn saturating_sub(self, other: Span) -> Span {
+        Span(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Rate {
+    /// Nothing is sent.
+    pub const ZERO: Rate = Rate(0.0);
+    /// No limit.
+    pub const UNLIMITED: Rate = Rate(f64::INFINITY);
+
+    /// From bits per second.
+    pub const fn from_bps(bits_per_second: f64) -> Rate {
+        Rate(bits_per_second)
+    }
+
+    /// From megabits (10^6 bits) per second.
+    pub const fn from_mbps(megabits_per_second: f64) -> Rate {
+        Rate(megabits_per_second * 1e6)
+    }
+
+    /// The rate that carries `bytes` in `span`; [`Rate::UNLIMITED`] when the span is zero.
+    pub fn of(bytes: u64, span: Span) -> Rate {
+        if span == Span::ZERO { Rate::UNLIMITED } else { Rate(bytes as f64 * 8.0 / span.as_secs_f64()) }
+    }
+
+    /// In bits per second.
+    pub const fn bps(self) -> f64 {
+        self.0
+    }
+
+    /// How long `bytes` take at this rate; [`Span::MAX`] at rate zero.
+    pub fn span_of(self, bytes: u64) -> Span {
+        if self.0 <= 0.0 { Span::MAX } else { Span::from_secs_f64(bytes as f64 * 8.0 / self.0) }
+    }
+
+    /// How many whole bytes this rate carries in `span`.
+    pub fn bytes_in(self, span: Span) -> u64 {
+        (self.0 * span.as_secs_f64() / 8.0) as u64
+    }
+
+    /// The smaller rate.
+    pub fn min(self, other: Rate) -> Rate {
+        Rate(self.0.min(other.0))
+    }
+
+    /// The larger rate.
+    pub fn max(self, other: Rate) -> Rate {
+        Rate(self.0.max(other.0))
+    }
+
+    /// Whether the rate is a finite number above zero.
+    pub fn is_usable(self) -> bool {
+        self.0.is_finite() && self.0 > 0.0
+    }
+}
+
+impl Add<Span> for Time {
+    type Output = Time;
+    fn add(self, span: Span) -> Time {
+        Time(self.0.saturating_add(span.0))
+    }
+}
+
+impl AddAssign<Span> for Time {
+    fn add_assign(&mut self, span: Span) {
+        *self = *self + span;
+    }
+}
+
+/// A moment before this one; not before [`Time::ZERO`].
+impl Sub<Span> for Time {
+    type Output = Time;
+    fn sub(self, span: Span) -> Time {
+        Time(self.0.saturating_sub(span.0))
+    }
+}
+
+impl Add for Span {
+    type Output = Span;
+    fn add(self, other: Span) -> Span {
+        Span(self.0.saturating_add(other.0))
+    }
+}
+
+impl Mul<u64> for Span {
+    type Output = Span;
+    fn mul(self, times: u64) -> Span {
+        Span(self.0.saturating_mul(times))
+    }
+}
+
+impl Div<u64> for Span {
+    type Output = Span;
+    fn div(self, parts: u64) -> Span {
+        Span(self.0 / parts)
+    }
+}
+
+impl Add for Rate {
+    type Output = Rate;
+    fn add(self, other: Rate) -> Rate {
+        Rate(self.0 + other.0)
+    }
+}
+
+impl Mul<f64> for Rate {
+    type Output = Rate;
+    fn mul(self, factor: f64) -> Rate {
+        Rate(self.0 * factor)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_never() { f.write_str("never") } else { write!(f, "{:.6} s", self.as_secs_f64()) }
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0..1_000 => write!(f, "{} ns", self.0),
+            1_000..1_000_000 => write!(f, "{:.1} us", self.0 as f64 / 1e3),
+            1_000_000..1_000_000_000 => write!(f, "{:.1} ms", self.0 as f64 / 1e6),
+            _ => write!(f, "{:.2} s", self.as_secs_f64()),
+        }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            r if r < 1e3 => write!(f, "{r:.0} bit/s"),
+            r if r < 1e6 => write!(f, "{:.1} kbit/s", r / 1e3),
+            r if r < 1e9 => write!(f, "{:.1} Mbit/s", r / 1e6),
+            r if r.is_finite() => write!(f, "{:.2} Gbit/s", r / 1e9),
+            _ => f.write_str("unlimited"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn never_stays_never() {
+        assert_eq!(Time::NEVER + Span::from_secs(1), Time::NEVER);
+    }
+
+    #[test]
+    fn an_earlier_moment_is_no_time_since_a_later_one() {
+        assert_eq!(Time::from_nanos(5).since(Time::from_nanos(9)), Span::ZERO);
+    }
+
+    #[test]
+    fn a_rate_and_a_span_give_bytes_back() {
+        let rate = Rate::from_mbps(8.0);
+        assert_eq!(rate.span_of(1_000_000), Span::from_secs(1));
+        assert_eq!(rate.bytes_in(Span::from_secs(1)), 1_000_000);
+        assert_eq!(Rate::of(1_000_000, Span::from_secs(1)), rate);
+    }
+
+    #[test]
+    fn absurd_numbers_do_not_wrap() {
+        assert_eq!(Span::from_secs_f64(-1.0), Span::ZERO);
+        assert_eq!(Span::from_secs_f64(f64::NAN), Span::ZERO);
+        assert_eq!(Rate::ZERO.span_of(1), Span::MAX);
+    }
+}
