@@ -1,1 +1,14 @@
-//! See the crate's description.
+//! Files, trees and live streams to many receivers over UDP multicast.
+//!
+//! [`send`] and [`receive`] drive the state machines of `faircast-core` over the sockets of
+//! `faircast-net`, one thread each, until the transfer has ended. What happens on the way is told
+//! as [`event::Event`]s.
+
+pub mod config;
+pub mod error;
+pub mod event;
+pub mod object;
+
+pub use config::{Content, Destination, Durability, ReceiveConfig, SendConfig, Slow};
+pub use error::{Class, Error};
+pub use event::{Event, ReceiveReport, SendReport};

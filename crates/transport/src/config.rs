@@ -1,0 +1,123 @@
+//! What a session is told before it starts.
+
+use faircast_core::schemes::Scheme;
+use faircast_core::time::Rate;
+use faircast_net::Faults;
+use faircast_wire::GroupKey;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The group used when none is named: administratively scoped (RFC 2365), faircast's own port.
+pub const DEFAULT_GROUP: &str = "239.255.70.1:5777";
+
+/// What one slow receiver may cost the others.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Slow {
+    /// The group adapts to its slowest receiver.
+    #[default]
+    Follow,
+    /// Receivers that cannot keep up with this rate are served after the others are done.
+    Floor(Rate),
+    /// Receivers that cannot keep up with this rate are left out, and told so.
+    Drop(Rate),
+}
+
+/// What is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// Files and directory trees.
+    Paths(Vec<PathBuf>),
+    /// Standard input as one file of this name: read to its end, every receiver gets all of it.
+    Stdin {
+        /// The file's name at the receivers.
+        name: String,
+    },
+    /// Standard input live: a receiver that joins late starts at the present, and data older than
+    /// `history` is not repaired.
+    Live {
+        /// How long sent data can still be repaired.
+        history: Duration,
+    },
+}
+
+/// How `send` and `stream` run.
+#[derive(Debug, Clone)]
+pub struct SendConfig {
+    /// Group address and port.
+    pub group: SocketAddr,
+    /// Interface by name or address; chosen by route when `None`.
+    pub interface: Option<String>,
+    /// Time to live (hop limit) of the packets: 1 stays on the local network.
+    pub ttl: u8,
+    /// Congestion control.
+    pub scheme: Scheme,
+    /// Never slower than this.
+    pub min: Option<Rate>,
+    /// Never faster than this.
+    pub max: Option<Rate>,
+    /// What one slow receiver may cost.
+    pub slow: Slow,
+    /// Seal everything under this key.
+    pub key: Option<GroupKey>,
+    /// End when this many receivers are done, and start when this many have joined.
+    pub expect: Option<u32>,
+    /// How long to wait for receivers: before the start for the first (or all of `expect`), and
+    /// at the end for those that are silent.
+    pub wait: Duration,
+    /// Largest UDP datagram, in bytes, without IP and UDP headers; from the interface's MTU (at
+    /// most 1500) when `None`.
+    pub datagram: Option<u16>,
+    /// What is sent.
+    pub content: Content,
+    /// This host's name in messages.
+    pub host: String,
+    /// Errors to inject into what is received (feedback), for tests.
+    pub faults: Option<Faults>,
+}
+
+/// Where received content goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// Into this directory, under the names that the source sends.
+    Directory(PathBuf),
+    /// In order to standard output; a tree cannot go there.
+    Stdout,
+}
+
+/// Whether file content is flushed to the disk before files get their names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Leave it to the system.
+    #[default]
+    Fast,
+    /// Flush each file first.
+    Synced,
+}
+
+/// How `recv` runs.
+#[derive(Debug, Clone)]
+pub struct ReceiveConfig {
+    /// Group address and port.
+    pub group: SocketAddr,
+    /// Interface by name or address; chosen by route when `None`.
+    pub interface: Option<String>,
+    /// Accept packets from this source only (a source-specific join).
+    pub source: Option<IpAddr>,
+    /// Where content goes.
+    pub destination: Destination,
+    /// Open sealed sessions under this key; without one only unsealed sessions are accepted.
+    pub key: Option<GroupKey>,
+    /// Give up when no session is announced for so long; wait for ever when `None`.
+    pub wait: Option<Duration>,
+    /// Give up when a session that has started is silent for so long.
+    pub silence: Duration,
+    /// Whether content is flushed to the disk.
+    pub durability: Durability,
+    /// This host's name in the source's messages.
+    pub host: String,
+    /// Receive buffer of the socket, in bytes.
+    pub buffer: usize,
+    /// Errors to inject into what is received, for tests.
+    pub faults: Option<Faults>,
+}

@@ -1,0 +1,110 @@
+//! Why a session could not run, or failed.
+
+use crate::object::ObjectError;
+use faircast_net::NetError;
+use std::time::Duration;
+
+/// Whose fault it is, for exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// The transfer did not succeed: exit code 1.
+    Transfer,
+    /// The request makes no sense: exit code 2.
+    Usage,
+    /// Network or system: exit code 3.
+    System,
+}
+
+/// Why a session could not run, or failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Sockets and interfaces.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// Files and directories.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// Nobody answered the announcement.
+    #[error("no receiver answered on {group} within {waited:?}; is `faircast recv` running there, on the same group, with the same key, within --ttl {ttl} hops?")]
+    NoReceiver {
+        /// The group.
+        group: std::net::SocketAddr,
+        /// How long the source waited.
+        waited: Duration,
+        /// The time to live.
+        ttl: u8,
+    },
+    /// No session was announced.
+    #[error("no session was announced on {group} within {waited:?}{hint}")]
+    NoSession {
+        /// The group.
+        group: std::net::SocketAddr,
+        /// How long the receiver waited.
+        waited: Duration,
+        /// What was seen instead, as a sentence, or nothing.
+        hint: String,
+    },
+    /// The source went silent in the middle.
+    #[error("the source has been silent for {silent:?}; {verified_bytes} bytes are verified and kept, run the same command again to resume")]
+    SourceSilent {
+        /// How long.
+        silent: Duration,
+        /// Bytes verified.
+        verified_bytes: u64,
+    },
+    /// The source ended the session before this receiver had everything.
+    #[error("the source ended the session before everything had arrived ({reason}); {verified_bytes} bytes are verified and kept, run the same command again to resume")]
+    Ended {
+        /// Why, in a word or two.
+        reason: &'static str,
+        /// Bytes verified.
+        verified_bytes: u64,
+    },
+    /// The verified blocks do not make up the content that the source has.
+    #[error("the content does not match the source's root hash, although every block did; did files change while they were sent?")]
+    RootMismatch,
+    /// A datagram size that leaves no room.
+    #[error("datagrams of {datagram} bytes leave no room for a symbol; use 256 to {largest}")]
+    DatagramSize {
+        /// What was asked for.
+        datagram: u16,
+        /// The largest that the interface carries.
+        largest: u16,
+    },
+    /// The interface's MTU is too small.
+    #[error("interface {interface} has an MTU of {mtu}, too small for faircast (at least 320); choose another with --iface")]
+    MtuTooSmall {
+        /// Interface name.
+        interface: String,
+        /// Its MTU.
+        mtu: u32,
+    },
+    /// Standard input or output.
+    #[error("cannot read standard input or write standard output: {0}")]
+    Pipe(#[source] std::io::Error),
+    /// A tree cannot go to standard output.
+    #[error("the session carries {files} files; `--stdout` takes one file or a stream, use `--out DIR`")]
+    NotAStream {
+        /// Files in the session.
+        files: u64,
+    },
+    /// The user stopped it.
+    #[error("stopped")]
+    Stopped,
+}
+
+impl Error {
+    /// Whose fault it is.
+    pub fn class(&self) -> Class {
+        match self {
+            Error::NoReceiver { .. }
+            | Error::NoSession { .. }
+            | Error::SourceSilent { .. }
+            | Error::Ended { .. }
+            | Error::RootMismatch
+            | Error::Stopped => Class::Transfer,
+            Error::DatagramSize { .. } | Error::NotAStream { .. } => Class::Usage,
+            Error::Net(_) | Error::Object(_) | Error::MtuTooSmall { .. } | Error::Pipe(_) => Class::System,
+        }
+    }
+}

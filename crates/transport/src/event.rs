@@ -1,0 +1,154 @@
+//! What a session tells while it runs, and at its end.
+
+use std::net::{IpAddr, SocketAddr};
+
+/// Something worth telling.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// The sockets are open.
+    Opened {
+        /// Group address and port.
+        group: SocketAddr,
+        /// Interface in use.
+        interface: String,
+        /// Its address.
+        local: IpAddr,
+        /// Other interfaces that could have been used.
+        alternatives: Vec<String>,
+    },
+    /// Worth knowing, not fatal: a small buffer, a skipped file.
+    Warning(String),
+    /// The content is known: a source has opened it, a receiver has its manifest.
+    Content {
+        /// Identity of the transfer, in hexadecimal.
+        transfer: String,
+        /// Files in it.
+        files: u64,
+        /// Bytes of file content; `None` for a stream.
+        bytes: Option<u64>,
+        /// Bytes that a receiver had verified before (resume).
+        resumed_bytes: u64,
+    },
+    /// A receiver has joined (source), or the session was found (receiver: the source's name).
+    Joined {
+        /// The receiver's id, in hexadecimal; empty at a receiver.
+        receiver: String,
+        /// Host name.
+        host: String,
+        /// Its address.
+        address: SocketAddr,
+    },
+    /// A receiver is done, or gone.
+    Left {
+        /// The receiver's id.
+        receiver: String,
+        /// Host name.
+        host: String,
+        /// Whether it has everything, verified.
+        verified: bool,
+        /// Why it left, when it has not.
+        reason: Option<String>,
+    },
+    /// A receiver cannot keep up; what is done about it follows from `--slow`.
+    SlowReceiver {
+        /// The receiver's id.
+        receiver: String,
+        /// Host name.
+        host: String,
+        /// What it can take, in bit/s.
+        rate_bps: f64,
+        /// `follow`, `deferred` or `dropped`.
+        action: &'static str,
+    },
+    /// Once a second.
+    Progress(Progress),
+}
+
+/// The state of a session, once a second.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Progress {
+    /// Seconds since the session started.
+    pub seconds: f64,
+    /// Source: bytes of content sent once; receiver: bytes verified.
+    pub bytes: u64,
+    /// Bytes of content in all, when known.
+    pub total_bytes: Option<u64>,
+    /// Source: bytes per second on the wire over the last second, in bit/s; receiver: received.
+    pub rate_bps: f64,
+    /// What the congestion control allows, in bit/s (source).
+    pub allowed_bps: Option<f64>,
+    /// Round-trip time to the followed receiver, in milliseconds (source).
+    pub rtt_ms: Option<f64>,
+    /// Fraction of packets lost over the last second (receiver), or reported (source).
+    pub loss: f64,
+    /// Host name of the receiver that limits the rate (source).
+    pub representative: Option<String>,
+    /// Receivers known and done (source).
+    pub receivers: u64,
+    /// Receivers done (source).
+    pub verified: u64,
+}
+
+/// How a `send` ended.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SendReport {
+    /// Whether all receivers that count have everything.
+    pub ok: bool,
+    /// Receivers seen.
+    pub receivers: u64,
+    /// Receivers that have everything, verified.
+    pub verified: u64,
+    /// Bytes of content.
+    pub bytes: u64,
+    /// From the first data packet to the end, in seconds.
+    pub seconds: f64,
+    /// From the command's start to the first data packet, in seconds.
+    pub start_seconds: f64,
+    /// Content over `seconds`, in bit/s.
+    pub goodput_bps: f64,
+    /// Symbols sent over symbols of the content.
+    pub repair_ratio: f64,
+    /// Datagrams sent.
+    pub packets: u64,
+    /// Rate cuts.
+    pub cuts: u64,
+    /// Host names of receivers that are incomplete, with the reason.
+    pub incomplete: Vec<(String, String)>,
+    /// Host names of receivers that were deferred or dropped as slow.
+    pub slow: Vec<String>,
+    /// Packets that were refused: forged, replayed, damaged.
+    pub refused: u64,
+}
+
+/// How a `recv` ended.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ReceiveReport {
+    /// Whether everything has arrived and is verified.
+    pub ok: bool,
+    /// Files received.
+    pub files: u64,
+    /// Bytes of content.
+    pub bytes: u64,
+    /// From the first packet of the session to the end, in seconds.
+    pub seconds: f64,
+    /// Content over `seconds`, in bit/s.
+    pub goodput_bps: f64,
+    /// Bytes that had been verified in an earlier run and did not have to be sent again.
+    pub resumed_bytes: u64,
+    /// Bytes that had been verified in an earlier run and were fetched again all the same.
+    pub refetched_bytes: u64,
+    /// Packets received.
+    pub packets: u64,
+    /// Packets lost.
+    pub lost: u64,
+    /// Symbols received over symbols needed.
+    pub symbol_ratio: f64,
+    /// Blocks that needed repair symbols.
+    pub repaired_blocks: u64,
+    /// Packets that were refused: forged, replayed, damaged.
+    pub refused: u64,
+    /// Datagrams that this host's own socket buffer dropped.
+    pub dropped_local: u64,
+    /// Worth knowing: links and modes that could not be set.
+    pub warnings: Vec<String>,
+}
