@@ -1,0 +1,43 @@
+# Everything that is done with this repository more than once. `make help` lists it.
+
+CARGO ?= cargo
+FAIRCAST := $(or $(CARGO_TARGET_DIR),target)/release/faircast
+
+.PHONY: help needs test lint bench bench-peers bench-fairness fuzz-replay
+
+help:
+	@echo "make test            all tests; as root also those in network namespaces"
+	@echo "make lint            format, clippy, documentation, all warnings are errors"
+	@echo "make bench           micro-benchmarks of the codec and the erasure code"
+	@echo "make bench-peers     faircast against uftp, udpcast and NORM, in namespaces (root)"
+	@echo "make bench-fairness  faircast against TCP through one bottleneck, in namespaces (root)"
+	@echo "make fuzz-replay     run the stored fuzzing inputs through their targets, without a fuzzer"
+
+needs:
+	@scripts/needs test
+
+# The development profile on purpose: overflow checks and debug assertions are on, and it is optimised enough
+# (see Cargo.toml) for the tests that send real packets.
+test: needs
+	$(CARGO) test --workspace --no-fail-fast
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+bench:
+	$(CARGO) bench --workspace
+
+bench-peers:
+	@scripts/needs bench
+	$(CARGO) build --release -p faircast
+	bench/peers/run --faircast $(FAIRCAST) $(ARGS)
+
+bench-fairness:
+	@scripts/needs bench
+	$(CARGO) build --release -p faircast
+	bench/fairness/run --faircast $(FAIRCAST) $(ARGS)
+
+fuzz-replay:
+	@scripts/fuzz-replay

@@ -1,0 +1,171 @@
+//! The rules of the house that a compiler does not check.
+
+mod scan;
+mod seeds;
+
+use scan::{Source, sources};
+use seeds::Seeds;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What each package may depend on among ours, besides test dependencies.
+const MAY_USE: [(&str, &[&str]); 7] = [
+    ("faircast-core", &[]),
+    ("faircast-wire", &["faircast-core"]),
+    ("faircast-fec", &["faircast-core"]),
+    ("faircast-net", &["faircast-core"]),
+    ("faircast-transport", &["faircast-core", "faircast-wire", "faircast-fec", "faircast-net"]),
+    (
+        "faircast",
+        &["faircast-core", "faircast-wire", "faircast-fec", "faircast-net", "faircast-transport"],
+    ),
+    ("faircast-testkit", &[]),
+];
+
+/// Longest source file, in lines.
+const LONGEST: usize = 800;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the package lies two levels deep")
+}
+
+/// The Rust files of all packages, without this test's own.
+fn rust_sources() -> Vec<Source> {
+    let own = Path::new("crates/testkit/tests/house");
+    let all = sources(&root(), &["rs"]);
+    all.into_iter().filter(|s| s.path.starts_with("crates") && !s.path.starts_with(own)).collect()
+}
+
+fn seeds() -> Seeds {
+    Seeds::read(&root().join("seeds/seeds.toml"))
+}
+
+fn assert_none(what: &str, found: &[String]) {
+    assert!(found.is_empty(), "{what}:\n  {}", found.join("\n  "));
+}
+
+#[test]
+fn every_citation_names_a_section_that_exists() {
+    let seeds = seeds();
+    let mut wrong = Vec::new();
+    for source in rust_sources() {
+        for cited in scan::citations(&source.text) {
+            if !seeds.has(&cited) {
+                wrong.push(format!("{}: {cited}", source.path.display()));
+            }
+        }
+    }
+    assert_none("citations of sections that seeds/seeds.toml does not list", &wrong);
+}
+
+#[test]
+fn every_implemented_section_is_cited() {
+    let cited: BTreeSet<_> = rust_sources().iter().flat_map(|s| scan::citations(&s.text)).collect();
+    let uncited: Vec<_> = seeds()
+        .implemented()
+        .filter(|section| !cited.iter().any(|c| c.lies_in(section)))
+        .map(|section| section.to_string())
+        .collect();
+    assert_none("sections marked as implemented that no code cites", &uncited);
+}
+
+#[test]
+fn the_list_of_sections_is_well_formed() {
+    assert_none("seeds/seeds.toml", &seeds().faults());
+}
+
+#[test]
+fn the_seed_gaps_in_the_code_are_the_listed_ones() {
+    let listed = seeds().gaps;
+    let mut unlisted = Vec::new();
+    let mut met = vec![false; listed.len()];
+    for source in rust_sources() {
+        for text in scan::gaps(&source.text) {
+            let file = source.path.to_string_lossy();
+            let place = listed.iter().position(|gap| gap.file == file && scan::same_start(&gap.text, &text));
+            match place {
+                Some(place) => met[place] = true,
+                None => unlisted.push(format!("[[gap]]\nfile = \"{file}\"\nsection = \"\"\ntext = {text:?}\n")),
+            }
+        }
+    }
+    assert_none("gaps in the code that seeds/seeds.toml does not list", &unlisted);
+    let gone: Vec<_> = listed.iter().zip(met).filter(|(_, met)| !met).map(|(gap, _)| gap.to_string()).collect();
+    assert_none("listed gaps that the code does not mark", &gone);
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    let mut wrong = Vec::new();
+    for package in packages() {
+        let name = package["name"].as_str().expect("cargo names every package");
+        let Some((_, allowed)) = MAY_USE.iter().find(|(package, _)| *package == name) else {
+            wrong.push(format!("{name} has no line in MAY_USE"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().expect("cargo lists dependencies") {
+            let used = dependency["name"].as_str().expect("a dependency has a name");
+            let ours = used == "faircast" || used.starts_with("faircast-");
+            let in_tests = dependency["kind"].as_str() == Some("dev");
+            if ours && !in_tests && !allowed.contains(&used) {
+                wrong.push(format!("{name} uses {used}"));
+            }
+        }
+    }
+    assert_none("dependencies that point the wrong way", &wrong);
+}
+
+#[test]
+fn no_source_file_is_too_long() {
+    let all = sources(&root(), &["rs", "py", "sh", "c", "h"]);
+    assert!(all.len() > 20, "the walk found only {} files", all.len());
+    let long: Vec<_> = all
+        .iter()
+        .filter(|s| s.text.lines().count() > LONGEST)
+        .map(|s| format!("{}: {} lines", s.path.display(), s.text.lines().count()))
+        .collect();
+    assert_none("files over 800 lines", &long);
+}
+
+#[test]
+fn no_file_names_a_path_of_one_machine() {
+    let needles = [concat!("/wo", "rk/"), concat!("/tmp/", "target"), concat!("/root", "/."), concat!("/fa", "rm/")];
+    let text_files = ["rs", "toml", "md", "py", "sh", "c", "h", "csv", "json", "yml", "run", "Makefile"];
+    let mut found = Vec::new();
+    for source in sources(&root(), &text_files) {
+        for (number, line) in source.text.lines().enumerate() {
+            if needles.iter().any(|needle| line.contains(needle)) {
+                found.push(format!("{}:{}", source.path.display(), number + 1));
+            }
+        }
+    }
+    assert_none("paths of one machine", &found);
+}
+
+#[test]
+fn nothing_is_left_to_be_written() {
+    let needles = [concat!("to", "do!("), concat!("unimpl", "emented!("), concat!("FIX", "ME"), concat!("TO", "DO")];
+    let mut found = Vec::new();
+    for source in sources(&root(), &["rs", "py", "sh", "c", "Makefile", "run"]) {
+        for (number, line) in source.text.lines().enumerate() {
+            if needles.iter().any(|needle| line.contains(needle)) {
+                found.push(format!("{}:{}: {}", source.path.display(), number + 1, line.trim()));
+            }
+        }
+    }
+    assert_none("stubs", &found);
+}
+
+/// The packages of the workspace, as cargo describes them.
+fn packages() -> Vec<serde_json::Value> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let out = Command::new(cargo)
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs this test, so it can be started");
+    assert!(out.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&out.stderr));
+    let all: serde_json::Value = serde_json::from_slice(&out.stdout).expect("cargo metadata prints JSON");
+    all["packages"].as_array().expect("cargo metadata has packages").clone()
+}

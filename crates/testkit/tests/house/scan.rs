@@ -1,0 +1,184 @@
+//! Finds source files, and citations and gaps in their comments.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A file of the repository.
+pub struct Source {
+    /// Its path from the root.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
+}
+
+/// A section of a source document.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Section {
+    /// The document's number.
+    pub seed: String,
+    /// The section's number.
+    pub id: String,
+}
+
+impl Section {
+    pub fn new(seed: &str, id: &str) -> Section {
+        Section { seed: seed.into(), id: id.into() }
+    }
+
+    /// Whether this is `outer` or one of its subsections.
+    pub fn lies_in(&self, outer: &Section) -> bool {
+        let below = self.id.strip_prefix(&outer.id);
+        self.seed == outer.seed && below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+}
+
+impl fmt::Display for Section {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}, {}", self.seed, self.id)
+    }
+}
+
+/// All files below `root` with one of these extensions or names, without build output.
+pub fn sources(root: &Path, kinds: &[&str]) -> Vec<Source> {
+    let mut found = Vec::new();
+    let mut rest = vec![root.to_path_buf()];
+    while let Some(dir) = rest.pop() {
+        for entry in fs::read_dir(&dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display())) {
+            let path = entry.expect("a listed entry can be read").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if path.is_symlink() {
+                continue;
+            }
+            if path.is_dir() {
+                if !["target", ".git", "node_modules"].contains(&name.as_str()) {
+                    rest.push(path);
+                }
+                continue;
+            }
+            let kind = path.extension().map_or(name, |kind| kind.to_string_lossy().into_owned());
+            if kinds.contains(&kind.as_str()) {
+                let text = String::from_utf8_lossy(&fs::read(&path).unwrap_or_default()).into_owned();
+                let path = path.strip_prefix(root).expect("the walk began at the root").to_path_buf();
+                found.push(Source { path, text });
+            }
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+/// The sections that a text cites: `seed 000, 3.1.5`, `seed 000, appendix B.1`, `seed 000, 3.1.2 and 3.1.3`.
+pub fn citations(text: &str) -> Vec<Section> {
+    let text = joined(text);
+    let lower = text.to_ascii_lowercase();
+    let mut found = Vec::new();
+    for (at, _) in lower.match_indices("seed 00") {
+        let seed = &text[at + 5..text.len().min(at + 8)];
+        if seed.len() < 3 || !seed.bytes().all(|b| b.is_ascii_digit()) {
+            continue;
+        }
+        let mut rest = &text[at + 8..];
+        while let Some((id, after)) = next_section(rest) {
+            found.push(Section::new(seed, id));
+            rest = after;
+        }
+    }
+    found
+}
+
+/// A section number after a separator, and what follows it.
+fn next_section(text: &str) -> Option<(&str, &str)> {
+    let text = [", and ", ", ", " and ", " to ", "; "].iter().find_map(|separator| text.strip_prefix(separator))?;
+    let words = ["appendix ", "chapter ", "section ", "sections ", "App. ", "ch. "];
+    let text = words.iter().find_map(|word| text.strip_prefix(word)).unwrap_or(text);
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(text.len());
+    let id = text[..end].trim_end_matches('.');
+    let mut parts = id.split('.');
+    let first = parts.next()?;
+    let chapter = matches!(first.as_bytes(), [b'A'..=b'Z' | b'0'..=b'9']);
+    let numbered = parts.all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
+    (chapter && numbered).then(|| (id, &text[id.len()..]))
+}
+
+/// What each gap comment of a text says, in one line.
+pub fn gaps(text: &str) -> Vec<String> {
+    let marker = concat!("Seed ", "gap:");
+    let mut found = Vec::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let Some((_, first)) = line.split_once(marker) else { continue };
+        let mut said = first.trim().to_string();
+        while let Some(more) = lines.peek().and_then(|line| comment(line)) {
+            if more.is_empty() || more.contains(marker) {
+                break;
+            }
+            said.push(' ');
+            said.push_str(more);
+            lines.next();
+        }
+        found.push(said.trim_end_matches("*/").trim().to_string());
+    }
+    found
+}
+
+/// Whether two texts start with the same eight words; one of them may be shorter.
+pub fn same_start(a: &str, b: &str) -> bool {
+    let (mut a, mut b) = (a.split_whitespace().take(8), b.split_whitespace().take(8));
+    let first = (a.next(), b.next());
+    matches!(first, (Some(x), Some(y)) if x == y) && a.zip(b).all(|(x, y)| x == y)
+}
+
+/// The text with comment signs and line ends taken out, so that a wrapped sentence is whole.
+fn joined(text: &str) -> String {
+    text.lines().map(|line| comment(line).unwrap_or(line.trim())).collect::<Vec<_>>().join(" ")
+}
+
+fn comment(line: &str) -> Option<&str> {
+    let said = line.trim_start().strip_prefix("//")?;
+    Some(said.trim_start_matches(['/', '!']).trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cited(text: &str) -> Vec<String> {
+        citations(text).iter().map(Section::to_string).collect()
+    }
+
+    #[test]
+    fn a_citation_is_found_across_a_line_break() {
+        assert_eq!(cited("/// As it says (seed 000,\n/// 3.1.5)."), ["seed 000, 3.1.5"]);
+    }
+
+    #[test]
+    fn appendices_and_lists_are_citations() {
+        assert_eq!(cited("Seed 000, appendix B.1"), ["seed 000, B.1"]);
+        assert_eq!(cited("seed 000, 3.1.2 and 3.1.3, which"), ["seed 000, 3.1.2", "seed 000, 3.1.3"]);
+    }
+
+    #[test]
+    fn a_document_alone_or_a_figure_is_no_section() {
+        assert!(cited("seed 000 says; seed 000, figure 3.4; seed 7").is_empty());
+    }
+
+    #[test]
+    fn a_gap_is_read_to_the_end_of_its_paragraph() {
+        let text = concat!("x // Seed ", "gap: one\n    // two\n    //\n    // three\n");
+        assert_eq!(gaps(text), ["one two"]);
+    }
+
+    #[test]
+    fn a_shorter_listing_matches_only_its_own_gap() {
+        assert!(same_start("one two", "one two three"));
+        assert!(!same_start("one three", "one two three"));
+        assert!(!same_start("", "one"));
+    }
+
+    #[test]
+    fn a_subsection_lies_in_its_section_and_not_in_its_neighbour() {
+        assert!(Section::new("000", "3.1.5").lies_in(&Section::new("000", "3.1")));
+        assert!(!Section::new("002", "3.10").lies_in(&Section::new("002", "3.1")));
+    }
+}
