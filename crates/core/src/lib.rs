@@ -7,7 +7,9 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`time`] [`packet`] [`node`] [`rng`] | units, what travels, the four roles, random streams |
+//! | [`delivery`] | gaps, requests, and the account of what must be sent again |
 
+pub mod delivery;
 pub mod node;
 pub mod packet;
 pub mod rng;

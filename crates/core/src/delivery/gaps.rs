@@ -1,0 +1,217 @@
+//! Loss detection by gaps in the sequence numbers, with tolerance for reordering.
+//!
+//! A missing packet is lost when `tolerance` packets with higher numbers have arrived: 1 declares
+//! it lost at once (FIFO networks, the documents' simulations), 3 is for real networks (the rule of
+//! three duplicate acknowledgements, RFC 5681, 3.2).
+
+use crate::packet::{Arrival, Seq};
+
+/// How many separate gaps wait for their packets at most; the oldest is lost when more open.
+const OPEN_GAPS: usize = 32;
+
+/// A jump this far is a restart of the stream, not so many losses.
+const RESYNC: u64 = 1 << 15;
+
+/// Finds losses in one layer's stream. Fixed size.
+#[derive(Debug, Clone)]
+pub struct Gaps {
+    tolerance: u8,
+    started: bool,
+    next: Seq,
+    open: [Gap; OPEN_GAPS],
+    count: usize,
+    lost: u64,
+    received: u64,
+}
+
+/// Packets `from..to` are missing, and `later` packets with higher numbers have arrived.
+#[derive(Debug, Clone, Copy, Default)]
+struct Gap {
+    from: u64,
+    to: u64,
+    later: u8,
+}
+
+impl Gaps {
+    /// A detector that declares a packet lost after `tolerance` higher ones (at least 1).
+    pub fn new(tolerance: u8) -> Gaps {
+        Gaps {
+            tolerance: tolerance.max(1),
+            started: false,
+            next: Seq(0),
+            open: [Gap::default(); OPEN_GAPS],
+            count: 0,
+            lost: 0,
+            received: 0,
+        }
+    }
+
+    /// A packet has arrived. The first one starts the stream and reveals no loss.
+    pub fn on_arrival(&mut self, seq: Seq) -> Arrival {
+        self.received += 1;
+        if !self.started {
+            self.started = true;
+            self.next = seq.next();
+            return Arrival::default();
+        }
+        if seq < self.next {
+            self.fill(seq);
+            return Arrival { late: true, ..Arrival::default() };
+        }
+        let missing = seq.0 - self.next.0;
+        let mut lost = 0;
+        if missing > RESYNC {
+            self.count = 0;
+            lost = 1;
+        } else if missing > 0 {
+            if self.count == OPEN_GAPS {
+                lost += self.close_oldest();
+            }
+            self.open[self.count] = Gap { from: self.next.0, to: seq.0, later: 0 };
+            self.count += 1;
+        }
+        self.next = seq.next();
+        lost += self.age();
+        self.lost += u64::from(lost);
+        Arrival { lost, ..Arrival::default() }
+    }
+
+    /// The stream has stalled: what is missing now is lost. How many that are.
+    pub fn on_stall(&mut self) -> u32 {
+        let mut lost = 0;
+        while self.count > 0 {
+            lost += self.close_oldest();
+        }
+        self.lost += u64::from(lost);
+        lost
+    }
+
+    /// The number after the highest one received.
+    pub fn next(&self) -> Seq {
+        self.next
+    }
+
+    /// Packets declared lost so far.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Packets received so far, duplicates included.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Whether packets are missing that are not yet declared lost.
+    pub fn is_waiting(&self) -> bool {
+        self.count > 0
+    }
+
+    /// A packet came that was missing: it is not lost any more.
+    fn fill(&mut self, seq: Seq) {
+        let Some(at) = self.open[..self.count].iter().position(|gap| (gap.from..gap.to).contains(&seq.0)) else {
+            return;
+        };
+        let Gap { from, to, later } = self.open[at];
+        if from == seq.0 {
+            self.open[at].from += 1;
+        } else {
+            self.open[at].to = seq.0;
+            if seq.0 + 1 < to && self.count < OPEN_GAPS {
+                self.open.copy_within(at + 1..self.count, at + 2);
+                self.open[at + 1] = Gap { from: seq.0 + 1, to, later };
+                self.count += 1;
+            }
+        }
+        if self.open[at].from == self.open[at].to {
+            self.remove(at);
+        }
+    }
+
+    /// One more packet has passed every gap.
+    fn age(&mut self) -> u32 {
+        for gap in &mut self.open[..self.count] {
+            gap.later += 1;
+        }
+        let mut lost = 0;
+        while self.count > 0 && self.open[0].later >= self.tolerance {
+            lost += self.close_oldest();
+        }
+        lost
+    }
+
+    fn close_oldest(&mut self) -> u32 {
+        let Gap { from, to, .. } = self.open[0];
+        self.remove(0);
+        (to - from) as u32
+    }
+
+    fn remove(&mut self, at: usize) {
+        self.open.copy_within(at + 1..self.count, at);
+        self.count -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn losses(tolerance: u8, seqs: &[u64]) -> Vec<u32> {
+        let mut gaps = Gaps::new(tolerance);
+        seqs.iter().map(|&seq| gaps.on_arrival(Seq(seq)).lost).collect()
+    }
+
+    #[test]
+    fn the_first_packet_reveals_no_loss() {
+        assert_eq!(losses(1, &[70, 71]), [0, 0]);
+    }
+
+    #[test]
+    fn without_tolerance_a_gap_is_lost_at_once_and_once() {
+        assert_eq!(losses(1, &[0, 4, 5]), [0, 3, 0]);
+    }
+
+    #[test]
+    fn three_higher_packets_make_a_loss() {
+        assert_eq!(losses(3, &[0, 2, 3, 4, 5]), [0, 0, 0, 1, 0]);
+    }
+
+    #[test]
+    fn a_reordered_packet_is_no_loss() {
+        assert_eq!(losses(3, &[0, 2, 3, 1, 4, 5, 6]), [0; 7]);
+    }
+
+    #[test]
+    fn a_packet_in_the_middle_splits_its_gap() {
+        assert_eq!(losses(3, &[0, 6, 3, 7, 8, 9]), [0, 0, 0, 0, 4, 0]);
+    }
+
+    #[test]
+    fn a_duplicate_is_late_and_counts_for_nothing() {
+        let mut gaps = Gaps::new(3);
+        gaps.on_arrival(Seq(0));
+        assert!(gaps.on_arrival(Seq(0)).late);
+        assert_eq!(gaps.lost(), 0);
+    }
+
+    #[test]
+    fn a_jump_far_ahead_is_one_loss() {
+        assert_eq!(losses(3, &[0, 1_000_000, 1_000_001]), [0, 1, 0]);
+    }
+
+    #[test]
+    fn a_stall_closes_what_is_open() {
+        let mut gaps = Gaps::new(3);
+        gaps.on_arrival(Seq(0));
+        gaps.on_arrival(Seq(3));
+        assert_eq!(gaps.on_stall(), 2);
+        assert!(!gaps.is_waiting());
+    }
+
+    #[test]
+    fn every_second_packet_lost_is_counted_exactly() {
+        let mut gaps = Gaps::new(3);
+        (0..10_000).for_each(|seq| _ = gaps.on_arrival(Seq(seq * 2)));
+        gaps.on_stall();
+        assert_eq!(gaps.lost(), 9_999);
+    }
+}

@@ -1,0 +1,362 @@
+//! The source's account of blocks: what has been sent, and what must be sent again.
+//!
+//! Three things wait to be sent, in this order of urgency: repairs (a few symbols of a block that
+//! everybody has nearly), the front (blocks that nobody has yet), and the backfill (whole blocks
+//! for receivers that joined late or were deferred). The first blocks, which describe the content,
+//! are always urgent.
+
+use crate::packet::Seq;
+use std::collections::BTreeSet;
+
+/// What to send next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pick {
+    /// Block number.
+    pub block: u32,
+    /// Encoding symbol id.
+    pub symbol: u32,
+    /// Sent for the first time in the front pass, or again.
+    pub kind: PickKind,
+}
+
+/// Why a symbol is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PickKind {
+    /// A source symbol in the first pass.
+    Front,
+    /// A repair symbol that was asked for.
+    Repair,
+    /// A source symbol once more, for receivers that lack most of the block.
+    Backfill,
+}
+
+/// The account of all blocks. Memory grows with the blocks, never with the receivers.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    blocks: Vec<Block>,
+    /// Index of `blocks[0]`: older ones are forgotten (live streams).
+    base: u32,
+    /// The block being sent in the first pass, and the next symbol of it.
+    front: u32,
+    front_symbol: u32,
+    /// Blocks below this are urgent whatever is asked of them.
+    urgent_below: u32,
+    repairs: BTreeSet<u32>,
+    backfill: BTreeSet<u32>,
+    sent: u64,
+    sent_first: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    /// Source symbols, K.
+    symbols: u16,
+    /// Symbols still to be sent of what was asked for.
+    want: u16,
+    /// Source symbols are being sent again from here; K when not.
+    resend: u16,
+    /// The next repair symbol that was never sent.
+    fresh: u32,
+    /// The stretch of packets in which the latest repairs left.
+    batch: Stretch,
+}
+
+/// `count` symbols left in packets up to `last`.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stretch {
+    first: u64,
+    last: u64,
+    count: u16,
+}
+
+/// Encoding symbol ids are 24 bits on the wire; after the last one repairs start over.
+const LAST_SYMBOL: u32 = (1 << 24) - 1;
+
+impl Ledger {
+    /// An account whose blocks below `urgent_below` describe the content.
+    pub fn new(urgent_below: u32) -> Ledger {
+        Ledger { urgent_below, ..Ledger::default() }
+    }
+
+    /// The content has one more block, of `symbols` source symbols.
+    pub fn push(&mut self, symbols: u16) {
+        self.blocks.push(Block {
+            symbols,
+            want: 0,
+            resend: symbols,
+            fresh: u32::from(symbols),
+            batch: Stretch::default(),
+        });
+    }
+
+    /// Everything has been sent before, in an earlier session: send only what is asked for.
+    pub fn skip_front(&mut self) {
+        self.front = self.end();
+        self.front_symbol = 0;
+    }
+
+    /// Blocks before this one need not be kept any more.
+    pub fn forget_before(&mut self, block: u32) {
+        let block = block.clamp(self.base, self.front);
+        self.blocks.drain(..(block - self.base) as usize);
+        self.base = block;
+        self.repairs = self.repairs.split_off(&block);
+        self.backfill = self.backfill.split_off(&block);
+    }
+
+    /// A receiver that had seen the stream up to `seen` needs `symbols` more symbols of `block`.
+    /// Symbols that left after `seen` are on their way and are not sent twice. Returns whether
+    /// anything new is to be sent.
+    pub fn request(&mut self, block: u32, symbols: u16, seen: Seq) -> bool {
+        let (front, urgent) = (self.front, block < self.urgent_below);
+        let Some(entry) = self.entry(block) else { return false };
+        if symbols == 0 || block >= front {
+            return false; // not yet sent in the first pass: it will come anyway
+        }
+        let on_its_way = entry.batch.after(seen);
+        let needed = symbols.min(entry.symbols).saturating_sub(on_its_way);
+        let resending = entry.resend < entry.symbols;
+        if needed == 0 || needed <= entry.want || resending {
+            return false;
+        }
+        let mostly_missing = u32::from(needed) * 2 > u32::from(entry.symbols) && entry.symbols > 2;
+        if mostly_missing {
+            entry.resend = 0;
+            entry.want = entry.symbols;
+        } else {
+            entry.want = needed;
+        }
+        if on_its_way == 0 {
+            entry.batch.count = 0;
+        }
+        let queue = if mostly_missing && !urgent { &mut self.backfill } else { &mut self.repairs };
+        queue.insert(block);
+        true
+    }
+
+    /// The next symbol to send. [`Ledger::sent`] must follow before the next call.
+    pub fn pick(&self) -> Option<Pick> {
+        if let Some(&block) = self.repairs.first() {
+            return Some(self.again(block));
+        }
+        if self.front < self.end() {
+            return Some(Pick { block: self.front, symbol: self.front_symbol, kind: PickKind::Front });
+        }
+        self.backfill.first().map(|&block| self.again(block))
+    }
+
+    /// The symbol that [`Ledger::pick`] named has left as packet `seq`.
+    pub fn sent(&mut self, pick: Pick, seq: Seq) {
+        self.sent += 1;
+        if pick.kind == PickKind::Front {
+            self.sent_first += 1;
+            self.front_symbol += 1;
+            let symbols = self.entry(pick.block).map_or(0, |entry| u32::from(entry.symbols));
+            if self.front_symbol >= symbols {
+                self.front += 1;
+                self.front_symbol = 0;
+            }
+            return;
+        }
+        let Some(entry) = self.entry(pick.block) else { return };
+        match pick.kind {
+            PickKind::Backfill => entry.resend += 1,
+            _ => entry.fresh = if entry.fresh >= LAST_SYMBOL { u32::from(entry.symbols) } else { entry.fresh + 1 },
+        }
+        entry.want = entry.want.saturating_sub(1);
+        entry.batch.add(seq);
+        if entry.want == 0 {
+            entry.resend = entry.symbols;
+            self.repairs.remove(&pick.block);
+            self.backfill.remove(&pick.block);
+        }
+    }
+
+    /// Drop all requests (the receivers that asked are deferred or gone).
+    pub fn clear_requests(&mut self) {
+        for block in std::mem::take(&mut self.repairs).into_iter().chain(std::mem::take(&mut self.backfill)) {
+            if let Some(entry) = self.entry(block) {
+                (entry.want, entry.resend) = (0, entry.symbols);
+            }
+        }
+    }
+
+    /// Symbols that will be sent again of each block that waits, urgent ones first.
+    pub fn scheduled(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
+        let waiting = self.repairs.iter().chain(&self.backfill);
+        waiting.map(|&block| (block, self.blocks[(block - self.base) as usize].want))
+    }
+
+    /// All source symbols of the blocks below this one have been sent once.
+    pub fn complete_to(&self) -> u32 {
+        self.front
+    }
+
+    /// The oldest block still kept.
+    pub fn oldest(&self) -> u32 {
+        self.base
+    }
+
+    /// The number of blocks so far.
+    pub fn end(&self) -> u32 {
+        self.base + self.blocks.len() as u32
+    }
+
+    /// Whether nothing waits to be sent.
+    pub fn is_idle(&self) -> bool {
+        self.repairs.is_empty() && self.backfill.is_empty() && self.front >= self.end()
+    }
+
+    /// Symbols sent so far.
+    pub fn symbols_sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Symbols sent in the first pass.
+    pub fn symbols_sent_first(&self) -> u64 {
+        self.sent_first
+    }
+
+    fn again(&self, block: u32) -> Pick {
+        let entry = &self.blocks[(block - self.base) as usize];
+        if entry.resend < entry.symbols {
+            Pick { block, symbol: u32::from(entry.resend), kind: PickKind::Backfill }
+        } else {
+            Pick { block, symbol: entry.fresh, kind: PickKind::Repair }
+        }
+    }
+
+    fn entry(&mut self, block: u32) -> Option<&mut Block> {
+        self.blocks.get_mut(block.checked_sub(self.base)? as usize)
+    }
+}
+
+impl Stretch {
+    fn add(&mut self, seq: Seq) {
+        if self.count == 0 {
+            self.first = seq.0;
+        }
+        self.last = seq.0;
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// How many of these symbols left after packet `seen`.
+    fn after(&self, seen: Seq) -> u16 {
+        if self.count == 0 || seen.0 >= self.last {
+            0
+        } else if seen.0 < self.first {
+            self.count
+        } else {
+            self.count.min((self.last - seen.0).min(u64::from(u16::MAX)) as u16)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A ledger with `blocks` blocks of 10 symbols, all sent once in packets 0, 1, 2...
+    fn sent_once(blocks: u32) -> (Ledger, u64) {
+        let mut ledger = Ledger::new(1);
+        (0..blocks).for_each(|_| ledger.push(10));
+        let mut seq = 0;
+        drain(&mut ledger, &mut seq);
+        (ledger, seq)
+    }
+
+    fn drain(ledger: &mut Ledger, seq: &mut u64) -> Vec<Pick> {
+        let mut picks = Vec::new();
+        while let Some(pick) = ledger.pick() {
+            ledger.sent(pick, Seq(*seq));
+            *seq += 1;
+            picks.push(pick);
+        }
+        picks
+    }
+
+    #[test]
+    fn source_symbols_go_first_and_in_order() {
+        let mut ledger = Ledger::new(0);
+        ledger.push(2);
+        ledger.push(1);
+        let sent: Vec<_> = drain(&mut ledger, &mut 0).iter().map(|p| (p.block, p.symbol)).collect();
+        assert_eq!(sent, [(0, 0), (0, 1), (1, 0)]);
+        assert!(ledger.is_idle());
+    }
+
+    #[test]
+    fn repairs_are_fresh_symbols_every_time() {
+        let (mut ledger, mut seq) = sent_once(3);
+        assert!(ledger.request(1, 2, Seq(seq)));
+        assert_eq!(drain(&mut ledger, &mut seq).iter().map(|p| p.symbol).collect::<Vec<_>>(), [10, 11]);
+        assert!(ledger.request(1, 1, Seq(seq)));
+        assert_eq!(drain(&mut ledger, &mut seq)[0].symbol, 12);
+    }
+
+    #[test]
+    fn many_receivers_cost_as_much_as_the_neediest() {
+        let (mut ledger, mut seq) = sent_once(3);
+        for need in [1, 3, 2, 3] {
+            ledger.request(2, need, Seq(seq));
+        }
+        assert_eq!(drain(&mut ledger, &mut seq).len(), 3);
+    }
+
+    #[test]
+    fn a_request_from_before_the_repairs_is_answered_by_them() {
+        let (mut ledger, mut seq) = sent_once(3);
+        let before = Seq(seq - 1);
+        ledger.request(1, 3, before);
+        drain(&mut ledger, &mut seq);
+        assert!(!ledger.request(1, 3, before));
+        assert!(ledger.request(1, 4, before), "one more than is on its way");
+        assert_eq!(drain(&mut ledger, &mut seq).len(), 1);
+    }
+
+    #[test]
+    fn a_block_that_is_mostly_missing_is_sent_again_after_the_front() {
+        let (mut ledger, mut seq) = sent_once(3);
+        ledger.push(10);
+        assert!(ledger.request(2, 10, Seq(seq)));
+        let picks = drain(&mut ledger, &mut seq);
+        assert_eq!(picks[0].kind, PickKind::Front);
+        assert_eq!((picks[10].block, picks[10].symbol, picks[10].kind), (2, 0, PickKind::Backfill));
+        assert_eq!(picks.len(), 20);
+    }
+
+    #[test]
+    fn blocks_that_describe_the_content_are_always_urgent() {
+        let (mut ledger, mut seq) = sent_once(3);
+        ledger.push(10);
+        ledger.request(0, 10, Seq(seq));
+        assert_eq!(drain(&mut ledger, &mut seq)[0].block, 0);
+    }
+
+    #[test]
+    fn requests_ahead_of_the_front_or_out_of_range_are_ignored() {
+        let mut ledger = Ledger::new(0);
+        ledger.push(10);
+        assert!(!ledger.request(0, 10, Seq(0)));
+        assert!(!ledger.request(77, 10, Seq(0)));
+    }
+
+    #[test]
+    fn a_forgotten_block_is_not_sent_again() {
+        let (mut ledger, seq) = sent_once(3);
+        ledger.request(0, 2, Seq(seq));
+        ledger.forget_before(2);
+        assert!(ledger.is_idle());
+        assert!(!ledger.request(1, 2, Seq(seq)));
+        assert!(ledger.request(2, 2, Seq(seq)));
+    }
+
+    #[test]
+    fn cleared_requests_can_be_made_again() {
+        let (mut ledger, seq) = sent_once(3);
+        ledger.request(0, 10, Seq(seq));
+        ledger.clear_requests();
+        assert!(ledger.is_idle());
+        assert!(ledger.request(0, 10, Seq(seq)));
+    }
+}

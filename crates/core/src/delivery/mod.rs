@@ -1,0 +1,10 @@
+//! Delivery, which no scheme sees: gaps in the stream, what must be sent again, who needs what.
+//!
+//! A transfer is cut into blocks of K source symbols. The source sends every block's source
+//! symbols once; receivers then ask for a *count* of further symbols per block, and any repair
+//! symbol serves any receiver. [`gaps`] and [`needs`] are the receiver's side, [`ledger`] is the
+//! source's.
+
+pub mod gaps;
+pub mod ledger;
+pub mod needs;

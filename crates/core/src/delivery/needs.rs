@@ -1,0 +1,185 @@
+//! When a receiver asks for what it lacks.
+//!
+//! A request is delayed by a random time, so that of many receivers with the same loss one speaks
+//! first and the others hear the source schedule the repair. What was asked for is not asked for
+//! again before an answer can have come.
+
+use crate::rng::Rng;
+use crate::time::{Span, Time};
+use std::collections::BTreeMap;
+
+/// Requests that wait for answers at once, at most: a receiver that lacks more asks in turns.
+const WINDOW: usize = 512;
+
+/// Exponent of the delay law: most receivers draw late, a few early (`suppress`).
+const STEEPNESS: f64 = 10.0;
+
+/// The receiver's account of its requests.
+#[derive(Debug, Default)]
+pub struct Needs {
+    asked: BTreeMap<u32, Asked>,
+    timer: Option<Time>,
+    rtt: Span,
+    spread: Span,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    /// Do not ask again before this.
+    again_at: Time,
+    tries: u32,
+}
+
+impl Needs {
+    /// No requests yet; waits as for a round trip of `rtt` and answers spread over `spread`.
+    pub fn new(rtt: Span, spread: Span) -> Needs {
+        Needs { rtt, spread, ..Needs::default() }
+    }
+
+    /// The source told its largest round-trip time and over what time to spread requests.
+    pub fn set_pace(&mut self, rtt: Span, spread: Span) {
+        (self.rtt, self.spread) = (rtt, spread);
+    }
+
+    /// Something may be missing that was not before: ask soon.
+    pub fn arm(&mut self, now: Time, rng: &mut Rng) {
+        let wanted = now + self.delay(rng);
+        self.timer = Some(self.timer.map_or(wanted, |timer| timer.min(wanted)));
+    }
+
+    /// A symbol of `block` arrived: give the rest of the answer time.
+    pub fn on_symbol(&mut self, block: u32, now: Time) {
+        let patience = self.patience(0);
+        if let Some(asked) = self.asked.get_mut(&block) {
+            (asked.again_at, asked.tries) = (now + patience, 0);
+        }
+    }
+
+    /// The source has scheduled enough symbols for `block`: no need to ask.
+    pub fn on_scheduled(&mut self, block: u32, now: Time) {
+        let again_at = now + self.patience(1);
+        let asked = self.asked.entry(block).or_insert(Asked { again_at, tries: 0 });
+        asked.again_at = asked.again_at.max(again_at);
+    }
+
+    /// `block` needs nothing any more.
+    pub fn on_complete(&mut self, block: u32) {
+        self.asked.remove(&block);
+    }
+
+    /// When [`Needs::due`] wants to be called.
+    pub fn deadline(&self) -> Time {
+        self.timer.unwrap_or(Time::NEVER)
+    }
+
+    /// Which of `missing` (block, symbols needed), in ascending order, to ask for now. Sets the
+    /// next deadline.
+    pub fn due(
+        &mut self,
+        now: Time,
+        rng: &mut Rng,
+        missing: impl Iterator<Item = (u32, u16)>,
+        out: &mut Vec<(u32, u16)>,
+    ) {
+        if self.deadline() > now {
+            return;
+        }
+        out.clear();
+        self.timer = None;
+        let mut next = Time::NEVER;
+        for (block, symbols) in missing.take(WINDOW) {
+            let tries = match self.asked.get(&block) {
+                Some(asked) if asked.again_at > now => {
+                    next = next.min(asked.again_at);
+                    continue;
+                }
+                Some(asked) => asked.tries + 1,
+                None => 0,
+            };
+            let again_at = now + self.patience(tries);
+            self.asked.insert(block, Asked { again_at, tries });
+            next = next.min(again_at);
+            out.push((block, symbols));
+        }
+        if !next.is_never() {
+            self.timer = Some(next + self.delay(rng));
+        }
+    }
+
+    /// How long to wait for an answer to the `tries`-th repetition.
+    fn patience(&self, tries: u32) -> Span {
+        let base = (self.rtt * 2 + self.spread).max(Span::from_millis(10));
+        (base * (1 << tries.min(6))).min(Span::from_secs(1).max(base))
+    }
+
+    fn delay(&self, rng: &mut Rng) -> Span {
+        let law = (1.0 + rng.unit() * STEEPNESS.exp_m1()).ln() / STEEPNESS;
+        self.spread.scaled(law)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Span = Span::from_millis(10);
+
+    fn needs() -> (Needs, Rng) {
+        (Needs::new(RTT, Span::from_millis(4)), Rng::new(1, 1))
+    }
+
+    fn ask(needs: &mut Needs, rng: &mut Rng, now: Time, missing: &[(u32, u16)]) -> Vec<(u32, u16)> {
+        let mut out = Vec::new();
+        needs.due(now, rng, missing.iter().copied(), &mut out);
+        out
+    }
+
+    #[test]
+    fn nothing_is_asked_before_the_delay() {
+        let (mut needs, mut rng) = needs();
+        needs.arm(Time::ZERO, &mut rng);
+        assert!(needs.deadline() <= Time::ZERO + Span::from_millis(4));
+        assert!(ask(&mut needs, &mut rng, Time::ZERO, &[(1, 2)]).is_empty());
+        let now = needs.deadline();
+        assert_eq!(ask(&mut needs, &mut rng, now, &[(1, 2)]), [(1, 2)]);
+    }
+
+    #[test]
+    fn a_request_is_repeated_only_after_an_answer_could_have_come() {
+        let (mut needs, mut rng) = needs();
+        needs.arm(Time::ZERO, &mut rng);
+        let first = needs.deadline();
+        ask(&mut needs, &mut rng, first, &[(1, 2)]);
+        let second = needs.deadline();
+        assert!(second >= first + RTT * 2);
+        assert_eq!(ask(&mut needs, &mut rng, second, &[(1, 2)]), [(1, 2)]);
+        assert!(needs.deadline() >= second + RTT * 4, "and ever more slowly");
+    }
+
+    #[test]
+    fn what_the_source_has_scheduled_is_not_asked_for() {
+        let (mut needs, mut rng) = needs();
+        needs.arm(Time::ZERO, &mut rng);
+        needs.on_scheduled(1, Time::ZERO);
+        let now = needs.deadline();
+        assert_eq!(ask(&mut needs, &mut rng, now, &[(1, 2), (2, 1)]), [(2, 1)]);
+    }
+
+    #[test]
+    fn when_nothing_is_missing_there_is_no_deadline() {
+        let (mut needs, mut rng) = needs();
+        needs.arm(Time::ZERO, &mut rng);
+        let now = needs.deadline();
+        assert!(ask(&mut needs, &mut rng, now, &[]).is_empty());
+        assert!(needs.deadline().is_never());
+    }
+
+    #[test]
+    fn a_receiver_that_lacks_everything_asks_in_turns() {
+        let (mut needs, mut rng) = needs();
+        needs.arm(Time::ZERO, &mut rng);
+        let all: Vec<_> = (0..10_000).map(|block| (block, 9)).collect();
+        let now = needs.deadline();
+        assert_eq!(ask(&mut needs, &mut rng, now, &all).len(), WINDOW);
+    }
+}
