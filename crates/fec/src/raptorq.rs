@@ -1,0 +1,288 @@
+//! RaptorQ (RFC 6330), one source block at a time, without sub-blocks.
+//!
+//! Building an encoder means solving a system of equations that depends on `K` only; the solution
+//! is kept and replayed for every block of the same `K`. Decoding in general means solving anew,
+//! because it depends on which symbols arrived. When few symbols are missing there is a shorter
+//! way with the same result: see [`decode`].
+
+use crate::octet::{add_scaled, inverse, scale};
+use crate::{ErasureCode, FecError, MAX_ESI, RepairSource, Shape};
+use raptorq::{
+    EncodingPacket, ObjectTransmissionInformation, PayloadId, SourceBlockDecoder, SourceBlockEncoder,
+};
+
+/// Up to this many missing source symbols are solved for directly; measured, above it the general
+/// way is faster.
+const FEW: usize = 24;
+
+/// RaptorQ as an [`ErasureCode`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RaptorQ;
+
+/// Makes the repair symbols of one block; built when the first repair is asked for.
+#[derive(Debug)]
+pub struct BlockEncoder {
+    shape: Shape,
+    block: Vec<u8>,
+    built: Option<SourceBlockEncoder>,
+}
+
+impl BlockEncoder {
+    /// Take a block of `shape.block_len()` bytes.
+    ///
+    /// # Errors
+    /// [`FecError::BlockLength`] when it has another length.
+    pub fn new(shape: Shape, block: Vec<u8>) -> Result<BlockEncoder, FecError> {
+        if block.len() != shape.block_len() {
+            return Err(FecError::BlockLength { expected: shape.block_len(), found: block.len() });
+        }
+        Ok(BlockEncoder { shape, block, built: None })
+    }
+
+    /// The shape of the block.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The block's bytes: its source symbols, one after the other.
+    pub fn block(&self) -> &[u8] {
+        &self.block
+    }
+
+    /// Source symbol `esi`, or `None` when `esi` is not below `K`.
+    pub fn source(&self, esi: u32) -> Option<&[u8]> {
+        let size = usize::from(self.shape.symbol_size());
+        self.block.chunks_exact(size).nth(usize::try_from(esi).ok()?)
+    }
+
+    /// Get the buffer back for the next block.
+    pub fn into_block(self) -> Vec<u8> {
+        self.block
+    }
+
+    fn check(&self, first: u32, count: u32) -> Result<u32, FecError> {
+        let symbols = self.shape.symbols();
+        let end = first.saturating_add(count);
+        match first.checked_sub(u32::from(symbols)) {
+            Some(offset) if end <= MAX_ESI => Ok(offset),
+            Some(_) => Err(FecError::NotARepair { esi: end.saturating_sub(1), symbols }),
+            None => Err(FecError::NotARepair { esi: first, symbols }),
+        }
+    }
+
+    fn built(&mut self) -> &SourceBlockEncoder {
+        self.built.get_or_insert_with(|| encode(self.shape.symbol_size(), &self.block))
+    }
+}
+
+impl RepairSource for BlockEncoder {
+    fn repair(&mut self, esi: u32, out: &mut [u8]) -> Result<(), FecError> {
+        let expected = usize::from(self.shape.symbol_size());
+        if out.len() != expected {
+            return Err(FecError::Room { expected, found: out.len() });
+        }
+        let offset = self.check(esi, 1)?;
+        for symbol in self.built().repair_packets(offset, 1) {
+            out.copy_from_slice(symbol.data());
+        }
+        Ok(())
+    }
+
+    fn repair_batch(&mut self, first: u32, count: u32, out: &mut Vec<u8>) -> Result<(), FecError> {
+        let offset = self.check(first, count)?;
+        out.reserve(count as usize * usize::from(self.shape.symbol_size()));
+        for symbol in self.built().repair_packets(offset, count) {
+            out.extend_from_slice(symbol.data());
+        }
+        Ok(())
+    }
+}
+
+impl ErasureCode for RaptorQ {
+    type Encoder = BlockEncoder;
+
+    fn encoder(&self, shape: Shape, block: Vec<u8>) -> Result<BlockEncoder, FecError> {
+        BlockEncoder::new(shape, block)
+    }
+
+    fn decode<'a>(
+        &self,
+        shape: Shape,
+        symbols: &mut dyn Iterator<Item = (u32, &'a [u8])>,
+    ) -> Option<Vec<u8>> {
+        decode(shape, symbols)
+    }
+}
+
+/// The symbols that came, sorted out.
+struct Gathered<'a> {
+    source: Vec<Option<&'a [u8]>>,
+    missing: Vec<usize>,
+    repairs: Vec<(u32, &'a [u8])>,
+}
+
+/// The `K * T` bytes of the block, or `None` when these symbols do not suffice: add one more and
+/// call again. Symbols that are repeated, out of range or not `T` bytes long are passed over.
+///
+/// With `K` symbols about 1 in 200 blocks needs one more; with `K + 1`, about 1 in 30,000.
+pub fn decode<'a>(shape: Shape, symbols: impl IntoIterator<Item = (u32, &'a [u8])>) -> Option<Vec<u8>> {
+    let gathered = Gathered::from(shape, symbols);
+    match gathered.missing.len() {
+        0 => Some(gathered.join(shape)),
+        missing if missing > gathered.repairs.len() => None,
+        missing if missing <= FEW => gathered.solve_few(shape),
+        _ => gathered.solve(shape),
+    }
+}
+
+impl<'a> Gathered<'a> {
+    fn from(shape: Shape, symbols: impl IntoIterator<Item = (u32, &'a [u8])>) -> Gathered<'a> {
+        let k = u32::from(shape.symbols());
+        let mut source = vec![None; k as usize];
+        let mut repairs = Vec::new();
+        for (esi, bytes) in symbols {
+            if bytes.len() != usize::from(shape.symbol_size()) || esi >= MAX_ESI {
+                continue;
+            }
+            match source.get_mut(esi as usize) {
+                Some(slot) => *slot = Some(bytes),
+                None => repairs.push((esi, bytes)),
+            }
+        }
+        repairs.sort_unstable_by_key(|&(esi, _)| esi);
+        repairs.dedup_by_key(|&mut (esi, _)| esi);
+        let missing = (0..source.len()).filter(|&i| source[i].is_none()).collect();
+        Gathered { source, missing, repairs }
+    }
+
+    /// The block as far as it is known, zero elsewhere.
+    fn join(&self, shape: Shape) -> Vec<u8> {
+        let mut block = Vec::with_capacity(shape.block_len());
+        for symbol in &self.source {
+            match symbol {
+                Some(bytes) => block.extend_from_slice(bytes),
+                None => block.resize(block.len() + usize::from(shape.symbol_size()), 0),
+            }
+        }
+        block
+    }
+
+    /// Solve for a few missing symbols.
+    ///
+    /// A repair symbol is a sum of multiples of source symbols. Encode the block with zeros for
+    /// what is missing: the difference to a repair that arrived is made by the missing symbols
+    /// alone. Their multiples are found by encoding a second, narrow block in which missing symbol
+    /// `n` is the `n`th unit vector. Both encodings replay the kept solution for `K`, so there is
+    /// only a small system left. It has a solution exactly when the large one has.
+    fn solve_few(&self, shape: Shape) -> Option<Vec<u8>> {
+        let (size, width) = (usize::from(shape.symbol_size()), self.missing.len());
+        let k = u32::from(shape.symbols());
+        let mut block = self.join(shape);
+        let mut units = vec![0; self.source.len() * width];
+        for (n, &symbol) in self.missing.iter().enumerate() {
+            units[symbol * width + n] = 1;
+        }
+        let known = encode(shape.symbol_size(), &block);
+        let unit = encode(width as u16, &units); // at most FEW
+
+        let mut system = System::new(width);
+        for &(esi, bytes) in &self.repairs {
+            let multiples = unit.repair_packets(esi - k, 1).swap_remove(0).split().1;
+            let mut rest = known.repair_packets(esi - k, 1).swap_remove(0).split().1;
+            add_scaled(&mut rest, bytes, 1);
+            system.add(multiples, rest);
+            if system.is_complete() {
+                break;
+            }
+        }
+        for (solution, &symbol) in system.solve()?.iter().zip(&self.missing) {
+            block[symbol * size..][..size].copy_from_slice(solution);
+        }
+        Some(block)
+    }
+
+    /// Solve in general (RFC 6330, 5.4.2).
+    fn solve(&self, shape: Shape) -> Option<Vec<u8>> {
+        let config = config(shape.symbol_size());
+        let mut decoder = SourceBlockDecoder::new(0, &config, shape.block_len() as u64);
+        let source = (0..).zip(&self.source).filter_map(|(esi, symbol)| Some((esi, (*symbol)?)));
+        let all = source.chain(self.repairs.iter().copied());
+        decoder.decode(all.map(|(esi, bytes)| EncodingPacket::new(PayloadId::new(0, esi), bytes.to_vec())))
+    }
+}
+
+/// Linear equations, reduced as they come: row `n` once present has its first multiple, a 1, in column `n`.
+struct System {
+    rows: Vec<Option<(Vec<u8>, Vec<u8>)>>,
+    rank: usize,
+}
+
+impl System {
+    fn new(width: usize) -> System {
+        System { rows: vec![None; width], rank: 0 }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.rank == self.rows.len()
+    }
+
+    fn add(&mut self, mut multiples: Vec<u8>, mut value: Vec<u8>) {
+        for column in 0..self.rows.len() {
+            let factor = multiples[column];
+            if factor == 0 {
+                continue;
+            }
+            match &self.rows[column] {
+                Some((row, row_value)) => {
+                    add_scaled(&mut multiples, row, factor);
+                    add_scaled(&mut value, row_value, factor);
+                }
+                None => {
+                    scale(&mut multiples, inverse(factor));
+                    scale(&mut value, inverse(factor));
+                    self.rows[column] = Some((multiples, value));
+                    self.rank += 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn solve(self) -> Option<Vec<Vec<u8>>> {
+        let rows: Vec<(Vec<u8>, Vec<u8>)> = self.rows.into_iter().collect::<Option<_>>()?;
+        let mut solved: Vec<Vec<u8>> = Vec::with_capacity(rows.len()); // last column first
+        let width = rows.len();
+        for (multiples, mut value) in rows.into_iter().rev() {
+            for (column, solution) in (0..width).rev().zip(&solved) {
+                add_scaled(&mut value, solution, multiples[column]);
+            }
+            solved.push(value);
+        }
+        solved.reverse();
+        Some(solved)
+    }
+}
+
+/// One source block, no sub-blocks; only the symbol size matters here.
+fn config(symbol_size: u16) -> ObjectTransmissionInformation {
+    ObjectTransmissionInformation::new(0, symbol_size, 1, 1, 1)
+}
+
+/// The library keeps the solution for each `K` for the whole process.
+fn encode(symbol_size: u16, block: &[u8]) -> SourceBlockEncoder {
+    SourceBlockEncoder::new(0, &config(symbol_size), block)
+}
+
+#[cfg(test)]
+pub(crate) mod test_access {
+    use super::*;
+
+    /// The result of the short way and of the general way.
+    pub(crate) fn both_ways<'a>(
+        shape: Shape,
+        symbols: impl IntoIterator<Item = (u32, &'a [u8])>,
+    ) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+        let gathered = Gathered::from(shape, symbols);
+        (gathered.solve_few(shape), gathered.solve(shape))
+    }
+}

@@ -1,0 +1,129 @@
+use super::*;
+use proptest::prelude::*;
+
+fn block(shape: Shape, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(2).wrapping_add(1);
+    let mut byte = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..shape.block_len()).map(|_| byte()).collect()
+}
+
+/// Lose the source symbols `lost` and bring `repairs` from `first` on.
+fn after_losing(
+    shape: Shape,
+    lost: impl Fn(u32) -> bool,
+    first: u32,
+    repairs: u32,
+) -> (Vec<u8>, Option<Vec<u8>>) {
+    let original = block(shape, 1);
+    let mut encoder = BlockEncoder::new(shape, original.clone()).expect("the block has its shape");
+    let mut made = Vec::new();
+    encoder.repair_batch(first, repairs, &mut made).expect("the ids are those of repairs");
+    let size = usize::from(shape.symbol_size());
+    let source = (0..).zip(original.chunks(size)).filter(|&(esi, _)| !lost(esi));
+    let decoded = decode(shape, source.chain((first..).zip(made.chunks(size))));
+    (original, decoded)
+}
+
+fn shape(symbols: u16, symbol_size: u16) -> Shape {
+    Shape::new(symbols, symbol_size).expect("the test's shape is valid")
+}
+
+#[test]
+fn all_source_symbols_are_the_block() {
+    let (original, decoded) = after_losing(shape(10, 16), |_| false, 10, 0);
+    assert_eq!(decoded, Some(original));
+}
+
+#[test]
+fn a_block_of_one_symbol_is_rebuilt_from_one_repair() {
+    let (original, decoded) = after_losing(shape(1, 8), |_| true, 1, 1);
+    assert_eq!(decoded, Some(original));
+}
+
+#[test]
+fn a_block_is_rebuilt_from_repairs_alone() {
+    let (original, decoded) = after_losing(shape(100, 16), |_| true, 5_000, 103);
+    assert_eq!(decoded, Some(original));
+}
+
+#[test]
+fn the_last_repair_symbols_of_all_are_of_use() {
+    let (original, decoded) = after_losing(shape(1024, 8), |esi| esi < 3, MAX_ESI - 5, 5);
+    assert_eq!(decoded, Some(original));
+}
+
+#[test]
+fn too_few_symbols_are_no_block() {
+    assert_eq!(after_losing(shape(100, 16), |esi| esi < 5, 100, 4).1, None);
+    assert_eq!(after_losing(shape(100, 16), |esi| esi < 50, 100, 49).1, None);
+}
+
+#[test]
+fn the_short_way_and_the_general_way_agree() {
+    let shape = shape(300, 64);
+    let original = block(shape, 3);
+    let mut encoder = BlockEncoder::new(shape, original.clone()).expect("the block has its shape");
+    for lost in 1..=20 {
+        let mut made = Vec::new();
+        encoder.repair_batch(300 + lost, lost + 2, &mut made).expect("the ids are those of repairs");
+        let symbols = (lost..300).zip(original.chunks(64).skip(lost as usize));
+        let all = symbols.chain((300 + lost..).zip(made.chunks(64)));
+        let gathered = raptorq::test_access::both_ways(shape, all);
+        assert_eq!(gathered, (Some(original.clone()), Some(original.clone())), "{lost} lost");
+    }
+}
+
+#[test]
+fn one_repair_is_the_same_as_in_a_batch() {
+    let shape = shape(50, 24);
+    let mut encoder = BlockEncoder::new(shape, block(shape, 2)).expect("the block has its shape");
+    let (mut batch, mut one) = (Vec::new(), [0; 24]);
+    encoder.repair_batch(50, 10, &mut batch).expect("the ids are those of repairs");
+    for (esi, expected) in (50..).zip(batch.chunks(24)) {
+        encoder.repair(esi, &mut one).expect("the id is that of a repair");
+        assert_eq!(one, expected);
+    }
+}
+
+#[test]
+fn nonsense_is_refused() {
+    assert_eq!(Shape::new(0, 8), Err(FecError::Symbols(0)));
+    assert_eq!(Shape::new(1025, 8), Err(FecError::Symbols(1025)));
+    assert_eq!(Shape::new(1, 12), Err(FecError::SymbolSize(12)));
+    let shape = shape(4, 8);
+    assert_eq!(
+        BlockEncoder::new(shape, vec![0; 31]).map(|_| ()),
+        Err(FecError::BlockLength { expected: 32, found: 31 })
+    );
+    let mut encoder = BlockEncoder::new(shape, vec![0; 32]).expect("the block has its shape");
+    assert_eq!(encoder.repair(3, &mut [0; 8]), Err(FecError::NotARepair { esi: 3, symbols: 4 }));
+    assert_eq!(encoder.repair(MAX_ESI, &mut [0; 8]), Err(FecError::NotARepair { esi: MAX_ESI, symbols: 4 }));
+    assert_eq!(encoder.repair(4, &mut [0; 7]), Err(FecError::Room { expected: 8, found: 7 }));
+}
+
+#[test]
+fn symbols_that_are_none_are_passed_over() {
+    let original = block(shape(4, 8), 9);
+    let junk = [(0, &[0u8; 3][..]), (u32::MAX, &[0u8; 8]), (MAX_ESI, &[0u8; 8])];
+    let source: Vec<_> = (0..).zip(original.chunks(8)).collect();
+    let twice = junk.into_iter().chain(source.iter().copied().take(3)).chain(source.iter().copied());
+    assert_eq!(decode(shape(4, 8), twice), Some(original.clone()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_symbols_few_above_k_give_the_block(
+        k in 1u16..=200, lost in proptest::collection::vec(any::<bool>(), 200), first in 0u32..1_000_000,
+    ) {
+        let gone = lost[..usize::from(k)].iter().filter(|&&l| l).count() as u32;
+        let lost = |esi: u32| lost[esi as usize];
+        // K + 3 symbols fail about once in ten million blocks.
+        let (original, decoded) = after_losing(shape(k, 8), lost, u32::from(k) + first, gone + 3);
+        prop_assert_eq!(decoded, Some(original));
+    }
+}
