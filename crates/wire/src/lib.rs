@@ -1,1 +1,28 @@
-//! See the crate's description.
+//! faircast's native packet format: bytes to messages and back, in the open or sealed.
+//!
+//! Every function that reads bytes is total: it never panics and never allocates more than the
+//! datagram's own size allows. Reading and writing data packets does not allocate at all. There is
+//! no clock, no socket and no global randomness here ([`key::GroupKey::generate`] asks the
+//! operating system, and nothing else does).
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`message`] | what travels, as Rust types |
+//! | [`parse`] [`encode`] | bytes to messages and back, with a CRC-32C |
+//! | [`key`] [`seal`] | the group's key, and packets sealed under it |
+//! | [`half`] | the 16-bit numbers of the marks |
+
+pub mod encode;
+pub mod half;
+pub mod key;
+pub mod message;
+pub mod parse;
+pub mod seal;
+
+pub use encode::{EncodeError, Fit, Form, data_header_len, encode, encode_data};
+pub use key::{GroupKey, KeyError};
+pub use message::{
+    Announce, DataPacket, Header, Kind, Member, MemberState, Message, Name, NameTooLong, Need, Request,
+    Scheduled, Status, TransferId,
+};
+pub use parse::{Newest, ParseError, parse, peek};

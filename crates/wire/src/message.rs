@@ -1,0 +1,384 @@
+//! What travels between a source and its receivers.
+//!
+//! On the wire a [`ReceiverId`] has 32 bits, and 0 means nobody: whoever draws ids for a real
+//! network draws them from `1..=u32::MAX`. Larger ones (the simulator may use them) are refused by
+//! the encoder.
+
+use faircast_core::packet::{Data, Echo, Layer, ReceiverId, Report, SessionId};
+use std::fmt;
+use std::str::FromStr;
+
+/// One datagram.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message<'a> {
+    /// Source to all: one symbol, and the scheme's mark.
+    Data(DataPacket<'a>),
+    /// Receiver to source: congestion control.
+    Report(Report),
+    /// Source to all, every now and then: what is sent here and how to join.
+    Announce(Announce),
+    /// Source to all, every now and then: how far the session is, and who is confirmed.
+    Status(Status),
+    /// Receiver to source: how many symbols are missing.
+    Request(Request),
+    /// Receiver to source: who I am and how far I am.
+    Member(Member),
+}
+
+/// A data packet: the core's view of it, and the symbol it carries.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DataPacket<'a> {
+    /// What the core sees. Its rate and its mark's numbers travel as [`crate::half`]s; a rate of
+    /// zero ("the scheme does not say") is left out and saves two bytes.
+    pub data: Data,
+    /// Its layer.
+    pub layer: Layer,
+    /// Number of source symbols of its block; 0 when it carries none.
+    pub symbols: u16,
+    /// One symbol.
+    pub payload: &'a [u8],
+}
+
+/// What the source sends and how to join.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Announce {
+    /// Drawn at random when the source started; the session's keys depend on it.
+    pub salt: [u8; 16],
+    /// When this announcement was sent, in seconds since 1970 (UTC).
+    pub unix_secs: u64,
+    /// Which transfer this session carries.
+    pub transfer: TransferId,
+    /// Bytes of the whole tape (all files in a row); `None` for an open-ended stream.
+    pub tape_len: Option<u64>,
+    /// Bytes of the manifest.
+    pub manifest_len: u32,
+    /// Bytes of a symbol.
+    pub symbol_size: u16,
+    /// Source symbols of a full block.
+    pub symbols_per_block: u16,
+    /// First block that is sent in this session.
+    pub first_block: u32,
+    /// Number of layer 0's next packet, unwrapped: a late joiner learns the upper half from it.
+    pub next_seq: u64,
+    /// Congestion-control scheme.
+    pub scheme: u8,
+    /// Feedback is spread over this window, in milliseconds.
+    pub spread_ms: u32,
+    /// See [`Announce::LIVE`] and [`Announce::REGISTER`].
+    pub flags: u8,
+    /// The source's host or what it sends.
+    pub name: Name,
+}
+
+impl Announce {
+    /// Flag: a live stream; nobody waits for the head.
+    pub const LIVE: u8 = 1;
+    /// Flag: receivers must register ([`Member`]) before they report.
+    pub const REGISTER: u8 = 1 << 1;
+}
+
+/// How far the session is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Status {
+    /// Number of layer 0's next packet, unwrapped.
+    pub next_seq: u64,
+    /// All source symbols of the blocks below this one have been sent once.
+    pub complete_to: u32,
+    /// Number of blocks, once known; less than `u32::MAX`.
+    pub blocks: Option<u32>,
+    /// Root hash of the tape, once known.
+    pub root: Option<[u8; 32]>,
+    /// Feedback is spread over this window, in milliseconds.
+    pub spread_ms: u32,
+    /// Receivers that the source knows of.
+    pub members: u32,
+    /// See [`Status::CLOSING`], [`Status::HUSH`] and [`Status::SOLICIT`].
+    pub flags: u8,
+    /// Largest round-trip time, in microseconds.
+    pub rtt_max_us: u32,
+    /// Repairs that are under way: nobody needs to ask for them again.
+    pub scheduled: Vec<Scheduled>,
+    /// Receivers whose completion the source has heard of.
+    pub confirmed: Vec<ReceiverId>,
+    /// Receivers that hold the others up.
+    pub lagging: Vec<ReceiverId>,
+    /// Receivers that the source no longer waits for.
+    pub dropped: Vec<ReceiverId>,
+}
+
+impl Status {
+    /// Flag: the session ends.
+    pub const CLOSING: u8 = 1;
+    /// Flag: no more "I am here" reports are wanted.
+    pub const HUSH: u8 = 1 << 1;
+    /// Flag: everybody reports within the spread.
+    pub const SOLICIT: u8 = 1 << 2;
+}
+
+/// A repair that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scheduled {
+    /// For this block,
+    pub block: u32,
+    /// this many more symbols.
+    pub symbols: u16,
+}
+
+/// A counted negative acknowledgement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Who asks.
+    pub from: ReceiverId,
+    /// For what.
+    pub needs: Vec<Need>,
+    /// The newest packet it has.
+    pub echo: Echo,
+}
+
+/// Each of a run of blocks needs more symbols; any symbols will do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Need {
+    /// First block.
+    pub first: u32,
+    /// How many blocks from there on.
+    pub run: u16,
+    /// Symbols for each.
+    pub symbols: u16,
+}
+
+/// A receiver's place in the session.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Member {
+    /// Who.
+    pub from: ReceiverId,
+    /// In which state.
+    pub state: MemberState,
+    /// Why, in the transport's code; 0 when there is nothing to say.
+    pub reason: u8,
+    /// Bytes that it has verified.
+    pub verified_bytes: u64,
+    /// Blocks that it lacks.
+    pub blocks_missing: u32,
+    /// Received rate, in bit/s.
+    pub rate: f32,
+    /// Smoothed loss fraction, 0 to 1.
+    pub loss: f32,
+    /// Datagrams that its own host dropped (socket buffer overflows).
+    pub dropped_local: u32,
+    /// The newest packet it has.
+    pub echo: Echo,
+    /// Its host's name.
+    pub host: Name,
+}
+
+/// What a receiver is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberState {
+    /// It has joined and has nothing yet.
+    Joined,
+    /// It receives.
+    Receiving,
+    /// It has everything, verified.
+    Done,
+    /// It has given up.
+    Failed,
+    /// It leaves before the end.
+    Leaving,
+}
+
+/// What a packet's fixed header says. Of a sealed packet nothing of it is proven before the packet
+/// is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Session.
+    pub session: SessionId,
+    /// Low half of the sender's counter for this kind (and layer).
+    pub seq: u32,
+    /// Whether it is sealed.
+    pub sealed: bool,
+    /// Kind.
+    pub kind: Kind,
+    /// Layer: of a data packet its own, of a report the one it is about, else the base layer.
+    pub layer: Layer,
+}
+
+/// The kinds of packet, as numbered on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Kind {
+    /// [`Message::Data`].
+    Data = 1,
+    /// [`Message::Report`].
+    Report = 2,
+    /// [`Message::Announce`].
+    Announce = 3,
+    /// [`Message::Status`].
+    Status = 4,
+    /// [`Message::Request`].
+    Request = 5,
+    /// [`Message::Member`].
+    Member = 6,
+}
+
+impl Kind {
+    /// From its number.
+    pub const fn from_wire(number: u8) -> Option<Kind> {
+        Some(match number {
+            1 => Kind::Data,
+            2 => Kind::Report,
+            3 => Kind::Announce,
+            4 => Kind::Status,
+            5 => Kind::Request,
+            6 => Kind::Member,
+            _ => return None,
+        })
+    }
+
+    /// Whether receivers send it (and not the source).
+    pub const fn is_feedback(self) -> bool {
+        matches!(self, Kind::Report | Kind::Request | Kind::Member)
+    }
+}
+
+impl Message<'_> {
+    /// Its kind.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Message::Data(_) => Kind::Data,
+            Message::Report(_) => Kind::Report,
+            Message::Announce(_) => Kind::Announce,
+            Message::Status(_) => Kind::Status,
+            Message::Request(_) => Kind::Request,
+            Message::Member(_) => Kind::Member,
+        }
+    }
+
+    /// The receiver that says it, when a receiver does.
+    pub const fn from(&self) -> Option<ReceiverId> {
+        match self {
+            Message::Report(report) => Some(report.from),
+            Message::Request(request) => Some(request.from),
+            Message::Member(member) => Some(member.from),
+            Message::Data(_) | Message::Announce(_) | Message::Status(_) => None,
+        }
+    }
+
+    /// The layer it belongs to or is about.
+    pub const fn layer(&self) -> Layer {
+        match self {
+            Message::Data(packet) => packet.layer,
+            Message::Report(report) => report.layer,
+            _ => Layer(0),
+        }
+    }
+}
+
+/// Which transfer: the same content offered again has the same one, so that receivers can resume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct TransferId(pub [u8; 16]);
+
+impl fmt::Display for TransferId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// A text that is not a [`TransferId`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a transfer id is 32 hexadecimal digits")]
+pub struct NotATransferId;
+
+impl FromStr for TransferId {
+    type Err = NotATransferId;
+
+    fn from_str(text: &str) -> Result<TransferId, NotATransferId> {
+        crate::key::hex(text).map(TransferId).ok_or(NotATransferId)
+    }
+}
+
+/// A short text, at most [`Name::MAX`] bytes of UTF-8, kept inline.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Name {
+    len: u8,
+    bytes: [u8; Name::MAX], // zero behind `len`, so that equal names are equal
+}
+
+/// A name that does not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the name has {len} bytes; at most {max} fit: shorten it", max = Name::MAX)]
+pub struct NameTooLong {
+    /// Bytes it has.
+    pub len: usize,
+}
+
+impl Name {
+    /// Most bytes that fit.
+    pub const MAX: usize = 63;
+    /// No name.
+    pub const EMPTY: Name = Name { len: 0, bytes: [0; Name::MAX] };
+
+    /// From a text.
+    ///
+    /// # Errors
+    /// When it has more than [`Name::MAX`] bytes.
+    pub fn new(text: &str) -> Result<Name, NameTooLong> {
+        if text.len() > Name::MAX {
+            return Err(NameTooLong { len: text.len() });
+        }
+        Ok(Name::clipped(text))
+    }
+
+    /// From a text, cut at a character's edge to what fits.
+    pub fn clipped(text: &str) -> Name {
+        let mut len = text.len().min(Name::MAX);
+        while !text.is_char_boundary(len) {
+            len -= 1;
+        }
+        let mut name = Name { len: len as u8, bytes: [0; Name::MAX] };
+        name.bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
+        name
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..usize::from(self.len)])
+            .expect("made from a str, cut at its characters")
+    }
+}
+
+impl Default for Name {
+    fn default() -> Name {
+        Name::EMPTY
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.as_str())
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_cut_at_a_character() {
+        let text = "é".repeat(40);
+        assert_eq!(Name::clipped(&text).as_str(), "é".repeat(31));
+        assert_eq!(Name::new(&text), Err(NameTooLong { len: 80 }));
+    }
+
+    #[test]
+    fn a_transfer_id_reads_back_from_its_text() {
+        let id = TransferId(*b"0123456789abcdef");
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert_eq!("12".parse::<TransferId>(), Err(NotATransferId));
+    }
+}
