@@ -1,0 +1,181 @@
+//! The buffers of one receive call, and the datagrams in them.
+
+use crate::faults::Injector;
+use crate::sys::{self, Head, MAX_CALL};
+use crate::udp::Ecn;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Bytes of one slot: the largest datagram, or as many coalesced ones.
+pub const SLOT: usize = 64 * 1024;
+
+/// Received datagrams and the memory they are in. Made once and used again for each receive call.
+///
+/// The memory is `slots` times [`SLOT`], but the system provides only the pages that are ever
+/// touched.
+#[derive(Debug)]
+pub struct Batch {
+    bytes: Box<[u8]>,
+    heads: Box<[Head]>,
+    slots: Vec<Slot>,
+    cut: bool,
+    truncated: u64,
+}
+
+/// What is known about one datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Meta {
+    /// Who sent it.
+    pub from: SocketAddr,
+    /// Where it was sent to: the group, or an address of this host.
+    pub to: IpAddr,
+    /// Its congestion mark.
+    pub ecn: Ecn,
+    /// When the kernel received it, on the clock of [`Instant`]. Coalesced datagrams share one time,
+    /// the first one's.
+    pub received_at: Instant,
+    /// The same moment in nanoseconds since 1970, as the kernel said it.
+    pub received_at_unix_ns: u64,
+    /// Its place among the datagrams that were coalesced with it.
+    pub segment: u16,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    len: usize,
+    segment: usize,
+    meta: Meta,
+}
+
+impl Batch {
+    /// Room for `slots` datagrams (or coalesced runs of them), at least 1 and at most 64.
+    pub fn new(slots: usize) -> Batch {
+        let slots = slots.clamp(1, MAX_CALL);
+        Batch {
+            bytes: vec![0; slots * SLOT].into_boxed_slice(),
+            heads: vec![Head::EMPTY; slots].into_boxed_slice(),
+            slots: Vec::with_capacity(slots),
+            cut: false,
+            truncated: 0,
+        }
+    }
+
+    /// The datagrams of the last receive call, in the order of arrival. The bytes may be changed, as
+    /// decryption in place does.
+    pub fn segments(&mut self) -> impl Iterator<Item = (&mut [u8], Meta)> + '_ {
+        self.bytes.chunks_exact_mut(SLOT).zip(&self.slots).flat_map(|(bytes, slot)| {
+            let parts = bytes[..slot.len].chunks_mut(slot.segment).enumerate();
+            parts.map(|(n, part)| (part, Meta { segment: n as u16, ..slot.meta }))
+        })
+    }
+
+    /// The same datagrams given to `each`, through an injector of faults if there is one. Call it
+    /// also when nothing was received, so that datagrams held back come in time.
+    pub fn deliver(&mut self, faults: Option<&mut Injector>, mut each: impl FnMut(&mut [u8], Meta)) {
+        match faults {
+            None => self.segments().for_each(|(bytes, meta)| each(bytes, meta)),
+            Some(injector) => {
+                injector.release(Instant::now(), &mut each);
+                self.segments().for_each(|(bytes, meta)| injector.pass(bytes, meta, &mut each));
+            }
+        }
+    }
+
+    /// How many datagrams the last receive call brought, coalesced ones counted each.
+    pub fn len(&self) -> usize {
+        self.slots.iter().map(|slot| slot.len.div_ceil(slot.segment)).sum()
+    }
+
+    /// Whether the last receive call brought nothing.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Datagrams thrown away so far because they were longer than [`SLOT`].
+    pub fn truncated(&self) -> u64 {
+        self.truncated
+    }
+
+    /// Whether control data of the last receive call was cut short.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// Forget the last call's datagrams and receive new ones; says how many datagrams there are.
+    pub(crate) fn fill(&mut self, fd: BorrowedFd<'_>, own: SocketAddr) -> io::Result<usize> {
+        self.slots.clear();
+        self.cut = false;
+        let filled = sys::receive_each(fd, &mut self.bytes, SLOT, &mut self.heads)?;
+        let read_at = ReadAt::now();
+        for head in &self.heads[..filled] {
+            self.cut |= head.control_truncated();
+            self.truncated += u64::from(head.truncated());
+            self.slots.push(Slot::new(head, own, read_at));
+        }
+        Ok(self.len())
+    }
+}
+
+impl Slot {
+    fn new(head: &Head, own: SocketAddr, read_at: ReadAt) -> Slot {
+        let control = head.control();
+        let from = head.from();
+        let received_at_unix_ns = control.received_unix_ns.unwrap_or(read_at.unix_ns);
+        let meta = Meta {
+            from: from.unwrap_or(own),
+            to: control.to.unwrap_or(own.ip()),
+            ecn: Ecn::from_bits(control.tos.unwrap_or(0)),
+            received_at: read_at.instant_of(received_at_unix_ns),
+            received_at_unix_ns,
+            segment: 0,
+        };
+        // What has no sender or was cut is kept as a slot without datagrams.
+        let len = if head.truncated() || from.is_none() { 0 } else { head.len.min(SLOT) };
+        Slot { len, segment: control.segment.unwrap_or(SLOT), meta }
+    }
+}
+
+/// The moment of a receive call, on both clocks.
+#[derive(Debug, Clone, Copy)]
+struct ReadAt {
+    instant: Instant,
+    unix_ns: u64,
+}
+
+impl ReadAt {
+    fn now() -> ReadAt {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        ReadAt { instant: Instant::now(), unix_ns: since_1970.as_nanos() as u64 }
+    }
+
+    /// A wall-clock time in the past on the clock of [`Instant`]. Times in the future or long ago
+    /// mean that the wall clock was set meanwhile; they count as now.
+    fn instant_of(self, unix_ns: u64) -> Instant {
+        const LONG_AGO: Duration = Duration::from_secs(10);
+        let age = Duration::from_nanos(self.unix_ns.saturating_sub(unix_ns));
+        let age = if age > LONG_AGO { Duration::ZERO } else { age };
+        self.instant.checked_sub(age).unwrap_or(self.instant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receive_time_is_as_old_on_one_clock_as_on_the_other() {
+        let read_at = ReadAt::now();
+        let age = Duration::from_micros(1500);
+        let received_at = read_at.instant_of(read_at.unix_ns - age.as_nanos() as u64);
+        assert_eq!(read_at.instant - received_at, age);
+    }
+
+    #[test]
+    fn a_step_of_the_wall_clock_does_not_age_a_datagram() {
+        let read_at = ReadAt::now();
+        assert_eq!(read_at.instant_of(read_at.unix_ns + 5_000_000_000), read_at.instant);
+        assert_eq!(read_at.instant_of(0), read_at.instant);
+    }
+}

@@ -1,0 +1,62 @@
+//! Socket buffers: what was asked, what was granted, and how full they are.
+
+/// A receive buffer below this is refused, in bytes: it would not hold one coalesced receive.
+pub const MIN_RECEIVE_BUFFER: usize = 64 * 1024;
+
+/// A buffer's size as asked for and as granted, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Granted {
+    /// Bytes asked for.
+    pub asked: usize,
+    /// Bytes granted (half of what the kernel reports, which counts its own overhead).
+    pub granted: usize,
+}
+
+/// How full a receive buffer is.
+///
+/// The kernel counts its own overhead and releases memory lazily, so `used_bytes` can exceed
+/// what is really waiting by a quarter of the capacity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backlog {
+    /// Bytes of kernel memory in use.
+    pub used_bytes: usize,
+    /// Bytes of kernel memory allowed; twice the granted size.
+    pub capacity_bytes: usize,
+    /// Datagrams dropped since the socket was opened because the buffer was full, counted as the
+    /// kernel does: coalesced datagrams that were dropped as one count as one.
+    pub drops: u32,
+}
+
+impl Granted {
+    /// What to tell the user when the system granted less than was asked for.
+    pub fn warning(&self) -> Option<String> {
+        (self.granted < self.asked).then(|| {
+            format!(
+                "the receive buffer is {} KiB instead of {} KiB, so bursts may be lost; as root: \
+                 sysctl -w net.core.rmem_max={}",
+                self.granted / 1024,
+                self.asked / 1024,
+                self.asked
+            )
+        })
+    }
+}
+
+impl Backlog {
+    /// The part of the buffer in use, 0 to 1 (the last datagram may exceed it a little).
+    pub fn fill(&self) -> f64 {
+        if self.capacity_bytes == 0 { 0.0 } else { self.used_bytes as f64 / self.capacity_bytes as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_names_the_setting_only_when_less_was_granted() {
+        assert_eq!(Granted { asked: 4096, granted: 4096 }.warning(), None);
+        let said = Granted { asked: 8 << 20, granted: 208 << 10 }.warning().expect("less was granted");
+        assert!(said.contains("net.core.rmem_max=8388608"), "{said}");
+    }
+}

@@ -1,0 +1,183 @@
+//! The receiver's socket: a membership in one group on one interface.
+
+use crate::batch::Batch;
+use crate::buffers::{Backlog, Granted};
+use crate::error::NetError;
+use crate::interface::Choice;
+use crate::source::check;
+use crate::sys::{self, Change};
+use crate::udp::{SendOutcome, Udp};
+use crate::unicast::{UnicastOptions, UnicastSocket};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Whose packets to the group are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Membership {
+    /// Everybody's (any-source multicast).
+    #[default]
+    AnySource,
+    /// Only this host's (source-specific multicast, RFC 4607).
+    OnlyFrom(IpAddr),
+}
+
+/// How a [`GroupSocket`] is set up.
+#[derive(Debug, Clone)]
+pub struct GroupOptions {
+    /// Bytes of receive buffer to ask for.
+    pub receive_buffer: usize,
+}
+
+impl Default for GroupOptions {
+    fn default() -> GroupOptions {
+        GroupOptions { receive_buffer: 16 << 20 }
+    }
+}
+
+/// Receives one group on one interface, and sends feedback from a second, unicast socket.
+///
+/// Several sockets on one host, in one or several programs, can receive the same group and each
+/// gets every packet. Packets to other groups on the same port are not received.
+#[derive(Debug)]
+pub struct GroupSocket {
+    udp: Udp,
+    feedback: UnicastSocket,
+    group: SocketAddr,
+    membership: Membership,
+    choice: Choice,
+}
+
+impl GroupSocket {
+    /// Join `group` on the chosen interface. Dropping the socket leaves the group.
+    ///
+    /// # Errors
+    /// [`NetError::NotMulticast`], [`NetError::MixedFamilies`], [`NetError::PortTaken`] when a
+    /// program that does not share it holds the port, [`NetError::TooManyMemberships`],
+    /// [`NetError::BufferTooSmall`], or [`NetError::System`] when the system refuses.
+    pub fn open(
+        group: SocketAddr,
+        membership: Membership,
+        choice: &Choice,
+        options: &GroupOptions,
+    ) -> Result<GroupSocket, NetError> {
+        check(group.ip(), choice)?;
+        if let Membership::OnlyFrom(source) = membership
+            && source.is_ipv4() != group.is_ipv4()
+        {
+            return Err(NetError::MixedFamilies { one: group.ip(), other: source });
+        }
+        let udp = Udp::new(group.ip(), choice, options.receive_buffer)?;
+        udp.socket().set_reuse_address(true).map_err(NetError::system("sharing the group's port"))?;
+        only_own_groups(&udp, group.ip()).map_err(NetError::system("refusing other groups' packets"))?;
+        let group = choice.here(group.ip(), group.port());
+        udp.bind(group)?;
+        let feedback = UnicastSocket::open(choice, &UnicastOptions::default())?;
+        let socket = GroupSocket { udp, feedback, group, membership, choice: choice.clone() };
+        socket.join()?;
+        Ok(socket)
+    }
+
+    /// Join again, as after [`GroupSocket::leave`] or to make routers that forgot the membership
+    /// learn it anew.
+    ///
+    /// # Errors
+    /// [`NetError::TooManyMemberships`], or [`NetError::System`].
+    pub fn rejoin(&self) -> Result<(), NetError> {
+        self.leave()?;
+        self.join()
+    }
+
+    /// Leave the group but keep the socket. Leaving a group that was left is nothing.
+    ///
+    /// # Errors
+    /// [`NetError::System`].
+    pub fn leave(&self) -> Result<(), NetError> {
+        match self.change(Change::Leave) {
+            Err(e) if e.raw_os_error() == Some(libc::EADDRNOTAVAIL) => Ok(()),
+            done => done.map_err(NetError::system("leaving a group")),
+        }
+    }
+
+    fn join(&self) -> Result<(), NetError> {
+        let group = self.group.ip();
+        self.change(Change::Join).map_err(|e| match e.raw_os_error() {
+            Some(libc::ENOBUFS) => NetError::TooManyMemberships { group },
+            Some(libc::ENODEV) => NetError::NoMulticastRoute { group },
+            _ => NetError::System { doing: "joining a group", source: e },
+        })
+    }
+
+    fn change(&self, change: Change) -> io::Result<()> {
+        let source = match self.membership {
+            Membership::AnySource => None,
+            Membership::OnlyFrom(source) => Some(source),
+        };
+        sys::membership(self.udp.as_fd(), self.choice.chosen.index, self.group, source, change)
+    }
+
+    /// Receive what is there; 0 when nothing is.
+    ///
+    /// # Errors
+    /// [`NetError::ControlTruncated`], or [`NetError::System`].
+    pub fn receive(&self, batch: &mut Batch) -> Result<usize, NetError> {
+        self.udp.receive(batch, self.group)
+    }
+
+    /// Send one datagram of feedback to `to`, from [`GroupSocket::feedback`].
+    ///
+    /// # Errors
+    /// As [`UnicastSocket::send_to`].
+    pub fn send_to(&self, bytes: &[u8], to: SocketAddr) -> Result<SendOutcome, NetError> {
+        self.feedback.send_to(bytes, to)
+    }
+
+    /// The socket that feedback is sent from, and that answers to it come to.
+    pub fn feedback(&self) -> &UnicastSocket {
+        &self.feedback
+    }
+
+    /// How full the receive buffer is, and what was dropped.
+    ///
+    /// # Errors
+    /// [`NetError::System`].
+    pub fn backlog(&self) -> Result<Backlog, NetError> {
+        self.udp.backlog()
+    }
+
+    /// The receive buffer asked for and granted.
+    pub fn receive_buffer(&self) -> Granted {
+        self.udp.receive_buffer()
+    }
+
+    /// The group's address and port.
+    pub fn group(&self) -> SocketAddr {
+        self.group
+    }
+
+    /// Whose packets are wanted.
+    pub fn membership(&self) -> Membership {
+        self.membership
+    }
+
+    /// The interface in use.
+    pub fn choice(&self) -> &Choice {
+        &self.choice
+    }
+}
+
+/// The group's packets only; the feedback socket is [`GroupSocket::feedback`].
+impl AsFd for GroupSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.udp.as_fd()
+    }
+}
+
+/// Without this, a socket gets the packets of every group that anybody on the host has joined.
+fn only_own_groups(udp: &Udp, group: IpAddr) -> io::Result<()> {
+    if group.is_ipv4() {
+        udp.socket().set_multicast_all_v4(false)
+    } else {
+        udp.socket().set_multicast_all_v6(false)
+    }
+}

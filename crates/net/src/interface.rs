@@ -1,0 +1,285 @@
+//! Which network interface carries a group.
+
+use crate::error::NetError;
+use crate::sys;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+
+/// A network interface of this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// The kernel's number for it.
+    pub index: u32,
+    /// Its addresses.
+    pub addrs: Vec<IpAddr>,
+    /// The largest IP packet it carries, in bytes.
+    pub mtu: u32,
+    /// Whether it is administratively up.
+    pub up: bool,
+    /// Whether it carries multicast.
+    pub multicast: bool,
+    /// Whether it is the host's own loopback.
+    pub loopback: bool,
+}
+
+/// The interface that will carry a group, and how it was chosen.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// The interface.
+    pub chosen: Interface,
+    /// Its address that packets are sent from.
+    pub local: IpAddr,
+    /// Other interfaces that could carry the group.
+    pub alternatives: Vec<Interface>,
+    /// How it was chosen.
+    pub why: Why,
+}
+
+/// How an interface was chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// It was asked for.
+    Asked,
+    /// The kernel's routing table sends the group there.
+    Route,
+    /// It is the only one that can carry multicast.
+    OnlyOne,
+    /// There is no network: only programs on this host can meet.
+    Loopback,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Why::Asked => "as asked",
+            Why::Route => "by the routing table",
+            Why::OnlyOne => "the only one that carries multicast",
+            Why::Loopback => "there is no network; this host only",
+        })
+    }
+}
+
+/// All network interfaces of this host (of this network namespace), in the kernel's order.
+///
+/// # Errors
+/// [`NetError::System`] when the system does not list them.
+pub fn interfaces() -> Result<Vec<Interface>, NetError> {
+    sys::interfaces().map_err(NetError::system("listing the network interfaces"))
+}
+
+/// Choose the interface for `group`: the one that is `wanted` (a name or an address); else the one
+/// that the kernel would route the group through; else the only one that can carry it; else
+/// loopback.
+///
+/// # Errors
+/// That the interface does not exist, is down, has no address of the group's family or carries no
+/// multicast; [`NetError::WhichInterface`] when several are equally good.
+pub fn choose(group: IpAddr, wanted: Option<&str>) -> Result<Choice, NetError> {
+    if !group.is_multicast() {
+        return Err(NetError::NotMulticast { address: group });
+    }
+    let all = interfaces()?;
+    match wanted {
+        Some(wanted) => asked(&all, group, wanted),
+        None => by_itself(&all, group, routed(group)),
+    }
+}
+
+fn asked(all: &[Interface], group: IpAddr, wanted: &str) -> Result<Choice, NetError> {
+    let address = wanted.parse::<IpAddr>().ok();
+    let found = all.iter().find(|i| i.name == wanted || address.is_some_and(|a| i.addrs.contains(&a)));
+    let Some(chosen) = found else {
+        let exist = all.iter().map(|i| i.name.clone()).collect();
+        return Err(NetError::NoSuchInterface { wanted: wanted.to_owned(), exist });
+    };
+    let name = || chosen.name.clone();
+    if !chosen.up {
+        return Err(NetError::InterfaceDown { name: name() });
+    }
+    if !chosen.multicast && !chosen.loopback {
+        return Err(NetError::NotMulticastCapable { name: name() });
+    }
+    let preferred = address.filter(|a| a.is_ipv4() == group.is_ipv4());
+    let Some(local) = preferred.or_else(|| address_for(chosen, group)) else {
+        return Err(NetError::NoAddress { name: name(), group });
+    };
+    Ok(choice(all, group, chosen, local, Why::Asked))
+}
+
+fn by_itself(all: &[Interface], group: IpAddr, routed: Option<IpAddr>) -> Result<Choice, NetError> {
+    if let Some(local) = routed {
+        let carrier = all.iter().find(|i| i.addrs.contains(&local) && can_carry(i, group));
+        if let Some(chosen) = carrier {
+            return Ok(choice(all, group, chosen, local, Why::Route));
+        }
+    }
+    let mut able = all.iter().filter(|i| can_carry(i, group));
+    let (first, second) = (able.next(), able.next());
+    if second.is_some() {
+        let candidates = all.iter().filter(|i| can_carry(i, group)).map(|i| i.name.clone()).collect();
+        return Err(NetError::WhichInterface { group, candidates });
+    }
+    let (chosen, why) = match first {
+        Some(only) => (only, Why::OnlyOne),
+        None => {
+            let loopback = all.iter().find(|i| i.loopback && i.up);
+            (loopback.ok_or(NetError::NoMulticastRoute { group })?, Why::Loopback)
+        }
+    };
+    let local = address_for(chosen, group).ok_or(NetError::NoMulticastRoute { group })?;
+    Ok(choice(all, group, chosen, local, why))
+}
+
+fn choice(all: &[Interface], group: IpAddr, chosen: &Interface, local: IpAddr, why: Why) -> Choice {
+    let alternatives =
+        all.iter().filter(|i| i.index != chosen.index && can_carry(i, group)).cloned().collect();
+    Choice { chosen: chosen.clone(), local, alternatives, why }
+}
+
+fn can_carry(interface: &Interface, group: IpAddr) -> bool {
+    interface.up && interface.multicast && !interface.loopback && address_for(interface, group).is_some()
+}
+
+/// The interface's address to send to the group from: of the same family, and for IPv6 link-local
+/// only when the group is, or when there is no other.
+fn address_for(interface: &Interface, group: IpAddr) -> Option<IpAddr> {
+    let mut same = interface.addrs.iter().copied().filter(|a| a.is_ipv4() == group.is_ipv4());
+    let wants_link_local = matches!(group, IpAddr::V6(g) if is_link_scope(g));
+    let fits = |a: &IpAddr| matches!(a, IpAddr::V6(a) if a.is_unicast_link_local() == wants_link_local);
+    if group.is_ipv4() { same.next() } else { same.clone().find(fits).or_else(|| same.next()) }
+}
+
+/// Whether a multicast address is of interface-local or link-local scope.
+fn is_link_scope(group: Ipv6Addr) -> bool {
+    matches!(group.segments()[0] & 0x000f, 1 | 2)
+}
+
+/// The address from which the kernel would send to the group; nothing is sent.
+fn routed(group: IpAddr) -> Option<IpAddr> {
+    let domain = if group.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
+    let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP)).ok()?;
+    const DISCARD: u16 = 9;
+    socket.connect(&SocketAddr::new(group, DISCARD).into()).ok()?;
+    let local = socket.local_addr().ok()?.as_socket()?.ip();
+    (!local.is_unspecified()).then_some(local)
+}
+
+impl Choice {
+    /// `address` on this interface: IPv6 addresses of link scope get its index as their zone.
+    pub(crate) fn here(&self, address: IpAddr, port: u16) -> SocketAddr {
+        match address {
+            IpAddr::V6(v6) if v6.is_unicast_link_local() || (v6.is_multicast() && is_link_scope(v6)) => {
+                SocketAddrV6::new(v6, port, 0, self.chosen.index).into()
+            }
+            other => SocketAddr::new(other, port),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GROUP: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(239, 1, 2, 3));
+
+    fn interface(name: &str, index: u32, addrs: &[&str]) -> Interface {
+        let addrs = addrs.iter().map(|a| a.parse().expect("a literal address")).collect();
+        let loopback = name == "lo";
+        Interface { name: name.into(), index, addrs, mtu: 1500, up: true, multicast: !loopback, loopback }
+    }
+
+    fn host() -> Vec<Interface> {
+        vec![
+            interface("lo", 1, &["127.0.0.1", "::1"]),
+            interface("eth0", 2, &["192.0.2.5", "fe80::5", "2001:db8::5"]),
+        ]
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("a literal address")
+    }
+
+    #[test]
+    fn every_host_has_an_interface_with_a_name_a_number_and_a_size() {
+        let all = interfaces().expect("this host lists its interfaces");
+        assert!(!all.is_empty());
+        assert!(all.iter().all(|i| !i.name.is_empty() && i.index > 0 && i.mtu >= 68), "{all:?}");
+    }
+
+    #[test]
+    fn a_unicast_address_is_no_group() {
+        let error = choose(ip("192.0.2.1"), None).expect_err("not a group");
+        assert!(matches!(error, NetError::NotMulticast { .. }));
+        assert_eq!(error.exit_class(), crate::ExitClass::Usage);
+    }
+
+    #[test]
+    fn an_unknown_interface_is_answered_with_those_that_exist() {
+        let error = asked(&host(), GROUP, "eth7").expect_err("there is none");
+        assert!(error.to_string().contains("lo, eth0"), "{error}");
+    }
+
+    #[test]
+    fn an_interface_can_be_asked_for_by_either_of_its_addresses() {
+        let choice = asked(&host(), GROUP, "2001:db8::5").expect("exists");
+        assert_eq!((choice.chosen.index, choice.local), (2, ip("192.0.2.5")));
+    }
+
+    #[test]
+    fn an_interface_that_is_down_is_refused() {
+        let mut all = host();
+        all[1].up = false;
+        assert!(matches!(asked(&all, GROUP, "eth0"), Err(NetError::InterfaceDown { .. })));
+    }
+
+    #[test]
+    fn an_interface_without_an_address_of_the_family_is_refused() {
+        let all = [interface("eth0", 2, &["fe80::5"])];
+        assert!(matches!(asked(&all, GROUP, "eth0"), Err(NetError::NoAddress { .. })));
+    }
+
+    #[test]
+    fn a_tunnel_without_multicast_is_refused_and_never_chosen_by_itself() {
+        let mut all = host();
+        all.push(interface("wg0", 3, &["10.0.0.1"]));
+        all[2].multicast = false;
+        assert!(matches!(asked(&all, GROUP, "wg0"), Err(NetError::NotMulticastCapable { .. })));
+        let choice = by_itself(&all, GROUP, Some(ip("10.0.0.1"))).expect("eth0 remains");
+        assert_eq!((choice.chosen.name.as_str(), choice.why), ("eth0", Why::OnlyOne));
+    }
+
+    #[test]
+    fn the_routing_table_decides_between_several() {
+        let mut all = host();
+        all.push(interface("eth1", 3, &["198.51.100.5"]));
+        let choice = by_itself(&all, GROUP, Some(ip("198.51.100.5"))).expect("routed");
+        assert_eq!((choice.chosen.name.as_str(), choice.why), ("eth1", Why::Route));
+        assert_eq!(choice.alternatives[0].name, "eth0");
+    }
+
+    #[test]
+    fn several_without_a_route_are_a_question_to_the_user() {
+        let mut all = host();
+        all.push(interface("eth1", 3, &["198.51.100.5"]));
+        let error = by_itself(&all, GROUP, None).expect_err("nothing decides");
+        assert!(error.to_string().contains("eth0, eth1"), "{error}");
+    }
+
+    #[test]
+    fn without_a_network_there_is_loopback() {
+        let choice = by_itself(&host()[..1], GROUP, None).expect("loopback");
+        assert_eq!((choice.local, choice.why), (ip("127.0.0.1"), Why::Loopback));
+    }
+
+    #[test]
+    fn link_local_addresses_serve_link_local_groups() {
+        let all = host();
+        assert_eq!(address_for(&all[1], ip("ff02::99")), Some(ip("fe80::5")));
+        assert_eq!(address_for(&all[1], ip("ff15::99")), Some(ip("2001:db8::5")));
+        let only_link_local = interface("eth0", 2, &["fe80::5"]);
+        assert_eq!(address_for(&only_link_local, ip("ff15::99")), Some(ip("fe80::5")));
+    }
+}

@@ -1,0 +1,191 @@
+//! The source's socket: to the group, and the unicast feedback back.
+
+use crate::batch::Batch;
+use crate::buffers::{Backlog, Granted};
+use crate::error::NetError;
+use crate::interface::Choice;
+use crate::sys;
+use crate::udp::{Ecn, SendOutcome, Udp};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// How a [`SourceSocket`] is set up.
+#[derive(Debug, Clone)]
+pub struct SourceOptions {
+    /// How many routers a packet may pass, plus one: 1 stays on the local network.
+    pub ttl: u8,
+    /// Bytes of send buffer to ask for.
+    pub send_buffer: usize,
+    /// Bytes of receive buffer to ask for, for feedback.
+    pub receive_buffer: usize,
+    /// Differentiated services code point, 0 to 63; `None` leaves it at 0.
+    pub dscp: Option<u8>,
+    /// What packets say about congestion marks: [`Ecn::Ect0`] invites routers to mark instead of
+    /// dropping.
+    pub ect: Ecn,
+    /// UDP port to send from and to receive feedback on; 0 lets the system choose.
+    pub port: u16,
+}
+
+impl Default for SourceOptions {
+    fn default() -> SourceOptions {
+        SourceOptions {
+            ttl: 16,
+            send_buffer: 1 << 20,
+            receive_buffer: 2 << 20,
+            dscp: None,
+            ect: Ecn::NotEct,
+            port: 0,
+        }
+    }
+}
+
+/// Sends to one group (or several, with [`SourceSocket::send_batch_to`]) and receives feedback.
+///
+/// Receivers on the same host get the packets too.
+#[derive(Debug)]
+pub struct SourceSocket {
+    udp: Udp,
+    group: SocketAddr,
+    local: SocketAddr,
+    choice: Choice,
+}
+
+impl SourceSocket {
+    /// Open a socket that sends to `group` from the chosen interface.
+    ///
+    /// # Errors
+    /// [`NetError::NotMulticast`], [`NetError::MixedFamilies`], [`NetError::PortTaken`],
+    /// [`NetError::BufferTooSmall`], or [`NetError::System`] when the system refuses.
+    pub fn open(
+        group: SocketAddr,
+        choice: &Choice,
+        options: &SourceOptions,
+    ) -> Result<SourceSocket, NetError> {
+        let like = group.ip();
+        check(like, choice)?;
+        let udp = Udp::new(like, choice, options.receive_buffer)?;
+        udp.set_send_buffer(options.send_buffer)?;
+        udp.set_traffic_class(like, options.dscp.unwrap_or(0) & 0x3f, options.ect)?;
+        send_from(&udp, choice, options.ttl)?;
+        udp.bind(choice.here(choice.local, options.port))?;
+        let local = udp.local_addr()?;
+        Ok(SourceSocket { udp, group: choice.here(like, group.port()), local, choice: choice.clone() })
+    }
+
+    /// Send `bytes` to the group as datagrams of `segment` bytes each, the last one shorter if need
+    /// be; up to 64 datagrams (and 64 KiB) in one system call, larger batches in several.
+    ///
+    /// # Errors
+    /// [`NetError::TooLarge`] when a datagram does not fit the interface; nothing is fragmented.
+    /// [`NetError::NoMulticastRoute`] when the interface has gone. News about single receivers
+    /// (ICMP) is not an error.
+    pub fn send_batch(&self, bytes: &[u8], segment: usize) -> Result<SendOutcome, NetError> {
+        self.udp.send_batch(self.group, bytes, segment)
+    }
+
+    /// The same to another group (a layer) or to a host.
+    ///
+    /// # Errors
+    /// As [`SourceSocket::send_batch`].
+    pub fn send_batch_to(
+        &self,
+        bytes: &[u8],
+        segment: usize,
+        to: SocketAddr,
+    ) -> Result<SendOutcome, NetError> {
+        self.udp.send_batch(self.choice.here(to.ip(), to.port()), bytes, segment)
+    }
+
+    /// Send one datagram to `to`.
+    ///
+    /// # Errors
+    /// As [`SourceSocket::send_batch`], and [`NetError::Unreachable`].
+    pub fn send_to(&self, bytes: &[u8], to: SocketAddr) -> Result<SendOutcome, NetError> {
+        self.udp.send_to(bytes, to)
+    }
+
+    /// Receive the feedback that is there; 0 when none is.
+    ///
+    /// # Errors
+    /// [`NetError::ControlTruncated`], or [`NetError::System`].
+    pub fn receive(&self, batch: &mut Batch) -> Result<usize, NetError> {
+        self.udp.receive(batch, self.local)
+    }
+
+    /// The group's address and port.
+    pub fn group(&self) -> SocketAddr {
+        self.group
+    }
+
+    /// The address and port that packets come from and feedback goes to.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The interface in use.
+    pub fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    /// The largest payload of a datagram, in bytes: the interface's MTU without IP and UDP headers.
+    pub fn largest_datagram(&self) -> usize {
+        self.udp.largest()
+    }
+
+    /// Whether the kernel cuts batches into datagrams (GSO). Turns false for good when it refuses;
+    /// sending then costs more processor time.
+    pub fn segments_in_kernel(&self) -> bool {
+        self.udp.segments()
+    }
+
+    /// From now on, cut batches here instead of in the kernel.
+    pub fn stop_segments_in_kernel(&self) {
+        self.udp.stop_segments();
+    }
+
+    /// The receive buffer asked for and granted.
+    pub fn receive_buffer(&self) -> Granted {
+        self.udp.receive_buffer()
+    }
+
+    /// How full the receive buffer is.
+    ///
+    /// # Errors
+    /// [`NetError::System`].
+    pub fn backlog(&self) -> Result<Backlog, NetError> {
+        self.udp.backlog()
+    }
+}
+
+impl AsFd for SourceSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.udp.as_fd()
+    }
+}
+
+/// That the group is one and of the local address's family.
+pub(crate) fn check(group: IpAddr, choice: &Choice) -> Result<(), NetError> {
+    if !group.is_multicast() {
+        return Err(NetError::NotMulticast { address: group });
+    }
+    if group.is_ipv4() != choice.local.is_ipv4() {
+        return Err(NetError::MixedFamilies { one: group, other: choice.local });
+    }
+    Ok(())
+}
+
+/// Multicast leaves by the chosen interface, goes this far and comes back to this host too.
+fn send_from(udp: &Udp, choice: &Choice, ttl: u8) -> Result<(), NetError> {
+    let (socket, index, hops) = (udp.socket(), choice.chosen.index, u32::from(ttl));
+    let done = match choice.local {
+        IpAddr::V4(local) => sys::set_multicast_interface_v4(socket.as_fd(), index, local)
+            .and_then(|()| socket.set_multicast_ttl_v4(hops))
+            .and_then(|()| socket.set_multicast_loop_v4(true)),
+        IpAddr::V6(_) => socket
+            .set_multicast_if_v6(index)
+            .and_then(|()| socket.set_multicast_hops_v6(hops))
+            .and_then(|()| socket.set_multicast_loop_v6(true)),
+    };
+    done.map_err(NetError::system("setting the multicast interface"))
+}

@@ -1,0 +1,548 @@
+//! The system calls that `socket2` does not cover. All unsafe code of the crate is here.
+//!
+//! Addresses and control messages that the kernel writes are parsed as bytes, in safe code.
+
+use crate::interface::Interface;
+use socket2::SockAddr;
+use std::ffi::CStr;
+use std::io;
+use std::mem::{self, MaybeUninit};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
+use std::time::Duration;
+
+/// Room for what the kernel says about one datagram: receive time (32), destination (40), ECN (24)
+/// and segment size (24) are 120 bytes.
+const CONTROL: usize = 256;
+/// The largest address: `sockaddr_in6`.
+const NAME: usize = 28;
+/// Most datagrams of one call.
+pub(crate) const MAX_CALL: usize = 64;
+
+/// What the kernel says about one received datagram, before it is parsed.
+#[repr(C, align(8))]
+#[derive(Debug, Clone)]
+pub(crate) struct Head {
+    control: [u8; CONTROL],
+    name: [u8; NAME],
+    control_len: usize,
+    name_len: usize,
+    /// Bytes received.
+    pub(crate) len: usize,
+    /// `MSG_TRUNC`, `MSG_CTRUNC`.
+    flags: libc::c_int,
+}
+
+/// The control data of one datagram, parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Control {
+    /// The traffic class or type of service octet.
+    pub(crate) tos: Option<u8>,
+    /// When the kernel received it, in nanoseconds since 1970.
+    pub(crate) received_unix_ns: Option<u64>,
+    /// Where it was sent to.
+    pub(crate) to: Option<IpAddr>,
+    /// The size of each of the datagrams that were coalesced into it.
+    pub(crate) segment: Option<usize>,
+}
+
+impl Head {
+    pub(crate) const EMPTY: Head =
+        Head { control: [0; CONTROL], name: [0; NAME], control_len: 0, name_len: 0, len: 0, flags: 0 };
+
+    /// Whether the datagram was longer than its buffer.
+    pub(crate) fn truncated(&self) -> bool {
+        self.flags & libc::MSG_TRUNC != 0
+    }
+
+    /// Whether there was more control data than room.
+    pub(crate) fn control_truncated(&self) -> bool {
+        self.flags & libc::MSG_CTRUNC != 0
+    }
+
+    pub(crate) fn from(&self) -> Option<SocketAddr> {
+        parse_address(self.name.get(..self.name_len)?)
+    }
+
+    pub(crate) fn control(&self) -> Control {
+        parse_control(&self.control[..self.control_len.min(CONTROL)])
+    }
+}
+
+fn parse_address(name: &[u8]) -> Option<SocketAddr> {
+    let family = libc::c_int::from(u16::from_ne_bytes(*name.first_chunk()?));
+    let port = u16::from_be_bytes(*name.get(2..)?.first_chunk()?);
+    match family {
+        libc::AF_INET => {
+            let ip: [u8; 4] = *name.get(4..)?.first_chunk()?;
+            Some(SocketAddrV4::new(Ipv4Addr::from(ip), port).into())
+        }
+        libc::AF_INET6 => {
+            let flow = u32::from_be_bytes(*name.get(4..)?.first_chunk()?);
+            let ip: [u8; 16] = *name.get(8..)?.first_chunk()?;
+            let scope = u32::from_ne_bytes(*name.get(24..)?.first_chunk()?);
+            Some(SocketAddrV6::new(Ipv6Addr::from(ip), port, flow, scope).into())
+        }
+        _ => None,
+    }
+}
+
+/// Length of a control message's header: its length, level and type.
+const CONTROL_HEADER: usize = size_of::<usize>() + 2 * size_of::<libc::c_int>();
+
+/// Parse a sequence of control messages (`cmsg(3)`): each a length (header included), a level, a
+/// type and data, padded to the size of a word. Messages that are not known or cut short are
+/// skipped.
+fn parse_control(mut bytes: &[u8]) -> Control {
+    let mut control = Control::default();
+    while let Some((len, level, kind)) = parse_control_header(bytes) {
+        let Some(data) = bytes.get(CONTROL_HEADER..len) else { break };
+        note(&mut control, level, kind, data);
+        bytes = bytes.get(len.next_multiple_of(size_of::<usize>())..).unwrap_or(&[]);
+    }
+    control
+}
+
+fn parse_control_header(bytes: &[u8]) -> Option<(usize, libc::c_int, libc::c_int)> {
+    const LEVEL: usize = size_of::<usize>();
+    const KIND: usize = LEVEL + size_of::<libc::c_int>();
+    let len = usize::from_ne_bytes(*bytes.first_chunk()?);
+    let level = libc::c_int::from_ne_bytes(*bytes.get(LEVEL..)?.first_chunk()?);
+    let kind = libc::c_int::from_ne_bytes(*bytes.get(KIND..)?.first_chunk()?);
+    Some((len, level, kind))
+}
+
+fn note(control: &mut Control, level: libc::c_int, kind: libc::c_int, data: &[u8]) {
+    match (level, kind) {
+        (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+            // One octet on IPv4, an int on IPv6.
+            let int = data.first_chunk().map(|b| libc::c_int::from_ne_bytes(*b) as u8);
+            control.tos = int.or(data.first().copied());
+        }
+        (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+            // Interface, local address, destination address.
+            let to: Option<&[u8; 4]> = data.get(8..).and_then(|d| d.first_chunk());
+            control.to = to.map(|ip| Ipv4Addr::from(*ip).into());
+        }
+        (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+            let to: Option<&[u8; 16]> = data.first_chunk();
+            control.to = to.map(|ip| Ipv6Addr::from(*ip).into());
+        }
+        (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => control.received_unix_ns = parse_timespec(data),
+        (libc::SOL_UDP, libc::UDP_GRO) => {
+            let size = data.first_chunk().map(|b| libc::c_int::from_ne_bytes(*b));
+            control.segment = size.and_then(|s| usize::try_from(s).ok()).filter(|s| *s > 0);
+        }
+        _ => {}
+    }
+}
+
+fn parse_timespec(data: &[u8]) -> Option<u64> {
+    const WORD: usize = size_of::<libc::c_long>();
+    let seconds = libc::c_long::from_ne_bytes(*data.first_chunk()?);
+    let nanos = libc::c_long::from_ne_bytes(*data.get(WORD..)?.first_chunk()?);
+    u64::try_from(seconds).ok()?.checked_mul(1_000_000_000)?.checked_add(u64::try_from(nanos).ok()?)
+}
+
+/// Set a socket option whose value is a plain C structure or an int.
+pub(crate) fn set_option<T: Copy>(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    let len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` is valid for reads of `len` bytes during the call, and the kernel only reads it.
+    let done = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, ptr::from_ref(value).cast(), len) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Read a socket option of up to `N` 32-bit words; words that the kernel does not know are 0.
+pub(crate) fn words<const N: usize>(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+) -> io::Result<[u32; N]> {
+    let mut value = [0u32; N];
+    let mut len = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: `value` is valid for writes of `len` bytes, which is its size; the kernel writes no more.
+    let done =
+        unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut len) };
+    if done == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A group membership on one interface, from any source or from one.
+pub(crate) fn membership(
+    fd: BorrowedFd<'_>,
+    interface: u32,
+    group: SocketAddr,
+    source: Option<IpAddr>,
+    change: Change,
+) -> io::Result<()> {
+    let level = if group.is_ipv4() { libc::IPPROTO_IP } else { libc::IPPROTO_IPV6 };
+    match source {
+        None => {
+            let request = libc::group_req { gr_interface: interface, gr_group: storage(group) };
+            let name = match change {
+                Change::Join => libc::MCAST_JOIN_GROUP,
+                Change::Leave => libc::MCAST_LEAVE_GROUP,
+            };
+            set_option(fd, level, name, &request)
+        }
+        Some(source) => {
+            let request = libc::group_source_req {
+                gsr_interface: interface,
+                gsr_group: storage(group),
+                gsr_source: storage(SocketAddr::new(source, 0)),
+            };
+            let name = match change {
+                Change::Join => libc::MCAST_JOIN_SOURCE_GROUP,
+                Change::Leave => libc::MCAST_LEAVE_SOURCE_GROUP,
+            };
+            set_option(fd, level, name, &request)
+        }
+    }
+}
+
+/// What to do with a membership.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Join,
+    Leave,
+}
+
+fn storage(address: SocketAddr) -> libc::sockaddr_storage {
+    let address = SockAddr::from(address);
+    // SAFETY: all-zero bytes are a valid `sockaddr_storage`, a plain C structure of integers.
+    let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
+    let len = (address.len() as usize).min(size_of::<libc::sockaddr_storage>());
+    // SAFETY: both sides are valid for `len` bytes (`address` says its own length, the other is
+    // bounded above) and they do not overlap.
+    unsafe {
+        ptr::copy_nonoverlapping(address.as_ptr().cast::<u8>(), (&raw mut storage).cast::<u8>(), len);
+    }
+    storage
+}
+
+/// The multicast interface of an IPv4 socket, by index, with the address to send from.
+pub(crate) fn set_multicast_interface_v4(
+    fd: BorrowedFd<'_>,
+    interface: u32,
+    local: Ipv4Addr,
+) -> io::Result<()> {
+    let request = libc::ip_mreqn {
+        imr_multiaddr: libc::in_addr { s_addr: 0 },
+        imr_address: libc::in_addr { s_addr: u32::from_ne_bytes(local.octets()) },
+        imr_ifindex: interface as libc::c_int,
+    };
+    set_option(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &request)
+}
+
+/// A control message that asks the kernel to cut what is sent into segments: length, level, type and
+/// a 16-bit size, padded to a word.
+#[repr(C, align(8))]
+struct SegmentControl([u8; SegmentControl::SPACE]);
+
+impl SegmentControl {
+    const LEN: usize = CONTROL_HEADER + size_of::<u16>();
+    const SPACE: usize = Self::LEN.next_multiple_of(size_of::<usize>());
+
+    fn new(segment: u16) -> SegmentControl {
+        let mut bytes = [0; Self::SPACE];
+        let (level, kind) = (libc::SOL_UDP.to_ne_bytes(), libc::UDP_SEGMENT.to_ne_bytes());
+        let fields =
+            Self::LEN.to_ne_bytes().into_iter().chain(level).chain(kind).chain(segment.to_ne_bytes());
+        bytes.iter_mut().zip(fields).for_each(|(byte, field)| *byte = field);
+        SegmentControl(bytes)
+    }
+}
+
+/// Send one datagram, or with `segment` several of that size in one call. Does not block.
+pub(crate) fn send(
+    fd: BorrowedFd<'_>,
+    to: &SockAddr,
+    bytes: &[u8],
+    segment: Option<u16>,
+) -> io::Result<usize> {
+    let mut control = segment.map(SegmentControl::new);
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let mut message = message(&mut part);
+    message.msg_name = to.as_ptr().cast_mut().cast();
+    message.msg_namelen = to.len();
+    if let Some(control) = &mut control {
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = SegmentControl::SPACE as _;
+    }
+    // SAFETY: `message` points to `to`, `part`, `bytes` and `control`, which outlive the call, with
+    // their true lengths; the kernel only reads them.
+    let sent = unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const message, FLAGS) };
+    if sent >= 0 { Ok(sent as usize) } else { Err(io::Error::last_os_error()) }
+}
+
+const FLAGS: libc::c_int = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+
+/// Send up to [`MAX_CALL`] datagrams of `segment` bytes each (the last one may be shorter) and say
+/// how many went. Does not block.
+pub(crate) fn send_each(
+    fd: BorrowedFd<'_>,
+    to: &SockAddr,
+    bytes: &[u8],
+    segment: usize,
+) -> io::Result<usize> {
+    let mut parts = [const { libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 } }; MAX_CALL];
+    let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MAX_CALL];
+    let mut count = 0;
+    for (chunk, (part, slot)) in bytes.chunks(segment).zip(parts.iter_mut().zip(&mut messages)) {
+        *part = libc::iovec { iov_base: chunk.as_ptr().cast_mut().cast(), iov_len: chunk.len() };
+        let mut header = message(part);
+        header.msg_name = to.as_ptr().cast_mut().cast();
+        header.msg_namelen = to.len();
+        slot.write(libc::mmsghdr { msg_hdr: header, msg_len: 0 });
+        count += 1;
+    }
+    // SAFETY: the first `count` messages are written above; they point to `to`, `parts` and `bytes`,
+    // which outlive the call, with their true lengths. The kernel writes only each `msg_len`.
+    let sent = unsafe {
+        libc::sendmmsg(fd.as_raw_fd(), messages.as_mut_ptr().cast(), count as libc::c_uint, FLAGS as _)
+    };
+    if sent >= 0 { Ok(sent as usize) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Receive as many datagrams as there are heads (at most [`MAX_CALL`]), each into its own `slot`
+/// bytes of `bytes`, and say how many came. Does not block.
+pub(crate) fn receive_each(
+    fd: BorrowedFd<'_>,
+    bytes: &mut [u8],
+    slot: usize,
+    heads: &mut [Head],
+) -> io::Result<usize> {
+    let mut parts = [const { libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 } }; MAX_CALL];
+    let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MAX_CALL];
+    let mut count = 0;
+    let into = bytes.chunks_exact_mut(slot).zip(heads.iter_mut());
+    for ((chunk, head), (part, slot)) in into.zip(parts.iter_mut().zip(&mut messages)) {
+        *part = libc::iovec { iov_base: chunk.as_mut_ptr().cast(), iov_len: chunk.len() };
+        let mut header = message(part);
+        header.msg_name = head.name.as_mut_ptr().cast();
+        header.msg_namelen = NAME as libc::socklen_t;
+        header.msg_control = head.control.as_mut_ptr().cast();
+        header.msg_controllen = CONTROL as _;
+        slot.write(libc::mmsghdr { msg_hdr: header, msg_len: 0 });
+        count += 1;
+    }
+    // SAFETY: the first `count` messages are written above; each points to its own part of `bytes`,
+    // `heads` and `parts`, all exclusively borrowed during the call, with their true lengths. No time
+    // limit is given.
+    let received = unsafe {
+        libc::recvmmsg(
+            fd.as_raw_fd(),
+            messages.as_mut_ptr().cast(),
+            count as libc::c_uint,
+            libc::MSG_DONTWAIT as _,
+            ptr::null_mut(),
+        )
+    };
+    if received < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    for (head, message) in heads.iter_mut().zip(&messages).take(received as usize) {
+        // SAFETY: `received` is at most `count`, and the first `count` messages are written.
+        let message = unsafe { message.assume_init_ref() };
+        head.len = message.msg_len as usize;
+        head.name_len = message.msg_hdr.msg_namelen as usize;
+        head.control_len = message.msg_hdr.msg_controllen as _;
+        head.flags = message.msg_hdr.msg_flags;
+    }
+    Ok(received as usize)
+}
+
+/// A message of one part, without address and control data.
+fn message(part: &mut libc::iovec) -> libc::msghdr {
+    // SAFETY: all-zero bytes are a valid `msghdr`: null pointers with zero lengths.
+    let mut message: libc::msghdr = unsafe { mem::zeroed() };
+    message.msg_iov = part;
+    message.msg_iovlen = 1;
+    message
+}
+
+/// Wait until a descriptor is ready or the time is over; `None` waits for ever. Says how many are
+/// ready.
+pub(crate) fn poll(watched: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<usize> {
+    let timeout = timeout.map(|t| libc::timespec {
+        tv_sec: libc::time_t::try_from(t.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: t.subsec_nanos() as _,
+    });
+    let limit = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: `watched` is valid for reads and writes of its length, `limit` is null or points to
+    // `timeout`, which outlives the call; the signal mask is null, which means unchanged.
+    let ready =
+        unsafe { libc::ppoll(watched.as_mut_ptr(), watched.len() as libc::nfds_t, limit, ptr::null()) };
+    if ready >= 0 { Ok(ready as usize) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Let the calling thread's timers fire on time instead of up to 50 microseconds late.
+pub(crate) fn sharpen_timers() -> io::Result<()> {
+    const ONE_NANOSECOND: libc::c_ulong = 1;
+    // SAFETY: this request takes one number and touches no memory.
+    let done = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ONE_NANOSECOND) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// All network interfaces with their addresses.
+pub(crate) fn interfaces() -> io::Result<Vec<Interface>> {
+    let mut first: *mut libc::ifaddrs = ptr::null_mut();
+    // SAFETY: `first` is valid for the write of one pointer.
+    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let list = InterfaceList(first);
+    let sizes = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None)
+        .or_else(|_| socket2::Socket::new(socket2::Domain::IPV6, socket2::Type::DGRAM, None))?;
+    let mut found: Vec<Interface> = Vec::new();
+    let mut next = list.0;
+    // SAFETY: `next` is null or an entry of the list, which is freed only when `list` is dropped.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        next = entry.ifa_next;
+        // SAFETY: `ifa_name` is a zero-terminated string that lives as long as the list.
+        let c_name = unsafe { CStr::from_ptr(entry.ifa_name) };
+        let name = c_name.to_string_lossy();
+        let position = found.iter().position(|i| i.name == name);
+        let interface = match position {
+            Some(known) => &mut found[known],
+            None => {
+                // SAFETY: the argument is a zero-terminated string.
+                let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
+                if index == 0 {
+                    continue; // it has just gone
+                }
+                let has = |flag: libc::c_int| entry.ifa_flags & flag as libc::c_uint != 0;
+                found.push(Interface {
+                    name: name.into_owned(),
+                    index,
+                    addrs: Vec::new(),
+                    mtu: mtu(std::os::fd::AsFd::as_fd(&sizes), c_name).unwrap_or(MINIMUM_MTU),
+                    up: has(libc::IFF_UP),
+                    multicast: has(libc::IFF_MULTICAST),
+                    loopback: has(libc::IFF_LOOPBACK),
+                });
+                found.last_mut().expect("one was pushed just now")
+            }
+        };
+        interface.addrs.extend(address_of(entry));
+    }
+    Ok(found)
+}
+
+/// What every IPv4 link must carry (RFC 791); taken when the system does not say.
+const MINIMUM_MTU: u32 = 576;
+
+struct InterfaceList(*mut libc::ifaddrs);
+
+impl Drop for InterfaceList {
+    fn drop(&mut self) {
+        // SAFETY: the pointer came from `getifaddrs` and is freed once.
+        unsafe { libc::freeifaddrs(self.0) }
+    }
+}
+
+fn address_of(entry: &libc::ifaddrs) -> Option<IpAddr> {
+    if entry.ifa_addr.is_null() {
+        return None;
+    }
+    // SAFETY: a non-null `ifa_addr` points to at least a `sockaddr`; the family is in all of them.
+    // It is read unaligned because the list promises no more.
+    let family = unsafe { (&raw const (*entry.ifa_addr).sa_family).read_unaligned() };
+    let len = match libc::c_int::from(family) {
+        libc::AF_INET => size_of::<libc::sockaddr_in>(),
+        libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
+        _ => return None,
+    };
+    // SAFETY: an address of this family has this length, and the list outlives the slice.
+    let bytes = unsafe { std::slice::from_raw_parts(entry.ifa_addr.cast::<u8>(), len) };
+    parse_address(bytes).map(|address| address.ip())
+}
+
+fn mtu(fd: BorrowedFd<'_>, name: &CStr) -> Option<u32> {
+    // SAFETY: all-zero bytes are a valid `ifreq`, a plain C structure.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    let bytes = name.to_bytes();
+    if bytes.len() >= request.ifr_name.len() {
+        return None;
+    }
+    request.ifr_name.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from as libc::c_char);
+    // SAFETY: the request wants an `ifreq`, which is valid for reads and writes during the call.
+    if unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) } != 0 {
+        return None;
+    }
+    // SAFETY: this request fills in the number `ifru_mtu`; any bytes are a valid int.
+    u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).ok().filter(|mtu| *mtu > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn control_message(level: libc::c_int, kind: libc::c_int, data: &[u8]) -> Vec<u8> {
+        let mut bytes = (CONTROL_HEADER + data.len()).to_ne_bytes().to_vec();
+        bytes.extend(level.to_ne_bytes().into_iter().chain(kind.to_ne_bytes()).chain(data.iter().copied()));
+        bytes.resize(bytes.len().next_multiple_of(size_of::<usize>()), 0);
+        bytes
+    }
+
+    fn everything() -> Vec<u8> {
+        let time = [7 as libc::c_long, 9].map(libc::c_long::to_ne_bytes).concat();
+        [
+            control_message(libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS, &time),
+            control_message(libc::IPPROTO_IP, libc::IP_PKTINFO, &[2, 0, 0, 0, 10, 0, 0, 1, 239, 1, 2, 3]),
+            control_message(libc::IPPROTO_IP, libc::IP_TOS, &[3]),
+            control_message(libc::SOL_UDP, libc::UDP_GRO, &1472i32.to_ne_bytes()),
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn all_control_messages_are_read() {
+        let expected = Control {
+            tos: Some(3),
+            received_unix_ns: Some(7_000_000_009),
+            to: Some(IpAddr::from([239, 1, 2, 3])),
+            segment: Some(1472),
+        };
+        assert_eq!(parse_control(&everything()), expected);
+    }
+
+    #[test]
+    fn every_truncation_of_control_data_is_read_without_panic_and_never_invents() {
+        let (bytes, whole) = (everything(), parse_control(&everything()));
+        for have in 0..bytes.len() {
+            let part = parse_control(&bytes[..have]);
+            assert!(part.tos.is_none() || part.tos == whole.tos);
+            assert!(part.received_unix_ns.is_none() || part.received_unix_ns == whole.received_unix_ns);
+            assert!(part.segment.is_none() || part.segment == whole.segment);
+        }
+    }
+
+    #[test]
+    fn a_control_message_with_an_absurd_length_ends_the_reading() {
+        for len in [0, 1, CONTROL_HEADER - 1, 1 << 40, usize::MAX] {
+            let mut bytes = everything();
+            bytes[..size_of::<usize>()].copy_from_slice(&len.to_ne_bytes());
+            assert_eq!(parse_control(&bytes), Control::default());
+        }
+    }
+
+    #[test]
+    fn addresses_of_both_families_are_read_back() {
+        for text in ["192.0.2.1:7000", "[fe80::1%3]:7001"] {
+            let address: SocketAddr = text.parse().expect("a literal address");
+            let raw = SockAddr::from(address);
+            // SAFETY: `raw` is valid for reads of its own length.
+            let bytes = unsafe { std::slice::from_raw_parts(raw.as_ptr().cast::<u8>(), raw.len() as usize) };
+            assert_eq!(parse_address(bytes), Some(address));
+            for have in 0..bytes.len() {
+                assert!(parse_address(&bytes[..have]).is_none_or(|a| a.is_ipv4()));
+            }
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! What the sockets have in common: options, buffers, sending in batches, receiving.
+
+use crate::batch::Batch;
+use crate::buffers::{Backlog, Granted, MIN_RECEIVE_BUFFER};
+use crate::error::NetError;
+use crate::interface::Choice;
+use crate::sys;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Explicit congestion notification in a datagram's IP header (RFC 3168, 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ecn {
+    /// The sender does not take part.
+    #[default]
+    NotEct,
+    /// The sender takes part: ECT(1).
+    Ect1,
+    /// The sender takes part: ECT(0).
+    Ect0,
+    /// A router on the way was congested.
+    Ce,
+}
+
+impl Ecn {
+    /// From the two low bits of a type of service or traffic class octet.
+    pub const fn from_bits(octet: u8) -> Ecn {
+        match octet & 3 {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+
+    /// The two bits.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Ecn::NotEct => 0,
+            Ecn::Ect1 => 1,
+            Ecn::Ect0 => 2,
+            Ecn::Ce => 3,
+        }
+    }
+}
+
+/// What became of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "a blocked batch has to be sent again from where it stopped"]
+pub enum SendOutcome {
+    /// All of it was handed to the network.
+    Sent,
+    /// The socket's or the interface's queue is full: wait until the socket is writable (or a
+    /// little), then go on.
+    Blocked {
+        /// Datagrams that did go.
+        sent: usize,
+    },
+}
+
+/// Most datagrams handed to the kernel in one call; batches may be larger.
+pub const MAX_SEGMENTS: usize = sys::MAX_CALL;
+/// Most bytes of one call: an IP packet of 65,535 bytes without IPv6 and UDP headers.
+const MAX_BYTES: usize = 65_535 - 48;
+
+/// A non-blocking UDP socket on one interface.
+#[derive(Debug)]
+pub(crate) struct Udp {
+    socket: Socket,
+    /// The largest payload that fits the interface, in bytes.
+    largest: usize,
+    /// Cleared once the kernel or the device refuses segmentation.
+    segments: AtomicBool,
+    receive: Granted,
+}
+
+impl Udp {
+    /// A socket of the group's family, not bound yet.
+    pub(crate) fn new(like: IpAddr, choice: &Choice, receive_buffer: usize) -> Result<Udp, NetError> {
+        let domain = if like.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
+        let made = Socket::new(domain, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP));
+        let socket = made.map_err(NetError::system("opening a UDP socket"))?;
+        let headers = if like.is_ipv4() { 28 } else { 48 };
+        let largest = (choice.chosen.mtu as usize).saturating_sub(headers).min(65_535 - headers);
+        let receive = grant_receive(&socket, receive_buffer)?;
+        let udp = Udp { socket, largest, segments: AtomicBool::new(true), receive };
+        udp.ask_for_metadata(like)
+            .map_err(NetError::system("asking for ECN, receive time and destination"))?;
+        udp.never_fragment(like).map_err(NetError::system("forbidding fragmentation"))?;
+        // Coalescing is a matter of speed only, and old kernels do without.
+        let _ = udp.set(libc::SOL_UDP, libc::UDP_GRO, 1);
+        Ok(udp)
+    }
+
+    fn set(&self, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
+        sys::set_option(self.socket.as_fd(), level, name, &value)
+    }
+
+    fn ask_for_metadata(&self, like: IpAddr) -> io::Result<()> {
+        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
+        if like.is_ipv4() {
+            self.set(libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
+            self.set(libc::IPPROTO_IP, libc::IP_RECVTOS, 1)
+        } else {
+            self.set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
+            self.set(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
+            self.set(libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)
+        }
+    }
+
+    /// Datagrams that do not fit are an error, never fragments; claims of others about the path's
+    /// size (ICMP) are not believed.
+    fn never_fragment(&self, like: IpAddr) -> io::Result<()> {
+        if like.is_ipv4() {
+            self.set(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)
+        } else {
+            self.set(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)?;
+            self.set(libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 1)
+        }
+    }
+
+    pub(crate) fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    pub(crate) fn bind(&self, address: SocketAddr) -> Result<(), NetError> {
+        self.socket.bind(&address.into()).map_err(|e| match e.kind() {
+            io::ErrorKind::AddrInUse => NetError::PortTaken { address },
+            _ => NetError::System { doing: "binding a UDP socket", source: e },
+        })
+    }
+
+    pub(crate) fn local_addr(&self) -> Result<SocketAddr, NetError> {
+        let unnamed = || io::Error::from(io::ErrorKind::AddrNotAvailable);
+        let address = self.socket.local_addr().and_then(|a| a.as_socket().ok_or_else(unnamed));
+        address.map_err(NetError::system("asking for the socket's own address"))
+    }
+
+    /// The type of service or traffic class of everything sent.
+    pub(crate) fn set_traffic_class(&self, like: IpAddr, dscp: u8, ect: Ecn) -> Result<(), NetError> {
+        let octet = libc::c_int::from(dscp << 2 | ect.bits());
+        let done = if like.is_ipv4() {
+            self.set(libc::IPPROTO_IP, libc::IP_TOS, octet)
+        } else {
+            self.set(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, octet)
+        };
+        done.map_err(NetError::system("setting the traffic class"))
+    }
+
+    /// Ask for a send buffer, in bytes; less may be granted, which only means blocking earlier.
+    pub(crate) fn set_send_buffer(&self, bytes: usize) -> Result<(), NetError> {
+        let size = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX / 2);
+        if self.set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, size).is_ok() {
+            return Ok(());
+        }
+        self.socket.set_send_buffer_size(bytes).map_err(NetError::system("sizing the send buffer"))
+    }
+
+    pub(crate) fn receive_buffer(&self) -> Granted {
+        self.receive
+    }
+
+    pub(crate) fn largest(&self) -> usize {
+        self.largest
+    }
+
+    /// Whether batches are still cut by the kernel.
+    pub(crate) fn segments(&self) -> bool {
+        self.segments.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn stop_segments(&self) {
+        self.segments.store(false, Ordering::Relaxed);
+    }
+
+    pub(crate) fn backlog(&self) -> Result<Backlog, NetError> {
+        const WORDS: usize = libc::SK_MEMINFO_DROPS as usize + 1;
+        let asked = sys::words::<WORDS>(self.socket.as_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO);
+        let words = asked.map_err(NetError::system("asking how full the receive buffer is"))?;
+        let word = |name: libc::c_int| words[name as usize];
+        Ok(Backlog {
+            used_bytes: word(libc::SK_MEMINFO_RMEM_ALLOC) as usize,
+            capacity_bytes: word(libc::SK_MEMINFO_RCVBUF) as usize,
+            drops: word(libc::SK_MEMINFO_DROPS),
+        })
+    }
+
+    /// Send datagrams of `segment` bytes each, the last one shorter if need be.
+    pub(crate) fn send_batch(
+        &self,
+        to: SocketAddr,
+        bytes: &[u8],
+        segment: usize,
+    ) -> Result<SendOutcome, NetError> {
+        let size = segment.min(bytes.len());
+        if size > self.largest {
+            return Err(NetError::TooLarge { size, mtu: self.largest });
+        }
+        if size == 0 {
+            return Ok(SendOutcome::Sent);
+        }
+        let address = SockAddr::from(to);
+        let per_call = (MAX_BYTES / size).clamp(1, MAX_SEGMENTS) * size;
+        let (mut rest, mut sent, mut patience) = (bytes, 0, PATIENCE);
+        while !rest.is_empty() {
+            let part = &rest[..rest.len().min(per_call)];
+            match self.send_part(&address, part, size) {
+                Ok(went) => {
+                    sent += went;
+                    rest = &rest[(went * size).min(rest.len())..];
+                }
+                Err(e) => match classify(&e) {
+                    Trouble::Full => return Ok(SendOutcome::Blocked { sent }),
+                    Trouble::Others if patience > 0 => patience -= 1,
+                    Trouble::Others | Trouble::Real => return Err(self.send_error(e, to, size)),
+                },
+            }
+        }
+        Ok(SendOutcome::Sent)
+    }
+
+    /// One call's worth; says how many datagrams went (at least one).
+    fn send_part(&self, to: &SockAddr, part: &[u8], size: usize) -> io::Result<usize> {
+        if part.len() <= size {
+            return sys::send(self.socket.as_fd(), to, part, None).map(|_| 1);
+        }
+        if self.segments() {
+            let segment = u16::try_from(size).expect("the largest datagram has less than 64 KiB");
+            match sys::send(self.socket.as_fd(), to, part, Some(segment)) {
+                Ok(_) => return Ok(part.len().div_ceil(size)),
+                Err(e) if !refuses_segments(&e) => return Err(e),
+                Err(_) => {
+                    let went = sys::send_each(self.socket.as_fd(), to, part, size)?;
+                    self.stop_segments();
+                    return Ok(went);
+                }
+            }
+        }
+        sys::send_each(self.socket.as_fd(), to, part, size)
+    }
+
+    /// Send one datagram.
+    pub(crate) fn send_to(&self, bytes: &[u8], to: SocketAddr) -> Result<SendOutcome, NetError> {
+        self.send_batch(to, bytes, bytes.len())
+    }
+
+    fn send_error(&self, e: io::Error, to: SocketAddr, size: usize) -> NetError {
+        match e.raw_os_error() {
+            Some(libc::EMSGSIZE) => NetError::TooLarge { size, mtu: self.largest.min(size - 1) },
+            Some(libc::ENETUNREACH | libc::EADDRNOTAVAIL | libc::ENODEV | libc::ENETDOWN)
+                if to.ip().is_multicast() =>
+            {
+                NetError::NoMulticastRoute { group: to.ip() }
+            }
+            Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN) => NetError::Unreachable { to },
+            Some(libc::EPERM | libc::EACCES) => NetError::Denied { to },
+            _ => NetError::System { doing: "sending", source: e },
+        }
+    }
+
+    /// Receive what is there into `batch`; 0 when nothing is.
+    pub(crate) fn receive(&self, batch: &mut Batch, own: SocketAddr) -> Result<usize, NetError> {
+        let mut patience = PATIENCE;
+        loop {
+            match batch.fill(self.socket.as_fd(), own) {
+                Ok(count) => return if batch.is_cut() { Err(NetError::ControlTruncated) } else { Ok(count) },
+                Err(e) => match classify(&e) {
+                    Trouble::Full => return Ok(0),
+                    Trouble::Others if patience > 0 => patience -= 1,
+                    Trouble::Others | Trouble::Real => {
+                        return Err(NetError::System { doing: "receiving", source: e });
+                    }
+                },
+            }
+        }
+    }
+}
+
+impl AsFd for Udp {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The kernel counts its overhead, so it doubles what is asked for and reports that.
+fn grant_receive(socket: &Socket, asked: usize) -> Result<Granted, NetError> {
+    let size = libc::c_int::try_from(asked).unwrap_or(libc::c_int::MAX / 2).min(libc::c_int::MAX / 2);
+    let forced = sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &size);
+    if forced.is_err() {
+        socket.set_recv_buffer_size(asked).map_err(NetError::system("sizing the receive buffer"))?;
+    }
+    let doubled = socket.recv_buffer_size().map_err(NetError::system("asking for the receive buffer"))?;
+    let granted = doubled / 2;
+    if granted < MIN_RECEIVE_BUFFER {
+        return Err(NetError::BufferTooSmall { granted, needed: MIN_RECEIVE_BUFFER });
+    }
+    Ok(Granted { asked, granted })
+}
+
+/// How many pieces of news about others one call puts up with.
+const PATIENCE: u32 = 64;
+
+/// What an error of a socket call means.
+enum Trouble {
+    /// Nothing to receive or no room to send.
+    Full,
+    /// A signal, or news about an earlier datagram to one receiver: not about this call. The kernel
+    /// forgets it when it has told it, so trying again is right.
+    Others,
+    /// About this call.
+    Real,
+}
+
+fn classify(e: &io::Error) -> Trouble {
+    match e.raw_os_error() {
+        Some(libc::EAGAIN | libc::ENOBUFS) => Trouble::Full,
+        Some(libc::EINTR | libc::ECONNREFUSED | libc::ECONNRESET | libc::EPROTO | libc::ENOPROTOOPT) => {
+            Trouble::Others
+        }
+        _ => Trouble::Real,
+    }
+}
+
+/// Whether the kernel (no such option) or the device (no checksums in hardware) cannot segment.
+fn refuses_segments(e: &io::Error) -> bool {
+    matches!(e.raw_os_error(), Some(libc::EINVAL | libc::EIO | libc::ENOPROTOOPT | libc::EOPNOTSUPP))
+}

@@ -1,0 +1,83 @@
+//! The feedback socket: unicast from the chosen interface.
+
+use crate::batch::Batch;
+use crate::buffers::Granted;
+use crate::error::NetError;
+use crate::interface::Choice;
+use crate::udp::{SendOutcome, Udp};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// How a [`UnicastSocket`] is set up.
+#[derive(Debug, Clone)]
+pub struct UnicastOptions {
+    /// Bytes of receive buffer to ask for.
+    pub receive_buffer: usize,
+    /// UDP port; 0 lets the system choose.
+    pub port: u16,
+}
+
+impl Default for UnicastOptions {
+    fn default() -> UnicastOptions {
+        UnicastOptions { receive_buffer: 256 * 1024, port: 0 }
+    }
+}
+
+/// Sends and receives unicast datagrams from the chosen interface's address.
+#[derive(Debug)]
+pub struct UnicastSocket {
+    udp: Udp,
+    local: SocketAddr,
+    choice: Choice,
+}
+
+impl UnicastSocket {
+    /// Open a socket on the chosen interface's address.
+    ///
+    /// # Errors
+    /// [`NetError::PortTaken`], [`NetError::BufferTooSmall`], or [`NetError::System`].
+    pub fn open(choice: &Choice, options: &UnicastOptions) -> Result<UnicastSocket, NetError> {
+        let udp = Udp::new(choice.local, choice, options.receive_buffer)?;
+        udp.bind(choice.here(choice.local, options.port))?;
+        let local = udp.local_addr()?;
+        Ok(UnicastSocket { udp, local, choice: choice.clone() })
+    }
+
+    /// Send one datagram to `to`.
+    ///
+    /// # Errors
+    /// [`NetError::TooLarge`], [`NetError::Unreachable`], [`NetError::Denied`], or
+    /// [`NetError::System`].
+    pub fn send_to(&self, bytes: &[u8], to: SocketAddr) -> Result<SendOutcome, NetError> {
+        self.udp.send_to(bytes, self.choice.here(to.ip(), to.port()))
+    }
+
+    /// Receive what is there; 0 when nothing is.
+    ///
+    /// # Errors
+    /// [`NetError::ControlTruncated`], or [`NetError::System`].
+    pub fn receive(&self, batch: &mut Batch) -> Result<usize, NetError> {
+        self.udp.receive(batch, self.local)
+    }
+
+    /// The address and port that datagrams come from.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The largest payload of a datagram, in bytes.
+    pub fn largest_datagram(&self) -> usize {
+        self.udp.largest()
+    }
+
+    /// The receive buffer asked for and granted.
+    pub fn receive_buffer(&self) -> Granted {
+        self.udp.receive_buffer()
+    }
+}
+
+impl AsFd for UnicastSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.udp.as_fd()
+    }
+}

@@ -1,0 +1,138 @@
+//! Waiting for sockets and moments.
+
+use crate::error::NetError;
+use crate::sys;
+use std::cell::Cell;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Instant;
+
+/// What to wait for on a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Want {
+    /// Something to receive.
+    Readable,
+    /// Room to send.
+    Writable,
+    /// Either.
+    Either,
+}
+
+/// A descriptor and what to wait for on it.
+#[derive(Debug, Clone, Copy)]
+pub struct Watch<'a> {
+    fd: BorrowedFd<'a>,
+    want: Want,
+}
+
+impl<'a> Watch<'a> {
+    /// Wait for `want` on a socket, or on anything else with a descriptor.
+    pub fn new(on: &'a impl AsFd, want: Want) -> Watch<'a> {
+        Watch { fd: on.as_fd(), want }
+    }
+}
+
+/// Waits until a descriptor is ready or a moment has come.
+#[derive(Debug, Default)]
+pub struct Waiter {
+    polled: Vec<libc::pollfd>,
+}
+
+impl Waiter {
+    /// A waiter for any descriptors.
+    pub fn new() -> Waiter {
+        Waiter::default()
+    }
+
+    /// Wait until something of `watched` is ready or `until` has come (`None`: never); says how many
+    /// are ready, 0 when the moment came first. May also return early with 0, after a signal.
+    ///
+    /// # Errors
+    /// [`NetError::System`].
+    pub fn wait(&mut self, watched: &[Watch<'_>], until: Option<Instant>) -> Result<usize, NetError> {
+        sharpen_once();
+        self.polled.clear();
+        self.polled.extend(watched.iter().map(|w| libc::pollfd {
+            fd: w.fd.as_raw_fd(),
+            events: match w.want {
+                Want::Readable => libc::POLLIN,
+                Want::Writable => libc::POLLOUT,
+                Want::Either => libc::POLLIN | libc::POLLOUT,
+            },
+            revents: 0,
+        }));
+        let timeout = until.map(|moment| moment.saturating_duration_since(Instant::now()));
+        match sys::poll(&mut self.polled, timeout) {
+            Ok(ready) => Ok(ready),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {
+                self.polled.iter_mut().for_each(|p| p.revents = 0);
+                Ok(0)
+            }
+            Err(e) => Err(NetError::System { doing: "waiting for sockets", source: e }),
+        }
+    }
+
+    /// Whether the last wait found the descriptor at this place of `watched` readable; an error or
+    /// a hang-up counts, for reading will tell it.
+    pub fn readable(&self, place: usize) -> bool {
+        self.has(place, libc::POLLIN | libc::POLLERR | libc::POLLHUP)
+    }
+
+    /// Whether the last wait found the descriptor at this place of `watched` writable.
+    pub fn writable(&self, place: usize) -> bool {
+        self.has(place, libc::POLLOUT | libc::POLLERR)
+    }
+
+    fn has(&self, place: usize, events: libc::c_short) -> bool {
+        self.polled.get(place).is_some_and(|p| p.revents & events != 0)
+    }
+}
+
+/// The kernel lets a thread's timers be 50 microseconds late unless the thread asks for better. The
+/// waiter works without, only less precisely, so a refusal is not an error.
+fn sharpen_once() {
+    thread_local! {
+        static SHARP: Cell<bool> = const { Cell::new(false) };
+    }
+    SHARP.with(|sharp| {
+        if !sharp.replace(true) {
+            let _ = sys::sharpen_timers();
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    #[test]
+    fn a_moment_in_the_past_is_no_wait() {
+        let before = Instant::now();
+        assert_eq!(Waiter::new().wait(&[], Some(before)).expect("waits"), 0);
+        assert!(before.elapsed() < Duration::from_millis(100));
+    }
+
+    #[test]
+    fn a_wait_never_ends_before_its_moment() {
+        let mut waiter = Waiter::new();
+        for micros in [1, 30, 400, 3000] {
+            let until = Instant::now() + Duration::from_micros(micros);
+            waiter.wait(&[], Some(until)).expect("waits");
+            assert!(Instant::now() >= until, "{micros} us");
+        }
+    }
+
+    #[test]
+    fn only_the_descriptor_that_is_ready_is_said_to_be() {
+        let (quiet, _end) = UnixStream::pair().expect("a pair of sockets");
+        let (busy, mut end) = UnixStream::pair().expect("a pair of sockets");
+        end.write_all(b"x").expect("room for a byte");
+        let mut waiter = Waiter::new();
+        let watched = [Watch::new(&quiet, Want::Readable), Watch::new(&busy, Want::Readable)];
+        assert_eq!(waiter.wait(&watched, None).expect("waits"), 1);
+        assert_eq!((waiter.readable(0), waiter.readable(1), waiter.writable(1)), (false, true, false));
+    }
+}
