@@ -1,1 +1,36 @@
-//! See the crate's description.
+//! Networks of namespaces for tests: hosts on a bridge, bottlenecks, TCP flows, captures.
+//!
+//! ```no_run
+//! use faircast_testkit::{Bottleneck, Congestion, Lab, Offloads, TcpFlow, require_root};
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), faircast_testkit::KitError> {
+//! let Some(root) = require_root() else { return Ok(()) };
+//! let lab = Lab::plan().receivers(4).bottleneck(0, Bottleneck::mbps(10.0)).offloads(Offloads::Off).build(&root)?;
+//! let recv = lab.receiver(0).start("faircast", &["recv", "--iface", "eth0"])?;
+//! let tcp = TcpFlow::new(Congestion::Reno, Duration::from_secs(10)).run(lab.sender(), lab.receiver(0))?;
+//! recv.finish(Duration::from_secs(30))?;
+//! println!("{} bit/s", tcp.goodput_bps);
+//! # Ok(()) }
+//! ```
+//!
+//! Everything is bounded in time, and everything is removed when it goes out of scope, also when
+//! a test panics.
+
+mod capture;
+mod counters;
+mod error;
+mod iperf;
+mod lab;
+mod node;
+mod root;
+mod task;
+
+pub use capture::{Capture, fields, warnings};
+pub use counters::{Sample, Sampler, write_csv};
+pub use error::KitError;
+pub use iperf::{Congestion, RunningFlow, TcpFlow, TcpResult};
+pub use lab::{Bottleneck, Lab, Link, Offloads, Plan};
+pub use node::Node;
+pub use root::{Root, require_root};
+pub use task::{Finished, Task, run};

@@ -16,10 +16,7 @@ const MAY_USE: [(&str, &[&str]); 7] = [
     ("faircast-fec", &["faircast-core"]),
     ("faircast-net", &["faircast-core"]),
     ("faircast-transport", &["faircast-core", "faircast-wire", "faircast-fec", "faircast-net"]),
-    (
-        "faircast",
-        &["faircast-core", "faircast-wire", "faircast-fec", "faircast-net", "faircast-transport"],
-    ),
+    ("faircast", &["faircast-core", "faircast-wire", "faircast-fec", "faircast-net", "faircast-transport"]),
     ("faircast-testkit", &[]),
 ];
 
@@ -27,7 +24,10 @@ const MAY_USE: [(&str, &[&str]); 7] = [
 const LONGEST: usize = 800;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the package lies two levels deep")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the package lies two levels deep")
 }
 
 /// The Rust files of all packages, without this test's own.
@@ -86,12 +86,15 @@ fn the_seed_gaps_in_the_code_are_the_listed_ones() {
             let place = listed.iter().position(|gap| gap.file == file && scan::same_start(&gap.text, &text));
             match place {
                 Some(place) => met[place] = true,
-                None => unlisted.push(format!("[[gap]]\nfile = \"{file}\"\nsection = \"\"\ntext = {text:?}\n")),
+                None => {
+                    unlisted.push(format!("[[gap]]\nfile = \"{file}\"\nsection = \"\"\ntext = {text:?}\n"))
+                }
             }
         }
     }
     assert_none("gaps in the code that seeds/seeds.toml does not list", &unlisted);
-    let gone: Vec<_> = listed.iter().zip(met).filter(|(_, met)| !met).map(|(gap, _)| gap.to_string()).collect();
+    let gone: Vec<_> =
+        listed.iter().zip(met).filter(|(_, met)| !met).map(|(gap, _)| gap.to_string()).collect();
     assert_none("listed gaps that the code does not mark", &gone);
 }
 
@@ -130,7 +133,8 @@ fn no_source_file_is_too_long() {
 
 #[test]
 fn no_file_names_a_path_of_one_machine() {
-    let needles = [concat!("/wo", "rk/"), concat!("/tmp/", "target"), concat!("/root", "/."), concat!("/fa", "rm/")];
+    let needles =
+        [concat!("/wo", "rk/"), concat!("/tmp/", "target"), concat!("/root", "/."), concat!("/fa", "rm/")];
     let text_files = ["rs", "toml", "md", "py", "sh", "c", "h", "csv", "json", "yml", "run", "Makefile"];
     let mut found = Vec::new();
     for source in sources(&root(), &text_files) {
@@ -145,7 +149,8 @@ fn no_file_names_a_path_of_one_machine() {
 
 #[test]
 fn nothing_is_left_to_be_written() {
-    let needles = [concat!("to", "do!("), concat!("unimpl", "emented!("), concat!("FIX", "ME"), concat!("TO", "DO")];
+    let needles =
+        [concat!("to", "do!("), concat!("unimpl", "emented!("), concat!("FIX", "ME"), concat!("TO", "DO")];
     let mut found = Vec::new();
     for source in sources(&root(), &["rs", "py", "sh", "c", "Makefile", "run"]) {
         for (number, line) in source.text.lines().enumerate() {

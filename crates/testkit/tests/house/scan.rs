@@ -89,7 +89,8 @@ pub fn citations(text: &str) -> Vec<Section> {
 
 /// A section number after a separator, and what follows it.
 fn next_section(text: &str) -> Option<(&str, &str)> {
-    let text = [", and ", ", ", " and ", " to ", "; "].iter().find_map(|separator| text.strip_prefix(separator))?;
+    let text =
+        [", and ", ", ", " and ", " to ", "; "].iter().find_map(|separator| text.strip_prefix(separator))?;
     let words = ["appendix ", "chapter ", "section ", "sections ", "App. ", "ch. "];
     let text = words.iter().find_map(|word| text.strip_prefix(word)).unwrap_or(text);
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(text.len());

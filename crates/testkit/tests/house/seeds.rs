@@ -99,7 +99,9 @@ impl Seeds {
             let marked = entry.status == Status::Gap;
             let listed = self.gaps.iter().any(|gap| gap.cites().as_ref() == Some(&section));
             if marked != listed {
-                faults.push(format!("{section}: status \"gap\" is for sections with a [[gap]], and for no others"));
+                faults.push(format!(
+                    "{section}: status \"gap\" is for sections with a [[gap]], and for no others"
+                ));
             }
             if !seen.insert(section.clone()) {
                 faults.push(format!("{section} is listed twice"));

@@ -1,0 +1,68 @@
+//! Packet captures, and what tshark says about them.
+
+use crate::error::KitError;
+use crate::node::Node;
+use crate::task::{Task, run};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A capture that is running.
+#[derive(Debug)]
+pub struct Capture {
+    task: Task,
+    file: PathBuf,
+}
+
+impl Capture {
+    /// Capture on a host's interface what this filter of libpcap lets through (all, if empty) into a file.
+    ///
+    /// # Errors
+    /// When tcpdump cannot be started or does not listen within 10 s.
+    pub fn start(node: &Node, filter: &str, file: &Path) -> Result<Capture, KitError> {
+        let path = file.to_string_lossy();
+        let mut args =
+            vec!["-i", Node::INTERFACE, "-U", "--immediate-mode", "-B", "16384", "-Z", "root", "-w", &path];
+        args.extend(filter.split_whitespace());
+        let mut task = node.start("tcpdump", &args)?;
+        task.wait_for("listening on", Duration::from_secs(10))?;
+        Ok(Capture { task, file: file.into() })
+    }
+
+    /// End the capture; gives its file back.
+    ///
+    /// # Errors
+    /// When tcpdump does not end or failed.
+    pub fn stop(mut self) -> Result<PathBuf, KitError> {
+        std::thread::sleep(Duration::from_millis(100)); // for packets that are on their way through the kernel
+        self.task.interrupt();
+        self.task.finish(Duration::from_secs(10))?.ok()?;
+        Ok(self.file)
+    }
+}
+
+/// Some fields of the packets that a display filter lets through, a row for each packet.
+///
+/// # Errors
+/// When tshark fails, for example on a field that it does not know.
+pub fn fields(file: &Path, filter: &str, names: &[&str]) -> Result<Vec<Vec<String>>, KitError> {
+    let path = file.to_string_lossy();
+    let mut args = vec!["-n", "-r", &*path, "-Y", filter, "-T", "fields"];
+    args.extend(names.iter().flat_map(|name| ["-e", *name]));
+    let out = run("tshark", &args, LIMIT)?;
+    Ok(out.stdout.lines().map(|line| line.split('\t').map(str::to_string).collect()).collect())
+}
+
+/// What tshark finds malformed or in error in a capture, one line each; further arguments, such as
+/// `-X lua_script:FILE`, load a dissector.
+///
+/// # Errors
+/// When tshark fails.
+pub fn warnings(file: &Path, more: &[&str]) -> Result<Vec<String>, KitError> {
+    let path = file.to_string_lossy();
+    let filter = "_ws.malformed || _ws.expert.severity == error";
+    let mut args = vec!["-n", "-r", &*path, "-Y", filter];
+    args.extend(more);
+    Ok(run("tshark", &args, LIMIT)?.stdout.lines().map(str::to_string).collect())
+}

@@ -1,0 +1,102 @@
+//! Byte counters of interfaces over time.
+
+use crate::error::KitError;
+use crate::node::Node;
+use crate::task::{enter, open_namespace};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The counters of an interface at one moment; link-layer headers are included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Since sampling began.
+    pub at: Duration,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+}
+
+/// Samples a host's interface until it is stopped.
+#[derive(Debug)]
+pub struct Sampler {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<Vec<Sample>, KitError>>,
+}
+
+impl Sampler {
+    /// Sample [`Node::INTERFACE`] of this host at this interval.
+    ///
+    /// # Errors
+    /// When the namespace cannot be opened.
+    pub fn start(node: &Node, every: Duration) -> Result<Sampler, KitError> {
+        let namespace = open_namespace(node.path())?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            enter(&namespace).map_err(KitError::system("enter a namespace to sample it"))?;
+            let begin = Instant::now();
+            let mut samples = Vec::new();
+            for tick in 1.. {
+                samples.push(read(begin.elapsed())?);
+                if stopped.load(Ordering::Relaxed) {
+                    break;
+                }
+                std::thread::sleep((every * tick).saturating_sub(begin.elapsed()));
+            }
+            Ok(samples)
+        });
+        Ok(Sampler { stop, thread })
+    }
+
+    /// Stop, and take the samples; the last one is from now.
+    ///
+    /// # Errors
+    /// When the counters could not be read.
+    pub fn stop(self) -> Result<Vec<Sample>, KitError> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn read(at: Duration) -> Result<Sample, KitError> {
+    // The link that begins with "self" would show the namespace of the process's first thread.
+    let path = "/proc/thread-self/net/dev";
+    let table = fs::read_to_string(path).map_err(KitError::system(path))?;
+    let row = table.lines().find_map(|line| line.trim().strip_prefix(Node::INTERFACE)?.strip_prefix(':'));
+    let missing = || KitError::Output { program: path, why: format!("no row for {}", Node::INTERFACE) };
+    let fields: Vec<u64> =
+        row.ok_or_else(missing)?.split_whitespace().filter_map(|f| f.parse().ok()).collect();
+    match fields[..] {
+        [rx_bytes, rx_packets, _, _, _, _, _, _, tx_bytes, tx_packets, ..] => {
+            Ok(Sample { at, rx_bytes, rx_packets, tx_bytes, tx_packets })
+        }
+        _ => Err(missing()),
+    }
+}
+
+/// Write samples as CSV: `seconds,rx_bytes,rx_packets,tx_bytes,tx_packets`.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_csv(samples: &[Sample], path: &Path) -> Result<(), KitError> {
+    let write = || -> std::io::Result<()> {
+        let mut file = std::io::BufWriter::new(fs::File::create(path)?);
+        writeln!(file, "seconds,rx_bytes,rx_packets,tx_bytes,tx_packets")?;
+        for s in samples {
+            let seconds = s.at.as_secs_f64();
+            writeln!(file, "{seconds:.4},{},{},{},{}", s.rx_bytes, s.rx_packets, s.tx_bytes, s.tx_packets)?;
+        }
+        file.flush()
+    };
+    write().map_err(KitError::system(format!("write {}", path.display())))
+}

@@ -1,0 +1,370 @@
+//! A network of namespaces: a sender and receivers on one bridge.
+
+use crate::error::KitError;
+use crate::node::Node;
+use crate::root::Root;
+use crate::task::run;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(20);
+const LOCK: &str = "/run/lock/faircast-lab";
+/// The smallest MTU that IPv6 works with (RFC 8200, 5).
+const IPV6_MTU: u32 = 1280;
+
+const PREFIX: &str = "fclab";
+
+/// The longest that one lab waits for another: labs of this machine run one after the other, so
+/// that one does not take the other's processor.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A token bucket with a queue of bytes, on the bridge's port towards a receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bottleneck {
+    /// Bits per second, link-layer headers included.
+    pub rate_bps: u64,
+    /// Size of the bucket, in bytes; at least a packet, and the smaller the smoother.
+    pub burst: u32,
+    /// Longest queue, in bytes; what does not fit is dropped at the tail.
+    pub queue: u32,
+}
+
+/// Whether hosts and bridge may join packets into large ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Offloads {
+    /// As the kernel likes: fast.
+    #[default]
+    On,
+    /// Every packet on its own, as on a wire: what a bottleneck needs.
+    Off,
+}
+
+/// What a lab will be.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    receivers: u16,
+    mtu: u32,
+    offloads: Offloads,
+    bottlenecks: Vec<(u16, Bottleneck)>,
+}
+
+/// A network of namespaces, removed when dropped.
+#[derive(Debug)]
+pub struct Lab {
+    bridge: String,
+    sender: Node,
+    receivers: Vec<Node>,
+    made: Namespaces,
+    _turn: File,
+}
+
+/// Namespaces to be removed.
+#[derive(Debug, Default)]
+struct Namespaces(Vec<String>);
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        for name in &self.0 {
+            let _ = run("ip", &["netns", "del", name], LIMIT);
+        }
+    }
+}
+
+impl Bottleneck {
+    /// This many megabits per second, with a bucket of 5 kB and a queue of 50 kB.
+    pub fn mbps(megabits_per_second: f64) -> Bottleneck {
+        Bottleneck { rate_bps: (megabits_per_second * 1e6).round() as u64, burst: 5_000, queue: 50_000 }
+    }
+
+    /// With another queue, in bytes.
+    #[must_use]
+    pub fn queue(self, bytes: u32) -> Bottleneck {
+        Bottleneck { queue: bytes, ..self }
+    }
+}
+
+impl Plan {
+    /// With so many receivers.
+    #[must_use]
+    pub fn receivers(mut self, count: u16) -> Plan {
+        self.receivers = count;
+        self
+    }
+
+    /// With this MTU on every link, in bytes; 1500 if not said. Below 1280 hosts have no IPv6 address.
+    #[must_use]
+    pub fn mtu(mut self, bytes: u32) -> Plan {
+        self.mtu = bytes;
+        self
+    }
+
+    /// With or without offloads; with, if not said.
+    #[must_use]
+    pub fn offloads(mut self, offloads: Offloads) -> Plan {
+        self.offloads = offloads;
+        self
+    }
+
+    /// With a bottleneck before this receiver, counted from 0.
+    #[must_use]
+    pub fn bottleneck(mut self, receiver: u16, bottleneck: Bottleneck) -> Plan {
+        self.bottlenecks.push((receiver, bottleneck));
+        self
+    }
+
+    /// Build it.
+    ///
+    /// # Errors
+    /// When a command fails, an offload cannot be switched off, or other labs hold the machine for too long.
+    /// What was built is removed.
+    pub fn build(self, _root: &Root) -> Result<Lab, KitError> {
+        let turn = take_turn()?;
+        remove_orphans();
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = |part: &str| format!("{PREFIX}{}-{count}-{part}", std::process::id());
+        let mut made = Namespaces::default();
+        let mut make = |name: &str| {
+            run("ip", &["netns", "add", name], LIMIT)?;
+            made.0.push(name.to_string());
+            in_namespace(name, "link set lo up")
+        };
+
+        let bridge = name("bridge");
+        make(&bridge)?;
+        quiet_ipv6(&bridge)?;
+        let mtu = self.mtu;
+        in_namespace(
+            &bridge,
+            &format!("link add br0 mtu {mtu} type bridge mcast_snooping 0 forward_delay 0"),
+        )?;
+        in_namespace(&bridge, "link set br0 up")?;
+
+        let sender = Node::new(name("sender"), 1, "to-sender".into());
+        let receivers: Vec<_> = (0..self.receivers)
+            .map(|i| Node::new(name(&format!("recv{i}")), 0x100 + i, format!("to-recv{i}")))
+            .collect();
+        for node in std::iter::once(&sender).chain(&receivers) {
+            make(node.namespace())?;
+            quiet_ipv6(node.namespace())?;
+            self.join(node, &bridge)?;
+        }
+        let lab = Lab { bridge, sender, receivers, made, _turn: turn };
+        for (receiver, bottleneck) in self.bottlenecks {
+            lab.limit(receiver, bottleneck)?;
+        }
+        Ok(lab)
+    }
+
+    /// Join a host to the bridge.
+    fn join(&self, node: &Node, bridge: &str) -> Result<(), KitError> {
+        let (host, port, inner, mtu) = (node.namespace(), node.port(), Node::INTERFACE, self.mtu);
+        in_namespace(
+            host,
+            &format!("link add {inner} mtu {mtu} type veth peer name {port} mtu {mtu} netns {bridge}"),
+        )?;
+        if self.offloads == Offloads::Off {
+            switch_off_offloads(host, inner)?;
+            switch_off_offloads(bridge, port)?;
+        }
+        in_namespace(bridge, &format!("link set {port} master br0 up"))?;
+        in_namespace(host, &format!("address add {}/16 broadcast + dev {inner}", node.ipv4()))?;
+        if mtu >= IPV6_MTU {
+            in_namespace(host, &format!("address add {}/64 dev {inner} nodad", node.ipv6()))?;
+        }
+        in_namespace(host, &format!("link set {inner} up"))?;
+        in_namespace(host, &format!("route add multicast 224.0.0.0/4 dev {inner}"))?;
+        // TCP flows must not remember what earlier ones learned about the path.
+        let sysctl = ["netns", "exec", host, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1"];
+        run("ip", &sysctl, LIMIT).map(drop)
+    }
+}
+
+impl Lab {
+    /// A lab of one receiver, MTU 1500, with offloads and without bottleneck, to be changed.
+    pub fn plan() -> Plan {
+        Plan { receivers: 1, mtu: 1500, offloads: Offloads::On, bottlenecks: Vec::new() }
+    }
+
+    /// The sending host.
+    pub fn sender(&self) -> &Node {
+        &self.sender
+    }
+
+    /// A receiving host, counted from 0.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    pub fn receiver(&self, number: usize) -> &Node {
+        &self.receivers[number]
+    }
+
+    /// All receiving hosts.
+    pub fn receivers(&self) -> &[Node] {
+        &self.receivers
+    }
+
+    /// The namespace of the bridge.
+    pub fn bridge(&self) -> &str {
+        &self.bridge
+    }
+
+    /// All namespaces of this lab.
+    pub fn namespaces(&self) -> &[String] {
+        &self.made.0
+    }
+
+    /// Put a bottleneck before a receiver, or change the one that is there.
+    ///
+    /// # Errors
+    /// When `tc` refuses.
+    ///
+    /// # Panics
+    /// When there is no such receiver.
+    pub fn limit(&self, receiver: u16, bottleneck: Bottleneck) -> Result<(), KitError> {
+        let port = self.receivers[usize::from(receiver)].port();
+        let Bottleneck { rate_bps, burst, queue } = bottleneck;
+        let command = format!(
+            "-n {} qdisc replace dev {port} root tbf rate {rate_bps}bit burst {burst} limit {queue}",
+            self.bridge
+        );
+        run("tc", &command.split(' ').collect::<Vec<_>>(), LIMIT).map(drop)
+    }
+
+    /// Take the bottleneck before a receiver away.
+    ///
+    /// # Errors
+    /// When there was none.
+    ///
+    /// # Panics
+    /// When there is no such receiver.
+    pub fn unlimit(&self, receiver: u16) -> Result<(), KitError> {
+        let port = self.receivers[usize::from(receiver)].port();
+        run("tc", &["-n", &self.bridge, "qdisc", "del", "dev", port, "root"], LIMIT).map(drop)
+    }
+
+    /// Cut a receiver off, or join it again.
+    ///
+    /// # Errors
+    /// When `ip` refuses.
+    ///
+    /// # Panics
+    /// When there is no such receiver.
+    pub fn set_link(&self, receiver: u16, link: Link) -> Result<(), KitError> {
+        let port = self.receivers[usize::from(receiver)].port();
+        let state = if link == Link::Up { "up" } else { "down" };
+        in_namespace(&self.bridge, &format!("link set {port} {state}"))
+    }
+
+    /// Packets that the bottleneck before a receiver has dropped.
+    ///
+    /// # Errors
+    /// When `tc` fails or reports no such number.
+    ///
+    /// # Panics
+    /// When there is no such receiver.
+    pub fn dropped(&self, receiver: u16) -> Result<u64, KitError> {
+        let port = self.receivers[usize::from(receiver)].port();
+        let shown = run("tc", &["-n", &self.bridge, "-s", "-j", "qdisc", "show", "dev", port], LIMIT)?;
+        serde_json::from_str::<serde_json::Value>(&shown.stdout)
+            .ok()
+            .and_then(|all| all.get(0)?.get("drops")?.as_u64())
+            .ok_or_else(|| KitError::Output { program: "tc", why: format!("no drops in {}", shown.stdout) })
+    }
+}
+
+/// Whether a link carries packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// It does.
+    Up,
+    /// It does not.
+    Down,
+}
+
+fn in_namespace(namespace: &str, command: &str) -> Result<(), KitError> {
+    let args: Vec<_> = ["-n", namespace].into_iter().chain(command.split(' ')).collect();
+    run("ip", &args, LIMIT).map(drop)
+}
+
+/// No duplicate-address detection and no router solicitations: addresses work at once, links are silent.
+fn quiet_ipv6(namespace: &str) -> Result<(), KitError> {
+    let command = "netns exec NAMESPACE sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0 \
+                   net.ipv6.conf.default.router_solicitations=0 net.ipv6.conf.default.accept_ra=0";
+    let args: Vec<_> =
+        command.split_whitespace().map(|w| if w == "NAMESPACE" { namespace } else { w }).collect();
+    run("ip", &args, LIMIT).map(drop)
+}
+
+/// The features that join or split packets, as `ethtool -k` names them.
+const JOINING: [&str; 10] = [
+    "tcp-segmentation-offload",
+    "generic-segmentation-offload",
+    "generic-receive-offload",
+    "large-receive-offload",
+    "tx-udp-segmentation",
+    "tx-gso-list",
+    "tx-gso-partial",
+    "rx-gro-list",
+    "rx-udp-gro-forwarding",
+    "rx-gro-hw",
+];
+
+fn switch_off_offloads(namespace: &str, interface: &str) -> Result<(), KitError> {
+    let ethtool = |args: &[&str]| {
+        let all: Vec<_> = ["netns", "exec", namespace, "ethtool"].iter().chain(args).copied().collect();
+        run("ip", &all, LIMIT)
+    };
+    let on = |listing: &str| -> Vec<String> {
+        let features = listing.lines().filter_map(|line| line.trim().split_once(": "));
+        features
+            .filter(|(name, state)| JOINING.contains(name) && *state == "on")
+            .map(|(n, _)| n.into())
+            .collect()
+    };
+    let before = on(&ethtool(&["-k", interface])?.stdout);
+    let mut change = vec!["-K", interface];
+    change.extend(before.iter().flat_map(|feature| [feature.as_str(), "off"]));
+    if !before.is_empty() {
+        ethtool(&change)?;
+    }
+    match on(&ethtool(&["-k", interface])?.stdout).pop() {
+        None => Ok(()),
+        Some(feature) => {
+            Err(KitError::OffloadStays { interface: interface.into(), namespace: namespace.into(), feature })
+        }
+    }
+}
+
+/// Wait until no other lab of this machine exists; the turn ends when the file is closed.
+fn take_turn() -> Result<File, KitError> {
+    let file = File::create(LOCK).map_err(KitError::system(format!("make {LOCK}")))?;
+    let end = Instant::now() + PATIENCE;
+    while !is_locked(&file) {
+        if Instant::now() > end {
+            return Err(KitError::Busy { lock: LOCK.into(), waited: PATIENCE });
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(file)
+}
+
+/// Whether the file is locked by us now.
+fn is_locked(file: &File) -> bool {
+    // SAFETY: the descriptor is open.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+}
+
+/// Remove the namespaces of labs whose process was killed.
+fn remove_orphans() {
+    let Ok(entries) = fs::read_dir("/run/netns") else { return };
+    for name in entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()) {
+        let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
+        if owner.is_some_and(|pid| pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists()) {
+            let _ = run("ip", &["netns", "del", &name], LIMIT);
+        }
+    }
+}

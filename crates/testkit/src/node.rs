@@ -1,0 +1,94 @@
+//! A host of the lab.
+
+use crate::error::KitError;
+use crate::task::{Finished, Task, enter, open_namespace};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A host of the lab: a network namespace with one interface, [`Node::INTERFACE`].
+#[derive(Debug)]
+pub struct Node {
+    namespace: String,
+    path: PathBuf,
+    ipv4: Ipv4Addr,
+    ipv6: Ipv6Addr,
+    port: String,
+}
+
+impl Node {
+    /// The name of every host's interface.
+    pub const INTERFACE: &'static str = "eth0";
+
+    pub(crate) fn new(namespace: String, number: u16, port: String) -> Node {
+        let path = Path::new("/run/netns").join(&namespace);
+        let [high, low] = number.to_be_bytes();
+        let ipv4 = Ipv4Addr::new(10, 77, high, low);
+        Node { namespace, path, ipv4, ipv6: Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, number), port }
+    }
+
+    /// The namespace's name, for `ip -n`.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The name of the bridge's port towards this host, in the bridge's namespace.
+    pub fn port(&self) -> &str {
+        &self.port
+    }
+
+    /// Its IPv4 address.
+    pub fn ipv4(&self) -> Ipv4Addr {
+        self.ipv4
+    }
+
+    /// Its IPv6 address.
+    pub fn ipv6(&self) -> Ipv6Addr {
+        self.ipv6
+    }
+
+    /// Its IPv4 address.
+    pub fn address(&self) -> IpAddr {
+        IpAddr::V4(self.ipv4)
+    }
+
+    /// Start a program on this host. It dies with the [`Task`], and with the calling thread. It
+    /// sees this machine's `/sys`, not the host's own.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(&self, program: &str, args: &[&str]) -> Result<Task, KitError> {
+        Task::start(program, args, Some(&self.path))
+    }
+
+    /// Run a program on this host to its end.
+    ///
+    /// # Errors
+    /// When it cannot be started, fails, or does not end in time.
+    pub fn run(&self, program: &str, args: &[&str], within: Duration) -> Result<Finished, KitError> {
+        self.start(program, args)?.finish(within)?.ok()
+    }
+
+    /// Run code on this host, in a thread of its own. Sockets that it opens and returns stay on this host
+    /// wherever they are used.
+    ///
+    /// # Errors
+    /// When the namespace cannot be entered.
+    ///
+    /// # Panics
+    /// When the code panics.
+    pub fn inside<T: Send>(&self, code: impl FnOnce() -> T + Send) -> Result<T, KitError> {
+        let namespace = open_namespace(&self.path)?;
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                enter(&namespace).map_err(KitError::system(format!("enter {}", self.namespace)))?;
+                Ok(code())
+            });
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}

@@ -1,0 +1,39 @@
+//! Whether this process may build networks.
+
+use crate::task::run;
+use std::io::Write;
+use std::time::Duration;
+
+/// Proof that namespaces can be made here; [`require_root`] gives it.
+#[derive(Debug, Clone, Copy)]
+pub struct Root(());
+
+/// The right to build networks, or `None` after the reason was printed, and then the test returns.
+///
+/// # Panics
+/// When `CI` is `true`: a skip in continuous integration is a failure.
+pub fn require_root() -> Option<Root> {
+    let Err(reason) = possible() else { return Some(Root(())) };
+    let name = std::thread::current().name().unwrap_or("a test").to_string();
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "{name} cannot be skipped with CI=true: {reason}");
+    // Written past the test harness, which would swallow what a passing test prints.
+    let _ = writeln!(std::io::stderr(), "skipped: {name}: {reason}");
+    None
+}
+
+fn possible() -> Result<(), String> {
+    // SAFETY: geteuid has no preconditions and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        return Err("needs root to make network namespaces".into());
+    }
+    let limit = Duration::from_secs(10);
+    for (program, version) in [("ip", "-V"), ("tc", "-V"), ("ethtool", "--version"), ("sysctl", "--version")]
+    {
+        run(program, &[version], limit).map_err(|e| format!("needs {program}: {e}"))?;
+    }
+    let probe = format!("fcprobe{}", std::process::id());
+    let made = run("ip", &["netns", "add", &probe], limit);
+    let removed = run("ip", &["netns", "del", &probe], limit);
+    // Tests of one process may probe at the same time; it is enough that one of the two worked.
+    made.or(removed).map(drop).map_err(|e| format!("root here may not make network namespaces: {e}"))
+}

@@ -1,0 +1,143 @@
+//! The kit itself: does a lab do what its plan says?
+
+use faircast_testkit::{
+    Bottleneck, Capture, Congestion, Lab, Link, Node, Offloads, Sampler, TcpFlow, fields, require_root, run,
+    write_csv,
+};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::time::{Duration, Instant};
+
+const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 70, 1);
+const SOON: Duration = Duration::from_secs(10);
+
+fn member(node: &Node) -> UdpSocket {
+    let address = node.ipv4();
+    node.inside(move || {
+        let socket = UdpSocket::bind((GROUP, 5777)).expect("the port is free in a new namespace");
+        socket.join_multicast_v4(&GROUP, &address).expect("the host has this address");
+        socket.set_read_timeout(Some(Duration::from_secs(2))).expect("not zero");
+        socket
+    })
+    .expect("the namespace exists")
+}
+
+fn speaker(node: &Node) -> UdpSocket {
+    node.inside(|| UdpSocket::bind("0.0.0.0:0").expect("some port is free")).expect("the namespace exists")
+}
+
+#[test]
+fn two_hosts_reach_each_other() {
+    let Some(root) = require_root() else { return };
+    let lab = Lab::plan().build(&root).unwrap_or_else(|e| panic!("{e}"));
+    for target in [lab.receiver(0).ipv4().to_string(), lab.receiver(0).ipv6().to_string()] {
+        let pinged = lab.sender().run("ping", &["-c", "1", "-W", "2", &target], SOON);
+        assert!(pinged.is_ok(), "{pinged:?}");
+    }
+}
+
+#[test]
+fn a_multicast_datagram_reaches_every_receiver() {
+    let Some(root) = require_root() else { return };
+    let lab = Lab::plan().receivers(4).build(&root).unwrap_or_else(|e| panic!("{e}"));
+    let members: Vec<_> = lab.receivers().iter().map(member).collect();
+    speaker(lab.sender()).send_to(b"to all", (GROUP, 5777)).expect("there is a multicast route");
+    for (member, node) in members.iter().zip(lab.receivers()) {
+        let mut bytes = [0; 16];
+        let (length, from) =
+            member.recv_from(&mut bytes).unwrap_or_else(|e| panic!("{}: {e}", node.namespace()));
+        assert_eq!((&bytes[..length], from.ip()), (&b"to all"[..], lab.sender().address()));
+    }
+}
+
+#[test]
+fn a_bottleneck_limits_a_tcp_flow_to_its_rate() {
+    let Some(root) = require_root() else { return };
+    let plan = Lab::plan().receivers(2).offloads(Offloads::Off).bottleneck(0, Bottleneck::mbps(10.0));
+    let lab = plan.build(&root).unwrap_or_else(|e| panic!("{e}"));
+    let flow = TcpFlow::new(Congestion::Reno, Duration::from_secs(5));
+    let limited = flow.run(lab.sender(), lab.receiver(0)).unwrap_or_else(|e| panic!("{e}"));
+    assert!((9e6..11e6).contains(&limited.goodput_bps), "{limited:?}");
+    assert!(lab.dropped(0).expect("tbf counts drops") > 0, "a TCP flow fills a queue of 50 kB");
+    let free = TcpFlow::new(Congestion::Cubic, Duration::from_secs(1));
+    let free = free.run(lab.sender(), lab.receiver(1)).unwrap_or_else(|e| panic!("{e}"));
+    assert!(free.goodput_bps > 100e6, "{free:?}");
+}
+
+#[test]
+fn without_offloads_no_packet_is_larger_than_the_mtu() {
+    let Some(root) = require_root() else { return };
+    let plan = Lab::plan().offloads(Offloads::Off).mtu(1200);
+    let lab = plan.build(&root).unwrap_or_else(|e| panic!("{e}"));
+    let file = std::env::temp_dir().join(format!("faircast-kit-{}.pcap", std::process::id()));
+    let capture =
+        Capture::start(lab.receiver(0), "tcp and dst port 5201", &file).unwrap_or_else(|e| panic!("{e}"));
+    let flow = TcpFlow::new(Congestion::Reno, Duration::from_secs(1));
+    flow.run(lab.sender(), lab.receiver(0)).unwrap_or_else(|e| panic!("{e}"));
+    let file = capture.stop().unwrap_or_else(|e| panic!("{e}"));
+    let lengths = fields(&file, "ip.len >= 1200", &["ip.len"]).unwrap_or_else(|e| panic!("{e}"));
+    let _ = std::fs::remove_file(&file);
+    assert!(lengths.len() > 100, "only {} full packets were seen", lengths.len());
+    assert!(lengths.iter().all(|row| row[0] == "1200"), "{:?}", lengths.iter().find(|row| row[0] != "1200"));
+}
+
+#[test]
+fn counters_show_what_was_sent_and_when() {
+    let Some(root) = require_root() else { return };
+    let lab = Lab::plan().build(&root).unwrap_or_else(|e| panic!("{e}"));
+    let sampler = Sampler::start(lab.sender(), Duration::from_millis(10)).unwrap_or_else(|e| panic!("{e}"));
+    let socket = speaker(lab.sender());
+    for _ in 0..20 {
+        socket.send_to(&[0; 1000], (GROUP, 5777)).expect("there is a multicast route");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let samples = sampler.stop().unwrap_or_else(|e| panic!("{e}"));
+    let (first, last) = (samples[0], samples[samples.len() - 1]);
+    assert!(last.tx_bytes - first.tx_bytes >= 20 * 1042, "{first:?} {last:?}");
+    assert!(samples.len() >= 15 && samples.windows(2).all(|pair| pair[0].tx_bytes <= pair[1].tx_bytes));
+    let csv = std::env::temp_dir().join(format!("faircast-kit-{}.csv", std::process::id()));
+    write_csv(&samples, &csv).unwrap_or_else(|e| panic!("{e}"));
+    let text = std::fs::read_to_string(&csv).expect("it was just written");
+    let _ = std::fs::remove_file(&csv);
+    assert_eq!(text.lines().count(), samples.len() + 1);
+}
+
+#[test]
+fn a_link_that_is_down_carries_nothing_until_it_is_up() {
+    let Some(root) = require_root() else { return };
+    let lab = Lab::plan().build(&root).unwrap_or_else(|e| panic!("{e}"));
+    let (member, socket) = (member(lab.receiver(0)), speaker(lab.sender()));
+    member.set_read_timeout(Some(Duration::from_millis(300))).expect("not zero");
+    let mut bytes = [0; 16];
+    lab.set_link(0, Link::Down).unwrap_or_else(|e| panic!("{e}"));
+    socket.send_to(b"lost", (GROUP, 5777)).expect("the sender's own link is up");
+    assert!(member.recv(&mut bytes).is_err());
+    lab.set_link(0, Link::Up).unwrap_or_else(|e| panic!("{e}"));
+    let arrived = (0..20).find_map(|_| {
+        socket.send_to(b"found", (GROUP, 5777)).expect("the sender's own link is up");
+        member.recv(&mut bytes).ok()
+    });
+    assert_eq!(arrived.map(|length| &bytes[..length]), Some(&b"found"[..]));
+}
+
+#[test]
+fn a_dropped_task_is_dead_and_a_dropped_lab_is_gone() {
+    let Some(root) = require_root() else { return };
+    let lab = Lab::plan().build(&root).unwrap_or_else(|e| panic!("{e}"));
+    let task = lab.sender().start("sleep", &["60"]).unwrap_or_else(|e| panic!("{e}"));
+    let proc = format!("/proc/{}/comm", task.pid());
+    assert_eq!(std::fs::read_to_string(&proc).expect("it runs").trim(), "sleep");
+    drop(task);
+    assert!(std::fs::metadata(&proc).is_err());
+    let namespaces = lab.namespaces().to_vec();
+    drop(lab);
+    let left = run("ip", &["netns", "list"], SOON).unwrap_or_else(|e| panic!("{e}")).stdout;
+    assert!(namespaces.iter().all(|name| !left.contains(name)), "{left}");
+}
+
+#[test]
+fn a_program_that_does_not_end_is_killed_in_time() {
+    let begin = Instant::now();
+    let ended = run("sleep", &["60"], Duration::from_millis(200));
+    assert!(ended.is_err_and(|e| e.to_string().contains("sleep 60 did not end")));
+    assert!(begin.elapsed() < Duration::from_secs(5));
+}
