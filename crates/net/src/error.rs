@@ -43,9 +43,7 @@ pub enum NetError {
         candidates: Vec<String>,
     },
     /// The kernel does not know where to send the group's packets.
-    #[error(
-        "no route to the group {group}: name an interface, or add a route (`ip route add {group} dev IFACE`)"
-    )]
+    #[error("no route to the group {group}: name an interface, or add a route (`{}`)", route(group))]
     NoMulticastRoute {
         /// The group.
         group: IpAddr,
@@ -155,5 +153,12 @@ fn family(address: &IpAddr) -> &'static str {
     match address {
         IpAddr::V4(_) => "IPv4",
         IpAddr::V6(_) => "IPv6",
+    }
+}
+
+fn route(group: &IpAddr) -> String {
+    match group {
+        IpAddr::V4(_) => format!("ip route add {group} dev IFACE"),
+        IpAddr::V6(_) => "ip -6 route add multicast ff00::/8 dev IFACE table local".to_owned(),
     }
 }

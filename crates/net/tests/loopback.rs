@@ -1,0 +1,284 @@
+//! Real sockets between programs of this host; no privileges needed.
+//!
+//! IPv4 runs on the loopback interface. IPv6 has no multicast route there, so it runs on a real
+//! interface with a hop limit of 0, which keeps packets on the host; without one it is skipped.
+
+use faircast_net::*;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+/// Fits the smallest interface that IPv6 allows (1,280 bytes).
+const SEGMENT: usize = 1200;
+const BATCH: usize = 44;
+
+/// Groups of the tests, each its own so that they can run side by side.
+fn group(last: u8, port: u16) -> SocketAddr {
+    SocketAddr::new(IpAddr::from([239, 255, 77, last]), port)
+}
+
+fn group_v6(last: u16, port: u16) -> SocketAddr {
+    SocketAddr::new(IpAddr::from([0xff12, 0, 0, 0, 0, 0, 0x77, last]), port)
+}
+
+fn place(group: SocketAddr) -> Choice {
+    let name = if group.is_ipv4() { "lo".to_owned() } else { interface_v6().expect("was asked for before") };
+    choose(group.ip(), Some(&name)).expect("the interface exists")
+}
+
+/// An interface that carries IPv6 multicast.
+fn interface_v6() -> Option<String> {
+    let able = |i: &Interface| i.up && i.multicast && !i.loopback && i.addrs.iter().any(IpAddr::is_ipv6);
+    interfaces().expect("this host lists its interfaces").into_iter().find(able).map(|i| i.name)
+}
+
+/// A group of each family, IPv6 only where it can be; CI must have both.
+fn both(last: u8, port: u16) -> Vec<SocketAddr> {
+    if interface_v6().is_some() {
+        return vec![group(last, port), group_v6(last.into(), port + 100)];
+    }
+    assert!(std::env::var_os("CI").is_none(), "CI needs an interface with an IPv6 address");
+    println!("skipped for IPv6: no interface carries it");
+    vec![group(last, port)]
+}
+
+fn source(group: SocketAddr) -> SourceSocket {
+    source_with(group, &SourceOptions::default())
+}
+
+fn source_with(group: SocketAddr, options: &SourceOptions) -> SourceSocket {
+    let options = SourceOptions { ttl: 0, ..options.clone() };
+    SourceSocket::open(group, &place(group), &options).expect("a source opens")
+}
+
+fn receiver(group: SocketAddr) -> GroupSocket {
+    join(group, Membership::AnySource)
+}
+
+fn join(group: SocketAddr, membership: Membership) -> GroupSocket {
+    let options = GroupOptions { receive_buffer: 4 << 20 };
+    GroupSocket::open(group, membership, &place(group), &options).expect("a receiver joins")
+}
+
+/// `count` datagrams of `SEGMENT` bytes, each filled with its number.
+fn numbered(count: usize) -> Vec<u8> {
+    (0..count).flat_map(|n| [n as u8; SEGMENT]).collect()
+}
+
+/// Everything that arrives within the next moments, at least `expected` datagrams if they come.
+fn collect(socket: &GroupSocket, expected: usize) -> Vec<(Vec<u8>, Meta)> {
+    let (mut batch, mut waiter, mut got) = (Batch::new(8), Waiter::new(), Vec::new());
+    let patience = if expected == 0 { Duration::from_millis(100) } else { Duration::from_secs(5) };
+    let end = Instant::now() + patience;
+    while Instant::now() < end && (expected == 0 || got.len() < expected) {
+        waiter.wait(&[Watch::new(socket, Want::Readable)], Some(end)).expect("waits");
+        socket.receive(&mut batch).expect("receives");
+        got.extend(batch.segments().map(|(bytes, meta)| (bytes.to_vec(), meta)));
+    }
+    got
+}
+
+#[test]
+fn a_batch_goes_out_in_one_call_and_arrives_as_its_datagrams() {
+    for group in both(1, 47001) {
+        let (source, receiver) = (source(group), receiver(group));
+        let bytes = numbered(BATCH);
+        let sent = source.send_batch(&bytes[..bytes.len() - 400], SEGMENT).expect("sends");
+        assert_eq!(sent, SendOutcome::Sent);
+        assert!(source.segments_in_kernel(), "this interface segments");
+        let got = collect(&receiver, BATCH);
+        assert_eq!(got.len(), BATCH);
+        for (n, (part, meta)) in got.iter().enumerate() {
+            let len = if n + 1 == BATCH { SEGMENT - 400 } else { SEGMENT };
+            assert_eq!((part.len(), part[0], part[len - 1]), (len, n as u8, n as u8));
+            assert_eq!((meta.from, meta.to), (source.local_addr(), group.ip()));
+        }
+        assert!(got[BATCH - 1].1.segment > 0, "the datagrams came coalesced");
+    }
+}
+
+#[test]
+fn a_batch_larger_than_one_call_is_split() {
+    let group = group(2, 47002);
+    let (source, receiver) = (source(group), receiver(group));
+    assert_eq!(source.send_batch(&numbered(150), SEGMENT).expect("sends"), SendOutcome::Sent);
+    let got = collect(&receiver, 150);
+    assert!(got.iter().enumerate().all(|(n, (part, _))| part[0] == n as u8));
+    assert_eq!(got.len(), 150);
+}
+
+#[test]
+fn without_segmentation_in_the_kernel_the_same_arrives() {
+    let group = group(3, 47003);
+    let (source, receiver) = (source(group), receiver(group));
+    source.stop_segments_in_kernel();
+    assert_eq!(source.send_batch(&numbered(100), SEGMENT).expect("sends"), SendOutcome::Sent);
+    let got = collect(&receiver, 100);
+    assert!(got.iter().enumerate().all(|(n, (part, meta))| part[0] == n as u8 && meta.segment == 0));
+    assert_eq!(got.len(), 100);
+}
+
+#[test]
+fn several_receivers_on_one_host_each_get_everything() {
+    for group in both(4, 47004) {
+        let (one, other, source) = (receiver(group), receiver(group), source(group));
+        assert_eq!(source.send_batch(&numbered(BATCH), SEGMENT).expect("sends"), SendOutcome::Sent);
+        assert_eq!((collect(&one, BATCH).len(), collect(&other, BATCH).len()), (BATCH, BATCH));
+    }
+}
+
+#[test]
+fn groups_on_one_port_do_not_leak_into_each_other() {
+    for (here, there) in both(5, 47005).into_iter().zip(both(6, 47005)) {
+        let (mine, others, source) = (receiver(here), receiver(there), source(there));
+        assert_eq!(source.send_to(b"for the others", there).expect("sends"), SendOutcome::Sent);
+        assert_eq!(collect(&others, 1).len(), 1);
+        assert_eq!(collect(&mine, 0), []);
+    }
+}
+
+#[test]
+fn only_the_wanted_source_is_received() {
+    for group in both(7, 47007) {
+        let local = place(group).local;
+        let stranger: IpAddr =
+            if group.is_ipv4() { [127, 0, 0, 9].into() } else { "::9".parse().expect("valid") };
+        let (wanted, other) =
+            (join(group, Membership::OnlyFrom(local)), join(group, Membership::OnlyFrom(stranger)));
+        let source = source(group);
+        assert_eq!(source.send_batch(b"hello", 5).expect("sends"), SendOutcome::Sent);
+        assert_eq!(collect(&wanted, 1).len(), 1);
+        assert_eq!(collect(&other, 0), []);
+    }
+}
+
+#[test]
+fn a_group_that_was_left_is_silent_until_it_is_joined_again() {
+    let group = group(8, 47008);
+    let (receiver, source) = (receiver(group), source(group));
+    receiver.leave().expect("leaves");
+    receiver.leave().expect("leaving twice is nothing");
+    assert_eq!(source.send_batch(b"unheard", 7).expect("sends"), SendOutcome::Sent);
+    assert_eq!(collect(&receiver, 0), []);
+    receiver.rejoin().expect("joins again");
+    assert_eq!(source.send_batch(b"heard", 5).expect("sends"), SendOutcome::Sent);
+    assert_eq!(collect(&receiver, 1)[0].0, b"heard");
+}
+
+#[test]
+fn the_ecn_mark_is_seen_on_every_datagram() {
+    for (n, ect) in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce].into_iter().enumerate() {
+        for group in both(10 + n as u8, 47009) {
+            let receiver = receiver(group);
+            let source = source_with(group, &SourceOptions { ect, dscp: Some(8), ..Default::default() });
+            assert_eq!(source.send_batch(&numbered(BATCH), SEGMENT).expect("sends"), SendOutcome::Sent);
+            let got = collect(&receiver, BATCH);
+            assert!(got.len() == BATCH && got.iter().all(|(_, meta)| meta.ecn == ect), "{ect:?}");
+        }
+    }
+}
+
+#[test]
+fn a_receive_time_lies_between_sending_and_reading() {
+    let group = group(14, 47014);
+    let (receiver, source) = (receiver(group), source(group));
+    let before = Instant::now();
+    assert_eq!(source.send_batch(b"now", 3).expect("sends"), SendOutcome::Sent);
+    std::thread::sleep(Duration::from_millis(30));
+    let meta = collect(&receiver, 1)[0].1;
+    let slack = Duration::from_millis(5);
+    assert!(meta.received_at + slack >= before, "not before it was sent");
+    assert!(before.elapsed() - meta.received_at.duration_since(before) >= Duration::from_millis(25));
+}
+
+#[test]
+fn feedback_comes_back_to_the_source_from_the_receivers_own_address() {
+    for group in both(15, 47015) {
+        let (receiver, source) = (receiver(group), source(group));
+        assert_eq!(source.send_batch(b"data", 4).expect("sends"), SendOutcome::Sent);
+        let from = collect(&receiver, 1)[0].1.from;
+        assert_eq!(receiver.send_to(b"report", from).expect("sends"), SendOutcome::Sent);
+        let (mut batch, mut waiter) = (Batch::new(1), Waiter::new());
+        let end = Instant::now() + Duration::from_secs(5);
+        waiter.wait(&[Watch::new(&source, Want::Readable)], Some(end)).expect("waits");
+        assert_eq!(source.receive(&mut batch).expect("receives"), 1);
+        let (bytes, meta) = batch.segments().next().expect("one datagram");
+        assert_eq!((&*bytes, meta.from), (b"report".as_slice(), receiver.feedback().local_addr()));
+    }
+}
+
+#[test]
+fn a_report_to_nobody_does_not_disturb_the_next_one() {
+    let group = group(16, 47016);
+    let receiver = receiver(group);
+    let nobody = SocketAddr::new(place(group).local, 9);
+    for _ in 0..5 {
+        assert_eq!(receiver.send_to(b"anybody there?", nobody).expect("no error"), SendOutcome::Sent);
+    }
+}
+
+#[test]
+fn the_backlog_grows_and_counts_what_is_dropped() {
+    let group = group(17, 47017);
+    let options = GroupOptions { receive_buffer: 256 << 10 };
+    let receiver = GroupSocket::open(group, Membership::AnySource, &place(group), &options).expect("joins");
+    let source = source(group);
+    let empty = receiver.backlog().expect("is told");
+    assert_eq!((empty.used_bytes, empty.drops), (0, 0));
+    let bytes = numbered(BATCH);
+    assert_eq!(source.send_batch(&bytes, SEGMENT).expect("sends"), SendOutcome::Sent);
+    let some = receiver.backlog().expect("is told");
+    assert!(some.used_bytes >= bytes.len() && some.drops == 0, "{some:?}");
+    for _ in 0..50 {
+        assert_eq!(source.send_batch(&bytes, SEGMENT).expect("sends"), SendOutcome::Sent);
+    }
+    let full = receiver.backlog().expect("is told");
+    assert!(full.drops > 0 && full.fill() > 0.5, "{full:?}");
+}
+
+#[test]
+fn a_datagram_that_does_not_fit_is_an_error_that_says_what_fits() {
+    let group = group(18, 47018);
+    let source = source(group);
+    let error = source.send_batch(&[0; 70_000], 66_000).expect_err("larger than a datagram can be");
+    assert!(matches!(error, NetError::TooLarge { size: 66_000, mtu: 65_507 }), "{error}");
+    let largest = source.largest_datagram();
+    assert_eq!(source.send_batch(&vec![0; largest], largest).expect("sends"), SendOutcome::Sent);
+}
+
+#[test]
+fn a_receive_buffer_that_is_too_small_is_refused() {
+    let group = group(19, 47019);
+    let options = GroupOptions { receive_buffer: 4096 };
+    let error = GroupSocket::open(group, Membership::AnySource, &place(group), &options);
+    assert!(matches!(error, Err(NetError::BufferTooSmall { granted: 4096, .. })), "{error:?}");
+}
+
+#[test]
+fn a_port_that_somebody_does_not_share_is_said_to_be_taken() {
+    let _held = std::net::UdpSocket::bind("0.0.0.0:47020").expect("the port is free");
+    let group = group(20, 47020);
+    let error = GroupSocket::open(group, Membership::AnySource, &place(group), &GroupOptions::default());
+    assert!(matches!(error, Err(NetError::PortTaken { .. })), "{error:?}");
+}
+
+#[test]
+fn injected_losses_reach_the_receiver_and_nothing_else_does() {
+    let group = group(21, 47021);
+    let (receiver, source) = (receiver(group), source(group));
+    assert_eq!(source.send_batch(&numbered(200), SEGMENT).expect("sends"), SendOutcome::Sent);
+    let mut injector = Injector::new("loss=0.2,seed=3".parse().expect("valid"), 0);
+    let (mut batch, mut delivered) = (Batch::new(8), 0);
+    while receiver.receive(&mut batch).expect("receives") > 0 {
+        batch.deliver(Some(&mut injector), |_, _| delivered += 1);
+    }
+    let tally = injector.tally();
+    assert_eq!((tally.seen, tally.lost + delivered), (200, 200));
+    assert!((20..60).contains(&tally.lost), "{}", tally.lost);
+}
+
+#[test]
+fn mixed_address_families_are_refused() {
+    let choice = place(group(22, 47022));
+    let error = SourceSocket::open(group_v6(22, 47022), &choice, &SourceOptions::default());
+    assert!(matches!(error, Err(NetError::MixedFamilies { .. })));
+}
