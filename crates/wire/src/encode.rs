@@ -66,6 +66,9 @@ pub enum EncodeError {
         /// Whom the codec speaks for.
         me: ReceiverId,
     },
+    /// An announcement with another salt than the keys were derived from.
+    #[error("the announcement's salt is not the one that the codec was made with")]
+    WrongSalt,
     /// A sealed session cannot be answered before it is known.
     #[error("session {0} has not been announced yet: wait for its announcement")]
     NotAnnounced(SessionId),

@@ -10,6 +10,7 @@
 //! | [`message`] | what travels, as Rust types |
 //! | [`parse`] [`encode`] | bytes to messages and back, with a CRC-32C |
 //! | [`key`] [`seal`] | the group's key, and packets sealed under it |
+//! | [`source`] [`receiver`] | the two ends' codecs: encode, seal, open, replay protection |
 //! | [`half`] | the 16-bit numbers of the marks |
 
 pub mod encode;
@@ -17,7 +18,10 @@ pub mod half;
 pub mod key;
 pub mod message;
 pub mod parse;
+pub mod receiver;
+mod replay;
 pub mod seal;
+pub mod source;
 
 pub use encode::{EncodeError, Fit, Form, data_header_len, encode, encode_data};
 pub use key::{GroupKey, KeyError};
@@ -26,3 +30,6 @@ pub use message::{
     Scheduled, Status, TransferId,
 };
 pub use parse::{Newest, ParseError, parse, peek};
+pub use receiver::ReceiverCodec;
+pub use seal::OpenError;
+pub use source::SourceCodec;

@@ -416,7 +416,7 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    fn u64(&mut self) -> Result<u64, ParseError> {
+    pub(crate) fn u64(&mut self) -> Result<u64, ParseError> {
         self.array().map(u64::from_be_bytes)
     }
 

@@ -1,0 +1,92 @@
+//! Which numbers have been seen: a sliding window (in the manner of RFC 6479: a ring of words, of
+//! which one is always being refilled).
+
+/// Remembers the last `64 * (WORDS - 1)` numbers.
+#[derive(Debug, Clone)]
+pub(crate) struct Window<const WORDS: usize> {
+    newest: Option<u64>,
+    seen: [u64; WORDS],
+}
+
+impl<const WORDS: usize> Window<WORDS> {
+    const SIZE: u64 = 64 * (WORDS as u64 - 1);
+
+    pub(crate) const fn new() -> Window<WORDS> {
+        Window { newest: None, seen: [0; WORDS] }
+    }
+
+    /// The newest number seen; 0 before the first.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest.unwrap_or(0)
+    }
+
+    /// Whether `seq` is certainly new: not seen, and not too old to know.
+    pub(crate) fn is_new(&self, seq: u64) -> bool {
+        match self.newest {
+            Some(newest) if seq <= newest => {
+                newest - seq < Self::SIZE && self.seen[Self::word(seq)] & Self::bit(seq) == 0
+            }
+            _ => true,
+        }
+    }
+
+    /// Take `seq` in as seen. Older ones than the window reaches change nothing.
+    pub(crate) fn mark(&mut self, seq: u64) {
+        match self.newest {
+            None => self.newest = Some(seq),
+            Some(newest) if seq > newest => {
+                let words = (seq / 64 - newest / 64).min(WORDS as u64);
+                for passed in 0..words {
+                    self.seen[Self::word(seq - 64 * passed)] = 0;
+                }
+                self.newest = Some(seq);
+            }
+            Some(newest) if newest - seq >= Self::SIZE => return,
+            Some(_) => {}
+        }
+        self.seen[Self::word(seq)] |= Self::bit(seq);
+    }
+
+    fn word(seq: u64) -> usize {
+        (seq / 64 % WORDS as u64) as usize
+    }
+
+    const fn bit(seq: u64) -> u64 {
+        1 << (seq % 64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_first_number_may_be_any() {
+        let mut window = Window::<3>::new();
+        assert!(window.is_new(u64::MAX));
+        window.mark(1 << 40);
+        assert!(!window.is_new(1 << 40));
+        assert!(window.is_new((1 << 40) - 127));
+        assert!(!window.is_new((1 << 40) - 128));
+    }
+
+    proptest! {
+        #[test]
+        fn the_window_agrees_with_a_plain_list(start in 0..1_000_u64, steps in prop::collection::vec(-140..200_i64, 1..400)) {
+            let mut window = Window::<3>::new();
+            let mut seen = Vec::new();
+            let mut seq = start + 200;
+            for step in steps {
+                seq = seq.saturating_add_signed(step);
+                let newest = seen.iter().max().copied();
+                let expected = !seen.contains(&seq) && newest.is_none_or(|newest| newest < seq + 128);
+                prop_assert_eq!(window.is_new(seq), expected, "{}", seq);
+                if expected {
+                    window.mark(seq);
+                    seen.push(seq);
+                }
+            }
+        }
+    }
+}
