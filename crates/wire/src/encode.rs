@@ -105,6 +105,12 @@ pub const fn data_header_len(mark: &Mark, form: Form) -> usize {
     overhead(Kind::Data, form) + DATA_FIXED + RATE_LEN + mark_len(mark)
 }
 
+/// The most that [`data_header_len`] ever is.
+pub const MOST_DATA_HEADER: usize = data_header_len(
+    &Mark::Representative { id: None, mean: 0.0, deviation: 0.0, rtt_max: 0.0 },
+    Form::Sealed,
+);
+
 /// Bytes of the mark.
 const fn mark_len(mark: &Mark) -> usize {
     match mark {

@@ -23,7 +23,7 @@ mod replay;
 pub mod seal;
 pub mod source;
 
-pub use encode::{EncodeError, Fit, Form, data_header_len, encode, encode_data};
+pub use encode::{EncodeError, Fit, Form, MOST_DATA_HEADER, data_header_len, encode, encode_data};
 pub use key::{GroupKey, KeyError};
 pub use message::{
     Announce, DataPacket, Header, Kind, Member, MemberState, Message, Name, NameTooLong, Need, Request,
