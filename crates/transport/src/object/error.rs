@@ -1,0 +1,240 @@
+//! What can go wrong with objects, and what to do about it.
+
+use super::geometry::{GeometryError, Hash, TransferId};
+use super::manifest::{ManifestError, PathError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why an object cannot be read, stored or published.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectError {
+    /// No space left, or none at the start for all that will come.
+    #[error("{path}: {needed} bytes are needed and {available} are available; free some space or choose another directory", path = path.display())]
+    DiskFull {
+        /// Where.
+        path: PathBuf,
+        /// Bytes still to be written.
+        needed: u64,
+        /// Bytes available there.
+        available: u64,
+    },
+    /// Not allowed.
+    #[error("{path}: no permission to {doing}; change its mode or owner, or run as a user who may", path = path.display())]
+    Denied {
+        /// Of what.
+        path: PathBuf,
+        /// What was tried.
+        doing: &'static str,
+    },
+    /// The filesystem takes no changes.
+    #[error("{path}: the filesystem is read-only; mount it writable or choose another directory", path = path.display())]
+    ReadOnly {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The filesystem has no such long names.
+    #[error("{path}: the name is too long for this filesystem; choose a shorter output directory or shorten the name at the source", path = path.display())]
+    NameTooLong {
+        /// The name.
+        path: PathBuf,
+    },
+    /// There is nothing.
+    #[error("{path}: no such file or directory", path = path.display())]
+    NotFound {
+        /// Where.
+        path: PathBuf,
+    },
+    /// Too many files are open.
+    #[error("{path}: too many open files; raise the limit (ulimit -n)", path = path.display())]
+    TooManyOpenFiles {
+        /// Which could not be opened.
+        path: PathBuf,
+    },
+    /// Anything else that the system said.
+    #[error("{path}: cannot {doing}: {source}", path = path.display())]
+    Io {
+        /// Of what.
+        path: PathBuf,
+        /// What was tried.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file changed while it was being sent.
+    #[error("{path}: changed while it was being sent ({change}); send it again when it is at rest", path = path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// What changed.
+        change: Change,
+    },
+    /// A name that is not UTF-8.
+    #[error("{path}: the name or link target is not UTF-8; rename it, or send an archive of it", path = path.display())]
+    NotUtf8 {
+        /// The name, with what could not be read replaced.
+        path: PathBuf,
+    },
+    /// A path that has no name of its own, such as `/`.
+    #[error("{path}: has no name of its own; name a directory below it", path = path.display())]
+    NoName {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Two paths would arrive under the same name.
+    #[error("{first} and {second} would both arrive as \"{name}\"; send them one by one", first = first.display(), second = second.display())]
+    NameClash {
+        /// The common name.
+        name: String,
+        /// First path.
+        first: PathBuf,
+        /// Second path.
+        second: PathBuf,
+    },
+    /// A name that cannot be sent.
+    #[error("{path}: {why}", path = path.display())]
+    Name {
+        /// The path at the source.
+        path: PathBuf,
+        /// What is wrong with its name.
+        why: PathError,
+    },
+    /// Neither a file, nor a directory, nor a symbolic link.
+    #[error("{path}: is neither a file nor a directory; use `-` to send what a pipe delivers", path = path.display())]
+    Special {
+        /// The path.
+        path: PathBuf,
+    },
+    /// No path was given.
+    #[error("nothing to send; name a file or directory")]
+    Nothing,
+    /// The manifest is not acceptable.
+    #[error("the manifest is refused: {0}")]
+    Manifest(#[from] ManifestError),
+    /// The geometry is not acceptable.
+    #[error("the geometry is refused: {0}")]
+    Geometry(#[from] GeometryError),
+    /// The manifest is not the one that the transfer is named after.
+    #[error("the manifest belongs to transfer {found} and not to {expected}; the sender is broken or not the one it says")]
+    OtherManifest {
+        /// The transfer being received.
+        expected: TransferId,
+        /// The transfer that the manifest names.
+        found: TransferId,
+    },
+    /// Another receiver has this transfer and directory.
+    #[error("{path}: another receiver is receiving this transfer into this directory; stop it or choose another directory", path = path.display())]
+    Busy {
+        /// The output directory.
+        path: PathBuf,
+    },
+    /// No such block on the tape.
+    #[error("no block {index}: there are {blocks}")]
+    NoSuchBlock {
+        /// Asked for.
+        index: u32,
+        /// How many there are.
+        blocks: u32,
+    },
+    /// A block with more or less data than its place on the tape has.
+    #[error("block {index} has {found} bytes where {expected} belong; the sender is broken or not the one it says")]
+    BlockLength {
+        /// Which block.
+        index: u32,
+        /// Bytes that belong there.
+        expected: u32,
+        /// Bytes it has.
+        found: usize,
+    },
+    /// Two good blocks with the same number and different content: the source changed.
+    #[error("block {index} came with different content before; the files changed at the sender, which has to start again")]
+    Conflict {
+        /// Which block.
+        index: u32,
+    },
+    /// The end of the stream was announced at two places.
+    #[error("the stream ended after {first} bytes and after {second}; the sender is broken or not the one it says")]
+    TwoEnds {
+        /// Known before.
+        first: u64,
+        /// Said now.
+        second: u64,
+    },
+    /// Not everything is there yet.
+    #[error("{missing} of {blocks} blocks are missing")]
+    Incomplete {
+        /// Missing blocks.
+        missing: u32,
+        /// All blocks, as far as known.
+        blocks: u32,
+    },
+    /// All blocks are there and not those that the sender has.
+    #[error("the blocks have the root {found} where the sender says {expected}; receive again")]
+    Root {
+        /// The sender's.
+        expected: Hash,
+        /// Ours.
+        found: Hash,
+    },
+    /// Something in the output directory is where a received thing must go.
+    #[error("{path}: {obstacle}; move it away or choose another directory", path = path.display())]
+    InTheWay {
+        /// Where.
+        path: PathBuf,
+        /// What is there.
+        obstacle: Obstacle,
+    },
+}
+
+/// What changed about a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Change {
+    /// Its size.
+    #[error("size {before} before, {now} now")]
+    Size {
+        /// When the transfer began.
+        before: u64,
+        /// Now.
+        now: u64,
+    },
+    /// Its time of modification.
+    #[error("modified")]
+    Modified,
+    /// It is gone or something else.
+    #[error("no longer a file")]
+    Gone,
+}
+
+/// What is in the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Obstacle {
+    /// A directory where a file must go.
+    #[error("a directory is where a file has to go")]
+    Directory,
+    /// A file where a directory must go.
+    #[error("a file is where a directory has to go")]
+    File,
+    /// A symbolic link where a directory must go; following it could lead anywhere.
+    #[error("a symbolic link is where a directory has to go, and links are not followed")]
+    Symlink,
+}
+
+impl ObjectError {
+    /// Name what the system said; `doing` completes "cannot ...".
+    pub(crate) fn io(path: impl AsRef<Path>, doing: &'static str, source: impl Into<io::Error>) -> ObjectError {
+        let (path, source) = (path.as_ref().to_path_buf(), source.into());
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => ObjectError::Denied { path, doing },
+            io::ErrorKind::ReadOnlyFilesystem => ObjectError::ReadOnly { path },
+            io::ErrorKind::InvalidFilename => ObjectError::NameTooLong { path },
+            io::ErrorKind::NotFound => ObjectError::NotFound { path },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                ObjectError::DiskFull { path, needed: 0, available: 0 }
+            }
+            _ if matches!(source.raw_os_error(), Some(EMFILE | ENFILE)) => ObjectError::TooManyOpenFiles { path },
+            _ => ObjectError::Io { path, doing, source },
+        }
+    }
+}
+
+const ENFILE: i32 = rustix::io::Errno::NFILE.raw_os_error();
+const EMFILE: i32 = rustix::io::Errno::MFILE.raw_os_error();

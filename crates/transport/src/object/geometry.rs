@@ -1,0 +1,265 @@
+//! Where blocks lie on the tape.
+
+use faircast_fec::{ALIGNMENT, FecError, MAX_SYMBOLS, Shape};
+use std::fmt;
+use std::ops::Range;
+
+/// Bytes at the end of each block that are not tape: the length of its data and their hash.
+pub const TRAILER: usize = 36;
+
+/// Largest manifest, in bytes.
+pub const MAX_MANIFEST_LEN: u32 = 256 << 20;
+
+/// A BLAKE3 hash.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Hash(pub [u8; 32]);
+
+/// Names a transfer: the same names, sizes, modes, times and geometry give the same name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TransferId(pub [u8; 16]);
+
+/// How a tape is cut into blocks. All of it is announced to the receivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Geometry {
+    /// Length of the tape in bytes; `None` while a stream has not ended.
+    pub tape_len: Option<u64>,
+    /// Length of the manifest, with which the tape begins, in bytes.
+    pub manifest_len: u32,
+    /// Bytes per symbol, "T".
+    pub symbol_size: u16,
+    /// Source symbols of a full block, the largest "K".
+    pub symbols_per_block: u16,
+}
+
+/// Why a geometry is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum GeometryError {
+    /// Symbol size or count are out of range.
+    #[error("blocks of {symbols} symbols of {symbol_size} bytes; use 1 to {MAX_SYMBOLS} symbols of a multiple of {ALIGNMENT} bytes")]
+    Symbols {
+        /// Symbols per block.
+        symbols: u16,
+        /// Bytes per symbol.
+        symbol_size: u16,
+    },
+    /// A block has no room for data beside its trailer.
+    #[error("blocks of {0} bytes have no room beside their {TRAILER} bytes of trailer; use larger or more symbols")]
+    NoRoom(usize),
+    /// The manifest is empty, too large or longer than the tape.
+    #[error("a manifest of {0} bytes; it takes 1 to {MAX_MANIFEST_LEN} bytes and is part of the tape")]
+    ManifestLen(u32),
+    /// More blocks than 32-bit block numbers can name.
+    #[error("a tape of {0} bytes takes too many blocks; use larger blocks")]
+    TooManyBlocks(u64),
+}
+
+impl Geometry {
+    /// Check everything that the other functions rely on.
+    ///
+    /// # Errors
+    /// A [`GeometryError`] names the value that is out of range.
+    pub fn check(&self) -> Result<(), GeometryError> {
+        let symbols = GeometryError::Symbols { symbols: self.symbols_per_block, symbol_size: self.symbol_size };
+        let shape = Shape::new(self.symbols_per_block, self.symbol_size).map_err(|_: FecError| symbols)?;
+        if shape.block_len() <= TRAILER {
+            return Err(GeometryError::NoRoom(shape.block_len()));
+        }
+        let beyond_tape = self.tape_len.is_some_and(|len| len < u64::from(self.manifest_len));
+        if self.manifest_len == 0 || self.manifest_len > MAX_MANIFEST_LEN || beyond_tape {
+            return Err(GeometryError::ManifestLen(self.manifest_len));
+        }
+        match self.tape_len {
+            // The last number names no block (`faircast_core::packet::Payload::NONE`).
+            Some(len) if len.div_ceil(self.capacity()) >= u64::from(u32::MAX) => {
+                Err(GeometryError::TooManyBlocks(len))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes of tape in a full block.
+    pub const fn capacity(&self) -> u64 {
+        self.symbols_per_block as u64 * self.symbol_size as u64 - TRAILER as u64
+    }
+
+    /// How many blocks there are; `None` while the length of the tape is unknown.
+    pub const fn blocks(&self) -> Option<u32> {
+        match self.tape_len {
+            Some(len) => Some(len.div_ceil(self.capacity()) as u32), // fits: see `check`
+            None => None,
+        }
+    }
+
+    /// How many blocks hold a part of the manifest: the first ones.
+    pub const fn manifest_blocks(&self) -> u32 {
+        (self.manifest_len as u64).div_ceil(self.capacity()) as u32
+    }
+
+    /// The bytes of the tape that block `index` covers; at most, while the tape's length is unknown.
+    /// Empty beyond the end.
+    pub fn range(&self, index: u32) -> Range<u64> {
+        let end = self.tape_len.unwrap_or(u64::MAX);
+        let start = u64::from(index) * self.capacity();
+        start.min(end)..(start + self.capacity()).min(end)
+    }
+
+    /// Bytes of tape in block `index`; a full block's while the tape's length is unknown, 0 beyond the end.
+    pub fn block_len(&self, index: u32) -> u32 {
+        let range = self.range(index);
+        (range.end - range.start) as u32 // at most a block
+    }
+
+    /// Source symbols of block `index`, "K"; a full block's while the tape's length is unknown.
+    pub fn symbols(&self, index: u32) -> u16 {
+        symbols_for(self.block_len(index) as usize, self.symbol_size)
+    }
+
+    /// The shape of block `index` for the erasure code.
+    ///
+    /// # Errors
+    /// As [`Geometry::check`] would have said before.
+    pub fn shape(&self, index: u32) -> Result<Shape, FecError> {
+        Shape::new(self.symbols(index), self.symbol_size)
+    }
+
+    /// The block that covers this byte of the tape.
+    pub const fn block_of(&self, offset: u64) -> u32 {
+        (offset / self.capacity()) as u32
+    }
+
+    /// The whole geometry as 17 bytes: what is hashed, and written into journals.
+    pub(crate) fn to_bytes(self) -> [u8; 17] {
+        let mut bytes = [0; 17];
+        bytes[0] = u8::from(self.tape_len.is_some());
+        bytes[1..9].copy_from_slice(&self.tape_len.unwrap_or(0).to_le_bytes());
+        bytes[9..13].copy_from_slice(&self.manifest_len.to_le_bytes());
+        bytes[13..15].copy_from_slice(&self.symbol_size.to_le_bytes());
+        bytes[15..17].copy_from_slice(&self.symbols_per_block.to_le_bytes());
+        bytes
+    }
+
+    /// The inverse of [`Geometry::to_bytes`].
+    pub(crate) fn from_bytes(bytes: [u8; 17]) -> Geometry {
+        let [known, a, b, c, d, e, f, g, h, m0, m1, m2, m3, t0, t1, k0, k1] = bytes;
+        let tape_len = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        Geometry {
+            tape_len: (known == 1).then_some(tape_len),
+            manifest_len: u32::from_le_bytes([m0, m1, m2, m3]),
+            symbol_size: u16::from_le_bytes([t0, t1]),
+            symbols_per_block: u16::from_le_bytes([k0, k1]),
+        }
+    }
+}
+
+/// Source symbols of a block with `len` bytes of data.
+pub const fn symbols_for(len: usize, symbol_size: u16) -> u16 {
+    (len + TRAILER).div_ceil(symbol_size as usize) as u16
+}
+
+impl TransferId {
+    /// The name of the transfer of this manifest with this geometry. A stream keeps the name it
+    /// got while its length was unknown.
+    pub fn of(manifest: &[u8], geometry: &Geometry) -> TransferId {
+        let mut hasher = blake3::Hasher::new_derive_key("faircast 2026 transfer id");
+        hasher.update(&geometry.to_bytes()).update(manifest);
+        let mut id = [0; 16];
+        hasher.finalize_xof().fill(&mut id);
+        TransferId(id)
+    }
+}
+
+impl fmt::Display for TransferId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for TransferId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TransferId({self})")
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hash({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn geometry(tape_len: u64) -> Geometry {
+        Geometry { tape_len: Some(tape_len), manifest_len: 10, symbol_size: 16, symbols_per_block: 4 }
+    }
+
+    #[test]
+    fn blocks_cover_the_tape_without_gaps() {
+        for len in 10..200 {
+            let geometry = geometry(len);
+            let blocks = geometry.blocks().expect("the length is known");
+            let mut at = 0;
+            for index in 0..blocks {
+                let range = geometry.range(index);
+                assert_eq!(range.start, at);
+                assert!(range.end > at);
+                assert!((range.start..range.end).all(|offset| geometry.block_of(offset) == index));
+                at = range.end;
+            }
+            assert_eq!(at, len);
+            assert_eq!(geometry.block_len(blocks), 0);
+        }
+    }
+
+    #[test]
+    fn the_last_block_takes_only_the_symbols_it_needs() {
+        let geometry = geometry(28 + 1);
+        assert_eq!((geometry.symbols(0), geometry.symbols(1)), (4, 3)); // 37 bytes in 16-byte symbols
+    }
+
+    #[test]
+    fn an_open_tape_has_full_blocks() {
+        let open = Geometry { tape_len: None, ..geometry(0) };
+        assert_eq!((open.blocks(), open.block_len(1_000_000), open.symbols(7)), (None, 28, 4));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let good = geometry(100);
+        assert_eq!(good.check(), Ok(()));
+        let bad = |change: fn(&mut Geometry)| {
+            let mut geometry = good;
+            change(&mut geometry);
+            geometry.check().is_err()
+        };
+        assert!(bad(|g| g.symbol_size = 15));
+        assert!(bad(|g| g.symbols_per_block = 0));
+        assert!(bad(|g| g.symbols_per_block = 2));
+        assert!(bad(|g| g.manifest_len = 0));
+        assert!(bad(|g| g.manifest_len = u32::MAX));
+        assert!(bad(|g| g.tape_len = Some(9)));
+        assert!(bad(|g| g.tape_len = Some(u64::MAX)));
+    }
+
+    #[test]
+    fn bytes_give_the_geometry_back() {
+        let open = Geometry { tape_len: None, ..geometry(0) };
+        assert_eq!(Geometry::from_bytes(open.to_bytes()), open);
+        assert_eq!(Geometry::from_bytes(geometry(77).to_bytes()), geometry(77));
+    }
+
+    #[test]
+    fn another_manifest_or_geometry_is_another_transfer() {
+        let id = TransferId::of(b"manifest", &geometry(100));
+        assert_eq!(id, TransferId::of(b"manifest", &geometry(100)));
+        assert_ne!(id, TransferId::of(b"Manifest", &geometry(100)));
+        assert_ne!(id, TransferId::of(b"manifest", &geometry(101)));
+    }
+}

@@ -1,0 +1,134 @@
+//! Which blocks a receiver has, on disk.
+//!
+//! ```text
+//! header (64 bytes):  "fcjrnl1\n" ‖ transfer ‖ geometry ‖ zeros ‖ check
+//! record (40 bytes):  u32 block ‖ hash ‖ check          block 0xffff_ffff: u64 length of the tape
+//! ```
+//!
+//! A record is appended after its block's data was handed to the system, so a killed receiver
+//! loses nothing, and a crashed machine at most what the system had not written: at the next start
+//! the blocks themselves are read and verified. Bad records are passed over, a torn tail is cut off.
+
+use super::error::ObjectError;
+use super::geometry::{Geometry, Hash, TransferId};
+use super::sys;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+const MAGIC: [u8; 8] = *b"fcjrnl1\n";
+const HEADER: usize = 64;
+const RECORD: usize = 40;
+const TAPE_LEN: u32 = u32::MAX;
+
+#[derive(Debug)]
+pub(crate) struct Journal {
+    file: File,
+    path: PathBuf,
+    end: u64,
+}
+
+/// What a journal says.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// Blocks and hashes, in order of writing.
+    pub(crate) blocks: Vec<(u32, Hash)>,
+    /// The length of the tape, where that became known later.
+    pub(crate) tape_len: Option<u64>,
+}
+
+impl Journal {
+    /// Read the journal in `file`, or begin it when it is empty or that of something else; then
+    /// `None` is told.
+    pub(crate) fn open(
+        file: File,
+        path: PathBuf,
+        transfer: TransferId,
+        geometry: Geometry,
+    ) -> Result<(Journal, Option<Told>), ObjectError> {
+        let failed = |e| ObjectError::io(&path, "read", e);
+        let len = file.metadata().map_err(failed)?.len();
+        let mut bytes = vec![0; usize::try_from(len).expect("files fit into the address space")];
+        let have = sys::read_at(&file, &mut bytes, 0).map_err(failed)?;
+        bytes.truncate(have);
+        if !bytes.first_chunk::<HEADER>().is_some_and(|h| is_header_of(h, transfer, geometry)) {
+            let write = file.set_len(0).and_then(|()| file.write_all_at(&header(transfer, geometry), 0));
+            write.map_err(|e| ObjectError::io(&path, "write", e))?;
+            return Ok((Journal { file, path, end: HEADER as u64 }, None));
+        }
+        let mut told = Told::default();
+        let (records, torn) = bytes[HEADER..].as_chunks::<RECORD>();
+        for record in records {
+            match parse(record) {
+                Some((TAPE_LEN, Hash([a, b, c, d, e, f, g, h, ..]))) => {
+                    told.tape_len = Some(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
+                }
+                Some(block) => told.blocks.push(block),
+                None => {}
+            }
+        }
+        let end = (bytes.len() - torn.len()) as u64;
+        file.set_len(end).map_err(|e| ObjectError::io(&path, "write", e))?;
+        Ok((Journal { file, path, end }, Some(told)))
+    }
+
+    /// Note that a block is there.
+    pub(crate) fn block(&mut self, index: u32, hash: Hash) -> Result<(), ObjectError> {
+        self.append(index, hash)
+    }
+
+    /// Note the length of the tape.
+    pub(crate) fn tape_len(&mut self, len: u64) -> Result<(), ObjectError> {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&len.to_le_bytes());
+        self.append(TAPE_LEN, Hash(bytes))
+    }
+
+    fn append(&mut self, index: u32, hash: Hash) -> Result<(), ObjectError> {
+        let write = self.file.write_all_at(&record(index, hash), self.end);
+        write.map_err(|e| ObjectError::io(&self.path, "write", e))?;
+        self.end += RECORD as u64;
+        Ok(())
+    }
+}
+
+fn header(transfer: TransferId, geometry: Geometry) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..8].copy_from_slice(&MAGIC);
+    header[8..24].copy_from_slice(&transfer.0);
+    header[24..41].copy_from_slice(&geometry.to_bytes());
+    let check = check(&header[..HEADER - 4]);
+    header[HEADER - 4..].copy_from_slice(&check);
+    header
+}
+
+fn is_header_of(found: &[u8; HEADER], transfer: TransferId, geometry: Geometry) -> bool {
+    let mut bytes = [0; 17];
+    bytes.copy_from_slice(&found[24..41]);
+    let mut theirs = Geometry::from_bytes(bytes);
+    if geometry.tape_len.is_none() || theirs.tape_len.is_none() {
+        theirs.tape_len = geometry.tape_len; // a stream's length is not known at all times
+    }
+    let theirs_whole = Geometry::from_bytes(bytes);
+    theirs == geometry && *found == header(transfer, theirs_whole)
+}
+
+fn record(index: u32, hash: Hash) -> [u8; RECORD] {
+    let mut record = [0; RECORD];
+    record[..4].copy_from_slice(&index.to_le_bytes());
+    record[4..36].copy_from_slice(&hash.0);
+    let check = check(&record[..36]);
+    record[36..].copy_from_slice(&check);
+    record
+}
+
+fn parse(bytes: &[u8; RECORD]) -> Option<(u32, Hash)> {
+    let (index, rest) = bytes.split_first_chunk::<4>()?;
+    let (index, hash) = (u32::from_le_bytes(*index), Hash(*rest.first_chunk::<32>()?));
+    (record(index, hash) == *bytes).then_some((index, hash))
+}
+
+fn check(bytes: &[u8]) -> [u8; 4] {
+    let [a, b, c, d, ..] = *blake3::hash(bytes).as_bytes();
+    [a, b, c, d]
+}

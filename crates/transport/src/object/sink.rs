@@ -1,0 +1,127 @@
+//! Writing a stream in order, to a pipe or file, while blocks come in any order.
+
+use super::error::ObjectError;
+use std::collections::BTreeMap;
+use std::io::Write;
+
+/// Writes blocks in order; keeps those that came too early, up to a limit.
+#[derive(Debug)]
+pub struct StreamSink<W> {
+    to: W,
+    next: u32,
+    skip: u64,
+    early: BTreeMap<u32, Vec<u8>>,
+    kept: usize,
+    limit: usize,
+    written: u64,
+}
+
+/// What became of a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sunk {
+    /// It and perhaps some kept ones were written: this many bytes.
+    Written(u64),
+    /// It is kept until those before it come.
+    Kept,
+    /// It was written or kept before.
+    AlreadyHad,
+    /// It does not fit into the memory allowed: bring it again later. Here it is.
+    Full(Vec<u8>),
+}
+
+impl<W: Write> StreamSink<W> {
+    /// Write to `to`, from block `first` on and without its first `skip` bytes (a manifest), and
+    /// keep at most `limit` bytes of blocks that come too early.
+    pub fn new(to: W, first: u32, skip: u64, limit: usize) -> StreamSink<W> {
+        StreamSink { to, next: first, skip, early: BTreeMap::new(), kept: 0, limit, written: 0 }
+    }
+
+    /// Take block `index`.
+    ///
+    /// # Errors
+    /// When writing fails, for instance because the reading end of the pipe is gone.
+    pub fn put(&mut self, index: u32, data: Vec<u8>) -> Result<Sunk, ObjectError> {
+        if index < self.next || self.early.contains_key(&index) {
+            return Ok(Sunk::AlreadyHad);
+        }
+        if index > self.next {
+            if self.kept + data.len() > self.limit {
+                return Ok(Sunk::Full(data));
+            }
+            self.kept += data.len();
+            self.early.insert(index, data);
+            return Ok(Sunk::Kept);
+        }
+        let before = self.written;
+        self.write(&data)?;
+        self.drain()?;
+        Ok(Sunk::Written(self.written - before))
+    }
+
+    /// Give up what is missing before block `index`: go on there (live streams whose history has
+    /// passed). Returns how many blocks were given up.
+    ///
+    /// # Errors
+    /// As [`StreamSink::put`].
+    pub fn skip_to(&mut self, index: u32) -> Result<u32, ObjectError> {
+        let mut lost = 0;
+        while self.next < index {
+            match self.early.first_key_value() {
+                Some((&first, _)) if first < index => {
+                    lost += first - self.next;
+                    self.next = first;
+                    self.drain()?;
+                }
+                _ => {
+                    lost += index - self.next;
+                    self.next = index;
+                }
+            }
+        }
+        self.drain()?;
+        Ok(lost)
+    }
+
+    /// The block that is written next.
+    pub fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Bytes written so far.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Bytes kept because they came too early.
+    pub fn kept(&self) -> usize {
+        self.kept
+    }
+
+    /// Flush, and give the writer back.
+    ///
+    /// # Errors
+    /// When flushing fails.
+    pub fn finish(mut self) -> Result<W, ObjectError> {
+        self.to.flush().map_err(|e| ObjectError::io("-", "write the stream", e))?;
+        Ok(self.to)
+    }
+
+    fn drain(&mut self) -> Result<(), ObjectError> {
+        while let Some(data) = self.early.remove(&self.next) {
+            self.kept -= data.len();
+            self.write(&data)?;
+        }
+        Ok(())
+    }
+
+    /// Write the next block.
+    fn write(&mut self, data: &[u8]) -> Result<(), ObjectError> {
+        let skipped = self.skip.min(data.len() as u64);
+        let data = &data[skipped as usize..];
+        self.to.write_all(data).map_err(|e| ObjectError::io("-", "write the stream", e))?;
+        self.skip -= skipped;
+        self.next += 1;
+        self.written += data.len() as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,575 @@
+//! Writing files and trees at the receiver.
+//!
+//! Until a transfer is complete, everything lies in `.faircast/<transfer>/` inside the output
+//! directory: the first blocks as they are (`head`), one part file per file, and the journal. The
+//! output directory itself is touched only by [`Store::finish`].
+
+use super::block::{RootHasher, hash_of};
+use super::error::ObjectError;
+use super::geometry::{Geometry, Hash, TransferId};
+use super::journal::Journal;
+use super::layout::Layout;
+use super::manifest::{Entry, Kind, Manifest, STATE_DIR};
+use super::publish::{self, Tree};
+use super::sys::{self, OpenFiles};
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+pub use crate::config::Durability;
+
+/// Files from this size on are preallocated.
+const PREALLOCATE_FROM: u64 = 1 << 20;
+/// From this many bytes on, two threads verify what an earlier receiver left.
+const TWO_THREADS_FROM: u64 = 64 << 20;
+
+const HEAD: &str = "head";
+pub(crate) const JOURNAL: &str = "journal";
+pub(crate) const LOCK: &str = "lock";
+pub(crate) const PARTS: &str = "parts";
+
+/// A transfer on its way into an output directory.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) place: Place,
+    geometry: Geometry,
+    transfer: TransferId,
+    head: File,
+    journal: Journal,
+    hashes: RootHasher,
+    pub(crate) known: Option<Known>,
+    pub(crate) open: OpenFiles,
+    resumed: u32,
+    verified: u64,
+    pub(crate) stage: Stage,
+}
+
+/// The directories that a store works in, by descriptor, so that nothing that happens to their
+/// names can lead elsewhere.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) out_path: PathBuf,
+    pub(crate) out: OwnedFd,
+    pub(crate) states: OwnedFd,
+    pub(crate) state: OwnedFd,
+    pub(crate) parts: OwnedFd,
+    _lock: File,
+}
+
+/// What is known once the manifest is complete.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) manifest: Manifest,
+    layout: Layout,
+}
+
+/// How far a store is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// All content lies in part files.
+    Receiving,
+    /// All files have their names; links, directories and tidying may be left.
+    Published,
+}
+
+/// What became of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// It is stored.
+    Stored,
+    /// It is stored, and with it the manifest is complete: blocks kept back can come again.
+    ManifestComplete,
+    /// It was there before.
+    AlreadyHad,
+    /// It cannot be placed before the manifest is complete: keep it and bring it again.
+    NeedsManifest,
+}
+
+/// What [`Store::finish`] made.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Finished {
+    /// Files published.
+    pub files: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// Links that were not made, because they would lead out of the output directory.
+    pub skipped: Vec<SkippedLink>,
+}
+
+/// A link that was not made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkippedLink {
+    /// Its path in the transfer.
+    pub path: String,
+    /// Where it points.
+    pub target: String,
+}
+
+impl Store {
+    /// Prepare to receive `transfer` into the directory `out`, which is created if need be. What an
+    /// earlier receiver of the same transfer left there is verified and kept.
+    ///
+    /// # Errors
+    /// [`ObjectError::Busy`] when another receiver is at work on the same; else an error that names
+    /// what is in the way.
+    pub fn open(out: &Path, transfer: TransferId, geometry: Geometry) -> Result<Store, ObjectError> {
+        geometry.check()?;
+        let place = Place::open(out, transfer)?;
+        let journal = place.create(JOURNAL)?;
+        let (journal, told) = Journal::open(journal, place.path(transfer).join(JOURNAL), transfer, geometry)?;
+        let stage = match (&told, place.has(publish::PUBLISHED)?) {
+            (Some(_), true) => Stage::Published,
+            _ => Stage::Receiving,
+        };
+        let head = place.create(HEAD)?;
+        let hashes = RootHasher::new(geometry);
+        let open = OpenFiles::default();
+        let mut store = Store {
+            place, geometry, transfer, head, journal, hashes, known: None, open, resumed: 0, verified: 0, stage,
+        };
+        match told {
+            None => store.place.wipe()?,
+            Some(told) => {
+                if let (Some(len), None) = (told.tape_len, store.geometry.tape_len) {
+                    store.adopt_tape_len(len);
+                }
+                store.resume(told.blocks)?;
+            }
+        }
+        Ok(store)
+    }
+
+    /// The transfer.
+    pub fn transfer(&self) -> TransferId {
+        self.transfer
+    }
+
+    /// The geometry, with the tape's length once that is known.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// What the transfer consists of, once all of that has come.
+    pub fn manifest(&self) -> Option<&Manifest> {
+        self.known.as_ref().map(|known| &known.manifest)
+    }
+
+    /// The entries of the manifest; none before it is complete.
+    pub fn files(&self) -> &[Entry] {
+        self.manifest().map_or(&[], Manifest::entries)
+    }
+
+    /// Blocks that an earlier receiver left and that need not come again.
+    pub fn resumed_blocks(&self) -> u32 {
+        self.resumed
+    }
+
+    /// Bytes of the tape that are stored and verified.
+    pub fn verified_bytes(&self) -> u64 {
+        self.verified
+    }
+
+    /// Whether block `index` is there.
+    pub fn has(&self, index: u32) -> bool {
+        self.hashes.get(index).is_some()
+    }
+
+    /// Blocks that are there.
+    pub fn blocks_stored(&self) -> u32 {
+        self.hashes.known()
+    }
+
+    /// Whether all blocks are there.
+    pub fn is_complete(&self) -> bool {
+        self.geometry.blocks() == Some(self.hashes.known())
+    }
+
+    /// The missing blocks as runs, in order; before the length of the tape is known, those below
+    /// the highest block that is there.
+    pub fn missing(&self) -> Vec<Range<u32>> {
+        let end = self.geometry.blocks().unwrap_or(self.hashes.end());
+        let mut runs: Vec<Range<u32>> = Vec::new();
+        for index in (0..end).filter(|&index| !self.has(index)) {
+            match runs.last_mut() {
+                Some(run) if run.end == index => run.end += 1,
+                _ => runs.push(index..index + 1),
+            }
+        }
+        runs
+    }
+
+    /// The root over all blocks, once they are there; compare it with the source's.
+    pub fn root(&self) -> Option<Hash> {
+        self.hashes.root()
+    }
+
+    /// Say how long the tape is, when a stream has ended.
+    ///
+    /// # Errors
+    /// [`ObjectError::TwoEnds`] when it is known to have another length, and
+    /// [`ObjectError::BlockLength`] when a block beyond the end is there.
+    pub fn set_tape_len(&mut self, len: u64) -> Result<(), ObjectError> {
+        match self.geometry.tape_len {
+            Some(first) if first == len => return Ok(()),
+            Some(first) => return Err(ObjectError::TwoEnds { first, second: len }),
+            None => {}
+        }
+        let ended = Geometry { tape_len: Some(len), ..self.geometry };
+        ended.check()?;
+        // Every block stored so far is full (see `put`), so only these can lie beyond the end.
+        if let Some(last) = self.hashes.end().checked_sub(1)
+            && ended.block_len(last) != self.geometry.block_len(last)
+        {
+            let (expected, found) = (ended.block_len(last), self.geometry.block_len(last) as usize);
+            return Err(ObjectError::BlockLength { index: last, expected, found });
+        }
+        self.journal.tape_len(len)?;
+        self.adopt_tape_len(len);
+        Ok(())
+    }
+
+    fn adopt_tape_len(&mut self, len: u64) {
+        self.geometry.tape_len = Some(len);
+        self.hashes.set_tape_len(len);
+    }
+
+    /// Store block `index`, whose `data` was verified to have this `hash`
+    /// ([`super::verify_block`]). A short block ends a stream.
+    ///
+    /// # Errors
+    /// An [`ObjectError`]; the block counts as missing then.
+    pub fn put(&mut self, index: u32, data: &[u8], hash: Hash) -> Result<Put, ObjectError> {
+        let range = self.geometry.range(index);
+        if range.is_empty() || index == u32::MAX {
+            return Err(ObjectError::NoSuchBlock { index, blocks: self.geometry.blocks().unwrap_or(u32::MAX) });
+        }
+        let expected = self.geometry.block_len(index);
+        let short = data.len() < expected as usize;
+        if data.is_empty() || data.len() > expected as usize || (short && self.geometry.tape_len.is_some()) {
+            return Err(ObjectError::BlockLength { index, expected, found: data.len() });
+        }
+        match self.hashes.get(index) {
+            Some(before) if before == hash => return Ok(Put::AlreadyHad),
+            Some(_) => return Err(ObjectError::Conflict { index }),
+            None => {}
+        }
+        let in_head = index < self.geometry.manifest_blocks();
+        if !in_head && self.known.is_none() {
+            return Ok(Put::NeedsManifest);
+        }
+        if short {
+            self.set_tape_len(range.start + data.len() as u64)?;
+        }
+        let range = range.start..range.start + data.len() as u64;
+        if in_head {
+            self.head.write_all_at(data, range.start).map_err(|e| self.place.failed(HEAD, e, self.left()))?;
+        } else {
+            self.write_files(range, data)?;
+        }
+        self.journal.block(index, hash)?;
+        self.count(index, hash);
+        if in_head && self.head_is_complete() {
+            self.learn_manifest()?;
+            return Ok(Put::ManifestComplete);
+        }
+        Ok(Put::Stored)
+    }
+
+    /// Check all blocks against the source's `root`, give every file its mode, time and name, make
+    /// links and directories, and tidy up. If this is cut short, opening the store and finishing it
+    /// again goes on.
+    ///
+    /// # Errors
+    /// [`ObjectError::Incomplete`], [`ObjectError::Root`], or what was in the way.
+    pub fn finish(self, root: &Hash, durability: Durability) -> Result<Finished, ObjectError> {
+        let incomplete = || {
+            let blocks = self.geometry.blocks().unwrap_or(self.hashes.end());
+            ObjectError::Incomplete { missing: blocks.saturating_sub(self.hashes.known()), blocks }
+        };
+        let found = self.hashes.root().ok_or_else(incomplete)?;
+        if found != *root {
+            return Err(ObjectError::Root { expected: *root, found });
+        }
+        publish::publish(self, durability)
+    }
+
+    /// Bytes of content of the stream or file of this entry.
+    pub(crate) fn content_len(&self, entry: &Entry) -> u64 {
+        match entry.kind {
+            Kind::Stream => {
+                let tape_len = self.geometry.tape_len.unwrap_or(0);
+                tape_len.saturating_sub(u64::from(self.geometry.manifest_len))
+            }
+            _ => entry.size(),
+        }
+    }
+
+    fn count(&mut self, index: u32, hash: Hash) {
+        if self.hashes.push(index, hash).is_none() {
+            self.verified += u64::from(self.geometry.block_len(index));
+        }
+    }
+
+    /// Bytes still to come, as far as known.
+    fn left(&self) -> u64 {
+        self.geometry.tape_len.unwrap_or(0).saturating_sub(self.verified)
+    }
+
+    fn head_is_complete(&self) -> bool {
+        (0..self.geometry.manifest_blocks()).all(|index| self.has(index))
+    }
+
+    /// Write the files' part of this range of the tape.
+    fn write_files(&mut self, range: Range<u64>, data: &[u8]) -> Result<(), ObjectError> {
+        let Some(known) = &self.known else { return Ok(()) };
+        let left = self.left();
+        // Without its part of the manifest.
+        let mut rest = &data[data.len() - files_part(&self.geometry, &range)..];
+        for piece in known.layout.pieces(range) {
+            let (bytes, after) = rest.split_at(piece.len);
+            let part = self.open.get(piece.entry, || self.place.part(piece.entry))?;
+            let name = &known.manifest.entries()[piece.entry as usize].path;
+            part.write_all_at(bytes, piece.offset).map_err(|e| self.place.failed(name, e, left))?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// The manifest's blocks are all there: read it and prepare for its files.
+    fn learn_manifest(&mut self) -> Result<(), ObjectError> {
+        let mut bytes = vec![0; self.geometry.manifest_len as usize];
+        sys::read_at(&self.head, &mut bytes, 0).map_err(|e| ObjectError::io(HEAD, "read", e))?;
+        let manifest = Manifest::decode(&bytes)?;
+        let tape_len = if manifest.is_stream() { None } else { self.geometry.tape_len };
+        let found = TransferId::of(&bytes, &Geometry { tape_len, ..self.geometry });
+        if found != self.transfer {
+            return Err(ObjectError::OtherManifest { expected: self.transfer, found });
+        }
+        let layout = Layout::new(&manifest, &self.geometry)?;
+        if self.stage == Stage::Receiving {
+            publish::check_for_obstacles(&self.place, &manifest)?;
+            publish::take_back(&self.place, &manifest)?;
+            self.place.make_room(&manifest)?;
+        }
+        self.known = Some(Known { manifest, layout });
+        // The last of these blocks may hold content as well.
+        let border = self.geometry.range(self.geometry.manifest_blocks() - 1);
+        let border = border.start..border.end.min(self.geometry.tape_len.unwrap_or(u64::MAX));
+        if border.end > u64::from(self.geometry.manifest_len) && self.stage == Stage::Receiving {
+            let mut data = vec![0; (border.end - border.start) as usize];
+            sys::read_at(&self.head, &mut data, border.start).map_err(|e| ObjectError::io(HEAD, "read", e))?;
+            self.write_files(border, &data)?;
+        }
+        Ok(())
+    }
+
+    /// Keep what an earlier receiver stored, as far as it can be read back.
+    fn resume(&mut self, blocks: Vec<(u32, Hash)>) -> Result<(), ObjectError> {
+        let end = self.geometry.blocks().unwrap_or(u32::MAX);
+        let mut latest = RootHasher::new(self.geometry);
+        for (index, hash) in blocks.into_iter().filter(|&(index, _)| index < end) {
+            latest.push(index, hash);
+        }
+        let journaled: Vec<(u32, Hash)> =
+            (0..latest.end()).filter_map(|index| Some((index, latest.get(index)?))).collect();
+        if self.stage == Stage::Published {
+            journaled.iter().for_each(|&(index, hash)| self.count(index, hash));
+            self.resumed = self.hashes.known();
+            return self.learn_manifest();
+        }
+        let head = journaled.partition_point(|&(index, _)| index < self.geometry.manifest_blocks());
+        for (index, hash) in self.that_verify(&journaled[..head]) {
+            self.count(index, hash);
+        }
+        if self.head_is_complete() {
+            self.learn_manifest()?;
+            let rest = &journaled[head..];
+            let bytes = rest.len() as u64 * self.geometry.capacity();
+            let good = if bytes < TWO_THREADS_FROM {
+                self.that_verify(rest)
+            } else {
+                let (a, b) = rest.split_at(rest.len() / 2);
+                std::thread::scope(|scope| {
+                    let other = scope.spawn(|| self.that_verify(b));
+                    let mut good = self.that_verify(a);
+                    good.extend(other.join().expect("verifying does not panic"));
+                    good
+                })
+            };
+            for (index, hash) in good {
+                self.count(index, hash);
+            }
+        }
+        self.resumed = self.hashes.known();
+        Ok(())
+    }
+
+    /// Those blocks whose stored data have the journaled hash. What cannot be read does not.
+    fn that_verify(&self, blocks: &[(u32, Hash)]) -> Vec<(u32, Hash)> {
+        let (mut open, mut buf) = (OpenFiles::default(), Vec::new());
+        let mut verifies = |&(index, hash): &(u32, Hash)| {
+            self.read_back(index, &mut buf, &mut open).is_ok_and(|()| hash_of(&buf) == hash)
+        };
+        blocks.iter().copied().filter(|block| verifies(block)).collect()
+    }
+
+    fn read_back(&self, index: u32, buf: &mut Vec<u8>, open: &mut OpenFiles) -> io::Result<()> {
+        let range = self.geometry.range(index);
+        buf.resize((range.end - range.start) as usize, 0);
+        if index < self.geometry.manifest_blocks() {
+            let have = sys::read_at(&self.head, buf, range.start)?;
+            return if have == buf.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+        }
+        let Some(known) = &self.known else { return Err(io::ErrorKind::NotFound.into()) };
+        let mut rest = &mut buf[..];
+        for piece in known.layout.pieces(range) {
+            let (into, after) = rest.split_at_mut(piece.len);
+            let part = open.get(piece.entry, || self.place.existing_part(piece.entry))?;
+            if sys::read_at(part, into, piece.offset)? < into.len() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            rest = after;
+        }
+        Ok(())
+    }
+}
+
+/// How many of these bytes of the tape belong to files.
+fn files_part(geometry: &Geometry, range: &Range<u64>) -> usize {
+    (range.end - range.start.max(u64::from(geometry.manifest_len))) as usize
+}
+
+impl Place {
+    fn open(out: &Path, transfer: TransferId) -> Result<Place, ObjectError> {
+        std::fs::create_dir_all(out).map_err(|e| ObjectError::io(out, "create this directory", e))?;
+        let fd = rustix::fs::open(out, publish::DIR, Mode::empty());
+        let fd = fd.map_err(|e| ObjectError::io(out, "open this directory", e))?;
+        let own = Mode::RWXU;
+        let states = publish::open_or_create_dir(&fd, STATE_DIR, own, &out.join(STATE_DIR))?;
+        let name = transfer.to_string();
+        let path = out.join(STATE_DIR).join(&name);
+        loop {
+            let state = publish::open_or_create_dir(&states, &name, own, &path)?;
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let lock = match rustix::fs::openat(&state, LOCK, flags, Mode::RUSR | Mode::WUSR) {
+                Err(Errno::NOENT) => continue, // another receiver is just removing the directory
+                lock => lock.map_err(|e| ObjectError::io(path.join(LOCK), "create", e))?,
+            };
+            match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) => return Err(ObjectError::Busy { path: out.to_path_buf() }),
+                locked => locked.map_err(|e| ObjectError::io(path.join(LOCK), "lock", e))?,
+            }
+            let lock = File::from(lock);
+            let links = lock.metadata().map_err(|e| ObjectError::io(path.join(LOCK), "read", e))?.nlink();
+            if links > 0 {
+                let parts = publish::open_or_create_dir(&state, PARTS, own, &path.join(PARTS))?;
+                return Ok(Place { out_path: out.to_path_buf(), out: fd, states, state, parts, _lock: lock });
+            }
+        }
+    }
+
+    fn path(&self, transfer: TransferId) -> PathBuf {
+        self.out_path.join(STATE_DIR).join(transfer.to_string())
+    }
+
+    /// Open or create a file of the store's own.
+    fn create(&self, name: &str) -> Result<File, ObjectError> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.state, name, flags, Mode::RUSR | Mode::WUSR);
+        Ok(file.map_err(|e| ObjectError::io(self.out_path.join(STATE_DIR), "create files in it", e))?.into())
+    }
+
+    pub(crate) fn has(&self, name: &str) -> Result<bool, ObjectError> {
+        match rustix::fs::statat(&self.state, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(e) => Err(ObjectError::io(self.out_path.join(STATE_DIR), "look into it", e)),
+        }
+    }
+
+    /// Open or create the part file of this entry.
+    pub(crate) fn part(&self, entry: u32) -> Result<File, ObjectError> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.parts, part_name(entry), flags, Mode::RUSR | Mode::WUSR);
+        Ok(file.map_err(|e| ObjectError::io(self.out_path.join(STATE_DIR), "create files in it", e))?.into())
+    }
+
+    fn existing_part(&self, entry: u32) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(&self.parts, part_name(entry), flags, Mode::empty())?.into())
+    }
+
+    /// Remove what another transfer left: the journal does not know it.
+    fn wipe(&self) -> Result<(), ObjectError> {
+        for name in [publish::FINISHING, publish::PUBLISHED] {
+            rustix::fs::unlinkat(&self.state, name, AtFlags::empty()).ok(); // usually not there
+        }
+        let failed = |e: Errno| ObjectError::io(self.out_path.join(STATE_DIR), "tidy it up", e);
+        for part in rustix::fs::Dir::read_from(&self.parts).map_err(failed)? {
+            let part = part.map_err(failed)?;
+            if !matches!(part.file_name().to_bytes(), b"." | b"..") {
+                rustix::fs::unlinkat(&self.parts, part.file_name(), AtFlags::empty()).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Make sure that all content has room, and reserve it for large files.
+    fn make_room(&self, manifest: &Manifest) -> Result<(), ObjectError> {
+        let mut needed = manifest.content_len();
+        for part in rustix::fs::Dir::read_from(&self.parts).into_iter().flatten().flatten() {
+            if let Ok(stat) = rustix::fs::statat(&self.parts, part.file_name(), AtFlags::SYMLINK_NOFOLLOW)
+                && rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file()
+            {
+                needed = needed.saturating_sub(stat.st_blocks as u64 * 512);
+            }
+        }
+        let available = self.available();
+        if needed > available {
+            return Err(ObjectError::DiskFull { path: self.out_path.clone(), needed, available });
+        }
+        for (n, entry) in (0..).zip(manifest.entries()) {
+            if entry.size() >= PREALLOCATE_FROM {
+                let part = self.part(n)?;
+                match rustix::fs::fallocate(&part, FallocateFlags::empty(), 0, entry.size()) {
+                    Ok(()) => {}
+                    Err(Errno::NOSPC | Errno::DQUOT) => {
+                        return Err(ObjectError::DiskFull { path: self.out_path.clone(), needed, available });
+                    }
+                    // The filesystem cannot; it grows as data come.
+                    Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+                    Err(e) => return Err(ObjectError::io(&self.out_path, "reserve space in it", e)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn available(&self) -> u64 {
+        rustix::fs::fstatvfs(&self.out).map_or(u64::MAX, |fs| fs.f_bavail.saturating_mul(fs.f_frsize))
+    }
+
+    /// Writing `name` failed while `needed` bytes were still to come.
+    fn failed(&self, name: &str, error: io::Error, needed: u64) -> ObjectError {
+        match ObjectError::io(self.out_path.join(name), "write", error) {
+            ObjectError::DiskFull { .. } => {
+                ObjectError::DiskFull { path: self.out_path.clone(), needed, available: self.available() }
+            }
+            other => other,
+        }
+    }
+
+    /// The output directory as a tree to walk in.
+    pub(crate) fn tree(&self) -> Tree<'_> {
+        Tree::new(&self.out, &self.out_path)
+    }
+}
+
+pub(crate) fn part_name(entry: u32) -> String {
+    entry.to_string()
+}

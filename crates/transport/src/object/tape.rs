@@ -1,0 +1,298 @@
+//! Reading files, trees and streams at the source.
+
+use super::error::{Change, ObjectError};
+use super::geometry::{Geometry, TransferId};
+use super::layout::Layout;
+use super::manifest::{Entry, Kind, MODE_BITS, Manifest, check_path};
+use super::spool::Spool;
+use super::sys::{self, OpenFiles};
+use rustix::fs::{Access, Advice, OFlags};
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A byte string of a manifest and the content of its files, read block by block.
+#[derive(Debug)]
+pub struct Tape {
+    manifest: Manifest,
+    manifest_bytes: Vec<u8>,
+    geometry: Geometry,
+    transfer: TransferId,
+    layout: Layout,
+    content: Content,
+    skipped: Vec<Skipped>,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// Top-level names and where they lie.
+    Files { tops: BTreeMap<String, PathBuf>, open: OpenFiles },
+    Stream(Spool),
+}
+
+/// Something that is not sent: a device, socket or pipe in a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+/// What reading a block gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockRead {
+    /// The block's data is in the buffer.
+    Data,
+    /// The stream ended before this block; the geometry's length is known from now on.
+    End,
+}
+
+impl Tape {
+    /// Read the names, sizes, modes and times of these files and trees, in a fixed order. Links
+    /// below them are sent as links; the paths themselves may be links and are followed.
+    ///
+    /// # Errors
+    /// An [`ObjectError`] that names the path that cannot be read or sent.
+    pub fn open(paths: &[PathBuf], symbol_size: u16, symbols_per_block: u16) -> Result<Tape, ObjectError> {
+        if paths.is_empty() {
+            return Err(ObjectError::Nothing);
+        }
+        let mut walk = Walk::default();
+        let mut tops: BTreeMap<String, PathBuf> = BTreeMap::new();
+        for path in paths {
+            let name = top_name(path)?;
+            if let Some(first) = tops.insert(name.clone(), path.clone()) {
+                return Err(ObjectError::NameClash { name, first, second: path.clone() });
+            }
+            let meta = path.metadata().map_err(|e| ObjectError::io(path, "read", e))?;
+            if !meta.is_file() && !meta.is_dir() {
+                return Err(ObjectError::Special { path: path.clone() });
+            }
+            walk.visit(path, name, &meta)?;
+        }
+        let content = Content::Files { tops, open: OpenFiles::default() };
+        let manifest = Manifest::new(walk.entries)?;
+        Tape::new(manifest, content, symbol_size, symbols_per_block, walk.skipped)
+    }
+
+    /// Send what `reader` delivers until it ends, as a file called `name`; `started` (ns since
+    /// 1970) tells this stream from others of that name. It is kept in `spool_dir` until the end.
+    ///
+    /// # Errors
+    /// An [`ObjectError`] when the name is not allowed or nothing can be kept in `spool_dir`.
+    pub fn from_reader(
+        reader: Box<dyn Read + Send>,
+        name: &str,
+        started: i64,
+        spool_dir: &Path,
+        symbol_size: u16,
+        symbols_per_block: u16,
+    ) -> Result<Tape, ObjectError> {
+        let entry = Entry { path: name.to_owned(), kind: Kind::Stream, mode: 0o644, mtime: started };
+        let content = Content::Stream(Spool::new(reader, spool_dir)?);
+        Tape::new(Manifest::new(vec![entry])?, content, symbol_size, symbols_per_block, Vec::new())
+    }
+
+    fn new(
+        manifest: Manifest,
+        content: Content,
+        symbol_size: u16,
+        symbols_per_block: u16,
+        skipped: Vec<Skipped>,
+    ) -> Result<Tape, ObjectError> {
+        let manifest_bytes = manifest.encode();
+        let whole = manifest_bytes.len() as u64 + manifest.content_len();
+        let geometry = Geometry {
+            tape_len: (!manifest.is_stream()).then_some(whole),
+            manifest_len: u32::try_from(manifest_bytes.len()).unwrap_or(u32::MAX), // refused just below
+            symbol_size,
+            symbols_per_block,
+        };
+        geometry.check()?;
+        let layout = Layout::new(&manifest, &geometry)?;
+        let transfer = TransferId::of(&manifest_bytes, &geometry);
+        Ok(Tape { manifest, manifest_bytes, geometry, transfer, layout, content, skipped })
+    }
+
+    /// How the tape is cut into blocks. A stream's length is known after [`BlockRead::End`] or a
+    /// short block.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// The name of the transfer.
+    pub fn transfer(&self) -> TransferId {
+        self.transfer
+    }
+
+    /// What is sent.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// What is not sent.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    /// Read the data of block `index` into `buf`, whose former content is gone and whose memory is
+    /// used again. For a stream this waits until the whole block has come or the stream has ended.
+    ///
+    /// # Errors
+    /// [`ObjectError::Changed`] when a file is no longer what it was, and whatever the system says.
+    pub fn read_block(&mut self, index: u32, buf: &mut Vec<u8>) -> Result<BlockRead, ObjectError> {
+        let range = self.geometry.range(index);
+        if range.is_empty() {
+            let blocks = self.geometry.blocks().unwrap_or(u32::MAX);
+            buf.clear();
+            return match self.content {
+                Content::Stream(_) => Ok(BlockRead::End),
+                Content::Files { .. } => Err(ObjectError::NoSuchBlock { index, blocks }),
+            };
+        }
+        buf.resize((range.end - range.start) as usize, 0);
+        let manifest_len = self.manifest_bytes.len() as u64;
+        let from_manifest = (range.end.min(manifest_len)).saturating_sub(range.start) as usize;
+        let (head, rest) = buf.split_at_mut(from_manifest);
+        head.copy_from_slice(&self.manifest_bytes[range.start.min(manifest_len) as usize..][..from_manifest]);
+        match &mut self.content {
+            Content::Files { tops, open } => {
+                let mut rest = rest;
+                for piece in self.layout.pieces(range) {
+                    let (into, after) = rest.split_at_mut(piece.len);
+                    let entry = &self.manifest.entries()[piece.entry as usize];
+                    let file = open.get(piece.entry, || open_source(tops, entry))?;
+                    read_piece(file, piece.offset, into, || source_path(tops, entry), entry)?;
+                    rest = after;
+                }
+            }
+            Content::Stream(spool) => {
+                let offset = range.start.max(manifest_len) - manifest_len;
+                let len = spool.read_at(rest, offset)?;
+                self.geometry.tape_len = spool.total().map(|total| manifest_len + total);
+                buf.truncate(from_manifest + len);
+                if buf.is_empty() {
+                    return Ok(BlockRead::End);
+                }
+            }
+        }
+        Ok(BlockRead::Data)
+    }
+}
+
+fn top_name(path: &Path) -> Result<String, ObjectError> {
+    let named = match path.file_name() {
+        Some(_) => path.to_path_buf(),
+        // `.`, `..` and their like have a name only once resolved.
+        None => path.canonicalize().map_err(|e| ObjectError::io(path, "read", e))?,
+    };
+    let name = named.file_name().ok_or_else(|| ObjectError::NoName { path: path.to_path_buf() })?;
+    let name = name.to_str().ok_or_else(|| ObjectError::NotUtf8 { path: named.clone() })?;
+    check_path(name).map_err(|why| ObjectError::Name { path: path.to_path_buf(), why })?;
+    Ok(name.to_owned())
+}
+
+#[derive(Default)]
+struct Walk {
+    entries: Vec<Entry>,
+    skipped: Vec<Skipped>,
+}
+
+impl Walk {
+    /// Note `path`, which is to arrive as `name`, and all below it.
+    fn visit(&mut self, path: &Path, name: String, meta: &Metadata) -> Result<(), ObjectError> {
+        let mut pending = vec![(path.to_path_buf(), name, meta.clone())];
+        while let Some((path, name, meta)) = pending.pop() {
+            let kind = if meta.is_file() {
+                let readable = rustix::fs::access(&path, Access::READ_OK);
+                readable.map_err(|e| ObjectError::io(&path, "read", e))?;
+                Kind::File { size: meta.len() }
+            } else if meta.is_dir() {
+                for child in path.read_dir().map_err(|e| ObjectError::io(&path, "list", e))? {
+                    let child = child.map_err(|e| ObjectError::io(&path, "list", e))?;
+                    let below = child.path();
+                    let Some(last) = child.file_name().to_str().map(str::to_owned) else {
+                        return Err(ObjectError::NotUtf8 { path: below });
+                    };
+                    let meta = child.metadata().map_err(|e| ObjectError::io(&below, "read", e))?;
+                    pending.push((below, format!("{name}/{last}"), meta));
+                }
+                Kind::Dir
+            } else if meta.is_symlink() {
+                let target = path.read_link().map_err(|e| ObjectError::io(&path, "read", e))?;
+                let Ok(target) = target.into_os_string().into_string() else {
+                    return Err(ObjectError::NotUtf8 { path });
+                };
+                Kind::Symlink { target }
+            } else {
+                self.skipped.push(Skipped { path });
+                continue;
+            };
+            if let Err(why) = check_path(&name) {
+                return Err(ObjectError::Name { path, why });
+            }
+            self.entries.push(Entry { path: name, kind, mode: meta.mode() & MODE_BITS, mtime: mtime(&meta) });
+        }
+        self.skipped.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(())
+    }
+}
+
+fn mtime(meta: &Metadata) -> i64 {
+    meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec())
+}
+
+fn source_path(tops: &BTreeMap<String, PathBuf>, entry: &Entry) -> PathBuf {
+    match entry.path.split_once('/') {
+        Some((top, rest)) => tops[top].join(rest),
+        None => tops[&entry.path].clone(),
+    }
+}
+
+fn open_source(tops: &BTreeMap<String, PathBuf>, entry: &Entry) -> Result<File, ObjectError> {
+    let path = source_path(tops, entry);
+    // A pipe that has taken the file's place must not make us wait.
+    let flags = OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::options().read(true).custom_flags(flags.bits() as i32).open(&path);
+    let file = file.map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => ObjectError::Changed { path: path.clone(), change: Change::Gone },
+        _ => ObjectError::io(&path, "read", e),
+    })?;
+    check_unchanged(&file, &path, entry)?;
+    // Advice only; what does not take it reads as well without.
+    rustix::fs::fadvise(&file, 0, None, Advice::Sequential).ok();
+    Ok(file)
+}
+
+fn check_unchanged(file: &File, path: &Path, entry: &Entry) -> Result<(), ObjectError> {
+    let now = file.metadata().map_err(|e| ObjectError::io(path, "read", e))?;
+    let change = if !now.is_file() {
+        Change::Gone
+    } else if now.len() != entry.size() {
+        Change::Size { before: entry.size(), now: now.len() }
+    } else if mtime(&now) != entry.mtime {
+        Change::Modified
+    } else {
+        return Ok(());
+    };
+    Err(ObjectError::Changed { path: path.to_path_buf(), change })
+}
+
+fn read_piece(
+    file: &File,
+    offset: u64,
+    into: &mut [u8],
+    path: impl Fn() -> PathBuf,
+    entry: &Entry,
+) -> Result<(), ObjectError> {
+    let have = sys::read_at(file, into, offset).map_err(|e| ObjectError::io(path(), "read", e))?;
+    let unchanged = check_unchanged(file, &path(), entry);
+    match unchanged {
+        Ok(()) if have < into.len() => {
+            let change = Change::Size { before: entry.size(), now: offset + have as u64 };
+            Err(ObjectError::Changed { path: path(), change })
+        }
+        other => other,
+    }
+}
