@@ -7,10 +7,16 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`time`] [`packet`] [`node`] [`rng`] | units, what travels, the four roles, random streams |
+//! | [`estimate`] [`suppress`] [`rate`] | parts that schemes share: means, round trips, throughput; delays; pacing, gates, guards |
+//! | [`schemes`] | the schemes, by name |
 //! | [`delivery`] | gaps, requests, and the account of what must be sent again |
 
 pub mod delivery;
+pub mod estimate;
 pub mod node;
 pub mod packet;
+pub mod rate;
 pub mod rng;
+pub mod schemes;
+pub mod suppress;
 pub mod time;

@@ -1,0 +1,9 @@
+//! Estimators that schemes share: smoothed means, round-trip times and arrival rates.
+
+pub mod ewma;
+pub mod rtt;
+pub mod throughput;
+
+pub use ewma::Ewma;
+pub use rtt::{LargestRtt, SendHistory, Transmission};
+pub use throughput::Throughput;

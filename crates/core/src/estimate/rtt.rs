@@ -1,0 +1,177 @@
+//! Round-trip samples from reports that name a packet (seed 000, 3.1.6).
+
+use crate::packet::{Echo, Seq};
+use crate::time::{Span, Time};
+
+/// Whether a number was given to a packet for the first time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transmission {
+    /// The number is new.
+    First,
+    /// The same number went out before: an answer may belong to either, so it is no sample (Karn).
+    Again,
+}
+
+/// When the latest packets of a stream left: a ring with a fixed number of places, allocated once,
+/// eight bytes a packet.
+#[derive(Debug, Clone)]
+pub struct SendHistory {
+    /// Departure in nanoseconds, shifted left by one; the low bit says "sent again".
+    slots: Box<[u64]>,
+    next: u64,
+}
+
+/// The smallest round-trip sample that counts, so that nothing divides by zero.
+const SHORTEST: Span = Span::from_micros(1);
+
+impl SendHistory {
+    /// For the latest `packets` packets, rounded up to a power of two, at least 4096.
+    pub fn new(packets: usize) -> SendHistory {
+        let places = packets.max(4096).next_power_of_two();
+        SendHistory { slots: vec![0; places].into_boxed_slice(), next: 0 }
+    }
+
+    /// Packet [`Self::next`] leaves now; its number is returned.
+    pub fn record(&mut self, now: Time) -> Seq {
+        let seq = Seq(self.next);
+        let place = self.place(seq);
+        self.slots[place] = now.as_nanos() << 1;
+        self.next += 1;
+        seq
+    }
+
+    /// An earlier packet leaves again under its old number.
+    pub fn record_again(&mut self, seq: Seq) {
+        if self.knows(seq) {
+            let place = self.place(seq);
+            self.slots[place] |= 1;
+        }
+    }
+
+    /// The number of the next packet.
+    pub const fn next(&self) -> Seq {
+        Seq(self.next)
+    }
+
+    /// When `seq` left, and whether that is certain. `None` for a packet that has not left yet or is too old.
+    pub fn sent(&self, seq: Seq) -> Option<(Time, Transmission)> {
+        let slot = *self.slots.get(self.place(seq))?;
+        let again = if slot & 1 == 1 { Transmission::Again } else { Transmission::First };
+        self.knows(seq).then_some((Time::from_nanos(slot >> 1), again))
+    }
+
+    /// The round-trip sample of an answer to `echo` that came now: the hold at the receiver is taken off. `None` for
+    /// an unknown packet, one that was sent again, and a hold longer than the time that has passed.
+    // Seed gap: 3.1.6 takes the whole time from sending to answer, although 3.1.4 delays answers at random; without the
+    // hold taken off, that delay would count as round-trip time.
+    pub fn sample(&self, echo: Echo, now: Time) -> Option<Span> {
+        let (sent, Transmission::First) = self.sent(echo.seq)? else { return None };
+        let passed = now.since(sent);
+        (echo.hold <= passed).then(|| passed.saturating_sub(echo.hold).max(SHORTEST))
+    }
+
+    fn knows(&self, seq: Seq) -> bool {
+        seq.0 < self.next && self.next - seq.0 <= self.slots.len() as u64
+    }
+
+    fn place(&self, seq: Seq) -> usize {
+        seq.0 as usize & (self.slots.len() - 1)
+    }
+}
+
+/// The largest round-trip time seen, for ever or over the last one to two memory spans.
+#[derive(Debug, Clone, Copy)]
+pub struct LargestRtt {
+    memory: Option<Span>,
+    current: Span,
+    previous: Span,
+    turn_at: Time,
+    until_seen: Span,
+}
+
+impl LargestRtt {
+    /// Nothing seen: `until_seen` stands in. With a `memory`, a sample is forgotten after one to two of these spans
+    /// (never the last one).
+    pub const fn new(until_seen: Span, memory: Option<Span>) -> LargestRtt {
+        LargestRtt { memory, current: Span::ZERO, previous: Span::ZERO, turn_at: Time::ZERO, until_seen }
+    }
+
+    /// Take a sample.
+    pub fn add(&mut self, sample: Span, now: Time) {
+        if let Some(memory) = self.memory
+            && now >= self.turn_at
+        {
+            self.previous = self.current;
+            self.current = Span::ZERO;
+            self.turn_at = now + memory;
+        }
+        self.current = self.current.max(sample);
+    }
+
+    /// The largest, or the stand-in.
+    pub fn get(&self) -> Span {
+        if self.is_seen() { self.current.max(self.previous) } else { self.until_seen }
+    }
+
+    /// Whether there was a sample.
+    pub fn is_seen(&self) -> bool {
+        self.current.max(self.previous) > Span::ZERO
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn echo(seq: u64, hold: Span) -> Echo {
+        Echo { seq: Seq(seq), hold }
+    }
+
+    /// T-OR-5.
+    #[test]
+    fn the_hold_at_the_receiver_is_no_part_of_the_round_trip() {
+        let mut history = SendHistory::new(1);
+        let seq = history.record(Time::from_secs_f64(1.0));
+        let answer = echo(seq.0, Span::from_millis(30));
+        assert_eq!(history.sample(answer, Time::from_secs_f64(1.1)), Some(Span::from_millis(70)));
+    }
+
+    #[test]
+    fn a_packet_that_was_sent_again_gives_no_sample() {
+        let mut history = SendHistory::new(1);
+        let seq = history.record(Time::ZERO);
+        history.record_again(seq);
+        assert_eq!(history.sample(echo(seq.0, Span::ZERO), Time::from_nanos(9)), None);
+    }
+
+    #[test]
+    fn a_future_an_old_and_a_contradictory_packet_give_no_sample() {
+        let mut history = SendHistory::new(1);
+        for nanos in 0..5000 {
+            history.record(Time::from_nanos(nanos));
+        }
+        let now = Time::from_nanos(6000);
+        assert_eq!(history.sample(echo(5000, Span::ZERO), now), None);
+        assert_eq!(history.sample(echo(0, Span::ZERO), now), None);
+        assert_eq!(history.sample(echo(u64::MAX, Span::ZERO), now), None);
+        assert_eq!(history.sample(echo(4999, Span::from_secs(1)), now), None);
+        assert_eq!(
+            history.sample(echo(4999, Span::ZERO), now),
+            Some(Span::from_micros(1).max(Span::from_nanos(1001)))
+        );
+    }
+
+    #[test]
+    fn the_largest_round_trip_is_forgotten_only_with_a_memory() {
+        let seconds = |s| Time::from_secs_f64(s);
+        for (memory, expected) in [(None, 500), (Some(Span::from_secs(30)), 20)] {
+            let mut largest = LargestRtt::new(Span::from_millis(100), memory);
+            assert_eq!(largest.get(), Span::from_millis(100));
+            largest.add(Span::from_millis(500), seconds(1.0));
+            largest.add(Span::from_millis(20), seconds(32.0));
+            assert_eq!(largest.get(), Span::from_millis(500));
+            largest.add(Span::from_millis(20), seconds(63.0));
+            assert_eq!(largest.get(), Span::from_millis(expected));
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! How fast packets arrive: a sliding window in constant memory.
+//!
+//! Arrivals are added up in [`BUCKETS`] time buckets of `2^k` ns. The window's oldest bucket counts in
+//! proportion to its part inside the window, so a measurement is wrong by at most the bytes of
+//! that one bucket: at a steady rate by less than a packet, otherwise by at most 1/32 of the
+//! bytes in the widest window and typically by a few tenths of a percent.
+//!
+//! ```text
+//!            |<----------- window ----------->|
+//!     ...|..###|#####|#####|#####|#####|###...|
+//!          ^ taken in proportion            ^ now
+//! ```
+//!
+//! A fresh window has fine buckets (0.13 ms), so that a few milliseconds can be measured during
+//! start-up; [`Throughput::reach`] merges neighbours when a longer window is wanted.
+
+use crate::time::{Rate, Span, Time};
+
+/// How many buckets a window has.
+pub const BUCKETS: usize = 64;
+
+/// Bytes per time bucket, and the latest few arrival times.
+#[derive(Debug, Clone, Copy)]
+pub struct Throughput {
+    /// Bytes of bucket `index`, at place `index % BUCKETS`.
+    bytes: [u32; BUCKETS],
+    /// Index of the newest bucket: nanoseconds shifted right by `shift`.
+    newest: u64,
+    shift: u8,
+    /// Where the next arrival time goes.
+    turn: u8,
+    /// How many arrivals so far, up to [`RECENT`].
+    seen: u8,
+    recent: [Time; RECENT],
+}
+
+/// The fewest packets a measurement stands on is one less than the arrival times kept.
+const RECENT: usize = 5;
+
+const FINEST: u8 = 17;
+const COARSEST: u8 = 40;
+
+impl Default for Throughput {
+    fn default() -> Throughput {
+        Throughput::new()
+    }
+}
+
+impl Throughput {
+    /// Without arrivals.
+    pub const fn new() -> Throughput {
+        let (bytes, recent) = ([0; BUCKETS], [Time::ZERO; RECENT]);
+        Throughput { bytes, newest: 0, shift: FINEST, turn: 0, seen: 0, recent }
+    }
+
+    /// `size` bytes arrive now.
+    pub fn record(&mut self, now: Time, size: u16) {
+        let index = now.as_nanos() >> self.shift;
+        self.advance(index);
+        if self.newest - index < BUCKETS as u64 {
+            let place = place_of(index);
+            self.bytes[place] = self.bytes[place].saturating_add(u32::from(size));
+        }
+        self.recent[usize::from(self.turn)] = now;
+        self.turn = (self.turn + 1) % RECENT as u8;
+        self.seen = self.seen.saturating_add(1).min(RECENT as u8);
+    }
+
+    /// Be able to look back this far: merge buckets until they cover `span`. Never makes them finer.
+    pub fn reach(&mut self, span: Span) {
+        while self.covered() < span && self.shift < COARSEST {
+            self.coarsen();
+        }
+    }
+
+    /// The longest window that can be measured.
+    pub const fn covered(&self) -> Span {
+        Span::from_nanos((BUCKETS as u64 - 2) << self.shift)
+    }
+
+    /// The span that holds exactly the latest four packets; `None` before the fifth arrival.
+    pub fn latest_four(&self, now: Time) -> Option<Span> {
+        let fifth_last = self.recent[usize::from(self.turn)];
+        (usize::from(self.seen) == RECENT).then(|| now.since(fifth_last))
+    }
+
+    /// The rate over `(now - span, now]`.
+    pub fn rate(&self, now: Time, span: Span) -> Rate {
+        let span = span.max(Span::from_nanos(1));
+        Rate::from_bps(self.bytes_since(now - span, now) * 8.0 / span.as_secs_f64())
+    }
+
+    /// Bytes that arrived in `(from, now]`.
+    fn bytes_since(&self, from: Time, now: Time) -> f64 {
+        let oldest = from.as_nanos() >> self.shift;
+        let first_kept = self.newest.saturating_sub(BUCKETS as u64 - 1);
+        let whole = (first_kept.max(oldest + 1)..=self.newest)
+            .map(|i| f64::from(self.bytes[place_of(i)]))
+            .sum::<f64>();
+        if oldest < first_kept || oldest > self.newest {
+            return whole;
+        }
+        let begin = oldest << self.shift;
+        let end = (begin + (1u64 << self.shift)).min(now.as_nanos().max(begin + 1));
+        let inside = end.saturating_sub(from.as_nanos()) as f64 / (end - begin) as f64;
+        whole + f64::from(self.bytes[place_of(oldest)]) * inside
+    }
+
+    /// Make `index` a bucket of the window, emptying those that are new.
+    fn advance(&mut self, index: u64) {
+        if index <= self.newest {
+            return;
+        }
+        let fresh = (index - self.newest).min(BUCKETS as u64);
+        for new in index + 1 - fresh..=index {
+            self.bytes[place_of(new)] = 0;
+        }
+        self.newest = index;
+    }
+
+    fn coarsen(&mut self) {
+        let mut merged = [0u32; BUCKETS];
+        for index in self.newest.saturating_sub(BUCKETS as u64 - 1)..=self.newest {
+            let place = place_of(index / 2);
+            merged[place] = merged[place].saturating_add(self.bytes[place_of(index)]);
+        }
+        self.bytes = merged;
+        self.newest /= 2;
+        self.shift += 1;
+    }
+}
+
+const fn place_of(index: u64) -> usize {
+    index as usize % BUCKETS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    const SECOND: Span = Span::from_secs(1);
+
+    /// The largest relative error over a run, against the exact count.
+    fn worst_error(window: Span, mean_gap: f64, jitter: f64) -> f64 {
+        let (mut rng, mut throughput) = (Rng::new(1, 1), Throughput::new());
+        throughput.reach(window);
+        let (mut times, mut now, mut worst) = (Vec::new(), Time::ZERO, 0f64);
+        for _ in 0..20_000 {
+            now += Span::from_secs_f64(mean_gap * (1.0 - jitter) + rng.exponential(mean_gap * jitter));
+            throughput.record(now, 1000);
+            times.push(now);
+            if now > Time::ZERO + window {
+                let exact = times.iter().rev().take_while(|&&t| t > now - window).count() as f64 * 8000.0;
+                let measured = throughput.rate(now, window).bps() * window.as_secs_f64();
+                worst = worst.max((measured - exact).abs() / exact);
+            }
+        }
+        worst
+    }
+
+    #[test]
+    fn a_steady_rate_is_measured_within_a_packet() {
+        assert!(worst_error(SECOND, 0.008, 0.0) < 0.009, "125 packets a second");
+        assert!(worst_error(SECOND, 0.0001, 0.0) < 0.0011, "10,000 packets a second");
+    }
+
+    #[test]
+    fn random_arrivals_are_measured_within_a_few_percent() {
+        let worst = worst_error(SECOND, 0.001, 1.0);
+        assert!(worst < 0.012, "{worst}");
+    }
+
+    #[test]
+    fn a_short_window_is_measured_by_fine_buckets() {
+        let worst = worst_error(Span::from_millis(5), 0.00001, 0.0);
+        assert!(worst < 0.003, "{worst}");
+    }
+
+    #[test]
+    fn merging_buckets_keeps_every_byte() {
+        let mut throughput = Throughput::new();
+        for millis in 1..=6 {
+            throughput.record(Time::ZERO + Span::from_millis(millis), 1000);
+        }
+        throughput.reach(SECOND);
+        assert!(throughput.covered() >= SECOND);
+        assert_eq!(throughput.rate(Time::ZERO + SECOND, SECOND).bps(), 48_000.0);
+    }
+
+    #[test]
+    fn a_long_silence_empties_the_window() {
+        let mut throughput = Throughput::new();
+        throughput.record(Time::from_secs_f64(1.0), 1000);
+        throughput.reach(SECOND);
+        throughput.record(Time::from_secs_f64(90.0), 500);
+        assert_eq!(throughput.rate(Time::from_secs_f64(90.0), SECOND).bps(), 4000.0);
+    }
+
+    #[test]
+    fn the_latest_four_packets_span_four_gaps() {
+        let mut throughput = Throughput::new();
+        let mut now = Time::ZERO;
+        for arrivals in 1..=7 {
+            now += Span::from_millis(2);
+            throughput.record(now, 1000);
+            assert_eq!(throughput.latest_four(now), (arrivals >= 5).then_some(Span::from_millis(8)));
+        }
+    }
+}

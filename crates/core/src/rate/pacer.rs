@@ -1,0 +1,126 @@
+//! Evenly paced departures on an absolute schedule.
+//!
+//! Each packet books the departure of the next one: `8 s / rate` after its own booked time, not
+//! after the time it really left, so that a host that wakes late catches up. How far it may catch up
+//! is limited: the larger of a few packets and a few milliseconds, and never more than a
+//! round-trip time. A change of rate rescales the part of the wait that is left.
+
+use crate::time::{Rate, Span, Time};
+
+/// How much of a delay of the host is made up for by packets back to back.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CatchUp {
+    /// At least this many packets.
+    pub packets: u32,
+    /// At least what leaves in this time.
+    pub span: Span,
+}
+
+impl Default for CatchUp {
+    fn default() -> CatchUp {
+        CatchUp { packets: 2, span: Span::from_millis(10) }
+    }
+}
+
+/// The schedule of one layer.
+#[derive(Debug, Clone, Copy)]
+pub struct Pacer {
+    catch_up: CatchUp,
+    rate: Rate,
+    next: Time,
+}
+
+impl Pacer {
+    /// The first packet may leave at once.
+    pub const fn new(rate: Rate, catch_up: CatchUp) -> Pacer {
+        Pacer { catch_up, rate, next: Time::ZERO }
+    }
+
+    /// Nothing leaves before `now`.
+    pub fn restart(&mut self, now: Time) {
+        self.next = now;
+    }
+
+    /// When the next packet may leave; in the past when the host is late or has nothing to send.
+    pub const fn departure(&self) -> Time {
+        self.next
+    }
+
+    /// The rate of the schedule.
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// A packet of `size` bytes leaves now: book the next one. `rtt` limits the catching up.
+    pub fn book(&mut self, now: Time, size: u16, rtt: Span) {
+        let gap = self.rate.span_of(u64::from(size));
+        let credit = (gap * u64::from(self.catch_up.packets)).max(self.catch_up.span).min(rtt);
+        self.next = self.next.max(now - credit) + gap;
+    }
+
+    /// From now on the rate is another: what is left of the wait shrinks or grows with it.
+    pub fn set_rate(&mut self, rate: Rate, now: Time) {
+        if rate == self.rate {
+            return;
+        }
+        let left = self.next.since(now);
+        if left > Span::ZERO && rate.is_usable() {
+            self.next = now + left.scaled(self.rate.bps() / rate.bps());
+        }
+        self.rate = rate;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Span = Span::from_millis(100);
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    /// 1000 bytes every 8 ms.
+    fn pacer() -> Pacer {
+        Pacer::new(Rate::from_mbps(1.0), CatchUp::default())
+    }
+
+    #[test]
+    fn packets_leave_on_an_absolute_schedule() {
+        let mut pacer = pacer();
+        for (now, next) in [(0, 8), (8, 16), (19, 24), (24, 32)] {
+            pacer.book(at(now), 1000, RTT);
+            assert_eq!(pacer.departure(), at(next));
+        }
+    }
+
+    #[test]
+    fn a_late_host_catches_up_by_two_packets_and_no_more() {
+        let mut pacer = pacer();
+        pacer.book(at(0), 1000, RTT);
+        let burst = (0..10).take_while(|_| {
+            let may = pacer.departure() <= at(1000);
+            pacer.book(at(1000), 1000, RTT);
+            may
+        });
+        assert_eq!(burst.count(), 3, "the packet that is due and two more");
+    }
+
+    #[test]
+    fn nobody_catches_up_more_than_a_round_trip() {
+        let mut pacer = Pacer::new(Rate::from_mbps(80.0), CatchUp::default());
+        pacer.book(at(1000), 1000, Span::from_millis(1));
+        assert_eq!(pacer.departure(), at(999) + Span::from_micros(100));
+    }
+
+    #[test]
+    fn a_change_of_rate_rescales_the_wait_that_is_left() {
+        let mut pacer = pacer();
+        pacer.book(at(0), 1000, RTT);
+        pacer.set_rate(Rate::from_mbps(2.0), at(4));
+        assert_eq!(pacer.departure(), at(6));
+        pacer.set_rate(Rate::from_mbps(0.5), at(4));
+        assert_eq!(pacer.departure(), at(12));
+    }
+}

@@ -1,0 +1,353 @@
+//! Start-up by doubling: a rate-based slow start in rounds.
+//!
+//! ```text
+//!   rate 2r                          ┌─────────── round k+1 ...
+//!                                    │
+//!   rate r   ├── round k ──┤ flag    │
+//!            source        └──────┐  ┌──── "I received r" (slow receivers first)
+//!            receivers            └──┘
+//! ```
+//!
+//! A round is a round-trip time long (at least 5 ms). Its end is flagged in one packet; receivers answer with
+//! the rate at which the round's packets arrived. The source goes on with twice that, or with twice
+//! its own rate where that is less. Of several answers to a round the lowest counts, also when it
+//! comes late. Two rounds in a row that arrive at less than three quarters of their rate, any loss
+//! and any congestion report end the start-up. Without an answer the rate never grows: after a
+//! while it is halved and the end of the round is flagged again.
+//!
+//! After the first of two slow rounds the next one is sent at 1.5 instead of 2 times the received
+//! rate: still fast enough to tell a full bottleneck from a coincidence, and kinder to its queue.
+
+// Seed gap: seed 000, 3.1.5 knows only the additive increase, which takes minutes to fill a fast path. Start-up by
+// doubling is ours; `Start::Linear` is the seed.
+
+use super::bounds::Bounds;
+use crate::packet::{Flags, Seq};
+use crate::time::{Rate, Span, Time};
+
+/// Parameters of the doubling start-up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Doubling {
+    /// Packets of the first round.
+    pub initial_packets: u32,
+    /// The shortest round.
+    pub shortest_round: Span,
+    /// A round that arrives at less than this part of its rate is slow.
+    pub slow_below: f64,
+    /// Times the received rate after a slow round.
+    pub after_slow: f64,
+    /// The rate after start-up, as a part of the received rate.
+    pub settle: f64,
+}
+
+impl Default for Doubling {
+    fn default() -> Doubling {
+        let shortest_round = Span::from_millis(5);
+        Doubling { initial_packets: 10, shortest_round, slow_below: 0.75, after_slow: 1.5, settle: 0.9 }
+    }
+}
+
+impl Doubling {
+    /// The rate of the first round.
+    pub fn initial_rate(&self, rtt: Span, packet_size: u16) -> Rate {
+        let bytes = u64::from(self.initial_packets) * u64::from(packet_size);
+        Rate::of(bytes, rtt.max(self.shortest_round))
+    }
+}
+
+/// What an event means for the rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Progress {
+    /// Nothing changes.
+    Stay,
+    /// Start-up goes on at this rate.
+    Continue(Rate),
+    /// Start-up is over; this is the rate to go on with.
+    Over(Rate),
+}
+
+/// The source's state while it starts.
+#[derive(Debug, Clone, Copy)]
+pub struct StartUp {
+    config: Doubling,
+    packet_size: u16,
+    round: Round,
+    before: Option<Ended>,
+    slow_rounds: u8,
+    unused_rounds: u8,
+    answered: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    /// When its first packet left.
+    first_at: Option<Time>,
+    /// Packets and bytes since then.
+    packets: u32,
+    bytes: u64,
+    ended: Option<Ended>,
+    /// When an answer is overdue.
+    overdue_at: Time,
+    floor: Rate,
+}
+
+/// A round whose end has been flagged.
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    /// The first packet that flagged it.
+    flag: Seq,
+    /// The rate at which it was really sent.
+    sent: Rate,
+    slow: bool,
+}
+
+/// No round is judged on fewer packets.
+const FEWEST: u32 = 5;
+/// Halving without answers stops at this part of the initial rate.
+const FLOOR: f64 = 0.125;
+/// So many rounds in a row of which the application used hardly half end the start-up.
+const UNUSED_ROUNDS: u8 = 3;
+
+impl StartUp {
+    /// Ready for the first packet.
+    pub fn new(config: Doubling, packet_size: u16, rtt: Span) -> StartUp {
+        let floor = config.initial_rate(rtt, packet_size) * FLOOR;
+        let round = Round::new(floor);
+        StartUp {
+            config,
+            packet_size,
+            round,
+            before: None,
+            slow_rounds: 0,
+            unused_rounds: 0,
+            answered: false,
+        }
+    }
+
+    /// Packet `seq` leaves now at `rate`: the flags that it carries.
+    pub fn on_departure(&mut self, seq: Seq, size: u16, rate: Rate, now: Time, rtt: Span) -> Flags {
+        let round = &mut self.round;
+        let first_at = *round.first_at.get_or_insert(now);
+        if now > first_at || round.packets > 0 {
+            round.bytes += u64::from(size);
+        }
+        round.packets += 1;
+        let passed = now.since(first_at);
+        let complete = round.packets >= FEWEST && passed >= rtt.max(self.config.shortest_round);
+        if !complete || !round.overdue_at.is_never() {
+            return Flags::STARTING;
+        }
+        let sent = Rate::of(round.bytes, passed).min(rate);
+        round.ended.get_or_insert(Ended { flag: seq, sent, slow: false });
+        round.overdue_at = now + overdue_after(rtt);
+        Flags::STARTING.with(Flags::ROUND_END)
+    }
+
+    /// A receiver got the round that `seq` ended at this rate, with this part of it lost.
+    pub fn on_received(
+        &mut self,
+        seq: Seq,
+        received: Rate,
+        loss: f32,
+        rate: Rate,
+        limits: &Bounds,
+    ) -> Progress {
+        if !received.is_usable() {
+            return Progress::Stay;
+        }
+        match (self.round.ended, self.before) {
+            (Some(ended), _) if seq >= ended.flag => self.next_round(ended, received, loss, rate, limits),
+            (_, Some(before)) if seq >= before.flag => self.correct(before, received, loss, rate),
+            _ => Progress::Stay,
+        }
+    }
+
+    /// The first round-trip sample, or another: before any answer, the first round's rate depends on it.
+    pub fn on_rtt(&mut self, rtt: Span) -> Progress {
+        if self.answered {
+            return Progress::Stay;
+        }
+        let initial = self.config.initial_rate(rtt, self.packet_size);
+        self.round = Round::new(initial * FLOOR);
+        Progress::Continue(initial)
+    }
+
+    /// When [`StartUp::on_deadline`] wants to be called.
+    pub const fn deadline(&self) -> Time {
+        self.round.overdue_at
+    }
+
+    /// No answer came in time: halve, and let the next packet flag the end of the round again.
+    pub fn on_deadline(&mut self, rate: Rate) -> Progress {
+        self.round.overdue_at = Time::NEVER;
+        Progress::Continue((rate * 0.5).max(self.round.floor).min(rate))
+    }
+
+    /// The application was idle: the round begins anew.
+    pub fn resume(&mut self) {
+        self.round = Round::new(self.round.floor);
+    }
+
+    fn next_round(
+        &mut self,
+        ended: Ended,
+        received: Rate,
+        loss: f32,
+        rate: Rate,
+        limits: &Bounds,
+    ) -> Progress {
+        let slow = self.is_slow(received, ended.sent);
+        self.slow_rounds = if slow { self.slow_rounds + 1 } else { 0 };
+        let unused = !slow && ended.sent.bps() < 0.6 * rate.bps();
+        self.unused_rounds = if unused { self.unused_rounds + 1 } else { 0 };
+        if loss > 0.0 || self.slow_rounds >= 2 {
+            return self.over(received, rate);
+        }
+        let factor = if slow { self.config.after_slow } else { 2.0 };
+        let next = (rate * 2.0).min(received * factor);
+        if self.unused_rounds >= UNUSED_ROUNDS || (!slow && limits.is_at_max(next)) {
+            return Progress::Over(next);
+        }
+        self.before = Some(Ended { slow, ..ended });
+        self.round = Round::new(self.round.floor);
+        self.answered = true;
+        Progress::Continue(next)
+    }
+
+    /// An answer to the round before this one, after a faster receiver's: it can only lower the rate.
+    fn correct(&mut self, before: Ended, received: Rate, loss: f32, rate: Rate) -> Progress {
+        if loss > 0.0 {
+            return self.over(received, rate);
+        }
+        if !self.is_slow(received, before.sent) {
+            return Progress::Stay;
+        }
+        if !before.slow {
+            self.before = Some(Ended { slow: true, ..before });
+            self.slow_rounds += 1;
+        }
+        if self.slow_rounds >= 2 {
+            return self.over(received, rate);
+        }
+        let lowered = received * self.config.after_slow;
+        if lowered.bps() >= rate.bps() {
+            return Progress::Stay;
+        }
+        self.round = Round::new(self.round.floor);
+        Progress::Continue(lowered)
+    }
+
+    fn over(&self, received: Rate, rate: Rate) -> Progress {
+        Progress::Over((received * self.config.settle).min(rate))
+    }
+
+    fn is_slow(&self, received: Rate, sent: Rate) -> bool {
+        received.bps() < sent.bps() * self.config.slow_below
+    }
+}
+
+impl Round {
+    const fn new(floor: Rate) -> Round {
+        Round { first_at: None, packets: 0, bytes: 0, ended: None, overdue_at: Time::NEVER, floor }
+    }
+}
+
+/// A round trip, the longest delay of an answer (two largest round trips), and some slack.
+fn overdue_after(rtt: Span) -> Span {
+    rtt.scaled(3.5) + Span::from_millis(10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Span = Span::from_millis(20);
+    const LIMITS: Bounds = Bounds { min: Rate::ZERO, max: Rate::from_mbps(1000.0) };
+
+    /// Sends one round at `rate` from `now` on; its last packet and when that left.
+    fn round(start: &mut StartUp, rate: Rate, mut now: Time, mut seq: Seq) -> (Seq, Time) {
+        while !start.on_departure(seq, 1000, rate, now, RTT).has(Flags::ROUND_END) {
+            now += rate.span_of(1000);
+            seq = seq.next();
+        }
+        (seq, now)
+    }
+
+    fn mbps(rate: f64) -> Rate {
+        Rate::from_mbps(rate)
+    }
+
+    fn starting() -> StartUp {
+        StartUp::new(Doubling::default(), 1000, RTT)
+    }
+
+    #[test]
+    fn a_round_that_arrives_doubles_the_rate() {
+        let mut start = starting();
+        let (end, _) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));
+        assert_eq!(start.on_received(end, mbps(4.0), 0.0, mbps(4.0), &LIMITS), Progress::Continue(mbps(8.0)));
+        assert_eq!(
+            start.on_received(end, mbps(4.0), 0.0, mbps(8.0), &LIMITS),
+            Progress::Stay,
+            "once a round"
+        );
+    }
+
+    #[test]
+    fn two_slow_rounds_end_the_start() {
+        let mut start = starting();
+        let (end, at) = round(&mut start, mbps(8.0), Time::ZERO, Seq(0));
+        assert_eq!(start.on_received(end, mbps(5.0), 0.0, mbps(8.0), &LIMITS), Progress::Continue(mbps(7.5)));
+        let (end, _) = round(&mut start, mbps(7.5), at, end.next());
+        assert_eq!(start.on_received(end, mbps(5.0), 0.0, mbps(7.5), &LIMITS), Progress::Over(mbps(4.5)));
+    }
+
+    #[test]
+    fn a_slower_answer_that_comes_late_lowers_the_rate_again() {
+        let mut start = starting();
+        let (end, _) = round(&mut start, mbps(8.0), Time::ZERO, Seq(0));
+        assert_eq!(
+            start.on_received(end, mbps(8.0), 0.0, mbps(8.0), &LIMITS),
+            Progress::Continue(mbps(16.0))
+        );
+        assert_eq!(
+            start.on_received(end, mbps(2.0), 0.0, mbps(16.0), &LIMITS),
+            Progress::Continue(mbps(3.0))
+        );
+    }
+
+    #[test]
+    fn loss_ends_the_start() {
+        let mut start = starting();
+        let (end, _) = round(&mut start, mbps(8.0), Time::ZERO, Seq(0));
+        assert_eq!(
+            start.on_received(end, mbps(8.0), 0.01, mbps(8.0), &LIMITS),
+            Progress::Over(mbps(8.0) * 0.9)
+        );
+    }
+
+    #[test]
+    fn without_an_answer_the_rate_is_halved_and_the_end_flagged_again() {
+        let mut start = starting();
+        let (end, at) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));
+        assert_eq!(start.deadline(), at + Span::from_millis(80));
+        let mut rate = mbps(4.0);
+        for _ in 0..10 {
+            let Progress::Continue(lower) = start.on_deadline(rate) else { panic!("start-up goes on") };
+            rate = lower;
+        }
+        assert_eq!(rate, mbps(0.5), "an eighth of ten packets per round trip");
+        let flags = start.on_departure(end.next(), 1000, rate, start.deadline(), RTT);
+        assert!(flags.has(Flags::ROUND_END));
+    }
+
+    #[test]
+    fn the_first_round_trip_sample_sets_the_first_rate() {
+        let mut start = StartUp::new(Doubling::default(), 1000, Span::from_millis(100));
+        assert_eq!(start.on_rtt(RTT), Progress::Continue(mbps(4.0)));
+        assert_eq!(start.on_rtt(Span::from_millis(1)), Progress::Continue(mbps(16.0)), "5 ms at least");
+        let (end, _) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));
+        start.on_received(end, mbps(4.0), 0.0, mbps(4.0), &LIMITS);
+        assert_eq!(start.on_rtt(RTT), Progress::Stay);
+    }
+}

@@ -1,0 +1,35 @@
+//! ORMCC: optimised rate-based multicast congestion control (seed 000, chapter 3, appendix B).
+//!
+//! One rate for one group. Receivers measure how fast packets arrive at the moment of a loss: their
+//! *throughput rate at congestion*. The source follows the one with the lowest mean, the
+//! *congestion representative*, and tells all receivers its mean and deviation; those that do better
+//! keep silent. State is constant at both ends, whatever the size of the group.
+//!
+//! ```text
+//!                      ┌──────────┐
+//!                      │ start-up │ only with Start::Doubling
+//!                      └────┬─────┘
+//!      two slow rounds      │    first congestion report
+//!          ┌────────────────┴──────────────────┐
+//!          v                                   v
+//!   ┌───────────────┐   any congestion   ┌───────────────────────┐
+//!   │ nobody valid: │──── report: ──────>│ representative valid: │──┐ its report: cut to beta mu,
+//!   │ all may       │     elect          │ it and slower ones    │  │   learn mean, deviation, RTT
+//!   │ report        │                    │ may report            │<─┘ slower one's report: elect, cut
+//!   └───────────────┘                    └──────────┬────────────┘
+//!          ^                                        │ rate >= mean + 4 deviations
+//!          │                                        v
+//!          │  silent for E(T) + 8 dev(T)      ┌───────────┐  a cut or a report of the
+//!          └──────── or it left ──────────────│ suspected │────── representative: valid
+//!                                             └───────────┘
+//!
+//!   in all three, every round-trip time without a cut: rate += one packet per round-trip time
+//! ```
+
+mod config;
+mod receiver;
+mod source;
+
+pub use config::{AcrossSwitch, Config, Start, SwitchOn};
+pub use receiver::{Counts, Receiver};
+pub use source::Source;

@@ -1,0 +1,346 @@
+//! ORMCC's receiver: measures its throughput at congestion and knows when to be silent.
+
+use super::config::Config;
+use crate::estimate::Throughput;
+use crate::node::{Cx, Effect};
+use crate::packet::{Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
+use crate::suppress::TruncatedExponential;
+use crate::time::{Rate, Span, Time};
+
+/// A receiver of an ORMCC session.
+#[derive(Debug, Clone)]
+pub struct Receiver {
+    me: ReceiverId,
+    settings: Settings,
+    /// The newest header's copy of the representative; `None` before the first packet.
+    heard: Option<Heard>,
+    /// Mean throughput at congestion, "E(mu)", in bit/s.
+    mean: Option<f32>,
+    arrivals: Throughput,
+    joined_at: Time,
+    /// How far back throughput may be measured: since joining or since the end of start-up.
+    measure_from: Time,
+    last_arrival: Time,
+    last_report: Option<Time>,
+    pending: Option<Pending>,
+    round: Round,
+    answer: Option<Answer>,
+    counts: Counts,
+}
+
+const _: () = assert!(size_of::<Receiver>() <= 640);
+
+/// How often the receiver spoke and how often it held its tongue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Congestion reports sent.
+    pub sent: u32,
+    /// Congestion events that were not reported.
+    pub suppressed: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Settings {
+    alpha: f32,
+    reports_per_rtt: Option<u16>,
+    trac_window: Span,
+    law: TruncatedExponential,
+}
+
+/// What the newest packet's header said.
+#[derive(Debug, Clone, Copy)]
+struct Heard {
+    seq: Seq,
+    layer: Layer,
+    representative: Option<ReceiverId>,
+    mean: f32,
+    deviation: f32,
+    rtt_max: Span,
+}
+
+/// A congestion report that waits for its moment.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    at: Time,
+    event_at: Time,
+    seq: Seq,
+    level: f32,
+    cause: Cause,
+}
+
+/// The packets of a start-up round, as far as they have come.
+#[derive(Debug, Clone, Copy, Default)]
+struct Round {
+    rate: f32,
+    first_at: Time,
+    last_at: Time,
+    /// Without the first packet's, so that `bytes / (last_at - first_at)` is a rate.
+    bytes: u64,
+    packets: u32,
+    lost: u32,
+}
+
+/// An answer to a start-up round that waits for its moment.
+#[derive(Debug, Clone, Copy)]
+struct Answer {
+    at: Time,
+    seq: Seq,
+    event_at: Time,
+    sent: f32,
+    received: f32,
+    loss: f32,
+}
+
+/// A start-up round is judged on at least so many packets.
+const FEWEST: u32 = 4;
+/// The shortest time over which start-up measures throughput.
+const SHORTEST_WINDOW: Span = Span::from_millis(5);
+/// Below this part of the sent rate a receiver of a start-up round answers soon.
+const NOTICEABLY_LESS: f32 = 0.85;
+/// Largest round-trip times that a header can say.
+const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
+/// Silence after which a pending report is worth nothing, in largest round-trip times.
+const STALE_AFTER: u64 = 10;
+
+impl Receiver {
+    /// A receiver that has heard nothing yet.
+    pub fn new(me: ReceiverId, config: &Config) -> Receiver {
+        let settings = Settings {
+            alpha: config.alpha_receiver as f32,
+            reports_per_rtt: config.reports_per_rtt,
+            trac_window: config.trac_window,
+            law: config.delay_law,
+        };
+        Receiver {
+            me,
+            settings,
+            heard: None,
+            mean: None,
+            arrivals: Throughput::new(),
+            joined_at: Time::ZERO,
+            measure_from: Time::ZERO,
+            last_arrival: Time::ZERO,
+            last_report: None,
+            pending: None,
+            round: Round::default(),
+            answer: None,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Reports sent and not sent so far.
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Mean throughput at congestion, once there was any congestion.
+    pub fn mean(&self) -> Option<Rate> {
+        self.mean.map(|mean| Rate::from_bps(f64::from(mean)))
+    }
+
+    /// Whether the newest header named this receiver as the representative.
+    pub fn is_representative(&self) -> bool {
+        self.heard.is_some_and(|heard| heard.representative == Some(self.me))
+    }
+
+    /// Rule of seed 000, 3.1.4: the representative, receivers slower than it, and all while there is none.
+    // Seed gap: appendix B.2 compares averages only and would silence the representative itself; the introduction of
+    // chapter 3 lets it send.
+    fn may_report(&self) -> bool {
+        let (Some(heard), Some(mean)) = (&self.heard, self.mean) else { return false };
+        match heard.representative {
+            None => true,
+            Some(representative) => representative == self.me || mean < heard.mean - heard.deviation,
+        }
+    }
+
+    fn rtt_max(&self) -> Span {
+        self.heard.map_or(Span::from_millis(100), |heard| heard.rtt_max)
+    }
+
+    /// Copy the header, unless a newer packet's was copied before.
+    fn copy_header(&mut self, data: &Data, layer: Layer, now: Time) {
+        match self.heard {
+            None => (self.joined_at, self.measure_from) = (now, now),
+            Some(heard) if data.seq <= heard.seq => return,
+            Some(_) => {}
+        }
+        let rtt_max_before = self.rtt_max();
+        let mut heard = Heard {
+            seq: data.seq,
+            layer,
+            representative: None,
+            mean: f32::INFINITY,
+            deviation: 0.0,
+            rtt_max: rtt_max_before,
+        };
+        if let Mark::Representative { id, mean, deviation, rtt_max } = data.mark {
+            (heard.representative, heard.mean, heard.deviation) = (id, mean, deviation);
+            if rtt_max.is_finite() {
+                heard.rtt_max = Span::from_secs_f64(f64::from(rtt_max)).clamp(RTT_RANGE.0, RTT_RANGE.1);
+            }
+        }
+        self.heard = Some(heard);
+    }
+
+    /// The throughput at congestion at this moment; `None` while too little has arrived to tell.
+    // Seed gap: 3.1.1 does not say what to measure within the first second. Here it is the time since joining, at least
+    // a largest round-trip time and four packets; during start-up just that, and after it the time since its end.
+    fn throughput_at_congestion(&self, now: Time) -> Option<Rate> {
+        let four = self.arrivals.latest_four(now)?;
+        let least = self.rtt_max().max(four).max(SHORTEST_WINDOW).min(self.settings.trac_window);
+        let window = now.since(self.measure_from).max(least).min(self.settings.trac_window);
+        let present = now.since(self.joined_at);
+        (present >= window).then(|| self.arrivals.rate(now, window)).filter(|rate| rate.is_usable())
+    }
+
+    fn on_congestion(&mut self, data: &Data, cause: Cause, cx: &mut Cx<'_>) {
+        let Some(level) = self.throughput_at_congestion(cx.now) else { return };
+        let level = level.bps() as f32;
+        let mean = self.mean.map_or(level, |mean| mean + self.settings.alpha * (level - mean));
+        self.mean = Some(mean);
+        let event = Pending { at: cx.now, event_at: cx.now, seq: data.seq, level, cause };
+        if !self.may_report() || self.speaks_too_often(cx.now) {
+            self.counts.suppressed += 1;
+        } else if self.is_representative() {
+            self.pending = None;
+            self.report(event, cx);
+        } else if self.pending.is_none() {
+            let delay = self.settings.law.delay(self.rtt_max() * 2, cx.rng);
+            self.pending = Some(Pending { at: cx.now + delay, ..event });
+        }
+    }
+
+    fn speaks_too_often(&self, now: Time) -> bool {
+        let (Some(limit), Some(last)) = (self.settings.reports_per_rtt, self.last_report) else {
+            return false;
+        };
+        now.since(last) < self.rtt_max() / u64::from(limit.max(1))
+    }
+
+    fn report(&mut self, event: Pending, cx: &mut Cx<'_>) {
+        let Some(mean) = self.mean else { return };
+        self.counts.sent += 1;
+        self.last_report = Some(cx.now);
+        let echo = Echo { seq: event.seq, hold: cx.now.since(event.event_at) };
+        self.send(Content::Congested { echo, level: event.level, mean, cause: event.cause }, cx);
+    }
+
+    fn send(&self, content: Content, cx: &mut Cx<'_>) {
+        let layer = self.heard.map_or(Layer::default(), |heard| heard.layer);
+        cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
+    }
+
+    /// A header may have taken away the reason for what is pending.
+    fn reconsider(&mut self) {
+        if self.pending.is_some() && !self.may_report() {
+            self.pending = None;
+            self.counts.suppressed += 1;
+        }
+    }
+
+    /// Start-up: count the round, and answer when its end is flagged.
+    fn follow_start_up(&mut self, data: &Data, arrival: Arrival, cx: &mut Cx<'_>) {
+        if !data.flags.has(Flags::STARTING) {
+            (self.answer, self.round) = (None, Round::default());
+            return;
+        }
+        self.measure_from = cx.now;
+        if self.answer.is_some_and(|answer| answer.is_settled_by(data)) {
+            self.answer = None;
+        }
+        if self.round.packets == 0 || differs(self.round.rate, data.rate) {
+            self.round = Round { rate: data.rate, first_at: cx.now, ..Round::default() };
+        } else {
+            self.round.bytes += u64::from(arrival.size);
+        }
+        self.round.packets += 1;
+        self.round.lost = self.round.lost.saturating_add(arrival.lost);
+        self.round.last_at = cx.now;
+        if data.flags.has(Flags::ROUND_END) && self.round.packets >= FEWEST {
+            self.answer = self.answer_to(data.seq, cx);
+            self.round = Round { packets: 1, first_at: cx.now, rate: data.rate, ..Round::default() };
+        }
+    }
+
+    fn answer_to(&self, seq: Seq, cx: &mut Cx<'_>) -> Option<Answer> {
+        let round = &self.round;
+        let received = Rate::of(round.bytes, round.last_at.since(round.first_at));
+        if !received.is_usable() {
+            return None;
+        }
+        let received = received.bps() as f32;
+        let loss = round.lost as f32 / (round.packets as f32 + round.lost as f32);
+        let longest =
+            if received < NOTICEABLY_LESS * round.rate { self.rtt_max() } else { self.rtt_max() * 2 };
+        let at = cx.now + self.settings.law.delay(longest, cx.rng);
+        Some(Answer { at, seq, event_at: cx.now, sent: round.rate, received, loss })
+    }
+}
+
+impl crate::node::Receiver for Receiver {
+    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
+        crate::node::Receiver::on_deadline(self, cx);
+        self.copy_header(data, layer, cx.now);
+        self.arrivals.record(cx.now, arrival.size);
+        self.last_arrival = cx.now;
+        if !arrival.late {
+            self.follow_start_up(data, arrival, cx);
+        }
+        let wanted = now_wanted(cx.now.since(self.measure_from), self.rtt_max(), self.settings.trac_window);
+        self.arrivals.reach(wanted);
+        self.reconsider();
+        match arrival {
+            Arrival { lost: 1.., .. } => self.on_congestion(data, Cause::Loss, cx),
+            Arrival { marked: true, .. } => self.on_congestion(data, Cause::Mark, cx),
+            _ => {}
+        }
+    }
+
+    fn deadline(&self) -> Time {
+        let report = self.pending.map_or(Time::NEVER, |pending| pending.at);
+        self.answer.map_or(report, |answer| report.min(answer.at))
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        let stale = cx.now.since(self.last_arrival) > self.rtt_max() * STALE_AFTER;
+        if let Some(due) = self.pending.take_if(|pending| pending.at <= cx.now) {
+            if stale || !self.may_report() {
+                self.counts.suppressed += 1;
+            } else {
+                self.report(due, cx);
+            }
+        }
+        if let Some(due) = self.answer.take_if(|answer| answer.at <= cx.now)
+            && !stale
+        {
+            let echo = Echo { seq: due.seq, hold: cx.now.since(due.event_at) };
+            self.send(Content::Received { echo, rate: due.received, loss: due.loss }, cx);
+        }
+    }
+
+    fn on_leave(&mut self, cx: &mut Cx<'_>) {
+        (self.pending, self.answer) = (None, None);
+        let (Some(heard), true) = (self.heard, self.is_representative()) else { return };
+        let (echo, level) =
+            (Echo { seq: heard.seq, hold: cx.now.since(self.last_arrival) }, self.mean.unwrap_or(0.0));
+        self.send(Content::Congested { echo, level, mean: level, cause: Cause::Leaving }, cx);
+    }
+}
+
+impl Answer {
+    /// Whether the source has moved on from the round, and to a rate that this answer would not lower by much.
+    fn is_settled_by(&self, data: &Data) -> bool {
+        differs(self.sent, data.rate) && data.rate * NOTICEABLY_LESS <= 2.0 * self.received
+    }
+}
+
+/// Rates of two rounds differ by more than rounding and limits explain.
+fn differs(a: f32, b: f32) -> bool {
+    (a - b).abs() > 0.01 * a.max(b)
+}
+
+/// How far back throughput may have to be measured.
+fn now_wanted(present: Span, rtt_max: Span, window: Span) -> Span {
+    present.max(rtt_max * 2).max(SHORTEST_WINDOW * 2).min(window)
+}
