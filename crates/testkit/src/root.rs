@@ -2,6 +2,7 @@
 
 use crate::task::run;
 use std::io::Write;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Proof that namespaces can be made here; [`require_root`] gives it.
@@ -13,7 +14,8 @@ pub struct Root(());
 /// # Panics
 /// When `CI` is `true`: a skip in continuous integration is a failure.
 pub fn require_root() -> Option<Root> {
-    let Err(reason) = possible() else { return Some(Root(())) };
+    static POSSIBLE: OnceLock<Result<(), String>> = OnceLock::new();
+    let Err(reason) = POSSIBLE.get_or_init(possible) else { return Some(Root(())) };
     let name = std::thread::current().name().unwrap_or("a test").to_string();
     assert!(std::env::var("CI").as_deref() != Ok("true"), "{name} cannot be skipped with CI=true: {reason}");
     // Written past the test harness, which would swallow what a passing test prints.
@@ -32,8 +34,8 @@ fn possible() -> Result<(), String> {
         run(program, &[version], limit).map_err(|e| format!("needs {program}: {e}"))?;
     }
     let probe = format!("fcprobe{}", std::process::id());
-    let made = run("ip", &["netns", "add", &probe], limit);
-    let removed = run("ip", &["netns", "del", &probe], limit);
-    // Tests of one process may probe at the same time; it is enough that one of the two worked.
-    made.or(removed).map(drop).map_err(|e| format!("root here may not make network namespaces: {e}"))
+    run("ip", &["netns", "add", &probe], limit)
+        .and_then(|_| run("ip", &["netns", "del", &probe], limit))
+        .map(drop)
+        .map_err(|e| format!("root here may not make network namespaces: {e}"))
 }

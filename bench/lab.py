@@ -1,0 +1,171 @@
+"""Network namespaces for benchmarks: a sender and receivers on one bridge, programs in them, and what they cost.
+
+Standard library only. Needs root, iproute2 and ethtool. Everything made here is removed at the end, also after an
+exception; programs are killed by their own process id.
+"""
+
+import fcntl
+import os
+import signal
+import subprocess
+import threading
+import time
+
+LOCK = "/run/lock/faircast-lab"
+OFFLOADS = ["tso", "gso", "gro", "tx-udp-segmentation", "tx-gso-list", "rx-gro-list", "rx-udp-gro-forwarding"]
+
+
+def sh(*args, check=True):
+    """Run a short command and return what it prints."""
+    done = subprocess.run(args, capture_output=True, text=True, timeout=20)
+    if check and done.returncode != 0:
+        raise RuntimeError(f"{' '.join(args)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+class Lab:
+    """Namespaces `sender` and `receivers[i]`, each with an `eth0`, joined by a bridge without snooping."""
+
+    def __init__(self, receivers, offloads=True, mtu=1500):
+        self.tag = f"fcbench{os.getpid()}"
+        self.bridge = f"{self.tag}-bridge"
+        self.sender = f"{self.tag}-sender"
+        self.receivers = [f"{self.tag}-recv{i}" for i in range(receivers)]
+        self.addresses = {}
+        self.offloads, self.mtu = offloads, mtu
+
+    def __enter__(self):
+        self.turn = open(LOCK, "w")
+        fcntl.flock(self.turn, fcntl.LOCK_EX)  # one lab at a time on this machine
+        try:
+            sh("ip", "netns", "add", self.bridge)
+            sh("ip", "-n", self.bridge, "link", "add", "br0", "mtu", str(self.mtu), "type", "bridge", "mcast_snooping", "0")
+            sh("ip", "-n", self.bridge, "link", "set", "br0", "up")
+            for number, ns in enumerate([self.sender, *self.receivers]):
+                self.join(ns, f"10.78.{number // 250}.{number % 250 + 1}")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def join(self, ns, address):
+        port = "p-" + ns.rsplit("-", 1)[1]
+        self.addresses[ns] = address
+        sh("ip", "netns", "add", ns)
+        sh("ip", "-n", ns, "link", "add", "eth0", "mtu", str(self.mtu), "type", "veth",
+           "peer", "name", port, "mtu", str(self.mtu), "netns", self.bridge)
+        if not self.offloads:
+            for where, interface in [(ns, "eth0"), (self.bridge, port)]:
+                for feature in OFFLOADS:
+                    sh("ip", "netns", "exec", where, "ethtool", "-K", interface, feature, "off", check=False)
+                shown = sh("ip", "netns", "exec", where, "ethtool", "-k", interface)
+                for name in ["generic-segmentation-offload", "tcp-segmentation-offload", "generic-receive-offload"]:
+                    if f"{name}: off" not in shown:
+                        raise RuntimeError(f"{interface} keeps {name}")
+        sh("ip", "-n", self.bridge, "link", "set", port, "master", "br0", "up")
+        sh("ip", "-n", ns, "address", "add", f"{address}/16", "broadcast", "+", "dev", "eth0")
+        for interface in ["lo", "eth0"]:
+            sh("ip", "-n", ns, "link", "set", interface, "up")
+        sh("ip", "-n", ns, "route", "add", "multicast", "224.0.0.0/4", "dev", "eth0")
+        sh("ip", "netns", "exec", ns, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1")
+
+    def bottleneck(self, receiver, bits_per_second, queue=50_000, burst=5_000):
+        """A token bucket with a queue of bytes before a receiver."""
+        port = "p-" + self.receivers[receiver].rsplit("-", 1)[1]
+        sh("tc", "-n", self.bridge, "qdisc", "replace", "dev", port, "root", "tbf", "rate", f"{bits_per_second}bit",
+           "burst", str(burst), "limit", str(queue))
+
+    def __exit__(self, *_):
+        for ns in [self.sender, *self.receivers, self.bridge]:
+            sh("ip", "netns", "del", ns, check=False)
+        self.turn.close()
+
+
+class Program:
+    """A program in a namespace. Notes the moment of every line it prints, and its processor time at its end."""
+
+    def __init__(self, ns, *args, cwd=None):
+        # `ip netns exec` replaces itself by the program, so the process id is the program's own.
+        self.args = [str(a) for a in args]
+        self.lines, self.ended, self.cpu, self.code = [], None, None, None
+        self.process = subprocess.Popen(["ip", "netns", "exec", ns, *self.args], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=cwd)
+        self.readers = [threading.Thread(target=self._read, daemon=True), threading.Thread(target=self._wait, daemon=True)]
+        for reader in self.readers:
+            reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.append((time.monotonic(), line.decode(errors="replace").rstrip()))
+
+    def _wait(self):
+        _, status, usage = os.wait4(self.process.pid, 0)
+        self.code = self.process.returncode = os.waitstatus_to_exitcode(status)
+        self.cpu = usage.ru_utime + usage.ru_stime
+        self.ended = time.monotonic()
+
+    def said(self, word):
+        """When it first printed a line with this word, or None."""
+        return next((at for at, line in list(self.lines) if word in line), None)
+
+    def wait(self, seconds):
+        """Whether it ends within so many seconds."""
+        self.readers[1].join(max(0, seconds))
+        return self.ended is not None
+
+    def stop(self):
+        for number in [signal.SIGTERM, signal.SIGKILL]:
+            if self.ended is None:
+                try:
+                    os.kill(self.process.pid, number)
+                except ProcessLookupError:
+                    pass
+                self.readers[1].join(2)
+        self.readers[0].join(2)
+
+    def tail(self):
+        return " | ".join(line for _, line in self.lines[-4:])
+
+
+class Counter(threading.Thread):
+    """Samples bytes sent by `eth0` of a namespace. `ip netns exec` starts one small reader in there."""
+
+    READER = r"""
+import sys, time
+every = float(sys.argv[1])
+begin = time.monotonic(); tick = 0
+while True:
+    row = next(l for l in open("/proc/net/dev") if l.strip().startswith("eth0:")).split(":")[1].split()
+    print(time.monotonic(), row[8], row[0], flush=True)
+    tick += 1
+    time.sleep(max(0, begin + tick * every - time.monotonic()))
+"""
+
+    def __init__(self, ns, every=0.01):
+        super().__init__(daemon=True)
+        self.samples = []  # (monotonic seconds, bytes sent, bytes received)
+        self.process = subprocess.Popen(["ip", "netns", "exec", ns, "python3", "-u", "-c", self.READER, str(every)],
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.start()
+
+    def run(self):
+        for line in self.process.stdout:
+            at, sent, received = line.split()
+            self.samples.append((float(at), int(sent), int(received)))
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        self.join(2)
+        return self.samples
+
+    def passed(self, volume):
+        """When so many bytes had been sent since the first sample, or None."""
+        return next((at for at, sent, _ in self.samples if sent - self.samples[0][1] > volume), None)
+
+
+def machine():
+    """One line about this machine."""
+    with open("/proc/cpuinfo") as info:
+        model = next((l.split(":")[1].strip() for l in info if l.startswith("model name")), "unknown processor")
+    return f"{os.cpu_count()} x {model}, Linux {os.uname().release}"

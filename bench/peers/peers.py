@@ -1,0 +1,122 @@
+"""How each tool is run in the comparison, and how the moment is seen at which a receiver has everything."""
+
+import os
+
+from lab import Program
+
+GROUP, PORT = "239.255.70.1", 5777
+
+
+class Peer:
+    """Started in this order: `receive` on every receiver, a moment later `send`."""
+
+    name = "?"
+    done = None  # a word that a receiver prints when it has the file; None: it ends then
+
+    def __init__(self, **settings):
+        self.settings = settings
+
+    def describe(self):
+        return " ".join(f"{k}={v}" for k, v in self.settings.items()) or "defaults"
+
+    def receive(self, lab, number, directory):
+        raise NotImplementedError
+
+    def send(self, lab, file):
+        raise NotImplementedError
+
+    def received(self, directory):
+        """The file that a receiver has made."""
+        return os.path.join(directory, "received")
+
+    def finished(self, program):
+        """When this receiver had everything, or None."""
+        at = program.said(self.done) if self.done else None
+        return at or (program.ended if program.code == 0 and not self.done else None)
+
+
+class Faircast(Peer):
+    """Congestion controlled; receivers end when everything is verified."""
+
+    name = "faircast"
+
+    def __init__(self, binary, **settings):
+        super().__init__(**settings)
+        self.binary = binary
+
+    def receive(self, lab, number, directory):
+        return Program(lab.receivers[number], self.binary, "recv", "--group", f"{GROUP}:{PORT}", "--iface", "eth0",
+                       "--out", directory, "--json")
+
+    def send(self, lab, file):
+        options = [w for k, v in self.settings.items() for w in (f"--{k}", v)]
+        return Program(lab.sender, self.binary, "send", file, "--group", f"{GROUP}:{PORT}", "--iface", "eth0",
+                       "--expect", len(lab.receivers), "--json", *options)
+
+    def received(self, directory):
+        return next((os.path.join(top, f) for top, _, files in os.walk(directory) for f in files
+                     if not f.startswith(".")), os.path.join(directory, "nothing"))
+
+
+class Uftp(Peer):
+    """A fixed rate in kbit/s (`rate`, -1 is unlimited), or `cc=tfmcc`. No encryption."""
+
+    name = "uftp"
+    done = "Group complete"
+
+    def receive(self, lab, number, directory):
+        return Program(lab.receivers[number], "uftpd", "-d", "-q", "-t", "-D", directory, "-M", GROUP, "-p", PORT,
+                       "-I", "eth0", "-U", f"0x{number + 2:08x}", "-B", self.settings["buffer"], "-c", 20_000_000, "-x", 2)
+
+    def send(self, lab, file):
+        s = self.settings
+        speed = ["-C", s["cc"]] if "cc" in s else ["-R", s["rate"]]
+        who = ",".join(f"0x{i + 2:08x}" for i in range(len(lab.receivers)))
+        # A list of clients ends the announcement as soon as all have answered.
+        return Program(lab.sender, "uftp", *speed, "-M", GROUP, "-P", "239.255.70.2", "-p", PORT, "-I", "eth0",
+                       "-B", s["buffer"], "-b", s["block"], "-H", who, "-r", s["grtt"], "-x", 2, file)
+
+    def received(self, directory):
+        return os.path.join(directory, "source")
+
+
+class Udpcast(Peer):
+    """`full-duplex`, a slice size in blocks, and FEC or a limit of the rate if they are named."""
+
+    name = "udpcast"
+    done = "Transfer complete"
+
+    def receive(self, lab, number, directory):
+        return Program(lab.receivers[number], "udp-receiver", "--file", os.path.join(directory, "received"), "--nokbd",
+                       "--interface", "eth0", "--nosync", "--rcvbuf", self.settings["rcvbuf"], "--exit-wait", 100,
+                       "--start-timeout", 20, "--receive-timeout", 20, "--no-progress")
+
+    def send(self, lab, file):
+        options = []
+        for key, value in self.settings.items():
+            if key != "rcvbuf":
+                options += [f"--{key}"] if value is True else [f"--{key}", value]
+        # Point-to-point is what it chooses by itself for one receiver; multicast is what is compared.
+        return Program(lab.sender, "udp-sender", "--file", file, "--nokbd", "--interface", "eth0",
+                       "--min-receivers", len(lab.receivers), "--nopointopoint", "--start-timeout", 20,
+                       "--no-progress", *options)
+
+
+class Norm(Peer):
+    """`rate` in bit/s or `cc`; segment in bytes, block and parity in segments, buffer in bytes."""
+
+    name = "norm"
+    done = "done"
+
+    def __init__(self, binary, **settings):
+        super().__init__(**settings)
+        self.binary = binary
+
+    def receive(self, lab, number, directory):
+        return Program(lab.receivers[number], self.binary, "recv", directory, GROUP, PORT, "eth0", number + 2,
+                       self.settings["buffer"])
+
+    def send(self, lab, file):
+        s = self.settings
+        return Program(lab.sender, self.binary, "send", file, GROUP, PORT, "eth0", len(lab.receivers), s["rate"],
+                       s["segment"], s["block"], s["parity"], s["buffer"])
