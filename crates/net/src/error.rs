@@ -43,7 +43,7 @@ pub enum NetError {
         candidates: Vec<String>,
     },
     /// The kernel does not know where to send the group's packets.
-    #[error("no route to the group {group}: name an interface, or add a route (`{}`)", route(group))]
+    #[error("no route to the group {group}: name another interface, or {}", route(group))]
     NoMulticastRoute {
         /// The group.
         group: IpAddr,
@@ -156,9 +156,12 @@ fn family(address: &IpAddr) -> &'static str {
     }
 }
 
+/// What to do about a missing route. Linux makes IPv6's own on every interface but loopback.
 fn route(group: &IpAddr) -> String {
     match group {
-        IpAddr::V4(_) => format!("ip route add {group} dev IFACE"),
-        IpAddr::V6(_) => "ip -6 route add multicast ff00::/8 dev IFACE table local".to_owned(),
+        IpAddr::V4(_) => format!("add a route (`ip route add {group} dev IFACE`)"),
+        IpAddr::V6(_) => {
+            "to stay on this host add a route (`ip -6 route add local ff00::/8 dev lo`)".to_owned()
+        }
     }
 }

@@ -88,13 +88,14 @@ impl GroupSocket {
         self.join()
     }
 
-    /// Leave the group but keep the socket. Leaving a group that was left is nothing.
+    /// Leave the group but keep the socket. Leaving a group that was left is nothing, and so is
+    /// leaving on an interface that has gone.
     ///
     /// # Errors
     /// [`NetError::System`].
     pub fn leave(&self) -> Result<(), NetError> {
         match self.change(Change::Leave) {
-            Err(e) if e.raw_os_error() == Some(libc::EADDRNOTAVAIL) => Ok(()),
+            Err(e) if matches!(e.raw_os_error(), Some(libc::EADDRNOTAVAIL | libc::ENODEV)) => Ok(()),
             done => done.map_err(NetError::system("leaving a group")),
         }
     }

@@ -266,7 +266,10 @@ impl Udp {
         let mut patience = PATIENCE;
         loop {
             match batch.fill(self.socket.as_fd(), own) {
-                Ok(count) => return if batch.is_cut() { Err(NetError::ControlTruncated) } else { Ok(count) },
+                Ok(_) if batch.is_cut() => return Err(NetError::ControlTruncated),
+                // Empty datagrams only, which nobody of ours sends: look behind them.
+                Ok(0) if !batch.is_empty() && patience > 0 => patience -= 1,
+                Ok(count) => return Ok(count),
                 Err(e) => match classify(&e) {
                     Trouble::Full => return Ok(0),
                     Trouble::Others if patience > 0 => patience -= 1,
@@ -300,7 +303,8 @@ fn grant_receive(socket: &Socket, asked: usize) -> Result<Granted, NetError> {
     Ok(Granted { asked, granted })
 }
 
-/// How many pieces of news about others one call puts up with.
+/// How many pieces of news about others, or calls that bring only empty datagrams, one call puts up
+/// with.
 const PATIENCE: u32 = 64;
 
 /// What an error of a socket call means.
@@ -327,4 +331,64 @@ fn classify(e: &io::Error) -> Trouble {
 /// Whether the kernel (no such option) or the device (no checksums in hardware) cannot segment.
 fn refuses_segments(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::EINVAL | libc::EIO | libc::ENOPROTOOPT | libc::EOPNOTSUPP))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{GroupOptions, GroupSocket, Membership, choose};
+
+    fn loopback() -> Choice {
+        choose(IpAddr::from([239, 255, 78, 1]), Some("lo")).expect("there is a loopback interface")
+    }
+
+    fn group(port: u16) -> SocketAddr {
+        ([239, 255, 78, 1], port).into()
+    }
+
+    fn sender() -> Udp {
+        let udp = Udp::new(group(0).ip(), &loopback(), 1 << 20).expect("opens");
+        let index = loopback().chosen.index;
+        sys::set_multicast_interface_v4(udp.as_fd(), index, std::net::Ipv4Addr::LOCALHOST).expect("sets");
+        udp
+    }
+
+    #[test]
+    fn when_the_kernel_refuses_to_segment_the_batch_is_sent_all_the_same_and_it_is_not_asked_again() {
+        let (to, options) = (group(47201), GroupOptions::default());
+        let receiver = GroupSocket::open(to, Membership::AnySource, &loopback(), &options).expect("joins");
+        let udp = sender();
+        // Without checksums the kernel cannot segment: it answers EINVAL.
+        udp.set(libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).expect("may be set");
+        assert!(udp.segments());
+        let bytes: Vec<u8> = (0..100u8).flat_map(|n| [n; 300]).collect();
+        assert_eq!(udp.send_batch(to, &bytes[..29_900], 300).expect("sends"), SendOutcome::Sent);
+        assert!(!udp.segments());
+        let (mut batch, mut got) = (Batch::new(64), Vec::new());
+        while receiver.receive(&mut batch).expect("receives") > 0 {
+            got.extend(batch.segments().map(|(part, _)| (part[0], part.len())));
+        }
+        let expected = (0..100u8).map(|n| (n, if n == 99 { 200 } else { 300 }));
+        assert!(got.into_iter().eq(expected));
+    }
+
+    #[test]
+    fn what_others_did_is_not_an_error_and_a_full_queue_is_not_one_either() {
+        let of = |code| classify(&io::Error::from_raw_os_error(code));
+        assert!(matches!(of(libc::ECONNREFUSED), Trouble::Others));
+        assert!(matches!(of(libc::ENOBUFS), Trouble::Full));
+        assert!(matches!(of(libc::EAGAIN), Trouble::Full));
+        assert!(matches!(of(libc::EBADF), Trouble::Real));
+    }
+
+    #[test]
+    fn errors_of_sending_say_what_to_do() {
+        let udp = sender();
+        let said = |code, to| udp.send_error(io::Error::from_raw_os_error(code), to, 1500);
+        let host: SocketAddr = ([192, 0, 2, 1], 7).into();
+        assert!(matches!(said(libc::ENETUNREACH, group(7)), NetError::NoMulticastRoute { .. }));
+        assert!(matches!(said(libc::ENETUNREACH, host), NetError::Unreachable { .. }));
+        assert!(matches!(said(libc::EPERM, group(7)), NetError::Denied { .. }));
+        assert!(matches!(said(libc::EMSGSIZE, group(7)), NetError::TooLarge { size: 1500, mtu: 1499 }));
+    }
 }

@@ -282,3 +282,17 @@ fn mixed_address_families_are_refused() {
     let error = SourceSocket::open(group_v6(22, 47022), &choice, &SourceOptions::default());
     assert!(matches!(error, Err(NetError::MixedFamilies { .. })));
 }
+
+#[test]
+fn empty_datagrams_do_not_hide_what_is_behind_them() {
+    let group = group(23, 47023);
+    let (receiver, source) = (receiver(group), source(group));
+    let stranger = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    for _ in 0..3 {
+        stranger.send_to(&[], group).expect("sends");
+    }
+    assert_eq!(source.send_batch(b"behind", 6).expect("sends"), SendOutcome::Sent);
+    let mut batch = Batch::new(1);
+    assert_eq!(receiver.receive(&mut batch).expect("receives"), 1);
+    assert_eq!(&*batch.segments().next().expect("one datagram").0, b"behind");
+}

@@ -1,0 +1,208 @@
+//! Networks made for the purpose: each test runs itself again in a network namespace of its own.
+//!
+//! That needs root or unprivileged user namespaces; where neither is allowed, the tests say that they
+//! are skipped, and fail in CI.
+
+use faircast_net::*;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const GROUP: IpAddr = IpAddr::V4(Ipv4Addr::new(239, 255, 79, 1));
+const PORT: u16 = 47301;
+/// A cable with both ends in the namespace.
+const CABLE: &str = "ip link add fc0 type veth peer name fc1; ip link set fc0 up; ip link set fc1 up
+    ip addr add 10.98.0.1/24 dev fc0; ip addr add 10.98.1.1/24 dev fc1";
+/// Half of it: one interface with an address, and another without.
+const ONE_END: &str = "ip link add fc0 type veth peer name fc1; ip link set fc0 up; ip link set fc1 up
+    ip addr add 10.98.0.1/24 dev fc0";
+
+const INSIDE: &str = "FAIRCAST_TEST_IN_NAMESPACE";
+
+/// Run the test called `name` once more inside a new namespace after `setup` (shell), and there `body`.
+fn in_namespace(name: &str, setup: &str, body: impl FnOnce()) {
+    if std::env::var(INSIDE).is_ok_and(|inside| inside == name) {
+        return body();
+    }
+    let unshare = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--net", "sh", "-ec", script]);
+        command
+    };
+    if !unshare("ip link set lo up").status().is_ok_and(|status| status.success()) {
+        assert!(std::env::var_os("CI").is_none(), "CI must allow user namespaces (unshare --map-root-user)");
+        println!("skipped: this host does not let `unshare --map-root-user --net` make a namespace");
+        return;
+    }
+    let script = format!("ip link set lo up\n{setup}\nexec \"$0\" --exact {name} --nocapture");
+    let test = std::env::current_exe().expect("a running test has a path");
+    let output = unshare(&script).arg(test).env(INSIDE, name).output().expect("unshare worked before");
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(output.status.success() && said[0].contains("1 passed"), "{}{}", said[0], said[1]);
+}
+
+fn shell(script: &str) {
+    assert!(
+        Command::new("sh").args(["-ec", script]).status().expect("there is a shell").success(),
+        "{script}"
+    );
+}
+
+fn chosen(wanted: Option<&str>) -> (String, Why) {
+    let choice = choose(GROUP, wanted).expect("there is an interface");
+    (choice.chosen.name, choice.why)
+}
+
+fn source(interface: &str, options: &SourceOptions) -> SourceSocket {
+    let choice = choose(GROUP, Some(interface)).expect("the interface exists");
+    SourceSocket::open((GROUP, PORT).into(), &choice, options).expect("a source opens")
+}
+
+fn receiver(interface: &str) -> GroupSocket {
+    let choice = choose(GROUP, Some(interface)).expect("the interface exists");
+    let group = SocketAddr::new(GROUP, PORT);
+    GroupSocket::open(group, Membership::AnySource, &choice, &GroupOptions::default()).expect("joins")
+}
+
+fn heard(socket: &GroupSocket) -> usize {
+    let until = Instant::now() + Duration::from_millis(300);
+    Waiter::new().wait(&[Watch::new(socket, Want::Readable)], Some(until)).expect("waits");
+    socket.receive(&mut Batch::new(4)).expect("receives")
+}
+
+#[test]
+fn without_a_network_loopback_is_chosen() {
+    in_namespace("without_a_network_loopback_is_chosen", "", || {
+        assert_eq!(chosen(None), ("lo".into(), Why::Loopback));
+    });
+}
+
+#[test]
+fn without_a_route_the_only_interface_with_an_address_is_chosen() {
+    in_namespace("without_a_route_the_only_interface_with_an_address_is_chosen", ONE_END, || {
+        assert_eq!(chosen(None), ("fc0".into(), Why::OnlyOne));
+    });
+}
+
+#[test]
+fn a_route_chooses_between_two_and_without_one_the_user_is_asked() {
+    in_namespace("a_route_chooses_between_two_and_without_one_the_user_is_asked", CABLE, || {
+        let error = choose(GROUP, None).expect_err("two are equally good");
+        assert!(
+            matches!(&error, NetError::WhichInterface { candidates, .. } if candidates.len() == 2),
+            "{error}"
+        );
+        shell("ip route add default via 10.98.1.9");
+        assert_eq!(chosen(None), ("fc1".into(), Why::Route));
+        shell("ip route add 239.0.0.0/8 dev fc0");
+        assert_eq!(chosen(None), ("fc0".into(), Why::Route));
+        assert_eq!(chosen(Some("10.98.1.1")), ("fc1".into(), Why::Asked));
+    });
+}
+
+#[test]
+fn interfaces_that_cannot_are_refused_with_the_reason() {
+    in_namespace("interfaces_that_cannot_are_refused_with_the_reason", CABLE, || {
+        let refused = || choose(GROUP, Some("fc0")).expect_err("it cannot");
+        shell("ip link set fc0 multicast off");
+        assert!(matches!(refused(), NetError::NotMulticastCapable { .. }));
+        shell("ip link set fc0 multicast on down");
+        assert!(matches!(refused(), NetError::InterfaceDown { .. }));
+        shell("ip link set fc0 up; ip addr flush dev fc0");
+        assert!(matches!(refused(), NetError::NoAddress { .. }));
+    });
+}
+
+#[test]
+fn a_group_goes_over_the_cable_and_only_the_chosen_interface_hears_it() {
+    let name = "a_group_goes_over_the_cable_and_only_the_chosen_interface_hears_it";
+    // Both ends are this host's, so the far end must not mind hearing from its own address.
+    let setup = format!("{CABLE}\necho 1 > /proc/sys/net/ipv4/conf/fc1/accept_local");
+    in_namespace(name, &setup, || {
+        let (near, far, loopback) = (receiver("fc0"), receiver("fc1"), receiver("lo"));
+        let source = source("fc0", &SourceOptions::default());
+        assert_eq!(source.send_batch(&[5; 44 * 1472], 1472).expect("sends"), SendOutcome::Sent);
+        assert_eq!((heard(&near), heard(&far), heard(&loopback)), (44, 44, 0));
+    });
+}
+
+#[test]
+fn a_slow_interface_blocks_and_a_blocked_batch_goes_on_where_it_stopped() {
+    let name = "a_slow_interface_blocks_and_a_blocked_batch_goes_on_where_it_stopped";
+    let setup = format!("{CABLE}\ntc qdisc add dev fc0 root tbf rate 40mbit burst 16kb limit 4mb");
+    in_namespace(name, &setup, || {
+        let source = source("fc0", &SourceOptions { send_buffer: 64 << 10, ..Default::default() });
+        let bytes = vec![0; 640 * 1000];
+        let (mut done, mut blocked) = (0, 0);
+        while done < 640 {
+            match source.send_batch(&bytes[done * 1000..], 1000).expect("sends") {
+                SendOutcome::Sent => done = 640,
+                SendOutcome::Blocked { sent } => {
+                    (done, blocked) = (done + sent, blocked + 1);
+                    let until = Some(Instant::now() + Duration::from_secs(5));
+                    let ready = Waiter::new().wait(&[Watch::new(&source, Want::Writable)], until);
+                    assert_eq!(ready.expect("waits"), 1, "the interface drains");
+                }
+            }
+        }
+        assert!(blocked > 0 && done == 640);
+    });
+}
+
+#[test]
+fn an_interface_that_has_shrunk_makes_datagrams_too_large() {
+    in_namespace("an_interface_that_has_shrunk_makes_datagrams_too_large", CABLE, || {
+        let source = source("fc0", &SourceOptions::default());
+        assert_eq!(source.largest_datagram(), 1472);
+        assert!(matches!(
+            source.send_batch(&[0; 1473], 1473),
+            Err(NetError::TooLarge { size: 1473, mtu: 1472 })
+        ));
+        shell("ip link set fc0 mtu 1400");
+        for bytes in [&[0; 1472][..], &[0; 4 * 1472]] {
+            let error = source.send_batch(bytes, 1472).expect_err("does not fit any more");
+            assert!(matches!(error, NetError::TooLarge { size: 1472, mtu: ..1472 }), "{error}");
+        }
+    });
+}
+
+#[test]
+fn an_interface_that_has_gone_is_an_error_that_names_the_group() {
+    in_namespace("an_interface_that_has_gone_is_an_error_that_names_the_group", CABLE, || {
+        let source = source("fc0", &SourceOptions::default());
+        shell("ip link del fc0");
+        let error = source.send_batch(b"anybody?", 8).expect_err("nowhere to send it");
+        assert!(matches!(error, NetError::NoMulticastRoute { group: GROUP }), "{error}");
+    });
+}
+
+#[test]
+fn more_memberships_than_the_host_allows_are_an_error_that_names_the_setting() {
+    let name = "more_memberships_than_the_host_allows_are_an_error_that_names_the_setting";
+    let setup = format!("{CABLE}\necho 0 > /proc/sys/net/ipv4/igmp_max_memberships");
+    in_namespace(name, &setup, || {
+        let choice = choose(GROUP, Some("fc0")).expect("the interface exists");
+        let group = SocketAddr::new(GROUP, PORT);
+        let error = GroupSocket::open(group, Membership::AnySource, &choice, &GroupOptions::default());
+        let error = error.expect_err("none is allowed");
+        assert!(error.to_string().contains("igmp_max_memberships"), "{error}");
+    });
+}
+
+#[test]
+fn ipv6_works_on_loopback_once_it_has_the_route_that_the_error_proposes() {
+    let name = "ipv6_works_on_loopback_once_it_has_the_route_that_the_error_proposes";
+    in_namespace(name, "", || {
+        let group: SocketAddr = "[ff15::77:1]:47302".parse().expect("a literal address");
+        let choice = choose(group.ip(), None).expect("loopback");
+        let source = SourceSocket::open(group, &choice, &SourceOptions::default()).expect("opens");
+        let error = source.send_batch(b"hello", 5).expect_err("there is no route");
+        let route = "ip -6 route add local ff00::/8 dev lo";
+        assert!(error.to_string().contains(route), "{error}");
+        shell(route);
+        let options = GroupOptions::default();
+        let receiver = GroupSocket::open(group, Membership::AnySource, &choice, &options).expect("joins");
+        assert_eq!(source.send_batch(&[1; 8000], 1000).expect("sends"), SendOutcome::Sent);
+        assert_eq!(heard(&receiver), 8);
+    });
+}
