@@ -12,8 +12,10 @@
 //! | [`key`] [`seal`] | the group's key, and packets sealed under it |
 //! | [`source`] [`receiver`] | the two ends' codecs: encode, seal, open, replay protection |
 //! | [`half`] | the 16-bit numbers of the marks |
+//! | [`fields`] | the field table: `docs/wire.md` and the Wireshark dissector come from it |
 
 pub mod encode;
+pub mod fields;
 pub mod half;
 pub mod key;
 pub mod message;
@@ -24,6 +26,7 @@ pub mod seal;
 pub mod source;
 
 pub use encode::{EncodeError, Fit, Form, MOST_DATA_HEADER, data_header_len, encode, encode_data};
+pub use fields::dissector_lua;
 pub use key::{GroupKey, KeyError};
 pub use message::{
     Announce, DataPacket, Header, Kind, Member, MemberState, Message, Name, NameTooLong, Need, Request,
