@@ -8,9 +8,11 @@ import fcntl
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 
+sys.dont_write_bytecode = True
 LOCK = "/run/lock/faircast-lab"
 OFFLOADS = ["tso", "gso", "gro", "tx-udp-segmentation", "tx-gso-list", "rx-gro-list", "rx-udp-gro-forwarding"]
 
@@ -24,12 +26,13 @@ def sh(*args, check=True):
 
 
 class Lab:
-    """Namespaces `sender` and `receivers[i]`, each with an `eth0`, joined by a bridge without snooping."""
+    """Namespaces `sender`, `receivers[i]` and `tcp` (a second sender), each with an `eth0`, on a bridge without snooping."""
 
     def __init__(self, receivers, offloads=True, mtu=1500):
         self.tag = f"fcbench{os.getpid()}"
         self.bridge = f"{self.tag}-bridge"
         self.sender = f"{self.tag}-sender"
+        self.tcp = f"{self.tag}-tcp"
         self.receivers = [f"{self.tag}-recv{i}" for i in range(receivers)]
         self.addresses = {}
         self.offloads, self.mtu = offloads, mtu
@@ -41,7 +44,7 @@ class Lab:
             sh("ip", "netns", "add", self.bridge)
             sh("ip", "-n", self.bridge, "link", "add", "br0", "mtu", str(self.mtu), "type", "bridge", "mcast_snooping", "0")
             sh("ip", "-n", self.bridge, "link", "set", "br0", "up")
-            for number, ns in enumerate([self.sender, *self.receivers]):
+            for number, ns in enumerate([self.sender, self.tcp, *self.receivers]):
                 self.join(ns, f"10.78.{number // 250}.{number % 250 + 1}")
         except BaseException:
             self.__exit__()
@@ -76,7 +79,7 @@ class Lab:
            "burst", str(burst), "limit", str(queue))
 
     def __exit__(self, *_):
-        for ns in [self.sender, *self.receivers, self.bridge]:
+        for ns in [self.sender, self.tcp, *self.receivers, self.bridge]:
             sh("ip", "netns", "del", ns, check=False)
         self.turn.close()
 
@@ -123,12 +126,18 @@ class Program:
                 self.readers[1].join(2)
         self.readers[0].join(2)
 
+    def text(self):
+        return "\n".join(line for _, line in self.lines)
+
     def tail(self):
         return " | ".join(line for _, line in self.lines[-4:])
 
 
 class Counter(threading.Thread):
-    """Samples bytes sent by `eth0` of a namespace. `ip netns exec` starts one small reader in there."""
+    """Samples the counters of a namespace's `eth0`, through one small reader that `ip netns exec` starts in there.
+
+    A sample is (monotonic seconds, bytes sent, IP bytes received, of these by multicast).
+    """
 
     READER = r"""
 import sys, time
@@ -136,22 +145,26 @@ every = float(sys.argv[1])
 begin = time.monotonic(); tick = 0
 while True:
     row = next(l for l in open("/proc/net/dev") if l.strip().startswith("eth0:")).split(":")[1].split()
-    print(time.monotonic(), row[8], row[0], flush=True)
+    names, values = [l.split() for l in open("/proc/net/netstat") if l.startswith("IpExt:")]
+    ip = dict(zip(names, values))
+    print(time.monotonic(), row[8], ip["InOctets"], ip["InMcastOctets"], flush=True)
     tick += 1
     time.sleep(max(0, begin + tick * every - time.monotonic()))
 """
 
     def __init__(self, ns, every=0.01):
         super().__init__(daemon=True)
-        self.samples = []  # (monotonic seconds, bytes sent, bytes received)
-        self.process = subprocess.Popen(["ip", "netns", "exec", ns, "python3", "-u", "-c", self.READER, str(every)],
+        self.samples = []
+        self.process = subprocess.Popen(["ip", "netns", "exec", ns, sys.executable, "-u", "-c", self.READER, str(every)],
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.start()
 
     def run(self):
         for line in self.process.stdout:
-            at, sent, received = line.split()
-            self.samples.append((float(at), int(sent), int(received)))
+            at, *counts = line.split()
+            if not line.endswith(b"\n") or len(counts) != 3:
+                break  # it was stopped in the middle of a line
+            self.samples.append((float(at), *map(int, counts)))
 
     def stop(self):
         self.process.kill()
@@ -161,7 +174,12 @@ while True:
 
     def passed(self, volume):
         """When so many bytes had been sent since the first sample, or None."""
-        return next((at for at, sent, _ in self.samples if sent - self.samples[0][1] > volume), None)
+        samples = list(self.samples)
+        return next((s[0] for s in samples if s[1] - samples[0][1] > volume), None)
+
+    def at(self, moment):
+        """The last sample up to a moment."""
+        return [s for s in self.samples if s[0] <= moment][-1]
 
 
 def machine():
