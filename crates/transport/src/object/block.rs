@@ -181,7 +181,8 @@ mod tests {
 
     #[test]
     fn another_hash_or_length_is_another_root() {
-        let geometry = Geometry { tape_len: Some(28), manifest_len: 1, symbol_size: 16, symbols_per_block: 4 };
+        let geometry =
+            Geometry { tape_len: Some(28), manifest_len: 1, symbol_size: 16, symbols_per_block: 4 };
         let root = |geometry, byte| {
             let mut hasher = RootHasher::new(geometry);
             hasher.push(0, hash_of(&[byte]));

@@ -13,7 +13,7 @@ pub enum ObjectError {
     DiskFull {
         /// Where.
         path: PathBuf,
-        /// Bytes still to be written.
+        /// Bytes still to be written, at least.
         needed: u64,
         /// Bytes available there.
         available: u64,
@@ -114,7 +114,9 @@ pub enum ObjectError {
     #[error("the geometry is refused: {0}")]
     Geometry(#[from] GeometryError),
     /// The manifest is not the one that the transfer is named after.
-    #[error("the manifest belongs to transfer {found} and not to {expected}; the sender is broken or not the one it says")]
+    #[error(
+        "the manifest belongs to transfer {found} and not to {expected}; the sender is broken or not the one it says"
+    )]
     OtherManifest {
         /// The transfer being received.
         expected: TransferId,
@@ -136,7 +138,9 @@ pub enum ObjectError {
         blocks: u32,
     },
     /// A block with more or less data than its place on the tape has.
-    #[error("block {index} has {found} bytes where {expected} belong; the sender is broken or not the one it says")]
+    #[error(
+        "block {index} has {found} bytes where {expected} belong; the sender is broken or not the one it says"
+    )]
     BlockLength {
         /// Which block.
         index: u32,
@@ -146,13 +150,17 @@ pub enum ObjectError {
         found: usize,
     },
     /// Two good blocks with the same number and different content: the source changed.
-    #[error("block {index} came with different content before; the files changed at the sender, which has to start again")]
+    #[error(
+        "block {index} came with different content before; the files changed at the sender, which has to start again"
+    )]
     Conflict {
         /// Which block.
         index: u32,
     },
     /// The end of the stream was announced at two places.
-    #[error("the stream ended after {first} bytes and after {second}; the sender is broken or not the one it says")]
+    #[error(
+        "the stream ended after {first} bytes and after {second}; the sender is broken or not the one it says"
+    )]
     TwoEnds {
         /// Known before.
         first: u64,
@@ -219,8 +227,27 @@ pub enum Obstacle {
 }
 
 impl ObjectError {
+    /// As [`ObjectError::io`], while `left` bytes were still to be written.
+    pub(crate) fn writing(
+        path: impl AsRef<Path>,
+        doing: &'static str,
+        source: impl Into<io::Error>,
+        left: u64,
+    ) -> ObjectError {
+        match ObjectError::io(path, doing, source) {
+            ObjectError::DiskFull { path, available, .. } => {
+                ObjectError::DiskFull { path, needed: left.max(SMALL), available }
+            }
+            other => other,
+        }
+    }
+
     /// Name what the system said; `doing` completes "cannot ...".
-    pub(crate) fn io(path: impl AsRef<Path>, doing: &'static str, source: impl Into<io::Error>) -> ObjectError {
+    pub(crate) fn io(
+        path: impl AsRef<Path>,
+        doing: &'static str,
+        source: impl Into<io::Error>,
+    ) -> ObjectError {
         let (path, source) = (path.as_ref().to_path_buf(), source.into());
         match source.kind() {
             io::ErrorKind::PermissionDenied => ObjectError::Denied { path, doing },
@@ -228,12 +255,23 @@ impl ObjectError {
             io::ErrorKind::InvalidFilename => ObjectError::NameTooLong { path },
             io::ErrorKind::NotFound => ObjectError::NotFound { path },
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                ObjectError::DiskFull { path, needed: 0, available: 0 }
+                ObjectError::DiskFull { needed: SMALL, available: available(&path), path }
             }
-            _ if matches!(source.raw_os_error(), Some(EMFILE | ENFILE)) => ObjectError::TooManyOpenFiles { path },
+            _ if matches!(source.raw_os_error(), Some(EMFILE | ENFILE)) => {
+                ObjectError::TooManyOpenFiles { path }
+            }
             _ => ObjectError::Io { path, doing, source },
         }
     }
+}
+
+/// Bytes that anything new takes at least: a page.
+const SMALL: u64 = 4096;
+
+/// Bytes that an ordinary user can still write where `path` is or will be.
+fn available(path: &Path) -> u64 {
+    let found = path.ancestors().find_map(|path| rustix::fs::statvfs(path).ok());
+    found.map_or(0, |fs| fs.f_bavail.saturating_mul(fs.f_frsize))
 }
 
 const ENFILE: i32 = rustix::io::Errno::NFILE.raw_os_error();

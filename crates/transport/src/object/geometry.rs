@@ -35,7 +35,9 @@ pub struct Geometry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GeometryError {
     /// Symbol size or count are out of range.
-    #[error("blocks of {symbols} symbols of {symbol_size} bytes; use 1 to {MAX_SYMBOLS} symbols of a multiple of {ALIGNMENT} bytes")]
+    #[error(
+        "blocks of {symbols} symbols of {symbol_size} bytes; use 1 to {MAX_SYMBOLS} symbols of a multiple of {ALIGNMENT} bytes"
+    )]
     Symbols {
         /// Symbols per block.
         symbols: u16,
@@ -43,7 +45,9 @@ pub enum GeometryError {
         symbol_size: u16,
     },
     /// A block has no room for data beside its trailer.
-    #[error("blocks of {0} bytes have no room beside their {TRAILER} bytes of trailer; use larger or more symbols")]
+    #[error(
+        "blocks of {0} bytes have no room beside their {TRAILER} bytes of trailer; use larger or more symbols"
+    )]
     NoRoom(usize),
     /// The manifest is empty, too large or longer than the tape.
     #[error("a manifest of {0} bytes; it takes 1 to {MAX_MANIFEST_LEN} bytes and is part of the tape")]
@@ -59,7 +63,8 @@ impl Geometry {
     /// # Errors
     /// A [`GeometryError`] names the value that is out of range.
     pub fn check(&self) -> Result<(), GeometryError> {
-        let symbols = GeometryError::Symbols { symbols: self.symbols_per_block, symbol_size: self.symbol_size };
+        let symbols =
+            GeometryError::Symbols { symbols: self.symbols_per_block, symbol_size: self.symbol_size };
         let shape = Shape::new(self.symbols_per_block, self.symbol_size).map_err(|_: FecError| symbols)?;
         if shape.block_len() <= TRAILER {
             return Err(GeometryError::NoRoom(shape.block_len()));

@@ -106,7 +106,9 @@ pub enum ManifestError {
     #[error("{0} bytes follow the last entry")]
     Trailing(usize),
     /// Made by another version.
-    #[error("it has version {0}, this version of faircast reads {VERSION}; update faircast on the older side")]
+    #[error(
+        "it has version {0}, this version of faircast reads {VERSION}; update faircast on the older side"
+    )]
     Version(u8),
     /// A number of more than 64 bits, or not in its shortest form.
     #[error("the number at byte {at} is not in its only form")]
@@ -257,7 +259,9 @@ impl Manifest {
                     }
                     text = text.saturating_add(target.len());
                 }
-                Kind::Stream if self.entries.len() > 1 => return Err(ManifestError::StreamNotAlone { entry }),
+                Kind::Stream if self.entries.len() > 1 => {
+                    return Err(ManifestError::StreamNotAlone { entry });
+                }
                 Kind::File { .. } | Kind::Dir | Kind::Stream => {}
             }
             total = total.checked_add(e.size()).filter(|&t| t < 1 << 63).ok_or(ManifestError::Sizes)?;

@@ -186,10 +186,15 @@ pub(crate) fn publish(mut store: Store, durability: Durability) -> Result<Finish
         for (n, entry) in files_of(manifest) {
             complete_part(place, n, entry, store.content_len(entry), durability)?;
         }
+        make_writable(place, manifest)?;
         place.mark(FINISHING)?;
         let mut tree = place.tree();
         for (n, entry) in files_of(manifest) {
             let path = tree.path_of(entry);
+            // Only now: a part that cannot be written could not be resumed.
+            let mode = Mode::from_raw_mode(entry.mode);
+            let set = rustix::fs::chmodat(&place.parts, part_name(n), mode, AtFlags::empty());
+            set.map_err(|e| ObjectError::io(&path, "set the mode of it", e))?;
             let (above, name) = tree.place_of(entry)?;
             move_over(&place.parts, &part_name(n), above, name, path)?;
         }
@@ -205,7 +210,22 @@ pub(crate) fn publish(mut store: Store, durability: Durability) -> Result<Finish
     Ok(finished)
 }
 
-/// Give a part its length, mode and time; they travel with it when it is renamed.
+/// Make directories writable that were there before; they get the manifest's modes at the end.
+fn make_writable(place: &Place, manifest: &Manifest) -> Result<(), ObjectError> {
+    let mut tree = place.tree();
+    for entry in manifest.entries().iter().filter(|entry| entry.kind == Kind::Dir) {
+        if let Some(dir) = tree.dir(&entry.path, Absent::Leave)?
+            && let Ok(stat) = rustix::fs::fstat(dir)
+            && stat.st_mode & 0o700 != 0o700
+        {
+            // If it is another user's, writing into it will say so.
+            rustix::fs::fchmod(dir, Mode::from_raw_mode(stat.st_mode) | Mode::RWXU).ok();
+        }
+    }
+    Ok(())
+}
+
+/// Give a part its length and time; they travel with it when it is renamed.
 fn complete_part(
     place: &Place,
     n: u32,
@@ -218,16 +238,11 @@ fn complete_part(
     if part.metadata().map_err(failed)?.len() != len {
         part.set_len(len).map_err(failed)?;
     }
-    set_mode_and_time(&part, entry).map_err(|e| failed(e.into()))?;
+    rustix::fs::futimens(&part, &times(entry)).map_err(|e| failed(e.into()))?;
     match durability {
         Durability::Fast => Ok(()),
         Durability::Synced => part.sync_all().map_err(failed),
     }
-}
-
-fn set_mode_and_time(fd: impl AsFd, entry: &Entry) -> Result<(), Errno> {
-    rustix::fs::futimens(&fd, &times(entry))?;
-    rustix::fs::fchmod(&fd, Mode::from_raw_mode(entry.mode))
 }
 
 fn times(entry: &Entry) -> Timestamps {
@@ -267,10 +282,15 @@ fn make_links(place: &Place, manifest: &Manifest) -> Result<Vec<SkippedLink>, Ob
         }
         let path = tree.path_of(entry);
         let failed = |e: Errno| ObjectError::io(&path, "make this link", e);
+        let (above, name) = tree.place_of(entry)?;
+        if rustix::fs::readlinkat(above, name, Vec::new())
+            .is_ok_and(|there| there.as_bytes() == target.as_bytes())
+        {
+            continue; // of an earlier try, when its directory may be read-only by now
+        }
         rustix::fs::unlinkat(&place.state, NEW, AtFlags::empty()).ok(); // of an earlier try
         rustix::fs::symlinkat(target.as_str(), &place.state, NEW).map_err(failed)?;
         rustix::fs::utimensat(&place.state, NEW, &times(entry), AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-        let (above, name) = tree.place_of(entry)?;
         move_over(&place.state, NEW, above, name, path.clone())?;
     }
     Ok(skipped)
@@ -284,7 +304,10 @@ pub(crate) fn stays_inside(path: &str, target: &str) -> bool {
     let names = target.split('/').filter(|name| !matches!(*name, "" | "."));
     let ups = names.clone().take_while(|name| *name == "..").count();
     let into_state = ups == depth && names.clone().nth(ups) == Some(STATE_DIR);
-    !target.starts_with('/') && ups <= depth && !names.clone().skip(ups).any(|name| name == "..") && !into_state
+    !target.starts_with('/')
+        && ups <= depth
+        && !names.clone().skip(ups).any(|name| name == "..")
+        && !into_state
 }
 
 /// Make all directories and give them their modes and times, the lowest first: what is written
@@ -298,7 +321,8 @@ fn set_dirs(place: &Place, manifest: &Manifest, durability: Durability) -> Resul
     for entry in dirs.rev() {
         let path = tree.path_of(entry);
         let dir = tree.dir(&entry.path, Absent::Create)?.expect("it was created just now");
-        let mut done = set_mode_and_time(dir, entry);
+        let mut done = rustix::fs::futimens(dir, &times(entry));
+        done = done.and_then(|()| rustix::fs::fchmod(dir, Mode::from_raw_mode(entry.mode)));
         if durability == Durability::Synced {
             done = done.and_then(|()| rustix::fs::fsync(dir));
         }

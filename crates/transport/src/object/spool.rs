@@ -57,31 +57,33 @@ impl Spool {
     /// # Errors
     /// When the stream cannot be read or not be kept.
     pub fn read_at(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, ObjectError> {
-        let want = offset + buf.len() as u64;
+        let (want, before) = (offset + buf.len() as u64, self.len);
+        let mut aside = Vec::new();
         while self.len < want && self.ended == Ended::No {
             // Usually the next block, in order: read it where it is wanted.
-            let direct = offset.max(self.len) == self.len;
-            let mut aside = Vec::new();
-            let room = if direct {
-                &mut buf[(self.len - offset) as usize..]
-            } else {
-                aside.resize((want - self.len).min(1 << 20) as usize, 0);
-                &mut aside[..]
+            let room = match self.len.checked_sub(offset) {
+                Some(at) => &mut buf[at as usize..],
+                None => {
+                    aside.resize((offset - self.len).min(1 << 20) as usize, 0);
+                    &mut aside[..]
+                }
             };
             match self.reader.read(room) {
                 Ok(0) => self.ended = Ended::Yes,
                 Ok(n) => {
                     let keep = self.kept.write_all_at(&room[..n], self.len);
-                    keep.map_err(|e| ObjectError::io(&self.dir, "keep the stream in it", e))?;
+                    keep.map_err(|e| ObjectError::writing(&self.dir, "keep the stream in it", e, n as u64))?;
                     self.len += n as u64;
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(ObjectError::io("-", "read the stream", e)),
             }
         }
-        let len = self.len.saturating_sub(offset).min(buf.len() as u64) as usize;
+        let len = |end: u64| end.saturating_sub(offset).min(buf.len() as u64) as usize;
+        let (len, kept) = (len(self.len), len(before));
         let failed = |e| ObjectError::io(&self.dir, "read the kept stream", e);
-        sys::read_at(&self.kept, &mut buf[..len], offset).map_err(failed)
+        sys::read_at(&self.kept, &mut buf[..kept], offset).map_err(failed)?;
+        Ok(len)
     }
 }
 

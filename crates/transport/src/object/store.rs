@@ -28,6 +28,9 @@ const PREALLOCATE_FROM: u64 = 1 << 20;
 /// From this many bytes on, two threads verify what an earlier receiver left.
 const TWO_THREADS_FROM: u64 = 64 << 20;
 
+/// A stream's block may be this far beyond the highest one that is there; memory grows with it.
+const FARTHEST: u32 = 1 << 20;
+
 const HEAD: &str = "head";
 pub(crate) const JOURNAL: &str = "journal";
 pub(crate) const LOCK: &str = "lock";
@@ -130,7 +133,17 @@ impl Store {
         let hashes = RootHasher::new(geometry);
         let open = OpenFiles::default();
         let mut store = Store {
-            place, geometry, transfer, head, journal, hashes, known: None, open, resumed: 0, verified: 0, stage,
+            place,
+            geometry,
+            transfer,
+            head,
+            journal,
+            hashes,
+            known: None,
+            open,
+            resumed: 0,
+            verified: 0,
+            stage,
         };
         match told {
             None => store.place.wipe()?,
@@ -245,8 +258,12 @@ impl Store {
     /// An [`ObjectError`]; the block counts as missing then.
     pub fn put(&mut self, index: u32, data: &[u8], hash: Hash) -> Result<Put, ObjectError> {
         let range = self.geometry.range(index);
-        if range.is_empty() || index == u32::MAX {
-            return Err(ObjectError::NoSuchBlock { index, blocks: self.geometry.blocks().unwrap_or(u32::MAX) });
+        let far = self.geometry.tape_len.is_none() && index > self.hashes.end().saturating_add(FARTHEST);
+        if range.is_empty() || index == u32::MAX || far {
+            return Err(ObjectError::NoSuchBlock {
+                index,
+                blocks: self.geometry.blocks().unwrap_or(u32::MAX),
+            });
         }
         let expected = self.geometry.block_len(index);
         let short = data.len() < expected as usize;
@@ -362,7 +379,8 @@ impl Store {
         let border = border.start..border.end.min(self.geometry.tape_len.unwrap_or(u64::MAX));
         if border.end > u64::from(self.geometry.manifest_len) && self.stage == Stage::Receiving {
             let mut data = vec![0; (border.end - border.start) as usize];
-            sys::read_at(&self.head, &mut data, border.start).map_err(|e| ObjectError::io(HEAD, "read", e))?;
+            sys::read_at(&self.head, &mut data, border.start)
+                .map_err(|e| ObjectError::io(HEAD, "read", e))?;
             self.write_files(border, &data)?;
         }
         Ok(())
@@ -539,6 +557,7 @@ impl Place {
                 match rustix::fs::fallocate(&part, FallocateFlags::empty(), 0, entry.size()) {
                     Ok(()) => {}
                     Err(Errno::NOSPC | Errno::DQUOT) => {
+                        let available = self.available();
                         return Err(ObjectError::DiskFull { path: self.out_path.clone(), needed, available });
                     }
                     // The filesystem cannot; it grows as data come.
@@ -556,12 +575,7 @@ impl Place {
 
     /// Writing `name` failed while `needed` bytes were still to come.
     fn failed(&self, name: &str, error: io::Error, needed: u64) -> ObjectError {
-        match ObjectError::io(self.out_path.join(name), "write", error) {
-            ObjectError::DiskFull { .. } => {
-                ObjectError::DiskFull { path: self.out_path.clone(), needed, available: self.available() }
-            }
-            other => other,
-        }
+        ObjectError::writing(self.out_path.join(name), "write", error, needed)
     }
 
     /// The output directory as a tree to walk in.

@@ -16,11 +16,7 @@ pub(crate) struct OpenFiles {
 
 impl OpenFiles {
     /// The file of this entry, opened with `open` if it is not at hand.
-    pub(crate) fn get<E>(
-        &mut self,
-        entry: u32,
-        open: impl FnOnce() -> Result<File, E>,
-    ) -> Result<&File, E> {
+    pub(crate) fn get<E>(&mut self, entry: u32, open: impl FnOnce() -> Result<File, E>) -> Result<&File, E> {
         match self.files.iter().position(|&(at_hand, _)| at_hand == entry) {
             Some(0) => {}
             Some(n) => self.files[..=n].rotate_right(1),

@@ -28,7 +28,10 @@ pub struct Tape {
 #[derive(Debug)]
 enum Content {
     /// Top-level names and where they lie.
-    Files { tops: BTreeMap<String, PathBuf>, open: OpenFiles },
+    Files {
+        tops: BTreeMap<String, PathBuf>,
+        open: OpenFiles,
+    },
     Stream(Spool),
 }
 

@@ -1,0 +1,246 @@
+use super::*;
+
+#[test]
+fn a_file_arrives_whatever_its_size_is_to_the_blocks() {
+    for len in [0, 1, 150, 190, 219, 220, 221, 439, 440, 441, 5000] {
+        let at = Scratch::new();
+        let source = at.file("source/name.bin", &content(len, 1));
+        let finished = transfer(&source, &at.path("out")).expect("it arrives");
+        assert_eq!((finished.files, finished.bytes), (1, len as u64));
+        assert_eq!(picture(&at.path("source")).get("name.bin"), picture(&at.path("out")).get("name.bin"));
+        assert_eq!(fs::read_dir(at.path("out")).expect("listed").count(), 1, "nothing else is left");
+    }
+}
+
+#[test]
+fn a_tree_arrives_with_modes_times_links_and_empty_things() {
+    let at = Scratch::new();
+    at.file("tree/empty", b"");
+    at.file("tree/späße/数据 \\ x\n.txt", &content(300, 2));
+    at.file("tree/a", &content(10, 3));
+    at.file("tree/a-b", &content(CAPACITY, 4));
+    at.file("tree/deep/er/and/deeper", &content(1000, 5));
+    fs::create_dir(at.path("tree/empty dir")).expect("created");
+    symlink("deep/er", at.path("tree/inside")).expect("linked");
+    symlink("../../a", at.path("tree/deep/er/up")).expect("linked");
+    symlink("nowhere", at.path("tree/dangling")).expect("linked");
+    let mode = |name, mode| {
+        fs::set_permissions(at.path(name), fs::Permissions::from_mode(mode)).expect("mode set");
+    };
+    mode("tree/a", 0o755);
+    mode("tree/a-b", 0o444);
+    mode("tree/deep/er/and", 0o555);
+    mode("tree/empty dir", 0o500);
+    let finished = transfer(&at.path("tree"), &at.path("out")).expect("it arrives");
+    assert_eq!(finished.skipped, []);
+    assert_eq!(picture(&at.path("tree")), picture(&at.path("out/tree")));
+    // And again, over what is there, read-only directories and all.
+    transfer(&at.path("tree"), &at.path("out")).expect("it arrives again");
+    assert_eq!(picture(&at.path("tree")), picture(&at.path("out/tree")));
+}
+
+#[test]
+fn ten_thousand_small_files_arrive() {
+    let at = Scratch::new();
+    for n in 0..10_000u32 {
+        let name = format!("tree/{}/{n}", n % 37);
+        if n < 37 {
+            fs::create_dir_all(at.path(&name).parent().expect("below")).expect("created");
+        }
+        fs::write(at.path(&name), n.to_le_bytes()).expect("written");
+    }
+    let mut tape = Tape::open(&[at.path("tree")], 1432, 64).expect("the source can be read");
+    let blocks = blocks(&mut tape);
+    let mut store = open(&at.path("out"), &tape).expect("opened");
+    put_all(&mut store, &blocks);
+    store.finish(&root(tape.geometry(), &blocks), Durability::Fast).expect("it arrives");
+    assert_eq!(picture(&at.path("tree")), picture(&at.path("out/tree")));
+}
+
+#[test]
+fn blocks_may_come_in_any_order() {
+    let at = Scratch::new();
+    let source = at.file("tree/one", &content(3000, 6));
+    at.file("tree/two", &content(2000, 7));
+    let source = source.parent().expect("it has one");
+    let mut tape = tape(source);
+    let blocks = blocks(&mut tape);
+    let mut store = open(&at.path("out"), &tape).expect("opened");
+    let mut kept = Vec::new();
+    for (index, (data, hash)) in (0..blocks.len() as u32).zip(&blocks).rev() {
+        match store.put(index, data, *hash).expect("stored") {
+            Put::NeedsManifest => kept.push(index),
+            Put::ManifestComplete => assert_eq!(store.files().len(), 3),
+            Put::Stored | Put::AlreadyHad => {}
+        }
+    }
+    assert_eq!(store.missing(), [1..blocks.len() as u32]);
+    for index in kept {
+        let (data, hash) = &blocks[index as usize];
+        assert_eq!(store.put(index, data, *hash).expect("stored"), Put::Stored);
+        assert_eq!(store.put(index, data, *hash).expect("known"), Put::AlreadyHad);
+    }
+    assert!(store.is_complete());
+    assert_eq!(Some(store.verified_bytes()), tape.geometry().tape_len);
+    store.finish(&root(tape.geometry(), &blocks), Durability::Synced).expect("it arrives");
+    assert_eq!(picture(source), picture(&at.path("out/tree")));
+}
+
+#[test]
+fn several_paths_arrive_side_by_side() {
+    let at = Scratch::new();
+    let paths = [at.file("x/one", b"1"), at.file("y/two/three", b"3").parent().expect("it has one").into()];
+    let tape = Tape::open(&paths, T, K).expect("the sources can be read");
+    let names: Vec<&str> = tape.manifest().entries().iter().map(|e| e.path.as_str()).collect();
+    assert_eq!(names, ["one", "two", "two/three"]);
+    let clash = [at.file("x/same", b"1"), at.file("y/same", b"2")];
+    assert!(matches!(Tape::open(&clash, T, K), Err(ObjectError::NameClash { name, .. }) if name == "same"));
+}
+
+#[test]
+fn the_same_files_are_the_same_transfer_and_touched_ones_another() {
+    let at = Scratch::new();
+    let source = at.file("file", b"content");
+    let before = tape(&source).transfer();
+    assert_eq!(before, tape(&source).transfer());
+    fs::File::options()
+        .write(true)
+        .open(&source)
+        .and_then(|f| f.set_modified(SystemTime::now()))
+        .expect("set");
+    assert_ne!(before, tape(&source).transfer());
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_sent_is_named() {
+    let changed = |change: fn(&Path)| {
+        let at = Scratch::new();
+        let source = at.file("file", &content(3000, 8));
+        let mut tape = tape(&source);
+        let mut buf = Vec::new();
+        tape.read_block(1, &mut buf).expect("unchanged so far");
+        change(&source);
+        let result = (2..10).try_for_each(|index| tape.read_block(index, &mut buf).map(|_| ()));
+        match result {
+            Err(ObjectError::Changed { path, change }) => {
+                assert_eq!(path, source);
+                change
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(changed(|path| size(path, 100).expect("cut")), Change::Size { before: 3000, now: 100 });
+    assert_eq!(changed(|path| size(path, 9000).expect("grown")), Change::Size { before: 3000, now: 9000 });
+    assert_eq!(changed(|path| fs::write(path, content(3000, 9)).expect("written")), Change::Modified);
+    fn size(path: &Path, len: u64) -> std::io::Result<()> {
+        fs::File::options().write(true).open(path).and_then(|f| f.set_len(len))
+    }
+}
+
+#[test]
+fn what_cannot_be_sent_is_named() {
+    use std::os::unix::ffi::OsStrExt;
+    let at = Scratch::new();
+    assert!(matches!(Tape::open(&[], T, K), Err(ObjectError::Nothing)));
+    assert!(
+        matches!(Tape::open(&[at.path("none")], T, K), Err(ObjectError::NotFound { path }) if path == at.path("none"))
+    );
+    assert!(matches!(Tape::open(&["/".into()], T, K), Err(ObjectError::NoName { .. })));
+    assert!(matches!(Tape::open(&["/dev/null".into()], T, K), Err(ObjectError::Special { .. })));
+    let reserved = at.file(".faircast", b"");
+    assert!(matches!(Tape::open(&[reserved], T, K), Err(ObjectError::Name { why: PathError::Reserved, .. })));
+    at.file("tree/good", b"");
+    fs::write(at.path("tree").join(std::ffi::OsStr::from_bytes(b"bad\xff")), b"").expect("written");
+    assert!(matches!(Tape::open(&[at.path("tree")], T, K), Err(ObjectError::NotUtf8 { .. })));
+}
+
+#[test]
+fn sockets_in_a_tree_are_left_out_and_named() {
+    let at = Scratch::new();
+    at.file("tree/file", b"1");
+    let _socket = std::os::unix::net::UnixListener::bind(at.path("tree/socket")).expect("bound");
+    let tape = tape(&at.path("tree"));
+    assert_eq!(tape.skipped(), [Skipped { path: at.path("tree/socket") }]);
+    assert_eq!(tape.manifest().entries().len(), 2);
+}
+
+/// Delivers in pieces of odd sizes.
+struct Trickle(std::io::Cursor<Vec<u8>>);
+
+impl std::io::Read for Trickle {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let len = buf.len().min(37);
+        self.0.read(&mut buf[..len])
+    }
+}
+
+fn stream(at: &Scratch, content: Vec<u8>) -> Tape {
+    let reader = Box::new(Trickle(std::io::Cursor::new(content)));
+    Tape::from_reader(reader, "stream", 5_000_000_000, &at.0, T, K).expect("it can be kept")
+}
+
+#[test]
+fn a_stream_arrives_as_a_file_and_can_be_read_twice() {
+    for len in [0, 1, 219, 440, 4000] {
+        let at = Scratch::new();
+        let mut tape = stream(&at, content(len, 10));
+        let (transfer, open_geometry) = (tape.transfer(), tape.geometry());
+        assert_eq!(open_geometry.tape_len, None);
+        let all = blocks(&mut tape);
+        assert_eq!(tape.geometry().tape_len, Some(u64::from(open_geometry.manifest_len) + len as u64));
+        assert_eq!(all, blocks(&mut tape));
+        assert_eq!(transfer, tape.transfer());
+        let mut store = Store::open(&at.path("out"), transfer, open_geometry).expect("opened");
+        put_all(&mut store, &all);
+        store.set_tape_len(tape.geometry().tape_len.expect("it has ended")).expect("the same end");
+        store.finish(&root(tape.geometry(), &all), Durability::Fast).expect("it arrives");
+        assert_eq!(fs::read(at.path("out/stream")).expect("read"), content(len, 10));
+    }
+}
+
+#[test]
+fn a_late_joiner_of_a_stream_gets_the_head_afterwards() {
+    let at = Scratch::new();
+    let mut ahead = stream(&at, content(2000, 1));
+    let mut tape = stream(&at, content(2000, 1));
+    let all = blocks(&mut tape);
+    let mut buf = Vec::new();
+    assert_eq!(ahead.read_block(5, &mut buf).expect("read"), BlockRead::Data);
+    assert_eq!(buf, all[5].0);
+    assert_eq!(ahead.read_block(2, &mut buf).expect("read"), BlockRead::Data);
+    assert_eq!(buf, all[2].0);
+}
+
+#[test]
+fn a_stream_ends_at_one_place_only() {
+    let at = Scratch::new();
+    let mut tape = stream(&at, content(1000, 11));
+    let open_geometry = tape.geometry();
+    let all = blocks(&mut tape);
+    let mut store = Store::open(&at.path("out"), tape.transfer(), open_geometry).expect("opened");
+    put_all(&mut store, &all[..3]);
+    assert!(matches!(store.set_tape_len(300), Err(ObjectError::BlockLength { index: 2, .. })));
+    store.set_tape_len(3000).expect("nothing says otherwise");
+    assert!(matches!(store.set_tape_len(3001), Err(ObjectError::TwoEnds { first: 3000, second: 3001 })));
+    let far = Store::open(&at.path("far"), tape.transfer(), open_geometry).expect("opened").put(
+        u32::MAX - 1,
+        &all[0].0,
+        all[0].1,
+    );
+    assert!(matches!(far, Err(ObjectError::NoSuchBlock { .. })));
+}
+
+#[test]
+fn a_sink_writes_in_order_within_its_memory() {
+    let mut sink = StreamSink::new(Vec::new(), 0, 2, 5);
+    assert_eq!(sink.put(2, b"ef".to_vec()).expect("kept"), Sunk::Kept);
+    assert_eq!(sink.put(1, b"cd".to_vec()).expect("kept"), Sunk::Kept);
+    assert_eq!(sink.put(3, b"gh".to_vec()).expect("refused"), Sunk::Full(b"gh".to_vec()));
+    assert_eq!(sink.put(1, b"cd".to_vec()).expect("known"), Sunk::AlreadyHad);
+    assert_eq!(sink.put(0, b"XXab".to_vec()).expect("written"), Sunk::Written(6));
+    assert_eq!(sink.put(5, b"kl".to_vec()).expect("kept"), Sunk::Kept);
+    assert_eq!(sink.skip_to(5).expect("written"), 2);
+    assert_eq!((sink.next(), sink.kept(), sink.written()), (6, 0, 8));
+    assert_eq!(sink.skip_to(10).expect("nothing to write"), 4);
+    assert_eq!(sink.finish().expect("flushed"), b"abcdefkl");
+}

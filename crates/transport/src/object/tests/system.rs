@@ -1,0 +1,141 @@
+//! What the system refuses: needs rights of its own, and says so when it has none.
+
+use super::*;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// A small filesystem of its own, in memory; `None`, with the reason printed, where that is not allowed.
+struct Small(Scratch);
+
+impl Small {
+    fn mount(options: &str) -> Option<Small> {
+        let at = Scratch::new();
+        let mount = ["-t", "tmpfs", "-o", options, "faircast-test"];
+        let mounted =
+            Command::new("mount").args(mount).arg(&at.0).status().is_ok_and(|status| status.success());
+        if !mounted {
+            eprintln!("skipped: mounting a small filesystem takes root");
+        }
+        mounted.then_some(Small(at))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        Command::new("umount").arg(&self.0.0).status().ok();
+    }
+}
+
+#[test]
+fn a_full_disk_is_reported_at_the_start() {
+    let Some(small) = Small::mount("size=1m") else { return };
+    let at = Scratch::new();
+    let source = at.file("file", &content(2 << 20, 1));
+    let mut tape = Tape::open(&[source], 1432, 64).expect("read");
+    let blocks = blocks(&mut tape);
+    let mut store = open(&small.0.path("out"), &tape).expect("opened");
+    match store.put(0, &blocks[0].0, blocks[0].1) {
+        Err(ObjectError::DiskFull { path, needed, available }) => {
+            assert_eq!((path, needed), (small.0.path("out"), 2 << 20));
+            assert!(available < 1 << 20, "{available}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_disk_that_fills_up_on_the_way_is_reported_and_can_be_resumed() {
+    let Some(small) = Small::mount("size=1m") else { return };
+    let at = Scratch::new();
+    // Small files are not preallocated.
+    for n in 0..10 {
+        at.file(&format!("tree/{n}"), &content(50_000, n));
+    }
+    let mut tape = Tape::open(&[at.path("tree")], 1432, 16).expect("read");
+    let blocks = blocks(&mut tape);
+    let mut store = open(&small.0.path("out"), &tape).expect("opened");
+    store.put(0, &blocks[0].0, blocks[0].1).expect("the manifest fits");
+    let filler = small.0.file("filler", &content(700_000, 0));
+    let full =
+        (1..).zip(&blocks[1..]).try_for_each(|(n, (data, hash))| store.put(n, data, *hash).map(|_| ()));
+    assert!(matches!(full, Err(ObjectError::DiskFull { needed, .. }) if needed > 100_000), "{full:?}");
+    drop(store);
+    fs::remove_file(filler).expect("removed");
+    let mut store = open(&small.0.path("out"), &tape).expect("opened again");
+    assert!(store.resumed_blocks() > 5);
+    put_all(&mut store, &blocks);
+    store.finish(&root(tape.geometry(), &blocks), Durability::Fast).expect("it arrives");
+    assert_eq!(picture(&at.path("tree")), picture(&small.0.path("out/tree")));
+}
+
+#[test]
+fn a_read_only_filesystem_is_reported() {
+    let Some(small) = Small::mount("size=1m,ro") else { return };
+    let at = Scratch::new();
+    let source = at.file("file", b"1");
+    let refused = open(&small.0.path("out"), &tape(&source));
+    assert!(matches!(refused, Err(ObjectError::ReadOnly { path }) if path == small.0.path("out")));
+}
+
+/// Run one test of this binary again, as nobody; it knows by this variable.
+const AS_NOBODY: &str = "FAIRCAST_TEST_AS_NOBODY";
+
+fn again_as_nobody(test: &str) {
+    let exe = std::env::current_exe().expect("this test runs");
+    let own = Scratch::new();
+    fs::set_permissions(&own.0, fs::Permissions::from_mode(0o777)).expect("set");
+    let copy = own.path("tests");
+    fs::copy(exe, &copy).expect("copied");
+    let name = format!("{}::{test}", module_path!().split_once("::").expect("it has a crate").1);
+    let mut again = Command::new(&copy);
+    again
+        .args(["--exact", &name, "--nocapture"])
+        .env(AS_NOBODY, "1")
+        .env("TMPDIR", &own.0)
+        .uid(65534)
+        .gid(65534);
+    match again.output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+            assert!(said.contains("1 passed"), "{name} ran: {said}");
+        }
+        Err(e) => eprintln!("skipped: cannot run as nobody: {e}"),
+    }
+}
+
+#[test]
+fn missing_permissions_are_named() {
+    if is_root() {
+        return again_as_nobody("missing_permissions_are_named");
+    }
+    let at = Scratch::new();
+    let mode =
+        |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("mode set");
+    let source = at.file("source/file", b"1");
+    let readable = tape(&source);
+    mode(&source, 0);
+    let refused = Tape::open(&[at.path("source")], T, K);
+    assert!(matches!(refused, Err(ObjectError::Denied { path, .. }) if path == source));
+    fs::create_dir(at.path("out")).expect("created");
+    mode(&at.path("out"), 0o555);
+    let refused = open(&at.path("out"), &readable);
+    assert!(matches!(refused, Err(ObjectError::Denied { path, .. }) if path == at.path("out/.faircast")));
+}
+
+#[test]
+fn an_ordinary_user_can_publish_and_replace_read_only_things() {
+    if is_root() {
+        return again_as_nobody("an_ordinary_user_can_publish_and_replace_read_only_things");
+    }
+    let at = Scratch::new();
+    at.file("tree/dir/file", &content(1000, 1));
+    symlink("file", at.path("tree/dir/link")).expect("linked");
+    for (name, mode) in [("tree/dir/file", 0o400), ("tree/dir", 0o555), ("tree", 0o500)] {
+        fs::set_permissions(at.path(name), fs::Permissions::from_mode(mode)).expect("mode set");
+    }
+    for _ in 0..2 {
+        transfer(&at.path("tree"), &at.path("out")).expect("it arrives");
+        assert_eq!(picture(&at.path("tree")), picture(&at.path("out/tree")));
+    }
+}
