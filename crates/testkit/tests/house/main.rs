@@ -61,8 +61,10 @@ fn every_citation_names_a_section_that_exists() {
 
 #[test]
 fn every_implemented_section_is_cited() {
-    let cited: BTreeSet<_> = rust_sources().iter().flat_map(|s| scan::citations(&s.text)).collect();
-    let uncited: Vec<_> = seeds()
+    let seeds = seeds();
+    let mut cited: BTreeSet<_> = rust_sources().iter().flat_map(|s| scan::citations(&s.text)).collect();
+    cited.extend(seeds.gaps.iter().filter_map(seeds::Gap::cites)); // their comments are checked below
+    let uncited: Vec<_> = seeds
         .implemented()
         .filter(|section| !cited.iter().any(|c| c.lies_in(section)))
         .map(|section| section.to_string())

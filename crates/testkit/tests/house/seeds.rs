@@ -59,7 +59,8 @@ impl fmt::Display for Gap {
 }
 
 impl Gap {
-    fn cites(&self) -> Option<Section> {
+    /// The section of our documents that it departs from; `None` for an RFC.
+    pub fn cites(&self) -> Option<Section> {
         let (seed, id) = self.section.split_once(", ")?;
         seed.starts_with("00").then(|| Section::new(seed, id))
     }
