@@ -46,6 +46,8 @@ pub enum Guard {
 pub struct SendMeter {
     since: Time,
     bytes: u64,
+    /// What was allowed when the measurement began.
+    allowed: Rate,
     usage: Usage,
 }
 
@@ -61,7 +63,7 @@ pub enum Usage {
 impl SendMeter {
     /// Begins to measure now, assuming full use.
     pub const fn new(now: Time) -> SendMeter {
-        SendMeter { since: now, bytes: 0, usage: Usage::Full }
+        SendMeter { since: now, bytes: 0, allowed: Rate::UNLIMITED, usage: Usage::Full }
     }
 
     /// A packet leaves.
@@ -74,8 +76,9 @@ impl SendMeter {
         let passed = now.since(self.since);
         if passed >= rtt.max(allowed.span_of(4 * u64::from(packet_size))) {
             let sent = Rate::of(self.bytes, passed);
-            let usage = if sent.bps() >= allowed.bps() / 2.0 { Usage::Full } else { Usage::Partial };
-            *self = SendMeter { since: now, bytes: 0, usage };
+            let least = allowed.min(self.allowed);
+            let usage = if sent.bps() >= least.bps() / 2.0 { Usage::Full } else { Usage::Partial };
+            *self = SendMeter { since: now, bytes: 0, allowed, usage };
         }
         self.usage
     }

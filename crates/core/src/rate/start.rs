@@ -13,7 +13,8 @@
 //! its own rate where that is less. Of several answers to a round the lowest counts, also when it
 //! comes late. Two rounds in a row that arrive at less than three quarters of their rate, any loss
 //! and any congestion report end the start-up. Without an answer the rate never grows: after a
-//! while it is halved and the end of the round is flagged again.
+//! while it is halved and another round begins. Nothing is known about the path before the first
+//! answer, so packets leave four times slower while the source waits for that one.
 //!
 //! After the first of two slow rounds the next one is sent at 1.5 instead of 2 times the received
 //! rate: still fast enough to tell a full bottleneck from a coincidence, and kinder to its queue.
@@ -75,7 +76,9 @@ pub struct StartUp {
     before: Option<Ended>,
     slow_rounds: u8,
     unused_rounds: u8,
-    answered: bool,
+    /// Rounds without an answer since the latest one.
+    missed: u32,
+    answers: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -105,6 +108,8 @@ struct Ended {
 const FEWEST: u32 = 5;
 /// Halving without answers stops at this part of the initial rate.
 const FLOOR: f64 = 0.125;
+/// How much slower packets leave while nothing is known about the path.
+const WAITING_PACE: f64 = 0.25;
 /// So many rounds in a row of which the application used hardly half end the start-up.
 const UNUSED_ROUNDS: u8 = 3;
 
@@ -120,7 +125,8 @@ impl StartUp {
             before: None,
             slow_rounds: 0,
             unused_rounds: 0,
-            answered: false,
+            missed: 0,
+            answers: 0,
         }
     }
 
@@ -162,14 +168,24 @@ impl StartUp {
         }
     }
 
-    /// The first round-trip sample, or another: before any answer, the first round's rate depends on it.
+    /// A round-trip sample: before any answer, the first round's rate depends on it. A first round that is waiting
+    /// for its answer is left alone.
     pub fn on_rtt(&mut self, rtt: Span) -> Progress {
-        if self.answered {
+        let initial = self.config.initial_rate(rtt, self.packet_size);
+        let floor = initial * FLOOR;
+        let another = (floor.bps() - self.round.floor.bps()).abs() > 0.1 * floor.bps();
+        let begins = self.round.ended.is_none() && another;
+        if self.answers > 0 || !(begins || self.missed > 0) {
             return Progress::Stay;
         }
-        let initial = self.config.initial_rate(rtt, self.packet_size);
-        self.round = Round::new(initial * FLOOR);
+        (self.round, self.missed) = (Round::new(floor), 0);
         Progress::Continue(initial)
+    }
+
+    /// The part of the rate at which packets leave now.
+    pub const fn pace(&self) -> f64 {
+        let waits_for_first = self.answers == 0 && self.round.ended.is_some();
+        if waits_for_first { WAITING_PACE } else { 1.0 }
     }
 
     /// When [`StartUp::on_deadline`] wants to be called.
@@ -177,9 +193,11 @@ impl StartUp {
         self.round.overdue_at
     }
 
-    /// No answer came in time: halve, and let the next packet flag the end of the round again.
+    /// No answer came in time: halve, and begin another round.
     pub fn on_deadline(&mut self, rate: Rate) -> Progress {
-        self.round.overdue_at = Time::NEVER;
+        self.before = self.round.ended.or(self.before);
+        self.missed = self.missed.saturating_add(1);
+        self.resume();
         Progress::Continue((rate * 0.5).max(self.round.floor).min(rate))
     }
 
@@ -204,13 +222,13 @@ impl StartUp {
             return self.over(received, rate);
         }
         let factor = if slow { self.config.after_slow } else { 2.0 };
-        let next = (rate * 2.0).min(received * factor);
+        let next = (ended.sent * 2.0).min(received * factor);
         if self.unused_rounds >= UNUSED_ROUNDS || (!slow && limits.is_at_max(next)) {
             return Progress::Over(next);
         }
         self.before = Some(Ended { slow, ..ended });
         self.round = Round::new(self.round.floor);
-        self.answered = true;
+        (self.answers, self.missed) = (self.answers + 1, 0);
         Progress::Continue(next)
     }
 
@@ -327,18 +345,27 @@ mod tests {
     }
 
     #[test]
-    fn without_an_answer_the_rate_is_halved_and_the_end_flagged_again() {
+    fn without_an_answer_the_rate_is_halved_round_by_round() {
         let mut start = starting();
-        let (end, at) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));
-        assert_eq!(start.deadline(), at + Span::from_millis(80));
-        let mut rate = mbps(4.0);
+        let (mut rate, mut seq, mut at) = (mbps(4.0), Seq(0), Time::ZERO);
         for _ in 0..10 {
+            (seq, at) = round(&mut start, rate, at, seq.next());
+            assert_eq!(start.deadline(), at + Span::from_millis(80));
             let Progress::Continue(lower) = start.on_deadline(rate) else { panic!("start-up goes on") };
-            rate = lower;
+            (rate, at) = (lower, at + Span::from_millis(80));
         }
         assert_eq!(rate, mbps(0.5), "an eighth of ten packets per round trip");
-        let flags = start.on_departure(end.next(), 1000, rate, start.deadline(), RTT);
-        assert!(flags.has(Flags::ROUND_END));
+    }
+
+    #[test]
+    fn packets_leave_slower_while_the_source_waits_for_the_first_answer() {
+        let mut start = starting();
+        assert_eq!(start.pace(), 1.0);
+        let (end, at) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));
+        assert_eq!(start.pace(), 0.25);
+        start.on_received(end, mbps(4.0), 0.0, mbps(4.0), &LIMITS);
+        round(&mut start, mbps(8.0), at, end.next());
+        assert_eq!(start.pace(), 1.0);
     }
 
     #[test]

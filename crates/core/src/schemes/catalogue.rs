@@ -95,6 +95,21 @@ impl Scheme {
         }
     }
 
+    /// Its number on the wire.
+    pub const fn number(&self) -> u8 {
+        match self {
+            Scheme::Ormcc(_) => 1,
+        }
+    }
+
+    /// The scheme with this number on the wire, as a real network's receiver runs it.
+    pub fn from_number(number: u8) -> Option<Scheme> {
+        match number {
+            1 => Some(Scheme::Ormcc(Config::transport(DEFAULT_PACKET_SIZE))),
+            _ => None,
+        }
+    }
+
     /// The scheme for packets of this size on the link.
     #[must_use]
     pub fn with_packet_size(mut self, bytes: u16) -> Scheme {

@@ -5,6 +5,8 @@
 
 pub mod catalogue;
 pub mod ormcc;
+#[cfg(test)]
+mod star;
 
 pub use catalogue::{CATALOGUE, Entry, Scheme, SchemeError};
 

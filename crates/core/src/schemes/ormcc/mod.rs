@@ -29,6 +29,8 @@
 mod config;
 mod receiver;
 mod source;
+#[cfg(test)]
+mod tests;
 
 pub use config::{AcrossSwitch, Config, Start, SwitchOn};
 pub use receiver::{Counts, Receiver};

@@ -146,8 +146,17 @@ impl Source {
 
     fn set_rate(&mut self, rate: Rate, now: Time) {
         self.rate = self.config.bounds.clamp(rate);
-        let sent_at = self.config.bounds.clamp(self.pressure.applied_to(self.rate));
-        self.pacer.set_rate(sent_at, now);
+        self.pace(now);
+    }
+
+    /// The rate that packets say they are sent at.
+    fn said_rate(&self) -> Rate {
+        self.config.bounds.clamp(self.pressure.applied_to(self.rate))
+    }
+
+    fn pace(&mut self, now: Time) {
+        let pace = self.start_up.as_ref().map_or(1.0, StartUp::pace);
+        self.pacer.set_rate(self.config.bounds.clamp(self.said_rate() * pace), now);
     }
 
     fn make_progress(&mut self, progress: Progress, now: Time) {
@@ -375,7 +384,7 @@ impl Source {
     }
 
     fn on_sustainable(&mut self, rate: Rate, now: Time) {
-        let (rtt, current) = (self.control_rtt(), self.pacer.rate());
+        let (rtt, current) = (self.control_rtt(), self.said_rate());
         self.pressure.on_report(rate, current, now, rtt);
         if let Some(cap) = self.pressure.cap()
             && self.start_up.take().is_some()
@@ -405,7 +414,7 @@ impl crate::node::Source for Source {
     fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
         let now = cx.now;
         self.resume(now);
-        let rate = self.pacer.rate();
+        let rate = self.said_rate();
         let seq = self.history.record(now);
         self.last_departure = now;
         self.meter.record(size);
@@ -415,6 +424,7 @@ impl crate::node::Source for Source {
             Some(start_up) => start_up.on_departure(seq, size, rate, now, rtt_max),
             None => Flags::default(),
         };
+        self.pace(now);
         let id = self.representative.filter(|_| self.standing == Standing::Valid);
         let (mean, deviation) = match (id, self.level.mean()) {
             (Some(_), Some(mean)) => (mean as f32, self.level.deviation() as f32),
@@ -497,6 +507,25 @@ impl Source {
             let slow = self.rate.bps() <= self.config.initial_rate().bps();
             self.tick_at = if slow { Time::NEVER } else { idle.slower_at.max(self.tick_at) };
         }
+    }
+}
+
+#[cfg(test)]
+impl Source {
+    pub(super) fn history_next(&self) -> Seq {
+        self.history.next()
+    }
+
+    pub(super) fn sent(&self, seq: Seq) -> Option<Time> {
+        self.history.sent(seq).map(|(at, _)| at)
+    }
+
+    pub(super) fn check_since(&self) -> Option<Time> {
+        self.check.map(|check| check.since)
+    }
+
+    pub(super) fn patience_now(&self) -> Span {
+        self.patience(self.control_rtt())
     }
 }
 

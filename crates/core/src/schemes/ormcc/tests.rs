@@ -1,0 +1,542 @@
+//! ORMCC's rules one by one, then its behaviour at drop-tail bottlenecks.
+
+use super::*;
+use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _};
+use crate::packet::{
+    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
+};
+use crate::rng::Rng;
+use crate::schemes::star::{Path, Star, receiver_id};
+use crate::schemes::{AnyReceiver, Scheme};
+use crate::time::{Rate, Span, Time};
+
+fn at(secs: f64) -> Time {
+    Time::from_secs_f64(secs)
+}
+
+fn mbps(rate: f64) -> Rate {
+    Rate::from_mbps(rate)
+}
+
+/// A receiver driven by hand.
+struct Hand {
+    receiver: Receiver,
+    rng: Rng,
+    effects: Effects,
+    now: Time,
+    seq: u64,
+    mark: Mark,
+}
+
+impl Hand {
+    fn new() -> Hand {
+        let receiver = Receiver::new(receiver_id(7), &Config::seed());
+        let mut hand = Hand {
+            receiver,
+            rng: Rng::new(1, 1),
+            effects: Effects::new(),
+            now: at(5.0),
+            seq: 0,
+            mark: nobody(),
+        };
+        hand.packets(300);
+        hand
+    }
+
+    /// One packet, 8 ms after the one before, that reveals this many lost ones.
+    fn packet(&mut self, lost: u32) -> Vec<Report> {
+        self.now += Span::from_millis(8);
+        self.seq += 1 + u64::from(lost);
+        let arrival = Arrival { size: 1000, lost, ..Arrival::default() };
+        let data = data(self.seq, self.mark);
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        self.receiver.on_data(&data, Layer(0), arrival, cx);
+        reports(&mut self.effects)
+    }
+
+    fn packets(&mut self, count: usize) {
+        (0..count).for_each(|_| assert_eq!(self.packet(0), []));
+    }
+
+    fn wait_for_deadline(&mut self) -> Vec<Report> {
+        self.now = self.receiver.deadline();
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        self.receiver.on_deadline(cx);
+        reports(&mut self.effects)
+    }
+}
+
+fn reports(effects: &mut Effects) -> Vec<Report> {
+    let report = |effect| match effect {
+        Effect::Report(report) => report,
+        other => panic!("a receiver only reports, not {other:?}"),
+    };
+    effects.drain().map(report).collect()
+}
+
+fn data(seq: u64, mark: Mark) -> Data {
+    Data {
+        seq: Seq(seq),
+        sent_at: Time::ZERO,
+        rate: 1e6,
+        payload: Payload::NONE,
+        flags: Flags::default(),
+        mark,
+    }
+}
+
+fn nobody() -> Mark {
+    Mark::Representative { id: None, mean: f32::INFINITY, deviation: 0.0, rtt_max: 0.1 }
+}
+
+fn followed(id: u64, mean: f32, deviation: f32) -> Mark {
+    Mark::Representative { id: ReceiverId::new(id), mean, deviation, rtt_max: 0.1 }
+}
+
+/// T-OR-1.
+#[test]
+fn a_burst_of_losses_is_one_report() {
+    let mut hand = Hand::new();
+    hand.mark = followed(7, 2e6, 0.0);
+    for lost in [1, 2, 50] {
+        let reports = hand.packet(lost);
+        let [Report { content: Content::Congested { echo, level, cause: Cause::Loss, .. }, .. }] =
+            reports[..]
+        else {
+            panic!("one report, not {reports:?}")
+        };
+        assert_eq!(echo, Echo { seq: Seq(hand.seq), hold: Span::ZERO });
+        assert!((0.98e6..1.01e6).contains(&level), "{level}");
+    }
+}
+
+/// T-OR-2.
+#[test]
+fn the_representative_always_reports_and_a_faster_receiver_never_does() {
+    let mut hand = Hand::new();
+    hand.mark = followed(7, 0.1e6, 0.0);
+    assert_eq!(hand.packet(1).len(), 1, "even if its mean is the higher one");
+    hand.mark = followed(8, 1.2e6, 0.3e6);
+    assert_eq!(hand.packet(1), []);
+    assert_eq!(hand.receiver.deadline(), Time::NEVER);
+    assert_eq!(hand.receiver.counts(), Counts { sent: 1, suppressed: 1 });
+    hand.mark = followed(8, 1.2e6, 0.1e6);
+    hand.packet(1);
+    let waits = hand.receiver.deadline().since(hand.now);
+    assert!(
+        waits > Span::ZERO && waits <= Span::from_millis(200),
+        "slower than mean less deviation: {waits}"
+    );
+}
+
+/// T-OR-3.
+#[test]
+fn a_header_that_names_a_slower_receiver_cancels_what_is_pending() {
+    let mut hand = Hand::new();
+    assert_eq!(hand.packet(1), []);
+    assert!(!hand.receiver.deadline().is_never());
+    hand.mark = followed(8, 0.5e6, 0.0);
+    hand.packet(0);
+    assert!(hand.receiver.deadline().is_never());
+    assert_eq!(hand.receiver.counts(), Counts { sent: 0, suppressed: 1 });
+}
+
+#[test]
+fn an_older_packets_header_changes_nothing() {
+    let mut hand = Hand::new();
+    hand.mark = followed(7, 1e6, 0.0);
+    hand.packet(0);
+    let old = data(hand.seq - 5, followed(8, 1e6, 0.0));
+    let cx = &mut Cx { now: hand.now, rng: &mut hand.rng, effects: &mut hand.effects };
+    hand.receiver.on_data(&old, Layer(0), Arrival { size: 1000, late: true, ..Arrival::default() }, cx);
+    assert!(hand.receiver.is_representative());
+}
+
+#[test]
+fn a_delayed_report_says_how_long_it_was_held() {
+    let mut hand = Hand::new();
+    hand.packet(1);
+    let event = hand.now;
+    let reports = hand.wait_for_deadline();
+    let [Report { content: Content::Congested { echo, .. }, .. }] = reports[..] else {
+        panic!("{reports:?}")
+    };
+    assert_eq!(echo.hold, hand.now.since(event));
+}
+
+#[test]
+fn a_representative_that_leaves_says_so() {
+    let mut hand = Hand::new();
+    hand.mark = followed(7, 1e6, 0.0);
+    hand.packet(0);
+    let cx = &mut Cx { now: hand.now, rng: &mut hand.rng, effects: &mut hand.effects };
+    hand.receiver.on_leave(cx);
+    let leaving = reports(&mut hand.effects);
+    assert!(matches!(
+        leaving[..],
+        [Report { content: Content::Congested { cause: Cause::Leaving, .. }, .. }]
+    ));
+}
+
+/// A source driven by hand, which sends whenever it may.
+struct Sender {
+    source: Source,
+    rng: Rng,
+    effects: Effects,
+    now: Time,
+    mark: Mark,
+}
+
+impl Sender {
+    fn new(config: Config) -> Sender {
+        let (source, rng) = (Source::new(config), Rng::new(1, 0));
+        let mut sender = Sender { source, rng, effects: Effects::new(), now: Time::ZERO, mark: Mark::None };
+        sender.source.start(&mut Cx { now: Time::ZERO, rng: &mut sender.rng, effects: &mut sender.effects });
+        sender
+    }
+
+    fn run_until(&mut self, end: Time) {
+        loop {
+            let Departure::At(departure) = self.source.departure(Layer(0)) else {
+                panic!("a rate has no window")
+            };
+            let next = departure.min(self.source.deadline());
+            if next > end {
+                break;
+            }
+            self.now = next.max(self.now);
+            let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+            if self.source.deadline() <= self.now {
+                self.source.on_deadline(cx);
+            } else {
+                self.mark = self.source.on_departure(Layer(0), 1000, cx).mark;
+            }
+        }
+        self.now = end;
+    }
+
+    fn hear(&mut self, from: u64, content: Content) {
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        self.source.on_report(&Report { from: receiver_id(from), layer: Layer(0), content }, cx);
+    }
+
+    /// A report of this level from a receiver `rtt` away.
+    fn congested(&mut self, from: u64, level: f64, rtt: Span) {
+        let content = |seq| {
+            let echo = Echo { seq, hold: Span::ZERO };
+            Content::Congested { echo, level: level as f32, mean: level as f32, cause: Cause::Loss }
+        };
+        let mut fresh = self.newest();
+        while self.sample(fresh).is_some_and(|sample| sample < rtt) && fresh > 0 {
+            fresh -= 1;
+        }
+        self.hear(from, content(Seq(fresh)));
+    }
+
+    fn newest(&self) -> u64 {
+        self.source.history_next().0.saturating_sub(1)
+    }
+
+    fn sample(&self, seq: u64) -> Option<Span> {
+        self.source.sent(Seq(seq)).map(|sent| self.now.since(sent))
+    }
+
+    fn rate(&self) -> f64 {
+        self.source.observe().rate.bps()
+    }
+
+    fn named(&mut self) -> Option<u64> {
+        self.run_until(self.now + Span::from_millis(100));
+        let Mark::Representative { id, .. } = self.mark else { panic!("every packet says who is followed") };
+        id.map(ReceiverId::get)
+    }
+}
+
+const RTT: Span = Span::from_millis(100);
+
+/// T-OR-6.
+#[test]
+fn the_rate_grows_by_a_packet_per_round_trip_and_not_just_after_a_cut() {
+    let mut sender = Sender::new(Config::seed());
+    sender.run_until(at(2.0));
+    assert_eq!(sender.rate(), 80_000.0 * 21.0, "one packet per RTT at first, then 20 ticks of 8 s / RTT");
+    sender.run_until(at(2.04));
+    sender.congested(1, 1e6, RTT);
+    assert_eq!(sender.rate(), 0.75e6);
+    sender.run_until(sender.now + RTT);
+    assert_eq!(sender.rate(), 0.75e6, "the tick within a round trip of the cut does nothing");
+}
+
+/// T-OR-7.
+#[test]
+fn a_cut_is_to_a_part_of_the_level_at_most_once_per_round_trip() {
+    let mut sender = Sender::new(Config::seed());
+    sender.run_until(at(2.04));
+    sender.congested(1, 1e6, RTT);
+    sender.run_until(sender.now + Span::from_millis(90));
+    sender.congested(1, 0.2e6, RTT);
+    assert_eq!(sender.rate(), 0.75e6);
+    sender.run_until(sender.now + Span::from_millis(30));
+    let before = sender.rate();
+    sender.congested(1, 50e6, RTT);
+    assert_eq!(sender.rate(), before, "a level above the rate does not raise it");
+    assert_eq!(sender.source.observe().cuts, 2);
+}
+
+/// T-OR-8.
+#[test]
+fn a_mute_representative_is_dropped_and_the_farther_receiver_elected_in_its_place() {
+    let mut sender = Sender::new(Config::seed());
+    sender.run_until(at(2.04));
+    sender.congested(1, 1e6, RTT);
+    assert_eq!(sender.named(), Some(1));
+    // Full at 1 Mbit/s + 4 * 0.25 Mbit/s, 1.25 Mbit/s or about 1.6 s on; then 2 s of patience.
+    sender.run_until(at(5.2));
+    assert_eq!(sender.named(), Some(1));
+    sender.run_until(at(6.2));
+    assert_eq!(sender.named(), None);
+    sender.congested(2, 2.9e6, Span::from_millis(120));
+    assert_eq!(sender.source.observe().limiting, Some(receiver_id(2)));
+    sender.congested(3, 2.9e6, Span::from_millis(60));
+    assert_eq!(sender.source.observe().limiting, Some(receiver_id(2)), "nearer");
+    sender.congested(4, 2.9e6, Span::from_millis(190));
+    assert_eq!(sender.source.observe().limiting, Some(receiver_id(4)), "farther, within the grace period");
+}
+
+/// T-OR-9.
+#[test]
+fn patience_learns_a_constant_response_time() {
+    let mut sender = Sender::new(Config::seed());
+    sender.run_until(at(2.04));
+    sender.congested(1, 1e6, RTT);
+    for _ in 0..60 {
+        while sender.source.check_since().is_none() {
+            sender.run_until(sender.now + Span::from_millis(1));
+        }
+        sender.run_until(sender.now + Span::from_millis(700));
+        sender.congested(1, 1e6, RTT);
+    }
+    let patience = sender.source.patience_now().as_secs_f64();
+    assert!((0.7..0.72).contains(&patience), "{patience}");
+}
+
+#[test]
+fn a_slower_receiver_replaces_the_representative_and_an_equal_one_does_not() {
+    let mut sender = Sender::new(Config::seed());
+    sender.run_until(at(2.04));
+    sender.congested(1, 1e6, RTT);
+    sender.run_until(at(3.0));
+    sender.congested(2, 0.76e6, RTT);
+    assert_eq!(sender.source.observe().limiting, Some(receiver_id(1)));
+    sender.congested(2, 0.74e6, RTT);
+    assert_eq!(sender.source.observe().limiting, Some(receiver_id(2)));
+    assert_eq!(
+        sender.source.observe().level,
+        Some(mbps(0.74)).map(|r| Rate::from_bps(f64::from(r.bps() as f32)))
+    );
+}
+
+#[test]
+fn a_representative_that_left_is_not_followed_any_longer() {
+    let echo = Echo { seq: Seq(0), hold: Span::ZERO };
+    let leaving = Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
+    for way in [0, 1] {
+        let mut sender = Sender::new(Config::seed());
+        sender.run_until(at(2.04));
+        sender.congested(1, 1e6, RTT);
+        match way {
+            0 => sender.hear(1, leaving),
+            _ => sender.source.forget(receiver_id(1)),
+        }
+        assert_eq!(sender.named(), None);
+    }
+}
+
+#[test]
+fn absurd_and_repeated_reports_are_dropped() {
+    let mut sender = Sender::new(Config::seed());
+    sender.run_until(at(2.0));
+    let before = sender.rate();
+    for level in [f32::NAN, f32::INFINITY, 0.0, -1.0] {
+        let echo = Echo { seq: Seq(5), hold: Span::ZERO };
+        sender.hear(1, Content::Congested { echo, level, mean: level, cause: Cause::Loss });
+    }
+    let future = Echo { seq: Seq(1_000_000), hold: Span::ZERO };
+    sender.hear(1, Content::Congested { echo: future, level: 1e5, mean: 1e5, cause: Cause::Loss });
+    assert_eq!((sender.rate(), sender.source.observe().limiting), (before, None));
+}
+
+#[test]
+fn a_silent_group_gets_slower_and_a_sign_of_life_stops_that() {
+    let mut sender = Sender::new(Config { start: Start::Linear, ..Config::transport(1000) });
+    sender.run_until(at(1.9));
+    let peak = sender.rate();
+    sender.run_until(at(30.0));
+    assert!(sender.rate() < peak / 1000.0, "{}", sender.rate());
+    sender.source.on_sign_of_life(at(30.0));
+    sender.run_until(at(31.0));
+    assert!(sender.rate() > 80_000.0 * 4.0, "{}", sender.rate());
+}
+
+#[test]
+fn a_receivers_own_limit_caps_the_rate_and_fades() {
+    let mut sender = Sender::new(Config::seed());
+    sender.run_until(at(2.0));
+    let before = sender.rate();
+    sender.hear(1, Content::Sustainable { echo: Echo { seq: Seq(5), hold: Span::ZERO }, rate: 1.2e6 });
+    assert_eq!(sender.rate(), f64::from(1.2e6f32));
+    sender.run_until(at(3.0));
+    assert!(sender.rate() > before, "{}", sender.rate());
+}
+
+#[test]
+fn a_rate_that_is_not_used_does_not_grow() {
+    let mut sender = Sender::new(Config::seed());
+    sender.run_until(at(2.0));
+    let before = sender.source.observe().rate;
+    for tick in 1..2000u64 {
+        let now = at(2.0) + Span::from_millis(tick * 10);
+        let cx = &mut Cx { now, rng: &mut sender.rng, effects: &mut sender.effects };
+        sender.source.on_deadline(cx);
+        if tick % 4 == 0 {
+            sender.source.on_departure(Layer(0), 1000, cx);
+        }
+    }
+    let after = sender.source.observe().rate.bps();
+    assert!(after <= before.bps() + 2.0 * 80_000.0, "{after}");
+}
+
+#[test]
+fn an_idle_source_slows_down_and_then_sleeps() {
+    let mut sender = Sender::new(Config::seed());
+    sender.run_until(at(3.0));
+    assert!(sender.rate() > 2e6);
+    let mut calls = 0;
+    while !sender.source.deadline().is_never() {
+        let now = sender.source.deadline();
+        sender.source.on_deadline(&mut Cx { now, rng: &mut sender.rng, effects: &mut sender.effects });
+        calls += 1;
+        assert!(calls < 100, "still awake at {now}");
+    }
+    assert_eq!(sender.rate(), 80_000.0);
+}
+
+fn path(rate: f64, rtt_millis: u64, buffer: u64) -> Path {
+    Path { rate: mbps(rate), rtt: Span::from_millis(rtt_millis), buffer }
+}
+
+fn ormcc_receiver(receiver: &AnyReceiver) -> &Receiver {
+    let AnyReceiver::Ormcc(receiver) = receiver;
+    receiver
+}
+
+/// T-OR-10.
+#[test]
+fn the_source_switches_to_a_path_that_becomes_slower() {
+    let scheme = Scheme::Ormcc(Config::seed());
+    let mut star = Star::new(&scheme, 1000, &[path(1.0, 50, 50_000), path(4.0, 50, 50_000)], 1);
+    star.run_until(at(60.0));
+    assert_eq!(star.source.observe().limiting, Some(receiver_id(1)));
+    star.leaves[1].path.rate = mbps(0.3);
+    star.run_until(at(66.0));
+    assert_eq!(star.source.observe().limiting, Some(receiver_id(2)));
+    star.run_until(at(120.0));
+    assert!(star.source.observe().rate.bps() < 0.4e6);
+}
+
+fn goodput(report_loss: f64, seed: u64) -> f64 {
+    let scheme = Scheme::Ormcc(Config::seed());
+    let mut star = Star::new(&scheme, 1000, &[path(1.0, 50, 50_000); 4], seed);
+    star.report_loss = report_loss;
+    star.run_until(at(200.0));
+    star.leaves.iter().map(|leaf| leaf.bytes).sum::<u64>() as f64
+}
+
+/// T-OR-11.
+#[test]
+fn losing_a_tenth_of_the_reports_hardly_changes_the_throughput() {
+    let mean = |loss: f64| (1..=4).map(|seed| goodput(loss, seed)).sum::<f64>();
+    let ratio = mean(0.1) / mean(0.0);
+    assert!((0.9..1.1).contains(&ratio), "{ratio}");
+}
+
+/// T-OR-12, as far as it goes without background traffic (the factor 2 of the seed's star needs the simulator).
+#[test]
+fn sixty_four_receivers_report_hardly_more_than_one() {
+    let scheme = Scheme::Ormcc(Config::seed());
+    let mut star = Star::new(&scheme, 1000, &[path(1.0, 50, 50_000); 64], 5);
+    star.run_until(at(200.0));
+    let counts = star.leaves.iter().map(|leaf| ormcc_receiver(&leaf.receiver).counts());
+    let (sent, held) = counts.fold((0, 0), |sum, c| (sum.0 + c.sent, sum.1 + c.suppressed));
+    let of_one = (sent + held) / 64;
+    assert!(sent < 3 * of_one, "{sent} reports of 64 receivers, {of_one} of each without suppression");
+    assert!(held * 20 > 19 * (sent + held), "{held} of {} suppressed", sent + held);
+}
+
+/// T-OR-13.
+#[test]
+fn the_source_keeps_no_state_per_receiver() {
+    let mut sender = Sender::new(Config::seed());
+    sender.run_until(at(2.0));
+    let before = size_of_val(&sender.source);
+    (1..10_000).for_each(|id| sender.congested(id, 1e6 + id as f64, RTT));
+    assert_eq!(size_of_val(&sender.source), before, "and the type owns no collection but the send history");
+    assert!(size_of::<Source>() <= 1024);
+}
+
+fn transport() -> Scheme {
+    Scheme::Ormcc(Config::transport(1400))
+}
+
+/// What start-up makes of a path: seconds until half of it is used, and the largest overload within 500 ms.
+fn start_on(path: Path, seed: u64) -> (f64, f64) {
+    let mut star = Star::new(&transport(), 1400, &[path], seed);
+    let mut half_at = f64::INFINITY;
+    for tenth in 1..100 {
+        star.run_until(at(f64::from(tenth) / 10.0));
+        let sent = star.sent_between(tenth as usize * 100 - 100, tenth as usize * 100);
+        if half_at.is_infinite() && Rate::of(sent, Span::from_millis(100)).bps() >= path.rate.bps() / 2.0 {
+            half_at = f64::from(tenth) / 10.0;
+        }
+    }
+    (half_at, star.peak(500).bps() / path.rate.bps())
+}
+
+#[test]
+fn start_up_uses_half_of_a_path_soon_and_never_sends_twice_its_rate() {
+    let paths = [
+        (path(1.0, 20, 50_000), 2.0),
+        (path(10.0, 20, 50_000), 2.0),
+        (path(10.0, 100, 125_000), 2.0),
+        (path(100.0, 1, 100_000), 2.0),
+        (path(100.0, 20, 250_000), 2.0),
+        (path(1000.0, 100, 12_500_000), 6.0),
+    ];
+    for (path, soon) in paths {
+        for seed in 1..=3 {
+            let (half_at, overload) = start_on(path, seed);
+            assert!(half_at <= soon, "{path:?}: half after {half_at} s");
+            assert!(overload <= 2.0, "{path:?}: {overload} times the path");
+        }
+    }
+}
+
+#[test]
+fn start_up_stops_at_the_slowest_of_many_paths() {
+    let mut paths = [path(100.0, 20, 250_000); 20];
+    paths[13] = path(5.0, 40, 50_000);
+    let mut star = Star::new(&transport(), 1400, &paths, 2);
+    star.run_until(at(10.0));
+    let overload = star.peak(500).bps() / 5e6;
+    assert!(overload <= 2.0, "{overload} times the slowest path");
+    assert_eq!(star.source.observe().limiting, Some(receiver_id(14)));
+}
+
+#[test]
+fn without_receivers_the_rate_does_not_grow() {
+    let mut star = Star::new(&transport(), 1400, &[], 1);
+    let first = star.source.observe().rate;
+    star.run_until(at(20.0));
+    assert!(star.peak(500).bps() <= first.bps() * 1.1);
+    assert!(star.source.observe().rate.bps() < first.bps() / 8.0);
+}
