@@ -5,7 +5,7 @@ COLOURS = ["#0b6fa4", "#d1495b", "#3d8b37", "#8d6a9f", "#c98b1d"]
 
 def nice(top):
     """A round number at or above `top`, for an axis."""
-    base = 1.0
+    base = 1e-3
     while base < top:
         base *= 10
     return next(base * f for f in (0.1, 0.2, 0.25, 0.5, 1.0) if base * f >= top)
@@ -22,10 +22,13 @@ def lines(path, title, across, up, series, width=720, height=320):
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
            f'<rect width="{width}" height="{height}" fill="white"/>', f'<text x="{left}" y="20" font-size="14">{title}</text>']
     for part in range(6):
-        x, y = most_x * part / 5, most_y * part / 5
+        y = most_y * part / 5
         out.append(f'<path d="M{left} {to_y(y):.1f}h{wide}" stroke="#ddd"/>'
-                   f'<text x="{left - 6}" y="{to_y(y) + 4:.1f}" text-anchor="end">{y:g}</text>'
-                   f'<text x="{to_x(x):.1f}" y="{top + high + 16}" text-anchor="middle">{x:.3g}</text>')
+                   f'<text x="{left - 6}" y="{to_y(y) + 4:.1f}" text-anchor="end">{y:g}</text>')
+    step = nice(most_x / 8)
+    for part in range(int(most_x / step + 1e-9) + 1):
+        x = step * part
+        out.append(f'<text x="{to_x(x):.1f}" y="{top + high + 16}" text-anchor="middle">{x:g}</text>')
     for number, (name, points) in enumerate(series):
         colour = COLOURS[number % len(COLOURS)]
         path_data = " ".join(f"{to_x(x):.1f},{to_y(y):.1f}" for x, y in points)
