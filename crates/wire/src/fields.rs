@@ -301,7 +301,7 @@ pub fn dissector_lua() -> String {
 fn lua_fields(table: &mut String, fields: &[Field], indent: &str) {
     for Field { name, shape, meaning } in fields {
         *table += &format!("{indent}{{ name = {name:?}, meaning = {meaning:?}, ");
-        *table += &match shape {
+        let written = match shape {
             Shape::Uint(len) => format!("shape = \"uint\", len = {len} "),
             Shape::Hex(len) => format!("shape = \"hex\", len = {len} "),
             Shape::Choice(names) => format!("shape = \"choice\", names = {} ", lua_names(names)),
@@ -318,6 +318,7 @@ fn lua_fields(table: &mut String, fields: &[Field], indent: &str) {
                 format!("{indent}}} ")
             }
         };
+        *table += &written;
         *table += "},\n";
     }
 }
