@@ -69,7 +69,8 @@ impl GroupSocket {
         }
         let udp = Udp::new(group.ip(), choice, options.receive_buffer)?;
         udp.socket().set_reuse_address(true).map_err(NetError::system("sharing the group's port"))?;
-        only_own_groups(&udp, group.ip()).map_err(NetError::system("refusing other groups' packets"))?;
+        sys::only_own_groups(udp.as_fd(), group.ip())
+            .map_err(NetError::system("refusing other groups' packets"))?;
         let group = choice.here(group.ip(), group.port());
         udp.bind(group)?;
         let feedback = UnicastSocket::open(choice, &UnicastOptions::default())?;
@@ -171,14 +172,5 @@ impl GroupSocket {
 impl AsFd for GroupSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.udp.as_fd()
-    }
-}
-
-/// Without this, a socket gets the packets of every group that anybody on the host has joined.
-fn only_own_groups(udp: &Udp, group: IpAddr) -> io::Result<()> {
-    if group.is_ipv4() {
-        udp.socket().set_multicast_all_v4(false)
-    } else {
-        udp.socket().set_multicast_all_v6(false)
     }
 }

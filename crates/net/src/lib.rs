@@ -10,8 +10,15 @@
 //! | [`Waiter`] | sleeps until a socket is ready or a moment has come, to some ten microseconds |
 //! | [`Faults`], [`Injector`] | loss, duplicates, reordering and corruption on purpose, from a seed |
 //!
-//! All sockets are non-blocking. Linux has everything; it is the only system supported so far. The
-//! unsafe code of the crate is in one module, `sys`.
+//! All sockets are non-blocking. Linux has everything; on other Unix systems datagrams go one a call,
+//! without ECN marks and kernel receive times, and none of that is tested. The unsafe code of the crate
+//! is in one module, `sys`.
+//!
+//! Measured on two virtual cores of Linux 6.18 shared with other work, 44 datagrams of 1,472 bytes
+//! a call: 3 to 9 GB/s sent over loopback or a virtual cable at 0.07 ns of processor time a byte,
+//! and received at 0.08; datagrams cut and joined in software, as before a plain network card, 2.2
+//! GB/s at 0.39 and 0.17; one system message a datagram 0.5 GB/s at 1.1 and 0.75
+//! (`examples/throughput.rs`).
 
 #![deny(unsafe_code)]
 

@@ -81,45 +81,26 @@ impl Udp {
     /// A socket of the group's family, not bound yet.
     pub(crate) fn new(like: IpAddr, choice: &Choice, receive_buffer: usize) -> Result<Udp, NetError> {
         let domain = if like.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
-        let made = Socket::new(domain, Type::DGRAM.nonblocking().cloexec(), Some(Protocol::UDP));
+        let made = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP));
         let socket = made.map_err(NetError::system("opening a UDP socket"))?;
         let headers = if like.is_ipv4() { 28 } else { 48 };
         let largest = (choice.chosen.mtu as usize).saturating_sub(headers).min(65_535 - headers);
+        socket.set_nonblocking(true).map_err(NetError::system("making a socket non-blocking"))?;
+        if like.is_ipv6() {
+            socket.set_only_v6(true).map_err(NetError::system("keeping to IPv6"))?;
+        }
         let receive = grant_receive(&socket, receive_buffer)?;
         let udp = Udp { socket, largest, segments: AtomicBool::new(true), receive };
-        udp.ask_for_metadata(like)
+        sys::ask_for_metadata(udp.as_fd(), like)
             .map_err(NetError::system("asking for ECN, receive time and destination"))?;
-        udp.never_fragment(like).map_err(NetError::system("forbidding fragmentation"))?;
+        sys::never_fragment(udp.as_fd(), like).map_err(NetError::system("forbidding fragmentation"))?;
         // Coalescing is a matter of speed only, and old kernels do without.
-        let _ = udp.set(libc::SOL_UDP, libc::UDP_GRO, 1);
+        let _ = sys::coalesce(udp.as_fd());
         Ok(udp)
     }
 
     fn set(&self, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
         sys::set_option(self.socket.as_fd(), level, name, &value)
-    }
-
-    fn ask_for_metadata(&self, like: IpAddr) -> io::Result<()> {
-        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-        if like.is_ipv4() {
-            self.set(libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
-            self.set(libc::IPPROTO_IP, libc::IP_RECVTOS, 1)
-        } else {
-            self.set(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
-            self.set(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
-            self.set(libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)
-        }
-    }
-
-    /// Datagrams that do not fit are an error, never fragments; claims of others about the path's
-    /// size (ICMP) are not believed.
-    fn never_fragment(&self, like: IpAddr) -> io::Result<()> {
-        if like.is_ipv4() {
-            self.set(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)
-        } else {
-            self.set(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)?;
-            self.set(libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 1)
-        }
     }
 
     pub(crate) fn socket(&self) -> &Socket {
@@ -153,7 +134,7 @@ impl Udp {
     /// Ask for a send buffer, in bytes; less may be granted, which only means blocking earlier.
     pub(crate) fn set_send_buffer(&self, bytes: usize) -> Result<(), NetError> {
         let size = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX / 2);
-        if self.set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, size).is_ok() {
+        if sys::force_send_buffer(self.as_fd(), size).is_ok() {
             return Ok(());
         }
         self.socket.set_send_buffer_size(bytes).map_err(NetError::system("sizing the send buffer"))
@@ -177,15 +158,7 @@ impl Udp {
     }
 
     pub(crate) fn backlog(&self) -> Result<Backlog, NetError> {
-        const WORDS: usize = libc::SK_MEMINFO_DROPS as usize + 1;
-        let asked = sys::words::<WORDS>(self.socket.as_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO);
-        let words = asked.map_err(NetError::system("asking how full the receive buffer is"))?;
-        let word = |name: libc::c_int| words[name as usize];
-        Ok(Backlog {
-            used_bytes: word(libc::SK_MEMINFO_RMEM_ALLOC) as usize,
-            capacity_bytes: word(libc::SK_MEMINFO_RCVBUF) as usize,
-            drops: word(libc::SK_MEMINFO_DROPS),
-        })
+        sys::backlog(self.as_fd()).map_err(NetError::system("asking how full the receive buffer is"))
     }
 
     /// Send datagrams of `segment` bytes each, the last one shorter if need be.
@@ -288,15 +261,14 @@ impl AsFd for Udp {
     }
 }
 
-/// The kernel counts its overhead, so it doubles what is asked for and reports that.
 fn grant_receive(socket: &Socket, asked: usize) -> Result<Granted, NetError> {
     let size = libc::c_int::try_from(asked).unwrap_or(libc::c_int::MAX / 2).min(libc::c_int::MAX / 2);
-    let forced = sys::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &size);
+    let forced = sys::force_receive_buffer(socket.as_fd(), size);
     if forced.is_err() {
         socket.set_recv_buffer_size(asked).map_err(NetError::system("sizing the receive buffer"))?;
     }
-    let doubled = socket.recv_buffer_size().map_err(NetError::system("asking for the receive buffer"))?;
-    let granted = doubled / 2;
+    let reported = socket.recv_buffer_size().map_err(NetError::system("asking for the receive buffer"))?;
+    let granted = sys::usable(reported);
     if granted < MIN_RECEIVE_BUFFER {
         return Err(NetError::BufferTooSmall { granted, needed: MIN_RECEIVE_BUFFER });
     }

@@ -1,13 +1,13 @@
-//! The system calls that `socket2` does not cover. All unsafe code of the crate is here.
+//! Linux: many datagrams in one call, and all that the kernel knows about each.
 //!
 //! Addresses and control messages that the kernel writes are parsed as bytes, in safe code.
 
-use crate::interface::Interface;
-use socket2::SockAddr;
-use std::ffi::CStr;
+use super::{Control, MAX_CALL, parse_address, set_option};
+use crate::buffers::Backlog;
+use socket2::{SockAddr, SockRef};
 use std::io;
 use std::mem::{self, MaybeUninit};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 use std::time::Duration;
@@ -17,9 +17,6 @@ use std::time::Duration;
 const CONTROL: usize = 256;
 /// The largest address: `sockaddr_in6`.
 const NAME: usize = 28;
-/// Most datagrams of one call.
-pub(crate) const MAX_CALL: usize = 64;
-
 /// What the kernel says about one received datagram, before it is parsed.
 #[repr(C, align(8))]
 #[derive(Debug, Clone)]
@@ -32,19 +29,6 @@ pub(crate) struct Head {
     pub(crate) len: usize,
     /// `MSG_TRUNC`, `MSG_CTRUNC`.
     flags: libc::c_int,
-}
-
-/// The control data of one datagram, parsed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Control {
-    /// The traffic class or type of service octet.
-    pub(crate) tos: Option<u8>,
-    /// When the kernel received it, in nanoseconds since 1970.
-    pub(crate) received_unix_ns: Option<u64>,
-    /// Where it was sent to.
-    pub(crate) to: Option<IpAddr>,
-    /// The size of each of the datagrams that were coalesced into it.
-    pub(crate) segment: Option<usize>,
 }
 
 impl Head {
@@ -67,24 +51,6 @@ impl Head {
 
     pub(crate) fn control(&self) -> Control {
         parse_control(&self.control[..self.control_len.min(CONTROL)])
-    }
-}
-
-fn parse_address(name: &[u8]) -> Option<SocketAddr> {
-    let family = libc::c_int::from(u16::from_ne_bytes(*name.first_chunk()?));
-    let port = u16::from_be_bytes(*name.get(2..)?.first_chunk()?);
-    match family {
-        libc::AF_INET => {
-            let ip: [u8; 4] = *name.get(4..)?.first_chunk()?;
-            Some(SocketAddrV4::new(Ipv4Addr::from(ip), port).into())
-        }
-        libc::AF_INET6 => {
-            let flow = u32::from_be_bytes(*name.get(4..)?.first_chunk()?);
-            let ip: [u8; 16] = *name.get(8..)?.first_chunk()?;
-            let scope = u32::from_ne_bytes(*name.get(24..)?.first_chunk()?);
-            Some(SocketAddrV6::new(Ipv6Addr::from(ip), port, flow, scope).into())
-        }
-        _ => None,
     }
 }
 
@@ -145,98 +111,101 @@ fn parse_timespec(data: &[u8]) -> Option<u64> {
     u64::try_from(seconds).ok()?.checked_mul(1_000_000_000)?.checked_add(u64::try_from(nanos).ok()?)
 }
 
-/// Set a socket option whose value is a plain C structure or an int.
-pub(crate) fn set_option<T: Copy>(
-    fd: BorrowedFd<'_>,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: &T,
-) -> io::Result<()> {
-    let len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: `value` is valid for reads of `len` bytes during the call, and the kernel only reads it.
-    let done = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, ptr::from_ref(value).cast(), len) };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+/// The address family of a socket, for options that each family has its own name for.
+#[derive(Debug, Clone, Copy)]
+enum Family {
+    V4,
+    V6,
+}
+
+impl Family {
+    fn of(address: IpAddr) -> Family {
+        if address.is_ipv4() { Family::V4 } else { Family::V6 }
+    }
+}
+
+fn set(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    set_option(fd, level, name, &value)
+}
+
+/// Ask for receive time, destination and ECN of every datagram.
+pub(crate) fn ask_for_metadata(fd: BorrowedFd<'_>, like: IpAddr) -> io::Result<()> {
+    set(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
+    match Family::of(like) {
+        Family::V4 => {
+            set(fd, libc::IPPROTO_IP, libc::IP_PKTINFO, 1)?;
+            set(fd, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)
+        }
+        Family::V6 => {
+            set(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
+            set(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)
+        }
+    }
+}
+
+/// Datagrams that do not fit are an error, never fragments; claims of others about the path's size
+/// (ICMP) are not believed.
+pub(crate) fn never_fragment(fd: BorrowedFd<'_>, like: IpAddr) -> io::Result<()> {
+    match Family::of(like) {
+        Family::V4 => set(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE),
+        Family::V6 => {
+            set(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)?;
+            set(fd, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, 1)
+        }
+    }
+}
+
+/// Let the kernel hand over runs of datagrams in one piece. A matter of speed only; old kernels do
+/// without.
+pub(crate) fn coalesce(fd: BorrowedFd<'_>) -> io::Result<()> {
+    set(fd, libc::SOL_UDP, libc::UDP_GRO, 1)
+}
+
+/// Without this, a socket gets the packets of every group that anybody on the host has joined.
+pub(crate) fn only_own_groups(fd: BorrowedFd<'_>, like: IpAddr) -> io::Result<()> {
+    let socket = SockRef::from(&fd);
+    match Family::of(like) {
+        Family::V4 => socket.set_multicast_all_v4(false),
+        Family::V6 => socket.set_multicast_all_v6(false),
+    }
+}
+
+/// Size the receive buffer beyond the system's limit; needs privileges.
+pub(crate) fn force_receive_buffer(fd: BorrowedFd<'_>, bytes: libc::c_int) -> io::Result<()> {
+    set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
+}
+
+/// Size the send buffer beyond the system's limit; needs privileges.
+pub(crate) fn force_send_buffer(fd: BorrowedFd<'_>, bytes: libc::c_int) -> io::Result<()> {
+    set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, bytes)
+}
+
+/// The size of a receive buffer in the caller's terms: the kernel doubles what it is asked for, to
+/// count its overhead, and reports that.
+pub(crate) fn usable(reported: usize) -> usize {
+    reported / 2
+}
+
+/// How full the receive buffer is.
+pub(crate) fn backlog(fd: BorrowedFd<'_>) -> io::Result<Backlog> {
+    const WORDS: usize = libc::SK_MEMINFO_DROPS as usize + 1;
+    let words = words::<WORDS>(fd, libc::SOL_SOCKET, libc::SO_MEMINFO)?;
+    let word = |name: libc::c_int| words[name as usize];
+    Ok(Backlog {
+        used_bytes: word(libc::SK_MEMINFO_RMEM_ALLOC) as usize,
+        capacity_bytes: word(libc::SK_MEMINFO_RCVBUF) as usize,
+        drops: word(libc::SK_MEMINFO_DROPS),
+    })
 }
 
 /// Read a socket option of up to `N` 32-bit words; words that the kernel does not know are 0.
-pub(crate) fn words<const N: usize>(
-    fd: BorrowedFd<'_>,
-    level: libc::c_int,
-    name: libc::c_int,
-) -> io::Result<[u32; N]> {
+fn words<const N: usize>(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int) -> io::Result<[u32; N]> {
     let mut value = [0u32; N];
     let mut len = size_of_val(&value) as libc::socklen_t;
     // SAFETY: `value` is valid for writes of `len` bytes, which is its size; the kernel writes no more.
     let done =
         unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, value.as_mut_ptr().cast(), &raw mut len) };
     if done == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
-}
-
-/// A group membership on one interface, from any source or from one.
-pub(crate) fn membership(
-    fd: BorrowedFd<'_>,
-    interface: u32,
-    group: SocketAddr,
-    source: Option<IpAddr>,
-    change: Change,
-) -> io::Result<()> {
-    let level = if group.is_ipv4() { libc::IPPROTO_IP } else { libc::IPPROTO_IPV6 };
-    match source {
-        None => {
-            let request = libc::group_req { gr_interface: interface, gr_group: storage(group) };
-            let name = match change {
-                Change::Join => libc::MCAST_JOIN_GROUP,
-                Change::Leave => libc::MCAST_LEAVE_GROUP,
-            };
-            set_option(fd, level, name, &request)
-        }
-        Some(source) => {
-            let request = libc::group_source_req {
-                gsr_interface: interface,
-                gsr_group: storage(group),
-                gsr_source: storage(SocketAddr::new(source, 0)),
-            };
-            let name = match change {
-                Change::Join => libc::MCAST_JOIN_SOURCE_GROUP,
-                Change::Leave => libc::MCAST_LEAVE_SOURCE_GROUP,
-            };
-            set_option(fd, level, name, &request)
-        }
-    }
-}
-
-/// What to do with a membership.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
-    Join,
-    Leave,
-}
-
-fn storage(address: SocketAddr) -> libc::sockaddr_storage {
-    let address = SockAddr::from(address);
-    // SAFETY: all-zero bytes are a valid `sockaddr_storage`, a plain C structure of integers.
-    let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
-    let len = (address.len() as usize).min(size_of::<libc::sockaddr_storage>());
-    // SAFETY: both sides are valid for `len` bytes (`address` says its own length, the other is
-    // bounded above) and they do not overlap.
-    unsafe {
-        ptr::copy_nonoverlapping(address.as_ptr().cast::<u8>(), (&raw mut storage).cast::<u8>(), len);
-    }
-    storage
-}
-
-/// The multicast interface of an IPv4 socket, by index, with the address to send from.
-pub(crate) fn set_multicast_interface_v4(
-    fd: BorrowedFd<'_>,
-    interface: u32,
-    local: Ipv4Addr,
-) -> io::Result<()> {
-    let request = libc::ip_mreqn {
-        imr_multiaddr: libc::in_addr { s_addr: 0 },
-        imr_address: libc::in_addr { s_addr: u32::from_ne_bytes(local.octets()) },
-        imr_ifindex: interface as libc::c_int,
-    };
-    set_option(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &request)
 }
 
 /// A control message that asks the kernel to cut what is sent into segments: length, level, type and
@@ -370,7 +339,7 @@ fn message(part: &mut libc::iovec) -> libc::msghdr {
 /// ready.
 pub(crate) fn poll(watched: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<usize> {
     let timeout = timeout.map(|t| libc::timespec {
-        tv_sec: libc::time_t::try_from(t.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_sec: t.as_secs().min(i32::MAX as u64) as _,
         tv_nsec: t.subsec_nanos() as _,
     });
     let limit = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
@@ -387,96 +356,6 @@ pub(crate) fn sharpen_timers() -> io::Result<()> {
     // SAFETY: this request takes one number and touches no memory.
     let done = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ONE_NANOSECOND) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// All network interfaces with their addresses.
-pub(crate) fn interfaces() -> io::Result<Vec<Interface>> {
-    let mut first: *mut libc::ifaddrs = ptr::null_mut();
-    // SAFETY: `first` is valid for the write of one pointer.
-    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let list = InterfaceList(first);
-    let sizes = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None)
-        .or_else(|_| socket2::Socket::new(socket2::Domain::IPV6, socket2::Type::DGRAM, None))?;
-    let mut found: Vec<Interface> = Vec::new();
-    let mut next = list.0;
-    // SAFETY: `next` is null or an entry of the list, which is freed only when `list` is dropped.
-    while let Some(entry) = unsafe { next.as_ref() } {
-        next = entry.ifa_next;
-        // SAFETY: `ifa_name` is a zero-terminated string that lives as long as the list.
-        let c_name = unsafe { CStr::from_ptr(entry.ifa_name) };
-        let name = c_name.to_string_lossy();
-        let position = found.iter().position(|i| i.name == name);
-        let interface = match position {
-            Some(known) => &mut found[known],
-            None => {
-                // SAFETY: the argument is a zero-terminated string.
-                let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
-                if index == 0 {
-                    continue; // it has just gone
-                }
-                let has = |flag: libc::c_int| entry.ifa_flags & flag as libc::c_uint != 0;
-                found.push(Interface {
-                    name: name.into_owned(),
-                    index,
-                    addrs: Vec::new(),
-                    mtu: mtu(std::os::fd::AsFd::as_fd(&sizes), c_name).unwrap_or(MINIMUM_MTU),
-                    up: has(libc::IFF_UP),
-                    multicast: has(libc::IFF_MULTICAST),
-                    loopback: has(libc::IFF_LOOPBACK),
-                });
-                found.last_mut().expect("one was pushed just now")
-            }
-        };
-        interface.addrs.extend(address_of(entry));
-    }
-    Ok(found)
-}
-
-/// What every IPv4 link must carry (RFC 791); taken when the system does not say.
-const MINIMUM_MTU: u32 = 576;
-
-struct InterfaceList(*mut libc::ifaddrs);
-
-impl Drop for InterfaceList {
-    fn drop(&mut self) {
-        // SAFETY: the pointer came from `getifaddrs` and is freed once.
-        unsafe { libc::freeifaddrs(self.0) }
-    }
-}
-
-fn address_of(entry: &libc::ifaddrs) -> Option<IpAddr> {
-    if entry.ifa_addr.is_null() {
-        return None;
-    }
-    // SAFETY: a non-null `ifa_addr` points to at least a `sockaddr`; the family is in all of them.
-    // It is read unaligned because the list promises no more.
-    let family = unsafe { (&raw const (*entry.ifa_addr).sa_family).read_unaligned() };
-    let len = match libc::c_int::from(family) {
-        libc::AF_INET => size_of::<libc::sockaddr_in>(),
-        libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
-        _ => return None,
-    };
-    // SAFETY: an address of this family has this length, and the list outlives the slice.
-    let bytes = unsafe { std::slice::from_raw_parts(entry.ifa_addr.cast::<u8>(), len) };
-    parse_address(bytes).map(|address| address.ip())
-}
-
-fn mtu(fd: BorrowedFd<'_>, name: &CStr) -> Option<u32> {
-    // SAFETY: all-zero bytes are a valid `ifreq`, a plain C structure.
-    let mut request: libc::ifreq = unsafe { mem::zeroed() };
-    let bytes = name.to_bytes();
-    if bytes.len() >= request.ifr_name.len() {
-        return None;
-    }
-    request.ifr_name.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from as libc::c_char);
-    // SAFETY: the request wants an `ifreq`, which is valid for reads and writes during the call.
-    if unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) } != 0 {
-        return None;
-    }
-    // SAFETY: this request fills in the number `ifru_mtu`; any bytes are a valid int.
-    u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).ok().filter(|mtu| *mtu > 0)
 }
 
 #[cfg(test)]
@@ -529,20 +408,6 @@ mod tests {
             let mut bytes = everything();
             bytes[..size_of::<usize>()].copy_from_slice(&len.to_ne_bytes());
             assert_eq!(parse_control(&bytes), Control::default());
-        }
-    }
-
-    #[test]
-    fn addresses_of_both_families_are_read_back() {
-        for text in ["192.0.2.1:7000", "[fe80::1%3]:7001"] {
-            let address: SocketAddr = text.parse().expect("a literal address");
-            let raw = SockAddr::from(address);
-            // SAFETY: `raw` is valid for reads of its own length.
-            let bytes = unsafe { std::slice::from_raw_parts(raw.as_ptr().cast::<u8>(), raw.len() as usize) };
-            assert_eq!(parse_address(bytes), Some(address));
-            for have in 0..bytes.len() {
-                assert!(parse_address(&bytes[..have]).is_none_or(|a| a.is_ipv4()));
-            }
         }
     }
 }

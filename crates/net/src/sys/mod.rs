@@ -1,0 +1,249 @@
+//! The system calls that `socket2` does not cover. All unsafe code of the crate is here.
+//!
+//! `linux` has everything. `other` is what all Unix systems share: one datagram a call, no ECN, no
+//! receive times; it exists so that programs can be built there.
+
+use crate::interface::Interface;
+use socket2::SockAddr;
+use std::ffi::CStr;
+use std::io;
+use std::mem;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::ptr;
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod other;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::*;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use other::*;
+
+/// Most datagrams of one call.
+pub(crate) const MAX_CALL: usize = 64;
+
+/// The control data of one datagram, parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Control {
+    /// The traffic class or type of service octet.
+    pub(crate) tos: Option<u8>,
+    /// When the kernel received it, in nanoseconds since 1970.
+    pub(crate) received_unix_ns: Option<u64>,
+    /// Where it was sent to.
+    pub(crate) to: Option<IpAddr>,
+    /// The size of each of the datagrams that were coalesced into it.
+    pub(crate) segment: Option<usize>,
+}
+
+/// Parse a `sockaddr_in` or `sockaddr_in6`.
+fn parse_address(name: &[u8]) -> Option<SocketAddr> {
+    #[cfg(target_os = "linux")]
+    let family = libc::c_int::from(u16::from_ne_bytes(*name.first_chunk()?));
+    #[cfg(not(target_os = "linux"))]
+    let family = libc::c_int::from(*name.get(1)?); // after a length of one byte
+    let port = u16::from_be_bytes(*name.get(2..)?.first_chunk()?);
+    match family {
+        libc::AF_INET => {
+            let ip: [u8; 4] = *name.get(4..)?.first_chunk()?;
+            Some(SocketAddrV4::new(Ipv4Addr::from(ip), port).into())
+        }
+        libc::AF_INET6 => {
+            let flow = u32::from_be_bytes(*name.get(4..)?.first_chunk()?);
+            let ip: [u8; 16] = *name.get(8..)?.first_chunk()?;
+            let scope = u32::from_ne_bytes(*name.get(24..)?.first_chunk()?);
+            Some(SocketAddrV6::new(Ipv6Addr::from(ip), port, flow, scope).into())
+        }
+        _ => None,
+    }
+}
+
+/// Set a socket option whose value is a plain C structure or an int.
+pub(crate) fn set_option<T: Copy>(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    let len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` is valid for reads of `len` bytes during the call, and the kernel only reads it.
+    let done = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, ptr::from_ref(value).cast(), len) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A group membership on one interface, from any source or from one.
+pub(crate) fn membership(
+    fd: BorrowedFd<'_>,
+    interface: u32,
+    group: SocketAddr,
+    source: Option<IpAddr>,
+    change: Change,
+) -> io::Result<()> {
+    let level = if group.is_ipv4() { libc::IPPROTO_IP } else { libc::IPPROTO_IPV6 };
+    match source {
+        None => {
+            let request = libc::group_req { gr_interface: interface, gr_group: storage(group) };
+            let name = match change {
+                Change::Join => libc::MCAST_JOIN_GROUP,
+                Change::Leave => libc::MCAST_LEAVE_GROUP,
+            };
+            set_option(fd, level, name, &request)
+        }
+        Some(source) => {
+            let request = libc::group_source_req {
+                gsr_interface: interface,
+                gsr_group: storage(group),
+                gsr_source: storage(SocketAddr::new(source, 0)),
+            };
+            let name = match change {
+                Change::Join => libc::MCAST_JOIN_SOURCE_GROUP,
+                Change::Leave => libc::MCAST_LEAVE_SOURCE_GROUP,
+            };
+            set_option(fd, level, name, &request)
+        }
+    }
+}
+
+/// What to do with a membership.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Join,
+    Leave,
+}
+
+fn storage(address: SocketAddr) -> libc::sockaddr_storage {
+    let address = SockAddr::from(address);
+    // SAFETY: all-zero bytes are a valid `sockaddr_storage`, a plain C structure of integers.
+    let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
+    let len = (address.len() as usize).min(size_of::<libc::sockaddr_storage>());
+    // SAFETY: both sides are valid for `len` bytes (`address` says its own length, the other is
+    // bounded above) and they do not overlap.
+    unsafe {
+        ptr::copy_nonoverlapping(address.as_ptr().cast::<u8>(), (&raw mut storage).cast::<u8>(), len);
+    }
+    storage
+}
+
+/// The multicast interface of an IPv4 socket, by index, with the address to send from.
+pub(crate) fn set_multicast_interface_v4(
+    fd: BorrowedFd<'_>,
+    interface: u32,
+    local: Ipv4Addr,
+) -> io::Result<()> {
+    let request = libc::ip_mreqn {
+        imr_multiaddr: libc::in_addr { s_addr: 0 },
+        imr_address: libc::in_addr { s_addr: u32::from_ne_bytes(local.octets()) },
+        imr_ifindex: interface as libc::c_int,
+    };
+    set_option(fd, libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &request)
+}
+
+/// All network interfaces with their addresses.
+pub(crate) fn interfaces() -> io::Result<Vec<Interface>> {
+    let mut first: *mut libc::ifaddrs = ptr::null_mut();
+    // SAFETY: `first` is valid for the write of one pointer.
+    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let list = InterfaceList(first);
+    let sizes = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None)
+        .or_else(|_| socket2::Socket::new(socket2::Domain::IPV6, socket2::Type::DGRAM, None))?;
+    let mut found: Vec<Interface> = Vec::new();
+    let mut next = list.0;
+    // SAFETY: `next` is null or an entry of the list, which is freed only when `list` is dropped.
+    while let Some(entry) = unsafe { next.as_ref() } {
+        next = entry.ifa_next;
+        // SAFETY: `ifa_name` is a zero-terminated string that lives as long as the list.
+        let c_name = unsafe { CStr::from_ptr(entry.ifa_name) };
+        let name = c_name.to_string_lossy();
+        let position = found.iter().position(|i| i.name == name);
+        let interface = match position {
+            Some(known) => &mut found[known],
+            None => {
+                // SAFETY: the argument is a zero-terminated string.
+                let index = unsafe { libc::if_nametoindex(c_name.as_ptr()) };
+                if index == 0 {
+                    continue; // it has just gone
+                }
+                let has = |flag: libc::c_int| entry.ifa_flags & flag as libc::c_uint != 0;
+                found.push(Interface {
+                    name: name.into_owned(),
+                    index,
+                    addrs: Vec::new(),
+                    mtu: mtu(sizes.as_fd(), c_name).unwrap_or(MINIMUM_MTU),
+                    up: has(libc::IFF_UP),
+                    multicast: has(libc::IFF_MULTICAST),
+                    loopback: has(libc::IFF_LOOPBACK),
+                });
+                found.last_mut().expect("one was pushed just now")
+            }
+        };
+        interface.addrs.extend(address_of(entry));
+    }
+    Ok(found)
+}
+
+/// What every IPv4 link must carry (RFC 791); taken when the system does not say.
+const MINIMUM_MTU: u32 = 576;
+
+struct InterfaceList(*mut libc::ifaddrs);
+
+impl Drop for InterfaceList {
+    fn drop(&mut self) {
+        // SAFETY: the pointer came from `getifaddrs` and is freed once.
+        unsafe { libc::freeifaddrs(self.0) }
+    }
+}
+
+fn address_of(entry: &libc::ifaddrs) -> Option<IpAddr> {
+    if entry.ifa_addr.is_null() {
+        return None;
+    }
+    // SAFETY: a non-null `ifa_addr` points to at least a `sockaddr`; the family is in all of them.
+    // It is read unaligned because the list promises no more.
+    let family = unsafe { (&raw const (*entry.ifa_addr).sa_family).read_unaligned() };
+    let len = match libc::c_int::from(family) {
+        libc::AF_INET => size_of::<libc::sockaddr_in>(),
+        libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
+        _ => return None,
+    };
+    // SAFETY: an address of this family has this length, and the list outlives the slice.
+    let bytes = unsafe { std::slice::from_raw_parts(entry.ifa_addr.cast::<u8>(), len) };
+    parse_address(bytes).map(|address| address.ip())
+}
+
+fn mtu(fd: BorrowedFd<'_>, name: &CStr) -> Option<u32> {
+    // SAFETY: all-zero bytes are a valid `ifreq`, a plain C structure.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    let bytes = name.to_bytes();
+    if bytes.len() >= request.ifr_name.len() {
+        return None;
+    }
+    request.ifr_name.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from as libc::c_char);
+    // SAFETY: the request wants an `ifreq`, which is valid for reads and writes during the call.
+    if unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) } != 0 {
+        return None;
+    }
+    // SAFETY: this request fills in the number `ifru_mtu`; any bytes are a valid int.
+    u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).ok().filter(|mtu| *mtu > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_both_families_are_read_back() {
+        for text in ["192.0.2.1:7000", "[fe80::1%3]:7001"] {
+            let address: SocketAddr = text.parse().expect("a literal address");
+            let raw = SockAddr::from(address);
+            // SAFETY: `raw` is valid for reads of its own length.
+            let bytes = unsafe { std::slice::from_raw_parts(raw.as_ptr().cast::<u8>(), raw.len() as usize) };
+            assert_eq!(parse_address(bytes), Some(address));
+            for have in 0..bytes.len() {
+                assert!(parse_address(&bytes[..have]).is_none_or(|a| a.is_ipv4()));
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What all Unix systems share.
+
+use super::{Control, MAX_CALL};
+use crate::buffers::Backlog;
+use socket2::{SockAddr, SockRef};
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// What is known about one received datagram.
+#[derive(Debug, Clone)]
+pub(crate) struct Head {
+    from: Option<SocketAddr>,
+    /// Bytes received.
+    pub(crate) len: usize,
+}
+
+impl Head {
+    pub(crate) const EMPTY: Head = Head { from: None, len: 0 };
+
+    /// Not known here.
+    pub(crate) fn truncated(&self) -> bool {
+        false
+    }
+
+    /// There is no control data here.
+    pub(crate) fn control_truncated(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn from(&self) -> Option<SocketAddr> {
+        self.from
+    }
+
+    pub(crate) fn control(&self) -> Control {
+        Control::default()
+    }
+}
+
+/// Nothing more than the sender is known here.
+pub(crate) fn ask_for_metadata(_fd: BorrowedFd<'_>, _like: IpAddr) -> io::Result<()> {
+    Ok(())
+}
+
+/// The system's own behaviour.
+pub(crate) fn never_fragment(_fd: BorrowedFd<'_>, _like: IpAddr) -> io::Result<()> {
+    Ok(())
+}
+
+/// Not here.
+pub(crate) fn coalesce(_fd: BorrowedFd<'_>) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Sockets bound to a group get no others here.
+pub(crate) fn only_own_groups(_fd: BorrowedFd<'_>, _like: IpAddr) -> io::Result<()> {
+    Ok(())
+}
+
+/// Not here.
+pub(crate) fn force_receive_buffer(_fd: BorrowedFd<'_>, _bytes: libc::c_int) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Not here.
+pub(crate) fn force_send_buffer(_fd: BorrowedFd<'_>, _bytes: libc::c_int) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// The system reports what it was asked for.
+pub(crate) fn usable(reported: usize) -> usize {
+    reported
+}
+
+/// Not told here.
+pub(crate) fn backlog(_fd: BorrowedFd<'_>) -> io::Result<Backlog> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Send one datagram; several are refused as the systems without segmentation do.
+pub(crate) fn send(
+    fd: BorrowedFd<'_>,
+    to: &SockAddr,
+    bytes: &[u8],
+    segment: Option<u16>,
+) -> io::Result<usize> {
+    match segment {
+        None => SockRef::from(&fd).send_to(bytes, to),
+        Some(_) => Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)),
+    }
+}
+
+/// Send up to [`MAX_CALL`] datagrams of `segment` bytes one by one and say how many went.
+pub(crate) fn send_each(
+    fd: BorrowedFd<'_>,
+    to: &SockAddr,
+    bytes: &[u8],
+    segment: usize,
+) -> io::Result<usize> {
+    let mut sent = 0;
+    for chunk in bytes.chunks(segment).take(MAX_CALL) {
+        match send(fd, to, chunk, None) {
+            Ok(_) => sent += 1,
+            Err(e) if sent == 0 => return Err(e),
+            Err(_) => break, // the next call will tell
+        }
+    }
+    Ok(sent)
+}
+
+/// Receive datagrams one by one, each into its own `slot` bytes, and say how many came.
+pub(crate) fn receive_each(
+    fd: BorrowedFd<'_>,
+    bytes: &mut [u8],
+    slot: usize,
+    heads: &mut [Head],
+) -> io::Result<usize> {
+    let socket = UdpSocket::from(fd.try_clone_to_owned()?);
+    let mut received = 0;
+    for (chunk, head) in bytes.chunks_exact_mut(slot).zip(heads) {
+        match socket.recv_from(chunk) {
+            Ok((len, from)) => *head = Head { from: Some(from), len },
+            Err(e) if received == 0 => return Err(e),
+            Err(_) => break, // the next call will tell
+        }
+        received += 1;
+    }
+    Ok(received)
+}
+
+/// Wait until a descriptor is ready or the time is over, to a millisecond; `None` waits for ever.
+pub(crate) fn poll(watched: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<usize> {
+    let millis =
+        timeout.map_or(-1, |t| t.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as libc::c_int);
+    // SAFETY: `watched` is valid for reads and writes of its length.
+    let ready = unsafe { libc::poll(watched.as_mut_ptr(), watched.len() as libc::nfds_t, millis) };
+    if ready >= 0 { Ok(ready as usize) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Not here.
+pub(crate) fn sharpen_timers() -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
