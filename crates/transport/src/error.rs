@@ -88,6 +88,9 @@ pub enum Error {
         /// Files in the session.
         files: u64,
     },
+    /// A packet could not be written: a number that the format has no room for.
+    #[error("cannot write a packet: {0}")]
+    Wire(#[from] faircast_wire::EncodeError),
     /// The user stopped it.
     #[error("stopped")]
     Stopped,
@@ -104,7 +107,7 @@ impl Error {
             | Error::RootMismatch
             | Error::Stopped => Class::Transfer,
             Error::DatagramSize { .. } | Error::NotAStream { .. } => Class::Usage,
-            Error::Net(_) | Error::Object(_) | Error::MtuTooSmall { .. } | Error::Pipe(_) => Class::System,
+            Error::Net(_) | Error::Object(_) | Error::MtuTooSmall { .. } | Error::Pipe(_) | Error::Wire(_) => Class::System,
         }
     }
 }

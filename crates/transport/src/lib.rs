@@ -4,11 +4,17 @@
 //! `faircast-net`, one thread each, until the transfer has ended. What happens on the way is told
 //! as [`event::Event`]s.
 
+mod assembly;
 pub mod config;
+mod drive;
 pub mod error;
 pub mod event;
+mod members;
 pub mod object;
+mod receiver;
+mod source;
 
 pub use config::{Content, Destination, Durability, ReceiveConfig, SendConfig, Slow};
+pub use drive::{receive, send};
 pub use error::{Class, Error};
 pub use event::{Event, ReceiveReport, SendReport};

@@ -1,4 +1,5 @@
 use super::*;
+use std::ops::Range;
 
 #[test]
 fn a_file_arrives_whatever_its_size_is_to_the_blocks() {
@@ -74,7 +75,7 @@ fn blocks_may_come_in_any_order() {
             Put::Stored | Put::AlreadyHad => {}
         }
     }
-    assert_eq!(store.missing(), [1..blocks.len() as u32]);
+    assert_eq!(store.missing(), vec![Range { start: 1, end: blocks.len() as u32 }]);
     for index in kept {
         let (data, hash) = &blocks[index as usize];
         assert_eq!(store.put(index, data, *hash).expect("stored"), Put::Stored);

@@ -1,0 +1,266 @@
+//! Symbols become blocks.
+//!
+//! Source symbols are copied to their place in the block. When all of them are there the block is
+//! complete without any decoding; otherwise repair symbols are kept until there are enough.
+
+use faircast_fec::{Shape, decode};
+use std::collections::BTreeMap;
+
+/// Blocks that are being received.
+#[derive(Debug)]
+pub struct Assembly {
+    symbol_size: usize,
+    /// The block that symbols arrive for now, outside the map: the hot path.
+    current: Option<(u32, Block)>,
+    others: BTreeMap<u32, Block>,
+    /// Emptied blocks, whose memory is used again.
+    spare: Vec<Block>,
+    /// Bytes held by blocks at most.
+    limit: usize,
+    held: usize,
+    /// Symbols that were of no use: duplicates.
+    pub duplicates: u64,
+    /// Blocks that needed decoding.
+    pub decoded: u64,
+    /// Blocks that were dropped for want of memory.
+    pub evicted: u64,
+}
+
+#[derive(Debug, Default)]
+struct Block {
+    symbols: usize,
+    source: Vec<u8>,
+    have: Vec<u64>,
+    have_count: usize,
+    repair: Vec<u8>,
+    repair_ids: Vec<u32>,
+    /// Symbols needed beyond K, because decoding has failed so often.
+    beyond: usize,
+}
+
+/// What a symbol did.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Added {
+    /// It was there already, or makes no sense.
+    Useless,
+    /// It is kept.
+    Kept,
+    /// The block is complete: take it with [`Assembly::take`].
+    Complete,
+}
+
+impl Assembly {
+    /// Blocks of symbols of `symbol_size` bytes, holding at most about `limit` bytes.
+    pub fn new(symbol_size: usize, limit: usize) -> Assembly {
+        Assembly {
+            symbol_size,
+            current: None,
+            others: BTreeMap::new(),
+            spare: Vec::new(),
+            limit,
+            held: 0,
+            duplicates: 0,
+            decoded: 0,
+            evicted: 0,
+        }
+    }
+
+    /// A symbol of a block of `symbols` source symbols has arrived.
+    pub fn add(&mut self, block: u32, symbols: u16, symbol: u32, payload: &[u8]) -> Added {
+        if payload.len() != self.symbol_size || symbols == 0 {
+            return Added::Useless;
+        }
+        if self.current.as_ref().is_none_or(|(current, _)| *current != block) {
+            self.switch_to(block, usize::from(symbols));
+        }
+        let Some((_, entry)) = &mut self.current else { return Added::Useless };
+        if entry.symbols != usize::from(symbols) {
+            return Added::Useless; // contradicts what came before
+        }
+        if !entry.put(symbol, payload) {
+            self.duplicates += 1;
+            return Added::Useless;
+        }
+        if entry.have_count == entry.symbols {
+            return Added::Complete;
+        }
+        if entry.have_count + entry.repair_ids.len() < entry.symbols + entry.beyond {
+            return Added::Kept;
+        }
+        if entry.decode(self.symbol_size) {
+            self.decoded += 1;
+            Added::Complete
+        } else {
+            entry.beyond += 1;
+            Added::Kept
+        }
+    }
+
+    /// Take the block that [`Assembly::add`] has just completed: its K x T bytes. Give the memory
+    /// back with [`Assembly::recycle`].
+    pub fn take(&mut self) -> Option<(u32, Vec<u8>)> {
+        let (block, mut entry) = self.current.take()?;
+        self.held -= entry.symbols * self.symbol_size;
+        let bytes = std::mem::take(&mut entry.source);
+        self.spare.push(entry);
+        Some((block, bytes))
+    }
+
+    /// Memory of a block that is stored.
+    pub fn recycle(&mut self, bytes: Vec<u8>) {
+        if let Some(spare) = self.spare.iter_mut().find(|spare| spare.source.capacity() == 0) {
+            spare.source = bytes;
+        }
+    }
+
+    /// Forget `block`.
+    pub fn drop_block(&mut self, block: u32) {
+        if self.current.as_ref().is_some_and(|(current, _)| *current == block) {
+            let symbols = self.current.take().map_or(0, |(_, entry)| self.retire(entry));
+            self.held -= symbols * self.symbol_size;
+        } else if let Some(entry) = self.others.remove(&block) {
+            let symbols = self.retire(entry);
+            self.held -= symbols * self.symbol_size;
+        }
+    }
+
+    /// Symbols that `block` still needs; `None` when none of it has arrived.
+    pub fn needed(&self, block: u32) -> Option<u16> {
+        let entry = match &self.current {
+            Some((current, entry)) if *current == block => entry,
+            _ => self.others.get(&block)?,
+        };
+        let got = entry.have_count + entry.repair_ids.len();
+        Some((entry.symbols + entry.beyond).saturating_sub(got).max(1) as u16)
+    }
+
+    fn switch_to(&mut self, block: u32, symbols: usize) {
+        if let Some((old, entry)) = self.current.take() {
+            self.others.insert(old, entry);
+        }
+        let entry = self.others.remove(&block).unwrap_or_else(|| {
+            self.held += symbols * self.symbol_size;
+            let mut entry = self.spare.pop().unwrap_or_default();
+            entry.reset(symbols, self.symbol_size);
+            entry
+        });
+        self.current = Some((block, entry));
+        while self.held > self.limit && !self.others.is_empty() {
+            // The newest is the one whose repair is farthest away.
+            let Some((_, entry)) = self.others.pop_last() else { break };
+            let symbols = self.retire(entry);
+            self.held -= symbols * self.symbol_size;
+            self.evicted += 1;
+        }
+    }
+
+    fn retire(&mut self, entry: Block) -> usize {
+        let symbols = entry.symbols;
+        self.spare.push(entry);
+        symbols
+    }
+}
+
+impl Block {
+    fn reset(&mut self, symbols: usize, symbol_size: usize) {
+        self.symbols = symbols;
+        self.source.resize(symbols * symbol_size, 0);
+        self.have.clear();
+        self.have.resize(symbols.div_ceil(64), 0);
+        self.have_count = 0;
+        self.repair.clear();
+        self.repair_ids.clear();
+        self.beyond = 0;
+    }
+
+    /// Keep a symbol; whether it is new.
+    fn put(&mut self, symbol: u32, payload: &[u8]) -> bool {
+        let index = symbol as usize;
+        if index < self.symbols {
+            let (word, bit) = (index / 64, 1 << (index % 64));
+            if self.have[word] & bit != 0 {
+                return false;
+            }
+            self.have[word] |= bit;
+            self.have_count += 1;
+            self.source[index * payload.len()..][..payload.len()].copy_from_slice(payload);
+            return true;
+        }
+        if self.repair_ids.contains(&symbol) {
+            return false;
+        }
+        self.repair_ids.push(symbol);
+        self.repair.extend_from_slice(payload);
+        true
+    }
+
+    /// Recover the source symbols; whether that succeeded.
+    fn decode(&mut self, symbol_size: usize) -> bool {
+        let source = (0..self.symbols)
+            .filter(|index| self.have[index / 64] & (1 << (index % 64)) != 0)
+            .map(|index| (index as u32, &self.source[index * symbol_size..][..symbol_size]));
+        let repair = self.repair_ids.iter().copied().zip(self.repair.chunks_exact(symbol_size));
+        let Ok(shape) = Shape::new(self.symbols as u16, symbol_size as u16) else { return false };
+        match decode(shape, source.chain(repair)) {
+            Some(bytes) => {
+                self.source = bytes;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T: usize = 16;
+
+    fn symbol(number: u8) -> [u8; T] {
+        [number; T]
+    }
+
+    #[test]
+    fn a_block_is_complete_when_all_source_symbols_are_there() {
+        let mut assembly = Assembly::new(T, 1 << 20);
+        assert_eq!(assembly.add(7, 3, 2, &symbol(2)), Added::Kept);
+        assert_eq!(assembly.needed(7), Some(2));
+        assert_eq!(assembly.add(7, 3, 0, &symbol(0)), Added::Kept);
+        assert_eq!(assembly.add(7, 3, 0, &symbol(0)), Added::Useless);
+        assert_eq!(assembly.add(7, 3, 1, &symbol(1)), Added::Complete);
+        let (block, bytes) = assembly.take().expect("complete");
+        assert_eq!((block, &bytes[..T], &bytes[2 * T..]), (7, &symbol(0)[..], &symbol(2)[..]));
+        assert_eq!(assembly.needed(7), None);
+    }
+
+    #[test]
+    fn blocks_may_arrive_interleaved() {
+        let mut assembly = Assembly::new(T, 1 << 20);
+        assembly.add(1, 2, 0, &symbol(0));
+        assembly.add(2, 2, 0, &symbol(0));
+        assert_eq!(assembly.add(1, 2, 1, &symbol(1)), Added::Complete);
+        assert_eq!(assembly.take().map(|(block, _)| block), Some(1));
+        assert_eq!(assembly.add(2, 2, 1, &symbol(1)), Added::Complete);
+    }
+
+    #[test]
+    fn a_symbol_of_the_wrong_size_or_block_shape_is_useless() {
+        let mut assembly = Assembly::new(T, 1 << 20);
+        assert_eq!(assembly.add(1, 2, 0, &[0; 3]), Added::Useless);
+        assert_eq!(assembly.add(1, 0, 0, &symbol(0)), Added::Useless);
+        assembly.add(1, 2, 0, &symbol(0));
+        assert_eq!(assembly.add(1, 9, 1, &symbol(0)), Added::Useless);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_newest_block_gives_way() {
+        let mut assembly = Assembly::new(T, 3 * 2 * T);
+        for block in 0..10 {
+            assembly.add(block, 2, 0, &symbol(0));
+        }
+        assert_eq!(assembly.needed(0), Some(1));
+        assert_eq!(assembly.needed(9), Some(1), "the current one");
+        assert_eq!(assembly.evicted, 7);
+    }
+}

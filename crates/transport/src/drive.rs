@@ -1,0 +1,310 @@
+//! Sessions on real sockets and in real time: one thread, one loop, each.
+
+use crate::config::{Content, ReceiveConfig, SendConfig};
+use crate::error::Error;
+use crate::event::{Event, ReceiveReport, SendReport};
+use crate::object::Tape;
+use crate::receiver;
+use crate::source::{self, supply::Supply};
+use faircast_core::packet::{Mark, ReceiverId, SessionId};
+use faircast_core::time::{Span, Time};
+use faircast_net::{
+    Batch, Choice, GroupOptions, GroupSocket, Injector, Membership, SendOutcome, SourceOptions, SourceSocket, Waiter,
+    Want, Watch, choose,
+};
+use faircast_wire::{Form, ReceiverCodec, SourceCodec, data_header_len};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Source symbols of a block: small enough to stay in a processor's cache, large enough for the code to
+/// lose nothing (see `docs/decisions/`).
+const SYMBOLS_PER_BLOCK: u16 = 512;
+
+/// Datagrams are no larger than an Ethernet frame carries unless asked for.
+const ETHERNET_MTU: usize = 1500;
+
+/// A symbol smaller than this is not worth its header.
+const SMALLEST_DATAGRAM: usize = 256;
+
+/// Feedback is spread over at least this on the local network, and farther away.
+const SPREAD_LOCAL: Span = Span::from_millis(10);
+const SPREAD_FAR: Span = Span::from_millis(200);
+
+/// The stop flag is looked at this often at least.
+const STOP_CHECK: Duration = Duration::from_millis(100);
+
+/// The buffer's fill is looked at this often.
+const BACKLOG_EVERY: Span = Span::from_millis(1);
+
+/// Send files, trees or a stream to everybody who receives the group. Returns when the session has
+/// ended; a report with `ok: false` names the receivers that are incomplete.
+///
+/// # Errors
+/// When the session cannot start or the content cannot be read; see [`Error::class`].
+pub fn send(config: SendConfig, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<SendReport, Error> {
+    let clock = Clock::start();
+    let choice = choose(config.group.ip(), config.interface.as_deref())?;
+    let options = SourceOptions { ttl: config.ttl, ..SourceOptions::default() };
+    let socket = SourceSocket::open(config.group, &choice, &options)?;
+    events(opened(config.group, &choice));
+    if let Some(warning) = socket.receive_buffer().warning() {
+        events(Event::Warning(warning));
+    }
+    let form = if config.key.is_some() { Form::Sealed } else { Form::Open };
+    let (datagram, symbol_size) = sizes(config.datagram, &choice, config.group, form)?;
+    let supply = match &config.content {
+        Content::Paths(paths) => Supply::files(Tape::open(paths, symbol_size, SYMBOLS_PER_BLOCK)?),
+        Content::Stdin { name } => Supply::pipe(name, symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos)?,
+        Content::Live { history } => Supply::live(symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos, *history)?,
+    };
+    for warning in supply.warnings() {
+        events(Event::Warning(warning));
+    }
+    events(Event::Content {
+        transfer: supply.transfer().to_string(),
+        files: supply.files_count(),
+        bytes: supply.geometry().tape_len.map(|_| supply.content_bytes()),
+        resumed_bytes: 0,
+    });
+    let random = random();
+    let session = SessionId(random[0] as u32 | 1);
+    let mut salt = [0; 16];
+    salt[..8].copy_from_slice(&random[1].to_le_bytes());
+    salt[8..].copy_from_slice(&random[2].to_le_bytes());
+    let overhead = overhead(config.group);
+    let scheme = config.scheme.with_packet_size((datagram + overhead) as u16);
+    let (group, ttl) = (config.group, config.ttl);
+    let setup = source::Setup {
+        codec: SourceCodec::new(session, config.key.as_ref(), salt),
+        salt,
+        source: scheme.source(),
+        own_bounds: scheme.bounds(),
+        scheme_number: scheme.number(),
+        supply,
+        seed: random[3],
+        name: config.host,
+        datagram,
+        overhead,
+        slow: config.slow,
+        min: config.min,
+        max: config.max,
+        expect: config.expect,
+        wait: config.wait,
+        spread: if config.ttl <= 1 { SPREAD_LOCAL } else { SPREAD_FAR },
+        unix_secs: clock.unix_nanos / 1_000_000_000,
+    };
+    let mut session = source::Session::new(setup, clock.now());
+    let injector = config.faults.map(|faults| Injector::new(faults, random[3]));
+    run_source(&mut session, &socket, &clock, injector, events, stop)?;
+    session.report().map_err(|error| match error {
+        Error::NoReceiver { waited, .. } => Error::NoReceiver { group, waited, ttl },
+        other => other,
+    })
+}
+
+/// Receive one session from the group. Returns when everything is verified and in its place.
+///
+/// # Errors
+/// When nothing was announced, the source fell silent or ended early, or the content cannot be
+/// written; see [`Error::class`].
+pub fn receive(config: ReceiveConfig, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<ReceiveReport, Error> {
+    let clock = Clock::start();
+    let choice = choose(config.group.ip(), config.interface.as_deref())?;
+    let membership = config.source.map_or(Membership::AnySource, Membership::OnlyFrom);
+    let socket =
+        GroupSocket::open(config.group, membership, &choice, &GroupOptions { receive_buffer: config.buffer })?;
+    events(opened(config.group, &choice));
+    if let Some(warning) = socket.receive_buffer().warning() {
+        events(Event::Warning(warning));
+    }
+    let random = random();
+    let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");
+    let mut codec = ReceiverCodec::new(config.key.as_ref(), id, random[1]);
+    codec.set_time(clock.unix_nanos / 1_000_000_000);
+    let setup = receiver::Setup {
+        codec,
+        id,
+        seed: random[2],
+        host: config.host,
+        destination: config.destination,
+        durability: config.durability,
+        only: config.source,
+        overhead: overhead(config.group),
+        wait: config.wait.map(span),
+        silence: span(config.silence),
+        group: config.group,
+        unix_secs: clock.unix_nanos / 1_000_000_000,
+    };
+    let mut session = receiver::Session::new(setup, clock.now());
+    let injector = config.faults.map(|faults| Injector::new(faults, random[3]));
+    run_receiver(&mut session, &socket, &clock, injector, events, stop)?;
+    session.report()
+}
+
+fn run_source(
+    session: &mut source::Session,
+    socket: &SourceSocket,
+    clock: &Clock,
+    mut injector: Option<Injector>,
+    events: &mut dyn FnMut(Event),
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let (mut batch, mut waiter) = (Batch::new(8), Waiter::new());
+    let mut out = Vec::with_capacity(1 << 17);
+    let mut stopped = false;
+    loop {
+        if !stopped && stop.load(Ordering::Relaxed) {
+            stopped = true;
+            session.stop(clock.now());
+        }
+        socket.receive(&mut batch)?;
+        let now = clock.now();
+        batch.deliver(injector.as_mut(), |bytes, meta| session.on_datagram(bytes, meta.from, now));
+        session.on_time(now);
+        session.take_events().into_iter().for_each(&mut *events);
+        if let Some(outgoing) = session.next(now, &mut out) {
+            send_all(socket, &out, outgoing.segment, &mut waiter)?;
+        }
+        if session.is_over() {
+            session.take_events().into_iter().for_each(&mut *events);
+            return Ok(());
+        }
+        let now = clock.now();
+        let wake = session.wake_at(now);
+        if wake > now {
+            let until = clock.instant(wake).min(Instant::now() + STOP_CHECK);
+            waiter.wait(&[Watch::new(socket, Want::Readable)], Some(until))?;
+        }
+    }
+}
+
+/// Hand over a batch, waiting while the queue is full.
+fn send_all(socket: &SourceSocket, bytes: &[u8], segment: usize, waiter: &mut Waiter) -> Result<(), Error> {
+    let mut rest = bytes;
+    loop {
+        match socket.send_batch(rest, segment)? {
+            SendOutcome::Sent => return Ok(()),
+            SendOutcome::Blocked { sent } => {
+                rest = &rest[(sent * segment).min(rest.len())..];
+                if rest.is_empty() {
+                    return Ok(());
+                }
+                let soon = Instant::now() + Duration::from_millis(1);
+                waiter.wait(&[Watch::new(socket, Want::Writable)], Some(soon))?;
+            }
+        }
+    }
+}
+
+fn run_receiver(
+    session: &mut receiver::Session,
+    socket: &GroupSocket,
+    clock: &Clock,
+    mut injector: Option<Injector>,
+    events: &mut dyn FnMut(Event),
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let (mut batch, mut waiter) = (Batch::new(8), Waiter::new());
+    let mut backlog_at = Time::ZERO;
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            session.stop(clock.now());
+        }
+        let received = socket.receive(&mut batch)?;
+        let now = clock.now();
+        batch.deliver(injector.as_mut(), |bytes, meta| {
+            let marked = meta.ecn == faircast_net::Ecn::Ce;
+            session.on_datagram(bytes, meta.from, marked, clock.time(meta.received_at).min(now), now);
+        });
+        let now = clock.now();
+        if received > 0 && now >= backlog_at {
+            backlog_at = now + BACKLOG_EVERY;
+            let backlog = socket.backlog()?;
+            session.on_backlog(backlog.fill(), u64::from(backlog.drops), now);
+        }
+        session.on_time(now);
+        let mut refused = Ok(());
+        session.take_feedback(|bytes, to| {
+            if refused.is_ok() {
+                refused = socket.send_to(bytes, to).map(drop);
+            }
+        });
+        refused?;
+        session.take_events().into_iter().for_each(&mut *events);
+        if session.is_over() {
+            return Ok(());
+        }
+        if received == 0 {
+            let until = clock.instant(session.wake_at()).min(Instant::now() + STOP_CHECK);
+            waiter.wait(&[Watch::new(socket, Want::Readable)], Some(until))?;
+        }
+    }
+}
+
+/// The largest datagram, and the symbol that fits it.
+fn sizes(asked: Option<u16>, choice: &Choice, group: SocketAddr, form: Form) -> Result<(usize, u16), Error> {
+    let headers = overhead(group);
+    let mtu = choice.chosen.mtu as usize;
+    let largest = mtu.saturating_sub(headers).min(65_000);
+    if largest < SMALLEST_DATAGRAM {
+        return Err(Error::MtuTooSmall { interface: choice.chosen.name.clone(), mtu: choice.chosen.mtu });
+    }
+    let datagram = asked.map_or(largest.min(ETHERNET_MTU - headers), usize::from);
+    if !(SMALLEST_DATAGRAM..=largest).contains(&datagram) {
+        return Err(Error::DatagramSize { datagram: datagram as u16, largest: largest as u16 });
+    }
+    let mark = Mark::Representative { id: None, mean: 0.0, deviation: 0.0, rtt_max: 0.0 };
+    let symbol = (datagram - data_header_len(&mark, form)) / 8 * 8;
+    Ok((datagram, symbol as u16))
+}
+
+/// Bytes of the IP and UDP headers.
+fn overhead(group: SocketAddr) -> usize {
+    if group.is_ipv4() { 28 } else { 48 }
+}
+
+fn opened(group: SocketAddr, choice: &Choice) -> Event {
+    Event::Opened {
+        group,
+        interface: choice.chosen.name.clone(),
+        local: choice.local,
+        alternatives: choice.alternatives.iter().map(|other| other.name.clone()).collect(),
+    }
+}
+
+fn span(duration: Duration) -> Span {
+    Span::from_nanos(duration.as_nanos().min(u128::from(u64::MAX)) as u64)
+}
+
+fn random() -> [u64; 4] {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    std::array::from_fn(|at| u64::from_le_bytes(bytes[at * 8..][..8].try_into().expect("eight bytes")))
+}
+
+/// Session time on the monotonic clock.
+struct Clock {
+    origin: Instant,
+    unix_nanos: u64,
+}
+
+impl Clock {
+    fn start() -> Clock {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Clock { origin: Instant::now(), unix_nanos: unix.as_nanos() as u64 }
+    }
+
+    fn now(&self) -> Time {
+        self.time(Instant::now())
+    }
+
+    fn time(&self, instant: Instant) -> Time {
+        Time::from_nanos(instant.saturating_duration_since(self.origin).as_nanos() as u64)
+    }
+
+    fn instant(&self, time: Time) -> Instant {
+        let far = Duration::from_secs(3600);
+        self.origin + Duration::from_nanos(time.as_nanos()).min(self.origin.elapsed() + far)
+    }
+}

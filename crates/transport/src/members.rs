@@ -1,0 +1,259 @@
+//! Who takes part, as the source knows it.
+
+use faircast_core::packet::ReceiverId;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_wire::{Member as Report, MemberState};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+/// More receivers than this are served but not known by name.
+const MOST: usize = 200_000;
+
+/// Reports that the source wants to hear per second, all receivers together.
+const REPORTS_PER_SECOND: u64 = 200;
+
+/// Congestion reports within [`Member::SLOW_WINDOW`] that show a receiver to be slow.
+const SLOW_REPORTS: u8 = 3;
+
+/// A receiver is confirmed in so many status messages.
+const CONFIRMATIONS: u8 = 2;
+
+/// All receivers that have reported.
+#[derive(Debug, Default)]
+pub struct Members {
+    known: BTreeMap<ReceiverId, Member>,
+    /// To be confirmed in the next status messages.
+    confirm: VecDeque<(ReceiverId, u8)>,
+    reports: u64,
+    window_from: Time,
+    /// Feedback is spread over at least this.
+    floor: Span,
+}
+
+/// One receiver.
+#[derive(Debug)]
+pub struct Member {
+    /// Host name.
+    pub host: String,
+    /// Where it reports from.
+    pub address: SocketAddr,
+    /// What it is doing.
+    pub state: MemberState,
+    /// Why, when it failed.
+    pub reason: u8,
+    /// When it was last heard.
+    pub heard_at: Time,
+    /// Blocks that it lacks.
+    pub blocks_missing: u32,
+    /// Bytes verified.
+    pub verified_bytes: u64,
+    /// Fraction of packets lost.
+    pub loss: f32,
+    /// Whether it holds the others up, and what was done about it.
+    pub pace: Pace,
+    slow_reports: u8,
+    slow_since: Time,
+}
+
+/// Whether a receiver keeps up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// It is served with the others.
+    Together,
+    /// It is served when the others are done.
+    Deferred,
+    /// It is not served.
+    Dropped,
+    /// It is not heard any more.
+    Gone,
+}
+
+/// What a report changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing worth telling.
+    None,
+    /// It is new.
+    Joined,
+    /// It has everything now.
+    Done,
+    /// It has given up or left.
+    Failed,
+}
+
+impl Members {
+    /// A receiver reports its state.
+    pub fn on_report(&mut self, report: &Report, address: SocketAddr, now: Time) -> Change {
+        self.reports += 1;
+        let is_new = !self.known.contains_key(&report.from);
+        if is_new {
+            if self.known.len() >= MOST {
+                return Change::None;
+            }
+            self.known.insert(report.from, Member::new(report, address, now));
+        }
+        let Some(member) = self.known.get_mut(&report.from) else { return Change::None };
+        let was_finished = member.is_finished() && !is_new;
+        member.heard_at = now;
+        member.address = address;
+        member.reason = report.reason;
+        member.blocks_missing = report.blocks_missing;
+        member.verified_bytes = report.verified_bytes;
+        member.loss = if report.loss.is_finite() { report.loss.clamp(0.0, 1.0) } else { 0.0 };
+        if member.pace == Pace::Gone {
+            member.pace = Pace::Together;
+        }
+        if !was_finished {
+            member.state = report.state;
+        }
+        let wants_answer = report.state != MemberState::Receiving;
+        if wants_answer && !self.confirm.iter().any(|(id, _)| *id == report.from) {
+            self.confirm.push_back((report.from, CONFIRMATIONS));
+        }
+        match report.state {
+            _ if was_finished => Change::None,
+            MemberState::Done => Change::Done,
+            MemberState::Failed | MemberState::Leaving => Change::Failed,
+            MemberState::Joined | MemberState::Receiving if is_new => Change::Joined,
+            MemberState::Joined | MemberState::Receiving => Change::None,
+        }
+    }
+
+    /// Any other packet of a receiver: it is alive.
+    pub fn on_sign_of_life(&mut self, from: ReceiverId, now: Time) {
+        if let Some(member) = self.known.get_mut(&from) {
+            member.heard_at = now;
+        }
+    }
+
+    /// A receiver reported congestion at `level`; whether that makes it too slow for `bound`.
+    pub fn on_congestion(&mut self, from: ReceiverId, level: Rate, bound: Rate, now: Time) -> bool {
+        let Some(member) = self.known.get_mut(&from) else { return false };
+        if level.bps() >= bound.bps() {
+            member.slow_reports = 0;
+            return false;
+        }
+        if member.slow_reports == 0 || now.since(member.slow_since) > Member::SLOW_WINDOW {
+            (member.slow_reports, member.slow_since) = (0, now);
+        }
+        member.slow_reports += 1;
+        member.slow_reports >= SLOW_REPORTS && member.pace == Pace::Together
+    }
+
+    /// Set how a receiver is served.
+    pub fn set_pace(&mut self, id: ReceiverId, pace: Pace) {
+        if let Some(member) = self.known.get_mut(&id) {
+            member.pace = pace;
+            member.slow_reports = 0;
+        }
+    }
+
+    /// All deferred receivers are served from now on.
+    pub fn recall(&mut self) {
+        for member in self.known.values_mut().filter(|member| member.pace == Pace::Deferred) {
+            member.pace = Pace::Together;
+        }
+    }
+
+    /// A receiver by id.
+    pub fn get(&self, id: ReceiverId) -> Option<&Member> {
+        self.known.get(&id)
+    }
+
+    /// All receivers.
+    pub fn iter(&self) -> impl Iterator<Item = (ReceiverId, &Member)> {
+        self.known.iter().map(|(id, member)| (*id, member))
+    }
+
+    /// The receivers served in this way.
+    pub fn with_pace(&self, pace: Pace) -> impl Iterator<Item = (ReceiverId, &Member)> {
+        self.iter().filter(move |(_, member)| member.pace == pace)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.known.len()
+    }
+
+    /// How many have everything.
+    pub fn done(&self) -> usize {
+        self.known.values().filter(|member| member.state == MemberState::Done).count()
+    }
+
+    /// How many of those served together do not have everything yet.
+    pub fn unfinished(&self) -> usize {
+        self.known.values().filter(|member| member.pace == Pace::Together && !member.is_finished()).count()
+    }
+
+    /// Mark those that have been silent for `patience` as gone; their ids.
+    pub fn expire(&mut self, now: Time, patience: Span) -> Vec<ReceiverId> {
+        let mut gone = Vec::new();
+        for (id, member) in &mut self.known {
+            let waiting = matches!(member.pace, Pace::Together | Pace::Deferred) && !member.is_finished();
+            if waiting && now.since(member.heard_at) > patience {
+                member.pace = Pace::Gone;
+                gone.push(*id);
+            }
+        }
+        gone
+    }
+
+    /// Receivers to confirm in a status message that has room for `room`.
+    pub fn take_confirmations(&mut self, room: usize) -> Vec<ReceiverId> {
+        let count = room.min(self.confirm.len());
+        let mut ids = Vec::with_capacity(count);
+        for _ in 0..count {
+            let Some((id, times)) = self.confirm.pop_front() else { break };
+            ids.push(id);
+            if times > 1 {
+                self.confirm.push_back((id, times - 1));
+            }
+        }
+        ids
+    }
+
+    /// Whether somebody waits to be confirmed for the first time.
+    pub fn has_confirmations(&self) -> bool {
+        self.confirm.iter().any(|(_, times)| *times == CONFIRMATIONS)
+    }
+
+    /// Over what time receivers spread their reports, so that the source hears about
+    /// [`REPORTS_PER_SECOND`]; grows at once when more come.
+    pub fn spread(&mut self, now: Time, least: Span) -> Span {
+        let elapsed = now.since(self.window_from);
+        if elapsed > Span::from_millis(250) {
+            let wanted = REPORTS_PER_SECOND as f64 * elapsed.as_secs_f64();
+            let excess = self.reports as f64 / wanted.max(1.0);
+            let target = if excess > 2.0 { self.floor.max(least).scaled(excess.min(8.0)) } else { self.floor.scaled(0.9) };
+            self.floor = target.min(Span::from_secs(60));
+            (self.reports, self.window_from) = (0, now);
+        }
+        let by_count = Span::from_nanos(1_000_000_000 / REPORTS_PER_SECOND) * self.known.len() as u64 / 4;
+        least.max(by_count).max(self.floor).min(Span::from_secs(60))
+    }
+}
+
+impl Member {
+    const SLOW_WINDOW: Span = Span::from_secs(3);
+
+    fn new(report: &Report, address: SocketAddr, now: Time) -> Member {
+        Member {
+            host: report.host.as_str().to_owned(),
+            address,
+            state: report.state,
+            reason: report.reason,
+            heard_at: now,
+            blocks_missing: report.blocks_missing,
+            verified_bytes: report.verified_bytes,
+            loss: 0.0,
+            pace: Pace::Together,
+            slow_reports: 0,
+            slow_since: now,
+        }
+    }
+
+    /// Whether nothing more is expected of it.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.state, MemberState::Done | MemberState::Failed | MemberState::Leaving)
+    }
+}

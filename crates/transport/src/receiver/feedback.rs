@@ -1,0 +1,349 @@
+//! What the receiver hears from the source beside data, and what it tells it.
+
+use super::{CONFIRM_PATIENCE, Finished, NOTHING_YET, Outbox, Phase, Session, Stream, echo, intake::Intake, place::Place};
+use crate::error::Error;
+use crate::event::Event;
+use crate::object::{Geometry, TransferId};
+use faircast_core::node::{Cx, Effect, Effects, Receiver as _};
+use faircast_core::packet::{Content, Layer, Report, SessionId};
+use faircast_core::schemes::Scheme;
+use faircast_core::suppress::TruncatedExponential;
+use faircast_core::time::{Span, Time};
+use faircast_wire::{Announce, Member, MemberState, Message, Name, Need, ReceiverCodec, Request, Status};
+use std::net::SocketAddr;
+
+/// Before the source has told its round-trip time.
+const FIRST_RTT: Span = Span::from_millis(5);
+
+/// A receiver shows that it is alive at least so often.
+const ALIVE: Span = Span::from_secs(1);
+
+/// Requests per datagram.
+const MOST_NEEDS: usize = 120;
+
+/// A receiver whose socket buffer is this full cannot keep up.
+const PRESSED: f64 = 0.5;
+
+/// It says so at most this often.
+const PRESSED_EVERY: Span = Span::from_millis(10);
+
+/// Over this time it measures what it can take in.
+const RECENT: Span = Span::from_millis(50);
+
+impl Session {
+    pub(super) fn on_announce(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
+        if let Some(stream) = &mut self.stream {
+            if stream.session == session && stream.source == from {
+                self.clocks.heard_at = now;
+                stream.announced = announce;
+                set_pace(stream, stream.rtt, millis(announce.spread_ms));
+                let skipped = if announce.flags & Announce::LIVE != 0 {
+                    stream.intake.skip_before(announce.first_block)
+                } else {
+                    Ok(())
+                };
+                if let Err(error) = skipped {
+                    self.fail(error, now);
+                }
+                return;
+            }
+            let restarted = stream.announced.transfer == announce.transfer
+                && stream.session != session
+                && announce.unix_secs >= stream.announced.unix_secs
+                && self.phase == Phase::Receiving;
+            if restarted {
+                self.follow_restarted(session, announce, from, now);
+            }
+            return;
+        }
+        if self.phase != Phase::Searching {
+            return;
+        }
+        if let Err(error) = self.follow(session, announce, from, now) {
+            self.failure = Some(error);
+            self.phase = Phase::Over;
+        }
+    }
+
+    fn follow(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) -> Result<(), Error> {
+        let Some(scheme) = Scheme::from_number(announce.scheme) else {
+            self.hint = Some("a session is there that uses a congestion control this version does not know");
+            return Ok(());
+        };
+        let geometry = Geometry {
+            tape_len: announce.tape_len,
+            manifest_len: announce.manifest_len,
+            symbol_size: announce.symbol_size,
+            symbols_per_block: announce.symbols_per_block,
+        };
+        if geometry.check().is_err() {
+            self.hint = Some("a session is there whose announcement makes no sense");
+            return Ok(());
+        }
+        let live = announce.flags & Announce::LIVE != 0;
+        let first = if live { announce.first_block } else { 0 };
+        let transfer = TransferId(announce.transfer.0);
+        let place = Place::open(&self.setup.destination, transfer, geometry, live.then_some(first))?;
+        let spread = millis(announce.spread_ms);
+        let intake = Intake::new(place, geometry, first, FIRST_RTT, spread);
+        self.codec.follow(session);
+        self.events.push(Event::Joined {
+            receiver: self.setup.id.to_string(),
+            host: announce.name.as_str().to_owned(),
+            address: from,
+        });
+        let mut stream = Stream {
+            session,
+            source: from,
+            announced: announce,
+            receiver: scheme.receiver(self.setup.id),
+            intake,
+            newest: NOTHING_YET,
+            newest_at: now,
+            rtt: FIRST_RTT,
+            spread,
+            since: now,
+            deferred: false,
+            registered: false,
+            content_told: false,
+            blocks: geometry.blocks(),
+            root: None,
+            member_at: now,
+            member_tries: 0,
+            pressed_at: Time::ZERO,
+            received_bytes: 0,
+            window: (now, 0),
+            recent_bps: 0.0,
+        };
+        stream.member_at = now + self.draw(stream.spread);
+        self.stream = Some(stream);
+        self.phase = Phase::Receiving;
+        self.clocks.heard_at = now;
+        Ok(())
+    }
+
+    /// The source was restarted with the same content: go on with what is there.
+    fn follow_restarted(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
+        let delay = self.draw(millis(announce.spread_ms));
+        let Some(stream) = &mut self.stream else { return };
+        let Some(scheme) = Scheme::from_number(announce.scheme) else { return };
+        self.codec.follow(session);
+        stream.session = session;
+        stream.source = from;
+        stream.announced = announce;
+        stream.receiver = scheme.receiver(self.setup.id);
+        stream.intake.restart();
+        stream.newest = NOTHING_YET;
+        stream.newest_at = now;
+        stream.deferred = false;
+        stream.registered = false;
+        stream.root = None;
+        (stream.member_at, stream.member_tries) = (now + delay, 0);
+        self.clocks.heard_at = now;
+        self.events.push(Event::Warning("the source has been restarted; going on with what is here".to_owned()));
+    }
+
+    pub(super) fn on_status(&mut self, status: &Status, now: Time) {
+        let me = self.setup.id;
+        let Some(stream) = &mut self.stream else { return };
+        if status.rtt_max_us > 0 {
+            set_pace(stream, Span::from_micros(u64::from(status.rtt_max_us)), millis(status.spread_ms));
+        }
+        if status.confirmed.contains(&me) {
+            stream.registered = true;
+            if matches!(self.phase, Phase::Confirming { .. }) {
+                self.phase = Phase::Over;
+                return;
+            }
+        }
+        if self.phase != Phase::Receiving {
+            if status.flags & Status::CLOSING != 0 {
+                self.phase = Phase::Over;
+            }
+            return;
+        }
+        if status.dropped.contains(&me) {
+            return self.end("this host was too slow for --slow drop", now);
+        }
+        let was_deferred = std::mem::replace(&mut stream.deferred, status.lagging.contains(&me));
+        if was_deferred && !stream.deferred {
+            stream.intake.needs.arm(now, &mut self.rng);
+        }
+        (stream.blocks, stream.root) = (status.blocks.or(stream.blocks), status.root.or(stream.root));
+        stream.intake.on_complete_to(status.complete_to, status.blocks, now, &mut self.rng);
+        stream.intake.on_scheduled(&status.scheduled, now);
+        self.after_block(now);
+        if self.phase == Phase::Receiving && status.flags & Status::CLOSING != 0 {
+            self.end("it had waited long enough, or was stopped", now);
+        }
+    }
+
+    fn end(&mut self, reason: &'static str, now: Time) {
+        self.failure = Some(Error::Ended { reason, verified_bytes: self.verified_bytes() });
+        self.totals.finished = now;
+        self.phase = Phase::Over;
+    }
+
+    /// A block is in its place: perhaps it was the last.
+    pub(super) fn after_block(&mut self, now: Time) {
+        let Some(stream) = &mut self.stream else { return };
+        if !stream.content_told
+            && let Some(files) = stream.intake.place().files()
+        {
+            stream.content_told = true;
+            self.events.push(Event::Content {
+                transfer: stream.announced.transfer.to_string(),
+                files,
+                bytes: stream.intake.content_bytes(),
+                resumed_bytes: stream.intake.resumed_bytes(),
+            });
+        }
+        if !stream.intake.is_complete() {
+            return;
+        }
+        let Some(root) = stream.root else { return };
+        self.totals.symbols = stream.intake.symbols;
+        self.totals.symbols_needed = stream.intake.symbols_needed;
+        self.totals.repaired = stream.intake.decoded();
+        let blocks = stream.blocks.unwrap_or(0);
+        match stream.intake.place().finish(blocks, root, self.setup.durability) {
+            Ok(done) => {
+                self.totals.finished = now;
+                self.finished = Some(Finished { files: done.files, bytes: done.bytes, warnings: done.warnings });
+                self.tell_membership(MemberState::Done, 0, now);
+                self.phase = Phase::Confirming { until: now + CONFIRM_PATIENCE };
+            }
+            Err(error) => self.fail(error, now),
+        }
+    }
+
+    pub(super) fn run_timers(&mut self, now: Time) {
+        let Some(stream) = &mut self.stream else { return };
+        if !stream.deferred {
+            if stream.receiver.deadline() <= now {
+                stream.receiver.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+                send_effects(&mut self.effects, &mut self.codec, &mut self.outbox, stream.session);
+            }
+            if stream.intake.needs.deadline() <= now {
+                let echo = echo(stream, now);
+                let wanted = stream.intake.due(now, &mut self.rng);
+                request(wanted, self.setup.id, echo, &mut self.codec, &mut self.outbox, stream.session);
+            }
+        }
+        self.report_membership(now);
+    }
+
+    /// Say who and how far this receiver is, when it is time.
+    pub(super) fn report_membership(&mut self, now: Time) {
+        let Some(stream) = &self.stream else { return };
+        if stream.member_at > now {
+            return;
+        }
+        let failed = self.failure.is_some();
+        let state = match self.phase {
+            Phase::Confirming { .. } if failed => MemberState::Failed,
+            Phase::Confirming { .. } => MemberState::Done,
+            _ if !stream.registered => MemberState::Joined,
+            _ => MemberState::Receiving,
+        };
+        self.tell_membership(state, 0, now);
+    }
+
+    pub(super) fn tell_membership(&mut self, state: MemberState, reason: u8, now: Time) {
+        let pause = |stream: &Stream| match state {
+            MemberState::Receiving => ALIVE.max(stream.spread),
+            _ => (stream.spread + stream.rtt * 2).max(Span::from_millis(10)) * (1 << stream.member_tries.min(5)),
+        };
+        let Some(stream) = &mut self.stream else { return };
+        let packets = (self.totals.packets + self.totals.lost).max(1);
+        let member = Member {
+            from: self.setup.id,
+            state,
+            reason,
+            verified_bytes: stream.intake.verified_bytes(),
+            blocks_missing: stream.intake.missing(),
+            rate: stream.recent_bps as f32,
+            loss: self.totals.lost as f32 / packets as f32,
+            dropped_local: self.totals.dropped_local.min(u64::from(u32::MAX)) as u32,
+            echo: echo(stream, now),
+            host: Name::clipped(&self.setup.host),
+        };
+        let (codec, session) = (&mut self.codec, stream.session);
+        self.outbox.add(codec, session, &Message::Member(member));
+        stream.member_at = now + pause(stream);
+        stream.member_tries += 1;
+        if state == MemberState::Receiving {
+            stream.member_tries = 0;
+        }
+    }
+
+    /// How full the socket's buffer is, and how many datagrams it has dropped so far.
+    pub(crate) fn on_backlog(&mut self, filled: f64, dropped: u64, now: Time) {
+        self.totals.dropped_local = dropped;
+        let Some(stream) = &mut self.stream else { return };
+        let (from, bytes) = stream.window;
+        let span = now.since(from);
+        if span >= RECENT {
+            stream.recent_bps = (stream.received_bytes - bytes) as f64 * 8.0 / span.as_secs_f64();
+            stream.window = (now, stream.received_bytes);
+        }
+        let quiet = now.since(stream.pressed_at) < PRESSED_EVERY.max(stream.rtt);
+        if filled < PRESSED || quiet || self.phase != Phase::Receiving || stream.deferred || stream.recent_bps <= 0.0 {
+            return;
+        }
+        stream.pressed_at = now;
+        let rate = (stream.recent_bps * 0.9) as f32;
+        let content = Content::Sustainable { echo: echo(stream, now), rate };
+        let report = Report { from: self.setup.id, layer: Layer(0), content };
+        let (codec, session) = (&mut self.codec, stream.session);
+        self.outbox.add(codec, session, &Message::Report(report));
+    }
+
+    /// A random delay within `spread`, late ones more likely.
+    fn draw(&mut self, spread: Span) -> Span {
+        TruncatedExponential::default().delay(spread, &mut self.rng)
+    }
+}
+
+/// Send what the scheme wants to report.
+pub(super) fn send_effects(effects: &mut Effects, codec: &mut ReceiverCodec, outbox: &mut Outbox, session: SessionId) {
+    for effect in effects.drain() {
+        if let Effect::Report(report) = effect {
+            outbox.add(codec, session, &Message::Report(report));
+        }
+    }
+}
+
+/// Ask for symbols: neighbouring blocks with the same need share an entry.
+fn request(
+    wanted: &[(u32, u16)],
+    from: faircast_core::packet::ReceiverId,
+    echo: faircast_core::packet::Echo,
+    codec: &mut ReceiverCodec,
+    outbox: &mut Outbox,
+    session: SessionId,
+) {
+    let mut needs: Vec<Need> = Vec::new();
+    for &(block, symbols) in wanted {
+        match needs.last_mut() {
+            Some(last) if last.symbols == symbols && last.first + u32::from(last.run) == block && last.run < u16::MAX => {
+                last.run += 1;
+            }
+            _ => needs.push(Need { first: block, run: 1, symbols }),
+        }
+    }
+    for needs in needs.chunks(MOST_NEEDS) {
+        let request = Request { from, needs: needs.to_vec(), echo };
+        outbox.add(codec, session, &Message::Request(request));
+    }
+}
+
+fn set_pace(stream: &mut Stream, rtt: Span, spread: Span) {
+    (stream.rtt, stream.spread) = (rtt, spread);
+    // Requests need less spreading than membership: any of them serves all.
+    stream.intake.needs.set_pace(rtt, spread.min(rtt * 2 + Span::from_millis(2)));
+}
+
+fn millis(milliseconds: u32) -> Span {
+    Span::from_millis(u64::from(milliseconds))
+}

@@ -1,0 +1,416 @@
+//! The receiver's session: find a source, collect blocks, ask for what is missing, report.
+//!
+//! [`Session`] knows no socket and no clock: datagrams and the present come in; feedback and
+//! events go out. [`crate::drive`] joins it to the network.
+//!
+//! ```text
+//!   Searching -- announced --> Receiving -- all verified and placed --> Confirming -- heard --> Over
+//! ```
+
+mod feedback;
+mod intake;
+pub(crate) mod place;
+
+use crate::config::{Destination, Durability};
+use crate::error::Error;
+use crate::event::{Event, Progress, ReceiveReport};
+use crate::object::ObjectError;
+use faircast_core::node::{Cx, Effects, Receiver as _};
+use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
+use faircast_core::rng::Rng;
+use faircast_core::schemes::AnyReceiver;
+use faircast_core::time::{Span, Time};
+use faircast_wire::{Announce, MemberState, Message, OpenError, ReceiverCodec};
+use intake::Intake;
+use std::net::{IpAddr, SocketAddr};
+
+/// Why a receiver has failed, as it tells the source.
+pub(crate) const REASON_DISK_FULL: u8 = 1;
+pub(crate) const REASON_PERMISSION: u8 = 2;
+pub(crate) const REASON_CONTENT: u8 = 3;
+pub(crate) const REASON_OTHER: u8 = 4;
+
+/// A receiver that has everything waits so long for the source to hear of it.
+const CONFIRM_PATIENCE: Span = Span::from_secs(3);
+
+/// What a receiver session is made of.
+pub(crate) struct Setup {
+    pub(crate) codec: ReceiverCodec,
+    pub(crate) id: ReceiverId,
+    pub(crate) seed: u64,
+    pub(crate) host: String,
+    pub(crate) destination: Destination,
+    pub(crate) durability: Durability,
+    /// Accept this source only.
+    pub(crate) only: Option<IpAddr>,
+    /// IP and UDP headers of each datagram.
+    pub(crate) overhead: usize,
+    pub(crate) wait: Option<Span>,
+    pub(crate) silence: Span,
+    pub(crate) group: SocketAddr,
+    /// Seconds since 1970 at session time zero.
+    pub(crate) unix_secs: u64,
+}
+
+/// One run of a receiver.
+pub(crate) struct Session {
+    setup: Fixed,
+    codec: ReceiverCodec,
+    phase: Phase,
+    stream: Option<Stream>,
+    rng: Rng,
+    effects: Effects,
+    events: Vec<Event>,
+    outbox: Outbox,
+    clocks: Clocks,
+    totals: Totals,
+    failure: Option<Error>,
+    finished: Option<Finished>,
+    /// Why nothing was found, as far as packets told.
+    hint: Option<&'static str>,
+}
+
+struct Fixed {
+    id: ReceiverId,
+    host: String,
+    destination: Destination,
+    durability: Durability,
+    only: Option<IpAddr>,
+    overhead: usize,
+    wait: Option<Span>,
+    silence: Span,
+    group: SocketAddr,
+    unix_secs: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// No source yet.
+    Searching,
+    /// Collecting.
+    Receiving,
+    /// Everything is there; the source must hear of it. Or it has failed, likewise.
+    Confirming { until: Time },
+    /// Nothing more to do.
+    Over,
+}
+
+/// The source's stream of packets that is followed now.
+struct Stream {
+    session: SessionId,
+    source: SocketAddr,
+    announced: Announce,
+    receiver: AnyReceiver,
+    intake: Intake,
+    newest: Echo,
+    newest_at: Time,
+    rtt: Span,
+    spread: Span,
+    since: Time,
+    /// The source serves this receiver later, and wants no requests now.
+    deferred: bool,
+    registered: bool,
+    content_told: bool,
+    blocks: Option<u32>,
+    root: Option<[u8; 32]>,
+    member_at: Time,
+    member_tries: u32,
+    pressed_at: Time,
+    received_bytes: u64,
+    window: (Time, u64),
+    recent_bps: f64,
+}
+
+/// Datagrams that wait to be sent to the source.
+#[derive(Default)]
+struct Outbox {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct Clocks {
+    second_at: Time,
+    heard_at: Time,
+}
+
+#[derive(Debug, Default)]
+struct Totals {
+    packets: u64,
+    lost: u64,
+    bytes: u64,
+    bytes_last: u64,
+    lost_last: u64,
+    packets_last: u64,
+    refused: u64,
+    dropped_local: u64,
+    symbols: u64,
+    symbols_needed: u64,
+    repaired: u64,
+    refetched: u64,
+    first_packet: Option<Time>,
+    finished: Time,
+}
+
+#[derive(Debug, Default)]
+struct Finished {
+    files: u64,
+    bytes: u64,
+    warnings: Vec<String>,
+}
+
+impl Session {
+    pub(crate) fn new(setup: Setup, now: Time) -> Session {
+        let rng = Rng::new(setup.seed, setup.id.get());
+        Session {
+            setup: Fixed {
+                id: setup.id,
+                host: setup.host,
+                destination: setup.destination,
+                durability: setup.durability,
+                only: setup.only,
+                overhead: setup.overhead,
+                wait: setup.wait,
+                silence: setup.silence,
+                group: setup.group,
+                unix_secs: setup.unix_secs,
+            },
+            codec: setup.codec,
+            phase: Phase::Searching,
+            stream: None,
+            rng,
+            effects: Effects::new(),
+            events: Vec::new(),
+            outbox: Outbox::default(),
+            clocks: Clocks { second_at: now + Span::from_secs(1), heard_at: now },
+            totals: Totals::default(),
+            failure: None,
+            finished: None,
+            hint: None,
+        }
+    }
+
+    /// A datagram from the group arrived at `arrived` (the kernel's time, not after `now`).
+    pub(crate) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, marked: bool, arrived: Time, now: Time) {
+        if self.setup.only.is_some_and(|only| only != from.ip()) {
+            return;
+        }
+        let size = (bytes.len() + self.setup.overhead) as u16;
+        let (session, message) = match self.codec.open(bytes) {
+            Ok(opened) => opened,
+            Err(error) => return self.on_refused(&error),
+        };
+        if let Message::Announce(announce) = message {
+            return self.on_announce(session, announce, from, now);
+        }
+        let Some(stream) = &mut self.stream else { return };
+        if stream.session != session || stream.source != from {
+            self.totals.refused += 1;
+            return;
+        }
+        self.clocks.heard_at = now;
+        match message {
+            Message::Data(packet) => {
+                self.totals.packets += 1;
+                self.totals.bytes += u64::from(size);
+                self.totals.first_packet.get_or_insert(now);
+                let mut arrival = stream.intake.gaps.on_arrival(packet.data.seq);
+                (arrival.size, arrival.marked) = (size, marked);
+                self.totals.lost += u64::from(arrival.lost);
+                stream.received_bytes += u64::from(size);
+                if !arrival.late {
+                    stream.newest = Echo { seq: packet.data.seq, hold: Span::ZERO };
+                    stream.newest_at = arrived;
+                }
+                if !stream.deferred && self.phase == Phase::Receiving {
+                    let mut cx = Cx { now: arrived, rng: &mut self.rng, effects: &mut self.effects };
+                    stream.receiver.on_data(&packet.data, packet.layer, arrival, &mut cx);
+                    if !self.effects.as_slice().is_empty() {
+                        feedback::send_effects(&mut self.effects, &mut self.codec, &mut self.outbox, session);
+                    }
+                }
+                if self.phase == Phase::Receiving && packet.symbols > 0 {
+                    let outcome = stream.intake.on_symbol(&packet, now, &mut self.rng);
+                    match outcome {
+                        Ok(intake::Progressed::No) => {}
+                        Ok(intake::Progressed::Block) => self.after_block(now),
+                        Err(error) => self.fail(error, now),
+                    }
+                }
+            }
+            Message::Status(status) => self.on_status(&status, now),
+            _ => self.totals.refused += 1,
+        }
+    }
+
+    /// Time has passed.
+    pub(crate) fn on_time(&mut self, now: Time) {
+        if self.clocks.second_at <= now {
+            self.clocks.second_at += Span::from_secs(1);
+            self.codec.set_time(self.setup.unix_secs + now.as_nanos() / 1_000_000_000);
+            self.tell_progress(now);
+        }
+        let silent = now.since(self.clocks.heard_at);
+        match self.phase {
+            Phase::Searching => {
+                if let Some(waited) = self.setup.wait.filter(|wait| silent >= *wait) {
+                    let hint = self.hint.map_or_else(String::new, |hint| format!(" ({hint})"));
+                    let waited = std::time::Duration::from_nanos(waited.as_nanos());
+                    self.failure = Some(Error::NoSession { group: self.setup.group, waited, hint });
+                    self.phase = Phase::Over;
+                }
+            }
+            Phase::Receiving => {
+                if silent >= self.setup.silence {
+                    let silent = std::time::Duration::from_nanos(silent.as_nanos());
+                    self.failure = Some(Error::SourceSilent { silent, verified_bytes: self.verified_bytes() });
+                    self.phase = Phase::Over;
+                    return;
+                }
+                self.run_timers(now);
+            }
+            Phase::Confirming { until } => {
+                if now >= until {
+                    self.phase = Phase::Over;
+                } else {
+                    self.report_membership(now);
+                }
+            }
+            Phase::Over => {}
+        }
+    }
+
+    /// When [`Session::on_time`] wants to be called.
+    pub(crate) fn wake_at(&self) -> Time {
+        let at = self.clocks.second_at;
+        let Some(stream) = &self.stream else { return at };
+        match self.phase {
+            Phase::Receiving => {
+                let scheme = if stream.deferred { Time::NEVER } else { stream.receiver.deadline() };
+                at.min(scheme).min(stream.member_at).min(stream.intake.needs.deadline())
+            }
+            Phase::Confirming { until } => at.min(until).min(stream.member_at),
+            Phase::Searching | Phase::Over => at,
+        }
+    }
+
+    /// Where feedback goes, and the datagrams that wait to be sent there.
+    pub(crate) fn take_feedback(&mut self, mut send: impl FnMut(&[u8], SocketAddr)) {
+        let Some(stream) = &self.stream else { return };
+        let mut from = 0;
+        for &end in &self.outbox.ends {
+            send(&self.outbox.bytes[from..end], stream.source);
+            from = end;
+        }
+        self.outbox.bytes.clear();
+        self.outbox.ends.clear();
+    }
+
+    /// Stop early: tell the source.
+    pub(crate) fn stop(&mut self, now: Time) {
+        self.failure = Some(Error::Stopped);
+        self.tell_membership(MemberState::Leaving, 0, now);
+        self.phase = Phase::Over;
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    pub(crate) fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// How it ended.
+    pub(crate) fn report(mut self) -> Result<ReceiveReport, Error> {
+        if let Some(error) = self.failure.take() {
+            return Err(error);
+        }
+        let finished = self.finished.take().unwrap_or_default();
+        let from = self.totals.first_packet.unwrap_or(self.totals.finished);
+        let seconds = self.totals.finished.since(from).as_secs_f64();
+        Ok(ReceiveReport {
+            ok: true,
+            files: finished.files,
+            bytes: finished.bytes,
+            seconds,
+            goodput_bps: if seconds > 0.0 { finished.bytes as f64 * 8.0 / seconds } else { 0.0 },
+            resumed_bytes: self.stream.as_ref().map_or(0, |stream| stream.intake.resumed_bytes()),
+            refetched_bytes: self.totals.refetched,
+            packets: self.totals.packets,
+            lost: self.totals.lost,
+            symbol_ratio: self.totals.symbols as f64 / self.totals.symbols_needed.max(1) as f64,
+            repaired_blocks: self.totals.repaired,
+            refused: self.totals.refused,
+            dropped_local: self.totals.dropped_local,
+            warnings: finished.warnings,
+        })
+    }
+
+    fn on_refused(&mut self, error: &OpenError) {
+        self.hint = match error {
+            OpenError::NeedsKey(_) => Some("a sealed session is there: give its --key"),
+            OpenError::Unsealed(_) => Some("an unsealed session is there; leave out --key to accept it"),
+            OpenError::Stale { .. } => Some("a session is there whose clock differs from this host's by minutes"),
+            OpenError::OtherSession(_) | OpenError::NotAnnounced(_) => return,
+            _ if self.stream.is_none() => Some("packets are there that do not open; is it the same key"),
+            _ => self.hint,
+        };
+        self.totals.refused += 1;
+    }
+
+    fn verified_bytes(&self) -> u64 {
+        self.stream.as_ref().map_or(0, |stream| stream.intake.verified_bytes())
+    }
+
+    fn tell_progress(&mut self, now: Time) {
+        let Some(stream) = &self.stream else { return };
+        let bytes = self.totals.bytes - self.totals.bytes_last;
+        let lost = self.totals.lost - self.totals.lost_last;
+        let packets = self.totals.packets - self.totals.packets_last;
+        (self.totals.bytes_last, self.totals.lost_last, self.totals.packets_last) =
+            (self.totals.bytes, self.totals.lost, self.totals.packets);
+        self.events.push(Event::Progress(Progress {
+            seconds: now.since(stream.since).as_secs_f64(),
+            bytes: stream.intake.verified_bytes(),
+            total_bytes: stream.intake.content_bytes(),
+            rate_bps: bytes as f64 * 8.0,
+            allowed_bps: None,
+            rtt_ms: Some(stream.rtt.as_secs_f64() * 1e3),
+            loss: lost as f64 / (lost + packets).max(1) as f64,
+            representative: None,
+            receivers: 0,
+            verified: 0,
+        }));
+    }
+
+    /// Something is wrong at this receiver: tell the source, then end.
+    fn fail(&mut self, error: Error, now: Time) {
+        let reason = match &error {
+            Error::Object(ObjectError::DiskFull { .. }) => REASON_DISK_FULL,
+            Error::Object(ObjectError::Denied { .. } | ObjectError::ReadOnly { .. }) => REASON_PERMISSION,
+            Error::RootMismatch => REASON_CONTENT,
+            _ => REASON_OTHER,
+        };
+        self.failure = Some(error);
+        self.totals.finished = now;
+        self.tell_membership(MemberState::Failed, reason, now);
+        self.phase = Phase::Confirming { until: now + Span::from_millis(300) };
+    }
+}
+
+impl Outbox {
+    /// Write a message; one that cannot be written (before the announcement, say) is left out.
+    fn add(&mut self, codec: &mut ReceiverCodec, session: SessionId, message: &Message<'_>) {
+        if codec.encode(&mut self.bytes, session, message).is_ok() {
+            self.ends.push(self.bytes.len());
+        }
+    }
+}
+
+/// Where in the stream a receiver is, for the echo of its reports.
+fn echo(stream: &Stream, now: Time) -> Echo {
+    Echo { seq: stream.newest.seq, hold: now.since(stream.newest_at) }
+}
+
+const NOTHING_YET: Echo = Echo { seq: Seq(u64::MAX), hold: Span::ZERO };

@@ -1,0 +1,216 @@
+//! Where verified blocks go: files in a directory, or a stream in order.
+
+use crate::config::{Destination, Durability};
+use crate::error::Error;
+use crate::object::{self, Geometry, Hash, Kind, Manifest, ObjectError, Put, RootHasher, Store, StreamSink, Sunk, TransferId};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+
+/// Blocks that arrive before the manifest wait in memory, up to so many bytes.
+const WAITING: usize = 64 << 20;
+
+/// Blocks of a stream that arrive before their predecessors, likewise.
+const EARLY: usize = 128 << 20;
+
+/// What became of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Placed {
+    /// It is in its place, or waits there for the manifest.
+    Kept,
+    /// There is no room for it now.
+    Refused,
+}
+
+/// The place of one transfer's blocks.
+pub(super) struct Place {
+    to: To,
+    geometry: Geometry,
+    /// Blocks before the manifest is known.
+    waiting: BTreeMap<u32, (Vec<u8>, Hash)>,
+    waiting_bytes: usize,
+    resumed_bytes: u64,
+    /// Length of the tape by its last block, which alone may be short.
+    short_end: Option<u64>,
+}
+
+enum To {
+    Files(Box<Store>),
+    Stream { sink: Box<StreamSink<Box<dyn Write>>>, hashes: RootHasher, first: u32, lost: u32 },
+    Finished { blocks: u32, bytes: u64 },
+}
+
+/// What was placed when everything is.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    pub(super) files: u64,
+    pub(super) bytes: u64,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Place {
+    /// A place for `transfer`, from block `first` on. A live stream goes to one file even into a
+    /// directory, for whoever joins late never sees its name.
+    pub(super) fn open(
+        destination: &Destination,
+        transfer: TransferId,
+        geometry: Geometry,
+        live: Option<u32>,
+    ) -> Result<Place, Error> {
+        let to = match (destination, live) {
+            (Destination::Directory(out), None) => To::Files(Box::new(Store::open(out, transfer, geometry)?)),
+            (Destination::Directory(out), Some(first)) => {
+                let path = out.join(format!("stream-{}", &transfer.to_string()[..8]));
+                let file = File::create(&path).map_err(|e| ObjectError::io(&path, "create", e))?;
+                To::stream(Box::new(file), geometry, first)
+            }
+            (Destination::Stdout, first) => To::stream(Box::new(std::io::stdout()), geometry, first.unwrap_or(0)),
+        };
+        let resumed_bytes = if let To::Files(store) = &to { store.verified_bytes() } else { 0 };
+        let (waiting, waiting_bytes, short_end) = (BTreeMap::new(), 0, None);
+        Ok(Place { to, geometry, waiting, waiting_bytes, resumed_bytes, short_end })
+    }
+
+    pub(super) fn has(&self, block: u32) -> bool {
+        let placed = match &self.to {
+            To::Files(store) => store.has(block),
+            To::Stream { sink, hashes, .. } => block < sink.next() || hashes.get(block).is_some(),
+            To::Finished { .. } => true,
+        };
+        placed || (!self.waiting.is_empty() && self.waiting.contains_key(&block))
+    }
+
+    pub(super) fn put(&mut self, block: u32, data: &[u8], hash: Hash) -> Result<Placed, Error> {
+        let capacity = self.geometry.capacity();
+        if self.geometry.tape_len.is_none() && (data.len() as u64) < capacity {
+            self.short_end = Some(u64::from(block) * capacity + data.len() as u64);
+        }
+        match &mut self.to {
+            To::Finished { .. } => Ok(Placed::Kept),
+            To::Stream { sink, hashes, .. } => match sink.put(block, data.to_vec())? {
+                Sunk::Full(_) => Ok(Placed::Refused),
+                Sunk::Written(_) | Sunk::Kept | Sunk::AlreadyHad => {
+                    hashes.push(block, hash);
+                    Ok(Placed::Kept)
+                }
+            },
+            To::Files(store) => match store.put(block, data, hash)? {
+                Put::NeedsManifest if self.waiting_bytes + data.len() > WAITING => Ok(Placed::Refused),
+                Put::NeedsManifest => {
+                    self.waiting_bytes += data.len();
+                    self.waiting.insert(block, (data.to_vec(), hash));
+                    Ok(Placed::Kept)
+                }
+                Put::ManifestComplete => {
+                    self.waiting_bytes = 0;
+                    for (block, (data, hash)) in std::mem::take(&mut self.waiting) {
+                        store.put(block, &data, hash)?;
+                    }
+                    Ok(Placed::Kept)
+                }
+                Put::Stored | Put::AlreadyHad => Ok(Placed::Kept),
+            },
+        }
+    }
+
+    /// The source has forgotten the blocks before this one (a live stream). How many are lost.
+    pub(super) fn skip_before(&mut self, oldest: u32) -> Result<u32, Error> {
+        match &mut self.to {
+            To::Stream { sink, lost, .. } => {
+                let gone = sink.skip_to(oldest)?;
+                *lost += gone;
+                Ok(gone)
+            }
+            _ => Ok(0),
+        }
+    }
+
+    /// Everything is here, `blocks` blocks in all: check the root and give the files their names.
+    pub(super) fn finish(&mut self, blocks: u32, root: [u8; 32], durability: Durability) -> Result<Done, Error> {
+        let (held, verified) = (self.blocks(), self.verified_bytes());
+        let tape_len = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
+        match std::mem::replace(&mut self.to, To::Finished { blocks: held, bytes: verified }) {
+            To::Finished { .. } => Ok(Done::default()),
+            To::Stream { sink, mut hashes, first, lost } => {
+                let bytes = sink.written();
+                sink.finish()?;
+                let whole = first == 0 && lost == 0 && root != LIVE_ROOT;
+                if whole && self.geometry.tape_len.is_none() {
+                    hashes.set_tape_len(tape_len);
+                }
+                if whole && hashes.root() != Some(Hash(root)) {
+                    return Err(Error::RootMismatch);
+                }
+                let warnings = match lost {
+                    0 => Vec::new(),
+                    lost => vec![format!("{lost} blocks of the stream came too late and are missing")],
+                };
+                Ok(Done { files: 1, bytes, warnings })
+            }
+            To::Files(mut store) => {
+                let durability = match durability {
+                    Durability::Fast => object::Durability::Fast,
+                    Durability::Synced => object::Durability::Synced,
+                };
+                if self.geometry.tape_len.is_none() {
+                    store.set_tape_len(tape_len)?;
+                }
+                let finished = store.finish(&Hash(root), durability)?;
+                Ok(Done {
+                    files: finished.files,
+                    bytes: finished.bytes,
+                    warnings: finished
+                        .skipped
+                        .iter()
+                        .map(|link| format!("{} -> {} leads out of the output directory; not made", link.path, link.target))
+                        .collect(),
+                })
+            }
+        }
+    }
+
+    /// Files known to come, once the manifest is here.
+    pub(super) fn files(&self) -> Option<u64> {
+        match &self.to {
+            To::Files(store) => store.manifest().map(count_files),
+            _ => None,
+        }
+    }
+
+    pub(super) fn blocks(&self) -> u32 {
+        let placed = match &self.to {
+            To::Files(store) => store.blocks_stored(),
+            To::Stream { sink, .. } => sink.next(),
+            To::Finished { blocks, .. } => *blocks,
+        };
+        placed + self.waiting.len() as u32
+    }
+
+    pub(super) fn verified_bytes(&self) -> u64 {
+        let placed = match &self.to {
+            To::Files(store) => store.verified_bytes(),
+            To::Stream { sink, .. } => sink.written(),
+            To::Finished { bytes, .. } => *bytes,
+        };
+        placed + self.waiting_bytes as u64
+    }
+
+    pub(super) fn resumed_bytes(&self) -> u64 {
+        self.resumed_bytes
+    }
+}
+
+fn count_files(manifest: &Manifest) -> u64 {
+    manifest.entries().iter().filter(|entry| matches!(entry.kind, Kind::File { .. } | Kind::Stream)).count() as u64
+}
+
+/// A live stream has no root: nobody need have all of it.
+pub(crate) const LIVE_ROOT: [u8; 32] = [0; 32];
+
+impl To {
+    fn stream(to: Box<dyn Write>, geometry: Geometry, first: u32) -> To {
+        let skip = if first == 0 { u64::from(geometry.manifest_len) } else { 0 };
+        let sink = Box::new(StreamSink::new(to, first, skip, EARLY));
+        To::Stream { sink, hashes: RootHasher::new(geometry), first, lost: 0 }
+    }
+}

@@ -1,0 +1,65 @@
+//! Blocks on their way out: read once for the first pass, kept a while for repairs.
+
+use super::supply::Supply;
+use crate::object::ObjectError;
+use faircast_core::delivery::ledger::Pick;
+use faircast_fec::{BlockEncoder, RepairSource, Shape};
+
+/// Memory for blocks that may be asked for again, in bytes.
+const CACHE: usize = 48 << 20;
+
+/// Recently sent blocks with their encoders.
+pub(super) struct Blocks {
+    slots: Vec<Slot>,
+    most: usize,
+    clock: u64,
+    symbol_size: u16,
+    scratch: Vec<u8>,
+}
+
+struct Slot {
+    block: u32,
+    used: u64,
+    encoder: BlockEncoder,
+}
+
+impl Blocks {
+    pub(super) fn new(symbol_size: u16, symbols_per_block: u16) -> Blocks {
+        let block_len = usize::from(symbol_size) * usize::from(symbols_per_block);
+        let most = (CACHE / block_len.max(1)).clamp(2, 1024);
+        let scratch = vec![0; usize::from(symbol_size)];
+        Blocks { slots: Vec::with_capacity(most), most, clock: 0, symbol_size, scratch }
+    }
+
+    /// The symbol that `pick` names, and the number of source symbols of its block.
+    pub(super) fn symbol(&mut self, pick: Pick, supply: &mut Supply) -> Result<(u16, &[u8]), ObjectError> {
+        let at = self.slot(pick.block, supply)?;
+        let encoder = &mut self.slots[at].encoder;
+        let symbols = encoder.shape().symbols();
+        if pick.symbol < u32::from(symbols) {
+            let symbol = encoder.source(pick.symbol).expect("a source symbol's id is below K");
+            return Ok((symbols, symbol));
+        }
+        encoder.repair(pick.symbol, &mut self.scratch).expect("the ledger picks repair ids in range, scratch is one symbol");
+        Ok((symbols, &self.scratch))
+    }
+
+    fn slot(&mut self, block: u32, supply: &mut Supply) -> Result<usize, ObjectError> {
+        self.clock += 1;
+        if let Some(at) = self.slots.iter().rposition(|slot| slot.block == block) {
+            self.slots[at].used = self.clock;
+            return Ok(at);
+        }
+        let mut bytes = Vec::new();
+        if self.slots.len() >= self.most
+            && let Some(oldest) = (0..self.slots.len()).min_by_key(|&at| self.slots[at].used)
+        {
+            bytes = self.slots.swap_remove(oldest).encoder.into_block();
+        }
+        let symbols = supply.read(block, &mut bytes)?;
+        let shape = Shape::new(symbols, self.symbol_size).expect("the supply seals blocks of its geometry");
+        let encoder = BlockEncoder::new(shape, bytes).expect("a sealed block has K times T bytes");
+        self.slots.push(Slot { block, used: self.clock, encoder });
+        Ok(self.slots.len() - 1)
+    }
+}

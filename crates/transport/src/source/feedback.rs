@@ -1,0 +1,202 @@
+//! What the source makes of reports.
+
+use super::{Phase, Serving, Session};
+use crate::config::Slow;
+use crate::event::Event;
+use crate::members::{Change, Member, Pace};
+use faircast_core::node::{Cx, Source as _};
+use faircast_core::packet::{Cause, Content, Layer, ReceiverId, Report};
+use faircast_core::rate::Bounds;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_wire::{Member as MemberReport, MemberState, Message, Request};
+use std::net::SocketAddr;
+
+/// One request may ask for so many blocks at most.
+const MOST_BLOCKS: u32 = 8192;
+
+/// A receiver that has limited the rate for so long is named.
+const NAMED_AFTER: Span = Span::from_secs(2);
+
+impl Session {
+    /// A datagram from a receiver.
+    pub(crate) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, now: Time) {
+        match self.codec.open(bytes) {
+            Ok(Message::Report(report)) => self.on_report(report, now),
+            Ok(Message::Request(request)) => self.on_request(&request, now),
+            Ok(Message::Member(member)) => self.on_member(&member, from, now),
+            Ok(Message::Data(_) | Message::Announce(_) | Message::Status(_)) | Err(_) => self.counts.refused += 1,
+        }
+    }
+
+    fn on_member(&mut self, report: &MemberReport, from: SocketAddr, now: Time) {
+        let change = self.members.on_report(report, from, now);
+        let receiver = report.from.to_string();
+        let host = report.host.as_str().to_owned();
+        match change {
+            Change::None => {}
+            Change::Joined => {
+                if let Phase::Gathering { heard } = &mut self.phase {
+                    *heard = now;
+                }
+                self.events.push(Event::Joined { receiver, host, address: from });
+            }
+            Change::Done => self.events.push(Event::Left { receiver, host, verified: true, reason: None }),
+            Change::Failed => {
+                self.source.forget(report.from);
+                let reason = self.members.get(report.from).map(reason);
+                self.events.push(Event::Left { receiver, host, verified: false, reason });
+            }
+        }
+        self.counts.loss = self.members.iter().map(|(_, member)| member.loss).fold(0.0, f32::max);
+        if report.echo.seq < self.next_seq {
+            let alive = Report { from: report.from, layer: Layer(0), content: Content::Alive(report.echo) };
+            self.pass_on(&alive, now);
+        }
+        if change == Change::Done {
+            self.source.forget(report.from);
+        }
+        if self.members.has_confirmations() {
+            self.status_soon(now);
+        }
+    }
+
+    fn on_request(&mut self, request: &Request, now: Time) {
+        self.members.on_sign_of_life(request.from, now);
+        self.source.on_sign_of_life(now);
+        if !self.is_served(request.from) {
+            return;
+        }
+        let mut scheduled = false;
+        for need in &request.needs {
+            let run = u32::from(need.run).min(MOST_BLOCKS);
+            for block in need.first..need.first.saturating_add(run) {
+                scheduled |= self.ledger.request(block, need.symbols, request.echo.seq);
+            }
+        }
+        if scheduled && self.members.count() > 1 {
+            self.status_soon(now);
+        }
+    }
+
+    fn on_report(&mut self, report: Report, now: Time) {
+        self.members.on_sign_of_life(report.from, now);
+        if !self.is_served(report.from) {
+            return;
+        }
+        if let (Slow::Floor(bound) | Slow::Drop(bound), Serving::Together) = (self.setup.slow, self.serving)
+            && let Content::Congested { mean, cause: Cause::Loss | Cause::Mark, .. } = report.content
+        {
+            let level = Rate::from_bps(f64::from(mean));
+            if self.members.on_congestion(report.from, level, bound, now) {
+                self.set_aside(report.from, level, now);
+                return;
+            }
+        }
+        self.pass_on(&report, now);
+        self.name_the_limiting(now);
+    }
+
+    fn pass_on(&mut self, report: &Report, now: Time) {
+        self.source.on_report(report, &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+        self.effects.drain().for_each(drop);
+    }
+
+    fn is_served(&self, id: ReceiverId) -> bool {
+        self.members.get(id).is_none_or(|member| matches!(member.pace, Pace::Together | Pace::Gone))
+    }
+
+    /// A receiver is too slow for the others.
+    fn set_aside(&mut self, id: ReceiverId, level: Rate, now: Time) {
+        let (pace, action) = match self.setup.slow {
+            Slow::Drop(_) => (Pace::Dropped, "dropped"),
+            _ => (Pace::Deferred, "deferred"),
+        };
+        self.members.set_pace(id, pace);
+        self.source.forget(id);
+        self.ledger.clear_requests();
+        self.name(id, level, action);
+        self.status_soon(now);
+    }
+
+    /// The others are done: serve those who were set aside, at their own rate.
+    pub(super) fn serve_deferred(&mut self, now: Time) {
+        self.serving = Serving::Deferred;
+        self.members.recall();
+        if let Slow::Floor(bound) = self.setup.slow {
+            // Start again from well below what they could not take.
+            let low = Bounds { min: self.setup.own_bounds.min, max: bound * 0.1 };
+            self.source.set_bounds(low, now);
+        }
+        self.bound_rate(now);
+        self.status_soon(now);
+    }
+
+    /// Under `follow`, say who limits the group.
+    fn name_the_limiting(&mut self, now: Time) {
+        let seen = self.source.observe();
+        let Some(id) = seen.limiting else {
+            self.followed = None;
+            return;
+        };
+        match self.followed {
+            Some((followed, since)) if followed == id => {
+                let alone = self.members.count() < 2;
+                if now.since(since) >= NAMED_AFTER && !alone && !self.slow_named.contains(&id) {
+                    self.name(id, seen.level.unwrap_or(seen.rate), "follow");
+                }
+            }
+            _ => self.followed = Some((id, now)),
+        }
+    }
+
+    fn name(&mut self, id: ReceiverId, level: Rate, action: &'static str) {
+        let Some(member) = self.members.get(id) else { return };
+        if action != "follow" && !self.slow_named.contains(&id) {
+            self.slow_named.push(id);
+        }
+        self.events.push(Event::SlowReceiver {
+            receiver: id.to_string(),
+            host: member.host.clone(),
+            rate_bps: level.bps(),
+            action,
+        });
+        if action == "follow" {
+            self.slow_named.push(id);
+        }
+    }
+
+    /// Once a second: who has not been heard for too long?
+    pub(super) fn look_for_silence(&mut self, now: Time) {
+        if !matches!(self.phase, Phase::Sending) {
+            return;
+        }
+        let spread = self.members.spread(now, self.setup.spread);
+        let patience = self.setup.wait.max(spread * 4).max(Span::from_secs(5));
+        for id in self.members.expire(now, patience) {
+            self.source.forget(id);
+            if let Some(member) = self.members.get(id) {
+                self.events.push(Event::Left {
+                    receiver: id.to_string(),
+                    host: member.host.clone(),
+                    verified: false,
+                    reason: Some(format!("silent for {patience}")),
+                });
+            }
+        }
+    }
+}
+
+/// Why a receiver does not have everything, in words.
+pub(super) fn reason(member: &Member) -> String {
+    let words = match (member.pace, member.state, member.reason) {
+        (Pace::Dropped, ..) => "dropped: too slow",
+        (Pace::Gone, ..) => "silent",
+        (_, _, crate::receiver::REASON_DISK_FULL) => "its disk is full",
+        (_, _, crate::receiver::REASON_PERMISSION) => "it may not write there",
+        (_, _, crate::receiver::REASON_CONTENT) => "its content does not match",
+        (_, MemberState::Leaving, _) => "it left",
+        (_, MemberState::Failed, _) => "it failed",
+        _ => "incomplete when the session ended",
+    };
+    words.to_owned()
+}

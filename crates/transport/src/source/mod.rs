@@ -1,0 +1,516 @@
+//! The source's session: what to send when, and what to make of the receivers' reports.
+//!
+//! [`Session`] knows no socket and no clock: datagrams and the present come in, datagrams and
+//! events go out. [`crate::drive`] joins it to the network.
+//!
+//! ```text
+//!   Gathering -- enough receivers joined --> Sending -- all are done, or patience ends --> Closing --> Over
+//! ```
+
+mod blocks;
+mod feedback;
+mod pipe;
+pub(crate) mod supply;
+mod status;
+
+use crate::config::Slow;
+use crate::error::Error;
+use crate::event::{Event, Progress, SendReport};
+use crate::members::{Members, Pace};
+use blocks::Blocks;
+use faircast_core::delivery::ledger::Ledger;
+use faircast_core::node::{Cx, Departure, Effects, Source as _};
+use faircast_core::rate::Bounds;
+use faircast_core::packet::{Data, Flags, Layer, Payload, ReceiverId, Seq};
+use faircast_core::rng::Rng;
+use faircast_core::schemes::AnySource;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_wire::{DataPacket, SourceCodec};
+use std::time::Duration;
+use supply::Supply;
+
+const BASE: Layer = Layer(0);
+
+/// The kernel takes at most so many datagrams in one call (UDP_MAX_SEGMENTS in older kernels).
+const MOST_SEGMENTS: usize = 64;
+
+/// And at most so many bytes.
+const MOST_BYTES: usize = 65_000;
+
+/// Packets that are due within this time leave together: one packet below about 10 Mbit/s.
+const BURST: Span = Span::from_micros(1_000);
+
+/// What a source session is made of.
+pub(crate) struct Setup {
+    pub(crate) codec: SourceCodec,
+    pub(crate) salt: [u8; 16],
+    pub(crate) source: AnySource,
+    /// The scheme's own rate limits.
+    pub(crate) own_bounds: Bounds,
+    pub(crate) scheme_number: u8,
+    pub(crate) supply: Supply,
+    pub(crate) seed: u64,
+    pub(crate) name: String,
+    /// Largest datagram.
+    pub(crate) datagram: usize,
+    /// IP and UDP headers of each datagram: 28 or 48 bytes.
+    pub(crate) overhead: usize,
+    pub(crate) slow: Slow,
+    pub(crate) min: Option<Rate>,
+    pub(crate) max: Option<Rate>,
+    pub(crate) expect: Option<u32>,
+    pub(crate) wait: Duration,
+    /// Feedback is spread over at least this.
+    pub(crate) spread: Span,
+    /// Seconds since 1970 at session time zero.
+    pub(crate) unix_secs: u64,
+}
+
+/// One run of a source.
+pub(crate) struct Session {
+    setup: Fixed,
+    codec: SourceCodec,
+    source: AnySource,
+    supply: Supply,
+    blocks: Blocks,
+    ledger: Ledger,
+    members: Members,
+    rng: Rng,
+    effects: Effects,
+    events: Vec<Event>,
+    phase: Phase,
+    serving: Serving,
+    clocks: Clocks,
+    next_seq: Seq,
+    slow_named: Vec<ReceiverId>,
+    followed: Option<(ReceiverId, Time)>,
+    counts: Counts,
+    failure: Option<Error>,
+}
+
+/// What does not change.
+struct Fixed {
+    own_bounds: Bounds,
+    salt: [u8; 16],
+    scheme_number: u8,
+    name: String,
+    datagram: usize,
+    overhead: usize,
+    slow: Slow,
+    min: Option<Rate>,
+    max: Option<Rate>,
+    expect: Option<u32>,
+    wait: Span,
+    spread: Span,
+    unix_secs: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Waiting for receivers; `heard` is when the newest joined.
+    Gathering { heard: Time },
+    /// Sending.
+    Sending,
+    /// Telling everybody that the session ends.
+    Closing { left: u8 },
+    /// Nothing more to do.
+    Over,
+}
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Serving {
+    /// Everybody who keeps up.
+    Together,
+    /// Those who were deferred: the others are done.
+    Deferred,
+}
+
+#[derive(Debug)]
+struct Clocks {
+    announce_at: Time,
+    status_at: Time,
+    heartbeat_at: Time,
+    second_at: Time,
+    status_sent: Time,
+    started: Option<Time>,
+    finished: Time,
+    idle_since: Option<Time>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    packets: u64,
+    wire_bytes: u64,
+    wire_bytes_last: u64,
+    refused: u64,
+    content_symbols: u64,
+    loss: f32,
+}
+
+/// What leaves: `bytes` hold datagrams of `segment` bytes each (the last may be shorter).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outgoing {
+    pub(crate) segment: usize,
+}
+
+impl Session {
+    pub(crate) fn new(setup: Setup, now: Time) -> Session {
+        let geometry = setup.supply.geometry();
+        let mut ledger = Ledger::new(geometry.manifest_blocks());
+        for block in 0..setup.supply.ready() {
+            ledger.push(setup.supply.symbols(block));
+        }
+        let blocks = Blocks::new(geometry.symbol_size, geometry.symbols_per_block);
+        let mut session = Session {
+            setup: Fixed {
+                own_bounds: setup.own_bounds,
+                salt: setup.salt,
+                scheme_number: setup.scheme_number,
+                name: setup.name,
+                datagram: setup.datagram,
+                overhead: setup.overhead,
+                slow: setup.slow,
+                min: setup.min,
+                max: setup.max,
+                expect: setup.expect,
+                wait: Span::from_nanos(setup.wait.as_nanos().min(u128::from(u64::MAX)) as u64),
+                spread: setup.spread,
+                unix_secs: setup.unix_secs,
+            },
+            codec: setup.codec,
+            source: setup.source,
+            supply: setup.supply,
+            blocks,
+            ledger,
+            members: Members::default(),
+            rng: Rng::new(setup.seed, 0),
+            effects: Effects::new(),
+            events: Vec::new(),
+            phase: Phase::Gathering { heard: now },
+            serving: Serving::Together,
+            clocks: Clocks {
+                announce_at: now,
+                status_at: Time::NEVER,
+                heartbeat_at: now,
+                second_at: now + Span::from_secs(1),
+                status_sent: Time::ZERO,
+                started: None,
+                finished: now,
+                idle_since: None,
+            },
+            next_seq: Seq(0),
+            slow_named: Vec::new(),
+            followed: None,
+            counts: Counts::default(),
+            failure: None,
+        };
+        session.bound_rate(now);
+        let mut cx = Cx { now, rng: &mut session.rng, effects: &mut session.effects };
+        session.source.start(&mut cx);
+        session
+    }
+
+    /// When something is to be done next, whatever arrives.
+    pub(crate) fn wake_at(&self, now: Time) -> Time {
+        let mut at = self.clocks.announce_at.min(self.clocks.status_at).min(self.clocks.second_at);
+        at = at.min(self.source.deadline());
+        match self.phase {
+            Phase::Gathering { .. } => at.min(self.clocks.heartbeat_at),
+            Phase::Sending if !self.ledger.is_idle() => match self.source.departure(BASE) {
+                Departure::At(departure) => at.min(departure),
+                Departure::AfterReport => at,
+            },
+            Phase::Sending if self.supply.has_work() => now,
+            _ => at.min(now + Span::from_millis(2)),
+        }
+    }
+
+    /// Time has passed.
+    pub(crate) fn on_time(&mut self, now: Time) {
+        if self.source.deadline() <= now {
+            self.source.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+            self.effects.drain().for_each(drop);
+        }
+        if self.clocks.second_at <= now {
+            self.clocks.second_at += Span::from_secs(1);
+            self.tell_progress(now);
+            self.look_for_silence(now);
+        }
+        if let Err(error) = self.take_supply() {
+            self.fail(error.into(), now);
+        }
+        match self.phase {
+            Phase::Gathering { heard } => self.consider_start(heard, now),
+            Phase::Sending => self.consider_end(now),
+            Phase::Closing { .. } | Phase::Over => {}
+        }
+    }
+
+    /// What is to be sent now goes into `out`; `None` when nothing is.
+    pub(crate) fn next(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outgoing> {
+        out.clear();
+        if self.phase == Phase::Over {
+            return None;
+        }
+        if self.clocks.announce_at <= now {
+            self.write_announce(now, out);
+        } else if self.clocks.status_at <= now {
+            self.write_status(now, out);
+        } else if matches!(self.phase, Phase::Gathering { .. }) && self.clocks.heartbeat_at <= now {
+            self.write_heartbeat(now, out);
+        } else if matches!(self.phase, Phase::Sending) {
+            return self.write_data(now, out);
+        }
+        let segment = out.len();
+        self.counts.wire_bytes += (segment + self.setup.overhead) as u64;
+        (segment > 0).then_some(Outgoing { segment })
+    }
+
+    /// Stop early: tell the receivers.
+    pub(crate) fn stop(&mut self, now: Time) {
+        self.fail(Error::Stopped, now);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    pub(crate) fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// How it ended.
+    pub(crate) fn report(mut self) -> Result<SendReport, Error> {
+        if let Some(error) = self.failure.take() {
+            return Err(error);
+        }
+        let started = self.clocks.started.unwrap_or(self.clocks.finished);
+        let seconds = self.clocks.finished.since(started).as_secs_f64();
+        let bytes = self.supply.content_bytes();
+        let host = |member: &crate::members::Member| member.host.clone();
+        let incomplete: Vec<_> = self
+            .members
+            .iter()
+            .filter(|(_, member)| member.state != faircast_wire::MemberState::Done && member.pace != Pace::Dropped)
+            .map(|(_, member)| (host(member), feedback::reason(member)))
+            .collect();
+        let verified = self.members.done() as u64;
+        let dropped = self.members.with_pace(Pace::Dropped).count() as u64;
+        let expected = u64::from(self.setup.expect.unwrap_or(0));
+        Ok(SendReport {
+            ok: incomplete.is_empty() && verified > 0 && verified + dropped >= expected,
+            receivers: self.members.count() as u64,
+            verified,
+            bytes,
+            seconds,
+            start_seconds: started.as_secs_f64(),
+            goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
+            repair_ratio: self.ledger.symbols_sent() as f64 / self.counts.content_symbols.max(1) as f64,
+            packets: self.counts.packets,
+            cuts: self.source.observe().cuts,
+            incomplete,
+            slow: self.slow_named.iter().filter_map(|id| self.members.get(*id)).map(host).collect(),
+            refused: self.counts.refused,
+        })
+    }
+
+    fn write_data(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outgoing> {
+        match self.source.departure(BASE) {
+            Departure::At(at) if at <= now => {}
+            _ => return None,
+        }
+        let mut segment = 0;
+        for sent in 0..MOST_SEGMENTS {
+            let Some(pick) = self.ledger.pick() else { break };
+            let (symbols, payload) = match self.blocks.symbol(pick, &mut self.supply) {
+                Ok(symbol) => symbol,
+                Err(error) => {
+                    self.fail(error.into(), now);
+                    break;
+                }
+            };
+            let size = (payload.len() + faircast_wire::encode::MOST_DATA_HEADER + self.setup.overhead) as u16;
+            let stamp =
+                self.source.on_departure(BASE, size, &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+            let repair = if sent_before(pick.kind) { Flags::REPAIR } else { Flags::default() };
+            let packet = DataPacket {
+                data: Data {
+                    seq: stamp.seq,
+                    sent_at: now,
+                    rate: stamp.rate.bps() as f32,
+                    payload: Payload { block: pick.block, symbol: pick.symbol },
+                    flags: stamp.flags.with(repair),
+                    mark: stamp.mark,
+                },
+                layer: BASE,
+                symbols,
+                payload,
+            };
+            let from = out.len();
+            if let Err(error) = self.codec.encode_data(out, &packet) {
+                self.fail(Error::Wire(error), now);
+                break;
+            }
+            let len = out.len() - from;
+            if segment == 0 {
+                segment = len;
+                if self.clocks.started.is_none() {
+                    self.clocks.started = Some(now);
+                }
+            }
+            self.next_seq = stamp.seq.next();
+            self.ledger.sent(pick, stamp.seq);
+            self.counts.packets += 1;
+            self.counts.wire_bytes += (len + self.setup.overhead) as u64;
+            debug_assert_eq!(len, segment, "the packets of one burst have one length");
+            let due = match self.source.departure(BASE) {
+                Departure::At(at) => at <= now + BURST,
+                Departure::AfterReport => false,
+            };
+            if !due || out.len() + segment > MOST_BYTES || sent + 1 == MOST_SEGMENTS {
+                break;
+            }
+        }
+        if self.ledger.is_idle() {
+            self.clocks.status_at = now; // tell at once that this was all
+        }
+        (segment > 0).then_some(Outgoing { segment })
+    }
+
+    /// Take blocks that a pipe has ready, and hash blocks that are not sent in this session.
+    fn take_supply(&mut self) -> Result<(), crate::object::ObjectError> {
+        let busy = !self.ledger.is_idle() || !matches!(self.phase, Phase::Sending);
+        self.supply.poll(!busy)?;
+        while self.ledger.end() < self.supply.ready() {
+            let symbols = self.supply.symbols(self.ledger.end());
+            self.ledger.push(symbols);
+        }
+        self.counts.content_symbols = self.supply.content_symbols();
+        self.ledger.forget_before(self.supply.oldest());
+        Ok(())
+    }
+
+    fn consider_start(&mut self, heard: Time, now: Time) {
+        let joined = self.members.count() as u32;
+        let settled = joined > 0 && now.since(heard) > (self.setup.spread * 2).max(Span::from_millis(20));
+        let waited = now.since(Time::ZERO) >= self.setup.wait;
+        let enough = match self.setup.expect {
+            Some(expected) => joined >= expected,
+            None => settled,
+        };
+        if !enough && !waited {
+            return;
+        }
+        if joined == 0 {
+            self.failure = Some(Error::NoReceiver {
+                group: std::net::SocketAddr::from(([0, 0, 0, 0], 0)), // the driver knows it
+                waited: Duration::from_nanos(self.setup.wait.as_nanos()),
+                ttl: 0,
+            });
+            self.phase = Phase::Over;
+            return;
+        }
+        if let Some(expected) = self.setup.expect.filter(|expected| joined < *expected) {
+            self.events.push(Event::Warning(format!(
+                "{joined} of {expected} receivers have joined within {}; starting with them",
+                self.setup.wait
+            )));
+        }
+        let total = self.supply.ready();
+        let all_resume = self.supply.is_whole()
+            && self.members.iter().all(|(_, member)| u64::from(member.blocks_missing) * 100 < u64::from(total) * 98);
+        if all_resume {
+            self.ledger.skip_front();
+        }
+        self.phase = Phase::Sending;
+        self.clocks.status_at = now;
+        self.clocks.announce_at = now + Span::from_millis(500);
+    }
+
+    fn consider_end(&mut self, now: Time) {
+        if !self.ledger.is_idle() || !self.supply.is_whole() {
+            self.clocks.idle_since = None;
+            if self.members.unfinished() > 0 || self.members.with_pace(Pace::Deferred).next().is_none() {
+                return;
+            }
+        }
+        if self.supply.root().is_none() && self.supply.is_whole() && self.ledger.is_idle() {
+            return; // still hashing what is not sent in this session
+        }
+        if self.members.unfinished() > 0 {
+            return;
+        }
+        if self.members.with_pace(Pace::Deferred).next().is_some() {
+            self.serve_deferred(now);
+            return;
+        }
+        if !self.supply.is_whole() || !self.ledger.is_idle() && self.members.done() < self.members.count() {
+            return;
+        }
+        let missing = self.setup.expect.is_some_and(|expected| (self.members.count() as u32) < expected);
+        let idle_since = *self.clocks.idle_since.get_or_insert(now);
+        let linger = if missing { self.setup.wait } else { Span::ZERO };
+        if now.since(idle_since) >= linger {
+            self.close(now);
+        }
+    }
+
+    fn close(&mut self, now: Time) {
+        self.clocks.finished = now;
+        self.phase = Phase::Closing { left: 3 };
+        self.clocks.status_at = now;
+        self.clocks.announce_at = Time::NEVER;
+    }
+
+    fn fail(&mut self, error: Error, now: Time) {
+        if self.failure.is_none() {
+            self.failure = Some(error);
+        }
+        if !matches!(self.phase, Phase::Closing { .. } | Phase::Over) {
+            self.close(now);
+        }
+    }
+
+    /// The rate bounds that hold now: the floor counts only while others are served.
+    fn bound_rate(&mut self, now: Time) {
+        let floor = match self.setup.slow {
+            Slow::Floor(rate) | Slow::Drop(rate) => Some(rate),
+            Slow::Follow => None,
+        };
+        let serving_deferred = self.serving == Serving::Deferred;
+        let floor = floor.filter(|_| !serving_deferred);
+        let lowest = [Some(self.setup.own_bounds.min), self.setup.min, floor].into_iter().flatten();
+        let min = lowest.fold(Rate::ZERO, Rate::max);
+        let max = self.setup.max.unwrap_or(self.setup.own_bounds.max).max(min);
+        self.source.set_bounds(Bounds { min, max }, now);
+    }
+
+    fn tell_progress(&mut self, now: Time) {
+        let seen = self.source.observe();
+        let bytes = self.counts.wire_bytes - self.counts.wire_bytes_last;
+        self.counts.wire_bytes_last = self.counts.wire_bytes;
+        let representative = seen.limiting.and_then(|id| self.members.get(id)).map(|member| member.host.clone());
+        let total = self.supply.content_bytes();
+        let capacity = self.supply.geometry().capacity();
+        let sent = (u64::from(self.ledger.complete_to()) * capacity)
+            .saturating_sub(u64::from(self.supply.geometry().manifest_len))
+            .min(total);
+        self.events.push(Event::Progress(Progress {
+            seconds: now.as_secs_f64(),
+            bytes: sent,
+            total_bytes: self.supply.is_whole().then_some(total),
+            rate_bps: bytes as f64 * 8.0,
+            allowed_bps: Some(seen.rate.bps()),
+            rtt_ms: Some(seen.rtt.as_secs_f64() * 1e3),
+            loss: f64::from(self.counts.loss),
+            representative,
+            receivers: self.members.count() as u64,
+            verified: self.members.done() as u64,
+        }));
+    }
+}
+
+fn sent_before(kind: faircast_core::delivery::ledger::PickKind) -> bool {
+    kind != faircast_core::delivery::ledger::PickKind::Front
+}

@@ -1,0 +1,144 @@
+//! Standard input, read by a thread of its own so that nobody waits for it.
+
+use crate::object::ObjectError;
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// The reader stops when so much waits to be sent: back-pressure on whoever writes the pipe.
+const MOST: usize = 8 << 20;
+
+const CHUNK: usize = 64 << 10;
+
+/// What has come through the pipe and was not taken yet.
+pub(crate) struct Pipe(Arc<Shared>);
+
+/// The same, as something to read from; does not wait when [`Pipe::has`] has said yes.
+pub(crate) struct PipeReader(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    bytes: VecDeque<u8>,
+    oldest: Option<Instant>,
+    ended: bool,
+    failed: Option<io::Error>,
+}
+
+impl Pipe {
+    /// Begin to read standard input.
+    pub(crate) fn stdin() -> (Pipe, PipeReader) {
+        Pipe::reading(io::stdin())
+    }
+
+    fn reading(mut from: impl Read + Send + 'static) -> (Pipe, PipeReader) {
+        let shared = Arc::new(Shared::default());
+        let ours = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            let mut chunk = vec![0; CHUNK];
+            loop {
+                let read = from.read(&mut chunk);
+                let mut state = ours.lock();
+                match read {
+                    Ok(0) => state.ended = true,
+                    Ok(len) => {
+                        state.bytes.extend(&chunk[..len]);
+                        state.oldest.get_or_insert_with(Instant::now);
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => (state.failed, state.ended) = (Some(error), true),
+                }
+                ours.changed.notify_all();
+                if state.ended {
+                    return;
+                }
+                while state.bytes.len() >= MOST {
+                    state = ours.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+                }
+            }
+        });
+        (Pipe(Arc::clone(&shared)), PipeReader(shared))
+    }
+
+    /// Whether `len` bytes can be read without waiting, or the pipe has ended.
+    pub(crate) fn has(&self, len: u64) -> bool {
+        let state = self.0.lock();
+        state.ended || state.bytes.len() as u64 >= len
+    }
+
+    /// Up to `most` bytes: when there are so many, or what there is has waited for `patience`, or
+    /// the pipe has ended.
+    pub(crate) fn take(&self, most: usize, patience: Duration) -> Result<Option<Vec<u8>>, ObjectError> {
+        let mut state = self.0.lock();
+        if let Some(error) = state.failed.take() {
+            return Err(ObjectError::io("-", "read the stream", error));
+        }
+        let waited = state.oldest.is_some_and(|oldest| oldest.elapsed() >= patience);
+        if state.bytes.is_empty() || (state.bytes.len() < most && !waited && !state.ended) {
+            return Ok(None);
+        }
+        let len = most.min(state.bytes.len());
+        let taken = state.bytes.drain(..len).collect();
+        state.oldest = (!state.bytes.is_empty()).then(Instant::now);
+        self.0.changed.notify_all();
+        Ok(Some(taken))
+    }
+
+    /// Whether the pipe has ended and everything was taken.
+    pub(crate) fn is_drained(&self) -> bool {
+        let state = self.0.lock();
+        state.ended && state.bytes.is_empty()
+    }
+}
+
+impl Read for PipeReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let mut state = self.0.lock();
+        while state.bytes.is_empty() && !state.ended {
+            state = self.0.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        if let Some(error) = state.failed.take() {
+            return Err(error);
+        }
+        let len = state.bytes.read(into)?;
+        self.0.changed.notify_all();
+        Ok(len)
+    }
+}
+
+impl Shared {
+    /// A reader that has panicked leaves whole bytes behind.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_comes_through_in_order() {
+        let content: Vec<u8> = (0..1_000_000u32).map(|n| n as u8).collect();
+        let (pipe, mut reader) = Pipe::reading(io::Cursor::new(content.clone()));
+        let mut got = Vec::new();
+        reader.read_to_end(&mut got).expect("memory can be read");
+        assert_eq!(got, content);
+        assert!(pipe.is_drained());
+    }
+
+    #[test]
+    fn the_last_bytes_come_when_the_pipe_ends() {
+        let (pipe, _reader) = Pipe::reading(io::Cursor::new(vec![7; 10]));
+        while !pipe.has(100) {
+            std::thread::yield_now();
+        }
+        assert_eq!(pipe.take(100, Duration::from_secs(60)).expect("no error"), Some(vec![7; 10]));
+    }
+}

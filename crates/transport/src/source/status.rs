@@ -1,0 +1,122 @@
+//! What the source tells all receivers beside data: announcements, status, heartbeats.
+
+use super::{BASE, Phase, Session};
+use crate::error::Error;
+use crate::members::Pace;
+use faircast_core::node::{Cx, Source as _};
+use faircast_core::packet::{Data, Payload};
+use faircast_core::time::{Span, Time};
+use faircast_wire::{Announce, DataPacket, Message, Name, Scheduled, Status, TransferId};
+
+/// Announcements while receivers gather, and later.
+const ANNOUNCE_GATHERING: Span = Span::from_millis(25);
+const ANNOUNCE_SENDING: Span = Span::from_millis(500);
+
+/// Status messages are at least and at most so far apart, unless there is news.
+const STATUS_LEAST: Span = Span::from_millis(10);
+const STATUS_MOST: Span = Span::from_millis(200);
+
+/// News waits so long for more news.
+const NEWS: Span = Span::from_millis(2);
+
+impl Session {
+    pub(super) fn write_announce(&mut self, now: Time, out: &mut Vec<u8>) {
+        let geometry = self.supply.geometry();
+        let spread = self.members.spread(now, self.setup.spread);
+        let announce = Announce {
+            salt: self.setup.salt,
+            unix_secs: self.setup.unix_secs + now.as_nanos() / 1_000_000_000,
+            transfer: TransferId(self.supply.transfer().0),
+            tape_len: geometry.tape_len,
+            manifest_len: geometry.manifest_len,
+            symbol_size: geometry.symbol_size,
+            symbols_per_block: geometry.symbols_per_block,
+            first_block: self.ledger.oldest(),
+            next_seq: self.next_seq.0,
+            scheme: self.setup.scheme_number,
+            spread_ms: millis(spread),
+            flags: if self.supply.is_live() { Announce::LIVE } else { 0 },
+            name: Name::clipped(&self.setup.name),
+        };
+        self.write(&Message::Announce(announce), out, now);
+        let gathering = matches!(self.phase, Phase::Gathering { .. });
+        // Quickly at first, ever more slowly while nobody answers.
+        let pause = if gathering { ANNOUNCE_GATHERING.max(Span::from_nanos(now.as_nanos() / 16)) } else { ANNOUNCE_SENDING };
+        self.clocks.announce_at = now + pause.min(ANNOUNCE_SENDING);
+    }
+
+    /// A packet without content, so that receivers that have joined can measure the round trip.
+    pub(super) fn write_heartbeat(&mut self, now: Time, out: &mut Vec<u8>) {
+        let size = (faircast_wire::encode::MOST_DATA_HEADER + self.setup.overhead) as u16;
+        let stamp =
+            self.source.on_departure(BASE, size, &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+        let data = Data {
+            seq: stamp.seq,
+            sent_at: now,
+            rate: stamp.rate.bps() as f32,
+            payload: Payload::NONE,
+            flags: stamp.flags,
+            mark: stamp.mark,
+        };
+        if let Err(error) = self.codec.encode_data(out, &DataPacket { data, layer: BASE, symbols: 0, payload: &[] }) {
+            self.fail(Error::Wire(error), now);
+        }
+        self.next_seq = stamp.seq.next();
+        self.counts.packets += 1;
+        self.clocks.heartbeat_at = self.clocks.announce_at;
+    }
+
+    pub(super) fn write_status(&mut self, now: Time, out: &mut Vec<u8>) {
+        let room = self.setup.datagram.saturating_sub(160);
+        let ids = |pace| self.members.with_pace(pace).map(|(id, _)| id).take(room / 4 / 4).collect::<Vec<_>>();
+        let (lagging, dropped) = (ids(Pace::Deferred), ids(Pace::Dropped));
+        let confirmed = self.members.take_confirmations(room / 4 / 3);
+        let left = room - 4 * (lagging.len() + dropped.len() + confirmed.len());
+        let scheduled =
+            self.ledger.scheduled().take(left / 6).map(|(block, symbols)| Scheduled { block, symbols }).collect();
+        let rtt = self.rtt_max();
+        let status = Status {
+            next_seq: self.next_seq.0,
+            complete_to: self.ledger.complete_to(),
+            blocks: self.supply.is_whole().then(|| self.supply.ready()),
+            root: self.supply.root().map(|hash| hash.0),
+            spread_ms: millis(self.members.spread(now, self.setup.spread)),
+            members: self.members.count() as u32,
+            flags: if matches!(self.phase, Phase::Closing { .. }) { Status::CLOSING } else { 0 },
+            rtt_max_us: (rtt.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32,
+            scheduled,
+            confirmed,
+            lagging,
+            dropped,
+        };
+        self.write(&Message::Status(status), out, now);
+        self.clocks.status_sent = now;
+        let cost = self.source.observe().rate.span_of(out.len() as u64 * 20).min(Span::from_secs(1));
+        let pause = rtt.max(STATUS_LEAST).min(STATUS_MOST).max(cost);
+        self.clocks.status_at = now + if self.members.has_confirmations() { NEWS } else { pause };
+        if let Phase::Closing { left } = self.phase {
+            self.clocks.status_at = now + STATUS_LEAST;
+            self.phase = if left == 0 { Phase::Over } else { Phase::Closing { left: left - 1 } };
+        }
+    }
+
+    fn write(&mut self, message: &Message<'_>, out: &mut Vec<u8>, now: Time) {
+        if let Err(error) = self.codec.encode(out, message, self.setup.datagram) {
+            self.fail(Error::Wire(error), now);
+        }
+    }
+
+    /// There is news for the receivers.
+    pub(super) fn status_soon(&mut self, now: Time) {
+        let earliest = (self.clocks.status_sent + NEWS * 2).max(now);
+        self.clocks.status_at = self.clocks.status_at.min(earliest);
+    }
+
+    pub(super) fn rtt_max(&self) -> Span {
+        self.source.rtt_max().max(Span::from_micros(100))
+    }
+}
+
+fn millis(span: Span) -> u32 {
+    (span.as_nanos() / 1_000_000).min(u64::from(u32::MAX)) as u32
+}

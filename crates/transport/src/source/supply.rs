@@ -1,0 +1,321 @@
+//! Where blocks come from: files, a pipe read to its end, or a live pipe.
+
+use super::pipe::Pipe;
+use crate::error::Error;
+use crate::object::{
+    BlockRead, Entry, Geometry, Hash, Kind, Manifest, ObjectError, RootHasher, Tape, TransferId, seal_block,
+};
+use crate::receiver::place::LIVE_ROOT;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Live data waits so long for a block to fill.
+const LIVE_LATENCY: Duration = Duration::from_millis(50);
+
+/// The blocks of a session's content.
+pub(crate) enum Supply {
+    /// Any block can be read at any time, once it is there.
+    Tape(Box<Taped>),
+    /// Blocks are made of what comes and kept for a while.
+    Live(Box<Live>),
+}
+
+pub(crate) struct Taped {
+    tape: Tape,
+    /// What feeds the tape, when it is a stream.
+    pipe: Option<Pipe>,
+    ready: u32,
+    whole: bool,
+    hashes: RootHasher,
+    root: Option<Hash>,
+    /// Blocks below this have been hashed.
+    hashed_to: u32,
+    scratch: Vec<u8>,
+}
+
+pub(crate) struct Live {
+    pipe: Pipe,
+    geometry: Geometry,
+    transfer: TransferId,
+    history: Duration,
+    /// Sealed blocks from number `oldest` on, and when they were made.
+    kept: VecDeque<(Vec<u8>, u16, Instant)>,
+    oldest: u32,
+    whole: bool,
+    bytes: u64,
+    symbols: u64,
+}
+
+impl Supply {
+    pub(crate) fn files(tape: Tape) -> Supply {
+        Supply::taped(tape, None)
+    }
+
+    /// Standard input as one file.
+    pub(crate) fn pipe(name: &str, symbol_size: u16, symbols: u16, unix_nanos: u64) -> Result<Supply, Error> {
+        let (pipe, reader) = Pipe::stdin();
+        let dir = std::env::temp_dir();
+        let tape = Tape::from_reader(Box::new(reader), name, unix_nanos as i64, &dir, symbol_size, symbols)?;
+        Ok(Supply::taped(tape, Some(pipe)))
+    }
+
+    /// Standard input live.
+    pub(crate) fn live(symbol_size: u16, symbols: u16, unix_nanos: u64, history: Duration) -> Result<Supply, Error> {
+        let entry =
+            Entry { path: "stream".to_owned(), kind: Kind::Stream, mode: 0o644, mtime: unix_nanos as i64 };
+        let mut manifest = Manifest::new(vec![entry]).map_err(ObjectError::from)?.encode();
+        let manifest_len = manifest.len() as u32;
+        let geometry = Geometry { tape_len: None, manifest_len, symbol_size, symbols_per_block: symbols };
+        geometry.check().map_err(ObjectError::from)?;
+        let transfer = TransferId::of(&manifest, &geometry);
+        let (k, _) = seal_block(&mut manifest, symbol_size);
+        let kept = VecDeque::from([(manifest, k, Instant::now())]);
+        let (pipe, _) = Pipe::stdin();
+        let symbols = u64::from(k);
+        Ok(Supply::Live(Box::new(Live {
+            pipe,
+            geometry,
+            transfer,
+            history,
+            kept,
+            oldest: 0,
+            whole: false,
+            bytes: 0,
+            symbols,
+        })))
+    }
+
+    fn taped(tape: Tape, pipe: Option<Pipe>) -> Supply {
+        let hashes = RootHasher::new(tape.geometry());
+        let whole = pipe.is_none();
+        let ready = tape.geometry().blocks().unwrap_or(0);
+        Supply::Tape(Box::new(Taped {
+            tape,
+            pipe,
+            ready,
+            whole,
+            hashes,
+            root: None,
+            hashed_to: 0,
+            scratch: Vec::new(),
+        }))
+    }
+
+    pub(crate) fn geometry(&self) -> Geometry {
+        match self {
+            // As announced: the length of a stream is told by the last block.
+            Supply::Tape(taped) if taped.pipe.is_some() => Geometry { tape_len: None, ..taped.tape.geometry() },
+            Supply::Tape(taped) => taped.tape.geometry(),
+            Supply::Live(live) => live.geometry,
+        }
+    }
+
+    pub(crate) fn transfer(&self) -> TransferId {
+        match self {
+            Supply::Tape(taped) => taped.tape.transfer(),
+            Supply::Live(live) => live.transfer,
+        }
+    }
+
+    /// What is not sent, in words.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        match self {
+            Supply::Tape(taped) => {
+                let words = |skipped: &crate::object::Skipped| {
+                    format!("{} is neither a file, a directory nor a link; not sent", skipped.path.display())
+                };
+                taped.tape.skipped().iter().map(words).collect()
+            }
+            Supply::Live(_) => Vec::new(),
+        }
+    }
+
+    pub(crate) fn files_count(&self) -> u64 {
+        match self {
+            Supply::Tape(taped) => {
+                let is_file = |entry: &&Entry| matches!(entry.kind, Kind::File { .. } | Kind::Stream);
+                taped.tape.manifest().entries().iter().filter(is_file).count() as u64
+            }
+            Supply::Live(_) => 1,
+        }
+    }
+
+    /// Blocks below this one can be read.
+    pub(crate) fn ready(&self) -> u32 {
+        match self {
+            Supply::Tape(taped) => taped.ready,
+            Supply::Live(live) => live.oldest + live.kept.len() as u32,
+        }
+    }
+
+    /// Older blocks are gone.
+    pub(crate) fn oldest(&self) -> u32 {
+        match self {
+            Supply::Tape(_) => 0,
+            Supply::Live(live) => live.oldest,
+        }
+    }
+
+    /// Whether all blocks are there.
+    pub(crate) fn is_whole(&self) -> bool {
+        match self {
+            Supply::Tape(taped) => taped.whole,
+            Supply::Live(live) => live.whole,
+        }
+    }
+
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self, Supply::Live(_))
+    }
+
+    /// Source symbols of a block.
+    pub(crate) fn symbols(&self, block: u32) -> u16 {
+        match self {
+            Supply::Tape(taped) => taped.tape.geometry().symbols(block),
+            Supply::Live(live) => live.kept.get((block - live.oldest) as usize).map_or(0, |(_, symbols, _)| *symbols),
+        }
+    }
+
+    /// Source symbols of all blocks.
+    pub(crate) fn content_symbols(&self) -> u64 {
+        match self {
+            Supply::Tape(taped) => match taped.ready.checked_sub(1) {
+                Some(last) => {
+                    u64::from(last) * u64::from(taped.tape.geometry().symbols_per_block) + u64::from(self.symbols(last))
+                }
+                None => 0,
+            },
+            Supply::Live(live) => live.symbols,
+        }
+    }
+
+    /// Bytes of content so far, without the manifest.
+    pub(crate) fn content_bytes(&self) -> u64 {
+        match self {
+            Supply::Tape(taped) => {
+                let geometry = taped.tape.geometry();
+                let so_far = u64::from(taped.ready) * geometry.capacity();
+                geometry.tape_len.unwrap_or(so_far).saturating_sub(u64::from(geometry.manifest_len))
+            }
+            Supply::Live(live) => live.bytes,
+        }
+    }
+
+    /// The root over all blocks, once all are hashed.
+    pub(crate) fn root(&self) -> Option<Hash> {
+        match self {
+            Supply::Tape(taped) => taped.root,
+            Supply::Live(live) => live.whole.then_some(Hash(LIVE_ROOT)),
+        }
+    }
+
+    /// Whether [`Supply::poll`] has work to do when there is time.
+    pub(crate) fn has_work(&self) -> bool {
+        match self {
+            Supply::Tape(taped) => taped.whole && taped.root.is_none(),
+            Supply::Live(_) => false,
+        }
+    }
+
+    /// Take in what a pipe has brought; when there is `leisure`, hash one block that has not been
+    /// read yet.
+    pub(crate) fn poll(&mut self, leisure: bool) -> Result<(), ObjectError> {
+        match self {
+            Supply::Tape(taped) => taped.poll(leisure),
+            Supply::Live(live) => live.poll(),
+        }
+    }
+
+    /// Read block `block`, sealed, into `bytes`; its number of source symbols.
+    pub(crate) fn read(&mut self, block: u32, bytes: &mut Vec<u8>) -> Result<u16, ObjectError> {
+        match self {
+            Supply::Tape(taped) => taped.read(block, bytes),
+            Supply::Live(live) => {
+                let at = block.checked_sub(live.oldest).and_then(|at| live.kept.get(at as usize));
+                let (sealed, symbols, _) =
+                    at.ok_or(ObjectError::NoSuchBlock { index: block, blocks: live.oldest + live.kept.len() as u32 })?;
+                bytes.clear();
+                bytes.extend_from_slice(sealed);
+                Ok(*symbols)
+            }
+        }
+    }
+}
+
+impl Taped {
+    fn poll(&mut self, leisure: bool) -> Result<(), ObjectError> {
+        self.take_from_pipe()?;
+        if !self.whole || self.root.is_some() {
+            return Ok(());
+        }
+        while self.hashed_to < self.ready && self.hashes.get(self.hashed_to).is_some() {
+            self.hashed_to += 1;
+        }
+        if self.hashed_to == self.ready {
+            self.root = self.hashes.root();
+        } else if leisure {
+            let mut scratch = std::mem::take(&mut self.scratch);
+            self.read(self.hashed_to, &mut scratch)?;
+            self.scratch = scratch;
+        }
+        Ok(())
+    }
+
+    /// Read the next block of a stream when all of it has come, so that reading does not wait.
+    fn take_from_pipe(&mut self) -> Result<(), ObjectError> {
+        let Some(pipe) = &self.pipe else { return Ok(()) };
+        if self.whole {
+            return Ok(());
+        }
+        let geometry = self.tape.geometry();
+        let manifest = if self.ready == 0 { u64::from(geometry.manifest_len).min(geometry.capacity()) } else { 0 };
+        if !pipe.has(geometry.capacity() - manifest) {
+            return Ok(());
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        match self.tape.read_block(self.ready, &mut scratch)? {
+            BlockRead::Data => self.ready += 1,
+            BlockRead::End => {}
+        }
+        self.scratch = scratch;
+        if let Some(blocks) = self.tape.geometry().blocks() {
+            self.ready = blocks;
+            self.whole = true;
+            if let Some(len) = self.tape.geometry().tape_len {
+                self.hashes.set_tape_len(len);
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, block: u32, bytes: &mut Vec<u8>) -> Result<u16, ObjectError> {
+        self.tape.read_block(block, bytes)?;
+        let (symbols, hash) = seal_block(bytes, self.tape.geometry().symbol_size);
+        self.hashes.push(block, hash);
+        Ok(symbols)
+    }
+}
+
+impl Live {
+    fn poll(&mut self) -> Result<(), ObjectError> {
+        let capacity = self.geometry.capacity() as usize;
+        while let Some(mut data) = self.pipe.take(capacity, LIVE_LATENCY)? {
+            self.bytes += data.len() as u64;
+            let (symbols, _) = seal_block(&mut data, self.geometry.symbol_size);
+            self.symbols += u64::from(symbols);
+            self.kept.push_back((data, symbols, Instant::now()));
+        }
+        self.whole = self.pipe.is_drained();
+        // The newest blocks stay, however old: somebody may still be reading them.
+        while self.kept.len() > 4 && self.kept[0].2.elapsed() > self.history && self.oldest > 0 || self.has_stale_head() {
+            self.kept.pop_front();
+            self.oldest += 1;
+        }
+        Ok(())
+    }
+
+    /// The block that describes the stream is old too: whoever joins now does not need it.
+    fn has_stale_head(&self) -> bool {
+        self.oldest == 0 && self.kept.len() > 4 && self.kept[0].2.elapsed() > self.history
+    }
+}
