@@ -1,2 +1,111 @@
 //! The faircast command.
-fn main() {}
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`args`] [`values`] | what can be typed |
+//! | [`session`] | `send`, `stream`, `recv`: typed, resolved, run |
+//! | [`tell`] [`json`] [`units`] | how a session is told to people and to programs |
+//! | [`key`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
+//! | [`failure`] [`system`] | errors, exit codes, signals |
+
+mod args;
+mod demo;
+mod doctor;
+mod failure;
+mod json;
+mod key;
+mod manual;
+mod schemes;
+mod session;
+mod system;
+mod tell;
+mod units;
+mod values;
+
+use crate::args::{Cli, Command};
+use crate::failure::{Failure, unwritten};
+use crate::json::Line;
+use crate::session::{Output, Resolved, Screen};
+use clap::Parser;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    failure::conclude(dispatch(cli.command))
+}
+
+fn dispatch(command: Command) -> Result<(), Failure> {
+    let (mut out, mut people) = (io::stdout(), io::stderr());
+    match command {
+        Command::Send(send) => {
+            let json = send.telling.json;
+            let resolved = resolved(send.resolve(), json)?;
+            in_session(Channel::Stdout, |output, stop| {
+                session::send(resolved, output, stop, faircast_transport::send)
+            })
+        }
+        Command::Stream(stream) => {
+            let json = stream.telling.json;
+            let resolved = resolved(stream.resolve(), json)?;
+            in_session(Channel::Stdout, |output, stop| {
+                session::send(resolved, output, stop, faircast_transport::send)
+            })
+        }
+        Command::Recv(recv) => {
+            let json = recv.telling.json;
+            let channel = if recv.stdout { Channel::Stderr } else { Channel::Stdout };
+            let resolved = resolved(recv.resolve(), json)?;
+            in_session(channel, |output, stop| {
+                session::receive(resolved, output, stop, faircast_transport::receive)
+            })
+        }
+        Command::Keygen(keygen) => key::run(keygen.resolve(), &mut out, &mut people),
+        Command::Doctor(doctor) => doctor::run(&doctor, &mut out),
+        Command::Demo(demo) => demo::run(&demo.resolve()?, &mut out, &*system_stop()?),
+        Command::Dissector => out.write_all(faircast_wire::dissector_lua().as_bytes()).map_err(unwritten),
+        Command::Schemes(schemes) => schemes::run(&schemes, &mut out),
+        Command::Man { directory: None } => manual::page(&mut out),
+        Command::Man { directory: Some(directory) } => manual::pages(&directory),
+        Command::Completions { shell } => manual::completions(shell, &mut out),
+    }
+}
+
+/// Where JSON goes: data has the first claim to standard output.
+#[derive(Clone, Copy)]
+enum Channel {
+    Stdout,
+    Stderr,
+}
+
+/// Tell a program too that its request makes no sense.
+fn resolved<C>(outcome: Result<Resolved<C>, failure::Usage>, json: bool) -> Result<Resolved<C>, Failure> {
+    outcome.map_err(|usage| {
+        let failure = Failure::from(usage);
+        if json {
+            let mut out = io::stdout();
+            // The exit code and standard error say it as well.
+            let _ = json::write(&mut out, &Line::failure(&failure));
+            let _ = json::write(&mut out, &Line::failed());
+        }
+        failure
+    })
+}
+
+fn in_session(
+    channel: Channel,
+    run: impl for<'a> FnOnce(Output<'a>, &'a AtomicBool) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let stop = system_stop()?;
+    let (mut out, mut err, mut people) = (io::stdout(), io::stderr(), io::stderr());
+    let program: &mut dyn Write = match channel {
+        Channel::Stdout => &mut out,
+        Channel::Stderr => &mut err,
+    };
+    run(Output { program, people: &mut people, screen: Screen::of_stderr() }, &stop)
+}
+
+fn system_stop() -> Result<std::sync::Arc<AtomicBool>, Failure> {
+    system::stop_flag().map_err(Failure::system("watch for signals"))
+}

@@ -1,0 +1,285 @@
+//! What can be typed.
+
+use crate::values;
+use clap::{Args, Parser, Subcommand, ValueHint};
+use faircast_core::schemes::Scheme;
+use faircast_core::time::Rate;
+use faircast_net::Faults;
+use faircast_transport::Slow;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Send files and live streams to many receivers at once, fair to the other traffic.
+#[derive(Debug, Parser)]
+#[command(
+    name = "faircast",
+    version,
+    max_term_width = 100,
+    after_help = "Start with `faircast demo`, then `faircast doctor` on each host.\n\n\
+                  Exit codes: 0 done, 1 a check or transfer failed, 2 usage, 3 network or system."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Send files and directories, or standard input, until every receiver has verified them
+    Send(Send),
+    /// Receive what a source sends
+    Recv(Recv),
+    /// Send standard input live: who joins late starts at the present
+    Stream(Stream),
+    /// Make a key that seals sessions
+    Keygen(Keygen),
+    /// Check this host: interfaces, routes, buffers, and whether multicast works
+    Doctor(Doctor),
+    /// Print a Wireshark dissector for faircast's packets
+    Dissector,
+    /// Send to four receivers on this host, verify everything, and say what was measured
+    Demo(Demo),
+    /// List the congestion control schemes and their parameters
+    Schemes(Schemes),
+    /// Print the manual page, or write the pages of all commands into a directory
+    #[command(hide = true)]
+    Man {
+        /// The directory
+        directory: Option<PathBuf>,
+    },
+    /// Print completions for a shell
+    #[command(hide = true)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What a source and a receiver must agree on.
+#[derive(Debug, Args)]
+pub struct Session {
+    /// Multicast group; the port may be left out
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::group, default_value = faircast_transport::config::DEFAULT_GROUP)]
+    pub group: SocketAddr,
+    /// Interface, by name or address; chosen by route when not given
+    #[arg(long, value_name = "NAME|ADDRESS")]
+    pub iface: Option<String>,
+    /// Seal the session under the key in this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key: Option<PathBuf>,
+    /// Name of this host in messages [default: the system's]
+    #[arg(long, value_name = "NAME", value_parser = values::host_name)]
+    pub host: Option<String>,
+    /// Errors to inject into what is received, for tests
+    #[arg(long, value_name = "SPEC", hide = true, value_parser = faults)]
+    pub faults: Option<Faults>,
+}
+
+/// How a source sends.
+#[derive(Debug, Args)]
+pub struct Sending {
+    /// Time to live: 1 stays on the local network
+    #[arg(long, value_name = "HOPS", value_parser = values::ttl, default_value = "1")]
+    pub ttl: u8,
+    /// Congestion control, with options as in `ormcc,beta=0.7`; see `faircast schemes`
+    #[arg(long, value_name = "SCHEME[,K=V]", value_parser = scheme, default_value = "ormcc")]
+    pub cc: Scheme,
+    /// Never send slower than this, in bit/s, like 800k or 10M
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    pub min: Option<Rate>,
+    /// Never send faster than this, in bit/s
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    pub max: Option<Rate>,
+    /// What one slow receiver may cost: follow it, serve it after the others (floor:RATE), or
+    /// leave it out (drop:RATE)
+    #[arg(long, value_name = "POLICY", value_parser = values::slow, default_value = "follow")]
+    pub slow: Slow,
+    /// Send without a key and do not remind me of it
+    #[arg(long, conflicts_with = "key")]
+    pub open: bool,
+    /// Start when so many receivers have joined, and end when they are done
+    #[arg(long, value_name = "N", value_parser = values::receivers)]
+    pub expect: Option<u32>,
+    /// How long to wait for receivers, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "10")]
+    pub wait: Duration,
+    /// Largest UDP datagram, in bytes [default: what the interface carries, at most 1500]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(256..=65_507))]
+    pub datagram: Option<u16>,
+}
+
+/// How a session tells what it does.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Telling {
+    /// Tell everything as JSON, one object a line, on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Tell only errors
+    #[arg(long, short, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Tell more
+    #[arg(long, short)]
+    pub verbose: bool,
+}
+
+/// Send files and directories, or standard input, until every receiver has verified them.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    faircast send disk.img --expect 30\n  \
+    faircast send models/ notes.txt --key lab.key --iface eth0\n  \
+    faircast send disk.img --slow floor:50M        slow hosts are served last\n  \
+    tar c src | faircast send - --name src.tar")]
+pub struct Send {
+    /// Files and directories; `-` is standard input
+    #[arg(required = true, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+    /// The session.
+    #[command(flatten)]
+    pub session: Session,
+    /// How it is sent.
+    #[command(flatten)]
+    pub sending: Sending,
+    /// Name of the file that standard input becomes [default: stdin]
+    #[arg(long, value_name = "NAME", value_parser = values::file_name)]
+    pub name: Option<String>,
+    /// How it is told.
+    #[command(flatten)]
+    pub telling: Telling,
+}
+
+/// Send standard input live: who joins late starts at the present.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    ffmpeg ... -f mpegts - | faircast stream --key lab.key\n  \
+    journalctl -f | faircast stream --history 30")]
+pub struct Stream {
+    /// How long sent data can still be repaired, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "5")]
+    pub history: Duration,
+    /// The session.
+    #[command(flatten)]
+    pub session: Session,
+    /// How it is sent.
+    #[command(flatten)]
+    pub sending: Sending,
+    /// How it is told.
+    #[command(flatten)]
+    pub telling: Telling,
+}
+
+/// Receive what a source sends.
+///
+/// A receiver that was stopped goes on where it was when the same command is run again.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    faircast recv --out /srv/images\n  \
+    faircast recv --key lab.key --iface eth0 --wait 60\n  \
+    faircast recv --stdout | tar x\n  \
+    faircast recv --source 192.0.2.1 --group 232.1.1.1        source-specific multicast")]
+pub struct Recv {
+    /// The session.
+    #[command(flatten)]
+    pub session: Session,
+    /// Accept packets from this host only
+    #[arg(long, value_name = "ADDRESS")]
+    pub source: Option<IpAddr>,
+    /// Directory for what is received; made when it is not there
+    #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub out: PathBuf,
+    /// Write one file or a stream to standard output
+    #[arg(long, conflicts_with = "out")]
+    pub stdout: bool,
+    /// Give up when no session begins for so many seconds [default: wait for ever]
+    #[arg(long, value_name = "SECONDS", value_parser = values::span)]
+    pub wait: Option<Duration>,
+    /// Give up when the source is silent for so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "30")]
+    pub silence: Duration,
+    /// Flush every file to the disk before it gets its name
+    #[arg(long)]
+    pub sync: bool,
+    /// How it is told.
+    #[command(flatten)]
+    pub telling: Telling,
+}
+
+/// Make a key that seals sessions.
+///
+/// Copy the file to every host, over a channel you trust: who has it can read, send and answer.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    faircast keygen lab.key\n  \
+    faircast keygen - | ssh host 'umask 077; cat > lab.key'")]
+pub struct Keygen {
+    /// The file to make; `-` is standard output
+    #[arg(value_name = "FILE", default_value = "faircast.key", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Replace an existing file
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Check this host: interfaces, routes, buffers, and whether multicast works.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  faircast doctor\n  faircast doctor --iface eth0 --group 239.1.2.3 --json"
+)]
+pub struct Doctor {
+    /// Multicast group that will be used
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::group, default_value = faircast_transport::config::DEFAULT_GROUP)]
+    pub group: SocketAddr,
+    /// Interface that will be used, by name or address
+    #[arg(long, value_name = "NAME|ADDRESS")]
+    pub iface: Option<String>,
+    /// Tell every check as JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Send to four receivers on this host, verify everything, and say what was measured.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "It needs no root and no network, takes less than a minute and leaves nothing behind."
+)]
+pub struct Demo {
+    /// Megabytes (10^6 bytes) to send
+    #[arg(long, value_name = "MB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=4_000))]
+    pub size: u64,
+    /// Tell the result as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// List the congestion control schemes and their parameters.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  faircast schemes\n  faircast schemes ormcc\n  faircast schemes --json")]
+pub struct Schemes {
+    /// Only this scheme
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// Tell every scheme as JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn scheme(text: &str) -> Result<Scheme, String> {
+    text.parse::<Scheme>().map_err(|error| error.to_string())
+}
+
+fn faults(text: &str) -> Result<Faults, String> {
+    text.parse::<Faults>().map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,68 @@
+//! Somebody on the network without the key: what do they see?
+
+use faircast_net::{Batch, Choice, GroupOptions, GroupSocket, Membership, NetError, Waiter, Want, Watch};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// What the listener saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Seen {
+    /// Packets marked as sealed.
+    pub sealed: u64,
+    /// Packets that anybody can read.
+    pub open: u64,
+    /// Packets in which the known text of the content was found.
+    pub readable: u64,
+}
+
+/// A listener on a thread of its own.
+#[derive(Debug)]
+pub struct Listener {
+    thread: JoinHandle<Seen>,
+    end: Arc<AtomicBool>,
+}
+
+impl Listener {
+    /// Listen to `group`, and look for `marker` in what is heard.
+    ///
+    /// # Errors
+    /// When the group cannot be joined.
+    pub fn start(group: SocketAddr, choice: &Choice, marker: String) -> Result<Listener, NetError> {
+        let socket = GroupSocket::open(group, Membership::AnySource, choice, &GroupOptions::default())?;
+        let end = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&end);
+        let thread = thread::spawn(move || listen(&socket, marker.as_bytes(), &ended));
+        Ok(Listener { thread, end })
+    }
+
+    /// Stop, and say what was seen.
+    pub fn finish(self) -> Seen {
+        self.end.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the listener does not panic")
+    }
+}
+
+fn listen(socket: &GroupSocket, marker: &[u8], end: &AtomicBool) -> Seen {
+    let (mut seen, mut batch, mut waiter) = (Seen::default(), Batch::new(16), Waiter::new());
+    while !end.load(Ordering::Relaxed) {
+        let until = Instant::now() + Duration::from_millis(100);
+        let waited = waiter.wait(&[Watch::new(socket, Want::Readable)], Some(until));
+        if waited.and_then(|_| socket.receive(&mut batch)).is_err() {
+            break; // what was seen so far still counts
+        }
+        batch.segments().for_each(|(bytes, _)| look(bytes, marker, &mut seen));
+    }
+    seen
+}
+
+fn look(bytes: &[u8], marker: &[u8], seen: &mut Seen) {
+    match faircast_wire::peek(bytes) {
+        Ok(header) if header.sealed => seen.sealed += 1,
+        Ok(_) => seen.open += 1,
+        Err(_) => return, // not ours
+    }
+    seen.readable += u64::from(bytes.windows(marker.len()).any(|window| window == marker));
+}

@@ -1,0 +1,353 @@
+//! `faircast demo`: a real, sealed transfer from one process to four others on this host, checked
+//! by this one.
+
+mod children;
+mod content;
+mod listener;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::args::Demo;
+use crate::doctor;
+use crate::failure::{Failure, unwritten};
+use crate::{json, key, system, tell, units};
+use children::{Process, Said, Word};
+use content::Hashes;
+use faircast_transport::event::Progress;
+use indicatif::ProgressBar;
+use listener::{Listener, Seen};
+use serde::Serialize;
+use serde_json::Value;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// Receivers.
+const RECEIVERS: usize = 4;
+/// The receiver that loses packets on purpose, and which part of them.
+const LOSSY: (usize, f64) = (3, 0.02);
+/// The transfer is given up after this.
+const PATIENCE: Duration = Duration::from_secs(45);
+/// More content gets more time: this rate is always reached, in bytes per second.
+const SLOWEST: u64 = 4_000_000;
+
+/// What will be done.
+#[derive(Debug)]
+pub struct Resolved {
+    program: PathBuf,
+    bytes: u64,
+    json: bool,
+}
+
+/// How the demonstration ended.
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    ok: bool,
+    files: u64,
+    source: SourceOutcome,
+    receivers: Vec<ReceiverOutcome>,
+    seen: Seen,
+}
+
+/// What the source said at its end.
+#[derive(Debug, Default, Serialize)]
+struct SourceOutcome {
+    ok: bool,
+    bytes: u64,
+    seconds: f64,
+    goodput_bps: f64,
+    repair_ratio: f64,
+    cpu_seconds: Option<f64>,
+    error: Option<String>,
+}
+
+/// What a receiver said at its end, and whether it has the same files.
+#[derive(Debug, Default, Serialize)]
+struct ReceiverOutcome {
+    host: String,
+    ok: bool,
+    equal: bool,
+    seconds: f64,
+    goodput_bps: f64,
+    loss: f64,
+    repaired_blocks: u64,
+    injected: Option<f64>,
+    cpu_seconds: Option<f64>,
+    error: Option<String>,
+}
+
+/// The outcome as JSON.
+#[derive(Serialize)]
+struct Done<'a> {
+    event: &'static str,
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+}
+
+/// What one process has told so far.
+#[derive(Debug, Default)]
+struct Told {
+    done: Option<Value>,
+    error: Option<String>,
+    ended: bool,
+}
+
+impl Demo {
+    /// What will be sent, by which program.
+    ///
+    /// # Errors
+    /// When the system does not say which file this program is.
+    pub fn resolve(self) -> Result<Resolved, Failure> {
+        let program = std::env::current_exe().map_err(Failure::system("find this program's own file"))?;
+        Ok(Resolved { program, bytes: self.size * 1_000_000, json: self.json })
+    }
+}
+
+/// Run the demonstration, and write what came of it.
+///
+/// # Errors
+/// [`Failure::Check`] when anything is not as it should be.
+pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
+    let like = IpAddr::from([239, 255, 1, 1]);
+    doctor::require_loopback(like)?;
+    let group = system::random_group(like);
+    let place = tempfile::Builder::new()
+        .prefix("faircast-demo-")
+        .tempdir()
+        .map_err(Failure::system("make a temporary directory"))?;
+    eprintln!("making {} of random bytes and a small tree, and a key", units::bytes(resolved.bytes));
+    let marker = format!("marker {:016x}", system::random());
+    let sent = place.path().join("source");
+    let made = || -> std::io::Result<(Vec<PathBuf>, Hashes)> {
+        std::fs::create_dir(&sent)?;
+        let paths = content::make(&sent, resolved.bytes, system::random(), &marker)?;
+        Ok((paths, content::hashes(&sent)?))
+    };
+    let (paths, hashes) = made().map_err(Failure::system(
+        "write the content into the temporary directory (TMPDIR chooses another)",
+    ))?;
+    let key = place.path().join("demo.key");
+    key::run(key::Resolved::New(key.clone()), &mut std::io::sink(), &mut std::io::sink())?;
+
+    let lo = faircast_net::choose(like, Some("lo"))?;
+    let listener = Listener::start(group, &lo, marker)?;
+    eprintln!(
+        "sending it to {RECEIVERS} receivers on this host, group {group}, one of them losing {}",
+        units::percent(LOSSY.1)
+    );
+    let told = transfer(resolved, &Stage { place: place.path(), key: &key, group, paths: &paths }, stop)?;
+    let seen = listener.finish();
+
+    eprintln!("comparing the content of every receiver with the source's");
+    let outcome = judge(&told, &hashes, place.path(), seen);
+    if resolved.json {
+        json::write(out, &Done { event: "done", outcome: &outcome }).map_err(unwritten)?;
+    } else {
+        table::write(&outcome, out).map_err(unwritten)?;
+    }
+    match outcome.ok {
+        true => Ok(()),
+        false if stop.load(Ordering::Relaxed) => Err(faircast_transport::Error::Stopped.into()),
+        false => Err(Failure::Check(
+            "the demonstration did not come out as it should; run `faircast doctor` and look at what it says"
+                .into(),
+        )),
+    }
+}
+
+/// Where the transfer takes place.
+struct Stage<'a> {
+    place: &'a Path,
+    key: &'a Path,
+    group: SocketAddr,
+    paths: &'a [PathBuf],
+}
+
+impl Stage<'_> {
+    fn receiver_directory(&self, number: usize) -> PathBuf {
+        receiver_directory(self.place, number)
+    }
+
+    fn common(&self, verb: &str, host: &str) -> Vec<String> {
+        let mut words: Vec<String> =
+            [verb, "--json", "--iface", "lo", "--host", host].map(String::from).into();
+        words.extend(["--group".into(), self.group.to_string()]);
+        words.extend(["--key".into(), self.key.display().to_string()]);
+        words
+    }
+
+    fn receiver(&self, number: usize) -> Vec<String> {
+        let mut words = self.common("recv", &receiver_name(number));
+        words.extend(["--out".into(), self.receiver_directory(number).display().to_string()]);
+        words.extend(["--wait", "30", "--silence", "15"].map(String::from));
+        if number == LOSSY.0 {
+            words.extend(["--faults".into(), format!("loss={},seed=1", LOSSY.1)]);
+        }
+        words
+    }
+
+    fn source(&self) -> Vec<String> {
+        let mut words = self.common("send", "source");
+        words.extend(["--wait", "20", "--expect"].map(String::from));
+        words.push(RECEIVERS.to_string());
+        words.extend(self.paths.iter().map(|path| path.display().to_string()));
+        words
+    }
+}
+
+fn receiver_name(number: usize) -> String {
+    format!("receiver-{}", number + 1)
+}
+
+fn receiver_directory(place: &Path, number: usize) -> PathBuf {
+    place.join(receiver_name(number))
+}
+
+/// Start the processes and listen to them until all have ended, or time is up. The source is the
+/// last one.
+fn transfer(resolved: &Resolved, stage: &Stage<'_>, stop: &AtomicBool) -> Result<Vec<Told>, Failure> {
+    let (sender, words) = mpsc::channel();
+    let mut processes = Vec::new();
+    for number in 0..=RECEIVERS {
+        let arguments = if number < RECEIVERS { stage.receiver(number) } else { stage.source() };
+        let process = Process::start(&resolved.program, &arguments, number, sender.clone())
+            .map_err(Failure::system("start a process of this program"))?;
+        processes.push(process);
+    }
+    drop(sender);
+    let patience = PATIENCE + Duration::from_secs(resolved.bytes.saturating_sub(64_000_000) / SLOWEST);
+    let block = tell::block();
+    let told = listen(&words, Instant::now() + patience, &block, stop);
+    block.finish_and_clear();
+    Ok(told) // dropping the processes ends those that still run
+}
+
+fn listen(words: &Receiver<Word>, end: Instant, block: &ProgressBar, stop: &AtomicBool) -> Vec<Told> {
+    let mut told: Vec<Told> = (0..=RECEIVERS).map(|_| Told::default()).collect();
+    while !told.iter().all(|told| told.ended) && Instant::now() < end && !stop.load(Ordering::Relaxed) {
+        match words.recv_timeout(Duration::from_millis(200)) {
+            Ok(word) => hear(word, &mut told, block),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    told
+}
+
+fn hear(word: Word, told: &mut [Told], block: &ProgressBar) {
+    let from_source = word.from == RECEIVERS;
+    let told = &mut told[word.from];
+    match word.said {
+        Said::End(errors) => {
+            told.ended = true;
+            if told.done.is_none() && told.error.is_none() {
+                told.error = errors.lines().find(|line| !line.is_empty()).map(str::to_owned);
+            }
+        }
+        Said::Line(line) => match line["event"].as_str() {
+            Some("progress") if from_source => {
+                block.set_message(tell::progress_block(tell::Role::Source, &progress(&line)));
+            }
+            Some("error") => told.error = line["message"].as_str().map(str::to_owned),
+            Some("done") => told.done = Some(line),
+            _ => {}
+        },
+    }
+}
+
+fn progress(line: &Value) -> Progress {
+    let number = |name: &str| line[name].as_f64().unwrap_or(0.0);
+    let count = |name: &str| line[name].as_u64().unwrap_or(0);
+    Progress {
+        seconds: number("seconds"),
+        bytes: count("bytes"),
+        total_bytes: line["total_bytes"].as_u64(),
+        rate_bps: number("rate_bps"),
+        allowed_bps: line["allowed_bps"].as_f64(),
+        rtt_ms: line["rtt_ms"].as_f64(),
+        loss: number("loss"),
+        representative: line["representative"].as_str().map(str::to_owned),
+        receivers: count("receivers"),
+        verified: count("verified"),
+    }
+}
+
+/// Put together what the processes said and what is really there.
+fn judge(told: &[Told], hashes: &Hashes, place: &Path, seen: Seen) -> Outcome {
+    let (source, receivers) = told.split_last().expect("the source is one of them");
+    let source = source_outcome(source);
+    let receivers: Vec<ReceiverOutcome> = receivers
+        .iter()
+        .enumerate()
+        .map(|(number, told)| {
+            let arrived = content::hashes(&receiver_directory(place, number));
+            receiver_outcome(number, told, arrived.is_ok_and(|arrived| arrived == *hashes))
+        })
+        .collect();
+    let ok = source.ok
+        && receivers.iter().all(|receiver| receiver.ok && receiver.equal)
+        && (seen.sealed > 0 && seen.open == 0 && seen.readable == 0);
+    Outcome { ok, files: hashes.len() as u64, source, receivers, seen }
+}
+
+fn source_outcome(told: &Told) -> SourceOutcome {
+    let Some(done) = &told.done else {
+        return SourceOutcome { error: Some(unfinished(told)), ..SourceOutcome::default() };
+    };
+    SourceOutcome {
+        ok: done["ok"] == true,
+        bytes: done["bytes"].as_u64().unwrap_or(0),
+        seconds: done["seconds"].as_f64().unwrap_or(0.0),
+        goodput_bps: done["goodput_bps"].as_f64().unwrap_or(0.0),
+        repair_ratio: done["repair_ratio"].as_f64().unwrap_or(0.0),
+        cpu_seconds: done["cpu_seconds"].as_f64(),
+        error: told.error.clone(),
+    }
+}
+
+fn receiver_outcome(number: usize, told: &Told, equal: bool) -> ReceiverOutcome {
+    let host = receiver_name(number);
+    let injected = (number == LOSSY.0).then_some(LOSSY.1);
+    let Some(done) = &told.done else {
+        return ReceiverOutcome {
+            host,
+            equal,
+            injected,
+            error: Some(unfinished(told)),
+            ..ReceiverOutcome::default()
+        };
+    };
+    let (packets, lost) = (done["packets"].as_f64().unwrap_or(0.0), done["lost"].as_f64().unwrap_or(0.0));
+    ReceiverOutcome {
+        host,
+        ok: done["ok"] == true,
+        equal,
+        seconds: done["seconds"].as_f64().unwrap_or(0.0),
+        goodput_bps: done["goodput_bps"].as_f64().unwrap_or(0.0),
+        loss: if packets + lost > 0.0 { lost / (packets + lost) } else { 0.0 },
+        repaired_blocks: done["repaired_blocks"].as_u64().unwrap_or(0),
+        injected,
+        cpu_seconds: done["cpu_seconds"].as_f64(),
+        error: told.error.clone(),
+    }
+}
+
+fn unfinished(told: &Told) -> String {
+    told.error.clone().unwrap_or_else(|| "it did not end in time".into())
+}
+
+impl Outcome {
+    /// What the processes said went wrong.
+    fn failures(&self) -> impl Iterator<Item = String> + '_ {
+        let source = self.source.error.iter().map(|error| format!("source: {error}"));
+        let receivers = self
+            .receivers
+            .iter()
+            .filter_map(|receiver| Some(format!("{}: {}", receiver.host, receiver.error.as_ref()?)));
+        source.chain(receivers)
+    }
+}

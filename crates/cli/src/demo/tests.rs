@@ -1,0 +1,62 @@
+use super::*;
+use serde_json::json;
+
+fn ended(done: Value) -> Told {
+    Told { done: Some(done), error: None, ended: true }
+}
+
+/// Four receivers with the source's content in their directories, and what all have said.
+fn good(place: &Path) -> (Vec<Told>, Hashes) {
+    let mut told = Vec::new();
+    for number in 0..RECEIVERS {
+        let directory = receiver_directory(place, number);
+        std::fs::create_dir(&directory).expect("the place is ours");
+        content::make(&directory, 1_000, 7, "marker").expect("the place is ours");
+        told.push(ended(json!({"ok": true, "packets": 98, "lost": 2, "repaired_blocks": 1})));
+    }
+    told.push(ended(json!({"ok": true, "bytes": 1_000, "seconds": 1.0, "repair_ratio": 1.05})));
+    (told, content::hashes(&receiver_directory(place, 0)).expect("it was just made"))
+}
+
+const SEALED: Seen = Seen { sealed: 5, open: 0, readable: 0 };
+
+#[test]
+fn all_is_well_when_everybody_has_everything_sealed() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let (told, hashes) = good(place.path());
+    let outcome = judge(&told, &hashes, place.path(), SEALED);
+    assert!(outcome.ok);
+    assert_eq!(outcome.receivers[0].loss, 0.02);
+    let mut text = Vec::new();
+    table::write(&outcome, &mut text).expect("a vector takes everything");
+    let text = String::from_utf8(text).expect("text");
+    assert!(text.contains("yes 4 of 4 receivers hold the same 26 files"), "{text}");
+}
+
+#[test]
+fn a_receiver_whose_bytes_differ_fails_the_demonstration_whatever_it_says() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let (told, hashes) = good(place.path());
+    std::fs::write(receiver_directory(place.path(), 2).join("image.bin"), "other").expect("it is ours");
+    let outcome = judge(&told, &hashes, place.path(), SEALED);
+    assert!(!outcome.ok && outcome.receivers[2].ok && !outcome.receivers[2].equal);
+}
+
+#[test]
+fn one_readable_packet_fails_the_demonstration() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let (told, hashes) = good(place.path());
+    for seen in [Seen { open: 1, ..SEALED }, Seen { readable: 1, ..SEALED }, Seen::default()] {
+        assert!(!judge(&told, &hashes, place.path(), seen).ok);
+    }
+}
+
+#[test]
+fn a_process_that_died_is_named_with_its_reason() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let (mut told, hashes) = good(place.path());
+    told[1] = Told { done: None, error: Some("no route".into()), ended: true };
+    let outcome = judge(&told, &hashes, place.path(), SEALED);
+    assert!(!outcome.ok);
+    assert_eq!(outcome.failures().collect::<Vec<_>>(), ["receiver-2: no route"]);
+}

@@ -1,0 +1,119 @@
+//! Checks that read what the system says about itself.
+
+use super::{Check, Verdict};
+use rustix::process::{Resource, getrlimit};
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Descriptors that a session with many open files needs.
+const FILES_WANTED: u64 = 256;
+/// 2025-01-01: a clock before this was never set.
+const EARLIEST: u64 = 1_735_689_600;
+
+/// What membership reports the interface sends, and what switches do with them.
+pub fn membership(interface: Option<&str>) -> Option<Check> {
+    let version = igmp_version(&fs::read_to_string("/proc/net/igmp").ok()?, interface?)?;
+    let advice = "if receivers get the start and then nothing, a switch snoops IGMP without a querier:\n\
+                  enable the querier on the switch or router, or switch snooping off (IPv6: the same with MLD)";
+    let check = match version.as_str() {
+        "V3" => Check::new("membership", Verdict::Note, "IGMP V3, source filters work"),
+        version => {
+            let found = format!("IGMP {version}: an old querier, recv --source will not filter");
+            Check::new("membership", Verdict::Warn, found)
+        }
+    };
+    Some(check.advise(advice))
+}
+
+/// The querier's version of an interface in `/proc/net/igmp`.
+fn igmp_version(table: &str, interface: &str) -> Option<String> {
+    let lines = table.lines().filter(|line| !line.starts_with(char::is_whitespace));
+    lines.skip(1).find_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        (words.next()?.trim_end_matches(':') == interface).then(|| words.last().map(str::to_owned))?
+    })
+}
+
+/// Wireless networks send multicast slowly.
+pub fn wireless(interface: &str) -> Option<Check> {
+    let wireless = Path::new("/sys/class/net").join(interface).join("wireless").exists();
+    wireless.then(|| {
+        Check::new("wireless", Verdict::Warn, format!("{interface} is wireless")).advise(
+            "access points send multicast at their lowest rate and never repeat it: expect a few Mbit/s and \
+             loss,\nor enable multicast-to-unicast there; a cable is better",
+        )
+    })
+}
+
+/// A strict reverse path filter drops packets of sources that the routing table places elsewhere.
+pub fn reverse_path(interface: &str) -> Option<Check> {
+    let mode = |of: &str| {
+        let text = fs::read_to_string(format!("/proc/sys/net/ipv4/conf/{of}/rp_filter")).ok()?;
+        text.trim().parse::<u8>().ok()
+    };
+    let mode = mode("all")?.max(mode(interface)?); // the kernel takes the larger one
+    (mode == 1).then(|| {
+        Check::new("filter", Verdict::Note, format!("{interface} has a strict reverse path filter")).advise(
+            format!(
+                "if the source is behind another interface: sysctl -w net.ipv4.conf.{interface}.rp_filter=2"
+            ),
+        )
+    })
+}
+
+/// What a packet filter must let through. Its rules cannot be read without root.
+pub fn firewall(port: u16) -> Check {
+    let tables = fs::read_to_string("/proc/net/ip_tables_names").unwrap_or_default();
+    let modules = fs::read_to_string("/proc/modules").unwrap_or_default();
+    let active = !tables.trim().is_empty() || modules.lines().any(|line| line.starts_with("nf_tables "));
+    let found = if active { "a packet filter may be active" } else { "no packet filter was seen" };
+    let advice = format!(
+        "receivers: allow UDP to port {port} (firewall-cmd --add-port={port}/udp, ufw allow {port}/udp)\n\
+         sources: allow UDP from the receivers; their answers match no outgoing connection"
+    );
+    Check::new("firewall", Verdict::Note, found).advise(advice)
+}
+
+/// Sealed sessions refuse announcements that are old, so clocks must roughly agree.
+pub fn clock() -> Check {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or(0);
+    if now < EARLIEST {
+        return Check::new("clock", Verdict::Fail, "the clock was never set")
+            .advise("set it (timedatectl set-ntp true): with --key, clocks must agree within minutes");
+    }
+    Check::new("clock", Verdict::Ok, "it is set; with --key, clocks must agree within minutes")
+}
+
+/// The limit of open files.
+pub fn open_files() -> Check {
+    match getrlimit(Resource::Nofile).current {
+        Some(limit) if limit < FILES_WANTED => {
+            let found = format!("{limit} may be open, {FILES_WANTED} are wanted");
+            Check::new("files", Verdict::Warn, found).advise(format!("ulimit -n {FILES_WANTED}"))
+        }
+        Some(limit) => Check::new("files", Verdict::Ok, format!("{limit} may be open")),
+        None => Check::new("files", Verdict::Ok, "any number may be open"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "Idx\tDevice    : Count Querier\tGroup    Users Timer\tReporter\n\
+                         1\tlo        :     1      V3\n\t\t\t\t010000E0     1 0:00000000\t\t0\n\
+                         4\teth0      :     1      V2\n\t\t\t\t010000E0     1 0:00000000\t\t0\n";
+
+    #[test]
+    fn the_version_of_an_interface_is_found() {
+        assert_eq!(igmp_version(TABLE, "lo").as_deref(), Some("V3"));
+        assert_eq!(igmp_version(TABLE, "eth0").as_deref(), Some("V2"));
+        assert_eq!(igmp_version(TABLE, "eth1"), None);
+    }
+
+    #[test]
+    fn a_firewall_hint_names_the_port() {
+        assert!(firewall(5777).advice.expect("always given").contains("5777/udp"));
+    }
+}

@@ -1,0 +1,178 @@
+//! `faircast doctor`: is this host fit for multicast, and if not, what to do?
+//!
+//! Each check is one sentence of what was found and, where something is to be done, one of advice.
+
+mod host;
+mod network;
+
+use crate::args::Doctor;
+use crate::failure::{Failure, unwritten};
+use crate::json;
+use crate::units;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::net::IpAddr;
+
+/// What a check came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Fit.
+    Ok,
+    /// Cannot be judged from here; worth knowing.
+    Note,
+    /// It will work, but not well, or not everywhere.
+    Warn,
+    /// It will not work.
+    Fail,
+}
+
+/// One check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What was looked at.
+    pub check: &'static str,
+    /// What it came to.
+    pub verdict: Verdict,
+    /// What was found.
+    pub found: String,
+    /// What to do.
+    pub advice: Option<String>,
+}
+
+impl Check {
+    fn new(check: &'static str, verdict: Verdict, found: impl Into<String>) -> Check {
+        Check { check, verdict, found: found.into(), advice: None }
+    }
+
+    fn advise(mut self, advice: impl Into<String>) -> Check {
+        self.advice = Some(advice.into());
+        self
+    }
+}
+
+/// A check as JSON.
+#[derive(Serialize)]
+struct CheckLine<'a> {
+    event: &'static str,
+    #[serde(flatten)]
+    check: &'a Check,
+}
+
+/// The end as JSON.
+#[derive(Serialize)]
+struct Done {
+    event: &'static str,
+    ok: bool,
+    failed: usize,
+    warned: usize,
+}
+
+/// Run all checks and tell them.
+///
+/// # Errors
+/// [`Failure::Check`] when one fails.
+pub fn run(args: &Doctor, out: &mut impl Write) -> Result<(), Failure> {
+    let choice = faircast_net::choose(args.group.ip(), args.iface.as_deref());
+    let interface = choice.as_ref().ok().map(|choice| choice.chosen.name.as_str());
+    let mut checks = network::interfaces();
+    checks.push(network::chosen(&choice));
+    checks.push(network::route(args.group));
+    checks.push(network::on_loopback(args.group.ip()));
+    if let Ok(choice) = &choice {
+        checks.extend(network::on_chosen(args.group.ip(), choice));
+        checks.extend(network::buffers(args.group.ip(), choice));
+    }
+    checks.extend(host::membership(interface));
+    checks.extend(interface.and_then(host::wireless));
+    checks.extend(interface.and_then(host::reverse_path));
+    checks.push(host::firewall(args.group.port()));
+    checks.push(host::clock());
+    checks.push(host::open_files());
+    tell(&checks, args.json, out).map_err(unwritten)?;
+    match count(&checks, Verdict::Fail) {
+        0 => Ok(()),
+        failed => Err(Failure::Check(format!("{} failed", units::count(failed as u64, "check")))),
+    }
+}
+
+/// That programs on this host can hear each other.
+///
+/// # Errors
+/// [`Failure::Check`] with what to do.
+pub fn require_loopback(like: IpAddr) -> Result<(), Failure> {
+    let check = network::on_loopback(like);
+    if check.verdict != Verdict::Fail {
+        return Ok(());
+    }
+    let advice = check.advice.map(|advice| format!("; {advice}")).unwrap_or_default();
+    Err(Failure::Check(format!("multicast does not work on this host's loopback: {}{advice}", check.found)))
+}
+
+fn count(checks: &[Check], verdict: Verdict) -> usize {
+    checks.iter().filter(|check| check.verdict == verdict).count()
+}
+
+fn tell(checks: &[Check], json: bool, out: &mut impl Write) -> io::Result<()> {
+    let (failed, warned) = (count(checks, Verdict::Fail), count(checks, Verdict::Warn));
+    if json {
+        for check in checks {
+            json::write(out, &CheckLine { event: "check", check })?;
+        }
+        return json::write(out, &Done { event: "done", ok: failed == 0, failed, warned });
+    }
+    for Check { check, verdict, found, advice } in checks {
+        let verdict = match verdict {
+            Verdict::Ok => "ok",
+            Verdict::Note => "note",
+            Verdict::Warn => "WARN",
+            Verdict::Fail => "FAIL",
+        };
+        writeln!(out, "{verdict:<5} {check:<11} {found}")?;
+        for line in advice.iter().flat_map(|advice| advice.lines()) {
+            writeln!(out, "{:17} -> {line}", "")?;
+        }
+    }
+    match (failed, warned) {
+        (0, 0) => writeln!(out, "\nThis host is fit; run `faircast doctor` on the others too."),
+        (0, _) => writeln!(out, "\nThis host will do; the warnings say what would make it better."),
+        _ => writeln!(out, "\nThis host is not fit yet; the lines marked FAIL say what to do."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(json: bool) -> String {
+        let checks = [
+            Check::new("clock", Verdict::Ok, "it runs"),
+            Check::new("buffers", Verdict::Warn, "small").advise("raise\nthem"),
+            Check::new("loopback", Verdict::Fail, "nothing was heard"),
+        ];
+        let mut out = Vec::new();
+        tell(&checks, json, &mut out).expect("a vector takes everything");
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn people_get_a_line_a_check_and_what_to_do_below_it() {
+        assert_eq!(
+            told(false),
+            "ok    clock       it runs\nWARN  buffers     small\n                  -> raise\n                  \
+             -> them\nFAIL  loopback    nothing was heard\n\nThis host is not fit yet; the lines marked FAIL \
+             say what to do.\n"
+        );
+    }
+
+    #[test]
+    fn programs_get_an_object_a_check_and_a_done_line() {
+        let text = told(true);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[1],
+            r#"{"event":"check","check":"buffers","verdict":"warn","found":"small","advice":"raise\nthem"}"#
+        );
+        assert_eq!(lines[3], r#"{"event":"done","ok":false,"failed":1,"warned":1}"#);
+    }
+}

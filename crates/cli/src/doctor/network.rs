@@ -1,0 +1,234 @@
+//! Checks that ask the sockets.
+
+use super::{Check, Verdict};
+use crate::session::RECEIVE_BUFFER;
+use crate::system;
+use faircast_net::{
+    Batch, Choice, Ecn, GroupOptions, GroupSocket, Interface, Membership, NetError, SourceOptions,
+    SourceSocket, Waiter, Want, Watch, Why, choose,
+};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+/// Payload of the self-test's datagrams, in bytes: fits every interface that faircast uses.
+const PROBE: usize = 256;
+/// Datagrams of the self-test; some, to see whether they are cut and joined in the kernel.
+const PROBES: usize = 8;
+/// How long the self-test listens.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// One line for each interface of this host.
+pub fn interfaces() -> Vec<Check> {
+    match faircast_net::interfaces() {
+        Ok(all) => all.iter().map(interface).collect(),
+        Err(error) => vec![failed("interface", &error)],
+    }
+}
+
+fn interface(interface: &Interface) -> Check {
+    let addresses: Vec<String> = interface.addrs.iter().map(IpAddr::to_string).collect();
+    let addresses = if addresses.is_empty() { "no address".into() } else { addresses.join(", ") };
+    let able = match (interface.up, interface.multicast, interface.loopback) {
+        (false, _, _) => "down",
+        (true, _, true) => "this host only",
+        (true, true, false) => "multicast",
+        (true, false, false) => "no multicast",
+    };
+    let found = format!("{}: {able}, MTU {}, {addresses}", interface.name, interface.mtu);
+    Check::new("interface", Verdict::Note, found)
+}
+
+/// The interface that a session would use.
+pub fn chosen(choice: &Result<Choice, NetError>) -> Check {
+    let choice = match choice {
+        Ok(choice) => choice,
+        Err(error) => return failed("choice", error),
+    };
+    let Choice { chosen, local, alternatives, why } = choice;
+    let found = format!("{} from {local}, {why}", chosen.name);
+    if *why == Why::Loopback {
+        return Check::new("choice", Verdict::Warn, found)
+            .advise("connect this host to a network, or bring an interface up: ip link set IFACE up");
+    }
+    if chosen.mtu < 1_500 {
+        return Check::new("choice", Verdict::Note, format!("{found}; its MTU is only {}", chosen.mtu))
+            .advise("small datagrams cost processor time; raise the MTU if the network allows it");
+    }
+    let names: Vec<&str> = alternatives.iter().map(|other| other.name.as_str()).collect();
+    let check = Check::new("choice", Verdict::Ok, found);
+    if names.is_empty() { check } else { check.advise(format!("others with --iface: {}", names.join(", "))) }
+}
+
+/// Whether the routing table knows a way to the group.
+pub fn route(group: SocketAddr) -> Check {
+    let any: IpAddr =
+        if group.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let local = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect(group)?; // asks the routing table, sends nothing
+        socket.local_addr()
+    });
+    match local {
+        Ok(local) => Check::new("route", Verdict::Ok, format!("to {} from {}", group.ip(), local.ip())),
+        Err(error) => {
+            let command = match group.ip() {
+                IpAddr::V4(_) => "ip route add 239.0.0.0/8 dev IFACE",
+                IpAddr::V6(_) => "ip -6 route add ff00::/8 dev IFACE table local",
+            };
+            Check::new("route", Verdict::Warn, format!("no route to {}: {error}", group.ip()))
+                .advise(format!("name the interface with --iface, or add a route: {command}"))
+        }
+    }
+}
+
+/// What the self-test saw.
+#[derive(Debug, PartialEq, Eq)]
+struct Heard {
+    datagrams: usize,
+    cut_by_kernel: bool,
+    joined_by_kernel: bool,
+}
+
+/// Send to a random group through an interface and listen to it.
+fn hear_myself(choice: &Choice, like: IpAddr) -> Result<Heard, NetError> {
+    let group = system::random_group(like);
+    let ear = GroupSocket::open(group, Membership::AnySource, choice, &GroupOptions::default())?;
+    let options = SourceOptions { ttl: 1, ect: Ecn::NotEct, ..SourceOptions::default() };
+    let mouth = SourceSocket::open(group, choice, &options)?;
+    let word: Vec<u8> = system::random().to_be_bytes().repeat(PROBE / 8);
+    // What an empty queue cannot take would be missing below, and is what the test is for.
+    let _outcome = mouth.send_batch(&word.repeat(PROBES), PROBE)?;
+    let mut heard = Heard { datagrams: 0, cut_by_kernel: false, joined_by_kernel: false };
+    let (mut batch, mut waiter) = (Batch::new(PROBES), Waiter::new());
+    let end = Instant::now() + PATIENCE;
+    while heard.datagrams < PROBES && Instant::now() < end {
+        waiter.wait(&[Watch::new(&ear, Want::Readable)], Some(end))?;
+        ear.receive(&mut batch)?;
+        for (bytes, meta) in batch.segments().filter(|(bytes, _)| **bytes == *word) {
+            debug_assert_eq!(bytes.len(), PROBE);
+            heard.datagrams += 1;
+            heard.joined_by_kernel |= meta.segment > 0;
+        }
+    }
+    heard.cut_by_kernel = mouth.segments_in_kernel();
+    Ok(heard)
+}
+
+/// Multicast between programs of this host.
+pub fn on_loopback(like: IpAddr) -> Check {
+    match choose(like, Some("lo")).and_then(|choice| hear_myself(&choice, like)) {
+        Ok(Heard { datagrams: 0, .. }) => silent("loopback", "lo"),
+        Ok(heard) => Check::new("loopback", Verdict::Ok, came_back(&heard, "lo")),
+        Err(NetError::NoMulticastRoute { .. }) if like.is_ipv6() => Check::new(
+            "loopback",
+            Verdict::Note,
+            "lo carries no IPv6 multicast, as is usual",
+        )
+        .advise(
+            "only needed between programs of one host: ip -6 route add multicast ff00::/8 dev lo table local",
+        ),
+        Err(error) => failed("loopback", &error),
+    }
+}
+
+/// Multicast on the interface that a session would use, as far as one host can see, and whether the
+/// kernel cuts and joins datagrams, which saves most of the processor time.
+pub fn on_chosen(like: IpAddr, choice: &Choice) -> Vec<Check> {
+    let name = &choice.chosen.name;
+    match hear_myself(choice, like) {
+        Ok(Heard { datagrams: 0, .. }) => vec![silent("self-test", name)],
+        Ok(heard) => {
+            let test = Check::new("self-test", Verdict::Ok, came_back(&heard, name)).advise(
+                "that is this host's own half; for the network: `faircast recv` there, `faircast send FILE` here",
+            );
+            vec![test, offload(&heard)]
+        }
+        Err(error) => vec![failed("self-test", &error)],
+    }
+}
+
+fn silent(check: &'static str, interface: &str) -> Check {
+    Check::new(check, Verdict::Fail, format!("nothing came back over {interface}"))
+        .advise("a packet filter drops multicast; look at `nft list ruleset` or `iptables -L -v`")
+}
+
+fn offload(heard: &Heard) -> Check {
+    match (heard.cut_by_kernel, heard.joined_by_kernel) {
+        (true, true) => Check::new("offload", Verdict::Ok, "the kernel cuts and joins datagrams (GSO, GRO)"),
+        (true, false) => Check::new("offload", Verdict::Note, "GSO works; GRO was not seen in the self-test"),
+        (false, _) => Check::new(
+            "offload",
+            Verdict::Warn,
+            "no GSO: every datagram is a system call, at a cost in CPU time",
+        )
+        .advise("Linux 4.18 and newer have it, if the interface computes checksums (ethtool -K IFACE tx on)"),
+    }
+}
+
+fn came_back(heard: &Heard, interface: &str) -> String {
+    format!("{} of {PROBES} datagrams came back over {interface}", heard.datagrams)
+}
+
+/// Whether the socket buffers are as large as faircast wants them.
+pub fn buffers(like: IpAddr, choice: &Choice) -> Vec<Check> {
+    let asked = GroupOptions { receive_buffer: RECEIVE_BUFFER };
+    let group = system::random_group(like);
+    let granted =
+        GroupSocket::open(group, Membership::AnySource, choice, &asked).map(|socket| socket.receive_buffer());
+    let receive = match granted {
+        Ok(granted) if granted.granted >= granted.asked => {
+            Check::new("buffers", Verdict::Ok, format!("{} to receive", kib(granted.granted)))
+        }
+        Ok(granted) => {
+            let found = format!("{} to receive, {} wanted", kib(granted.granted), kib(granted.asked));
+            Check::new("buffers", Verdict::Warn, found).advise(format!(
+                "sysctl -w net.core.rmem_max={RECEIVE_BUFFER}   (and a line in /etc/sysctl.d/)"
+            ))
+        }
+        Err(error) => failed("buffers", &error),
+    };
+    let wanted = SourceOptions::default().send_buffer;
+    let limit = std::fs::read_to_string("/proc/sys/net/core/wmem_max").ok();
+    let send = limit.and_then(|limit| limit.trim().parse::<usize>().ok()).map(|limit| {
+        if limit >= wanted {
+            Check::new("buffers", Verdict::Ok, format!("up to {} to send", kib(limit)))
+        } else {
+            Check::new("buffers", Verdict::Warn, format!("{} to send, {} wanted", kib(limit), kib(wanted)))
+                .advise(format!("sysctl -w net.core.wmem_max={wanted}"))
+        }
+    });
+    std::iter::once(receive).chain(send).collect()
+}
+
+fn kib(bytes: usize) -> String {
+    format!("{} KiB", bytes / 1_024)
+}
+
+fn failed(check: &'static str, error: &NetError) -> Check {
+    let message = error.to_string();
+    let (found, advice) = match message.split_once("; ").or_else(|| message.split_once(": ")) {
+        Some((found, advice)) => (found.to_owned(), Some(advice.to_owned())),
+        None => (message, None),
+    };
+    Check { check, verdict: Verdict::Fail, found, advice }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_hears_itself_over_loopback() {
+        let like = IpAddr::from([239, 255, 1, 1]);
+        let lo = choose(like, Some("lo")).expect("every host has lo");
+        let heard = hear_myself(&lo, like).expect("lo carries multicast");
+        assert_eq!(heard.datagrams, PROBES);
+    }
+
+    #[test]
+    fn an_interface_that_does_not_exist_fails_and_says_which_do() {
+        let choice = choose(IpAddr::from([239, 255, 1, 1]), Some("nosuch0"));
+        let check = chosen(&choice);
+        assert_eq!(check.verdict, Verdict::Fail);
+        assert!(check.advice.expect("it lists the others").contains("lo"), "{}", check.found);
+    }
+}

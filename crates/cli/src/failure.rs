@@ -1,0 +1,261 @@
+//! Why a command did not succeed, and how that is said.
+
+use faircast_net::{ExitClass, NetError};
+use faircast_transport::Class;
+use faircast_wire::KeyError;
+use std::error::Error;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The request makes no sense: found before anything is sent or written.
+#[derive(Debug, thiserror::Error)]
+pub enum Usage {
+    /// Standard input and paths at once.
+    #[error("`-` (standard input) cannot be sent together with paths; send them one after the other")]
+    StdinAndPaths,
+    /// A name for something that has one.
+    #[error("`--name` names standard input, but paths are sent; leave it out or send `-`")]
+    NameWithoutStdin,
+    /// Standard input is a keyboard.
+    #[error("standard input is a terminal; pipe something in, as in `tar c DIR | faircast {0}`")]
+    StdinIsTerminal(&'static str),
+    /// A path that is not there.
+    #[error("there is nothing at {}; check the path", .0.display())]
+    NoSuchPath(PathBuf),
+    /// The slowest rate is above the fastest.
+    #[error("`--min` ({min}) is above `--max` ({max}); swap them, or leave one out")]
+    MinAboveMax {
+        /// As given.
+        min: faircast_core::time::Rate,
+        /// As given.
+        max: faircast_core::time::Rate,
+    },
+    /// The rate of `--slow` is above the fastest.
+    #[error(
+        "the rate of `--slow {policy}` ({rate}) is above `--max` ({max}), so every receiver would be slow; lower it"
+    )]
+    SlowAboveMax {
+        /// `floor` or `drop`.
+        policy: &'static str,
+        /// As given.
+        rate: faircast_core::time::Rate,
+        /// As given.
+        max: faircast_core::time::Rate,
+    },
+    /// The key file cannot be read.
+    #[error("cannot read the key file {}: {source}; make one with `faircast keygen {}` and copy it to every host", .path.display(), .path.display())]
+    KeyUnreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The key file does not hold a key.
+    #[error("{} is not a key file: {reason}", .path.display())]
+    KeyMalformed {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: KeyError,
+    },
+    /// The key file is no text, or far too long.
+    #[error("{} is not a key file; make one with `faircast keygen`", .0.display())]
+    KeyNotText(PathBuf),
+    /// The output directory cannot be one.
+    #[error("{} is a file; `--out` takes a directory", .0.display())]
+    OutIsFile(PathBuf),
+    /// A source of the other family.
+    #[error(
+        "the source {source_ip} and the group {group} are of different families; use two IPv4 or two IPv6 addresses"
+    )]
+    Families {
+        /// As given.
+        source_ip: std::net::IpAddr,
+        /// As given.
+        group: std::net::IpAddr,
+    },
+    /// A source that is a group.
+    #[error("the source {0} is a multicast address; give the address of the sending host")]
+    SourceIsGroup(std::net::IpAddr),
+    /// A file that is already there.
+    #[error("{} exists; choose another name, or overwrite it with --force (hosts that have the old key will be left out)", .0.display())]
+    KeyExists(PathBuf),
+    /// No such scheme.
+    #[error("there is no scheme `{name}`; choose one of {known}")]
+    NoSuchScheme {
+        /// As given.
+        name: String,
+        /// Those that exist.
+        known: String,
+    },
+}
+
+/// Why a command did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The request makes no sense.
+    #[error(transparent)]
+    Usage(#[from] Usage),
+    /// A session failed.
+    #[error(transparent)]
+    Session(#[from] faircast_transport::Error),
+    /// Sockets and interfaces.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// Keys.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The session ended, but not everybody has everything.
+    #[error("{0}")]
+    Incomplete(String),
+    /// A check failed, and has been told in full.
+    #[error("{0}")]
+    Check(String),
+    /// A file or process of ours.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Nobody reads our output any more.
+    #[error("nobody reads the output")]
+    NobodyReads(Class),
+}
+
+impl Failure {
+    /// For `map_err`: what was tried when a system call failed.
+    pub fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Failure {
+        |source| Failure::System { what: what.into(), source }
+    }
+
+    /// Whose fault it is.
+    pub fn class(&self) -> Class {
+        match self {
+            Failure::Usage(_) => Class::Usage,
+            Failure::Net(error) | Failure::Session(faircast_transport::Error::Net(error)) => {
+                match error.exit_class() {
+                    ExitClass::Usage => Class::Usage,
+                    ExitClass::System => Class::System,
+                }
+            }
+            Failure::Session(error) => error.class(),
+            Failure::Key(_) | Failure::System { .. } => Class::System,
+            Failure::Incomplete(_) | Failure::Check(_) => Class::Transfer,
+            Failure::NobodyReads(class) => *class,
+        }
+    }
+
+    /// Whether a reader went away, which is not worth a word.
+    pub fn is_quiet(&self) -> bool {
+        match self {
+            Failure::NobodyReads(_) => true,
+            Failure::System { source, .. } | Failure::Session(faircast_transport::Error::Pipe(source)) => {
+                source.kind() == io::ErrorKind::BrokenPipe
+            }
+            _ => false,
+        }
+    }
+
+    /// The message, and the messages of its causes that it does not hold already.
+    fn with_causes(&self) -> String {
+        let mut message = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let text = error.to_string();
+            if !message.contains(&text) {
+                message = format!("{message}: {text}");
+            }
+            cause = error.source();
+        }
+        message
+    }
+
+    /// What happened, and what to do about it: messages join the two with a semicolon.
+    pub fn what_and_hint(&self) -> (String, Option<String>) {
+        let message = self.with_causes();
+        match message.split_once("; ") {
+            Some((what, hint)) => (what.to_owned(), Some(hint.to_owned())),
+            None => (message, None),
+        }
+    }
+}
+
+/// Output that could not be written: quiet when the reader went away.
+pub fn unwritten(error: io::Error) -> Failure {
+    Failure::System { what: "write the output".into(), source: error }
+}
+
+/// The name of a class in JSON.
+pub fn class_name(class: Class) -> &'static str {
+    match class {
+        Class::Transfer => "transfer",
+        Class::Usage => "usage",
+        Class::System => "system",
+    }
+}
+
+/// The exit code of a class.
+pub fn exit_code(class: Class) -> ExitCode {
+    ExitCode::from(match class {
+        Class::Transfer => 1,
+        Class::Usage => 2,
+        Class::System => 3,
+    })
+}
+
+/// Say on standard error what happened and what to do, and give the exit code.
+pub fn conclude(outcome: Result<(), Failure>) -> ExitCode {
+    let Err(failure) = outcome else { return ExitCode::SUCCESS };
+    if failure.is_quiet() {
+        let stopped_early = matches!(failure, Failure::Session(_) | Failure::NobodyReads(Class::Transfer));
+        return if stopped_early { exit_code(Class::Transfer) } else { ExitCode::SUCCESS };
+    }
+    let (what, hint) = failure.what_and_hint();
+    // Nothing is left to do when standard error cannot be written.
+    let _ = writeln!(io::stderr(), "{} {what}", painted("error:", "1;31"));
+    if let Some(hint) = hint {
+        let _ = writeln!(io::stderr(), "\n{} {hint}", painted("hint:", "1"));
+    }
+    exit_code(failure.class())
+}
+
+/// `text` in a colour, on a terminal whose user has not said no to colours.
+pub fn painted(text: &str, colour: &str) -> String {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if refused || !io::stderr().is_terminal() {
+        text.to_owned()
+    } else {
+        format!("\x1b[{colour}m{text}\x1b[0m")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_cut_into_what_happened_and_what_to_do() {
+        let failure = Failure::from(Usage::StdinAndPaths);
+        let (what, hint) = failure.what_and_hint();
+        assert_eq!(what, "`-` (standard input) cannot be sent together with paths");
+        assert_eq!(hint.as_deref(), Some("send them one after the other"));
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_not_worth_a_word() {
+        let gone = io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(unwritten(gone).is_quiet());
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        assert!(!unwritten(full).is_quiet());
+    }
+
+    #[test]
+    fn the_class_says_whose_fault_it_is() {
+        assert_eq!(Failure::from(Usage::StdinAndPaths).class(), Class::Usage);
+        assert_eq!(Failure::Incomplete(String::new()).class(), Class::Transfer);
+        assert_eq!(Failure::from(faircast_transport::Error::Stopped).class(), Class::Transfer);
+    }
+}

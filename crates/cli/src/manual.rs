@@ -1,0 +1,103 @@
+//! The manual, made from the definition of the command line: pages, completions, `docs/cli.md`.
+
+use crate::args::Cli;
+use crate::failure::{Failure, unwritten};
+use clap::CommandFactory;
+use clap_complete::Shell;
+use std::io::Write;
+use std::path::Path;
+
+/// Write the manual page of `faircast` itself.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn page(out: &mut impl Write) -> Result<(), Failure> {
+    clap_mangen::Man::new(Cli::command()).render(out).map_err(unwritten)
+}
+
+/// Write one manual page per command into `directory`.
+///
+/// # Errors
+/// When the directory or a page cannot be written.
+pub fn pages(directory: &Path) -> Result<(), Failure> {
+    let failed = || Failure::system(format!("write the manual pages into {}", directory.display()));
+    std::fs::create_dir_all(directory).map_err(failed())?;
+    clap_mangen::generate_to(Cli::command(), directory).map_err(failed())
+}
+
+/// Write completions for `shell`.
+///
+/// # Errors
+/// When they cannot be written.
+pub fn completions(shell: Shell, out: &mut impl Write) -> Result<(), Failure> {
+    let mut script = Vec::new(); // the generator panics when its writer fails
+    clap_complete::generate(shell, &mut Cli::command(), "faircast", &mut script);
+    out.write_all(&script).map_err(unwritten)
+}
+
+/// The page `docs/cli.md`.
+#[cfg(test)]
+fn markdown() -> String {
+    let mut page = String::from(
+        "# The command line\n\n\
+         This page is the output of `--help`; `FAIRCAST_BLESS=1 cargo test -p faircast` writes it anew.\n\n\
+         Data goes to standard output, everything else to standard error. Exit codes: 0 done, 1 a check or\n\
+         transfer failed, 2 usage, 3 network or system. `NO_COLOR` is honoured. The first SIGINT or SIGTERM\n\
+         ends a session in order, the second one at once.\n\n\
+         With `--json` a session tells one JSON object a line: `opened`, `warning`, `content`, `joined`, `left`,\n\
+         `slow`, once a second `progress`, on failure `error`, and always `done` as the last line. Rates are in\n\
+         bit/s (`_bps`), times in seconds or milliseconds (`_ms`).\n",
+    );
+    let mut command = Cli::command();
+    command.build();
+    section(&mut page, &mut command);
+    for sub in command.get_subcommands_mut().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help") {
+        section(&mut page, sub);
+    }
+    page
+}
+
+#[cfg(test)]
+fn section(page: &mut String, command: &mut clap::Command) {
+    use std::fmt::Write as _;
+
+    let title = command.get_bin_name().unwrap_or("faircast").to_owned();
+    let help = command.render_long_help().to_string();
+    let help: Vec<&str> = help.lines().map(str::trim_end).collect();
+    write!(page, "\n## `{title}`\n\n```text\n{}\n```\n", help.join("\n").trim_end())
+        .expect("a string takes everything");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_of_the_command_line_is_fresh() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
+        if std::env::var_os("FAIRCAST_BLESS").is_some() {
+            std::fs::write(&path, markdown()).expect("docs/ is writable");
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(written == markdown(), "docs/cli.md is stale: FAIRCAST_BLESS=1 cargo test -p faircast");
+    }
+
+    #[test]
+    fn every_command_for_users_has_examples_or_needs_none() {
+        for sub in Cli::command().get_subcommands().filter(|sub| !sub.is_hide_set()) {
+            let needs_none = sub.get_name() == "dissector";
+            assert!(needs_none || sub.get_after_help().is_some(), "{}", sub.get_name());
+        }
+    }
+
+    #[test]
+    fn completions_and_pages_name_every_command() {
+        let (mut script, mut manual) = (Vec::new(), Vec::new());
+        completions(Shell::Bash, &mut script).expect("a vector takes everything");
+        page(&mut manual).expect("a vector takes everything");
+        for text in [script, manual] {
+            let text = String::from_utf8(text).expect("text");
+            assert!(text.contains("recv") && text.contains("doctor"));
+        }
+    }
+}

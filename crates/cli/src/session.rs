@@ -1,0 +1,346 @@
+//! `send`, `stream` and `recv`: what was typed becomes a configuration, and the session is told.
+
+use crate::args::{self, Telling};
+use crate::failure::{Failure, Usage};
+use crate::json::Line;
+use crate::tell::{self, Human, Level, Reader, Role, Teller};
+use crate::{key, system, units};
+use faircast_core::time::Rate;
+use faircast_transport::{
+    Class, Content, Destination, Durability, Error, Event, ReceiveConfig, ReceiveReport, SendConfig,
+    SendReport, Slow,
+};
+use faircast_wire::GroupKey;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+/// Receive buffer asked of the system, in bytes: a tenth of a second at 1 Gbit/s.
+pub const RECEIVE_BUFFER: usize = 16 << 20;
+
+/// What will be done, and what the user should know before.
+#[derive(Debug)]
+pub struct Resolved<Config> {
+    /// What the transport is told.
+    pub config: Config,
+    /// How it is told.
+    pub telling: Telling,
+    /// Said before the start.
+    pub warnings: Vec<String>,
+}
+
+/// Where a session writes.
+pub struct Output<'a> {
+    /// For programs: JSON lines.
+    pub program: &'a mut dyn Write,
+    /// For people.
+    pub people: &'a mut dyn Write,
+    /// Whether people see a block that is repainted.
+    pub screen: Screen,
+}
+
+/// What standard error is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Screen {
+    /// A terminal.
+    Terminal,
+    /// A file or a pipe.
+    Plain,
+}
+
+impl Screen {
+    /// What standard error is now.
+    pub fn of_stderr() -> Screen {
+        if io::stderr().is_terminal() { Screen::Terminal } else { Screen::Plain }
+    }
+}
+
+impl args::Send {
+    /// What will be sent, to whom and how.
+    ///
+    /// # Errors
+    /// [`Usage`] when options contradict each other or name what is not there.
+    pub fn resolve(self) -> Result<Resolved<SendConfig>, Usage> {
+        let content = send_content(self.paths, self.name)?;
+        resolve_sending(content, self.session, self.sending, self.telling)
+    }
+}
+
+impl args::Stream {
+    /// What will be streamed, to whom and how.
+    ///
+    /// # Errors
+    /// [`Usage`] when options contradict each other.
+    pub fn resolve(self) -> Result<Resolved<SendConfig>, Usage> {
+        refuse_keyboard("stream")?;
+        let content = Content::Live { history: self.history };
+        resolve_sending(content, self.session, self.sending, self.telling)
+    }
+}
+
+impl args::Recv {
+    /// What will be received, from where and to where.
+    ///
+    /// # Errors
+    /// [`Usage`] when options contradict each other or name what cannot be used.
+    pub fn resolve(self) -> Result<Resolved<ReceiveConfig>, Usage> {
+        let mut warnings = Vec::new();
+        if let Some(source) = self.source {
+            let group = self.session.group.ip();
+            if source.is_multicast() {
+                return Err(Usage::SourceIsGroup(source));
+            }
+            if source.is_ipv4() != group.is_ipv4() {
+                return Err(Usage::Families { source_ip: source, group });
+            }
+        }
+        let destination = match self.stdout {
+            true => Destination::Stdout,
+            false if self.out.is_file() => return Err(Usage::OutIsFile(self.out)),
+            false => Destination::Directory(self.out),
+        };
+        let config = ReceiveConfig {
+            group: self.session.group,
+            interface: self.session.iface,
+            source: self.source,
+            destination,
+            key: read_key(self.session.key.as_deref(), &mut warnings)?,
+            wait: self.wait,
+            silence: self.silence,
+            durability: if self.sync { Durability::Synced } else { Durability::Fast },
+            host: self.session.host.unwrap_or_else(system::host_name),
+            buffer: RECEIVE_BUFFER,
+            faults: self.session.faults,
+        };
+        Ok(Resolved { config, telling: self.telling, warnings })
+    }
+}
+
+fn send_content(paths: Vec<PathBuf>, name: Option<String>) -> Result<Content, Usage> {
+    if paths == [Path::new("-")] {
+        refuse_keyboard("send -")?;
+        return Ok(Content::Stdin { name: name.unwrap_or_else(|| "stdin".into()) });
+    }
+    if paths.iter().any(|path| path == Path::new("-")) {
+        return Err(Usage::StdinAndPaths);
+    }
+    if name.is_some() {
+        return Err(Usage::NameWithoutStdin);
+    }
+    match paths
+        .iter()
+        .find(|path| path.symlink_metadata().is_err_and(|e| e.kind() == io::ErrorKind::NotFound))
+    {
+        Some(missing) => Err(Usage::NoSuchPath(missing.clone())),
+        None => Ok(Content::Paths(paths)),
+    }
+}
+
+fn refuse_keyboard(command: &'static str) -> Result<(), Usage> {
+    if io::stdin().is_terminal() { Err(Usage::StdinIsTerminal(command)) } else { Ok(()) }
+}
+
+fn resolve_sending(
+    content: Content,
+    session: args::Session,
+    sending: args::Sending,
+    telling: Telling,
+) -> Result<Resolved<SendConfig>, Usage> {
+    check_rates(sending.min, sending.max, sending.slow)?;
+    let mut warnings = Vec::new();
+    let key = read_key(session.key.as_deref(), &mut warnings)?;
+    if key.is_none() && !sending.open {
+        warnings
+            .push("not sealed: who is on the network can read and forge this; use --key, or --open".into());
+    }
+    let config = SendConfig {
+        group: session.group,
+        interface: session.iface,
+        ttl: sending.ttl,
+        scheme: sending.cc,
+        min: sending.min,
+        max: sending.max,
+        slow: sending.slow,
+        key,
+        expect: sending.expect,
+        wait: sending.wait,
+        datagram: sending.datagram,
+        content,
+        host: session.host.unwrap_or_else(system::host_name),
+        faults: session.faults,
+    };
+    Ok(Resolved { config, telling, warnings })
+}
+
+fn check_rates(min: Option<Rate>, max: Option<Rate>, slow: Slow) -> Result<(), Usage> {
+    let Some(max) = max else { return Ok(()) };
+    if let Some(min) = min.filter(|min| *min > max) {
+        return Err(Usage::MinAboveMax { min, max });
+    }
+    match slow {
+        Slow::Floor(rate) if rate > max => Err(Usage::SlowAboveMax { policy: "floor", rate, max }),
+        Slow::Drop(rate) if rate > max => Err(Usage::SlowAboveMax { policy: "drop", rate, max }),
+        _ => Ok(()),
+    }
+}
+
+fn read_key(path: Option<&Path>, warnings: &mut Vec<String>) -> Result<Option<GroupKey>, Usage> {
+    let Some(path) = path else { return Ok(None) };
+    let (key, exposure) = key::read(path)?;
+    if exposure == key::Exposure::Others {
+        let path = path.display();
+        warnings
+            .push(format!("other users of this host can read the key file {path}; run `chmod 600 {path}`"));
+    }
+    Ok(Some(key))
+}
+
+/// Run a `send` or `stream` and tell it; `drive` is the transport.
+///
+/// # Errors
+/// Why it failed, or that some receivers do not have everything.
+pub fn send<'a>(
+    resolved: Resolved<SendConfig>,
+    output: Output<'a>,
+    stop: &'a AtomicBool,
+    drive: impl FnOnce(SendConfig, &mut dyn FnMut(Event), &AtomicBool) -> Result<SendReport, Error>,
+) -> Result<(), Failure> {
+    let Resolved { config, telling, warnings } = resolved;
+    let mut teller = teller(Role::Source, telling, output, stop);
+    warnings.into_iter().for_each(|text| teller.event(&Event::Warning(text)));
+    let outcome = drive(config, &mut |event| teller.event(&event), stop);
+    conclude(&mut teller, outcome, |report: &SendReport| Verdict {
+        done: Line::sent(report, system::cpu_seconds()),
+        summary: sent_summary(report),
+        shortfall: (!report.ok).then(|| sent_shortfall(report)),
+    })
+}
+
+/// Run a `recv` and tell it; `drive` is the transport.
+///
+/// # Errors
+/// Why it failed, or that not everything has arrived.
+pub fn receive<'a>(
+    resolved: Resolved<ReceiveConfig>,
+    output: Output<'a>,
+    stop: &'a AtomicBool,
+    drive: impl FnOnce(ReceiveConfig, &mut dyn FnMut(Event), &AtomicBool) -> Result<ReceiveReport, Error>,
+) -> Result<(), Failure> {
+    let Resolved { config, telling, warnings } = resolved;
+    let mut teller = teller(Role::Receiver, telling, output, stop);
+    warnings.into_iter().for_each(|text| teller.event(&Event::Warning(text)));
+    let outcome = drive(config, &mut |event| teller.event(&event), stop);
+    conclude(&mut teller, outcome, |report: &ReceiveReport| Verdict {
+        done: Line::received(report, system::cpu_seconds()),
+        summary: received_summary(report),
+        shortfall: (!report.ok).then(|| {
+            let bytes = units::bytes(report.bytes);
+            format!("not everything has arrived ({bytes} have); run the same command again to resume")
+        }),
+    })
+}
+
+fn teller<'a>(role: Role, telling: Telling, output: Output<'a>, stop: &'a AtomicBool) -> Teller<'a> {
+    let (program, human) = match (telling.json, output.screen) {
+        (true, _) => (Some(output.program), Human::Nobody),
+        (false, Screen::Terminal) => (None, Human::Block(tell::block())),
+        (false, Screen::Plain) => (None, Human::Lines(output.people)),
+    };
+    Teller::new(role, Level::of(telling), program, human, stop)
+}
+
+/// How a report is told.
+struct Verdict<'a> {
+    done: Line<'a>,
+    summary: Vec<String>,
+    shortfall: Option<String>,
+}
+
+fn conclude<Report>(
+    teller: &mut Teller<'_>,
+    outcome: Result<Report, Error>,
+    verdict: impl Fn(&Report) -> Verdict<'_>,
+) -> Result<(), Failure> {
+    let result = match outcome {
+        Ok(report) => {
+            let Verdict { done, summary, shortfall } = verdict(&report);
+            let result = shortfall.map(Failure::Incomplete).map_or(Ok(()), Err);
+            if let Err(failure) = &result {
+                teller.program(&Line::failure(failure));
+            }
+            teller.program(&done);
+            summary.iter().for_each(|line| teller.end(line));
+            result
+        }
+        Err(error) => {
+            let failure = Failure::from(error);
+            teller.program(&Line::failure(&failure));
+            teller.program(&Line::failed());
+            Err(failure)
+        }
+    };
+    match teller.finish() {
+        Reader::Gone => Err(Failure::NobodyReads(Class::Transfer)),
+        Reader::Reads => result,
+    }
+}
+
+fn sent_summary(report: &SendReport) -> Vec<String> {
+    let mut lines = vec![format!(
+        "sent {} to {} in {}: {}, {} repair, {} of {} verified",
+        units::bytes(report.bytes),
+        units::count(report.receivers, "receiver"),
+        units::seconds(report.seconds),
+        units::rate(report.goodput_bps),
+        units::percent((report.repair_ratio - 1.0).max(0.0)),
+        report.verified,
+        report.receivers,
+    )];
+    if !report.slow.is_empty() {
+        lines.push(format!("slow: {}", report.slow.join(", ")));
+    }
+    if report.refused > 0 {
+        lines.push(format!(
+            "refused {} (forged, replayed or damaged)",
+            units::count(report.refused, "packet")
+        ));
+    }
+    lines
+}
+
+fn sent_shortfall(report: &SendReport) -> String {
+    let hosts: Vec<String> =
+        report.incomplete.iter().map(|(host, reason)| format!("{host} ({reason})")).collect();
+    let missing = report.receivers.saturating_sub(report.verified);
+    let named = if hosts.is_empty() { String::new() } else { format!(": {}", hosts.join(", ")) };
+    format!(
+        "{missing} of {} without everything{named}; run both commands again, receivers resume where they were",
+        units::count(report.receivers, "receiver"),
+    )
+}
+
+fn received_summary(report: &ReceiveReport) -> Vec<String> {
+    let packets = report.packets + report.lost;
+    let loss = if packets == 0 { 0.0 } else { report.lost as f64 / packets as f64 };
+    let mut lines = vec![format!(
+        "received {}, {} in {}: {}, loss {}, {} repaired{}",
+        units::count(report.files, "file"),
+        units::bytes(report.bytes),
+        units::seconds(report.seconds),
+        units::rate(report.goodput_bps),
+        units::percent(loss),
+        units::count(report.repaired_blocks, "block"),
+        if report.ok { ", all verified" } else { "" },
+    )];
+    if report.dropped_local > 0 {
+        lines.push(tell::warning(&format!(
+            "this host's own socket buffer dropped {}; raise it with `sysctl -w net.core.rmem_max={RECEIVE_BUFFER}`",
+            units::count(report.dropped_local, "packet"),
+        )));
+    }
+    lines.extend(report.warnings.iter().map(|text| tell::warning(text)));
+    lines
+}
+
+#[cfg(test)]
+mod tests;

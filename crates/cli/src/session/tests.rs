@@ -1,0 +1,140 @@
+use super::*;
+use crate::args::{Cli, Command};
+use clap::Parser;
+
+fn typed(line: &[&str]) -> Command {
+    let words = ["faircast"].iter().chain(line);
+    Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{error}")).command
+}
+
+fn sending(line: &[&str]) -> Result<Resolved<SendConfig>, Usage> {
+    let Command::Send(send) = typed(line) else { panic!("{line:?} is a send") };
+    send.resolve()
+}
+
+fn receiving(line: &[&str]) -> Result<Resolved<ReceiveConfig>, Usage> {
+    let Command::Recv(recv) = typed(line) else { panic!("{line:?} is a recv") };
+    recv.resolve()
+}
+
+fn refused(line: &[&str]) -> String {
+    let words = ["faircast"].iter().chain(line);
+    Cli::try_parse_from(words).expect_err("it makes no sense").to_string()
+}
+
+#[test]
+fn a_send_without_flags_is_the_sensible_one() {
+    let Resolved { config, warnings, .. } = sending(&["send", "Cargo.toml"]).expect("the file is there");
+    assert_eq!(config.group.to_string(), "239.255.70.1:5777");
+    assert_eq!((config.ttl, config.slow, config.expect), (1, Slow::Follow, None));
+    assert_eq!(config.wait.as_secs(), 10);
+    assert_eq!(config.content, Content::Paths(vec!["Cargo.toml".into()]));
+    assert!(config.key.is_none() && config.interface.is_none() && !config.host.is_empty());
+    assert_eq!(warnings.len(), 1, "it is said that nothing is sealed: {warnings:?}");
+}
+
+#[test]
+fn who_says_open_is_not_reminded() {
+    assert!(sending(&["send", "Cargo.toml", "--open"]).expect("fine").warnings.is_empty());
+}
+
+#[test]
+fn a_recv_without_flags_waits_for_ever_and_writes_here() {
+    let config = receiving(&["recv"]).expect("fine").config;
+    assert_eq!(config.destination, Destination::Directory(".".into()));
+    assert_eq!((config.wait, config.silence.as_secs()), (None, 30));
+    assert_eq!(config.durability, Durability::Fast);
+    assert_eq!(receiving(&["recv", "--stdout"]).expect("fine").config.destination, Destination::Stdout);
+}
+
+#[test]
+fn contradictions_are_refused_with_the_reason() {
+    assert!(matches!(sending(&["send", "-", "Cargo.toml"]), Err(Usage::StdinAndPaths)));
+    assert!(matches!(sending(&["send", "Cargo.toml", "--name", "x"]), Err(Usage::NameWithoutStdin)));
+    assert!(matches!(sending(&["send", "no/such/file"]), Err(Usage::NoSuchPath(_))));
+    assert!(matches!(
+        sending(&["send", "Cargo.toml", "--min", "10M", "--max", "5M"]),
+        Err(Usage::MinAboveMax { .. })
+    ));
+    assert!(matches!(
+        sending(&["send", "Cargo.toml", "--slow", "floor:10M", "--max", "5M"]),
+        Err(Usage::SlowAboveMax { policy: "floor", .. })
+    ));
+    assert!(matches!(receiving(&["recv", "--source", "ff15::1"]), Err(Usage::SourceIsGroup(_))));
+    assert!(matches!(receiving(&["recv", "--source", "fd00::1"]), Err(Usage::Families { .. })));
+    assert!(matches!(receiving(&["recv", "--out", "Cargo.toml"]), Err(Usage::OutIsFile(_))));
+    assert!(matches!(receiving(&["recv", "--key", "no/such/key"]), Err(Usage::KeyUnreadable { .. })));
+}
+
+#[test]
+fn values_out_of_range_are_refused_while_parsing() {
+    assert!(refused(&["send", "x", "--group", "192.0.2.1"]).contains("not a multicast address"));
+    assert!(refused(&["send", "x", "--group", "239.1.1.1:0"]).contains("port 0"));
+    assert!(refused(&["send", "x", "--ttl", "0"]).contains("TTL of 0"));
+    assert!(refused(&["send", "x", "--expect", "0"]).contains("0 receivers"));
+    assert!(refused(&["send", "x", "--max", "10"]).contains("slower than faircast can go"));
+    assert!(refused(&["send", "x", "--key", "k", "--open"]).contains("cannot be used with"));
+    assert!(refused(&["send", "x", "--cc", "nosuch"]).contains("nosuch"));
+    assert!(refused(&["send"]).contains("PATH"));
+    assert!(refused(&["recv", "--stdout", "--out", "d"]).contains("cannot be used with"));
+}
+
+/// Run a fake transport that tells `event` and ends with `report`; what was written for programs
+/// and for people, and how it ended.
+fn told(
+    line: &[&str],
+    event: Event,
+    report: Result<SendReport, Error>,
+) -> (String, String, Result<(), Failure>) {
+    let (mut program, mut people) = (Vec::new(), Vec::new());
+    let output = Output { program: &mut program, people: &mut people, screen: Screen::Plain };
+    let resolved = sending(line).expect("the line makes sense");
+    let result = send(resolved, output, &AtomicBool::new(false), |_, events, _| {
+        events(event);
+        report
+    });
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (text(program), text(people), result)
+}
+
+#[test]
+fn json_ends_with_a_done_line_whatever_happens() {
+    let line = ["send", "Cargo.toml", "--open", "--json"];
+    let event = || Event::Warning("w".into());
+    let good = SendReport { ok: true, receivers: 1, verified: 1, ..SendReport::default() };
+    let (program, people, result) = told(&line, event(), Ok(good));
+    assert!(result.is_ok() && people.is_empty());
+    let last = program.lines().last().expect("lines were written");
+    assert!(last.starts_with("{\"event\":\"done\",\"ok\":true,\"receivers\":1"), "{last}");
+
+    let (program, _, result) = told(&line, event(), Err(Error::Stopped));
+    assert!(matches!(result, Err(Failure::Session(Error::Stopped))));
+    let lines: Vec<&str> = program.lines().collect();
+    assert!(lines[1].starts_with("{\"event\":\"error\",\"class\":\"transfer\""), "{program}");
+    assert_eq!(lines[2], "{\"event\":\"done\",\"ok\":false}");
+}
+
+#[test]
+fn a_receiver_without_everything_makes_the_send_fail_by_name() {
+    let report = SendReport {
+        receivers: 2,
+        verified: 1,
+        incomplete: vec![("lab-07".into(), "silent".into())],
+        ..SendReport::default()
+    };
+    let (_, people, result) = told(&["send", "Cargo.toml", "--open"], Event::Warning("w".into()), Ok(report));
+    let failure = result.expect_err("one receiver has not everything");
+    assert_eq!(failure.class(), Class::Transfer);
+    assert!(
+        failure.to_string().starts_with("1 of 2 receivers without everything: lab-07 (silent); "),
+        "{failure}"
+    );
+    assert!(people.contains("1 of 2 verified"), "{people}");
+}
+
+#[test]
+fn quiet_says_nothing_when_all_is_well() {
+    let good = SendReport { ok: true, receivers: 1, verified: 1, ..SendReport::default() };
+    let (program, people, result) = told(&["send", "Cargo.toml", "-q"], Event::Warning("w".into()), Ok(good));
+    assert!(result.is_ok() && program.is_empty() && people.is_empty(), "{program}{people}");
+}

@@ -1,0 +1,92 @@
+//! What this process and host say about themselves.
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// This host's name.
+pub fn host_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if name.is_empty() { "localhost".into() } else { crop(name) }
+}
+
+/// At most as long as a packet takes, at a character's border.
+fn crop(mut name: String) -> String {
+    while name.len() > 63 {
+        name.pop();
+    }
+    name
+}
+
+/// A flag that SIGINT and SIGTERM set; the second signal ends the process at once.
+pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // The order matters: the shutdown looks at the flag before this signal sets it.
+        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// A number that is hard to guess and differs at every call. Not for secrets.
+pub fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// A group nobody else is likely to use, of the family of `like`: site-local, with a port of
+/// those that are never assigned.
+pub fn random_group(like: IpAddr) -> SocketAddr {
+    let [a, b, c, d, ..] = random().to_be_bytes();
+    let port = 49_152 + u16::from_be_bytes([c, d]) % 16_384;
+    let address = match like {
+        // 239.255.0.0/16 without .0.x and .255.x, where well-known groups are (RFC 2365).
+        IpAddr::V4(_) => Ipv4Addr::new(239, 255, 1 + a % 254, b).into(),
+        IpAddr::V6(_) => Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, u16::from_be_bytes([a, b]), 0xfa1c).into(),
+    };
+    SocketAddr::new(address, port)
+}
+
+/// Seconds of CPU that this process has used so far, all threads, user and system; `None` where
+/// the system does not say.
+pub fn cpu_seconds() -> Option<f64> {
+    cpu_ticks(&std::fs::read_to_string("/proc/self/stat").ok()?)
+        .map(|ticks| ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// Fields 14 and 15 of `/proc/PID/stat`; the second field may hold spaces and ends with `)`.
+fn cpu_ticks(stat: &str) -> Option<u64> {
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    let mut fields = after_name.split_ascii_whitespace().skip(11);
+    Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_is_read_past_a_name_with_spaces_and_brackets() {
+        let stat = "7 (a) b) S 1 2 3 4 5 6 7 8 9 10 150 25 0 0 20 0";
+        assert_eq!(cpu_ticks(stat), Some(175));
+        assert_eq!(cpu_ticks("7 (a) S 1"), None);
+    }
+
+    #[test]
+    fn a_random_group_is_one_that_can_be_used() {
+        for like in [IpAddr::from([127, 0, 0, 1]), Ipv6Addr::LOCALHOST.into()] {
+            let group = random_group(like);
+            assert!(group.ip().is_multicast() && group.port() >= 49_152, "{group}");
+            assert_eq!(group.is_ipv4(), like.is_ipv4());
+        }
+    }
+
+    #[test]
+    fn a_long_host_name_is_cut_at_a_character() {
+        let name = crop("ü".repeat(40));
+        assert_eq!(name.len(), 62);
+    }
+}

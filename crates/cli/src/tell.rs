@@ -1,0 +1,345 @@
+//! Telling people and programs how a session goes, while it goes.
+
+use crate::args::Telling;
+use crate::failure::painted;
+use crate::json::{self, Line};
+use crate::units;
+use faircast_transport::Event;
+use faircast_transport::event::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Which end of the session speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// `send` and `stream`.
+    Source,
+    /// `recv`.
+    Receiver,
+}
+
+/// How much people are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Only errors.
+    Quiet,
+    /// Warnings, who is slow, progress and the end.
+    Normal,
+    /// Also who comes and goes.
+    Verbose,
+}
+
+/// Where people read.
+pub enum Human<'a> {
+    /// Nowhere: a program reads JSON.
+    Nobody,
+    /// A line a second.
+    Lines(&'a mut dyn Write),
+    /// One repainted block on the terminal.
+    Block(ProgressBar),
+}
+
+/// Tells the events of one session.
+pub struct Teller<'a> {
+    role: Role,
+    level: Level,
+    program: Option<&'a mut dyn Write>,
+    human: Human<'a>,
+    stop: &'a AtomicBool,
+    reader: Reader,
+}
+
+/// Whether the program that reads the JSON is still there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// As far as is known.
+    Reads,
+    /// It closed its end.
+    Gone,
+}
+
+impl Level {
+    /// As asked.
+    pub fn of(telling: Telling) -> Level {
+        match (telling.quiet, telling.verbose) {
+            (true, _) => Level::Quiet,
+            (false, true) => Level::Verbose,
+            (false, false) => Level::Normal,
+        }
+    }
+}
+
+impl<'a> Teller<'a> {
+    /// A teller that sets `stop` when the program that reads `program` goes away.
+    pub fn new(
+        role: Role,
+        level: Level,
+        program: Option<&'a mut dyn Write>,
+        human: Human<'a>,
+        stop: &'a AtomicBool,
+    ) -> Teller<'a> {
+        Teller { role, level, program, human, stop, reader: Reader::Reads }
+    }
+
+    /// Tell an event.
+    pub fn event(&mut self, event: &Event) {
+        self.program(&Line::of(event));
+        match event {
+            Event::Progress(progress) if self.level > Level::Quiet => self.progress(progress),
+            _ => {
+                if let Some(sentence) = sentence(self.role, event, self.level) {
+                    self.say(&sentence);
+                }
+            }
+        }
+    }
+
+    /// Tell a program one line.
+    pub fn program(&mut self, line: &impl Serialize) {
+        let Some(out) = self.program.as_mut() else { return };
+        if self.reader == Reader::Gone {
+            return;
+        }
+        if let Err(error) = json::write(&mut **out, line) {
+            self.reader = Reader::Gone;
+            self.stop.store(true, Ordering::Relaxed);
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                self.say(&format!("cannot write the JSON output: {error}"));
+            }
+        }
+    }
+
+    /// Tell people a sentence; standard error that cannot be written is nobody's loss.
+    pub fn say(&mut self, sentence: &str) {
+        match &mut self.human {
+            Human::Nobody => {}
+            Human::Lines(out) => {
+                let _ = writeln!(out, "{sentence}");
+            }
+            Human::Block(bar) => bar.println(sentence),
+        }
+    }
+
+    /// Tell people the end, unless they want errors only.
+    pub fn end(&mut self, sentence: &str) {
+        if self.level > Level::Quiet {
+            self.say(sentence);
+        }
+    }
+
+    /// Remove the block, and say whether the program still reads.
+    pub fn finish(&mut self) -> Reader {
+        if let Human::Block(bar) = &self.human {
+            bar.finish_and_clear();
+        }
+        self.reader
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        match &mut self.human {
+            Human::Nobody => {}
+            Human::Lines(out) => {
+                let _ = writeln!(out, "{}", progress_line(self.role, progress));
+            }
+            Human::Block(bar) => bar.set_message(progress_block(self.role, progress)),
+        }
+    }
+}
+
+/// An empty block at the bottom of the terminal.
+pub fn block() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    bar.set_style(ProgressStyle::with_template("{msg}").expect("the template is valid"));
+    bar
+}
+
+/// A warning as people see it.
+pub fn warning(text: &str) -> String {
+    format!("{} {text}", painted("warning:", "1;33"))
+}
+
+/// What people are told about an event that is no progress, if anything.
+fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
+    let (least, text) = match event {
+        Event::Opened { group, interface, local, alternatives } => {
+            let others = match alternatives.as_slice() {
+                [] => String::new(),
+                others => format!(" (others: {}; choose with --iface)", others.join(", ")),
+            };
+            let verb = if role == Role::Source { "sending to" } else { "listening on" };
+            (Level::Normal, format!("{verb} {group} through {interface}, {local}{others}"))
+        }
+        Event::Warning(text) => (Level::Normal, warning(text)),
+        Event::Content { files, bytes, resumed_bytes, .. } => {
+            let what = match bytes {
+                Some(bytes) => format!("{}, {}", units::count(*files, "file"), units::bytes(*bytes)),
+                None => "a stream".into(),
+            };
+            let resumed = match resumed_bytes {
+                0 => String::new(),
+                bytes => format!("; {} of it are here already", units::bytes(*bytes)),
+            };
+            (Level::Normal, format!("content: {what}{resumed}"))
+        }
+        Event::Joined { host, address, .. } if role == Role::Receiver => {
+            (Level::Normal, format!("found {host} at {address}"))
+        }
+        Event::Joined { host, address, .. } => (Level::Verbose, format!("{host} at {address} has joined")),
+        Event::Left { host, verified: true, .. } => {
+            (Level::Verbose, format!("{host} has verified everything"))
+        }
+        Event::Left { host, reason, .. } => {
+            let reason = reason.as_deref().unwrap_or("no reason given");
+            (Level::Normal, warning(&format!("{host} left without everything ({reason})")))
+        }
+        Event::SlowReceiver { host, rate_bps, action, .. } => {
+            let rate = units::rate(*rate_bps);
+            let text = match *action {
+                "follow" => format!("{host} takes only {rate}, and everybody waits for it; see --slow"),
+                action => format!("{host} takes only {rate} and is {action}"),
+            };
+            (Level::Normal, warning(&text))
+        }
+        Event::Progress(_) => return None,
+    };
+    (level >= least).then_some(text)
+}
+
+fn progress_line(role: Role, progress: &Progress) -> String {
+    let mut parts = vec![format!("{:.0} s", progress.seconds)];
+    parts.push(amount(progress));
+    parts.push(units::rate(progress.rate_bps));
+    parts.extend(progress.rtt_ms.map(|ms| format!("rtt {ms:.1} ms")));
+    parts.push(format!("loss {}", units::percent(progress.loss)));
+    parts.extend(progress.representative.as_ref().map(|host| format!("limited by {host}")));
+    if role == Role::Source {
+        parts.push(format!("{} of {} done", progress.verified, progress.receivers));
+    }
+    parts.join("  ")
+}
+
+/// The block of a moment.
+pub fn progress_block(role: Role, progress: &Progress) -> String {
+    let verb = if role == Role::Source { "sending  " } else { "receiving" };
+    let indent = " ".repeat(verb.len());
+    let mut lines = vec![format!("{verb} {}{}{}", bar(progress), amount(progress), left(progress))];
+    let allowed =
+        progress.allowed_bps.map(|bps| format!(" of {} allowed", units::rate(bps))).unwrap_or_default();
+    let rtt = progress.rtt_ms.map(|ms| format!(", rtt {ms:.1} ms")).unwrap_or_default();
+    let rate = units::rate(progress.rate_bps);
+    lines.push(format!("{indent} {rate}{allowed}{rtt}, loss {}", units::percent(progress.loss)));
+    if role == Role::Source {
+        let limiting = match &progress.representative {
+            Some(host) => format!("limited by {host}; "),
+            None => String::new(),
+        };
+        let receivers = units::count(progress.receivers, "receiver");
+        lines.push(format!("{indent} {limiting}{} of {receivers} done", progress.verified));
+    }
+    lines.join("\n")
+}
+
+fn amount(progress: &Progress) -> String {
+    match progress.total_bytes {
+        Some(total) => {
+            let percent = fraction(progress.bytes, total) * 100.0;
+            format!("{percent:.0} % of {}", units::bytes(total))
+        }
+        None => units::bytes(progress.bytes),
+    }
+}
+
+fn bar(progress: &Progress) -> String {
+    const WIDTH: usize = 24;
+    let Some(total) = progress.total_bytes else { return String::new() };
+    let full = (fraction(progress.bytes, total) * WIDTH as f64) as usize;
+    format!("{}{} ", "█".repeat(full), "░".repeat(WIDTH - full))
+}
+
+fn left(progress: &Progress) -> String {
+    match progress.total_bytes {
+        Some(total) if progress.rate_bps > 0.0 && total > progress.bytes => {
+            let secs = (total - progress.bytes) as f64 * 8.0 / progress.rate_bps;
+            format!(", {} left", units::seconds(secs))
+        }
+        _ => String::new(),
+    }
+}
+
+fn fraction(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 1.0 } else { (part as f64 / whole as f64).min(1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn halfway() -> Progress {
+        Progress {
+            seconds: 12.2,
+            bytes: 2_000_000_000,
+            total_bytes: Some(4_000_000_000),
+            rate_bps: 95e6,
+            allowed_bps: Some(100e6),
+            rtt_ms: Some(1.25),
+            loss: 0.001,
+            representative: Some("lab-07".into()),
+            receivers: 8,
+            verified: 3,
+        }
+    }
+
+    #[test]
+    fn a_line_of_progress_names_the_limiting_receiver() {
+        assert_eq!(
+            progress_line(Role::Source, &halfway()),
+            "12 s  50 % of 4.00 GB  95.0 Mbit/s  rtt 1.2 ms  loss 0.10 %  limited by lab-07  3 of 8 done"
+        );
+    }
+
+    #[test]
+    fn the_block_names_the_limiting_receiver_and_fits_80_columns() {
+        let block = progress_block(Role::Source, &halfway());
+        assert!(block.contains("limited by lab-07; 3 of 8 receivers done"), "{block}");
+        assert!(block.contains("2:48 left"), "{block}");
+        assert!(block.lines().all(|line| line.chars().count() <= 80), "{block}");
+    }
+
+    #[test]
+    fn a_stream_has_no_end_to_count_towards() {
+        let progress = Progress { total_bytes: None, ..halfway() };
+        assert!(progress_line(Role::Receiver, &progress).starts_with("12 s  2.00 GB  95.0 Mbit/s"));
+    }
+
+    #[test]
+    fn a_quiet_teller_says_nothing_and_a_verbose_one_who_joins() {
+        let joined = Event::Joined {
+            receiver: "1".into(),
+            host: "lab-07".into(),
+            address: "192.0.2.7:4000".parse().expect("a literal"),
+        };
+        assert_eq!(sentence(Role::Source, &joined, Level::Normal), None);
+        assert!(sentence(Role::Source, &joined, Level::Verbose).is_some());
+        assert_eq!(sentence(Role::Source, &Event::Warning("w".into()), Level::Quiet), None);
+    }
+
+    #[test]
+    fn a_reader_that_goes_away_stops_the_session() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let (stop, mut closed) = (AtomicBool::new(false), Closed);
+        let mut teller = Teller::new(Role::Source, Level::Normal, Some(&mut closed), Human::Nobody, &stop);
+        teller.event(&Event::Warning("w".into()));
+        assert_eq!(teller.finish(), Reader::Gone);
+        assert!(stop.load(Ordering::Relaxed));
+    }
+}

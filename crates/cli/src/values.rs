@@ -1,0 +1,293 @@
+//! Values as people type them: rates, spans, groups.
+
+use faircast_core::time::Rate;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// faircast's port, used when a group is given without one.
+pub const DEFAULT_PORT: u16 = 5777;
+
+/// Slower than this is taken for a slip of the unit.
+const SLOWEST: f64 = 1e3;
+/// Faster than this is taken for a slip of the unit.
+const FASTEST: f64 = 1e12;
+/// Longest span accepted: a year.
+const LONGEST: f64 = 365.0 * 86_400.0;
+
+/// Why a value cannot be used.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum BadValue {
+    /// Not a rate at all.
+    #[error("`{0}` is not a rate; write a number and a unit in bit/s, like 800k, 10M or 1.5G")]
+    NotARate(String),
+    /// Bytes per second, most likely.
+    #[error("`{0}` looks like bytes per second; rates are in bit/s, so 10 MB/s is 80M")]
+    Bytes(String),
+    /// Too slow to be meant.
+    #[error("{0} bit/s is slower than faircast can go (1 kbit/s); is the unit missing, as in 10M?")]
+    TooSlow(f64),
+    /// Too fast to be meant.
+    #[error("{0:e} bit/s is faster than any network this runs on (1 Tbit/s); check the unit")]
+    TooFast(f64),
+    /// Not a span of time.
+    #[error("`{0}` is not a time; write seconds, like 10 or 2.5, or add a unit: 500ms, 5m, 1h")]
+    NotATime(String),
+    /// No time at all.
+    #[error("it must be longer than no time at all")]
+    NoTime,
+    /// Longer than a year.
+    #[error("it must be shorter than a year")]
+    TooLong,
+    /// Not an address.
+    #[error("`{0}` is not a group; write ADDRESS:PORT, like 239.255.70.1:5777 or [ff15::7]:5777")]
+    NotAGroup(String),
+    /// A host's address, not a group's.
+    #[error("{0} is not a multicast address; use one of 239.0.0.0 to 239.255.255.255 (or ff00::/8)")]
+    NotMulticast(IpAddr),
+    /// A group that routers and switches keep for themselves.
+    #[error("{0} is reserved for routing protocols; use one of 239.0.0.0 to 239.255.255.255")]
+    Reserved(IpAddr),
+    /// Port zero.
+    #[error("port 0 cannot be used; choose 1024 to 65535, or leave the port out for 5777")]
+    PortZero,
+    /// Time to live zero.
+    #[error("a TTL of 0 never leaves this host; use 1 for the local network, more to cross routers")]
+    TtlZero,
+    /// Not a time to live.
+    #[error("`{0}` is not a TTL; use 1 to 255")]
+    NotATtl(String),
+    /// Nobody is waited for.
+    #[error("0 receivers cannot be waited for; leave --expect out to serve whoever comes")]
+    NobodyExpected,
+    /// Not a number of receivers.
+    #[error("`{0}` is not a number of receivers")]
+    NotACount(String),
+    /// Not a policy for slow receivers.
+    #[error("`{0}` is not a policy; use follow, floor:RATE or drop:RATE")]
+    NotAPolicy(String),
+    /// The rate of a policy is wrong.
+    #[error("the rate of `{policy}`: {source}")]
+    PolicyRate {
+        /// `floor` or `drop`.
+        policy: &'static str,
+        /// Why.
+        source: Box<BadValue>,
+    },
+    /// A file or host name that receivers could not use.
+    #[error("`{0}` cannot be a name; use 1 to {1} bytes without `/` and control characters")]
+    NotAName(String, usize),
+}
+
+/// A rate in bit/s: `10M`, `1.5G`, `800k`, `10Mbit/s`, `250000`.
+pub fn rate(text: &str) -> Result<Rate, BadValue> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let not_a_rate = || BadValue::NotARate(text.to_owned());
+    let number: f64 = number.parse().map_err(|_| not_a_rate())?;
+    let unit = unit.trim();
+    if ["B", "B/s", "Bps"].iter().any(|bytes| unit.ends_with(bytes)) {
+        return Err(BadValue::Bytes(text.to_owned()));
+    }
+    let prefix = ["bit/s", "bits/s", "bps", "b/s", "bit"]
+        .iter()
+        .find_map(|suffix| unit.strip_suffix(suffix))
+        .unwrap_or(unit);
+    let factor = match prefix {
+        "" => 1.0,
+        "k" | "K" => 1e3,
+        "M" | "m" => 1e6,
+        "G" | "g" => 1e9,
+        "T" | "t" => 1e12,
+        _ => return Err(not_a_rate()),
+    };
+    match number * factor {
+        bps if bps < SLOWEST => Err(BadValue::TooSlow(bps)),
+        bps if bps > FASTEST => Err(BadValue::TooFast(bps)),
+        bps => Ok(Rate::from_bps(bps)),
+    }
+}
+
+/// A span of time in seconds, or with a unit: `10`, `2.5`, `500ms`, `5m`, `1h`.
+pub fn span(text: &str) -> Result<Duration, BadValue> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let not_a_time = || BadValue::NotATime(text.to_owned());
+    let number: f64 = number.parse().map_err(|_| not_a_time())?;
+    let factor = match unit.trim() {
+        "" | "s" => 1.0,
+        "ms" => 1e-3,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(not_a_time()),
+    };
+    match number * factor {
+        secs if secs <= 0.0 => Err(BadValue::NoTime),
+        secs if secs > LONGEST => Err(BadValue::TooLong),
+        secs => Ok(Duration::from_secs_f64(secs)),
+    }
+}
+
+/// A multicast group: `239.255.70.1:5777`, `239.255.70.1`, `[ff15::7]:5777`, `ff15::7`.
+pub fn group(text: &str) -> Result<SocketAddr, BadValue> {
+    let text = text.trim();
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    let group = text
+        .parse::<SocketAddr>()
+        .or_else(|_| bare.parse::<IpAddr>().map(|address| SocketAddr::new(address, DEFAULT_PORT)))
+        .map_err(|_| BadValue::NotAGroup(text.to_owned()))?;
+    if !group.ip().is_multicast() {
+        return Err(BadValue::NotMulticast(group.ip()));
+    }
+    if group.port() == 0 {
+        return Err(BadValue::PortZero);
+    }
+    if matches!(group.ip(), IpAddr::V4(v4) if is_link_control(v4)) {
+        return Err(BadValue::Reserved(group.ip()));
+    }
+    Ok(group)
+}
+
+/// 224.0.0.0/24, the local network control block (RFC 5771, 4).
+fn is_link_control(address: Ipv4Addr) -> bool {
+    matches!(address.octets(), [224, 0, 0, _])
+}
+
+/// A time to live (hop limit), 1 to 255.
+pub fn ttl(text: &str) -> Result<u8, BadValue> {
+    match text.trim().parse::<u8>() {
+        Ok(0) => Err(BadValue::TtlZero),
+        Ok(ttl) => Ok(ttl),
+        Err(_) => Err(BadValue::NotATtl(text.to_owned())),
+    }
+}
+
+/// A number of receivers, at least one.
+pub fn receivers(text: &str) -> Result<u32, BadValue> {
+    match text.trim().parse::<u32>() {
+        Ok(0) => Err(BadValue::NobodyExpected),
+        Ok(count) => Ok(count),
+        Err(_) => Err(BadValue::NotACount(text.to_owned())),
+    }
+}
+
+/// What one slow receiver may cost: `follow`, `floor:RATE`, `drop:RATE`.
+pub fn slow(text: &str) -> Result<faircast_transport::Slow, BadValue> {
+    use faircast_transport::Slow;
+    let with_rate = |policy: &'static str, rate_text: &str| {
+        rate(rate_text).map_err(|source| BadValue::PolicyRate { policy, source: Box::new(source) })
+    };
+    match text.trim().split_once(':') {
+        None if text.trim() == "follow" => Ok(Slow::Follow),
+        Some(("floor", value)) => Ok(Slow::Floor(with_rate("floor", value)?)),
+        Some(("drop", value)) => Ok(Slow::Drop(with_rate("drop", value)?)),
+        _ => Err(BadValue::NotAPolicy(text.to_owned())),
+    }
+}
+
+/// A file's name at the receivers.
+pub fn file_name(text: &str) -> Result<String, BadValue> {
+    name(text, 255)
+}
+
+/// A host's name in messages.
+pub fn host_name(text: &str) -> Result<String, BadValue> {
+    name(text, 63)
+}
+
+fn name(text: &str, longest: usize) -> Result<String, BadValue> {
+    let fits = !text.is_empty() && text.len() <= longest && text != "." && text != "..";
+    if !fits || text.contains(|c: char| c == '/' || c.is_control()) {
+        return Err(BadValue::NotAName(text.escape_debug().to_string(), longest));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_transport::Slow;
+
+    #[test]
+    fn a_rate_is_read_the_way_people_write_it() {
+        for (text, bps) in [
+            ("10M", 10e6),
+            ("1.5G", 1.5e9),
+            ("800k", 800e3),
+            ("10Mbit/s", 10e6),
+            ("10 Mbit/s", 10e6),
+            ("250000", 250e3),
+            ("2gbps", 2e9),
+        ] {
+            assert_eq!(rate(text), Ok(Rate::from_bps(bps)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_rate_is_refused_with_the_reason() {
+        assert_eq!(rate("fast"), Err(BadValue::NotARate("fast".into())));
+        assert_eq!(rate("-5M"), Err(BadValue::NotARate("-5M".into())));
+        assert_eq!(rate("1e9"), Err(BadValue::NotARate("1e9".into())));
+        assert_eq!(rate("nan"), Err(BadValue::NotARate("nan".into())));
+        assert_eq!(rate("10MB/s"), Err(BadValue::Bytes("10MB/s".into())));
+        assert_eq!(rate("10"), Err(BadValue::TooSlow(10.0)));
+        assert_eq!(rate("0"), Err(BadValue::TooSlow(0.0)));
+        assert!(matches!(rate("99999T"), Err(BadValue::TooFast(_))));
+    }
+
+    #[test]
+    fn a_span_is_in_seconds_unless_it_says_otherwise() {
+        assert_eq!(span("10"), Ok(Duration::from_secs(10)));
+        assert_eq!(span("2.5s"), Ok(Duration::from_millis(2_500)));
+        assert_eq!(span("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(span("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(span("0"), Err(BadValue::NoTime));
+        assert_eq!(span("10y"), Err(BadValue::NotATime("10y".into())));
+        assert_eq!(span("99999999"), Err(BadValue::TooLong));
+    }
+
+    #[test]
+    fn a_group_without_a_port_gets_faircasts() {
+        assert_eq!(group("239.1.2.3"), Ok("239.1.2.3:5777".parse().expect("a literal")));
+        assert_eq!(group("ff15::7"), Ok("[ff15::7]:5777".parse().expect("a literal")));
+        assert_eq!(group("[ff15::7]"), Ok("[ff15::7]:5777".parse().expect("a literal")));
+        assert_eq!(group("[ff15::7]:99"), Ok("[ff15::7]:99".parse().expect("a literal")));
+    }
+
+    #[test]
+    fn an_address_that_is_no_group_is_refused_by_name() {
+        let host = "192.0.2.7".parse().expect("a literal");
+        assert_eq!(group("192.0.2.7:5777"), Err(BadValue::NotMulticast(host)));
+        assert_eq!(group("239.1.2.3:0"), Err(BadValue::PortZero));
+        assert_eq!(group("239.1.2.3:70000"), Err(BadValue::NotAGroup("239.1.2.3:70000".into())));
+        assert!(matches!(group("224.0.0.251:5353"), Err(BadValue::Reserved(_))));
+    }
+
+    #[test]
+    fn a_policy_for_slow_receivers_carries_its_rate() {
+        assert_eq!(slow("follow"), Ok(Slow::Follow));
+        assert_eq!(slow("floor:50M"), Ok(Slow::Floor(Rate::from_mbps(50.0))));
+        assert_eq!(slow("drop:1.5G"), Ok(Slow::Drop(Rate::from_mbps(1_500.0))));
+        assert_eq!(slow("floor"), Err(BadValue::NotAPolicy("floor".into())));
+        assert!(matches!(slow("drop:soon"), Err(BadValue::PolicyRate { policy: "drop", .. })));
+    }
+
+    #[test]
+    fn a_name_that_would_leave_its_directory_is_refused() {
+        assert_eq!(file_name("disk.img"), Ok("disk.img".into()));
+        for bad in ["", ".", "..", "a/b", "a\nb"] {
+            assert!(file_name(bad).is_err(), "{bad:?}");
+        }
+        assert!(host_name(&"x".repeat(64)).is_err());
+    }
+
+    #[test]
+    fn nobody_and_no_hops_are_refused() {
+        assert_eq!(receivers("0"), Err(BadValue::NobodyExpected));
+        assert_eq!(receivers("4"), Ok(4));
+        assert_eq!(ttl("0"), Err(BadValue::TtlZero));
+        assert_eq!(ttl("1"), Ok(1));
+        assert_eq!(ttl("256"), Err(BadValue::NotATtl("256".into())));
+    }
+}
