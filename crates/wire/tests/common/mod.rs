@@ -1,0 +1,198 @@
+//! One message of each kind, mark and content, with a name.
+#![allow(dead_code, reason = "every test file uses a part")]
+
+use faircast_core::packet::{
+    Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
+};
+use faircast_core::time::{Span, Time};
+use faircast_wire::{
+    Announce, DataPacket, GroupKey, Member, MemberState, Message, Name, Need, Request, Scheduled, Status,
+    TransferId,
+};
+
+pub const SESSION: SessionId = SessionId(0xfa1c_a570);
+pub const SALT: [u8; 16] = *b"a pinch of salt.";
+pub const UNIX_SECS: u64 = 1_790_000_000;
+pub const LIMIT: usize = 1_472;
+pub const SYMBOL: [u8; 20] = *b"twenty bytes of data";
+
+pub fn key() -> GroupKey {
+    GroupKey::from_bytes(*b"thirty-two bytes of a known key.")
+}
+
+pub fn receiver(id: u64) -> ReceiverId {
+    ReceiverId::new(id).expect("not zero")
+}
+
+pub const fn echo(seq: u64) -> Echo {
+    Echo { seq: Seq(seq), hold: Span::from_micros(1_234) }
+}
+
+pub const fn data(seq: u64, mark: Mark) -> DataPacket<'static> {
+    DataPacket {
+        data: Data {
+            seq: Seq(seq),
+            sent_at: Time::from_nanos(7_654_321_000),
+            rate: 0.0,
+            payload: Payload { block: 0x0102_0304, symbol: 0x0005_0607 },
+            flags: Flags::REPAIR,
+            mark,
+        },
+        layer: Layer(0),
+        symbols: 0x0809,
+        payload: &SYMBOL,
+    }
+}
+
+pub fn marks() -> Vec<(&'static str, Mark)> {
+    let id = Some(receiver(0xa1b2_c3d4));
+    vec![
+        ("no mark", Mark::None),
+        (
+            "representative",
+            Mark::Representative { id, mean: 12_582_912.0, deviation: 786_432.0, rtt_max: 0.125 },
+        ),
+        (
+            "no representative",
+            Mark::Representative { id: None, mean: 0.0, deviation: 0.0, rtt_max: f32::INFINITY },
+        ),
+        ("acker", Mark::Acker(id)),
+        ("election", Mark::Acker(None)),
+        ("equation", Mark::Equation { suppress_above: 1_048_576.0, round: 9, rtt_max: 0.5, limiting: id }),
+        ("timetable", Mark::Timetable { slot: 0x0a0b_0c0d }),
+    ]
+}
+
+pub fn announce() -> Announce {
+    Announce {
+        salt: SALT,
+        unix_secs: UNIX_SECS,
+        transfer: TransferId(*b"transfer is this"),
+        tape_len: Some(5_000_000_000),
+        manifest_len: 4_321,
+        symbol_size: 1_400,
+        symbols_per_block: 512,
+        first_block: 0,
+        next_seq: 77,
+        scheme: 2,
+        spread_ms: 500,
+        flags: Announce::REGISTER,
+        name: Name::new("lab-server").expect("short"),
+    }
+}
+
+pub fn status() -> Status {
+    Status {
+        next_seq: 123_456,
+        complete_to: 40,
+        blocks: Some(99),
+        root: Some(*b"the root hash of the whole tape!"),
+        spread_ms: 250,
+        members: 3,
+        flags: Status::SOLICIT | Status::HUSH,
+        rtt_max_us: 80_000,
+        scheduled: vec![Scheduled { block: 7, symbols: 3 }, Scheduled { block: 9, symbols: 1 }],
+        confirmed: vec![receiver(1), receiver(2)],
+        lagging: vec![receiver(3)],
+        dropped: vec![receiver(0xffff_ffff)],
+    }
+}
+
+pub fn member() -> Member {
+    Member {
+        from: receiver(0x1122_3344),
+        state: MemberState::Receiving,
+        reason: 5,
+        verified_bytes: 1_000_000,
+        blocks_missing: 12,
+        rate: 9.5e6,
+        loss: 0.25,
+        dropped_local: 2,
+        echo: echo(500),
+        host: Name::new("node-17").expect("short"),
+    }
+}
+
+pub fn request() -> Request {
+    let needs = vec![Need { first: 3, run: 1, symbols: 4 }, Need { first: 10, run: 90, symbols: 512 }];
+    Request { from: receiver(0x1122_3344), needs, echo: echo(501) }
+}
+
+pub fn contents() -> Vec<(&'static str, Content)> {
+    let congested = |cause| Content::Congested { echo: echo(41), level: 1.5e6, mean: 2e6, cause };
+    vec![
+        ("alive", Content::Alive(echo(40))),
+        ("loss", congested(Cause::Loss)),
+        ("ecn mark", congested(Cause::Mark)),
+        ("heartbeat", congested(Cause::Heartbeat)),
+        ("leaving", congested(Cause::Leaving)),
+        ("joining", congested(Cause::Joining)),
+        ("lost", Content::Lost { first: Seq(42), count: 3 }),
+        ("received", Content::Received { echo: echo(43), rate: 3e6, loss: 0.5 }),
+        ("selective", Content::Selective { echo: echo(44), cumulative: Seq(41), bitmap: 0xf00d_0007 }),
+        ("sustainable", Content::Sustainable { echo: echo(45), rate: 4e6 }),
+    ]
+}
+
+/// Every message a source sends.
+pub fn from_source() -> Vec<(&'static str, Message<'static>)> {
+    let mut all: Vec<_> =
+        (100..).zip(marks()).map(|(seq, (name, mark))| (name, Message::Data(data(seq, mark)))).collect();
+    let mut rated = data(200, marks()[1].1);
+    rated.data.rate = 25_165_824.0;
+    all.push(("rated", Message::Data(rated)));
+    let mut empty = data(201, Mark::None);
+    (empty.data.payload, empty.symbols, empty.payload, empty.layer) = (Payload::NONE, 0, &[], Layer(3));
+    all.push(("empty", Message::Data(empty)));
+    all.push(("announce", Message::Announce(announce())));
+    let stream = Announce { tape_len: None, flags: Announce::LIVE, name: Name::EMPTY, ..announce() };
+    all.push(("stream", Message::Announce(stream)));
+    all.push(("status", Message::Status(status())));
+    all.push(("bare status", Message::Status(Status { flags: Status::CLOSING, ..Status::default() })));
+    all
+}
+
+/// Every message a receiver sends.
+pub fn from_receiver() -> Vec<(&'static str, Message<'static>)> {
+    let from = receiver(0x1122_3344);
+    let report = |(name, content)| (name, Message::Report(Report { from, layer: Layer(2), content }));
+    let mut all: Vec<_> = contents().into_iter().map(report).collect();
+    all.push(("request", Message::Request(request())));
+    all.push(("no request", Message::Request(Request { needs: vec![], ..request() })));
+    all.push(("member", Message::Member(member())));
+    for (name, state) in [
+        ("joined", MemberState::Joined),
+        ("done", MemberState::Done),
+        ("failed", MemberState::Failed),
+        ("gone", MemberState::Leaving),
+    ] {
+        all.push((name, Message::Member(Member { state, ..member() })));
+    }
+    all
+}
+
+/// Every message.
+pub fn all() -> Vec<(&'static str, Message<'static>)> {
+    from_source().into_iter().chain(from_receiver()).collect()
+}
+
+/// A packet that is not sealed.
+pub fn bytes_of(message: &Message<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    faircast_wire::encode(&mut out, SESSION, 0x0000_beef, message, LIMIT).expect("it fits");
+    out
+}
+
+/// The file (named from this crate's folder) holds `text`. With `FAIRCAST_BLESS=1` it is rewritten.
+pub fn agree(path: &str, text: String) {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    if std::env::var("FAIRCAST_BLESS").as_deref() == Ok("1") {
+        std::fs::write(&file, text).expect("the source tree can be written");
+        return;
+    }
+    let found = std::fs::read_to_string(&file).unwrap_or_default();
+    for (line, (found, text)) in (1..).zip(found.lines().zip(text.lines())) {
+        assert_eq!(found, text, "{path}, line {line}; if that is right, run the test with FAIRCAST_BLESS=1");
+    }
+    assert!(found == text, "{path} has another length; if that is right, run the test with FAIRCAST_BLESS=1");
+}

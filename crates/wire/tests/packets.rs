@@ -1,0 +1,514 @@
+//! Packets in the open: golden bytes, round trips, damage.
+
+mod common;
+
+use common::{LIMIT, SESSION, SYMBOL, all, bytes_of, data, from_source, marks, receiver, request, status};
+use faircast_core::packet::{
+    Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
+};
+use faircast_core::time::{Span, Time};
+use faircast_wire::fields::{BODIES, CONTENTS, Field, Layout, MARKS, Shape};
+use faircast_wire::{
+    Announce, DataPacket, EncodeError, Form, Member, MemberState, Message, Name, Need, Newest, ParseError,
+    Request, Scheduled, Status, TransferId, data_header_len, encode, encode_data, half, parse, peek,
+};
+use proptest::prelude::*;
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Wire format 1 is what `golden.txt` says: a change there is a change of the format.
+#[test]
+fn every_message_has_its_golden_bytes() {
+    let lines =
+        all().iter().map(|(name, message)| format!("{name}: {}\n", hex(&bytes_of(message)))).collect();
+    common::agree("tests/golden.txt", lines);
+}
+
+#[test]
+fn every_message_reads_back() {
+    for (name, message) in all() {
+        let bytes = bytes_of(&message);
+        let newest = Newest { seq: Seq(90), sent_at: Time::from_nanos(7_000_000_000) };
+        let (header, read) = parse(&bytes, &newest).expect(name);
+        assert_eq!(read, message, "{name}");
+        assert_eq!(header, peek(&bytes).expect(name), "{name}");
+        assert_eq!((header.session, header.kind, header.sealed), (SESSION, message.kind(), false), "{name}");
+    }
+}
+
+#[test]
+fn the_field_table_covers_every_byte() {
+    for (name, message) in all() {
+        let bytes = bytes_of(&message);
+        let feedback = if peek(&bytes).expect(name).kind.is_feedback() { 4 } else { 0 };
+        let mut at = 16 + feedback;
+        let mut counts = Vec::new();
+        walk(layout(BODIES, bytes[1] & 15).fields, &bytes, &mut at, &mut counts);
+        if let Message::Data(packet) = message {
+            at += if bytes[2] & 4 != 0 { 2 } else { 0 };
+            walk(layout(MARKS, bytes[2] >> 4).fields, &bytes, &mut at, &mut counts);
+            at += packet.payload.len();
+        }
+        if let Message::Report(_) = message {
+            let content = layout(CONTENTS, bytes[at]);
+            at += 1;
+            walk(content.fields, &bytes, &mut at, &mut counts);
+        }
+        assert_eq!((at, counts), (bytes.len(), vec![]), "{name}");
+    }
+}
+
+fn layout(layouts: &'static [Layout], number: u8) -> &'static Layout {
+    layouts.iter().find(|layout| layout.number == number).expect("a layout for every number")
+}
+
+fn walk(fields: &[Field], bytes: &[u8], at: &mut usize, counts: &mut Vec<u16>) {
+    for Field { name, shape, .. } in fields {
+        match shape {
+            Shape::Count => counts.push(u16::from_be_bytes([bytes[*at], bytes[*at + 1]])),
+            Shape::Optional(len) => *at += 1 + usize::from(bytes[*at]) * len,
+            Shape::Text => *at += 1 + usize::from(bytes[*at]),
+            Shape::List(entry) => {
+                for _ in 0..counts.remove(0) {
+                    walk(entry, bytes, at, &mut Vec::new());
+                }
+            }
+            Shape::Choice(names) => assert!(names.iter().any(|&(number, _)| number == bytes[*at]), "{name}"),
+            Shape::Flags(names) => {
+                let known = names.iter().fold(0, |known, &(mask, _)| known | mask);
+                assert_eq!(bytes[*at] & !known, 0, "{name}");
+            }
+            _ => {}
+        }
+        *at += faircast_wire::fields::fixed_len(*shape).unwrap_or(0);
+    }
+}
+
+#[test]
+fn every_truncation_is_an_error() {
+    for (name, message) in all() {
+        let bytes = bytes_of(&message);
+        for have in 0..bytes.len() {
+            assert!(parse(&bytes[..have], &Newest::default()).is_err(), "{name} cut to {have}");
+            // With the right checksum it is the parser that notices.
+            let mut cut = bytes[..have].to_vec();
+            let symbol_is_cut =
+                matches!(&message, Message::Data(packet) if have >= bytes.len() - packet.payload.len());
+            if have >= 16 && !symbol_is_cut {
+                correct(&mut cut);
+                let error = parse(&cut, &Newest::default()).expect_err(name);
+                assert!(
+                    matches!(error, ParseError::Truncated { have: said, .. } if said == have),
+                    "{name} cut to {have}: {error}"
+                );
+            }
+        }
+    }
+}
+
+/// Put the right checksum in.
+fn correct(bytes: &mut [u8]) {
+    bytes[12..16].fill(0);
+    let crc = crc32c::crc32c(bytes);
+    bytes[12..16].copy_from_slice(&crc.to_be_bytes());
+}
+
+#[test]
+fn every_single_bit_flip_is_an_error() {
+    for (name, message) in all() {
+        let bytes = bytes_of(&message);
+        for bit in 0..8 * bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(parse(&flipped, &Newest::default()).is_err(), "{name}, bit {bit}");
+        }
+    }
+}
+
+#[test]
+fn bytes_behind_the_message_are_an_error() {
+    for (name, message) in all() {
+        let mut bytes = bytes_of(&message);
+        bytes.push(0);
+        correct(&mut bytes);
+        let read = parse(&bytes, &Newest::default());
+        match message {
+            Message::Data(_) => assert!(read.is_ok(), "{name}: a longer symbol"),
+            _ => assert_eq!(read.expect_err(name), ParseError::Trailing(1), "{name}"),
+        }
+    }
+}
+
+#[test]
+fn a_packet_of_something_else_is_named() {
+    let bytes = bytes_of(&Message::Status(status()));
+    let with = |at: usize, value: u8| {
+        let mut bytes = bytes.clone();
+        bytes[at] = value;
+        peek(&bytes)
+    };
+    assert_eq!(with(0, 0x17), Err(ParseError::NotOurs(0x17)));
+    assert_eq!(with(1, 0x24), Err(ParseError::Version(2)));
+    assert_eq!(with(1, 0x1f), Err(ParseError::UnknownKind(15)));
+    assert_eq!(with(2, 0x08), Err(ParseError::BadValue { field: "flags", value: 8 }));
+    assert_eq!(with(2, 0x10), Err(ParseError::BadValue { field: "flags", value: 16 }));
+    assert_eq!(with(3, 0x01), Err(ParseError::BadValue { field: "layer", value: 1 }));
+    assert_eq!(peek(&bytes[..11]), Err(ParseError::Truncated { need: 12, have: 11 }));
+}
+
+/// The packet with these options put in.
+fn with_options(message: &Message<'_>, options: &[u8]) -> Vec<u8> {
+    let plain = bytes_of(message);
+    let body = if peek(&plain).expect("a packet").kind.is_feedback() { 20 } else { 16 };
+    let mut bytes = [&plain[..body], options, &plain[body..]].concat();
+    bytes[2] |= 2;
+    correct(&mut bytes);
+    bytes
+}
+
+#[test]
+fn unknown_options_are_skipped_unless_they_must_be_understood() {
+    for (name, message) in all() {
+        let read = |options: &[u8]| {
+            let bytes = with_options(&message, options);
+            let newest = Newest { seq: Seq(90), sent_at: Time::from_nanos(7_000_000_000) };
+            parse(&bytes, &newest).map(|(_, read)| assert_eq!(read, message, "{name}"))
+        };
+        assert_eq!(read(&[0]), Ok(()), "{name}: none");
+        assert_eq!(read(&[7, 0, 0, 0x7f, 3, 1, 2, 3]), Ok(()), "{name}: padding and an unknown one");
+        assert_eq!(read(&[2, 0x81, 0]), Err(ParseError::UnknownOption(0x81)), "{name}");
+        assert!(
+            matches!(read(&[2, 1, 9]), Err(ParseError::Truncated { .. })),
+            "{name}: longer than the options"
+        );
+    }
+}
+
+#[test]
+fn a_data_header_keeps_its_length_within_a_kind_of_mark() {
+    for (name, mark) in marks() {
+        let mut packet = data(1, mark);
+        for (rate, saved) in [(0.0, 2), (1e9, 0)] {
+            packet.data.rate = rate;
+            let mut out = Vec::new();
+            encode_data(&mut out, SESSION, &packet).expect("it fits");
+            assert_eq!(out.len() - SYMBOL.len(), data_header_len(&mark, Form::Open) - saved, "{name}");
+        }
+        assert!(data_header_len(&mark, Form::Open) <= 42, "{name}");
+        assert!(data_header_len(&mark, Form::Sealed) - data_header_len(&mark, Form::Open) <= 28, "{name}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_leaves_the_buffer_alone() {
+    let too_large = receiver(1 << 32);
+    let symbol = Payload { block: 0, symbol: 1 << 24 };
+    let packet = data(1, Mark::None);
+    let refused = [
+        ("acker", data(1, Mark::Acker(Some(too_large)))),
+        ("symbol", DataPacket { data: Data { payload: symbol, ..packet.data }, ..packet }),
+        ("seq", data(1 << 62, Mark::None)),
+        ("rate", DataPacket { data: Data { rate: f32::NAN, ..packet.data }, ..packet }),
+        ("mean", data(1, Mark::Representative { id: None, mean: -1.0, deviation: 0.0, rtt_max: 0.0 })),
+    ];
+    let mut out = b"what was there".to_vec();
+    for (name, packet) in refused {
+        match encode_data(&mut out, SESSION, &packet).expect_err(name) {
+            EncodeError::TooLarge { field, .. } | EncodeError::NotANumber { field, .. } => {
+                assert_eq!(field, name)
+            }
+            other => panic!("{name}: {other}"),
+        }
+        assert_eq!(out, b"what was there", "{name}");
+    }
+    let from_nobody_known = Message::Request(Request { from: too_large, ..request() });
+    assert!(encode(&mut out, SESSION, 0, &from_nobody_known, LIMIT).is_err());
+    assert_eq!(out, b"what was there");
+}
+
+#[test]
+fn lists_are_cut_to_the_limit_and_each_gets_a_part() {
+    let long = Status {
+        scheduled: (0..1_000).map(|block| Scheduled { block, symbols: 1 }).collect(),
+        confirmed: (1..1_000).map(receiver).collect(),
+        lagging: vec![receiver(5)],
+        dropped: vec![],
+        ..status()
+    };
+    for limit in [300, 301, 302, 303, 1_200] {
+        let mut out = vec![1, 2, 3];
+        let fit =
+            encode(&mut out, SESSION, 1, &Message::Status(long.clone()), limit).expect("the fixed part fits");
+        assert!(out.len() - 3 <= limit && out.len() - 3 > limit - 6, "{limit}: {}", out.len() - 3);
+        assert!(fit.scheduled > 5 && fit.confirmed > 5 && fit.lagging == 1 && fit.dropped == 0, "{fit:?}");
+        let (_, read) = parse(&out[3..], &Newest::default()).expect("whole");
+        let Message::Status(read) = read else { panic!("{read:?}") };
+        assert_eq!(read.scheduled, long.scheduled[..fit.scheduled]);
+        assert_eq!(read.confirmed, long.confirmed[..fit.confirmed]);
+    }
+    let mut out = Vec::new();
+    let error = encode(&mut out, SESSION, 1, &Message::Status(long), 60).expect_err("no room");
+    assert!(matches!(error, EncodeError::TooLong { limit, need } if limit < 60 && need > limit), "{error}");
+}
+
+#[test]
+fn numbers_are_unwrapped_from_the_newest() {
+    let mut packet = data(0x3_0000_0005, Mark::None);
+    packet.data.sent_at = Time::from_nanos(5_000_000_000_000_000);
+    let mut out = Vec::new();
+    encode_data(&mut out, SESSION, &packet).expect("it fits");
+    let newest = Newest { seq: Seq(0x2_ffff_fff0), sent_at: packet.data.sent_at - Span::from_secs(60) };
+    let (_, read) = parse(&out, &newest).expect("whole");
+    assert_eq!(read, Message::Data(packet));
+}
+
+#[test]
+fn the_newest_numbers_never_fall_back() {
+    let mut newest = Newest::default();
+    newest.learn(&data(9, Mark::None).data);
+    newest.learn(&Data { seq: Seq(3), sent_at: Time::ZERO, ..data(0, Mark::None).data });
+    assert_eq!(newest, Newest { seq: Seq(9), sent_at: data(0, Mark::None).data.sent_at });
+}
+
+#[test]
+fn extreme_newest_numbers_do_no_harm() {
+    for (_, message) in from_source() {
+        let newest = Newest { seq: Seq(u64::MAX), sent_at: Time::NEVER };
+        assert!(parse(&bytes_of(&message), &newest).is_ok());
+    }
+}
+
+fn ids() -> impl Strategy<Value = ReceiverId> {
+    (1..=u64::from(u32::MAX)).prop_map(receiver)
+}
+
+fn seqs() -> impl Strategy<Value = u64> {
+    prop_oneof![0..100_u64, 0..1_u64 << 62]
+}
+
+fn echoes() -> impl Strategy<Value = Echo> {
+    (seqs(), any::<u64>()).prop_map(|(seq, hold)| Echo { seq: Seq(seq), hold: Span::from_nanos(hold) })
+}
+
+/// Exactly the numbers that 16 bits can say.
+fn halves() -> impl Strategy<Value = f32> {
+    any::<u16>().prop_map(half::decode)
+}
+
+fn names() -> impl Strategy<Value = Name> {
+    any::<String>().prop_map(|text| Name::clipped(&text))
+}
+
+fn any_mark() -> impl Strategy<Value = Mark> {
+    let id = || prop::option::of(ids());
+    prop_oneof![
+        Just(Mark::None),
+        (id(), halves(), halves(), halves())
+            .prop_map(|(id, mean, deviation, rtt_max)| Mark::Representative { id, mean, deviation, rtt_max }),
+        id().prop_map(Mark::Acker),
+        (halves(), any::<u8>(), halves(), id()).prop_map(|(suppress_above, round, rtt_max, limiting)| {
+            Mark::Equation { suppress_above, round, rtt_max, limiting }
+        }),
+        any::<u32>().prop_map(|slot| Mark::Timetable { slot }),
+    ]
+}
+
+fn any_content() -> impl Strategy<Value = Content> {
+    let level = || any::<f32>().prop_filter("a number", |level| !level.is_nan());
+    let rate = || 0.0..1e13_f32;
+    let cause = prop::sample::select(vec![
+        Cause::Loss,
+        Cause::Mark,
+        Cause::Heartbeat,
+        Cause::Leaving,
+        Cause::Joining,
+    ]);
+    prop_oneof![
+        echoes().prop_map(Content::Alive),
+        (echoes(), level(), level(), cause).prop_map(|(echo, level, mean, cause)| Content::Congested {
+            echo,
+            level,
+            mean,
+            cause
+        }),
+        (seqs(), any::<u32>()).prop_map(|(first, count)| Content::Lost { first: Seq(first), count }),
+        (echoes(), rate(), 0.0..=1.0_f32).prop_map(|(echo, rate, loss)| Content::Received {
+            echo,
+            rate,
+            loss
+        }),
+        (echoes(), seqs(), any::<u32>()).prop_map(|(echo, cumulative, bitmap)| Content::Selective {
+            echo,
+            cumulative: Seq(cumulative),
+            bitmap
+        }),
+        (echoes(), rate()).prop_map(|(echo, rate)| Content::Sustainable { echo, rate }),
+    ]
+}
+
+fn any_announce() -> impl Strategy<Value = Announce> {
+    let bytes = any::<([u8; 16], u64, [u8; 16])>();
+    let len = prop::option::of(0..u64::MAX);
+    let sizes = any::<(u32, u16, u16, u32)>();
+    (bytes, len, sizes, seqs(), any::<(u8, u32, u8)>(), names()).prop_map(
+        |((salt, unix_secs, transfer), tape_len, sizes, next_seq, (scheme, spread_ms, flags), name)| {
+            Announce {
+                salt,
+                unix_secs,
+                transfer: TransferId(transfer),
+                tape_len,
+                manifest_len: sizes.0,
+                symbol_size: sizes.1,
+                symbols_per_block: sizes.2,
+                first_block: sizes.3,
+                next_seq,
+                scheme,
+                spread_ms,
+                flags,
+                name,
+            }
+        },
+    )
+}
+
+fn any_status() -> impl Strategy<Value = Status> {
+    let list = || prop::collection::vec(ids(), 0..20);
+    let scheduled = prop::collection::vec(
+        any::<(u32, u16)>().prop_map(|(block, symbols)| Scheduled { block, symbols }),
+        0..20,
+    );
+    let numbers = any::<(u32, u32, u32, u8, u32)>();
+    let blocks = prop::option::of(0..u32::MAX);
+    (seqs(), numbers, blocks, any::<Option<[u8; 32]>>(), scheduled, list(), list(), list()).prop_map(
+        |(next_seq, numbers, blocks, root, scheduled, confirmed, lagging, dropped)| Status {
+            next_seq,
+            complete_to: numbers.0,
+            blocks,
+            root,
+            spread_ms: numbers.1,
+            members: numbers.2,
+            flags: numbers.3,
+            rtt_max_us: numbers.4,
+            scheduled,
+            confirmed,
+            lagging,
+            dropped,
+        },
+    )
+}
+
+fn any_member() -> impl Strategy<Value = Member> {
+    let state = prop::sample::select(vec![
+        MemberState::Joined,
+        MemberState::Receiving,
+        MemberState::Done,
+        MemberState::Failed,
+        MemberState::Leaving,
+    ]);
+    (ids(), state, any::<(u8, u64, u32, u32)>(), (0.0..1e13_f32, 0.0..=1.0_f32), echoes(), names()).prop_map(
+        |(from, state, numbers, (rate, loss), echo, host)| Member {
+            from,
+            state,
+            reason: numbers.0,
+            verified_bytes: numbers.1,
+            blocks_missing: numbers.2,
+            rate,
+            loss,
+            dropped_local: numbers.3,
+            echo,
+            host,
+        },
+    )
+}
+
+fn any_message() -> impl Strategy<Value = Message<'static>> {
+    let needs = prop::collection::vec(
+        any::<(u32, u16, u16)>().prop_map(|(first, run, symbols)| Need { first, run, symbols }),
+        0..100,
+    );
+    prop_oneof![
+        (ids(), any::<u8>(), any_content()).prop_map(|(from, layer, content)| Message::Report(Report {
+            from,
+            layer: Layer(layer),
+            content
+        })),
+        any_announce().prop_map(Message::Announce),
+        any_status().prop_map(Message::Status),
+        (ids(), needs, echoes()).prop_map(|(from, needs, echo)| Message::Request(Request {
+            from,
+            needs,
+            echo
+        })),
+        any_member().prop_map(Message::Member),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_message_reads_back(message in any_message(), session: u32, seq: u32) {
+        let mut out = Vec::new();
+        encode(&mut out, SessionId(session), seq, &message, LIMIT).expect("it fits");
+        let (header, read) = parse(&out, &Newest::default()).expect("whole");
+        prop_assert_eq!(read, message);
+        prop_assert_eq!((header.session, header.seq), (SessionId(session), seq));
+    }
+
+    #[test]
+    fn any_data_packet_reads_back(
+        mark in any_mark(),
+        (seq, micros, rate) in (seqs(), 0..u64::MAX / 1_000, halves()),
+        (block, symbol, symbols) in (0..u32::MAX, 0..1_u32 << 24, any::<u16>()),
+        (flags, layer) in any::<(u8, u8)>(),
+        payload in prop::collection::vec(any::<u8>(), 0..200),
+        (behind, since) in (-1_000_000..1_000_000_i64, -1_000_000..1_000_000_i64),
+    ) {
+        let data = Data {
+            seq: Seq(seq),
+            sent_at: Time::from_nanos(micros * 1_000),
+            rate,
+            payload: Payload { block, symbol },
+            flags: Flags(flags),
+            mark,
+        };
+        let packet = DataPacket { data, layer: Layer(layer), symbols, payload: &payload };
+        let mut out = Vec::new();
+        encode_data(&mut out, SESSION, &packet).expect("it fits");
+        let newest = Newest {
+            seq: Seq(seq.saturating_add_signed(behind)),
+            sent_at: Time::from_nanos(micros.saturating_add_signed(since) .saturating_mul(1_000)),
+        };
+        let (_, read) = parse(&out, &newest).expect("whole");
+        prop_assert_eq!(read, Message::Data(packet));
+    }
+
+    #[test]
+    fn marks_lose_no_more_than_the_stated_error(mean in 1e3..1e12_f32, deviation in 1e3..1e12_f32, rtt_max in 1e-5..1e3_f32) {
+        let mut out = Vec::new();
+        encode_data(&mut out, SESSION, &data(1, Mark::Representative { id: None, mean, deviation, rtt_max })).expect("it fits");
+        let (_, read) = parse(&out, &Newest::default()).expect("whole");
+        let Message::Data(DataPacket { data: Data { mark: Mark::Representative { mean: m, deviation: d, rtt_max: r, .. }, .. }, .. }) = read else {
+            panic!("{read:?}")
+        };
+        for (sent, got) in [(mean, m), (deviation, d), (rtt_max, r)] {
+            prop_assert!((f64::from(got) / f64::from(sent) - 1.0).abs() <= half::ERROR, "{} became {}", sent, got);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..300), kind in 0..8_u8, flags: u8) {
+        if bytes.len() >= 16 {
+            bytes[0] = 0xfc;
+            bytes[1] = 0x10 | kind;
+            bytes[2] = flags & !1;
+            correct(&mut bytes);
+        }
+        if let Ok((header, message)) = parse(&bytes, &Newest::default()) {
+            let mut again = Vec::new();
+            encode(&mut again, header.session, header.seq, &message, 65_535).expect("what was read can be written");
+            let (_, read) = parse(&again, &Newest::default()).expect("whole");
+            prop_assert_eq!(read, message);
+        }
+    }
+}
