@@ -16,7 +16,7 @@ pub struct Faults {
     pub loss: f64,
     /// Part delivered twice, 0 to 1.
     pub duplicate: f64,
-    /// Part held back until 1 to [`REACH`] others have overtaken it, 0 to 1.
+    /// Part held back until 1 to [`Faults::REACH`] others have overtaken it, 0 to 1.
     pub reorder: f64,
     /// Part with 1 to 3 bits turned over, 0 to 1.
     pub corrupt: f64,
@@ -24,8 +24,11 @@ pub struct Faults {
     pub seed: u64,
 }
 
-/// At most so many datagrams overtake one that is held back.
-pub const REACH: u64 = 8;
+impl Faults {
+    /// At most so many datagrams overtake one that is held back.
+    pub const REACH: u64 = 8;
+}
+
 /// A datagram is held back no longer than this, even if none overtakes it.
 const PATIENCE: Duration = Duration::from_millis(20);
 
@@ -136,7 +139,7 @@ impl Injector {
         }
         if self.rng.chance(self.faults.reorder) {
             self.tally.reordered += 1;
-            let others = 1 + self.rng.below(REACH);
+            let others = 1 + self.rng.below(Faults::REACH);
             self.held.push(Held { bytes: bytes.to_vec(), meta, others, since: meta.received_at });
             return;
         }
@@ -228,7 +231,7 @@ mod tests {
             let place = out.iter().position(|m| *m == n).expect("nothing is lost");
             out[..place].iter().filter(|m| **m > n).count() as u64
         };
-        assert!((0..2000).all(|n| overtaken(n) <= 2 * REACH));
+        assert!((0..2000).all(|n| overtaken(n) <= 2 * Faults::REACH));
         assert!((0..2000).any(|n| overtaken(n) > 0) && tally.reordered > 900);
         out.sort_unstable();
         assert!(out.into_iter().eq(0..10_000));
