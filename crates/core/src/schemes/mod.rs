@@ -4,6 +4,8 @@
 //! is one branch.
 
 pub mod catalogue;
+#[cfg(test)]
+mod conformance;
 pub mod ormcc;
 #[cfg(test)]
 mod star;

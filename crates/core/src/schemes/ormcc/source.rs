@@ -253,6 +253,7 @@ impl Source {
         self.on_sign_of_life(now);
         self.meter = SendMeter::new(now);
         self.tick_at = now + self.control_rtt();
+        self.pace(now);
     }
 
     /// No sign of life from anybody: do not grow, and halve again and again. Tells whether the group is silent.
@@ -363,7 +364,9 @@ impl Source {
 
     /// At most once per round-trip time: down to a part of the throughput at congestion (seed 000, 3.1.5).
     fn cut(&mut self, level: Rate, now: Time) {
-        self.start_up = None;
+        if self.start_up.take().is_some() {
+            self.rate = self.rate.min(self.pacer.rate());
+        }
         let rtt = self.control_rtt();
         if !self.gate.is_open(now, rtt) {
             return;

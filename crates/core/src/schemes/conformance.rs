@@ -1,0 +1,357 @@
+//! What every scheme promises, whatever happens to it: random operations, the same for all schemes.
+//!
+//! - The rate is a finite number within its limits, and no congestion report raises it.
+//! - A departure is never further in the past than a late host may catch up.
+//! - A deadline that was dealt with lies in the future (no driver is caught in a loop).
+//! - Early calls of `on_deadline` change nothing.
+//! - A call has few effects.
+//! - The same operations give the same trace, bit for bit.
+
+use super::ormcc::{AcrossSwitch, Config, Start, SwitchOn};
+use super::{AnyReceiver, AnySource, Scheme};
+use crate::node::{Cx, Departure, Effects, Receiver as _, Source as _};
+use crate::packet::{
+    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
+};
+use crate::rate::Bounds;
+use crate::rate::start::Doubling;
+use crate::rng::Rng;
+use crate::time::{Rate, Span, Time};
+use proptest::prelude::*;
+
+const SIZE: u16 = 1000;
+/// At most so many effects of one call.
+const FEW: usize = 4;
+
+/// The schemes under test.
+fn schemes() -> Vec<Scheme> {
+    let seed = Config::seed();
+    let literal =
+        Config { across_switch: AcrossSwitch::Continue, switch_on: SwitchOn::Average, ..Config::seed() };
+    let start = Start::Doubling(Doubling::default());
+    let limited = Bounds { min: Rate::from_bps(50_000.0), max: Rate::from_mbps(3.0) };
+    let all = [
+        seed,
+        literal,
+        Config { history_packets: 0, ..Config::transport(SIZE) },
+        Config { start, bounds: limited, ..seed },
+    ];
+    all.map(Scheme::Ormcc).to_vec()
+}
+
+/// What can happen to a source.
+#[derive(Debug, Clone)]
+enum SourceOp {
+    /// Packets leave when they may.
+    Send(u8),
+    /// The host wakes so many microseconds late for the next packet.
+    SendLate(u32),
+    /// Nothing to send for so many microseconds.
+    Pause(u32),
+    /// A report; the packet it answers counts back from the newest (negative: one that has not left).
+    Report {
+        from: u8,
+        kind: u8,
+        back: i8,
+        hold_us: u32,
+        number: f32,
+        other: f32,
+    },
+    Forget(u8),
+    Limit {
+        min: f32,
+        max: f32,
+    },
+    SignOfLife,
+}
+
+/// Numbers as a broken or hostile peer sends them, and ordinary ones.
+fn number() -> impl Strategy<Value = f32> {
+    prop_oneof![
+        6 => 1e3f32..1e8,
+        1 => prop::sample::select(vec![f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0, -1e6, f32::MAX, 1e-40]),
+    ]
+}
+
+fn source_op() -> impl Strategy<Value = SourceOp> {
+    let report = (1u8..6, 0u8..10, -3i8..100, prop_oneof![0u32..50_000, Just(u32::MAX)], number(), number());
+    prop_oneof![
+        4 => (1u8..60).prop_map(SourceOp::Send),
+        1 => (0u32..3_000_000).prop_map(SourceOp::SendLate),
+        1 => (0u32..20_000_000).prop_map(SourceOp::Pause),
+        6 => report.prop_map(|(from, kind, back, hold_us, number, other)| {
+            SourceOp::Report { from, kind, back, hold_us, number, other }
+        }),
+        1 => (1u8..6).prop_map(SourceOp::Forget),
+        1 => (1e3f32..1e6, 1e4f32..1e9).prop_map(|(min, max)| SourceOp::Limit { min, max }),
+        1 => Just(SourceOp::SignOfLife),
+    ]
+}
+
+/// Whether `on_deadline` is also called when it is too early.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Spurious {
+    No,
+    Yes,
+}
+
+/// Everything that can be seen from outside, as one number.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Trace(u64);
+
+impl Trace {
+    fn add(&mut self, bits: u64) {
+        self.0 = (self.0 ^ bits).wrapping_mul(0x0100_0000_01b3).rotate_left(23);
+    }
+
+    fn add_debug(&mut self, value: &impl std::fmt::Debug) {
+        format!("{value:?}").bytes().for_each(|byte| self.add(u64::from(byte)));
+    }
+}
+
+struct SourceRun {
+    source: AnySource,
+    bounds: Bounds,
+    now: Time,
+    newest: i64,
+    rng: Rng,
+    effects: Effects,
+    spurious: Spurious,
+    trace: Trace,
+}
+
+impl SourceRun {
+    fn new(scheme: &Scheme, spurious: Spurious) -> SourceRun {
+        let mut run = SourceRun {
+            source: scheme.source(),
+            bounds: scheme.bounds(),
+            now: Time::from_nanos(12_345),
+            newest: -1,
+            rng: Rng::new(9, 9),
+            effects: Effects::new(),
+            spurious,
+            trace: Trace::default(),
+        };
+        run.call(|source, cx| source.start(cx));
+        run
+    }
+
+    fn call(&mut self, act: impl FnOnce(&mut AnySource, &mut Cx<'_>)) {
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        act(&mut self.source, cx);
+        if self.spurious == Spurious::Yes && self.source.deadline() > self.now {
+            self.source.on_deadline(cx);
+            self.source.on_deadline(cx);
+        }
+        assert!(self.effects.as_slice().len() <= FEW);
+        self.effects.drain().for_each(|effect| self.trace.add_debug(&effect));
+        let seen = self.source.observe();
+        self.trace.add_debug(&(self.now, seen, self.source.deadline(), self.source.departure(Layer(0))));
+        let rate = seen.rate.bps();
+        let (min, max) = (self.bounds.min.bps(), self.bounds.max.bps());
+        assert!(rate.is_finite() && rate >= min.min(max) && rate <= max, "{rate} not in {min}..={max}");
+    }
+
+    /// Time passes; deadlines are met on time, or all at once at the end by a late host.
+    fn pass(&mut self, until: Time) {
+        while self.source.deadline() <= until {
+            self.now = self.source.deadline().max(self.now);
+            self.call(|source, cx| source.on_deadline(cx));
+            assert!(self.source.deadline() > self.now, "stuck at {}", self.now);
+        }
+        self.now = until.max(self.now);
+    }
+
+    fn oversleep(&mut self, until: Time) {
+        self.now = until.max(self.now);
+        for turn in 0.. {
+            if self.source.deadline() > self.now {
+                break;
+            }
+            assert!(turn < 2, "a late host catches up with deadlines in one or two calls");
+            self.call(|source, cx| source.on_deadline(cx));
+        }
+    }
+
+    fn departure(&self) -> Time {
+        match self.source.departure(Layer(0)) {
+            Departure::At(time) => time,
+            Departure::AfterReport => Time::NEVER,
+        }
+    }
+
+    fn send(&mut self) {
+        let mut stamp = None;
+        self.call(|source, cx| stamp = Some(source.on_departure(Layer(0), SIZE, cx)));
+        let stamp = stamp.expect("just sent");
+        self.newest += 1;
+        assert_eq!(stamp.seq, Seq(self.newest as u64), "numbers have no holes");
+        self.trace.add_debug(&stamp);
+        let gap = self.source.observe().rate.span_of(u64::from(SIZE));
+        let credit = (gap * 2).max(Span::from_millis(10));
+        assert!(self.departure() + credit >= self.now, "{} at {}", self.departure(), self.now);
+    }
+
+    fn apply(&mut self, op: &SourceOp) {
+        match *op {
+            SourceOp::Send(count) => {
+                for _ in 0..count {
+                    let due = self.departure();
+                    if due.since(self.now) > Span::from_secs(20) {
+                        break;
+                    }
+                    self.pass(due);
+                    self.send();
+                }
+            }
+            SourceOp::SendLate(late) => {
+                self.oversleep(self.now + Span::from_micros(u64::from(late)));
+                if self.departure() <= self.now {
+                    self.send();
+                }
+            }
+            SourceOp::Pause(length) => self.pass(self.now + Span::from_micros(u64::from(length))),
+            SourceOp::Report { from, kind, back, hold_us, number, other } => {
+                let before = self.source.observe().rate;
+                let seq = Seq((self.newest - i64::from(back)).max(0) as u64);
+                let echo = Echo { seq, hold: Span::from_micros(u64::from(hold_us)) };
+                let content = content(kind, echo, number, other);
+                let report = Report { from: id(from), layer: Layer(0), content };
+                self.call(|source, cx| source.on_report(&report, cx));
+                if let Content::Congested { cause: Cause::Loss | Cause::Mark, .. } = content {
+                    let after = self.source.observe().rate;
+                    assert!(after.bps() <= before.bps(), "{before} to {after} by {content:?}");
+                }
+            }
+            SourceOp::Forget(from) => self.call(|source, _| source.forget(id(from))),
+            SourceOp::Limit { min, max } => {
+                self.bounds = Bounds { min: Rate::from_bps(min.into()), max: Rate::from_bps(max.into()) };
+                let (bounds, now) = (self.bounds, self.now);
+                self.call(|source, _| source.set_bounds(bounds, now));
+            }
+            SourceOp::SignOfLife => {
+                let now = self.now;
+                self.call(|source, _| source.on_sign_of_life(now));
+            }
+        }
+    }
+}
+
+fn id(number: u8) -> ReceiverId {
+    ReceiverId::new(u64::from(number)).expect("numbered from one")
+}
+
+fn content(kind: u8, echo: Echo, number: f32, other: f32) -> Content {
+    let congested = |cause| Content::Congested { echo, level: number, mean: other, cause };
+    match kind {
+        0 => Content::Alive(echo),
+        1 => congested(Cause::Mark),
+        2 => congested(Cause::Leaving),
+        3 => congested(Cause::Heartbeat),
+        4 | 5 => Content::Received { echo, rate: number, loss: if other > 1e6 { 0.0 } else { other } },
+        6 => Content::Sustainable { echo, rate: number },
+        7 => Content::Lost { first: echo.seq, count: u32::MAX },
+        _ => congested(Cause::Loss),
+    }
+}
+
+fn source_trace(scheme: &Scheme, ops: &[SourceOp], spurious: Spurious) -> Trace {
+    let mut run = SourceRun::new(scheme, spurious);
+    for op in ops {
+        run.apply(op);
+    }
+    run.trace
+}
+
+/// What can happen to a receiver.
+#[derive(Debug, Clone)]
+struct Packet {
+    /// Microseconds since the one before.
+    gap_us: u32,
+    /// Steps from the newest number; zero and below are duplicates and late packets.
+    step: i16,
+    marked: u8,
+    flags: u8,
+    rate: f32,
+    named: u8,
+    mean: f32,
+    deviation: f32,
+    rtt_max: f32,
+}
+
+fn packet() -> impl Strategy<Value = Packet> {
+    let gap_us = prop_oneof![8 => 10u32..20_000, 1 => 0u32..30_000_000];
+    let step = prop_oneof![8 => Just(1i16), 2 => 2i16..40, 1 => -40i16..1];
+    let rtt_max = prop_oneof![6 => 0.001f32..0.5, 1 => number()];
+    let header = (0u8..4, number(), number(), rtt_max);
+    (gap_us, step, 0u8..20, 0u8..4, number(), header).prop_map(
+        |(gap_us, step, marked, flags, rate, header)| {
+            let (named, mean, deviation, rtt_max) = header;
+            Packet { gap_us, step, marked, flags, rate, named, mean, deviation, rtt_max }
+        },
+    )
+}
+
+fn receiver_trace(scheme: &Scheme, packets: &[Packet], spurious: Spurious) -> Trace {
+    let (mut receiver, mut rng, mut effects) = (scheme.receiver(id(2)), Rng::new(3, 3), Effects::new());
+    let (mut now, mut newest, mut trace) = (Time::from_nanos(77), 1000i64, Trace::default());
+    let mut call = |receiver: &mut AnyReceiver, now, act: &dyn Fn(&mut AnyReceiver, &mut Cx<'_>)| {
+        let cx = &mut Cx { now, rng: &mut rng, effects: &mut effects };
+        act(receiver, cx);
+        if spurious == Spurious::Yes && receiver.deadline() > now {
+            receiver.on_deadline(cx);
+        }
+        assert!(effects.as_slice().len() <= FEW);
+        effects.drain().for_each(|effect| trace.add_debug(&effect));
+        trace.add(receiver.deadline().as_nanos());
+    };
+    for packet in packets {
+        let until = now + Span::from_micros(u64::from(packet.gap_us));
+        while receiver.deadline() <= until {
+            now = receiver.deadline().max(now);
+            call(&mut receiver, now, &|receiver, cx| receiver.on_deadline(cx));
+            assert!(receiver.deadline() > now, "stuck at {now}");
+        }
+        now = until;
+        let seq = newest + i64::from(packet.step);
+        let lost = (seq - newest - 1).max(0) as u32;
+        let late = seq <= newest;
+        newest = newest.max(seq);
+        let id = ReceiverId::new(u64::from(packet.named));
+        let (mean, deviation, rtt_max) = (packet.mean, packet.deviation, packet.rtt_max);
+        let data = Data {
+            seq: Seq(seq.max(0) as u64),
+            sent_at: Time::ZERO,
+            rate: packet.rate,
+            payload: Payload::NONE,
+            flags: Flags(packet.flags),
+            mark: Mark::Representative { id, mean, deviation, rtt_max },
+        };
+        let arrival = Arrival { size: SIZE, lost, marked: packet.marked == 0, late };
+        call(&mut receiver, now, &|receiver, cx| receiver.on_data(&data, Layer(0), arrival, cx));
+    }
+    call(&mut receiver, now, &|receiver, cx| receiver.on_leave(cx));
+    trace
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_source_keeps_its_promises(ops in prop::collection::vec(source_op(), 1..120)) {
+        for scheme in schemes() {
+            let trace = source_trace(&scheme, &ops, Spurious::No);
+            prop_assert_eq!(trace, source_trace(&scheme, &ops, Spurious::No), "the same again");
+            prop_assert_eq!(trace, source_trace(&scheme, &ops, Spurious::Yes), "with early calls");
+        }
+    }
+
+    #[test]
+    fn every_receiver_keeps_its_promises(packets in prop::collection::vec(packet(), 1..400)) {
+        for scheme in schemes() {
+            let trace = receiver_trace(&scheme, &packets, Spurious::No);
+            prop_assert_eq!(trace, receiver_trace(&scheme, &packets, Spurious::No), "the same again");
+            prop_assert_eq!(trace, receiver_trace(&scheme, &packets, Spurious::Yes), "with early calls");
+        }
+    }
+}
