@@ -78,8 +78,7 @@ pub trait ErasureCode {
 
     /// The `K * T` bytes of the block, or `None` when these symbols do not suffice: add one more
     /// and call again. Symbols that are repeated, out of range or not `T` bytes long are passed over.
-    fn decode<'a>(&self, shape: Shape, symbols: &mut dyn Iterator<Item = (u32, &'a [u8])>)
-    -> Option<Vec<u8>>;
+    fn decode(&self, shape: Shape, symbols: &mut dyn Iterator<Item = (u32, &[u8])>) -> Option<Vec<u8>>;
 }
 
 /// The repair symbols of one block.

@@ -105,11 +105,7 @@ impl ErasureCode for RaptorQ {
         BlockEncoder::new(shape, block)
     }
 
-    fn decode<'a>(
-        &self,
-        shape: Shape,
-        symbols: &mut dyn Iterator<Item = (u32, &'a [u8])>,
-    ) -> Option<Vec<u8>> {
+    fn decode(&self, shape: Shape, symbols: &mut dyn Iterator<Item = (u32, &[u8])>) -> Option<Vec<u8>> {
         decode(shape, symbols)
     }
 }
