@@ -155,6 +155,9 @@ pub(crate) fn take_back(place: &Place, manifest: &Manifest) -> Result<(), Object
         if file_type(&place.parts, &part).is_err() {
             let (above, name) = split(&entry.path);
             let Some(above) = tree.dir(above, Absent::Leave)? else { continue };
+            if file_type(above, name) != Ok(FileType::RegularFile) {
+                continue; // it has been replaced since; its content is received again
+            }
             match rustix::fs::renameat(above, name, &place.parts, &part) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(e) => return Err(ObjectError::io(path, "move it", e)),

@@ -360,7 +360,8 @@ impl Store {
     /// The manifest's blocks are all there: read it and prepare for its files.
     fn learn_manifest(&mut self) -> Result<(), ObjectError> {
         let mut bytes = vec![0; self.geometry.manifest_len as usize];
-        sys::read_at(&self.head, &mut bytes, 0).map_err(|e| ObjectError::io(HEAD, "read", e))?;
+        sys::read_at(&self.head, &mut bytes, 0)
+            .map_err(|e| ObjectError::io(self.place.path(self.transfer).join(HEAD), "read", e))?;
         let manifest = Manifest::decode(&bytes)?;
         let tape_len = if manifest.is_stream() { None } else { self.geometry.tape_len };
         let found = TransferId::of(&bytes, &Geometry { tape_len, ..self.geometry });
@@ -380,7 +381,7 @@ impl Store {
         if border.end > u64::from(self.geometry.manifest_len) && self.stage == Stage::Receiving {
             let mut data = vec![0; (border.end - border.start) as usize];
             sys::read_at(&self.head, &mut data, border.start)
-                .map_err(|e| ObjectError::io(HEAD, "read", e))?;
+                .map_err(|e| ObjectError::io(self.place.path(self.transfer).join(HEAD), "read", e))?;
             self.write_files(border, &data)?;
         }
         Ok(())
@@ -395,12 +396,17 @@ impl Store {
         }
         let journaled: Vec<(u32, Hash)> =
             (0..latest.end()).filter_map(|index| Some((index, latest.get(index)?))).collect();
+        let head = journaled.partition_point(|&(index, _)| index < self.geometry.manifest_blocks());
         if self.stage == Stage::Published {
+            if self.that_verify(&journaled[..head]).len() < self.geometry.manifest_blocks() as usize {
+                // Without the manifest nothing can be said about what was published.
+                self.stage = Stage::Receiving;
+                return self.place.wipe();
+            }
             journaled.iter().for_each(|&(index, hash)| self.count(index, hash));
             self.resumed = self.hashes.known();
             return self.learn_manifest();
         }
-        let head = journaled.partition_point(|&(index, _)| index < self.geometry.manifest_blocks());
         for (index, hash) in self.that_verify(&journaled[..head]) {
             self.count(index, hash);
         }
@@ -467,28 +473,40 @@ impl Place {
         std::fs::create_dir_all(out).map_err(|e| ObjectError::io(out, "create this directory", e))?;
         let fd = rustix::fs::open(out, publish::DIR, Mode::empty());
         let fd = fd.map_err(|e| ObjectError::io(out, "open this directory", e))?;
-        let own = Mode::RWXU;
-        let states = publish::open_or_create_dir(&fd, STATE_DIR, own, &out.join(STATE_DIR))?;
         let name = transfer.to_string();
         let path = out.join(STATE_DIR).join(&name);
         loop {
-            let state = publish::open_or_create_dir(&states, &name, own, &path)?;
-            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let lock = match rustix::fs::openat(&state, LOCK, flags, Mode::RUSR | Mode::WUSR) {
-                Err(Errno::NOENT) => continue, // another receiver is just removing the directory
-                lock => lock.map_err(|e| ObjectError::io(path.join(LOCK), "create", e))?,
-            };
-            match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::WOULDBLOCK) => return Err(ObjectError::Busy { path: out.to_path_buf() }),
-                locked => locked.map_err(|e| ObjectError::io(path.join(LOCK), "lock", e))?,
-            }
-            let lock = File::from(lock);
-            let links = lock.metadata().map_err(|e| ObjectError::io(path.join(LOCK), "read", e))?.nlink();
-            if links > 0 {
-                let parts = publish::open_or_create_dir(&state, PARTS, own, &path.join(PARTS))?;
-                return Ok(Place { out_path: out.to_path_buf(), out: fd, states, state, parts, _lock: lock });
-            }
+            let states = publish::open_or_create_dir(&fd, STATE_DIR, Mode::RWXU, &out.join(STATE_DIR))?;
+            let Some((state, lock)) = Place::lock(&states, &name, &path, out)? else { continue };
+            let parts = publish::open_or_create_dir(&state, PARTS, Mode::RWXU, &path.join(PARTS))?;
+            return Ok(Place { out_path: out.to_path_buf(), out: fd, states, state, parts, _lock: lock });
         }
+    }
+
+    /// The state directory and its lock; `None` when another receiver, having finished, was just
+    /// removing them.
+    fn lock(
+        states: &OwnedFd,
+        name: &str,
+        path: &Path,
+        out: &Path,
+    ) -> Result<Option<(OwnedFd, File)>, ObjectError> {
+        let state = match publish::open_or_create_dir(states, name, Mode::RWXU, path) {
+            Err(ObjectError::NotFound { .. }) => return Ok(None),
+            state => state?,
+        };
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let lock = match rustix::fs::openat(&state, LOCK, flags, Mode::RUSR | Mode::WUSR) {
+            Err(Errno::NOENT) => return Ok(None),
+            lock => lock.map_err(|e| ObjectError::io(path.join(LOCK), "create", e))?,
+        };
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => return Err(ObjectError::Busy { path: out.to_path_buf() }),
+            locked => locked.map_err(|e| ObjectError::io(path.join(LOCK), "lock", e))?,
+        }
+        let lock = File::from(lock);
+        let links = lock.metadata().map_err(|e| ObjectError::io(path.join(LOCK), "read", e))?.nlink();
+        Ok((links > 0).then_some((state, lock)))
     }
 
     fn path(&self, transfer: TransferId) -> PathBuf {

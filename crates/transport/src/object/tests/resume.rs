@@ -42,6 +42,41 @@ fn a_killed_receiver_goes_on_where_it_was() {
     finish(&at, store, &tape, &blocks);
 }
 
+/// Tells the child of the test below where to work.
+const DIE_IN: &str = "FAIRCAST_TEST_DIE_IN";
+
+#[test]
+fn a_receiver_that_dies_at_once_keeps_every_block_it_stored() {
+    if let Some(at) = std::env::var_os(DIE_IN).map(PathBuf::from) {
+        let mut tape = tape(&at.join("tree"));
+        let mut store = open(&at.join("out"), &tape).expect("opened");
+        put_all(&mut store, &blocks(&mut tape)[..20]);
+        std::process::abort();
+    }
+    let (at, tape, blocks, out) = prepared();
+    let name =
+        format!("{}::a_receiver_that_dies", module_path!().split_once("::").expect("it has a crate").1);
+    let exe = std::env::current_exe().expect("this test runs");
+    let died = std::process::Command::new(exe).arg(name).env(DIE_IN, &at.0).output().expect("it starts");
+    assert!(!died.status.success());
+    let store = open(&out, &tape).expect("opened again");
+    assert_eq!(store.resumed_blocks(), 20);
+    finish(&at, store, &tape, &blocks);
+}
+
+#[test]
+fn a_published_transfer_without_its_manifest_starts_over() {
+    let (at, tape, blocks, out) = prepared();
+    let mut store = open(&out, &tape).expect("opened");
+    put_all(&mut store, &blocks);
+    drop(store);
+    fs::write(state(&out, &tape).join("published"), b"").expect("written");
+    fs::write(state(&out, &tape).join("head"), b"spoilt").expect("written");
+    let store = open(&out, &tape).expect("opened again");
+    assert_eq!(store.resumed_blocks(), 0);
+    finish(&at, store, &tape, &blocks);
+}
+
 #[test]
 fn a_torn_journal_loses_its_torn_record_only() {
     let (at, tape, blocks, out) = prepared();
