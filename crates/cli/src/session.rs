@@ -269,6 +269,7 @@ fn conclude<Report>(
                 teller.program(&Line::failure(failure));
             }
             teller.program(&done);
+            teller.clear();
             summary.iter().for_each(|line| teller.end(line));
             result
         }
@@ -276,10 +277,11 @@ fn conclude<Report>(
             let failure = Failure::from(error);
             teller.program(&Line::failure(&failure));
             teller.program(&Line::failed());
+            teller.clear();
             Err(failure)
         }
     };
-    match teller.finish() {
+    match teller.reader() {
         Reader::Gone => Err(Failure::NobodyReads(Class::Transfer)),
         Reader::Reads => result,
     }

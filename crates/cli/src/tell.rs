@@ -129,11 +129,15 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Remove the block, and say whether the program still reads.
-    pub fn finish(&mut self) -> Reader {
+    /// Remove the block from the terminal.
+    pub fn clear(&mut self) {
         if let Human::Block(bar) = &self.human {
             bar.finish_and_clear();
         }
+    }
+
+    /// Whether the program still reads.
+    pub fn reader(&self) -> Reader {
         self.reader
     }
 
@@ -207,7 +211,8 @@ fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
     (level >= least).then_some(text)
 }
 
-fn progress_line(role: Role, progress: &Progress) -> String {
+/// The line of a second.
+pub fn progress_line(role: Role, progress: &Progress) -> String {
     let mut parts = vec![format!("{:.0} s", progress.seconds)];
     parts.push(amount(progress));
     parts.push(units::rate(progress.rate_bps));
@@ -339,7 +344,7 @@ mod tests {
         let (stop, mut closed) = (AtomicBool::new(false), Closed);
         let mut teller = Teller::new(Role::Source, Level::Normal, Some(&mut closed), Human::Nobody, &stop);
         teller.event(&Event::Warning("w".into()));
-        assert_eq!(teller.finish(), Reader::Gone);
+        assert_eq!(teller.reader(), Reader::Gone);
         assert!(stop.load(Ordering::Relaxed));
     }
 }

@@ -76,6 +76,27 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
+fn a_source_whose_listener_goes_away_ends_without_a_word() {
+    let group = group(6);
+    let mut child = faircast(&["send", "Cargo.toml", "--json", "--iface", "lo", "--group", &group])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    drop(child.stdout.take());
+    let mut said = String::new();
+    child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
+    assert_eq!((child.wait().expect("it ends").code(), said.as_str()), (Some(1), ""));
+}
+
+#[test]
+fn doctor_exits_with_1_when_a_check_fails() {
+    let (code, out, err) = ended(&["doctor", "--iface", "nosuch0"]);
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(out.contains("FAIL  choice") && out.contains("nosuch0"), "{out}");
+}
+
+#[test]
 fn a_key_that_exists_is_not_overwritten() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("lab.key");

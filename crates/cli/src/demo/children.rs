@@ -1,6 +1,7 @@
 //! The programs of the demonstration: five processes of this binary that tell JSON.
 
 use serde_json::Value;
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -36,7 +37,7 @@ impl Process {
     /// When it cannot be started.
     pub fn start(
         program: &Path,
-        arguments: &[String],
+        arguments: &[OsString],
         from: usize,
         words: Sender<Word>,
     ) -> io::Result<Process> {

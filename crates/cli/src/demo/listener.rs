@@ -18,6 +18,13 @@ pub struct Seen {
     pub readable: u64,
 }
 
+impl Seen {
+    /// Whether there was something to see, and none of it could be read.
+    pub fn is_closed(&self) -> bool {
+        self.sealed > 0 && self.open == 0 && self.readable == 0
+    }
+}
+
 /// A listener on a thread of its own.
 #[derive(Debug)]
 pub struct Listener {

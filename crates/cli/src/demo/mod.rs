@@ -11,14 +11,16 @@ mod tests;
 use crate::args::Demo;
 use crate::doctor;
 use crate::failure::{Failure, unwritten};
+use crate::session::Screen;
+use crate::tell::Role;
 use crate::{json, key, system, tell, units};
 use children::{Process, Said, Word};
 use content::Hashes;
 use faircast_transport::event::Progress;
-use indicatif::ProgressBar;
 use listener::{Listener, Seen};
 use serde::Serialize;
 use serde_json::Value;
+use std::ffi::OsString;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -32,6 +34,8 @@ const RECEIVERS: usize = 4;
 const LOSSY: (usize, f64) = (3, 0.02);
 /// The transfer is given up after this.
 const PATIENCE: Duration = Duration::from_secs(45);
+/// Receivers get this long to end after a source that failed.
+const GRACE: Duration = Duration::from_secs(1);
 /// More content gets more time: this rate is always reached, in bytes per second.
 const SLOWEST: u64 = 4_000_000;
 
@@ -94,6 +98,12 @@ struct Told {
     done: Option<Value>,
     error: Option<String>,
     ended: bool,
+}
+
+impl Told {
+    fn is_ok(&self) -> bool {
+        self.done.as_ref().is_some_and(|done| done["ok"] == true)
+    }
 }
 
 impl Demo {
@@ -168,35 +178,34 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    fn receiver_directory(&self, number: usize) -> PathBuf {
-        receiver_directory(self.place, number)
-    }
-
-    fn common(&self, verb: &str, host: &str) -> Vec<String> {
-        let mut words: Vec<String> =
-            [verb, "--json", "--iface", "lo", "--host", host].map(String::from).into();
-        words.extend(["--group".into(), self.group.to_string()]);
-        words.extend(["--key".into(), self.key.display().to_string()]);
+    fn common(&self, verb: &str, host: &str) -> Vec<OsString> {
+        let mut words = os([verb, "--json", "--iface", "lo", "--host", host, "--group"]);
+        words.push(self.group.to_string().into());
+        words.extend(["--key".into(), self.key.into()]);
         words
     }
 
-    fn receiver(&self, number: usize) -> Vec<String> {
+    fn receiver(&self, number: usize) -> Vec<OsString> {
         let mut words = self.common("recv", &receiver_name(number));
-        words.extend(["--out".into(), self.receiver_directory(number).display().to_string()]);
-        words.extend(["--wait", "30", "--silence", "15"].map(String::from));
+        words.extend(os(["--wait", "30", "--silence", "15", "--out"]));
+        words.push(receiver_directory(self.place, number).into());
         if number == LOSSY.0 {
-            words.extend(["--faults".into(), format!("loss={},seed=1", LOSSY.1)]);
+            words.extend(["--faults".into(), format!("loss={},seed=1", LOSSY.1).into()]);
         }
         words
     }
 
-    fn source(&self) -> Vec<String> {
+    fn source(&self) -> Vec<OsString> {
         let mut words = self.common("send", "source");
-        words.extend(["--wait", "20", "--expect"].map(String::from));
-        words.push(RECEIVERS.to_string());
-        words.extend(self.paths.iter().map(|path| path.display().to_string()));
+        words.extend(os(["--wait", "20", "--expect"]));
+        words.push(RECEIVERS.to_string().into());
+        words.extend(self.paths.iter().map(OsString::from));
         words
     }
+}
+
+fn os<const N: usize>(words: [&str; N]) -> Vec<OsString> {
+    words.map(OsString::from).into()
 }
 
 fn receiver_name(number: usize) -> String {
@@ -221,24 +230,37 @@ fn transfer(resolved: &Resolved, stage: &Stage<'_>, stop: &AtomicBool) -> Result
     drop(sender);
     let patience = PATIENCE + Duration::from_secs(resolved.bytes.saturating_sub(64_000_000) / SLOWEST);
     let block = tell::block();
-    let told = listen(&words, Instant::now() + patience, &block, stop);
+    let mut show = |progress: &Progress| match Screen::of_stderr() {
+        Screen::Terminal => block.set_message(tell::progress_block(Role::Source, progress)),
+        Screen::Plain => eprintln!("{}", tell::progress_line(Role::Source, progress)),
+    };
+    let told = listen(&words, Instant::now() + patience, &mut show, stop);
     block.finish_and_clear();
     Ok(told) // dropping the processes ends those that still run
 }
 
-fn listen(words: &Receiver<Word>, end: Instant, block: &ProgressBar, stop: &AtomicBool) -> Vec<Told> {
+fn listen(
+    words: &Receiver<Word>,
+    mut end: Instant,
+    show: &mut dyn FnMut(&Progress),
+    stop: &AtomicBool,
+) -> Vec<Told> {
     let mut told: Vec<Told> = (0..=RECEIVERS).map(|_| Told::default()).collect();
     while !told.iter().all(|told| told.ended) && Instant::now() < end && !stop.load(Ordering::Relaxed) {
         match words.recv_timeout(Duration::from_millis(200)) {
-            Ok(word) => hear(word, &mut told, block),
+            Ok(word) => hear(word, &mut told, show),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
+        }
+        let source = &told[RECEIVERS];
+        if source.ended && !source.is_ok() {
+            end = end.min(Instant::now() + GRACE); // nothing more is coming
         }
     }
     told
 }
 
-fn hear(word: Word, told: &mut [Told], block: &ProgressBar) {
+fn hear(word: Word, told: &mut [Told], show: &mut dyn FnMut(&Progress)) {
     let from_source = word.from == RECEIVERS;
     let told = &mut told[word.from];
     match word.said {
@@ -249,9 +271,7 @@ fn hear(word: Word, told: &mut [Told], block: &ProgressBar) {
             }
         }
         Said::Line(line) => match line["event"].as_str() {
-            Some("progress") if from_source => {
-                block.set_message(tell::progress_block(tell::Role::Source, &progress(&line)));
-            }
+            Some("progress") if from_source => show(&progress(&line)),
             Some("error") => told.error = line["message"].as_str().map(str::to_owned),
             Some("done") => told.done = Some(line),
             _ => {}
@@ -288,9 +308,7 @@ fn judge(told: &[Told], hashes: &Hashes, place: &Path, seen: Seen) -> Outcome {
             receiver_outcome(number, told, arrived.is_ok_and(|arrived| arrived == *hashes))
         })
         .collect();
-    let ok = source.ok
-        && receivers.iter().all(|receiver| receiver.ok && receiver.equal)
-        && (seen.sealed > 0 && seen.open == 0 && seen.readable == 0);
+    let ok = source.ok && receivers.iter().all(|receiver| receiver.ok && receiver.equal) && seen.is_closed();
     Outcome { ok, files: hashes.len() as u64, source, receivers, seen }
 }
 
@@ -337,7 +355,7 @@ fn receiver_outcome(number: usize, told: &Told, equal: bool) -> ReceiverOutcome 
 }
 
 fn unfinished(told: &Told) -> String {
-    told.error.clone().unwrap_or_else(|| "it did not end in time".into())
+    told.error.clone().unwrap_or_else(|| "it had not ended when the demonstration gave up".into())
 }
 
 impl Outcome {

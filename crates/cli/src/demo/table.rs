@@ -1,6 +1,6 @@
 //! What the demonstration says at its end.
 
-use super::{Outcome, ReceiverOutcome};
+use super::{Outcome, ReceiverOutcome, SourceOutcome};
 use crate::units;
 use std::io::{self, Write};
 
@@ -9,53 +9,82 @@ use std::io::{self, Write};
 /// # Errors
 /// When it cannot be written.
 pub fn write(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "\n{:<12} {:<9} {:>9}  {:>14}  {:>7}  {:>8}",
-        "receiver", "verified", "time", "goodput", "loss", "repaired"
-    )?;
-    for receiver in &outcome.receivers {
-        writeln!(out, "{}", row(receiver))?;
+    writeln!(out)?;
+    receivers(&outcome.receivers, out)?;
+    if outcome.source.bytes > 0 {
+        source(&outcome.source, &outcome.receivers, out)?;
     }
-    let source = &outcome.source;
+    proven(outcome, out)?;
+    if outcome.ok { next(out) } else { Ok(()) }
+}
+
+fn receivers(all: &[ReceiverOutcome], out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "\nsource: {} to {} in {}",
-        units::bytes(source.bytes),
-        units::count(outcome.receivers.len() as u64, "receiver"),
-        units::seconds(source.seconds)
+        "{:<12} {:<9} {:>9}  {:>14}  {:>7}  {:>15}",
+        "receiver", "verified", "time", "goodput", "loss", "repaired blocks"
     )?;
+    all.iter().try_for_each(|receiver| writeln!(out, "{}", row(receiver)))
+}
+
+fn row(receiver: &ReceiverOutcome) -> String {
+    let verified = if receiver.ok && receiver.equal { "yes" } else { "NO" };
+    let note = match receiver.injected {
+        Some(loss) => format!("   ({} lost on purpose)", units::percent(loss)),
+        None => String::new(),
+    };
+    format!(
+        "{:<12} {verified:<9} {:>9}  {:>14}  {:>7}  {:>15}{note}",
+        receiver.host,
+        units::seconds(receiver.seconds),
+        units::rate(receiver.goodput_bps),
+        units::percent(receiver.loss),
+        receiver.repaired_blocks,
+    )
+}
+
+fn source(source: &SourceOutcome, receivers: &[ReceiverOutcome], out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "        {} to each, {} sent again or as repair",
+        "\nsource: {} sent once for all {} in {}: {} to each, {} more for repair",
+        units::bytes(source.bytes),
+        units::count(receivers.len() as u64, "receiver"),
+        units::seconds(source.seconds),
         units::rate(source.goodput_bps),
         units::percent((source.repair_ratio - 1.0).max(0.0))
     )?;
-    if let (Some(cpu), true) = (source.cpu_seconds, source.bytes > 0) {
-        writeln!(out, "        {:.2} CPU seconds per GB", cpu * 1e9 / source.bytes as f64)?;
+    let gigabytes = source.bytes as f64 / 1e9;
+    let cpu: Vec<f64> = receivers.iter().filter_map(|receiver| receiver.cpu_seconds).collect();
+    if let (Some(at_source), false) = (source.cpu_seconds, cpu.is_empty()) {
+        let mean = cpu.iter().sum::<f64>() / cpu.len() as f64;
+        let (at_source, mean) = (at_source / gigabytes, mean / gigabytes);
+        writeln!(out, "CPU seconds per GB: {at_source:.2} at the source, {mean:.2} at a receiver")?;
     }
-    writeln!(out, "\nproven:")?;
+    Ok(())
+}
+
+fn proven(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     let equal = outcome.receivers.iter().filter(|receiver| receiver.equal).count();
     let all = outcome.receivers.len();
     writeln!(
         out,
-        "  {} {equal} of {all} receivers hold the same {} as the source (BLAKE3 of each)",
+        "\nproven:\n  {} {equal} of {all} receivers hold the same {} as the source (BLAKE3 of each)",
         tick(equal == all),
         units::count(outcome.files, "file")
     )?;
     let seen = outcome.seen;
-    let closed = seen.sealed > 0 && seen.open == 0 && seen.readable == 0;
     writeln!(
         out,
         "  {} a listener without the key saw {} sealed packets, {} open, {} with readable content",
-        tick(closed),
+        tick(seen.is_closed()),
         seen.sealed,
         seen.open,
         seen.readable
     )?;
-    for failure in outcome.failures() {
-        writeln!(out, "  no  {failure}")?;
-    }
+    outcome.failures().try_for_each(|failure| writeln!(out, "  {} {failure}", tick(false)))
+}
+
+fn next(out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
         "\nnext:\n  faircast doctor                          on each host: is it fit?\n  \
@@ -67,20 +96,4 @@ pub fn write(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
 
 fn tick(good: bool) -> &'static str {
     if good { "yes" } else { "no " }
-}
-
-fn row(receiver: &ReceiverOutcome) -> String {
-    let verified = if receiver.ok && receiver.equal { "yes" } else { "NO" };
-    let note = match receiver.injected {
-        Some(loss) => format!("   ({} loss on purpose)", units::percent(loss)),
-        None => String::new(),
-    };
-    format!(
-        "{:<12} {verified:<9} {:>9}  {:>14}  {:>7}  {:>8}{note}",
-        receiver.host,
-        units::seconds(receiver.seconds),
-        units::rate(receiver.goodput_bps),
-        units::percent(receiver.loss),
-        receiver.repaired_blocks,
-    )
 }

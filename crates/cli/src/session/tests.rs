@@ -67,6 +67,20 @@ fn contradictions_are_refused_with_the_reason() {
 }
 
 #[test]
+fn a_key_that_others_can_read_is_used_with_a_warning() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("lab.key");
+    let line = GroupKey::from_bytes([7; 32]).to_line();
+    std::fs::write(&path, line.as_bytes()).expect("the directory is ours");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).expect("the file is ours");
+    let Resolved { config, warnings, .. } =
+        receiving(&["recv", "--key", path.to_str().expect("text")]).expect("a key");
+    assert!(config.key.is_some());
+    assert!(warnings[0].contains("chmod 600"), "{warnings:?}");
+}
+
+#[test]
 fn values_out_of_range_are_refused_while_parsing() {
     assert!(refused(&["send", "x", "--group", "192.0.2.1"]).contains("not a multicast address"));
     assert!(refused(&["send", "x", "--group", "239.1.1.1:0"]).contains("port 0"));
