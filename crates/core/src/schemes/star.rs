@@ -29,6 +29,8 @@ pub struct Leaf {
     busy_until: Time,
     next: Seq,
     heard: u64,
+    /// When the next sign of life is due.
+    alive_at: Time,
 }
 
 pub struct Star {
@@ -45,6 +47,9 @@ pub struct Star {
     events: BTreeMap<(Time, u64), Event>,
     order: u64,
 }
+
+/// As a transport's receivers do.
+const ALIVE_EVERY: Span = Span::from_secs(1);
 
 enum Event {
     Arrive(usize, Data),
@@ -67,6 +72,7 @@ impl Star {
             busy_until: Time::ZERO,
             next: Seq(0),
             heard: 0,
+            alive_at: Time::ZERO,
         });
         let mut star = Star {
             source: scheme.source(),
@@ -180,7 +186,8 @@ impl Star {
         leaf.heard += 1;
         let cx = &mut Cx { now: self.now, rng: &mut leaf.rng, effects: &mut self.effects };
         leaf.receiver.on_data(&data, Layer(0), arrival, cx);
-        if leaf.heard == 1 {
+        if self.now >= leaf.alive_at {
+            leaf.alive_at = self.now + ALIVE_EVERY;
             let content = Content::Alive(Echo { seq: data.seq, hold: Span::ZERO });
             self.effects.push(Effect::Report(Report { from: leaf.id, layer: Layer(0), content }));
         }

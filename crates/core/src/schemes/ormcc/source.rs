@@ -280,6 +280,9 @@ impl Source {
     }
 
     /// A receiver that is not necessarily followed is alive.
+    // Seed gap: 3.1.6 knows samples from congestion reports only. Where a transport's receivers also show that they are
+    // there, those of the representative count too; otherwise a fast path would be timed by its last congestion for
+    // minutes.
     fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
         let Some(sample) = self.sample(echo, now) else { return };
         self.rtt_max.add(sample, now);

@@ -521,6 +521,68 @@ fn start_up_uses_half_of_a_path_soon_and_never_sends_twice_its_rate() {
     }
 }
 
+/// A packet every `gap_us` microseconds at a rate that the source calls `rate`; the last one ends the round.
+fn start_up_round(hand: &mut Hand, packets: u64, gap_us: u64, rate: f32) {
+    for packet in 1..=packets {
+        hand.now += Span::from_micros(gap_us);
+        hand.seq += 1;
+        let end = if packet == packets { Flags::ROUND_END } else { Flags::default() };
+        let data = Data { rate, flags: Flags::STARTING.with(end), ..data(hand.seq, nobody()) };
+        let cx = &mut Cx { now: hand.now, rng: &mut hand.rng, effects: &mut hand.effects };
+        hand.receiver.on_data(&data, Layer(0), Arrival { size: 1000, ..Arrival::default() }, cx);
+    }
+}
+
+#[test]
+fn a_receiver_answers_a_round_with_the_rate_at_which_it_came() {
+    for packets in [4, 5, 40] {
+        let mut hand = Hand::new();
+        start_up_round(&mut hand, packets, 2000, 4e6);
+        let reports = hand.wait_for_deadline();
+        let [Report { content: Content::Received { echo, rate, loss }, .. }] = reports[..] else {
+            panic!("one answer, not {reports:?}")
+        };
+        assert_eq!((echo.seq, loss), (Seq(hand.seq), 0.0));
+        assert!((rate - 4e6).abs() < 1e3, "{rate}");
+    }
+}
+
+#[test]
+fn a_round_of_three_packets_is_not_answered() {
+    let mut hand = Hand::new();
+    start_up_round(&mut hand, 3, 2000, 4e6);
+    assert!(hand.receiver.deadline().is_never());
+}
+
+#[test]
+fn only_a_receiver_that_got_less_insists_on_its_answer() {
+    // Sent at 4 Mbit/s; the source then goes on at 8 Mbit/s.
+    for (gap_us, answers) in [(2000, false), (10_000, true)] {
+        let mut hand = Hand::new();
+        start_up_round(&mut hand, 10, gap_us, 4e6);
+        assert!(!hand.receiver.deadline().is_never());
+        hand.seq += 1;
+        let next = Data { rate: 8e6, flags: Flags::STARTING, ..data(hand.seq, nobody()) };
+        let cx = &mut Cx { now: hand.now, rng: &mut hand.rng, effects: &mut hand.effects };
+        hand.receiver.on_data(&next, Layer(0), Arrival { size: 1000, ..Arrival::default() }, cx);
+        assert_eq!(!hand.receiver.deadline().is_never(), answers, "a packet each {gap_us} us");
+    }
+}
+
+#[test]
+fn paths_of_all_kinds_are_used_by_four_fifths_after_start_up() {
+    for path in
+        [path(1.0, 20, 15_000), path(10.0, 20, 50_000), path(100.0, 20, 250_000), path(1000.0, 1, 1_000_000)]
+    {
+        let mut star = Star::new(&transport(), 1400, &[path], 1);
+        star.run_until(at(5.0));
+        let before = star.leaves[0].bytes;
+        star.run_until(at(15.0));
+        let used = (star.leaves[0].bytes - before) as f64 * 0.8 / path.rate.bps();
+        assert!(used > 0.78, "{path:?}: {used}");
+    }
+}
+
 #[test]
 fn start_up_stops_at_the_slowest_of_many_paths() {
     let mut paths = [path(100.0, 20, 250_000); 20];
