@@ -40,4 +40,4 @@ bench-fairness:
 	bench/fairness/run --faircast $(FAIRCAST) $(ARGS)
 
 fuzz-replay:
-	@scripts/fuzz-replay
+	$(CARGO) test -p faircast-wire --test corpus

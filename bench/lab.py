@@ -17,6 +17,29 @@ LOCK = "/run/lock/faircast-lab"
 OFFLOADS = ["tso", "gso", "gro", "tx-udp-segmentation", "tx-gso-list", "rx-gro-list", "rx-udp-gro-forwarding"]
 
 
+def end_in_order():
+    """Make SIGTERM an exception, so that namespaces and programs are removed then too."""
+    def leave(*_):
+        raise SystemExit("stopped")
+
+    signal.signal(signal.SIGTERM, leave)
+
+
+class Buffers:
+    """Lets every program have socket buffers of 64 MB while this lasts; all tools ask for more than the usual limit."""
+
+    NAMES = ["net.core.rmem_max", "net.core.wmem_max"]
+
+    def __enter__(self):
+        self.before = [sh("sysctl", "-n", name).strip() for name in self.NAMES]
+        for name in self.NAMES:
+            sh("sysctl", "-qw", f"{name}={64 << 20}")
+
+    def __exit__(self, *_):
+        for name, value in zip(self.NAMES, self.before):
+            sh("sysctl", "-qw", f"{name}={value}")
+
+
 def sh(*args, check=True):
     """Run a short command and return what it prints."""
     done = subprocess.run(args, capture_output=True, text=True, timeout=20)

@@ -38,7 +38,7 @@ static int send_file(char **arg) {
     if (!NormStartSender(session, 1, buffer, (unsigned short)atoi(arg[6]), (unsigned short)atoi(arg[7]),
                          (unsigned short)atoi(arg[8]), 0))
         return fail("no sender");
-    NormSetTxSocketBuffer(session, 4u << 20);
+    NormSetTxSocketBuffer(session, 8u << 20);
     for (int i = 0; i < receivers; i++) NormAddAckingNode(session, (NormNodeId)(2 + i));
     NormObjectHandle file = NormFileEnqueue(session, arg[0], "file", 4);
     if (file == NORM_OBJECT_INVALID) return fail("the file cannot be enqueued");
@@ -69,7 +69,7 @@ static int receive_file(char **arg) {
     NormSetRxCacheLimit(session, 256);
     NormSetDefaultUnicastNack(session, true);
     if (!NormStartReceiver(session, buffer)) return fail("no receiver");
-    NormSetRxSocketBuffer(session, 8u << 20);
+    NormSetRxSocketBuffer(session, 32u << 20);
     printf("ready\n");
     fflush(stdout);
     NormEvent event;
