@@ -1,0 +1,67 @@
+//! The fuzzer's corpus, replayed without the fuzzer.
+
+#[path = "../../../fuzz/entries.rs"]
+mod entries;
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn folder(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
+}
+
+fn replay(target: &str, entry: impl Fn(&[u8])) {
+    let mut replayed = 0;
+    for file in fs::read_dir(folder(target)).expect("the corpus is part of the repository") {
+        let path = file.expect("the folder can be read").path();
+        println!("{}", path.display()); // shown when it panics
+        entry(&fs::read(&path).expect("the file can be read"));
+        replayed += 1;
+    }
+    assert!(replayed > 0, "no inputs for {target}");
+}
+
+#[test]
+fn the_corpus_of_parse_is_harmless() {
+    replay("parse", entries::parse);
+}
+
+#[test]
+fn the_corpus_of_source_open_is_harmless() {
+    replay("source_open", entries::source_open);
+}
+
+#[test]
+fn the_corpus_of_receiver_open_is_harmless() {
+    replay("receiver_open", entries::receiver_open);
+}
+
+#[test]
+fn the_corpus_of_key_file_is_harmless() {
+    replay("key_file", entries::key_file);
+}
+
+/// With `FAIRCAST_BLESS=1` the seeds are written: every sample, alone and as a datagram.
+#[test]
+fn every_sample_is_in_the_corpus() {
+    for (name, message) in common::all() {
+        let bytes = common::bytes_of(&message);
+        let feedback = message.from().is_some();
+        let datagram = [&[2, bytes.len() as u8][..], &bytes, &[1, 0, 0, 0, 5, 0]].concat();
+        let target = if feedback { "source_open" } else { "receiver_open" };
+        for (target, input) in [("parse", bytes), (target, datagram)] {
+            let path = folder(target).join(format!("sample-{}", name.replace(' ', "-")));
+            if std::env::var("FAIRCAST_BLESS").as_deref() == Ok("1") {
+                fs::create_dir_all(folder(target)).expect("the source tree can be written");
+                fs::write(&path, &input).expect("the source tree can be written");
+            }
+            assert!(
+                fs::read(&path).is_ok_and(|found| found == input),
+                "{} is stale: FAIRCAST_BLESS=1",
+                path.display()
+            );
+        }
+    }
+}

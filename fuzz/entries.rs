@@ -1,0 +1,173 @@
+//! What the fuzz targets do with their input. The tests of `faircast-wire` replay the corpus
+//! through the same functions, so a toolchain without the fuzzer finds what was found once.
+
+use faircast_core::packet::{Content, Echo, Layer, ReceiverId, Report, Seq, SessionId};
+use faircast_core::time::Span;
+use faircast_wire::{
+    Announce, DataPacket, GroupKey, Message, Name, Newest, OpenError, ReceiverCodec, SourceCodec, Status,
+    TransferId, encode, parse as parse_packet,
+};
+
+const SESSION: SessionId = SessionId(0xfa1c_a570);
+const SALT: [u8; 16] = [7; 16];
+const UNIX_SECS: u64 = 1_790_000_000;
+
+/// Any bytes: read or refused. What is read can be written and reads the same again.
+pub fn parse(input: &[u8]) {
+    let newest = Newest { seq: Seq(1 << 33), ..Newest::default() };
+    let _ = parse_packet(input, &newest);
+    let mut packet = input.to_vec();
+    correct(&mut packet);
+    let Ok((header, message)) = parse_packet(&packet, &newest) else { return };
+    let mut again = Vec::new();
+    encode(&mut again, header.session, header.seq, &message, 1 << 20).expect("what was read can be written");
+    let (_, read) = parse_packet(&again, &newest).expect("what was written is whole");
+    assert_eq!(read, message);
+}
+
+/// Datagrams from receivers, one after the other, at a source in the open and at one that seals.
+pub fn source_open(input: &[u8]) {
+    let key = key();
+    let mut open = SourceCodec::new(SESSION, None, SALT);
+    let mut sealing = SourceCodec::new(SESSION, Some(&key), SALT);
+    let mut member = receiver(Some(&key));
+    let mut announcement = Vec::new();
+    sealing.encode(&mut announcement, &announce(), 1_472).expect("it fits");
+    member.open(&mut announcement).expect("made by a source");
+    for (mode, datagram) in datagrams(input) {
+        let mut bytes = datagram.to_vec();
+        let _ = sealing.open(&mut bytes);
+        let mut bytes = datagram.to_vec();
+        correct(&mut bytes);
+        let _ = open.open(&mut bytes);
+        // A sealed report is let in once, and not at all when anything is changed.
+        let mut sealed = Vec::new();
+        member.encode(&mut sealed, SESSION, &report()).expect("it fits");
+        let change = datagram.iter().zip(&sealed).any(|(&change, _)| change != 0);
+        let mut changed = sealed.clone();
+        changed.iter_mut().zip(datagram).for_each(|(byte, change)| *byte ^= change);
+        assert_eq!(sealing.open(&mut changed).is_ok(), !change);
+        if mode & 1 != 0 {
+            assert_eq!(sealing.open(&mut sealed.clone()).is_ok(), change, "once");
+            assert!(matches!(sealing.open(&mut sealed), Err(OpenError::Replayed(_))));
+        }
+    }
+}
+
+/// Datagrams from sources, one after the other, at a receiver in the open and at one with a key.
+pub fn receiver_open(input: &[u8]) {
+    let key = key();
+    let mut open = receiver(None);
+    let mut keyed = receiver(Some(&key));
+    let mut source = SourceCodec::new(SESSION, Some(&key), SALT);
+    let mut seq = 0;
+    for (mode, datagram) in datagrams(input) {
+        let mut bytes = datagram.to_vec();
+        let _ = keyed.open(&mut bytes);
+        let mut bytes = datagram.to_vec();
+        correct(&mut bytes);
+        let _ = open.open(&mut bytes);
+        let mut sealed = Vec::new();
+        match mode % 3 {
+            0 => drop(source.encode(&mut sealed, &announce(), 1_472).expect("it fits")),
+            1 => {
+                drop(source.encode(&mut sealed, &Message::Status(Status::default()), 1_472).expect("it fits"))
+            }
+            _ => {
+                seq += u64::from(mode);
+                source.encode_data(&mut sealed, &data(seq, datagram)).expect("it fits");
+            }
+        }
+        let change = datagram.iter().zip(&sealed).any(|(&change, _)| change != 0);
+        let mut changed = sealed.clone();
+        changed.iter_mut().zip(datagram).for_each(|(byte, change)| *byte ^= change);
+        let result = keyed.open(&mut changed).map(|_| ());
+        if change {
+            assert!(result.is_err());
+        } else {
+            assert!(matches!(result, Ok(()) | Err(OpenError::NotAnnounced(_))));
+        }
+        let let_in = keyed.open(&mut sealed.clone()).is_ok();
+        assert!(!let_in || keyed.open(&mut sealed).is_err(), "once");
+    }
+}
+
+/// A key file. What is read can be written and reads the same again.
+pub fn key_file(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    if let Ok(key) = text.parse::<GroupKey>() {
+        let again: GroupKey = key.to_line().parse().expect("a key's own line");
+        assert_eq!(*again.to_line(), *key.to_line());
+    }
+}
+
+/// Split the input into datagrams: each is a byte of mode, a byte of length, and the bytes.
+fn datagrams(mut input: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    std::iter::from_fn(move || {
+        let (&[mode, len], rest) = input.split_first_chunk()?;
+        let (datagram, rest) = rest.split_at(usize::from(len).min(rest.len()));
+        input = rest;
+        Some((mode, datagram))
+    })
+}
+
+/// Put the right checksum in, or the fuzzer would never get past it.
+fn correct(packet: &mut [u8]) {
+    if let Some(field) = packet.get_mut(12..16) {
+        field.fill(0);
+        let crc = crc32c::crc32c(packet);
+        packet[12..16].copy_from_slice(&crc.to_be_bytes());
+    }
+}
+
+fn key() -> GroupKey {
+    GroupKey::from_bytes([9; 32])
+}
+
+fn me() -> ReceiverId {
+    ReceiverId::new(5).expect("not zero")
+}
+
+fn receiver(key: Option<&GroupKey>) -> ReceiverCodec {
+    let mut codec = ReceiverCodec::new(key, me(), 0xb007);
+    codec.set_time(UNIX_SECS);
+    codec.follow(SESSION);
+    codec
+}
+
+fn report() -> Message<'static> {
+    let content = Content::Alive(Echo { seq: Seq(1), hold: Span::ZERO });
+    Message::Report(Report { from: me(), layer: Layer(0), content })
+}
+
+fn data(seq: u64, payload: &[u8]) -> DataPacket<'_> {
+    use faircast_core::packet::{Data, Flags, Mark, Payload};
+    use faircast_core::time::Time;
+    let data = Data {
+        seq: Seq(seq),
+        sent_at: Time::ZERO,
+        rate: 0.0,
+        payload: Payload { block: 1, symbol: 2 },
+        flags: Flags::default(),
+        mark: Mark::None,
+    };
+    DataPacket { data, layer: Layer(0), symbols: 3, payload }
+}
+
+fn announce() -> Message<'static> {
+    Message::Announce(Announce {
+        salt: SALT,
+        unix_secs: UNIX_SECS,
+        transfer: TransferId([3; 16]),
+        tape_len: None,
+        manifest_len: 1,
+        symbol_size: 1_400,
+        symbols_per_block: 100,
+        first_block: 0,
+        next_seq: 0,
+        scheme: 0,
+        spread_ms: 100,
+        flags: 0,
+        name: Name::EMPTY,
+    })
+}
