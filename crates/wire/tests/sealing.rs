@@ -1,0 +1,413 @@
+//! The two ends' codecs: what is let in, and what is not.
+
+mod common;
+
+use common::{
+    LIMIT, SESSION, UNIX_SECS, announce, data, from_receiver, from_source, key, member, receiver, status,
+};
+use faircast_core::packet::{Layer, Mark, Seq, SessionId};
+use faircast_wire::{
+    Announce, DataPacket, EncodeError, Form, GroupKey, Kind, Member, Message, Name, OpenError, ParseError,
+    ReceiverCodec, SourceCodec, Status, data_header_len, peek,
+};
+
+const ME: u64 = 0x1122_3344;
+
+fn source(key: Option<&GroupKey>) -> SourceCodec {
+    SourceCodec::new(SESSION, key, common::SALT)
+}
+
+fn listener(key: Option<&GroupKey>) -> ReceiverCodec {
+    let mut codec = ReceiverCodec::new(key, receiver(ME), 0xb007);
+    codec.set_time(UNIX_SECS + 30);
+    codec.follow(SESSION);
+    codec
+}
+
+/// A receiver that has heard the announcement.
+fn joined(source: &mut SourceCodec, key: Option<&GroupKey>) -> ReceiverCodec {
+    let mut codec = listener(key);
+    codec.open(&mut said(source, &Message::Announce(announce()))).expect("announced");
+    codec
+}
+
+fn said(source: &mut SourceCodec, message: &Message<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    match message {
+        Message::Data(packet) => source.encode_data(&mut out, packet).expect("it fits"),
+        other => assert!(source.encode(&mut out, other, LIMIT).is_ok()),
+    }
+    out
+}
+
+fn answered(codec: &mut ReceiverCodec, message: &Message<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    codec.encode(&mut out, SESSION, message).expect("it fits");
+    out
+}
+
+fn numbered(seq: u64) -> DataPacket<'static> {
+    data(seq, Mark::None)
+}
+
+#[test]
+fn everything_a_source_says_reaches_the_receiver() {
+    for key in [None, Some(key())] {
+        let mut source = source(key.as_ref());
+        let mut receiver = joined(&mut source, key.as_ref());
+        for (name, message) in from_source() {
+            let mut bytes = said(&mut source, &message);
+            assert_eq!(peek(&bytes).expect(name).sealed, key.is_some());
+            assert_eq!(receiver.open(&mut bytes).expect(name), (SESSION, message), "{name}");
+        }
+    }
+}
+
+#[test]
+fn everything_a_receiver_answers_reaches_the_source() {
+    for key in [None, Some(key())] {
+        let mut source = source(key.as_ref());
+        let mut receiver = joined(&mut source, key.as_ref());
+        for (name, message) in from_receiver() {
+            let mut bytes = answered(&mut receiver, &message);
+            assert_eq!(peek(&bytes).expect(name).sealed, key.is_some());
+            assert_eq!(source.open(&mut bytes).expect(name), message, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_sealed_packet_shows_nothing_of_its_body() {
+    let key = key();
+    let bytes = said(&mut source(Some(&key)), &Message::Data(numbered(1)));
+    assert!(!bytes.windows(6).any(|window| window == b"twenty"));
+    assert_eq!(bytes.len(), data_header_len(&Mark::None, Form::Sealed) - 2 + common::SYMBOL.len());
+}
+
+/// Kept so that another implementation can be checked, and this one cannot change unnoticed.
+#[test]
+fn sealed_packets_have_their_golden_bytes() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let mut receiver = joined(&mut source, Some(&key));
+    let mut lines = String::new();
+    for (name, message) in from_source() {
+        lines += &format!("{name}: {}\n", hex(&said(&mut source, &message)));
+    }
+    for (name, message) in from_receiver() {
+        lines += &format!("{name}: {}\n", hex(&answered(&mut receiver, &message)));
+    }
+    common::agree("tests/sealed.txt", lines);
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn every_flipped_bit_and_every_cut_of_a_sealed_packet_is_refused() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let mut receiver = joined(&mut source, Some(&key));
+    for (name, message) in from_source() {
+        let bytes = said(&mut source, &message);
+        damaged(&bytes, |bytes| assert!(receiver.open(bytes).is_err(), "{name}"));
+        receiver.open(&mut bytes.clone()).expect("the damaged ones have left no trace");
+    }
+    for (name, message) in from_receiver() {
+        let bytes = answered(&mut receiver, &message);
+        damaged(&bytes, |bytes| assert!(source.open(bytes).is_err(), "{name}"));
+        source.open(&mut bytes.clone()).expect("the damaged ones have left no trace");
+    }
+}
+
+fn damaged(bytes: &[u8], mut try_open: impl FnMut(&mut [u8])) {
+    for bit in 0..8 * bytes.len() {
+        let mut flipped = bytes.to_vec();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        try_open(&mut flipped);
+    }
+    for len in 0..bytes.len() {
+        try_open(&mut bytes[..len].to_vec());
+    }
+}
+
+#[test]
+fn another_groups_key_opens_nothing() {
+    let (ours, theirs) = (key(), GroupKey::from_bytes([1; 32]));
+    let mut source = source(Some(&ours));
+    let mut stranger = listener(Some(&theirs));
+    let mut bytes = said(&mut source, &Message::Announce(announce()));
+    assert_eq!(stranger.open(&mut bytes), Err(OpenError::Forged));
+    let mut theirs = joined(&mut SourceCodec::new(SESSION, Some(&theirs), common::SALT), Some(&theirs));
+    let mut bytes = answered(&mut theirs, &Message::Member(member()));
+    assert_eq!(source.open(&mut bytes), Err(OpenError::Forged));
+}
+
+#[test]
+fn a_key_at_one_end_only_is_said_at_both() {
+    let key = key();
+    let (mut open, mut sealing) = (source(None), source(Some(&key)));
+    let (mut without, mut with) = (joined(&mut open, None), joined(&mut sealing, Some(&key)));
+    for (name, message) in from_source() {
+        let sealed = without.open(&mut said(&mut sealing, &message)).map(drop);
+        assert_eq!(sealed, Err(OpenError::NeedsKey(SESSION)), "{name}");
+        let unsealed = with.open(&mut said(&mut open, &message)).map(drop);
+        assert_eq!(unsealed, Err(OpenError::Unsealed(SESSION)), "{name}");
+    }
+    let report = Message::Member(member());
+    assert_eq!(open.open(&mut answered(&mut with, &report)), Err(OpenError::NeedsKey(SESSION)));
+    assert_eq!(sealing.open(&mut answered(&mut without, &report)), Err(OpenError::Unsealed(SESSION)));
+}
+
+#[test]
+fn nothing_is_let_in_twice() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let mut receiver = joined(&mut source, Some(&key));
+    for (name, message) in from_source() {
+        let bytes = said(&mut source, &message);
+        assert!(receiver.open(&mut bytes.clone()).is_ok(), "{name}");
+        assert!(matches!(receiver.open(&mut bytes.clone()), Err(OpenError::Replayed(_))), "{name}");
+    }
+    for (name, message) in from_receiver() {
+        let bytes = answered(&mut receiver, &message);
+        assert!(source.open(&mut bytes.clone()).is_ok(), "{name}");
+        assert!(matches!(source.open(&mut bytes.clone()), Err(OpenError::Replayed(_))), "{name}");
+    }
+}
+
+#[test]
+fn data_that_is_late_by_less_than_8192_is_let_in() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let mut receiver = joined(&mut source, Some(&key));
+    let packets: Vec<_> = (0..=8_192).map(|seq| said(&mut source, &Message::Data(numbered(seq)))).collect();
+    assert!(receiver.open(&mut packets[8_192].clone()).is_ok());
+    assert_eq!(receiver.open(&mut packets[0].clone()), Err(OpenError::Replayed(0)));
+    for packet in &packets[1..8_192] {
+        assert!(receiver.open(&mut packet.clone()).is_ok());
+    }
+    for packet in &packets {
+        assert!(matches!(receiver.open(&mut packet.clone()), Err(OpenError::Replayed(_))));
+    }
+}
+
+#[test]
+fn layers_are_numbered_apart() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let mut receiver = joined(&mut source, Some(&key));
+    for layer in [0, 1, 7, 255] {
+        let packet = DataPacket { layer: Layer(layer), ..numbered(3) };
+        let mut bytes = said(&mut source, &Message::Data(packet));
+        assert_eq!(receiver.open(&mut bytes), Ok((SESSION, Message::Data(packet))));
+    }
+}
+
+#[test]
+fn a_late_joiner_learns_the_upper_half_of_the_numbers() {
+    let (key, next) = (key(), 0x5_8000_0000);
+    for key in [None, Some(&key)] {
+        let mut source = source(key);
+        let mut receiver = listener(key);
+        let late = Announce { next_seq: next, ..announce() };
+        receiver.open(&mut said(&mut source, &Message::Announce(late))).expect("announced");
+        let packet = numbered(next + 10);
+        let mut bytes = said(&mut source, &Message::Data(packet));
+        assert_eq!(receiver.open(&mut bytes), Ok((SESSION, Message::Data(packet))));
+    }
+}
+
+#[test]
+fn a_source_does_not_seal_two_packets_under_one_number() {
+    let key = key();
+    let mut sealing = source(Some(&key));
+    let mut out = Vec::new();
+    sealing.encode_data(&mut out, &numbered(5)).expect("the first");
+    let len = out.len();
+    for seq in [5, 4] {
+        let error = sealing.encode_data(&mut out, &numbered(seq)).expect_err("not again");
+        assert_eq!(error, EncodeError::NumberReused { layer: Layer(0), seq, newest: 5 });
+        assert_eq!(out.len(), len);
+    }
+}
+
+#[test]
+fn a_receiver_that_starts_again_is_let_in_again() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let message = Message::Member(member());
+    let mut first = joined(&mut source, Some(&key));
+    let before = answered(&mut first, &message);
+    assert!(source.open(&mut before.clone()).is_ok());
+    let mut second = ReceiverCodec::new(Some(&key), receiver(ME), 0xb008);
+    second.set_time(UNIX_SECS);
+    second.follow(SESSION);
+    second.open(&mut said(&mut source, &Message::Announce(announce()))).expect("announced");
+    let after = answered(&mut second, &message);
+    assert_ne!(before[24..], after[24..], "two starts never seal alike");
+    assert!(source.open(&mut after.clone()).is_ok());
+    assert_eq!(
+        source.open(&mut before.clone()),
+        Err(OpenError::Replayed(0)),
+        "the first start is still known"
+    );
+}
+
+#[test]
+fn following_a_session_again_does_not_reuse_numbers() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let mut receiver = joined(&mut source, Some(&key));
+    let first = answered(&mut receiver, &Message::Member(member()));
+    receiver.follow(SessionId(1));
+    receiver.follow(SESSION);
+    let second = answered(&mut receiver, &Message::Member(member()));
+    assert_ne!(peek(&first).expect("whole").seq, peek(&second).expect("whole").seq);
+}
+
+#[test]
+fn a_session_is_announced_before_it_is_opened() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let mut receiver = listener(Some(&key));
+    let mut bytes = said(&mut source, &Message::Status(status()));
+    assert_eq!(receiver.open(&mut bytes), Err(OpenError::NotAnnounced(SESSION)));
+    let mut out = Vec::new();
+    let error = receiver.encode(&mut out, SESSION, &Message::Member(member())).expect_err("no key yet");
+    assert_eq!((error, out.len()), (EncodeError::NotAnnounced(SESSION), 0));
+}
+
+#[test]
+fn an_announcement_heard_before_following_is_enough() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let mut receiver = ReceiverCodec::new(Some(&key), receiver(ME), 1);
+    receiver.set_time(UNIX_SECS);
+    let mut bytes = said(&mut source, &Message::Data(numbered(1)));
+    assert_eq!(receiver.open(&mut bytes), Err(OpenError::OtherSession(SESSION)));
+    receiver.open(&mut said(&mut source, &Message::Announce(announce()))).expect("announced");
+    receiver.follow(SESSION);
+    assert!(receiver.open(&mut said(&mut source, &Message::Data(numbered(2)))).is_ok());
+}
+
+#[test]
+fn announcements_of_other_sessions_are_let_in_and_nothing_else_of_them() {
+    for key in [None, Some(key())] {
+        let mut ours = source(key.as_ref());
+        let mut receiver = joined(&mut ours, key.as_ref());
+        let other = SessionId(99);
+        let mut theirs = SourceCodec::new(other, key.as_ref(), common::SALT);
+        let mut bytes = said(&mut theirs, &Message::Announce(announce()));
+        assert_eq!(receiver.open(&mut bytes), Ok((other, Message::Announce(announce()))));
+        let mut bytes = said(&mut theirs, &Message::Data(numbered(1)));
+        assert_eq!(receiver.open(&mut bytes), Err(OpenError::OtherSession(other)));
+        let mut bytes = answered(&mut receiver, &Message::Member(member()));
+        assert_eq!(theirs.open(&mut bytes), Err(OpenError::OtherSession(SESSION)));
+    }
+}
+
+#[test]
+fn an_announcement_from_another_time_is_stale() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let bytes = said(&mut source, &Message::Announce(announce()));
+    for (now, fresh) in
+        [(UNIX_SECS - 601, false), (UNIX_SECS - 600, true), (UNIX_SECS + 600, true), (UNIX_SECS + 601, false)]
+    {
+        let mut receiver = listener(Some(&key));
+        receiver.set_time(now);
+        let stale = Err(OpenError::Stale { sent: UNIX_SECS, now, skew: 600 });
+        let expected = if fresh { Ok(()) } else { stale };
+        assert_eq!(receiver.open(&mut bytes.clone()).map(drop), expected);
+        receiver.set_skew(601);
+        receiver.follow(SessionId(0)); // a followed session's announcement would now be a replay
+        assert!(receiver.open(&mut bytes.clone()).is_ok());
+    }
+}
+
+#[test]
+fn a_second_source_in_the_same_session_is_noticed() {
+    for key in [None, Some(key())] {
+        let mut ours = source(key.as_ref());
+        let mut receiver = joined(&mut ours, key.as_ref());
+        let mut theirs = SourceCodec::new(SESSION, key.as_ref(), [9; 16]);
+        said(&mut theirs, &Message::Announce(Announce { salt: [9; 16], ..announce() }));
+        let mut bytes = said(&mut theirs, &Message::Announce(Announce { salt: [9; 16], ..announce() }));
+        assert_eq!(receiver.open(&mut bytes), Err(OpenError::TwoSources(SESSION)));
+    }
+}
+
+#[test]
+fn each_end_sends_its_own_kinds_and_in_its_own_name() {
+    let mut out = Vec::new();
+    let mut source = source(None);
+    let mut codec = joined(&mut source, None);
+    assert_eq!(
+        source.encode(&mut out, &Message::Member(member()), LIMIT),
+        Err(EncodeError::NotMine(Kind::Member))
+    );
+    let other_salt = Message::Announce(Announce { salt: [0; 16], ..announce() });
+    assert_eq!(source.encode(&mut out, &other_salt, LIMIT), Err(EncodeError::WrongSalt));
+    assert_eq!(
+        codec.encode(&mut out, SESSION, &Message::Status(status())),
+        Err(EncodeError::NotMine(Kind::Status))
+    );
+    let theirs = Message::Member(Member { from: receiver(1), ..member() });
+    let not_me = EncodeError::NotMe { from: receiver(1), me: receiver(ME) };
+    assert_eq!(codec.encode(&mut out, SESSION, &theirs), Err(not_me));
+    assert!(out.is_empty());
+    let mut own = said(&mut source, &Message::Status(Status::default()));
+    assert_eq!(source.open(&mut own), Err(OpenError::NotForMe(Kind::Status)));
+    let mut own = answered(&mut codec, &Message::Member(member()));
+    assert_eq!(codec.open(&mut own), Err(OpenError::NotForMe(Kind::Member)));
+}
+
+#[test]
+fn a_batch_is_laid_out_back_to_back_and_opened_piece_by_piece() {
+    for key in [None, Some(key())] {
+        let mut source = source(key.as_ref());
+        let mut receiver = joined(&mut source, key.as_ref());
+        let mut batch = Vec::new();
+        for seq in 0..64 {
+            source.encode_data(&mut batch, &numbered(seq)).expect("it fits");
+        }
+        let len = batch.len() / 64;
+        for (seq, segment) in (0..).zip(batch.chunks_exact_mut(len)) {
+            assert_eq!(receiver.open(segment), Ok((SESSION, Message::Data(numbered(seq)))));
+        }
+    }
+}
+
+#[test]
+fn a_sealed_status_keeps_to_the_limit() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let long = Status { confirmed: (1..1_000).map(receiver).collect(), ..status() };
+    let mut out = Vec::new();
+    let fit = source.encode(&mut out, &Message::Status(long), 500).expect("the fixed part fits");
+    assert!(out.len() <= 500 && out.len() > 490 && fit.confirmed > 50, "{} {fit:?}", out.len());
+}
+
+#[test]
+fn a_message_from_nobody_is_refused() {
+    let key = key();
+    let mut sealing = source(Some(&key));
+    let mut receiver = joined(&mut sealing, Some(&key));
+    let mut bytes = answered(&mut receiver, &Message::Member(Member { host: Name::EMPTY, ..member() }));
+    bytes[12..16].fill(0);
+    let nobody = ParseError::BadValue { field: "from", value: 0 };
+    assert_eq!(sealing.open(&mut bytes), Err(OpenError::Parse(nobody)));
+}
+
+#[test]
+fn the_receivers_counter_is_carried_over_the_edge_of_32_bits() {
+    let mut source = source(None);
+    let mut receiver = joined(&mut source, None);
+    for seq in [0x7fff_ffff, 0xffff_ffff, 0x1_0000_0000, 0x1_7fff_fff0] {
+        let mut bytes = said(&mut source, &Message::Data(numbered(seq)));
+        let Ok((_, Message::Data(packet))) = receiver.open(&mut bytes) else { panic!("{seq}") };
+        assert_eq!(packet.data.seq, Seq(seq));
+    }
+}
