@@ -1,0 +1,90 @@
+//! How fast data packets are written and read on one core.
+//!
+//! One iteration: a batch of 64 packets of 1432 bytes each with a representative's mark, laid out back
+//! to back. The rate counts the bytes of the datagrams.
+
+use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Seq, SessionId};
+use faircast_core::time::Time;
+use faircast_wire::{
+    Announce, DataPacket, GroupKey, MOST_DATA_HEADER, Message, Name, ReceiverCodec, SourceCodec, TransferId,
+};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+const BATCH: u64 = 64;
+const DATAGRAM: usize = 1_432;
+const LEAST: Duration = Duration::from_secs(1);
+
+fn packet(seq: u64, payload: &[u8]) -> DataPacket<'_> {
+    let mark = Mark::Representative { id: ReceiverId::new(77), mean: 1e7, deviation: 1e6, rtt_max: 0.1 };
+    let data = Data {
+        seq: Seq(seq),
+        sent_at: Time::from_nanos(seq * 1_000),
+        rate: 0.0,
+        payload: Payload { block: (seq / 512) as u32, symbol: (seq % 512) as u32 },
+        flags: Flags::default(),
+        mark,
+    };
+    DataPacket { data, layer: Layer(0), symbols: 512, payload }
+}
+
+fn announce() -> Message<'static> {
+    Message::Announce(Announce {
+        salt: [1; 16],
+        unix_secs: 0,
+        transfer: TransferId([2; 16]),
+        tape_len: None,
+        manifest_len: 0,
+        symbol_size: 1_400,
+        symbols_per_block: 512,
+        first_block: 0,
+        next_seq: 0,
+        scheme: 0,
+        spread_ms: 0,
+        flags: 0,
+        name: Name::EMPTY,
+    })
+}
+
+fn main() {
+    let key = GroupKey::from_bytes([3; 32]);
+    for (name, key) in [("open", None), ("sealed", Some(&key))] {
+        let session = SessionId(1);
+        let mut source = SourceCodec::new(session, key, [1; 16]);
+        let mut receiver = ReceiverCodec::new(key, ReceiverId::new(5).expect("not zero"), 1);
+        receiver.follow(session);
+        let mut bytes = Vec::new();
+        source.encode(&mut bytes, &announce(), DATAGRAM).expect("it fits");
+        receiver.open(&mut bytes).expect("announced");
+        let overhead = if key.is_some() { MOST_DATA_HEADER - 2 } else { MOST_DATA_HEADER - 14 };
+        let payload = vec![0xa5; DATAGRAM - overhead];
+        let mut batch = Vec::with_capacity(BATCH as usize * DATAGRAM);
+        let (mut seq, mut writing, mut reading) = (0, Duration::ZERO, Duration::ZERO);
+        while writing < LEAST || reading < LEAST {
+            batch.clear();
+            #[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
+            let start = Instant::now();
+            for _ in 0..BATCH {
+                source.encode_data(&mut batch, &packet(seq, &payload)).expect("it fits");
+                seq += 1;
+            }
+            writing += start.elapsed();
+            assert_eq!(batch.len(), BATCH as usize * DATAGRAM);
+            #[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
+            let start = Instant::now();
+            for datagram in batch.chunks_exact_mut(DATAGRAM) {
+                let (_, message) = receiver.open(datagram).expect("made by the source");
+                black_box(&message);
+            }
+            reading += start.elapsed();
+        }
+        for (what, time) in [("write", writing), ("read", reading)] {
+            let secs = time.as_secs_f64();
+            println!(
+                "{name:>6} {what:<5} {:6.2} GB/s {:7.1} ns a packet",
+                (seq * DATAGRAM as u64) as f64 / secs / 1e9,
+                secs * 1e9 / seq as f64
+            );
+        }
+    }
+}
