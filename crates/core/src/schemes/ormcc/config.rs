@@ -18,6 +18,8 @@ pub struct Config {
     /// No round-trip time counts as shorter than this when the rate is controlled.
     pub shortest_rtt: Span,
     /// How long the largest round-trip time is remembered; `None` for ever, as in the seed.
+    // Seed gap: 3.1.4 spreads reports over the largest round-trip time ever seen, so one hiccup of one host would slow
+    // every election for the rest of a session. `Config::transport` forgets after 30 to 60 s.
     pub rtt_max_memory: Option<Span>,
     /// Gain of the receiver's mean throughput at congestion, "alpha".
     pub alpha_receiver: f64,
@@ -31,6 +33,8 @@ pub struct Config {
     pub switch_on: SwitchOn,
     /// What becomes of the statistics when the representative changes.
     pub across_switch: AcrossSwitch,
+    // Seed gap: appendix B.2 sends a report at each loss, which at 100,000 packets a second is a flood that the source
+    // ignores but for one per round-trip time. `Config::transport` sends at most eight.
     /// The representative sends at most this many reports per largest round-trip time; `None` for one at each loss,
     /// as in the seed.
     pub reports_per_rtt: Option<u16>,
