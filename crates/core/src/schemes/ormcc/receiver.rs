@@ -28,7 +28,7 @@ pub struct Receiver {
     counts: Counts,
 }
 
-const _: () = assert!(size_of::<Receiver>() <= 640);
+const _: () = assert!(size_of::<Receiver>() <= 600);
 
 /// How often the receiver spoke and how often it held its tongue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
