@@ -108,7 +108,8 @@ impl Gaps {
 
     /// A packet came that was missing: it is not lost any more.
     fn fill(&mut self, seq: Seq) {
-        let Some(at) = self.open[..self.count].iter().position(|gap| (gap.from..gap.to).contains(&seq.0)) else {
+        let Some(at) = self.open[..self.count].iter().position(|gap| (gap.from..gap.to).contains(&seq.0))
+        else {
             return;
         };
         let Gap { from, to, later } = self.open[at];

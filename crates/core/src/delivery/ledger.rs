@@ -161,7 +161,10 @@ impl Ledger {
         let Some(entry) = self.entry(pick.block) else { return };
         match pick.kind {
             PickKind::Backfill => entry.resend += 1,
-            _ => entry.fresh = if entry.fresh >= LAST_SYMBOL { u32::from(entry.symbols) } else { entry.fresh + 1 },
+            _ => {
+                entry.fresh =
+                    if entry.fresh >= LAST_SYMBOL { u32::from(entry.symbols) } else { entry.fresh + 1 }
+            }
         }
         entry.want = entry.want.saturating_sub(1);
         entry.batch.add(seq);
