@@ -8,7 +8,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`message`] | what travels, as Rust types |
-//! | [`parse`] [`encode`] | bytes to messages and back, with a CRC-32C |
+//! | [`mod@parse`] [`mod@encode`] | bytes to messages and back, with a CRC-32C |
 //! | [`key`] [`seal`] | the group's key, and packets sealed under it |
 //! | [`source`] [`receiver`] | the two ends' codecs: encode, seal, open, replay protection |
 //! | [`half`] | the 16-bit numbers of the marks |
