@@ -19,7 +19,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Source symbols of a block: small enough to stay in a processor's cache, large enough for the code to
 /// lose nothing (see `docs/decisions/`).
-const SYMBOLS_PER_BLOCK: u16 = 512;
+const SYMBOLS_PER_BLOCK: u16 = 256;
 
 /// Datagrams are no larger than an Ethernet frame carries unless asked for.
 const ETHERNET_MTU: usize = 1500;

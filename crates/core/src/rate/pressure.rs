@@ -1,59 +1,75 @@
 //! Receivers' own limits: a host that cannot take more, though the network would carry it.
 //!
-//! This is flow control, not congestion control. A cap lies on top of the scheme's rate; it falls
-//! to what a receiver says it can take, by half at most and once per round-trip time, and recovers
-//! by itself, so a receiver that got faster or left need not say so.
+//! This is flow control, not congestion control. A cap lies on top of the scheme's rate. It follows
+//! what the most limited receiver says it can take, up and down, and recovers by itself when nobody
+//! says anything, so a receiver that got faster or left need not say so.
 
+use crate::packet::ReceiverId;
 use crate::time::{Rate, Span, Time};
 
 /// The cap from receivers' own limits.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pressure {
-    cap: Option<Rate>,
-    lowered_at: Option<Time>,
-    moved_at: Time,
+    cap: Option<Cap>,
 }
 
+#[derive(Debug, Clone, Copy)]
+struct Cap {
+    rate: Rate,
+    /// Who set it: another receiver can only lower it.
+    by: ReceiverId,
+    /// When it recovers by the next step.
+    step_at: Time,
+}
+
+/// One report lowers the rate to this part of it at most: it may be a hiccup.
+const DEEPEST: f64 = 0.25;
 /// How much the cap recovers per step.
-const RECOVERY: f64 = 1.05;
-/// The shortest step.
-const SHORTEST_STEP: Span = Span::from_millis(10);
+const RECOVERY: f64 = 1.04;
+/// How long a step is.
+const STEP: Span = Span::from_millis(10);
+/// A receiver under pressure reports more often than this.
+const QUIET: Span = Span::from_millis(30);
 /// A cap this many times above the scheme's rate is no cap any more.
-const IRRELEVANT: f64 = 4.0;
+const IRRELEVANT: f64 = 2.0;
 
 impl Pressure {
     /// The lower of `rate` and the cap.
     pub fn applied_to(&self, rate: Rate) -> Rate {
-        self.cap.map_or(rate, |cap| rate.min(cap))
+        self.cap.map_or(rate, |cap| rate.min(cap.rate))
     }
 
     /// The cap, while there is one.
-    pub const fn cap(&self) -> Option<Rate> {
-        self.cap
+    pub fn cap(&self) -> Option<Rate> {
+        self.cap.map(|cap| cap.rate)
     }
 
-    /// A receiver can take `sustainable` and no more, while we send at `current`. Ignored within a round-trip time
-    /// of the latest lowering, and when it is not a usable rate.
-    pub fn on_report(&mut self, sustainable: Rate, current: Rate, now: Time, rtt: Span) {
-        let too_soon = self.lowered_at.is_some_and(|lowered| now.since(lowered) < rtt);
-        if too_soon || !sustainable.is_usable() || sustainable.bps() >= current.bps() {
+    /// Receiver `by` can take `sustainable` and no more, while we send at `current`. Ignored when it is
+    /// not a usable rate.
+    pub fn on_report(&mut self, by: ReceiverId, sustainable: Rate, current: Rate, now: Time) {
+        if !sustainable.is_usable() {
             return;
         }
-        self.cap = Some(sustainable.max(current * 0.5));
-        (self.lowered_at, self.moved_at) = (Some(now), now);
+        let lowest = self.cap.filter(|cap| cap.by != by).map_or(current, |cap| cap.rate);
+        let own = self.cap.is_some_and(|cap| cap.by == by);
+        if own || sustainable.bps() < lowest.bps() {
+            let rate = sustainable.max(current * DEEPEST);
+            self.cap = Some(Cap { rate, by, step_at: now + QUIET });
+        }
     }
 
     /// Time has passed: recover. `rate` is what the scheme allows.
-    pub fn recover(&mut self, rate: Rate, now: Time, rtt: Span) {
-        let Some(cap) = self.cap else { return };
-        let step = rtt.max(SHORTEST_STEP);
-        let steps = now.since(self.moved_at).as_nanos() / step.as_nanos();
-        if steps == 0 {
+    pub fn recover(&mut self, rate: Rate, now: Time) {
+        let Some(cap) = &mut self.cap else { return };
+        if now < cap.step_at {
             return;
         }
-        self.moved_at += step * steps;
-        let recovered = cap * RECOVERY.powi(steps.min(1000) as i32);
-        self.cap = (recovered.bps() < rate.bps() * IRRELEVANT).then_some(recovered);
+        let steps = 1 + now.since(cap.step_at).as_nanos() / STEP.as_nanos();
+        cap.step_at += STEP * steps;
+        cap.rate = cap.rate * RECOVERY.powi(steps.min(1000) as i32);
+        if cap.rate.bps() >= rate.bps() * IRRELEVANT {
+            self.cap = None;
+        }
     }
 }
 
@@ -61,31 +77,54 @@ impl Pressure {
 mod tests {
     use super::*;
 
-    const RTT: Span = Span::from_millis(20);
-
     fn mbps(rate: f64) -> Rate {
         Rate::from_mbps(rate)
     }
 
-    #[test]
-    fn pressure_halves_the_rate_at_most_and_once_per_round_trip() {
-        let mut pressure = Pressure::default();
-        pressure.on_report(mbps(1.0), mbps(100.0), Time::ZERO, RTT);
-        assert_eq!(pressure.applied_to(mbps(100.0)), mbps(50.0));
-        pressure.on_report(mbps(1.0), mbps(50.0), Time::from_secs_f64(0.019), RTT);
-        assert_eq!(pressure.cap(), Some(mbps(50.0)));
-        pressure.on_report(mbps(40.0), mbps(50.0), Time::from_secs_f64(0.02), RTT);
-        assert_eq!(pressure.cap(), Some(mbps(40.0)));
+    fn receiver(id: u64) -> ReceiverId {
+        ReceiverId::new(id).expect("not zero")
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
     }
 
     #[test]
-    fn the_cap_recovers_by_a_twentieth_per_round_trip_and_vanishes() {
+    fn the_cap_follows_the_limited_receiver_down_and_up() {
         let mut pressure = Pressure::default();
-        pressure.on_report(mbps(60.0), mbps(100.0), Time::ZERO, RTT);
-        pressure.recover(mbps(100.0), Time::from_secs_f64(0.041), RTT);
-        let expected = 60.0 * 1.05 * 1.05;
+        pressure.on_report(receiver(1), mbps(60.0), mbps(100.0), at(0));
+        assert_eq!(pressure.applied_to(mbps(100.0)), mbps(60.0));
+        pressure.on_report(receiver(1), mbps(70.0), mbps(60.0), at(10));
+        assert_eq!(pressure.cap(), Some(mbps(70.0)));
+    }
+
+    #[test]
+    fn another_receiver_only_lowers_the_cap() {
+        let mut pressure = Pressure::default();
+        pressure.on_report(receiver(1), mbps(60.0), mbps(100.0), at(0));
+        pressure.on_report(receiver(2), mbps(70.0), mbps(60.0), at(1));
+        assert_eq!(pressure.cap(), Some(mbps(60.0)));
+        pressure.on_report(receiver(2), mbps(50.0), mbps(60.0), at(2));
+        assert_eq!(pressure.cap(), Some(mbps(50.0)));
+    }
+
+    #[test]
+    fn one_report_does_not_stop_the_session() {
+        let mut pressure = Pressure::default();
+        pressure.on_report(receiver(1), mbps(0.001), mbps(100.0), at(0));
+        assert_eq!(pressure.cap(), Some(mbps(25.0)));
+    }
+
+    #[test]
+    fn the_cap_recovers_in_silence_and_vanishes() {
+        let mut pressure = Pressure::default();
+        pressure.on_report(receiver(1), mbps(60.0), mbps(100.0), at(0));
+        pressure.recover(mbps(100.0), at(29));
+        assert_eq!(pressure.cap(), Some(mbps(60.0)));
+        pressure.recover(mbps(100.0), at(41));
+        let expected = 60.0 * 1.04 * 1.04;
         assert!((pressure.cap().expect("still there").bps() / 1e6 - expected).abs() < 1e-9);
-        pressure.recover(mbps(100.0), Time::from_secs_f64(2.0), RTT);
+        pressure.recover(mbps(100.0), at(2000));
         assert_eq!(pressure.cap(), None);
     }
 
@@ -93,7 +132,7 @@ mod tests {
     fn absurd_rates_and_rates_above_ours_are_no_pressure() {
         let mut pressure = Pressure::default();
         for rate in [f64::NAN, f64::INFINITY, 0.0, -5.0, 200e6] {
-            pressure.on_report(Rate::from_bps(rate), mbps(100.0), Time::ZERO, RTT);
+            pressure.on_report(receiver(1), Rate::from_bps(rate), mbps(100.0), at(0));
         }
         assert_eq!(pressure.cap(), None);
     }

@@ -11,9 +11,10 @@
 //! A round is a round-trip time long (at least 5 ms). Its end is flagged in one packet; receivers answer with
 //! the rate at which the round's packets arrived. The source goes on with twice that, or with twice
 //! its own rate where that is less. Of several answers to a round the lowest counts, also when it
-//! comes late. Two rounds in a row that arrive at less than three quarters of their rate, any loss
-//! and any congestion report end the start-up. Without an answer the rate never grows: after a
-//! while it is halved and another round begins. Nothing is known about the path before the first
+//! comes late. Two rounds in a row that arrive at less than three quarters of their rate, and at about the
+//! same rate, any loss and any congestion report end the start-up. Without an answer the rate never
+//! grows: the end is flagged again, and after as long as TCP would wait (RFC 6298, 2.4, with Linux'
+//! shorter minimum) the rate is halved and another round begins. Nothing is known about the path before the first
 //! answer, so packets leave four times slower while the source waits for that one.
 //!
 //! After the first of two slow rounds the next one is sent at 1.5 instead of 2 times the received
@@ -91,6 +92,8 @@ struct Round {
     ended: Option<Ended>,
     /// When an answer is overdue.
     overdue_at: Time,
+    /// When the end is flagged once more.
+    flag_again_at: Time,
     floor: Rate,
 }
 
@@ -101,6 +104,8 @@ struct Ended {
     flag: Seq,
     /// The rate at which it was really sent.
     sent: Rate,
+    /// What the slowest answer so far says.
+    received: Rate,
     slow: bool,
 }
 
@@ -111,7 +116,9 @@ const FLOOR: f64 = 0.125;
 /// How much slower packets leave while nothing is known about the path.
 const WAITING_PACE: f64 = 0.25;
 /// So many rounds in a row of which the application used hardly half end the start-up.
-const UNUSED_ROUNDS: u8 = 3;
+const UNUSED_ROUNDS: u8 = 8;
+/// No answer is missed before this, however near the receivers: a host may be held up.
+const PATIENCE: Span = Span::from_millis(200);
 
 impl StartUp {
     /// Ready for the first packet.
@@ -140,12 +147,15 @@ impl StartUp {
         round.packets += 1;
         let passed = now.since(first_at);
         let complete = round.packets >= FEWEST && passed >= rtt.max(self.config.shortest_round);
-        if !complete || !round.overdue_at.is_never() {
+        if !complete || now < round.flag_again_at {
             return Flags::STARTING;
         }
-        let sent = Rate::of(round.bytes, passed).min(rate);
-        round.ended.get_or_insert(Ended { flag: seq, sent, slow: false });
-        round.overdue_at = now + overdue_after(rtt);
+        if round.ended.is_none() {
+            let sent = Rate::of(round.bytes, passed).min(rate);
+            round.ended = Some(Ended { flag: seq, sent, received: Rate::ZERO, slow: false });
+            round.overdue_at = now + answered_within(rtt).max(PATIENCE);
+        }
+        round.flag_again_at = now + answered_within(rtt);
         Flags::STARTING.with(Flags::ROUND_END)
     }
 
@@ -215,7 +225,12 @@ impl StartUp {
         limits: &Bounds,
     ) -> Progress {
         let slow = self.is_slow(received, ended.sent);
-        self.slow_rounds = if slow { self.slow_rounds + 1 } else { 0 };
+        let steady = self.before.is_none_or(|before| !before.slow || is_near(received, before.received));
+        self.slow_rounds = match (slow, steady) {
+            (false, _) => 0,
+            (true, false) => 1,
+            (true, true) => self.slow_rounds + 1,
+        };
         let unused = !slow && ended.sent.bps() < 0.6 * rate.bps();
         self.unused_rounds = if unused { self.unused_rounds + 1 } else { 0 };
         if loss > 0.0 || self.slow_rounds >= 2 {
@@ -223,10 +238,12 @@ impl StartUp {
         }
         let factor = if slow { self.config.after_slow } else { 2.0 };
         let next = (ended.sent * 2.0).min(received * factor);
+        // A host that was held up has sent less than it might: that says nothing against the rate.
+        let next = if slow { next } else { next.max(rate) };
         if self.unused_rounds >= UNUSED_ROUNDS || (!slow && limits.is_at_max(next)) {
             return Progress::Over(next);
         }
-        self.before = Some(Ended { slow, ..ended });
+        self.before = Some(Ended { slow, received, ..ended });
         self.round = Round::new(self.round.floor);
         (self.answers, self.missed) = (self.answers + 1, 0);
         Progress::Continue(next)
@@ -241,7 +258,7 @@ impl StartUp {
             return Progress::Stay;
         }
         if !before.slow {
-            self.before = Some(Ended { slow: true, ..before });
+            self.before = Some(Ended { slow: true, received, ..before });
             self.slow_rounds += 1;
         }
         if self.slow_rounds >= 2 {
@@ -266,13 +283,18 @@ impl StartUp {
 
 impl Round {
     const fn new(floor: Rate) -> Round {
-        Round { first_at: None, packets: 0, bytes: 0, ended: None, overdue_at: Time::NEVER, floor }
+        Round { first_at: None, packets: 0, bytes: 0, ended: None, overdue_at: Time::NEVER, flag_again_at: Time::ZERO, floor }
     }
 }
 
 /// A round trip, the longest delay of an answer (two largest round trips), and some slack.
-fn overdue_after(rtt: Span) -> Span {
+fn answered_within(rtt: Span) -> Span {
     rtt.scaled(3.5) + Span::from_millis(10)
+}
+
+/// Whether two rates are one but for chance.
+fn is_near(one: Rate, other: Rate) -> bool {
+    one.bps() < 1.4 * other.bps() && other.bps() < 1.4 * one.bps()
 }
 
 #[cfg(test)]
@@ -350,11 +372,28 @@ mod tests {
         let (mut rate, mut seq, mut at) = (mbps(4.0), Seq(0), Time::ZERO);
         for _ in 0..10 {
             (seq, at) = round(&mut start, rate, at, seq.next());
-            assert_eq!(start.deadline(), at + Span::from_millis(80));
+            assert_eq!(start.deadline(), at + PATIENCE);
             let Progress::Continue(lower) = start.on_deadline(rate) else { panic!("start-up goes on") };
-            (rate, at) = (lower, at + Span::from_millis(80));
+            (rate, at) = (lower, at + PATIENCE);
         }
         assert_eq!(rate, mbps(0.5), "an eighth of ten packets per round trip");
+    }
+
+    #[test]
+    fn the_end_of_a_round_is_flagged_again_when_no_answer_comes() {
+        let mut start = starting();
+        let (end, at) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));
+        let (again, later) = round(&mut start, mbps(4.0), at + Span::from_millis(1), end.next());
+        assert!(later >= at + answered_within(RTT) && later < at + PATIENCE);
+        assert_eq!(start.on_received(again, mbps(4.0), 0.0, mbps(4.0), &LIMITS), Progress::Continue(mbps(8.0)));
+    }
+
+    #[test]
+    fn a_host_that_is_held_up_does_not_slow_the_start() {
+        let mut start = starting();
+        start.on_departure(Seq(0), 1000, mbps(4.0), Time::ZERO, RTT);
+        let (end, _) = round(&mut start, mbps(4.0), Time::ZERO + Span::from_millis(60), Seq(1));
+        assert_eq!(start.on_received(end, mbps(1.0), 0.0, mbps(4.0), &LIMITS), Progress::Continue(mbps(4.0)));
     }
 
     #[test]

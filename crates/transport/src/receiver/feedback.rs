@@ -21,8 +21,11 @@ const ALIVE: Span = Span::from_secs(1);
 /// Requests per datagram.
 const MOST_NEEDS: usize = 120;
 
-/// A receiver whose socket buffer is this full cannot keep up.
-const PRESSED: f64 = 0.5;
+/// A receiver whose socket buffer is this full cannot keep up, and says so.
+const PRESSED: f64 = 0.2;
+
+/// At this fill it asks for just the rate at which it takes packets in; below for more, above for less.
+const LEVEL: f64 = 0.3;
 
 /// It says so at most this often.
 const PRESSED_EVERY: Span = Span::from_millis(10);
@@ -287,12 +290,12 @@ impl Session {
             stream.recent_bps = (stream.received_bytes - bytes) as f64 * 8.0 / span.as_secs_f64();
             stream.window = (now, stream.received_bytes);
         }
-        let quiet = now.since(stream.pressed_at) < PRESSED_EVERY.max(stream.rtt);
+        let quiet = now.since(stream.pressed_at) < PRESSED_EVERY;
         if filled < PRESSED || quiet || self.phase != Phase::Receiving || stream.deferred || stream.recent_bps <= 0.0 {
             return;
         }
         stream.pressed_at = now;
-        let rate = (stream.recent_bps * 0.9) as f32;
+        let rate = (stream.recent_bps * (1.0 + LEVEL - filled).max(0.3)) as f32;
         let content = Content::Sustainable { echo: echo(stream, now), rate };
         let report = Report { from: self.setup.id, layer: Layer(0), content };
         let (codec, session) = (&mut self.codec, stream.session);

@@ -19,7 +19,7 @@ use crate::event::{Event, Progress, SendReport};
 use crate::members::{Members, Pace};
 use blocks::Blocks;
 use faircast_core::delivery::ledger::Ledger;
-use faircast_core::node::{Cx, Departure, Effects, Source as _};
+use faircast_core::node::{Cx, Departure, Effects, Source as _, Stamp};
 use faircast_core::rate::Bounds;
 use faircast_core::packet::{Data, Flags, Layer, Payload, ReceiverId, Seq};
 use faircast_core::rng::Rng;
@@ -338,7 +338,7 @@ impl Session {
                 data: Data {
                     seq: stamp.seq,
                     sent_at: now,
-                    rate: stamp.rate.bps() as f32,
+                    rate: said_rate(&stamp),
                     payload: Payload { block: pick.block, symbol: pick.symbol },
                     flags: stamp.flags.with(repair),
                     mark: stamp.mark,
@@ -509,6 +509,11 @@ impl Session {
             verified: self.members.done() as u64,
         }));
     }
+}
+
+/// Receivers need the rate in start-up only; otherwise it is left out and saves two bytes.
+fn said_rate(stamp: &Stamp) -> f32 {
+    if stamp.flags.has(Flags::STARTING) { stamp.rate.bps() as f32 } else { 0.0 }
 }
 
 fn sent_before(kind: faircast_core::delivery::ledger::PickKind) -> bool {

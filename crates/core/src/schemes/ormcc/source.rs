@@ -182,7 +182,7 @@ impl Source {
         let rtt = self.control_rtt();
         let next = self.tick_at + rtt;
         self.tick_at = if next > now { next } else { now + rtt };
-        self.pressure.recover(self.rate, now, rtt);
+        self.pressure.recover(self.rate, now);
         self.watch_application(now, rtt);
         let silent = self.slow_down_in_silence(now, rtt);
         let usage = self.meter.usage(now, self.rate, rtt, self.config.packet_size);
@@ -389,9 +389,8 @@ impl Source {
         self.on_alive(from, echo, now);
     }
 
-    fn on_sustainable(&mut self, rate: Rate, now: Time) {
-        let (rtt, current) = (self.control_rtt(), self.said_rate());
-        self.pressure.on_report(rate, current, now, rtt);
+    fn on_sustainable(&mut self, from: ReceiverId, rate: Rate, now: Time) {
+        self.pressure.on_report(from, rate, self.said_rate(), now);
         if let Some(cap) = self.pressure.cap()
             && self.start_up.take().is_some()
         {
@@ -420,6 +419,7 @@ impl crate::node::Source for Source {
     fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
         let now = cx.now;
         self.resume(now);
+        self.pressure.recover(self.rate, now);
         let rate = self.said_rate();
         let seq = self.history.record(now);
         self.last_departure = now;
@@ -458,7 +458,7 @@ impl crate::node::Source for Source {
                 self.on_alive(from, echo, now);
             }
             Content::Received { echo, rate, loss } => self.on_received(from, echo, bps(rate), loss, now),
-            Content::Sustainable { rate, .. } => self.on_sustainable(bps(rate), now),
+            Content::Sustainable { rate, .. } => self.on_sustainable(from, bps(rate), now),
             Content::Lost { .. } => {}
         }
     }
