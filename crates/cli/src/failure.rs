@@ -150,13 +150,15 @@ impl Failure {
 
     /// Whether a reader went away, which is not worth a word.
     pub fn is_quiet(&self) -> bool {
-        match self {
-            Failure::NobodyReads(_) => true,
-            Failure::System { source, .. } | Failure::Session(faircast_transport::Error::Pipe(source)) => {
-                source.kind() == io::ErrorKind::BrokenPipe
+        let mut cause: Option<&(dyn Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            let closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+            if error.downcast_ref::<io::Error>().is_some_and(closed) {
+                return true;
             }
-            _ => false,
+            cause = error.source();
         }
+        matches!(self, Failure::NobodyReads(_))
     }
 
     /// The message, and the messages of its causes that it does not hold already.

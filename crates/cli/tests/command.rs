@@ -1,7 +1,13 @@
 //! The real binary: exit codes, streams, closed pipes.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// No session of these tests needs longer.
+const PATIENCE: Duration = Duration::from_secs(40);
 
 fn faircast(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_faircast"));
@@ -13,6 +19,42 @@ fn ended(arguments: &[&str]) -> (i32, String, String) {
     let Output { status, stdout, stderr } = faircast(arguments).output().expect("the binary starts");
     let text = |bytes| String::from_utf8(bytes).expect("text");
     (status.code().expect("no signal"), text(stdout), text(stderr))
+}
+
+/// What a session wrote and how it ended; one that hangs is killed, and fails the test by its exit code.
+fn finish(child: Child) -> Output {
+    let (ended, waiting) = mpsc::channel::<()>();
+    let pid = rustix::process::Pid::from_child(&child);
+    let watchdog = thread::spawn(move || {
+        if waiting.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+            // It may just have ended by itself.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    });
+    let output = child.wait_with_output().expect("it can be waited for");
+    drop(ended);
+    watchdog.join().expect("the watchdog does not panic");
+    output
+}
+
+/// A session, its output caught.
+fn session(arguments: &[&str], group: &str) -> Child {
+    faircast(arguments)
+        .args(["--iface", "lo", "--group", group])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts")
+}
+
+fn last_line(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).lines().last().unwrap_or_default().to_owned()
+}
+
+/// Bytes that do not repeat soon.
+fn content(len: u32) -> Vec<u8> {
+    (0..len).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
 /// A group of this process and number, so that tests do not hear each other.
@@ -152,55 +194,62 @@ fn a_receiver_that_hears_no_source_exits_with_1() {
 fn a_file_arrives_whole_and_both_ends_say_so() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (source, out) = (directory.path().join("data.bin"), directory.path().join("out"));
-    let content: Vec<u8> = (0..3_000_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    std::fs::write(&source, &content).expect("it is ours");
+    std::fs::write(&source, content(3_000_000)).expect("it is ours");
     let group = group(3);
-    let common = ["--iface", "lo", "--group", &group, "--json"];
-    let receiver = faircast(&["recv", "--wait", "20", "--out", out.to_str().expect("text")])
-        .args(common)
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    let sent = faircast(&["send", "--open", "--expect", "1", "--wait", "20", source.to_str().expect("text")])
-        .args(common)
-        .output()
-        .expect("the binary starts");
-    let received = receiver.wait_with_output().expect("it ends");
-    for (output, counted) in
-        [(sent, r#""verified":1,"bytes":3000000"#), (received, r#""files":1,"bytes":3000000"#)]
-    {
-        let text = String::from_utf8(output.stdout).expect("text");
-        let last = text.lines().last().expect("a done line");
-        assert!(last.contains(r#""event":"done","ok":true"#) && last.contains(counted), "{text}");
+    let out_text = out.to_str().expect("text");
+    let receiver = session(&["recv", "--json", "--wait", "20", "--out", out_text], &group);
+    let source = source.to_str().expect("text");
+    let sent =
+        finish(session(&["send", source, "--json", "--open", "--expect", "1", "--wait", "20"], &group));
+    let received = finish(receiver);
+    let ends = [(sent, r#""verified":1,"bytes":3000000"#), (received, r#""files":1,"bytes":3000000"#)];
+    for (output, counted) in ends {
+        let last = last_line(&output.stdout);
+        assert!(last.contains(r#""event":"done","ok":true"#) && last.contains(counted), "{last}");
         assert_eq!(output.status.code(), Some(0));
     }
-    assert_eq!(std::fs::read(out.join("data.bin")).expect("it arrived"), content);
+    assert!(std::fs::read(out.join("data.bin")).expect("it arrived") == content(3_000_000));
+}
+
+/// Pipe `input` through a source and a receiver; what came out, and the receiver's last words.
+fn piped(arguments: &[&str], group: &str, input: &[u8]) -> (Vec<u8>, String) {
+    let receiver = session(&["recv", "--stdout", "--json", "--wait", "20"], group);
+    let common = ["--open", "--expect", "1", "--wait", "20", "-q"];
+    let mut source = session(&[arguments, &common].concat(), group);
+    source.stdin.take().expect("a pipe").write_all(input).expect("it reads");
+    let sent = finish(source);
+    assert_eq!(sent.status.code(), Some(0), "{}", String::from_utf8_lossy(&sent.stderr));
+    let output = finish(receiver);
+    (output.stdout, last_line(&output.stderr))
 }
 
 #[test]
-fn a_stream_is_data_on_standard_output_and_nothing_else() {
-    let group = group(4);
-    let common = ["--iface", "lo", "--group", &group];
-    let receiver = faircast(&["recv", "--stdout", "--json", "--wait", "20"])
-        .args(common)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    let mut source =
-        faircast(&["send", "-", "--name", "lines", "--open", "--expect", "1", "--wait", "20", "-q"])
-            .args(common)
-            .stdin(Stdio::piped())
-            .spawn()
-            .expect("the binary starts");
-    let mut input = source.stdin.take().expect("a pipe");
-    std::io::Write::write_all(&mut input, b"one\ntwo\n").expect("it reads");
-    drop(input);
-    assert!(source.wait().expect("it ends").success());
-    let output = receiver.wait_with_output().expect("it ends");
-    assert_eq!(output.stdout, b"one\ntwo\n");
-    let last = BufReader::new(&*output.stderr).lines().last().expect("a done line").expect("text");
+fn standard_input_is_data_on_standard_output_and_nothing_else() {
+    let (out, last) = piped(&["send", "-", "--name", "lines"], &group(4), b"one\ntwo\n");
+    assert_eq!(out, b"one\ntwo\n");
     assert!(last.contains(r#""event":"done","ok":true"#), "{last}");
+}
+
+#[test]
+fn a_live_stream_comes_through_to_its_end() {
+    let (out, last) = piped(&["stream"], &group(7), &content(1_000_000));
+    assert!(out == content(1_000_000), "{} bytes", out.len());
+    assert!(last.contains(r#""event":"done","ok":true"#), "{last}");
+}
+
+#[test]
+fn a_receiver_whose_reader_goes_away_ends_without_a_word() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let source = directory.path().join("data.bin");
+    std::fs::write(&source, content(3_000_000)).expect("it is ours");
+    let group = group(8);
+    let mut receiver = session(&["recv", "--stdout", "-q", "--wait", "20"], &group);
+    drop(receiver.stdout.take());
+    let source = source.to_str().expect("text");
+    let sent = finish(session(&["send", source, "--open", "--expect", "1", "--wait", "5"], &group));
+    let received = finish(receiver);
+    assert_eq!((received.status.code(), String::from_utf8_lossy(&received.stderr).as_ref()), (Some(1), ""));
+    assert_eq!(sent.status.code(), Some(1), "the source knows that nobody has everything");
 }
 
 #[test]
