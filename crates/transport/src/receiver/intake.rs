@@ -77,7 +77,8 @@ impl Intake {
                 self.needs.arm(now, rng);
             }
         }
-        let shaped = self.end.is_none() || packet.symbols == self.geometry.symbols(block);
+        // Of a stream nobody has told how long its last block is; the packet does.
+        let shaped = self.geometry.tape_len.is_none() || packet.symbols == self.geometry.symbols(block);
         if !shaped || packet.symbols > self.geometry.symbols_per_block || block < self.low {
             return Ok(Progressed::No);
         }
