@@ -236,6 +236,7 @@ fn run_receiver(
             return Ok(());
         }
         if received == 0 {
+            session.on_waiting(now);
             let until = clock.instant(session.wake_at()).min(Instant::now() + STOP_CHECK);
             waiter.wait(&[Watch::new(socket, Want::Readable)], Some(until))?;
         }

@@ -94,8 +94,10 @@ pub struct Progress {
 pub struct SendReport {
     /// Whether all receivers that count have everything.
     pub ok: bool,
-    /// Receivers seen.
+    /// Receivers seen; one that was started again counts once.
     pub receivers: u64,
+    /// Receivers that were expected and have never come.
+    pub missing: u64,
     /// Receivers that have everything, verified.
     pub verified: u64,
     /// Bytes of content.

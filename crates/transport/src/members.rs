@@ -3,17 +3,20 @@
 use faircast_core::packet::ReceiverId;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Member as Report, MemberState};
-use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::{IpAddr, SocketAddr};
 
 /// More receivers than this are served but not known by name.
 const MOST: usize = 200_000;
 
-/// Reports that the source wants to hear per second, all receivers together.
-const REPORTS_PER_SECOND: u64 = 200;
+/// Reports that the source wants to hear per second, all receivers together: about 1 Mbit/s.
+const REPORTS_PER_SECOND: u64 = 1_000;
 
 /// Congestion reports within [`Member::SLOW_WINDOW`] that show a receiver to be slow.
 const SLOW_REPORTS: u8 = 3;
+
+/// A receiver that was silent for so long, and whose host has a newer one of its name, was started again.
+const REPLACED_AFTER: Span = Span::from_secs(3);
 
 /// A receiver is confirmed in so many status messages.
 const CONFIRMATIONS: u8 = 2;
@@ -22,12 +25,20 @@ const CONFIRMATIONS: u8 = 2;
 #[derive(Debug, Default)]
 pub struct Members {
     known: BTreeMap<ReceiverId, Member>,
+    /// How many are done, and how many of those served together are not: asked for all the time.
+    tally: Tally,
     /// To be confirmed in the next status messages.
     confirm: VecDeque<(ReceiverId, u8)>,
     reports: u64,
     window_from: Time,
     /// Feedback is spread over at least this.
     floor: Span,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    done: usize,
+    unfinished: usize,
 }
 
 /// One receiver.
@@ -53,6 +64,7 @@ pub struct Member {
     pub pace: Pace,
     slow_reports: u8,
     slow_since: Time,
+    joined_at: Time,
 }
 
 /// Whether a receiver keeps up.
@@ -90,10 +102,13 @@ impl Members {
             if self.known.len() >= MOST {
                 return Change::None;
             }
-            self.known.insert(report.from, Member::new(report, address, now));
+            let member = Member::new(report, address, now);
+            self.tally.count(&member);
+            self.known.insert(report.from, member);
         }
         let Some(member) = self.known.get_mut(&report.from) else { return Change::None };
         let was_finished = member.is_finished() && !is_new;
+        self.tally.discount(member);
         member.heard_at = now;
         member.address = address;
         member.reason = report.reason;
@@ -106,6 +121,7 @@ impl Members {
         if !was_finished {
             member.state = report.state;
         }
+        self.tally.count(member);
         let wants_answer = report.state != MemberState::Receiving;
         if wants_answer && !self.confirm.iter().any(|(id, _)| *id == report.from) {
             self.confirm.push_back((report.from, CONFIRMATIONS));
@@ -143,15 +159,19 @@ impl Members {
     /// Set how a receiver is served.
     pub fn set_pace(&mut self, id: ReceiverId, pace: Pace) {
         if let Some(member) = self.known.get_mut(&id) {
+            self.tally.discount(member);
             member.pace = pace;
             member.slow_reports = 0;
+            self.tally.count(member);
         }
     }
 
     /// All deferred receivers are served from now on.
     pub fn recall(&mut self) {
         for member in self.known.values_mut().filter(|member| member.pace == Pace::Deferred) {
+            self.tally.discount(member);
             member.pace = Pace::Together;
+            self.tally.count(member);
         }
     }
 
@@ -177,25 +197,50 @@ impl Members {
 
     /// How many have everything.
     pub fn done(&self) -> usize {
-        self.known.values().filter(|member| member.state == MemberState::Done).count()
+        self.tally.done
     }
 
     /// How many of those served together do not have everything yet.
     pub fn unfinished(&self) -> usize {
-        self.known.values().filter(|member| member.pace == Pace::Together && !member.is_finished()).count()
+        self.tally.unfinished
     }
 
-    /// Mark those that have been silent for `patience` as gone; their ids.
+    /// Mark those that have been silent for `patience` as gone, and sooner those that were started
+    /// again; their ids.
     pub fn expire(&mut self, now: Time, patience: Span) -> Vec<ReceiverId> {
+        let is_waited_for = |member: &Member| {
+            matches!(member.pace, Pace::Together | Pace::Deferred) && !member.is_finished()
+        };
+        let silent = |member: &Member, span: Span| is_waited_for(member) && now.since(member.heard_at) > span;
+        let soonest = REPLACED_AFTER.min(patience);
+        if !self.known.values().any(|member| silent(member, soonest)) {
+            return Vec::new();
+        }
+        let replaced = self.replaced();
         let mut gone = Vec::new();
         for (id, member) in &mut self.known {
-            let waiting = matches!(member.pace, Pace::Together | Pace::Deferred) && !member.is_finished();
-            if waiting && now.since(member.heard_at) > patience {
+            if silent(member, if replaced.contains(id) { soonest } else { patience }) {
+                self.tally.discount(member);
                 member.pace = Pace::Gone;
                 gone.push(*id);
             }
         }
         gone
+    }
+
+    /// Receivers without everything that were not heard any more since another one of the same
+    /// name joined from the same address: a receiver that is started again has a new id.
+    pub fn replaced(&self) -> BTreeSet<ReceiverId> {
+        let mut newest: BTreeMap<(&str, IpAddr), Time> = BTreeMap::new();
+        for member in self.known.values() {
+            let joined = newest.entry((&member.host, member.address.ip())).or_insert(member.joined_at);
+            *joined = (*joined).max(member.joined_at);
+        }
+        let is_replaced = |member: &Member| {
+            let joined = newest.get(&(member.host.as_str(), member.address.ip()));
+            member.state != MemberState::Done && joined.is_some_and(|joined| *joined > member.heard_at)
+        };
+        self.iter().filter(|(_, member)| is_replaced(member)).map(|(id, _)| id).collect()
     }
 
     /// Receivers to confirm in a status message that has room for `room`.
@@ -217,6 +262,11 @@ impl Members {
         self.confirm.iter().any(|(_, times)| *times == CONFIRMATIONS)
     }
 
+    /// The time in which so many receivers can report one after the other.
+    pub fn turns(receivers: usize) -> Span {
+        Span::from_nanos(1_000_000_000 / REPORTS_PER_SECOND) * receivers as u64
+    }
+
     /// Over what time receivers spread their reports, so that the source hears about
     /// [`REPORTS_PER_SECOND`]; grows at once when more come.
     pub fn spread(&mut self, now: Time, least: Span) -> Span {
@@ -228,8 +278,19 @@ impl Members {
             self.floor = target.min(Span::from_secs(60));
             (self.reports, self.window_from) = (0, now);
         }
-        let by_count = Span::from_nanos(1_000_000_000 / REPORTS_PER_SECOND) * self.known.len() as u64 / 4;
-        least.max(by_count).max(self.floor).min(Span::from_secs(60))
+        least.max(Members::turns(self.known.len())).max(self.floor).min(Span::from_secs(60))
+    }
+}
+
+impl Tally {
+    fn count(&mut self, member: &Member) {
+        self.done += usize::from(member.state == MemberState::Done);
+        self.unfinished += usize::from(member.pace == Pace::Together && !member.is_finished());
+    }
+
+    fn discount(&mut self, member: &Member) {
+        self.done -= usize::from(member.state == MemberState::Done);
+        self.unfinished -= usize::from(member.pace == Pace::Together && !member.is_finished());
     }
 }
 
@@ -249,6 +310,7 @@ impl Member {
             pace: Pace::Together,
             slow_reports: 0,
             slow_since: now,
+            joined_at: now,
         }
     }
 

@@ -95,11 +95,14 @@ impl Ledger {
         self.front_symbol = 0;
     }
 
-    /// Blocks before this one need not be kept any more.
+    /// Blocks before this one are gone, whether they were sent or not.
     pub fn forget_before(&mut self, block: u32) {
-        let block = block.clamp(self.base, self.front);
+        let block = block.clamp(self.base, self.end());
         self.blocks.drain(..(block - self.base) as usize);
         self.base = block;
+        if self.front < block {
+            (self.front, self.front_symbol) = (block, 0);
+        }
         self.repairs = self.repairs.split_off(&block);
         self.backfill = self.backfill.split_off(&block);
     }
@@ -352,6 +355,15 @@ mod tests {
         assert!(ledger.is_idle());
         assert!(!ledger.request(1, 2, Seq(seq)));
         assert!(ledger.request(2, 2, Seq(seq)));
+    }
+
+    #[test]
+    fn the_front_skips_what_is_gone_before_it_was_sent() {
+        let mut ledger = Ledger::new(0);
+        (0..3).for_each(|_| ledger.push(2));
+        ledger.sent(ledger.pick().expect("nothing was sent"), Seq(0));
+        ledger.forget_before(2);
+        assert_eq!(ledger.pick().map(|pick| (pick.block, pick.symbol)), Some((2, 0)));
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! What the receiver hears from the source beside data, and what it tells it.
 
-use super::{CONFIRM_PATIENCE, Finished, NOTHING_YET, Outbox, Phase, Session, Stream, echo, intake::Intake, place::Place};
+use super::{
+    CONFIRM_PATIENCE, Finished, Load, NOTHING_YET, Outbox, Phase, Session, Stream, echo, intake::Intake, place::Place, reason,
+};
 use crate::error::Error;
 use crate::event::Event;
 use crate::object::{Geometry, TransferId};
 use faircast_core::node::{Cx, Effect, Effects, Receiver as _};
 use faircast_core::packet::{Content, Layer, Report, SessionId};
 use faircast_core::schemes::Scheme;
-use faircast_core::suppress::TruncatedExponential;
+use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, Member, MemberState, Message, Name, Need, ReceiverCodec, Request, Status};
 use std::net::SocketAddr;
@@ -29,9 +31,6 @@ const LEVEL: f64 = 0.3;
 
 /// It says so at most this often.
 const PRESSED_EVERY: Span = Span::from_millis(10);
-
-/// Over this time it measures what it can take in.
-const RECENT: Span = Span::from_millis(50);
 
 impl Session {
     pub(super) fn on_announce(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
@@ -63,9 +62,32 @@ impl Session {
             return;
         }
         if let Err(error) = self.follow(session, announce, from, now) {
-            self.failure = Some(error);
-            self.phase = Phase::Over;
+            self.refuse(session, error, from);
         }
+    }
+
+    /// There is no place for this session's content here: tell its source why, for the user there.
+    fn refuse(&mut self, session: SessionId, error: Error, source: SocketAddr) {
+        self.codec.follow(session);
+        let member = Member {
+            from: self.setup.id,
+            state: MemberState::Failed,
+            reason: reason(&error),
+            verified_bytes: 0,
+            blocks_missing: 0,
+            rate: 0.0,
+            loss: 0.0,
+            dropped_local: 0,
+            echo: NOTHING_YET,
+            host: Name::clipped(&self.setup.host),
+        };
+        // Twice, for nobody waits for an answer.
+        for _ in 0..2 {
+            self.outbox.add(&mut self.codec, session, &Message::Member(member));
+        }
+        self.outbox.to = Some(source);
+        self.failure = Some(error);
+        self.phase = Phase::Over;
     }
 
     fn follow(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) -> Result<(), Error> {
@@ -114,11 +136,9 @@ impl Session {
             member_at: now,
             member_tries: 0,
             pressed_at: Time::ZERO,
-            received_bytes: 0,
-            window: (now, 0),
-            recent_bps: 0.0,
+            load: Load { from: now, ..Load::default() },
         };
-        stream.member_at = now + self.draw(stream.spread);
+        stream.member_at = now + turn(stream.spread, &mut self.rng);
         self.stream = Some(stream);
         self.phase = Phase::Receiving;
         self.clocks.heard_at = now;
@@ -127,7 +147,7 @@ impl Session {
 
     /// The source was restarted with the same content: go on with what is there.
     fn follow_restarted(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
-        let delay = self.draw(millis(announce.spread_ms));
+        let delay = turn(millis(announce.spread_ms), &mut self.rng);
         let Some(stream) = &mut self.stream else { return };
         let Some(scheme) = Scheme::from_number(announce.scheme) else { return };
         self.codec.follow(session);
@@ -213,8 +233,9 @@ impl Session {
             Ok(done) => {
                 self.totals.finished = now;
                 self.finished = Some(Finished { files: done.files, bytes: done.bytes, warnings: done.warnings });
-                self.tell_membership(MemberState::Done, 0, now);
-                self.phase = Phase::Confirming { until: now + CONFIRM_PATIENCE };
+                // Receivers are often done at the same moment: each waits for its turn.
+                (stream.member_at, stream.member_tries) = (now + turn(stream.spread, &mut self.rng), 0);
+                self.phase = Phase::Confirming { until: now + stream.spread * 2 + CONFIRM_PATIENCE };
             }
             Err(error) => self.fail(error, now),
         }
@@ -265,7 +286,7 @@ impl Session {
             reason,
             verified_bytes: stream.intake.verified_bytes(),
             blocks_missing: stream.intake.missing(),
-            rate: stream.recent_bps as f32,
+            rate: stream.load.capacity_bps as f32,
             loss: self.totals.lost as f32 / packets as f32,
             dropped_local: self.totals.dropped_local.min(u64::from(u32::MAX)) as u32,
             echo: echo(stream, now),
@@ -284,28 +305,24 @@ impl Session {
     pub(crate) fn on_backlog(&mut self, filled: f64, dropped: u64, now: Time) {
         self.totals.dropped_local = dropped;
         let Some(stream) = &mut self.stream else { return };
-        let (from, bytes) = stream.window;
-        let span = now.since(from);
-        if span >= RECENT {
-            stream.recent_bps = (stream.received_bytes - bytes) as f64 * 8.0 / span.as_secs_f64();
-            stream.window = (now, stream.received_bytes);
-        }
+        stream.load.measure(now);
         let quiet = now.since(stream.pressed_at) < PRESSED_EVERY;
-        if filled < PRESSED || quiet || self.phase != Phase::Receiving || stream.deferred || stream.recent_bps <= 0.0 {
+        if filled < PRESSED || quiet || self.phase != Phase::Receiving || stream.deferred || stream.load.capacity_bps <= 0.0 {
             return;
         }
         stream.pressed_at = now;
-        let rate = (stream.recent_bps * (1.0 + LEVEL - filled).max(0.3)) as f32;
+        let rate = (stream.load.capacity_bps * (1.0 + LEVEL - filled).max(0.3)) as f32;
         let content = Content::Sustainable { echo: echo(stream, now), rate };
         let report = Report { from: self.setup.id, layer: Layer(0), content };
         let (codec, session) = (&mut self.codec, stream.session);
         self.outbox.add(codec, session, &Message::Report(report));
     }
+}
 
-    /// A random delay within `spread`, late ones more likely.
-    fn draw(&mut self, spread: Span) -> Span {
-        TruncatedExponential::default().delay(spread, &mut self.rng)
-    }
+/// A random moment of `spread`: all receivers have to speak, none is hushed by another, so all
+/// moments are alike.
+fn turn(spread: Span, rng: &mut Rng) -> Span {
+    spread.scaled(rng.unit())
 }
 
 /// Send what the scheme wants to report.

@@ -165,9 +165,9 @@ impl Intake {
         &self.wanted
     }
 
-    /// Blocks not yet in their place, of those that are known to exist.
+    /// Blocks not yet in their place; [`u32::MAX`] while nobody knows how many there are.
     pub(super) fn missing(&self) -> u32 {
-        self.end.unwrap_or(self.passed).saturating_sub(self.place.blocks())
+        self.end.map_or(u32::MAX, |end| end.saturating_sub(self.place.blocks()))
     }
 
     pub(super) fn is_complete(&self) -> bool {

@@ -116,9 +116,20 @@ struct Stream {
     member_at: Time,
     member_tries: u32,
     pressed_at: Time,
-    received_bytes: u64,
-    window: (Time, u64),
-    recent_bps: f64,
+    load: Load,
+}
+
+/// How fast this host takes packets in while it has any: its own limit.
+#[derive(Debug, Default)]
+struct Load {
+    from: Time,
+    bytes: u64,
+    /// Time without anything to take in, since `from`.
+    idle: Span,
+    /// Nothing has been there since then.
+    waiting_from: Option<Time>,
+    /// Over the last measurement, in bit/s; 0 before there is one.
+    capacity_bps: f64,
 }
 
 /// Datagrams that wait to be sent to the source.
@@ -126,6 +137,8 @@ struct Stream {
 struct Outbox {
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    /// The source that was refused; otherwise they go to the one that is followed.
+    to: Option<SocketAddr>,
 }
 
 #[derive(Debug)]
@@ -217,7 +230,7 @@ impl Session {
                 let mut arrival = stream.intake.gaps.on_arrival(packet.data.seq);
                 (arrival.size, arrival.marked) = (size, marked);
                 self.totals.lost += u64::from(arrival.lost);
-                stream.received_bytes += u64::from(size);
+                stream.load.take_in(size, arrived);
                 if !arrival.late {
                     stream.newest = Echo { seq: packet.data.seq, hold: Span::ZERO };
                     stream.newest_at = arrived;
@@ -280,6 +293,13 @@ impl Session {
         }
     }
 
+    /// Everything that has arrived is taken in; the driver waits from now on.
+    pub(crate) fn on_waiting(&mut self, now: Time) {
+        if let Some(stream) = &mut self.stream {
+            stream.load.waiting_from.get_or_insert(now);
+        }
+    }
+
     /// When [`Session::on_time`] wants to be called.
     pub(crate) fn wake_at(&self) -> Time {
         let at = self.clocks.second_at;
@@ -296,10 +316,10 @@ impl Session {
 
     /// Where feedback goes, and the datagrams that wait to be sent there.
     pub(crate) fn take_feedback(&mut self, mut send: impl FnMut(&[u8], SocketAddr)) {
-        let Some(stream) = &self.stream else { return };
+        let Some(to) = self.stream.as_ref().map(|stream| stream.source).or(self.outbox.to) else { return };
         let mut from = 0;
         for &end in &self.outbox.ends {
-            send(&self.outbox.bytes[from..end], stream.source);
+            send(&self.outbox.bytes[from..end], to);
             from = end;
         }
         self.outbox.bytes.clear();
@@ -386,17 +406,36 @@ impl Session {
 
     /// Something is wrong at this receiver: tell the source, then end.
     fn fail(&mut self, error: Error, now: Time) {
-        let reason = match &error {
-            Error::Object(ObjectError::DiskFull { .. }) => REASON_DISK_FULL,
-            Error::Object(ObjectError::Denied { .. } | ObjectError::ReadOnly { .. }) => REASON_PERMISSION,
-            Error::RootMismatch => REASON_CONTENT,
-            _ => REASON_OTHER,
-        };
+        let reason = reason(&error);
         self.failure = Some(error);
         self.totals.finished = now;
         self.tell_membership(MemberState::Failed, reason, now);
         self.phase = Phase::Confirming { until: now + Span::from_millis(300) };
     }
+}
+
+impl Load {
+    /// A packet that arrived at `arrived` is taken in.
+    fn take_in(&mut self, size: u16, arrived: Time) {
+        self.bytes += u64::from(size);
+        if let Some(waiting_from) = self.waiting_from.take() {
+            self.idle = self.idle + arrived.since(waiting_from);
+        }
+    }
+
+    /// Measure, when enough time has passed for it.
+    fn measure(&mut self, now: Time) {
+        let passed = now.since(self.from);
+        if passed < Load::LEAST {
+            return;
+        }
+        let busy = passed.saturating_sub(self.idle).max(passed / 16);
+        self.capacity_bps = self.bytes as f64 * 8.0 / busy.as_secs_f64();
+        (self.from, self.bytes, self.idle) = (now, 0, Span::ZERO);
+    }
+
+    /// Long enough for a host that does several things to have done each of them.
+    const LEAST: Span = Span::from_millis(50);
 }
 
 impl Outbox {
@@ -405,6 +444,16 @@ impl Outbox {
         if codec.encode(&mut self.bytes, session, message).is_ok() {
             self.ends.push(self.bytes.len());
         }
+    }
+}
+
+/// Why it failed, as a receiver tells its source.
+fn reason(error: &Error) -> u8 {
+    match error {
+        Error::Object(ObjectError::DiskFull { .. }) => REASON_DISK_FULL,
+        Error::Object(ObjectError::Denied { .. } | ObjectError::ReadOnly { .. }) => REASON_PERMISSION,
+        Error::RootMismatch => REASON_CONTENT,
+        _ => REASON_OTHER,
     }
 }
 

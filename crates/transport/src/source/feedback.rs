@@ -47,7 +47,6 @@ impl Session {
                 self.events.push(Event::Left { receiver, host, verified: false, reason });
             }
         }
-        self.counts.loss = self.members.iter().map(|(_, member)| member.loss).fold(0.0, f32::max);
         if report.echo.seq < self.next_seq {
             let alive = Report { from: report.from, layer: Layer(0), content: Content::Alive(report.echo) };
             self.pass_on(&alive, now);
@@ -172,14 +171,19 @@ impl Session {
         }
         let spread = self.members.spread(now, self.setup.spread);
         let patience = self.setup.wait.max(spread * 4).max(Span::from_secs(5));
-        for id in self.members.expire(now, patience) {
+        let gone = self.members.expire(now, patience);
+        let replaced = if gone.is_empty() { Default::default() } else { self.members.replaced() };
+        for id in gone {
             self.source.forget(id);
             if let Some(member) = self.members.get(id) {
                 self.events.push(Event::Left {
                     receiver: id.to_string(),
                     host: member.host.clone(),
                     verified: false,
-                    reason: Some(format!("silent for {patience}")),
+                    reason: Some(match replaced.contains(&id) {
+                        true => "it was started again".to_owned(),
+                        false => format!("silent for {patience}"),
+                    }),
                 });
             }
         }

@@ -145,7 +145,6 @@ struct Counts {
     wire_bytes_last: u64,
     refused: u64,
     content_symbols: u64,
-    loss: f32,
 }
 
 /// What leaves: `bytes` hold datagrams of `segment` bytes each (the last may be shorter).
@@ -175,7 +174,7 @@ impl Session {
                 max: setup.max,
                 expect: setup.expect,
                 wait: Span::from_nanos(setup.wait.as_nanos().min(u128::from(u64::MAX)) as u64),
-                spread: setup.spread,
+                spread: setup.spread.max(Members::turns(setup.expect.unwrap_or(0) as usize)),
                 unix_secs: setup.unix_secs,
             },
             codec: setup.codec,
@@ -289,10 +288,13 @@ impl Session {
         let seconds = self.clocks.finished.since(started).as_secs_f64();
         let bytes = self.supply.content_bytes();
         let host = |member: &crate::members::Member| member.host.clone();
+        let replaced = self.members.replaced();
+        let receivers = (self.members.count() - replaced.len()) as u64;
         let incomplete: Vec<_> = self
             .members
             .iter()
             .filter(|(_, member)| member.state != faircast_wire::MemberState::Done && member.pace != Pace::Dropped)
+            .filter(|(id, _)| !replaced.contains(id))
             .map(|(_, member)| (host(member), feedback::reason(member)))
             .collect();
         let verified = self.members.done() as u64;
@@ -300,7 +302,8 @@ impl Session {
         let expected = u64::from(self.setup.expect.unwrap_or(0));
         Ok(SendReport {
             ok: incomplete.is_empty() && verified > 0 && verified + dropped >= expected,
-            receivers: self.members.count() as u64,
+            receivers,
+            missing: expected.saturating_sub(receivers),
             verified,
             bytes,
             seconds,
@@ -429,28 +432,22 @@ impl Session {
     }
 
     fn consider_end(&mut self, now: Time) {
-        if !self.ledger.is_idle() || !self.supply.is_whole() {
+        if self.members.unfinished() > 0 || !self.supply.is_whole() {
             self.clocks.idle_since = None;
-            if self.members.unfinished() > 0 || self.members.with_pace(Pace::Deferred).next().is_none() {
-                return;
-            }
-        }
-        if self.supply.root().is_none() && self.supply.is_whole() && self.ledger.is_idle() {
-            return; // still hashing what is not sent in this session
-        }
-        if self.members.unfinished() > 0 {
             return;
         }
         if self.members.with_pace(Pace::Deferred).next().is_some() {
             self.serve_deferred(now);
             return;
         }
-        if !self.supply.is_whole() || !self.ledger.is_idle() && self.members.done() < self.members.count() {
-            return;
+        let somebody_is_done = self.members.done() > 0;
+        if somebody_is_done && self.supply.root().is_none() && self.ledger.is_idle() {
+            return; // still hashing what is not sent in this session
         }
         let missing = self.setup.expect.is_some_and(|expected| (self.members.count() as u32) < expected);
         let idle_since = *self.clocks.idle_since.get_or_insert(now);
-        let linger = if missing { self.setup.wait } else { Span::ZERO };
+        // Whoever was expected may still come, and whoever left may come back.
+        let linger = if missing || !somebody_is_done { self.setup.wait } else { Span::ZERO };
         if now.since(idle_since) >= linger {
             self.close(now);
         }
@@ -503,7 +500,7 @@ impl Session {
             rate_bps: bytes as f64 * 8.0,
             allowed_bps: Some(seen.rate.bps()),
             rtt_ms: Some(seen.rtt.as_secs_f64() * 1e3),
-            loss: f64::from(self.counts.loss),
+            loss: f64::from(self.members.iter().map(|(_, member)| member.loss).fold(0.0, f32::max)),
             representative,
             receivers: self.members.count() as u64,
             verified: self.members.done() as u64,

@@ -172,7 +172,10 @@ impl Supply {
     pub(crate) fn symbols(&self, block: u32) -> u16 {
         match self {
             Supply::Tape(taped) => taped.tape.geometry().symbols(block),
-            Supply::Live(live) => live.kept.get((block - live.oldest) as usize).map_or(0, |(_, symbols, _)| *symbols),
+            Supply::Live(live) => {
+                let at = block.checked_sub(live.oldest).and_then(|at| live.kept.get(at as usize));
+                at.map_or(0, |(_, symbols, _)| *symbols) // none of a block that is gone already
+            }
         }
     }
 

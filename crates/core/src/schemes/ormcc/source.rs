@@ -286,7 +286,7 @@ impl Source {
     fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
         let Some(sample) = self.sample(echo, now) else { return };
         self.rtt_max.add(sample, now);
-        if self.representative == Some(from) {
+        if self.representative == Some(from) || (self.representative.is_none() && self.start_up.is_none()) {
             self.rtt.add(sample.as_secs_f64(), 0.0);
         }
         let rtt_max = self.rtt_max.get();
@@ -391,11 +391,6 @@ impl Source {
 
     fn on_sustainable(&mut self, from: ReceiverId, rate: Rate, now: Time) {
         self.pressure.on_report(from, rate, self.said_rate(), now);
-        if let Some(cap) = self.pressure.cap()
-            && self.start_up.take().is_some()
-        {
-            self.rate = self.rate.min(cap * 2.0);
-        }
         self.set_rate(self.rate, now);
     }
 }
