@@ -50,6 +50,7 @@ pub enum Done<'a> {
     Sent {
         ok: bool,
         receivers: u64,
+        missing: u64,
         verified: u64,
         bytes: u64,
         seconds: f64,
@@ -136,6 +137,7 @@ impl<'a> Line<'a> {
         Line::Done(Done::Sent {
             ok: report.ok,
             receivers: report.receivers,
+            missing: report.missing,
             verified: report.verified,
             bytes: report.bytes,
             seconds: report.seconds,
@@ -253,7 +255,7 @@ mod tests {
         };
         assert_eq!(
             text(&Line::sent(&report, Some(0.5))),
-            "{\"event\":\"done\",\"ok\":false,\"receivers\":2,\"verified\":1,\"bytes\":0,\"seconds\":0.0,\
+            "{\"event\":\"done\",\"ok\":false,\"receivers\":2,\"missing\":0,\"verified\":1,\"bytes\":0,\"seconds\":0.0,\
              \"start_seconds\":0.0,\"goodput_bps\":0.0,\"repair_ratio\":0.0,\"packets\":0,\"cuts\":0,\
              \"incomplete\":[{\"host\":\"lab-07\",\"reason\":\"silent\"}],\"slow\":[],\"refused\":0,\
              \"cpu_seconds\":0.5}\n"

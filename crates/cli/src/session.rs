@@ -313,12 +313,23 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
 fn sent_shortfall(report: &SendReport) -> String {
     let hosts: Vec<String> =
         report.incomplete.iter().map(|(host, reason)| format!("{host} ({reason})")).collect();
-    let missing = report.receivers.saturating_sub(report.verified);
     let named = if hosts.is_empty() { String::new() } else { format!(": {}", hosts.join(", ")) };
-    format!(
-        "{missing} of {} without everything{named}; run both commands again, receivers resume where they were",
+    let incomplete = format!(
+        "{} of {} without everything{named}",
+        report.receivers.saturating_sub(report.verified),
         units::count(report.receivers, "receiver"),
-    )
+    );
+    let absent = format!(
+        "{} of the {} that were expected have come",
+        report.receivers,
+        units::count(report.receivers + report.missing, "receiver")
+    );
+    let what = match (report.missing, hosts.len()) {
+        (0, _) => incomplete,
+        (_, 0) => absent,
+        _ => format!("{absent}, {incomplete}"),
+    };
+    format!("{what}; run both commands again, receivers resume where they were")
 }
 
 fn received_summary(report: &ReceiveReport) -> Vec<String> {

@@ -206,13 +206,13 @@ impl Members {
     }
 
     /// Mark those that have been silent for `patience` as gone, and sooner those that were started
-    /// again; their ids.
-    pub fn expire(&mut self, now: Time, patience: Span) -> Vec<ReceiverId> {
+    /// again; their ids. All that live are heard once in `spread`.
+    pub fn expire(&mut self, now: Time, patience: Span, spread: Span) -> Vec<ReceiverId> {
         let is_waited_for = |member: &Member| {
             matches!(member.pace, Pace::Together | Pace::Deferred) && !member.is_finished()
         };
         let silent = |member: &Member, span: Span| is_waited_for(member) && now.since(member.heard_at) > span;
-        let soonest = REPLACED_AFTER.min(patience);
+        let soonest = REPLACED_AFTER.max(spread * 2).min(patience);
         if !self.known.values().any(|member| silent(member, soonest)) {
             return Vec::new();
         }

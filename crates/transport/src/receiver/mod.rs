@@ -462,4 +462,5 @@ fn echo(stream: &Stream, now: Time) -> Echo {
     Echo { seq: stream.newest.seq, hold: now.since(stream.newest_at) }
 }
 
-const NOTHING_YET: Echo = Echo { seq: Seq(u64::MAX), hold: Span::ZERO };
+/// No packet has this number: it is the largest that can be told.
+const NOTHING_YET: Echo = Echo { seq: Seq((1 << 62) - 1), hold: Span::ZERO };

@@ -171,7 +171,7 @@ impl Session {
         }
         let spread = self.members.spread(now, self.setup.spread);
         let patience = self.setup.wait.max(spread * 4).max(Span::from_secs(5));
-        let gone = self.members.expire(now, patience);
+        let gone = self.members.expire(now, patience, spread);
         let replaced = if gone.is_empty() { Default::default() } else { self.members.replaced() };
         for id in gone {
             self.source.forget(id);

@@ -1,0 +1,240 @@
+//! Ten thousand receivers, of which this process plays all, against the real source.
+//!
+//! The played receivers keep the rules of the real ones: they speak at a random moment of the
+//! spread that the source announces, and again, ever later, until they are confirmed.
+
+use crate::kit::{Running, Stage, must, tell};
+use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
+use faircast_core::rng::Rng;
+use faircast_core::time::Span;
+use faircast_testkit::{Lab, require_root};
+use faircast_wire::{Member, MemberState, Message, Name, ReceiverCodec};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+const CROWD: usize = 10_000;
+
+/// A number that no packet has.
+const NOTHING: Seq = Seq((1 << 62) - 1);
+
+/// What one played receiver is about to do.
+struct Played {
+    codec: ReceiverCodec,
+    id: ReceiverId,
+    at: Instant,
+    tries: u32,
+    confirmed: bool,
+}
+
+/// All of them, and what they have seen.
+struct Crowd {
+    socket: UdpSocket,
+    players: Vec<Played>,
+    ear: ReceiverCodec,
+    rng: Rng,
+    session: Option<(SessionId, SocketAddr)>,
+    spread: Duration,
+    widest: Duration,
+    state: MemberState,
+    content_sent: bool,
+    /// The newest packet with content, and when one of them last told that it had come.
+    newest: (Seq, Instant),
+    told: Instant,
+    begin: Instant,
+    /// Moments at which reports left.
+    reports: Vec<Duration>,
+}
+
+impl Crowd {
+    fn new(socket: UdpSocket) -> Crowd {
+        let begin = Instant::now();
+        let id = |number: usize| ReceiverId::new(number as u64 + 1).expect("it is not zero");
+        let player = |number| Played {
+            codec: ReceiverCodec::new(None, id(number), number as u64),
+            id: id(number),
+            at: begin,
+            tries: 0,
+            confirmed: false,
+        };
+        Crowd {
+            socket,
+            players: (0..CROWD).map(player).collect(),
+            ear: ReceiverCodec::new(None, id(CROWD), 1),
+            rng: Rng::new(7, 7),
+            session: None,
+            spread: Duration::from_millis(10),
+            widest: Duration::ZERO,
+            state: MemberState::Joined,
+            content_sent: false,
+            newest: (NOTHING, begin),
+            told: begin,
+            begin,
+            reports: Vec::new(),
+        }
+    }
+
+    /// Take in what the source says.
+    fn listen(&mut self) {
+        let mut bytes = [0; 2048];
+        while let Ok((len, from)) = self.socket.recv_from(&mut bytes) {
+            let Ok((session, message)) = self.ear.open(&mut bytes[..len]) else { continue };
+            match message {
+                Message::Announce(announce) => {
+                    self.spread = Duration::from_millis(announce.spread_ms.into());
+                    if self.session.is_none() {
+                        self.session = Some((session, from));
+                        self.ear.follow(session);
+                        self.all_report(MemberState::Joined);
+                    }
+                }
+                Message::Status(status) => {
+                    self.spread = Duration::from_millis(status.spread_ms.into());
+                    for id in &status.confirmed {
+                        self.players[id.get() as usize - 1].confirmed = true;
+                    }
+                    self.content_sent |= status.blocks.is_some_and(|blocks| status.complete_to >= blocks);
+                }
+                Message::Data(packet) => self.newest = (packet.data.seq, Instant::now()),
+                _ => {}
+            }
+        }
+        self.widest = self.widest.max(self.spread);
+    }
+
+    /// All receivers are in a new state, and will say so.
+    fn all_report(&mut self, state: MemberState) {
+        self.state = state;
+        let now = Instant::now();
+        for player in &mut self.players {
+            (player.confirmed, player.tries) = (false, 0);
+            player.at = now + self.spread.mul_f64(self.rng.unit());
+            player.codec.follow(self.session.expect("they report to a session").0);
+        }
+    }
+
+    /// What one of them says.
+    fn member(&self, id: ReceiverId, state: MemberState) -> Member {
+        let (seq, at) = self.newest;
+        Member {
+            from: id,
+            state,
+            reason: 0,
+            verified_bytes: 0,
+            blocks_missing: u32::from(state != MemberState::Done),
+            rate: 1e8,
+            loss: 0.0,
+            dropped_local: 0,
+            echo: Echo { seq, hold: Span::from_nanos(at.elapsed().as_nanos() as u64) },
+            host: Name::clipped(&format!("host-{id}")),
+        }
+    }
+
+    /// One of them tells now and then that packets come, so that the source goes on sending.
+    fn tell_life(&mut self) {
+        let Some((session, to)) = self.session else { return };
+        if self.told.elapsed() > Duration::from_millis(20) && !self.content_sent {
+            self.told = Instant::now();
+            let member = self.member(self.players[0].id, MemberState::Receiving);
+            let mut out = Vec::new();
+            must(self.players[0].codec.encode(&mut out, session, &Message::Member(member)));
+            let _ = self.socket.send_to(&out, to);
+        }
+    }
+
+    /// Those whose time has come speak.
+    fn speak(&mut self) {
+        let Some((session, to)) = self.session else { return };
+        let now = Instant::now();
+        let mut out = Vec::new();
+        for number in 0..self.players.len() {
+            if self.players[number].confirmed || self.players[number].at > now {
+                continue;
+            }
+            let member = self.member(self.players[number].id, self.state);
+            let player = &mut self.players[number];
+            out.clear();
+            must(player.codec.encode(&mut out, session, &Message::Member(member)));
+            // A queue that is full loses it, as a network would.
+            let _ = self.socket.send_to(&out, to);
+            self.reports.push(now - self.begin);
+            player.at = now + self.spread.max(Duration::from_millis(10)) * (1 << player.tries.min(5));
+            player.tries += 1;
+        }
+    }
+
+    fn confirmed(&self) -> usize {
+        self.players.iter().filter(|player| player.confirmed).count()
+    }
+
+    /// Play until all are confirmed, so many seconds at most; how long it took.
+    fn play(&mut self, source: &mut Running, within: u64) -> Duration {
+        let begin = Instant::now();
+        while self.confirmed() < CROWD {
+            self.listen();
+            self.speak();
+            let (confirmed, state) = (self.confirmed(), self.state);
+            assert!(begin.elapsed() < Duration::from_secs(within), "{confirmed} are confirmed as {state:?}");
+            assert!(source.task.is_running(), "{confirmed} as {state:?}: {}", source.task.stdout());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        begin.elapsed()
+    }
+
+    /// The most reports in any second from the `from`-th report on.
+    fn busiest_second(&self, from: usize) -> usize {
+        let reports = &self.reports[from..];
+        let second = Duration::from_secs(1);
+        (0..reports.len())
+            .map(|i| reports[i..].partition_point(|at| *at < reports[i] + second))
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+#[test]
+fn ten_thousand_receivers_are_all_confirmed_and_none_of_it_comes_at_once() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan());
+    let file = stage.file("image", 200_000);
+    let (address, port) = stage.group.rsplit_once(':').expect("a group has a port");
+    let (address, port): (Ipv4Addr, u16) = (must(address.parse()), must(port.parse()));
+    let here = stage.lab.receiver(0);
+    let socket = must(here.inside(|| {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).expect("the port is free there");
+        socket.join_multicast_v4(&address, &here.ipv4()).expect("it has the address");
+        socket.set_nonblocking(true).expect("a socket can be asked without waiting");
+        socket
+    }));
+    let mut crowd = Crowd::new(socket);
+    let expected = CROWD.to_string();
+    let mut source = stage.send(&[&file], &["--expect", &expected, "--wait", "60"]);
+    let joining = crowd.play(&mut source, 50);
+    let joined = crowd.reports.len();
+    // All are done at the same moment, once the content has been sent.
+    let begin = Instant::now();
+    while !crowd.content_sent {
+        assert!(
+            begin.elapsed() < Duration::from_secs(10),
+            "the content was not sent: {}",
+            source.task.stdout()
+        );
+        crowd.listen();
+        crowd.tell_life();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    crowd.all_report(MemberState::Done);
+    let ending = crowd.play(&mut source, 90);
+    let source = source.succeeds(20);
+    let (at_first, at_last) = (crowd.busiest_second(0), crowd.busiest_second(joined));
+    tell(&format!(
+        "10,000 receivers: joined in {joining:.1?}, confirmed done in {ending:.1?}, {} reports, {at_first} and {at_last} \
+         in the busiest second of joining and of ending, spread up to {:?}, source used {:.1} s of processor",
+        crowd.reports.len(),
+        crowd.widest,
+        source.number("cpu_seconds"),
+    ));
+    assert_eq!(source.number("verified"), CROWD as f64, "{:?}", source.done());
+    assert!(crowd.widest >= Duration::from_secs(5), "{:?}", crowd.widest);
+    assert!(at_first < 2_000 && at_last < 2_000, "{at_first} and {at_last} reports in one second");
+    assert!(crowd.reports.len() < CROWD * 3, "{} reports", crowd.reports.len());
+}

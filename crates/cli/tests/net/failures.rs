@@ -1,0 +1,173 @@
+//! What is wrong with a host or a command line has its own message and exit code.
+
+use crate::kit::{FAIRCAST, Running, Stage, must};
+use faircast_testkit::{Lab, Node, require_root, run};
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(10);
+
+fn ip(node: &Node, command: &str) {
+    let args: Vec<_> = ["-n", node.namespace()].into_iter().chain(command.split(' ')).collect();
+    must(run("ip", &args, SOON));
+}
+
+/// A file system of its own in the stage's directory, unmounted when dropped.
+struct Mounted(String);
+
+impl Mounted {
+    fn new(path: String, size: &str) -> Mounted {
+        must(std::fs::create_dir(&path));
+        must(run("mount", &["-t", "tmpfs", "-o", size, "tmpfs", &path], SOON));
+        Mounted(path)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = run("umount", &[&self.0], SOON);
+    }
+}
+
+#[test]
+fn a_full_disk_is_named_at_both_ends_and_costs_the_others_nothing() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan().receivers(2));
+    let file = stage.file("image", 8_000_000);
+    let disk = Mounted::new(stage.text("disk"), "size=4m");
+    let full = stage.recv(0, "full", &["--out", &disk.0]);
+    let other = stage.recv(1, "r1", &[]);
+    let source = stage.send(&[&file], &["--max", "50M"]).ends(30);
+    let full = full.ends(5);
+    full.failed(3, "8000000 bytes are needed");
+    assert!(full.message().contains(&disk.0), "{full:?}");
+    other.succeeds(5);
+    assert_eq!(source.code, 1, "{source:?}");
+    assert_eq!(source.done()["incomplete"][0]["reason"], "its disk is full", "{source:?}");
+    assert!(source.took.as_secs_f64() < 6.0, "it waited for the one that had failed: {source:?}");
+}
+
+#[test]
+fn a_directory_that_may_not_be_written_is_named() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan());
+    let file = stage.file("image", 100_000);
+    let out = stage.text("locked");
+    must(std::fs::create_dir(&out));
+    must(std::fs::set_permissions(&out, std::fs::Permissions::from_mode(0o755)));
+    must(std::fs::set_permissions(stage.path(""), std::fs::Permissions::from_mode(0o755)));
+    // The program lies where an ordinary user may not look: it is handed over as an open file.
+    let line = format!(
+        "exec 9< {FAIRCAST}; exec setpriv --reuid 65534 --regid 65534 --clear-groups \
+         /proc/self/fd/9 recv --json --group {} --out {out} --host nobody",
+        stage.group
+    );
+    let mut receiver = Running::shell(stage.lab.receiver(0), &line);
+    receiver.said("\"opened\"", 10);
+    let source = stage.send(&[&file], &["--wait", "3"]).ends(20);
+    let receiver = receiver.ends(5);
+    receiver.failed(3, "no permission");
+    assert!(receiver.message().contains(&out), "{receiver:?}");
+    assert_eq!(source.code, 1, "{source:?}");
+    assert_eq!(source.done()["incomplete"][0]["reason"], "it may not write there", "{source:?}");
+}
+
+#[test]
+fn an_output_directory_that_cannot_be_made_is_found_before_a_session_is_waited_for() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan());
+    let file = stage.file("image", 10);
+    let ended = stage.recv(0, "r0", &["--out", &file]).ends(5);
+    ended.failed(2, "`--out` takes a directory");
+}
+
+#[test]
+fn an_interface_that_is_down_or_unknown_is_named() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan());
+    let file = stage.file("image", 10);
+    stage.recv(0, "r0", &["--iface", "eth7"]).ends(5).failed(2, "eth7");
+    stage.send(&[&file], &["--iface", "eth7"]).ends(5).failed(2, "eth7");
+    for node in [stage.lab.receiver(0), stage.lab.sender()] {
+        ip(node, "link set eth0 down");
+    }
+    stage.recv(0, "r0", &["--iface", "eth0"]).ends(5).failed(3, "is down");
+    stage.send(&[&file], &["--iface", "eth0"]).ends(5).failed(3, "is down");
+}
+
+#[test]
+fn a_host_without_a_way_to_the_group_is_told_what_to_do() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan());
+    let file = stage.file("image", 100_000);
+    // One interface is no choice: it is taken without any route.
+    for node in [stage.lab.receiver(0), stage.lab.sender()] {
+        ip(node, "route del multicast 224.0.0.0/4");
+    }
+    let receiver = stage.recv(0, "r0", &[]);
+    stage.send(&[&file], &[]).succeeds(20);
+    receiver.succeeds(5);
+    // Two are one: somebody must choose.
+    for node in [stage.lab.receiver(0), stage.lab.sender()] {
+        ip(node, "link add other0 type veth peer name other1");
+        ip(node, "link set other1 up");
+        ip(node, "address add 10.99.0.1/24 dev other0");
+        ip(node, "link set other0 up multicast on");
+    }
+    let (receiver, source) = (stage.recv(0, "r0", &[]).ends(5), stage.send(&[&file], &[]).ends(5));
+    for ended in [receiver, source] {
+        ended.failed(3, "no route says which interface");
+        assert!(ended.message().contains("eth0") && ended.message().contains("other0"), "{ended:?}");
+    }
+}
+
+#[test]
+fn an_mtu_and_a_datagram_that_do_not_fit_are_refused_with_the_numbers() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan());
+    let file = stage.file("image", 100_000);
+    let ended = stage.send(&[&file], &["--datagram", "2000"]).ends(5);
+    ended.failed(2, "2000");
+    assert!(ended.message().contains("1472"), "{ended:?}");
+    ip(stage.lab.sender(), "link set eth0 mtu 280");
+    stage.send(&[&file], &[]).ends(5).failed(3, "MTU of 280");
+    // Small, but large enough.
+    ip(stage.lab.sender(), "link set eth0 mtu 576");
+    let receiver = stage.recv(0, "r0", &[]);
+    stage.send(&[&file], &[]).succeeds(20);
+    receiver.succeeds(5);
+}
+
+#[test]
+fn a_small_receive_buffer_is_told_with_the_remedy() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan());
+    let file = stage.file("image", 2_000_000);
+    must(std::fs::set_permissions(stage.path(""), std::fs::Permissions::from_mode(0o777)));
+    // Whoever may not exceed the limit of the system gets what the system allows, and hears of it.
+    let line = format!(
+        "exec 9< {FAIRCAST}; exec setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set -all \
+         /proc/self/fd/9 recv --json --group {} --out {} --host small",
+        stage.group,
+        stage.text("small")
+    );
+    let mut receiver = Running::shell(stage.lab.receiver(0), &line);
+    receiver.said("\"opened\"", 10);
+    stage.send(&[&file], &[]).succeeds(20);
+    let receiver = receiver.succeeds(5);
+    let limit: f64 = must(must(std::fs::read_to_string("/proc/sys/net/core/rmem_max")).trim().parse::<f64>());
+    let warned = receiver.all("warning").any(|w| w["message"].to_string().contains("net.core.rmem_max"));
+    assert_eq!(warned, limit < 16e6, "the limit here is {limit}: {receiver:?}");
+}
+
+#[test]
+fn keys_that_are_missing_wrong_or_no_keys_are_told_apart() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan());
+    let file = stage.file("image", 1000);
+    stage.send(&[&file], &["--key", "/no/such/key"]).ends(5).failed(2, "cannot read the key file");
+    stage.send(&[&file], &["--key", &file]).ends(5).failed(2, "is not a key file");
+    let ended = Running::start(stage.lab.sender(), &["send", &file, "--group", "10.1.2.3:5777"]).ends(5);
+    assert_eq!(ended.code, 2, "{ended:?}");
+    assert!(format!("{ended:?}").contains("not a multicast address"), "{ended:?}");
+}

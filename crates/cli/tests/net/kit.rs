@@ -1,0 +1,229 @@
+//! A stage for acceptance tests: a lab, a group, a directory, and the real program on its hosts.
+
+use faircast_testkit::{Finished, Lab, Node, Plan, Root, Task};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// The program under test.
+pub const FAIRCAST: &str = env!("CARGO_BIN_EXE_faircast");
+
+/// A lab with a group and a directory of its own; everything goes when it is dropped.
+pub struct Stage {
+    pub lab: Lab,
+    pub group: String,
+    directory: TempDir,
+}
+
+/// The program while it runs.
+pub struct Running {
+    pub task: Task,
+    what: String,
+}
+
+/// The program after it ended.
+pub struct Ended {
+    pub code: i32,
+    pub events: Vec<Value>,
+    pub stderr: String,
+    pub took: Duration,
+    what: String,
+}
+
+/// The value, or a panic that says in words what went wrong.
+pub fn must<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
+    result.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Bytes that no compression and no repetition can guess, always the same for one seed.
+pub fn noise(seed: &str, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    blake3::Hasher::new().update(seed.as_bytes()).finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+/// Print past the test harness, which swallows what a passing test prints.
+pub fn tell(line: &str) {
+    use std::io::Write;
+    // A table that cannot be printed is no failure of the program under test.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+impl Stage {
+    /// Build the lab, draw a group.
+    pub fn new(root: &Root, plan: Plan) -> Stage {
+        static PORT: AtomicU16 = AtomicU16::new(20_000);
+        let port = PORT.fetch_add(1, Ordering::Relaxed);
+        let lab = must(plan.build(root));
+        let directory = tempfile::Builder::new().prefix("faircast-net-").tempdir();
+        Stage { lab, group: format!("239.255.70.9:{port}"), directory: must(directory) }
+    }
+
+    /// The same stage with another group.
+    pub fn with_group(mut self, group: &str) -> Stage {
+        self.group = group.to_owned();
+        self
+    }
+
+    /// A path in the stage's directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Its text.
+    pub fn text(&self, name: &str) -> String {
+        self.path(name).to_str().expect("temporary directories have names in UTF-8").to_owned()
+    }
+
+    /// Make a file of `len` bytes of noise; its path.
+    pub fn file(&self, name: &str, len: usize) -> String {
+        must(std::fs::write(self.path(name), noise(name, len)));
+        self.text(name)
+    }
+
+    /// A receiver called `host` that writes into a directory of that name, and listens.
+    pub fn recv(&self, at: usize, host: &str, more: &[&str]) -> Running {
+        self.recv_on(self.lab.receiver(at), host, more)
+    }
+
+    /// The same on any host of the lab.
+    pub fn recv_on(&self, node: &Node, host: &str, more: &[&str]) -> Running {
+        let out = self.text(host);
+        let mut args = vec!["recv", "--json", "--group", &self.group, "--host", host];
+        if !more.contains(&"--stdout") && !more.contains(&"--out") {
+            args.extend(["--out", out.as_str()]);
+        }
+        args.extend(more);
+        let mut running = Running::start(node, &args);
+        // One that ends before it listens has its reason; whoever asked for it will look.
+        let _ = running.task.wait_for("\"opened\"", Duration::from_secs(20));
+        running
+    }
+
+    /// A receiver on each host of the lab, called `r0`, `r1`...
+    pub fn recv_everywhere(&self, more: &[&str]) -> Vec<Running> {
+        (0..self.lab.receivers().len()).map(|at| self.recv(at, &format!("r{at}"), more)).collect()
+    }
+
+    /// The source.
+    pub fn send(&self, paths: &[&str], more: &[&str]) -> Running {
+        let mut args = vec!["send", "--json", "--open", "--host", "source", "--group", &self.group];
+        if more.contains(&"--key") {
+            args.retain(|arg| *arg != "--open");
+        }
+        args.extend(paths);
+        args.extend(more);
+        Running::start(self.lab.sender(), &args)
+    }
+
+    /// Whether the receiver `host` has this file as it is.
+    pub fn has(&self, host: &str, file: &str) -> bool {
+        let name = Path::new(file).file_name().expect("tests send named files");
+        std::fs::read(self.path(host).join(name)).is_ok_and(|got| got == must(std::fs::read(file)))
+    }
+}
+
+impl Running {
+    /// Start the program on a host.
+    pub fn start(node: &Node, args: &[&str]) -> Running {
+        Running { task: must(node.start(FAIRCAST, args)), what: args.join(" ") }
+    }
+
+    /// Start any command line on a host, through a shell.
+    pub fn shell(node: &Node, line: &str) -> Running {
+        Running { task: must(node.start("sh", &["-c", line])), what: line.to_owned() }
+    }
+
+    /// Wait until it has said this.
+    pub fn said(&mut self, text: &str, within: u64) {
+        if let Err(error) = self.task.wait_for(text, Duration::from_secs(within)) {
+            panic!("{}: never said {text:?}: {error}\n{}", self.what, self.task.stdout());
+        }
+    }
+
+    /// Wait until its progress, in parts of the whole, is at least this.
+    pub fn reaches(&mut self, part: f64, within: u64) {
+        let end = std::time::Instant::now() + Duration::from_secs(within);
+        loop {
+            let said = self.task.stdout();
+            let newest = said.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            let at = newest.filter(|event| event["event"] == "progress").find_map(|progress| {
+                Some(progress["bytes"].as_f64()? / progress["total_bytes"].as_f64()?.max(1.0))
+            });
+            if at.is_some_and(|at| at >= part) {
+                return;
+            }
+            assert!(std::time::Instant::now() < end, "{}: did not reach {part} ({at:?}):\n{said}", self.what);
+            assert!(self.task.is_running(), "{}: ended before {part} ({at:?}):\n{said}", self.what);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Wait for its end, so many seconds at most.
+    pub fn ends(self, within: u64) -> Ended {
+        let done = self.task.finish(Duration::from_secs(within));
+        let Finished { status, stdout, stderr, took, .. } =
+            done.unwrap_or_else(|error| panic!("{}: {error}", self.what));
+        let events = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        Ended { code: status.code().unwrap_or(-1), events, stderr, took, what: self.what }
+    }
+
+    /// Wait for its end, which must be a good one.
+    pub fn succeeds(self, within: u64) -> Ended {
+        let ended = self.ends(within);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        assert_eq!(ended.done()["ok"], true, "{ended:?}");
+        ended
+    }
+
+    /// End it at once, as a crash does, and wait until it is gone.
+    pub fn crashes(mut self) {
+        self.task.kill();
+        let _ = self.task.finish(Duration::from_secs(10));
+    }
+}
+
+impl Ended {
+    /// All events of this kind.
+    pub fn all<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.events.iter().filter(move |event| event["event"] == kind)
+    }
+
+    /// The last line.
+    pub fn done(&self) -> &Value {
+        match self.events.last() {
+            Some(done) if done["event"] == "done" => done,
+            _ => panic!("the last line is no `done`: {self:?}"),
+        }
+    }
+
+    /// A number of the last line.
+    pub fn number(&self, field: &str) -> f64 {
+        self.done()[field].as_f64().unwrap_or_else(|| panic!("no number {field:?} in {:?}", self.done()))
+    }
+
+    /// The message of the error, with its hint.
+    pub fn message(&self) -> String {
+        let error = self.all("error").next().unwrap_or_else(|| panic!("no error was told: {self:?}"));
+        format!("{} {}", error["message"].as_str().unwrap_or(""), error["hint"].as_str().unwrap_or(""))
+    }
+
+    /// It must have failed like this.
+    pub fn failed(&self, code: i32, words: &str) {
+        assert_eq!(self.code, code, "{self:?}");
+        let message = self.message();
+        assert!(message.contains(words), "{message:?} does not say {words:?}: {self:?}");
+    }
+}
+
+impl std::fmt::Debug for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "`{}` exited with {} after {:?}", self.what, self.code, self.took)?;
+        for event in &self.events {
+            writeln!(f, "  {event}")?;
+        }
+        write!(f, "{}", self.stderr)
+    }
+}

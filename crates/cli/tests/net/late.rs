@@ -1,0 +1,102 @@
+//! Receivers that join late, and trees of many files.
+
+use crate::kit::{Stage, must, noise, tell};
+use faircast_testkit::{Lab, require_root};
+use std::collections::BTreeMap;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+#[test]
+fn who_joins_late_gets_everything_and_costs_the_others_nothing() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan().receivers(3));
+    let file = stage.file("image", 10_000_000);
+    let mut early = vec![stage.recv(0, "r0", &[]), stage.recv(1, "r1", &[])];
+    let source = stage.send(&[&file], &["--max", "20M"]);
+    early[0].reaches(0.6, 20);
+    let late = stage.recv(2, "r2", &[]);
+    let early: Vec<_> = early.into_iter().map(|receiver| receiver.succeeds(20)).collect();
+    let late = late.succeeds(20);
+    let source = source.succeeds(20);
+    assert_eq!(source.number("verified"), 3.0, "{source:?}");
+    for host in ["r0", "r1", "r2"] {
+        assert!(stage.has(host, &file), "{host}");
+    }
+    let front = 10e6 * 8.0 / 20e6;
+    for receiver in &early {
+        assert!(receiver.number("seconds") < front * 1.25 + 0.5, "a late one held it up: {receiver:?}");
+    }
+    let ratio = source.number("repair_ratio");
+    assert!(ratio < 1.8, "the head is sent again, once: {source:?}");
+    tell(&format!(
+        "late joiner at 60 %: early {:.1} s, late {:.1} s, sent/needed {ratio:.3}",
+        early[0].number("seconds"),
+        late.number("seconds")
+    ));
+}
+
+/// Everything that a transfer promises to keep of a tree: kind, mode, time, and content or target.
+fn described(root: &Path) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    let mut waiting = vec![root.to_path_buf()];
+    while let Some(directory) = waiting.pop() {
+        for entry in must(std::fs::read_dir(&directory)) {
+            let path = must(entry).path();
+            let about = must(path.symlink_metadata());
+            let name = path.strip_prefix(root).expect("it lies below").display().to_string();
+            let mode = about.mode() & 0o7777;
+            let words = if about.is_symlink() {
+                format!("link to {}", must(std::fs::read_link(&path)).display())
+            } else if about.is_dir() {
+                waiting.push(path);
+                format!("directory {mode:o}")
+            } else {
+                let hash = blake3::hash(&must(std::fs::read(&path)));
+                format!("file {mode:o} {}.{:09} {hash}", about.mtime(), about.mtime_nsec())
+            };
+            all.insert(name, words);
+        }
+    }
+    all
+}
+
+fn plant(tree: &Path) {
+    for number in 0..1000 {
+        let directory = tree.join(format!("d{}/e{}", number % 10, number % 7));
+        must(std::fs::create_dir_all(&directory));
+        must(std::fs::write(directory.join(format!("f{number}")), noise("f", number * 13 % 4000)));
+    }
+    must(std::fs::create_dir(tree.join("empty")));
+    must(std::fs::create_dir_all(tree.join("čeština/日本語")));
+    must(std::fs::write(tree.join("čeština/日本語/naïve – ☃.txt"), "snow"));
+    must(std::fs::write(tree.join("nothing"), ""));
+    must(std::fs::write(tree.join("run.sh"), "#!/bin/sh\n"));
+    must(std::fs::set_permissions(tree.join("run.sh"), std::fs::Permissions::from_mode(0o750)));
+    must(std::fs::set_permissions(tree.join("nothing"), std::fs::Permissions::from_mode(0o400)));
+    must(std::fs::set_permissions(tree.join("empty"), std::fs::Permissions::from_mode(0o700)));
+    let old = std::time::UNIX_EPOCH + std::time::Duration::new(981_173_106, 123_456_789);
+    must(must(std::fs::File::options().append(true).open(tree.join("run.sh"))).set_modified(old));
+    must(symlink("run.sh", tree.join("start")));
+    must(symlink("d0/e0", tree.join("to-directory")));
+    must(symlink("nowhere", tree.join("dangling")));
+}
+
+#[test]
+fn a_tree_arrives_with_its_names_modes_times_links_and_empty_directories() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan().receivers(3));
+    plant(&stage.path("tree"));
+    let receivers = stage.recv_everywhere(&["--faults", "loss=0.02"]);
+    stage.send(&[&stage.text("tree")], &[]).succeeds(30);
+    let sent = described(&stage.path("tree"));
+    assert!(sent.len() > 1070, "{}", sent.len());
+    for (host, receiver) in receivers.into_iter().enumerate() {
+        let ended = receiver.succeeds(10);
+        assert_eq!(ended.number("files"), 1003.0, "{ended:?}");
+        let got = described(&stage.path(&format!("r{host}/tree")));
+        for (name, words) in &sent {
+            assert_eq!(got.get(name), Some(words), "{name} at r{host}");
+        }
+        assert_eq!(got.len(), sent.len(), "r{host} has more than was sent");
+    }
+}

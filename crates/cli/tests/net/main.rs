@@ -1,0 +1,14 @@
+//! The real program between the hosts of a lab: what it promises, from end to end.
+
+mod basic;
+mod capture;
+mod crowd;
+mod damage;
+mod failures;
+mod kit;
+mod late;
+mod resume;
+mod security;
+mod sessions;
+mod slow;
+mod streams;

@@ -1,0 +1,144 @@
+//! Receivers and sources that crash and come back.
+
+use crate::kit::{Ended, Stage, tell};
+use faircast_testkit::{Lab, Offloads, Plan, Sampler, require_root};
+use std::time::Duration;
+
+const FILE: usize = 10_000_000;
+
+/// Slow enough that a crash in the middle is in the middle.
+const RATE: [&str; 2] = ["--max", "20M"];
+
+fn plan() -> Plan {
+    Lab::plan().receivers(3).offloads(Offloads::Off)
+}
+
+/// A receiver that was restarted fetched what it lacked and next to nothing else.
+fn resumed(ended: &Ended) -> f64 {
+    let kept = ended.number("resumed_bytes");
+    assert!(kept > 0.2 * FILE as f64, "only {kept} bytes were kept: {ended:?}");
+    let again = ended.number("refetched_bytes");
+    assert!(again <= 0.02 * kept, "{again} of {kept} bytes were fetched again: {ended:?}");
+    kept
+}
+
+/// The most that the link may carry to a receiver that lacks `missing` bytes: symbols, their headers, and 2 %.
+fn carried_at_most(missing: f64) -> f64 {
+    let headers = 1500.0 / 1400.0;
+    (missing + 0.02 * FILE as f64) * headers + 300_000.0
+}
+
+#[test]
+fn a_receiver_that_crashed_half_way_resumes_within_the_same_session() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, plan());
+    let file = stage.file("image", FILE);
+    let mut receivers = stage.recv_everywhere(&[]);
+    let mut source = stage.send(&[&file], &RATE);
+    let mut victim = receivers.remove(1);
+    victim.reaches(0.5, 20);
+    victim.crashes();
+    let again = stage.recv(1, "r1", &[]);
+    let back = again.succeeds(30);
+    assert!(source.task.is_running() || resumed(&back) > 0.0);
+    let source = source.succeeds(30);
+    let kept = resumed(&back);
+    receivers.into_iter().for_each(|other| {
+        let other = other.succeeds(10);
+        assert_eq!(other.number("resumed_bytes"), 0.0, "{other:?}");
+    });
+    for host in ["r0", "r1", "r2"] {
+        assert!(stage.has(host, &file), "{host}");
+    }
+    tell(&format!(
+        "receiver crashed at half: kept {:.1} MB, fetched again {} B, session {:.1} s, sent/needed {:.3}",
+        kept / 1e6,
+        back.number("refetched_bytes"),
+        source.number("seconds"),
+        source.number("repair_ratio"),
+    ));
+}
+
+#[test]
+fn a_receiver_that_crashed_resumes_when_its_source_starts_again_too() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, plan());
+    let file = stage.file("image", FILE);
+    let mut receivers = stage.recv_everywhere(&[]);
+    let source = stage.send(&[&file], &RATE);
+    receivers[0].reaches(0.5, 20);
+    source.crashes();
+    receivers.into_iter().for_each(super::kit::Running::crashes);
+    let receivers = stage.recv_everywhere(&[]);
+    let sampler = super::kit::must(Sampler::start(stage.lab.receiver(0), Duration::from_millis(100)));
+    let source = stage.send(&[&file], &RATE).succeeds(30);
+    let ended: Vec<_> = receivers.into_iter().map(|receiver| receiver.succeeds(10)).collect();
+    let samples = super::kit::must(sampler.stop());
+    let carried = (samples[samples.len() - 1].rx_bytes - samples[0].rx_bytes) as f64;
+    let kept = ended.iter().map(resumed).fold(f64::INFINITY, f64::min);
+    let most = carried_at_most(FILE as f64 - kept);
+    assert!(carried <= most, "{carried} bytes were carried to a receiver that kept {kept}: {source:?}");
+    for host in ["r0", "r1", "r2"] {
+        assert!(stage.has(host, &file), "{host}");
+    }
+    tell(&format!("all crashed at half: kept {:.1} MB, carried {:.1} MB", kept / 1e6, carried / 1e6));
+}
+
+#[test]
+fn receivers_that_run_on_go_on_when_their_source_starts_again() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, plan());
+    let file = stage.file("image", FILE);
+    let mut receivers = stage.recv_everywhere(&[]);
+    let source = stage.send(&[&file], &RATE);
+    receivers[0].reaches(0.5, 20);
+    source.crashes();
+    let sampler = super::kit::must(Sampler::start(stage.lab.receiver(0), Duration::from_millis(100)));
+    let source = stage.send(&[&file], &RATE).succeeds(30);
+    let samples = super::kit::must(sampler.stop());
+    let ended: Vec<_> = receivers.into_iter().map(|receiver| receiver.succeeds(10)).collect();
+    let carried = (samples[samples.len() - 1].rx_bytes - samples[0].rx_bytes) as f64;
+    assert!(carried <= carried_at_most(0.5 * FILE as f64), "{carried} bytes: {source:?} {ended:?}");
+    for host in ["r0", "r1", "r2"] {
+        assert!(stage.has(host, &file), "{host}");
+    }
+    tell(&format!("source crashed at half, receivers ran on: carried {:.1} MB", carried / 1e6));
+}
+
+#[test]
+fn a_sealed_session_survives_a_restarted_source_too() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, plan());
+    let file = stage.file("image", FILE);
+    let key = crate::security::key(&stage, "lab.key");
+    let mut receivers = stage.recv_everywhere(&["--key", &key]);
+    let flags = ["--key", key.as_str(), RATE[0], RATE[1]];
+    let source = stage.send(&[&file], &flags);
+    receivers[0].reaches(0.3, 20);
+    source.crashes();
+    stage.send(&[&file], &flags).succeeds(30);
+    receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(10)));
+    for host in ["r0", "r1", "r2"] {
+        assert!(stage.has(host, &file), "{host}");
+    }
+}
+
+#[test]
+fn a_receiver_that_is_told_to_stop_does_not_keep_the_others_waiting() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, plan());
+    let file = stage.file("image", FILE);
+    let mut receivers = stage.recv_everywhere(&[]);
+    let source = stage.send(&[&file], &RATE);
+    let mut stopped = receivers.remove(1);
+    stopped.reaches(0.3, 20);
+    stopped.task.interrupt();
+    let stopped = stopped.ends(5);
+    assert_eq!(stopped.code, 1, "{stopped:?}");
+    let source = source.ends(20);
+    assert_eq!(source.code, 1, "a known receiver has not got everything: {source:?}");
+    assert_eq!(source.done()["incomplete"][0]["host"], "r1", "{source:?}");
+    assert_eq!(source.done()["incomplete"][0]["reason"], "it left", "{source:?}");
+    assert!(source.number("seconds") < FILE as f64 * 8.0 / 20e6 * 1.3 + 1.0, "it waited: {source:?}");
+    receivers.into_iter().for_each(|other| drop(other.succeeds(5)));
+}

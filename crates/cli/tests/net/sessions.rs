@@ -1,0 +1,102 @@
+//! Several sessions at once, waiting, and how sessions end.
+
+use crate::kit::{Stage, tell};
+use faircast_testkit::{Lab, require_root};
+
+#[test]
+fn two_sources_in_one_group_do_not_disturb_each_other() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan().receivers(4));
+    let (one, two) = (stage.file("one", 5_000_000), stage.file("two", 6_000_000));
+    let (first, second) = (stage.lab.sender().ipv4().to_string(), stage.lab.receiver(3).ipv4().to_string());
+    let mut receivers = vec![
+        stage.recv(0, "r0", &["--source", &first]),
+        stage.recv(1, "r1", &["--source", &second]),
+        stage.recv(2, "r2", &["--source", &second]),
+    ];
+    let mut source = stage.send(&[&one], &["--max", "30M", "--wait", "3"]);
+    // Whoever takes what comes first stays with it.
+    receivers.push(stage.recv(2, "any", &[]));
+    source.said("\"any\"", 5);
+    let args = ["send", &two, "--open", "--json", "--max", "30M", "--group", &stage.group, "--wait", "3"];
+    let other = crate::kit::Running::start(stage.lab.receiver(3), &args);
+    let (source, other) = (source.succeeds(30), other.succeeds(30));
+    receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(10)));
+    assert!(stage.has("r0", &one) && stage.has("any", &one));
+    assert!(stage.has("r1", &two) && stage.has("r2", &two));
+    assert_eq!((source.number("verified"), other.number("verified")), (2.0, 2.0), "{source:?} {other:?}");
+}
+
+#[test]
+fn a_receiver_that_is_there_first_waits_for_its_source() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan());
+    let file = stage.file("image", 1_000_000);
+    let receiver = stage.recv(0, "r0", &["--wait", "20"]);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    stage.send(&[&file], &[]).succeeds(20);
+    receiver.succeeds(5);
+    assert!(stage.has("r0", &file));
+}
+
+#[test]
+fn a_receiver_without_a_source_gives_up_after_its_wait() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan());
+    let ended = stage.recv(0, "r0", &["--wait", "1.5"]).ends(10);
+    ended.failed(1, "no session was announced");
+    assert!((1.4..4.0).contains(&ended.took.as_secs_f64()), "{ended:?}");
+}
+
+#[test]
+fn a_source_without_receivers_gives_up_after_its_wait() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan());
+    let file = stage.file("image", 1_000_000);
+    let ended = stage.send(&[&file], &["--wait", "1.5"]).ends(10);
+    ended.failed(1, "no receiver answered");
+    assert!((1.4..4.0).contains(&ended.took.as_secs_f64()), "{ended:?}");
+}
+
+#[test]
+fn a_source_that_expects_more_than_come_ends_after_its_wait_and_says_so() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan().receivers(2));
+    let file = stage.file("image", 2_000_000);
+    let receivers = stage.recv_everywhere(&[]);
+    let source = stage.send(&[&file], &["--expect", "3", "--wait", "2"]).ends(30);
+    receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(5)));
+    source.failed(1, "2 of the 3 receivers that were expected have come");
+    assert_eq!(source.number("missing"), 1.0, "{source:?}");
+    assert!(source.took.as_secs_f64() < 15.0, "{source:?}");
+    assert_eq!(source.number("verified"), 2.0, "{source:?}");
+}
+
+#[test]
+fn a_source_ends_as_soon_as_all_that_it_knows_are_done() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan().receivers(3));
+    let file = stage.file("image", 2_000_000);
+    let receivers = stage.recv_everywhere(&[]);
+    let source = stage.send(&[&file], &[]).succeeds(20);
+    receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(5)));
+    let idle = source.took.as_secs_f64() - source.number("seconds");
+    tell(&format!("2 MB to 3: {:.2} s of it sending, {idle:.2} s around it", source.number("seconds")));
+    assert!(idle < 3.0, "{source:?}");
+}
+
+#[test]
+fn receivers_are_told_when_their_source_is_stopped() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan().receivers(2));
+    let file = stage.file("image", 10_000_000);
+    let mut receivers = stage.recv_everywhere(&[]);
+    let mut source = stage.send(&[&file], &["--max", "10M"]);
+    receivers[0].reaches(0.1, 20);
+    source.task.interrupt();
+    let source = source.ends(5);
+    source.failed(1, "stopped");
+    for receiver in receivers {
+        receiver.ends(5).failed(1, "run the same command again to resume");
+    }
+}

@@ -1,0 +1,95 @@
+//! One slow receiver among faster ones, and what `--slow` makes of it.
+
+use crate::kit::{Ended, Running, Stage, tell};
+use faircast_testkit::{Bottleneck, Lab, Offloads, require_root};
+
+const FILE: usize = 8_000_000;
+const SLOW: usize = 3;
+
+/// Three receivers at 100 Mbit/s and `r3` at 10 Mbit/s, or at 100 too.
+fn stage(root: &faircast_testkit::Root, slowest: f64) -> (Stage, String) {
+    let mut plan = Lab::plan().receivers(4).offloads(Offloads::Off);
+    for receiver in 0..SLOW as u16 {
+        plan = plan.bottleneck(receiver, Bottleneck::mbps(100.0).queue(100_000));
+    }
+    let stage = Stage::new(root, plan.bottleneck(SLOW as u16, Bottleneck::mbps(slowest)));
+    let file = stage.file("image", FILE);
+    (stage, file)
+}
+
+fn slow_event(source: &Ended, action: &str) {
+    let slow = source.all("slow").find(|slow| slow["action"] == action);
+    let slow = slow.unwrap_or_else(|| panic!("no slow event for {action}: {source:?}"));
+    assert_eq!(slow["host"], "r3", "{source:?}");
+}
+
+/// Send, and wait for the `slow` event, which must come within 5 s of the first data.
+fn send(stage: &Stage, file: &str, policy: &str) -> (Running, Vec<Running>) {
+    let receivers = stage.recv_everywhere(&[]);
+    let mut source = stage.send(&[file], &["--slow", policy]);
+    source.said("\"joined\"", 10);
+    source.said("\"event\":\"slow\"", 6);
+    (source, receivers)
+}
+
+#[test]
+fn the_group_follows_its_slowest_receiver_when_told_to() {
+    let Some(root) = require_root() else { return };
+    let (stage, file) = stage(&root, 10.0);
+    let (source, receivers) = send(&stage, &file, "follow");
+    let source = source.succeeds(40);
+    let ended: Vec<_> = receivers.into_iter().map(|receiver| receiver.succeeds(10)).collect();
+    slow_event(&source, "follow");
+    let goodput = source.number("goodput_bps") / 1e6;
+    tell(&format!(
+        "follow: {:.1} s, {goodput:.2} Mbit/s of 10, loss {:.1} %, sent/needed {:.3}",
+        source.number("seconds"),
+        100.0 * ended[SLOW].number("lost") / ended[SLOW].number("packets"),
+        source.number("repair_ratio"),
+    ));
+    assert!((6.0..10.0).contains(&goodput), "{goodput} Mbit/s: {source:?}");
+    assert_eq!(source.number("verified"), 4.0, "{source:?}");
+}
+
+#[test]
+fn a_slow_receiver_is_served_last_under_a_floor() {
+    let Some(root) = require_root() else { return };
+    let (fast, file) = stage(&root, 100.0);
+    let receivers = fast.recv_everywhere(&[]);
+    fast.send(&[&file], &["--slow", "floor:50M"]).succeeds(30);
+    let alone = receivers.into_iter().map(|r| r.succeeds(10).number("seconds")).fold(0.0, f64::max);
+    drop(fast);
+    let (stage, file) = stage(&root, 10.0);
+    let (source, mut receivers) = send(&stage, &file, "floor:50M");
+    let slow = receivers.pop().expect("there are four");
+    let others = receivers.into_iter().map(|r| r.succeeds(30).number("seconds")).fold(0.0, f64::max);
+    let source = source.succeeds(60);
+    let slow = slow.succeeds(10);
+    slow_event(&source, "deferred");
+    tell(&format!(
+        "floor: others {others:.2} s (without the slow one {alone:.2} s), slow one {:.1} s, sent/needed {:.3}",
+        slow.number("seconds"),
+        source.number("repair_ratio"),
+    ));
+    assert!(others <= alone * 1.25 + 0.25, "{others} s, and {alone} s without the slow one: {source:?}");
+    assert_eq!(source.done()["slow"][0], "r3", "{source:?}");
+    for host in ["r0", "r1", "r2", "r3"] {
+        assert!(stage.has(host, &file), "{host}");
+    }
+    assert!(slow.number("seconds") < 4.0 * FILE as f64 * 8.0 / 10e6, "{slow:?}");
+}
+
+#[test]
+fn a_slow_receiver_is_left_out_when_told_so_and_says_why() {
+    let Some(root) = require_root() else { return };
+    let (stage, file) = stage(&root, 10.0);
+    let (source, mut receivers) = send(&stage, &file, "drop:50M");
+    let slow = receivers.pop().expect("there are four").ends(20);
+    slow.failed(1, "too slow for --slow drop");
+    receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(20)));
+    let source = source.succeeds(20);
+    slow_event(&source, "dropped");
+    assert_eq!(source.done()["slow"][0], "r3", "{source:?}");
+    assert_eq!(source.number("verified"), 3.0, "{source:?}");
+    assert!(!stage.has("r3", &file));
+}

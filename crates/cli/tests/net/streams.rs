@@ -1,0 +1,74 @@
+//! Standard input: a file of unknown length, and a live stream.
+
+use crate::kit::{FAIRCAST, Running, Stage, must};
+use faircast_testkit::{Lab, require_root};
+
+#[test]
+fn a_pipe_of_unknown_length_becomes_a_file_and_a_stream() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan().receivers(3));
+    let (file, group) = (stage.file("tar", 10_000_000), stage.group.clone());
+    let mut into_file = stage.recv(0, "r0", &[]);
+    let copy = stage.text("copy");
+    let line = format!("{FAIRCAST} recv --stdout --group {group} --quiet > {copy}");
+    let into_pipe = Running::shell(stage.lab.receiver(1), &line);
+    let line = format!(
+        "(cat {file}; sleep 1) | {FAIRCAST} send - --name tar --open --json --expect 2 --group {group}"
+    );
+    let source = Running::shell(stage.lab.sender(), &line).succeeds(40);
+    into_file.said("\"done\"", 5);
+    into_file.succeeds(5);
+    assert_eq!(into_pipe.ends(5).code, 0);
+    assert!(stage.has("r0", &file));
+    assert!(must(std::fs::read(copy)) == must(std::fs::read(&file)), "standard output has other bytes");
+    assert_eq!(source.number("bytes"), 10e6, "{source:?}");
+}
+
+#[test]
+fn a_file_of_known_length_can_go_to_standard_output() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan());
+    let (file, copy) = (stage.file("image", 3_000_000), stage.text("copy"));
+    let line = format!("{FAIRCAST} recv --stdout --faults loss=0.02 --group {} | cat > {copy}", stage.group);
+    let receiver = Running::shell(stage.lab.receiver(0), &line);
+    stage.send(&[&file], &[]).succeeds(20);
+    assert_eq!(receiver.ends(5).code, 0);
+    assert!(must(std::fs::read(copy)) == must(std::fs::read(&file)));
+}
+
+/// Numbered lines, so that a part of the stream shows where it was cut out.
+fn lines(until: u32) -> String {
+    format!(
+        "i=0; while [ $i -lt {until} ]; do echo line $i of a live stream; i=$((i+1)); [ $((i % 50)) = 0 ] && sleep 0.05; done"
+    )
+}
+
+#[test]
+fn who_joins_a_live_stream_late_starts_at_the_present() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan().receivers(2));
+    let (early, late) = (stage.text("early"), stage.text("late"));
+    let listen = |at: usize, to: &str| {
+        let line = format!("exec {FAIRCAST} recv --stdout --quiet --group {} > {to}", stage.group);
+        Running::shell(stage.lab.receiver(at), &line)
+    };
+    let first = listen(0, &early);
+    let line =
+        format!("({}) | {FAIRCAST} stream --history 1 --open --json --group {}", lines(6000), stage.group);
+    let mut source = Running::shell(stage.lab.sender(), &line);
+    source.said("\"joined\"", 10);
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    let second = listen(1, &late);
+    let source = source.succeeds(40);
+    for receiver in [first, second] {
+        let ended = receiver.ends(5);
+        assert_eq!(ended.code, 0, "the end of the stream is a good end: {ended:?}");
+    }
+    let (early, late) = (must(std::fs::read_to_string(early)), must(std::fs::read_to_string(late)));
+    assert!(early.starts_with("line 0 of"), "{:?} {source:?}", &early[..early.len().min(80)]);
+    assert_eq!(early.lines().count(), 6000, "{source:?}");
+    assert!(late.ends_with("line 5999 of a live stream\n"), "{} bytes: {source:?}", late.len());
+    assert!(early.ends_with(&late), "the late part is no part of the stream");
+    let missed = early.len() - late.len();
+    assert!(missed > early.len() / 4 && missed < early.len() * 9 / 10, "missed {missed} of {}", early.len());
+}
