@@ -8,7 +8,7 @@
 //!            receivers            └──┘
 //! ```
 //!
-//! A round is a round-trip time long (at least 5 ms). Its end is flagged in one packet; receivers answer with
+//! A round is a round-trip time long (at least 2.5 ms). Its end is flagged in one packet; receivers answer with
 //! the rate at which the round's packets arrived. The source goes on with twice that, or with twice
 //! its own rate where that is less. Of several answers to a round the lowest counts, also when it
 //! comes late. Two rounds in a row that arrive at less than three quarters of their rate, and at about the
@@ -44,7 +44,7 @@ pub struct Doubling {
 
 impl Default for Doubling {
     fn default() -> Doubling {
-        let shortest_round = Span::from_millis(5);
+        let shortest_round = Span::from_micros(2_500);
         Doubling { initial_packets: 10, shortest_round, slow_below: 0.75, after_slow: 1.5, settle: 0.9 }
     }
 }
@@ -411,7 +411,7 @@ mod tests {
     fn the_first_round_trip_sample_sets_the_first_rate() {
         let mut start = StartUp::new(Doubling::default(), 1000, Span::from_millis(100));
         assert_eq!(start.on_rtt(RTT), Progress::Continue(mbps(4.0)));
-        assert_eq!(start.on_rtt(Span::from_millis(1)), Progress::Continue(mbps(16.0)), "5 ms at least");
+        assert_eq!(start.on_rtt(Span::from_millis(1)), Progress::Continue(mbps(32.0)), "2.5 ms at least");
         let (end, _) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));
         start.on_received(end, mbps(4.0), 0.0, mbps(4.0), &LIMITS);
         assert_eq!(start.on_rtt(RTT), Progress::Stay);

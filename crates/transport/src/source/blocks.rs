@@ -6,7 +6,7 @@ use faircast_core::delivery::ledger::Pick;
 use faircast_fec::{BlockEncoder, RepairSource, Shape};
 
 /// Memory for blocks that may be asked for again, in bytes.
-const CACHE: usize = 48 << 20;
+const CACHE: usize = 16 << 20;
 
 /// Recently sent blocks with their encoders.
 pub(super) struct Blocks {

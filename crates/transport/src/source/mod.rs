@@ -10,6 +10,7 @@
 mod blocks;
 mod feedback;
 mod pipe;
+mod reader;
 pub(crate) mod supply;
 mod status;
 

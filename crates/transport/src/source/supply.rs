@@ -1,9 +1,10 @@
 //! Where blocks come from: files, a pipe read to its end, or a live pipe.
 
 use super::pipe::Pipe;
+use super::reader::Reader;
 use crate::error::Error;
 use crate::object::{
-    BlockRead, Entry, Geometry, Hash, Kind, Manifest, ObjectError, RootHasher, Tape, TransferId, seal_block,
+    BlockRead, Entry, Geometry, Hash, Kind, Manifest, ObjectError, RootHasher, Skipped, Tape, TransferId, seal_block,
 };
 use crate::receiver::place::LIVE_ROOT;
 use std::collections::VecDeque;
@@ -21,16 +22,26 @@ pub(crate) enum Supply {
 }
 
 pub(crate) struct Taped {
-    tape: Tape,
-    /// What feeds the tape, when it is a stream.
-    pipe: Option<Pipe>,
+    from: From,
+    /// As far as it is known: a pipe's length only at its end.
+    geometry: Geometry,
+    transfer: TransferId,
+    files: u64,
+    skipped: Vec<Skipped>,
     ready: u32,
-    whole: bool,
     hashes: RootHasher,
     root: Option<Hash>,
     /// Blocks below this have been hashed.
     hashed_to: u32,
     scratch: Vec<u8>,
+}
+
+/// Who reads a tape.
+enum From {
+    /// Files are read ahead.
+    Files(Reader),
+    /// What a pipe has brought is there without waiting.
+    Pipe(Box<Tape>, Pipe),
 }
 
 pub(crate) struct Live {
@@ -86,33 +97,38 @@ impl Supply {
     }
 
     fn taped(tape: Tape, pipe: Option<Pipe>) -> Supply {
-        let hashes = RootHasher::new(tape.geometry());
-        let whole = pipe.is_none();
-        let ready = tape.geometry().blocks().unwrap_or(0);
+        let geometry = tape.geometry();
+        let ready = geometry.blocks().unwrap_or(0);
+        let is_file = |entry: &&Entry| matches!(entry.kind, Kind::File { .. } | Kind::Stream);
         Supply::Tape(Box::new(Taped {
-            tape,
-            pipe,
+            geometry,
+            transfer: tape.transfer(),
+            files: tape.manifest().entries().iter().filter(is_file).count() as u64,
+            skipped: tape.skipped().to_vec(),
             ready,
-            whole,
-            hashes,
+            hashes: RootHasher::new(geometry),
             root: None,
             hashed_to: 0,
             scratch: Vec::new(),
+            from: match pipe {
+                Some(pipe) => From::Pipe(Box::new(tape), pipe),
+                None => From::Files(Reader::new(tape, ready)),
+            },
         }))
     }
 
     pub(crate) fn geometry(&self) -> Geometry {
         match self {
-            // As announced: the length of a stream is told by the last block.
-            Supply::Tape(taped) if taped.pipe.is_some() => Geometry { tape_len: None, ..taped.tape.geometry() },
-            Supply::Tape(taped) => taped.tape.geometry(),
+            // As announced: the length of a pipe is told by its last block.
+            Supply::Tape(taped) if taped.is_pipe() => Geometry { tape_len: None, ..taped.geometry },
+            Supply::Tape(taped) => taped.geometry,
             Supply::Live(live) => live.geometry,
         }
     }
 
     pub(crate) fn transfer(&self) -> TransferId {
         match self {
-            Supply::Tape(taped) => taped.tape.transfer(),
+            Supply::Tape(taped) => taped.transfer,
             Supply::Live(live) => live.transfer,
         }
     }
@@ -121,10 +137,10 @@ impl Supply {
     pub(crate) fn warnings(&self) -> Vec<String> {
         match self {
             Supply::Tape(taped) => {
-                let words = |skipped: &crate::object::Skipped| {
+                let words = |skipped: &Skipped| {
                     format!("{} is neither a file, a directory nor a link; not sent", skipped.path.display())
                 };
-                taped.tape.skipped().iter().map(words).collect()
+                taped.skipped.iter().map(words).collect()
             }
             Supply::Live(_) => Vec::new(),
         }
@@ -132,10 +148,7 @@ impl Supply {
 
     pub(crate) fn files_count(&self) -> u64 {
         match self {
-            Supply::Tape(taped) => {
-                let is_file = |entry: &&Entry| matches!(entry.kind, Kind::File { .. } | Kind::Stream);
-                taped.tape.manifest().entries().iter().filter(is_file).count() as u64
-            }
+            Supply::Tape(taped) => taped.files,
             Supply::Live(_) => 1,
         }
     }
@@ -159,7 +172,7 @@ impl Supply {
     /// Whether all blocks are there.
     pub(crate) fn is_whole(&self) -> bool {
         match self {
-            Supply::Tape(taped) => taped.whole,
+            Supply::Tape(taped) => taped.is_whole(),
             Supply::Live(live) => live.whole,
         }
     }
@@ -171,7 +184,7 @@ impl Supply {
     /// Source symbols of a block.
     pub(crate) fn symbols(&self, block: u32) -> u16 {
         match self {
-            Supply::Tape(taped) => taped.tape.geometry().symbols(block),
+            Supply::Tape(taped) => taped.geometry.symbols(block),
             Supply::Live(live) => {
                 let at = block.checked_sub(live.oldest).and_then(|at| live.kept.get(at as usize));
                 at.map_or(0, |(_, symbols, _)| *symbols) // none of a block that is gone already
@@ -184,7 +197,7 @@ impl Supply {
         match self {
             Supply::Tape(taped) => match taped.ready.checked_sub(1) {
                 Some(last) => {
-                    u64::from(last) * u64::from(taped.tape.geometry().symbols_per_block) + u64::from(self.symbols(last))
+                    u64::from(last) * u64::from(taped.geometry.symbols_per_block) + u64::from(self.symbols(last))
                 }
                 None => 0,
             },
@@ -196,9 +209,9 @@ impl Supply {
     pub(crate) fn content_bytes(&self) -> u64 {
         match self {
             Supply::Tape(taped) => {
-                let geometry = taped.tape.geometry();
-                let so_far = u64::from(taped.ready) * geometry.capacity();
-                geometry.tape_len.unwrap_or(so_far).saturating_sub(u64::from(geometry.manifest_len))
+                let so_far = u64::from(taped.ready) * taped.geometry.capacity();
+                let manifest = u64::from(taped.geometry.manifest_len);
+                taped.geometry.tape_len.unwrap_or(so_far).saturating_sub(manifest)
             }
             Supply::Live(live) => live.bytes,
         }
@@ -215,7 +228,7 @@ impl Supply {
     /// Whether [`Supply::poll`] has work to do when there is time.
     pub(crate) fn has_work(&self) -> bool {
         match self {
-            Supply::Tape(taped) => taped.whole && taped.root.is_none(),
+            Supply::Tape(taped) => taped.is_whole() && taped.root.is_none(),
             Supply::Live(_) => false,
         }
     }
@@ -248,7 +261,7 @@ impl Supply {
 impl Taped {
     fn poll(&mut self, leisure: bool) -> Result<(), ObjectError> {
         self.take_from_pipe()?;
-        if !self.whole || self.root.is_some() {
+        if !self.is_whole() || self.root.is_some() {
             return Ok(());
         }
         while self.hashed_to < self.ready && self.hashes.get(self.hashed_to).is_some() {
@@ -264,38 +277,48 @@ impl Taped {
         Ok(())
     }
 
-    /// Read the next block of a stream when all of it has come, so that reading does not wait.
+    /// Read the next block of a pipe when all of it has come, so that reading does not wait.
     fn take_from_pipe(&mut self) -> Result<(), ObjectError> {
-        let Some(pipe) = &self.pipe else { return Ok(()) };
-        if self.whole {
+        if self.is_whole() {
             return Ok(());
         }
-        let geometry = self.tape.geometry();
-        let manifest = if self.ready == 0 { u64::from(geometry.manifest_len).min(geometry.capacity()) } else { 0 };
-        if !pipe.has(geometry.capacity() - manifest) {
+        let From::Pipe(tape, pipe) = &mut self.from else { return Ok(()) };
+        let room = self.geometry.capacity();
+        let manifest = if self.ready == 0 { u64::from(self.geometry.manifest_len).min(room) } else { 0 };
+        if !pipe.has(room - manifest) {
             return Ok(());
         }
-        let mut scratch = std::mem::take(&mut self.scratch);
-        match self.tape.read_block(self.ready, &mut scratch)? {
+        match tape.read_block(self.ready, &mut self.scratch)? {
             BlockRead::Data => self.ready += 1,
             BlockRead::End => {}
         }
-        self.scratch = scratch;
-        if let Some(blocks) = self.tape.geometry().blocks() {
+        self.geometry = tape.geometry();
+        if let (Some(blocks), Some(len)) = (self.geometry.blocks(), self.geometry.tape_len) {
             self.ready = blocks;
-            self.whole = true;
-            if let Some(len) = self.tape.geometry().tape_len {
-                self.hashes.set_tape_len(len);
-            }
+            self.hashes.set_tape_len(len);
         }
         Ok(())
     }
 
     fn read(&mut self, block: u32, bytes: &mut Vec<u8>) -> Result<u16, ObjectError> {
-        self.tape.read_block(block, bytes)?;
-        let (symbols, hash) = seal_block(bytes, self.tape.geometry().symbol_size);
+        let (symbols, hash) = match &mut self.from {
+            From::Files(reader) => reader.take(block, bytes)?,
+            From::Pipe(tape, _) => {
+                tape.read_block(block, bytes)?;
+                seal_block(bytes, self.geometry.symbol_size)
+            }
+        };
         self.hashes.push(block, hash);
         Ok(symbols)
+    }
+
+    fn is_pipe(&self) -> bool {
+        matches!(self.from, From::Pipe(..))
+    }
+
+    /// Whether all blocks are known.
+    fn is_whole(&self) -> bool {
+        self.geometry.tape_len.is_some()
     }
 }
 

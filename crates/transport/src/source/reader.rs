@@ -1,0 +1,124 @@
+//! A thread that reads and seals blocks ahead, so that sending does not wait for files and hashes.
+
+use crate::object::{BlockRead, Hash, ObjectError, Tape, seal_block};
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// So many blocks are read ahead.
+const AHEAD: u32 = 4;
+
+/// Reads the blocks of a tape of files, mostly in order.
+pub(super) struct Reader {
+    orders: Sender<(u32, Vec<u8>)>,
+    read: Receiver<Read>,
+    /// Ordered and not yet taken, in the order in which they will come.
+    under_way: VecDeque<u32>,
+    /// Came before they were wanted.
+    early: Vec<Read>,
+    spare: Vec<Vec<u8>>,
+    blocks: u32,
+}
+
+/// A block as read.
+struct Read {
+    block: u32,
+    bytes: Vec<u8>,
+    sealed: Result<(u16, Hash), ObjectError>,
+}
+
+impl Reader {
+    /// Begin to read the `blocks` blocks of `tape`.
+    pub(super) fn new(mut tape: Tape, blocks: u32) -> Reader {
+        let (orders, ordered) = channel::<(u32, Vec<u8>)>();
+        let (done, read) = channel();
+        let symbol_size = tape.geometry().symbol_size;
+        std::thread::spawn(move || {
+            for (block, mut bytes) in ordered {
+                let sealed = tape.read_block(block, &mut bytes).and_then(|read| match read {
+                    BlockRead::Data => Ok(seal_block(&mut bytes, symbol_size)),
+                    BlockRead::End => Err(ObjectError::NoSuchBlock { index: block, blocks }),
+                });
+                if done.send(Read { block, bytes, sealed }).is_err() {
+                    return; // nobody wants it any more
+                }
+            }
+        });
+        let mut reader =
+            Reader { orders, read, under_way: VecDeque::new(), early: Vec::new(), spare: Vec::new(), blocks };
+        (0..AHEAD).for_each(|block| reader.order(block));
+        reader
+    }
+
+    /// Block `block`, sealed, in exchange for the memory in `bytes`; its source symbols and hash. The
+    /// blocks after it are read meanwhile.
+    pub(super) fn take(&mut self, block: u32, bytes: &mut Vec<u8>) -> Result<(u16, Hash), ObjectError> {
+        self.spare.push(std::mem::take(bytes));
+        let read = loop {
+            if let Some(at) = self.early.iter().position(|read| read.block == block) {
+                break self.early.swap_remove(at);
+            }
+            self.order(block);
+            self.under_way.pop_front();
+            let read = self.read.recv().expect("the thread answers every order");
+            if read.block == block {
+                break read;
+            }
+            self.early.push(read);
+        };
+        *bytes = read.bytes;
+        let next = block + 1..self.blocks.min(block.saturating_add(1 + AHEAD));
+        // What was read ahead in vain (the front has moved elsewhere) gives its memory back.
+        if self.early.len() > AHEAD as usize {
+            for index in (0..self.early.len()).rev() {
+                if !next.contains(&self.early[index].block) {
+                    self.spare.push(self.early.swap_remove(index).bytes);
+                }
+            }
+        }
+        next.for_each(|block| self.order(block));
+        read.sealed
+    }
+
+    fn order(&mut self, block: u32) {
+        let known = self.under_way.contains(&block) || self.early.iter().any(|read| read.block == block);
+        if block < self.blocks && !known {
+            self.under_way.push_back(block);
+            // A thread that is gone is noticed when its answer is missing.
+            _ = self.orders.send((block, self.spare.pop().unwrap_or_default()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::verify_block;
+
+    fn reader_of(len: usize) -> (Reader, Vec<u8>, tempfile::TempDir) {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let content: Vec<u8> = (0..len).map(|at| (at / 7) as u8).collect();
+        let path = dir.path().join("file");
+        std::fs::write(&path, &content).expect("room for a small file");
+        let tape = Tape::open(&[path], 64, 8).expect("a readable file");
+        let blocks = tape.geometry().blocks().expect("files have a length");
+        (Reader::new(tape, blocks), content, dir)
+    }
+
+    fn data(reader: &mut Reader, block: u32) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        reader.take(block, &mut bytes).expect("readable");
+        verify_block(&bytes).expect("sealed").0.to_vec()
+    }
+
+    #[test]
+    fn blocks_come_in_any_order() {
+        let (mut reader, content, _dir) = reader_of(20_000);
+        let blocks = reader.blocks;
+        let forward: Vec<u8> = (0..blocks).flat_map(|block| data(&mut reader, block)).collect();
+        assert!(forward.ends_with(&content));
+        let mut backward: Vec<Vec<u8>> = (0..blocks).rev().map(|block| data(&mut reader, block)).collect();
+        backward.reverse();
+        assert_eq!(backward.concat(), forward);
+        assert_eq!(data(&mut reader, 3), data(&mut reader, 3));
+    }
+}
