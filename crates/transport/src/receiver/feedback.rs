@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::object::{Geometry, TransferId};
 use faircast_core::node::{Cx, Effect, Effects, Receiver as _};
-use faircast_core::packet::{Content, Layer, Report, SessionId};
+use faircast_core::packet::{Content, Layer, Report, Seq, SessionId};
 use faircast_core::schemes::Scheme;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
@@ -125,6 +125,7 @@ impl Session {
             intake,
             newest: NOTHING_YET,
             newest_at: now,
+            sent: 0,
             rtt: FIRST_RTT,
             spread,
             since: now,
@@ -158,6 +159,7 @@ impl Session {
         stream.intake.restart();
         stream.newest = NOTHING_YET;
         stream.newest_at = now;
+        stream.sent = 0;
         stream.deferred = false;
         stream.registered = false;
         stream.root = None;
@@ -172,6 +174,7 @@ impl Session {
         if status.rtt_max_us > 0 {
             set_pace(stream, Span::from_micros(u64::from(status.rtt_max_us)), millis(status.spread_ms));
         }
+        stream.sent = stream.sent.max(status.next_seq);
         if status.confirmed.contains(&me) {
             stream.registered = true;
             if matches!(self.phase, Phase::Confirming { .. }) {
@@ -249,7 +252,10 @@ impl Session {
                 send_effects(&mut self.effects, &mut self.codec, &mut self.outbox, stream.session);
             }
             if stream.intake.needs.deadline() <= now {
-                let echo = echo(stream, now);
+                let mut echo = echo(stream, now);
+                // What left before the last status and is not here is lost, not on its way, even
+                // when nothing came after it that would show the gap.
+                echo.seq = echo.seq.max(Seq(stream.sent.saturating_sub(1)));
                 let wanted = stream.intake.due(now, &mut self.rng);
                 request(wanted, self.setup.id, echo, &mut self.codec, &mut self.outbox, stream.session);
             }

@@ -104,6 +104,8 @@ struct Stream {
     intake: Intake,
     newest: Echo,
     newest_at: Time,
+    /// The source had sent so many packets when it last told its status.
+    sent: u64,
     rtt: Span,
     spread: Span,
     since: Time,
