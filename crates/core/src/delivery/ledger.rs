@@ -57,8 +57,9 @@ struct Block {
     resend: u16,
     /// The next repair symbol that was never sent.
     fresh: u32,
-    /// The stretch of packets in which the latest repairs left.
-    batch: Stretch,
+    /// The stretches of packets in which repairs left, the latest last: a receiver that lags has
+    /// several of them still to come.
+    batches: [Stretch; 3],
 }
 
 /// `count` symbols left in packets up to `last`.
@@ -85,7 +86,7 @@ impl Ledger {
             want: 0,
             resend: symbols,
             fresh: u32::from(symbols),
-            batch: Stretch::default(),
+            batches: [Stretch::default(); 3],
         });
     }
 
@@ -116,11 +117,15 @@ impl Ledger {
         if symbols == 0 || block >= front {
             return false; // not yet sent in the first pass: it will come anyway
         }
-        let on_its_way = entry.batch.after(seen);
+        let on_its_way =
+            entry.batches.iter().fold(0, |sum: u16, batch| sum.saturating_add(batch.after(seen)));
         let needed = symbols.min(entry.symbols).saturating_sub(on_its_way);
         let resending = entry.resend < entry.symbols;
         if needed == 0 || needed <= entry.want || resending {
             return false;
+        }
+        if entry.want == 0 {
+            entry.open_batch();
         }
         let mostly_missing = u32::from(needed) * 2 > u32::from(entry.symbols) && entry.symbols > 2;
         if mostly_missing {
@@ -128,9 +133,6 @@ impl Ledger {
             entry.want = entry.symbols;
         } else {
             entry.want = needed;
-        }
-        if on_its_way == 0 {
-            entry.batch.count = 0;
         }
         let queue = if mostly_missing && !urgent { &mut self.backfill } else { &mut self.repairs };
         queue.insert(block);
@@ -170,7 +172,7 @@ impl Ledger {
             }
         }
         entry.want = entry.want.saturating_sub(1);
-        entry.batch.add(seq);
+        entry.batches[2].add(seq);
         if entry.want == 0 {
             entry.resend = entry.symbols;
             self.repairs.remove(&pick.block);
@@ -237,7 +239,26 @@ impl Ledger {
     }
 }
 
+impl Block {
+    /// What is sent from now on is a batch of its own; the two oldest become one.
+    fn open_batch(&mut self) {
+        let [oldest, older, latest] = self.batches;
+        if latest.count > 0 {
+            self.batches = [oldest.and(older), latest, Stretch::default()];
+        }
+    }
+}
+
 impl Stretch {
+    /// This one and a later one as one.
+    fn and(self, later: Stretch) -> Stretch {
+        match (self.count, later.count) {
+            (0, _) => later,
+            (_, 0) => self,
+            (a, b) => Stretch { first: self.first, last: later.last, count: a.saturating_add(b) },
+        }
+    }
+
     fn add(&mut self, seq: Seq) {
         if self.count == 0 {
             self.first = seq.0;
@@ -318,6 +339,19 @@ mod tests {
         assert!(!ledger.request(1, 3, before));
         assert!(ledger.request(1, 4, before), "one more than is on its way");
         assert_eq!(drain(&mut ledger, &mut seq).len(), 1);
+    }
+
+    #[test]
+    fn a_receiver_that_lags_is_answered_by_all_batches_that_are_still_to_reach_it() {
+        let (mut ledger, mut seq) = sent_once(3);
+        let before = Seq(seq - 1);
+        for needed in [3, 1, 1, 1, 1] {
+            assert!(ledger.request(1, needed, Seq(seq)));
+            assert_eq!(drain(&mut ledger, &mut seq).len(), usize::from(needed));
+        }
+        assert!(!ledger.request(1, 5, before), "seven symbols are on their way to it");
+        assert!(ledger.request(1, 5, Seq(seq - 2)), "one is");
+        assert_eq!(drain(&mut ledger, &mut seq).len(), 4);
     }
 
     #[test]

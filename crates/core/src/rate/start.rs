@@ -8,6 +8,10 @@
 //!            receivers            └──┘
 //! ```
 //!
+//! A small group answers every round to the last member before the next one begins, for a slow
+//! receiver's answer waits in the slow receiver's queue; of a large one so many answers are waited
+//! for, and as long as a slow one may take.
+//!
 //! A round is a round-trip time long (at least 2.5 ms). Its end is flagged in one packet; receivers answer with
 //! the rate at which the round's packets arrived. The source goes on with twice that, or with twice
 //! its own rate where that is less. Of several answers to a round the lowest counts, also when it
@@ -24,7 +28,7 @@
 // doubling is ours; `Start::Linear` is the seed.
 
 use super::bounds::Bounds;
-use crate::packet::{Flags, Seq};
+use crate::packet::{Flags, ReceiverId, Seq};
 use crate::time::{Rate, Span, Time};
 
 /// Parameters of the doubling start-up.
@@ -80,6 +84,10 @@ pub struct StartUp {
     /// Rounds without an answer since the latest one.
     missed: u32,
     answers: u32,
+    /// So many answers complete a round.
+    wanted: usize,
+    /// Rounds that were answered, but not by all.
+    partial_rounds: u8,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -90,11 +98,32 @@ struct Round {
     packets: u32,
     bytes: u64,
     ended: Option<Ended>,
+    answers: Answers,
     /// When an answer is overdue.
     overdue_at: Time,
     /// When the end is flagged once more.
     flag_again_at: Time,
     floor: Rate,
+}
+
+/// Who has answered a round.
+#[derive(Debug, Clone, Copy)]
+struct Answers {
+    from: [Option<ReceiverId>; MOST_ANSWERS],
+    count: usize,
+    slowest: Rate,
+}
+
+impl Answers {
+    const NONE: Answers = Answers { from: [None; MOST_ANSWERS], count: 0, slowest: Rate::UNLIMITED };
+
+    fn add(&mut self, from: ReceiverId, received: Rate) {
+        self.slowest = self.slowest.min(received);
+        if self.count < MOST_ANSWERS && !self.from[..self.count].contains(&Some(from)) {
+            self.from[self.count] = Some(from);
+            self.count += 1;
+        }
+    }
 }
 
 /// A round whose end has been flagged.
@@ -119,6 +148,10 @@ const WAITING_PACE: f64 = 0.25;
 const UNUSED_ROUNDS: u8 = 8;
 /// No answer is missed before this, however near the receivers: a host may be held up.
 const PATIENCE: Span = Span::from_millis(200);
+/// Of larger groups no more answers than this are waited for.
+const MOST_ANSWERS: usize = 24;
+/// After so many rounds that were not answered by all, the others are given up.
+const PARTIAL_ROUNDS: u8 = 3;
 
 impl StartUp {
     /// Ready for the first packet.
@@ -134,6 +167,8 @@ impl StartUp {
             unused_rounds: 0,
             missed: 0,
             answers: 0,
+            wanted: 1,
+            partial_rounds: 0,
         }
     }
 
@@ -162,6 +197,7 @@ impl StartUp {
     /// A receiver got the round that `seq` ended at this rate, with this part of it lost.
     pub fn on_received(
         &mut self,
+        from: ReceiverId,
         seq: Seq,
         received: Rate,
         loss: f32,
@@ -172,10 +208,24 @@ impl StartUp {
             return Progress::Stay;
         }
         match (self.round.ended, self.before) {
-            (Some(ended), _) if seq >= ended.flag => self.next_round(ended, received, loss, rate, limits),
+            (Some(ended), _) if seq >= ended.flag => {
+                self.round.answers.add(from, received);
+                if loss > 0.0 {
+                    return self.over(received, rate);
+                }
+                if self.round.answers.count < self.wanted {
+                    return Progress::Stay;
+                }
+                self.next_round(ended, self.round.answers.slowest, loss, rate, limits)
+            }
             (_, Some(before)) if seq >= before.flag => self.correct(before, received, loss, rate),
             _ => Progress::Stay,
         }
+    }
+
+    /// The group has so many members that answer.
+    pub fn set_group(&mut self, members: usize) {
+        self.wanted = members.clamp(1, MOST_ANSWERS);
     }
 
     /// A round-trip sample: before any answer, the first round's rate depends on it. A first round that is waiting
@@ -203,8 +253,20 @@ impl StartUp {
         self.round.overdue_at
     }
 
-    /// No answer came in time: halve, and begin another round.
-    pub fn on_deadline(&mut self, rate: Rate) -> Progress {
+    /// Not everybody has answered in time: without any answer halve, else go on no faster; begin
+    /// another round.
+    pub fn on_deadline(&mut self, rate: Rate, limits: &Bounds) -> Progress {
+        let Answers { count, slowest, .. } = self.round.answers;
+        if let Some(ended) = self.round.ended.filter(|_| count > 0) {
+            self.partial_rounds = self.partial_rounds.saturating_add(1);
+            if self.partial_rounds >= PARTIAL_ROUNDS {
+                self.wanted = count; // who has not answered so often is not there
+            }
+            return match self.next_round(ended, slowest, 0.0, rate, limits) {
+                Progress::Continue(next) => Progress::Continue(next.min(rate)),
+                other => other,
+            };
+        }
         self.before = self.round.ended.or(self.before);
         self.missed = self.missed.saturating_add(1);
         self.resume();
@@ -245,7 +307,7 @@ impl StartUp {
         }
         self.before = Some(Ended { slow, received, ..ended });
         self.round = Round::new(self.round.floor);
-        (self.answers, self.missed) = (self.answers + 1, 0);
+        (self.answers, self.missed) = (self.answers.saturating_add(1), 0);
         Progress::Continue(next)
     }
 
@@ -283,7 +345,16 @@ impl StartUp {
 
 impl Round {
     const fn new(floor: Rate) -> Round {
-        Round { first_at: None, packets: 0, bytes: 0, ended: None, overdue_at: Time::NEVER, flag_again_at: Time::ZERO, floor }
+        Round {
+            first_at: None,
+            packets: 0,
+            bytes: 0,
+            ended: None,
+            answers: Answers::NONE,
+            overdue_at: Time::NEVER,
+            flag_again_at: Time::ZERO,
+            floor,
+        }
     }
 }
 
@@ -301,6 +372,8 @@ fn is_near(one: Rate, other: Rate) -> bool {
 mod tests {
     use super::*;
 
+    const ONE: ReceiverId = ReceiverId::new(1).expect("not zero");
+    const TWO: ReceiverId = ReceiverId::new(2).expect("not zero");
     const RTT: Span = Span::from_millis(20);
     const LIMITS: Bounds = Bounds { min: Rate::ZERO, max: Rate::from_mbps(1000.0) };
 
@@ -325,9 +398,12 @@ mod tests {
     fn a_round_that_arrives_doubles_the_rate() {
         let mut start = starting();
         let (end, _) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));
-        assert_eq!(start.on_received(end, mbps(4.0), 0.0, mbps(4.0), &LIMITS), Progress::Continue(mbps(8.0)));
         assert_eq!(
-            start.on_received(end, mbps(4.0), 0.0, mbps(8.0), &LIMITS),
+            start.on_received(ONE, end, mbps(4.0), 0.0, mbps(4.0), &LIMITS),
+            Progress::Continue(mbps(8.0))
+        );
+        assert_eq!(
+            start.on_received(ONE, end, mbps(4.0), 0.0, mbps(8.0), &LIMITS),
             Progress::Stay,
             "once a round"
         );
@@ -337,9 +413,15 @@ mod tests {
     fn two_slow_rounds_end_the_start() {
         let mut start = starting();
         let (end, at) = round(&mut start, mbps(8.0), Time::ZERO, Seq(0));
-        assert_eq!(start.on_received(end, mbps(5.0), 0.0, mbps(8.0), &LIMITS), Progress::Continue(mbps(7.5)));
+        assert_eq!(
+            start.on_received(ONE, end, mbps(5.0), 0.0, mbps(8.0), &LIMITS),
+            Progress::Continue(mbps(7.5))
+        );
         let (end, _) = round(&mut start, mbps(7.5), at, end.next());
-        assert_eq!(start.on_received(end, mbps(5.0), 0.0, mbps(7.5), &LIMITS), Progress::Over(mbps(4.5)));
+        assert_eq!(
+            start.on_received(ONE, end, mbps(5.0), 0.0, mbps(7.5), &LIMITS),
+            Progress::Over(mbps(4.5))
+        );
     }
 
     #[test]
@@ -347,11 +429,11 @@ mod tests {
         let mut start = starting();
         let (end, _) = round(&mut start, mbps(8.0), Time::ZERO, Seq(0));
         assert_eq!(
-            start.on_received(end, mbps(8.0), 0.0, mbps(8.0), &LIMITS),
+            start.on_received(ONE, end, mbps(8.0), 0.0, mbps(8.0), &LIMITS),
             Progress::Continue(mbps(16.0))
         );
         assert_eq!(
-            start.on_received(end, mbps(2.0), 0.0, mbps(16.0), &LIMITS),
+            start.on_received(ONE, end, mbps(2.0), 0.0, mbps(16.0), &LIMITS),
             Progress::Continue(mbps(3.0))
         );
     }
@@ -361,7 +443,7 @@ mod tests {
         let mut start = starting();
         let (end, _) = round(&mut start, mbps(8.0), Time::ZERO, Seq(0));
         assert_eq!(
-            start.on_received(end, mbps(8.0), 0.01, mbps(8.0), &LIMITS),
+            start.on_received(ONE, end, mbps(8.0), 0.01, mbps(8.0), &LIMITS),
             Progress::Over(mbps(8.0) * 0.9)
         );
     }
@@ -373,7 +455,9 @@ mod tests {
         for _ in 0..10 {
             (seq, at) = round(&mut start, rate, at, seq.next());
             assert_eq!(start.deadline(), at + PATIENCE);
-            let Progress::Continue(lower) = start.on_deadline(rate) else { panic!("start-up goes on") };
+            let Progress::Continue(lower) = start.on_deadline(rate, &LIMITS) else {
+                panic!("start-up goes on")
+            };
             (rate, at) = (lower, at + PATIENCE);
         }
         assert_eq!(rate, mbps(0.5), "an eighth of ten packets per round trip");
@@ -385,7 +469,41 @@ mod tests {
         let (end, at) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));
         let (again, later) = round(&mut start, mbps(4.0), at + Span::from_millis(1), end.next());
         assert!(later >= at + answered_within(RTT) && later < at + PATIENCE);
-        assert_eq!(start.on_received(again, mbps(4.0), 0.0, mbps(4.0), &LIMITS), Progress::Continue(mbps(8.0)));
+        assert_eq!(
+            start.on_received(ONE, again, mbps(4.0), 0.0, mbps(4.0), &LIMITS),
+            Progress::Continue(mbps(8.0))
+        );
+    }
+
+    #[test]
+    fn a_round_lasts_until_the_last_of_a_small_group_has_answered() {
+        let mut start = starting();
+        start.set_group(2);
+        let (end, _) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));
+        for _ in 0..2 {
+            assert_eq!(start.on_received(ONE, end, mbps(4.0), 0.0, mbps(4.0), &LIMITS), Progress::Stay);
+        }
+        assert_eq!(
+            start.on_received(TWO, end, mbps(1.0), 0.0, mbps(4.0), &LIMITS),
+            Progress::Continue(mbps(1.5))
+        );
+    }
+
+    #[test]
+    fn members_that_never_answer_are_given_up_and_the_rate_does_not_grow_meanwhile() {
+        let mut start = starting();
+        start.set_group(2);
+        let (mut seq, mut at) = (Seq(0), Time::ZERO);
+        for _ in 0..3 {
+            (seq, at) = round(&mut start, mbps(4.0), at, seq.next());
+            start.on_received(ONE, seq, mbps(4.0), 0.0, mbps(4.0), &LIMITS);
+            assert_eq!(start.on_deadline(mbps(4.0), &LIMITS), Progress::Continue(mbps(4.0)));
+        }
+        (seq, _) = round(&mut start, mbps(4.0), at, seq.next());
+        assert_eq!(
+            start.on_received(ONE, seq, mbps(4.0), 0.0, mbps(4.0), &LIMITS),
+            Progress::Continue(mbps(8.0))
+        );
     }
 
     #[test]
@@ -393,7 +511,10 @@ mod tests {
         let mut start = starting();
         start.on_departure(Seq(0), 1000, mbps(4.0), Time::ZERO, RTT);
         let (end, _) = round(&mut start, mbps(4.0), Time::ZERO + Span::from_millis(60), Seq(1));
-        assert_eq!(start.on_received(end, mbps(1.0), 0.0, mbps(4.0), &LIMITS), Progress::Continue(mbps(4.0)));
+        assert_eq!(
+            start.on_received(ONE, end, mbps(1.0), 0.0, mbps(4.0), &LIMITS),
+            Progress::Continue(mbps(4.0))
+        );
     }
 
     #[test]
@@ -402,7 +523,7 @@ mod tests {
         assert_eq!(start.pace(), 1.0);
         let (end, at) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));
         assert_eq!(start.pace(), 0.25);
-        start.on_received(end, mbps(4.0), 0.0, mbps(4.0), &LIMITS);
+        start.on_received(ONE, end, mbps(4.0), 0.0, mbps(4.0), &LIMITS);
         round(&mut start, mbps(8.0), at, end.next());
         assert_eq!(start.pace(), 1.0);
     }
@@ -413,7 +534,7 @@ mod tests {
         assert_eq!(start.on_rtt(RTT), Progress::Continue(mbps(4.0)));
         assert_eq!(start.on_rtt(Span::from_millis(1)), Progress::Continue(mbps(32.0)), "2.5 ms at least");
         let (end, _) = round(&mut start, mbps(4.0), Time::ZERO, Seq(0));
-        start.on_received(end, mbps(4.0), 0.0, mbps(4.0), &LIMITS);
+        start.on_received(ONE, end, mbps(4.0), 0.0, mbps(4.0), &LIMITS);
         assert_eq!(start.on_rtt(RTT), Progress::Stay);
     }
 }

@@ -39,6 +39,13 @@ impl AnySource {
         }
     }
 
+    /// So many receivers take part and answer: start-up waits for all of a small group.
+    pub fn set_group(&mut self, members: usize) {
+        match self {
+            AnySource::Ormcc(source) => source.set_group(members),
+        }
+    }
+
     /// Change the lowest and the highest rate.
     pub fn set_bounds(&mut self, bounds: Bounds, now: Time) {
         match self {

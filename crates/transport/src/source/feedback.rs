@@ -54,6 +54,9 @@ impl Session {
         if change == Change::Done {
             self.source.forget(report.from);
         }
+        if change != Change::None {
+            self.source.set_group(self.members.unfinished());
+        }
         if self.members.has_confirmations() {
             self.status_soon(now);
         }
@@ -111,6 +114,7 @@ impl Session {
             _ => (Pace::Deferred, "deferred"),
         };
         self.members.set_pace(id, pace);
+        self.source.set_group(self.members.unfinished());
         self.source.forget(id);
         self.ledger.clear_requests();
         self.name(id, level, action);
@@ -173,6 +177,9 @@ impl Session {
         let patience = self.setup.wait.max(spread * 4).max(Span::from_secs(5));
         let gone = self.members.expire(now, patience, spread);
         let replaced = if gone.is_empty() { Default::default() } else { self.members.replaced() };
+        if !gone.is_empty() {
+            self.source.set_group(self.members.unfinished());
+        }
         for id in gone {
             self.source.forget(id);
             if let Some(member) = self.members.get(id) {

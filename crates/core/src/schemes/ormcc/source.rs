@@ -120,6 +120,13 @@ impl Source {
         }
     }
 
+    /// So many receivers take part and answer.
+    pub fn set_group(&mut self, members: usize) {
+        if let Some(start_up) = &mut self.start_up {
+            start_up.set_group(members);
+        }
+    }
+
     /// Change the lowest and the highest rate.
     pub fn set_bounds(&mut self, bounds: Bounds, now: Time) {
         self.config.bounds = bounds;
@@ -383,7 +390,7 @@ impl Source {
 
     fn on_received(&mut self, from: ReceiverId, echo: Echo, rate: Rate, loss: f32, now: Time) {
         if let Some(start_up) = &mut self.start_up {
-            let progress = start_up.on_received(echo.seq, rate, loss, self.rate, &self.config.bounds);
+            let progress = start_up.on_received(from, echo.seq, rate, loss, self.rate, &self.config.bounds);
             self.make_progress(progress, now);
         }
         self.on_alive(from, echo, now);
@@ -415,6 +422,7 @@ impl crate::node::Source for Source {
         let now = cx.now;
         self.resume(now);
         self.pressure.recover(self.rate, now);
+        self.pace(now);
         let rate = self.said_rate();
         let seq = self.history.record(now);
         self.last_departure = now;
@@ -484,7 +492,7 @@ impl crate::node::Source for Source {
         if let Some(start_up) = &mut self.start_up
             && now >= start_up.deadline()
         {
-            let progress = start_up.on_deadline(self.rate);
+            let progress = start_up.on_deadline(self.rate, &self.config.bounds);
             self.make_progress(progress, now);
         }
     }
