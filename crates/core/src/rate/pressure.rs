@@ -18,12 +18,16 @@ struct Cap {
     rate: Rate,
     /// Who set it: another receiver can only lower it.
     by: ReceiverId,
+    /// When it was lowered.
+    lowered_at: Time,
     /// When it recovers by the next step.
     step_at: Time,
 }
 
-/// One report lowers the rate to this part of it at most: it may be a hiccup.
-const DEEPEST: f64 = 0.25;
+/// One report lowers the rate to this part of it at most: it may be a hiccup, and there is a buffer.
+const DEEPEST: f64 = 0.5;
+/// The rate is lowered only so often: the receiver must see the effect first.
+const PATIENCE: Span = Span::from_millis(15);
 /// How much the cap recovers per step.
 const RECOVERY: f64 = 1.04;
 /// How long a step is.
@@ -52,10 +56,16 @@ impl Pressure {
         }
         let lowest = self.cap.filter(|cap| cap.by != by).map_or(current, |cap| cap.rate);
         let own = self.cap.is_some_and(|cap| cap.by == by);
-        if own || sustainable.bps() < lowest.bps() {
-            let rate = sustainable.max(current * DEEPEST);
-            self.cap = Some(Cap { rate, by, step_at: now + QUIET });
+        if !own && sustainable.bps() >= lowest.bps() {
+            return;
         }
+        let lowered_at = match self.cap {
+            Some(cap) if sustainable.bps() >= cap.rate.bps() || now.since(cap.lowered_at) < PATIENCE => cap.lowered_at,
+            _ => now,
+        };
+        let patient = self.cap.filter(|cap| sustainable.bps() < cap.rate.bps() && lowered_at == cap.lowered_at);
+        let rate = patient.map_or(sustainable.max(current * DEEPEST), |cap| cap.rate);
+        self.cap = Some(Cap { rate, by, lowered_at, step_at: now + QUIET });
     }
 
     /// Time has passed: recover. `rate` is what the scheme allows.
@@ -92,37 +102,41 @@ mod tests {
     #[test]
     fn the_cap_follows_the_limited_receiver_down_and_up() {
         let mut pressure = Pressure::default();
-        pressure.on_report(receiver(1), mbps(60.0), mbps(100.0), at(0));
-        assert_eq!(pressure.applied_to(mbps(100.0)), mbps(60.0));
-        pressure.on_report(receiver(1), mbps(70.0), mbps(60.0), at(10));
-        assert_eq!(pressure.cap(), Some(mbps(70.0)));
+        pressure.on_report(receiver(1), mbps(80.0), mbps(100.0), at(0));
+        assert_eq!(pressure.applied_to(mbps(100.0)), mbps(80.0));
+        pressure.on_report(receiver(1), mbps(90.0), mbps(80.0), at(10));
+        assert_eq!(pressure.cap(), Some(mbps(90.0)));
     }
 
     #[test]
     fn another_receiver_only_lowers_the_cap() {
         let mut pressure = Pressure::default();
-        pressure.on_report(receiver(1), mbps(60.0), mbps(100.0), at(0));
-        pressure.on_report(receiver(2), mbps(70.0), mbps(60.0), at(1));
-        assert_eq!(pressure.cap(), Some(mbps(60.0)));
-        pressure.on_report(receiver(2), mbps(50.0), mbps(60.0), at(2));
+        pressure.on_report(receiver(1), mbps(70.0), mbps(100.0), at(0));
+        pressure.on_report(receiver(2), mbps(80.0), mbps(70.0), at(1));
+        assert_eq!(pressure.cap(), Some(mbps(70.0)));
+        pressure.on_report(receiver(2), mbps(50.0), mbps(70.0), at(30));
         assert_eq!(pressure.cap(), Some(mbps(50.0)));
     }
 
     #[test]
-    fn one_report_does_not_stop_the_session() {
+    fn a_hiccup_does_not_stop_the_session() {
         let mut pressure = Pressure::default();
-        pressure.on_report(receiver(1), mbps(0.001), mbps(100.0), at(0));
+        for millis in 0..15 {
+            pressure.on_report(receiver(1), mbps(0.001), mbps(100.0), at(millis));
+            assert_eq!(pressure.cap(), Some(mbps(50.0)));
+        }
+        pressure.on_report(receiver(1), mbps(0.001), mbps(50.0), at(15));
         assert_eq!(pressure.cap(), Some(mbps(25.0)));
     }
 
     #[test]
     fn the_cap_recovers_in_silence_and_vanishes() {
         let mut pressure = Pressure::default();
-        pressure.on_report(receiver(1), mbps(60.0), mbps(100.0), at(0));
+        pressure.on_report(receiver(1), mbps(80.0), mbps(100.0), at(0));
         pressure.recover(mbps(100.0), at(29));
-        assert_eq!(pressure.cap(), Some(mbps(60.0)));
+        assert_eq!(pressure.cap(), Some(mbps(80.0)));
         pressure.recover(mbps(100.0), at(41));
-        let expected = 60.0 * 1.04 * 1.04;
+        let expected = 80.0 * 1.04 * 1.04;
         assert!((pressure.cap().expect("still there").bps() / 1e6 - expected).abs() < 1e-9);
         pressure.recover(mbps(100.0), at(2000));
         assert_eq!(pressure.cap(), None);

@@ -432,7 +432,10 @@ impl Load {
             return;
         }
         let busy = passed.saturating_sub(self.idle).max(passed / 16);
-        self.capacity_bps = self.bytes as f64 * 8.0 / busy.as_secs_f64();
+        let measured = self.bytes as f64 * 8.0 / busy.as_secs_f64();
+        // Faster at once, for it has been shown; slower with time, for the host may have done something else.
+        let gain = if measured > self.capacity_bps { 0.5 } else { 0.2 };
+        self.capacity_bps += gain * (measured - self.capacity_bps);
         (self.from, self.bytes, self.idle) = (now, 0, Span::ZERO);
     }
 
