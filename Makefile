@@ -40,4 +40,4 @@ bench-fairness:
 	bench/fairness/run --faircast $(FAIRCAST) $(ARGS)
 
 fuzz-replay:
-	$(CARGO) test -p faircast-wire --test corpus
+	$(CARGO) test -p faircast-wire -p faircast-transport --test corpus

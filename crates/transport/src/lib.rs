@@ -9,6 +9,8 @@ pub mod config;
 mod drive;
 pub mod error;
 pub mod event;
+#[doc(hidden)]
+pub mod fuzzing;
 mod members;
 pub mod object;
 mod receiver;

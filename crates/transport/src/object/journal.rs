@@ -51,23 +51,11 @@ impl Journal {
         let mut bytes = vec![0; usize::try_from(len).expect("files fit into the address space")];
         let have = sys::read_at(&file, &mut bytes, 0).map_err(failed)?;
         bytes.truncate(have);
-        if !bytes.first_chunk::<HEADER>().is_some_and(|h| is_header_of(h, transfer, geometry)) {
+        let Some((told, end)) = read(&bytes, transfer, geometry) else {
             let write = file.set_len(0).and_then(|()| file.write_all_at(&header(transfer, geometry), 0));
             write.map_err(|e| ObjectError::io(&path, "write", e))?;
             return Ok((Journal { file, path, end: HEADER as u64 }, None));
-        }
-        let mut told = Told::default();
-        let (records, torn) = bytes[HEADER..].as_chunks::<RECORD>();
-        for record in records {
-            match parse(record) {
-                Some((TAPE_LEN, Hash([a, b, c, d, e, f, g, h, ..]))) => {
-                    told.tape_len = Some(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
-                }
-                Some(block) => told.blocks.push(block),
-                None => {}
-            }
-        }
-        let end = (bytes.len() - torn.len()) as u64;
+        };
         file.set_len(end).map_err(|e| ObjectError::io(&path, "write", e))?;
         Ok((Journal { file, path, end }, Some(told)))
     }
@@ -90,6 +78,27 @@ impl Journal {
         self.end += RECORD as u64;
         Ok(())
     }
+}
+
+/// What the journal of this transfer tells and where its whole records end; `None` when it is not
+/// this transfer's.
+fn read(bytes: &[u8], transfer: TransferId, geometry: Geometry) -> Option<(Told, u64)> {
+    let (found, rest) = bytes.split_first_chunk::<HEADER>()?;
+    if !is_header_of(found, transfer, geometry) {
+        return None;
+    }
+    let mut told = Told::default();
+    let (records, torn) = rest.as_chunks::<RECORD>();
+    for record in records {
+        match parse(record) {
+            Some((TAPE_LEN, Hash([a, b, c, d, e, f, g, h, ..]))) => {
+                told.tape_len = Some(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
+            }
+            Some(block) => told.blocks.push(block),
+            None => {}
+        }
+    }
+    Some((told, (bytes.len() - torn.len()) as u64))
 }
 
 fn header(transfer: TransferId, geometry: Geometry) -> [u8; HEADER] {
@@ -131,4 +140,30 @@ fn parse(bytes: &[u8; RECORD]) -> Option<(u32, Hash)> {
 fn check(bytes: &[u8]) -> [u8; 4] {
     let [a, b, c, d, ..] = *blake3::hash(bytes).as_bytes();
     [a, b, c, d]
+}
+
+/// What a fuzzer may call with any bytes: what was recorded is told, whatever lies between, and
+/// what is recorded after it as well.
+pub(crate) fn fuzz(input: &[u8]) {
+    let geometry = Geometry { tape_len: None, manifest_len: 100, symbol_size: 64, symbols_per_block: 8 };
+    let transfer = TransferId([7; 16]);
+    if let Some((_, end)) = read(input, transfer, geometry) {
+        assert!(end <= input.len() as u64);
+    }
+    let mut bytes = [&header(transfer, geometry)[..], input].concat();
+    let mut recorded = Vec::new();
+    for found in bytes[HEADER..].as_chunks_mut::<RECORD>().0 {
+        let (index, hash) = (u32::from(found[0]), Hash([found[4]; 32]));
+        if found[1] % 2 == 0 {
+            *found = record(index, hash);
+            recorded.push((index, hash));
+        }
+    }
+    let (told, end) = read(&bytes, transfer, geometry).expect("the header is sound");
+    assert!(recorded.iter().all(|block| told.blocks.contains(block)));
+    bytes.truncate(usize::try_from(end).expect("it is within the bytes"));
+    let last = (300, Hash([1; 32]));
+    bytes.extend(record(last.0, last.1));
+    let (more, _) = read(&bytes, transfer, geometry).expect("the header is sound");
+    assert_eq!(more.blocks.split_last(), Some((&last, &told.blocks[..])));
 }

@@ -435,7 +435,7 @@ impl<'a> Reader<'a> {
 
 /// What a fuzzer may call with any bytes: decoding neither panics nor accepts two forms of one
 /// manifest.
-pub fn fuzz(bytes: &[u8]) {
+pub(crate) fn fuzz(bytes: &[u8]) {
     if let Ok(manifest) = Manifest::decode(bytes) {
         assert_eq!(manifest.encode(), bytes, "a manifest has one form");
         for entry in manifest.entries() {

@@ -32,6 +32,7 @@ pub mod tape;
 pub use block::{BlockError, RootHasher, seal_block, verify_block};
 pub use error::{Change, ObjectError, Obstacle};
 pub use geometry::{Geometry, GeometryError, Hash, TRAILER, TransferId};
+pub(crate) use journal::fuzz as fuzz_journal;
 pub use manifest::{Entry, Kind, Manifest, ManifestError, PathError};
 pub use sink::{StreamSink, Sunk};
 pub use store::{Durability, Finished, Put, SkippedLink, Store};

@@ -15,6 +15,7 @@ use super::sys::{self, OpenFiles};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -390,12 +391,9 @@ impl Store {
     /// Keep what an earlier receiver stored, as far as it can be read back.
     fn resume(&mut self, blocks: Vec<(u32, Hash)>) -> Result<(), ObjectError> {
         let end = self.geometry.blocks().unwrap_or(u32::MAX);
-        let mut latest = RootHasher::new(self.geometry);
-        for (index, hash) in blocks.into_iter().filter(|&(index, _)| index < end) {
-            latest.push(index, hash);
-        }
-        let journaled: Vec<(u32, Hash)> =
-            (0..latest.end()).filter_map(|index| Some((index, latest.get(index)?))).collect();
+        // Of two records of a block the later counts.
+        let latest: BTreeMap<u32, Hash> = blocks.into_iter().filter(|&(index, _)| index < end).collect();
+        let journaled: Vec<(u32, Hash)> = latest.into_iter().collect();
         let head = journaled.partition_point(|&(index, _)| index < self.geometry.manifest_blocks());
         if self.stage == Stage::Published {
             if self.that_verify(&journaled[..head]).len() < self.geometry.manifest_blocks() as usize {

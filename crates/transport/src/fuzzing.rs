@@ -1,0 +1,241 @@
+//! What fuzzers call, and the tests that replay what they found. No part of the interface.
+
+use crate::config::{Destination, Durability, Slow};
+use crate::object::{self, Tape};
+use crate::receiver;
+use crate::source::{self, supply::Supply};
+use faircast_core::packet::{ReceiverId, SessionId};
+use faircast_core::schemes::Scheme;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_wire::{ReceiverCodec, SourceCodec};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+/// Any bytes: a manifest or an error, and a manifest has one form.
+pub fn manifest(bytes: &[u8]) {
+    object::manifest::fuzz(bytes);
+}
+
+/// Any bytes as a journal, and any bytes behind a sound header.
+pub fn journal(bytes: &[u8]) {
+    object::fuzz_journal(bytes);
+}
+
+const SESSION: SessionId = SessionId(0xfa1c_a570);
+const SALT: [u8; 16] = [7; 16];
+const UNIX_SECS: u64 = 1_790_000_000;
+const DATAGRAM: usize = 200;
+/// IP and UDP headers.
+const OVERHEAD: usize = 28;
+const SOURCE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 5777);
+const RECEIVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 5777);
+const STRANGER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3)), 5777);
+const GROUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(239, 255, 70, 1)), 5777);
+
+/// More steps tell nothing more.
+const MOST_STEPS: usize = 64;
+
+/// Datagrams that leave in one step at most.
+const MOST_DATAGRAMS: usize = 64;
+
+/// A source and a receiver, unsealed, between them a network that loses, changes and invents
+/// datagrams. When it only loses them, the file has to arrive whole.
+///
+/// The first byte says how the source deals with slow receivers. Steps follow: a byte of mode, a
+/// byte of length, and the bytes. Bits of the mode:
+///
+/// | bits | |
+/// |---|---|
+/// | 0, 1 | 0: a datagram for the source; 1: one for the receiver; 2: both run, and the bytes change the first datagram of each; 3: both run, and all is lost |
+/// | 2, 3, 4 | time passes: 1 ms, 2 ms, 4 ms ... 128 ms |
+/// | 5 | the datagram comes from a stranger |
+/// | 6 | `correct` is not applied to it |
+/// | 7 | congestion: packets are marked, the socket's buffer is half full |
+///
+/// `correct` puts the right checksum into a datagram. `scratch` is an empty directory, or one that
+/// was used before.
+pub fn sessions(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
+    let Some((&setup, mut rest)) = input.split_first() else { return };
+    let out = scratch.join("out");
+    let content: Vec<u8> = (0..3_000u32).map(|at| (at * at / 7) as u8).collect();
+    let file = scratch.join("content");
+    if !file.exists() {
+        fs::write(&file, &content).expect("the scratch directory can be written");
+    }
+    let slow = match setup & 3 {
+        1 => Slow::Floor(Rate::from_bps(1e6)),
+        2 => Slow::Drop(Rate::from_bps(1e6)),
+        _ => Slow::Follow,
+    };
+    let mut network = Network {
+        source: source(&file, slow),
+        receiver: receiver(&out),
+        now: Time::ZERO,
+        out: Vec::new(),
+        correct,
+        faithful: true,
+    };
+    for _ in 0..MOST_STEPS {
+        let Some((&[mode, len], after)) = rest.split_first_chunk() else { break };
+        let (bytes, after) = after.split_at(usize::from(len).min(after.len()));
+        rest = after;
+        network.step(mode, bytes);
+    }
+    if network.faithful && slow == Slow::Follow {
+        network.finish();
+        assert_eq!(fs::read(out.join("content")).expect("it was received"), content);
+    }
+    drop(network);
+    fs::remove_dir_all(&out).expect("the scratch directory can be written");
+}
+
+fn source(file: &Path, slow: Slow) -> source::Session {
+    let tape = Tape::open(&[file.to_path_buf()], 64, 8).expect("a small file can be read");
+    let scheme = Scheme::from_number(1).expect("the first scheme");
+    let setup = source::Setup {
+        codec: SourceCodec::new(SESSION, None, SALT),
+        salt: SALT,
+        source: scheme.source(),
+        own_bounds: scheme.bounds(),
+        scheme_number: scheme.number(),
+        supply: Supply::files(tape),
+        seed: 1,
+        name: "source".to_owned(),
+        datagram: DATAGRAM,
+        overhead: OVERHEAD,
+        slow,
+        min: None,
+        max: None,
+        expect: None,
+        wait: Duration::from_secs(30),
+        spread: Span::from_millis(10),
+        unix_secs: UNIX_SECS,
+    };
+    source::Session::new(setup, Time::ZERO)
+}
+
+fn receiver(out: &Path) -> receiver::Session {
+    let id = ReceiverId::new(5).expect("five is not zero");
+    let mut codec = ReceiverCodec::new(None, id, 0xb007);
+    codec.set_time(UNIX_SECS);
+    fs::create_dir_all(out).expect("the scratch directory can be written");
+    let setup = receiver::Setup {
+        codec,
+        id,
+        seed: 2,
+        host: "receiver".to_owned(),
+        destination: Destination::Directory(out.to_path_buf()),
+        durability: Durability::Fast,
+        only: None,
+        overhead: OVERHEAD,
+        wait: None,
+        silence: Span::from_secs(60),
+        group: GROUP,
+        unix_secs: UNIX_SECS,
+    };
+    receiver::Session::new(setup, Time::ZERO)
+}
+
+struct Network {
+    source: source::Session,
+    receiver: receiver::Session,
+    now: Time,
+    out: Vec<u8>,
+    correct: fn(&mut [u8]),
+    /// No datagram was changed or invented.
+    faithful: bool,
+}
+
+/// What becomes of the datagrams.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate<'a> {
+    Change(&'a [u8]),
+    Lose,
+}
+
+impl Network {
+    fn step(&mut self, mode: u8, bytes: &[u8]) {
+        self.now += Span::from_millis(1 << (mode >> 2 & 7));
+        let marked = mode & 0x80 != 0;
+        match mode & 3 {
+            2 => self.run(Fate::Change(bytes), marked),
+            3 => self.run(Fate::Lose, marked),
+            to => {
+                self.faithful = false;
+                let mut datagram = bytes.to_vec();
+                if mode & 0x40 == 0 {
+                    (self.correct)(&mut datagram);
+                }
+                let stranger = mode & 0x20 != 0;
+                if to == 0 {
+                    self.source.on_datagram(
+                        &mut datagram,
+                        if stranger { STRANGER } else { RECEIVER },
+                        self.now,
+                    );
+                } else {
+                    let from = if stranger { STRANGER } else { SOURCE };
+                    self.receiver.on_datagram(&mut datagram, from, marked, self.now, self.now);
+                }
+            }
+        }
+    }
+
+    /// Both do what they do at this time.
+    fn run(&mut self, fate: Fate<'_>, marked: bool) {
+        let (now, correct) = (self.now, self.correct);
+        let mut faithful = true;
+        let mut pass = |datagram: &[u8], count: usize| match fate {
+            Fate::Lose => None,
+            Fate::Change(bytes) => {
+                let mut datagram = datagram.to_vec();
+                if count == 0 && bytes.iter().take(datagram.len()).any(|&byte| byte != 0) {
+                    datagram.iter_mut().zip(bytes).for_each(|(byte, change)| *byte ^= change);
+                    correct(&mut datagram);
+                    faithful = false;
+                }
+                Some(datagram)
+            }
+        };
+        self.source.on_time(now);
+        let mut count = 0;
+        while count < MOST_DATAGRAMS {
+            let Some(outgoing) = self.source.next(now, &mut self.out) else { break };
+            assert!(outgoing.segment <= DATAGRAM, "{} bytes", outgoing.segment);
+            for datagram in self.out.chunks(outgoing.segment) {
+                if let Some(mut datagram) = pass(datagram, count) {
+                    self.receiver.on_datagram(&mut datagram, SOURCE, marked, now, now);
+                }
+                count += 1;
+            }
+        }
+        self.receiver.on_backlog(if marked { 0.5 } else { 0.0 }, u64::from(marked), now);
+        self.receiver.on_time(now);
+        self.receiver.on_waiting(now);
+        let mut feedback = Vec::new();
+        self.receiver.take_feedback(|datagram, _| feedback.push(datagram.to_vec()));
+        for (count, datagram) in feedback.iter().enumerate() {
+            if let Some(mut datagram) = pass(datagram, count) {
+                self.source.on_datagram(&mut datagram, RECEIVER, now);
+            }
+        }
+        self.source.take_events();
+        self.receiver.take_events();
+        self.faithful &= faithful;
+    }
+
+    /// Let the network lose nothing any more: both have to end well.
+    fn finish(&mut self) {
+        for _ in 0..100_000 {
+            if self.source.is_over() && self.receiver.is_over() {
+                return;
+            }
+            let wake = self.source.wake_at(self.now).min(self.receiver.wake_at());
+            self.now = wake.max(self.now + Span::from_micros(100));
+            self.run(Fate::Change(&[]), false);
+        }
+        panic!("not done after {}", self.now.since(Time::ZERO));
+    }
+}
