@@ -25,7 +25,9 @@ pub enum Error {
     #[error(transparent)]
     Object(#[from] ObjectError),
     /// Nobody answered the announcement.
-    #[error("no receiver answered on {group} within {waited:?}; is `faircast recv` running there, on the same group, with the same key, within --ttl {ttl} hops?")]
+    #[error(
+        "no receiver answered on {group} within {waited:?}; is `faircast recv` running there, on the same group, with the same key, within --ttl {ttl} hops?"
+    )]
     NoReceiver {
         /// The group.
         group: std::net::SocketAddr,
@@ -45,7 +47,9 @@ pub enum Error {
         hint: String,
     },
     /// The source went silent in the middle.
-    #[error("the source has been silent for {silent:?}; {verified_bytes} bytes are verified and kept, run the same command again to resume")]
+    #[error(
+        "the source has been silent for {silent:?}; {verified_bytes} bytes are verified and kept, run the same command again to resume"
+    )]
     SourceSilent {
         /// How long.
         silent: Duration,
@@ -53,7 +57,9 @@ pub enum Error {
         verified_bytes: u64,
     },
     /// The source ended the session before this receiver had everything.
-    #[error("the source ended the session before everything had arrived ({reason}); {verified_bytes} bytes are verified and kept, run the same command again to resume")]
+    #[error(
+        "the source ended the session before everything had arrived ({reason}); {verified_bytes} bytes are verified and kept, run the same command again to resume"
+    )]
     Ended {
         /// Why, in a word or two.
         reason: &'static str,
@@ -61,7 +67,9 @@ pub enum Error {
         verified_bytes: u64,
     },
     /// The verified blocks do not make up the content that the source has.
-    #[error("the content does not match the source's root hash, although every block did; did files change while they were sent?")]
+    #[error(
+        "the content does not match the source's root hash, although every block did; did files change while they were sent?"
+    )]
     RootMismatch,
     /// A datagram size that leaves no room.
     #[error("datagrams of {datagram} bytes leave no room for a symbol; use 256 to {largest}")]
@@ -72,7 +80,9 @@ pub enum Error {
         largest: u16,
     },
     /// The interface's MTU is too small.
-    #[error("interface {interface} has an MTU of {mtu}, too small for faircast (at least 320); choose another with --iface")]
+    #[error(
+        "interface {interface} has an MTU of {mtu}, too small for faircast (at least 320); choose another with --iface"
+    )]
     MtuTooSmall {
         /// Interface name.
         interface: String,
@@ -107,7 +117,11 @@ impl Error {
             | Error::RootMismatch
             | Error::Stopped => Class::Transfer,
             Error::DatagramSize { .. } | Error::NotAStream { .. } => Class::Usage,
-            Error::Net(_) | Error::Object(_) | Error::MtuTooSmall { .. } | Error::Pipe(_) | Error::Wire(_) => Class::System,
+            Error::Net(_)
+            | Error::Object(_)
+            | Error::MtuTooSmall { .. }
+            | Error::Pipe(_)
+            | Error::Wire(_) => Class::System,
         }
     }
 }

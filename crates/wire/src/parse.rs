@@ -18,12 +18,12 @@
 //! Numbers are big endian. `docs/wire.md` has every field. Both functions here are total: they take
 //! any bytes and either return what they mean or say what is wrong.
 
-use crc_fast::{CrcAlgorithm, Digest};
 use crate::half;
 use crate::message::{
     Announce, DataPacket, Header, Kind, Member, MemberState, Message, Name, Need, Request, Scheduled, Status,
     TransferId,
 };
+use crc_fast::{CrcAlgorithm, Digest};
 use faircast_core::packet::{
     Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
 };

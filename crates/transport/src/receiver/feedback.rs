@@ -1,15 +1,16 @@
 //! What the receiver hears from the source beside data, and what it tells it.
 
 use super::{
-    CONFIRM_PATIENCE, Finished, Load, NOTHING_YET, Outbox, Phase, Session, Stream, echo, intake::Intake, place::Place, reason,
+    CONFIRM_PATIENCE, Finished, Load, NOTHING_YET, Outbox, Phase, Session, Stream, echo, intake::Intake,
+    place::Place, reason,
 };
 use crate::error::Error;
 use crate::event::Event;
 use crate::object::{Geometry, TransferId};
 use faircast_core::node::{Cx, Effect, Effects, Receiver as _};
 use faircast_core::packet::{Content, Layer, Report, Seq, SessionId};
-use faircast_core::schemes::Scheme;
 use faircast_core::rng::Rng;
+use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, Member, MemberState, Message, Name, Need, ReceiverCodec, Request, Status};
 use std::net::SocketAddr;
@@ -33,7 +34,13 @@ const LEVEL: f64 = 0.3;
 const PRESSED_EVERY: Span = Span::from_millis(10);
 
 impl Session {
-    pub(super) fn on_announce(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
+    pub(super) fn on_announce(
+        &mut self,
+        session: SessionId,
+        announce: Announce,
+        from: SocketAddr,
+        now: Time,
+    ) {
         if let Some(stream) = &mut self.stream {
             if stream.session == session && stream.source == from {
                 self.clocks.heard_at = now;
@@ -90,7 +97,13 @@ impl Session {
         self.phase = Phase::Over;
     }
 
-    fn follow(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) -> Result<(), Error> {
+    fn follow(
+        &mut self,
+        session: SessionId,
+        announce: Announce,
+        from: SocketAddr,
+        now: Time,
+    ) -> Result<(), Error> {
         let Some(scheme) = Scheme::from_number(announce.scheme) else {
             self.hint = Some("a session is there that uses a congestion control this version does not know");
             return Ok(());
@@ -165,7 +178,8 @@ impl Session {
         stream.root = None;
         (stream.member_at, stream.member_tries) = (now + delay, 0);
         self.clocks.heard_at = now;
-        self.events.push(Event::Warning("the source has been restarted; going on with what is here".to_owned()));
+        self.events
+            .push(Event::Warning("the source has been restarted; going on with what is here".to_owned()));
     }
 
     pub(super) fn on_status(&mut self, status: &Status, now: Time) {
@@ -235,7 +249,8 @@ impl Session {
         match stream.intake.place().finish(blocks, root, self.setup.durability) {
             Ok(done) => {
                 self.totals.finished = now;
-                self.finished = Some(Finished { files: done.files, bytes: done.bytes, warnings: done.warnings });
+                self.finished =
+                    Some(Finished { files: done.files, bytes: done.bytes, warnings: done.warnings });
                 // Receivers are often done at the same moment: each waits for its turn.
                 (stream.member_at, stream.member_tries) = (now + turn(stream.spread, &mut self.rng), 0);
                 self.phase = Phase::Confirming { until: now + stream.spread * 2 + CONFIRM_PATIENCE };
@@ -282,7 +297,10 @@ impl Session {
     pub(super) fn tell_membership(&mut self, state: MemberState, reason: u8, now: Time) {
         let pause = |stream: &Stream| match state {
             MemberState::Receiving => ALIVE.max(stream.spread),
-            _ => (stream.spread + stream.rtt * 2).max(Span::from_millis(10)) * (1 << stream.member_tries.min(5)),
+            _ => {
+                (stream.spread + stream.rtt * 2).max(Span::from_millis(10))
+                    * (1 << stream.member_tries.min(5))
+            }
         };
         let Some(stream) = &mut self.stream else { return };
         let packets = (self.totals.packets + self.totals.lost).max(1);
@@ -313,7 +331,12 @@ impl Session {
         let Some(stream) = &mut self.stream else { return };
         stream.load.measure(now);
         let quiet = now.since(stream.pressed_at) < PRESSED_EVERY;
-        if filled < PRESSED || quiet || self.phase != Phase::Receiving || stream.deferred || stream.load.capacity_bps <= 0.0 {
+        if filled < PRESSED
+            || quiet
+            || self.phase != Phase::Receiving
+            || stream.deferred
+            || stream.load.capacity_bps <= 0.0
+        {
             return;
         }
         stream.pressed_at = now;
@@ -332,7 +355,12 @@ fn turn(spread: Span, rng: &mut Rng) -> Span {
 }
 
 /// Send what the scheme wants to report.
-pub(super) fn send_effects(effects: &mut Effects, codec: &mut ReceiverCodec, outbox: &mut Outbox, session: SessionId) {
+pub(super) fn send_effects(
+    effects: &mut Effects,
+    codec: &mut ReceiverCodec,
+    outbox: &mut Outbox,
+    session: SessionId,
+) {
     for effect in effects.drain() {
         if let Effect::Report(report) = effect {
             outbox.add(codec, session, &Message::Report(report));
@@ -352,7 +380,11 @@ fn request(
     let mut needs: Vec<Need> = Vec::new();
     for &(block, symbols) in wanted {
         match needs.last_mut() {
-            Some(last) if last.symbols == symbols && last.first + u32::from(last.run) == block && last.run < u16::MAX => {
+            Some(last)
+                if last.symbols == symbols
+                    && last.first + u32::from(last.run) == block
+                    && last.run < u16::MAX =>
+            {
                 last.run += 1;
             }
             _ => needs.push(Need { first: block, run: 1, symbols }),

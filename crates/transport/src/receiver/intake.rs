@@ -66,9 +66,16 @@ impl Intake {
         self.passed = self.low;
     }
 
-    pub(super) fn on_symbol(&mut self, packet: &DataPacket<'_>, now: Time, rng: &mut Rng) -> Result<Progressed, Error> {
+    pub(super) fn on_symbol(
+        &mut self,
+        packet: &DataPacket<'_>,
+        now: Time,
+        rng: &mut Rng,
+    ) -> Result<Progressed, Error> {
         let block = packet.data.payload.block;
-        if self.end.is_none() && block > self.passed.saturating_add(FARTHEST) || self.end.is_some_and(|end| block >= end) {
+        if self.end.is_none() && block > self.passed.saturating_add(FARTHEST)
+            || self.end.is_some_and(|end| block >= end)
+        {
             return Ok(Progressed::No); // makes no sense
         }
         if block > self.passed {

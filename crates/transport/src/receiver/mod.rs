@@ -206,7 +206,14 @@ impl Session {
     }
 
     /// A datagram from the group arrived at `arrived` (the kernel's time, not after `now`).
-    pub(crate) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, marked: bool, arrived: Time, now: Time) {
+    pub(crate) fn on_datagram(
+        &mut self,
+        bytes: &mut [u8],
+        from: SocketAddr,
+        marked: bool,
+        arrived: Time,
+        now: Time,
+    ) {
         if self.setup.only.is_some_and(|only| only != from.ip()) {
             return;
         }
@@ -278,7 +285,8 @@ impl Session {
             Phase::Receiving => {
                 if silent >= self.setup.silence {
                     let silent = std::time::Duration::from_nanos(silent.as_nanos());
-                    self.failure = Some(Error::SourceSilent { silent, verified_bytes: self.verified_bytes() });
+                    self.failure =
+                        Some(Error::SourceSilent { silent, verified_bytes: self.verified_bytes() });
                     self.phase = Phase::Over;
                     return;
                 }
@@ -373,7 +381,9 @@ impl Session {
         self.hint = match error {
             OpenError::NeedsKey(_) => Some("a sealed session is there: give its --key"),
             OpenError::Unsealed(_) => Some("an unsealed session is there; leave out --key to accept it"),
-            OpenError::Stale { .. } => Some("a session is there whose clock differs from this host's by minutes"),
+            OpenError::Stale { .. } => {
+                Some("a session is there whose clock differs from this host's by minutes")
+            }
             OpenError::OtherSession(_) | OpenError::NotAnnounced(_) => return,
             _ if self.stream.is_none() => Some("packets are there that do not open; is it the same key"),
             _ => self.hint,

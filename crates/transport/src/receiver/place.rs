@@ -2,7 +2,9 @@
 
 use crate::config::{Destination, Durability};
 use crate::error::Error;
-use crate::object::{self, Geometry, Hash, Kind, Manifest, ObjectError, Put, RootHasher, Store, StreamSink, Sunk, TransferId};
+use crate::object::{
+    self, Geometry, Hash, Kind, Manifest, ObjectError, Put, RootHasher, Store, StreamSink, Sunk, TransferId,
+};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -64,7 +66,9 @@ impl Place {
                 let file = File::create(&path).map_err(|e| ObjectError::io(&path, "create", e))?;
                 To::stream(Box::new(file), geometry, first)
             }
-            (Destination::Stdout, first) => To::stream(Box::new(std::io::stdout()), geometry, first.unwrap_or(0)),
+            (Destination::Stdout, first) => {
+                To::stream(Box::new(std::io::stdout()), geometry, first.unwrap_or(0))
+            }
         };
         let resumed_bytes = if let To::Files(store) = &to { store.verified_bytes() } else { 0 };
         let (waiting, waiting_bytes, short_end) = (BTreeMap::new(), 0, None);
@@ -126,7 +130,12 @@ impl Place {
     }
 
     /// Everything is here, `blocks` blocks in all: check the root and give the files their names.
-    pub(super) fn finish(&mut self, blocks: u32, root: [u8; 32], durability: Durability) -> Result<Done, Error> {
+    pub(super) fn finish(
+        &mut self,
+        blocks: u32,
+        root: [u8; 32],
+        durability: Durability,
+    ) -> Result<Done, Error> {
         let (held, verified) = (self.blocks(), self.verified_bytes());
         let tape_len = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
         match std::mem::replace(&mut self.to, To::Finished { blocks: held, bytes: verified }) {
@@ -162,7 +171,12 @@ impl Place {
                     warnings: finished
                         .skipped
                         .iter()
-                        .map(|link| format!("{} -> {} leads out of the output directory; not made", link.path, link.target))
+                        .map(|link| {
+                            format!(
+                                "{} -> {} leads out of the output directory; not made",
+                                link.path, link.target
+                            )
+                        })
                         .collect(),
                 })
             }
@@ -201,7 +215,8 @@ impl Place {
 }
 
 fn count_files(manifest: &Manifest) -> u64 {
-    manifest.entries().iter().filter(|entry| matches!(entry.kind, Kind::File { .. } | Kind::Stream)).count() as u64
+    manifest.entries().iter().filter(|entry| matches!(entry.kind, Kind::File { .. } | Kind::Stream)).count()
+        as u64
 }
 
 /// A live stream has no root: nobody need have all of it.

@@ -40,7 +40,9 @@ impl Blocks {
             let symbol = encoder.source(pick.symbol).expect("a source symbol's id is below K");
             return Ok((symbols, symbol));
         }
-        encoder.repair(pick.symbol, &mut self.scratch).expect("the ledger picks repair ids in range, scratch is one symbol");
+        encoder
+            .repair(pick.symbol, &mut self.scratch)
+            .expect("the ledger picks repair ids in range, scratch is one symbol");
         Ok((symbols, &self.scratch))
     }
 

@@ -24,7 +24,9 @@ impl Session {
             Ok(Message::Report(report)) => self.on_report(report, now),
             Ok(Message::Request(request)) => self.on_request(&request, now),
             Ok(Message::Member(member)) => self.on_member(&member, from, now),
-            Ok(Message::Data(_) | Message::Announce(_) | Message::Status(_)) | Err(_) => self.counts.refused += 1,
+            Ok(Message::Data(_) | Message::Announce(_) | Message::Status(_)) | Err(_) => {
+                self.counts.refused += 1
+            }
         }
     }
 

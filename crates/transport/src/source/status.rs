@@ -41,15 +41,22 @@ impl Session {
         self.write(&Message::Announce(announce), out, now);
         let gathering = matches!(self.phase, Phase::Gathering { .. });
         // Quickly at first, ever more slowly while nobody answers.
-        let pause = if gathering { ANNOUNCE_GATHERING.max(Span::from_nanos(now.as_nanos() / 16)) } else { ANNOUNCE_SENDING };
+        let pause = if gathering {
+            ANNOUNCE_GATHERING.max(Span::from_nanos(now.as_nanos() / 16))
+        } else {
+            ANNOUNCE_SENDING
+        };
         self.clocks.announce_at = now + pause.min(ANNOUNCE_SENDING);
     }
 
     /// A packet without content, so that receivers that have joined can measure the round trip.
     pub(super) fn write_heartbeat(&mut self, now: Time, out: &mut Vec<u8>) {
         let size = (faircast_wire::encode::MOST_DATA_HEADER + self.setup.overhead) as u16;
-        let stamp =
-            self.source.on_departure(BASE, size, &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+        let stamp = self.source.on_departure(
+            BASE,
+            size,
+            &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects },
+        );
         let data = Data {
             seq: stamp.seq,
             sent_at: now,
@@ -58,7 +65,9 @@ impl Session {
             flags: stamp.flags,
             mark: stamp.mark,
         };
-        if let Err(error) = self.codec.encode_data(out, &DataPacket { data, layer: BASE, symbols: 0, payload: &[] }) {
+        if let Err(error) =
+            self.codec.encode_data(out, &DataPacket { data, layer: BASE, symbols: 0, payload: &[] })
+        {
             self.fail(Error::Wire(error), now);
         }
         self.next_seq = stamp.seq.next();
@@ -68,12 +77,17 @@ impl Session {
 
     pub(super) fn write_status(&mut self, now: Time, out: &mut Vec<u8>) {
         let room = self.setup.datagram.saturating_sub(160);
-        let ids = |pace| self.members.with_pace(pace).map(|(id, _)| id).take(room / 4 / 4).collect::<Vec<_>>();
+        let ids =
+            |pace| self.members.with_pace(pace).map(|(id, _)| id).take(room / 4 / 4).collect::<Vec<_>>();
         let (lagging, dropped) = (ids(Pace::Deferred), ids(Pace::Dropped));
         let confirmed = self.members.take_confirmations(room / 4 / 3);
         let left = room - 4 * (lagging.len() + dropped.len() + confirmed.len());
-        let scheduled =
-            self.ledger.scheduled().take(left / 6).map(|(block, symbols)| Scheduled { block, symbols }).collect();
+        let scheduled = self
+            .ledger
+            .scheduled()
+            .take(left / 6)
+            .map(|(block, symbols)| Scheduled { block, symbols })
+            .collect();
         let rtt = self.rtt_max();
         let status = Status {
             next_seq: self.next_seq.0,

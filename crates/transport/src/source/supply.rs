@@ -4,7 +4,8 @@ use super::pipe::Pipe;
 use super::reader::Reader;
 use crate::error::Error;
 use crate::object::{
-    BlockRead, Entry, Geometry, Hash, Kind, Manifest, ObjectError, RootHasher, Skipped, Tape, TransferId, seal_block,
+    BlockRead, Entry, Geometry, Hash, Kind, Manifest, ObjectError, RootHasher, Skipped, Tape, TransferId,
+    seal_block,
 };
 use crate::receiver::place::LIVE_ROOT;
 use std::collections::VecDeque;
@@ -71,7 +72,12 @@ impl Supply {
     }
 
     /// Standard input live.
-    pub(crate) fn live(symbol_size: u16, symbols: u16, unix_nanos: u64, history: Duration) -> Result<Supply, Error> {
+    pub(crate) fn live(
+        symbol_size: u16,
+        symbols: u16,
+        unix_nanos: u64,
+        history: Duration,
+    ) -> Result<Supply, Error> {
         let entry =
             Entry { path: "stream".to_owned(), kind: Kind::Stream, mode: 0o644, mtime: unix_nanos as i64 };
         let mut manifest = Manifest::new(vec![entry]).map_err(ObjectError::from)?.encode();
@@ -197,7 +203,8 @@ impl Supply {
         match self {
             Supply::Tape(taped) => match taped.ready.checked_sub(1) {
                 Some(last) => {
-                    u64::from(last) * u64::from(taped.geometry.symbols_per_block) + u64::from(self.symbols(last))
+                    u64::from(last) * u64::from(taped.geometry.symbols_per_block)
+                        + u64::from(self.symbols(last))
                 }
                 None => 0,
             },
@@ -248,8 +255,10 @@ impl Supply {
             Supply::Tape(taped) => taped.read(block, bytes),
             Supply::Live(live) => {
                 let at = block.checked_sub(live.oldest).and_then(|at| live.kept.get(at as usize));
-                let (sealed, symbols, _) =
-                    at.ok_or(ObjectError::NoSuchBlock { index: block, blocks: live.oldest + live.kept.len() as u32 })?;
+                let (sealed, symbols, _) = at.ok_or(ObjectError::NoSuchBlock {
+                    index: block,
+                    blocks: live.oldest + live.kept.len() as u32,
+                })?;
                 bytes.clear();
                 bytes.extend_from_slice(sealed);
                 Ok(*symbols)
@@ -333,7 +342,9 @@ impl Live {
         }
         self.whole = self.pipe.is_drained();
         // The newest blocks stay, however old: somebody may still be reading them.
-        while self.kept.len() > 4 && self.kept[0].2.elapsed() > self.history && self.oldest > 0 || self.has_stale_head() {
+        while self.kept.len() > 4 && self.kept[0].2.elapsed() > self.history && self.oldest > 0
+            || self.has_stale_head()
+        {
             self.kept.pop_front();
             self.oldest += 1;
         }
