@@ -12,8 +12,10 @@ const MOST: usize = 200_000;
 /// Reports that the source wants to hear per second, all receivers together: about 1 Mbit/s.
 const REPORTS_PER_SECOND: u64 = 1_000;
 
-/// Congestion reports within [`Member::SLOW_WINDOW`] that show a receiver to be slow.
+/// Congestion reports within [`Member::SLOW_WINDOW`] that show a receiver to be slow, when there
+/// was none of a higher rate between them and they are not all from one burst, as at the start.
 const SLOW_REPORTS: u8 = 3;
+const SLOW_LEAST: Span = Span::from_secs(1);
 
 /// A receiver that was silent for so long, and whose host has a newer one of its name, was started again.
 const REPLACED_AFTER: Span = Span::from_secs(3);
@@ -152,8 +154,9 @@ impl Members {
         if member.slow_reports == 0 || now.since(member.slow_since) > Member::SLOW_WINDOW {
             (member.slow_reports, member.slow_since) = (0, now);
         }
-        member.slow_reports += 1;
-        member.slow_reports >= SLOW_REPORTS && member.pace == Pace::Together
+        member.slow_reports = member.slow_reports.saturating_add(1);
+        let lasting = now.since(member.slow_since) >= SLOW_LEAST;
+        lasting && member.slow_reports >= SLOW_REPORTS && member.pace == Pace::Together
     }
 
     /// Set how a receiver is served.

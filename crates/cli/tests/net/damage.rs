@@ -5,7 +5,7 @@ use faircast_testkit::{Lab, require_root};
 
 const FILE: usize = 5_000_000;
 
-/// Bytes of IP and UDP headers and faircast's own around a symbol, at most.
+/// Symbols sent beyond the fewest that can do, at most.
 const SENT_MORE: f64 = 1.10;
 
 fn through(receivers: u16, at_receivers: &str, at_source: &[&str]) -> (Ended, Vec<Ended>) {
@@ -60,8 +60,9 @@ fn a_loss_of_one_in_five_costs_little_more_than_it_must() {
     }
     let (source, _) = through(1, "loss=0.2", &[]);
     assert!(source.number("repair_ratio") <= SENT_MORE / 0.8, "{source:?}");
+    // The unluckiest of four counts, and one that lags behind asks for what the others have got.
     let (source, _) = through(4, "loss=0.2", &[]);
-    assert!(source.number("repair_ratio") <= SENT_MORE * 1.05 / 0.8, "{source:?}");
+    assert!(source.number("repair_ratio") <= SENT_MORE * 1.1 / 0.8, "{source:?}");
 }
 
 #[test]

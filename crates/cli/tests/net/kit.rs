@@ -4,7 +4,7 @@ use faircast_testkit::{Finished, Lab, Node, Plan, Root, Task};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The program under test.
@@ -145,7 +145,7 @@ impl Running {
 
     /// Wait until its progress, in parts of the whole, is at least this.
     pub fn reaches(&mut self, part: f64, within: u64) {
-        let end = std::time::Instant::now() + Duration::from_secs(within);
+        let end = Instant::now() + Duration::from_secs(within);
         loop {
             let said = self.task.stdout();
             let newest = said.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -155,15 +155,21 @@ impl Running {
             if at.is_some_and(|at| at >= part) {
                 return;
             }
-            assert!(std::time::Instant::now() < end, "{}: did not reach {part} ({at:?}):\n{said}", self.what);
+            assert!(Instant::now() < end, "{}: did not reach {part} ({at:?}):\n{said}", self.what);
             assert!(self.task.is_running(), "{}: ended before {part} ({at:?}):\n{said}", self.what);
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 
     /// Wait for its end, so many seconds at most.
-    pub fn ends(self, within: u64) -> Ended {
-        let done = self.task.finish(Duration::from_secs(within));
+    pub fn ends(mut self, within: u64) -> Ended {
+        let end = Instant::now() + Duration::from_secs(within);
+        while self.task.is_running() {
+            let lines = self.task.stdout().lines().rev().take(12).collect::<Vec<_>>().join("\n");
+            assert!(Instant::now() < end, "{}: did not end within {within} s; at last:\n{lines}", self.what);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let done = self.task.finish(Duration::from_secs(1));
         let Finished { status, stdout, stderr, took, .. } =
             done.unwrap_or_else(|error| panic!("{}: {error}", self.what));
         let events = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();

@@ -34,22 +34,25 @@ fn a_receiver_that_crashed_half_way_resumes_within_the_same_session() {
     let stage = Stage::new(&root, plan());
     let file = stage.file("image", FILE);
     let mut receivers = stage.recv_everywhere(&[]);
-    let mut source = stage.send(&[&file], &RATE);
+    let source = stage.send(&[&file], &RATE);
     let mut victim = receivers.remove(1);
     victim.reaches(0.5, 20);
     victim.crashes();
     let again = stage.recv(1, "r1", &[]);
     let back = again.succeeds(30);
-    assert!(source.task.is_running() || resumed(&back) > 0.0);
     let source = source.succeeds(30);
     let kept = resumed(&back);
     receivers.into_iter().for_each(|other| {
         let other = other.succeeds(10);
         assert_eq!(other.number("resumed_bytes"), 0.0, "{other:?}");
+        let due = FILE as f64 * 8.0 / 20e6;
+        assert!(other.number("seconds") < due * 1.25 + 0.5, "it was disturbed: {other:?}");
     });
     for host in ["r0", "r1", "r2"] {
         assert!(stage.has(host, &file), "{host}");
     }
+    // What went by while nobody listened is sent again, and no more.
+    assert!(source.number("repair_ratio") < 1.25, "{source:?}");
     tell(&format!(
         "receiver crashed at half: kept {:.1} MB, fetched again {} B, session {:.1} s, sent/needed {:.3}",
         kept / 1e6,

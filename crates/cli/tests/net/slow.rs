@@ -9,10 +9,10 @@ const SLOW: usize = 3;
 /// Three receivers at 100 Mbit/s and `r3` at 10 Mbit/s, or at 100 too.
 fn stage(root: &faircast_testkit::Root, slowest: f64) -> (Stage, String) {
     let mut plan = Lab::plan().receivers(4).offloads(Offloads::Off);
-    for receiver in 0..SLOW as u16 {
-        plan = plan.bottleneck(receiver, Bottleneck::mbps(100.0).queue(100_000));
+    for (receiver, rate) in [100.0, 100.0, 100.0, slowest].into_iter().enumerate() {
+        plan = plan.bottleneck(receiver as u16, Bottleneck::mbps(rate).queue((rate * 1e3) as u32 + 40_000));
     }
-    let stage = Stage::new(root, plan.bottleneck(SLOW as u16, Bottleneck::mbps(slowest)));
+    let stage = Stage::new(root, plan);
     let file = stage.file("image", FILE);
     (stage, file)
 }
@@ -56,7 +56,8 @@ fn a_slow_receiver_is_served_last_under_a_floor() {
     let Some(root) = require_root() else { return };
     let (fast, file) = stage(&root, 100.0);
     let receivers = fast.recv_everywhere(&[]);
-    fast.send(&[&file], &["--slow", "floor:50M"]).succeeds(30);
+    let unhindered = fast.send(&[&file], &["--slow", "floor:50M"]).succeeds(30);
+    assert_eq!(unhindered.all("slow").count(), 0, "nobody is slow: {unhindered:?}");
     let alone = receivers.into_iter().map(|r| r.succeeds(10).number("seconds")).fold(0.0, f64::max);
     drop(fast);
     let (stage, file) = stage(&root, 10.0);
