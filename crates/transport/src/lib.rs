@@ -13,6 +13,8 @@ pub mod event;
 pub mod fuzzing;
 mod members;
 pub mod object;
+#[cfg(test)]
+mod pair;
 mod receiver;
 mod source;
 

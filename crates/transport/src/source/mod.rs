@@ -216,12 +216,16 @@ impl Session {
         let mut at = self.clocks.announce_at.min(self.clocks.status_at).min(self.clocks.second_at);
         at = at.min(self.source.deadline());
         match self.phase {
-            Phase::Gathering { .. } => at.min(self.clocks.heartbeat_at),
+            Phase::Gathering { heard } => at.min(self.clocks.heartbeat_at).min(self.start_at(heard)),
             Phase::Sending if !self.ledger.is_idle() => match self.source.departure(BASE) {
                 Departure::At(departure) => at.min(departure),
                 Departure::AfterReport => at,
             },
             Phase::Sending if self.supply.has_work() => now,
+            Phase::Sending => {
+                let end = self.clocks.idle_since.map_or(Time::NEVER, |since| since + self.linger());
+                at.min(now + Span::from_millis(2)).min(if end > now { end } else { Time::NEVER })
+            }
             _ => at.min(now + Span::from_millis(2)),
         }
     }
@@ -376,7 +380,7 @@ impl Session {
                 break;
             }
         }
-        if self.ledger.is_idle() {
+        if segment > 0 && self.ledger.is_idle() {
             self.clocks.status_at = now; // tell at once that this was all
         }
         (segment > 0).then_some(Outgoing { segment })
@@ -395,9 +399,23 @@ impl Session {
         Ok(())
     }
 
+    /// When the newest receiver, which joined at `heard`, was probably the last.
+    fn settled_at(&self, heard: Time) -> Time {
+        heard + (self.setup.spread * 2).max(Span::from_millis(20))
+    }
+
+    /// When to start if nobody else joins.
+    fn start_at(&self, heard: Time) -> Time {
+        let waited = Time::ZERO + self.setup.wait;
+        match self.setup.expect {
+            None if self.members.count() > 0 => self.settled_at(heard).min(waited),
+            _ => waited,
+        }
+    }
+
     fn consider_start(&mut self, heard: Time, now: Time) {
         let joined = self.members.count() as u32;
-        let settled = joined > 0 && now.since(heard) > (self.setup.spread * 2).max(Span::from_millis(20));
+        let settled = joined > 0 && now >= self.settled_at(heard);
         let waited = now.since(Time::ZERO) >= self.setup.wait;
         let enough = match self.setup.expect {
             Some(expected) => joined >= expected,
@@ -445,13 +463,17 @@ impl Session {
         if somebody_is_done && self.supply.root().is_none() && self.ledger.is_idle() {
             return; // still hashing what is not sent in this session
         }
-        let missing = self.setup.expect.is_some_and(|expected| (self.members.count() as u32) < expected);
         let idle_since = *self.clocks.idle_since.get_or_insert(now);
-        // Whoever was expected may still come, and whoever left may come back.
-        let linger = if missing || !somebody_is_done { self.setup.wait } else { Span::ZERO };
-        if now.since(idle_since) >= linger {
+        if now.since(idle_since) >= self.linger() {
             self.close(now);
         }
+    }
+
+    /// How long to wait when nobody needs anything: whoever was expected may still come, and whoever
+    /// left may come back.
+    fn linger(&self) -> Span {
+        let missing = self.setup.expect.is_some_and(|expected| (self.members.count() as u32) < expected);
+        if missing || self.members.done() == 0 { self.setup.wait } else { Span::ZERO }
     }
 
     fn close(&mut self, now: Time) {

@@ -1,0 +1,36 @@
+//! The same seed gives the same datagrams at the same moments.
+
+use super::*;
+
+/// A lossy transfer to three receivers; its fingerprint.
+fn fingerprint(seed: u64, spurious: Option<Span>) -> String {
+    let mut net = Net::new(seed).with_trunk(Link::millis(5).mbps(50.0).fifo(60_000)).traced();
+    if let Some(every) = spurious {
+        net = net.with_spurious_wakes(every);
+    }
+    let rough = Link::millis(3)
+        .losing(0.02)
+        .duplicating(0.01)
+        .corrupting(0.01)
+        .reordering(0.02, Span::from_millis(4));
+    let all = net.receivers(3, rough, Link::millis(3).losing(0.05));
+    let source = net.source(Offer::bytes(3_000_000).expect(3));
+    net.run_to_end(secs(120));
+    net.assert_all_verified(source, all);
+    net.trace.fingerprint()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_datagrams_at_the_same_moments() {
+    assert_eq!(fingerprint(1, None), fingerprint(1, None));
+}
+
+#[test]
+fn another_seed_gives_another_run() {
+    assert_ne!(fingerprint(1, None), fingerprint(2, None));
+}
+
+#[test]
+fn waking_up_for_nothing_changes_nothing() {
+    assert_eq!(fingerprint(1, None), fingerprint(1, Some(Span::from_micros(730))));
+}

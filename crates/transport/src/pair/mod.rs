@@ -1,0 +1,49 @@
+//! A network in memory for tests of both sessions together: one source (or two) and N receivers.
+//!
+//! Time is virtual and jumps to whatever happens next; every accident on the way comes from a seed.
+//! There is no socket, no sleep and no clock, so a test of minutes takes milliseconds, and the same
+//! seed gives the same datagrams at the same nanoseconds.
+//!
+//! ```text
+//! let mut net = Net::new(1).with_trunk(Link::millis(5).mbps(100.0).fifo(100_000));
+//! let all = net.receivers(4, Link::millis(1).losing(0.05), Link::millis(1));
+//! let source = net.source(Offer::bytes(1_000_000).expect(4));
+//! net.run_to_end(Span::from_secs(60));
+//! net.assert_all_verified(source, all);
+//! ```
+
+mod determinism;
+mod link;
+mod net;
+mod node;
+mod repair;
+mod trace;
+
+use crate::event::Event;
+use faircast_core::time::{Span, Time};
+use link::Link;
+use net::Net;
+use node::Offer;
+use std::ops::Range;
+
+impl Net {
+    /// These receivers have everything, and the source knows it.
+    fn assert_all_verified(&self, source: usize, receivers: Range<usize>) {
+        let report = self.sources[source].report();
+        assert!(report.ok, "{report:?}");
+        for receiver in receivers {
+            let node = &self.receivers[receiver];
+            assert!(node.report().ok);
+            assert!(node.has(&self.sources[source]), "{} has something else", node.host);
+        }
+    }
+
+    /// When the source told an event like this for the first time.
+    fn told(&self, source: usize, like: impl Fn(&Event) -> bool) -> Option<Time> {
+        self.sources[source].events.iter().find(|(_, event)| like(event)).map(|(at, _)| *at)
+    }
+}
+
+const fn secs(secs: u64) -> Span {
+    Span::from_secs(secs)
+}

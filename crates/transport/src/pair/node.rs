@@ -1,0 +1,352 @@
+//! Sources and receivers, driven the way [`crate::drive`] does it.
+
+use super::net::OVERHEAD;
+use crate::config::{Destination, Durability, Slow};
+use crate::error::Error;
+use crate::event::{Event, ReceiveReport, SendReport};
+use crate::object::Tape;
+use crate::receiver;
+use crate::source::{self, supply::Supply};
+use faircast_core::packet::{Mark, ReceiverId, SessionId};
+use faircast_core::rng::Rng;
+use faircast_core::schemes::Scheme;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_wire::{Form, GroupKey, ReceiverCodec, SourceCodec, data_header_len};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Session time zero, in seconds since 1970.
+const UNIX_SECS: u64 = 1_800_000_000;
+
+/// A source that wakes up so often at one moment does not sleep any more.
+const MOST_TURNS: u32 = 200_000;
+
+/// What a source sends, and how.
+#[derive(Debug, Clone)]
+pub(super) struct Offer {
+    pub(super) bytes: u64,
+    /// Zeros that take no room on the disk.
+    sparse: bool,
+    datagram: usize,
+    symbols_per_block: u16,
+    slow: Slow,
+    min: Option<Rate>,
+    max: Option<Rate>,
+    expect: Option<u32>,
+    wait: Duration,
+    spread: Span,
+    pub(super) key: Option<GroupKey>,
+}
+
+impl Offer {
+    /// So many random bytes.
+    pub(super) fn bytes(bytes: u64) -> Offer {
+        Offer {
+            bytes,
+            sparse: false,
+            datagram: 1472,
+            symbols_per_block: 256,
+            slow: Slow::Follow,
+            min: None,
+            max: None,
+            expect: None,
+            wait: Duration::from_secs(10),
+            spread: Span::from_millis(10),
+            key: None,
+        }
+    }
+
+    /// So many zeros.
+    pub(super) fn zeros(bytes: u64) -> Offer {
+        Offer { sparse: true, ..Offer::bytes(bytes) }
+    }
+
+    pub(super) fn expect(self, receivers: u32) -> Offer {
+        Offer { expect: Some(receivers), ..self }
+    }
+
+    pub(super) fn wait_secs(self, secs: u64) -> Offer {
+        Offer { wait: Duration::from_secs(secs), ..self }
+    }
+
+    pub(super) fn datagrams_of(self, bytes: usize) -> Offer {
+        Offer { datagram: bytes, ..self }
+    }
+
+    pub(super) fn slow(self, slow: Slow) -> Offer {
+        Offer { slow, ..self }
+    }
+
+    /// Exactly this rate, whatever the receivers say.
+    pub(super) fn at_mbps(self, rate: f64) -> Offer {
+        Offer { min: Some(Rate::from_mbps(rate)), max: Some(Rate::from_mbps(rate)), ..self }
+    }
+
+    pub(super) fn at_most_mbps(self, rate: f64) -> Offer {
+        Offer { max: Some(Rate::from_mbps(rate)), ..self }
+    }
+
+    /// Feedback is spread as over a far network.
+    pub(super) fn far(self) -> Offer {
+        Offer { spread: Span::from_millis(200), ..self }
+    }
+
+    pub(super) fn sealed(self, key: GroupKey) -> Offer {
+        Offer { key: Some(key), ..self }
+    }
+}
+
+/// A source and what it told.
+pub(super) struct SourceNode {
+    pub(super) offer: Offer,
+    pub(super) address: SocketAddr,
+    pub(super) session: Option<source::Session>,
+    pub(super) ended: Option<Result<SendReport, Error>>,
+    pub(super) events: Vec<(Time, Event)>,
+    pub(super) scheduled: Time,
+    pub(super) content: PathBuf,
+    pub(super) id: SessionId,
+    rng: Rng,
+    origin: Time,
+    out: Vec<u8>,
+}
+
+impl SourceNode {
+    pub(super) fn new(seed: u64, index: usize, offer: Offer, content: PathBuf) -> SourceNode {
+        fs::create_dir_all(content.parent().expect("it lies in a directory")).expect("a directory is made");
+        let file = fs::File::create(&content).expect("a file is made");
+        if offer.sparse {
+            file.set_len(offer.bytes).expect("a sparse file has any length");
+        } else {
+            let mut rng = Rng::new(seed, 7_000 + index as u64);
+            let bytes: Vec<u8> = (0..offer.bytes.div_ceil(8)).flat_map(|_| rng.bits().to_le_bytes()).collect();
+            fs::write(&content, &bytes[..offer.bytes as usize]).expect("room for the content");
+        }
+        let changed: SystemTime = UNIX_EPOCH + Duration::from_secs(UNIX_SECS - 100);
+        file.set_modified(changed).expect("our own file");
+        SourceNode {
+            offer,
+            address: SocketAddr::from(([10, 0, 0, 1 + index as u8], 5777)),
+            session: None,
+            ended: None,
+            events: Vec::new(),
+            scheduled: Time::NEVER,
+            content,
+            id: SessionId(1),
+            rng: Rng::new(seed, 8_000 + index as u64),
+            origin: Time::ZERO,
+            out: Vec::new(),
+        }
+    }
+
+    /// A new session with the same content.
+    pub(super) fn start(&mut self, now: Time) {
+        let offer = &self.offer;
+        let form = if offer.key.is_some() { Form::Sealed } else { Form::Open };
+        let mark = Mark::Representative { id: None, mean: 0.0, deviation: 0.0, rtt_max: 0.0 };
+        let symbol = ((offer.datagram - data_header_len(&mark, form)) / 8 * 8) as u16;
+        let tape = Tape::open(std::slice::from_ref(&self.content), symbol, offer.symbols_per_block)
+            .expect("the content can be read");
+        let scheme: Scheme = "ormcc".parse().expect("the scheme is there");
+        let scheme = scheme.with_packet_size((offer.datagram + OVERHEAD) as u16);
+        let mut salt = [0; 16];
+        salt[..8].copy_from_slice(&self.rng.bits().to_le_bytes());
+        self.id = SessionId(self.rng.bits() as u32 | 1);
+        self.origin = now;
+        self.ended = None;
+        let setup = source::Setup {
+            codec: SourceCodec::new(self.id, offer.key.as_ref(), salt),
+            salt,
+            source: scheme.source(),
+            own_bounds: scheme.bounds(),
+            scheme_number: scheme.number(),
+            supply: Supply::files(tape),
+            seed: self.rng.bits(),
+            name: "source".to_owned(),
+            datagram: offer.datagram,
+            overhead: OVERHEAD,
+            slow: offer.slow,
+            min: offer.min,
+            max: offer.max,
+            expect: offer.expect,
+            wait: offer.wait,
+            spread: offer.spread,
+            unix_secs: UNIX_SECS + now.as_nanos() / 1_000_000_000,
+        };
+        self.session = Some(source::Session::new(setup, Time::ZERO));
+    }
+
+    pub(super) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, now: Time) {
+        let now = local(now, self.origin);
+        if let Some(session) = &mut self.session {
+            session.on_datagram(bytes, from, now);
+        }
+    }
+
+    /// Everything that is due.
+    pub(super) fn drive(&mut self, now: Time, mut send: impl FnMut(&[u8])) {
+        let here = local(now, self.origin);
+        for _ in 0..MOST_TURNS {
+            let Some(session) = &mut self.session else { return };
+            session.on_time(here);
+            let outgoing = session.next(here, &mut self.out);
+            self.events.extend(session.take_events().into_iter().map(|event| (now, event)));
+            if let Some(outgoing) = outgoing {
+                self.out.chunks(outgoing.segment).for_each(&mut send);
+            }
+            if session.is_over() {
+                self.ended = self.session.take().map(source::Session::report);
+                return;
+            }
+            if session.wake_at(here) > here {
+                return;
+            }
+        }
+        panic!("the source does not let time pass at {here:?}");
+    }
+
+    pub(super) fn wake_at(&self, now: Time) -> Time {
+        let here = local(now, self.origin);
+        self.session.as_ref().map_or(Time::NEVER, |session| global(session.wake_at(here), self.origin))
+    }
+
+    /// The report of a session that has ended well.
+    pub(super) fn report(&self) -> &SendReport {
+        match &self.ended {
+            Some(Ok(report)) => report,
+            Some(Err(error)) => panic!("the source failed: {error}"),
+            None => panic!("the source has not ended"),
+        }
+    }
+}
+
+/// A receiver and what it told.
+pub(super) struct ReceiverNode {
+    pub(super) group: usize,
+    pub(super) address: SocketAddr,
+    pub(super) host: String,
+    pub(super) dir: PathBuf,
+    pub(super) session: Option<receiver::Session>,
+    pub(super) ended: Option<Result<ReceiveReport, Error>>,
+    pub(super) ended_at: Time,
+    pub(super) events: Vec<(Time, Event)>,
+    pub(super) scheduled: Time,
+    pub(super) path_rng: Rng,
+    /// Into memory that nobody reads; only for content without bytes.
+    pub(super) to_stdout: bool,
+    key: Option<GroupKey>,
+    rng: Rng,
+    origin: Time,
+    backlog_at: Time,
+}
+
+impl ReceiverNode {
+    pub(super) fn new(seed: u64, index: usize, group: usize, dir: PathBuf, key: Option<GroupKey>) -> ReceiverNode {
+        let [_, _, high, low] = (index as u32).to_be_bytes();
+        ReceiverNode {
+            group,
+            address: SocketAddr::from(([10, 1, high, low], 5778)),
+            host: format!("host{index}"),
+            dir,
+            session: None,
+            ended: None,
+            ended_at: Time::ZERO,
+            events: Vec::new(),
+            scheduled: Time::NEVER,
+            path_rng: Rng::new(seed, 1 << 33 | index as u64),
+            to_stdout: false,
+            key,
+            rng: Rng::new(seed, 1 << 34 | index as u64),
+            origin: Time::ZERO,
+            backlog_at: Time::ZERO,
+        }
+    }
+
+    pub(super) fn start(&mut self, now: Time) {
+        let unix_secs = UNIX_SECS + now.as_nanos() / 1_000_000_000;
+        let id = ReceiverId::new(u64::from(self.rng.bits() as u32 | 1)).expect("an odd number is not zero");
+        let mut codec = ReceiverCodec::new(self.key.as_ref(), id, self.rng.bits());
+        codec.set_time(unix_secs);
+        let destination = match self.to_stdout {
+            true => Destination::Stdout,
+            false => {
+                fs::create_dir_all(&self.dir).expect("a directory is made");
+                Destination::Directory(self.dir.clone())
+            }
+        };
+        let setup = receiver::Setup {
+            codec,
+            id,
+            seed: self.rng.bits(),
+            host: self.host.clone(),
+            destination,
+            durability: Durability::Fast,
+            only: None,
+            overhead: OVERHEAD,
+            wait: None,
+            silence: Span::from_secs(20),
+            group: SocketAddr::from(([239, 255, 70, 1], 5777)),
+            unix_secs,
+        };
+        self.origin = now;
+        self.backlog_at = Time::ZERO;
+        self.ended = None;
+        self.session = Some(receiver::Session::new(setup, Time::ZERO));
+    }
+
+    pub(super) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, now: Time) {
+        let here = local(now, self.origin);
+        let Some(session) = &mut self.session else { return };
+        session.on_datagram(bytes, from, false, here, here);
+        if here >= self.backlog_at {
+            self.backlog_at = here + Span::from_millis(1);
+            session.on_backlog(0.0, 0, here);
+        }
+    }
+
+    pub(super) fn drive(&mut self, now: Time, send: impl FnMut(&[u8], SocketAddr)) {
+        let here = local(now, self.origin);
+        let Some(session) = &mut self.session else { return };
+        session.on_time(here);
+        session.take_feedback(send);
+        self.events.extend(session.take_events().into_iter().map(|event| (now, event)));
+        if session.is_over() {
+            self.ended = self.session.take().map(receiver::Session::report);
+            self.ended_at = now;
+            return;
+        }
+        session.on_waiting(here);
+    }
+
+    pub(super) fn wake_at(&self) -> Time {
+        self.session.as_ref().map_or(Time::NEVER, |session| global(session.wake_at(), self.origin))
+    }
+
+    /// The report of a session that has ended well.
+    pub(super) fn report(&self) -> &ReceiveReport {
+        match &self.ended {
+            Some(Ok(report)) => report,
+            Some(Err(error)) => panic!("{} failed: {error}", self.host),
+            None => panic!("{} has not ended", self.host),
+        }
+    }
+
+    /// Whether the source's content lies in its place, byte for byte.
+    pub(super) fn has(&self, source: &SourceNode) -> bool {
+        let (wanted, got) = (fs::read(&source.content), fs::read(self.dir.join("content")));
+        match (wanted, got) {
+            (Ok(wanted), Ok(got)) => wanted == got,
+            _ => false,
+        }
+    }
+}
+
+fn local(now: Time, origin: Time) -> Time {
+    Time::from_nanos(now.since(origin).as_nanos())
+}
+
+fn global(here: Time, origin: Time) -> Time {
+    if here.is_never() { here } else { origin + Span::from_nanos(here.as_nanos()) }
+}

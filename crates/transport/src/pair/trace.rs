@@ -1,0 +1,99 @@
+//! What crossed the network, for assertions.
+
+use faircast_core::time::{Span, Time};
+
+/// Counts over time, in bins of ten milliseconds.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Bins(Vec<u64>);
+
+pub(super) const BIN: Span = Span::from_millis(10);
+
+impl Bins {
+    fn add(&mut self, now: Time, amount: u64) {
+        let at = (now.as_nanos() / BIN.as_nanos()) as usize;
+        if self.0.len() <= at {
+            self.0.resize(at + 1, 0);
+        }
+        self.0[at] += amount;
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The sum over `from..to`.
+    pub(super) fn between(&self, from: Time, to: Time) -> u64 {
+        let at = |time: Time| ((time.as_nanos() / BIN.as_nanos()) as usize).min(self.0.len());
+        self.0[at(from)..at(to)].iter().sum()
+    }
+
+    /// The largest sum over any stretch of `span`.
+    pub(super) fn most_within(&self, span: Span) -> u64 {
+        let width = (span.as_nanos() / BIN.as_nanos()).max(1) as usize;
+        self.0.windows(width.min(self.0.len().max(1))).map(|window| window.iter().sum()).max().unwrap_or(0)
+    }
+
+    /// The end of the first stretch of `span` whose sum is at least `amount`.
+    pub(super) fn first_with(&self, span: Span, amount: u64) -> Option<Time> {
+        let width = (span.as_nanos() / BIN.as_nanos()).max(1) as usize;
+        let at = self.0.windows(width).position(|window| window.iter().sum::<u64>() >= amount)?;
+        Some(Time::ZERO + BIN * (at + width) as u64)
+    }
+}
+
+/// Everything that was sent and heard.
+#[derive(Default)]
+pub(super) struct Trace {
+    pub(super) digest: Option<blake3::Hasher>,
+    /// By source: bytes sent, and datagrams heard.
+    pub(super) sent: Vec<Bins>,
+    pub(super) heard: Vec<Bins>,
+    /// When set, datagrams are kept: to receivers, and to sources.
+    pub(super) record: bool,
+    pub(super) down: Vec<(Time, usize, Vec<u8>)>,
+    pub(super) up: Vec<(Time, usize, Vec<u8>)>,
+}
+
+fn of(bins: &mut Vec<Bins>, index: usize) -> &mut Bins {
+    if bins.len() <= index {
+        bins.resize(index + 1, Bins::default());
+    }
+    &mut bins[index]
+}
+
+impl Trace {
+    pub(super) fn on_sent(&mut self, now: Time, source: usize, bytes: &[u8], size: u64) {
+        of(&mut self.sent, source).add(now, size);
+        self.digest(b"sent", now, source, bytes);
+    }
+
+    pub(super) fn on_down(&mut self, now: Time, receiver: usize, bytes: &[u8]) {
+        self.digest(b"down", now, receiver, bytes);
+        if self.record {
+            self.down.push((now, receiver, bytes.to_vec()));
+        }
+    }
+
+    pub(super) fn on_up(&mut self, now: Time, source: usize, bytes: &[u8]) {
+        of(&mut self.heard, source).add(now, 1);
+        self.digest(b"up", now, source, bytes);
+        if self.record {
+            self.up.push((now, source, bytes.to_vec()));
+        }
+    }
+
+    fn digest(&mut self, what: &[u8], now: Time, node: usize, bytes: &[u8]) {
+        if let Some(digest) = &mut self.digest {
+            digest.update(what);
+            digest.update(&now.as_nanos().to_le_bytes());
+            digest.update(&(node as u64).to_le_bytes());
+            digest.update(bytes);
+        }
+    }
+
+    /// One number for all of it.
+    pub(super) fn fingerprint(&self) -> String {
+        let digest = self.digest.as_ref().expect("the net was built with `traced`");
+        digest.finalize().to_hex()[..16].to_owned()
+    }
+}
