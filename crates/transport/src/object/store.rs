@@ -49,6 +49,8 @@ pub struct Store {
     pub(crate) known: Option<Known>,
     pub(crate) open: OpenFiles,
     resumed: u32,
+    /// Bytes of blocks that the journal names but that did not verify any more.
+    spoiled: u64,
     verified: u64,
     pub(crate) stage: Stage,
 }
@@ -143,6 +145,7 @@ impl Store {
             known: None,
             open,
             resumed: 0,
+            spoiled: 0,
             verified: 0,
             stage,
         };
@@ -181,6 +184,12 @@ impl Store {
     /// Blocks that an earlier receiver left and that need not come again.
     pub fn resumed_blocks(&self) -> u32 {
         self.resumed
+    }
+
+    /// Bytes that an earlier receiver had verified and that are not what they were: they have to be
+    /// fetched again.
+    pub fn spoiled_bytes(&self) -> u64 {
+        self.spoiled
     }
 
     /// Bytes of the tape that are stored and verified.
@@ -394,6 +403,7 @@ impl Store {
         // Of two records of a block the later counts.
         let latest: BTreeMap<u32, Hash> = blocks.into_iter().filter(|&(index, _)| index < end).collect();
         let journaled: Vec<(u32, Hash)> = latest.into_iter().collect();
+        self.spoiled = journaled.iter().map(|&(index, _)| u64::from(self.geometry.block_len(index))).sum();
         let head = journaled.partition_point(|&(index, _)| index < self.geometry.manifest_blocks());
         if self.stage == Stage::Published {
             if self.that_verify(&journaled[..head]).len() < self.geometry.manifest_blocks() as usize {
@@ -403,6 +413,7 @@ impl Store {
             }
             journaled.iter().for_each(|&(index, hash)| self.count(index, hash));
             self.resumed = self.hashes.known();
+            self.spoiled = 0;
             return self.learn_manifest();
         }
         for (index, hash) in self.that_verify(&journaled[..head]) {
@@ -428,6 +439,7 @@ impl Store {
             }
         }
         self.resumed = self.hashes.known();
+        self.spoiled = self.spoiled.saturating_sub(self.verified);
         Ok(())
     }
 

@@ -189,6 +189,11 @@ impl Intake {
         self.place.resumed_bytes()
     }
 
+    /// Of what an earlier run had verified, the part that had to come again.
+    pub(super) fn refetched_bytes(&self) -> u64 {
+        self.place.spoiled_bytes()
+    }
+
     pub(super) fn content_bytes(&self) -> Option<u64> {
         let manifest = u64::from(self.geometry.manifest_len);
         self.geometry.tape_len.map(|len| len.saturating_sub(manifest))

@@ -162,7 +162,6 @@ struct Totals {
     symbols: u64,
     symbols_needed: u64,
     repaired: u64,
-    refetched: u64,
     first_packet: Option<Time>,
     finished: Time,
 }
@@ -366,7 +365,7 @@ impl Session {
             seconds,
             goodput_bps: if seconds > 0.0 { finished.bytes as f64 * 8.0 / seconds } else { 0.0 },
             resumed_bytes: self.stream.as_ref().map_or(0, |stream| stream.intake.resumed_bytes()),
-            refetched_bytes: self.totals.refetched,
+            refetched_bytes: self.stream.as_ref().map_or(0, |stream| stream.intake.refetched_bytes()),
             packets: self.totals.packets,
             lost: self.totals.lost,
             symbol_ratio: self.totals.symbols as f64 / self.totals.symbols_needed.max(1) as f64,

@@ -32,6 +32,7 @@ pub(super) struct Place {
     waiting: BTreeMap<u32, (Vec<u8>, Hash)>,
     waiting_bytes: usize,
     resumed_bytes: u64,
+    spoiled_bytes: u64,
     /// Length of the tape by its last block, which alone may be short.
     short_end: Option<u64>,
 }
@@ -70,9 +71,12 @@ impl Place {
                 To::stream(Box::new(std::io::stdout()), geometry, first.unwrap_or(0))
             }
         };
-        let resumed_bytes = if let To::Files(store) = &to { store.verified_bytes() } else { 0 };
+        let (resumed_bytes, spoiled_bytes) = match &to {
+            To::Files(store) => (store.verified_bytes(), store.spoiled_bytes()),
+            _ => (0, 0),
+        };
         let (waiting, waiting_bytes, short_end) = (BTreeMap::new(), 0, None);
-        Ok(Place { to, geometry, waiting, waiting_bytes, resumed_bytes, short_end })
+        Ok(Place { to, geometry, waiting, waiting_bytes, resumed_bytes, spoiled_bytes, short_end })
     }
 
     pub(super) fn has(&self, block: u32) -> bool {
@@ -207,6 +211,10 @@ impl Place {
             To::Finished { bytes, .. } => *bytes,
         };
         placed + self.waiting_bytes as u64
+    }
+
+    pub(super) fn spoiled_bytes(&self) -> u64 {
+        self.spoiled_bytes
     }
 
     pub(super) fn resumed_bytes(&self) -> u64 {

@@ -104,6 +104,7 @@ fn a_spoilt_record_loses_its_block_only() {
     fs::write(&journal, bytes).expect("written");
     let store = open(&out, &tape).expect("opened again");
     assert_eq!(store.missing(), [10..11, 20..blocks.len() as u32]);
+    assert_eq!(store.spoiled_bytes(), 0, "without its record nobody knows that the block was there");
     finish(&at, store, &tape, &blocks);
 }
 
@@ -120,6 +121,8 @@ fn spoilt_content_is_found_and_received_again() {
     fs::write(&part, &bytes[..4000]).expect("written");
     let store = open(&out, &tape).expect("opened again");
     let lost: u32 = store.missing().iter().map(|run| run.end - run.start).sum();
+    let bytes: u32 = store.missing().iter().flat_map(Clone::clone).map(|block| tape.geometry().block_len(block)).sum();
+    assert_eq!(store.spoiled_bytes(), u64::from(bytes));
     assert!((6..=7).contains(&lost), "a block with the changed byte and those of the last 1000: {lost}");
     finish(&at, store, &tape, &blocks);
 }
