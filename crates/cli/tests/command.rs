@@ -214,12 +214,14 @@ fn a_file_arrives_whole_and_both_ends_say_so() {
 /// Pipe `input` through a source and a receiver; what came out, and the receiver's last words.
 fn piped(arguments: &[&str], group: &str, input: &[u8]) -> (Vec<u8>, String) {
     let receiver = session(&["recv", "--stdout", "--json", "--wait", "20"], group);
+    // Somebody has to read, or the receiver waits for room in the pipe, and the source for the receiver.
+    let receiver = thread::spawn(move || finish(receiver));
     let common = ["--open", "--expect", "1", "--wait", "20", "-q"];
     let mut source = session(&[arguments, &common].concat(), group);
     source.stdin.take().expect("a pipe").write_all(input).expect("it reads");
     let sent = finish(source);
     assert_eq!(sent.status.code(), Some(0), "{}", String::from_utf8_lossy(&sent.stderr));
-    let output = finish(receiver);
+    let output = receiver.join().expect("it is waited for");
     (output.stdout, last_line(&output.stderr))
 }
 

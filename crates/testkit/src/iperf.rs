@@ -21,6 +21,7 @@ pub struct TcpFlow {
     congestion: Congestion,
     lasts: Duration,
     port: u16,
+    most_mbps: Option<u32>,
 }
 
 /// A TCP flow that is sending.
@@ -54,13 +55,19 @@ impl Congestion {
 impl TcpFlow {
     /// A flow that sends as fast as it can for this long, in whole seconds.
     pub fn new(congestion: Congestion, lasts: Duration) -> TcpFlow {
-        TcpFlow { congestion, lasts, port: 5201 }
+        TcpFlow { congestion, lasts, port: 5201, most_mbps: None }
     }
 
     /// On another port, for several flows to one host.
     #[must_use]
     pub fn port(self, port: u16) -> TcpFlow {
         TcpFlow { port, ..self }
+    }
+
+    /// With no more data than this, in Mbit/s.
+    #[must_use]
+    pub fn at_most(self, mbps: u32) -> TcpFlow {
+        TcpFlow { most_mbps: Some(mbps), ..self }
     }
 
     /// Start it.
@@ -73,8 +80,10 @@ impl TcpFlow {
         server.wait_for("listening", Duration::from_secs(5))?;
         let target = to.ipv4().to_string();
         let congestion = self.congestion.name();
-        let client =
-            from.start("iperf3", &["-c", &target, "-p", &port, "-t", &seconds, "-C", congestion, "-J"])?;
+        let most = self.most_mbps.map(|mbps| format!("{mbps}M"));
+        let mut args = vec!["-c", &target, "-p", &port, "-t", &seconds, "-C", congestion, "-J"];
+        args.extend(most.iter().flat_map(|most| ["-b", most]));
+        let client = from.start("iperf3", &args)?;
         Ok(RunningFlow { client, server, lasts: self.lasts })
     }
 
