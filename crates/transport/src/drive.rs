@@ -9,8 +9,8 @@ use crate::source::{self, supply::Supply};
 use faircast_core::packet::{Mark, ReceiverId, SessionId};
 use faircast_core::time::{Span, Time};
 use faircast_net::{
-    Batch, Choice, GroupOptions, GroupSocket, Injector, Membership, SendOutcome, SourceOptions, SourceSocket, Waiter,
-    Want, Watch, choose,
+    Batch, Choice, GroupOptions, GroupSocket, Injector, Membership, SendOutcome, SourceOptions, SourceSocket,
+    Waiter, Want, Watch, choose,
 };
 use faircast_wire::{Form, ReceiverCodec, SourceCodec, data_header_len};
 use std::net::SocketAddr;
@@ -42,7 +42,11 @@ const BACKLOG_EVERY: Span = Span::from_millis(1);
 ///
 /// # Errors
 /// When the session cannot start or the content cannot be read; see [`Error::class`].
-pub fn send(config: SendConfig, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<SendReport, Error> {
+pub fn send(
+    config: SendConfig,
+    events: &mut dyn FnMut(Event),
+    stop: &AtomicBool,
+) -> Result<SendReport, Error> {
     let clock = Clock::start();
     let choice = choose(config.group.ip(), config.interface.as_deref())?;
     let options = SourceOptions { ttl: config.ttl, ..SourceOptions::default() };
@@ -56,7 +60,9 @@ pub fn send(config: SendConfig, events: &mut dyn FnMut(Event), stop: &AtomicBool
     let supply = match &config.content {
         Content::Paths(paths) => Supply::files(Tape::open(paths, symbol_size, SYMBOLS_PER_BLOCK)?),
         Content::Stdin { name } => Supply::pipe(name, symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos)?,
-        Content::Live { history } => Supply::live(symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos, *history)?,
+        Content::Live { history } => {
+            Supply::live(symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos, *history)?
+        }
     };
     for warning in supply.warnings() {
         events(Event::Warning(warning));
@@ -108,12 +114,20 @@ pub fn send(config: SendConfig, events: &mut dyn FnMut(Event), stop: &AtomicBool
 /// # Errors
 /// When nothing was announced, the source fell silent or ended early, or the content cannot be
 /// written; see [`Error::class`].
-pub fn receive(config: ReceiveConfig, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<ReceiveReport, Error> {
+pub fn receive(
+    config: ReceiveConfig,
+    events: &mut dyn FnMut(Event),
+    stop: &AtomicBool,
+) -> Result<ReceiveReport, Error> {
     let clock = Clock::start();
     let choice = choose(config.group.ip(), config.interface.as_deref())?;
     let membership = config.source.map_or(Membership::AnySource, Membership::OnlyFrom);
-    let socket =
-        GroupSocket::open(config.group, membership, &choice, &GroupOptions { receive_buffer: config.buffer })?;
+    let socket = GroupSocket::open(
+        config.group,
+        membership,
+        &choice,
+        &GroupOptions { receive_buffer: config.buffer },
+    )?;
     events(opened(config.group, &choice));
     if let Some(warning) = socket.receive_buffer().warning() {
         events(Event::Warning(warning));

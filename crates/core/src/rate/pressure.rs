@@ -60,10 +60,13 @@ impl Pressure {
             return;
         }
         let lowered_at = match self.cap {
-            Some(cap) if sustainable.bps() >= cap.rate.bps() || now.since(cap.lowered_at) < PATIENCE => cap.lowered_at,
+            Some(cap) if sustainable.bps() >= cap.rate.bps() || now.since(cap.lowered_at) < PATIENCE => {
+                cap.lowered_at
+            }
             _ => now,
         };
-        let patient = self.cap.filter(|cap| sustainable.bps() < cap.rate.bps() && lowered_at == cap.lowered_at);
+        let patient =
+            self.cap.filter(|cap| sustainable.bps() < cap.rate.bps() && lowered_at == cap.lowered_at);
         let rate = patient.map_or(sustainable.max(current * DEEPEST), |cap| cap.rate);
         self.cap = Some(Cap { rate, by, lowered_at, step_at: now + QUIET });
     }

@@ -58,11 +58,23 @@ struct Entry {
 
 enum What {
     /// To all receivers of a group.
-    Down { source: usize, group: usize, bytes: Rc<[u8]> },
+    Down {
+        source: usize,
+        group: usize,
+        bytes: Rc<[u8]>,
+    },
     /// To one receiver, damaged or late.
-    One { from: SocketAddr, receiver: usize, bytes: Vec<u8> },
+    One {
+        from: SocketAddr,
+        receiver: usize,
+        bytes: Vec<u8>,
+    },
     /// To the source.
-    Up { source: usize, from: SocketAddr, bytes: Vec<u8> },
+    Up {
+        source: usize,
+        from: SocketAddr,
+        bytes: Vec<u8>,
+    },
     Source(usize),
     Receiver(usize),
     Spurious,
@@ -340,7 +352,10 @@ impl Net {
     }
 
     fn describe(&self) -> String {
-        let sources = self.sources.iter().map(|node| format!("{:?}", node.events.iter().rev().take(2).collect::<Vec<_>>()));
+        let sources = self
+            .sources
+            .iter()
+            .map(|node| format!("{:?}", node.events.iter().rev().take(2).collect::<Vec<_>>()));
         let waiting = self.receivers.iter().filter(|node| node.session.is_some()).count();
         format!("{waiting} receivers run; sources: {}", sources.collect::<Vec<_>>().join("; "))
     }

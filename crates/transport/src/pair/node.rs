@@ -121,7 +121,8 @@ impl SourceNode {
             file.set_len(offer.bytes).expect("a sparse file has any length");
         } else {
             let mut rng = Rng::new(seed, 7_000 + index as u64);
-            let bytes: Vec<u8> = (0..offer.bytes.div_ceil(8)).flat_map(|_| rng.bits().to_le_bytes()).collect();
+            let bytes: Vec<u8> =
+                (0..offer.bytes.div_ceil(8)).flat_map(|_| rng.bits().to_le_bytes()).collect();
             fs::write(&content, &bytes[..offer.bytes as usize]).expect("room for the content");
         }
         let changed: SystemTime = UNIX_EPOCH + Duration::from_secs(UNIX_SECS - 100);
@@ -243,7 +244,13 @@ pub(super) struct ReceiverNode {
 }
 
 impl ReceiverNode {
-    pub(super) fn new(seed: u64, index: usize, group: usize, dir: PathBuf, key: Option<GroupKey>) -> ReceiverNode {
+    pub(super) fn new(
+        seed: u64,
+        index: usize,
+        group: usize,
+        dir: PathBuf,
+        key: Option<GroupKey>,
+    ) -> ReceiverNode {
         let [_, _, high, low] = (index as u32).to_be_bytes();
         ReceiverNode {
             group,

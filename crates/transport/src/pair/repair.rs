@@ -38,8 +38,14 @@ fn sent_over_needed(receivers: usize, loss: f64) -> f64 {
 fn assert_frugal(receivers: usize, bound: f64) {
     for loss in [0.0, 0.01, 0.05, 0.2] {
         let (sent, least) = (sent_over_needed(receivers, loss), least(receivers, loss));
-        println!("{receivers:>3} receivers, loss {loss:.2}: sent {sent:.3}, at least {least:.3}, {:.3} x", sent / least);
-        assert!(sent <= bound * least, "{receivers} receivers, loss {loss}: {sent:.3} > {bound} x {least:.3}");
+        println!(
+            "{receivers:>3} receivers, loss {loss:.2}: sent {sent:.3}, at least {least:.3}, {:.3} x",
+            sent / least
+        );
+        assert!(
+            sent <= bound * least,
+            "{receivers} receivers, loss {loss}: {sent:.3} > {bound} x {least:.3}"
+        );
     }
 }
 

@@ -11,8 +11,8 @@ mod blocks;
 mod feedback;
 mod pipe;
 mod reader;
-pub(crate) mod supply;
 mod status;
+pub(crate) mod supply;
 
 use crate::config::Slow;
 use crate::error::Error;
@@ -21,8 +21,8 @@ use crate::members::{Members, Pace};
 use blocks::Blocks;
 use faircast_core::delivery::ledger::Ledger;
 use faircast_core::node::{Cx, Departure, Effects, Source as _, Stamp};
-use faircast_core::rate::Bounds;
 use faircast_core::packet::{Data, Flags, Layer, Payload, ReceiverId, Seq};
+use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::AnySource;
 use faircast_core::time::{Rate, Span, Time};
@@ -298,7 +298,9 @@ impl Session {
         let incomplete: Vec<_> = self
             .members
             .iter()
-            .filter(|(_, member)| member.state != faircast_wire::MemberState::Done && member.pace != Pace::Dropped)
+            .filter(|(_, member)| {
+                member.state != faircast_wire::MemberState::Done && member.pace != Pace::Dropped
+            })
             .filter(|(id, _)| !replaced.contains(id))
             .map(|(_, member)| (host(member), feedback::reason(member)))
             .collect();
@@ -339,8 +341,11 @@ impl Session {
                 }
             };
             let size = (payload.len() + faircast_wire::encode::MOST_DATA_HEADER + self.setup.overhead) as u16;
-            let stamp =
-                self.source.on_departure(BASE, size, &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+            let stamp = self.source.on_departure(
+                BASE,
+                size,
+                &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects },
+            );
             let repair = if sent_before(pick.kind) { Flags::REPAIR } else { Flags::default() };
             let packet = DataPacket {
                 data: Data {
@@ -441,7 +446,10 @@ impl Session {
         }
         let total = self.supply.ready();
         let all_resume = self.supply.is_whole()
-            && self.members.iter().all(|(_, member)| u64::from(member.blocks_missing) * 100 < u64::from(total) * 98);
+            && self
+                .members
+                .iter()
+                .all(|(_, member)| u64::from(member.blocks_missing) * 100 < u64::from(total) * 98);
         if all_resume {
             self.ledger.skip_front();
         }
@@ -510,7 +518,8 @@ impl Session {
         let seen = self.source.observe();
         let bytes = self.counts.wire_bytes - self.counts.wire_bytes_last;
         self.counts.wire_bytes_last = self.counts.wire_bytes;
-        let representative = seen.limiting.and_then(|id| self.members.get(id)).map(|member| member.host.clone());
+        let representative =
+            seen.limiting.and_then(|id| self.members.get(id)).map(|member| member.host.clone());
         let total = self.supply.content_bytes();
         let capacity = self.supply.geometry().capacity();
         let sent = (u64::from(self.ledger.complete_to()) * capacity)

@@ -121,7 +121,8 @@ fn spoilt_content_is_found_and_received_again() {
     fs::write(&part, &bytes[..4000]).expect("written");
     let store = open(&out, &tape).expect("opened again");
     let lost: u32 = store.missing().iter().map(|run| run.end - run.start).sum();
-    let bytes: u32 = store.missing().iter().flat_map(Clone::clone).map(|block| tape.geometry().block_len(block)).sum();
+    let bytes: u32 =
+        store.missing().iter().flat_map(Clone::clone).map(|block| tape.geometry().block_len(block)).sum();
     assert_eq!(store.spoiled_bytes(), u64::from(bytes));
     assert!((6..=7).contains(&lost), "a block with the changed byte and those of the last 1000: {lost}");
     finish(&at, store, &tape, &blocks);
