@@ -3,7 +3,7 @@
 CARGO ?= cargo
 FAIRCAST := $(or $(CARGO_TARGET_DIR),target)/release/faircast
 
-.PHONY: help needs test lint bench bench-peers bench-fairness fuzz-replay
+.PHONY: help needs test lint lint-format lint-clippy lint-doc bench bench-peers bench-fairness fuzz-replay
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
@@ -21,9 +21,15 @@ needs:
 test: needs
 	$(CARGO) test --workspace --no-fail-fast
 
-lint:
+lint: lint-format lint-clippy lint-doc
+
+lint-format:
 	$(CARGO) fmt --all --check
+
+lint-clippy:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+lint-doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
 
 bench:
