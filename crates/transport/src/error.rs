@@ -81,7 +81,7 @@ pub enum Error {
     },
     /// The interface's MTU is too small.
     #[error(
-        "interface {interface} has an MTU of {mtu}, too small for faircast (at least 320); choose another with --iface"
+        "interface {interface} has an MTU of {mtu}, too small for faircast (at least 284, with IPv6 304); choose another with --iface"
     )]
     MtuTooSmall {
         /// Interface name.

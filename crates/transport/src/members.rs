@@ -13,9 +13,8 @@ const MOST: usize = 200_000;
 const REPORTS_PER_SECOND: u64 = 1_000;
 
 /// Congestion reports within [`Member::SLOW_WINDOW`] that show a receiver to be slow, when there
-/// was none of a higher rate between them and they are not all from one burst, as at the start.
+/// was none of a higher rate between them.
 const SLOW_REPORTS: u8 = 3;
-const SLOW_LEAST: Span = Span::from_secs(1);
 
 /// A receiver that was silent for so long, and whose host has a newer one of its name, was started again.
 const REPLACED_AFTER: Span = Span::from_secs(3);
@@ -144,8 +143,10 @@ impl Members {
         }
     }
 
-    /// A receiver reported congestion at `level`; whether that makes it too slow for `bound`.
-    pub fn on_congestion(&mut self, from: ReceiverId, level: Rate, bound: Rate, now: Time) -> bool {
+    /// A receiver reported congestion at `level`, while no more than about `bound` was sent; whether
+    /// that makes it too slow for `bound`: when it goes on for `least`, longer than what was sent
+    /// faster before takes to drain.
+    pub fn on_congestion(&mut self, from: ReceiverId, level: Rate, bound: Rate, least: Span, now: Time) -> bool {
         let Some(member) = self.known.get_mut(&from) else { return false };
         if level.bps() >= bound.bps() {
             member.slow_reports = 0;
@@ -155,7 +156,7 @@ impl Members {
             (member.slow_reports, member.slow_since) = (0, now);
         }
         member.slow_reports = member.slow_reports.saturating_add(1);
-        let lasting = now.since(member.slow_since) >= SLOW_LEAST;
+        let lasting = now.since(member.slow_since) >= least;
         lasting && member.slow_reports >= SLOW_REPORTS && member.pace == Pace::Together
     }
 
@@ -320,5 +321,113 @@ impl Member {
     /// Whether nothing more is expected of it.
     pub fn is_finished(&self) -> bool {
         matches!(self.state, MemberState::Done | MemberState::Failed | MemberState::Leaving)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_core::packet::{Echo, Seq};
+    use faircast_wire::Name;
+
+    fn at(seconds: u64) -> Time {
+        Time::ZERO + Span::from_secs(seconds)
+    }
+
+    fn id(number: u64) -> ReceiverId {
+        ReceiverId::new(number).expect("tests number from one")
+    }
+
+    /// A report of receiver `number` on the host of that letter.
+    fn report(members: &mut Members, number: u64, host: char, state: MemberState, now: Time) -> Change {
+        let report = Report {
+            from: id(number),
+            state,
+            reason: 0,
+            verified_bytes: 0,
+            blocks_missing: 1,
+            rate: 0.0,
+            loss: 0.0,
+            dropped_local: 0,
+            echo: Echo { seq: Seq(0), hold: Span::ZERO },
+            host: Name::clipped(&host.to_string()),
+        };
+        members.on_report(&report, SocketAddr::from(([192, 0, 2, host as u8], number as u16)), now)
+    }
+
+    const SPREAD: Span = Span::from_millis(10);
+    const PATIENCE: Span = Span::from_secs(10);
+
+    #[test]
+    fn a_receiver_that_was_started_again_is_neither_waited_for_nor_incomplete() {
+        let mut members = Members::default();
+        report(&mut members, 1, 'a', MemberState::Joined, at(0));
+        report(&mut members, 2, 'a', MemberState::Joined, at(2));
+        report(&mut members, 2, 'a', MemberState::Done, at(4));
+        assert_eq!(members.expire(at(4), PATIENCE, SPREAD), [id(1)]);
+        assert_eq!((members.unfinished(), members.done()), (0, 1));
+        assert!(members.replaced().contains(&id(1)));
+    }
+
+    #[test]
+    fn two_receivers_on_one_host_that_both_live_are_both_waited_for() {
+        let mut members = Members::default();
+        report(&mut members, 1, 'a', MemberState::Joined, at(0));
+        report(&mut members, 2, 'a', MemberState::Joined, at(2));
+        members.on_sign_of_life(id(1), at(3));
+        assert!(members.replaced().is_empty());
+        assert!(members.expire(at(7), PATIENCE, SPREAD).is_empty());
+        assert_eq!(members.unfinished(), 2);
+        assert_eq!(members.expire(at(14), PATIENCE, SPREAD), [id(1), id(2)]);
+    }
+
+    #[test]
+    fn another_host_replaces_nobody() {
+        let mut members = Members::default();
+        report(&mut members, 1, 'a', MemberState::Joined, at(0));
+        report(&mut members, 2, 'b', MemberState::Done, at(2));
+        assert!(members.expire(at(9), PATIENCE, SPREAD).is_empty());
+        assert!(members.replaced().is_empty());
+    }
+
+    #[test]
+    fn the_counts_follow_every_change() {
+        let mut members = Members::default();
+        for number in 1..=4 {
+            assert_eq!(report(&mut members, number, 'a', MemberState::Joined, at(0)), Change::Joined);
+        }
+        members.set_pace(id(1), Pace::Deferred);
+        members.set_pace(id(2), Pace::Dropped);
+        report(&mut members, 3, 'a', MemberState::Failed, at(0));
+        assert_eq!((members.unfinished(), members.done()), (1, 0));
+        report(&mut members, 4, 'a', MemberState::Done, at(0));
+        assert_eq!(report(&mut members, 4, 'a', MemberState::Done, at(0)), Change::None);
+        assert_eq!((members.unfinished(), members.done()), (0, 1));
+        members.recall();
+        assert_eq!((members.unfinished(), members.done()), (1, 1));
+        report(&mut members, 1, 'a', MemberState::Done, at(0));
+        assert_eq!((members.unfinished(), members.done()), (0, 2));
+    }
+
+    #[test]
+    fn a_receiver_is_slow_when_it_says_so_for_long_enough() {
+        let mut members = Members::default();
+        report(&mut members, 1, 'a', MemberState::Joined, at(0));
+        let (low, bound) = (Rate::from_mbps(10.0), Rate::from_mbps(50.0));
+        let mut said = |tenths: u64, level| {
+            let now = Time::ZERO + Span::from_millis(100) * tenths;
+            members.on_congestion(id(1), level, bound, Span::from_secs(1), now)
+        };
+        assert!((0..10).all(|tenths| !said(tenths, low)), "one burst, of something sent before");
+        assert!(!said(10, bound), "it can do better");
+        assert!((11..21).all(|tenths| !said(tenths, low)));
+        assert!(said(21, low));
+    }
+
+    #[test]
+    fn a_crowd_takes_turns() {
+        let mut members = Members::default();
+        (1..=5_000).for_each(|number| drop(report(&mut members, number, 'a', MemberState::Joined, at(0))));
+        assert_eq!(members.spread(at(0), SPREAD), Span::from_secs(5));
     }
 }

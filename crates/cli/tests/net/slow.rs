@@ -72,7 +72,12 @@ fn a_slow_receiver_is_served_last_under_a_floor() {
         slow.number("seconds"),
         source.number("repair_ratio"),
     ));
-    assert!(others <= alone * 1.25 + 0.25, "{others} s, and {alone} s without the slow one: {source:?}");
+    // The floor is what the slow one may cost the others.
+    let at_floor = FILE as f64 * 8.0 / 50e6;
+    assert!(
+        others <= alone.max(at_floor) * 1.25 + 0.25,
+        "{others} s, and {alone} s without the slow one: {source:?}"
+    );
     assert_eq!(source.done()["slow"][0], "r3", "{source:?}");
     for host in ["r0", "r1", "r2", "r3"] {
         assert!(stage.has(host, &file), "{host}");

@@ -207,6 +207,10 @@ impl Session {
         }
         let was_deferred = std::mem::replace(&mut stream.deferred, status.lagging.contains(&me));
         if was_deferred && !stream.deferred {
+            // What it measured before is old, and the pause is no congestion.
+            if let Some(scheme) = Scheme::from_number(stream.announced.scheme) {
+                stream.receiver = scheme.receiver(me);
+            }
             stream.intake.needs.arm(now, &mut self.rng);
         }
         (stream.blocks, stream.root) = (status.blocks.or(stream.blocks), status.root.or(stream.root));

@@ -14,6 +14,11 @@ use std::net::SocketAddr;
 /// One request may ask for so many blocks at most.
 const MOST_BLOCKS: u32 = 8192;
 
+/// A receiver must be congested for so long, and at not much more than the bound of `--slow`, to
+/// be slow.
+const SLOW_FOR: Span = Span::from_millis(200);
+const NEAR: f64 = 1.25;
+
 /// A receiver that has limited the rate for so long is named.
 const NAMED_AFTER: Span = Span::from_secs(2);
 
@@ -90,8 +95,11 @@ impl Session {
         if let (Slow::Floor(bound) | Slow::Drop(bound), Serving::Together) = (self.setup.slow, self.serving)
             && let Content::Congested { mean, cause: Cause::Loss | Cause::Mark, .. } = report.content
         {
+            // Who cannot take what was sent much faster than the bound, as at the start, is not slow.
             let level = Rate::from_bps(f64::from(mean));
-            if self.members.on_congestion(report.from, level, bound, now) {
+            let least = SLOW_FOR.max(self.rtt_max() * 4);
+            let sent_slowly = self.source.observe().rate.bps() <= bound.bps() * NEAR;
+            if sent_slowly && self.members.on_congestion(report.from, level, bound, least, now) {
                 self.set_aside(report.from, level, now);
                 return;
             }
