@@ -13,10 +13,14 @@
 //! ```
 
 mod determinism;
+mod failure;
+mod lifecycle;
 mod link;
 mod net;
 mod node;
 mod repair;
+mod slow;
+mod startup;
 mod trace;
 
 use crate::event::Event;

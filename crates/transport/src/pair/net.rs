@@ -240,6 +240,8 @@ impl Net {
             What::Receiver(receiver) => {
                 self.receivers[receiver].scheduled = Time::NEVER;
                 self.drive_receiver(receiver);
+                let wake = self.receivers[receiver].wake_at();
+                assert!(wake > self.now, "receiver {receiver} does not let time pass at {:?}", self.now);
             }
             What::Spurious => {
                 (0..self.sources.len()).for_each(|source| self.drive_source(source));

@@ -315,8 +315,9 @@ impl Session {
         let Some(stream) = &self.stream else { return at };
         match self.phase {
             Phase::Receiving => {
-                let scheme = if stream.deferred { Time::NEVER } else { stream.receiver.deadline() };
-                at.min(scheme).min(stream.member_at).min(stream.intake.needs.deadline())
+                let at = at.min(stream.member_at);
+                // What waits while others are served would be due all the time.
+                if stream.deferred { at } else { at.min(stream.receiver.deadline()).min(stream.intake.needs.deadline()) }
             }
             Phase::Confirming { until } => at.min(until).min(stream.member_at),
             Phase::Searching | Phase::Over => at,

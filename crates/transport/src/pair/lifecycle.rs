@@ -1,0 +1,151 @@
+//! Receivers and sources that come, go and come back.
+
+use super::*;
+use crate::error::Error;
+
+const LEAST: Span = Span::from_millis(5);
+
+fn net(seed: u64) -> Net {
+    Net::new(seed).with_trunk(Link::millis(5).mbps(100.0).fifo(100_000))
+}
+
+fn path() -> Link {
+    Link::millis(2).losing(0.01)
+}
+
+/// Bytes of the content that a receiver has verified.
+fn verified(net: &Net, receiver: usize) -> u64 {
+    let told = net.receivers[receiver].events.iter().rev().find_map(|(_, event)| match event {
+        Event::Progress(progress) => Some(progress.bytes),
+        _ => None,
+    });
+    told.unwrap_or(0)
+}
+
+#[test]
+fn a_receiver_that_joins_late_gets_everything() {
+    let mut net = net(1);
+    let early = net.receivers(2, path(), path());
+    let source = net.source(Offer::bytes(20_000_000).at_most_mbps(50.0));
+    net.run_for(secs(2));
+    let late = net.receivers(1, path(), path());
+    net.run_to_end(secs(60));
+    net.assert_all_verified(source, early.start..late.end);
+    let report = net.sources[source].report();
+    assert_eq!(report.verified, 3);
+    println!("late joiner: sent {:.3} x the content", report.repair_ratio);
+    assert!(report.repair_ratio < 2.0, "only what it has missed is sent again: {}", report.repair_ratio);
+}
+
+#[test]
+fn a_receiver_that_is_killed_and_started_again_fetches_only_the_rest() {
+    let mut net = net(2);
+    let all = net.receivers(2, path(), path());
+    let source = net.source(Offer::bytes(20_000_000).at_most_mbps(40.0));
+    net.run_for(secs(3));
+    net.kill_receiver(0);
+    net.run_for(Span::from_millis(300));
+    net.start_receiver(0);
+    net.run_to_end(secs(60));
+    net.assert_all_verified(source, all);
+    let (report, resumed) = (net.sources[source].report(), net.receivers[0].report().resumed_bytes);
+    println!("killed and resumed: {resumed} bytes resumed, sent {:.3} x the content", report.repair_ratio);
+    assert!(resumed > 8_000_000, "{resumed}");
+    assert_eq!((report.verified, report.receivers), (2, 2), "the same host counts once");
+    assert!(report.repair_ratio < 1.3, "{}", report.repair_ratio);
+}
+
+#[test]
+fn receivers_go_on_with_a_source_that_is_started_again() {
+    let mut net = net(3);
+    let all = net.receivers(3, path(), path());
+    let source = net.source(Offer::bytes(20_000_000).at_most_mbps(40.0));
+    net.run_for(secs(3));
+    let first = net.sources[source].id;
+    net.kill_source(source);
+    net.run_for(secs(1));
+    net.start_source(source);
+    assert_ne!(net.sources[source].id, first);
+    net.run_to_end(secs(60));
+    net.assert_all_verified(source, all.clone());
+    let report = net.sources[source].report();
+    println!("source restarted: sent {:.3} x the content in the second session", report.repair_ratio);
+    assert!(report.repair_ratio < 0.7, "only the rest is sent: {}", report.repair_ratio);
+    for receiver in all {
+        assert!(net.receivers[receiver].report().refetched_bytes == 0);
+    }
+}
+
+#[test]
+fn both_sides_may_be_started_again() {
+    let mut net = net(4);
+    let all = net.receivers(2, path(), path());
+    let source = net.source(Offer::bytes(20_000_000).at_most_mbps(40.0));
+    net.run_for(secs(3));
+    net.kill_source(source);
+    all.clone().for_each(|receiver| net.kill_receiver(receiver));
+    net.run_for(secs(5));
+    net.start_source(source);
+    all.clone().for_each(|receiver| net.start_receiver(receiver));
+    net.run_to_end(secs(60));
+    net.assert_all_verified(source, all);
+    assert!(net.sources[source].report().repair_ratio < 0.7);
+}
+
+#[test]
+fn a_receiver_that_ends_in_good_order_is_told_about_and_does_not_hold_up_the_others() {
+    let mut net = net(5);
+    let all = net.receivers(2, path(), path());
+    let source = net.source(Offer::bytes(20_000_000).at_most_mbps(40.0).wait_secs(2));
+    net.run_for(secs(2));
+    let now = net.now;
+    if let Some(session) = &mut net.receivers[0].session {
+        session.stop(now);
+    }
+    net.run_to_end(secs(60));
+    assert!(matches!(net.receivers[0].ended, Some(Err(Error::Stopped))));
+    assert!(net.receivers[1].report().ok);
+    let report = net.sources[source].report();
+    assert!(!report.ok);
+    assert_eq!(report.incomplete, [("host0".to_owned(), "it left".to_owned())]);
+    assert_eq!(report.verified, 1);
+    assert_eq!(all.len(), 2);
+}
+
+#[test]
+fn the_source_waits_for_all_that_are_expected() {
+    let mut net = net(6);
+    net.receivers(2, path(), path());
+    let source = net.source(Offer::bytes(2_000_000).expect(3).wait_secs(30));
+    net.run_for(secs(8));
+    assert_eq!(verified(&net, 0), 0, "nothing is sent before the third has come");
+    net.receivers(1, path(), path());
+    net.run_to_end(secs(60));
+    net.assert_all_verified(source, 0..3);
+    let report = net.sources[source].report();
+    assert!(report.start_seconds >= 8.0 && report.start_seconds < 9.5, "{}", report.start_seconds);
+}
+
+#[test]
+fn the_source_starts_without_those_that_do_not_come_and_says_who_is_missing() {
+    let mut net = net(7);
+    let all = net.receivers(2, path(), path());
+    let source = net.source(Offer::bytes(2_000_000).expect(3).wait_secs(5));
+    net.run_to_end(secs(60));
+    all.for_each(|receiver| assert!(net.receivers[receiver].report().ok));
+    let report = net.sources[source].report();
+    assert!(!report.ok);
+    assert_eq!((report.missing, report.verified), (1, 2));
+    let warned = net.told(source, |event| matches!(event, Event::Warning(text) if text.contains("2 of 3")));
+    assert!(warned.is_some_and(|at| at >= Time::ZERO + secs(5) && at <= Time::ZERO + secs(5) + LEAST));
+    assert!(report.start_seconds >= 5.0 && report.start_seconds < 5.1, "{}", report.start_seconds);
+}
+
+#[test]
+fn without_any_receiver_the_source_gives_up_after_its_wait() {
+    let mut net = net(8);
+    let source = net.source(Offer::bytes(2_000).wait_secs(4));
+    net.run_to_end(secs(10));
+    assert!(matches!(net.sources[source].ended, Some(Err(Error::NoReceiver { .. }))));
+    assert!(net.now >= Time::ZERO + secs(4) && net.now <= Time::ZERO + secs(4) + LEAST);
+}

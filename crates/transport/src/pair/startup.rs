@@ -1,0 +1,67 @@
+//! How fast paths are filled, how hard, and how they are shared.
+
+use super::*;
+
+const HALF_SECOND: Span = Span::from_millis(500);
+
+#[test]
+fn a_fast_and_long_path_is_half_used_within_five_seconds() {
+    let mut net = Net::new(1).with_trunk(Link::millis(45).mbps(1_000.0).fifo(6_000_000));
+    net.receivers(2, Link::millis(5), Link::millis(50));
+    let source = net.source(Offer::zeros(4_000_000_000).datagrams_of(8_972).expect(2));
+    let half = 500e6 / 8.0 * 0.5;
+    let mut filled = None;
+    for _ in 0..40 {
+        net.run_for(Span::from_millis(200));
+        filled = net.trace.sent[source].first_with(HALF_SECOND, half as u64);
+        if filled.is_some() {
+            break;
+        }
+    }
+    let at = filled.expect("the path is filled").as_secs_f64();
+    println!("1 Gbit/s, 100 ms: half used after {at:.2} s; {} datagrams dropped", net.trunk.dropped);
+    assert!(at <= 5.0, "{at}");
+}
+
+#[test]
+fn a_narrow_path_with_a_short_queue_is_never_swamped_and_soon_used() {
+    for (rtt, queue) in [(10, 50_000), (40, 50_000), (100, 50_000)] {
+        let mut net = Net::new(2).with_trunk(Link::millis(rtt / 2).mbps(10.0).fifo(queue));
+        net.receivers(2, Link::default(), Link::millis(rtt / 2));
+        let source = net.source(Offer::zeros(100_000_000).expect(2));
+        net.run_for(secs(20));
+        let capacity = 10e6 / 8.0;
+        let most = net.trace.sent[source].most_within(HALF_SECOND) as f64 / (capacity * 0.5);
+        let fifth = Span::from_millis(200);
+        let half = net.trace.sent[source].first_with(fifth, (capacity * 0.1) as u64);
+        let half = half.expect("the path is used").as_secs_f64();
+        let used = net.trace.sent[source].between(Time::ZERO + secs(5), Time::ZERO + secs(20)) as f64 / (capacity * 15.0);
+        println!(
+            "10 Mbit/s, {rtt} ms: at most {most:.2} x the path in 500 ms, half used after {half:.2} s, then {used:.2}; {} lost",
+            net.trunk.dropped
+        );
+        assert!(most <= 2.0, "{rtt} ms: {most}");
+        assert!(half <= 2.0, "{rtt} ms: {half}");
+        assert!(used >= 0.7, "{rtt} ms: {used}");
+    }
+}
+
+#[test]
+fn two_sessions_share_a_bottleneck() {
+    for (seed, pause) in [(1, 0), (2, 0), (3, 10), (4, 10)] {
+        let mut net = Net::new(seed).with_trunk(Link::millis(10).mbps(20.0).fifo(60_000));
+        let offer = || Offer::zeros(400_000_000).expect(2);
+        net.receivers_with(2, Link::millis(5), Link::millis(15), Some(0), None);
+        net.source(offer());
+        net.run_for(secs(pause));
+        net.receivers_with(2, Link::millis(5), Link::millis(15), Some(1), None);
+        net.source(offer());
+        net.run_for(secs(60));
+        let (from, to) = (net.now - secs(50), net.now);
+        let [one, two] = [0, 1].map(|source| net.trace.sent[source].between(from, to) as f64);
+        let (ratio, used) = (two / one, (one + two) / (20e6 / 8.0 * 50.0));
+        println!("seed {seed}, second after {pause} s: ratio {ratio:.2}, path used {used:.2}");
+        assert!((0.5..=2.0).contains(&ratio), "seed {seed}: {ratio}");
+        assert!(used >= 0.7, "seed {seed}: {used}");
+    }
+}
