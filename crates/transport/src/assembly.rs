@@ -113,12 +113,14 @@ impl Assembly {
         }
     }
 
-    /// Forget `block`.
-    pub fn drop_block(&mut self, block: u32) {
-        if self.current.as_ref().is_some_and(|(current, _)| *current == block) {
-            let symbols = self.current.take().map_or(0, |(_, entry)| self.retire(entry));
-            self.held -= symbols * self.symbol_size;
-        } else if let Some(entry) = self.others.remove(&block) {
+    /// Forget the blocks below `oldest`.
+    pub fn drop_before(&mut self, oldest: u32) {
+        let kept = self.others.split_off(&oldest);
+        let mut dropped = std::mem::replace(&mut self.others, kept);
+        if let Some((block, entry)) = self.current.take_if(|(block, _)| *block < oldest) {
+            dropped.insert(block, entry);
+        }
+        for entry in dropped.into_values() {
             let symbols = self.retire(entry);
             self.held -= symbols * self.symbol_size;
         }
@@ -242,6 +244,19 @@ mod tests {
         assert_eq!(assembly.add(1, 2, 1, &symbol(1)), Added::Complete);
         assert_eq!(assembly.take().map(|(block, _)| block), Some(1));
         assert_eq!(assembly.add(2, 2, 1, &symbol(1)), Added::Complete);
+    }
+
+    #[test]
+    fn what_is_too_old_gives_its_memory_back() {
+        let mut assembly = Assembly::new(T, 1 << 20);
+        for block in [3, 9, 5] {
+            assembly.add(block, 2, 0, &symbol(0));
+        }
+        assembly.drop_before(9);
+        assert_eq!([3, 5, 9].map(|block| assembly.needed(block)), [None, None, Some(1)]);
+        assert_eq!(assembly.held, 2 * T);
+        assembly.drop_before(u32::MAX);
+        assert_eq!((assembly.needed(9), assembly.held), (None, 0));
     }
 
     #[test]

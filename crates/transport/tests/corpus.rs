@@ -3,8 +3,11 @@
 #[path = "../../../fuzz/sessions.rs"]
 mod sessions;
 
+use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, Seq, SessionId};
+use faircast_core::time::Time;
 use faircast_transport::fuzzing;
-use faircast_transport::object::{Entry, Kind, Manifest};
+use faircast_transport::object::{Entry, Kind, Manifest, seal_block};
+use faircast_wire::{Announce, DataPacket, Message, Name, Status, TransferId, encode};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -75,7 +78,58 @@ fn journeys() -> Vec<(&'static str, Vec<u8>)> {
         ("floor", steps(1, &[[run | 0x80, 0]; 40])),
         ("drop", steps(2, &[[run | 0x80, 0]; 40])),
         ("changed", changed),
+        ("leaping-stream", leaping_stream()),
     ]
+}
+
+/// A live stream that jumps to where blocks have no numbers any more.
+fn leaping_stream() -> Vec<u8> {
+    let mut input = vec![0];
+    let mut seq = 0u32;
+    let mut say = |message: Message<'_>| {
+        let mut bytes = Vec::new();
+        encode(&mut bytes, SessionId(77), seq, &message, 250).expect("it is small");
+        seq += 1;
+        input.extend([1, bytes.len() as u8]);
+        input.extend(bytes);
+        input.extend([2 | 5 << 2, 0]);
+    };
+    let announce = |first_block| {
+        Message::Announce(Announce {
+            salt: [7; 16],
+            unix_secs: 1_790_000_000,
+            transfer: TransferId([3; 16]),
+            tape_len: None,
+            manifest_len: 20,
+            symbol_size: 64,
+            symbols_per_block: 1,
+            first_block,
+            next_seq: 0,
+            scheme: 1,
+            spread_ms: 10,
+            flags: Announce::LIVE,
+            name: Name::EMPTY,
+        })
+    };
+    let mut sealed = vec![9; 28];
+    let (symbols, _) = seal_block(&mut sealed, 64);
+    let data = |block| {
+        let payload = Payload { block, symbol: 0 };
+        let (sent_at, flags, mark) = (Time::ZERO, Flags::default(), Mark::None);
+        let data = Data { seq: Seq(u64::from(block)), sent_at, rate: 0.0, payload, flags, mark };
+        Message::Data(DataPacket { data, layer: Layer(0), symbols, payload: &sealed })
+    };
+    let status = |complete_to| Message::Status(Status { complete_to, rtt_max_us: 100, ..Status::default() });
+    for first in [5, 1 << 20, u32::MAX - 1, u32::MAX] {
+        say(announce(first));
+        for ahead in [0, 2, 1] {
+            say(data(first.saturating_add(ahead).min(u32::MAX - 1)));
+        }
+        say(status(first.saturating_add(9)));
+    }
+    let end = Status { blocks: Some(u32::MAX - 1), root: Some([0; 32]), ..Status::default() };
+    say(Message::Status(end));
+    input
 }
 
 /// With `FAIRCAST_BLESS=1` the seeds are written.

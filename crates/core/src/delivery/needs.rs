@@ -67,6 +67,11 @@ impl Needs {
         self.asked.remove(&block);
     }
 
+    /// Nothing below `block` is needed any more.
+    pub fn forget_before(&mut self, block: u32) {
+        self.asked = self.asked.split_off(&block);
+    }
+
     /// When [`Needs::due`] wants to be called.
     pub fn deadline(&self) -> Time {
         self.timer.unwrap_or(Time::NEVER)

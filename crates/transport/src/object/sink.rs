@@ -82,6 +82,11 @@ impl<W: Write> StreamSink<W> {
         Ok(lost)
     }
 
+    /// Whether block `index` is written, or waits to be.
+    pub fn has(&self, index: u32) -> bool {
+        index < self.next || self.early.contains_key(&index)
+    }
+
     /// The block that is written next.
     pub fn next(&self) -> u32 {
         self.next

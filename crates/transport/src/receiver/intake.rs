@@ -73,7 +73,9 @@ impl Intake {
         rng: &mut Rng,
     ) -> Result<Progressed, Error> {
         let block = packet.data.payload.block;
-        if self.end.is_none() && block > self.passed.saturating_add(FARTHEST)
+        // The last number names no block.
+        if block == u32::MAX
+            || self.end.is_none() && block > self.passed.saturating_add(FARTHEST)
             || self.end.is_some_and(|end| block >= end)
         {
             return Ok(Progressed::No); // makes no sense
@@ -145,13 +147,11 @@ impl Intake {
     /// The source keeps no blocks before this one.
     pub(super) fn skip_before(&mut self, oldest: u32) -> Result<(), Error> {
         if oldest > self.low {
-            for block in self.low..oldest {
-                self.assembly.drop_block(block);
-                self.needs.on_complete(block);
-            }
+            self.assembly.drop_before(oldest);
+            self.needs.forget_before(oldest);
             self.place.skip_before(oldest)?;
             self.low = oldest;
-            while self.place.has(self.low) {
+            while !self.is_complete() && self.place.has(self.low) {
                 self.low += 1;
             }
         }

@@ -15,6 +15,9 @@ const WAITING: usize = 64 << 20;
 /// Blocks of a stream that arrive before their predecessors, likewise.
 const EARLY: usize = 128 << 20;
 
+/// A stream's block may be this far ahead of what is written; memory grows with it.
+const FARTHEST: u32 = 1 << 20;
+
 /// What became of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placed {
@@ -82,7 +85,7 @@ impl Place {
     pub(super) fn has(&self, block: u32) -> bool {
         let placed = match &self.to {
             To::Files(store) => store.has(block),
-            To::Stream { sink, hashes, .. } => block < sink.next() || hashes.get(block).is_some(),
+            To::Stream { sink, .. } => sink.has(block),
             To::Finished { .. } => true,
         };
         placed || (!self.waiting.is_empty() && self.waiting.contains_key(&block))
@@ -95,10 +98,14 @@ impl Place {
         }
         match &mut self.to {
             To::Finished { .. } => Ok(Placed::Kept),
-            To::Stream { sink, hashes, .. } => match sink.put(block, data.to_vec())? {
+            To::Stream { sink, .. } if block > sink.next().saturating_add(FARTHEST) => Ok(Placed::Refused),
+            To::Stream { sink, hashes, first, .. } => match sink.put(block, data.to_vec())? {
                 Sunk::Full(_) => Ok(Placed::Refused),
                 Sunk::Written(_) | Sunk::Kept | Sunk::AlreadyHad => {
-                    hashes.push(block, hash);
+                    // Who has not been there from the start cannot check the root.
+                    if *first == 0 {
+                        hashes.push(block, hash);
+                    }
                     Ok(Placed::Kept)
                 }
             },
