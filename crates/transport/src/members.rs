@@ -427,7 +427,9 @@ mod tests {
     #[test]
     fn a_crowd_takes_turns() {
         let mut members = Members::default();
-        (1..=5_000).for_each(|number| drop(report(&mut members, number, 'a', MemberState::Joined, at(0))));
+        for number in 1..=5_000 {
+            assert_eq!(report(&mut members, number, 'a', MemberState::Joined, at(0)), Change::Joined);
+        }
         assert_eq!(members.spread(at(0), SPREAD), Span::from_secs(5));
     }
 }
