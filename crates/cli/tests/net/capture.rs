@@ -23,7 +23,9 @@ fn the_dissector_understands_every_packet_of_open_and_sealed_sessions() {
         let capture = must(Capture::start(stage.lab.sender(), "udp", &pcap));
         let faulty: Vec<_> = flags.iter().chain(&["--faults", "loss=0.05"]).copied().collect();
         let receivers = stage.recv_everywhere(&faulty);
-        stage.send(&[&file], flags).succeeds(20);
+        // A receiver that loses the announcement must be waited for.
+        let expecting: Vec<_> = flags.iter().chain(&["--expect", "2"]).copied().collect();
+        stage.send(&[&file], &expecting).succeeds(20);
         receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(5)));
         let pcap = must(capture.stop());
         let (path, script) = (pcap.to_string_lossy(), format!("lua_script:{lua}"));

@@ -15,7 +15,9 @@ fn through(receivers: u16, at_receivers: &str, at_source: &[&str]) -> (Ended, Ve
     let listening: Vec<_> = (0..usize::from(receivers))
         .map(|at| stage.recv(at, &format!("r{at}"), &["--faults", &format!("{at_receivers},seed={at}")]))
         .collect();
-    let source = stage.send(&[&file], at_source).succeeds(90);
+    let count = receivers.to_string();
+    let flags: Vec<_> = ["--expect", &count].iter().chain(at_source).copied().collect();
+    let source = stage.send(&[&file], &flags).succeeds(90);
     let ended: Vec<_> = listening.into_iter().map(|receiver| receiver.succeeds(20)).collect();
     for host in 0..receivers {
         assert!(stage.has(&format!("r{host}"), &file), "r{host} has other bytes");

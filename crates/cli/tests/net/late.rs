@@ -87,7 +87,7 @@ fn a_tree_arrives_with_its_names_modes_times_links_and_empty_directories() {
     let stage = Stage::new(&root, Lab::plan().receivers(3));
     plant(&stage.path("tree"));
     let receivers = stage.recv_everywhere(&["--faults", "loss=0.02"]);
-    stage.send(&[&stage.text("tree")], &[]).succeeds(30);
+    stage.send(&[&stage.text("tree")], &["--expect", "3"]).succeeds(30);
     let sent = described(&stage.path("tree"));
     assert!(sent.len() > 1070, "{}", sent.len());
     for (host, receiver) in receivers.into_iter().enumerate() {
