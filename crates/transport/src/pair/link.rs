@@ -62,7 +62,7 @@ impl Link {
 
     /// What becomes of one datagram that one receiver of this link should get: when each copy
     /// arrives, later than it would on the undamaged link.
-    pub(super) fn damage(&self, bytes: &mut Vec<u8>, rng: &mut Rng) -> Copies {
+    pub(super) fn damage(&self, bytes: &mut [u8], rng: &mut Rng) -> Copies {
         if self.loss > 0.0 && rng.chance(self.loss) {
             return Copies::Lost;
         }

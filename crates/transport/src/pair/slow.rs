@@ -57,7 +57,9 @@ fn above_a_floor_the_slow_one_is_served_when_the_others_are_done() {
     net.assert_all_verified(source, 0..4);
     let (base, fast) = (fast_done(&alone), fast_done(&net));
     let (named, end) = (named(&net, source, "deferred"), net.receivers[SLOW].ended_at.as_secs_f64());
-    println!("floor: named after {named:.2} s, the fast done at {fast:.1} s (alone {base:.1} s), the slow at {end:.1} s");
+    println!(
+        "floor: named after {named:.2} s, the fast done at {fast:.1} s (alone {base:.1} s), the slow at {end:.1} s"
+    );
     assert!(fast <= 1.25 * base, "{fast} > 1.25 x {base}");
     assert!(named < 3.0, "{named}");
 }
@@ -82,7 +84,8 @@ fn a_receiver_that_is_too_slow_is_dropped_told_so_and_reported() {
 
 #[test]
 fn nobody_is_deferred_when_all_can_take_more_than_the_floor() {
-    let (net, source) = run(Slow::Floor(Rate::from_mbps(20.0)), Some(Link::millis(5).mbps(40.0).fifo(150_000)));
+    let (net, source) =
+        run(Slow::Floor(Rate::from_mbps(20.0)), Some(Link::millis(5).mbps(40.0).fifo(150_000)));
     net.assert_all_verified(source, 0..4);
     assert_eq!(net.sources[source].report().slow, Vec::<String>::new());
 }

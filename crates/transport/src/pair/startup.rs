@@ -35,7 +35,8 @@ fn a_narrow_path_with_a_short_queue_is_never_swamped_and_soon_used() {
         let fifth = Span::from_millis(200);
         let half = net.trace.sent[source].first_with(fifth, (capacity * 0.1) as u64);
         let half = half.expect("the path is used").as_secs_f64();
-        let used = net.trace.sent[source].between(Time::ZERO + secs(5), Time::ZERO + secs(20)) as f64 / (capacity * 15.0);
+        let used = net.trace.sent[source].between(Time::ZERO + secs(5), Time::ZERO + secs(20)) as f64
+            / (capacity * 15.0);
         println!(
             "10 Mbit/s, {rtt} ms: at most {most:.2} x the path in 500 ms, half used after {half:.2} s, then {used:.2}; {} lost",
             net.trunk.dropped

@@ -317,7 +317,11 @@ impl Session {
             Phase::Receiving => {
                 let at = at.min(stream.member_at);
                 // What waits while others are served would be due all the time.
-                if stream.deferred { at } else { at.min(stream.receiver.deadline()).min(stream.intake.needs.deadline()) }
+                if stream.deferred {
+                    at
+                } else {
+                    at.min(stream.receiver.deadline()).min(stream.intake.needs.deadline())
+                }
             }
             Phase::Confirming { until } => at.min(until).min(stream.member_at),
             Phase::Searching | Phase::Over => at,
