@@ -39,6 +39,13 @@ impl AnySource {
         }
     }
 
+    /// The group is another one now: forget what was learned about the old one's paths, and start up anew.
+    pub fn start_again(&mut self, now: Time) {
+        match self {
+            AnySource::Ormcc(source) => source.start_again(now),
+        }
+    }
+
     /// So many receivers take part and answer: start-up waits for all of a small group.
     pub fn set_group(&mut self, members: usize) {
         match self {

@@ -6,7 +6,6 @@ use crate::event::Event;
 use crate::members::{Change, Member, Pace};
 use faircast_core::node::{Cx, Source as _};
 use faircast_core::packet::{Cause, Content, Layer, ReceiverId, Report};
-use faircast_core::rate::Bounds;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Member as MemberReport, MemberState, Message, Request};
 use std::net::SocketAddr;
@@ -124,8 +123,8 @@ impl Session {
             _ => (Pace::Deferred, "deferred"),
         };
         self.members.set_pace(id, pace);
+        self.source.start_again(now);
         self.source.set_group(self.members.unfinished());
-        self.source.forget(id);
         self.ledger.clear_requests();
         self.name(id, level, action);
         self.status_soon(now);
@@ -135,12 +134,9 @@ impl Session {
     pub(super) fn serve_deferred(&mut self, now: Time) {
         self.serving = Serving::Deferred;
         self.members.recall();
-        if let Slow::Floor(bound) = self.setup.slow {
-            // Start again from well below what they could not take.
-            let low = Bounds { min: self.setup.own_bounds.min, max: bound * 0.1 };
-            self.source.set_bounds(low, now);
-        }
         self.bound_rate(now);
+        self.source.start_again(now);
+        self.source.set_group(self.members.unfinished());
         self.status_soon(now);
     }
 

@@ -72,6 +72,8 @@ const RTT_GAIN: f64 = 0.125;
 const RESPONSE_GAIN: f64 = 0.125;
 /// Samples above this are mistakes of a clock or a receiver.
 const LONGEST_RTT: Span = Span::from_secs(10);
+/// When the group is another one, before its first answer.
+const ASSUMED_RTT: Span = Span::from_millis(5);
 /// Idle or silent for so many round trips.
 const IDLE_AFTER: u64 = 4;
 const SLOWER_AFTER: u64 = 10;
@@ -118,6 +120,23 @@ impl Source {
             self.representative = None;
             self.distrust();
         }
+    }
+
+    /// The group is another one now (a slow part was set aside, or is served at last): what was learned about the old one's
+    /// paths does not hold. Starts up anew where the configuration does so at all.
+    pub fn start_again(&mut self, now: Time) {
+        self.representative = None;
+        self.distrust();
+        self.level = Ewma::new(self.config.alpha_source);
+        self.rtt = Ewma::new(RTT_GAIN);
+        self.response = Ewma::new(RESPONSE_GAIN);
+        self.rtt_max = LargestRtt::new(self.config.shortest_rtt.max(ASSUMED_RTT), self.config.rtt_max_memory);
+        if let Start::Doubling(doubling) = self.config.start {
+            let start_up = StartUp::new(doubling, self.config.packet_size, self.rtt_max.get());
+            self.start_up = Some(start_up);
+            self.set_rate(doubling.initial_rate(self.rtt_max.get(), self.config.packet_size), now);
+        }
+        self.tick_at = now + self.control_rtt();
     }
 
     /// So many receivers take part and answer.

@@ -379,6 +379,19 @@ fn a_silent_group_gets_slower_and_a_sign_of_life_stops_that() {
 }
 
 #[test]
+fn a_group_without_its_slow_part_starts_up_anew() {
+    let mut sender = Sender::new(Config::transport(1000));
+    sender.run_until(at(1.0));
+    sender.congested(1, 1e6, Span::from_millis(300));
+    assert_eq!(sender.source.observe().limiting, ReceiverId::new(1));
+    assert!(!sender.source.observe().starting);
+    sender.source.start_again(sender.now);
+    let seen = sender.source.observe();
+    assert_eq!((seen.limiting, seen.level, seen.starting), (None, None, true));
+    assert!(seen.rtt < Span::from_millis(10), "the slow receiver's round trip is forgotten: {}", seen.rtt);
+}
+
+#[test]
 fn a_receivers_own_limit_caps_the_rate_and_fades() {
     let mut sender = Sender::new(Config::seed());
     sender.run_until(at(2.0));
