@@ -34,7 +34,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Sample [`Node::INTERFACE`] of this host at this interval.
+    /// Sample [`Node::INTERFACE`] of this host at this interval. The first sample is there when this returns.
     ///
     /// # Errors
     /// When the namespace cannot be opened.
@@ -42,12 +42,15 @@ impl Sampler {
         let namespace = open_namespace(node.path())?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
+        let (first, begun) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
+            let mut first = Some(first);
             enter(&namespace).map_err(KitError::system("enter a namespace to sample it"))?;
             let begin = Instant::now();
             let mut samples = Vec::new();
             for tick in 1.. {
                 samples.push(read(begin.elapsed())?);
+                drop(first.take());
                 if stopped.load(Ordering::Relaxed) {
                     break;
                 }
@@ -55,6 +58,8 @@ impl Sampler {
             }
             Ok(samples)
         });
+        // Nothing is ever sent: it ends when the thread drops its end, also when it fails.
+        let _ = begun.recv();
         Ok(Sampler { stop, thread })
     }
 
