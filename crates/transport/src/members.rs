@@ -1,6 +1,7 @@
 //! Who takes part, as the source knows it.
 
 use faircast_core::packet::ReceiverId;
+use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Member as Report, MemberState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,6 +19,15 @@ const SLOW_REPORTS: u8 = 3;
 
 /// A receiver that was silent for so long, and whose host has a newer one of its name, was started again.
 const REPLACED_AFTER: Span = Span::from_secs(3);
+
+/// Reports are counted for so long before the spread follows them.
+const SPREAD_WINDOW: Span = Span::from_millis(20);
+
+/// Nobody waits longer for its turn.
+const LONGEST_SPREAD: Span = Span::from_secs(60);
+
+/// Exponent of the law of first turns.
+const STEEPNESS: f64 = 10.0;
 
 /// A receiver is confirmed in so many status messages.
 const CONFIRMATIONS: u8 = 2;
@@ -146,7 +156,14 @@ impl Members {
     /// A receiver reported congestion at `level`, while no more than about `bound` was sent; whether
     /// that makes it too slow for `bound`: when it goes on for `least`, longer than what was sent
     /// faster before takes to drain.
-    pub fn on_congestion(&mut self, from: ReceiverId, level: Rate, bound: Rate, least: Span, now: Time) -> bool {
+    pub fn on_congestion(
+        &mut self,
+        from: ReceiverId,
+        level: Rate,
+        bound: Rate,
+        least: Span,
+        now: Time,
+    ) -> bool {
         let Some(member) = self.known.get_mut(&from) else { return false };
         if level.bps() >= bound.bps() {
             member.slow_reports = 0;
@@ -212,9 +229,8 @@ impl Members {
     /// Mark those that have been silent for `patience` as gone, and sooner those that were started
     /// again; their ids. All that live are heard once in `spread`.
     pub fn expire(&mut self, now: Time, patience: Span, spread: Span) -> Vec<ReceiverId> {
-        let is_waited_for = |member: &Member| {
-            matches!(member.pace, Pace::Together | Pace::Deferred) && !member.is_finished()
-        };
+        let is_waited_for =
+            |member: &Member| matches!(member.pace, Pace::Together | Pace::Deferred) && !member.is_finished();
         let silent = |member: &Member, span: Span| is_waited_for(member) && now.since(member.heard_at) > span;
         let soonest = REPLACED_AFTER.max(spread * 2).min(patience);
         if !self.known.values().any(|member| silent(member, soonest)) {
@@ -274,16 +290,40 @@ impl Members {
     /// Over what time receivers spread their reports, so that the source hears about
     /// [`REPORTS_PER_SECOND`]; grows at once when more come.
     pub fn spread(&mut self, now: Time, least: Span) -> Span {
+        let current = least.max(Members::turns(self.known.len())).max(self.floor).min(LONGEST_SPREAD);
         let elapsed = now.since(self.window_from);
-        if elapsed > Span::from_millis(250) {
-            let wanted = REPORTS_PER_SECOND as f64 * elapsed.as_secs_f64();
-            let excess = self.reports as f64 / wanted.max(1.0);
-            let target = if excess > 2.0 { self.floor.max(least).scaled(excess.min(8.0)) } else { self.floor.scaled(0.9) };
-            self.floor = target.min(Span::from_secs(60));
-            (self.reports, self.window_from) = (0, now);
+        if elapsed < SPREAD_WINDOW {
+            return current;
         }
-        least.max(Members::turns(self.known.len())).max(self.floor).min(Span::from_secs(60))
+        let excess = self.reports as f64 / (REPORTS_PER_SECOND as f64 * elapsed.as_secs_f64());
+        self.floor = match excess > 2.0 {
+            true => current.scaled(excess).min(LONGEST_SPREAD),
+            false => self.floor.scaled(0.65_f64.powf(elapsed.as_secs_f64())),
+        };
+        (self.reports, self.window_from) = (0, now);
+        current.max(self.floor)
     }
+}
+
+/// How long a receiver that has just heard of a session waits before it says so. Nobody knows yet how
+/// many there are, so few speak early, and of a crowd only these before the source has told all others
+/// to take more time.
+pub fn first_turn(spread: Span, rng: &mut Rng) -> Span {
+    let early_few = (1.0 + rng.unit() * STEEPNESS.exp_m1()).ln() / STEEPNESS;
+    spread.scaled(rng.unit()) + onset(spread).scaled(early_few)
+}
+
+/// How much longer than `spread` the first turns take.
+pub fn onset(spread: Span) -> Span {
+    (spread * 2).max(Span::from_millis(20)).min(Span::from_millis(200))
+}
+
+/// A turn that has not come yet, when `spread` becomes `longer`.
+pub fn stretched(turn: Time, now: Time, spread: Span, longer: Span) -> Time {
+    if longer <= spread || turn <= now {
+        return turn;
+    }
+    now + turn.since(now).scaled(longer.as_secs_f64() / spread.max(Span::from_millis(1)).as_secs_f64())
 }
 
 impl Tally {

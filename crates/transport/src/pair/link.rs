@@ -56,10 +56,6 @@ impl Link {
         Link { reordering: (part, by), ..self }
     }
 
-    pub(super) fn delay(&self) -> Span {
-        self.delay
-    }
-
     /// What becomes of one datagram that one receiver of this link should get: when each copy
     /// arrives, later than it would on the undamaged link.
     pub(super) fn damage(&self, bytes: &mut [u8], rng: &mut Rng) -> Copies {

@@ -12,8 +12,10 @@
 //! net.assert_all_verified(source, all);
 //! ```
 
+mod crowd;
 mod determinism;
 mod failure;
+mod forgery;
 mod lifecycle;
 mod link;
 mod net;

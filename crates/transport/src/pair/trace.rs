@@ -9,7 +9,7 @@ pub(super) struct Bins(Vec<u64>);
 pub(super) const BIN: Span = Span::from_millis(10);
 
 impl Bins {
-    fn add(&mut self, now: Time, amount: u64) {
+    pub(super) fn add(&mut self, now: Time, amount: u64) {
         let at = (now.as_nanos() / BIN.as_nanos()) as usize;
         if self.0.len() <= at {
             self.0.resize(at + 1, 0);

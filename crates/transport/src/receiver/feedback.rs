@@ -6,6 +6,7 @@ use super::{
 };
 use crate::error::Error;
 use crate::event::Event;
+use crate::members::{first_turn, stretched};
 use crate::object::{Geometry, TransferId};
 use faircast_core::node::{Cx, Effect, Effects, Receiver as _};
 use faircast_core::packet::{Content, Layer, Report, Seq, SessionId};
@@ -45,7 +46,7 @@ impl Session {
             if stream.session == session && stream.source == from {
                 self.clocks.heard_at = now;
                 stream.announced = announce;
-                set_pace(stream, stream.rtt, millis(announce.spread_ms));
+                set_pace(stream, stream.rtt, millis(announce.spread_ms), now);
                 let skipped = if announce.flags & Announce::LIVE != 0 {
                     stream.intake.skip_before(announce.first_block)
                 } else {
@@ -152,7 +153,7 @@ impl Session {
             pressed_at: Time::ZERO,
             load: Load { from: now, ..Load::default() },
         };
-        stream.member_at = now + turn(stream.spread, &mut self.rng);
+        stream.member_at = now + first_turn(stream.spread, &mut self.rng);
         self.stream = Some(stream);
         self.phase = Phase::Receiving;
         self.clocks.heard_at = now;
@@ -161,7 +162,7 @@ impl Session {
 
     /// The source was restarted with the same content: go on with what is there.
     fn follow_restarted(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
-        let delay = turn(millis(announce.spread_ms), &mut self.rng);
+        let delay = first_turn(millis(announce.spread_ms), &mut self.rng);
         let Some(stream) = &mut self.stream else { return };
         let Some(scheme) = Scheme::from_number(announce.scheme) else { return };
         self.codec.follow(session);
@@ -186,7 +187,7 @@ impl Session {
         let me = self.setup.id;
         let Some(stream) = &mut self.stream else { return };
         if status.rtt_max_us > 0 {
-            set_pace(stream, Span::from_micros(u64::from(status.rtt_max_us)), millis(status.spread_ms));
+            set_pace(stream, Span::from_micros(u64::from(status.rtt_max_us)), millis(status.spread_ms), now);
         }
         stream.sent = stream.sent.max(status.next_seq);
         if status.confirmed.contains(&me) {
@@ -400,7 +401,8 @@ fn request(
     }
 }
 
-fn set_pace(stream: &mut Stream, rtt: Span, spread: Span) {
+fn set_pace(stream: &mut Stream, rtt: Span, spread: Span, now: Time) {
+    stream.member_at = stretched(stream.member_at, now, stream.spread, spread);
     (stream.rtt, stream.spread) = (rtt, spread);
     // Requests need less spreading than membership: any of them serves all.
     stream.intake.needs.set_pace(rtt, spread.min(rtt * 2 + Span::from_millis(2)));

@@ -150,7 +150,7 @@ impl Session {
         match self.followed {
             Some((followed, since)) if followed == id => {
                 let alone = self.members.count() < 2;
-                if now.since(since) >= NAMED_AFTER && !alone && !self.slow_named.contains(&id) {
+                if now.since(since) >= NAMED_AFTER && !alone && !self.followed_named.contains(&id) {
                     self.name(id, seen.level.unwrap_or(seen.rate), "follow");
                 }
             }
@@ -170,7 +170,7 @@ impl Session {
             action,
         });
         if action == "follow" {
-            self.slow_named.push(id);
+            self.followed_named.push(id);
         }
     }
 

@@ -17,7 +17,7 @@ pub(crate) mod supply;
 use crate::config::Slow;
 use crate::error::Error;
 use crate::event::{Event, Progress, SendReport};
-use crate::members::{Members, Pace};
+use crate::members::{Members, Pace, onset};
 use blocks::Blocks;
 use faircast_core::delivery::ledger::Ledger;
 use faircast_core::node::{Cx, Departure, Effects, Source as _, Stamp};
@@ -84,6 +84,7 @@ pub(crate) struct Session {
     clocks: Clocks,
     next_seq: Seq,
     slow_named: Vec<ReceiverId>,
+    followed_named: Vec<ReceiverId>,
     followed: Option<(ReceiverId, Time)>,
     counts: Counts,
     failure: Option<Error>,
@@ -201,6 +202,7 @@ impl Session {
             },
             next_seq: Seq(0),
             slow_named: Vec::new(),
+            followed_named: Vec::new(),
             followed: None,
             counts: Counts::default(),
             failure: None,
@@ -406,7 +408,7 @@ impl Session {
 
     /// When the newest receiver, which joined at `heard`, was probably the last.
     fn settled_at(&self, heard: Time) -> Time {
-        heard + (self.setup.spread * 2).max(Span::from_millis(20))
+        heard + (self.setup.spread * 2).max(Span::from_millis(20)) + onset(self.setup.spread)
     }
 
     /// When to start if nobody else joins.

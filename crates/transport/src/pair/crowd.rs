@@ -1,0 +1,300 @@
+//! Ten thousand receivers: how many reports reach the source at once, and whether all are confirmed.
+//!
+//! The members are light-weight: they keep no content and speak only membership messages, when and
+//! as often as a receiver does (`receiver::feedback`).
+
+use super::node::{Offer, SourceNode};
+use super::trace::Bins;
+use crate::members::{first_turn, stretched};
+use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
+use faircast_core::rng::Rng;
+use faircast_core::time::{Span, Time};
+use faircast_wire::{Member, MemberState, Message, Name, ReceiverCodec, Status};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::net::SocketAddr;
+
+const ONE_WAY: Span = Span::from_millis(1);
+
+struct Fake {
+    codec: ReceiverCodec,
+    rng: Rng,
+    state: MemberState,
+    report_at: Time,
+    tries: u32,
+    confirmed: Option<Time>,
+}
+
+/// All of them, one way away from the source.
+struct Crowd {
+    fakes: Vec<Fake>,
+    by_id: BTreeMap<ReceiverId, usize>,
+    /// Hears what all hear.
+    ear: ReceiverCodec,
+    session: Option<SessionId>,
+    spread: Span,
+    rtt: Span,
+    due: BinaryHeap<Reverse<(Time, usize)>>,
+    /// Everything is sent: whoever is asked says that it is done.
+    complete: bool,
+    statuses: u64,
+}
+
+fn id(index: usize) -> ReceiverId {
+    ReceiverId::new(index as u64 + 1).expect("one more than an index is not zero")
+}
+
+impl Crowd {
+    fn new(count: usize) -> Crowd {
+        let fake = |index| Fake {
+            codec: ReceiverCodec::new(None, id(index), 1),
+            rng: Rng::new(3, index as u64),
+            state: MemberState::Joined,
+            report_at: Time::NEVER,
+            tries: 0,
+            confirmed: None,
+        };
+        Crowd {
+            fakes: (0..count).map(fake).collect(),
+            by_id: (0..count).map(|index| (id(index), index)).collect(),
+            ear: ReceiverCodec::new(None, id(count), 1),
+            session: None,
+            spread: Span::ZERO,
+            rtt: Span::from_millis(5),
+            due: BinaryHeap::new(),
+            complete: false,
+            statuses: 0,
+        }
+    }
+
+    /// Everybody draws a moment.
+    fn draw_turns(&mut self, now: Time) {
+        for (index, fake) in self.fakes.iter_mut().enumerate() {
+            let turn = match fake.state {
+                MemberState::Joined => first_turn(self.spread, &mut fake.rng),
+                _ => self.spread.scaled(fake.rng.unit()),
+            };
+            fake.report_at = now + turn;
+            fake.tries = 0;
+            self.due.push(Reverse((fake.report_at, index)));
+        }
+    }
+
+    fn set_spread(&mut self, millis: u32, now: Time) {
+        let spread = Span::from_millis(u64::from(millis));
+        if self.spread < spread && spread < self.spread.scaled(1.2) {
+            return; // a little later will do: this saves going through all of them
+        }
+        if spread > self.spread {
+            for (index, fake) in
+                self.fakes.iter_mut().enumerate().filter(|(_, fake)| fake.confirmed.is_none())
+            {
+                fake.report_at = stretched(fake.report_at, now, self.spread, spread);
+                self.due.push(Reverse((fake.report_at, index)));
+            }
+        }
+        self.spread = spread;
+    }
+
+    fn hear(&mut self, bytes: &mut [u8], now: Time) {
+        let Ok((session, message)) = self.ear.open(bytes) else { return };
+        match message {
+            Message::Announce(announce) => {
+                self.set_spread(announce.spread_ms, now);
+                if self.session.is_none() {
+                    self.session = Some(session);
+                    self.ear.follow(session);
+                    self.draw_turns(now);
+                }
+            }
+            Message::Status(status) => self.hear_status(&status, now),
+            _ => {}
+        }
+    }
+
+    fn hear_status(&mut self, status: &Status, now: Time) {
+        self.statuses += 1;
+        self.rtt = Span::from_micros(u64::from(status.rtt_max_us));
+        self.set_spread(status.spread_ms, now);
+        for id in &status.confirmed {
+            let Some(&index) = self.by_id.get(id) else { continue };
+            let fake = &mut self.fakes[index];
+            match fake.state {
+                MemberState::Joined => fake.state = MemberState::Receiving,
+                MemberState::Done if fake.confirmed.is_none() => fake.confirmed = Some(now),
+                _ => {}
+            }
+        }
+        let whole = status.root.is_some() && status.blocks == Some(status.complete_to);
+        if whole && !self.complete {
+            self.complete = true;
+            self.fakes.iter_mut().for_each(|fake| fake.state = MemberState::Done);
+            self.draw_turns(now);
+        }
+    }
+
+    fn wake_at(&self) -> Time {
+        self.due.peek().map_or(Time::NEVER, |Reverse((at, _))| *at)
+    }
+
+    /// The reports that are due.
+    fn speak(&mut self, now: Time, mut send: impl FnMut(usize, Vec<u8>)) {
+        while self.wake_at() <= now {
+            let Some(Reverse((at, index))) = self.due.pop() else { return };
+            let fake = &mut self.fakes[index];
+            if fake.report_at != at || fake.confirmed.is_some() {
+                continue;
+            }
+            let Some(session) = self.session else { return };
+            let member = Member {
+                from: id(index),
+                state: fake.state,
+                reason: 0,
+                verified_bytes: 0,
+                blocks_missing: u32::from(!self.complete),
+                rate: 0.0,
+                loss: 0.0,
+                dropped_local: 0,
+                echo: Echo { seq: Seq(u64::MAX >> 2), hold: Span::ZERO },
+                host: Name::clipped(&format!("host{index}")),
+            };
+            let mut bytes = Vec::new();
+            fake.codec.encode(&mut bytes, session, &Message::Member(member)).expect("a small message");
+            send(index, bytes);
+            let pause = match fake.state {
+                MemberState::Receiving => Span::from_secs(1).max(self.spread),
+                _ => (self.spread + self.rtt * 2).max(Span::from_millis(10)) * (1 << fake.tries.min(5)),
+            };
+            fake.tries = if fake.state == MemberState::Receiving { 0 } else { fake.tries + 1 };
+            fake.report_at = now + pause;
+            self.due.push(Reverse((fake.report_at, index)));
+        }
+    }
+}
+
+/// What one run of a crowd did.
+struct Run {
+    crowd: Crowd,
+    source: SourceNode,
+    reports: Bins,
+    sent: Bins,
+    first_announced: Time,
+    seconds: f64,
+    _dir: tempfile::TempDir,
+}
+
+/// A tiny transfer to `count` members, over a network with delays and `loss` on the way back.
+fn run(count: usize, offer: Offer, loss: f64) -> Run {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut source = SourceNode::new(1, 0, offer, dir.path().join("in").join("content"));
+    source.start(Time::ZERO);
+    let mut crowd = Crowd::new(count);
+    let mut rng = Rng::new(9, 9);
+    let (mut now, mut order) = (Time::ZERO, 0_u64);
+    let mut down: BTreeMap<(Time, u64), Vec<u8>> = BTreeMap::new();
+    let mut up: BTreeMap<(Time, u64), (usize, Vec<u8>)> = BTreeMap::new();
+    let (mut reports, mut sent, mut first_announced) = (Bins::default(), Bins::default(), Time::NEVER);
+    while source.session.is_some() {
+        assert!(now < Time::ZERO + Span::from_secs(300), "not over: {:?}", source.events.last());
+        while let Some(mut bytes) = take_due(&mut down, now) {
+            crowd.hear(&mut bytes, now);
+            first_announced = first_announced.min(now);
+        }
+        crowd.speak(now, |index, bytes| {
+            order += 1;
+            reports.add(now + ONE_WAY, 1);
+            if !rng.chance(loss) {
+                up.insert((now + ONE_WAY, order), (index, bytes));
+            }
+        });
+        while let Some((index, mut bytes)) = take_due(&mut up, now) {
+            let [_, _, high, low] = (index as u32).to_be_bytes();
+            source.on_datagram(&mut bytes, SocketAddr::from(([10, 1, high, low], 5778)), now);
+        }
+        source.drive(now, |bytes| {
+            order += 1;
+            sent.add(now, bytes.len() as u64);
+            down.insert((now + ONE_WAY, order), bytes.to_vec());
+        });
+        let next = down.keys().next().into_iter().chain(up.keys().next()).map(|(at, _)| *at).min();
+        now = next.unwrap_or(Time::NEVER).min(crowd.wake_at()).min(source.wake_at(now));
+    }
+    Run { crowd, source, reports, sent, first_announced, seconds: now.as_secs_f64(), _dir: dir }
+}
+
+/// What is due by now, in order.
+fn take_due<T>(queue: &mut BTreeMap<(Time, u64), T>, now: Time) -> Option<T> {
+    let first = queue.first_entry()?;
+    (first.key().0 <= now).then(|| first.remove())
+}
+
+impl Run {
+    fn confirmed(&self) -> usize {
+        self.crowd.fakes.iter().filter(|fake| fake.confirmed.is_some()).count()
+    }
+
+    fn print(&self, what: &str) {
+        let second = Span::from_secs(1);
+        println!(
+            "{what}: over after {:.1} s; {} reports, at most {} in 100 ms, {} in 1 s; {} statuses, {} bytes sent, at most {} in 1 s; {} confirmed",
+            self.seconds,
+            self.reports.total(),
+            self.reports.most_within(Span::from_millis(100)),
+            self.reports.most_within(second),
+            self.crowd.statuses,
+            self.sent.total(),
+            self.sent.most_within(second),
+            self.confirmed()
+        );
+    }
+}
+
+/// A small content at a rate of its own: the members tell nothing about congestion.
+fn offer() -> Offer {
+    Offer::bytes(100_000).at_mbps(10.0)
+}
+
+const CROWD: usize = 10_000;
+
+#[test]
+fn ten_thousand_that_are_expected_report_in_turns_and_are_all_confirmed() {
+    let run = run(CROWD, offer().expect(CROWD as u32).wait_secs(60), 0.001);
+    run.print("10,000 expected");
+    assert_eq!(run.source.report().verified, CROWD as u64);
+    assert!(run.confirmed() >= CROWD * 99 / 100, "{}", run.confirmed());
+    assert!(run.reports.most_within(Span::from_secs(1)) <= 1_500);
+    assert!(run.seconds < 90.0, "{}", run.seconds);
+}
+
+/// Nobody knows that there are so many: the first reports must be few enough.
+fn assert_slowed_down(what: &str, offer: Offer) {
+    let run = run(CROWD, offer.wait_secs(60), 0.001);
+    run.print(&format!("10,000 unannounced, {what}"));
+    let at = run.first_announced;
+    let early = run.reports.between(at, at + Span::from_millis(50));
+    println!("   {early} reports in the first 50 ms");
+    assert!(early <= 1_000, "{early}");
+    assert!(run.reports.most_within(Span::from_millis(100)) <= 500);
+    assert!(run.reports.most_within(Span::from_secs(1)) <= 1_800);
+    // Without `--expect` nobody waits for one whose only report so far was lost.
+    assert!(run.source.report().verified >= CROWD as u64 - 5);
+    assert!(run.confirmed() >= CROWD * 99 / 100, "{}", run.confirmed());
+}
+
+#[test]
+fn ten_thousand_that_come_unannounced_are_slowed_down_before_they_flood_the_source() {
+    assert_slowed_down("near", offer());
+}
+
+#[test]
+fn ten_thousand_far_away_are_slowed_down_too() {
+    assert_slowed_down("far", offer().far());
+}
+
+#[test]
+fn a_hundred_receivers_are_done_and_confirmed_within_moments() {
+    let run = run(100, offer().expect(100), 0.01);
+    run.print("100 expected");
+    assert_eq!(run.source.report().verified, 100);
+    assert!(run.seconds < 2.0, "{}", run.seconds);
+}

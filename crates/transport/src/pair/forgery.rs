@@ -1,0 +1,125 @@
+//! Outsiders that repeat, damage and invent datagrams.
+
+use super::*;
+use faircast_core::packet::{Cause, Content, Echo, Layer, Mark, ReceiverId, Report, Seq};
+use faircast_wire::{DataPacket, GroupKey, Message, encode, encode_data};
+use std::net::SocketAddr;
+
+const OUTSIDER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 9, 9, 9)), 5778);
+
+fn key() -> GroupKey {
+    GroupKey::from_bytes([7; 32])
+}
+
+/// What an outsider does, every 20 ms, with what it has overheard since.
+#[derive(Clone, Copy, PartialEq)]
+enum Attack {
+    None,
+    /// Everything once more, to everybody.
+    Replay,
+    /// Everything once more with one bit changed.
+    Damage,
+    /// Reports of a congested receiver, and data packets, without the key.
+    Invent,
+}
+
+/// One transfer under attack: the source's seconds, packets, and what was refused.
+fn run(key: Option<GroupKey>, attack: Attack) -> (f64, u64, u64) {
+    let mut net = Net::new(11).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
+    let all = net.receivers_with(2, Link::millis(5).losing(0.002), Link::millis(5), None, key.clone());
+    let offer = Offer::bytes(10_000_000).expect(2);
+    let source = net.source(key.into_iter().fold(offer, Offer::sealed));
+    while !net.is_over() {
+        assert!(net.now < Time::ZERO + secs(60));
+        net.trace.record = true;
+        net.run_for(Span::from_millis(20));
+        net.trace.record = false;
+        let (down, up) = (std::mem::take(&mut net.trace.down), std::mem::take(&mut net.trace.up));
+        mount(&mut net, source, attack, down, up);
+        net.run_for(Span::from_nanos(1));
+    }
+    net.assert_all_verified(source, all);
+    let report = net.sources[source].report();
+    (report.seconds, report.packets, report.refused)
+}
+
+type Overheard = Vec<(Time, usize, Vec<u8>)>;
+
+fn mount(net: &mut Net, source: usize, attack: Attack, down: Overheard, up: Overheard) {
+    let damage = |bytes: &mut Vec<u8>| {
+        let at = bytes.len() * 2 / 3;
+        bytes[at] ^= 4;
+    };
+    match attack {
+        Attack::None => {}
+        Attack::Replay | Attack::Damage => {
+            let from = net.sources[source].address;
+            for (_, receiver, mut bytes) in down {
+                if attack == Attack::Damage {
+                    damage(&mut bytes);
+                }
+                net.inject_down(receiver, from, bytes);
+            }
+            for (_, source, mut bytes) in up {
+                if attack == Attack::Damage {
+                    damage(&mut bytes);
+                }
+                net.inject_up(source, OUTSIDER, bytes);
+            }
+        }
+        Attack::Invent => invent(net, source),
+    }
+}
+
+fn invent(net: &mut Net, source: usize) {
+    let (session, from) = (net.sources[source].id, net.sources[source].address);
+    let outsider = ReceiverId::new(77).expect("not zero");
+    let echo = Echo { seq: Seq(100), hold: Span::ZERO };
+    let content = Content::Congested { echo, level: 1e4, mean: 1e4, cause: Cause::Loss };
+    let report = Message::Report(Report { from: outsider, layer: Layer(0), content });
+    let mut bytes = Vec::new();
+    encode(&mut bytes, session, 1, &report, 1_000).expect("a small message");
+    net.inject_up(source, OUTSIDER, bytes);
+    let data = faircast_core::packet::Data {
+        seq: Seq(1 << 20),
+        sent_at: net.now,
+        rate: 0.0,
+        payload: faircast_core::packet::Payload { block: 1, symbol: 5 },
+        flags: Default::default(),
+        mark: Mark::None,
+    };
+    let mut bytes = Vec::new();
+    let packet = DataPacket { data, layer: Layer(0), symbols: 256, payload: &[0; 1400] };
+    encode_data(&mut bytes, session, &packet).expect("a small packet");
+    for receiver in 0..net.receivers.len() {
+        net.inject_down(receiver, from, bytes.clone());
+    }
+}
+
+fn assert_harmless(key: Option<GroupKey>, attacks: &[(&str, Attack)]) {
+    let (seconds, packets, _) = run(key.clone(), Attack::None);
+    for (name, attack) in attacks {
+        let (took, sent, refused) = run(key.clone(), *attack);
+        println!("{name}: {took:.2} s (else {seconds:.2}), {sent} packets (else {packets}), {refused} refused");
+        assert!((took / seconds - 1.0).abs() < 0.05, "{name}: {took} s instead of {seconds}");
+        assert!((sent as f64 / packets as f64 - 1.0).abs() < 0.05, "{name}: {sent} packets instead of {packets}");
+    }
+}
+
+#[test]
+fn nothing_that_an_outsider_sends_changes_a_sealed_session() {
+    let attacks = [("replayed", Attack::Replay), ("damaged", Attack::Damage), ("invented", Attack::Invent)];
+    assert_harmless(Some(key()), &attacks);
+}
+
+#[test]
+fn damaged_datagrams_do_not_change_an_open_session() {
+    assert_harmless(None, &[("damaged, open", Attack::Damage)]);
+}
+
+#[test]
+fn an_open_session_survives_repeated_datagrams_with_its_content_intact() {
+    let ((seconds, ..), (took, ..)) = (run(None, Attack::None), run(None, Attack::Replay));
+    println!("replayed, open: {took:.2} s (else {seconds:.2})");
+    assert!(took < 2.0 * seconds);
+}
