@@ -271,6 +271,20 @@ impl ReceiverId {
     }
 }
 
+impl Content {
+    /// The packet of the source that this answers, where it answers one.
+    pub const fn echo_mut(&mut self) -> Option<&mut Echo> {
+        match self {
+            Content::Alive(echo)
+            | Content::Congested { echo, .. }
+            | Content::Received { echo, .. }
+            | Content::Selective { echo, .. }
+            | Content::Sustainable { echo, .. } => Some(echo),
+            Content::Lost { .. } => None,
+        }
+    }
+}
+
 impl Seq {
     /// The packet after this one.
     #[must_use]

@@ -269,7 +269,13 @@ impl Session {
         if !stream.deferred {
             if stream.receiver.deadline() <= now {
                 stream.receiver.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
-                send_effects(&mut self.effects, &mut self.codec, &mut self.outbox, stream.session);
+                send_effects(
+                    &mut self.effects,
+                    &mut self.codec,
+                    &mut self.outbox,
+                    stream.session,
+                    Span::ZERO,
+                );
             }
             if stream.intake.needs.deadline() <= now {
                 let mut echo = echo(stream, now);
@@ -359,15 +365,20 @@ fn turn(spread: Span, rng: &mut Rng) -> Span {
     spread.scaled(rng.unit())
 }
 
-/// Send what the scheme wants to report.
+/// Send what the scheme wants to report. `late` is how long the packet that caused it had waited in
+/// the socket's buffer: this host's time, not the path's.
 pub(super) fn send_effects(
     effects: &mut Effects,
     codec: &mut ReceiverCodec,
     outbox: &mut Outbox,
     session: SessionId,
+    late: Span,
 ) {
     for effect in effects.drain() {
-        if let Effect::Report(report) = effect {
+        if let Effect::Report(mut report) = effect {
+            if let Some(echo) = report.content.echo_mut() {
+                echo.hold = echo.hold + late;
+            }
             outbox.add(codec, session, &Message::Report(report));
         }
     }

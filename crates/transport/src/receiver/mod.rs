@@ -247,7 +247,14 @@ impl Session {
                     let mut cx = Cx { now: arrived, rng: &mut self.rng, effects: &mut self.effects };
                     stream.receiver.on_data(&packet.data, packet.layer, arrival, &mut cx);
                     if !self.effects.as_slice().is_empty() {
-                        feedback::send_effects(&mut self.effects, &mut self.codec, &mut self.outbox, session);
+                        let late = now.since(arrived);
+                        feedback::send_effects(
+                            &mut self.effects,
+                            &mut self.codec,
+                            &mut self.outbox,
+                            session,
+                            late,
+                        );
                     }
                 }
                 if self.phase == Phase::Receiving && packet.symbols > 0 {
