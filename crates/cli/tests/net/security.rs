@@ -170,7 +170,8 @@ fn an_outsider_cannot_change_throttle_or_stop_a_sealed_session() {
     assert!(sent > 20_000, "the attack was over before it began: {sent}");
     // Half of the packets went to the group, half to the source.
     assert!(refused.iter().all(|refused| *refused > 0.4 * sent as f64), "{refused:?} of {sent}");
-    assert!(after < before * 1.05 + 0.2, "{after} s, {before} s without the attack: {attacked:?}");
+    // A source that believed any of it would take many times as long; a busy machine takes a little longer.
+    assert!(after < before * 1.5 + 0.5, "{after} s, {before} s without the attack: {attacked:?}");
     assert!(attacked.number("repair_ratio") < quiet.number("repair_ratio") + 0.05, "{attacked:?}");
 }
 
@@ -223,5 +224,6 @@ fn noise_does_an_open_session_no_harm() {
     tell(&format!("open, {sent} packets of noise: {after:.2} s, {before:.2} s without, refused {refused:?}"));
     assert!(sent > 20_000, "the attack was over before it began: {sent}");
     assert!(refused.iter().all(|refused| *refused > 0.4 * sent as f64), "{refused:?} of {sent}");
-    assert!(after < before * 1.05 + 0.2, "{after} s, {before} s without the attack: {attacked:?}");
+    // A source that believed any of it would take many times as long; a busy machine takes a little longer.
+    assert!(after < before * 1.5 + 0.5, "{after} s, {before} s without the attack: {attacked:?}");
 }
