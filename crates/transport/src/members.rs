@@ -465,6 +465,24 @@ mod tests {
     }
 
     #[test]
+    fn of_an_unknown_crowd_few_speak_early() {
+        let mut rng = Rng::new(1, 1);
+        let turns: Vec<Span> = (0..10_000).map(|_| first_turn(SPREAD, &mut rng)).collect();
+        let early = turns.iter().filter(|turn| **turn < onset(SPREAD).scaled(0.5)).count();
+        assert!((1..100).contains(&early), "{early}");
+        assert!(turns.iter().all(|turn| *turn <= SPREAD + onset(SPREAD)));
+    }
+
+    #[test]
+    fn a_turn_is_put_off_as_the_spread_grows_and_never_brought_forward() {
+        let (one, ten) = (Span::from_millis(10), Span::from_millis(100));
+        let turn = at(1) + one;
+        assert_eq!(stretched(turn, at(1), one, ten), at(1) + ten);
+        assert_eq!(stretched(turn, at(1), ten, one), turn);
+        assert_eq!(stretched(at(0), at(1), one, ten), at(0), "it is due already");
+    }
+
+    #[test]
     fn a_crowd_takes_turns() {
         let mut members = Members::default();
         for number in 1..=5_000 {

@@ -5,7 +5,8 @@ use faircast_core::packet::{Cause, Content, Echo, Layer, Mark, ReceiverId, Repor
 use faircast_wire::{DataPacket, GroupKey, Message, encode, encode_data};
 use std::net::SocketAddr;
 
-const OUTSIDER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 9, 9, 9)), 5778);
+const OUTSIDER: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 9, 9, 9)), 5778);
 
 fn key() -> GroupKey {
     GroupKey::from_bytes([7; 32])
@@ -100,9 +101,14 @@ fn assert_harmless(key: Option<GroupKey>, attacks: &[(&str, Attack)]) {
     let (seconds, packets, _) = run(key.clone(), Attack::None);
     for (name, attack) in attacks {
         let (took, sent, refused) = run(key.clone(), *attack);
-        println!("{name}: {took:.2} s (else {seconds:.2}), {sent} packets (else {packets}), {refused} refused");
+        println!(
+            "{name}: {took:.2} s (else {seconds:.2}), {sent} packets (else {packets}), {refused} refused"
+        );
         assert!((took / seconds - 1.0).abs() < 0.05, "{name}: {took} s instead of {seconds}");
-        assert!((sent as f64 / packets as f64 - 1.0).abs() < 0.05, "{name}: {sent} packets instead of {packets}");
+        assert!(
+            (sent as f64 / packets as f64 - 1.0).abs() < 0.05,
+            "{name}: {sent} packets instead of {packets}"
+        );
     }
 }
 

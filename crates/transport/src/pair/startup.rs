@@ -42,7 +42,8 @@ fn a_narrow_path_with_a_short_queue_is_never_swamped_and_soon_used() {
             net.trunk.dropped
         );
         assert!(most <= 2.0, "{rtt} ms: {most}");
-        assert!(half <= 2.0, "{rtt} ms: {half}");
+        // Joining takes some round trips, too.
+        assert!(half <= 2.0 + 4e-3 * rtt as f64, "{rtt} ms: {half}");
         assert!(used >= 0.7, "{rtt} ms: {used}");
     }
 }
