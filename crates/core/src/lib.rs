@@ -10,6 +10,7 @@
 //! | [`estimate`] [`suppress`] [`rate`] | parts that schemes share: means, round trips, throughput; delays; pacing, gates, guards |
 //! | [`schemes`] | the schemes, by name |
 //! | [`delivery`] | gaps, requests, and the account of what must be sent again |
+//! | [`unicast`] | TCP, TFRC and RAP, which multicast shares bottlenecks with |
 
 pub mod delivery;
 pub mod estimate;
@@ -20,3 +21,4 @@ pub mod rng;
 pub mod schemes;
 pub mod suppress;
 pub mod time;
+pub mod unicast;

@@ -10,13 +10,30 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What each package may depend on among ours, besides test dependencies.
-const MAY_USE: [(&str, &[&str]); 7] = [
+const MAY_USE: [(&str, &[&str]); 11] = [
     ("faircast-core", &[]),
+    ("faircast-aqm", &["faircast-core"]),
+    ("faircast-sim", &["faircast-core", "faircast-aqm"]),
+    ("faircast-experiments", &["faircast-core", "faircast-aqm", "faircast-sim", "faircast-wire"]),
+    ("faircast-emulator", &["faircast-core", "faircast-aqm"]),
     ("faircast-wire", &["faircast-core"]),
     ("faircast-fec", &["faircast-core"]),
     ("faircast-net", &["faircast-core"]),
     ("faircast-transport", &["faircast-core", "faircast-wire", "faircast-fec", "faircast-net"]),
-    ("faircast", &["faircast-core", "faircast-wire", "faircast-fec", "faircast-net", "faircast-transport"]),
+    (
+        "faircast",
+        &[
+            "faircast-core",
+            "faircast-aqm",
+            "faircast-wire",
+            "faircast-fec",
+            "faircast-sim",
+            "faircast-experiments",
+            "faircast-net",
+            "faircast-transport",
+            "faircast-emulator",
+        ],
+    ),
     ("faircast-testkit", &[]),
 ];
 

@@ -1,0 +1,3 @@
+//! Scenarios, results, statistics and plots: the documents' figures and tables as files that can be run.
+
+pub mod table;

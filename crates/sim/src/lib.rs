@@ -1,0 +1,21 @@
+//! A packet-level network simulator that runs the very state machines of `faircast-core`.
+//!
+//! Build a [`Network`], run it, read its [`Outcome`]. The same network and seed give the same outcome to the last bit,
+//! in every build and in both [`Mode`]s.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`network`] | what is simulated: nodes, links, sessions, unicast flows, changes over time |
+//! | [`traffic`] | what applications want to send: endless, on and off, short transfers |
+//! | [`outcome`] | what came of it: counts, samples, digest |
+
+pub mod network;
+pub mod outcome;
+pub mod traffic;
+
+pub use network::{
+    Change, FlowId, LinkId, Member, Mode, Network, NodeId, Options, SessionSpec, UnicastProtocol, UnicastSpec,
+    Watch,
+};
+pub use outcome::{FlowOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome, SourceSample};
+pub use traffic::{Law, Supply};

@@ -1,0 +1,227 @@
+//! What is simulated.
+
+use crate::traffic::Supply;
+use faircast_aqm::{LinkSpec, LossSpec};
+use faircast_core::packet::Packet;
+use faircast_core::schemes::Scheme;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_core::unicast::Protocol;
+
+/// A host or router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// One direction of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u32);
+
+/// A multicast session or a unicast flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(pub u32);
+
+/// A multicast session.
+#[derive(Debug, Clone)]
+pub struct SessionSpec {
+    /// The scheme and its parameters.
+    pub scheme: Scheme,
+    /// Bytes of a data packet on the link.
+    pub packet_size: u16,
+    /// Bytes of a report on the link.
+    pub report_size: u16,
+    /// Where the source is.
+    pub source: NodeId,
+    /// The receivers.
+    pub members: Vec<Member>,
+    /// When the source starts.
+    pub start: Time,
+    /// When it stops sending; [`Time::NEVER`] for not at all.
+    pub stop: Time,
+    /// How long a join takes per router that has to be asked for the group.
+    pub join_latency: Span,
+    /// How long packets keep coming over a link after its last member left.
+    pub leave_latency: Span,
+}
+
+/// A receiver of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member {
+    /// Where it is.
+    pub node: NodeId,
+    /// When it joins.
+    pub join: Time,
+    /// When it leaves; [`Time::NEVER`] for not at all.
+    pub leave: Time,
+    /// Reports no more once it has been the representative for so long altogether (seed 000, 3.3.2).
+    pub mute_after: Option<Span>,
+}
+
+/// How a unicast flow is sent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum UnicastProtocol {
+    /// With congestion control.
+    Controlled(Protocol),
+    /// At a constant rate while the application is on, without any control.
+    Datagrams {
+        /// Bits per second, of the packets' full size.
+        rate: Rate,
+        /// Each gap is the regular one times a uniform number in `1 - jitter .. 1 + jitter`.
+        jitter: f64,
+    },
+}
+
+/// A unicast flow.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UnicastSpec {
+    /// How it is sent.
+    pub protocol: UnicastProtocol,
+    /// Bytes of a data packet on the link.
+    pub packet_size: u16,
+    /// Bytes of an acknowledgement on the link.
+    pub ack_size: u16,
+    /// Where the sender is.
+    pub from: NodeId,
+    /// Where the receiver is.
+    pub to: NodeId,
+    /// When it starts.
+    pub start: Time,
+    /// When it stops sending; [`Time::NEVER`] for not at all.
+    pub stop: Time,
+    /// What the application has to send.
+    pub supply: Supply,
+}
+
+/// A change of a link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Change {
+    /// Another bit rate.
+    Rate(Rate),
+    /// Another propagation delay.
+    Delay(Span),
+    /// Other losses on the wire.
+    Loss(Option<LossSpec>),
+    /// Down: all that is queued and all that comes is lost.
+    Down,
+    /// Up again.
+    Up,
+}
+
+/// For which members of a session arrivals are kept per bin; sums are always kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Watch {
+    /// For all of a session that has at most so many, for the first so many otherwise.
+    First(u32),
+}
+
+/// How events are executed. The outcome is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// What can be known at once is computed at once.
+    #[default]
+    Eager,
+    /// Every arrival is an event of its own: the twin that the eager mode is tested against.
+    Evented,
+}
+
+/// Every packet of a session passes through it when it leaves its host: a codec's round trip, for example.
+pub trait Passage: Send {
+    /// The packet as it will travel.
+    fn pass(&mut self, packet: &Packet) -> Packet;
+}
+
+/// How to run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Simulated time.
+    pub until: Time,
+    /// How events are executed.
+    pub mode: Mode,
+    /// Length of a bin in which received bytes are summed; [`Span::MAX`] for none.
+    pub bin: Span,
+    /// How often senders and sources are sampled; [`Span::MAX`] for never.
+    pub sample: Span,
+    /// Members with bins of their own.
+    pub watch: Watch,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            until: Time::from_secs_f64(100.0),
+            mode: Mode::Eager,
+            bin: Span::from_secs(1),
+            sample: Span::from_secs(1),
+            watch: Watch::First(256),
+        }
+    }
+}
+
+/// A network to be simulated. Numbers of nodes, links and flows count from zero in the order in which they are added.
+#[derive(Debug, Clone, Default)]
+pub struct Network {
+    pub(crate) seed: u64,
+    pub(crate) nodes: u32,
+    pub(crate) links: Vec<(NodeId, NodeId, LinkSpec)>,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) changes: Vec<(Time, LinkId, Change)>,
+    pub(crate) link_probes: Vec<(LinkId, Span)>,
+    pub(crate) taps: Vec<LinkId>,
+}
+
+/// A flow of either kind.
+#[derive(Debug, Clone)]
+pub(crate) enum Flow {
+    Session(SessionSpec),
+    Unicast(UnicastSpec),
+}
+
+impl Network {
+    /// An empty network. Everything random in it follows from `seed`.
+    pub fn new(seed: u64) -> Network {
+        Network { seed, ..Network::default() }
+    }
+
+    /// Add a host or router.
+    pub fn node(&mut self) -> NodeId {
+        self.nodes += 1;
+        NodeId(self.nodes - 1)
+    }
+
+    /// Add a link in one direction.
+    pub fn link(&mut self, from: NodeId, to: NodeId, spec: LinkSpec) -> LinkId {
+        self.links.push((from, to, spec));
+        LinkId(self.links.len() as u32 - 1)
+    }
+
+    /// Add a link in both directions; the second is the way back.
+    pub fn duplex(&mut self, a: NodeId, b: NodeId, there: LinkSpec, back: LinkSpec) -> (LinkId, LinkId) {
+        (self.link(a, b, there), self.link(b, a, back))
+    }
+
+    /// Add a multicast session. Its packets follow the shortest paths by delay from the source; reports the shortest
+    /// paths back.
+    pub fn session(&mut self, spec: SessionSpec) -> FlowId {
+        self.flows.push(Flow::Session(spec));
+        FlowId(self.flows.len() as u32 - 1)
+    }
+
+    /// Add a unicast flow. Its packets follow the shortest path by delay.
+    pub fn unicast(&mut self, spec: UnicastSpec) -> FlowId {
+        self.flows.push(Flow::Unicast(spec));
+        FlowId(self.flows.len() as u32 - 1)
+    }
+
+    /// Change a link at a moment.
+    pub fn change(&mut self, at: Time, link: LinkId, change: Change) {
+        self.changes.push((at, link, change));
+    }
+
+    /// Sample a link's queue and counts at multiples of `every`.
+    pub fn probe_link(&mut self, link: LinkId, every: Span) {
+        self.link_probes.push((link, every));
+    }
+
+    /// Record every packet that enters a link's transmitter.
+    pub fn tap(&mut self, link: LinkId) {
+        self.taps.push(link);
+    }
+}

@@ -1,0 +1,143 @@
+//! What came of a run.
+
+use crate::network::{FlowId, LinkId};
+use faircast_aqm::{LinkCounts, LossCause};
+use faircast_core::node::Observation;
+use faircast_core::packet::Packet;
+use faircast_core::time::Time;
+use faircast_core::unicast::{Feedback, Segment, SenderView};
+
+/// The result of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outcome {
+    /// One for each flow, in the order in which they were added.
+    pub flows: Vec<FlowOutcome>,
+    /// One for each link, in the order in which they were added.
+    pub links: Vec<LinkOutcome>,
+    /// What the tapped links carried, in order of time.
+    pub taps: Vec<Tapped>,
+    /// A hash over every arrival at a host: flow, member, packet and moment.
+    pub digest: u64,
+    /// Packets that were carried over a link, hop by hop.
+    pub traversals: u64,
+    /// Packets that arrived at a receiver or sender.
+    pub arrivals: u64,
+    /// Entries taken from the calendar.
+    pub events: u64,
+}
+
+/// What came of a flow.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FlowOutcome {
+    /// The receivers; one for a unicast flow.
+    pub members: Vec<MemberOutcome>,
+    /// The sender over time.
+    pub samples: Vec<SourceSample>,
+    /// Data packets sent.
+    pub sent: u64,
+    /// Reports or acknowledgements that reached the sender.
+    pub feedback: u64,
+    /// Bytes received per bin, by all members together.
+    pub received_bins: Vec<u64>,
+    /// Bytes sent per bin.
+    pub sent_bins: Vec<u64>,
+    /// Transfers that are complete: when each began and ended, and its packets.
+    pub transfers: Vec<(Time, Time, u32)>,
+    /// Changes of the representative or limiting receiver, as the source saw them: when, and which member; `None` while
+    /// there is none.
+    pub representatives: Vec<(Time, Option<u32>)>,
+    /// When the source cut its rate or the sender its window.
+    pub cuts: Vec<Time>,
+}
+
+/// What came of a receiver.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MemberOutcome {
+    /// Data packets received, late ones and duplicates included.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Data packets found lost; for TCP those that arrived again.
+    pub lost: u64,
+    /// Packets delivered to the application, each once.
+    pub delivered: u64,
+    /// Reports or acknowledgements sent.
+    pub reports: u64,
+    /// Congestion events that were not reported.
+    pub suppressed: u64,
+    /// Bytes received per bin; empty for members that are not watched.
+    pub bins: Vec<u64>,
+}
+
+/// A sender at a moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SourceSample {
+    /// A session's source; the limiting receiver as the number of a member.
+    Session {
+        /// When.
+        at: Time,
+        /// How it looks.
+        view: Observation,
+    },
+    /// A unicast sender.
+    Unicast {
+        /// When.
+        at: Time,
+        /// How it looks.
+        view: SenderView,
+    },
+}
+
+/// What a link did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LinkOutcome {
+    /// Counts over the whole run.
+    pub counts: LinkCounts,
+    /// Samples, when it was probed.
+    pub samples: Vec<LinkSample>,
+}
+
+/// A link at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkSample {
+    /// When.
+    pub at: Time,
+    /// Packets waiting, without the one in transmission.
+    pub waiting: u32,
+    /// Their bytes.
+    pub waiting_bytes: u32,
+    /// Bytes that have left so far.
+    pub departed_bytes: u64,
+    /// Counts so far.
+    pub counts: LinkCounts,
+}
+
+/// A packet on a tapped link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tapped {
+    /// When it was offered to the queue.
+    pub at: Time,
+    /// Which link.
+    pub link: LinkId,
+    /// Which flow.
+    pub flow: FlowId,
+    /// Its size, in bytes.
+    pub size: u16,
+    /// What it is.
+    pub what: TappedPacket,
+    /// Why it was lost there, if it was.
+    pub lost: Option<LossCause>,
+}
+
+/// What a tapped packet is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum TappedPacket {
+    /// A session's data or report.
+    Session(Packet),
+    /// A unicast flow's data.
+    Segment(Segment),
+    /// A unicast flow's feedback.
+    Feedback(Feedback),
+    /// A datagram with this number.
+    Datagram(u32),
+}
