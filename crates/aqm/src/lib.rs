@@ -9,6 +9,7 @@
 //! | [`discipline`] | what a discipline sees and decides; all of them behind one enum |
 //! | [`drop_tail`] [`red`] | the disciplines |
 //! | [`loss`] | losses on the wire: Bernoulli, Gilbert-Elliott |
+//! | [`text`] | queues and losses as text |
 //! | [`link`] | rate, delay, queue and loss together |
 
 pub mod discipline;
@@ -16,7 +17,9 @@ pub mod drop_tail;
 pub mod link;
 pub mod loss;
 pub mod red;
+pub mod text;
 
 pub use discipline::{AnyDiscipline, Decision, Discipline, DropCause, Limit, Offer, QueueSpec};
 pub use link::{Fate, Link, LinkCounts, LinkSpec, LossCause};
 pub use loss::{Loss, LossSpec};
+pub use text::SpecError;

@@ -1,31 +1,313 @@
-//! Random early detection.
+//! Random early detection (Floyd and Jacobson 1993), with the arithmetic of ns-2.35.
+//!
+//! An average of the queue's length moves a little with every arrival; between two thresholds packets are dropped or
+//! marked with a probability that grows with it, spread so that the gaps between drops are uniform, not geometric.
+//! Above the upper threshold the probability rises to one at once, or gently over as much again. The average is of
+//! packets that wait, without the one in transmission.
+//!
+//! With [`Config::adaptive`] the largest probability is moved every half second so that the average stays in the middle
+//! between the thresholds (Floyd, Gummadi and Shenker 2001).
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use faircast_core::rng::Rng;
-use faircast_core::time::{Rate, Span};
+use faircast_core::time::{Rate, Span, Time};
 
-/// Parameters.
+/// Parameters. Lengths are in packets; with [`Config::bytes`] they count in units of [`Config::mean_packet_size`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Config {
-    /// Buffer, in packets that wait.
+    /// Buffer, in packets that wait; whoever finds so many is dropped.
     pub limit: u32,
+    /// Lower threshold of the average; 0 for `max(5, half of what the link sends in 5 ms)`.
+    pub min_th: f64,
+    /// Upper threshold of the average; 0 for three times the lower one.
+    pub max_th: f64,
+    /// Weight of the queue in its average, at each arrival; 0 for a time constant of ten round trips, which are taken as
+    /// `max(100 ms, 3 (delay + a packet's transmission))`.
+    pub w_q: f64,
+    /// Probability at the upper threshold.
+    pub max_p: f64,
+    /// Whether the probability rises from `max_p` to 1 between `max_th` and `2 max_th`, or at once.
+    pub gentle: bool,
+    /// Whether at least as many packets pass after a drop as are expected before the next one would be due.
+    pub wait: bool,
+    /// Bytes of a usual packet: how many would have been sent while the link was idle, and the unit with `bytes`.
+    pub mean_packet_size: u16,
+    /// Whether the queue is counted in bytes, and large packets are dropped more often than small ones.
+    pub bytes: bool,
+    /// Whether packets that allow it are marked in place of early drops.
+    pub ecn: bool,
+    /// Marks in place of drops only while the probability, before it is spread, is below this (ns-2 `mark_p_`, 0.1
+    /// there since 2005); 1 for always.
+    pub mark_p: f64,
+    /// Whether `max_p` adapts.
+    pub adaptive: bool,
 }
+
+impl Config {
+    /// All thresholds from the link, as ns-2 does since 2001, in packets of 1000 bytes; a buffer of 50.
+    pub const fn auto() -> Config {
+        Config {
+            limit: 50,
+            min_th: 0.0,
+            max_th: 0.0,
+            w_q: 0.0,
+            max_p: 0.1,
+            gentle: true,
+            wait: true,
+            mean_packet_size: 1000,
+            bytes: false,
+            ecn: false,
+            mark_p: 1.0,
+            adaptive: false,
+        }
+    }
+
+    /// The recommendation of Floyd's "REDparameters": thresholds 5 and 15, weight 0.002, probability 0.1, gentle.
+    pub const fn red_parameters() -> Config {
+        Config { min_th: 5.0, max_th: 15.0, w_q: 0.002, ..Config::auto() }
+    }
+
+    /// For a buffer of this many packets: thresholds a sixth and a half of it, weight 0.002, probability 0.1, gentle.
+    pub fn experiments_e2e(buffer: u32) -> Config {
+        let size = f64::from(buffer);
+        Config { limit: buffer, min_th: size / 6.0, max_th: size / 2.0, ..Config::red_parameters() }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config::auto()
+    }
+}
+
+/// How often `max_p` adapts.
+const INTERVAL: Span = Span::from_millis(500);
+/// Most that `max_p` grows by, and what it shrinks by.
+const INCREASE: f64 = 0.01;
+const DECREASE: f64 = 0.9;
+/// No increase from above the first; no decrease from below the second, or below 80 kbit/s over the link's rate.
+const TOP: f64 = 0.5;
+const BOTTOM: f64 = 0.01;
+const BOTTOM_RATE: f64 = 80_000.0;
 
 /// The discipline's state.
 #[derive(Debug, Clone)]
 pub struct Red {
+    /// With nothing left to be chosen by the link, and thresholds in bytes if the queue is.
     config: Config,
+    /// Buffer, in the unit of the thresholds.
+    limit: f64,
+    /// Packets of the mean size that the link sends in a second.
+    packet_rate: f64,
+    average: f64,
+    /// The present `max_p`.
+    max_p: f64,
+    bottom: f64,
+    /// Packets since the last drop or mark, and their bytes.
+    count: u64,
+    count_bytes: u64,
+    /// Where the average was at the last arrival.
+    zone: Zone,
+    adapt_at: Time,
+}
+
+/// Whether early drops are possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Zone {
+    /// Below the lower threshold, or nearly nobody waits.
+    Calm,
+    /// Above it.
+    Alert,
 }
 
 impl Red {
-    /// For a link of this rate and delay.
-    pub fn new(config: Config, _rate: Rate, _delay: Span) -> Red {
-        Red { config }
+    /// For a link of this rate and delay, which fill in what the configuration leaves to them.
+    pub fn new(config: Config, rate: Rate, delay: Span) -> Red {
+        let packet_rate = packets_per_second(config, rate);
+        let mut config = complete(config, packet_rate, delay);
+        let mut limit = f64::from(config.limit);
+        if config.bytes {
+            let unit = f64::from(config.mean_packet_size);
+            (config.min_th, config.max_th, limit) =
+                (config.min_th * unit, config.max_th * unit, limit * unit);
+        }
+        Red {
+            config,
+            limit,
+            packet_rate,
+            average: 0.0,
+            max_p: config.max_p,
+            bottom: bottom(rate),
+            count: 0,
+            count_bytes: 0,
+            zone: Zone::Calm,
+            adapt_at: if config.adaptive { Time::ZERO + INTERVAL } else { Time::NEVER },
+        }
+    }
+
+    /// The average queue, in packets or bytes.
+    pub const fn average(&self) -> f64 {
+        self.average
+    }
+
+    /// The present probability at the upper threshold.
+    pub const fn max_p(&self) -> f64 {
+        self.max_p
+    }
+
+    /// The lower and the upper threshold, in the unit of the average.
+    pub const fn thresholds(&self) -> (f64, f64) {
+        (self.config.min_th, self.config.max_th)
+    }
+
+    /// The weight of the queue in its average.
+    pub const fn weight(&self) -> f64 {
+        self.config.w_q
+    }
+
+    /// One arrival finds `queue`; `idle` slots before it would have found nothing.
+    fn average_in(&mut self, queue: f64, idle: u32) {
+        let keep = 1.0 - self.config.w_q;
+        self.average = self.average * power(keep, idle.saturating_add(1)) + self.config.w_q * queue;
+    }
+
+    /// The average allows no packet at all.
+    fn is_hopeless(&self) -> bool {
+        let ceiling = if self.config.gentle { 2.0 * self.config.max_th } else { self.config.max_th };
+        self.average >= ceiling
+    }
+
+    /// The probability of the average alone.
+    fn probability(&self) -> f64 {
+        let Config { min_th, max_th, gentle, .. } = self.config;
+        let p = if self.average < max_th {
+            self.max_p * (self.average - min_th) / (max_th - min_th)
+        } else if gentle {
+            self.max_p + (1.0 - self.max_p) * (self.average - max_th) / max_th
+        } else {
+            1.0
+        };
+        p.min(1.0)
+    }
+
+    /// The same, changed by how long the last drop was ago, and by the packet's size.
+    fn spread(&self, p: f64, size: u16) -> f64 {
+        let unit = self.config.mean_packet_size;
+        let count = if self.config.bytes { self.count_bytes / u64::from(unit.max(1)) } else { self.count };
+        let due = count as f64 * p;
+        let spread = match self.config.wait {
+            true if due < 1.0 => 0.0,
+            true if due < 2.0 => p / (2.0 - due),
+            false if due < 1.0 => p / (1.0 - due),
+            _ => 1.0,
+        };
+        if self.config.bytes && spread < 1.0 {
+            return (spread * f64::from(size) / f64::from(unit)).min(1.0);
+        }
+        spread.min(1.0)
+    }
+
+    /// What the average says, the buffer aside.
+    fn early(&mut self, offer: &Offer, rng: &mut Rng) -> Decision {
+        if self.is_hopeless() {
+            return Decision::Drop(DropCause::Overflow);
+        }
+        if self.zone == Zone::Calm {
+            self.zone = Zone::Alert;
+            (self.count, self.count_bytes) = (1, u64::from(offer.size));
+            return Decision::Accept;
+        }
+        let p = self.probability();
+        if rng.unit() >= self.spread(p, offer.size) {
+            return Decision::Accept;
+        }
+        self.restart_count();
+        let may_mark = self.config.ecn && offer.ecn_capable && p < self.config.mark_p;
+        if may_mark { Decision::Mark } else { Decision::Drop(DropCause::Early) }
+    }
+
+    fn restart_count(&mut self) {
+        (self.count, self.count_bytes) = (0, 0);
     }
 }
 
 impl Discipline for Red {
-    fn on_arrival(&mut self, offer: &Offer, _rng: &mut Rng) -> Decision {
-        if offer.waiting >= self.config.limit { Decision::Drop(DropCause::Overflow) } else { Decision::Accept }
+    fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> Decision {
+        let queue = f64::from(if self.config.bytes { offer.waiting_bytes } else { offer.waiting });
+        let idle =
+            offer.idle_since.map_or(0.0, |since| self.packet_rate * offer.now.since(since).as_secs_f64());
+        self.average_in(queue, idle as u32); // rounds down, saturates, and maps NaN to 0
+        self.count += 1;
+        self.count_bytes += u64::from(offer.size);
+        let decision = if self.average >= self.config.min_th && queue > 1.0 {
+            self.early(offer, rng)
+        } else {
+            self.zone = Zone::Calm;
+            Decision::Accept
+        };
+        let forced = Decision::Drop(DropCause::Overflow);
+        if queue >= self.limit || decision == forced {
+            self.restart_count();
+            return forced;
+        }
+        decision
+    }
+
+    /// Thresholds and weight stay as they were chosen at the start.
+    fn set_rate(&mut self, rate: Rate) {
+        self.packet_rate = packets_per_second(self.config, rate);
+        self.bottom = bottom(rate);
+    }
+
+    fn timer(&self) -> Time {
+        self.adapt_at
+    }
+
+    fn on_timer(&mut self, queue: &Offer) {
+        if !self.config.adaptive || queue.now < self.adapt_at {
+            return;
+        }
+        self.adapt_at += INTERVAL;
+        let margin = 0.4 * (self.config.max_th - self.config.min_th);
+        if self.average > self.config.max_th - margin && self.max_p <= TOP {
+            self.max_p += INCREASE.min(self.max_p / 4.0);
+        } else if self.average < self.config.min_th + margin && self.max_p >= self.bottom {
+            self.max_p *= DECREASE;
+        }
     }
 }
+
+fn packets_per_second(config: Config, rate: Rate) -> f64 {
+    rate.bps() / (8.0 * f64::from(config.mean_packet_size))
+}
+
+fn bottom(rate: Rate) -> f64 {
+    BOTTOM.min(BOTTOM_RATE / rate.bps())
+}
+
+/// What is left to the link, from ns-2's rules.
+fn complete(config: Config, packet_rate: f64, delay: Span) -> Config {
+    let packet_rate = packet_rate.max(1e-9); // a link of rate zero
+    let or = |given: f64, rule: f64| if given > 0.0 { given } else { rule };
+    let min_th = or(config.min_th, (0.005 * packet_rate / 2.0).max(5.0));
+    let max_th = or(config.max_th, 3.0 * min_th);
+    let round_trip = (3.0 * (delay.as_secs_f64() + 1.0 / packet_rate)).max(0.1);
+    let w_q = or(config.w_q, 1.0 - (-1.0 / (10.0 * round_trip * packet_rate)).exp());
+    Config { min_th, max_th, w_q, ..config }
+}
+
+/// By squaring, the same on every machine.
+fn power(mut base: f64, mut exponent: u32) -> f64 {
+    let mut result = 1.0;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result *= base;
+        }
+        base *= base;
+        exponent >>= 1;
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests;
