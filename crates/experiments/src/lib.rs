@@ -1,3 +1,5 @@
 //! Scenarios, results, statistics and plots: the documents' figures and tables as files that can be run.
 
+pub mod plot;
+pub mod stats;
 pub mod table;

@@ -1,0 +1,617 @@
+//! Where everything goes.
+
+use super::scale::{self, Scale};
+use super::svg::{Anchor, Bold, Stroke, Svg, Type};
+use super::text::{width, wrapped};
+use super::{Axis, Colour, Dot, Figure, Join, Joined, Layer, Panel, Ranges, Weight};
+
+/// Okabe and Ito's palette without its yellow, which is too light on white, and with black last.
+const PALETTE: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#222222"];
+const INK: &str = "#222222";
+const SOFT: &str = "#5f6368";
+const GRID: &str = "#e4e6e8";
+const GREY: &str = "#9aa0a6";
+
+const TITLE: f64 = 17.0;
+const TEXT: f64 = 12.5;
+const SMALL: f64 = 11.5;
+const EDGE: f64 = 16.0;
+/// From the left edge of a panel to its axis.
+const LEFT: f64 = 58.0;
+/// Below the horizontal axis, for its ticks and label.
+const BELOW: f64 = 44.0;
+/// Names of lines are at least so far apart.
+const NAME_GAP: f64 = 15.0;
+
+/// A rectangle of the page and the ranges that it shows.
+struct Frame<'a> {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    x: Span<'a>,
+    y: Span<'a>,
+}
+
+/// What an axis shows.
+struct Span<'a> {
+    axis: &'a Axis,
+    from: f64,
+    to: f64,
+}
+
+impl Span<'_> {
+    /// From 0 at the beginning to 1 at the end.
+    fn place(&self, value: f64) -> f64 {
+        match self.axis.scale {
+            Scale::Linear => (value - self.from) / (self.to - self.from),
+            Scale::Logarithmic => (value / self.from).ln() / (self.to / self.from).ln(),
+        }
+    }
+}
+
+impl Frame<'_> {
+    fn at(&self, x: f64, y: f64) -> (f64, f64) {
+        (self.across(x), self.up(y))
+    }
+
+    fn across(&self, x: f64) -> f64 {
+        self.left + self.x.place(x) * (self.right - self.left)
+    }
+
+    fn up(&self, y: f64) -> f64 {
+        self.bottom - self.y.place(y) * (self.bottom - self.top)
+    }
+}
+
+/// How big everything is.
+struct Layout {
+    columns: usize,
+    page: f64,
+    cell: f64,
+    plot_height: f64,
+    /// Right of the axes, for the names of lines.
+    right: f64,
+    names: Names,
+}
+
+/// Where the names of series stand.
+#[derive(PartialEq)]
+enum Names {
+    AtLines,
+    OnTop,
+}
+
+pub fn draw(figure: &Figure) -> String {
+    let layout = Layout::of(figure);
+    let mut svg = Svg::default();
+    let mut y = heading(&mut svg, figure, &layout);
+    if layout.names == Names::OnTop {
+        y = legend(&mut svg, figure, layout.page, y);
+    }
+    let shared = shared_range(figure);
+    for (row, panels) in figure.panels.chunks(layout.columns).enumerate() {
+        let titled = panels.iter().any(|panel| !panel.title.is_empty());
+        let top = y + if titled { 24.0 } else { 8.0 };
+        for (column, panel) in panels.iter().enumerate() {
+            let left = EDGE + column as f64 * layout.cell + LEFT;
+            let x = x_span(panel);
+            let y = y_span(panel, shared);
+            let right = EDGE + (column + 1) as f64 * layout.cell - layout.right;
+            let frame = Frame { left, right, top, bottom: top + layout.plot_height, x, y };
+            let first = column == 0 || figure.ranges == Ranges::Own;
+            let last_row = row + 1 == figure.panels.len().div_ceil(layout.columns);
+            self::panel(&mut svg, panel, &frame, &layout, (first, last_row));
+        }
+        y = top + layout.plot_height + BELOW + extra_below(panels, &layout);
+    }
+    svg.document(layout.page, y + 6.0, &figure.title)
+}
+
+impl Layout {
+    fn of(figure: &Figure) -> Layout {
+        let count = figure.panels.len().max(1);
+        let good = match count {
+            1 => 1,
+            2 | 4 => 2,
+            _ => 3,
+        };
+        let columns = if figure.columns == 0 { good } else { figure.columns.min(count) };
+        let names =
+            if count == 1 && can_name_at_lines(&figure.panels[0]) { Names::AtLines } else { Names::OnTop };
+        let right = match names {
+            Names::AtLines => {
+                let widest =
+                    names_of(&figure.panels[0]).map(|(name, _)| width(name, TEXT)).fold(0.0, f64::max);
+                if widest > 0.0 { widest + 20.0 } else { 24.0 }
+            }
+            Names::OnTop => 24.0,
+        };
+        let (page, plot_height): (f64, f64) = match columns {
+            1 => (800.0, if count == 1 { 320.0 } else { 170.0 }),
+            2 => (960.0, 230.0),
+            _ => (1080.0, 190.0),
+        };
+        Layout { columns, page, cell: (page - 2.0 * EDGE) / columns as f64, plot_height, right, names }
+    }
+}
+
+/// Names at lines need a line each and room between them.
+fn can_name_at_lines(panel: &Panel) -> bool {
+    let lines = panel.layers.iter().all(|layer| {
+        !matches!(layer, Layer::Bars { .. } | Layer::Published { .. })
+            && !matches!(layer, Layer::Moments { name, .. } if !name.is_empty())
+            && !matches!(layer, Layer::Dots { joined: Joined::No, name, .. } if !name.is_empty())
+    });
+    lines && names_of(panel).count() <= 8
+}
+
+fn names_of(panel: &Panel) -> impl Iterator<Item = (&str, Colour)> {
+    panel.layers.iter().filter_map(|layer| match layer {
+        Layer::Line { name, colour, .. }
+        | Layer::Dots { name, colour, .. }
+        | Layer::Bars { name, colour, .. } => (!name.is_empty()).then_some((name.as_str(), *colour)),
+        _ => None,
+    })
+}
+
+fn heading(svg: &mut Svg, figure: &Figure, layout: &Layout) -> f64 {
+    let mut y = 12.0;
+    let style = |size, colour, bold| Type { size, colour, anchor: Anchor::Start, bold };
+    for line in wrapped(&figure.title, TITLE, layout.page - 2.0 * EDGE) {
+        y += TITLE + 3.0;
+        svg.text((EDGE, y), &line, style(TITLE, INK, Bold::Yes));
+    }
+    y += 4.0;
+    for line in wrapped(&figure.subtitle, TEXT, layout.page - 2.0 * EDGE) {
+        y += TEXT + 3.5;
+        svg.text((EDGE, y), &line, style(TEXT, SOFT, Bold::No));
+    }
+    y + 10.0
+}
+
+/// What stands for a name in the legend.
+#[derive(PartialEq)]
+enum Swatch {
+    Line(Colour),
+    Dot(Colour),
+    Box(Colour),
+    Diamond,
+    Dash,
+}
+
+fn swatches(figure: &Figure) -> Vec<(String, Swatch)> {
+    let mut all: Vec<(String, Swatch)> = Vec::new();
+    for layer in figure.panels.iter().flat_map(|panel| &panel.layers) {
+        let (name, swatch) = match layer {
+            Layer::Line { name, colour, .. } => (name.clone(), Swatch::Line(*colour)),
+            Layer::Dots { name, colour, .. } => (name.clone(), Swatch::Dot(*colour)),
+            Layer::Bars { name, colour, .. } => (name.clone(), Swatch::Box(*colour)),
+            Layer::Published { .. } => ("published".into(), Swatch::Diamond),
+            Layer::Moments { name, .. } => (name.clone(), Swatch::Dash),
+            Layer::Band { .. } | Layer::Level { .. } | Layer::Span { .. } => continue,
+        };
+        if !name.is_empty() && !all.iter().any(|(known, _)| *known == name) {
+            all.push((name, swatch));
+        }
+    }
+    all
+}
+
+fn legend(svg: &mut Svg, figure: &Figure, page: f64, top: f64) -> f64 {
+    let (mut x, mut y) = (EDGE, top + 8.0);
+    let all = swatches(figure);
+    if all.len() < 2 && !all.iter().any(|(_, swatch)| *swatch == Swatch::Diamond) {
+        // One series needs no name of its own: the title and the axis say what it is.
+        if all.iter().all(|(_, swatch)| matches!(swatch, Swatch::Box(_))) {
+            return top;
+        }
+    }
+    for (name, swatch) in all {
+        let wide = 30.0 + width(&name, TEXT) + 14.0;
+        if x + wide > page - EDGE && x > EDGE {
+            (x, y) = (EDGE, y + 18.0);
+        }
+        match swatch {
+            Swatch::Line(colour) => svg.line((x, y), (x + 22.0, y), Stroke::solid(paint(colour), 2.5)),
+            Swatch::Dot(colour) => {
+                svg.line((x, y), (x + 22.0, y), Stroke::solid(paint(colour), 1.2));
+                svg.dot((x + 11.0, y), 3.5, paint(colour));
+            }
+            Swatch::Box(colour) => {
+                svg.rectangle((x + 6.0, y - 6.0), (x + 20.0, y + 6.0), paint(colour), 0.85)
+            }
+            Swatch::Diamond => svg.diamond((x + 12.0, y), 6.0, INK),
+            Swatch::Dash => svg.line((x + 11.0, y - 8.0), (x + 11.0, y + 8.0), moment()),
+        }
+        let style = Type { size: TEXT, colour: INK, anchor: Anchor::Start, bold: Bold::No };
+        svg.text((x + 28.0, y + 4.5), &name, style);
+        x += wide;
+    }
+    y + 14.0
+}
+
+fn paint(colour: Colour) -> &'static str {
+    match colour {
+        Colour::Series(number) => PALETTE[number % PALETTE.len()],
+        Colour::Grey => GREY,
+    }
+}
+
+fn moment() -> Stroke<'static> {
+    Stroke { colour: SOFT, width: 1.0, opacity: 0.7, dashes: "3 3" }
+}
+
+// Ranges.
+
+fn dot_ends(dots: &[Dot]) -> impl Iterator<Item = f64> {
+    dots.iter().flat_map(|dot| {
+        let (from, to) = dot.interval.unwrap_or((dot.y, dot.y));
+        [dot.y, from, to]
+    })
+}
+
+fn heights(layer: &Layer) -> Vec<f64> {
+    match layer {
+        Layer::Line { points, .. } | Layer::Published { points } => points.iter().map(|p| p.1).collect(),
+        Layer::Band { points, .. } => points.iter().flat_map(|p| [p.1, p.2]).collect(),
+        Layer::Dots { points: dots, .. } | Layer::Bars { bars: dots, .. } => dot_ends(dots).collect(),
+        Layer::Level { y, .. } => vec![*y],
+        Layer::Moments { .. } | Layer::Span { .. } => Vec::new(),
+    }
+}
+
+fn places(layer: &Layer) -> Vec<f64> {
+    match layer {
+        Layer::Line { points, .. } | Layer::Published { points } => points.iter().map(|p| p.0).collect(),
+        Layer::Band { points, .. } => points.iter().map(|p| p.0).collect(),
+        Layer::Dots { points: dots, .. } | Layer::Bars { bars: dots, .. } => {
+            dots.iter().map(|d| d.x).collect()
+        }
+        Layer::Level { .. } | Layer::Moments { .. } | Layer::Span { .. } => Vec::new(),
+    }
+}
+
+/// The lowest and the highest of what is a number; 0 to 1 when nothing is.
+fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (low, high) = values
+        .filter(|value| value.is_finite())
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+    if low > high { (0.0, 1.0) } else { (low, high) }
+}
+
+fn x_span(panel: &Panel) -> Span<'_> {
+    let axis = &panel.x;
+    if !axis.categories.is_empty() {
+        return Span { axis, from: -0.5, to: axis.categories.len() as f64 - 0.5 };
+    }
+    let (low, high) = extent(panel.layers.iter().flat_map(places));
+    let (mut from, mut to) = (axis.from.unwrap_or(low), axis.to.unwrap_or(high));
+    if to <= from {
+        (from, to) = match axis.scale {
+            Scale::Linear => (from - 0.5, from + 0.5),
+            Scale::Logarithmic => (from / 2.0, from * 2.0),
+        };
+    }
+    Span { axis, from, to }
+}
+
+/// The range of all panels' values when they share one.
+fn shared_range(figure: &Figure) -> Option<(f64, f64)> {
+    let wanted = figure.ranges == Ranges::Shared && figure.panels.len() > 1;
+    wanted.then(|| extent(figure.panels.iter().flat_map(|panel| &panel.layers).flat_map(heights)))
+}
+
+fn y_span(panel: &Panel, shared: Option<(f64, f64)>) -> Span<'_> {
+    let axis = &panel.y;
+    let (low, high) = shared.unwrap_or_else(|| extent(panel.layers.iter().flat_map(heights)));
+    if axis.scale == Scale::Logarithmic {
+        let from = axis.from.unwrap_or(low / 1.3);
+        return Span { axis, from, to: axis.to.unwrap_or(high * 1.3).max(from * 2.0) };
+    }
+    let low = axis.from.unwrap_or(low.min(0.0));
+    let head_room = if axis.to.is_some() { 0.0 } else { 0.03 * (high - low) };
+    let high = axis.to.unwrap_or(high + head_room);
+    let high = if high > low { high } else { low + 1.0 };
+    let (from, to) = scale::rounded(low, high, 5);
+    Span { axis, from: axis.from.unwrap_or(from), to: axis.to.unwrap_or(to) }
+}
+
+// A panel.
+
+fn panel(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>, layout: &Layout, (first, last_row): (bool, bool)) {
+    let title = Type { size: TEXT + 0.5, colour: INK, anchor: Anchor::Start, bold: Bold::Yes };
+    svg.text((frame.left, frame.top - 9.0), &panel.title, title);
+    spans(svg, panel, frame);
+    y_axis(svg, frame, first);
+    x_axis(svg, frame, last_row || !frame.x.axis.categories.is_empty());
+    // Half a line's width more, so that a value at the edge is not cut in two.
+    svg.clip((frame.left - 1.5, frame.top - 1.5), (frame.right + 1.5, frame.bottom + 1.5));
+    let slots = panel.layers.iter().filter(|layer| matches!(layer, Layer::Bars { .. })).count();
+    let mut slot = 0;
+    for layer in &panel.layers {
+        self::layer(svg, layer, frame, (slot, slots));
+        slot += usize::from(matches!(layer, Layer::Bars { .. }));
+    }
+    svg.end();
+    bar_values(svg, panel, frame, slots);
+    level_names(svg, panel, frame);
+    if layout.names == Names::AtLines {
+        names_at_lines(svg, panel, frame);
+    }
+    svg.line((frame.left, frame.bottom), (frame.right, frame.bottom), Stroke::solid(INK, 1.0));
+}
+
+fn y_axis(svg: &mut Svg, frame: &Frame<'_>, named: bool) {
+    let (from, to) = (frame.y.from, frame.y.to);
+    let wanted = ((frame.bottom - frame.top) / 42.0) as usize;
+    let (ticks, step) = match frame.y.axis.scale {
+        Scale::Linear => {
+            let ticks = scale::linear_ticks(from, to, wanted);
+            let step = if ticks.len() > 1 { ticks[1] - ticks[0] } else { to - from };
+            (ticks, step)
+        }
+        Scale::Logarithmic => (scale::logarithmic_ticks(from, to), 0.0),
+    };
+    let style = Type { size: SMALL, colour: SOFT, anchor: Anchor::End, bold: Bold::No };
+    for tick in ticks {
+        let y = frame.up(tick);
+        svg.line((frame.left, y), (frame.right, y), Stroke::solid(GRID, 1.0));
+        svg.text((frame.left - 7.0, y + 4.0), &tick_text(frame.y.axis, tick, step), style);
+    }
+    if named {
+        let style = Type { anchor: Anchor::Middle, size: TEXT, colour: INK, ..style };
+        let middle = (frame.left - LEFT + 12.0, 0.5 * (frame.top + frame.bottom));
+        svg.turned_text(middle, &frame.y.axis.label, style, -90.0);
+    }
+}
+
+fn tick_text(axis: &Axis, tick: f64, step: f64) -> String {
+    match axis.scale {
+        Scale::Linear => scale::tick_label(tick, step),
+        Scale::Logarithmic => scale::short(tick).trim_end_matches(".00").trim_end_matches(".0").to_owned(),
+    }
+}
+
+fn x_axis(svg: &mut Svg, frame: &Frame<'_>, named: bool) {
+    let style = Type { size: SMALL, colour: SOFT, anchor: Anchor::Middle, bold: Bold::No };
+    let axis = frame.x.axis;
+    let mut depth = 1;
+    if axis.categories.is_empty() {
+        let wanted = ((frame.right - frame.left) / 80.0) as usize;
+        let ticks = match axis.scale {
+            Scale::Linear => scale::linear_ticks(frame.x.from, frame.x.to, wanted),
+            Scale::Logarithmic => scale::logarithmic_ticks(frame.x.from, frame.x.to),
+        };
+        let step = if ticks.len() > 1 { ticks[1] - ticks[0] } else { 1.0 };
+        for tick in ticks {
+            let x = frame.across(tick);
+            svg.line((x, frame.bottom), (x, frame.bottom + 4.0), Stroke::solid(INK, 1.0));
+            svg.text((x, frame.bottom + 17.0), &tick_text(axis, tick, step), style);
+        }
+    } else {
+        let style = Type { colour: INK, ..style };
+        for (number, name) in axis.categories.iter().enumerate() {
+            let lines = category_lines(name, frame.right - frame.left, axis.categories.len());
+            depth = depth.max(lines.len());
+            for (row, line) in lines.iter().enumerate() {
+                let y = frame.bottom + 17.0 + 14.0 * row as f64;
+                svg.text((frame.across(number as f64), y), line, style);
+            }
+        }
+    }
+    if named {
+        let style = Type { size: TEXT, colour: INK, ..style };
+        let y = frame.bottom + 22.0 + 14.0 * depth as f64;
+        svg.text((0.5 * (frame.left + frame.right), y), &axis.label, style);
+    }
+}
+
+fn category_lines(name: &str, plot_width: f64, count: usize) -> Vec<String> {
+    wrapped(name, SMALL, plot_width / count as f64 - 6.0)
+}
+
+/// More room below for the longest category.
+fn extra_below(panels: &[Panel], layout: &Layout) -> f64 {
+    let plot_width = layout.cell - LEFT - layout.right;
+    let lines = panels.iter().flat_map(|panel| {
+        let count = panel.x.categories.len();
+        panel.x.categories.iter().map(move |name| category_lines(name, plot_width, count).len())
+    });
+    14.0 * lines.max().unwrap_or(1).saturating_sub(1) as f64
+}
+
+fn spans(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>) {
+    for layer in &panel.layers {
+        if let Layer::Span { name, from, to } = layer {
+            let (left, right) = (frame.across(*from), frame.across(*to));
+            svg.rectangle((left, frame.top), (right, frame.bottom), "#f3f4f6", 1.0);
+            let style = Type { size: SMALL, colour: SOFT, anchor: Anchor::Middle, bold: Bold::No };
+            svg.text((0.5 * (left + right), frame.top + 14.0), name, style);
+        }
+    }
+}
+
+// Layers.
+
+fn layer(svg: &mut Svg, layer: &Layer, frame: &Frame<'_>, slot: (usize, usize)) {
+    match layer {
+        Layer::Line { colour, weight, join, points, .. } => {
+            let stroke = match weight {
+                Weight::Heavy => Stroke::solid(paint(*colour), 2.2),
+                Weight::Light => Stroke { opacity: 0.4, ..Stroke::solid(paint(*colour), 1.0) },
+            };
+            svg.path(&runs(points, *join, frame), stroke);
+        }
+        Layer::Band { colour, points } => band(svg, points, frame, paint(*colour)),
+        Layer::Dots { colour, points, joined, .. } => dots(svg, points, *joined, frame, paint(*colour)),
+        Layer::Bars { colour, bars, .. } => self::bars(svg, bars, frame, paint(*colour), slot),
+        Layer::Published { points } => {
+            for &(x, y) in points {
+                svg.diamond(frame.at(x, y), 6.0, INK);
+            }
+        }
+        Layer::Level { y, .. } => {
+            let y = frame.up(*y);
+            let stroke = Stroke { dashes: "6 4", ..Stroke::solid(SOFT, 1.2) };
+            svg.line((frame.left, y), (frame.right, y), stroke);
+        }
+        Layer::Moments { at, .. } => {
+            for &at in at {
+                let x = frame.across(at);
+                svg.line((x, frame.top), (x, frame.bottom), moment());
+            }
+        }
+        Layer::Span { .. } => {}
+    }
+}
+
+/// The places of points, interrupted where there is no value.
+fn runs(points: &[(f64, f64)], join: Join, frame: &Frame<'_>) -> Vec<Vec<(f64, f64)>> {
+    points
+        .split(|point| !point.1.is_finite())
+        .map(|run| {
+            let mut places: Vec<(f64, f64)> = Vec::with_capacity(run.len());
+            for &(x, y) in run {
+                let (x, y) = frame.at(x, y);
+                if let (Join::Steps, Some(&(_, before))) = (join, places.last()) {
+                    places.push((x, before));
+                }
+                places.push((x, y));
+            }
+            if let (Join::Steps, Some(&(_, last))) = (join, places.last()) {
+                places.push((frame.right, last));
+            }
+            places
+        })
+        .collect()
+}
+
+fn band(svg: &mut Svg, points: &[(f64, f64, f64)], frame: &Frame<'_>, fill: &str) {
+    let points: Vec<_> = points.iter().filter(|p| p.1.is_finite() && p.2.is_finite()).collect();
+    let lower = points.iter().map(|p| frame.at(p.0, p.1));
+    let upper = points.iter().rev().map(|p| frame.at(p.0, p.2));
+    let corners: Vec<(f64, f64)> = lower.chain(upper).collect();
+    if corners.len() > 3 {
+        svg.polygon(&corners, fill, 0.18);
+    }
+}
+
+fn whisker(svg: &mut Svg, x: f64, (from, to): (f64, f64), colour: &str) {
+    svg.line((x, from), (x, to), Stroke::solid(colour, 1.4));
+    for y in [from, to] {
+        svg.line((x - 3.5, y), (x + 3.5, y), Stroke::solid(colour, 1.4));
+    }
+}
+
+fn dots(svg: &mut Svg, points: &[Dot], joined: Joined, frame: &Frame<'_>, colour: &str) {
+    if joined == Joined::Yes {
+        let line: Vec<(f64, f64)> = points.iter().map(|dot| (dot.x, dot.y)).collect();
+        svg.path(&runs(&line, Join::Straight, frame), Stroke::solid(colour, 1.4));
+    }
+    for dot in points.iter().filter(|dot| dot.y.is_finite()) {
+        if let Some((from, to)) = dot.interval {
+            whisker(svg, frame.across(dot.x), (frame.up(from), frame.up(to)), colour);
+        }
+        svg.dot(frame.at(dot.x, dot.y), 3.6, colour);
+    }
+}
+
+/// Where the bars of series `slot` of `slots` stand in category `x`, and half their width.
+fn bar_place(frame: &Frame<'_>, x: f64, (slot, slots): (usize, usize)) -> (f64, f64) {
+    let category = frame.across(x + 0.5) - frame.across(x - 0.5);
+    let wide = (category * 0.72 / slots as f64).min(64.0);
+    (frame.across(x) + (slot as f64 - 0.5 * (slots as f64 - 1.0)) * wide, 0.5 * wide - 1.5)
+}
+
+fn bars(svg: &mut Svg, bars: &[Dot], frame: &Frame<'_>, colour: &str, slot: (usize, usize)) {
+    let zero = frame.up(frame.y.from.max(0.0));
+    for bar in bars.iter().filter(|bar| bar.y.is_finite()) {
+        let (middle, half) = bar_place(frame, bar.x, slot);
+        svg.rectangle((middle - half, frame.up(bar.y)), (middle + half, zero), colour, 0.85);
+        if let Some((from, to)) = bar.interval {
+            whisker(svg, middle, (frame.up(from), frame.up(to)), INK);
+        }
+    }
+}
+
+/// Numbers above bars, while there is room for them.
+fn bar_values(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>, slots: usize) {
+    let style = Type { size: SMALL, colour: INK, anchor: Anchor::Middle, bold: Bold::No };
+    let mut slot = 0;
+    for layer in &panel.layers {
+        let Layer::Bars { bars, .. } = layer else { continue };
+        for bar in bars.iter().filter(|bar| bar.y.is_finite()) {
+            let (middle, half) = bar_place(frame, bar.x, (slot, slots));
+            let top = bar.interval.map_or(bar.y, |(_, to)| to.max(bar.y));
+            let text = scale::short(bar.y);
+            if width(&text, SMALL) <= 2.0 * half + 12.0 {
+                svg.text((middle, frame.up(top) - 6.0), &text, style);
+            }
+        }
+        slot += 1;
+    }
+}
+
+// Names.
+
+fn level_names(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>) {
+    let style = Type { size: SMALL, colour: SOFT, anchor: Anchor::End, bold: Bold::No };
+    for layer in &panel.layers {
+        if let Layer::Level { name, y } = layer {
+            svg.text((frame.right - 4.0, frame.up(*y) - 5.0), name, style);
+        }
+    }
+}
+
+/// Each name beside the end of its line, moved apart where lines end close to each other.
+fn names_at_lines(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>) {
+    let mut names: Vec<(f64, &str, Colour)> =
+        panel.layers.iter().filter_map(|layer| end_of(layer, frame)).collect();
+    names.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let wanted: Vec<f64> = names.iter().map(|name| name.0).collect();
+    let places = spread(&wanted, frame.top + 4.0, frame.bottom - 4.0);
+    for ((wanted, name, colour), place) in names.into_iter().zip(places) {
+        if (place - wanted).abs() > 3.0 {
+            let stroke = Stroke::solid(paint(colour), 0.8);
+            svg.line((frame.right + 1.0, wanted), (frame.right + 8.0, place), stroke);
+        }
+        let style = Type { size: TEXT, colour: paint(colour), anchor: Anchor::Start, bold: Bold::Yes };
+        svg.text((frame.right + 10.0, place + 4.3), name, style);
+    }
+}
+
+fn end_of<'a>(layer: &'a Layer, frame: &Frame<'_>) -> Option<(f64, &'a str, Colour)> {
+    let (name, colour, end) = match layer {
+        Layer::Line { name, colour, points, .. } => {
+            (name, colour, points.iter().rev().find(|p| p.1.is_finite())?.1)
+        }
+        Layer::Dots { name, colour, points, .. } => {
+            (name, colour, points.iter().rev().find(|d| d.y.is_finite())?.y)
+        }
+        _ => return None,
+    };
+    let place = frame.up(end).clamp(frame.top, frame.bottom);
+    (!name.is_empty()).then_some((place, name.as_str(), *colour))
+}
+
+/// The places nearest to the wanted ones (in rising order) that are [`NAME_GAP`] apart and within the range.
+pub fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
+    let mut places = wanted.to_vec();
+    for _ in 0..200 {
+        for next in 1..places.len() {
+            let overlap = NAME_GAP - (places[next] - places[next - 1]);
+            if overlap > 1e-6 {
+                places[next - 1] -= 0.5 * overlap;
+                places[next] += 0.5 * overlap;
+            }
+        }
+        if let Some(first) = places.first_mut() {
+            *first = first.max(top);
+        }
+        if let Some(last) = places.last_mut() {
+            *last = last.min(bottom);
+        }
+    }
+    places
+}

@@ -1,0 +1,259 @@
+//! Figures as SVG: the same figure gives the same bytes, and nothing but the standard fonts of a viewer is needed.
+//!
+//! A [`Figure`] has one or more [`Panel`]s, a panel has two [`Axis`] and [`Layer`]s that are drawn in order. Everything
+//! about looks is decided here, so that all figures look alike: an Okabe-Ito palette that colour-blind readers can tell
+//! apart, names at the ends of lines where there is room, gridlines that stay behind.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`scale`] | ticks and the numbers beside them |
+//! | `text` | how wide words are |
+//! | `svg` | elements and their attributes |
+//! | `draw` | where everything goes |
+
+mod draw;
+pub mod scale;
+mod svg;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use scale::Scale;
+
+/// A figure.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Figure {
+    /// What it shows, in one line.
+    pub title: String,
+    /// What one should know to read it; wrapped below the title.
+    pub subtitle: String,
+    /// Its parts, from left to right and top to bottom.
+    pub panels: Vec<Panel>,
+    /// Panels beside each other; 0 for as many as look good.
+    pub columns: usize,
+    /// Whether vertical axes have the same range in all panels.
+    pub ranges: Ranges,
+}
+
+/// Whether panels can be compared by eye.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ranges {
+    /// One vertical range for all panels.
+    #[default]
+    Shared,
+    /// Each panel has the range that it needs.
+    Own,
+}
+
+/// A part of a figure with its own axes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Panel {
+    /// What distinguishes it from the others; may be empty.
+    pub title: String,
+    /// Horizontal.
+    pub x: Axis,
+    /// Vertical.
+    pub y: Axis,
+    /// What is drawn, the first at the bottom.
+    pub layers: Vec<Layer>,
+}
+
+/// An axis.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Axis {
+    /// What it measures, with its unit in brackets.
+    pub label: String,
+    /// Where it begins; the data decide when not given.
+    pub from: Option<f64>,
+    /// Where it ends; the data decide when not given.
+    pub to: Option<f64>,
+    /// Linear or logarithmic.
+    pub scale: Scale,
+    /// Names at 0, 1, 2, ... in place of numbers.
+    pub categories: Vec<String>,
+}
+
+impl Axis {
+    /// A linear axis whose range follows from the data.
+    pub fn new(label: impl Into<String>) -> Axis {
+        Axis { label: label.into(), ..Axis::default() }
+    }
+
+    /// Begins here.
+    #[must_use]
+    pub fn from(self, from: f64) -> Axis {
+        Axis { from: Some(from), ..self }
+    }
+
+    /// Ends here.
+    #[must_use]
+    pub fn to(self, to: f64) -> Axis {
+        Axis { to: Some(to), ..self }
+    }
+
+    /// Logarithmic.
+    #[must_use]
+    pub fn logarithmic(self) -> Axis {
+        Axis { scale: Scale::Logarithmic, ..self }
+    }
+
+    /// Of named places.
+    #[must_use]
+    pub fn named(self, categories: Vec<String>) -> Axis {
+        Axis { categories, ..self }
+    }
+}
+
+/// A colour that says which series it is; the same number is the same colour in every panel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colour {
+    /// One of the palette; it begins again after seven.
+    Series(usize),
+    /// Context, not a series.
+    Grey,
+}
+
+/// How strongly a line is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Weight {
+    /// What the figure is about.
+    #[default]
+    Heavy,
+    /// Noise around it, or one of many.
+    Light,
+}
+
+/// How points are joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Join {
+    /// By straight lines.
+    #[default]
+    Straight,
+    /// Each value holds until the next.
+    Steps,
+}
+
+/// What is drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Layer {
+    /// A line.
+    Line {
+        /// Its name; empty for none.
+        name: String,
+        /// Its colour.
+        colour: Colour,
+        /// Heavy or light.
+        weight: Weight,
+        /// Straight or in steps.
+        join: Join,
+        /// `(x, y)`; a `y` that is not a number is a gap.
+        points: Vec<(f64, f64)>,
+    },
+    /// The interval around a line.
+    Band {
+        /// The line's colour.
+        colour: Colour,
+        /// `(x, from, to)`.
+        points: Vec<(f64, f64, f64)>,
+    },
+    /// Points, with their intervals where they are known, joined by a thin line.
+    Dots {
+        /// Their name; empty for none.
+        name: String,
+        /// Their colour.
+        colour: Colour,
+        /// The points.
+        points: Vec<Dot>,
+        /// Whether they are joined.
+        joined: Joined,
+    },
+    /// Bars from zero, side by side with those of other layers.
+    Bars {
+        /// Their name; empty for none.
+        name: String,
+        /// Their colour.
+        colour: Colour,
+        /// One for each category.
+        bars: Vec<Dot>,
+    },
+    /// What a document says, beside what was measured.
+    Published {
+        /// `(x, value)`.
+        points: Vec<(f64, f64)>,
+    },
+    /// A horizontal line for comparison.
+    Level {
+        /// What it is.
+        name: String,
+        /// Where it is.
+        y: f64,
+    },
+    /// Vertical lines where something happened.
+    Moments {
+        /// What happened; empty for none.
+        name: String,
+        /// When.
+        at: Vec<f64>,
+    },
+    /// A range of the horizontal axis in which something held.
+    Span {
+        /// What held.
+        name: String,
+        /// From here.
+        from: f64,
+        /// To there.
+        to: f64,
+    },
+}
+
+/// Whether points of a series are joined by a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Joined {
+    /// They are.
+    Yes,
+    /// They are not.
+    No,
+}
+
+/// A value and its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dot {
+    /// Where, on the horizontal axis.
+    pub x: f64,
+    /// The value.
+    pub y: f64,
+    /// From, to; `None` where it is not known.
+    pub interval: Option<(f64, f64)>,
+}
+
+impl Layer {
+    /// A heavy straight line.
+    pub fn line(name: impl Into<String>, colour: usize, points: Vec<(f64, f64)>) -> Layer {
+        let (weight, join) = (Weight::Heavy, Join::Straight);
+        Layer::Line { name: name.into(), colour: Colour::Series(colour), weight, join, points }
+    }
+
+    /// A light straight line without a name, below a heavy one of the same colour.
+    pub fn noise(colour: usize, points: Vec<(f64, f64)>) -> Layer {
+        let (weight, join) = (Weight::Light, Join::Straight);
+        Layer::Line { name: String::new(), colour: Colour::Series(colour), weight, join, points }
+    }
+
+    /// A line whose values hold until the next.
+    pub fn steps(name: impl Into<String>, colour: usize, points: Vec<(f64, f64)>) -> Layer {
+        let (weight, join) = (Weight::Heavy, Join::Steps);
+        Layer::Line { name: name.into(), colour: Colour::Series(colour), weight, join, points }
+    }
+}
+
+impl Figure {
+    /// With one panel.
+    pub fn of(title: impl Into<String>, panel: Panel) -> Figure {
+        Figure { title: title.into(), panels: vec![panel], ..Figure::default() }
+    }
+
+    /// The figure as an SVG document.
+    pub fn svg(&self) -> String {
+        draw::draw(self)
+    }
+}

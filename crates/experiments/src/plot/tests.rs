@@ -1,0 +1,121 @@
+use super::scale::{linear_ticks, logarithmic_ticks, rounded, short, tick_label};
+use super::*;
+
+fn wave(n: usize, amplitude: f64) -> Vec<(f64, f64)> {
+    (0..n).map(|t| (t as f64, 300.0 + amplitude * (t as f64 / 7.0).sin())).collect()
+}
+
+fn figure() -> Figure {
+    let layers = vec![
+        Layer::noise(0, wave(100, 80.0)),
+        Layer::line("multicast", 0, wave(100, 10.0)),
+        Layer::Band { colour: Colour::Series(1), points: vec![(0.0, 250.0, 290.0), (99.0, 260.0, 300.0)] },
+        Layer::line("TCP & co", 1, vec![(0.0, 270.0), (50.0, f64::NAN), (99.0, 280.0)]),
+        Layer::Level { name: "fair share".into(), y: 333.0 },
+        Layer::Moments { name: String::new(), at: vec![20.0, 60.0] },
+    ];
+    let panel = Panel { x: Axis::new("time (s)"), y: Axis::new("rate (kbit/s)"), layers, ..Panel::default() };
+    Figure { subtitle: "one run".into(), ..Figure::of("Rates over time", panel) }
+}
+
+#[test]
+fn the_same_figure_gives_the_same_bytes() {
+    assert_eq!(figure().svg(), figure().svg());
+    let mut other = figure();
+    other.title.push('!');
+    assert_ne!(figure().svg(), other.svg());
+}
+
+#[test]
+fn a_figure_is_well_formed_and_says_everything_it_was_given() {
+    let svg = figure().svg();
+    for text in
+        ["Rates over time", "one run", "time (s)", "rate (kbit/s)", "multicast", "TCP &amp; co", "fair share"]
+    {
+        assert!(svg.contains(&format!(">{text}<")), "{text} is missing");
+    }
+    let opened = svg.matches("<svg").count() + svg.matches("<text").count();
+    let closed = svg.matches("</svg>").count() + svg.matches("</text>").count();
+    assert_eq!(opened, closed);
+    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+}
+
+#[test]
+fn a_line_has_a_gap_where_a_value_is_missing() {
+    let svg = figure().svg();
+    let path = svg.lines().find(|line| line.contains("#d55e00") && line.contains("<path")).expect("its line");
+    assert_eq!(path.matches('M').count(), 2, "{path}");
+}
+
+#[test]
+fn bars_stand_on_zero_side_by_side_with_their_numbers() {
+    let bars = |name: &str, colour, y| Layer::Bars {
+        name: name.into(),
+        colour: Colour::Series(colour),
+        bars: vec![Dot { x: 0.0, y, interval: Some((y - 1.0, y + 1.0)) }],
+    };
+    let panel = Panel {
+        x: Axis::new("scheme").named(vec!["ORMCC".into()]),
+        y: Axis::new("throughput (kbit/s)"),
+        layers: vec![
+            bars("measured", 0, 40.0),
+            bars("other", 1, 20.0),
+            Layer::Published { points: vec![(0.0, 41.0)] },
+        ],
+        ..Panel::default()
+    };
+    let svg = Figure::of("Bars", panel).svg();
+    for text in ["measured", "other", "published", "ORMCC", "40.0", "20.0"] {
+        assert!(svg.contains(&format!(">{text}<")), "{text} is missing:\n{svg}");
+    }
+}
+
+#[test]
+fn panels_share_a_range_unless_they_are_told_not_to() {
+    let panel = |top: f64| Panel {
+        layers: vec![Layer::line("a", 0, vec![(0.0, 0.0), (1.0, top)])],
+        ..Panel::default()
+    };
+    let mut both = Figure { panels: vec![panel(1.0), panel(100.0)], ..Figure::default() };
+    let shared = both.svg();
+    both.ranges = Ranges::Own;
+    let own = both.svg();
+    assert_eq!(shared.matches(">100<").count(), 2, "{shared}");
+    assert_eq!(own.matches(">100<").count(), 1, "{own}");
+}
+
+#[test]
+fn nothing_to_show_is_still_a_figure() {
+    let panel = Panel { layers: vec![Layer::line("none", 0, Vec::new())], ..Panel::default() };
+    let svg = Figure::of("Empty", panel).svg();
+    assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN"), "{svg}");
+}
+
+#[test]
+fn ticks_are_round_and_within_the_range() {
+    assert_eq!(linear_ticks(0.0, 1000.0, 5), [0.0, 200.0, 400.0, 600.0, 800.0, 1000.0]);
+    assert_eq!(linear_ticks(-1.0, 1.0, 4), [-1.0, -0.5, 0.0, 0.5, 1.0]);
+    assert_eq!(logarithmic_ticks(10.0, 10_000.0), [10.0, 100.0, 1000.0, 10_000.0]);
+    assert_eq!(logarithmic_ticks(1.0, 10.0), [1.0, 2.0, 5.0, 10.0]);
+    assert_eq!(rounded(0.0, 417.0, 5), (0.0, 500.0));
+}
+
+#[test]
+fn numbers_have_the_digits_that_are_needed() {
+    assert_eq!(tick_label(0.5, 0.5), "0.5");
+    assert_eq!(tick_label(0.25, 0.25), "0.25");
+    assert_eq!(tick_label(20_000.0, 5_000.0), "20\u{202f}000");
+    assert_eq!(tick_label(-3.0, 1.0), "\u{2212}3");
+    assert_eq!(
+        (short(415.44), short(0.8123), short(34_601.0), short(0.0)),
+        ("415".into(), "0.812".into(), "34\u{202f}601".into(), "0".into())
+    );
+}
+
+#[test]
+fn names_that_would_overlap_move_apart_and_stay_inside() {
+    let places = draw::spread(&[100.0, 101.0, 102.0, 200.0], 0.0, 202.0);
+    assert!(places.windows(2).all(|pair| pair[1] - pair[0] > 14.9), "{places:?}");
+    assert!(places.iter().all(|&place| (0.0..=202.0).contains(&place)), "{places:?}");
+    assert_eq!(places[3], 200.0);
+}
