@@ -5,6 +5,14 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`tcp`] | TCP: Tahoe, Reno, NewReno, SACK, Vegas |
+//! | `catalogue` | protocols by name and options |
+
+pub mod tcp;
+
+mod catalogue;
+
+pub use catalogue::{AnySender, AnySink, CATALOGUE, Entry, Protocol, ProtocolError};
 
 use crate::node::{Cx, Departure};
 use crate::time::{Rate, Span, Time};
@@ -160,7 +168,3 @@ pub trait Sink {
     /// Packets delivered to the application: once each, in order where the protocol keeps order.
     fn delivered(&self) -> u64;
 }
-
-/// A unicast protocol and its parameters.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Protocol {}

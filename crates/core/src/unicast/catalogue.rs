@@ -1,0 +1,330 @@
+//! Protocols by name and options: `tcp-reno`, `tcp-sack,preset=ns2001,delack,ecn`.
+
+use super::tcp::{self, Handshake, Switch, Variant};
+use super::{Feedback, Segment, Sender, SenderView, Sink};
+use crate::node::{Cx, Departure};
+use crate::time::{Span, Time};
+use std::str::FromStr;
+
+/// A unicast protocol and its parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Protocol {
+    /// TCP.
+    Tcp(tcp::Config),
+}
+
+/// A protocol as a user sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// How it is called in scenarios and on a command line.
+    pub name: &'static str,
+    /// One line about it.
+    pub summary: &'static str,
+    /// Where it is described.
+    pub source: &'static str,
+    /// Its options: name and meaning. Those whose meaning starts with "flag" stand without a value.
+    pub options: &'static [(&'static str, &'static str)],
+}
+
+/// All protocols.
+pub const CATALOGUE: &[Entry] = &[
+    Entry {
+        name: "tcp-tahoe",
+        summary: "TCP with slow start after every loss",
+        source: "Jacobson 1988",
+        options: TCP_OPTIONS,
+    },
+    Entry { name: "tcp-reno", summary: "TCP with fast recovery", source: "RFC 2581", options: TCP_OPTIONS },
+    Entry {
+        name: "tcp-newreno",
+        summary: "TCP that recovers from several losses in a window",
+        source: "RFC 6582",
+        options: TCP_OPTIONS,
+    },
+    Entry {
+        name: "tcp-sack",
+        summary: "TCP with selective acknowledgements",
+        source: "RFC 2018, 6675",
+        options: TCP_OPTIONS,
+    },
+    Entry {
+        name: "tcp-vegas",
+        summary: "TCP that keeps one to three packets queued",
+        source: "Brakmo and Peterson 1995",
+        options: TCP_OPTIONS,
+    },
+];
+
+const TCP_OPTIONS: &[(&str, &str)] = &[
+    ("preset", "ns235 | ns2001 | rfc: the values that the other options change; goes first"),
+    ("delack", "flag: acknowledge every second packet or after 100 ms; or a time in seconds"),
+    ("ecn", "flag: explicit congestion notification"),
+    ("window", "the receiver's window in packets, 1 or more"),
+    ("initial-window", "congestion window at the start in packets, 1 or more"),
+    ("min-rto", "lowest retransmission timeout in seconds"),
+    ("initial-rto", "retransmission timeout before the first sample, in seconds, above 0"),
+    ("tick", "granularity of the clock that measures round trips, in seconds, above 0"),
+    ("jitter", "a window that opens is used after a random time up to this, in seconds"),
+    ("max-burst", "packets sent at most on one acknowledgement, 1 or more"),
+    ("syn", "off | on: open the connection with a SYN"),
+    ("limited-transmit", "off | on: new packets on the first two duplicate acknowledgements"),
+];
+
+/// Why a protocol could not be chosen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProtocolError {
+    /// No protocol has this name.
+    #[error("there is no protocol {name:?}; choose one of: {known}", known = names())]
+    UnknownProtocol {
+        /// What was asked for.
+        name: String,
+    },
+    /// The protocol has no such option.
+    #[error("protocol {protocol} has no option {option:?}; its options are: {known}", known = options_of(protocol))]
+    UnknownOption {
+        /// The protocol.
+        protocol: &'static str,
+        /// What was asked for.
+        option: String,
+    },
+    /// An option stands without a value.
+    #[error("option {option:?} has no value; write {option}=VALUE")]
+    NoValue {
+        /// The option.
+        option: &'static str,
+    },
+    /// An option has a value that it cannot take.
+    #[error("option {option} cannot be {value:?}; it is: {wanted}")]
+    BadValue {
+        /// The option.
+        option: &'static str,
+        /// What was given.
+        value: String,
+        /// What it takes.
+        wanted: &'static str,
+    },
+}
+
+impl Protocol {
+    /// Its name, as in [`CATALOGUE`].
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Protocol::Tcp(config) => match config.variant {
+                Variant::Tahoe => "tcp-tahoe",
+                Variant::Reno => "tcp-reno",
+                Variant::NewReno => "tcp-newreno",
+                Variant::Sack => "tcp-sack",
+                Variant::Vegas => "tcp-vegas",
+            },
+        }
+    }
+
+    /// The protocol for packets of this size on the link.
+    #[must_use]
+    pub const fn with_packet_size(mut self, bytes: u16) -> Protocol {
+        match &mut self {
+            Protocol::Tcp(config) => config.packet_size = bytes,
+        }
+        self
+    }
+
+    /// A sending end.
+    pub fn sender(&self) -> AnySender {
+        match self {
+            Protocol::Tcp(config) => AnySender::Tcp(tcp::Sender::new(*config)),
+        }
+    }
+
+    /// A receiving end.
+    pub fn sink(&self) -> AnySink {
+        match self {
+            Protocol::Tcp(config) => AnySink::Tcp(tcp::Sink::new(config)),
+        }
+    }
+}
+
+/// The name, then options, separated by commas.
+impl FromStr for Protocol {
+    type Err = ProtocolError;
+
+    fn from_str(text: &str) -> Result<Protocol, ProtocolError> {
+        let mut parts = text.split(',').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let mut protocol = match name {
+            "tcp-tahoe" => Protocol::Tcp(tcp::Config::ns235(Variant::Tahoe)),
+            "tcp-reno" => Protocol::Tcp(tcp::Config::ns235(Variant::Reno)),
+            "tcp-newreno" => Protocol::Tcp(tcp::Config::ns235(Variant::NewReno)),
+            "tcp-sack" => Protocol::Tcp(tcp::Config::ns235(Variant::Sack)),
+            "tcp-vegas" => Protocol::Tcp(tcp::Config::ns235(Variant::Vegas)),
+            _ => return Err(ProtocolError::UnknownProtocol { name: name.to_owned() }),
+        };
+        for part in parts.filter(|part| !part.is_empty()) {
+            let (option, value) = part.split_once('=').map_or((part, None), |(o, v)| (o, Some(v)));
+            let known = CATALOGUE.iter().filter(|entry| entry.name == name).flat_map(|entry| entry.options);
+            let Some(&(option, wanted)) = known.clone().find(|(name, _)| *name == option) else {
+                let (protocol, option) = (protocol.name(), option.to_owned());
+                return Err(ProtocolError::UnknownOption { protocol, option });
+            };
+            if value.is_none() && !wanted.starts_with("flag") {
+                return Err(ProtocolError::NoValue { option });
+            }
+            protocol.set(option, value).ok_or_else(|| ProtocolError::BadValue {
+                option,
+                value: value.unwrap_or_default().to_owned(),
+                wanted,
+            })?;
+        }
+        Ok(protocol)
+    }
+}
+
+impl Protocol {
+    /// `None` when the value does not fit.
+    fn set(&mut self, option: &str, value: Option<&str>) -> Option<()> {
+        match self {
+            Protocol::Tcp(config) => set_tcp(config, option, value),
+        }
+    }
+}
+
+fn set_tcp(config: &mut tcp::Config, option: &str, value: Option<&str>) -> Option<()> {
+    let text = value.unwrap_or_default();
+    let count = || text.parse().ok().filter(|number: &u32| *number > 0);
+    match (option, value) {
+        ("preset", _) => {
+            let preset = match text {
+                "ns235" => tcp::Config::ns235,
+                "ns2001" => tcp::Config::ns2001,
+                "rfc" => tcp::Config::rfc,
+                _ => return None,
+            };
+            *config = tcp::Config { packet_size: config.packet_size, ..preset(config.variant) };
+        }
+        ("delack", None) => config.delayed_ack = Some(tcp::DELAYED_ACK),
+        ("delack", Some(_)) => config.delayed_ack = Some(positive_span(text)?),
+        ("ecn", _) => config.ecn = if value.is_some() { switch(text)? } else { Switch::On },
+        ("window", _) => config.receiver_window = count()?,
+        ("initial-window", _) => config.initial_window = count()?,
+        ("min-rto", _) => config.min_rto = span(text)?,
+        ("initial-rto", _) => config.initial_rto = positive_span(text)?,
+        ("tick", _) => config.tick = positive_span(text)?,
+        ("jitter", _) => config.jitter = span(text)?,
+        ("max-burst", _) => config.max_burst = count()?,
+        ("limited-transmit", _) => config.limited_transmit = switch(text)?,
+        ("syn", _) => {
+            config.handshake = match switch(text)? {
+                Switch::Off => Handshake::None,
+                Switch::On => Handshake::Syn,
+            }
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+/// At least zero and at most an hour.
+fn span(text: &str) -> Option<Span> {
+    let secs = text.parse().ok().filter(|secs: &f64| (0.0..=3600.0).contains(secs))?;
+    Some(Span::from_secs_f64(secs))
+}
+
+fn positive_span(text: &str) -> Option<Span> {
+    span(text).filter(|span| *span > Span::ZERO)
+}
+
+fn switch(text: &str) -> Option<Switch> {
+    match text {
+        "off" => Some(Switch::Off),
+        "on" => Some(Switch::On),
+        _ => None,
+    }
+}
+
+fn names() -> String {
+    CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
+}
+
+fn options_of(protocol: &str) -> String {
+    let options = CATALOGUE.iter().filter(|entry| entry.name == protocol).flat_map(|entry| entry.options);
+    options.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// Any protocol's sender.
+#[derive(Debug, Clone)]
+pub enum AnySender {
+    /// TCP.
+    Tcp(tcp::Sender),
+}
+
+/// Any protocol's receiver.
+#[derive(Debug, Clone)]
+pub enum AnySink {
+    /// TCP.
+    Tcp(tcp::Sink),
+}
+
+macro_rules! each {
+    ($any:ident, $value:expr, $inner:ident => $call:expr) => {
+        match $value {
+            $any::Tcp($inner) => $call,
+        }
+    };
+}
+
+impl Sender for AnySender {
+    fn start(&mut self, cx: &mut Cx<'_>) {
+        each!(AnySender, self, sender => sender.start(cx))
+    }
+
+    fn supply(&mut self, packets: u32, now: Time) {
+        each!(AnySender, self, sender => sender.supply(packets, now))
+    }
+
+    #[inline]
+    fn departure(&self) -> Departure {
+        each!(AnySender, self, sender => sender.departure())
+    }
+
+    #[inline]
+    fn on_departure(&mut self, cx: &mut Cx<'_>) -> Segment {
+        each!(AnySender, self, sender => sender.on_departure(cx))
+    }
+
+    #[inline]
+    fn on_feedback(&mut self, feedback: &Feedback, cx: &mut Cx<'_>) {
+        each!(AnySender, self, sender => sender.on_feedback(feedback, cx))
+    }
+
+    #[inline]
+    fn deadline(&self) -> Time {
+        each!(AnySender, self, sender => sender.deadline())
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        each!(AnySender, self, sender => sender.on_deadline(cx))
+    }
+
+    fn observe(&self) -> SenderView {
+        each!(AnySender, self, sender => sender.observe())
+    }
+}
+
+impl Sink for AnySink {
+    #[inline]
+    fn on_segment(&mut self, segment: &Segment, marked: bool, cx: &mut Cx<'_>) -> Option<Feedback> {
+        each!(AnySink, self, sink => sink.on_segment(segment, marked, cx))
+    }
+
+    #[inline]
+    fn deadline(&self) -> Time {
+        each!(AnySink, self, sink => sink.deadline())
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) -> Option<Feedback> {
+        each!(AnySink, self, sink => sink.on_deadline(cx))
+    }
+
+    fn delivered(&self) -> u64 {
+        each!(AnySink, self, sink => sink.delivered())
+    }
+}

@@ -1,0 +1,204 @@
+//! What a TCP connection can be told, and the three sets of values that the comparisons use.
+
+use crate::time::Span;
+
+/// Which congestion control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Variant {
+    /// Slow start after every loss.
+    Tahoe,
+    /// Fast recovery that ends with the first new acknowledgement (RFC 2581).
+    Reno,
+    /// Fast recovery that outlives partial acknowledgements (RFC 6582).
+    NewReno,
+    /// Recovery by selective acknowledgements (RFC 6675 without its loss test; as ns-2's `Sack1`).
+    Sack,
+    /// Avoids loss by watching the round-trip time.
+    Vegas,
+}
+
+/// Round-trip samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Samples {
+    /// One packet at a time is timed, never one that was sent again (Karn).
+    OnePacket,
+    /// Every acknowledgement echoes a timestamp (RFC 7323, 4).
+    Timestamps,
+}
+
+/// How far the timeout doubles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backoff {
+    /// To 64 times.
+    SixtyFour,
+    /// To [`Config::max_rto`] (RFC 6298, 5.5).
+    ToMaxRto,
+}
+
+/// What is halved at a loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Halving {
+    /// The window.
+    Window,
+    /// The window in whole packets, rounded down.
+    WholeWindow,
+    /// What is in flight (RFC 5681, equation 4).
+    Flight,
+}
+
+/// Window after an idle time longer than the retransmission timeout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Idle {
+    /// One packet.
+    OnePacket,
+    /// At most the initial window (RFC 5681, 4.1).
+    InitialWindow,
+}
+
+/// Which duplicate acknowledgements inflate the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inflation {
+    /// Those of a fast recovery.
+    InRecovery,
+    /// All from the third on, even where no fast retransmit was allowed.
+    Always,
+}
+
+/// Which packets may say "congestion window reduced".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CwrOn {
+    /// New data only (RFC 3168, 6.1.2).
+    NewData,
+    /// The next packet, whatever it is.
+    AnyPacket,
+}
+
+/// How the connection opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handshake {
+    /// Data at once.
+    None,
+    /// A SYN and its acknowledgement first.
+    Syn,
+}
+
+/// Something that is off or on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// Off.
+    Off,
+    /// On.
+    On,
+}
+
+/// Parameters of a connection, both ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Congestion control.
+    pub variant: Variant,
+    /// Bytes of a packet on the link; only to tell a rate.
+    pub packet_size: u16,
+    /// Congestion window at the start, in packets.
+    pub initial_window: u32,
+    /// The receiver's window, in packets.
+    pub receiver_window: u32,
+    /// Packets sent at most on one acknowledgement.
+    pub max_burst: u32,
+    /// Granularity of the clock that measures round trips; above zero.
+    pub tick: Span,
+    /// Timeout before the first sample.
+    pub initial_rto: Span,
+    /// Lowest timeout, before it is doubled.
+    pub min_rto: Span,
+    /// Highest timeout.
+    pub max_rto: Span,
+    /// Receivers wait so long for a second packet before they acknowledge; `None` for not at all.
+    pub delayed_ack: Option<Span>,
+    /// When a window opens, wait for a random time up to this. Breaks up the lockstep of drop-tail queues with sources of
+    /// equal round trips (ns-2's `overhead_`).
+    pub jitter: Span,
+    /// Round-trip samples.
+    pub samples: Samples,
+    /// How far the timeout doubles.
+    pub backoff: Backoff,
+    /// What is halved at a loss.
+    pub halving: Halving,
+    /// Window after an idle time.
+    pub idle: Idle,
+    /// Which duplicates inflate the window.
+    pub inflation: Inflation,
+    /// Which packets carry CWR.
+    pub cwr_on: CwrOn,
+    /// How the connection opens.
+    pub handshake: Handshake,
+    /// A new packet on each of the first two duplicate acknowledgements (RFC 3042).
+    pub limited_transmit: Switch,
+    /// Explicit congestion notification (RFC 3168).
+    pub ecn: Switch,
+}
+
+/// No limit that a simulation reaches.
+const AMPLE_WINDOW: u32 = 1_000_000;
+
+/// As long as ns-2's delayed acknowledgements wait.
+pub(crate) const DELAYED_ACK: Span = Span::from_millis(100);
+
+impl Config {
+    /// The defaults of ns-2.35 (January 2010 and later).
+    pub const fn ns235(variant: Variant) -> Config {
+        Config {
+            variant,
+            packet_size: 1000,
+            initial_window: 2,
+            receiver_window: AMPLE_WINDOW,
+            max_burst: u32::MAX,
+            tick: Span::from_millis(10),
+            initial_rto: Span::from_secs(3),
+            min_rto: Span::from_millis(200),
+            max_rto: Span::from_secs(60),
+            delayed_ack: None,
+            jitter: Span::ZERO,
+            samples: Samples::OnePacket,
+            backoff: Backoff::ToMaxRto,
+            halving: Halving::Window,
+            idle: Idle::OnePacket,
+            inflation: Inflation::InRecovery,
+            cwr_on: CwrOn::AnyPacket,
+            handshake: Handshake::Syn,
+            limited_transmit: Switch::On,
+            ecn: Switch::Off,
+        }
+    }
+
+    /// The defaults of ns-2 before May 2001, as the documents of that time used them.
+    pub const fn ns2001(variant: Variant) -> Config {
+        Config {
+            initial_window: 1,
+            tick: Span::from_millis(100),
+            initial_rto: Span::from_secs(6),
+            min_rto: Span::ZERO,
+            backoff: Backoff::SixtyFour,
+            halving: Halving::WholeWindow,
+            inflation: Inflation::Always,
+            cwr_on: CwrOn::NewData,
+            handshake: Handshake::None,
+            limited_transmit: Switch::Off,
+            ..Config::ns235(variant)
+        }
+    }
+
+    /// As the standards say: RFC 5681, 6298, 3042, 3390 and 7323.
+    pub const fn rfc(variant: Variant) -> Config {
+        Config {
+            initial_window: 3,
+            tick: Span::from_millis(1),
+            initial_rto: Span::from_secs(1),
+            min_rto: Span::from_secs(1),
+            samples: Samples::Timestamps,
+            halving: Halving::Flight,
+            idle: Idle::InitialWindow,
+            cwr_on: CwrOn::NewData,
+            ..Config::ns235(variant)
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! TCP: Tahoe, Reno, NewReno, SACK and Vegas, packet by packet.
+//!
+//! Three sets of values ([`Config::ns235`], [`Config::ns2001`], [`Config::rfc`]) differ in clocks, timers, windows and a few
+//! rules; numbers are compared with ns-2.35's under the first two.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `config` | parameters and the three sets of values |
+//! | `rto` | round-trip estimate and timeout |
+//! | `sender` | the sending end; Tahoe, Reno, NewReno |
+//! | `sack` `vegas` | what these two do otherwise |
+//! | `sink` | the receiving end |
+
+mod config;
+mod rto;
+mod sack;
+mod sender;
+mod sink;
+mod vegas;
+
+pub(super) use config::DELAYED_ACK;
+pub use config::{Backoff, Config, CwrOn, Halving, Handshake, Idle, Inflation, Samples, Switch, Variant};
+pub use sender::Sender;
+pub use sink::Sink;

@@ -1,0 +1,104 @@
+//! Round-trip estimate and retransmission timeout in clock ticks (RFC 6298; Jacobson's integer form).
+
+use super::config::{Backoff, Config, Samples};
+use crate::time::{Span, Time};
+
+/// Smoothed round trip and its deviation, and the timeout that follows from them.
+#[derive(Debug, Clone)]
+pub(super) struct RoundTrip {
+    /// Eight times the smoothed round trip, in ticks; 0 before the first sample.
+    smoothed: i64,
+    /// Four times the mean deviation, in ticks.
+    deviation: i64,
+    /// Timeout before limits and doubling.
+    base: Span,
+    /// The timeout.
+    timeout: Span,
+    /// Where in a tick the clock started.
+    phase: Span,
+    /// Timeouts are multiplied by this.
+    factor: u32,
+}
+
+impl RoundTrip {
+    pub(super) const fn new(config: &Config) -> RoundTrip {
+        RoundTrip {
+            smoothed: 0,
+            deviation: 0,
+            base: config.initial_rto,
+            timeout: config.initial_rto,
+            phase: Span::ZERO,
+            factor: 1,
+        }
+    }
+
+    /// The clock's ticks fall `phase` before whole multiples of the tick.
+    pub(super) const fn set_phase(&mut self, phase: Span) {
+        self.phase = phase;
+    }
+
+    /// A packet sent at `sent` was acknowledged now.
+    pub(super) fn sample(&mut self, sent: Time, now: Time, config: &Config) {
+        let tick = config.tick.as_nanos().max(1);
+        let span = now.since(sent).as_nanos();
+        let ticks = match config.samples {
+            Samples::Timestamps => (span + tick / 2) / tick,
+            // Ticks that passed between the two moments, not the span rounded.
+            Samples::OnePacket => (span + (sent.as_nanos() + self.phase.as_nanos()) % tick) / tick,
+        };
+        let ticks = ticks.clamp(1, 1 << 50) as i64;
+        if self.smoothed == 0 {
+            self.smoothed = ticks << 3;
+            self.deviation = ticks << 1;
+        } else {
+            let error = ticks - (self.smoothed >> 3);
+            self.smoothed = (self.smoothed + error).max(1);
+            self.deviation = (self.deviation + error.abs() - (self.deviation >> 2)).max(1);
+        }
+        let base = ((self.deviation << 3) + self.smoothed) >> 3;
+        self.base = Span::from_nanos((base as u64).saturating_mul(tick));
+        self.timeout = self.limited(config);
+    }
+
+    /// The timeout.
+    #[inline]
+    pub(super) const fn timeout(&self) -> Span {
+        self.timeout
+    }
+
+    /// [`RoundTrip::base`] doubled and within its limits.
+    fn limited(&self, config: &Config) -> Span {
+        let timeout = match config.backoff {
+            Backoff::ToMaxRto => self.base.max(config.min_rto) * u64::from(self.factor),
+            Backoff::SixtyFour => (self.base * u64::from(self.factor)).max(config.min_rto),
+        };
+        timeout.min(config.max_rto).max(config.tick * 2)
+    }
+
+    /// The timer ran out: wait twice as long (RFC 6298, 5.5), and from the fourth time on forget the estimate.
+    pub(super) fn back_off(&mut self, config: &Config) {
+        let grows = config.backoff == Backoff::ToMaxRto && self.timeout < config.max_rto;
+        if self.factor < 64 || grows {
+            self.factor = self.factor.saturating_mul(2);
+        }
+        if self.factor > 8 {
+            self.deviation += self.smoothed >> 3;
+            self.smoothed = 0;
+        }
+        self.timeout = self.limited(config);
+    }
+
+    /// The path answers again.
+    #[inline]
+    pub(super) fn end_backoff(&mut self, config: &Config) {
+        if self.factor > 1 {
+            self.factor = 1;
+            self.timeout = self.limited(config);
+        }
+    }
+
+    /// Smoothed round trip; zero before the first sample.
+    pub(super) fn smoothed(&self, config: &Config) -> Span {
+        Span::from_nanos(self.smoothed as u64 * config.tick.as_nanos() / 8)
+    }
+}
