@@ -2,7 +2,7 @@
 
 use super::scale::{self, Scale};
 use super::svg::{Anchor, Bold, Stroke, Svg, Type};
-use super::text::{width, wrapped};
+use super::text::{BOLD, width, wrapped};
 use super::{Axis, Colour, Dot, Figure, Join, Joined, Layer, Panel, Ranges, Weight};
 
 /// Okabe and Ito's palette without its yellow, which is too light on white, and with black last.
@@ -146,6 +146,14 @@ fn can_name_at_lines(panel: &Panel) -> bool {
     lines && names_of(panel).count() <= 8
 }
 
+/// What may stand right of the axes.
+fn labels_of(panel: &Panel) -> impl Iterator<Item = &str> {
+    panel.layers.iter().filter_map(|layer| match layer {
+        Layer::Level { name, .. } | Layer::Line { name, .. } | Layer::Dots { name, .. } => Some(name.as_str()),
+        _ => None,
+    })
+}
+
 fn names_of(panel: &Panel) -> impl Iterator<Item = (&str, Colour)> {
     panel.layers.iter().filter_map(|layer| match layer {
         Layer::Line { name, colour, .. }
@@ -158,7 +166,7 @@ fn names_of(panel: &Panel) -> impl Iterator<Item = (&str, Colour)> {
 fn heading(svg: &mut Svg, figure: &Figure, layout: &Layout) -> f64 {
     let mut y = 12.0;
     let style = |size, colour, bold| Type { size, colour, anchor: Anchor::Start, bold };
-    for line in wrapped(&figure.title, TITLE, layout.page - 2.0 * EDGE) {
+    for line in wrapped(&figure.title, TITLE * BOLD, layout.page - 2.0 * EDGE) {
         y += TITLE + 3.0;
         svg.text((EDGE, y), &line, style(TITLE, INK, Bold::Yes));
     }
@@ -335,9 +343,10 @@ fn panel(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>, layout: &Layout, (firs
     }
     svg.end();
     bar_values(svg, panel, frame, slots);
-    level_names(svg, panel, frame);
-    if layout.names == Names::AtLines {
-        names_at_lines(svg, panel, frame);
+    published(svg, panel, frame, slots);
+    match layout.names {
+        Names::AtLines => names_at_lines(svg, panel, frame),
+        Names::OnTop => level_names(svg, panel, frame),
     }
     svg.line((frame.left, frame.bottom), (frame.right, frame.bottom), Stroke::solid(INK, 1.0));
 }
@@ -446,11 +455,6 @@ fn layer(svg: &mut Svg, layer: &Layer, frame: &Frame<'_>, slot: (usize, usize)) 
         Layer::Band { colour, points } => band(svg, points, frame, paint(*colour)),
         Layer::Dots { colour, points, joined, .. } => dots(svg, points, *joined, frame, paint(*colour)),
         Layer::Bars { colour, bars, .. } => self::bars(svg, bars, frame, paint(*colour), slot),
-        Layer::Published { points } => {
-            for &(x, y) in points {
-                svg.diamond(frame.at(x, y), 6.0, INK);
-            }
-        }
         Layer::Level { y, .. } => {
             let y = frame.up(*y);
             let stroke = Stroke { dashes: "6 4", ..Stroke::solid(SOFT, 1.2) };
@@ -462,7 +466,7 @@ fn layer(svg: &mut Svg, layer: &Layer, frame: &Frame<'_>, slot: (usize, usize)) 
                 svg.line((x, frame.top), (x, frame.bottom), moment());
             }
         }
-        Layer::Span { .. } => {}
+        Layer::Published { .. } | Layer::Span { .. } => {}
     }
 }
 
@@ -535,6 +539,23 @@ fn bars(svg: &mut Svg, bars: &[Dot], frame: &Frame<'_>, colour: &str, slot: (usi
     }
 }
 
+/// Diamonds, beside bars so that both can be seen.
+fn published(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>, slots: usize) {
+    for layer in &panel.layers {
+        let Layer::Published { points } = layer else { continue };
+        for &(x, y) in points.iter().filter(|(_, y)| y.is_finite()) {
+            let aside = match slots {
+                0 => 0.0,
+                _ => {
+                    let (middle, half) = bar_place(frame, x, (slots - 1, slots));
+                    middle + half + 9.0 - frame.across(x)
+                }
+            };
+            svg.diamond((frame.across(x) + aside, frame.up(y)), 6.0, INK);
+        }
+    }
+}
+
 /// Numbers above bars, while there is room for them.
 fn bar_values(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>, slots: usize) {
     let style = Type { size: SMALL, colour: INK, anchor: Anchor::Middle, bold: Bold::No };
@@ -559,40 +580,43 @@ fn level_names(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>) {
     let style = Type { size: SMALL, colour: SOFT, anchor: Anchor::End, bold: Bold::No };
     for layer in &panel.layers {
         if let Layer::Level { name, y } = layer {
-            svg.text((frame.right - 4.0, frame.up(*y) - 5.0), name, style);
+            svg.text_on_white((frame.right - 4.0, frame.up(*y) - 5.0), name, style);
         }
     }
 }
 
 /// Each name beside the end of its line, moved apart where lines end close to each other.
 fn names_at_lines(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>) {
-    let mut names: Vec<(f64, &str, Colour)> =
+    let mut names: Vec<(f64, &str, &str)> =
         panel.layers.iter().filter_map(|layer| end_of(layer, frame)).collect();
     names.sort_by(|a, b| a.0.total_cmp(&b.0));
     let wanted: Vec<f64> = names.iter().map(|name| name.0).collect();
     let places = spread(&wanted, frame.top + 4.0, frame.bottom - 4.0);
     for ((wanted, name, colour), place) in names.into_iter().zip(places) {
         if (place - wanted).abs() > 3.0 {
-            let stroke = Stroke::solid(paint(colour), 0.8);
+            let stroke = Stroke::solid(colour, 0.8);
             svg.line((frame.right + 1.0, wanted), (frame.right + 8.0, place), stroke);
         }
-        let style = Type { size: TEXT, colour: paint(colour), anchor: Anchor::Start, bold: Bold::Yes };
+        let bold = if colour == SOFT { Bold::No } else { Bold::Yes };
+        let style = Type { size: TEXT, colour, anchor: Anchor::Start, bold };
         svg.text((frame.right + 10.0, place + 4.3), name, style);
     }
 }
 
-fn end_of<'a>(layer: &'a Layer, frame: &Frame<'_>) -> Option<(f64, &'a str, Colour)> {
+/// Where a line ends, its name and colour.
+fn end_of<'a>(layer: &'a Layer, frame: &Frame<'_>) -> Option<(f64, &'a str, &'static str)> {
     let (name, colour, end) = match layer {
         Layer::Line { name, colour, points, .. } => {
-            (name, colour, points.iter().rev().find(|p| p.1.is_finite())?.1)
+            (name, paint(*colour), points.iter().rev().find(|p| p.1.is_finite())?.1)
         }
         Layer::Dots { name, colour, points, .. } => {
-            (name, colour, points.iter().rev().find(|d| d.y.is_finite())?.y)
+            (name, paint(*colour), points.iter().rev().find(|d| d.y.is_finite())?.y)
         }
+        Layer::Level { name, y } => (name, SOFT, *y),
         _ => return None,
     };
     let place = frame.up(end).clamp(frame.top, frame.bottom);
-    (!name.is_empty()).then_some((place, name.as_str(), *colour))
+    (!name.is_empty()).then_some((place, name.as_str(), colour))
 }
 
 /// The places nearest to the wanted ones (in rising order) that are [`NAME_GAP`] apart and within the range.

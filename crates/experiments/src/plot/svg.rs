@@ -149,8 +149,17 @@ impl Svg {
         ));
     }
 
-    pub fn text(&mut self, (x, y): (f64, f64), text: &str, style: Type<'_>) {
-        self.turned_text((x, y), text, style, 0.0);
+    pub fn text(&mut self, place: (f64, f64), text: &str, style: Type<'_>) {
+        self.turned_text(place, text, style, 0.0);
+    }
+
+    /// Text that can be read in front of lines.
+    pub fn text_on_white(&mut self, place: (f64, f64), text: &str, style: Type<'_>) {
+        self.put(format_args!(
+            r##"<g stroke="#ffffff" stroke-width="3" stroke-linejoin="round" paint-order="stroke">"##
+        ));
+        self.text(place, text, style);
+        self.put(format_args!("</g>"));
     }
 
     pub fn turned_text(&mut self, (x, y): (f64, f64), text: &str, style: Type<'_>, degrees: f64) {

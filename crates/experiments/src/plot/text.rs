@@ -11,6 +11,9 @@ const WIDTHS: [u16; 95] = [
 /// Other sans-serif fonts are wider by up to so much.
 const WIDER: f64 = 1.14;
 
+/// Bold letters are wider still by so much.
+pub const BOLD: f64 = 1.12;
+
 /// The width of `text` at this font size.
 pub fn width(text: &str, size: f64) -> f64 {
     let thousandths: u32 = text.chars().map(|c| u32::from(width_of(c))).sum();
