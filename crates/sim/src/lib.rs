@@ -9,13 +9,20 @@
 //! | [`traffic`] | what applications want to send: endless, on and off, short transfers |
 //! | [`outcome`] | what came of it: counts, samples, digest |
 
+mod calendar;
+mod engine;
+mod frame;
 pub mod network;
 pub mod outcome;
+mod routes;
 pub mod traffic;
 
+pub use engine::{Engine, SimError};
 pub use network::{
-    Change, FlowId, LinkId, Member, Mode, Network, NodeId, Options, SessionSpec, UnicastProtocol, UnicastSpec,
-    Watch,
+    Change, FlowId, LinkId, Member, Mode, Network, NodeId, Options, Passage, SessionSpec, UnicastProtocol,
+    UnicastSpec, Watch,
 };
-pub use outcome::{FlowOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome, SourceSample};
+pub use outcome::{
+    FlowOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome, SourceSample, Tapped, TappedPacket,
+};
 pub use traffic::{Law, Supply};

@@ -36,7 +36,9 @@ impl Law {
         match *self {
             Law::Constant { mean } => mean,
             Law::Exponential { mean } => rng.exponential(mean),
-            Law::Pareto { mean, shape } => mean * (shape - 1.0) / shape * (1.0 - rng.unit()).powf(-1.0 / shape),
+            Law::Pareto { mean, shape } => {
+                mean * (shape - 1.0) / shape * (1.0 - rng.unit()).powf(-1.0 / shape)
+            }
             Law::Uniform { mean } => 2.0 * mean * rng.unit(),
         }
     }

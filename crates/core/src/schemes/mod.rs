@@ -76,6 +76,15 @@ impl AnySource {
     }
 }
 
+impl AnyReceiver {
+    /// Congestion events so far that were not reported.
+    pub fn suppressed(&self) -> u32 {
+        match self {
+            AnyReceiver::Ormcc(receiver) => receiver.counts().suppressed,
+        }
+    }
+}
+
 impl Source for AnySource {
     fn start(&mut self, cx: &mut Cx<'_>) {
         match self {

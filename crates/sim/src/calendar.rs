@@ -1,0 +1,334 @@
+//! The calendar: what happens next, in an order that depends on nothing but the entries themselves.
+//!
+//! Entries are ordered by time, then class, then the node or link they concern. They lie in days of `2^k` ns; a day is
+//! sorted when it comes. The width of a day follows the density of entries, which changes the speed and never the order.
+
+/// What an entry is about. The order of the classes is the order within one nanosecond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Class {
+    /// A change that the scenario asks for; the number is the change's.
+    Change = 0,
+    /// A bundle of last hops catches up.
+    Flush = 1,
+    /// A host's timer.
+    Timer = 2,
+    /// A packet comes out of a link.
+    Arrival = 3,
+}
+
+/// An entry: when, what, and whom it concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    time: u64,
+    key: u64,
+}
+
+impl Entry {
+    /// At this time, in nanoseconds.
+    pub const fn new(time: u64, class: Class, number: u32) -> Entry {
+        Entry { time, key: ((class as u64) << 56) | number as u64 }
+    }
+
+    /// When, in nanoseconds.
+    pub const fn time(self) -> u64 {
+        self.time
+    }
+
+    /// What it is about.
+    pub const fn class(self) -> Class {
+        match self.key >> 56 {
+            0 => Class::Change,
+            1 => Class::Flush,
+            2 => Class::Timer,
+            _ => Class::Arrival,
+        }
+    }
+
+    /// Whom it concerns.
+    pub const fn number(self) -> u32 {
+        self.key as u32
+    }
+}
+
+/// Days in a year; a power of two and a multiple of 64.
+const DAYS: u64 = 1 << 14;
+/// No place in the pool.
+const NONE: u32 = u32::MAX;
+/// How many days pass before the width of a day is judged.
+const REVIEW: u32 = 256;
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    entry: Entry,
+    next: u32,
+}
+
+/// A calendar queue (Brown 1988) with one sorted day.
+#[derive(Debug)]
+pub struct Calendar {
+    /// The present day's entries, the earliest last.
+    present: Vec<Entry>,
+    /// Number of the present day since time zero.
+    today: u64,
+    /// A day is `2^width` ns.
+    width: u32,
+    heads: Vec<u32>,
+    /// One bit for each day with entries.
+    busy: Vec<u64>,
+    pool: Vec<Place>,
+    free: u32,
+    /// Entries outside the present day.
+    later: usize,
+    days: u32,
+    sorted: u32,
+}
+
+impl Default for Calendar {
+    fn default() -> Calendar {
+        Calendar {
+            present: Vec::with_capacity(256),
+            today: 0,
+            width: 16,
+            heads: vec![NONE; DAYS as usize],
+            busy: vec![0; DAYS as usize / 64],
+            pool: Vec::new(),
+            free: NONE,
+            later: 0,
+            days: 0,
+            sorted: 0,
+        }
+    }
+}
+
+impl Calendar {
+    /// Note an entry. One that lies in the past comes next.
+    #[inline]
+    pub fn push(&mut self, entry: Entry) {
+        let day = entry.time >> self.width;
+        if day <= self.today {
+            self.push_present(entry);
+        } else {
+            self.push_later(day, entry);
+        }
+    }
+
+    fn push_present(&mut self, entry: Entry) {
+        let at = self.present.partition_point(|known| *known > entry);
+        self.present.insert(at, entry);
+    }
+
+    #[inline]
+    fn push_later(&mut self, day: u64, entry: Entry) {
+        let slot = (day % DAYS) as usize;
+        let place = Place { entry, next: self.heads[slot] };
+        let index = if self.free == NONE {
+            self.pool.push(place);
+            self.pool.len() as u32 - 1
+        } else {
+            let index = self.free;
+            self.free = self.pool[index as usize].next;
+            self.pool[index as usize] = place;
+            index
+        };
+        self.heads[slot] = index;
+        self.busy[slot / 64] |= 1 << (slot % 64);
+        self.later += 1;
+    }
+
+    /// Take the next entry, if it is not later than `until`.
+    #[inline]
+    pub fn pop(&mut self, until: u64) -> Option<Entry> {
+        while self.present.is_empty() {
+            if self.later == 0 || !self.turn_page(until) {
+                return None;
+            }
+        }
+        if self.present.last().is_some_and(|entry| entry.time > until) {
+            return None;
+        }
+        self.present.pop()
+    }
+
+    /// Go to the next day with entries, not beyond the day of `until`. False when there is none.
+    fn turn_page(&mut self, until: u64) -> bool {
+        let last = until >> self.width;
+        let mut day = self.today;
+        loop {
+            let Some(next) = self.next_busy(day) else {
+                // A year without entries: go straight to the earliest one.
+                let Some(earliest) = self.earliest() else { return false };
+                day = earliest >> self.width;
+                if day > last {
+                    return false;
+                }
+                self.open(day);
+                return true;
+            };
+            if next > last {
+                return false;
+            }
+            if self.open(next) {
+                return true;
+            }
+            day = next;
+            if day - self.today >= DAYS - 1 {
+                // All days of a year were seen, and hold entries of later years only.
+                let Some(earliest) = self.earliest() else { return false };
+                day = (earliest >> self.width) - 1;
+            }
+        }
+    }
+
+    /// The first day after `day`, within a year, whose list is not empty.
+    fn next_busy(&self, day: u64) -> Option<u64> {
+        let start = day + 1;
+        let mut at = start;
+        while at < start + DAYS {
+            let slot = at % DAYS;
+            let word = self.busy[(slot / 64) as usize] >> (slot % 64);
+            if word != 0 {
+                let found = at + u64::from(word.trailing_zeros());
+                return (found < start + DAYS).then_some(found);
+            }
+            at += 64 - slot % 64;
+        }
+        None
+    }
+
+    fn earliest(&self) -> Option<u64> {
+        let mut earliest = None;
+        for &head in &self.heads {
+            let mut index = head;
+            while index != NONE {
+                let Place { entry, next } = self.pool[index as usize];
+                earliest = Some(earliest.map_or(entry.time, |time: u64| time.min(entry.time)));
+                index = next;
+            }
+        }
+        earliest
+    }
+
+    /// Make `day` the present one. False when its list held only entries of later years.
+    fn open(&mut self, day: u64) -> bool {
+        let slot = (day % DAYS) as usize;
+        let mut index = self.heads[slot];
+        let mut kept = NONE;
+        while index != NONE {
+            let Place { entry, next } = self.pool[index as usize];
+            if entry.time >> self.width == day {
+                self.present.push(entry);
+                self.pool[index as usize].next = self.free;
+                self.free = index;
+            } else {
+                self.pool[index as usize].next = kept;
+                kept = index;
+            }
+            index = next;
+        }
+        self.heads[slot] = kept;
+        if kept == NONE {
+            self.busy[slot / 64] &= !(1 << (slot % 64));
+        }
+        if self.present.is_empty() {
+            return false;
+        }
+        self.later -= self.present.len();
+        self.present.sort_unstable_by(|a, b| b.cmp(a));
+        self.today = day;
+        self.days += 1;
+        self.sorted += self.present.len() as u32;
+        if self.days == REVIEW {
+            self.review();
+        }
+        true
+    }
+
+    /// Days with very many or with hardly any entries: halve or double them.
+    fn review(&mut self) {
+        let mean = self.sorted / self.days;
+        (self.days, self.sorted) = (0, 0);
+        if mean > 24 && self.width > 4 {
+            self.set_width(self.width - 2);
+        } else if mean <= 1 && self.width < 30 && (self.later as u64) < DAYS / 8 {
+            self.set_width(self.width + 1);
+        }
+    }
+
+    fn set_width(&mut self, width: u32) {
+        let mut entries: Vec<Entry> = Vec::with_capacity(self.later + self.present.len());
+        for head in &mut self.heads {
+            let mut index = std::mem::replace(head, NONE);
+            while index != NONE {
+                let Place { entry, next } = self.pool[index as usize];
+                entries.push(entry);
+                index = next;
+            }
+        }
+        self.busy.fill(0);
+        self.pool.clear();
+        self.free = NONE;
+        self.later = 0;
+        // The present day's entries stay where they are: all of them are earlier than what is pushed again.
+        let latest_present = self.present.first().map_or(0, |entry| entry.time);
+        self.width = width;
+        self.today = latest_present >> width;
+        for entry in entries {
+            self.push(entry);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_core::rng::Rng;
+    use std::collections::BinaryHeap;
+
+    #[test]
+    fn entries_come_in_order_of_time_class_and_number() {
+        let mut calendar = Calendar::default();
+        let entries = [
+            Entry::new(5, Class::Arrival, 1),
+            Entry::new(5, Class::Timer, 9),
+            Entry::new(5, Class::Timer, 3),
+            Entry::new(4, Class::Arrival, 7),
+            Entry::new(1 << 40, Class::Flush, 0),
+        ];
+        entries.iter().for_each(|entry| calendar.push(*entry));
+        let order: Vec<_> = std::iter::from_fn(|| calendar.pop(u64::MAX)).collect();
+        assert_eq!(order, [entries[3], entries[2], entries[1], entries[0], entries[4]]);
+    }
+
+    #[test]
+    fn nothing_later_than_the_limit_is_taken() {
+        let mut calendar = Calendar::default();
+        calendar.push(Entry::new(1_000_000, Class::Timer, 0));
+        assert_eq!(calendar.pop(999_999), None);
+        assert!(calendar.pop(1_000_000).is_some());
+    }
+
+    /// Hold model with gaps from nanoseconds to seconds, and some entries in the past.
+    #[test]
+    fn the_order_is_that_of_a_heap_at_every_density() {
+        for (seed, scale) in [(1, 1e2), (2, 1e4), (3, 1e6), (4, 1e9), (5, 1e11)] {
+            let (mut rng, mut calendar, mut heap) =
+                (Rng::new(seed, 0), Calendar::default(), BinaryHeap::new());
+            let mut now = 0;
+            for step in 0..60_000u32 {
+                let gap = rng.exponential(scale) * if rng.chance(0.05) { 300.0 } else { 1.0 };
+                let time = if rng.chance(0.01) { now / 2 } else { now + gap as u64 };
+                let class = if rng.chance(0.5) { Class::Timer } else { Class::Arrival };
+                let entry = Entry::new(time, class, step % 97);
+                calendar.push(entry);
+                heap.push(std::cmp::Reverse(entry));
+                if step > 500 {
+                    let expected = heap.pop().map(|entry| entry.0);
+                    let until = expected.map_or(0, Entry::time);
+                    assert_eq!(calendar.pop(until), expected, "scale {scale}, step {step}");
+                    now = now.max(until);
+                }
+            }
+        }
+    }
+}

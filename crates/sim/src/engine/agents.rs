@@ -1,0 +1,269 @@
+//! What lives on hosts.
+
+use crate::routes::NONE;
+use crate::traffic::Supply;
+use faircast_core::delivery::gaps::InOrder;
+use faircast_core::packet::{Data, Mark, ReceiverId, SessionId};
+use faircast_core::rng::Rng;
+use faircast_core::schemes::{AnyReceiver, AnySource};
+use faircast_core::time::Time;
+use faircast_core::unicast::{AnySender, AnySink, Protocol};
+
+/// No moment.
+pub const NEVER: u64 = u64::MAX;
+
+/// A host: its agents are `slots[first .. first + count]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Host {
+    /// The earliest deadline of its agents.
+    pub next: u64,
+    /// The earliest entry of this host in the calendar.
+    pub scheduled: u64,
+    pub first: u32,
+    pub count: u32,
+    /// The bundled last hop that leads here; [`NONE`] for none.
+    pub bundled_link: u32,
+}
+
+/// An agent on a host and its deadline.
+#[derive(Debug, Clone, Copy)]
+pub struct Slot {
+    pub deadline: u64,
+    pub agent: Agent,
+}
+
+/// Which agent, by its number.
+#[derive(Debug, Clone, Copy)]
+pub enum Agent {
+    Source(u32),
+    Member { session: u32, member: u32 },
+    Sender(u32),
+    Sink(u32),
+}
+
+/// A session's source, and what all its members share.
+#[derive(Debug)]
+pub struct Session {
+    pub source: AnySource,
+    pub rng: Rng,
+    pub id: SessionId,
+    pub flow: u32,
+    pub host: u32,
+    pub slot: u32,
+    pub packet_size: u16,
+    pub report_size: u16,
+    /// The branches that leave the source's host.
+    pub root: (u32, u32),
+    pub root_bundle: u32,
+    pub phase: Phase,
+    pub start: u64,
+    pub stop: u64,
+    pub sampler: Sampler,
+    pub sent_meter: Meter,
+    pub followed: Option<ReceiverId>,
+    pub cuts: u64,
+    pub members: Vec<Member>,
+}
+
+/// Where a sender is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    Waiting,
+    Running,
+    Stopped,
+}
+
+/// A receiver of a session.
+#[derive(Debug)]
+pub struct Member {
+    pub receiver: AnyReceiver,
+    pub gaps: InOrder,
+    pub rng: Rng,
+    /// The deadline that its slot knows.
+    pub deadline: u64,
+    pub host: u32,
+    pub slot: u32,
+    /// First hop of its reports.
+    pub hop: u32,
+    pub join: u64,
+    pub leave: u64,
+    pub meter: Meter,
+    pub digest: u64,
+    pub packets: u32,
+    pub reports: u32,
+    pub bytes: u64,
+    /// Rare things.
+    pub extra: Option<Box<MemberExtra>>,
+}
+
+/// What few members have.
+#[derive(Debug, Default)]
+pub struct MemberExtra {
+    pub bins: Option<Vec<u64>>,
+    pub mute: Option<Mute>,
+}
+
+/// A receiver that falls silent once it has been the representative for long enough.
+#[derive(Debug, Clone, Copy)]
+pub struct Mute {
+    pub after: u64,
+    pub represented: u64,
+    /// Since when it is the representative now.
+    pub since: Option<u64>,
+}
+
+impl Mute {
+    /// A header tells who the representative is.
+    pub fn on_data(&mut self, me: ReceiverId, data: &Data, at: u64) {
+        let named = matches!(data.mark, Mark::Representative { id, .. } if id == Some(me));
+        if let Some(since) = self.since {
+            self.represented += at - since;
+        }
+        self.since = named.then_some(at);
+    }
+
+    pub const fn is_silent(&self) -> bool {
+        self.represented >= self.after
+    }
+}
+
+/// The sending end of a unicast flow.
+#[derive(Debug)]
+pub struct SenderAgent {
+    pub kind: SenderKind,
+    pub rng: Rng,
+    pub flow: u32,
+    pub host: u32,
+    pub slot: u32,
+    /// First hop of its packets.
+    pub hop: u32,
+    pub size: u16,
+    /// Of the other direction; also the size of packets without data.
+    pub small: u16,
+    pub generation: u8,
+    pub phase: Phase,
+    pub start: u64,
+    pub stop: u64,
+    pub application: Application,
+    pub sampler: Sampler,
+    pub sent_meter: Meter,
+    pub sent: u64,
+    pub feedback: u64,
+    pub cuts: u64,
+    pub digest: u64,
+}
+
+/// What sends.
+#[derive(Debug)]
+pub enum SenderKind {
+    Controlled { sender: AnySender, protocol: Protocol },
+    Datagrams { gap: f64, jitter: f64, next: u64, number: u32 },
+}
+
+/// What the application does next.
+#[derive(Debug, Clone, Copy)]
+pub struct Application {
+    pub supply: Supply,
+    /// When it changes its mind.
+    pub next: u64,
+    pub talks: Talks,
+    /// Packets of the present transfer and when it began.
+    pub transfer: (u32, u64),
+}
+
+/// Whether an application has something to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Talks {
+    On,
+    Off,
+}
+
+/// The receiving end of a unicast flow.
+#[derive(Debug)]
+pub struct SinkAgent {
+    /// `None` for datagrams, which nothing answers.
+    pub sink: Option<AnySink>,
+    pub rng: Rng,
+    pub host: u32,
+    pub slot: u32,
+    pub hop: u32,
+    pub small: u16,
+    pub generation: u8,
+    pub deadline: u64,
+    pub meter: Meter,
+    pub digest: u64,
+    pub packets: u64,
+    pub bytes: u64,
+    pub reports: u64,
+    /// Packets delivered by earlier connections.
+    pub delivered_before: u64,
+    /// Highest datagram number so far, and how many were missing.
+    pub datagrams: (u32, u64),
+}
+
+/// When a sender is sampled next.
+#[derive(Debug, Clone, Copy)]
+pub struct Sampler {
+    pub next: u64,
+    pub every: u64,
+}
+
+impl Sampler {
+    pub const fn new(every: u64) -> Sampler {
+        Sampler { next: if every == NEVER { NEVER } else { 0 }, every }
+    }
+}
+
+/// Adds up bytes of the present bin.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Meter {
+    /// End of the present bin, in nanoseconds; 0 before the first packet.
+    pub end: u64,
+    pub bytes: u64,
+}
+
+impl Meter {
+    /// Count a packet; the finished bin (its number and bytes), when there is one.
+    #[inline]
+    pub fn add(&mut self, at: u64, size: u16, bin: u64) -> Option<(usize, u64)> {
+        let mut done = None;
+        if at >= self.end {
+            done = self.finish(bin);
+            self.end = if bin == NEVER { NEVER } else { (at / bin + 1) * bin };
+        }
+        self.bytes += u64::from(size);
+        done
+    }
+
+    /// The present bin ends here.
+    pub fn finish(&mut self, bin: u64) -> Option<(usize, u64)> {
+        let bytes = std::mem::take(&mut self.bytes);
+        (self.end != 0 && bin != NEVER && bytes > 0).then(|| ((self.end / bin - 1) as usize, bytes))
+    }
+}
+
+/// Put bytes into a bin.
+pub fn put(bins: &mut Vec<u64>, (bin, bytes): (usize, u64)) {
+    if bins.len() <= bin {
+        bins.resize(bin + 1, 0);
+    }
+    bins[bin] += bytes;
+}
+
+/// Continue a hash with an arrival.
+#[inline]
+pub const fn mix(hash: u64, at: u64, what: u64) -> u64 {
+    (hash.rotate_left(23) ^ at ^ (what << 44) ^ what).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// From the simulator's nanoseconds.
+#[inline]
+pub const fn time(nanos: u64) -> Time {
+    Time::from_nanos(nanos)
+}
+
+impl Host {
+    pub const fn new() -> Host {
+        Host { next: NEVER, scheduled: NEVER, first: 0, count: 0, bundled_link: NONE }
+    }
+}

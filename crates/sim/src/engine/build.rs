@@ -1,0 +1,673 @@
+//! From a description to an engine: routes, trees, agents, and what may be computed at once.
+
+use super::agents::{
+    Agent, Application, Host, Member, MemberExtra, Meter, Mute, NEVER, Phase, Sampler, SenderAgent,
+    SenderKind, Session, SinkAgent, Slot, Talks,
+};
+use super::bundles::Bundle;
+use super::links::{Probe, SimLink, Watched};
+use super::record::Records;
+use super::{Engine, is_eager};
+use crate::calendar::{Calendar, Class, Entry};
+use crate::frame::Store;
+use crate::network::{
+    Flow, LinkId, Network, NodeId, Options, Passage, SessionSpec, UnicastProtocol, UnicastSpec, Watch,
+};
+use crate::outcome::FlowOutcome;
+use crate::routes::{Branch, Hop, NONE, Routes, tree};
+use faircast_aqm::Link;
+use faircast_core::node::Effects;
+use faircast_core::packet::{ReceiverId, SessionId};
+use faircast_core::rng::Rng;
+use faircast_core::time::Span;
+use std::collections::{HashMap, VecDeque};
+
+/// Why a network cannot be simulated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SimError {
+    /// A node that was not added.
+    #[error("{what} names node {node}, but there are only {nodes}: add it with Network::node")]
+    NoSuchNode {
+        /// Who names it.
+        what: String,
+        /// Its number.
+        node: u32,
+        /// How many there are.
+        nodes: u32,
+    },
+    /// A link that was not added.
+    #[error("{what} names link {link}, but there are only {links}: add it with Network::link")]
+    NoSuchLink {
+        /// Who names it.
+        what: String,
+        /// Its number.
+        link: u32,
+        /// How many there are.
+        links: usize,
+    },
+    /// No way from one node to another.
+    #[error("flow {flow}: no links lead from node {from} to node {to}")]
+    NoWay {
+        /// The flow.
+        flow: usize,
+        /// The start.
+        from: u32,
+        /// The end.
+        to: u32,
+    },
+    /// A packet without bytes.
+    #[error("flow {flow}: packets of 0 bytes cannot be sent")]
+    NoBytes {
+        /// The flow.
+        flow: usize,
+    },
+    /// Two members of a session at one node.
+    #[error("flow {flow}: two members at node {node}; give each a host of its own")]
+    TwoMembers {
+        /// The flow.
+        flow: usize,
+        /// The node.
+        node: u32,
+    },
+    /// A rate that is not a positive number.
+    #[error("{what}: a rate of {rate} bit/s cannot carry anything")]
+    NoRate {
+        /// Whose rate.
+        what: String,
+        /// The rate.
+        rate: String,
+    },
+}
+
+/// Random streams: which kind of thing, then its number.
+enum Stream {
+    Link = 1,
+    Source = 2,
+    Member = 3,
+    Sender = 4,
+    Sink = 5,
+}
+
+fn stream(seed: u64, kind: Stream, number: u64, part: u64) -> Rng {
+    Rng::new(seed, ((kind as u64) << 56) | (number << 28) | part)
+}
+
+/// Who puts packets into a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Feeder {
+    Nobody,
+    Host,
+    Link(u32),
+    Many,
+}
+
+impl Feeder {
+    fn add(&mut self, other: Feeder) {
+        *self = match *self {
+            Feeder::Nobody => other,
+            known if known == other => known,
+            _ => Feeder::Many,
+        };
+    }
+}
+
+/// What the structure of the network says about each link and node.
+struct Structure {
+    feeders: Vec<Feeder>,
+    /// By node: the only link over which its agents get packets.
+    only_way_in: Vec<Feeder>,
+    has_senders: Vec<bool>,
+    changes: Vec<bool>,
+}
+
+struct Builder<'a> {
+    network: &'a Network,
+    options: &'a Options,
+    routes: Routes<'a>,
+    hops: Vec<Hop>,
+    /// Hops by link and next hop, so that ways share their ends.
+    known_hops: HashMap<(u32, u32), u32>,
+    branches: Vec<Branch>,
+    sessions: Vec<Session>,
+    senders: Vec<SenderAgent>,
+    sinks: Vec<SinkAgent>,
+    /// Agents with their nodes.
+    agents: Vec<(u32, Agent)>,
+}
+
+impl Engine {
+    pub(super) fn build(
+        network: &Network,
+        options: &Options,
+        passage: Option<Box<dyn Passage>>,
+    ) -> Result<Engine, SimError> {
+        check(network)?;
+        let mut builder = Builder {
+            network,
+            options,
+            routes: Routes::new(network.nodes, &network.links),
+            hops: Vec::new(),
+            known_hops: HashMap::new(),
+            branches: Vec::new(),
+            sessions: Vec::new(),
+            senders: Vec::new(),
+            sinks: Vec::new(),
+            agents: Vec::new(),
+        };
+        for (number, flow) in network.flows.iter().enumerate() {
+            match flow {
+                Flow::Session(spec) => builder.session(number, spec)?,
+                Flow::Unicast(spec) => builder.unicast(number, spec)?,
+            }
+        }
+        let structure = builder.structure();
+        let mut links = builder.links();
+        let bundles = builder.decide_what_is_eager(&structure, &mut links);
+        Ok(builder.finish(links, bundles, passage))
+    }
+}
+
+fn check(network: &Network) -> Result<(), SimError> {
+    let node = |what: String, node: NodeId| {
+        let nodes = network.nodes;
+        if node.0 < nodes { Ok(()) } else { Err(SimError::NoSuchNode { what, node: node.0, nodes }) }
+    };
+    let link = |what: String, link: LinkId| {
+        let links = network.links.len();
+        if (link.0 as usize) < links {
+            Ok(())
+        } else {
+            Err(SimError::NoSuchLink { what, link: link.0, links })
+        }
+    };
+    for (number, (from, to, spec)) in network.links.iter().enumerate() {
+        node(format!("link {number}"), *from)?;
+        node(format!("link {number}"), *to)?;
+        if spec.rate.bps().is_nan() || spec.rate.bps() <= 0.0 {
+            let rate = spec.rate.bps().to_string();
+            return Err(SimError::NoRate { what: format!("link {number}"), rate });
+        }
+    }
+    for (number, flow) in network.flows.iter().enumerate() {
+        match flow {
+            Flow::Session(spec) => {
+                node(format!("flow {number}"), spec.source)?;
+                for member in &spec.members {
+                    node(format!("flow {number}"), member.node)?;
+                }
+                if spec.packet_size == 0 || spec.report_size == 0 {
+                    return Err(SimError::NoBytes { flow: number });
+                }
+            }
+            Flow::Unicast(spec) => {
+                node(format!("flow {number}"), spec.from)?;
+                node(format!("flow {number}"), spec.to)?;
+                if spec.packet_size == 0 || spec.ack_size == 0 {
+                    return Err(SimError::NoBytes { flow: number });
+                }
+                if let UnicastProtocol::Datagrams { rate, .. } = spec.protocol
+                    && !rate.is_usable()
+                {
+                    return Err(SimError::NoRate {
+                        what: format!("flow {number}"),
+                        rate: rate.bps().to_string(),
+                    });
+                }
+            }
+        }
+    }
+    for (_, changed, _) in &network.changes {
+        link("a change".to_owned(), *changed)?;
+    }
+    for (probed, _) in &network.link_probes {
+        link("a probe".to_owned(), *probed)?;
+    }
+    network.taps.iter().try_for_each(|tapped| link("a tap".to_owned(), *tapped))
+}
+
+impl Builder<'_> {
+    /// The way from one node to another as a chain of hops; the first one.
+    fn way(&mut self, flow: usize, from: u32, to: u32) -> Result<u32, SimError> {
+        let path = self.routes.path(from, to).filter(|path| !path.is_empty());
+        let path = path.ok_or(SimError::NoWay { flow, from, to })?;
+        let mut next = NONE;
+        for &link in path.iter().rev() {
+            next = *self.known_hops.entry((link, next)).or_insert_with(|| {
+                self.hops.push(Hop { link, next, eager: false });
+                self.hops.len() as u32 - 1
+            });
+        }
+        Ok(next)
+    }
+
+    fn session(&mut self, flow: usize, spec: &SessionSpec) -> Result<(), SimError> {
+        let number = self.sessions.len() as u32;
+        let seed = self.network.seed;
+        let nodes: Vec<u32> = spec.members.iter().map(|member| member.node.0).collect();
+        let mut sorted = nodes.clone();
+        sorted.sort_unstable();
+        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(SimError::TwoMembers { flow, node: pair[0] });
+        }
+        if let Some(&node) = nodes.iter().find(|node| **node == spec.source.0) {
+            return Err(SimError::NoWay { flow, from: node, to: node });
+        }
+        let root = tree(&mut self.routes, number, spec.source.0, &nodes, &mut self.branches)
+            .map_err(|member| SimError::NoWay { flow, from: spec.source.0, to: nodes[member] })?;
+        self.activate(spec, root);
+        let Watch::First(watched) = self.options.watch;
+        let mut members = Vec::with_capacity(spec.members.len());
+        // Hosts behind one router share the way from there; remember it instead of searching a million times.
+        for (index, member) in spec.members.iter().enumerate() {
+            let hop = self.way(flow, member.node.0, spec.source.0)?;
+            let me = ReceiverId::new(index as u64 + 1).expect("members are numbered from one");
+            let mute =
+                member.mute_after.map(|after| Mute { after: after.as_nanos(), represented: 0, since: None });
+            let bins = (index < watched as usize && self.options.bin != Span::MAX).then(Vec::new);
+            let extra = (mute.is_some() || bins.is_some()).then(|| Box::new(MemberExtra { bins, mute }));
+            members.push(Member {
+                receiver: spec.scheme.receiver(me),
+                gaps: Default::default(),
+                rng: stream(seed, Stream::Member, u64::from(number), index as u64),
+                deadline: member.leave.as_nanos(),
+                host: member.node.0,
+                slot: 0,
+                hop,
+                join: member.join.as_nanos(),
+                leave: member.leave.as_nanos(),
+                meter: Meter::default(),
+                digest: 0,
+                packets: 0,
+                reports: 0,
+                bytes: 0,
+                extra,
+            });
+            self.agents.push((member.node.0, Agent::Member { session: number, member: index as u32 }));
+        }
+        self.agents.push((spec.source.0, Agent::Source(number)));
+        self.sessions.push(Session {
+            source: spec.scheme.source(),
+            rng: stream(seed, Stream::Source, u64::from(number), 0),
+            id: SessionId(number + 1),
+            flow: flow as u32,
+            host: spec.source.0,
+            slot: 0,
+            packet_size: spec.packet_size,
+            report_size: spec.report_size,
+            root,
+            root_bundle: NONE,
+            phase: Phase::Waiting,
+            start: spec.start.as_nanos(),
+            stop: spec.stop.as_nanos(),
+            sampler: Sampler::new(self.options.sample.as_nanos()),
+            sent_meter: Meter::default(),
+            followed: None,
+            cuts: 0,
+            members,
+        });
+        Ok(())
+    }
+
+    /// When packets flow over each branch, where members come and go.
+    fn activate(&mut self, spec: &SessionSpec, root: (u32, u32)) {
+        let stays = |join: u64, leave: u64| join == 0 && leave == NEVER;
+        if spec.members.iter().all(|member| stays(member.join.as_nanos(), member.leave.as_nanos())) {
+            return;
+        }
+        // Children come after their parents, so going backwards sees them first.
+        for number in (root.0..self.branches.len() as u32).rev() {
+            let branch = &self.branches[number as usize];
+            let mut spans = Vec::new();
+            if branch.member != NONE {
+                let member = &spec.members[branch.member as usize];
+                spans.push((member.join.as_nanos(), member.leave.as_nanos()));
+            }
+            for child in branch.children.0..branch.children.1 {
+                match &self.branches[child as usize].active {
+                    None => spans.push((0, NEVER)),
+                    Some(active) => spans.extend(active.iter().copied()),
+                }
+            }
+            let (join, leave) = (spec.join_latency.as_nanos(), spec.leave_latency.as_nanos());
+            let spans = merged(&spans, join, leave);
+            let always = spans.iter().any(|&(from, to)| from == 0 && to == NEVER);
+            self.branches[number as usize].active = (!always).then(|| spans.into_boxed_slice());
+        }
+    }
+
+    fn unicast(&mut self, flow: usize, spec: &UnicastSpec) -> Result<(), SimError> {
+        let number = self.senders.len() as u32;
+        let (from, to, seed) = (spec.from.0, spec.to.0, self.network.seed);
+        let hop = self.way(flow, from, to)?;
+        let (kind, sink, back) = match spec.protocol {
+            UnicastProtocol::Controlled(protocol) => {
+                let kind = SenderKind::Controlled { sender: protocol.sender(), protocol };
+                (kind, Some(protocol.sink()), self.way(flow, to, from)?)
+            }
+            UnicastProtocol::Datagrams { rate, jitter } => {
+                let gap = f64::from(spec.packet_size) * 8e9 / rate.bps();
+                (
+                    SenderKind::Datagrams { gap, jitter: jitter.clamp(0.0, 1.0), next: 0, number: 0 },
+                    None,
+                    NONE,
+                )
+            }
+        };
+        self.agents.push((from, Agent::Sender(number)));
+        self.agents.push((to, Agent::Sink(number)));
+        self.senders.push(SenderAgent {
+            kind,
+            rng: stream(seed, Stream::Sender, u64::from(number), 0),
+            flow: flow as u32,
+            host: from,
+            slot: 0,
+            hop,
+            size: spec.packet_size,
+            small: spec.ack_size,
+            generation: 0,
+            phase: Phase::Waiting,
+            start: spec.start.as_nanos(),
+            stop: spec.stop.as_nanos(),
+            application: Application {
+                supply: spec.supply,
+                next: NEVER,
+                talks: Talks::Off,
+                transfer: (0, 0),
+            },
+            sampler: Sampler::new(self.options.sample.as_nanos()),
+            sent_meter: Meter::default(),
+            sent: 0,
+            feedback: 0,
+            cuts: 0,
+            digest: 0,
+        });
+        self.sinks.push(SinkAgent {
+            sink,
+            rng: stream(seed, Stream::Sink, u64::from(number), 0),
+            host: to,
+            slot: 0,
+            hop: back,
+            small: spec.ack_size,
+            generation: 0,
+            deadline: NEVER,
+            meter: Meter::default(),
+            digest: 0,
+            packets: 0,
+            bytes: 0,
+            reports: 0,
+            delivered_before: 0,
+            datagrams: (0, 0),
+        });
+        Ok(())
+    }
+
+    fn end(&self, link: u32) -> u32 {
+        self.network.links[link as usize].1.0
+    }
+
+    /// Who feeds each link, and over which links each host's agents get packets.
+    fn structure(&self) -> Structure {
+        let nodes = self.network.nodes as usize;
+        let mut feeders = vec![Feeder::Nobody; self.network.links.len()];
+        let mut only_way_in = vec![Feeder::Nobody; nodes];
+        let mut has_senders = vec![false; nodes];
+        let mut changes = vec![false; self.network.links.len()];
+        for hop in &self.hops {
+            match hop.next {
+                NONE => only_way_in[self.end(hop.link) as usize].add(Feeder::Link(hop.link)),
+                next => feeders[self.hops[next as usize].link as usize].add(Feeder::Link(hop.link)),
+            }
+        }
+        for branch in &self.branches {
+            if branch.member != NONE {
+                only_way_in[self.end(branch.link) as usize].add(Feeder::Link(branch.link));
+            }
+            for child in branch.children.0..branch.children.1 {
+                feeders[self.branches[child as usize].link as usize].add(Feeder::Link(branch.link));
+            }
+        }
+        for session in &self.sessions {
+            has_senders[session.host as usize] = true;
+            for branch in session.root.0..session.root.1 {
+                feeders[self.branches[branch as usize].link as usize].add(Feeder::Host);
+            }
+            for member in &session.members {
+                feeders[self.hops[member.hop as usize].link as usize].add(Feeder::Host);
+            }
+        }
+        for (sender, sink) in self.senders.iter().zip(&self.sinks) {
+            has_senders[sender.host as usize] = true;
+            feeders[self.hops[sender.hop as usize].link as usize].add(Feeder::Host);
+            if sink.hop != NONE {
+                feeders[self.hops[sink.hop as usize].link as usize].add(Feeder::Host);
+            }
+        }
+        for (_, link, _) in &self.network.changes {
+            changes[link.0 as usize] = true;
+        }
+        Structure { feeders, only_way_in, has_senders, changes }
+    }
+
+    fn links(&self) -> Vec<SimLink> {
+        let seed = self.network.seed;
+        let make = |(number, (_, _, spec)): (usize, &(NodeId, NodeId, faircast_aqm::LinkSpec))| SimLink {
+            link: Link::new(spec, stream(seed, Stream::Link, number as u64, 0)),
+            bundled: NONE,
+            watched: Watched::No,
+            scheduled: NEVER,
+            ring: VecDeque::new(),
+            probe: None,
+        };
+        let mut links: Vec<SimLink> = self.network.links.iter().enumerate().map(make).collect();
+        for (link, every) in &self.network.link_probes {
+            let it = &mut links[link.0 as usize];
+            it.watched = Watched::Probed;
+            let every = every.as_nanos().max(1);
+            it.probe = Some(Box::new(Probe { next: 0, every, samples: Vec::new() }));
+        }
+        for link in &self.network.taps {
+            let it = &mut links[link.0 as usize];
+            it.watched = if it.watched == Watched::No { Watched::Tapped } else { Watched::Both };
+        }
+        links
+    }
+
+    fn decide_what_is_eager(&mut self, structure: &Structure, links: &mut [SimLink]) -> Vec<Bundle> {
+        if !is_eager(self.options.mode) {
+            return Vec::new();
+        }
+        // A host may run ahead of the calendar when all its packets come over one link, and nobody else feeds the
+        // links that it feeds.
+        let mut may_run_ahead: Vec<bool> =
+            structure.only_way_in.iter().map(|way| matches!(way, Feeder::Link(_))).collect();
+        // The least delay of a link out of each node.
+        let mut way_out = vec![NEVER; self.network.nodes as usize];
+        for (number, (from, _, spec)) in self.network.links.iter().enumerate() {
+            let feeder = structure.feeders[number];
+            let node = from.0 as usize;
+            if feeder == Feeder::Many && self.host_feeds(number as u32, structure) {
+                may_run_ahead[node] = false;
+            }
+            way_out[node] = way_out[node].min(spec.delay.as_nanos());
+        }
+        // Loops are cut where senders feed the network: what they send arrives by an event.
+        let at_once = |link: u32| {
+            let from = self.network.links[link as usize].0.0 as usize;
+            !structure.changes[link as usize] && !structure.has_senders[from]
+        };
+        let fed_by = |link: u32, feeder: u32| structure.feeders[link as usize] == Feeder::Link(feeder);
+        for number in 0..self.hops.len() {
+            let Hop { link, next, .. } = self.hops[number];
+            let follows = match next {
+                NONE => may_run_ahead[self.end(link) as usize],
+                next => fed_by(self.hops[next as usize].link, link),
+            };
+            self.hops[number].eager = at_once(link) && follows;
+        }
+        for number in 0..self.branches.len() {
+            let branch = &self.branches[number];
+            let member = branch.member == NONE || may_run_ahead[self.end(branch.link) as usize];
+            let mut children = branch.children.0..branch.children.1;
+            let children = children.all(|child| fed_by(self.branches[child as usize].link, branch.link));
+            let eager = at_once(branch.link) && member && children;
+            self.branches[number].eager = eager;
+        }
+        let mut bundles = Vec::new();
+        for number in 0..self.sessions.len() {
+            let parts = self.sessions[number].root;
+            self.sessions[number].root_bundle =
+                self.bundle(number as u32, parts, &way_out, links, &mut bundles);
+        }
+        for number in 0..self.branches.len() {
+            let Branch { children, session, .. } = self.branches[number];
+            self.branches[number].bundle = self.bundle(session, children, &way_out, links, &mut bundles);
+        }
+        bundles
+    }
+
+    /// Whether agents of the link's node put packets into it.
+    fn host_feeds(&self, link: u32, structure: &Structure) -> bool {
+        // A node without agents has no way in for them either.
+        let node = self.network.links[link as usize].0.0 as usize;
+        structure.only_way_in[node] != Feeder::Nobody || structure.has_senders[node]
+    }
+
+    fn bundle(
+        &mut self,
+        session: u32,
+        parts: (u32, u32),
+        way_out: &[u64],
+        links: &mut [SimLink],
+        bundles: &mut Vec<Bundle>,
+    ) -> u32 {
+        if parts.1 - parts.0 < SMALLEST_BUNDLE {
+            return NONE;
+        }
+        let mut lookahead = NEVER;
+        for number in parts.0..parts.1 {
+            let branch = &self.branches[number as usize];
+            let leaf = branch.member != NONE && branch.children.0 == branch.children.1;
+            if !branch.eager || !leaf || links[branch.link as usize].bundled != NONE {
+                return NONE;
+            }
+            let there = self.network.links[branch.link as usize].2.delay.as_nanos();
+            lookahead = lookahead.min(there.saturating_add(way_out[self.end(branch.link) as usize]));
+        }
+        if lookahead < SHORTEST_LOOKAHEAD {
+            return NONE;
+        }
+        let id = bundles.len() as u32;
+        for number in parts.0..parts.1 {
+            let branch = &mut self.branches[number as usize];
+            branch.part_of = id;
+            links[branch.link as usize].bundled = number;
+        }
+        bundles.push(Bundle { session, parts, lookahead, log: Vec::new(), written: 0 });
+        id
+    }
+
+    fn finish(
+        mut self,
+        links: Vec<SimLink>,
+        bundles: Vec<Bundle>,
+        passage: Option<Box<dyn Passage>>,
+    ) -> Engine {
+        let until = self.options.until.as_nanos();
+        let mut hosts = vec![Host::new(); self.network.nodes as usize];
+        let mut slots = Vec::with_capacity(self.agents.len());
+        self.agents.sort_by_key(|(node, _)| *node); // stable: flows stay in order
+        for (node, agent) in std::mem::take(&mut self.agents) {
+            let slot = slots.len() as u32;
+            let deadline = match agent {
+                Agent::Source(number) => {
+                    let it = &mut self.sessions[number as usize];
+                    it.slot = slot;
+                    it.start.min(it.sampler.next)
+                }
+                Agent::Member { session, member } => {
+                    let it = &mut self.sessions[session as usize].members[member as usize];
+                    it.slot = slot;
+                    it.leave
+                }
+                Agent::Sender(number) => {
+                    let it = &mut self.senders[number as usize];
+                    it.slot = slot;
+                    it.start.min(it.sampler.next)
+                }
+                Agent::Sink(number) => {
+                    self.sinks[number as usize].slot = slot;
+                    NEVER
+                }
+            };
+            let host = &mut hosts[node as usize];
+            if host.count == 0 {
+                host.first = slot;
+            }
+            host.count += 1;
+            host.next = host.next.min(deadline);
+            slots.push(Slot { deadline, agent });
+        }
+        for (number, it) in links.iter().enumerate() {
+            if it.bundled != NONE {
+                hosts[self.end(number as u32) as usize].bundled_link = number as u32;
+            }
+        }
+        let mut calendar = Calendar::default();
+        for (number, host) in hosts.iter_mut().enumerate() {
+            if host.next <= until {
+                host.scheduled = host.next;
+                calendar.push(Entry::new(host.next, Class::Timer, number as u32));
+            }
+        }
+        for (number, (at, _, _)) in self.network.changes.iter().enumerate() {
+            calendar.push(Entry::new(at.as_nanos(), Class::Change, number as u32));
+        }
+        let flows = vec![FlowOutcome::default(); self.network.flows.len()];
+        Engine {
+            calendar,
+            until,
+            bin: self.options.bin.as_nanos(),
+            links,
+            hops: self.hops,
+            branches: self.branches,
+            bundles,
+            hosts,
+            slots,
+            sessions: self.sessions,
+            senders: self.senders,
+            sinks: self.sinks,
+            store: Store::default(),
+            effects: Effects::new(),
+            passage,
+            changes: self.network.changes.clone(),
+            taps: Vec::new(),
+            records: Records { flows },
+            traversals: 0,
+            arrivals: 0,
+            events: 0,
+        }
+    }
+}
+
+/// Fewer last hops are not worth a log.
+const SMALLEST_BUNDLE: u32 = 4;
+/// With less time to gather packets, a log is not worth its trouble; in nanoseconds.
+const SHORTEST_LOOKAHEAD: u64 = 100_000;
+
+/// Spans that overlap become one; then each begins later by `join` and ends later by `leave`.
+fn merged(spans: &[(u64, u64)], join: u64, leave: u64) -> Vec<(u64, u64)> {
+    let mut spans: Vec<(u64, u64)> = spans
+        .iter()
+        .map(|&(from, to)| (if from == 0 { 0 } else { from.saturating_add(join) }, to.saturating_add(leave)))
+        .filter(|(from, to)| from < to)
+        .collect();
+    spans.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for (from, to) in spans {
+        match merged.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => merged.push((from, to)),
+        }
+    }
+    merged
+}

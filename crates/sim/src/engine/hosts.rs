@@ -1,0 +1,599 @@
+//! Hosts: every one is a process with its own clock, moved by its timers and by what arrives.
+
+use super::Engine;
+use super::agents::{Agent, Application, NEVER, Phase, SenderKind, Talks, mix, put, time};
+use super::bundles::Logged;
+use super::links::UNICAST;
+use crate::calendar::{Class, Entry};
+use crate::frame::{Body, Frame};
+use crate::routes::NONE;
+use crate::traffic::Supply;
+use faircast_core::node::{Cx, Departure, Effect, Receiver as _, Source as _};
+use faircast_core::packet::{self, Arrival, Data, Layer, Packet, Payload, Report};
+use faircast_core::unicast::{Feedback, Segment, SegmentFlags, Sender as _, Sink as _};
+
+impl Engine {
+    /// A host's entry in the calendar has come.
+    pub(super) fn wake(&mut self, host: u32, now: u64) {
+        let it = &mut self.hosts[host as usize];
+        if it.scheduled != now {
+            return; // an earlier entry took its place
+        }
+        it.scheduled = NEVER;
+        if it.bundled_link != NONE {
+            let link = it.bundled_link;
+            self.catch_up(link);
+        }
+        self.run_timers(host, now);
+        self.schedule_host(host);
+    }
+
+    fn schedule_host(&mut self, host: u32) {
+        let it = &mut self.hosts[host as usize];
+        if it.next < it.scheduled && it.next <= self.until {
+            it.scheduled = it.next;
+            self.calendar.push(Entry::new(it.next, Class::Timer, host));
+        }
+    }
+
+    /// The host's timers up to and including `now` run, in order.
+    fn run_timers(&mut self, host: u32, now: u64) {
+        loop {
+            let it = self.hosts[host as usize];
+            if it.next > now {
+                return;
+            }
+            for slot in it.first..it.first + it.count {
+                let Slotted { deadline, agent } = self.slotted(slot);
+                if deadline > it.next {
+                    continue;
+                }
+                match agent {
+                    Agent::Source(session) => self.source_timer(session, it.next),
+                    Agent::Member { session, member } => self.member_timer(session, member, it.next),
+                    Agent::Sender(number) => self.sender_timer(number, it.next),
+                    Agent::Sink(number) => self.sink_timer(number, it.next),
+                }
+                let after = &mut self.slots[slot as usize].deadline;
+                debug_assert!(*after > it.next, "{agent:?} does not let go of its deadline");
+                *after = (*after).max(it.next + 1);
+            }
+            self.find_next(host);
+        }
+    }
+
+    fn slotted(&self, slot: u32) -> Slotted {
+        let it = &self.slots[slot as usize];
+        Slotted { deadline: it.deadline, agent: it.agent }
+    }
+
+    fn find_next(&mut self, host: u32) {
+        let it = &mut self.hosts[host as usize];
+        let slots = &self.slots[it.first as usize..(it.first + it.count) as usize];
+        it.next = slots.iter().map(|slot| slot.deadline).min().unwrap_or(NEVER);
+    }
+
+    /// An agent's deadline has changed outside its timers.
+    fn set_deadline(&mut self, host: u32, slot: u32, deadline: u64) {
+        let before = std::mem::replace(&mut self.slots[slot as usize].deadline, deadline);
+        let it = &mut self.hosts[host as usize];
+        if deadline <= it.next {
+            it.next = deadline;
+        } else if before == it.next {
+            self.find_next(host);
+        }
+        self.schedule_host(host);
+    }
+
+    /// A report, unicast packet or feedback has reached its host.
+    pub(super) fn deliver(&mut self, now: u64, frame: &Frame) {
+        self.arrivals += 1;
+        match frame.body {
+            Body::Report(report) => self.deliver_report(frame.flow, now, &report),
+            Body::Segment(segment) => self.deliver_segment(now, frame, &segment),
+            Body::Feedback(feedback) => self.deliver_feedback(now, frame, &feedback),
+            Body::Datagram(number) => self.deliver_datagram(now, frame, number),
+            Body::Data(_) => {}
+        }
+    }
+
+    // Sessions.
+
+    fn source_timer(&mut self, number: u32, now: u64) {
+        let it = &mut self.sessions[number as usize];
+        if it.sampler.next <= now {
+            it.sampler.next = now + it.sampler.every;
+            let view = it.source.observe();
+            self.records.sample_session(it.flow, now, view);
+        }
+        if it.phase == Phase::Waiting && it.start <= now {
+            it.phase = Phase::Running;
+            it.source.start(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
+        }
+        if it.phase == Phase::Running && it.stop <= now {
+            it.phase = Phase::Stopped;
+        }
+        if it.phase == Phase::Running {
+            if it.source.deadline().as_nanos() <= now {
+                it.source.on_deadline(&mut Cx {
+                    now: time(now),
+                    rng: &mut it.rng,
+                    effects: &mut self.effects,
+                });
+                self.note_source(number, now);
+            }
+            self.depart(number, now);
+        }
+        let deadline = self.source_deadline(number);
+        let slot = self.sessions[number as usize].slot;
+        self.slots[slot as usize].deadline = deadline;
+    }
+
+    /// Packets leave the source as long as they may.
+    fn depart(&mut self, number: u32, now: u64) {
+        loop {
+            let it = &mut self.sessions[number as usize];
+            match it.source.departure(Layer(0)) {
+                Departure::At(at) if at.as_nanos() <= now => {}
+                _ => return,
+            }
+            let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
+            let stamp = it.source.on_departure(Layer(0), it.packet_size, cx);
+            let mut data = Data {
+                seq: stamp.seq,
+                sent_at: time(now),
+                rate: stamp.rate.bps() as f32,
+                payload: Payload::NONE,
+                flags: stamp.flags,
+                mark: stamp.mark,
+            };
+            let (size, root, bundle, flow, id) = (it.packet_size, it.root, it.root_bundle, it.flow, it.id);
+            let done = it.sent_meter.add(now, size, self.bin);
+            self.records.sent(flow, done);
+            if let Some(passage) = &mut self.passage {
+                let packet = Packet { session: id, layer: Layer(0), size, body: packet::Body::Data(data) };
+                if let packet::Body::Data(passed) = passage.pass(&packet).body {
+                    data = passed;
+                }
+            }
+            self.fan_out(root, bundle, &Logged { at: now, data, size, marked: false }, &mut None);
+        }
+    }
+
+    fn source_deadline(&self, number: u32) -> u64 {
+        let it = &self.sessions[number as usize];
+        let own = match it.phase {
+            Phase::Waiting => it.start,
+            Phase::Running => {
+                let departure = match it.source.departure(Layer(0)) {
+                    Departure::At(at) => at.as_nanos(),
+                    Departure::AfterReport => NEVER,
+                };
+                departure.min(it.source.deadline().as_nanos()).min(it.stop)
+            }
+            Phase::Stopped => NEVER,
+        };
+        own.min(it.sampler.next)
+    }
+
+    fn deliver_report(&mut self, number: u32, now: u64, report: &Report) {
+        let host = self.sessions[number as usize].host;
+        self.run_timers(host, now);
+        let it = &mut self.sessions[number as usize];
+        self.records.feedback(it.flow);
+        if it.phase == Phase::Running {
+            it.source
+                .on_report(report, &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
+            self.note_source(number, now);
+            self.depart(number, now);
+        }
+        let (deadline, slot) = (self.source_deadline(number), self.sessions[number as usize].slot);
+        self.set_deadline(host, slot, deadline);
+    }
+
+    /// Keep a record of whom the source follows and when it cut its rate.
+    fn note_source(&mut self, number: u32, now: u64) {
+        let it = &mut self.sessions[number as usize];
+        let view = it.source.observe();
+        if view.limiting != it.followed {
+            it.followed = view.limiting;
+            self.records.follows(it.flow, now, view.limiting);
+        }
+        if view.cuts > it.cuts {
+            it.cuts = view.cuts;
+            self.records.cut(it.flow, now);
+        }
+    }
+
+    /// A session's data has reached a member.
+    #[inline]
+    pub(super) fn deliver_data(
+        &mut self,
+        session: u32,
+        number: u32,
+        now: u64,
+        data: &Data,
+        size: u16,
+        marked: bool,
+    ) {
+        let host = self.sessions[session as usize].members[number as usize].host;
+        if self.hosts[host as usize].next <= now {
+            self.run_timers(host, now);
+        }
+        let it = &mut self.sessions[session as usize].members[number as usize];
+        if now < it.join || now >= it.leave {
+            return;
+        }
+        self.arrivals += 1;
+        let arrival = Arrival { size, marked, ..it.gaps.on_arrival(data.seq) };
+        it.packets += 1;
+        it.bytes += u64::from(size);
+        it.digest = mix(it.digest, now, data.seq.0);
+        if let Some(done) = it.meter.add(now, size, self.bin) {
+            let flow = self.sessions[session as usize].flow;
+            self.records.received(flow, done);
+            let it = &mut self.sessions[session as usize].members[number as usize];
+            if let Some(bins) = it.extra.as_mut().and_then(|extra| extra.bins.as_mut()) {
+                put(bins, done);
+            }
+        }
+        let it = &mut self.sessions[session as usize].members[number as usize];
+        if let Some(extra) = &mut it.extra
+            && let Some(mute) = &mut extra.mute
+            && let Some(me) = packet::ReceiverId::new(u64::from(number) + 1)
+        {
+            mute.on_data(me, data, now);
+        }
+        let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
+        it.receiver.on_data(data, Layer(0), arrival, cx);
+        let deadline = member_deadline(it);
+        if deadline != it.deadline {
+            it.deadline = deadline;
+            let slot = it.slot;
+            self.set_deadline(host, slot, deadline);
+        }
+        if !self.effects.as_slice().is_empty() {
+            self.send_reports(session, number, now);
+        }
+    }
+
+    fn member_timer(&mut self, session: u32, number: u32, now: u64) {
+        let it = &mut self.sessions[session as usize].members[number as usize];
+        let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
+        it.receiver.on_deadline(cx);
+        if it.leave <= now && it.leave != NEVER {
+            it.receiver.on_leave(cx);
+            it.join = NEVER; // it is gone
+        }
+        it.deadline = member_deadline(it);
+        let (slot, deadline) = (it.slot, it.deadline);
+        self.slots[slot as usize].deadline = deadline;
+        self.send_reports(session, number, now);
+    }
+
+    fn send_reports(&mut self, session: u32, number: u32, now: u64) {
+        let mut effects = std::mem::take(&mut self.effects);
+        for effect in effects.drain() {
+            if let Effect::Report(report) = effect {
+                self.send_report(session, number, now, report);
+            }
+        }
+        self.effects = effects;
+    }
+
+    fn send_report(&mut self, session: u32, number: u32, now: u64, mut report: Report) {
+        let it = &mut self.sessions[session as usize];
+        let (size, id) = (it.report_size, it.id);
+        let member = &mut it.members[number as usize];
+        if member.extra.as_ref().and_then(|extra| extra.mute).is_some_and(|mute| mute.is_silent()) {
+            return;
+        }
+        member.reports += 1;
+        let at = member.hop;
+        if let Some(passage) = &mut self.passage {
+            let body = packet::Body::Report(report);
+            let packet = Packet { session: id, layer: report.layer, size, body };
+            if let packet::Body::Report(passed) = passage.pass(&packet).body {
+                report = passed;
+            }
+        }
+        let body = Body::Report(report);
+        let frame = Frame { flow: session, at, size, generation: 0, ecn_capable: false, marked: false, body };
+        self.offer_hop(now, frame);
+    }
+
+    // Unicast flows.
+
+    fn sender_timer(&mut self, number: u32, now: u64) {
+        let it = &mut self.senders[number as usize];
+        if it.sampler.next <= now {
+            it.sampler.next = now + it.sampler.every;
+            if let SenderKind::Controlled { sender, .. } = &it.kind {
+                let view = sender.observe();
+                if view.cuts > it.cuts {
+                    it.cuts = view.cuts;
+                    self.records.cut(it.flow, now);
+                }
+                self.records.sample_unicast(it.flow, now, view);
+            }
+        }
+        if it.phase == Phase::Waiting && it.start <= now {
+            it.phase = Phase::Running;
+            self.open(number, now);
+        }
+        let it = &mut self.senders[number as usize];
+        if it.phase == Phase::Running && it.stop <= now {
+            it.phase = Phase::Stopped;
+        }
+        if it.phase == Phase::Running {
+            if it.application.next <= now {
+                self.application_turns(number, now);
+            }
+            let it = &mut self.senders[number as usize];
+            if let SenderKind::Controlled { sender, .. } = &mut it.kind
+                && sender.deadline().as_nanos() <= now
+            {
+                sender.on_deadline(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
+            }
+            self.pump(number, now);
+        }
+        let deadline = self.sender_deadline(number);
+        let slot = self.senders[number as usize].slot;
+        self.slots[slot as usize].deadline = deadline;
+    }
+
+    /// The flow begins.
+    fn open(&mut self, number: u32, now: u64) {
+        let it = &mut self.senders[number as usize];
+        match it.application.supply {
+            Supply::Endless => self.connect(number, u32::MAX, now),
+            Supply::Packets(packets) => self.connect(number, packets, now),
+            Supply::OnOff { on, .. } => {
+                it.application.next = now + on.span(&mut it.rng).as_nanos().max(1);
+                self.connect(number, u32::MAX, now);
+            }
+            Supply::Transfers { packets, .. } => {
+                let packets = packets.draw(&mut it.rng).round().clamp(1.0, 1e9) as u32;
+                self.connect(number, packets, now);
+            }
+        }
+    }
+
+    /// A connection opens.
+    fn connect(&mut self, number: u32, packets: u32, now: u64) {
+        let it = &mut self.senders[number as usize];
+        it.application.talks = Talks::On;
+        it.application.transfer = (packets, now);
+        match &mut it.kind {
+            SenderKind::Controlled { sender, .. } => {
+                sender.supply(packets, time(now));
+                sender.start(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
+            }
+            SenderKind::Datagrams { next, .. } => *next = now,
+        }
+    }
+
+    /// The application's on or off period, or its pause between transfers, is over.
+    fn application_turns(&mut self, number: u32, now: u64) {
+        let it = &mut self.senders[number as usize];
+        let Application { supply, talks, .. } = it.application;
+        it.application.next = NEVER;
+        match supply {
+            Supply::OnOff { on, off } => {
+                let (talks, law, packets) =
+                    if talks == Talks::On { (Talks::Off, off, 0) } else { (Talks::On, on, u32::MAX) };
+                it.application.talks = talks;
+                it.application.next = now + law.span(&mut it.rng).as_nanos().max(1);
+                match &mut it.kind {
+                    SenderKind::Controlled { sender, .. } => sender.supply(packets, time(now)),
+                    SenderKind::Datagrams { next, .. } => *next = (*next).max(now),
+                }
+            }
+            Supply::Transfers { packets, .. } => {
+                let packets = packets.draw(&mut it.rng).round().clamp(1.0, 1e9) as u32;
+                it.generation = it.generation.wrapping_add(1);
+                if let SenderKind::Controlled { sender, protocol } = &mut it.kind {
+                    *sender = protocol.sender();
+                }
+                self.connect(number, packets, now);
+            }
+            Supply::Endless | Supply::Packets(_) => {}
+        }
+    }
+
+    /// Packets leave as long as they may.
+    fn pump(&mut self, number: u32, now: u64) {
+        loop {
+            let it = &mut self.senders[number as usize];
+            let (body, size, ecn_capable) = match &mut it.kind {
+                SenderKind::Controlled { sender, .. } => {
+                    match sender.departure() {
+                        Departure::At(at) if at.as_nanos() <= now => {}
+                        _ => return,
+                    }
+                    let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
+                    let segment = sender.on_departure(cx);
+                    let size = if segment.flags.has(SegmentFlags::SYN) { it.small } else { it.size };
+                    (Body::Segment(segment), size, segment.flags.has(SegmentFlags::ECT))
+                }
+                SenderKind::Datagrams { gap, jitter, next, number } => {
+                    if *next > now || it.application.talks == Talks::Off {
+                        return;
+                    }
+                    let (packets, _) = it.application.transfer;
+                    if *number >= packets {
+                        return;
+                    }
+                    let factor = 1.0 + *jitter * (2.0 * it.rng.unit() - 1.0);
+                    *next += ((*gap * factor) as u64).max(1);
+                    *number += 1;
+                    (Body::Datagram(*number), it.size, false)
+                }
+            };
+            it.sent += 1;
+            let done = it.sent_meter.add(now, size, self.bin);
+            self.records.sent(it.flow, done);
+            let generation = it.generation;
+            let flow = UNICAST | number;
+            let frame = Frame { flow, at: it.hop, size, generation, ecn_capable, marked: false, body };
+            self.offer_hop(now, frame);
+        }
+    }
+
+    fn sender_deadline(&self, number: u32) -> u64 {
+        let it = &self.senders[number as usize];
+        let own = match it.phase {
+            Phase::Waiting => it.start,
+            Phase::Stopped => NEVER,
+            Phase::Running => {
+                let next = match &it.kind {
+                    SenderKind::Controlled { sender, .. } => {
+                        let departure = match sender.departure() {
+                            Departure::At(at) => at.as_nanos(),
+                            Departure::AfterReport => NEVER,
+                        };
+                        departure.min(sender.deadline().as_nanos())
+                    }
+                    SenderKind::Datagrams { next, number, .. } => {
+                        let more = it.application.talks == Talks::On && *number < it.application.transfer.0;
+                        if more { *next } else { NEVER }
+                    }
+                };
+                next.min(it.application.next).min(it.stop)
+            }
+        };
+        own.min(it.sampler.next)
+    }
+
+    fn deliver_feedback(&mut self, now: u64, frame: &Frame, feedback: &Feedback) {
+        let number = frame.flow & !UNICAST;
+        let host = self.senders[number as usize].host;
+        if self.hosts[host as usize].next <= now {
+            self.run_timers(host, now);
+        }
+        let it = &mut self.senders[number as usize];
+        it.feedback += 1;
+        it.digest = mix(it.digest, now, 1);
+        if it.phase != Phase::Running || frame.generation != it.generation {
+            return;
+        }
+        if let SenderKind::Controlled { sender, .. } = &mut it.kind {
+            sender.on_feedback(
+                feedback,
+                &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects },
+            );
+        }
+        self.pump(number, now);
+        if !matches!(self.senders[number as usize].application.supply, Supply::Endless | Supply::OnOff { .. })
+        {
+            self.finish_transfer(number, now);
+        }
+        let deadline = self.sender_deadline(number);
+        let slot = self.senders[number as usize].slot;
+        if deadline != self.slots[slot as usize].deadline {
+            self.set_deadline(host, slot, deadline);
+        }
+    }
+
+    /// All packets of a transfer are acknowledged: the application pauses before the next.
+    fn finish_transfer(&mut self, number: u32, now: u64) {
+        let it = &mut self.senders[number as usize];
+        let SenderKind::Controlled { sender, .. } = &it.kind else { return };
+        let (packets, began) = it.application.transfer;
+        if it.application.talks == Talks::Off || sender.observe().acked < u64::from(packets) {
+            return;
+        }
+        it.application.talks = Talks::Off;
+        self.records.transfer(it.flow, began, now, packets);
+        if let Supply::Transfers { pause, .. } = it.application.supply {
+            it.application.next = now + pause.span(&mut it.rng).as_nanos().max(1);
+        }
+    }
+
+    fn deliver_segment(&mut self, now: u64, frame: &Frame, segment: &Segment) {
+        let number = frame.flow & !UNICAST;
+        let host = self.sinks[number as usize].host;
+        if self.hosts[host as usize].next <= now {
+            self.run_timers(host, now);
+        }
+        let it = &mut self.sinks[number as usize];
+        if frame.generation != it.generation {
+            if frame.generation.wrapping_sub(it.generation) > 128 {
+                return; // of a connection that is over
+            }
+            it.generation = frame.generation;
+            it.delivered_before += it.sink.as_ref().map_or(0, |sink| sink.delivered());
+            if let SenderKind::Controlled { protocol, .. } = &self.senders[number as usize].kind {
+                it.sink = Some(protocol.sink());
+            }
+        }
+        let bin = self.bin;
+        it.packets += 1;
+        it.bytes += u64::from(frame.size);
+        it.digest = mix(it.digest, now, u64::from(segment.seq));
+        if let Some(done) = it.meter.add(now, frame.size, bin) {
+            self.records.received(self.senders[number as usize].flow, done);
+        }
+        let it = &mut self.sinks[number as usize];
+        let Some(sink) = &mut it.sink else { return };
+        let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
+        let answer = sink.on_segment(segment, frame.marked, cx);
+        let deadline = sink.deadline().as_nanos();
+        if deadline != it.deadline {
+            it.deadline = deadline;
+            let slot = it.slot;
+            self.set_deadline(host, slot, deadline);
+        }
+        if let Some(feedback) = answer {
+            self.answer(number, now, feedback);
+        }
+    }
+
+    fn deliver_datagram(&mut self, now: u64, frame: &Frame, datagram: u32) {
+        let number = frame.flow & !UNICAST;
+        let it = &mut self.sinks[number as usize];
+        it.packets += 1;
+        it.bytes += u64::from(frame.size);
+        it.digest = mix(it.digest, now, u64::from(datagram));
+        let (highest, missing) = &mut it.datagrams;
+        *missing += u64::from(datagram.saturating_sub(*highest + 1));
+        *highest = datagram.max(*highest);
+        if let Some(done) = it.meter.add(now, frame.size, self.bin) {
+            self.records.received(self.senders[number as usize].flow, done);
+        }
+    }
+
+    fn sink_timer(&mut self, number: u32, now: u64) {
+        let it = &mut self.sinks[number as usize];
+        let Some(sink) = &mut it.sink else { return };
+        let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
+        let answer = sink.on_deadline(cx);
+        it.deadline = sink.deadline().as_nanos();
+        self.slots[it.slot as usize].deadline = it.deadline;
+        if let Some(feedback) = answer {
+            self.answer(number, now, feedback);
+        }
+    }
+
+    fn answer(&mut self, number: u32, now: u64, feedback: Feedback) {
+        let it = &mut self.sinks[number as usize];
+        it.reports += 1;
+        let (at, size, generation) = (it.hop, it.small, it.generation);
+        let (flow, body) = (UNICAST | number, Body::Feedback(feedback));
+        let frame = Frame { flow, at, size, generation, ecn_capable: false, marked: false, body };
+        self.offer_hop(now, frame);
+    }
+}
+
+/// A copy of a slot.
+struct Slotted {
+    deadline: u64,
+    agent: Agent,
+}
+
+fn member_deadline(member: &super::agents::Member) -> u64 {
+    if member.join == NEVER {
+        return NEVER;
+    }
+    member.receiver.deadline().as_nanos().min(member.leave)
+}

@@ -1,0 +1,146 @@
+//! The engine: takes entries from the calendar and lets links and hosts act.
+//!
+//! Three ideas make it fast, and none changes an outcome:
+//!
+//! - **At once.** A first-in-first-out link knows when a packet will arrive as soon as it is offered. Where all that
+//!   follows depends on this link alone (a host with one way in, a link that only this link feeds), it is computed at
+//!   once, without an entry in the calendar ([`links`]). A host is a process with its own clock: its timers up to the
+//!   arrival run first ([`hosts`]).
+//! - **One entry per link.** Packets under way lie in their link's ring; the calendar knows the first.
+//! - **Bundles.** A packet for thousands of last hops is written into a log; each hop reads on when something else touches
+//!   it, or when the time has come at which its receiver could affect anybody ([`bundles`]). So a receiver takes
+//!   a dozen packets in a row while its state is in the cache.
+
+mod agents;
+mod build;
+mod bundles;
+mod hosts;
+mod links;
+mod record;
+
+use crate::calendar::{Calendar, Class, Entry};
+use crate::frame::Store;
+use crate::network::{Change, LinkId, Mode, Network, Options, Passage};
+use crate::outcome::{Outcome, Tapped};
+use crate::routes::{Branch, Hop};
+use agents::{Host, SenderAgent, Session, SinkAgent, Slot};
+use bundles::Bundle;
+use faircast_core::node::Effects;
+use faircast_core::time::Time;
+use links::SimLink;
+use record::Records;
+
+pub use build::SimError;
+
+/// A network while it runs.
+pub struct Engine {
+    calendar: Calendar,
+    until: u64,
+    bin: u64,
+    links: Vec<SimLink>,
+    hops: Vec<Hop>,
+    branches: Vec<Branch>,
+    bundles: Vec<Bundle>,
+    hosts: Vec<Host>,
+    slots: Vec<Slot>,
+    sessions: Vec<Session>,
+    senders: Vec<SenderAgent>,
+    sinks: Vec<SinkAgent>,
+    store: Store,
+    effects: Effects,
+    passage: Option<Box<dyn Passage>>,
+    changes: Vec<(Time, LinkId, Change)>,
+    taps: Vec<Tapped>,
+    records: Records,
+    traversals: u64,
+    arrivals: u64,
+    events: u64,
+}
+
+impl Network {
+    /// Simulate.
+    ///
+    /// # Errors
+    /// When a flow has no way to a receiver, a node or link does not exist, or a size or rate makes no sense.
+    pub fn run(&self, options: &Options) -> Result<Outcome, SimError> {
+        let mut engine = Engine::build(self, options, None)?;
+        engine.run();
+        Ok(engine.finish(self))
+    }
+
+    /// Simulate, and let every packet of every session go through `passage` when it leaves its host.
+    ///
+    /// # Errors
+    /// As [`Network::run`].
+    pub fn run_through(&self, options: &Options, passage: Box<dyn Passage>) -> Result<Outcome, SimError> {
+        let mut engine = Engine::build(self, options, Some(passage))?;
+        engine.run();
+        Ok(engine.finish(self))
+    }
+
+    /// Make ready to run: for measuring memory and set-up time, or to run in steps.
+    ///
+    /// # Errors
+    /// As [`Network::run`].
+    pub fn engine(&self, options: &Options) -> Result<Engine, SimError> {
+        Engine::build(self, options, None)
+    }
+}
+
+impl Engine {
+    /// Go on to the end.
+    pub fn run(&mut self) {
+        self.run_until(time_of(self.until));
+        self.flush_everything();
+    }
+
+    /// Go on to this moment, not beyond the end. For progress displays; the outcome does not depend on the steps.
+    pub fn run_until(&mut self, moment: Time) {
+        let until = moment.as_nanos().min(self.until);
+        while let Some(entry) = self.calendar.pop(until) {
+            self.events += 1;
+            self.execute(entry);
+        }
+    }
+
+    fn execute(&mut self, entry: Entry) {
+        match entry.class() {
+            Class::Arrival => self.arrive(entry.number(), entry.time()),
+            Class::Timer => self.wake(entry.number(), entry.time()),
+            Class::Flush => self.flush(entry.number()),
+            Class::Change => self.change(entry.number(), entry.time()),
+        }
+    }
+
+    /// Packets that were carried over a link so far.
+    pub const fn traversals(&self) -> u64 {
+        self.traversals
+    }
+
+    /// Packets that arrived at a sender or receiver so far.
+    pub const fn arrivals(&self) -> u64 {
+        self.arrivals
+    }
+
+    fn flush_everything(&mut self) {
+        loop {
+            let before = self.arrivals;
+            for bundle in 0..self.bundles.len() as u32 {
+                self.flush(bundle);
+            }
+            self.run_until(time_of(self.until));
+            if self.arrivals == before {
+                return;
+            }
+        }
+    }
+}
+
+fn time_of(nanos: u64) -> Time {
+    Time::from_nanos(nanos)
+}
+
+/// Whether something is computed at once.
+fn is_eager(mode: Mode) -> bool {
+    mode == Mode::Eager
+}

@@ -1,0 +1,175 @@
+//! What is kept of a run, flow by flow.
+
+use super::Engine;
+use super::agents::{Member, SenderKind, Session, SinkAgent, mix, put, time};
+use crate::network::{Flow, Network};
+use crate::outcome::{FlowOutcome, LinkOutcome, MemberOutcome, Outcome, SourceSample};
+use faircast_core::node::Observation;
+use faircast_core::packet::ReceiverId;
+use faircast_core::unicast::{SenderView, Sink as _};
+
+/// One outcome for each flow, filled while the network runs.
+#[derive(Debug, Default)]
+pub struct Records {
+    pub flows: Vec<FlowOutcome>,
+}
+
+impl Records {
+    fn at(&mut self, flow: u32) -> &mut FlowOutcome {
+        &mut self.flows[flow as usize]
+    }
+
+    pub fn sample_session(&mut self, flow: u32, now: u64, view: Observation) {
+        self.at(flow).samples.push(SourceSample::Session { at: time(now), view });
+    }
+
+    pub fn sample_unicast(&mut self, flow: u32, now: u64, view: SenderView) {
+        self.at(flow).samples.push(SourceSample::Unicast { at: time(now), view });
+    }
+
+    pub fn feedback(&mut self, flow: u32) {
+        self.at(flow).feedback += 1;
+    }
+
+    pub fn follows(&mut self, flow: u32, now: u64, receiver: Option<ReceiverId>) {
+        let member = receiver.map(|receiver| (receiver.get() - 1) as u32);
+        self.at(flow).representatives.push((time(now), member));
+    }
+
+    pub fn cut(&mut self, flow: u32, now: u64) {
+        self.at(flow).cuts.push(time(now));
+    }
+
+    pub fn transfer(&mut self, flow: u32, began: u64, ended: u64, packets: u32) {
+        self.at(flow).transfers.push((time(began), time(ended), packets));
+    }
+
+    pub fn sent(&mut self, flow: u32, done: Option<(usize, u64)>) {
+        let it = self.at(flow);
+        it.sent += 1;
+        if let Some(done) = done {
+            put(&mut it.sent_bins, done);
+        }
+    }
+
+    pub fn received(&mut self, flow: u32, done: (usize, u64)) {
+        put(&mut self.at(flow).received_bins, done);
+    }
+}
+
+impl Engine {
+    /// Everything that came of the run.
+    pub fn finish(mut self, network: &Network) -> Outcome {
+        let mut flows = std::mem::take(&mut self.records.flows);
+        let bin = self.bin;
+        for session in &mut self.sessions {
+            let into = &mut flows[session.flow as usize];
+            if let Some(done) = session.sent_meter.finish(bin) {
+                put(&mut into.sent_bins, done);
+            }
+            finish_session(session, into, bin);
+        }
+        for (sender, sink) in self.senders.iter_mut().zip(&mut self.sinks) {
+            let into = &mut flows[sender.flow as usize];
+            if let Some(done) = sender.sent_meter.finish(bin) {
+                put(&mut into.sent_bins, done);
+            }
+            into.feedback = sender.feedback;
+            let again = match &sender.kind {
+                SenderKind::Controlled { .. } => sink.packets.saturating_sub(sink.delivered()),
+                SenderKind::Datagrams { .. } => sink.datagrams.1,
+            };
+            finish_sink(sink, again, into, bin);
+        }
+        if bin != u64::MAX {
+            let bins = self.until.div_ceil(bin) as usize;
+            let session = |flow: usize| matches!(network.flows[flow], Flow::Session(_));
+            for (number, flow) in flows.iter_mut().enumerate() {
+                flow.received_bins.resize(bins.max(flow.received_bins.len()), 0);
+                flow.sent_bins.resize(bins.max(flow.sent_bins.len()), 0);
+                if !session(number) {
+                    flow.members[0].bins = flow.received_bins.clone();
+                }
+                for member in flow.members.iter_mut().filter(|member| !member.bins.is_empty()) {
+                    member.bins.resize(bins.max(member.bins.len()), 0);
+                }
+            }
+        }
+        let mut digest = 0;
+        for session in &self.sessions {
+            digest = session.members.iter().fold(digest, |hash, member| mix(hash, member.digest, 1));
+        }
+        for (sender, sink) in self.senders.iter().zip(&self.sinks) {
+            digest = mix(mix(digest, sender.digest, 2), sink.digest, 3);
+        }
+        let until = self.until;
+        let links = self.links.iter_mut().map(|link| {
+            link.sample(until);
+            let samples = link.probe.take().map(|probe| probe.samples).unwrap_or_default();
+            LinkOutcome { counts: link.link.counts(), samples }
+        });
+        let links = links.collect();
+        let mut taps = std::mem::take(&mut self.taps);
+        taps.retain(|tapped| tapped.at.as_nanos() <= until);
+        taps.sort_by_key(|tapped| (tapped.at, tapped.link));
+        Outcome {
+            flows,
+            links,
+            taps,
+            digest,
+            traversals: self.traversals,
+            arrivals: self.arrivals,
+            events: self.events,
+        }
+    }
+}
+
+fn finish_session(session: &mut Session, into: &mut FlowOutcome, bin: u64) {
+    for member in &mut session.members {
+        let done = member.meter.finish(bin);
+        let mut bins = member.extra.as_mut().and_then(|extra| extra.bins.take());
+        if let Some(done) = done {
+            put(&mut into.received_bins, done);
+            if let Some(bins) = &mut bins {
+                put(bins, done);
+            }
+        }
+        // A watched member that received nothing has bins, all empty.
+        let bins = bins.map_or(Vec::new(), |bins| if bins.is_empty() { vec![0] } else { bins });
+        into.members.push(member_outcome(member, bins));
+    }
+}
+
+fn member_outcome(member: &Member, bins: Vec<u64>) -> MemberOutcome {
+    MemberOutcome {
+        packets: u64::from(member.packets),
+        bytes: member.bytes,
+        lost: member.gaps.lost(),
+        delivered: u64::from(member.packets),
+        reports: u64::from(member.reports),
+        suppressed: u64::from(member.receiver.suppressed()),
+        bins,
+    }
+}
+
+fn finish_sink(sink: &mut SinkAgent, lost: u64, into: &mut FlowOutcome, bin: u64) {
+    if let Some(done) = sink.meter.finish(bin) {
+        put(&mut into.received_bins, done);
+    }
+    into.members.push(MemberOutcome {
+        packets: sink.packets,
+        bytes: sink.bytes,
+        lost,
+        delivered: sink.delivered(),
+        reports: sink.reports,
+        suppressed: 0,
+        bins: Vec::new(),
+    });
+}
+
+impl SinkAgent {
+    /// Packets delivered to the application.
+    fn delivered(&self) -> u64 {
+        self.sink.as_ref().map_or(self.packets, |sink| self.delivered_before + sink.delivered())
+    }
+}

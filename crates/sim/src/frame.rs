@@ -1,0 +1,76 @@
+//! What waits inside links: small copies that name a session's packet.
+
+use faircast_core::packet::{Data, Report};
+use faircast_core::unicast::{Feedback, Segment};
+
+/// A packet under way.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame {
+    /// The flow's number.
+    pub flow: u32,
+    /// Which hop or branch it is on.
+    pub at: u32,
+    /// Bytes on the link.
+    pub size: u16,
+    /// Which of a flow's connections it belongs to.
+    pub generation: u8,
+    /// May be marked.
+    pub ecn_capable: bool,
+    /// Carries a congestion mark.
+    pub marked: bool,
+    pub body: Body,
+}
+
+/// Its content.
+#[derive(Debug, Clone, Copy)]
+pub enum Body {
+    /// A session's data, as a place in the store.
+    Data(u32),
+    Report(Report),
+    Segment(Segment),
+    Feedback(Feedback),
+    Datagram(u32),
+}
+
+const _: () = assert!(size_of::<Frame>() <= 72);
+
+/// Data packets under way, each once however many links it is on.
+#[derive(Debug, Default)]
+pub struct Store {
+    slots: Vec<(Data, u32)>,
+    free: Vec<u32>,
+}
+
+impl Store {
+    /// Keep a packet for so many users.
+    pub fn keep(&mut self, data: &Data) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = (*data, 0);
+                slot
+            }
+            None => {
+                self.slots.push((*data, 0));
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+
+    pub fn get(&self, slot: u32) -> Data {
+        self.slots[slot as usize].0
+    }
+
+    /// One more link holds it.
+    pub fn hold(&mut self, slot: u32) {
+        self.slots[slot as usize].1 += 1;
+    }
+
+    /// One link less holds it.
+    pub fn release(&mut self, slot: u32) {
+        let users = &mut self.slots[slot as usize].1;
+        *users -= 1;
+        if *users == 0 {
+            self.free.push(slot);
+        }
+    }
+}

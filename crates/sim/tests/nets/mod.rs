@@ -1,0 +1,216 @@
+//! Small networks.
+#![allow(dead_code, reason = "each test program uses some of them")]
+
+use faircast_aqm::{Limit, LinkSpec, LossSpec, QueueSpec};
+use faircast_core::schemes::Scheme;
+use faircast_core::schemes::ormcc::Config;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_core::unicast::Protocol;
+use faircast_sim::{
+    Change, Law, LinkId, Member, Network, NodeId, SessionSpec, Supply, UnicastProtocol, UnicastSpec,
+};
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Background {
+    None,
+    Tcp,
+    Sessions,
+    Datagrams,
+}
+
+pub fn link(mbps: f64, millis: u64, packets: u32) -> LinkSpec {
+    LinkSpec {
+        rate: Rate::from_mbps(mbps),
+        delay: Span::from_millis(millis),
+        queue: QueueSpec::DropTail(Limit::Packets(packets)),
+        loss: None,
+    }
+}
+
+pub fn wide(mbps: f64, millis: u64) -> LinkSpec {
+    LinkSpec { queue: QueueSpec::UNLIMITED, ..link(mbps, millis, 0) }
+}
+
+pub fn member(node: NodeId) -> Member {
+    Member { node, join: Time::ZERO, leave: Time::NEVER, mute_after: None }
+}
+
+pub fn session(source: NodeId, members: Vec<Member>) -> SessionSpec {
+    SessionSpec {
+        scheme: Scheme::Ormcc(Config::seed()),
+        packet_size: 1000,
+        report_size: 40,
+        source,
+        members,
+        start: Time::ZERO,
+        stop: Time::NEVER,
+        join_latency: Span::from_millis(20),
+        leave_latency: Span::from_millis(200),
+    }
+}
+
+pub fn unicast(protocol: UnicastProtocol, from: NodeId, to: NodeId, start: f64) -> UnicastSpec {
+    UnicastSpec {
+        protocol,
+        packet_size: 1000,
+        ack_size: 40,
+        from,
+        to,
+        start: Time::from_secs_f64(start),
+        stop: Time::NEVER,
+        supply: Supply::Endless,
+    }
+}
+
+pub fn reno() -> UnicastProtocol {
+    UnicastProtocol::Controlled("tcp-reno".parse::<Protocol>().expect("a protocol"))
+}
+
+/// A source, a router and receivers behind bottlenecks of 1 Mbit/s, with background flows of their own.
+pub fn star(receivers: usize, background: Background) -> Network {
+    let mut net = Network::new(7);
+    let (source, router) = (net.node(), net.node());
+    net.duplex(source, router, wide(10.0, 1), wide(10.0, 1));
+    let mut members = Vec::new();
+    let mut pairs = Vec::new();
+    for number in 0..receivers {
+        let leaf = net.node();
+        let (there, _) = net.duplex(router, leaf, link(1.0, 20, 25), wide(1.0, 20));
+        if number == 0 {
+            net.probe_link(there, Span::from_millis(37));
+            net.tap(there);
+        }
+        members.push(member(leaf));
+        let sender = net.node();
+        net.duplex(sender, router, wide(10.0, 3), wide(10.0, 3));
+        pairs.push((sender, leaf));
+    }
+    net.session(session(source, members));
+    for (number, (sender, leaf)) in pairs.into_iter().enumerate() {
+        let start = number as f64 * 0.037;
+        match background {
+            Background::None => {}
+            Background::Tcp => {
+                let mut spec = unicast(reno(), sender, leaf, start);
+                let mean = |mean| Law::Pareto { mean, shape: 1.5 };
+                spec.supply = match number % 4 {
+                    0 => Supply::OnOff { on: mean(5.0), off: mean(3.0) },
+                    1 => Supply::Transfers { packets: mean(40.0), pause: Law::Exponential { mean: 0.5 } },
+                    2 => Supply::Packets(500),
+                    _ => Supply::Endless,
+                };
+                net.unicast(spec);
+            }
+            Background::Sessions => {
+                net.session(SessionSpec {
+                    start: Time::from_secs_f64(start),
+                    ..session(sender, vec![member(leaf)])
+                });
+            }
+            Background::Datagrams => {
+                let protocol = UnicastProtocol::Datagrams { rate: Rate::from_bps(500e3), jitter: 0.5 };
+                let on = Law::Exponential { mean: 1.0 };
+                net.unicast(UnicastSpec {
+                    supply: Supply::OnOff { on, off: on },
+                    packet_size: 500,
+                    ..unicast(protocol, sender, leaf, start)
+                });
+            }
+        }
+    }
+    net
+}
+
+/// A tree of two levels with the bottlenecks at the leaves, and two single receivers behind each.
+pub fn tree(branches: usize, leaves: usize) -> Network {
+    let mut net = Network::new(3);
+    let (source, root) = (net.node(), net.node());
+    net.duplex(source, root, wide(1000.0, 5), wide(1000.0, 5));
+    let mut members = Vec::new();
+    let mut singles = Vec::new();
+    for _ in 0..branches {
+        let middle = net.node();
+        net.duplex(root, middle, wide(1000.0, 15), wide(1000.0, 15));
+        for _ in 0..leaves {
+            let leaf = net.node();
+            net.duplex(middle, leaf, link(1.0, 30, 50), wide(1.0, 30));
+            members.push(member(leaf));
+            for _ in 0..2 {
+                let single = net.node();
+                net.duplex(single, root, wide(100.0, 5), wide(100.0, 5));
+                singles.push((single, leaf));
+            }
+        }
+    }
+    net.session(session(source, members));
+    for (number, (single, leaf)) in singles.into_iter().enumerate() {
+        let start = Time::from_secs_f64(number as f64 * 0.011);
+        net.session(SessionSpec { start, ..session(single, vec![member(leaf)]) });
+    }
+    net
+}
+
+/// A star with lossy links both ways, one that changes its rate and delay, and one that fails.
+pub fn rough_star(receivers: usize) -> Network {
+    let mut net = Network::new(11);
+    let (source, router) = (net.node(), net.node());
+    net.duplex(source, router, wide(10.0, 1), wide(10.0, 1));
+    let mut members = Vec::new();
+    let mut downlinks: Vec<LinkId> = Vec::new();
+    for number in 0..receivers {
+        let leaf = net.node();
+        let loss = match number % 3 {
+            0 => None,
+            1 => Some(LossSpec::Bernoulli(0.01)),
+            _ => Some(LossSpec::GilbertElliott { to_bad: 0.002, to_good: 0.2, good: 0.0, bad: 0.5 }),
+        };
+        let back = LinkSpec { loss: Some(LossSpec::Bernoulli(0.1)), ..wide(1.0, 20) };
+        let (there, _) = net.duplex(router, leaf, LinkSpec { loss, ..link(2.0, 20, 25) }, back);
+        downlinks.push(there);
+        members.push(member(leaf));
+    }
+    let at = Time::from_secs_f64;
+    net.probe_link(downlinks[0], Span::from_millis(100));
+    net.change(at(10.0), downlinks[0], Change::Rate(Rate::from_bps(300e3)));
+    net.change(at(15.0), downlinks[0], Change::Delay(Span::from_millis(5)));
+    net.change(at(20.0), downlinks[0], Change::Rate(Rate::from_mbps(1.0)));
+    net.change(at(25.0), downlinks[1], Change::Down);
+    net.change(at(30.0), downlinks[1], Change::Up);
+    net.change(at(35.0), downlinks[2], Change::Loss(Some(LossSpec::Bernoulli(0.05))));
+    let leaf = members[0].node;
+    net.session(session(source, members));
+    net.unicast(unicast(reno(), source, leaf, 0.5));
+    net
+}
+
+/// Members that join late or leave early.
+pub fn coming_and_going(receivers: usize) -> Network {
+    let mut net = Network::new(5);
+    let (source, router) = (net.node(), net.node());
+    net.duplex(source, router, wide(10.0, 1), wide(10.0, 1));
+    let mut members = Vec::new();
+    for number in 0..receivers {
+        let leaf = net.node();
+        net.duplex(router, leaf, link(1.0 + number as f64 * 0.2, 20, 25), wide(1.0, 20));
+        let mut it = member(leaf);
+        match number {
+            0 => it.leave = Time::from_secs_f64(20.0),
+            5 => it.join = Time::from_secs_f64(45.0),
+            _ => {}
+        }
+        members.push(it);
+    }
+    members[0].leave = Time::from_secs_f64(40.0);
+    net.session(session(source, members));
+    net
+}
+
+/// One TCP flow over one link.
+pub fn one_tcp() -> Network {
+    let mut net = Network::new(1);
+    let (a, b) = (net.node(), net.node());
+    let (there, _) = net.duplex(a, b, link(1.0, 20, 50), wide(1.0, 20));
+    net.probe_link(there, Span::from_millis(50));
+    net.unicast(unicast(reno(), a, b, 0.0));
+    net
+}

@@ -1,0 +1,76 @@
+//! The eager engine and its evented twin give the same outcome to the last bit, on small networks of every shape.
+
+mod nets;
+
+use faircast_core::time::{Span, Time};
+use faircast_sim::{Mode, Network, Options, Outcome};
+
+fn run(network: &Network, mode: Mode, seconds: f64) -> Outcome {
+    let options = Options {
+        until: Time::from_secs_f64(seconds),
+        mode,
+        sample: Span::from_millis(300),
+        ..Options::default()
+    };
+    network.run(&options).expect("a sound network")
+}
+
+/// Everything but the number of calendar entries is equal.
+#[track_caller]
+fn assert_twins(network: &Network, seconds: f64) -> Outcome {
+    let eager = run(network, Mode::Eager, seconds);
+    let evented = run(network, Mode::Evented, seconds);
+    assert!(eager.arrivals > 100, "something happens: {}", eager.arrivals);
+    assert_eq!(eager.digest, evented.digest, "digests of arrivals");
+    for (flow, (a, b)) in eager.flows.iter().zip(&evented.flows).enumerate() {
+        assert_eq!(a, b, "flow {flow}");
+    }
+    for (link, (a, b)) in eager.links.iter().zip(&evented.links).enumerate() {
+        assert_eq!(a, b, "link {link}");
+    }
+    assert_eq!(eager.taps, evented.taps);
+    assert_eq!((eager.traversals, eager.arrivals), (evented.traversals, evented.arrivals));
+    assert!(eager.events <= evented.events, "{} and {}", eager.events, evented.events);
+    eager
+}
+
+#[test]
+fn a_star_of_ormcc_alone() {
+    let outcome = assert_twins(&nets::star(16, nets::Background::None), 60.0);
+    assert!(outcome.flows[0].feedback > 10, "{}", outcome.flows[0].feedback);
+}
+
+#[test]
+fn a_star_of_ormcc_beside_tcp() {
+    assert_twins(&nets::star(16, nets::Background::Tcp), 40.0);
+}
+
+#[test]
+fn a_star_of_ormcc_beside_single_receivers_and_datagrams() {
+    assert_twins(&nets::star(8, nets::Background::Sessions), 40.0);
+    assert_twins(&nets::star(8, nets::Background::Datagrams), 40.0);
+}
+
+#[test]
+fn a_tree_of_ormcc_with_single_receivers_at_each_leaf() {
+    assert_twins(&nets::tree(4, 5), 40.0);
+}
+
+#[test]
+fn links_that_lose_change_and_fail() {
+    assert_twins(&nets::rough_star(8), 60.0);
+}
+
+#[test]
+fn members_that_come_and_go() {
+    let outcome = assert_twins(&nets::coming_and_going(6), 60.0);
+    let packets: Vec<u64> = outcome.flows[0].members.iter().map(|member| member.packets).collect();
+    assert!(packets[5] < packets[0] && packets[5] > 0, "{packets:?}");
+}
+
+#[test]
+fn tcp_on_one_link() {
+    let outcome = assert_twins(&nets::one_tcp(), 30.0);
+    let rate = outcome.flows[0].members[0].bytes as f64 * 8.0 / 30.0;
+    assert!(rate > 0.9e6 && rate <= 1.0e6, "{rate}");
+}
