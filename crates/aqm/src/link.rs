@@ -69,6 +69,9 @@ pub struct LinkCounts {
 /// How many fractional bits a byte's transmission time has.
 const FRACTION: u32 = 20;
 
+/// The longest transmission time of a byte, 134 ms, so that 65,535 bytes fit 64 bits: rates below 60 bit/s count as that.
+const SLOWEST: u64 = u64::MAX >> 17;
+
 /// One direction of a link.
 #[derive(Debug, Clone)]
 pub struct Link {
@@ -87,7 +90,8 @@ pub struct Link {
     counts: LinkCounts,
 }
 
-/// What waits or is being sent. As long as all packets are of one size, their number follows from `free_at` alone.
+/// What waits or is being sent. As long as all packets are of one size, and rate and delay as they were at the start,
+/// their number follows from `free_at` alone.
 #[derive(Debug, Clone)]
 enum Backlog {
     /// Packets of one size; `each` is the transmission time of one.
@@ -100,13 +104,28 @@ enum Backlog {
 struct Mixed {
     packets: VecDeque<Waiting>,
     bytes: u32,
+    /// When the last packet arrives that is not among these any more.
+    sent_arrives: Time,
+    /// Bytes that were accepted and then lost because the link went down.
+    flushed_bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     begins: Time,
     ends: Time,
+    /// The propagation delay at the time it came.
+    delay: Span,
     size: u16,
+}
+
+impl Waiting {
+    /// When it arrives if the packet before it arrives at `last`. It never overtakes, and if it takes any time to be
+    /// sent it comes a nanosecond later at least, so that a moment is between the two.
+    fn arrives_after(&self, last: Time) -> Time {
+        let gap = self.ends.since(self.begins).min(Span::from_nanos(1));
+        (self.ends + self.delay).max(last + gap)
+    }
 }
 
 impl Link {
@@ -151,7 +170,7 @@ impl Link {
                 return Fate::Lost(LossCause::Queue(cause));
             }
         };
-        self.take(now, size);
+        let at = self.take(now, size);
         self.counts.accepted += 1;
         self.counts.accepted_bytes += u64::from(size);
         if let Some(loss) = &mut self.loss
@@ -160,8 +179,6 @@ impl Link {
             self.counts.lost += 1;
             return Fate::Lost(LossCause::Wire);
         }
-        let at = (self.free_at + self.delay).max(self.last_arrival);
-        self.last_arrival = at;
         Fate::Arrives { at, marked }
     }
 
@@ -236,42 +253,47 @@ impl Link {
         if let Backlog::Mixed(mixed) = &mut self.backlog {
             while let Some(gone) = mixed.packets.front().filter(|packet| packet.ends <= now) {
                 mixed.bytes -= u32::from(gone.size);
+                mixed.sent_arrives = gone.arrives_after(mixed.sent_arrives);
                 mixed.packets.pop_front();
             }
         }
     }
 
-    /// The packet waits, is sent, and occupies the transmitter until `free_at`.
+    /// The packet waits, is sent, and occupies the transmitter until `free_at`. When it will arrive.
     #[inline]
-    fn take(&mut self, now: Time, size: u16) {
+    fn take(&mut self, now: Time, size: u16) -> Time {
         let begins = self.free_at.max(now);
         if let Backlog::Uniform { size: uniform, each } = &mut self.backlog {
             if *uniform != size {
                 if self.free_at > now {
                     self.mix(now);
-                    return self.take(now, size);
+                    return self.take_mixed(begins, size, now);
                 }
                 *uniform = size;
                 *each = Span::from_nanos((u64::from(size) * self.byte_time) >> FRACTION);
             }
             self.free_at = begins + *each;
-            return;
+            self.last_arrival = self.free_at + self.delay;
+            return self.last_arrival;
         }
-        self.take_mixed(now, begins, size);
+        self.take_mixed(begins, size, now)
     }
 
     #[inline(never)]
-    fn take_mixed(&mut self, now: Time, begins: Time, size: u16) {
+    fn take_mixed(&mut self, begins: Time, size: u16, now: Time) -> Time {
         let each = Span::from_nanos((u64::from(size) * self.byte_time) >> FRACTION);
         self.free_at = begins + each;
+        let packet = Waiting { begins, ends: self.free_at, delay: self.delay, size };
+        self.last_arrival = packet.arrives_after(self.last_arrival);
         self.forget_sent(now);
         if let Backlog::Mixed(mixed) = &mut self.backlog {
-            mixed.packets.push_back(Waiting { begins, ends: self.free_at, size });
+            mixed.packets.push_back(packet);
             mixed.bytes += u32::from(size);
         }
+        self.last_arrival
     }
 
-    /// A second size comes: write down the packets that were known by their number alone.
+    /// Packets of another size come, or the link changes: write down the packets that were known by their number alone.
     #[inline(never)]
     fn mix(&mut self, now: Time) {
         let (packets, bytes, _) = self.backlog(now);
@@ -279,9 +301,12 @@ impl Link {
             let places = (0..u64::from(packets)).rev();
             let packets = places.map(|later| {
                 let ends = self.free_at - each * later;
-                Waiting { begins: ends - each, ends, size }
+                Waiting { begins: ends - each, ends, delay: self.delay, size }
             });
-            self.backlog = Backlog::Mixed(Box::new(Mixed { packets: packets.collect(), bytes }));
+            let packets: VecDeque<_> = packets.collect();
+            // A packet on the wire arrives by then; perhaps there is none.
+            let sent_arrives = packets.front().map_or(self.last_arrival, |first| first.begins + self.delay);
+            self.backlog = Backlog::Mixed(Box::new(Mixed { packets, bytes, sent_arrives, flushed_bytes: 0 }));
         }
     }
 
@@ -294,7 +319,11 @@ impl Link {
 
     /// Bytes that have left the transmitter by this moment, in whole packets.
     pub fn departed_bytes(&self, now: Time) -> u64 {
-        self.counts.accepted_bytes - u64::from(self.backlog(now).1)
+        let flushed = match &self.backlog {
+            Backlog::Uniform { .. } => 0,
+            Backlog::Mixed(mixed) => mixed.flushed_bytes,
+        };
+        self.counts.accepted_bytes - flushed - u64::from(self.backlog(now).1)
     }
 
     /// What the link has done so far.
@@ -312,8 +341,10 @@ impl Link {
         self.delay
     }
 
-    /// From now on packets propagate this long. None overtakes an earlier one.
-    pub fn set_delay(&mut self, delay: Span) {
+    /// Packets that come from now on propagate this long. None overtakes an earlier one.
+    pub fn set_delay(&mut self, now: Time, delay: Span) {
+        self.forget_sent(now);
+        self.mix(now);
         self.delay = delay;
     }
 
@@ -333,29 +364,41 @@ impl Link {
         let mut shift = Shift { moves: Vec::new() };
         if let Backlog::Mixed(mixed) = &mut self.backlog {
             let mut free_at = now;
+            let (mut old, mut new) = (mixed.sent_arrives, mixed.sent_arrives);
             for packet in &mut mixed.packets {
-                if packet.begins >= now {
-                    let old = packet.ends;
+                old = packet.arrives_after(old);
+                let waits = packet.begins >= now;
+                if waits {
                     let each = Span::from_nanos((u64::from(packet.size) * self.byte_time) >> FRACTION);
-                    (packet.begins, packet.ends) = (free_at.max(now), free_at.max(now) + each);
-                    shift.moves.push((old + self.delay, packet.ends + self.delay));
+                    (packet.begins, packet.ends) = (free_at, free_at + each);
+                }
+                new = packet.arrives_after(new);
+                if waits {
+                    shift.moves.push((old, new));
                 }
                 free_at = packet.ends;
             }
             self.free_at = mixed.packets.back().map_or(self.free_at, |last| last.ends);
+            self.last_arrival = new;
         }
-        self.last_arrival = self.free_at + self.delay;
         shift
     }
 
     /// The link goes down: what waits or is being sent is lost (the driver drops packets that arrive after
     /// [`Down::kept_until`]), and so is what comes until it is up again.
     pub fn set_down(&mut self, now: Time) -> Down {
-        self.counts.lost += u64::from(self.backlog(now).0);
+        self.forget_sent(now);
+        self.mix(now);
         self.up = false;
         self.free_at = self.free_at.min(now);
-        self.backlog = Backlog::Uniform { size: 0, each: Span::ZERO };
-        Down { kept_until: now + self.delay }
+        if let Backlog::Mixed(mixed) = &mut self.backlog {
+            self.counts.lost += mixed.packets.len() as u64;
+            mixed.flushed_bytes += u64::from(mixed.bytes);
+            mixed.packets.clear();
+            mixed.bytes = 0;
+            self.last_arrival = mixed.sent_arrives;
+        }
+        Down { kept_until: self.last_arrival }
     }
 
     /// The link is up again, with an empty queue.
@@ -381,7 +424,7 @@ pub struct Down {
 /// In 2^-20 ns; zero for an unlimited rate.
 fn byte_time(rate: Rate) -> u64 {
     if rate.bps() <= 0.0 {
-        return u64::MAX >> 17;
+        return SLOWEST;
     }
-    (8e9 * (1u64 << FRACTION) as f64 / rate.bps()).round() as u64
+    ((8e9 * (1u64 << FRACTION) as f64 / rate.bps()).round() as u64).min(SLOWEST)
 }
