@@ -1,0 +1,131 @@
+//! How fast the engine is: `speed tcp N SECONDS` runs the star of the ns-2 comparison (N receivers, each behind a link
+//! of its own with one TCP Reno flow, and a multicast stream at 0.3 Mbit/s to all), `speed ormcc N SECONDS` a star of
+//! ORMCC. One line of JSON.
+
+use faircast_aqm::{Limit, LinkSpec, QueueSpec};
+use faircast_core::rng::Rng;
+use faircast_core::schemes::Scheme;
+use faircast_core::schemes::ormcc::Config;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_core::unicast::Protocol;
+use faircast_sim::{
+    Member, Network, Options, SessionSpec, Supply, UnicastProtocol, UnicastSpec, Watch,
+};
+use std::time::Instant;
+
+fn link(mbps: f64, millis: u64, queue: QueueSpec) -> LinkSpec {
+    LinkSpec { rate: Rate::from_mbps(mbps), delay: Span::from_millis(millis), queue, loss: None }
+}
+
+fn wide(mbps: f64, millis: u64) -> LinkSpec {
+    link(mbps, millis, QueueSpec::UNLIMITED)
+}
+
+fn bottleneck(millis: u64) -> LinkSpec {
+    link(1.0, millis, QueueSpec::DropTail(Limit::Packets(50)))
+}
+
+fn session(source: faircast_sim::NodeId, members: Vec<Member>, config: Config) -> SessionSpec {
+    SessionSpec {
+        scheme: Scheme::Ormcc(config),
+        packet_size: 1000,
+        report_size: 40,
+        source,
+        members,
+        start: Time::from_secs_f64(0.5),
+        stop: Time::NEVER,
+        join_latency: Span::ZERO,
+        leave_latency: Span::ZERO,
+    }
+}
+
+fn tcp_star(receivers: usize) -> Network {
+    let mut net = Network::new(1);
+    let (source, router) = (net.node(), net.node());
+    net.duplex(source, router, wide(10.0, 5), wide(10.0, 5));
+    let mut rng = Rng::new(1, 99);
+    let mut members = Vec::with_capacity(receivers);
+    let protocol = UnicastProtocol::Controlled("tcp-reno".parse::<Protocol>().expect("a protocol"));
+    for _ in 0..receivers {
+        let (leaf, sender) = (net.node(), net.node());
+        net.duplex(router, leaf, bottleneck(5), wide(1.0, 5));
+        net.duplex(sender, router, wide(10.0, 5), wide(10.0, 5));
+        members.push(Member { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
+        net.unicast(UnicastSpec {
+            protocol,
+            packet_size: 1000,
+            ack_size: 40,
+            from: sender,
+            to: leaf,
+            start: Time::from_secs_f64(rng.unit()),
+            stop: Time::NEVER,
+            supply: Supply::Endless,
+        });
+    }
+    // A stream at a constant rate to all.
+    let constant = Rate::from_bps(300e3);
+    let mut config = Config::seed();
+    config.bounds.min = constant;
+    config.bounds.max = constant;
+    net.session(session(source, members, config));
+    net
+}
+
+fn ormcc_star(receivers: usize) -> Network {
+    let mut net = Network::new(1);
+    let (source, router) = (net.node(), net.node());
+    net.duplex(source, router, wide(100.0, 1), wide(100.0, 1));
+    let mut members = Vec::with_capacity(receivers);
+    for _ in 0..receivers {
+        let leaf = net.node();
+        net.duplex(router, leaf, bottleneck(50), wide(1.0, 50));
+        members.push(Member { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
+    }
+    net.session(session(source, members, Config::seed()));
+    net
+}
+
+fn peak_memory() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)).and_then(|kib| kib.parse::<f64>().ok());
+    kib.unwrap_or(0.0) / 1024.0
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let kind = args.next().unwrap_or_else(|| "tcp".to_owned());
+    let receivers: usize = args.next().and_then(|n| n.parse().ok()).unwrap_or(64);
+    let seconds: f64 = args.next().and_then(|n| n.parse().ok()).unwrap_or(60.0);
+    let begin = Instant::now();
+    let net = if kind == "tcp" { tcp_star(receivers) } else { ormcc_star(receivers) };
+    let until = Time::from_secs_f64(seconds);
+    let options = Options { until, sample: Span::MAX, watch: Watch::First(0), ..Options::default() };
+    let mut engine = net.engine(&options).expect("a sound network");
+    let setup = begin.elapsed().as_secs_f64();
+    let idle = peak_memory();
+    let begin = Instant::now();
+    engine.run();
+    let run = begin.elapsed().as_secs_f64();
+    let outcome = engine.finish(&net);
+    let session = &outcome.flows[outcome.flows.len() - 1];
+    let received = session.members.iter().map(|member| member.bytes).sum::<u64>() as f64;
+    let rate = received * 8.0 / seconds / receivers as f64;
+    let tcp = &outcome.flows[..outcome.flows.len() - 1];
+    let goodput = tcp.iter().map(|flow| flow.members[0].delivered * 8000).sum::<u64>() as f64 / seconds;
+    println!(
+        "{{\"kind\":\"{kind}\",\"N\":{receivers},\"T_s\":{seconds},\"setup_s\":{setup:.3},\"run_s\":{run:.3},\
+         \"idle_MiB\":{idle:.1},\"peak_MiB\":{:.1},\"link_traversals\":{},\"trav_per_s\":{:.0},\"arrivals\":{},\
+         \"arrivals_per_s\":{:.0},\"events\":{},\"reports\":{},\"mcast_rate_bps\":{rate:.0},\
+         \"tcp_goodput_bps_mean\":{:.0},\"digest\":\"{:016x}\"}}",
+        peak_memory(),
+        outcome.traversals,
+        outcome.traversals as f64 / run,
+        outcome.arrivals,
+        outcome.arrivals as f64 / run,
+        outcome.events,
+        session.feedback,
+        goodput / tcp.len().max(1) as f64,
+        outcome.digest,
+    );
+}
