@@ -1,7 +1,8 @@
-//! Protocols by name and options: `tcp-reno`, `tcp-sack,preset=ns2001,delack,ecn`.
+//! Protocols by name and options: `tcp-reno`, `tcp-sack,preset=ns2001,delack,ecn`, `tfrc`, `rap,fine`.
 
 use super::tcp::{self, Handshake, Switch, Variant};
 use super::{Feedback, Segment, Sender, SenderView, Sink};
+use super::{rap, tfrc};
 use crate::node::{Cx, Departure};
 use crate::time::{Span, Time};
 use std::str::FromStr;
@@ -11,6 +12,10 @@ use std::str::FromStr;
 pub enum Protocol {
     /// TCP.
     Tcp(tcp::Config),
+    /// TCP-friendly rate control.
+    Tfrc(tfrc::Config),
+    /// Rate adaptation protocol.
+    Rap(rap::Config),
 }
 
 /// A protocol as a user sees it.
@@ -53,7 +58,26 @@ pub const CATALOGUE: &[Entry] = &[
         source: "Brakmo and Peterson 1995",
         options: TCP_OPTIONS,
     },
+    Entry {
+        name: "tfrc",
+        summary: "sends as fast as TCP's formula allows at the measured loss event rate",
+        source: "RFC 5348",
+        options: TFRC_OPTIONS,
+    },
+    Entry {
+        name: "rap",
+        summary: "spaces packets by a gap: one packet per round trip more, or half",
+        source: "Rejaie, Handley and Estrin 1999",
+        options: RAP_OPTIONS,
+    },
 ];
+
+const TFRC_OPTIONS: &[(&str, &str)] = &[
+    ("preset", "ns235 | rfc: the values that the other options change; goes first"),
+    ("ecn", "flag: explicit congestion notification"),
+];
+
+const RAP_OPTIONS: &[(&str, &str)] = &[("fine", "flag: the gap follows the newest round trips")];
 
 const TCP_OPTIONS: &[(&str, &str)] = &[
     ("preset", "ns235 | ns2001 | rfc: the values that the other options change; goes first"),
@@ -116,6 +140,8 @@ impl Protocol {
                 Variant::Sack => "tcp-sack",
                 Variant::Vegas => "tcp-vegas",
             },
+            Protocol::Tfrc(_) => "tfrc",
+            Protocol::Rap(_) => "rap",
         }
     }
 
@@ -124,6 +150,8 @@ impl Protocol {
     pub const fn with_packet_size(mut self, bytes: u16) -> Protocol {
         match &mut self {
             Protocol::Tcp(config) => config.packet_size = bytes,
+            Protocol::Tfrc(config) => config.packet_size = bytes,
+            Protocol::Rap(config) => config.packet_size = bytes,
         }
         self
     }
@@ -132,6 +160,8 @@ impl Protocol {
     pub fn sender(&self) -> AnySender {
         match self {
             Protocol::Tcp(config) => AnySender::Tcp(tcp::Sender::new(*config)),
+            Protocol::Tfrc(config) => AnySender::Tfrc(tfrc::Sender::new(*config)),
+            Protocol::Rap(config) => AnySender::Rap(rap::Sender::new(*config)),
         }
     }
 
@@ -139,6 +169,8 @@ impl Protocol {
     pub fn sink(&self) -> AnySink {
         match self {
             Protocol::Tcp(config) => AnySink::Tcp(tcp::Sink::new(config)),
+            Protocol::Tfrc(config) => AnySink::Tfrc(Box::new(tfrc::Sink::new(config))),
+            Protocol::Rap(_) => AnySink::Rap(rap::Sink::default()),
         }
     }
 }
@@ -156,6 +188,8 @@ impl FromStr for Protocol {
             "tcp-newreno" => Protocol::Tcp(tcp::Config::ns235(Variant::NewReno)),
             "tcp-sack" => Protocol::Tcp(tcp::Config::ns235(Variant::Sack)),
             "tcp-vegas" => Protocol::Tcp(tcp::Config::ns235(Variant::Vegas)),
+            "tfrc" => Protocol::Tfrc(tfrc::Config::ns235()),
+            "rap" => Protocol::Rap(rap::Config::ns235()),
             _ => return Err(ProtocolError::UnknownProtocol { name: name.to_owned() }),
         };
         for part in parts.filter(|part| !part.is_empty()) {
@@ -183,8 +217,33 @@ impl Protocol {
     fn set(&mut self, option: &str, value: Option<&str>) -> Option<()> {
         match self {
             Protocol::Tcp(config) => set_tcp(config, option, value),
+            Protocol::Tfrc(config) => set_tfrc(config, option, value),
+            Protocol::Rap(config) => {
+                // Its only option is a flag.
+                config.grain = if flag(value)? == Switch::On { rap::Grain::Fine } else { rap::Grain::Coarse };
+                Some(())
+            }
         }
     }
+}
+
+fn set_tfrc(config: &mut tfrc::Config, option: &str, value: Option<&str>) -> Option<()> {
+    match (option, value) {
+        ("preset", Some("ns235")) => {
+            *config = tfrc::Config { packet_size: config.packet_size, ..tfrc::Config::ns235() }
+        }
+        ("preset", Some("rfc")) => {
+            *config = tfrc::Config { packet_size: config.packet_size, ..tfrc::Config::rfc() }
+        }
+        ("ecn", _) => config.ecn = flag(value)?,
+        _ => return None,
+    }
+    Some(())
+}
+
+/// On without a value.
+fn flag(value: Option<&str>) -> Option<Switch> {
+    value.map_or(Some(Switch::On), switch)
 }
 
 fn set_tcp(config: &mut tcp::Config, option: &str, value: Option<&str>) -> Option<()> {
@@ -202,7 +261,7 @@ fn set_tcp(config: &mut tcp::Config, option: &str, value: Option<&str>) -> Optio
         }
         ("delack", None) => config.delayed_ack = Some(tcp::DELAYED_ACK),
         ("delack", Some(_)) => config.delayed_ack = Some(positive_span(text)?),
-        ("ecn", _) => config.ecn = if value.is_some() { switch(text)? } else { Switch::On },
+        ("ecn", _) => config.ecn = flag(value)?,
         ("window", _) => config.receiver_window = count()?,
         ("initial-window", _) => config.initial_window = count()?,
         ("min-rto", _) => config.min_rto = span(text)?,
@@ -254,6 +313,10 @@ fn options_of(protocol: &str) -> String {
 pub enum AnySender {
     /// TCP.
     Tcp(tcp::Sender),
+    /// TFRC.
+    Tfrc(tfrc::Sender),
+    /// RAP.
+    Rap(rap::Sender),
 }
 
 /// Any protocol's receiver.
@@ -261,12 +324,18 @@ pub enum AnySender {
 pub enum AnySink {
     /// TCP.
     Tcp(tcp::Sink),
+    /// TFRC; larger than the others and rarer.
+    Tfrc(Box<tfrc::Sink>),
+    /// RAP.
+    Rap(rap::Sink),
 }
 
 macro_rules! each {
     ($any:ident, $value:expr, $inner:ident => $call:expr) => {
         match $value {
             $any::Tcp($inner) => $call,
+            $any::Tfrc($inner) => $call,
+            $any::Rap($inner) => $call,
         }
     };
 }

@@ -6,11 +6,19 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`tcp`] | TCP: Tahoe, Reno, NewReno, SACK, Vegas |
+//! | [`tfrc`] | TFRC, equation-based rates |
+//! | [`rap`] | RAP, AIMD by rates |
+//! | [`formula`] | TCP's rate at a given loss rate |
 //! | `catalogue` | protocols by name and options |
 
+pub mod formula;
+pub mod rap;
 pub mod tcp;
+pub mod tfrc;
 
 mod catalogue;
+#[cfg(test)]
+mod pipe;
 
 pub use catalogue::{AnySender, AnySink, CATALOGUE, Entry, Protocol, ProtocolError};
 
@@ -43,6 +51,19 @@ impl SegmentFlags {
     pub const CWR: SegmentFlags = SegmentFlags(1 << 2);
     /// ECN-capable (RFC 3168, 5): a queue may mark it where it would drop it.
     pub const ECT: SegmentFlags = SegmentFlags(1 << 3);
+
+    /// Asks for a report at once (TFRC).
+    pub const URGENT: SegmentFlags = SegmentFlags(1 << 4);
+
+    /// Says in which of its feedback rounds the sender is, modulo 8 (TFRC).
+    pub const fn in_round(round: u32) -> SegmentFlags {
+        SegmentFlags(((round & 7) as u8) << 5)
+    }
+
+    /// The sender's feedback round, modulo 8 (TFRC).
+    pub const fn round(self) -> u8 {
+        self.0 >> 5
+    }
 
     /// Whether all of `other` are set.
     pub const fn has(self, other: SegmentFlags) -> bool {
@@ -98,7 +119,7 @@ pub struct RateReport {
     pub loss: f32,
 }
 
-/// What a RAP receiver says about every packet.
+/// What a RAP receiver says about every packet. The last three count packets from 1; 0 is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RapAck {
     /// The packet that arrived.

@@ -16,9 +16,12 @@ mod rto;
 mod sack;
 mod sender;
 mod sink;
+#[cfg(test)]
+mod tests;
 mod vegas;
 
 pub(super) use config::DELAYED_ACK;
 pub use config::{Backoff, Config, CwrOn, Halving, Handshake, Idle, Inflation, Samples, Switch, Variant};
+pub(super) use rto::Smoothed;
 pub use sender::Sender;
 pub use sink::Sink;

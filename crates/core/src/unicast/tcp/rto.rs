@@ -3,13 +3,45 @@
 use super::config::{Backoff, Config, Samples};
 use crate::time::{Span, Time};
 
+/// Jacobson's integer means of round trips, in ticks.
+#[derive(Debug, Clone, Default)]
+pub(in crate::unicast) struct Smoothed {
+    /// Eight times the smoothed round trip; 0 before the first sample.
+    mean: i64,
+    /// Four times the mean deviation.
+    deviation: i64,
+}
+
+impl Smoothed {
+    /// A round trip of so many ticks, at least 1.
+    #[inline]
+    pub(in crate::unicast) fn add(&mut self, ticks: i64) {
+        if self.mean == 0 {
+            self.mean = ticks << 3;
+            self.deviation = ticks << 1;
+        } else {
+            let error = ticks - (self.mean >> 3);
+            self.mean = (self.mean + error).max(1);
+            self.deviation = (self.deviation + error.abs() - (self.deviation >> 2)).max(1);
+        }
+    }
+
+    /// Mean plus four deviations, in ticks.
+    pub(in crate::unicast) const fn timeout_ticks(&self) -> i64 {
+        ((self.deviation << 3) + self.mean) >> 3
+    }
+
+    /// The next sample is like the first one.
+    const fn forget(&mut self) {
+        self.deviation += self.mean >> 3;
+        self.mean = 0;
+    }
+}
+
 /// Smoothed round trip and its deviation, and the timeout that follows from them.
 #[derive(Debug, Clone)]
 pub(super) struct RoundTrip {
-    /// Eight times the smoothed round trip, in ticks; 0 before the first sample.
-    smoothed: i64,
-    /// Four times the mean deviation, in ticks.
-    deviation: i64,
+    smoothed: Smoothed,
     /// Timeout before limits and doubling.
     base: Span,
     /// The timeout.
@@ -23,8 +55,7 @@ pub(super) struct RoundTrip {
 impl RoundTrip {
     pub(super) const fn new(config: &Config) -> RoundTrip {
         RoundTrip {
-            smoothed: 0,
-            deviation: 0,
+            smoothed: Smoothed { mean: 0, deviation: 0 },
             base: config.initial_rto,
             timeout: config.initial_rto,
             phase: Span::ZERO,
@@ -47,16 +78,9 @@ impl RoundTrip {
             Samples::OnePacket => (span + (sent.as_nanos() + self.phase.as_nanos()) % tick) / tick,
         };
         let ticks = ticks.clamp(1, 1 << 50) as i64;
-        if self.smoothed == 0 {
-            self.smoothed = ticks << 3;
-            self.deviation = ticks << 1;
-        } else {
-            let error = ticks - (self.smoothed >> 3);
-            self.smoothed = (self.smoothed + error).max(1);
-            self.deviation = (self.deviation + error.abs() - (self.deviation >> 2)).max(1);
-        }
-        let base = ((self.deviation << 3) + self.smoothed) >> 3;
-        self.base = Span::from_nanos((base as u64).saturating_mul(tick));
+        self.smoothed.add(ticks);
+        let base = self.smoothed.timeout_ticks() as u64;
+        self.base = Span::from_nanos(base.saturating_mul(tick));
         self.timeout = self.limited(config);
     }
 
@@ -82,8 +106,7 @@ impl RoundTrip {
             self.factor = self.factor.saturating_mul(2);
         }
         if self.factor > 8 {
-            self.deviation += self.smoothed >> 3;
-            self.smoothed = 0;
+            self.smoothed.forget();
         }
         self.timeout = self.limited(config);
     }
@@ -99,6 +122,6 @@ impl RoundTrip {
 
     /// Smoothed round trip; zero before the first sample.
     pub(super) fn smoothed(&self, config: &Config) -> Span {
-        Span::from_nanos(self.smoothed as u64 * config.tick.as_nanos() / 8)
+        Span::from_nanos(self.smoothed.mean as u64 * config.tick.as_nanos() / 8)
     }
 }
