@@ -72,44 +72,86 @@ const FRACTION: u32 = 20;
 /// The longest transmission time of a byte, 134 ms, so that 65,535 bytes fit 64 bits: rates below 60 bit/s count as that.
 const SLOWEST: u64 = u64::MAX >> 17;
 
-/// One direction of a link.
+/// One direction of a link. What every packet touches fits a cache line; the rest lies in a box.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct Link {
     /// When the transmitter has sent all that it has taken so far.
     free_at: Time,
     delay: Span,
+    /// As long as all packets that wait or are being sent are of one size: the transmission time of one. Their number
+    /// then follows from `free_at` alone.
+    each: Span,
+    /// Longest time until `free_at` at which a drop-tail buffer takes one more packet of that size.
+    patience: Span,
+    accepted_bytes: u64,
+    rest: Box<Rest>,
+    /// Packets accepted, but for those that `Rest::accepted` counts.
+    accepted: u32,
+    /// That size.
+    size: u16,
+    way: Way,
+}
+
+const _: () = assert!(size_of::<Link>() == 56);
+
+/// How much of the long way a packet has to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// A drop-tail queue with packets of one size before a wire that loses nothing: the short way.
+    Short,
+    /// Anything else.
+    Long,
+}
+
+/// What not every packet touches.
+#[derive(Debug, Clone)]
+struct Rest {
     /// Transmission time of a byte, in 2^-20 ns.
     byte_time: u64,
-    backlog: Backlog,
     discipline: AnyDiscipline,
+    /// Packets of several sizes wait, or the link was changed: all that wait, with their times.
+    mixed: Option<Mixed>,
+    /// Whether rate and delay are as they were at the start.
+    history: History,
     rng: Rng,
-    loss: Option<Box<Loss>>,
-    up: bool,
+    loss: Option<Loss>,
+    state: State,
     rate: Rate,
+    /// Known only on the long way.
     last_arrival: Time,
-    counts: LinkCounts,
+    /// Bytes that were accepted and then lost because the link went down.
+    flushed_bytes: u64,
+    accepted: u64,
+    overflow: u64,
+    early: u64,
+    marked: u64,
+    lost: u64,
+    refused: u64,
 }
 
-/// What waits or is being sent. As long as all packets are of one size, and rate and delay as they were at the start,
-/// their number follows from `free_at` alone.
-#[derive(Debug, Clone)]
-enum Backlog {
-    /// Packets of one size; `each` is the transmission time of one.
-    Uniform { size: u16, each: Span },
-    /// Packets of several sizes, the oldest first, with the times at which their transmission begins and ends.
-    Mixed(Box<Mixed>),
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Up,
+    Down,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum History {
+    Unchanged,
+    Changed,
+}
+
+/// Packets of several sizes, the oldest first.
 #[derive(Debug, Clone, Default)]
 struct Mixed {
     packets: VecDeque<Waiting>,
     bytes: u32,
     /// When the last packet arrives that is not among these any more.
     sent_arrives: Time,
-    /// Bytes that were accepted and then lost because the link went down.
-    flushed_bytes: u64,
 }
 
+/// A packet that waits or is being sent.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     begins: Time,
@@ -133,91 +175,156 @@ impl Link {
     pub fn new(spec: &LinkSpec, rng: Rng) -> Link {
         let mut discipline = spec.queue.build(spec.rate, spec.delay);
         discipline.set_rate(spec.rate);
-        Link {
-            free_at: Time::ZERO,
-            delay: spec.delay,
+        let rest = Rest {
             byte_time: byte_time(spec.rate),
-            backlog: Backlog::Uniform { size: 0, each: Span::ZERO },
             discipline,
+            mixed: None,
+            history: History::Unchanged,
             rng,
-            loss: spec.loss.map(|loss| Box::new(Loss::new(loss))),
-            up: true,
+            loss: spec.loss.map(Loss::new),
+            state: State::Up,
             rate: spec.rate,
             last_arrival: Time::ZERO,
-            counts: LinkCounts::default(),
-        }
+            flushed_bytes: 0,
+            accepted: 0,
+            overflow: 0,
+            early: 0,
+            marked: 0,
+            lost: 0,
+            refused: 0,
+        };
+        let mut link = Link {
+            free_at: Time::ZERO,
+            delay: spec.delay,
+            each: Span::ZERO,
+            patience: Span::ZERO,
+            accepted_bytes: 0,
+            rest: Box::new(rest),
+            accepted: 0,
+            size: 0,
+            way: Way::Long,
+        };
+        link.choose_way();
+        link
     }
 
     /// A packet of `size` bytes of `flow` arrives at the queue. Times must not run backwards.
     #[inline]
     pub fn offer(&mut self, now: Time, size: u16, flow: u32, ecn_capable: bool) -> Fate {
-        self.counts.offered += 1;
-        if !self.up {
-            self.counts.lost += 1;
+        if self.way == Way::Short && self.size == size {
+            if self.free_at.since(now) > self.patience {
+                self.rest.overflow += 1;
+                return Fate::Lost(LossCause::Queue(DropCause::Overflow));
+            }
+            self.free_at = self.free_at.max(now) + self.each;
+            self.count(size);
+            return Fate::Arrives { at: self.free_at + self.delay, marked: false };
+        }
+        self.offer_long(now, size, flow, ecn_capable)
+    }
+
+    #[inline]
+    fn count(&mut self, size: u16) {
+        self.accepted_bytes += u64::from(size);
+        match self.accepted.checked_add(1) {
+            Some(accepted) => self.accepted = accepted,
+            None => {
+                self.rest.accepted += u64::from(self.accepted) + 1;
+                self.accepted = 0;
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn offer_long(&mut self, now: Time, size: u16, flow: u32, ecn_capable: bool) -> Fate {
+        if self.rest.state == State::Down {
+            self.rest.refused += 1;
             return Fate::Lost(LossCause::Down);
+        }
+        if self.free_at <= now {
+            self.settle(size);
+            if self.way == Way::Short {
+                return self.offer(now, size, flow, ecn_capable);
+            }
         }
         let marked = match self.decide(now, size, flow, ecn_capable) {
             Decision::Accept => false,
             Decision::Mark => {
-                self.counts.marked += 1;
+                self.rest.marked += 1;
                 true
             }
             Decision::Drop(cause) => {
                 match cause {
-                    DropCause::Overflow => self.counts.overflow += 1,
-                    DropCause::Early => self.counts.early += 1,
+                    DropCause::Overflow => self.rest.overflow += 1,
+                    DropCause::Early => self.rest.early += 1,
                 }
                 return Fate::Lost(LossCause::Queue(cause));
             }
         };
         let at = self.take(now, size);
-        self.counts.accepted += 1;
-        self.counts.accepted_bytes += u64::from(size);
-        if let Some(loss) = &mut self.loss
-            && loss.strikes(&mut self.rng)
+        self.count(size);
+        let rest = &mut *self.rest;
+        if let Some(loss) = &mut rest.loss
+            && loss.strikes(&mut rest.rng)
         {
-            self.counts.lost += 1;
+            rest.lost += 1;
             return Fate::Lost(LossCause::Wire);
         }
         Fate::Arrives { at, marked }
     }
 
-    /// The fast way for what is most common, an ample or full drop-tail buffer of packets of one size; else the long one.
-    #[inline]
-    fn decide(&mut self, now: Time, size: u16, flow: u32, ecn_capable: bool) -> Decision {
-        if let (AnyDiscipline::DropTail(drop_tail), Backlog::Uniform { size: uniform, each }) =
-            (&self.discipline, &self.backlog)
-            && (*uniform == size || self.free_at <= now)
-        {
-            // `free_at - now` is longer than `packets - 1` transmissions when at least `packets` are there.
-            let busy = self.free_at.since(now).as_nanos();
-            let limit = match drop_tail.limit() {
-                Limit::Packets(limit) => limit,
-                Limit::Bytes(limit) => limit / u32::from(size.max(1)),
-            };
-            let full = match limit {
-                0 => true,
-                limit => u128::from(busy) > u128::from(each.as_nanos()) * u128::from(limit - 1),
-            };
-            return if full { Decision::Drop(DropCause::Overflow) } else { Decision::Accept };
+    /// The link is idle: from now on all packets may be of this size.
+    fn settle(&mut self, size: u16) {
+        if self.rest.history == History::Changed {
+            return;
         }
-        self.decide_by_discipline(now, size, flow, ecn_capable)
+        if let Some(mixed) = &mut self.rest.mixed {
+            // Keep the memory: sizes that were mixed once will be mixed again.
+            mixed.packets.clear();
+            mixed.bytes = 0;
+        }
+        self.size = size;
+        self.each = self.transmission(size);
+        self.choose_way();
     }
 
-    #[inline(never)]
-    fn decide_by_discipline(&mut self, now: Time, size: u16, flow: u32, ecn_capable: bool) -> Decision {
-        while self.discipline.timer() <= now {
-            let moment = self.discipline.timer();
+    fn transmission(&self, size: u16) -> Span {
+        Span::from_nanos((u64::from(size) * self.rest.byte_time) >> FRACTION)
+    }
+
+    /// The short way is open to a plain drop-tail link whose packets are all of one size.
+    fn choose_way(&mut self) {
+        self.way = Way::Long;
+        let rest = &*self.rest;
+        let plain = rest.loss.is_none() && rest.state == State::Up && rest.history == History::Unchanged;
+        let AnyDiscipline::DropTail(drop_tail) = &rest.discipline else { return };
+        if !plain || self.size == 0 || rest.mixed.as_ref().is_some_and(|mixed| !mixed.packets.is_empty()) {
+            return;
+        }
+        let packets = match drop_tail.limit() {
+            Limit::Packets(limit) => limit,
+            Limit::Bytes(limit) => limit / u32::from(self.size),
+        };
+        // `free_at - now` is longer than `packets - 1` transmissions when at least `packets` are there.
+        if let Some(others) = packets.checked_sub(1) {
+            self.patience = self.each * u64::from(others);
+            self.way = Way::Short;
+        }
+    }
+
+    fn decide(&mut self, now: Time, size: u16, flow: u32, ecn_capable: bool) -> Decision {
+        while self.rest.discipline.timer() <= now {
+            let moment = self.rest.discipline.timer();
             let queue = self.look(moment, 0, 0, false);
-            self.discipline.on_timer(&queue);
+            self.rest.discipline.on_timer(&queue);
         }
         let offer = self.look(now, size, flow, ecn_capable);
-        self.discipline.on_arrival(&offer, &mut self.rng)
+        let rest = &mut *self.rest;
+        rest.discipline.on_arrival(&offer, &mut rest.rng)
     }
 
     /// The queue as a packet finds it.
     fn look(&mut self, now: Time, size: u16, flow: u32, ecn_capable: bool) -> Offer {
-        self.forget_sent(now);
         let (packets, bytes, in_transmission) = self.backlog(now);
         Offer {
             now,
@@ -234,13 +341,16 @@ impl Link {
     /// Packets and bytes that have not left, and the size of the one in transmission.
     fn backlog(&self, now: Time) -> (u32, u32, u16) {
         let busy = self.free_at.since(now).as_nanos();
-        match &self.backlog {
-            _ if busy == 0 => (0, 0, 0),
-            Backlog::Uniform { size, each } => {
-                let packets = busy.div_ceil(each.as_nanos().max(1)) as u32;
-                (packets, packets * u32::from(*size), *size)
+        if busy == 0 {
+            return (0, 0, 0);
+        }
+        match self.rest.mixed.as_ref().filter(|mixed| !mixed.packets.is_empty()) {
+            None if self.rest.history == History::Changed => (0, 0, 0),
+            None => {
+                let packets = busy.div_ceil(self.each.as_nanos().max(1)) as u32;
+                (packets, packets * u32::from(self.size), self.size)
             }
-            Backlog::Mixed(mixed) => {
+            Some(mixed) => {
                 let gone = mixed.packets.iter().take_while(|packet| packet.ends <= now);
                 let (count, bytes) = gone.fold((0, 0), |(n, b), packet| (n + 1, b + u32::from(packet.size)));
                 let first = mixed.packets.get(count).map_or(0, |packet| packet.size);
@@ -249,65 +359,51 @@ impl Link {
         }
     }
 
-    fn forget_sent(&mut self, now: Time) {
-        if let Backlog::Mixed(mixed) = &mut self.backlog {
-            while let Some(gone) = mixed.packets.front().filter(|packet| packet.ends <= now) {
-                mixed.bytes -= u32::from(gone.size);
-                mixed.sent_arrives = gone.arrives_after(mixed.sent_arrives);
-                mixed.packets.pop_front();
-            }
-        }
-    }
-
     /// The packet waits, is sent, and occupies the transmitter until `free_at`. When it will arrive.
-    #[inline]
     fn take(&mut self, now: Time, size: u16) -> Time {
         let begins = self.free_at.max(now);
-        if let Backlog::Uniform { size: uniform, each } = &mut self.backlog {
-            if *uniform != size {
-                if self.free_at > now {
-                    self.mix(now);
-                    return self.take_mixed(begins, size, now);
-                }
-                *uniform = size;
-                *each = Span::from_nanos((u64::from(size) * self.byte_time) >> FRACTION);
-            }
-            self.free_at = begins + *each;
-            self.last_arrival = self.free_at + self.delay;
-            return self.last_arrival;
+        let each = self.transmission(size);
+        let uniform = size == self.size && !self.is_mixed() && self.rest.history == History::Unchanged;
+        if !uniform {
+            self.mix(now);
         }
-        self.take_mixed(begins, size, now)
-    }
-
-    #[inline(never)]
-    fn take_mixed(&mut self, begins: Time, size: u16, now: Time) -> Time {
-        let each = Span::from_nanos((u64::from(size) * self.byte_time) >> FRACTION);
         self.free_at = begins + each;
         let packet = Waiting { begins, ends: self.free_at, delay: self.delay, size };
-        self.last_arrival = packet.arrives_after(self.last_arrival);
-        self.forget_sent(now);
-        if let Backlog::Mixed(mixed) = &mut self.backlog {
+        if uniform {
+            return self.free_at + self.delay;
+        }
+        self.rest.last_arrival = packet.arrives_after(self.rest.last_arrival);
+        if let Some(mixed) = &mut self.rest.mixed {
+            mixed.forget_sent(now);
             mixed.packets.push_back(packet);
             mixed.bytes += u32::from(size);
         }
-        self.last_arrival
+        self.rest.last_arrival
+    }
+
+    fn is_mixed(&self) -> bool {
+        self.rest.mixed.as_ref().is_some_and(|mixed| !mixed.packets.is_empty())
     }
 
     /// Packets of another size come, or the link changes: write down the packets that were known by their number alone.
-    #[inline(never)]
     fn mix(&mut self, now: Time) {
-        let (packets, bytes, _) = self.backlog(now);
-        if let Backlog::Uniform { size, each } = self.backlog {
-            let places = (0..u64::from(packets)).rev();
-            let packets = places.map(|later| {
-                let ends = self.free_at - each * later;
-                Waiting { begins: ends - each, ends, delay: self.delay, size }
-            });
-            let packets: VecDeque<_> = packets.collect();
-            // A packet on the wire arrives by then; perhaps there is none.
-            let sent_arrives = packets.front().map_or(self.last_arrival, |first| first.begins + self.delay);
-            self.backlog = Backlog::Mixed(Box::new(Mixed { packets, bytes, sent_arrives, flushed_bytes: 0 }));
+        self.way = Way::Long;
+        if self.is_mixed() || self.rest.history == History::Changed {
+            return;
         }
+        let (packets, bytes, _) = self.backlog(now);
+        let (free_at, each, size, delay) = (self.free_at, self.each, self.size, self.delay);
+        let latest = if self.accepted_bytes == 0 { Time::ZERO } else { free_at + delay };
+        self.rest.last_arrival = latest;
+        let mixed = self.rest.mixed.get_or_insert_default();
+        mixed.bytes = bytes;
+        mixed.packets.clear();
+        mixed.packets.extend((0..u64::from(packets)).rev().map(|later| {
+            let ends = free_at - each * later;
+            Waiting { begins: ends - each, ends, delay, size }
+        }));
+        // A packet on the wire arrives by then; perhaps there is none.
+        mixed.sent_arrives = mixed.packets.front().map_or(latest, |first| first.begins + delay);
     }
 
     /// Packets that wait at this moment, without the one in transmission, and their bytes. `now` may lie in the past
@@ -319,21 +415,27 @@ impl Link {
 
     /// Bytes that have left the transmitter by this moment, in whole packets.
     pub fn departed_bytes(&self, now: Time) -> u64 {
-        let flushed = match &self.backlog {
-            Backlog::Uniform { .. } => 0,
-            Backlog::Mixed(mixed) => mixed.flushed_bytes,
-        };
-        self.counts.accepted_bytes - flushed - u64::from(self.backlog(now).1)
+        self.accepted_bytes - self.rest.flushed_bytes - u64::from(self.backlog(now).1)
     }
 
     /// What the link has done so far.
-    pub const fn counts(&self) -> LinkCounts {
-        self.counts
+    pub fn counts(&self) -> LinkCounts {
+        let rest = &*self.rest;
+        let accepted = rest.accepted + u64::from(self.accepted);
+        LinkCounts {
+            offered: accepted + rest.overflow + rest.early + rest.refused,
+            accepted,
+            accepted_bytes: self.accepted_bytes,
+            overflow: rest.overflow,
+            early: rest.early,
+            marked: rest.marked,
+            lost: rest.lost + rest.refused,
+        }
     }
 
     /// The bit rate.
-    pub const fn rate(&self) -> Rate {
-        self.rate
+    pub fn rate(&self) -> Rate {
+        self.rest.rate
     }
 
     /// The propagation delay.
@@ -343,33 +445,42 @@ impl Link {
 
     /// Packets that come from now on propagate this long. None overtakes an earlier one.
     pub fn set_delay(&mut self, now: Time, delay: Span) {
-        self.forget_sent(now);
-        self.mix(now);
+        self.begin_change(now);
         self.delay = delay;
     }
 
     /// From now on packets are lost on the wire like this.
     pub fn set_loss(&mut self, loss: Option<LossSpec>) {
-        self.loss = loss.map(|spec| Box::new(Loss::new(spec)));
+        self.rest.loss = loss.map(Loss::new);
+        self.choose_way();
+    }
+
+    /// All that waits is written down, and the link stays on the long way.
+    fn begin_change(&mut self, now: Time) {
+        self.mix(now);
+        self.rest.history = History::Changed;
+        if let Some(mixed) = &mut self.rest.mixed {
+            mixed.forget_sent(now);
+        }
     }
 
     /// The rate changes. What waits is sent at the new one; the packet in transmission ends at the old one. The driver
     /// corrects the arrivals of its packets with what this returns.
     pub fn set_rate(&mut self, now: Time, rate: Rate) -> Shift {
-        self.forget_sent(now);
-        self.mix(now);
-        self.rate = rate;
-        self.byte_time = byte_time(rate);
-        self.discipline.set_rate(rate);
+        self.begin_change(now);
+        let rest = &mut *self.rest;
+        rest.rate = rate;
+        rest.byte_time = byte_time(rate);
+        rest.discipline.set_rate(rate);
         let mut shift = Shift { moves: Vec::new() };
-        if let Backlog::Mixed(mixed) = &mut self.backlog {
+        if let Some(mixed) = &mut rest.mixed {
             let mut free_at = now;
             let (mut old, mut new) = (mixed.sent_arrives, mixed.sent_arrives);
             for packet in &mut mixed.packets {
                 old = packet.arrives_after(old);
                 let waits = packet.begins >= now;
                 if waits {
-                    let each = Span::from_nanos((u64::from(packet.size) * self.byte_time) >> FRACTION);
+                    let each = Span::from_nanos((u64::from(packet.size) * rest.byte_time) >> FRACTION);
                     (packet.begins, packet.ends) = (free_at, free_at + each);
                 }
                 new = packet.arrives_after(new);
@@ -379,7 +490,7 @@ impl Link {
                 free_at = packet.ends;
             }
             self.free_at = mixed.packets.back().map_or(self.free_at, |last| last.ends);
-            self.last_arrival = new;
+            rest.last_arrival = new;
         }
         shift
     }
@@ -387,23 +498,33 @@ impl Link {
     /// The link goes down: what waits or is being sent is lost (the driver drops packets that arrive after
     /// [`Down::kept_until`]), and so is what comes until it is up again.
     pub fn set_down(&mut self, now: Time) -> Down {
-        self.forget_sent(now);
-        self.mix(now);
-        self.up = false;
+        self.begin_change(now);
         self.free_at = self.free_at.min(now);
-        if let Backlog::Mixed(mixed) = &mut self.backlog {
-            self.counts.lost += mixed.packets.len() as u64;
-            mixed.flushed_bytes += u64::from(mixed.bytes);
+        let rest = &mut *self.rest;
+        rest.state = State::Down;
+        if let Some(mixed) = &mut rest.mixed {
+            rest.lost += mixed.packets.len() as u64;
+            rest.flushed_bytes += u64::from(mixed.bytes);
             mixed.packets.clear();
             mixed.bytes = 0;
-            self.last_arrival = mixed.sent_arrives;
+            rest.last_arrival = mixed.sent_arrives;
         }
-        Down { kept_until: self.last_arrival }
+        Down { kept_until: rest.last_arrival }
     }
 
     /// The link is up again, with an empty queue.
     pub fn set_up(&mut self) {
-        self.up = true;
+        self.rest.state = State::Up;
+    }
+}
+
+impl Mixed {
+    fn forget_sent(&mut self, now: Time) {
+        while let Some(gone) = self.packets.front().filter(|packet| packet.ends <= now) {
+            self.bytes -= u32::from(gone.size);
+            self.sent_arrives = gone.arrives_after(self.sent_arrives);
+            self.packets.pop_front();
+        }
     }
 }
 
