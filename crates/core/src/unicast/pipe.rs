@@ -47,6 +47,11 @@ const ACK_SIZE: u64 = 40;
 impl Pipe {
     /// `protocol` with an endless supply over a link of this rate and one-way delay, both ways alike.
     pub(super) fn new(protocol: Protocol, rate: Rate, delay: Span) -> Pipe {
+        Pipe::with_seed(protocol, rate, delay, 1)
+    }
+
+    /// The same with other random numbers.
+    pub(super) fn with_seed(protocol: Protocol, rate: Rate, delay: Span, seed: u64) -> Pipe {
         let packet_size = 1000;
         let protocol = protocol.with_packet_size(packet_size);
         let mut pipe = Pipe {
@@ -62,7 +67,7 @@ impl Pipe {
             trace: None,
             packet_size: u64::from(packet_size),
             entered: 0,
-            rng: Rng::new(1, 1),
+            rng: Rng::new(seed, 1),
             effects: Effects::default(),
             queue: VecDeque::new(),
             in_transmission: None,

@@ -19,7 +19,9 @@ pub struct Sink {
     interval_from: u32,
     /// Send time of the packet that began it, and the sender's feedback round then.
     event_at: Time,
-    event_round: Option<u8>,
+    event_round: Option<u32>,
+    /// The sender's feedback round, unwrapped.
+    round: u32,
     /// The newest packet.
     newest: Option<Segment>,
     newest_at: Time,
@@ -42,6 +44,7 @@ impl Sink {
             interval_from: 0,
             event_at: Time::ZERO,
             event_round: None,
+            round: 0,
             newest: None,
             newest_at: Time::ZERO,
             reported_at: Time::ZERO,
@@ -56,7 +59,7 @@ impl Sink {
     fn begins_event(&self, sent_at: Time, segment: &Segment) -> bool {
         match self.event_round {
             None => true,
-            Some(round) => sent_at.since(self.event_at) > segment.rtt && round != segment.flags.round(),
+            Some(round) => sent_at.since(self.event_at) > segment.rtt && round != self.round,
         }
     }
 
@@ -92,7 +95,7 @@ impl Sink {
         self.intervals.close(length);
         self.interval_from = seq;
         self.event_at = sent_at;
-        self.event_round = Some(segment.flags.round());
+        self.event_round = Some(self.round);
     }
 
     /// Packets per second, over a round trip at least.
@@ -133,6 +136,7 @@ impl crate::unicast::Sink for Sink {
         if segment.seq < self.next {
             return None; // late: it already counts as lost
         }
+        self.round += (u32::from(segment.flags.round()).wrapping_sub(self.round)) & 7;
         let begun = self.count_losses(segment, marked, cx.now);
         self.newest = Some(*segment);
         self.newest_at = cx.now;
