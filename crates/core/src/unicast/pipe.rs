@@ -31,7 +31,6 @@ pub(super) struct Pipe {
     pub(super) acks: u64,
     /// Everything that left the sender, in order, if it is to be kept.
     pub(super) trace: Option<Vec<(Time, u32)>>,
-    /// How late departures happen: 0 takes the sender at its word.
     packet_size: u64,
     entered: u64,
     rng: Rng,
@@ -80,9 +79,15 @@ impl Pipe {
         pipe
     }
 
-    /// Packets waiting, without the one in transmission.
-    pub(super) fn waiting(&self) -> usize {
-        self.queue.len()
+    /// Packets waiting, with the one in transmission.
+    pub(super) fn queued(&self) -> usize {
+        self.queue.len() + usize::from(self.in_transmission.is_some())
+    }
+
+    /// Loses packets independently of each other.
+    pub(super) fn lose_at_random(&mut self, probability: f64) {
+        let fate = move |lost| if lost { Fate::Dropped } else { Fate::Passes };
+        self.judge = Box::new(move |_, _, rng| fate(rng.chance(probability)));
     }
 
     /// Up to this moment; calls `sample` every `step`.
