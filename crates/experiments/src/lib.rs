@@ -1,5 +1,8 @@
 //! Scenarios, results, statistics and plots: the documents' figures and tables as files that can be run.
 
 pub mod plot;
+pub mod results;
+pub mod run;
+pub mod scenario;
 pub mod stats;
 pub mod table;

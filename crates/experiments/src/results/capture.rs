@@ -1,0 +1,325 @@
+//! Packets of tapped links as pcapng, with the bytes that they would have on a real wire.
+//!
+//! Node `n` has the address `10.x.y.z` with `x.y.z = n + 1`, flow `f` the group `232.x.y.z` with `x.y.z = f + 1`. Sessions'
+//! packets are faircast packets in UDP; TCP's have their sequence numbers, timestamps and selective acknowledgements in
+//! bytes; what other unicast protocols say is left blank. A packet that the link lost has a comment that says why.
+
+use crate::run::passage::to_wire;
+use crate::scenario::Layout;
+use crate::scenario::plan::{FlowKind, Plan};
+use faircast_aqm::{DropCause, LossCause};
+use faircast_core::packet::Body;
+use faircast_core::time::Time;
+use faircast_core::unicast::{Ack, Feedback, Protocol, Segment, SegmentFlags};
+use faircast_sim::{Outcome, Tapped, TappedPacket};
+
+/// A captured run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capture {
+    /// Number of the point.
+    pub point: usize,
+    /// The seed.
+    pub seed: u64,
+    /// A pcapng file with one interface for each tapped link.
+    pub bytes: Vec<u8>,
+}
+
+impl Capture {
+    /// Such as `packets-p0-s1.pcapng`.
+    pub fn file_name(&self) -> String {
+        file_name(self.point, self.seed)
+    }
+}
+
+pub(super) fn file_name(point: usize, seed: u64) -> String {
+    format!("packets-p{point}-s{seed}.pcapng")
+}
+
+/// UDP port of sessions.
+const SESSION_PORT: u16 = 4_747;
+/// Port of unicast receivers.
+const SINK_PORT: u16 = 5_001;
+/// Ports of unicast senders begin here.
+const SENDER_PORTS: u16 = 10_000;
+
+/// Write what the tapped links carried.
+pub(crate) fn capture(
+    plan: &Plan,
+    layout: &Layout,
+    outcome: &Outcome,
+    (point, seed): (usize, u64),
+) -> Capture {
+    let mut file = PcapNg::new();
+    layout.taps.iter().for_each(|link| file.interface(&layout.link_name(*link)));
+    for tapped in &outcome.taps {
+        let Some(interface) = layout.taps.iter().position(|link| *link == tapped.link.0) else { continue };
+        let packet = frame(plan, layout, tapped);
+        file.packet(interface as u32, tapped.at, &packet, tapped.lost.map(reason));
+    }
+    Capture { point, seed, bytes: file.bytes }
+}
+
+fn reason(lost: LossCause) -> &'static str {
+    match lost {
+        LossCause::Queue(DropCause::Overflow) => "dropped: the buffer was full",
+        LossCause::Queue(DropCause::Early) => "dropped: early warning of the queue",
+        LossCause::Wire => "lost on the wire",
+        LossCause::Down => "lost: the link was down",
+    }
+}
+
+const UDP: u8 = 17;
+const TCP: u8 = 6;
+const ETHERNET: usize = 14;
+const IPV4: usize = 20;
+
+/// An Ethernet frame.
+fn frame(plan: &Plan, layout: &Layout, tapped: &Tapped) -> Vec<u8> {
+    let number = tapped.flow.0;
+    let flow = &layout.flows[number as usize];
+    let size = usize::from(tapped.size);
+    let host = |node: u32| address(10, node + 1);
+    let receiver = flow.receivers.first().copied().unwrap_or_default();
+    let sender_port = SENDER_PORTS + (number % 50_000) as u16;
+    let ecn = |capable: bool| u8::from(capable) * 2;
+    let (from, to, class, protocol, body) = match &tapped.what {
+        TappedPacket::Session(packet) => {
+            let (from, to) = match &packet.body {
+                Body::Report(report) => {
+                    let member = usize::try_from(report.from.get() - 1).unwrap_or(usize::MAX);
+                    (host(flow.receivers.get(member).copied().unwrap_or(receiver)), host(flow.source))
+                }
+                Body::Data(_) | Body::Order(_) => (host(flow.source), address(232, number + 1)),
+            };
+            let mut bytes = Vec::new();
+            let room = size.saturating_sub(IPV4 + 8);
+            if to_wire(&mut bytes, packet, &[]).is_some() && matches!(packet.body, Body::Data(_)) {
+                // The payload is part of the checksum, so the packet is written once more.
+                let payload = vec![0; room.saturating_sub(bytes.len())];
+                bytes.clear();
+                let again = to_wire(&mut bytes, packet, &payload);
+                debug_assert!(again.is_some(), "what fits without a payload fits with one");
+            }
+            (from, to, ecn(false), UDP, udp(SESSION_PORT, SESSION_PORT, &bytes))
+        }
+        TappedPacket::Segment(segment) => {
+            let capable = ecn(segment.flags.has(SegmentFlags::ECT));
+            let bytes = match is_tcp(plan, flow.group) {
+                true => tcp_segment(sender_port, segment, size),
+                false => udp(sender_port, SINK_PORT, &vec![0; size.saturating_sub(IPV4 + 8)]),
+            };
+            let protocol = if is_tcp(plan, flow.group) { TCP } else { UDP };
+            (host(flow.source), host(receiver), capable, protocol, bytes)
+        }
+        TappedPacket::Feedback(feedback) => {
+            let payload = payload_of(plan.flows[flow.group].packet.into());
+            let (protocol, bytes) = match feedback {
+                Feedback::Ack(ack) => (TCP, tcp_ack(sender_port, ack, payload, tapped.at)),
+                _ => (UDP, udp(SINK_PORT, sender_port, &vec![0; size.saturating_sub(IPV4 + 8)])),
+            };
+            (host(receiver), host(flow.source), ecn(false), protocol, bytes)
+        }
+        TappedPacket::Datagram(count) => {
+            let mut payload = vec![0; size.saturating_sub(IPV4 + 8).max(4)];
+            payload[..4].copy_from_slice(&count.to_be_bytes());
+            (host(flow.source), host(receiver), ecn(false), UDP, udp(sender_port, SINK_PORT, &payload))
+        }
+    };
+    let link = layout.links[tapped.link.0 as usize];
+    let mut out = Vec::with_capacity(ETHERNET + size);
+    match to {
+        [232, b, c, d] => out.extend_from_slice(&[0x01, 0x00, 0x5e, b & 0x7f, c, d]),
+        _ => out.extend_from_slice(&station(link.to)),
+    }
+    out.extend_from_slice(&station(link.from));
+    out.extend_from_slice(&[0x08, 0x00]);
+    ip(&mut out, from, to, class, protocol, body);
+    out
+}
+
+fn is_tcp(plan: &Plan, group: usize) -> bool {
+    matches!(&plan.flows[group].kind, FlowKind::Unicast { protocol: Protocol::Tcp(_), .. })
+}
+
+fn address(first: u8, number: u32) -> [u8; 4] {
+    let [_, b, c, d] = number.to_be_bytes();
+    [first, b, c, d]
+}
+
+/// A locally administered address of a link's end.
+fn station(node: u32) -> [u8; 6] {
+    let [a, b, c, d] = (node + 1).to_be_bytes();
+    [0x02, 0x00, a, b, c, d]
+}
+
+/// An IPv4 packet around what UDP or TCP says; fills in both checksums.
+fn ip(out: &mut Vec<u8>, from: [u8; 4], to: [u8; 4], class: u8, protocol: u8, mut body: Vec<u8>) {
+    let mut pseudo = Vec::with_capacity(12 + body.len());
+    pseudo.extend_from_slice(&from);
+    pseudo.extend_from_slice(&to);
+    pseudo.extend_from_slice(&[0, protocol]);
+    pseudo.extend_from_slice(&(body.len() as u16).to_be_bytes());
+    pseudo.extend_from_slice(&body);
+    let place = if protocol == TCP { 16 } else { 6 };
+    let sum = match checksum(&pseudo) {
+        0 if protocol == UDP => 0xffff,
+        sum => sum,
+    };
+    body[place..place + 2].copy_from_slice(&sum.to_be_bytes());
+    let length = (IPV4 + body.len()) as u16;
+    let mut header = vec![0x45, class];
+    header.extend_from_slice(&length.to_be_bytes());
+    header.extend_from_slice(&[0, 0, 0x40, 0, 64, protocol, 0, 0]);
+    header.extend_from_slice(&from);
+    header.extend_from_slice(&to);
+    let sum = checksum(&header);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    out.extend_from_slice(&header);
+    out.extend_from_slice(&body);
+}
+
+/// The Internet checksum (RFC 1071).
+fn checksum(bytes: &[u8]) -> u16 {
+    let words =
+        bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0)));
+    let mut sum: u32 = words.sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+fn udp(from: u16, to: u16, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(8 + payload.len());
+    out.extend_from_slice(&from.to_be_bytes());
+    out.extend_from_slice(&to.to_be_bytes());
+    out.extend_from_slice(&((8 + payload.len()) as u16).to_be_bytes());
+    out.extend_from_slice(&[0, 0]);
+    out.extend_from_slice(payload);
+    out
+}
+
+/// IPv4, TCP and a timestamp option.
+const TCP_HEADERS: usize = IPV4 + 20 + 12;
+
+/// Bytes of data in a TCP packet of this size.
+fn payload_of(size: usize) -> usize {
+    size.saturating_sub(TCP_HEADERS).max(1)
+}
+
+/// The sequence number of the first byte of a packet; the SYN has number 0.
+fn sequence(packet: u32, payload: usize) -> u32 {
+    packet.wrapping_mul(payload as u32).wrapping_add(1)
+}
+
+const ACK: u8 = 0x10;
+const SYN: u8 = 0x02;
+const ECE: u8 = 0x40;
+const CWR: u8 = 0x80;
+
+fn tcp_segment(port: u16, segment: &Segment, size: usize) -> Vec<u8> {
+    let payload = payload_of(size);
+    let syn = segment.flags.has(SegmentFlags::SYN);
+    let (number, acked) = if syn { (0, 0) } else { (sequence(segment.seq, payload), 1) };
+    let mut flags = if syn { SYN } else { ACK };
+    if segment.flags.has(SegmentFlags::CWR) {
+        flags |= CWR;
+    }
+    let options = timestamps(segment.sent_at, Time::ZERO);
+    let mut out = tcp(port, SINK_PORT, number, acked, flags, &options);
+    out.extend(std::iter::repeat_n(0, if syn { 0 } else { payload }));
+    out
+}
+
+fn tcp_ack(port: u16, ack: &Ack, payload: usize, now: Time) -> Vec<u8> {
+    let mut options = timestamps(now, ack.echo);
+    let blocks = ack.blocks.iter().filter(|(from, to)| from < to);
+    let edges: Vec<u32> =
+        blocks.flat_map(|(from, to)| [sequence(*from, payload), sequence(*to, payload)]).collect();
+    if !edges.is_empty() {
+        options.extend_from_slice(&[1, 1, 5, 2 + 4 * edges.len() as u8]);
+        edges.iter().for_each(|edge| options.extend_from_slice(&edge.to_be_bytes()));
+    }
+    let (number, mut flags) = if ack.syn { (0, ACK | SYN) } else { (1, ACK) };
+    if ack.ece {
+        flags |= ECE;
+    }
+    tcp(SINK_PORT, port, number, if ack.syn { 1 } else { sequence(ack.next, payload) }, flags, &options)
+}
+
+/// RFC 7323, 3.2, in milliseconds.
+fn timestamps(value: Time, echo: Time) -> Vec<u8> {
+    let millis = |time: Time| ((time.as_nanos() / 1_000_000) as u32).to_be_bytes();
+    [&[1, 1, 8, 10][..], &millis(value), &millis(echo)].concat()
+}
+
+fn tcp(from: u16, to: u16, number: u32, acked: u32, flags: u8, options: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(20 + options.len());
+    out.extend_from_slice(&from.to_be_bytes());
+    out.extend_from_slice(&to.to_be_bytes());
+    out.extend_from_slice(&number.to_be_bytes());
+    out.extend_from_slice(&acked.to_be_bytes());
+    out.extend_from_slice(&[((20 + options.len()) / 4 << 4) as u8, flags, 0xff, 0xff, 0, 0, 0, 0]);
+    out.extend_from_slice(options);
+    out
+}
+
+/// A pcapng file (draft-ietf-opsawg-pcapng) in memory, little endian, with times in nanoseconds.
+struct PcapNg {
+    bytes: Vec<u8>,
+}
+
+impl PcapNg {
+    fn new() -> PcapNg {
+        let mut file = PcapNg { bytes: Vec::new() };
+        let mut section = Vec::new();
+        section.extend_from_slice(&0x1a2b_3c4d_u32.to_le_bytes());
+        section.extend_from_slice(&[1, 0, 0, 0]);
+        section.extend_from_slice(&u64::MAX.to_le_bytes());
+        file.block(0x0a0d_0d0a, section);
+        file
+    }
+
+    fn interface(&mut self, name: &str) {
+        let mut body = vec![1, 0, 0, 0, 0, 0, 0, 0];
+        option(&mut body, 2, name.as_bytes());
+        option(&mut body, 9, &[9]);
+        option(&mut body, 0, &[]);
+        self.block(1, body);
+    }
+
+    fn packet(&mut self, interface: u32, at: Time, packet: &[u8], comment: Option<&str>) {
+        let mut body = Vec::with_capacity(packet.len() + 40);
+        let length = (packet.len() as u32).to_le_bytes();
+        body.extend_from_slice(&interface.to_le_bytes());
+        body.extend_from_slice(&((at.as_nanos() >> 32) as u32).to_le_bytes());
+        body.extend_from_slice(&(at.as_nanos() as u32).to_le_bytes());
+        body.extend_from_slice(&length);
+        body.extend_from_slice(&length);
+        padded(&mut body, packet);
+        if let Some(comment) = comment {
+            option(&mut body, 1, comment.as_bytes());
+            option(&mut body, 0, &[]);
+        }
+        self.block(6, body);
+    }
+
+    fn block(&mut self, kind: u32, body: Vec<u8>) {
+        let length = (12 + body.len() as u32).to_le_bytes();
+        self.bytes.extend_from_slice(&kind.to_le_bytes());
+        self.bytes.extend_from_slice(&length);
+        self.bytes.extend_from_slice(&body);
+        self.bytes.extend_from_slice(&length);
+    }
+}
+
+fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
+    out.extend_from_slice(&code.to_le_bytes());
+    out.extend_from_slice(&(value.len() as u16).to_le_bytes());
+    padded(out, value);
+}
+
+fn padded(out: &mut Vec<u8>, value: &[u8]) {
+    out.extend_from_slice(value);
+    out.extend(std::iter::repeat_n(0, value.len().wrapping_neg() % 4));
+}

@@ -1,0 +1,574 @@
+//! From the outcome of one run to rows and metrics.
+
+use super::Rows;
+use super::rows::Field::{Number, Text, Whole};
+use crate::scenario::Layout;
+use crate::scenario::plan::{FlowKind, Plan, Window};
+use crate::stats;
+use crate::table::Table;
+use faircast_core::time::{Span, Time};
+use faircast_sim::{Change, FlowOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome, SourceSample};
+use std::collections::BTreeMap;
+
+/// What one run gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// One for each kind of observation, without the keys of the run.
+    pub tables: Vec<Table>,
+    /// Name and value.
+    pub metrics: Vec<(String, f64)>,
+}
+
+/// The tables, in the order in which they are written.
+pub(crate) const TABLES: &[&str] =
+    &["metrics", "rates", "averages", "samples", "queues", "representatives", "feedback", "transfers"];
+
+/// One run, its plan, and who is who.
+struct Run<'a> {
+    plan: &'a Plan,
+    layout: &'a Layout,
+    outcome: &'a Outcome,
+    /// Members of sessions below this number have bins.
+    watched: usize,
+}
+
+/// How many members are counted per bin: as many as a few million bins allow, and at least 256.
+pub(crate) fn watched(plan: &Plan) -> u32 {
+    const BINS: u64 = 8_000_000;
+    let bins = plan.duration.as_nanos() / plan.probe.bin.as_nanos().max(1) + 1;
+    plan.probe.watch.unwrap_or((BINS / bins).clamp(256, u64::from(u32::MAX)) as u32)
+}
+
+/// Measure a run.
+pub(crate) fn measure(plan: &Plan, layout: &Layout, outcome: &Outcome) -> Measured {
+    let run = Run { plan, layout, outcome, watched: watched(plan) as usize };
+    let metrics = run.metrics();
+    let mut tables = vec![metric_table(&metrics)];
+    tables.extend(run.rates());
+    tables.push(run.samples());
+    tables.push(run.queues());
+    tables.push(run.representatives());
+    tables.push(run.feedback());
+    tables.push(run.transfers());
+    Measured { tables, metrics }
+}
+
+fn metric_table(metrics: &[(String, f64)]) -> Table {
+    let mut rows = Rows::new("metrics", &[("metric", Text("")), ("value", Number(0.0))]);
+    metrics.iter().for_each(|(name, value)| rows.push(&[Text(name), Number(*value)]));
+    rows.0
+}
+
+impl<'a> Run<'a> {
+    /// The flows of a group, numbered within it from 1.
+    fn group(&self, group: usize) -> impl Iterator<Item = (u64, usize, &'a FlowOutcome)> {
+        let flows = self.layout.flows.iter().enumerate().filter(move |(_, flow)| flow.group == group);
+        let outcomes = &self.outcome.flows;
+        flows.zip(1..).map(move |((index, _), number)| (number, index, &outcomes[index]))
+    }
+
+    fn name(&self, group: usize) -> &'a str {
+        &self.plan.flows[group].name.value
+    }
+
+    fn receiver(&self, flow: usize, member: usize) -> String {
+        self.layout.names.name(self.layout.flows[flow].receivers[member])
+    }
+
+    /// The members of a group that have bins: number of the flow in its group, of the flow, of the member.
+    fn watched(&self, group: usize) -> impl Iterator<Item = (u64, usize, usize, &'a MemberOutcome)> {
+        let watched = self.watched;
+        self.group(group).flat_map(move |(number, flow, outcome)| {
+            outcome
+                .members
+                .iter()
+                .enumerate()
+                .take(watched)
+                .map(move |(at, member)| (number, flow, at, member))
+        })
+    }
+
+    fn bins(&self) -> usize {
+        (self.plan.duration.as_nanos() / self.plan.probe.bin.as_nanos()) as usize
+    }
+
+    /// Whole bins within a window.
+    fn range(&self, window: &Window) -> std::ops::Range<usize> {
+        let bin = self.plan.probe.bin.as_nanos();
+        let from = window.from.as_nanos().div_ceil(bin) as usize;
+        let to = (window.to.as_nanos() / bin) as usize;
+        from..to.max(from)
+    }
+
+    fn rate(&self, bytes: u64, bins: usize) -> f64 {
+        bytes as f64 * 8.0 / (self.plan.probe.bin.as_secs_f64() * bins.max(1) as f64)
+    }
+
+    fn member_rate(&self, member: &MemberOutcome, range: &std::ops::Range<usize>) -> f64 {
+        self.rate(sum(&member.bins, range), range.len())
+    }
+
+    /// `rates` and `averages`.
+    fn rates(&self) -> [Table; 2] {
+        let head = [("flow", Text("")), ("copy", Whole(0)), ("receiver", Text("")), ("time", Number(0.0))];
+        let columns = |last| [&head[..], &[(last, Number(0.0))]].concat();
+        let mut rates = Rows::new("rates", &columns("rate"));
+        let mut averages = Rows::new("averages", &columns("average"));
+        for group in 0..self.plan.flows.len() {
+            let name = self.name(group);
+            let mut write = |copy: u64, receiver: &str, bins: &[u64], receivers: f64| {
+                let mut so_far = 0;
+                for bin in 0..self.bins() {
+                    let bytes = bins.get(bin).copied().unwrap_or(0);
+                    so_far += bytes;
+                    let time = self.plan.probe.bin.as_secs_f64() * (bin + 1) as f64;
+                    let rate = self.rate(bytes, 1) / receivers;
+                    rates.push(&[Text(name), Whole(copy), Text(receiver), Number(time), Number(rate)]);
+                    let average = self.rate(so_far, bin + 1) / receivers;
+                    averages.push(&[Text(name), Whole(copy), Text(receiver), Number(time), Number(average)]);
+                }
+            };
+            let (mut all, mut receivers) = (vec![0; self.bins()], 0);
+            for (_, _, flow) in self.group(group) {
+                receivers += flow.members.len();
+                all.iter_mut().zip(&flow.received_bins).for_each(|(sum, bytes)| *sum += bytes);
+            }
+            if receivers > 0 {
+                write(0, "all", &all, receivers as f64);
+            }
+            for (copy, flow, at, member) in self.watched(group).take(self.plan.probe.receivers as usize) {
+                write(copy, &self.receiver(flow, at), &member.bins, 1.0);
+            }
+        }
+        [rates.0, averages.0]
+    }
+
+    /// How senders looked over time: the first flows of each group.
+    fn samples(&self) -> Table {
+        let number = Number(0.0);
+        let mut rows = Rows::new(
+            "samples",
+            &[
+                ("flow", Text("")),
+                ("copy", Whole(0)),
+                ("time", number),
+                ("rate", number),
+                ("window", number),
+                ("threshold", number),
+                ("rtt", number),
+                ("limiting", Text("")),
+                ("level", number),
+                ("cuts", Whole(0)),
+                ("timeouts", Whole(0)),
+            ],
+        );
+        for group in 0..self.plan.flows.len() {
+            let name = Text(self.name(group));
+            for (copy, flow, outcome) in self.group(group).take(self.plan.probe.receivers as usize) {
+                for sample in &outcome.samples {
+                    match sample {
+                        SourceSample::Session { at, view } => {
+                            let limiting =
+                                view.limiting.map(|id| self.receiver(flow, (id.get() - 1) as usize));
+                            rows.push(&[
+                                name,
+                                Whole(copy),
+                                Number(at.as_secs_f64()),
+                                Number(view.rate.bps()),
+                                Number(f64::NAN),
+                                Number(f64::NAN),
+                                Number(view.rtt.as_secs_f64()),
+                                Text(limiting.as_deref().unwrap_or_default()),
+                                Number(view.level.map_or(f64::NAN, |level| level.bps())),
+                                Whole(view.cuts),
+                                Whole(0),
+                            ]);
+                        }
+                        SourceSample::Unicast { at, view } => rows.push(&[
+                            name,
+                            Whole(copy),
+                            Number(at.as_secs_f64()),
+                            Number(view.rate.bps()),
+                            Number(view.window),
+                            Number(view.threshold),
+                            Number(view.rtt.as_secs_f64()),
+                            Text(""),
+                            Number(f64::NAN),
+                            Whole(view.cuts),
+                            Whole(view.timeouts),
+                        ]),
+                    }
+                }
+            }
+        }
+        rows.0
+    }
+
+    /// What probed links held over time.
+    fn queues(&self) -> Table {
+        let whole = Whole(0);
+        let mut rows = Rows::new(
+            "queues",
+            &[
+                ("link", Text("")),
+                ("time", Number(0.0)),
+                ("packets", whole),
+                ("bytes", whole),
+                ("departed_bytes", whole),
+                ("drops", whole),
+                ("marks", whole),
+                ("lost", whole),
+            ],
+        );
+        for &link in &self.layout.probes {
+            let name = self.layout.link_name(link);
+            for sample in &self.outcome.links[link as usize].samples {
+                rows.push(&[
+                    Text(&name),
+                    Number(sample.at.as_secs_f64()),
+                    Whole(sample.waiting.into()),
+                    Whole(sample.waiting_bytes.into()),
+                    Whole(sample.departed_bytes),
+                    Whole(sample.counts.overflow + sample.counts.early),
+                    Whole(sample.counts.marked),
+                    Whole(sample.counts.lost),
+                ]);
+            }
+        }
+        rows.0
+    }
+
+    /// Changes of representatives: the first flows of each group.
+    fn representatives(&self) -> Table {
+        let columns = [("flow", Text("")), ("copy", Whole(0)), ("time", Number(0.0)), ("receiver", Text(""))];
+        let mut rows = Rows::new("representatives", &columns);
+        for group in 0..self.plan.flows.len() {
+            for (copy, flow, outcome) in self.group(group).take(self.plan.probe.receivers as usize) {
+                for (at, member) in &outcome.representatives {
+                    let receiver = member.map(|member| self.receiver(flow, member as usize));
+                    rows.push(&[
+                        Text(self.name(group)),
+                        Whole(copy),
+                        Number(at.as_secs_f64()),
+                        Text(receiver.as_deref().unwrap_or_default()),
+                    ]);
+                }
+            }
+        }
+        rows.0
+    }
+
+    /// Who sent how much feedback: groups as a whole, and their first receivers.
+    fn feedback(&self) -> Table {
+        let whole = Whole(0);
+        let mut rows = Rows::new(
+            "feedback",
+            &[
+                ("flow", Text("")),
+                ("copy", whole),
+                ("receiver", Text("")),
+                ("packets", whole),
+                ("lost", whole),
+                ("reports", whole),
+                ("suppressed", whole),
+            ],
+        );
+        for group in 0..self.plan.flows.len() {
+            let name = Text(self.name(group));
+            let mut write = |copy: u64, receiver: &str, sums: [u64; 4]| {
+                let [packets, lost, reports, suppressed] = sums.map(Whole);
+                rows.push(&[name, Whole(copy), Text(receiver), packets, lost, reports, suppressed]);
+            };
+            let members = self.group(group).flat_map(|(_, _, flow)| &flow.members);
+            let counts =
+                |member: &MemberOutcome| [member.packets, member.lost, member.reports, member.suppressed];
+            let sums = members.map(counts).fold([0; 4], |mut sums, counts| {
+                sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+                sums
+            });
+            write(0, "all", sums);
+            for (copy, flow, at, member) in self.watched(group).take(self.plan.probe.receivers as usize) {
+                write(copy, &self.receiver(flow, at), counts(member));
+            }
+        }
+        rows.0
+    }
+
+    /// Transfers that are complete.
+    fn transfers(&self) -> Table {
+        let number = Number(0.0);
+        let columns = [
+            ("flow", Text("")),
+            ("copy", Whole(0)),
+            ("begin", number),
+            ("end", number),
+            ("seconds", number),
+            ("packets", Whole(0)),
+        ];
+        let mut rows = Rows::new("transfers", &columns);
+        for group in 0..self.plan.flows.len() {
+            for (copy, _, outcome) in self.group(group) {
+                for (begin, end, packets) in &outcome.transfers {
+                    rows.push(&[
+                        Text(self.name(group)),
+                        Whole(copy),
+                        Number(begin.as_secs_f64()),
+                        Number(end.as_secs_f64()),
+                        Number(end.since(*begin).as_secs_f64()),
+                        Whole((*packets).into()),
+                    ]);
+                }
+            }
+        }
+        rows.0
+    }
+
+    fn metrics(&self) -> Vec<(String, f64)> {
+        let mut out = Metrics::default();
+        for window in &self.plan.windows {
+            out.suffix = if window.name.is_empty() { String::new() } else { format!("@{}", window.name) };
+            let mut shares = Vec::new();
+            for group in 0..self.plan.flows.len() {
+                shares.extend(self.rate_metrics(group, window, &mut out));
+            }
+            if shares.len() > 1 {
+                out.add("jain", stats::jain(&shares));
+            }
+            for &link in &self.layout.probes {
+                self.link_metrics(link, window, &mut out);
+            }
+        }
+        out.suffix.clear();
+        for group in 0..self.plan.flows.len() {
+            self.feedback_metrics(group, &mut out);
+            self.flow_metrics(group, &mut out);
+        }
+        out.all
+    }
+
+    /// Rates in a window; the mean, when the group has a flow.
+    fn rate_metrics(&self, group: usize, window: &Window, out: &mut Metrics) -> Option<f64> {
+        let name = self.name(group);
+        let range = self.range(window);
+        let (mut bytes, mut receivers) = (0, 0);
+        for (_, _, flow) in self.group(group) {
+            receivers += flow.members.len();
+            bytes += sum(&flow.received_bins, &range);
+        }
+        if receivers == 0 {
+            return None;
+        }
+        let mean = self.rate(bytes, range.len()) / receivers as f64;
+        out.add(&format!("{name}.rate"), mean);
+        let rates: Vec<f64> =
+            self.watched(group).map(|(.., member)| self.member_rate(member, &range)).collect();
+        if rates.len() > 1 {
+            out.add(&format!("{name}.rate.sd"), stats::deviation(&rates));
+            out.add(&format!("{name}.rate.min"), rates.iter().copied().fold(f64::INFINITY, f64::min));
+            out.add(&format!("{name}.rate.max"), rates.iter().copied().fold(0.0, f64::max));
+            out.add(&format!("{name}.jain"), stats::jain(&rates));
+        }
+        let variations: Vec<f64> =
+            self.watched(group).filter_map(|(.., m)| self.variation(m, &range)).collect();
+        if !variations.is_empty() {
+            out.add(&format!("{name}.cov"), stats::mean(&variations));
+        }
+        Some(mean)
+    }
+
+    /// Coefficient of variation of a receiver's rate in stretches of a second.
+    fn variation(&self, member: &MemberOutcome, range: &std::ops::Range<usize>) -> Option<f64> {
+        let per_second = (1.0 / self.plan.probe.bin.as_secs_f64()).round().max(1.0) as usize;
+        let whole = range.start..range.end - range.len() % per_second;
+        let seconds =
+            whole.step_by(per_second).map(|start| sum(&member.bins, &(start..start + per_second)) as f64);
+        let seconds: Vec<f64> = seconds.collect();
+        (seconds.len() > 1 && seconds.iter().any(|bytes| *bytes > 0.0)).then(|| stats::variation(&seconds))
+    }
+
+    /// Counts over the whole run. Those of flows are means over the flows of the group.
+    fn feedback_metrics(&self, group: usize, out: &mut Metrics) {
+        let name = self.name(group);
+        let flows = self.group(group).count() as f64;
+        if flows == 0.0 {
+            return;
+        }
+        let members = || self.group(group).flat_map(|(_, _, flow)| &flow.members);
+        let sum = |count: fn(&MemberOutcome) -> u64| members().map(count).sum::<u64>() as f64;
+        let (reports, suppressed) = (sum(|m| m.reports), sum(|m| m.suppressed));
+        out.add(&format!("{name}.reports"), reports / flows);
+        if matches!(self.plan.flows[group].kind, FlowKind::Session(_)) {
+            let receivers = members().count() as f64;
+            out.add(&format!("{name}.suppressed"), suppressed / flows);
+            out.add(&format!("{name}.reports.hypothetical"), (reports + suppressed) / receivers);
+            if reports + suppressed > 0.0 {
+                out.add(&format!("{name}.suppression"), suppressed / (reports + suppressed));
+            }
+        }
+        let (packets, lost) = (sum(|m| m.packets), sum(|m| m.lost));
+        if packets + lost > 0.0 {
+            out.add(&format!("{name}.loss"), lost / (packets + lost));
+        }
+        out.add(&format!("{name}.goodput"), self.goodput(group));
+    }
+
+    /// Bits per second that reached applications, while their flow was there.
+    fn goodput(&self, group: usize) -> f64 {
+        let bits = 8.0 * f64::from(self.plan.flows[group].packet);
+        let mut rates = Vec::new();
+        for (_, index, outcome) in self.group(group) {
+            let flow = &self.layout.flows[index];
+            for (at, member) in outcome.members.iter().enumerate() {
+                let (join, leave) = flow.stays.get(at).copied().unwrap_or((Time::ZERO, Time::NEVER));
+                let end = flow.stop.min(leave).min(self.plan.duration);
+                let there = end.since(flow.start.max(join)).as_secs_f64();
+                rates.push(if there > 0.0 { member.delivered as f64 * bits / there } else { 0.0 });
+            }
+        }
+        stats::mean(&rates)
+    }
+
+    /// What senders saw between warm-up and end; means over the flows of the group.
+    fn flow_metrics(&self, group: usize, out: &mut Metrics) {
+        let name = self.name(group);
+        let window = &self.plan.windows[0];
+        let within = |at: Time| (window.from..=window.to).contains(&at);
+        let mut means: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        let mut transfers = Vec::new();
+        for (_, index, flow) in self.group(group) {
+            let rtt: Vec<f64> = flow.samples.iter().filter_map(|sample| rtt(sample, &within)).collect();
+            if !rtt.is_empty() {
+                means.entry("rtt").or_default().push(stats::mean(&rtt));
+            }
+            means.entry("sent").or_default().push(flow.sent as f64);
+            let cuts = flow.cuts.iter().filter(|at| within(**at)).count();
+            means.entry("cuts").or_default().push(cuts as f64);
+            if let Some(SourceSample::Unicast { view, .. }) = flow.samples.last() {
+                means.entry("timeouts").or_default().push(view.timeouts as f64);
+            }
+            if let FlowKind::Session(session) = &self.plan.flows[group].kind {
+                means.entry("switches").or_default().push(switches(&flow.representatives) as f64);
+                let expected = &self.layout.flows[index].expected;
+                let end = self.layout.flows[index].stop.min(self.plan.duration);
+                if let Some(share) = as_expected(&flow.representatives, expected, session.settle, end) {
+                    means.entry("representative.as_expected").or_default().push(share);
+                }
+            }
+            transfers.extend(flow.transfers.iter().map(|(begin, end, _)| end.since(*begin).as_secs_f64()));
+        }
+        for (metric, values) in means {
+            out.add(&format!("{name}.{metric}"), stats::mean(&values));
+        }
+        if !transfers.is_empty() {
+            out.add(&format!("{name}.transfers"), transfers.len() as f64);
+            out.add(&format!("{name}.transfer_time"), stats::mean(&transfers));
+        }
+    }
+
+    fn link_metrics(&self, link: u32, window: &Window, out: &mut Metrics) {
+        let outcome: &LinkOutcome = &self.outcome.links[link as usize];
+        let samples: Vec<&LinkSample> =
+            outcome.samples.iter().filter(|s| (window.from..=window.to).contains(&s.at)).collect();
+        let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return };
+        let name = format!("link.{}", self.layout.link_name(link));
+        let packets: Vec<f64> = samples.iter().map(|sample| f64::from(sample.waiting)).collect();
+        let bytes: Vec<f64> = samples.iter().map(|sample| f64::from(sample.waiting_bytes)).collect();
+        out.add(&format!("{name}.queue"), stats::mean(&packets));
+        if packets.len() > 1 {
+            out.add(&format!("{name}.queue.sd"), stats::deviation(&packets));
+        }
+        out.add(&format!("{name}.queue.bytes"), stats::mean(&bytes));
+        out.add(&format!("{name}.queue.max"), packets.iter().copied().fold(0.0, f64::max));
+        let capacity = self.capacity(link, first.at, last.at);
+        if capacity.is_finite() && capacity > 0.0 {
+            let departed = (last.departed_bytes - first.departed_bytes) as f64 * 8.0;
+            out.add(&format!("{name}.utilisation"), departed / capacity);
+        }
+        let drops = |s: &LinkSample| s.counts.overflow + s.counts.early;
+        let dropped = (drops(last) - drops(first)) as f64;
+        out.add(&format!("{name}.drops"), dropped);
+        out.add(&format!("{name}.marks"), (last.counts.marked - first.counts.marked) as f64);
+        let offered = (last.counts.offered - first.counts.offered) as f64;
+        if offered > 0.0 {
+            let lost = dropped + (last.counts.lost - first.counts.lost) as f64;
+            out.add(&format!("{name}.loss"), lost / offered);
+        }
+    }
+
+    /// Bits that a link could have carried, with its changes of rate.
+    fn capacity(&self, link: u32, from: Time, to: Time) -> f64 {
+        let spec = self.layout.specs[self.layout.links[link as usize].spec as usize];
+        let mut changes: Vec<(Time, f64)> = vec![(Time::ZERO, spec.rate.bps())];
+        for (at, changed, change) in &self.layout.changes {
+            if let (true, Change::Rate(rate)) = (*changed == link, change) {
+                changes.push((*at, rate.bps()));
+            }
+        }
+        changes.sort_by_key(|(at, _)| *at);
+        let ends = changes.iter().skip(1).map(|(at, _)| *at).chain([Time::NEVER]);
+        let parts = changes.iter().zip(ends).map(|((begin, rate), end)| {
+            let length = end.min(to).since((*begin).max(from)).as_secs_f64();
+            if length > 0.0 { rate * length } else { 0.0 }
+        });
+        parts.sum()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Metrics {
+    all: Vec<(String, f64)>,
+    suffix: String,
+}
+
+impl Metrics {
+    /// Numbers that are none (the fairness of nothing) are left out.
+    fn add(&mut self, name: &str, value: f64) {
+        if value.is_finite() {
+            self.all.push((format!("{name}{}", self.suffix), value));
+        }
+    }
+}
+
+fn sum(bins: &[u64], range: &std::ops::Range<usize>) -> u64 {
+    let end = range.end.min(bins.len());
+    bins[range.start.min(end)..end].iter().sum()
+}
+
+fn rtt(sample: &SourceSample, within: &impl Fn(Time) -> bool) -> Option<f64> {
+    let (at, rtt) = match sample {
+        SourceSample::Session { at, view } => (*at, view.rtt),
+        SourceSample::Unicast { at, view } => (*at, view.rtt),
+    };
+    (within(at) && rtt > Span::ZERO).then(|| rtt.as_secs_f64())
+}
+
+/// Changes from one representative to another; times without one do not count.
+fn switches(representatives: &[(Time, Option<u32>)]) -> usize {
+    let known: Vec<u32> = representatives.iter().filter_map(|(_, member)| *member).collect();
+    known.windows(2).filter(|pair| pair[0] != pair[1]).count()
+}
+
+/// The share of time in which the representative is one that the timetable names; `None` without a timetable.
+pub(crate) fn as_expected(
+    representatives: &[(Time, Option<u32>)],
+    expected: &[(Time, Vec<u32>)],
+    settle: Span,
+    end: Time,
+) -> Option<f64> {
+    let (mut right, mut total) = (Span::ZERO, Span::ZERO);
+    for (line, (from, members)) in expected.iter().enumerate() {
+        let begin = *from + settle;
+        let until = expected.get(line + 1).map_or(end, |(next, _)| *next).min(end);
+        if until <= begin {
+            continue;
+        }
+        total = total + until.since(begin);
+        for (index, (at, member)) in representatives.iter().enumerate() {
+            let next = representatives.get(index + 1).map_or(end, |(next, _)| *next);
+            if member.is_some_and(|member| members.contains(&member)) {
+                right = right + next.min(until).since((*at).max(begin));
+            }
+        }
+    }
+    (total > Span::ZERO).then(|| right.as_secs_f64() / total.as_secs_f64())
+}

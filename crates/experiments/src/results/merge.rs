@@ -1,0 +1,216 @@
+//! The results of several shards into one: what a single run of everything would have written, byte for byte.
+
+use super::WriteError;
+use super::write::{MANIFEST, list, put};
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why results could not be merged.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// Nothing was given.
+    #[error("there is nothing to merge: name at least one directory of results")]
+    Nothing,
+    /// A file cannot be read.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file is not what a run writes.
+    #[error("{path} is not what a run writes: {reason}", path = path.display())]
+    NotResults {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A file was changed after the run.
+    #[error("{path} is not the file that the run wrote (its hash is another one)", path = path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Results of different things.
+    #[error("{a} and {b} do not belong together: they differ in `{what}`", a = a.display(), b = b.display())]
+    Different {
+        /// The first directory.
+        a: PathBuf,
+        /// Another one.
+        b: PathBuf,
+        /// What differs.
+        what: &'static str,
+    },
+    /// The same run twice.
+    #[error("point {point} with seed {seed} is in {path} and in another directory", path = path.display())]
+    Twice {
+        /// The second directory.
+        path: PathBuf,
+        /// The point.
+        point: u64,
+        /// The seed.
+        seed: u64,
+    },
+    /// The result cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// What was merged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Merged {
+    /// Runs that are there now.
+    pub runs: usize,
+    /// Runs that are still missing: point and seed.
+    pub missing: Vec<(u64, u64)>,
+    /// The files that were written.
+    pub files: Vec<PathBuf>,
+}
+
+/// Point and seed.
+type Job = (u64, u64);
+
+struct Part {
+    directory: PathBuf,
+    manifest: Json,
+    runs: Vec<Job>,
+}
+
+/// Merge directories of results, of shards or of different seeds' runs, into another directory.
+///
+/// # Errors
+/// When they are not results, were changed, do not belong together, or hold a run twice.
+pub fn merge(directories: &[PathBuf], into: &Path) -> Result<Merged, MergeError> {
+    let parts: Vec<Part> =
+        directories.iter().map(|directory| read_part(directory)).collect::<Result<_, _>>()?;
+    let first = parts.first().ok_or(MergeError::Nothing)?;
+    let mut owners: BTreeSet<Job> = BTreeSet::new();
+    for part in &parts {
+        for what in ["faircast", "scenario", "points", "seeds"] {
+            if part.manifest[what] != first.manifest[what] {
+                return Err(MergeError::Different {
+                    a: first.directory.clone(),
+                    b: part.directory.clone(),
+                    what,
+                });
+            }
+        }
+        for &(point, seed) in &part.runs {
+            if !owners.insert((point, seed)) {
+                return Err(MergeError::Twice { path: part.directory.clone(), point, seed });
+            }
+        }
+    }
+    let all = all_jobs(&first.manifest);
+    let (runs, missing): (Vec<Job>, Vec<Job>) = all.into_iter().partition(|job| owners.contains(job));
+    let files = merge_files(&parts, &runs)?;
+    let mut manifest = first.manifest.clone();
+    manifest["shard"] = Json::Null;
+    manifest["runs"] = runs.iter().map(|(point, seed)| serde_json::json!([point, seed])).collect();
+    manifest["files"] = list(&files);
+    let files = put(into, &files, manifest)?;
+    Ok(Merged { runs: runs.len(), missing, files })
+}
+
+/// In the order of results.
+fn all_jobs(manifest: &Json) -> Vec<Job> {
+    let points = manifest["points"].as_array().map_or(0, Vec::len) as u64;
+    let seeds: Vec<u64> =
+        manifest["seeds"].as_array().into_iter().flatten().filter_map(Json::as_u64).collect();
+    (0..points).flat_map(|point| seeds.iter().map(move |seed| (point, *seed))).collect()
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, MergeError> {
+    fs::read(path).map_err(|source| MergeError::Read { path: path.to_owned(), source })
+}
+
+fn read_part(directory: &Path) -> Result<Part, MergeError> {
+    let path = directory.join(MANIFEST);
+    let not_results = |reason: String| MergeError::NotResults { path: path.clone(), reason };
+    let manifest: Json =
+        serde_json::from_slice(&read(&path)?).map_err(|error| not_results(error.to_string()))?;
+    let runs = manifest["runs"].as_array().ok_or_else(|| not_results("it has no list of runs".into()))?;
+    let job = |run: &Json| Some((run[0].as_u64()?, run[1].as_u64()?));
+    let runs: Option<Vec<Job>> = runs.iter().map(job).collect();
+    let runs = runs.ok_or_else(|| not_results("a run is a point and a seed".into()))?;
+    Ok(Part { directory: directory.to_owned(), manifest, runs })
+}
+
+/// Names of a part's files, and their hashes.
+fn files_of(part: &Part) -> impl Iterator<Item = (&str, &str)> {
+    let files = part.manifest["files"].as_array().into_iter().flatten();
+    files.filter_map(|file| Some((file["name"].as_str()?, file["blake3"].as_str()?)))
+}
+
+fn merge_files(parts: &[Part], runs: &[Job]) -> Result<Vec<(String, Vec<u8>)>, MergeError> {
+    // In the order in which a single run writes them: as in the part that has most of them, then the rest by name.
+    let fullest = parts.iter().max_by_key(|part| files_of(part).count());
+    let mut names: Vec<&str> = fullest.into_iter().flat_map(files_of).map(|(name, _)| name).collect();
+    let others: BTreeSet<&str> = parts.iter().flat_map(files_of).map(|(name, _)| name).collect();
+    names.extend(others.iter().filter(|name| !names.contains(name)).copied().collect::<Vec<_>>());
+    let rank = |name: &str| super::measure::TABLES.iter().position(|table| name == format!("{table}.csv"));
+    names.sort_by_key(|name| match (*name, rank(name)) {
+        ("scenario.toml", _) => (0, 0, 0),
+        (_, Some(rank)) => (1, rank, 0),
+        (name, None) => (2, 0, capture_order(name, runs)),
+    });
+    let mut files = Vec::new();
+    for name in names {
+        let mut contents = Vec::new();
+        for part in parts {
+            if let Some((_, hash)) = files_of(part).find(|(known, _)| *known == name) {
+                let path = part.directory.join(name);
+                let bytes = read(&path)?;
+                if blake3::hash(&bytes).to_hex().as_str() != hash {
+                    return Err(MergeError::Changed { path });
+                }
+                contents.push((path, bytes));
+            }
+        }
+        let merged =
+            if name.ends_with(".csv") { merge_csv(&contents, runs)? } else { contents.swap_remove(0).1 };
+        files.push((name.to_owned(), merged));
+    }
+    Ok(files)
+}
+
+/// The place of a capture's run.
+fn capture_order(name: &str, runs: &[Job]) -> usize {
+    let place =
+        runs.iter().position(|(point, seed)| name == super::capture::file_name(*point as usize, *seed));
+    place.unwrap_or(runs.len())
+}
+
+/// Rows of all parts, in the order of the runs.
+fn merge_csv(contents: &[(PathBuf, Vec<u8>)], runs: &[Job]) -> Result<Vec<u8>, MergeError> {
+    let mut header = None;
+    let mut rows: BTreeMap<Job, Vec<csv::ByteRecord>> = BTreeMap::new();
+    for (path, bytes) in contents {
+        let bad = |reason: String| MergeError::NotResults { path: path.clone(), reason };
+        let mut reader = csv::Reader::from_reader(bytes.as_slice());
+        let names = reader.byte_headers().map_err(|error| bad(error.to_string()))?.clone();
+        let seed_at = names.iter().position(|name| name == b"seed").ok_or_else(|| bad("no `seed`".into()))?;
+        header.get_or_insert(names);
+        for record in reader.into_byte_records() {
+            let record = record.map_err(|error| bad(error.to_string()))?;
+            let number =
+                |at: usize| -> Option<u64> { std::str::from_utf8(record.get(at)?).ok()?.parse().ok() };
+            let job =
+                number(0).zip(number(seed_at)).ok_or_else(|| bad("a row without point and seed".into()))?;
+            rows.entry(job).or_default().push(record);
+        }
+    }
+    let mut out = csv::Writer::from_writer(Vec::new());
+    if let Some(header) = header {
+        out.write_byte_record(&header).expect("a vector takes all that is written");
+    }
+    for row in runs.iter().filter_map(|job| rows.get(job)).flatten() {
+        out.write_byte_record(row).expect("a vector takes all that is written");
+    }
+    Ok(out.into_inner().expect("a vector takes all that is written"))
+}

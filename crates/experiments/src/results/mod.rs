@@ -1,0 +1,104 @@
+//! What came of a scenario: tidy tables, metrics and captured packets, and how they are written and merged.
+//!
+//! Every table begins with the number of the point, the value on each axis of the sweep, and the seed. The same scenario
+//! and seeds give the same bytes, in every build and with any number of threads.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`measure`] | from one run's outcome to rows and metrics |
+//! | [`write`](mod@write) | CSV files and `manifest.json` |
+//! | [`merge`](mod@merge) | the results of several shards into one |
+//! | [`capture`] | packets of tapped links as pcapng, with the bytes they would have on a real wire |
+
+pub mod capture;
+pub mod measure;
+pub mod merge;
+mod rows;
+pub mod write;
+
+pub use merge::{MergeError, merge};
+pub use write::{WriteError, to_csv, write};
+
+use crate::scenario::{Axis, Point};
+use crate::table::Table;
+
+pub(crate) use rows::{Rows, rows_of_runs};
+
+/// Everything that came of a scenario, in the order of its points and seeds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Results {
+    /// The axes of the sweep.
+    pub axes: Vec<Axis>,
+    /// The points of the sweep.
+    pub points: Vec<Point>,
+    /// The runs that were made: number of a point, and seed.
+    pub jobs: Vec<(usize, u64)>,
+    /// `metrics`, `rates`, `averages`, `samples`, `queues`, `representatives`, `feedback`, `transfers`.
+    pub tables: Vec<Table>,
+    /// The metrics once more, for claims.
+    pub metrics: Vec<MetricRow>,
+    /// Captured packets.
+    pub captures: Vec<capture::Capture>,
+    /// What the simulator did.
+    pub totals: Totals,
+    /// What the wire format changed in the packets, when they went through it.
+    pub codec: Option<crate::run::passage::Differences>,
+    /// What must be the same for results to belong together.
+    pub identity: Identity,
+}
+
+/// What must be the same for results to belong together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The scenario's text.
+    pub scenario: String,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// Which part of the runs was made; all for none.
+    pub shard: Option<crate::run::Shard>,
+}
+
+/// A number about a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricRow {
+    /// Number of the point.
+    pub point: usize,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Such as `multicast.rate`.
+    pub name: String,
+    /// In base units: bits per second, seconds, packets, shares of 1.
+    pub value: f64,
+}
+
+/// What the simulator did, over all runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Packets carried over a link, hop by hop.
+    pub traversals: u64,
+    /// Packets that arrived at a receiver or sender.
+    pub arrivals: u64,
+    /// Entries taken from the calendar.
+    pub events: u64,
+    /// A hash over all arrivals of all runs.
+    pub digest: u64,
+}
+
+impl Results {
+    /// The table of this name.
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.iter().find(|table| table.name == name)
+    }
+
+    /// The values of a metric at a point, one for each seed that has it, in the order of the seeds.
+    pub fn metric(&self, point: usize, name: &str) -> Vec<f64> {
+        let rows = self.metrics.iter().filter(|row| row.point == point && row.name == name);
+        rows.map(|row| row.value).collect()
+    }
+
+    /// The names of all metrics, each once, in the order in which they first appear.
+    pub fn metric_names(&self) -> Vec<&str> {
+        let mut seen = std::collections::BTreeSet::new();
+        self.metrics.iter().map(|row| row.name.as_str()).filter(|name| seen.insert(*name)).collect()
+    }
+}

@@ -1,0 +1,154 @@
+//! Results as files: a CSV for each table, captures, and `manifest.json`.
+//!
+//! Nothing in these files depends on the machine or the clock. What does (how long it took, with how many threads) goes
+//! to `run.json` by [`write_run`].
+
+use super::{Results, Totals};
+use crate::table::{Column, Table};
+use serde_json::{Value as Json, json};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Why results could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The system says no.
+    #[error("cannot write {path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A table cannot be written as Parquet.
+    #[error("cannot write {path} as Parquet: {reason}", path = path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// What the library says.
+        reason: String,
+    },
+}
+
+/// The manifest's name.
+pub const MANIFEST: &str = "manifest.json";
+
+/// Write tables as CSV, captures, the scenario and the manifest into a directory, which is made when it is not there.
+/// The paths of the files, the manifest last.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write(results: &Results, directory: &Path) -> Result<Vec<PathBuf>, WriteError> {
+    let mut files: Vec<(String, Vec<u8>)> =
+        vec![("scenario.toml".into(), results.identity.scenario.clone().into_bytes())];
+    for table in results.tables.iter().filter(|table| table.rows() > 0) {
+        files.push((format!("{}.csv", table.name), to_csv(table)));
+    }
+    for capture in &results.captures {
+        files.push((capture.file_name(), capture.bytes.clone()));
+    }
+    put(directory, &files, manifest(results, &files))
+}
+
+/// Write files and a manifest.
+pub(super) fn put(
+    directory: &Path,
+    files: &[(String, Vec<u8>)],
+    manifest: Json,
+) -> Result<Vec<PathBuf>, WriteError> {
+    let fail = |path: &Path| {
+        let path = path.to_owned();
+        move |source| WriteError::Io { path, source }
+    };
+    fs::create_dir_all(directory).map_err(fail(directory))?;
+    let mut paths = Vec::new();
+    let text = serde_json::to_string_pretty(&manifest).expect("a tree of JSON values has a text") + "\n";
+    let manifest = (MANIFEST.to_owned(), text.into_bytes());
+    for (name, bytes) in files.iter().chain([&manifest]) {
+        let path = directory.join(name);
+        fs::write(&path, bytes).map_err(fail(&path))?;
+        paths.push(path);
+    }
+    Ok(paths)
+}
+
+/// What belongs together, and the hashes of all files.
+fn manifest(results: &Results, files: &[(String, Vec<u8>)]) -> Json {
+    let identity = &results.identity;
+    let points = results.points.iter().map(|point| {
+        let values = point.values.iter().map(|(name, value)| (name.clone(), json!(value.to_string())));
+        json!({"point": point.index, "values": values.collect::<serde_json::Map<_, _>>()})
+    });
+    let mut manifest = json!({
+        "faircast": env!("CARGO_PKG_VERSION"),
+        "scenario": blake3::hash(identity.scenario.as_bytes()).to_hex().to_string(),
+        "seeds": identity.seeds,
+        "points": points.collect::<Vec<_>>(),
+        "shard": identity.shard.map(|shard| shard.to_string()),
+        "runs": results.jobs.iter().map(|(point, seed)| json!([point, seed])).collect::<Vec<_>>(),
+    });
+    manifest["files"] = list(files);
+    manifest
+}
+
+/// Names, sizes and hashes.
+pub(super) fn list(files: &[(String, Vec<u8>)]) -> Json {
+    let entry = |(name, bytes): &(String, Vec<u8>)| json!({"name": name, "bytes": bytes.len(), "blake3": blake3::hash(bytes).to_hex().to_string()});
+    files.iter().map(entry).collect()
+}
+
+/// A table as CSV. Numbers have as many digits as it takes to read them back to the last bit; not-a-number is an empty
+/// field.
+pub fn to_csv(table: &Table) -> Vec<u8> {
+    let mut out = csv::Writer::from_writer(Vec::new());
+    let header = table.columns.iter().map(|(name, _)| name.as_str());
+    out.write_record(header).expect("a vector takes all that is written");
+    let mut field = String::new();
+    for row in 0..table.rows() {
+        for (_, column) in &table.columns {
+            field.clear();
+            match column {
+                Column::Whole(values) => write_display(&mut field, values[row]),
+                Column::Number(values) if values[row].is_nan() => {}
+                Column::Number(values) => write_display(&mut field, values[row]),
+                Column::Text(values) => field.push_str(&values[row]),
+            }
+            out.write_field(&field).expect("a vector takes all that is written");
+        }
+        out.write_record(None::<&[u8]>).expect("a vector takes all that is written");
+    }
+    out.into_inner().expect("a vector takes all that is written")
+}
+
+fn write_display(out: &mut String, value: impl std::fmt::Display) {
+    use std::fmt::Write;
+    write!(out, "{value}").expect("a string takes all that is written");
+}
+
+/// Write `run.json`: how long it took and with how many threads. It is not listed in the manifest, for it is another one
+/// each time.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_run(
+    directory: &Path,
+    totals: &Totals,
+    threads: usize,
+    took: Duration,
+) -> Result<PathBuf, WriteError> {
+    let run = json!({
+        "seconds": took.as_secs_f64(),
+        "threads": threads,
+        "system": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+        "traversals": totals.traversals,
+        "arrivals": totals.arrivals,
+        "events": totals.events,
+        "digest": format!("{:016x}", totals.digest),
+    });
+    let path = directory.join("run.json");
+    let text = serde_json::to_string_pretty(&run).expect("a tree of JSON values has a text") + "\n";
+    fs::write(&path, text).map_err(|source| WriteError::Io { path: path.clone(), source })?;
+    Ok(path)
+}

@@ -1,0 +1,329 @@
+//! Runs a scenario: every point of its sweep with every seed, on all processors.
+//!
+//! Which thread runs what changes nothing in the results: each run is a function of its point and seed, and results are
+//! put in the order of points and seeds afterwards.
+
+pub mod passage;
+
+use crate::results::measure::{self, Measured};
+use crate::results::rows_of_runs;
+use crate::results::{Identity, MetricRow, Results, Totals, capture};
+use crate::scenario::Scenario;
+use faircast_core::time::Time;
+use faircast_sim::{Mode, Options, Outcome, SimError, Watch};
+use passage::{Differences, RoundTrip};
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RunOptions {
+    /// Threads; `None` for as many as there are processors.
+    pub threads: Option<NonZeroUsize>,
+    /// Which part of the runs; `None` for all.
+    pub shard: Option<Shard>,
+    /// How events are executed; results are the same.
+    pub mode: Mode,
+    /// Whether packets of sessions go through the wire format.
+    pub codec: Codec,
+}
+
+/// Whether packets of sessions go through the wire format on their way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Codec {
+    /// Packets travel as they are.
+    #[default]
+    Skip,
+    /// Every packet is encoded and decoded, and what changed is counted.
+    RoundTrip,
+}
+
+/// Part `index` of `of`, counted from 1: the runs whose number leaves that remainder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shard {
+    /// Which part, from 1.
+    pub index: usize,
+    /// Of how many.
+    pub of: usize,
+}
+
+/// A text that is no shard.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a shard is written as in 2/8 (part 2 of 8), not {0:?}")]
+pub struct NotAShard(String);
+
+impl std::str::FromStr for Shard {
+    type Err = NotAShard;
+
+    fn from_str(text: &str) -> Result<Shard, NotAShard> {
+        let parts =
+            text.split_once('/').and_then(|(i, n)| Some((i.trim().parse().ok()?, n.trim().parse().ok()?)));
+        match parts {
+            Some((index, of)) if (1..=of).contains(&index) => Ok(Shard { index, of }),
+            _ => Err(NotAShard(text.to_owned())),
+        }
+    }
+}
+
+impl std::fmt::Display for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.index, self.of)
+    }
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Status {
+    /// Runs that are complete.
+    pub done: usize,
+    /// All runs.
+    pub runs: usize,
+    /// Simulated seconds so far, of all runs together.
+    pub simulated: f64,
+    /// Simulated seconds in all.
+    pub to_simulate: f64,
+    /// Since the start.
+    pub elapsed: Duration,
+}
+
+impl Status {
+    /// How long it will take from now on, once that can be said.
+    pub fn remaining(&self) -> Option<Duration> {
+        let share = self.simulated / self.to_simulate;
+        let known = share > 0.0 && self.elapsed > Duration::from_millis(200);
+        known.then(|| self.elapsed.mul_f64(((1.0 - share) / share).clamp(0.0, 1e6)))
+    }
+}
+
+/// Is told how far it is, a few times a second, from any thread.
+pub trait Progress: Sync {
+    /// So far.
+    fn update(&self, status: &Status);
+    /// Whether to stop as soon as possible.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// Tells nobody.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn update(&self, _status: &Status) {}
+}
+
+/// Why a run failed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum RunError {
+    /// The simulator cannot run the network.
+    #[error("{place}seed {seed}: {source}")]
+    Network {
+        /// The point, when there is a sweep.
+        place: String,
+        /// The seed.
+        seed: u64,
+        /// What it says.
+        source: SimError,
+    },
+    /// There is nothing to run.
+    #[error("shard {0} holds none of the {1} runs: use at most {1} shards")]
+    EmptyShard(Shard, usize),
+    /// Somebody asked to stop.
+    #[error("stopped before all runs were done")]
+    Cancelled,
+}
+
+/// What one job gives.
+struct Done {
+    measured: Measured,
+    totals: Totals,
+    capture: Option<capture::Capture>,
+    codec: Option<Differences>,
+}
+
+struct Work<'a> {
+    scenario: &'a Scenario,
+    options: &'a RunOptions,
+    progress: &'a dyn Progress,
+    jobs: &'a [(usize, u64)],
+    next: AtomicUsize,
+    stop: AtomicBool,
+    state: Mutex<State>,
+    began: Instant,
+    to_simulate: f64,
+}
+
+struct State {
+    results: Vec<Option<Result<Done, RunError>>>,
+    /// Simulated seconds of each job so far.
+    simulated: Vec<f64>,
+    done: usize,
+}
+
+/// Steps in which a run tells how far it is.
+const STEPS: u64 = 50;
+
+/// Run all points with all seeds, or the part that the options choose.
+///
+/// # Errors
+/// When the simulator refuses a network, the shard is empty, or `progress` asked to stop.
+pub fn run(scenario: &Scenario, options: &RunOptions, progress: &dyn Progress) -> Result<Results, RunError> {
+    let jobs = jobs(scenario, options.shard)?;
+    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let threads = options.threads.map_or(processors, NonZeroUsize::get).clamp(1, jobs.len());
+    let results = std::iter::repeat_with(|| None).take(jobs.len()).collect();
+    let work = Work {
+        scenario,
+        options,
+        progress,
+        jobs: &jobs,
+        next: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
+        state: Mutex::new(State { results, simulated: vec![0.0; jobs.len()], done: 0 }),
+        began: Instant::now(),
+        to_simulate: jobs.iter().map(|(point, _)| scenario.duration(*point)).sum(),
+    };
+    std::thread::scope(|scope| {
+        (1..threads).for_each(|_| {
+            scope.spawn(|| work.take_jobs());
+        });
+        work.take_jobs();
+    });
+    let state = work.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let done: Result<Vec<Done>, RunError> =
+        state.results.into_iter().map(|result| result.unwrap_or(Err(RunError::Cancelled))).collect();
+    Ok(assemble(scenario, options, jobs, done?))
+}
+
+/// Points and seeds, in the order of results.
+fn jobs(scenario: &Scenario, shard: Option<Shard>) -> Result<Vec<(usize, u64)>, RunError> {
+    let points = 0..scenario.points().len();
+    let all: Vec<(usize, u64)> =
+        points.flat_map(|point| scenario.seeds().iter().map(move |seed| (point, *seed))).collect();
+    let Some(shard) = shard else { return Ok(all) };
+    let mine = all.iter().copied().enumerate().filter(|(number, _)| number % shard.of == shard.index - 1);
+    let mine: Vec<_> = mine.map(|(_, job)| job).collect();
+    if mine.is_empty() { Err(RunError::EmptyShard(shard, all.len())) } else { Ok(mine) }
+}
+
+impl Work<'_> {
+    fn take_jobs(&self) {
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(&(point, seed)) = self.jobs.get(number) else { return };
+            let result = self.job(number, point, seed);
+            if result.is_err() {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+            let mut state = self.lock();
+            state.results[number] = Some(result);
+            state.done += 1;
+            drop(state);
+            self.tell(number, self.scenario.duration(point));
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn tell(&self, number: usize, simulated: f64) {
+        let mut state = self.lock();
+        state.simulated[number] = simulated;
+        let status = Status {
+            done: state.done,
+            runs: self.jobs.len(),
+            simulated: state.simulated.iter().sum(),
+            to_simulate: self.to_simulate,
+            elapsed: self.began.elapsed(),
+        };
+        drop(state);
+        self.progress.update(&status);
+        if self.progress.is_cancelled() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn job(&self, number: usize, point: usize, seed: u64) -> Result<Done, RunError> {
+        let plan = self.scenario.plan(point);
+        let layout = self.scenario.layout(point, seed);
+        let network = layout.network(plan, seed);
+        let options = Options {
+            until: plan.duration,
+            mode: self.options.mode,
+            bin: plan.probe.bin,
+            sample: plan.probe.sample,
+            watch: Watch::First(measure::watched(plan)),
+        };
+        let refused = |source| {
+            let at = &self.scenario.points()[point];
+            let place = if at.values.is_empty() { String::new() } else { format!("{at}, ") };
+            RunError::Network { place, seed, source }
+        };
+        let (outcome, codec) = match self.options.codec {
+            Codec::RoundTrip => {
+                let (passage, counts) = RoundTrip::new();
+                let outcome = network.run_through(&options, Box::new(passage)).map_err(refused)?;
+                (outcome, Some(counts.get()))
+            }
+            Codec::Skip => {
+                let mut engine = network.engine(&options).map_err(refused)?;
+                for step in 1..STEPS {
+                    if self.stop.load(Ordering::Relaxed) {
+                        return Err(RunError::Cancelled);
+                    }
+                    let moment = Time::from_nanos(plan.duration.as_nanos() / STEPS * step);
+                    engine.run_until(moment);
+                    self.tell(number, moment.as_secs_f64());
+                }
+                engine.run();
+                (engine.finish(&network), None)
+            }
+        };
+        drop(network);
+        let capture =
+            (!layout.taps.is_empty()).then(|| capture::capture(plan, &layout, &outcome, (point, seed)));
+        Ok(Done {
+            measured: measure::measure(plan, &layout, &outcome),
+            totals: totals(&outcome),
+            capture,
+            codec,
+        })
+    }
+}
+
+fn totals(outcome: &Outcome) -> Totals {
+    let Outcome { traversals, arrivals, events, digest, .. } = *outcome;
+    Totals { traversals, arrivals, events, digest }
+}
+
+fn assemble(scenario: &Scenario, options: &RunOptions, jobs: Vec<(usize, u64)>, done: Vec<Done>) -> Results {
+    let (axes, points) = (scenario.axes().to_vec(), scenario.points().to_vec());
+    let mut totals = Totals::default();
+    let mut codec: Option<Differences> = None;
+    let (mut metrics, mut captures, mut runs) = (Vec::new(), Vec::new(), Vec::new());
+    for (&(point, seed), run) in jobs.iter().zip(done) {
+        totals.traversals += run.totals.traversals;
+        totals.arrivals += run.totals.arrivals;
+        totals.events += run.totals.events;
+        totals.digest = totals.digest.rotate_left(5) ^ run.totals.digest;
+        if let Some(found) = run.codec {
+            codec.get_or_insert_default().add(&found);
+        }
+        let row =
+            |(name, value): &(String, f64)| MetricRow { point, seed, name: name.clone(), value: *value };
+        metrics.extend(run.measured.metrics.iter().map(row));
+        captures.extend(run.capture);
+        runs.push(((point, seed), run.measured.tables));
+    }
+    let tables = rows_of_runs(&axes, &points, &runs);
+    let identity = Identity {
+        scenario: scenario.text().to_owned(),
+        seeds: scenario.seeds().to_vec(),
+        shard: options.shard,
+    };
+    Results { axes, points, jobs, tables, metrics, captures, totals, codec, identity }
+}

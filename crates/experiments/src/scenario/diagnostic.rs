@@ -1,0 +1,153 @@
+//! What is wrong in a scenario file, and where.
+
+use std::fmt;
+use std::ops::Range;
+
+/// Something wrong at one place of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What is wrong, as a sentence.
+    pub message: String,
+    /// What stands under the caret.
+    pub label: String,
+    /// What would be right.
+    pub help: Option<String>,
+    /// Bytes of the text.
+    pub span: Range<usize>,
+}
+
+/// Everything wrong in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostics {
+    file: String,
+    text: String,
+    all: Vec<Diagnostic>,
+}
+
+/// How diagnostics are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// With lines and carets, without colours.
+    Plain,
+    /// With ANSI colours.
+    Coloured,
+}
+
+impl Diagnostic {
+    /// Something wrong at `span`.
+    pub(crate) fn new(
+        span: &Range<usize>,
+        message: impl Into<String>,
+        label: impl Into<String>,
+    ) -> Diagnostic {
+        Diagnostic { message: message.into(), label: label.into(), help: None, span: span.clone() }
+    }
+
+    /// What would be right.
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl Diagnostics {
+    /// Of the file of this name and text.
+    pub(crate) fn new(file: &str, text: &str, all: Vec<Diagnostic>) -> Diagnostics {
+        let mut once: Vec<Diagnostic> = Vec::new();
+        for diagnostic in all {
+            if !once.contains(&diagnostic) {
+                once.push(diagnostic);
+            }
+        }
+        once.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end));
+        Diagnostics { file: file.to_owned(), text: text.to_owned(), all: once }
+    }
+
+    /// In the order of the text.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.all.iter()
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Line and column of a diagnostic, both from 1; columns count characters.
+    pub fn position(&self, diagnostic: &Diagnostic) -> (usize, usize) {
+        let before = &self.text[..diagnostic.span.start.min(self.text.len())];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().map_or(0, |rest| rest.chars().count()) + 1;
+        (line, column)
+    }
+
+    /// With the lines concerned and a caret under each place.
+    pub fn render(&self, look: Look) -> String {
+        let theme = match look {
+            Look::Plain => miette::GraphicalTheme::unicode_nocolor(),
+            Look::Coloured => miette::GraphicalTheme::unicode(),
+        };
+        let handler = miette::GraphicalReportHandler::new_themed(theme).with_width(110).with_context_lines(1);
+        let source = miette::NamedSource::new(&self.file, self.text.clone()).with_language("toml");
+        let mut out = String::new();
+        for diagnostic in &self.all {
+            let view = View { diagnostic, source: &source, length: self.text.len() };
+            handler.render_report(&mut out, &view).expect("a string takes all that is written");
+        }
+        out
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, diagnostic) in self.all.iter().enumerate() {
+            let (line, column) = self.position(diagnostic);
+            let end = if number == 0 { "" } else { "\n" };
+            write!(f, "{end}{}:{line}:{column}: {}", self.file, diagnostic.message)?;
+            if let Some(help) = &diagnostic.help {
+                write!(f, "; {help}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+/// A diagnostic as the renderer wants it.
+#[derive(Debug)]
+struct View<'a> {
+    diagnostic: &'a Diagnostic,
+    source: &'a miette::NamedSource<String>,
+    length: usize,
+}
+
+impl fmt::Display for View<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.diagnostic.message)
+    }
+}
+
+impl std::error::Error for View<'_> {}
+
+impl miette::Diagnostic for View<'_> {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.diagnostic.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
+        Some(self.source)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = miette::LabeledSpan> + '_>> {
+        let start = self.diagnostic.span.start.min(self.length);
+        let end = self.diagnostic.span.end.clamp(start, self.length);
+        let label = miette::LabeledSpan::new(Some(self.diagnostic.label.clone()), start, end - start);
+        Some(Box::new(std::iter::once(label)))
+    }
+}

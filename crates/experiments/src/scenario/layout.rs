@@ -1,0 +1,543 @@
+//! From a [`Plan`] and a seed to a network with names.
+
+use super::diagnostic::Diagnostic;
+use super::names::{Brackets, Names, Nothing, brackets};
+use super::plan::{
+    At, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, Plan, SessionPlan, Topology, Wire,
+};
+use faircast_aqm::{Limit, LinkSpec, QueueSpec};
+use faircast_core::rng::Rng;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_sim::{Change, LinkId, Member, Network, NodeId, SessionSpec, UnicastProtocol, UnicastSpec};
+
+/// A network with names, and which flow belongs to which group.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    pub(crate) names: Names,
+    /// A link there is followed by the link back.
+    pub(crate) links: Vec<Laid>,
+    pub(crate) specs: Vec<LinkSpec>,
+    pub(crate) flows: Vec<LaidFlow>,
+    pub(crate) changes: Vec<(Time, u32, Change)>,
+    pub(crate) probes: Vec<u32>,
+    pub(crate) taps: Vec<u32>,
+}
+
+/// One direction of a link.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Laid {
+    pub from: u32,
+    pub to: u32,
+    /// Which of the specs.
+    pub spec: u32,
+}
+
+/// A flow and what belongs to it.
+#[derive(Debug, Clone)]
+pub(crate) struct LaidFlow {
+    /// Number of its `[[flow]]`.
+    pub group: usize,
+    pub source: u32,
+    pub receivers: Vec<u32>,
+    pub start: Time,
+    pub stop: Time,
+    /// When each receiver joins and leaves; empty when all do all the time.
+    pub stays: Vec<(Time, Time)>,
+    /// Which members should be the representative, from when on.
+    pub expected: Vec<(Time, Vec<u32>)>,
+}
+
+/// Random streams for the layout: far above those of nodes and links, one for each use.
+const WIRE_STREAM: u64 = u64::MAX - 1;
+const FLOW_STREAM: u64 = u64::MAX - 1_000;
+
+const BOTTLENECK_RATE: f64 = 1e6;
+const BOTTLENECK_DELAY: f64 = 0.02;
+const BOTTLENECK_QUEUE: QueueSpec = QueueSpec::DropTail(Limit::Bytes(50_000));
+const ACCESS_RATE: f64 = 100e6;
+const ACCESS_DELAY: f64 = 0.001;
+
+/// What holds where nothing is said.
+#[derive(Debug, Clone, Copy)]
+enum Usual {
+    Bottleneck,
+    Access,
+}
+
+impl Layout {
+    /// Lay out; on error, what is wrong where.
+    pub(crate) fn new(plan: &Plan, seed: u64) -> Result<Layout, Vec<Diagnostic>> {
+        let layout = Layout {
+            names: Names::default(),
+            links: Vec::new(),
+            specs: Vec::new(),
+            flows: Vec::new(),
+            changes: Vec::new(),
+            probes: Vec::new(),
+            taps: Vec::new(),
+        };
+        let mut builder = Builder { layout, rng: Rng::new(seed, WIRE_STREAM), wrong: Vec::new() };
+        builder.topology(&plan.topology);
+        plan.links.iter().for_each(|link| builder.link(link));
+        for (group, flow) in plan.flows.iter().enumerate() {
+            let rng = Rng::new(seed, FLOW_STREAM - group as u64);
+            builder.flow(group, flow, rng);
+        }
+        for change in &plan.changes {
+            for link in builder.find_links(&change.links) {
+                builder.layout.changes.extend(change.changes.iter().map(|what| (change.at, link, *what)));
+            }
+        }
+        builder.layout.probes = builder.find_links(&plan.probe.links);
+        builder.layout.taps = builder.find_links(&plan.probe.taps);
+        if builder.wrong.is_empty() { Ok(builder.layout) } else { Err(builder.wrong) }
+    }
+
+    /// The network.
+    pub(crate) fn network(&self, plan: &Plan, seed: u64) -> Network {
+        let mut network = Network::new(seed);
+        for _ in 0..self.names.len() {
+            network.node();
+        }
+        for link in &self.links {
+            network.link(NodeId(link.from), NodeId(link.to), self.specs[link.spec as usize]);
+        }
+        for flow in &self.flows {
+            let plan = &plan.flows[flow.group];
+            match &plan.kind {
+                FlowKind::Session(session) => {
+                    network.session(session_spec(plan, session, flow));
+                }
+                FlowKind::Unicast { protocol, ack, supply } => {
+                    let protocol = UnicastProtocol::Controlled(*protocol);
+                    network.unicast(UnicastSpec {
+                        ack_size: *ack,
+                        supply: *supply,
+                        ..unicast_spec(plan, flow, protocol)
+                    });
+                }
+                FlowKind::Datagrams { rate, jitter, supply } => {
+                    let protocol =
+                        UnicastProtocol::Datagrams { rate: Rate::from_bps(*rate), jitter: *jitter };
+                    network.unicast(UnicastSpec { supply: *supply, ..unicast_spec(plan, flow, protocol) });
+                }
+            }
+        }
+        for &(at, link, change) in &self.changes {
+            network.change(at, LinkId(link), change);
+        }
+        self.probes.iter().for_each(|link| network.probe_link(LinkId(*link), plan.probe.queue_every));
+        self.taps.iter().for_each(|link| network.tap(LinkId(*link)));
+        network
+    }
+
+    /// How many hosts and routers.
+    pub fn nodes(&self) -> u32 {
+        self.names.len()
+    }
+
+    /// How many links, both directions counted.
+    pub fn links(&self) -> usize {
+        self.links.len()
+    }
+
+    /// How many flows, a session counted as one.
+    pub fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// How many receivers of all flows.
+    pub fn receivers(&self) -> usize {
+        self.flows.iter().map(|flow| flow.receivers.len()).sum()
+    }
+
+    /// `from->to`.
+    pub(crate) fn link_name(&self, link: u32) -> String {
+        let Laid { from, to, .. } = self.links[link as usize];
+        format!("{}->{}", self.names.name(from), self.names.name(to))
+    }
+}
+
+fn session_spec(plan: &FlowPlan, session: &SessionPlan, flow: &LaidFlow) -> SessionSpec {
+    let member = |(index, node): (usize, &u32)| {
+        let (join, leave) = flow.stays.get(index).copied().unwrap_or((Time::ZERO, Time::NEVER));
+        Member { node: NodeId(*node), join, leave, mute_after: session.mute_after }
+    };
+    SessionSpec {
+        scheme: session.scheme,
+        packet_size: plan.packet,
+        report_size: session.report,
+        source: NodeId(flow.source),
+        members: flow.receivers.iter().enumerate().map(member).collect(),
+        start: flow.start,
+        stop: flow.stop,
+        join_latency: session.join_latency,
+        leave_latency: session.leave_latency,
+    }
+}
+
+fn unicast_spec(plan: &FlowPlan, flow: &LaidFlow, protocol: UnicastProtocol) -> UnicastSpec {
+    UnicastSpec {
+        protocol,
+        packet_size: plan.packet,
+        ack_size: plan.packet,
+        from: NodeId(flow.source),
+        to: NodeId(flow.receivers[0]),
+        start: flow.start,
+        stop: flow.stop,
+        supply: faircast_sim::Supply::Endless,
+    }
+}
+
+struct Builder {
+    layout: Layout,
+    rng: Rng,
+    wrong: Vec<Diagnostic>,
+}
+
+impl Builder {
+    fn topology(&mut self, topology: &Topology) {
+        match topology {
+            Topology::None => {}
+            Topology::Star { leaves, sources, access, leaf } => {
+                let hub = self.layout.names.single("hub");
+                self.hosts("src", *sources, hub, access);
+                self.leaves("leaf", *leaves, hub, leaf, Usual::Bottleneck);
+            }
+            Topology::Dumbbell { leaves, sources, bottleneck, access, leaf } => {
+                let left = self.layout.names.single("left");
+                let right = self.layout.names.single("right");
+                self.join(&[left], &[right], bottleneck, Usual::Bottleneck);
+                self.hosts("src", *sources, left, access);
+                self.leaves("leaf", *leaves, right, leaf, Usual::Access);
+            }
+            Topology::Tree { fanout, levels, sources, access } => {
+                let root = self.layout.names.single("root");
+                let mut parents = vec![root];
+                for (level, fan) in fanout.iter().enumerate() {
+                    let last = level + 1 == fanout.len();
+                    let prefix = if last { "leaf".to_owned() } else { format!("r{}.", level + 1) };
+                    let count = parents.len() as u32 * fan;
+                    let first = self.layout.names.row(&prefix, 1, count);
+                    let wire = levels.get(level).or(levels.last()).cloned().unwrap_or_default();
+                    let from: Vec<u32> = (0..count).map(|child| parents[(child / fan) as usize]).collect();
+                    parents = (first..first + count).collect();
+                    self.join(&from, &parents, &wire, Usual::Bottleneck);
+                }
+                self.hosts("src", *sources, root, access);
+            }
+            Topology::Chain { bottlenecks, leaves, sources, bottleneck, access, leaf } => {
+                let first = self.layout.names.row("r", 0, bottlenecks + 1);
+                let routers: Vec<u32> = (first..=first + bottlenecks).collect();
+                self.join(&routers[..*bottlenecks as usize], &routers[1..], bottleneck, Usual::Bottleneck);
+                for (number, router) in routers.into_iter().enumerate() {
+                    self.hosts(&format!("src{number}."), *sources, router, access);
+                    self.leaves(&format!("leaf{number}."), *leaves, router, leaf, Usual::Access);
+                }
+            }
+        }
+    }
+
+    fn hosts(&mut self, prefix: &str, count: u32, router: u32, wire: &Wire) {
+        let first = self.layout.names.row(prefix, 1, count);
+        self.join(&(first..first + count).collect::<Vec<_>>(), &[router], wire, Usual::Access);
+    }
+
+    fn leaves(&mut self, prefix: &str, count: u32, router: u32, wire: &Wire, usual: Usual) {
+        let first = self.layout.names.row(prefix, 1, count);
+        self.join(&[router], &(first..first + count).collect::<Vec<_>>(), wire, usual);
+    }
+
+    /// Links from one to each, from each to one, or pair by pair; the caller has seen to it that one of these fits.
+    fn join(&mut self, from: &[u32], to: &[u32], wire: &Wire, usual: Usual) {
+        let count = if from.is_empty() || to.is_empty() { 0 } else { from.len().max(to.len()) };
+        let mut known = None;
+        for index in 0..count {
+            let (there, back) = match known {
+                Some(known) => known,
+                None => self.specs(wire, index, usual),
+            };
+            if is_uniform(wire) {
+                known = Some((there, back));
+            }
+            let (from, to) = (from[index % from.len()], to[index % to.len()]);
+            self.layout.links.push(Laid { from, to, spec: there });
+            self.layout.links.push(Laid { from: to, to: from, spec: back });
+        }
+    }
+
+    fn specs(&mut self, wire: &Wire, index: usize, usual: Usual) -> (u32, u32) {
+        let (rate, delay, queue) = match usual {
+            Usual::Bottleneck => (BOTTLENECK_RATE, BOTTLENECK_DELAY, BOTTLENECK_QUEUE),
+            Usual::Access => (ACCESS_RATE, ACCESS_DELAY, QueueSpec::UNLIMITED),
+        };
+        let usual =
+            LinkSpec { rate: Rate::from_bps(rate), delay: Span::from_secs_f64(delay), queue, loss: None };
+        let there = changed(usual, wire, index, &mut self.rng);
+        let back = LinkSpec { queue: QueueSpec::UNLIMITED, loss: None, ..there };
+        let back = match &wire.back {
+            Some(wire) => changed(back, wire, index, &mut self.rng),
+            None => back,
+        };
+        (self.keep(there), self.keep(back))
+    }
+
+    fn keep(&mut self, spec: LinkSpec) -> u32 {
+        // Lists and ranges make specs one after the other: it is worth looking at the newest only.
+        let specs = &mut self.layout.specs;
+        let newest = specs.len().saturating_sub(2);
+        if let Some(place) = specs[newest..].iter().position(|known| *known == spec) {
+            return (newest + place) as u32;
+        }
+        specs.push(spec);
+        specs.len() as u32 - 1
+    }
+
+    /// Change the links that are there between two sets, or add new ones.
+    fn link(&mut self, plan: &LinkPlan) {
+        if let (Some(from), Some(to)) = (self.existing(&plan.from), self.existing(&plan.to)) {
+            let matching = self.between(&from, &to);
+            for (index, link) in matching.iter().enumerate() {
+                self.change(*link, &plan.wire, index);
+            }
+            if !matching.is_empty() {
+                return;
+            }
+        }
+        let (from, to) = (self.find_or_make(&plan.from), self.find_or_make(&plan.to));
+        if from.len() != to.len() && from.len() != 1 && to.len() != 1 {
+            let message = format!("{} nodes cannot be joined to {} nodes", from.len(), to.len());
+            let help = "from one to each, from each to one, or equal numbers pair by pair";
+            self.wrong.push(Diagnostic::new(&plan.span, message, "which to which?").help(help));
+            return;
+        }
+        self.join(&from, &to, &plan.wire, Usual::Bottleneck);
+    }
+
+    fn change(&mut self, link: u32, wire: &Wire, index: usize) {
+        let (there, back) = (link as usize, (link ^ 1) as usize);
+        let spec =
+            changed(self.layout.specs[self.layout.links[there].spec as usize], wire, index, &mut self.rng);
+        let mut reverse = self.layout.specs[self.layout.links[back].spec as usize];
+        if wire.rate.is_some() {
+            reverse.rate = spec.rate;
+        }
+        if wire.delay.is_some() {
+            reverse.delay = spec.delay;
+        }
+        if let Some(wire) = &wire.back {
+            reverse = changed(reverse, wire, index, &mut self.rng);
+        }
+        self.layout.links[there].spec = self.keep(spec);
+        self.layout.links[back].spec = self.keep(reverse);
+    }
+
+    fn between(&self, from: &[u32], to: &[u32]) -> Vec<u32> {
+        let (from, to) = (self.set(from), self.set(to));
+        let links = self.layout.links.iter().enumerate();
+        let matching = links.filter(|(_, link)| from[link.from as usize] && to[link.to as usize]);
+        matching.map(|(number, _)| number as u32).collect()
+    }
+
+    fn set(&self, nodes: &[u32]) -> Vec<bool> {
+        let mut set = vec![false; self.layout.names.len() as usize];
+        nodes.iter().for_each(|node| set[*node as usize] = true);
+        set
+    }
+
+    /// All of them, when all are there.
+    fn existing(&self, patterns: &Patterns) -> Option<Vec<u32>> {
+        let found: Result<Vec<_>, _> = patterns.iter().map(|p| self.layout.names.find(&p.value)).collect();
+        found.ok().map(|found| found.concat())
+    }
+
+    /// Nodes by pattern; plain names and rows that are new come into being.
+    fn find_or_make(&mut self, patterns: &Patterns) -> Vec<u32> {
+        let mut all = Vec::new();
+        for pattern in patterns {
+            match self.layout.names.find(&pattern.value) {
+                Ok(found) => all.extend(found),
+                Err(_) if pattern.value.contains('*') => self.refuse(pattern),
+                Err(_) => match brackets(&pattern.value) {
+                    Brackets::None => all.push(self.layout.names.single(&pattern.value)),
+                    Brackets::Range { before, from, to, after: "" } => {
+                        let first = self.layout.names.row(before, from, to - from + 1);
+                        all.extend(first..=first + (to - from));
+                    }
+                    Brackets::Range { .. } | Brackets::Bad => self.refuse(pattern),
+                },
+            }
+        }
+        all
+    }
+
+    fn find(&mut self, patterns: &Patterns) -> Vec<u32> {
+        let mut all = Vec::new();
+        for pattern in patterns {
+            match self.layout.names.find(&pattern.value) {
+                Ok(found) => all.extend(found),
+                Err(_) => self.refuse(pattern),
+            }
+        }
+        all
+    }
+
+    /// Say what is wrong with a pattern.
+    fn refuse(&mut self, pattern: &At<String>) {
+        self.refuse_part(pattern, &pattern.value);
+    }
+
+    fn refuse_part(&mut self, pattern: &At<String>, part: &str) {
+        let help = match self.layout.names.find(part) {
+            Err(Nothing::Unknown(Some(near))) => format!("did you mean {near}?"),
+            Err(Nothing::BadRange) => "a row is written as in leaf[1-16]".to_owned(),
+            _ => format!("the nodes here are: {}", self.layout.names.known()),
+        };
+        let message = format!("no node is called \"{part}\"");
+        self.wrong.push(Diagnostic::new(&pattern.span, message, "unknown").help(help));
+    }
+
+    /// Links by `from->to`.
+    fn find_links(&mut self, patterns: &Patterns) -> Vec<u32> {
+        let mut all = Vec::new();
+        for pattern in patterns {
+            let Some((from, to)) = pattern.value.split_once("->") else {
+                let message = format!("\"{}\" is no link", pattern.value);
+                let help = "a link is written as in \"left->right\" or \"hub->leaf*\"";
+                self.wrong.push(Diagnostic::new(&pattern.span, message, "not a link").help(help));
+                continue;
+            };
+            let (from, to) = (from.trim(), to.trim());
+            match (self.layout.names.find(from), self.layout.names.find(to)) {
+                (Ok(from), Ok(to)) => {
+                    let found = self.between(&from, &to);
+                    if found.is_empty() {
+                        let message = format!("there is no link \"{}\"", pattern.value);
+                        self.wrong.push(Diagnostic::new(&pattern.span, message, "these are not neighbours"));
+                    }
+                    all.extend(found);
+                }
+                (Err(_), _) => self.refuse_part(pattern, from),
+                (_, Err(_)) => self.refuse_part(pattern, to),
+            }
+        }
+        all
+    }
+
+    fn flow(&mut self, group: usize, plan: &FlowPlan, mut rng: Rng) {
+        let sessions = self.sessions(plan);
+        let mut index = 0;
+        for (source, receivers) in sessions {
+            if receivers.contains(&source) {
+                let message = format!("{} would send to itself", self.layout.names.name(source));
+                self.wrong.push(Diagnostic::new(&plan.span, message, "both ends are one"));
+                return;
+            }
+            for _ in 0..plan.count {
+                let jitter = plan.jitter * rng.unit();
+                let start = Time::from_secs_f64(plan.start.get(index, &mut rng) + jitter);
+                let stop = plan
+                    .stop
+                    .as_ref()
+                    .map_or(Time::NEVER, |stop| Time::from_secs_f64(stop.get(index, &mut rng)));
+                let mut flow = LaidFlow {
+                    group,
+                    source,
+                    receivers: receivers.clone(),
+                    start,
+                    stop,
+                    stays: Vec::new(),
+                    expected: Vec::new(),
+                };
+                if let FlowKind::Session(session) = &plan.kind {
+                    flow.stays = stays(session, receivers.len(), &mut rng);
+                    flow.expected = self.expected(session, &receivers);
+                }
+                self.layout.flows.push(flow);
+                index += 1;
+            }
+        }
+    }
+
+    /// Source and receivers of each session or unicast flow.
+    fn sessions(&mut self, plan: &FlowPlan) -> Vec<(u32, Vec<u32>)> {
+        let (from, to) = match &plan.ends {
+            Ends::Along(patterns) => {
+                let links = self.find_links(patterns);
+                let ends = links.into_iter().map(|link| self.layout.links[link as usize]);
+                return ends.map(|link| (link.from, vec![link.to])).collect();
+            }
+            Ends::Nodes { from, to } => (self.find(from), self.find(to)),
+        };
+        if from.is_empty() || to.is_empty() {
+            return Vec::new();
+        }
+        let together = matches!(&plan.kind, FlowKind::Session(session) if session.per == Per::Group);
+        if from.len() == 1 && together {
+            return vec![(from[0], to)];
+        }
+        if together || from.len() != 1 && from.len() != to.len() {
+            let message = format!("{} senders for {} receivers", from.len(), to.len());
+            let help = if together {
+                "a session has one source; with `per = \"receiver\"`, one for each receiver"
+            } else {
+                "one sender for all receivers, or one for each"
+            };
+            self.wrong.push(Diagnostic::new(&plan.span, message, "who sends to whom?").help(help));
+            return Vec::new();
+        }
+        let pair = |(index, receiver): (usize, &u32)| (from[index % from.len()], vec![*receiver]);
+        to.iter().enumerate().map(pair).collect()
+    }
+
+    fn expected(&mut self, session: &SessionPlan, receivers: &[u32]) -> Vec<(Time, Vec<u32>)> {
+        let mut lines = Vec::new();
+        for (from, patterns) in &session.expected {
+            let nodes = self.find(patterns);
+            let member =
+                |node: &u32| receivers.iter().position(|receiver| receiver == node).map(|at| at as u32);
+            lines.push((*from, nodes.iter().filter_map(member).collect()));
+        }
+        lines
+    }
+}
+
+/// When each receiver is there; nothing when all are there all the time.
+fn stays(session: &SessionPlan, receivers: usize, rng: &mut Rng) -> Vec<(Time, Time)> {
+    if session.join == Many::one(0.0) && session.leave.is_none() {
+        return Vec::new();
+    }
+    let stay = |index| {
+        let join = Time::from_secs_f64(session.join.get(index, rng));
+        let leave =
+            session.leave.as_ref().map_or(Time::NEVER, |leave| Time::from_secs_f64(leave.get(index, rng)));
+        (join, leave)
+    };
+    (0..receivers).map(stay).collect()
+}
+
+/// Whether all links of this wire are alike.
+fn is_uniform(wire: &Wire) -> bool {
+    let uniform = |many: &Option<Many>| match many {
+        None => true,
+        Some(Many::Turn(values)) => values.len() == 1,
+        Some(Many::Between(..)) => false,
+    };
+    uniform(&wire.rate) && uniform(&wire.delay) && wire.back.as_deref().is_none_or(is_uniform)
+}
+
+fn changed(mut spec: LinkSpec, wire: &Wire, index: usize, rng: &mut Rng) -> LinkSpec {
+    if let Some(rate) = &wire.rate {
+        spec.rate = Rate::from_bps(rate.get(index, rng));
+    }
+    if let Some(delay) = &wire.delay {
+        spec.delay = Span::from_secs_f64(delay.get(index, rng));
+    }
+    if let Some(queue) = wire.queue {
+        spec.queue = queue;
+    }
+    if let Some(loss) = wire.loss {
+        spec.loss = loss;
+    }
+    spec
+}

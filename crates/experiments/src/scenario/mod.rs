@@ -1,0 +1,388 @@
+//! Scenario files: what is simulated, what is recorded, what is claimed.
+//!
+//! A scenario is a TOML file (`docs/scenarios.md`). [`Scenario::parse`] reads it and lays out its network at every point
+//! of its sweep, so that whatever can be wrong is said at once, with line and column; after that only the run itself
+//! can fail.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `diagnostic` | what is wrong, and where |
+//! | `syntax` `units` | the file as a tree with places; numbers with units |
+//! | `shape` `shapes` | which keys there are: for checks, the JSON Schema and the reference |
+//! | `read` `plan` | from the tree to types |
+//! | `names` `layout` | from there to a network |
+//! | `template` | files to start from |
+
+mod diagnostic;
+mod layout;
+mod names;
+pub(crate) mod plan;
+mod read;
+mod shape;
+mod shapes;
+mod syntax;
+mod template;
+mod units;
+
+pub use diagnostic::{Diagnostic, Diagnostics, Look};
+pub use layout::Layout;
+pub use template::{TEMPLATES, Template, template};
+
+use faircast_sim::Network;
+use plan::Plan;
+use std::collections::BTreeMap;
+use std::fmt;
+use syntax::{Node, Value};
+
+/// A scenario that can be run.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    title: String,
+    about: String,
+    source: String,
+    file: String,
+    text: String,
+    seeds: Vec<u64>,
+    axes: Vec<Axis>,
+    points: Vec<Point>,
+    plans: Vec<Plan>,
+}
+
+/// An axis of a sweep.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// What it is called in tables and claims.
+    pub name: String,
+    /// The values it takes.
+    pub values: Vec<Setting>,
+}
+
+/// A point of a sweep; a scenario without a sweep has one.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Point {
+    /// Its number, from 0.
+    pub index: usize,
+    /// A value for each axis, in their order.
+    pub values: Vec<(String, Setting)>,
+}
+
+/// A value on an axis.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Setting {
+    /// A number, as it is written.
+    Number(f64),
+    /// A text.
+    Text(String),
+}
+
+/// A claim about a metric, for whoever compares.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Claim {
+    /// What is claimed.
+    pub name: String,
+    /// The published value.
+    pub published: Option<f64>,
+    /// The metric.
+    pub of: String,
+    /// A metric to divide it by.
+    pub over: Option<String>,
+    /// At which points of the sweep: those with these values.
+    pub at: Vec<(String, Setting)>,
+    /// The least value that holds it.
+    pub low: Option<f64>,
+    /// The largest.
+    pub high: Option<f64>,
+    /// Relative to the published value.
+    pub tolerance: Option<f64>,
+    /// For people.
+    pub note: Option<String>,
+}
+
+impl Claim {
+    /// The lowest and highest values that hold it.
+    pub fn range(&self) -> (f64, f64) {
+        let around = self.published.zip(self.tolerance);
+        let low = self.low.or(around.map(|(value, tolerance)| value - value.abs() * tolerance));
+        let high = self.high.or(around.map(|(value, tolerance)| value + value.abs() * tolerance));
+        (low.unwrap_or(f64::NEG_INFINITY), high.unwrap_or(f64::INFINITY))
+    }
+
+    /// Whether it is about this point.
+    pub fn is_about(&self, point: &Point) -> bool {
+        self.at
+            .iter()
+            .all(|(name, value)| point.values.iter().any(|(known, at)| known == name && at == value))
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Setting::Number(number) => write!(f, "{number}"),
+            Setting::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, (name, value)) in self.values.iter().enumerate() {
+            write!(f, "{}{name} = {value}", if number == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+/// Most points of a sweep.
+const MOST_POINTS: usize = 10_000;
+
+/// An axis as it stands in the file.
+struct Ruled<'a> {
+    axis: Axis,
+    paths: Vec<&'a str>,
+    values: &'a [Node],
+}
+
+impl Scenario {
+    /// Read a scenario. `file` is what the text is called in messages.
+    ///
+    /// # Errors
+    /// Everything that is wrong in it.
+    pub fn parse(text: &str, file: &str) -> Result<Scenario, Diagnostics> {
+        Scenario::read(text, file).map_err(|wrong| Diagnostics::new(file, text, wrong))
+    }
+
+    fn read(text: &str, file: &str) -> Result<Scenario, Vec<Diagnostic>> {
+        let root = Node::parse(text)?;
+        let axes = axes(&root)?;
+        let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.values.len()));
+        let count = count.filter(|count| *count <= MOST_POINTS).ok_or_else(|| {
+            let span = root.get("sweep").map_or(0..0, |node| node.span.clone());
+            vec![Diagnostic::new(&span, format!("more than {MOST_POINTS} points"), "too many combinations")]
+        })?;
+        let (mut points, mut plans, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
+        for index in 0..count {
+            let point = point(&axes, index);
+            match plan_at(&root, &axes, index) {
+                Ok(plan) => {
+                    let seed = plan.seeds.first().copied().unwrap_or(1);
+                    if let Err(errors) = layout::Layout::new(&plan, seed) {
+                        wrong.extend(errors);
+                    }
+                    plans.push(plan);
+                }
+                Err(errors) => wrong.extend(errors),
+            }
+            points.push(point);
+        }
+        let axes: Vec<Axis> = axes.into_iter().map(|ruled| ruled.axis).collect();
+        check_claims(&root, &axes, &mut wrong);
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        let head = |key| root.get(key).and_then(Node::text).unwrap_or_default().to_owned();
+        Ok(Scenario {
+            title: head("title"),
+            about: head("about"),
+            source: head("source"),
+            file: file.to_owned(),
+            text: text.to_owned(),
+            seeds: read::seeds(&root),
+            axes,
+            points,
+            plans,
+        })
+    }
+
+    /// One line: what is to be seen.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// More about it; may be empty.
+    pub fn about(&self) -> &str {
+        &self.about
+    }
+
+    /// Where it is published; may be empty.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// What its file is called.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The BLAKE3 hash of its text, in hexadecimal digits.
+    pub fn hash(&self) -> String {
+        blake3::hash(self.text.as_bytes()).to_hex().to_string()
+    }
+
+    /// Its seeds.
+    pub fn seeds(&self) -> &[u64] {
+        &self.seeds
+    }
+
+    /// Run with other seeds.
+    pub fn set_seeds(&mut self, seeds: Vec<u64>) {
+        self.seeds = seeds;
+    }
+
+    /// The axes of its sweep, the slowest first.
+    pub fn axes(&self) -> &[Axis] {
+        &self.axes
+    }
+
+    /// The points of its sweep.
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    /// What it claims.
+    pub fn claims(&self) -> &[Claim] {
+        self.plans.first().map_or(&[], |plan| &plan.claims)
+    }
+
+    /// The names of its groups of flows.
+    pub fn groups(&self) -> impl Iterator<Item = &str> {
+        self.plans.first().into_iter().flat_map(|plan| plan.flows.iter().map(|flow| flow.name.value.as_str()))
+    }
+
+    /// Simulated seconds of one run at a point.
+    pub fn duration(&self, point: usize) -> f64 {
+        self.plans[point].duration.as_secs_f64()
+    }
+
+    /// The network at a point, with names.
+    pub fn layout(&self, point: usize, seed: u64) -> Layout {
+        layout::Layout::new(&self.plans[point], seed).expect("was laid out when the scenario was read")
+    }
+
+    /// The network at a point, for the simulator.
+    pub fn network(&self, point: usize, seed: u64) -> Network {
+        self.layout(point, seed).network(&self.plans[point], seed)
+    }
+
+    pub(crate) fn plan(&self, point: usize) -> &Plan {
+        &self.plans[point]
+    }
+}
+
+/// What is wrong in a scenario; nothing when it can be run.
+pub fn check(text: &str) -> Vec<Diagnostic> {
+    Scenario::read(text, "").err().unwrap_or_default()
+}
+
+/// The JSON Schema of scenario files.
+pub fn schema() -> String {
+    let mut schema = shapes::SCENARIO.schema();
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["title"] = "faircast scenario".into();
+    serde_json::to_string_pretty(&schema).expect("a tree of JSON values has a text")
+}
+
+/// The reference of all keys, in Markdown: the lower half of `docs/scenarios.md`.
+pub fn reference() -> String {
+    let mut out = String::new();
+    shapes::ALL.iter().for_each(|shape| shape.reference(&mut out));
+    out.trim_end().to_owned() + "\n"
+}
+
+fn axes(root: &Node) -> Result<Vec<Ruled<'_>>, Vec<Diagnostic>> {
+    let Some(sweep) = root.get("sweep") else { return Ok(Vec::new()) };
+    let mut wrong = Vec::new();
+    let mut axes: Vec<Ruled<'_>> = Vec::new();
+    for entry in sweep.entries() {
+        let (paths, values) = match (&entry.node.value, entry.node.get("to")) {
+            (Value::Table(_), Some(to)) => {
+                let set = entry.node.get("set").map_or(&[][..], Node::items);
+                (set.iter().filter_map(Node::text).collect(), to.items())
+            }
+            _ => (vec![entry.key.as_str()], entry.node.items()),
+        };
+        if values.is_empty() || paths.is_empty() {
+            let message = format!("the axis `{}` needs a list of values, or `set` and `to`", entry.key);
+            wrong.push(Diagnostic::new(&entry.node.span, message, "no values"));
+        }
+        for path in &paths {
+            let top = path.split('.').next().unwrap_or_default();
+            if ["sweep", "claim", "seeds", "title", "about", "source"].contains(&top) {
+                let message = format!("`{top}` is the same at all points and cannot be swept");
+                wrong.push(Diagnostic::new(&entry.key_span, message, "not this"));
+            }
+        }
+        let short = match entry.node.value {
+            Value::Table(_) => entry.key.as_str(),
+            _ => entry.key.rsplit('.').next().unwrap_or(&entry.key),
+        };
+        let name = if axes.iter().any(|known| known.axis.name == short) { &entry.key } else { short };
+        let axis = Axis { name: name.to_owned(), values: values.iter().map(read::setting).collect() };
+        axes.push(Ruled { axis, paths, values });
+    }
+    if wrong.is_empty() { Ok(axes) } else { Err(wrong) }
+}
+
+/// The place on each axis of the point with this number; the last axis runs fastest.
+fn places(axes: &[Ruled<'_>], mut index: usize) -> Vec<usize> {
+    let mut places = vec![0; axes.len()];
+    for (place, axis) in places.iter_mut().zip(axes).rev() {
+        *place = index % axis.values.len();
+        index /= axis.values.len();
+    }
+    places
+}
+
+fn point(axes: &[Ruled<'_>], index: usize) -> Point {
+    let places = places(axes, index);
+    let values =
+        axes.iter().zip(places).map(|(ruled, at)| (ruled.axis.name.clone(), ruled.axis.values[at].clone()));
+    Point { index, values: values.collect() }
+}
+
+fn plan_at(root: &Node, axes: &[Ruled<'_>], index: usize) -> Result<Plan, Vec<Diagnostic>> {
+    let mut root = root.clone();
+    for (ruled, at) in axes.iter().zip(places(axes, index)) {
+        let value = &ruled.values[at];
+        for path in &ruled.paths {
+            root.set(path, value).map_err(|part| {
+                let message = format!("the path `{path}` leads nowhere: there is no `{part}`");
+                let help =
+                    "keys by name, flows by their `name`, links by their number from 1: `flow.tcp.count`";
+                vec![Diagnostic::new(&value.span, message, "would go there").help(help)]
+            })?;
+        }
+    }
+    read::plan(&root)
+}
+
+/// Claims must be about points that exist.
+fn check_claims(root: &Node, axes: &[Axis], wrong: &mut Vec<Diagnostic>) {
+    let known: BTreeMap<&str, &Axis> = axes.iter().map(|axis| (axis.name.as_str(), axis)).collect();
+    for claim in root.get("claim").map_or(&[][..], Node::items) {
+        for entry in claim.get("at").map_or(&[][..], Node::entries) {
+            let names: Vec<&str> = known.keys().copied().collect();
+            match known.get(entry.key.as_str()) {
+                None => {
+                    let message = format!("the sweep has no axis `{}`", entry.key);
+                    wrong.push(
+                        Diagnostic::new(&entry.key_span, message, "unknown")
+                            .help(shape::meant(&entry.key, &names)),
+                    );
+                }
+                Some(axis) if !axis.values.contains(&read::setting(&entry.node)) => {
+                    let values: Vec<String> = axis.values.iter().map(Setting::to_string).collect();
+                    let message = format!("`{}` never takes this value", entry.key);
+                    let help = format!("its values: {}", values.join(", "));
+                    wrong.push(Diagnostic::new(&entry.node.span, message, "not on the axis").help(help));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What a scenario file says at one point of its sweep, with types in place of texts.
+
+use super::Claim;
+use faircast_aqm::{LossSpec, QueueSpec};
+use faircast_core::rng::Rng;
+use faircast_core::schemes::Scheme;
+use faircast_core::time::{Span, Time};
+use faircast_core::unicast::Protocol;
+use faircast_sim::{Change, Supply};
+use std::ops::Range;
+
+/// A value and its place in the text.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct At<T> {
+    pub value: T,
+    pub span: Range<usize>,
+}
+
+/// Names or patterns.
+pub(crate) type Patterns = Vec<At<String>>;
+
+/// Numbers for a row of things.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Many {
+    /// Used in turn.
+    Turn(Vec<f64>),
+    /// Drawn at random between both.
+    Between(f64, f64),
+}
+
+impl Many {
+    /// The same for all.
+    pub fn one(value: f64) -> Many {
+        Many::Turn(vec![value])
+    }
+
+    /// For the thing of this number.
+    pub fn get(&self, index: usize, rng: &mut Rng) -> f64 {
+        match self {
+            Many::Turn(values) => values[index % values.len()],
+            Many::Between(low, high) => low + (high - low) * rng.unit(),
+        }
+    }
+}
+
+/// What is said about links; `None` for what is not.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Wire {
+    pub rate: Option<Many>,
+    pub delay: Option<Many>,
+    pub queue: Option<QueueSpec>,
+    pub loss: Option<Option<LossSpec>>,
+    pub back: Option<Box<Wire>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Topology {
+    None,
+    Star { leaves: u32, sources: u32, access: Wire, leaf: Wire },
+    Dumbbell { leaves: u32, sources: u32, bottleneck: Wire, access: Wire, leaf: Wire },
+    Tree { fanout: Vec<u32>, levels: Vec<Wire>, sources: u32, access: Wire },
+    Chain { bottlenecks: u32, leaves: u32, sources: u32, bottleneck: Wire, access: Wire, leaf: Wire },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LinkPlan {
+    pub span: Range<usize>,
+    pub from: Patterns,
+    pub to: Patterns,
+    pub wire: Wire,
+}
+
+/// Between whom.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Ends {
+    Nodes { from: Patterns, to: Patterns },
+    Along(Patterns),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FlowPlan {
+    pub span: Range<usize>,
+    pub name: At<String>,
+    pub ends: Ends,
+    pub count: u32,
+    pub packet: u16,
+    pub start: Many,
+    pub stop: Option<Many>,
+    pub jitter: f64,
+    pub kind: FlowKind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum FlowKind {
+    Session(Box<SessionPlan>),
+    Unicast { protocol: Protocol, ack: u16, supply: Supply },
+    Datagrams { rate: f64, jitter: f64, supply: Supply },
+}
+
+/// How sessions are cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Per {
+    Group,
+    Receiver,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SessionPlan {
+    pub scheme: Scheme,
+    pub per: Per,
+    pub report: u16,
+    pub join: Many,
+    pub leave: Option<Many>,
+    pub join_latency: Span,
+    pub leave_latency: Span,
+    pub mute_after: Option<Span>,
+    pub expected: Vec<(Time, Patterns)>,
+    pub settle: Span,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ChangePlan {
+    pub at: Time,
+    pub links: Patterns,
+    pub changes: Vec<Change>,
+}
+
+/// A stretch of time in which metrics are taken.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Window {
+    /// Empty for the one from `warmup` to the end.
+    pub name: String,
+    pub from: Time,
+    pub to: Time,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Probe {
+    pub bin: Span,
+    pub sample: Span,
+    pub links: Patterns,
+    pub queue_every: Span,
+    pub receivers: u32,
+    pub watch: Option<u32>,
+    pub taps: Patterns,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Plan {
+    pub duration: Time,
+    pub seeds: Vec<u64>,
+    pub topology: Topology,
+    pub links: Vec<LinkPlan>,
+    pub flows: Vec<FlowPlan>,
+    pub changes: Vec<ChangePlan>,
+    pub windows: Vec<Window>,
+    pub probe: Probe,
+    pub claims: Vec<Claim>,
+}

@@ -1,0 +1,368 @@
+//! From a checked tree to a [`Plan`].
+
+use super::diagnostic::Diagnostic;
+use super::plan::{
+    At, ChangePlan, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, Plan, Probe, SessionPlan,
+    Topology, Window, Wire,
+};
+use super::syntax::{Node, Value};
+use super::units::{self, LawOf};
+use super::{Claim, Setting, names, shape, shapes};
+use faircast_core::time::{Rate, Span, Time};
+use faircast_core::unicast::Protocol;
+use faircast_sim::{Change, Law, Supply};
+
+/// Whether a flow's `kind` is a unicast protocol.
+pub(crate) fn accepts_protocol(kind: &str) -> Result<(), String> {
+    kind.parse::<Protocol>().map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// Read a whole file.
+pub(crate) fn plan(root: &Node) -> Result<Plan, Vec<Diagnostic>> {
+    let mut wrong = Vec::new();
+    shape::check(root, &shapes::SCENARIO, &mut wrong);
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    let duration = Time::from_secs_f64(time(root, "duration").unwrap_or_default());
+    let jitter = time(root, "start_jitter").unwrap_or(1.0);
+    let probe = read_probe(root.get("probe"));
+    let plan = Plan {
+        duration,
+        seeds: seeds(root),
+        topology: root.get("topology").map_or(Topology::None, |node| topology(node, &mut wrong)),
+        links: tables(root, "link").map(link).collect(),
+        flows: tables(root, "flow").map(|node| flow(node, jitter, &mut wrong)).collect(),
+        changes: tables(root, "change").map(|node| change(node, &mut wrong)).collect(),
+        windows: windows(root, duration, probe.bin, &mut wrong),
+        probe,
+        claims: tables(root, "claim").map(|node| claim(node, &mut wrong)).collect(),
+    };
+    unique_names(&plan, &mut wrong);
+    if duration == Time::ZERO {
+        let span = root.get("duration").map_or(0..0, |node| node.span.clone());
+        wrong.push(Diagnostic::new(&span, "a run must last longer than nothing", "no time at all"));
+    }
+    if wrong.is_empty() { Ok(plan) } else { Err(wrong) }
+}
+
+/// The tables under a key: none, one or a list of them.
+fn tables<'a>(node: &'a Node, key: &str) -> impl Iterator<Item = &'a Node> {
+    node.get(key).map_or(&[][..], Node::items).iter()
+}
+
+fn time(node: &Node, key: &str) -> Option<f64> {
+    node.get(key).and_then(units::time)
+}
+
+fn span(node: &Node, key: &str) -> Option<Span> {
+    time(node, key).map(Span::from_secs_f64)
+}
+
+fn text(node: &Node, key: &str) -> Option<String> {
+    node.get(key).and_then(Node::text).map(str::to_owned)
+}
+
+fn number(node: &Node, key: &str) -> Option<f64> {
+    node.get(key).and_then(Node::number)
+}
+
+fn count(node: &Node, key: &str, wrong: &mut Vec<Diagnostic>) -> Option<u32> {
+    let node = node.get(key)?;
+    let whole = units::whole(node)?;
+    if whole > names::MOST {
+        wrong.push(Diagnostic::new(&node.span, format!("at most {} of them", names::MOST), "too many"));
+        return None;
+    }
+    Some(whole as u32)
+}
+
+fn size(node: &Node, key: &str) -> Option<u16> {
+    node.get(key).and_then(units::size).map(|size| size.round() as u16)
+}
+
+fn many(node: &Node, key: &str, read: fn(&Node) -> Option<f64>) -> Option<Many> {
+    let node = node.get(key)?;
+    match shape::range(node, read) {
+        Some(ends) => ends.map(|(low, high)| Many::Between(low, high)),
+        None => Some(Many::Turn(node.items().iter().filter_map(read).collect())),
+    }
+}
+
+fn patterns(node: &Node, key: &str) -> Patterns {
+    let items = node.get(key).map_or(&[][..], Node::items).iter();
+    let one = |item: &Node| Some(At { value: item.text()?.to_owned(), span: item.span.clone() });
+    items.filter_map(one).collect()
+}
+
+pub(crate) fn seeds(root: &Node) -> Vec<u64> {
+    match root.get("seeds") {
+        None => vec![1],
+        Some(node) => match units::whole(node) {
+            Some(count) => (1..=count).collect(),
+            None => node.items().iter().filter_map(units::whole).collect(),
+        },
+    }
+}
+
+fn wire(node: Option<&Node>) -> Wire {
+    let Some(node) = node else { return Wire::default() };
+    Wire {
+        rate: many(node, "rate", units::rate),
+        delay: many(node, "delay", units::time),
+        queue: node.get("queue").and_then(|queue| units::queue(queue).ok()),
+        loss: node.get("loss").and_then(|loss| units::loss(loss).ok()),
+        back: node.get("back").map(|back| Box::new(wire(Some(back)))),
+    }
+}
+
+fn topology(node: &Node, wrong: &mut Vec<Diagnostic>) -> Topology {
+    let mut count = |key, default| count(node, key, wrong).unwrap_or(default);
+    let wires = |key| wire(node.get(key));
+    match node.get("kind").and_then(Node::text) {
+        Some("star") => Topology::Star {
+            leaves: count("leaves", 1),
+            sources: count("sources", 1),
+            access: wires("access"),
+            leaf: wires("leaf"),
+        },
+        Some("dumbbell") => Topology::Dumbbell {
+            leaves: count("leaves", 1),
+            sources: count("sources", 1),
+            bottleneck: wires("bottleneck"),
+            access: wires("access"),
+            leaf: wires("leaf"),
+        },
+        Some("tree") => {
+            let fanout = node.get("fanout");
+            let counts = fanout.map_or(&[][..], Node::items).iter().filter_map(units::whole);
+            let counts: Vec<u32> = counts.map(|count| count.clamp(1, names::MOST) as u32).collect();
+            let leaves = counts.iter().try_fold(1u64, |leaves, fan| leaves.checked_mul(u64::from(*fan)));
+            if let Some(fanout) = fanout
+                && leaves.is_none_or(|leaves| leaves > names::MOST)
+            {
+                wrong.push(Diagnostic::new(&fanout.span, "too many leaves", "too many"));
+            }
+            Topology::Tree {
+                fanout: counts,
+                levels: tables(node, "level").map(|level| wire(Some(level))).collect(),
+                sources: self::count(node, "sources", wrong).unwrap_or(0),
+                access: wires("access"),
+            }
+        }
+        _ => Topology::Chain {
+            bottlenecks: count("bottlenecks", 1),
+            leaves: count("leaves", 1),
+            sources: count("sources", 1),
+            bottleneck: wires("bottleneck"),
+            access: wires("access"),
+            leaf: wires("leaf"),
+        },
+    }
+}
+
+fn link(node: &Node) -> LinkPlan {
+    LinkPlan {
+        span: node.span.clone(),
+        from: patterns(node, "from"),
+        to: patterns(node, "to"),
+        wire: wire(Some(node)),
+    }
+}
+
+fn ends(node: &Node, wrong: &mut Vec<Diagnostic>) -> Ends {
+    let has = |key| node.get(key).is_some();
+    let (nodes, along) = (has("from") || has("to"), has("along"));
+    if nodes == along || nodes && !(has("from") && has("to")) {
+        let message = "a flow needs `from` and `to`, or `along` in their place";
+        wrong.push(Diagnostic::new(&node.span, message, "between whom?"));
+    }
+    match along {
+        true => Ends::Along(patterns(node, "along")),
+        false => Ends::Nodes { from: patterns(node, "from"), to: patterns(node, "to") },
+    }
+}
+
+fn flow(node: &Node, jitter: f64, wrong: &mut Vec<Diagnostic>) -> FlowPlan {
+    let name = node.get("name");
+    let name = At {
+        value: name.and_then(Node::text).unwrap_or_default().to_owned(),
+        span: name.map_or(0..0, |name| name.span.clone()),
+    };
+    if name.value.is_empty() || name.value.contains([' ', '.', '@', ',', '"']) || name.value == "link" {
+        let message =
+            "a flow's name becomes part of metrics' names: letters, digits, `-` and `_`, and not \"link\"";
+        wrong.push(Diagnostic::new(&name.span, message, "not as a name"));
+    }
+    let packet = size(node, "packet").unwrap_or(1000);
+    let kind = match node.get("kind").and_then(Node::text).unwrap_or_default() {
+        "session" => session(node, packet),
+        "udp" => FlowKind::Datagrams {
+            rate: node.get("rate").and_then(units::rate).unwrap_or_default(),
+            jitter: node.get("jitter").and_then(units::share).unwrap_or(0.0),
+            supply: supply(node, wrong),
+        },
+        protocol => FlowKind::Unicast {
+            protocol: protocol.parse().expect("was accepted when the tree was checked"),
+            ack: size(node, "ack").unwrap_or(40),
+            supply: supply(node, wrong),
+        },
+    };
+    FlowPlan {
+        span: node.span.clone(),
+        name,
+        ends: ends(node, wrong),
+        count: count(node, "count", wrong).unwrap_or(1),
+        packet,
+        start: many(node, "start", units::time).unwrap_or(Many::one(0.0)),
+        stop: many(node, "stop", units::time),
+        jitter: time(node, "start_jitter").unwrap_or(jitter),
+        kind,
+    }
+}
+
+fn session(node: &Node, packet: u16) -> FlowKind {
+    let scheme = node.get("scheme").and_then(Node::text).and_then(|text| text.parse().ok());
+    let scheme: faircast_core::schemes::Scheme = scheme.expect("was accepted when the tree was checked");
+    let expected = tables(node, "expected")
+        .map(|line| (Time::from_secs_f64(time(line, "from").unwrap_or_default()), patterns(line, "is")));
+    FlowKind::Session(Box::new(SessionPlan {
+        scheme: scheme.with_packet_size(packet),
+        per: if text(node, "per").as_deref() == Some("receiver") { Per::Receiver } else { Per::Group },
+        report: size(node, "report").unwrap_or(40),
+        join: many(node, "join", units::time).unwrap_or(Many::one(0.0)),
+        leave: many(node, "leave", units::time),
+        join_latency: span(node, "join_latency").unwrap_or_default(),
+        leave_latency: span(node, "leave_latency").unwrap_or_default(),
+        mute_after: span(node, "mute_after"),
+        expected: expected.collect(),
+        settle: span(node, "settle").unwrap_or(Span::from_secs(20)),
+    }))
+}
+
+fn supply(node: &Node, wrong: &mut Vec<Diagnostic>) -> Supply {
+    let law = |key, of| node.get(key).and_then(|law| units::law(law, of));
+    let packets = count(node, "packets", wrong);
+    let (on, off) = (law("on", LawOf::Times), law("off", LawOf::Times));
+    let (transfer, pause) = (law("transfer", LawOf::Counts), law("pause", LawOf::Times));
+    match (packets, on, off, transfer, pause) {
+        (None, None, None, None, None) => Supply::Endless,
+        (Some(packets), None, None, None, None) => Supply::Packets(packets),
+        (None, Some(on), Some(off), None, None) => Supply::OnOff { on, off },
+        (None, None, None, Some(packets), pause) => {
+            Supply::Transfers { packets, pause: pause.unwrap_or(Law::Constant { mean: 0.0 }) }
+        }
+        _ => {
+            let message = "the application has one of: `packets`; `on` and `off`; `transfer` and `pause`; or none of \
+                           these and always more to send";
+            wrong.push(Diagnostic::new(&node.span, message, "what does it send?"));
+            Supply::Endless
+        }
+    }
+}
+
+fn change(node: &Node, wrong: &mut Vec<Diagnostic>) -> ChangePlan {
+    let rate = node.get("rate").and_then(units::rate).map(|rate| Change::Rate(Rate::from_bps(rate)));
+    let delay = span(node, "delay").map(Change::Delay);
+    let loss = node.get("loss").and_then(|loss| units::loss(loss).ok()).map(Change::Loss);
+    let state = match text(node, "state").as_deref() {
+        Some("up") => Some(Change::Up),
+        Some(_) => Some(Change::Down),
+        None => None,
+    };
+    let changes: Vec<Change> = [rate, delay, loss, state].into_iter().flatten().collect();
+    if changes.is_empty() {
+        let message = "a change needs a `rate`, `delay`, `loss` or `state`";
+        wrong.push(Diagnostic::new(&node.span, message, "changes nothing"));
+    }
+    let at = Time::from_secs_f64(time(node, "at").unwrap_or_default());
+    ChangePlan { at, links: patterns(node, "link"), changes }
+}
+
+fn windows(root: &Node, duration: Time, bin: Span, wrong: &mut Vec<Diagnostic>) -> Vec<Window> {
+    let warmup = Time::from_secs_f64(time(root, "warmup").unwrap_or_default());
+    let mut all = vec![Window { name: String::new(), from: warmup, to: duration }];
+    let mut places = vec![root.get("warmup").map_or(0..0, |node| node.span.clone())];
+    for node in tables(root, "window") {
+        all.push(Window {
+            name: text(node, "name").unwrap_or_default(),
+            from: Time::from_secs_f64(time(node, "from").unwrap_or_default()),
+            to: Time::from_secs_f64(time(node, "to").unwrap_or_default()),
+        });
+        places.push(node.span.clone());
+    }
+    for (window, place) in all.iter().zip(&places) {
+        if window.to > duration || window.to.since(window.from) < bin {
+            let message = format!(
+                "the window from {} to {} must lie within the run of {duration} and hold at least a bin of {bin}",
+                window.from, window.to
+            );
+            wrong.push(Diagnostic::new(place, message, "not within the run"));
+        }
+    }
+    all
+}
+
+fn read_probe(node: Option<&Node>) -> Probe {
+    let root = Node { span: 0..0, value: Value::Table(Vec::new()) };
+    let node = node.unwrap_or(&root);
+    let positive = |key, default: Span| span(node, key).filter(|span| *span > Span::ZERO).unwrap_or(default);
+    let whole = |key| node.get(key).and_then(units::whole).map(|whole| whole.min(u64::from(u32::MAX)) as u32);
+    Probe {
+        bin: positive("bin", Span::from_secs(1)),
+        sample: positive("sample", Span::from_secs(1)),
+        links: patterns(node, "links"),
+        queue_every: positive("queue_every", Span::from_millis(100)),
+        receivers: whole("receivers").unwrap_or(8),
+        watch: whole("watch"),
+        taps: patterns(node, "taps"),
+    }
+}
+
+/// A number or a text.
+pub(crate) fn setting(node: &Node) -> Setting {
+    match &node.value {
+        Value::Number(number) => Setting::Number(*number),
+        Value::Truth(truth) => Setting::Text(truth.to_string()),
+        Value::Text(text) => Setting::Text(text.clone()),
+        Value::List(items) => {
+            let items: Vec<String> = items.iter().map(|item| setting(item).to_string()).collect();
+            Setting::Text(items.join(" "))
+        }
+        Value::Table(entries) => {
+            let entries: Vec<String> =
+                entries.iter().map(|entry| format!("{}={}", entry.key, setting(&entry.node))).collect();
+            Setting::Text(entries.join(" "))
+        }
+    }
+}
+
+fn claim(node: &Node, wrong: &mut Vec<Diagnostic>) -> Claim {
+    let at = node.get("at").map_or(&[][..], Node::entries).iter();
+    let claim = Claim {
+        name: text(node, "name").unwrap_or_default(),
+        published: number(node, "published"),
+        of: text(node, "of").unwrap_or_default(),
+        over: text(node, "over"),
+        at: at.map(|entry| (entry.key.clone(), setting(&entry.node))).collect(),
+        low: number(node, "low"),
+        high: number(node, "high"),
+        tolerance: node.get("tolerance").and_then(units::share),
+        note: text(node, "note"),
+    };
+    let relative = claim.tolerance.is_some() && claim.published.is_some();
+    if !relative && claim.low.is_none() && claim.high.is_none() {
+        let message = "a claim needs `low` or `high`, or `published` and a `tolerance`";
+        wrong.push(Diagnostic::new(&node.span, message, "nothing to compare with"));
+    }
+    claim
+}
+
+fn unique_names(plan: &Plan, wrong: &mut Vec<Diagnostic>) {
+    for (index, flow) in plan.flows.iter().enumerate() {
+        if plan.flows[..index].iter().any(|other| other.name.value == flow.name.value) {
+            let message = format!("two flows are called \"{}\"", flow.name.value);
+            wrong.push(Diagnostic::new(&flow.name.span, message, "the second one"));
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! What a scenario file may hold: tables of keys, against which files are checked and from which the JSON Schema and
+//! the reference in `docs/scenarios.md` are made.
+
+use super::diagnostic::Diagnostic;
+use super::syntax::{Node, Value};
+use super::units::{self, LawOf};
+use faircast_core::schemes::Scheme;
+use serde_json::{Map, Value as Json, json};
+use std::fmt::Write as _;
+
+/// A table of a scenario file.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    /// What it is called in messages and in the reference.
+    pub name: &'static str,
+    /// One or two sentences.
+    pub about: &'static str,
+    /// Its keys, in the order of the reference.
+    pub fields: &'static [Field],
+}
+
+/// A key.
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub name: &'static str,
+    pub takes: Takes,
+    pub need: Need,
+    pub about: &'static str,
+}
+
+/// Whether a key must be there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Need {
+    Required,
+    Optional,
+    /// What holds when it is not there, as it would be written.
+    Default(&'static str),
+}
+
+/// What a key takes.
+#[derive(Debug)]
+pub(crate) enum Takes {
+    Text,
+    Words(&'static [&'static str]),
+    Whole,
+    Number,
+    Share,
+    Time,
+    Rate,
+    Size,
+    Law(LawOf),
+    /// One time, or a list that is used in turn, or `"a .. b"`, drawn at random between both.
+    Times,
+    Rates,
+    /// A name or pattern of nodes or links, or a list of them.
+    Names,
+    /// A multicast scheme and its options.
+    Scheme,
+    /// A buffer limit, or a discipline as text.
+    Queue,
+    /// A probability, or a law as text.
+    Loss,
+    /// How many seeds, or which.
+    Seeds,
+    /// The axes of a sweep.
+    Axes,
+    /// A list of values of any kind.
+    Values,
+    /// A number or text for each axis.
+    Place,
+    Table(&'static Shape),
+    Tables(&'static Shape),
+    /// A list of tables; when shorter than needed its last one goes on.
+    Levels(&'static Shape),
+    Wholes,
+    /// A table whose `kind` chooses its shape.
+    Kinds(&'static Kinds),
+    /// A list of such tables.
+    KindTables(&'static Kinds),
+}
+
+/// Tables whose `kind` chooses their shape.
+#[derive(Debug)]
+pub(crate) struct Kinds {
+    /// The shape for each `kind`.
+    pub shapes: &'static [(&'static str, &'static Shape)],
+    /// The shape for any other `kind` that this accepts.
+    pub other: Option<(fn(&str) -> Result<(), String>, &'static Shape)>,
+}
+
+impl Kinds {
+    /// The shape for a `kind`.
+    pub fn shape(&self, kind: &str) -> Result<&'static Shape, String> {
+        if let Some((_, shape)) = self.shapes.iter().find(|(name, _)| *name == kind) {
+            return Ok(shape);
+        }
+        let names: Vec<_> = self.shapes.iter().map(|(name, _)| *name).collect();
+        match self.other {
+            Some((accepts, shape)) => {
+                let known = || format!("{}, or a unicast protocol", names.join(", "));
+                accepts(kind).map(|()| shape).map_err(|error| match nearest(kind, names.iter().copied()) {
+                    Some(near) => format!("did you mean \"{near}\"?"),
+                    None => format!("one of: {} ({error})", known()),
+                })
+            }
+            None => Err(meant(kind, &names)),
+        }
+    }
+}
+
+/// The one of `known` that is most like `word`, when any is.
+pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|known| (strsim::damerau_levenshtein(word, known), known))
+        .filter(|(distance, known)| *distance <= (known.len().max(word.len()) / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
+/// "did you mean", or all there are.
+pub(crate) fn meant(word: &str, known: &[&str]) -> String {
+    match nearest(word, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known here: {}", known.join(", ")),
+    }
+}
+
+/// Check a table: unknown and missing keys, and every value.
+pub(crate) fn check(node: &Node, shape: &Shape, wrong: &mut Vec<Diagnostic>) {
+    if !matches!(node.value, Value::Table(_)) {
+        let message = format!("{} must be a table, not {}", shape.name, node.what());
+        wrong.push(Diagnostic::new(&node.span, message, "not a table"));
+        return;
+    }
+    for entry in node.entries() {
+        match shape.fields.iter().find(|field| field.name == entry.key) {
+            Some(field) => check_value(&entry.key, &entry.node, &field.takes, wrong),
+            None => {
+                let known: Vec<_> = shape.fields.iter().map(|field| field.name).collect();
+                let message = format!("{} has no key `{}`", shape.name, entry.key);
+                wrong.push(
+                    Diagnostic::new(&entry.key_span, message, "unknown").help(meant(&entry.key, &known)),
+                );
+            }
+        }
+    }
+    for field in shape.fields.iter().filter(|field| matches!(field.need, Need::Required)) {
+        if node.get(field.name).is_none() {
+            let message = format!("{} needs `{}`: {}", shape.name, field.name, field.about);
+            wrong.push(Diagnostic::new(&node.span, message, format!("`{}` is missing", field.name)));
+        }
+    }
+}
+
+fn refuse(node: &Node, key: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) {
+    let message = format!("`{key}` takes {wanted}");
+    let label = match &node.value {
+        Value::Text(_) => "this is something else".to_owned(),
+        Value::Number(_) => "not this number".to_owned(),
+        _ => format!("this is {}", node.what()),
+    };
+    wrong.push(Diagnostic::new(&node.span, message, label));
+}
+
+fn check_value(key: &str, node: &Node, takes: &Takes, wrong: &mut Vec<Diagnostic>) {
+    let fits = match takes {
+        Takes::Text => node.text().is_some(),
+        Takes::Words(words) => return check_word(key, node, words, wrong),
+        Takes::Whole => units::whole(node).is_some(),
+        Takes::Number => node.number().is_some_and(f64::is_finite),
+        Takes::Share => units::share(node).is_some(),
+        Takes::Time => units::time(node).is_some(),
+        Takes::Rate => units::rate(node).is_some(),
+        Takes::Size => units::size(node).is_some_and(|size| (1.0..=65535.0).contains(&size)),
+        Takes::Law(of) => units::law(node, *of).is_some(),
+        Takes::Times => many(node, units::time),
+        Takes::Rates => many(node, units::rate),
+        Takes::Names => node.items().iter().all(|item| item.text().is_some()) && !node.items().is_empty(),
+        Takes::Seeds => {
+            units::whole(node).is_some_and(|count| (1..=100_000).contains(&count)) || wholes(node)
+        }
+        Takes::Wholes => wholes(node),
+        Takes::Axes => return check_axes(node, wrong),
+        Takes::Values => matches!(&node.value, Value::List(items) if !items.is_empty()),
+        Takes::Place => {
+            matches!(&node.value, Value::Table(entries)
+                if entries.iter().all(|e| matches!(e.node.value, Value::Text(_) | Value::Number(_))))
+        }
+        Takes::Scheme => return check_scheme(node, wrong),
+        Takes::Queue => return explain(node, key, units::queue(node), takes, wrong),
+        Takes::Loss => return explain(node, key, units::loss(node), takes, wrong),
+        Takes::Table(shape) => return check(node, shape, wrong),
+        Takes::Tables(shape) | Takes::Levels(shape) => {
+            return node.items().iter().for_each(|item| check(item, shape, wrong));
+        }
+        Takes::Kinds(kinds) => return check_kinds(node, kinds, wrong),
+        Takes::KindTables(kinds) => {
+            return node.items().iter().for_each(|item| check_kinds(item, kinds, wrong));
+        }
+    };
+    if !fits {
+        refuse(node, key, takes.wanted(), wrong);
+    }
+}
+
+/// What a part's own parser says about it.
+fn explain<T>(
+    node: &Node,
+    key: &str,
+    read: Result<T, Option<String>>,
+    takes: &Takes,
+    wrong: &mut Vec<Diagnostic>,
+) {
+    match read {
+        Ok(_) => {}
+        Err(Some(error)) => {
+            let help = format!("`{key}` takes {}", takes.wanted());
+            wrong.push(Diagnostic::new(&node.span, error, "not understood").help(help));
+        }
+        Err(None) => refuse(node, key, takes.wanted(), wrong),
+    }
+}
+
+fn wholes(node: &Node) -> bool {
+    matches!(&node.value, Value::List(items) if !items.is_empty() && items.iter().all(|i| units::whole(i).is_some()))
+}
+
+/// One, a list, or a range.
+fn many(node: &Node, read: fn(&Node) -> Option<f64>) -> bool {
+    match range(node, read) {
+        Some(range) => range.is_some(),
+        None => !node.items().is_empty() && node.items().iter().all(|item| read(item).is_some()),
+    }
+}
+
+/// `None` when it is no range at all, `Some(None)` when it is a bad one.
+pub(crate) fn range(node: &Node, read: fn(&Node) -> Option<f64>) -> Option<Option<(f64, f64)>> {
+    let (low, high) = node.text()?.split_once("..")?;
+    let part =
+        |text: &str| read(&Node { span: node.span.clone(), value: Value::Text(text.trim().to_owned()) });
+    let ends = part(low).zip(part(high));
+    Some(ends.filter(|(low, high)| low <= high && high.is_finite()))
+}
+
+fn check_word(key: &str, node: &Node, words: &[&str], wrong: &mut Vec<Diagnostic>) {
+    match node.text() {
+        Some(text) if words.contains(&text) => {}
+        Some(text) => {
+            let message = format!("`{key}` cannot be \"{text}\"");
+            wrong.push(Diagnostic::new(&node.span, message, "unknown").help(meant(text, words)));
+        }
+        None => refuse(node, key, &format!("one of: {}", words.join(", ")), wrong),
+    }
+}
+
+fn check_scheme(node: &Node, wrong: &mut Vec<Diagnostic>) {
+    let Some(text) = node.text() else {
+        return refuse(node, "scheme", Takes::Scheme.wanted(), wrong);
+    };
+    if let Err(error) = text.parse::<Scheme>() {
+        wrong.push(Diagnostic::new(&node.span, error.to_string(), "not a scheme"));
+    }
+}
+
+fn check_kinds(node: &Node, kinds: &Kinds, wrong: &mut Vec<Diagnostic>) {
+    let Some(kind) = node.get("kind") else {
+        let names: Vec<_> = kinds.shapes.iter().map(|(name, _)| *name).collect();
+        let message = format!("`kind` is missing; it is one of: {}", names.join(", "));
+        wrong.push(Diagnostic::new(&node.span, message, "of which kind?"));
+        return;
+    };
+    let Some(text) = kind.text() else {
+        return refuse(kind, "kind", "a text", wrong);
+    };
+    match kinds.shape(text) {
+        Ok(shape) => check(node, shape, wrong),
+        Err(help) => {
+            let message = format!("there is no kind \"{text}\" here");
+            wrong.push(Diagnostic::new(&kind.span, message, "unknown").help(help));
+        }
+    }
+}
+
+fn check_axes(node: &Node, wrong: &mut Vec<Diagnostic>) {
+    if !matches!(node.value, Value::Table(_)) {
+        return refuse(node, "sweep", Takes::Axes.wanted(), wrong);
+    }
+    for entry in node.entries() {
+        match &entry.node.value {
+            Value::Table(_) => check(&entry.node, &super::shapes::AXIS, wrong),
+            _ => check_value(&entry.key, &entry.node, &Takes::Values, wrong),
+        }
+    }
+}
+
+impl Takes {
+    /// What would be right, in words.
+    pub fn wanted(&self) -> &'static str {
+        match self {
+            Takes::Text => "a text",
+            Takes::Words(_) => "a word",
+            Takes::Whole => units::WHOLE,
+            Takes::Number => "a number",
+            Takes::Share => units::SHARE,
+            Takes::Time => units::TIME,
+            Takes::Rate => units::RATE,
+            Takes::Size => units::SIZE,
+            Takes::Law(_) => units::LAW,
+            Takes::Times => {
+                "a time such as \"50 ms\", a list of times (used in turn), or \"10 ms .. 100 ms\" (drawn at random)"
+            }
+            Takes::Rates => {
+                "a rate such as \"1.5 Mbit/s\", a list of rates (used in turn), or \"1 Mbit/s .. 2 Mbit/s\" (drawn at random)"
+            }
+            Takes::Names => {
+                "a name or a pattern such as \"leaf3\", \"leaf*\" or \"leaf[1-16]\", or a list of them"
+            }
+            Takes::Scheme => "a scheme such as \"ormcc\" or \"ormcc,beta=0.65\"",
+            Takes::Queue => units::QUEUE,
+            Takes::Loss => units::LOSS,
+            Takes::Seeds => "how many seeds (1 to 100000; then 1, 2, 3, ...), or a list of whole numbers",
+            Takes::Axes => "a table: axis = [value, value, ...]",
+            Takes::Values => "a list of values",
+            Takes::Place => "a table of numbers or texts, one for each axis of the sweep",
+            Takes::Wholes => "a list of whole numbers",
+            Takes::Table(_) | Takes::Kinds(_) => "a table",
+            Takes::Tables(_) | Takes::Levels(_) | Takes::KindTables(_) => "tables",
+        }
+    }
+
+    fn schema(&self) -> Json {
+        let or_list =
+            |one: Json| json!({"anyOf": [one.clone(), {"type": "array", "items": one, "minItems": 1}]});
+        let quantity = json!({"type": ["string", "number"]});
+        match self {
+            Takes::Text | Takes::Scheme => json!({"type": "string"}),
+            Takes::Words(words) => json!({"enum": words}),
+            Takes::Whole => json!({"type": "integer", "minimum": 0}),
+            Takes::Number => json!({"type": "number"}),
+            Takes::Share
+            | Takes::Time
+            | Takes::Rate
+            | Takes::Size
+            | Takes::Law(_)
+            | Takes::Queue
+            | Takes::Loss => quantity,
+            Takes::Times | Takes::Rates => or_list(quantity),
+            Takes::Names => or_list(json!({"type": "string"})),
+            Takes::Seeds => or_list(json!({"type": "integer", "minimum": 0})),
+            Takes::Wholes => {
+                json!({"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1})
+            }
+            Takes::Axes => json!({"type": "object", "additionalProperties": {"anyOf": [
+                {"type": "array", "minItems": 1}, super::shapes::AXIS.schema()]}}),
+            Takes::Values => json!({"type": "array", "minItems": 1}),
+            Takes::Place => json!({"type": "object", "additionalProperties": {"type": ["string", "number"]}}),
+            Takes::Table(shape) => shape.schema(),
+            Takes::Tables(shape) | Takes::Levels(shape) => json!({"type": "array", "items": shape.schema()}),
+            Takes::Kinds(kinds) => kinds.schema(),
+            Takes::KindTables(kinds) => json!({"type": "array", "items": kinds.schema()}),
+        }
+    }
+}
+
+impl Kinds {
+    fn schema(&self) -> Json {
+        let named = self.shapes.iter().map(|(kind, shape)| {
+            let mut schema = shape.schema();
+            schema["properties"]["kind"]["const"] = json!(kind);
+            schema
+        });
+        let names: Vec<_> = self.shapes.iter().map(|(kind, _)| *kind).collect();
+        let other = self.other.iter().map(|(_, shape)| {
+            let mut schema = shape.schema();
+            schema["properties"]["kind"]["not"] = json!({"enum": names});
+            schema
+        });
+        json!({"oneOf": named.chain(other).collect::<Vec<_>>()})
+    }
+}
+
+impl Shape {
+    /// Its JSON Schema.
+    pub fn schema(&self) -> Json {
+        let mut properties = Map::new();
+        for field in self.fields {
+            let mut schema = field.takes.schema();
+            schema["description"] = json!(field.about);
+            if let Need::Default(default) = field.need {
+                schema["description"] = json!(format!("{} Default: {default}.", field.about));
+            }
+            properties.insert(field.name.to_owned(), schema);
+        }
+        let required: Vec<_> =
+            self.fields.iter().filter(|f| matches!(f.need, Need::Required)).map(|f| f.name).collect();
+        json!({
+            "type": "object",
+            "description": self.about,
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        })
+    }
+
+    /// Its part of the reference.
+    pub fn reference(&self, out: &mut String) {
+        writeln!(
+            out,
+            "### {}\n\n{}\n\n| key | takes | default | |\n|---|---|---|---|",
+            self.name, self.about
+        )
+        .expect("a string takes all that is written");
+        for field in self.fields {
+            let default = match field.need {
+                Need::Required => "required".to_owned(),
+                Need::Optional => String::new(),
+                Need::Default(default) => format!("`{default}`"),
+            };
+            let takes = match &field.takes {
+                Takes::Words(words) => words.join(" \\| "),
+                Takes::Table(shape) => format!("table: {}", shape.name),
+                Takes::Tables(shape) | Takes::Levels(shape) => format!("list of tables: {}", shape.name),
+                Takes::Kinds(_) | Takes::KindTables(_) => "by its kind, see below".to_owned(),
+                other => other.wanted().to_owned(),
+            };
+            writeln!(out, "| `{}` | {takes} | {default} | {} |", field.name, field.about)
+                .expect("a string takes all that is written");
+        }
+        out.push('\n');
+    }
+}

@@ -1,0 +1,373 @@
+//! The keys of scenario files.
+
+use super::shape::{Field, Kinds, Need, Shape, Takes};
+use super::units::LawOf;
+use Need::{Default, Optional, Required};
+
+const fn key(name: &'static str, takes: Takes, need: Need, about: &'static str) -> Field {
+    Field { name, takes, need, about }
+}
+
+pub(crate) static SCENARIO: Shape = Shape {
+    name: "a scenario",
+    about: "The keys at the top of the file.",
+    fields: &[
+        key("title", Takes::Text, Required, "One line: what is to be seen."),
+        key("about", Takes::Text, Optional, "More, for people."),
+        key("source", Takes::Text, Optional, "Where it is published."),
+        key("duration", Takes::Time, Required, "Simulated time."),
+        key("warmup", Takes::Time, Default("0 s"), "Metrics are taken from here to the end."),
+        key("seeds", Takes::Seeds, Default("1"), "How many runs with random numbers of their own, or which."),
+        key(
+            "start_jitter",
+            Takes::Time,
+            Default("1 s"),
+            "Every flow starts up to this much later, drawn at random.",
+        ),
+        key("topology", Takes::Kinds(&TOPOLOGIES), Optional, "A network made by rule."),
+        key("link", Takes::Tables(&LINK), Optional, "Links to add, or of the topology to change."),
+        key("flow", Takes::KindTables(&FLOWS), Required, "Who sends to whom."),
+        key("change", Takes::Tables(&CHANGE), Optional, "What happens to links over time."),
+        key("window", Takes::Tables(&WINDOW), Optional, "Further windows in which metrics are taken."),
+        key("probe", Takes::Table(&PROBE), Optional, "What is recorded."),
+        key("sweep", Takes::Axes, Optional, "Which keys take which values, one run for each combination."),
+        key("claim", Takes::Tables(&CLAIM), Optional, "What is expected of the metrics."),
+    ],
+};
+
+pub(crate) static TOPOLOGIES: Kinds = Kinds {
+    shapes: &[("star", &STAR), ("dumbbell", &DUMBBELL), ("tree", &TREE), ("chain", &CHAIN)],
+    other: None,
+};
+
+const KIND: Field = key("kind", Takes::Text, Required, "Which kind.");
+
+static STAR: Shape = Shape {
+    name: "topology.kind = \"star\"",
+    about: "`src1` ... to `hub`, and from `hub` to `leaf1` ...",
+    fields: &[
+        KIND,
+        key("leaves", Takes::Whole, Required, "Nodes `leaf1` ..."),
+        key("sources", Takes::Whole, Default("1"), "Nodes `src1` ..."),
+        key("access", Takes::Table(&WIRE), Default("100 Mbit/s, 1 ms, unlimited"), "Links `src*->hub`."),
+        key("leaf", Takes::Table(&WIRE), Default("1 Mbit/s, 20 ms, 50 kB"), "Links `hub->leaf*`."),
+    ],
+};
+
+static DUMBBELL: Shape = Shape {
+    name: "topology.kind = \"dumbbell\"",
+    about: "`src1` ... to `left`, one bottleneck `left->right`, and from `right` to `leaf1` ...",
+    fields: &[
+        KIND,
+        key("leaves", Takes::Whole, Required, "Nodes `leaf1` ..."),
+        key("sources", Takes::Whole, Default("1"), "Nodes `src1` ..."),
+        key("bottleneck", Takes::Table(&WIRE), Default("1 Mbit/s, 20 ms, 50 kB"), "Link `left->right`."),
+        key("access", Takes::Table(&WIRE), Default("100 Mbit/s, 1 ms, unlimited"), "Links `src*->left`."),
+        key("leaf", Takes::Table(&WIRE), Default("100 Mbit/s, 1 ms, unlimited"), "Links `right->leaf*`."),
+    ],
+};
+
+static TREE: Shape = Shape {
+    name: "topology.kind = \"tree\"",
+    about: "`root`, routers `r1.1` ... of level 1, `r2.1` ... of level 2, and so on; the last level is `leaf1` ... \
+            Children of a router are numbered in a row.",
+    fields: &[
+        KIND,
+        key(
+            "fanout",
+            Takes::Wholes,
+            Required,
+            "Children of each node, level by level: [4, 4, 4] has 64 leaves.",
+        ),
+        key(
+            "level",
+            Takes::Levels(&WIRE),
+            Default("1 Mbit/s, 20 ms, 50 kB"),
+            "Links into each level; the last one goes on.",
+        ),
+        key(
+            "sources",
+            Takes::Whole,
+            Default("0"),
+            "Nodes `src1` ..., joined to `root`. `root` may send, too.",
+        ),
+        key("access", Takes::Table(&WIRE), Default("100 Mbit/s, 1 ms, unlimited"), "Links `src*->root`."),
+    ],
+};
+
+static CHAIN: Shape = Shape {
+    name: "topology.kind = \"chain\"",
+    about: "Routers `r0` ... in a row, a bottleneck from each to the next; at router `rI` hosts `srcI.1` ... and \
+            `leafI.1` ...",
+    fields: &[
+        KIND,
+        key("bottlenecks", Takes::Whole, Required, "Links `r0->r1`, `r1->r2` ..."),
+        key("leaves", Takes::Whole, Required, "Hosts `leafI.1` ... at each router."),
+        key("sources", Takes::Whole, Default("1"), "Hosts `srcI.1` ... at each router."),
+        key(
+            "bottleneck",
+            Takes::Table(&WIRE),
+            Default("1 Mbit/s, 20 ms, 50 kB"),
+            "The links between routers.",
+        ),
+        key("access", Takes::Table(&WIRE), Default("100 Mbit/s, 1 ms, unlimited"), "Links `srcI.*->rI`."),
+        key("leaf", Takes::Table(&WIRE), Default("100 Mbit/s, 1 ms, unlimited"), "Links `rI->leafI.*`."),
+    ],
+};
+
+const RATE: Field = key("rate", Takes::Rates, Optional, "Bit rate.");
+const DELAY: Field = key("delay", Takes::Times, Optional, "Propagation delay.");
+const QUEUE: Field = key("queue", Takes::Queue, Optional, "The queue before the link.");
+const LOSS: Field = key("loss", Takes::Loss, Optional, "Losses on the wire.");
+
+static WIRE: Shape = Shape {
+    name: "wire",
+    about: "Links of one kind. Links back have the same rate and delay, but ample queues and no losses, unless `back` says otherwise.",
+    fields: &[
+        RATE,
+        DELAY,
+        QUEUE,
+        LOSS,
+        key("back", Takes::Table(&BACK), Optional, "What is different on the way back."),
+    ],
+};
+
+static BACK: Shape =
+    Shape { name: "back", about: "What is different on the way back.", fields: &[RATE, DELAY, QUEUE, LOSS] };
+
+static LINK: Shape = Shape {
+    name: "[[link]]",
+    about: "Where links from `from` to `to` exist (in the topology or above), what is given here changes them. Else \
+            links are added: from one node to each, from each to one, or pair by pair; nodes that are new come into \
+            being, also as a row: `leaf[1-64]`.",
+    fields: &[
+        key("from", Takes::Names, Required, "One end."),
+        key("to", Takes::Names, Required, "The other end."),
+        key("rate", Takes::Rates, Default("1 Mbit/s"), "Bit rate."),
+        key("delay", Takes::Times, Default("20 ms"), "Propagation delay."),
+        key("queue", Takes::Queue, Default("50 kB"), "The queue before the link."),
+        LOSS,
+        key("back", Takes::Table(&BACK), Optional, "What is different on the way back."),
+    ],
+};
+
+pub(crate) static FLOWS: Kinds = Kinds {
+    shapes: &[("session", &SESSION), ("udp", &UDP)],
+    other: Some((super::read::accepts_protocol, &UNICAST)),
+};
+
+const NAME: Field = key("name", Takes::Text, Required, "What its metrics are called by.");
+const START: Field = key("start", Takes::Times, Default("0 s"), "When it starts.");
+const STOP: Field = key("stop", Takes::Times, Default("never"), "When its sender stops.");
+const JITTER: Field = key(
+    "start_jitter",
+    Takes::Time,
+    Default("the scenario's"),
+    "It starts up to this much later, drawn at random.",
+);
+const PACKET: Field = key("packet", Takes::Size, Default("1000 B"), "Size of a data packet on the link.");
+const COUNT: Field = key("count", Takes::Whole, Default("1"), "How many such flows side by side.");
+const FROM: Field = key("from", Takes::Names, Optional, "Senders: one for all receivers, or one for each.");
+const TO: Field = key("to", Takes::Names, Optional, "Receivers.");
+const ALONG: Field = key(
+    "along",
+    Takes::Names,
+    Optional,
+    "In place of `from` and `to`: a flow from end to end of each of these links.",
+);
+const ON: Field = key("on", Takes::Law(LawOf::Times), Optional, "The application sends for so long,");
+const OFF: Field =
+    key("off", Takes::Law(LawOf::Times), Optional, "then has nothing new for so long, and so on.");
+
+static SESSION: Shape = Shape {
+    name: "flow.kind = \"session\"",
+    about: "Multicast, under one of our schemes (`faircast schemes`).",
+    fields: &[
+        NAME,
+        KIND,
+        key("scheme", Takes::Scheme, Required, "The scheme and its options."),
+        FROM,
+        TO,
+        key(
+            "per",
+            Takes::Words(&["group", "receiver"]),
+            Default("group"),
+            "One session for all receivers, or one for each.",
+        ),
+        ALONG,
+        COUNT,
+        PACKET,
+        key("report", Takes::Size, Default("40 B"), "Size of a report on the link."),
+        START,
+        STOP,
+        JITTER,
+        key("join", Takes::Times, Default("0 s"), "When receivers join."),
+        key("leave", Takes::Times, Default("never"), "When receivers leave."),
+        key("join_latency", Takes::Time, Default("0 s"), "Time of a join per router that has to be asked."),
+        key("leave_latency", Takes::Time, Default("0 s"), "How long packets keep coming after a leave."),
+        key(
+            "mute_after",
+            Takes::Time,
+            Optional,
+            "A receiver that has been the representative for so long reports no more.",
+        ),
+        key(
+            "expected",
+            Takes::Tables(&EXPECTED),
+            Optional,
+            "Which receiver should be the representative, from when on.",
+        ),
+        key(
+            "settle",
+            Takes::Time,
+            Default("20 s"),
+            "So long after each change of `expected`, any representative will do.",
+        ),
+    ],
+};
+
+static EXPECTED: Shape = Shape {
+    name: "expected",
+    about: "A line of the timetable of representatives.",
+    fields: &[
+        key("from", Takes::Time, Required, "From then on"),
+        key("is", Takes::Names, Required, "one of these should be the representative."),
+    ],
+};
+
+static UDP: Shape = Shape {
+    name: "flow.kind = \"udp\"",
+    about: "Datagrams at a constant rate while the application is on, without any control.",
+    fields: &[
+        NAME,
+        KIND,
+        FROM,
+        TO,
+        ALONG,
+        COUNT,
+        key("rate", Takes::Rate, Required, "Bit rate while on."),
+        key(
+            "jitter",
+            Takes::Share,
+            Default("0"),
+            "Each gap is the regular one times a random 1 - jitter to 1 + jitter.",
+        ),
+        PACKET,
+        START,
+        STOP,
+        JITTER,
+        ON,
+        OFF,
+    ],
+};
+
+static UNICAST: Shape = Shape {
+    name: "flow.kind = a unicast protocol",
+    about: "TCP and its kin: `tcp-reno`, `tcp-sack`, `tfrc` ... with options, as in `tcp-reno,delack`.",
+    fields: &[
+        NAME,
+        KIND,
+        FROM,
+        TO,
+        ALONG,
+        COUNT,
+        PACKET,
+        key("ack", Takes::Size, Default("40 B"), "Size of an acknowledgement on the link."),
+        START,
+        STOP,
+        JITTER,
+        key("packets", Takes::Whole, Optional, "The application sends so many packets and no more."),
+        ON,
+        OFF,
+        key(
+            "transfer",
+            Takes::Law(LawOf::Counts),
+            Optional,
+            "Transfers on new connections: packets of each,",
+        ),
+        key("pause", Takes::Law(LawOf::Times), Optional, "and the time between two."),
+    ],
+};
+
+static CHANGE: Shape = Shape {
+    name: "[[change]]",
+    about: "Something happens to links.",
+    fields: &[
+        key("at", Takes::Time, Required, "When."),
+        key("link", Takes::Names, Required, "Which, as `from->to`."),
+        key("rate", Takes::Rate, Optional, "Another bit rate."),
+        key("delay", Takes::Time, Optional, "Another delay."),
+        key("loss", Takes::Loss, Optional, "Other losses."),
+        key(
+            "state",
+            Takes::Words(&["up", "down"]),
+            Optional,
+            "Down: all that is queued and all that comes is lost.",
+        ),
+    ],
+};
+
+static WINDOW: Shape = Shape {
+    name: "[[window]]",
+    about: "Rates and link metrics are taken in this window, too: `multicast.rate@NAME`.",
+    fields: &[
+        key("name", Takes::Text, Required, "What stands behind the @."),
+        key("from", Takes::Time, Required, "Its begin."),
+        key("to", Takes::Time, Required, "Its end."),
+    ],
+};
+
+static PROBE: Shape = Shape {
+    name: "[probe]",
+    about: "What is recorded.",
+    fields: &[
+        key("bin", Takes::Time, Default("1 s"), "Length of a bin of received bits."),
+        key("sample", Takes::Time, Default("1 s"), "How often senders are sampled."),
+        key("links", Takes::Names, Optional, "Links whose queues are sampled, as `from->to`."),
+        key("queue_every", Takes::Time, Default("100 ms"), "How often."),
+        key(
+            "receivers",
+            Takes::Whole,
+            Default("8"),
+            "How many receivers of a group have rows of their own in `rates`.",
+        ),
+        key("watch", Takes::Whole, Optional, "How many receivers of a session are counted per bin."),
+        key("taps", Takes::Names, Optional, "Links whose packets are captured, as `from->to`."),
+    ],
+};
+
+pub(crate) static AXIS: Shape = Shape {
+    name: "an axis of [sweep]",
+    about: "`\"topology.leaves\" = [1, 4, 16]` is short for an axis `leaves`.",
+    fields: &[
+        key(
+            "set",
+            Takes::Names,
+            Required,
+            "The keys that take the values, as paths: `topology.leaves`, `flow.NAME.count`, `link.1.loss`.",
+        ),
+        key("to", Takes::Values, Required, "The values."),
+    ],
+};
+
+static CLAIM: Shape = Shape {
+    name: "[[claim]]",
+    about: "A metric, or the ratio of two, and where it should lie.",
+    fields: &[
+        key("name", Takes::Text, Required, "What is claimed."),
+        key("of", Takes::Text, Required, "A metric, such as `multicast.rate`."),
+        key("over", Takes::Text, Optional, "A metric to divide it by."),
+        key("at", Takes::Place, Optional, "The point of the sweep; none for all points."),
+        key("published", Takes::Number, Optional, "The value that is published."),
+        key("tolerance", Takes::Share, Optional, "Relative to `published`."),
+        key("low", Takes::Number, Optional, "The least."),
+        key("high", Takes::Number, Optional, "The most."),
+        key("note", Takes::Text, Optional, "For people."),
+    ],
+};
+
+/// All shapes, in the order of the reference.
+pub(crate) static ALL: &[&Shape] = &[
+    &SCENARIO, &STAR, &DUMBBELL, &TREE, &CHAIN, &WIRE, &LINK, &SESSION, &EXPECTED, &UDP, &UNICAST, &CHANGE,
+    &WINDOW, &PROBE, &AXIS, &CLAIM,
+];

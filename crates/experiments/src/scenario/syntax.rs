@@ -1,0 +1,196 @@
+//! A scenario file as a tree in which everything knows where it stands.
+
+use super::diagnostic::Diagnostic;
+use std::ops::Range;
+use toml::de::{DeTable, DeValue};
+
+/// A value and its place in the text.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Node {
+    pub span: Range<usize>,
+    pub value: Value,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Text(String),
+    Number(f64),
+    Truth(bool),
+    List(Vec<Node>),
+    Table(Vec<Entry>),
+}
+
+/// A key of a table and its value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Entry {
+    pub key: String,
+    pub key_span: Range<usize>,
+    pub node: Node,
+}
+
+impl Node {
+    /// Read TOML.
+    pub fn parse(text: &str) -> Result<Node, Vec<Diagnostic>> {
+        let (document, errors) = DeTable::parse_recoverable(text);
+        let mut wrong: Vec<Diagnostic> = errors
+            .iter()
+            .map(|error| {
+                let span = error.span().unwrap_or(0..0);
+                Diagnostic::new(&span, format!("not valid TOML: {}", error.message()), "here")
+            })
+            .collect();
+        let span = document.span();
+        let table = Value::Table(entries(document.get_ref(), &mut wrong));
+        if wrong.is_empty() { Ok(Node { span, value: table }) } else { Err(wrong) }
+    }
+
+    /// The entries of a table.
+    pub fn entries(&self) -> &[Entry] {
+        match &self.value {
+            Value::Table(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.node)
+    }
+
+    /// The elements of a list, or this alone.
+    pub fn items(&self) -> &[Node] {
+        match &self.value {
+            Value::List(items) => items,
+            _ => std::slice::from_ref(self),
+        }
+    }
+
+    /// The text, where it is one.
+    pub fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The number, where it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self.value {
+            Value::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// What kind of value this is, in words.
+    pub fn what(&self) -> &'static str {
+        match self.value {
+            Value::Text(_) => "a text",
+            Value::Number(_) => "a number",
+            Value::Truth(_) => "true or false",
+            Value::List(_) => "a list",
+            Value::Table(_) => "a table",
+        }
+    }
+
+    /// Write `with` where `path` leads (`a.b.c`; elements of lists of tables by their name or their number from 1).
+    /// What does not exist yet is added to its table. The error says which part of the path leads nowhere.
+    pub fn set(&mut self, path: &str, with: &Node) -> Result<(), String> {
+        let (head, rest) = match path.split_once('.') {
+            Some((head, rest)) => (head, Some(rest)),
+            None => (path, None),
+        };
+        match &mut self.value {
+            Value::Table(entries) => {
+                let place = match entries.iter().position(|entry| entry.key == head) {
+                    Some(place) => place,
+                    None => {
+                        let node = Node { span: with.span.clone(), value: Value::Table(Vec::new()) };
+                        entries.push(Entry { key: head.to_owned(), key_span: with.span.clone(), node });
+                        entries.len() - 1
+                    }
+                };
+                entries[place].node.replace(rest, with)
+            }
+            Value::List(items) => {
+                let named = items.iter().position(|item| item.get("name").and_then(Node::text) == Some(head));
+                let numbered = head.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+                match named.or(numbered.filter(|number| *number < items.len())) {
+                    Some(place) => items[place].replace(rest, with),
+                    None => Err(head.to_owned()),
+                }
+            }
+            _ => Err(head.to_owned()),
+        }
+    }
+
+    fn replace(&mut self, rest: Option<&str>, with: &Node) -> Result<(), String> {
+        match rest {
+            Some(rest) => self.set(rest, with),
+            None => {
+                *self = with.clone();
+                Ok(())
+            }
+        }
+    }
+}
+
+fn entries(table: &DeTable<'_>, wrong: &mut Vec<Diagnostic>) -> Vec<Entry> {
+    let entry = |(key, value): (&toml::Spanned<toml::de::DeString<'_>>, &toml::Spanned<DeValue<'_>>)| Entry {
+        key: key.get_ref().to_string(),
+        key_span: key.span(),
+        node: node(value, wrong),
+    };
+    table.iter().map(entry).collect()
+}
+
+fn node(value: &toml::Spanned<DeValue<'_>>, wrong: &mut Vec<Diagnostic>) -> Node {
+    let span = value.span();
+    let value = match value.get_ref() {
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
+            Ok(number) => Value::Number(number as f64),
+            Err(_) => {
+                wrong.push(Diagnostic::new(&span, "this whole number is too large", "does not fit 64 bits"));
+                Value::Number(0.0)
+            }
+        },
+        DeValue::Float(number) => Value::Number(number.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(truth) => Value::Truth(*truth),
+        DeValue::Datetime(date) => Value::Text(date.to_string()),
+        DeValue::Array(items) => Value::List(items.iter().map(|item| node(item, wrong)).collect()),
+        DeValue::Table(table) => Value::Table(entries(table, wrong)),
+    };
+    Node { span, value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_knows_its_place() {
+        let text = "a = 1\n[b]\nc = \"x\"\n";
+        let tree = Node::parse(text).expect("valid");
+        let c = tree.get("b").and_then(|b| b.get("c")).expect("present");
+        assert_eq!(&text[c.span.clone()], "\"x\"");
+    }
+
+    #[test]
+    fn a_path_leads_through_names_and_numbers() {
+        let mut tree = Node::parse("[[flow]]\nname = \"a\"\n[[flow]]\nname = \"b\"\n").expect("valid");
+        let five = Node { span: 0..0, value: Value::Number(5.0) };
+        tree.set("flow.b.count", &five).expect("leads somewhere");
+        tree.set("flow.1.count", &five).expect("leads somewhere");
+        tree.set("new.table", &five).expect("is added");
+        let flows = tree.get("flow").expect("present").items().to_vec();
+        assert!(flows.iter().all(|flow| flow.get("count") == Some(&five)));
+        assert_eq!(tree.get("new").and_then(|new| new.get("table")), Some(&five));
+        assert_eq!(tree.set("flow.c.count", &five), Err("c".into()));
+    }
+
+    #[test]
+    fn several_mistakes_are_found_at_once() {
+        assert!(Node::parse("a = \nb = 1\nc = [\n").expect_err("invalid").len() >= 2);
+    }
+}

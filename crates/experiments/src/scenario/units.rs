@@ -1,0 +1,231 @@
+//! Numbers with units: `1.5 Mbit/s`, `50 ms`, `50 kB`, `5 %`; plain numbers are in base units.
+
+use super::syntax::{Node, Value};
+use faircast_aqm::{Limit, LossSpec, QueueSpec};
+use faircast_sim::Law;
+
+/// What would have been right.
+pub(crate) type Wanted = &'static str;
+
+pub(crate) const TIME: Wanted = "a time such as \"50 ms\", \"1.5 s\" or \"2 min\", or a number of seconds";
+pub(crate) const RATE: Wanted =
+    "a rate such as \"1.5 Mbit/s\" or \"unlimited\", or a number of bits per second";
+pub(crate) const SIZE: Wanted = "a packet size such as \"1000 B\", or a number of bytes, from 1 to 65535";
+pub(crate) const QUEUE: Wanted = "a drop-tail buffer such as \"50 kB\", \"20 packets\" or \"unlimited\", or a discipline \
+    such as \"red\" or \"red,buffer=60,ecn\"";
+pub(crate) const LOSS: Wanted =
+    "a share such as 0.05 or \"5 %\", or bursts such as \"gilbert,to_bad=0.01,to_good=0.3\"";
+pub(crate) const SHARE: Wanted = "a share such as 0.05 or \"5 %\", from 0 to 1";
+pub(crate) const WHOLE: Wanted = "a whole number, 0 or more";
+pub(crate) const LAW: Wanted = "a law and a mean, such as \"exponential 1 s\", \"pareto 60 s\", \"pareto 20 shape 1.2\", \"constant 3 s\" or \"uniform 5 s\"";
+
+const TIMES: &[(&str, f64)] =
+    &[("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6), ("ns", 1e-9), ("min", 60.0), ("h", 3600.0)];
+const RATES: &[(&str, f64)] = &[
+    ("bit/s", 1.0),
+    ("kbit/s", 1e3),
+    ("Mbit/s", 1e6),
+    ("Gbit/s", 1e9),
+    ("Tbit/s", 1e12),
+    ("bps", 1.0),
+    ("kbps", 1e3),
+    ("Mbps", 1e6),
+    ("Gbps", 1e9),
+    ("b/s", 1.0),
+    ("kb/s", 1e3),
+    ("Mb/s", 1e6),
+    ("Gb/s", 1e9),
+];
+const SIZES: &[(&str, f64)] =
+    &[("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("KiB", 1024.0), ("MiB", 1048576.0)];
+const PLAIN: &[(&str, f64)] = &[];
+
+/// A number and one of these units; a number alone is in base units.
+fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let text = text.trim();
+    let end = text
+        .char_indices()
+        .find(|(at, c)| {
+            !(c.is_ascii_digit() || *c == '.' || *c == '_' || (*at == 0 && matches!(c, '-' | '+')))
+        })
+        .map_or(text.len(), |(at, _)| at);
+    // An exponent, as in `1e6 bit/s`.
+    let end = match text[end..].strip_prefix(['e', 'E']) {
+        Some(rest) => {
+            let digits = rest.strip_prefix(['-', '+']).unwrap_or(rest);
+            let count = digits.bytes().take_while(u8::is_ascii_digit).count();
+            if count > 0 { text.len() - digits.len() + count } else { end }
+        }
+        None => end,
+    };
+    let number: f64 = text[..end].replace('_', "").parse().ok()?;
+    let unit = text[end..].trim();
+    let factor =
+        if unit.is_empty() { 1.0 } else { units.iter().find(|(name, _)| *name == unit).map(|(_, f)| *f)? };
+    // Dividing by a whole number is exact where multiplying by its inverse is not.
+    let value = if factor < 1.0 { number / (1.0 / factor).round() } else { number * factor };
+    (value.is_finite() && value >= 0.0).then_some(value)
+}
+
+fn number(node: &Node, units: &[(&str, f64)]) -> Option<f64> {
+    match &node.value {
+        Value::Text(text) => quantity(text, units),
+        Value::Number(number) => (number.is_finite() && *number >= 0.0).then_some(*number),
+        _ => None,
+    }
+}
+
+/// Seconds.
+pub(crate) fn time(node: &Node) -> Option<f64> {
+    number(node, TIMES)
+}
+
+/// Bits per second.
+pub(crate) fn rate(node: &Node) -> Option<f64> {
+    match node.text().map(str::trim) {
+        Some("unlimited") => Some(f64::INFINITY),
+        _ => number(node, RATES).filter(|rate| *rate > 0.0),
+    }
+}
+
+/// Bytes.
+pub(crate) fn size(node: &Node) -> Option<f64> {
+    number(node, SIZES)
+}
+
+/// 0 to 1.
+pub(crate) fn share(node: &Node) -> Option<f64> {
+    number(node, &[("%", 0.01)]).filter(|share| *share <= 1.0)
+}
+
+/// 0, 1, 2, ...
+pub(crate) fn whole(node: &Node) -> Option<u64> {
+    let whole = node.number().filter(|number| number.fract() == 0.0 && (0.0..=9e15).contains(number))?;
+    Some(whole as u64)
+}
+
+/// A buffer.
+pub(crate) fn limit(node: &Node) -> Option<Limit> {
+    let in_range = |value: f64| (value <= f64::from(u32::MAX)).then_some(value.round() as u32);
+    match node.text().map(str::trim) {
+        Some("unlimited") => Some(Limit::Packets(u32::MAX)),
+        Some(text) if text.contains("packet") => {
+            let packets = quantity(text, &[("packets", 1.0), ("packet", 1.0)])?;
+            in_range(packets).filter(|_| packets.fract() == 0.0).map(Limit::Packets)
+        }
+        _ => in_range(size(node)?).map(Limit::Bytes),
+    }
+}
+
+/// A queue; the error is what its own parser says, when it was asked.
+pub(crate) fn queue(node: &Node) -> Result<QueueSpec, Option<String>> {
+    let spec = match (limit(node), node.text()) {
+        (Some(limit), _) => QueueSpec::DropTail(limit),
+        (None, Some(text)) if text.starts_with(char::is_alphabetic) => {
+            text.parse().map_err(|error: faircast_aqm::SpecError| Some(error.to_string()))?
+        }
+        _ => return Err(None),
+    };
+    spec.checked().map_err(|error| Some(error.to_string()))
+}
+
+/// Losses, likewise; no loss at all for probability zero.
+pub(crate) fn loss(node: &Node) -> Result<Option<LossSpec>, Option<String>> {
+    match (share(node), node.text()) {
+        (Some(share), _) => Ok((share > 0.0).then_some(LossSpec::Bernoulli(share))),
+        (None, Some(text)) if text.starts_with(char::is_alphabetic) => {
+            text.parse().map(Some).map_err(|error: faircast_aqm::SpecError| Some(error.to_string()))
+        }
+        _ => Err(None),
+    }
+}
+
+/// The unit that a law's mean is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LawOf {
+    Times,
+    Counts,
+}
+
+/// The shape of Pareto laws that do not say theirs (ns-2's default).
+const PARETO_SHAPE: f64 = 1.5;
+
+/// A law of random lengths.
+pub(crate) fn law(node: &Node, of: LawOf) -> Option<Law> {
+    let units = match of {
+        LawOf::Times => TIMES,
+        LawOf::Counts => PLAIN,
+    };
+    let Value::Text(text) = &node.value else {
+        return number(node, units).map(|mean| Law::Constant { mean });
+    };
+    let (name, rest) = match text.trim().split_once(' ') {
+        Some((name, rest)) if name.chars().all(char::is_alphabetic) => (name, rest),
+        _ => ("constant", text.as_str()),
+    };
+    let (mean, shape) = match rest.split_once("shape") {
+        Some((mean, shape)) => (mean, Some(quantity(shape, PLAIN)?)),
+        None => (rest, None),
+    };
+    let mean = quantity(mean, units)?;
+    match (name, shape) {
+        ("constant", None) => Some(Law::Constant { mean }),
+        ("exponential", None) => Some(Law::Exponential { mean }),
+        ("uniform", None) => Some(Law::Uniform { mean }),
+        ("pareto", shape) => {
+            let shape = shape.unwrap_or(PARETO_SHAPE);
+            (shape > 1.0).then_some(Law::Pareto { mean, shape })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Node {
+        Node { span: 0..0, value: Value::Text(text.into()) }
+    }
+
+    #[test]
+    fn units_scale_to_base_units() {
+        assert_eq!(time(&text("50 ms")), Some(0.05));
+        assert_eq!(time(&text("2min")), Some(120.0));
+        assert_eq!(rate(&text("1.5 Mbit/s")), Some(1.5e6));
+        assert_eq!(rate(&text("1e6 bit/s")), Some(1e6));
+        assert_eq!(rate(&text("unlimited")), Some(f64::INFINITY));
+        assert_eq!(size(&text("50 kB")), Some(50_000.0));
+        assert_eq!(share(&text("5 %")), Some(0.05));
+    }
+
+    #[test]
+    fn buffers_count_bytes_or_packets() {
+        assert_eq!(limit(&text("50 kB")), Some(Limit::Bytes(50_000)));
+        assert_eq!(limit(&text("20 packets")), Some(Limit::Packets(20)));
+        assert_eq!(limit(&text("1.5 packets")), None);
+        assert_eq!(limit(&text("20 pigeons")), None);
+    }
+
+    #[test]
+    fn wrong_units_and_signs_are_refused() {
+        assert_eq!(time(&text("50 Mbit/s")), None);
+        assert_eq!(time(&text("-1 s")), None);
+        assert_eq!(rate(&text("0 bit/s")), None);
+        assert_eq!(share(&text("120 %")), None);
+        assert_eq!(time(&text("")), None);
+        assert_eq!(time(&text("1e s")), None);
+    }
+
+    #[test]
+    fn laws_read_like_words() {
+        assert_eq!(law(&text("pareto 60 s"), LawOf::Times), Some(Law::Pareto { mean: 60.0, shape: 1.5 }));
+        assert_eq!(
+            law(&text("pareto 20 shape 1.2"), LawOf::Counts),
+            Some(Law::Pareto { mean: 20.0, shape: 1.2 })
+        );
+        assert_eq!(law(&text("3 s"), LawOf::Times), Some(Law::Constant { mean: 3.0 }));
+        assert_eq!(law(&text("pareto 3 s shape 0.9"), LawOf::Times), None);
+        assert_eq!(law(&text("normal 3 s"), LawOf::Times), None);
+    }
+}
