@@ -8,9 +8,7 @@ use faircast_core::schemes::Scheme;
 use faircast_core::schemes::ormcc::Config;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
-use faircast_sim::{
-    Member, Network, Options, SessionSpec, Supply, UnicastProtocol, UnicastSpec, Watch,
-};
+use faircast_sim::{Member, Network, Options, SessionSpec, Supply, UnicastProtocol, UnicastSpec, Watch};
 use std::time::Instant;
 
 fn link(mbps: f64, millis: u64, queue: QueueSpec) -> LinkSpec {

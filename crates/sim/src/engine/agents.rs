@@ -60,6 +60,7 @@ pub struct Session {
     pub stop: u64,
     pub sampler: Sampler,
     pub sent_meter: Meter,
+    pub sent: u64,
     pub followed: Option<ReceiverId>,
     pub cuts: u64,
     pub members: Vec<Member>,
@@ -73,27 +74,28 @@ pub enum Phase {
     Stopped,
 }
 
-/// A receiver of a session.
+/// A receiver of a session. What every packet touches comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Member {
-    pub receiver: AnyReceiver,
-    pub gaps: InOrder,
-    pub rng: Rng,
+    pub join: u64,
+    pub leave: u64,
     /// The deadline that its slot knows.
     pub deadline: u64,
+    pub meter: Meter,
+    pub digest: u64,
+    pub bytes: u64,
+    pub gaps: InOrder,
     pub host: u32,
+    pub packets: u32,
+    pub receiver: AnyReceiver,
+    pub rng: Rng,
+    /// Rare things.
+    pub extra: Option<Box<MemberExtra>>,
     pub slot: u32,
     /// First hop of its reports.
     pub hop: u32,
-    pub join: u64,
-    pub leave: u64,
-    pub meter: Meter,
-    pub digest: u64,
-    pub packets: u32,
     pub reports: u32,
-    pub bytes: u64,
-    /// Rare things.
-    pub extra: Option<Box<MemberExtra>>,
 }
 
 /// What few members have.
@@ -127,36 +129,67 @@ impl Mute {
     }
 }
 
-/// The sending end of a unicast flow.
+/// The sending end of a unicast flow. What every packet touches comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub struct SenderAgent {
-    pub kind: SenderKind,
-    pub rng: Rng,
-    pub flow: u32,
     pub host: u32,
     pub slot: u32,
     /// First hop of its packets.
     pub hop: u32,
+    pub flow: u32,
     pub size: u16,
     /// Of the other direction; also the size of packets without data.
     pub small: u16,
     pub generation: u8,
     pub phase: Phase,
-    pub start: u64,
-    pub stop: u64,
-    pub application: Application,
-    pub sampler: Sampler,
-    pub sent_meter: Meter,
+    pub ends: Ends,
+    /// The earliest of what `rest` waits for.
+    pub other: u64,
     pub sent: u64,
     pub feedback: u64,
-    pub cuts: u64,
     pub digest: u64,
+    pub kind: SenderKind,
+    pub sent_meter: Meter,
+    pub rng: Rng,
+    pub rest: Box<SenderRest>,
+}
+
+/// Whether transfers of a flow come to an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ends {
+    Never,
+    Sometimes,
+}
+
+/// What hardly any packet touches.
+#[derive(Debug)]
+pub struct SenderRest {
+    pub protocol: Option<Protocol>,
+    pub application: Application,
+    pub sampler: Sampler,
+    pub start: u64,
+    pub stop: u64,
+    pub cuts: u64,
+}
+
+impl SenderAgent {
+    /// After a change of `rest` or the phase.
+    pub fn find_other(&mut self) {
+        let rest = &self.rest;
+        let own = match self.phase {
+            Phase::Waiting => rest.start,
+            Phase::Running => rest.application.next.min(rest.stop),
+            Phase::Stopped => NEVER,
+        };
+        self.other = own.min(rest.sampler.next);
+    }
 }
 
 /// What sends.
 #[derive(Debug)]
 pub enum SenderKind {
-    Controlled { sender: AnySender, protocol: Protocol },
+    Controlled(AnySender),
     Datagrams { gap: f64, jitter: f64, next: u64, number: u32 },
 }
 
@@ -178,23 +211,24 @@ pub enum Talks {
     Off,
 }
 
-/// The receiving end of a unicast flow.
+/// The receiving end of a unicast flow. What every packet touches comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub struct SinkAgent {
-    /// `None` for datagrams, which nothing answers.
-    pub sink: Option<AnySink>,
-    pub rng: Rng,
     pub host: u32,
     pub slot: u32,
     pub hop: u32,
     pub small: u16,
     pub generation: u8,
     pub deadline: u64,
-    pub meter: Meter,
-    pub digest: u64,
     pub packets: u64,
     pub bytes: u64,
     pub reports: u64,
+    pub digest: u64,
+    pub meter: Meter,
+    /// `None` for datagrams, which nothing answers.
+    pub sink: Option<AnySink>,
+    pub rng: Rng,
     /// Packets delivered by earlier connections.
     pub delivered_before: u64,
     /// Highest datagram number so far, and how many were missing.

@@ -1,11 +1,11 @@
 //! From a description to an engine: routes, trees, agents, and what may be computed at once.
 
 use super::agents::{
-    Agent, Application, Host, Member, MemberExtra, Meter, Mute, NEVER, Phase, Sampler, SenderAgent,
-    SenderKind, Session, SinkAgent, Slot, Talks,
+    Agent, Application, Ends, Host, Member, MemberExtra, Meter, Mute, NEVER, Phase, Sampler, SenderAgent,
+    SenderKind, SenderRest, Session, SinkAgent, Slot, Talks,
 };
 use super::bundles::Bundle;
-use super::links::{Probe, SimLink, Watched};
+use super::links::{Probe, SimLink};
 use super::record::Records;
 use super::{Engine, is_eager};
 use crate::calendar::{Calendar, Class, Entry};
@@ -15,12 +15,13 @@ use crate::network::{
 };
 use crate::outcome::FlowOutcome;
 use crate::routes::{Branch, Hop, NONE, Routes, tree};
+use crate::traffic::Supply;
 use faircast_aqm::Link;
 use faircast_core::node::Effects;
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::time::Span;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 
 /// Why a network cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -301,6 +302,7 @@ impl Builder<'_> {
             stop: spec.stop.as_nanos(),
             sampler: Sampler::new(self.options.sample.as_nanos()),
             sent_meter: Meter::default(),
+            sent: 0,
             followed: None,
             cuts: 0,
             members,
@@ -339,10 +341,10 @@ impl Builder<'_> {
         let number = self.senders.len() as u32;
         let (from, to, seed) = (spec.from.0, spec.to.0, self.network.seed);
         let hop = self.way(flow, from, to)?;
-        let (kind, sink, back) = match spec.protocol {
+        let (kind, protocol, back) = match spec.protocol {
             UnicastProtocol::Controlled(protocol) => {
-                let kind = SenderKind::Controlled { sender: protocol.sender(), protocol };
-                (kind, Some(protocol.sink()), self.way(flow, to, from)?)
+                let kind = SenderKind::Controlled(protocol.sender());
+                (kind, Some(protocol), self.way(flow, to, from)?)
             }
             UnicastProtocol::Datagrams { rate, jitter } => {
                 let gap = f64::from(spec.packet_size) * 8e9 / rate.bps();
@@ -355,46 +357,54 @@ impl Builder<'_> {
         };
         self.agents.push((from, Agent::Sender(number)));
         self.agents.push((to, Agent::Sink(number)));
-        self.senders.push(SenderAgent {
-            kind,
-            rng: stream(seed, Stream::Sender, u64::from(number), 0),
-            flow: flow as u32,
+        let application =
+            Application { supply: spec.supply, next: NEVER, talks: Talks::Off, transfer: (0, 0) };
+        let ends = match spec.supply {
+            Supply::Endless | Supply::OnOff { .. } => Ends::Never,
+            Supply::Packets(_) | Supply::Transfers { .. } => Ends::Sometimes,
+        };
+        let mut sender = SenderAgent {
             host: from,
             slot: 0,
             hop,
+            flow: flow as u32,
             size: spec.packet_size,
             small: spec.ack_size,
             generation: 0,
             phase: Phase::Waiting,
-            start: spec.start.as_nanos(),
-            stop: spec.stop.as_nanos(),
-            application: Application {
-                supply: spec.supply,
-                next: NEVER,
-                talks: Talks::Off,
-                transfer: (0, 0),
-            },
-            sampler: Sampler::new(self.options.sample.as_nanos()),
-            sent_meter: Meter::default(),
+            ends,
+            other: NEVER,
             sent: 0,
             feedback: 0,
-            cuts: 0,
             digest: 0,
-        });
+            kind,
+            sent_meter: Meter::default(),
+            rng: stream(seed, Stream::Sender, u64::from(number), 0),
+            rest: Box::new(SenderRest {
+                protocol,
+                application,
+                sampler: Sampler::new(self.options.sample.as_nanos()),
+                start: spec.start.as_nanos(),
+                stop: spec.stop.as_nanos(),
+                cuts: 0,
+            }),
+        };
+        sender.find_other();
+        self.senders.push(sender);
         self.sinks.push(SinkAgent {
-            sink,
-            rng: stream(seed, Stream::Sink, u64::from(number), 0),
             host: to,
             slot: 0,
             hop: back,
             small: spec.ack_size,
             generation: 0,
             deadline: NEVER,
-            meter: Meter::default(),
-            digest: 0,
             packets: 0,
             bytes: 0,
             reports: 0,
+            digest: 0,
+            meter: Meter::default(),
+            sink: protocol.map(|protocol| protocol.sink()),
+            rng: stream(seed, Stream::Sink, u64::from(number), 0),
             delivered_before: 0,
             datagrams: (0, 0),
         });
@@ -450,25 +460,12 @@ impl Builder<'_> {
 
     fn links(&self) -> Vec<SimLink> {
         let seed = self.network.seed;
-        let make = |(number, (_, _, spec)): (usize, &(NodeId, NodeId, faircast_aqm::LinkSpec))| SimLink {
-            link: Link::new(spec, stream(seed, Stream::Link, number as u64, 0)),
-            bundled: NONE,
-            watched: Watched::No,
-            scheduled: NEVER,
-            ring: VecDeque::new(),
-            probe: None,
+        let make = |(number, (_, _, spec)): (usize, &(NodeId, NodeId, faircast_aqm::LinkSpec))| {
+            SimLink::new(Link::new(spec, stream(seed, Stream::Link, number as u64, 0)))
         };
         let mut links: Vec<SimLink> = self.network.links.iter().enumerate().map(make).collect();
-        for (link, every) in &self.network.link_probes {
-            let it = &mut links[link.0 as usize];
-            it.watched = Watched::Probed;
-            let every = every.as_nanos().max(1);
-            it.probe = Some(Box::new(Probe { next: 0, every, samples: Vec::new() }));
-        }
-        for link in &self.network.taps {
-            let it = &mut links[link.0 as usize];
-            it.watched = if it.watched == Watched::No { Watched::Tapped } else { Watched::Both };
-        }
+        self.network.link_probes.iter().for_each(|(link, _)| links[link.0 as usize].watch_by_probe());
+        self.network.taps.iter().for_each(|link| links[link.0 as usize].watch_by_tap());
         links
     }
 
@@ -592,7 +589,7 @@ impl Builder<'_> {
                 Agent::Sender(number) => {
                     let it = &mut self.senders[number as usize];
                     it.slot = slot;
-                    it.start.min(it.sampler.next)
+                    it.other
                 }
                 Agent::Sink(number) => {
                     self.sinks[number as usize].slot = slot;
@@ -623,11 +620,17 @@ impl Builder<'_> {
             calendar.push(Entry::new(at.as_nanos(), Class::Change, number as u32));
         }
         let flows = vec![FlowOutcome::default(); self.network.flows.len()];
+        let probes = self.network.link_probes.iter().map(|(link, every)| {
+            let every = every.as_nanos().max(1);
+            (link.0, Probe { next: 0, every, samples: Vec::new() })
+        });
         Engine {
             calendar,
             until,
             bin: self.options.bin.as_nanos(),
             links,
+            rings: Vec::new(),
+            probes: probes.collect(),
             hops: self.hops,
             branches: self.branches,
             bundles,

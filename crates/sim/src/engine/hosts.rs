@@ -1,15 +1,16 @@
 //! Hosts: every one is a process with its own clock, moved by its timers and by what arrives.
 
 use super::Engine;
-use super::agents::{Agent, Application, NEVER, Phase, SenderKind, Talks, mix, put, time};
+use super::agents::{Agent, Ends, NEVER, Phase, SenderAgent, SenderKind, Talks, mix, put, time};
 use super::bundles::Logged;
 use super::links::UNICAST;
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 use crate::routes::NONE;
-use crate::traffic::Supply;
+use crate::traffic::{Law, Supply};
 use faircast_core::node::{Cx, Departure, Effect, Receiver as _, Source as _};
 use faircast_core::packet::{self, Arrival, Data, Layer, Packet, Payload, Report};
+use faircast_core::rng::Rng;
 use faircast_core::unicast::{Feedback, Segment, SegmentFlags, Sender as _, Sink as _};
 
 impl Engine {
@@ -148,8 +149,10 @@ impl Engine {
                 mark: stamp.mark,
             };
             let (size, root, bundle, flow, id) = (it.packet_size, it.root, it.root_bundle, it.flow, it.id);
-            let done = it.sent_meter.add(now, size, self.bin);
-            self.records.sent(flow, done);
+            it.sent += 1;
+            if let Some(done) = it.sent_meter.add(now, size, self.bin) {
+                self.records.sent(flow, done);
+            }
             if let Some(passage) = &mut self.passage {
                 let packet = Packet { session: id, layer: Layer(0), size, body: packet::Body::Data(data) };
                 if let packet::Body::Data(passed) = passage.pass(&packet).body {
@@ -220,7 +223,9 @@ impl Engine {
         if self.hosts[host as usize].next <= now {
             self.run_timers(host, now);
         }
-        let it = &mut self.sessions[session as usize].members[number as usize];
+        let session_agent = &mut self.sessions[session as usize];
+        let flow = session_agent.flow;
+        let it = &mut session_agent.members[number as usize];
         if now < it.join || now >= it.leave {
             return;
         }
@@ -230,14 +235,11 @@ impl Engine {
         it.bytes += u64::from(size);
         it.digest = mix(it.digest, now, data.seq.0);
         if let Some(done) = it.meter.add(now, size, self.bin) {
-            let flow = self.sessions[session as usize].flow;
             self.records.received(flow, done);
-            let it = &mut self.sessions[session as usize].members[number as usize];
             if let Some(bins) = it.extra.as_mut().and_then(|extra| extra.bins.as_mut()) {
                 put(bins, done);
             }
         }
-        let it = &mut self.sessions[session as usize].members[number as usize];
         if let Some(extra) = &mut it.extra
             && let Some(mute) = &mut extra.mute
             && let Some(me) = packet::ReceiverId::new(u64::from(number) + 1)
@@ -306,66 +308,64 @@ impl Engine {
 
     fn sender_timer(&mut self, number: u32, now: u64) {
         let it = &mut self.senders[number as usize];
-        if it.sampler.next <= now {
-            it.sampler.next = now + it.sampler.every;
-            if let SenderKind::Controlled { sender, .. } = &it.kind {
+        if it.rest.sampler.next <= now {
+            it.rest.sampler.next = now + it.rest.sampler.every;
+            if let SenderKind::Controlled(sender) = &it.kind {
                 let view = sender.observe();
-                if view.cuts > it.cuts {
-                    it.cuts = view.cuts;
+                if view.cuts > it.rest.cuts {
+                    it.rest.cuts = view.cuts;
                     self.records.cut(it.flow, now);
                 }
                 self.records.sample_unicast(it.flow, now, view);
             }
         }
-        if it.phase == Phase::Waiting && it.start <= now {
+        if it.phase == Phase::Waiting && it.rest.start <= now {
             it.phase = Phase::Running;
             self.open(number, now);
         }
         let it = &mut self.senders[number as usize];
-        if it.phase == Phase::Running && it.stop <= now {
+        if it.phase == Phase::Running && it.rest.stop <= now {
             it.phase = Phase::Stopped;
         }
         if it.phase == Phase::Running {
-            if it.application.next <= now {
+            if it.rest.application.next <= now {
                 self.application_turns(number, now);
             }
             let it = &mut self.senders[number as usize];
-            if let SenderKind::Controlled { sender, .. } = &mut it.kind
+            if let SenderKind::Controlled(sender) = &mut it.kind
                 && sender.deadline().as_nanos() <= now
             {
                 sender.on_deadline(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
             }
             self.pump(number, now);
         }
-        let deadline = self.sender_deadline(number);
-        let slot = self.senders[number as usize].slot;
-        self.slots[slot as usize].deadline = deadline;
+        let it = &mut self.senders[number as usize];
+        it.find_other();
+        self.slots[it.slot as usize].deadline = sender_deadline(it);
     }
 
     /// The flow begins.
     fn open(&mut self, number: u32, now: u64) {
         let it = &mut self.senders[number as usize];
-        match it.application.supply {
-            Supply::Endless => self.connect(number, u32::MAX, now),
-            Supply::Packets(packets) => self.connect(number, packets, now),
+        let packets = match it.rest.application.supply {
+            Supply::Endless => u32::MAX,
+            Supply::Packets(packets) => packets,
             Supply::OnOff { on, .. } => {
-                it.application.next = now + on.span(&mut it.rng).as_nanos().max(1);
-                self.connect(number, u32::MAX, now);
+                it.rest.application.next = now + on.span(&mut it.rng).as_nanos().max(1);
+                u32::MAX
             }
-            Supply::Transfers { packets, .. } => {
-                let packets = packets.draw(&mut it.rng).round().clamp(1.0, 1e9) as u32;
-                self.connect(number, packets, now);
-            }
-        }
+            Supply::Transfers { packets, .. } => transfer_size(packets, &mut it.rng),
+        };
+        self.connect(number, packets, now);
     }
 
     /// A connection opens.
     fn connect(&mut self, number: u32, packets: u32, now: u64) {
         let it = &mut self.senders[number as usize];
-        it.application.talks = Talks::On;
-        it.application.transfer = (packets, now);
+        it.rest.application.talks = Talks::On;
+        it.rest.application.transfer = (packets, now);
         match &mut it.kind {
-            SenderKind::Controlled { sender, .. } => {
+            SenderKind::Controlled(sender) => {
                 sender.supply(packets, time(now));
                 sender.start(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
             }
@@ -376,23 +376,26 @@ impl Engine {
     /// The application's on or off period, or its pause between transfers, is over.
     fn application_turns(&mut self, number: u32, now: u64) {
         let it = &mut self.senders[number as usize];
-        let Application { supply, talks, .. } = it.application;
-        it.application.next = NEVER;
-        match supply {
+        let application = &mut it.rest.application;
+        application.next = NEVER;
+        match application.supply {
             Supply::OnOff { on, off } => {
-                let (talks, law, packets) =
-                    if talks == Talks::On { (Talks::Off, off, 0) } else { (Talks::On, on, u32::MAX) };
-                it.application.talks = talks;
-                it.application.next = now + law.span(&mut it.rng).as_nanos().max(1);
+                let (talks, law, packets) = if application.talks == Talks::On {
+                    (Talks::Off, off, 0)
+                } else {
+                    (Talks::On, on, u32::MAX)
+                };
+                application.talks = talks;
+                application.next = now + law.span(&mut it.rng).as_nanos().max(1);
                 match &mut it.kind {
-                    SenderKind::Controlled { sender, .. } => sender.supply(packets, time(now)),
+                    SenderKind::Controlled(sender) => sender.supply(packets, time(now)),
                     SenderKind::Datagrams { next, .. } => *next = (*next).max(now),
                 }
             }
             Supply::Transfers { packets, .. } => {
-                let packets = packets.draw(&mut it.rng).round().clamp(1.0, 1e9) as u32;
+                let packets = transfer_size(packets, &mut it.rng);
                 it.generation = it.generation.wrapping_add(1);
-                if let SenderKind::Controlled { sender, protocol } = &mut it.kind {
+                if let (SenderKind::Controlled(sender), Some(protocol)) = (&mut it.kind, &it.rest.protocol) {
                     *sender = protocol.sender();
                 }
                 self.connect(number, packets, now);
@@ -406,7 +409,7 @@ impl Engine {
         loop {
             let it = &mut self.senders[number as usize];
             let (body, size, ecn_capable) = match &mut it.kind {
-                SenderKind::Controlled { sender, .. } => {
+                SenderKind::Controlled(sender) => {
                     match sender.departure() {
                         Departure::At(at) if at.as_nanos() <= now => {}
                         _ => return,
@@ -417,10 +420,10 @@ impl Engine {
                     (Body::Segment(segment), size, segment.flags.has(SegmentFlags::ECT))
                 }
                 SenderKind::Datagrams { gap, jitter, next, number } => {
-                    if *next > now || it.application.talks == Talks::Off {
+                    if *next > now || it.rest.application.talks == Talks::Off {
                         return;
                     }
-                    let (packets, _) = it.application.transfer;
+                    let (packets, _) = it.rest.application.transfer;
                     if *number >= packets {
                         return;
                     }
@@ -431,38 +434,14 @@ impl Engine {
                 }
             };
             it.sent += 1;
-            let done = it.sent_meter.add(now, size, self.bin);
-            self.records.sent(it.flow, done);
+            if let Some(done) = it.sent_meter.add(now, size, self.bin) {
+                self.records.sent(it.flow, done);
+            }
             let generation = it.generation;
             let flow = UNICAST | number;
             let frame = Frame { flow, at: it.hop, size, generation, ecn_capable, marked: false, body };
             self.offer_hop(now, frame);
         }
-    }
-
-    fn sender_deadline(&self, number: u32) -> u64 {
-        let it = &self.senders[number as usize];
-        let own = match it.phase {
-            Phase::Waiting => it.start,
-            Phase::Stopped => NEVER,
-            Phase::Running => {
-                let next = match &it.kind {
-                    SenderKind::Controlled { sender, .. } => {
-                        let departure = match sender.departure() {
-                            Departure::At(at) => at.as_nanos(),
-                            Departure::AfterReport => NEVER,
-                        };
-                        departure.min(sender.deadline().as_nanos())
-                    }
-                    SenderKind::Datagrams { next, number, .. } => {
-                        let more = it.application.talks == Talks::On && *number < it.application.transfer.0;
-                        if more { *next } else { NEVER }
-                    }
-                };
-                next.min(it.application.next).min(it.stop)
-            }
-        };
-        own.min(it.sampler.next)
     }
 
     fn deliver_feedback(&mut self, now: u64, frame: &Frame, feedback: &Feedback) {
@@ -477,19 +456,18 @@ impl Engine {
         if it.phase != Phase::Running || frame.generation != it.generation {
             return;
         }
-        if let SenderKind::Controlled { sender, .. } = &mut it.kind {
+        if let SenderKind::Controlled(sender) = &mut it.kind {
             sender.on_feedback(
                 feedback,
                 &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects },
             );
         }
         self.pump(number, now);
-        if !matches!(self.senders[number as usize].application.supply, Supply::Endless | Supply::OnOff { .. })
-        {
+        if self.senders[number as usize].ends == Ends::Sometimes {
             self.finish_transfer(number, now);
         }
-        let deadline = self.sender_deadline(number);
-        let slot = self.senders[number as usize].slot;
+        let it = &self.senders[number as usize];
+        let (deadline, slot) = (sender_deadline(it), it.slot);
         if deadline != self.slots[slot as usize].deadline {
             self.set_deadline(host, slot, deadline);
         }
@@ -498,16 +476,18 @@ impl Engine {
     /// All packets of a transfer are acknowledged: the application pauses before the next.
     fn finish_transfer(&mut self, number: u32, now: u64) {
         let it = &mut self.senders[number as usize];
-        let SenderKind::Controlled { sender, .. } = &it.kind else { return };
-        let (packets, began) = it.application.transfer;
-        if it.application.talks == Talks::Off || sender.observe().acked < u64::from(packets) {
+        let SenderKind::Controlled(sender) = &it.kind else { return };
+        let application = &mut it.rest.application;
+        let (packets, began) = application.transfer;
+        if application.talks == Talks::Off || sender.observe().acked < u64::from(packets) {
             return;
         }
-        it.application.talks = Talks::Off;
+        application.talks = Talks::Off;
         self.records.transfer(it.flow, began, now, packets);
-        if let Supply::Transfers { pause, .. } = it.application.supply {
-            it.application.next = now + pause.span(&mut it.rng).as_nanos().max(1);
+        if let Supply::Transfers { pause, .. } = application.supply {
+            application.next = now + pause.span(&mut it.rng).as_nanos().max(1);
         }
+        it.find_other();
     }
 
     fn deliver_segment(&mut self, now: u64, frame: &Frame, segment: &Segment) {
@@ -523,9 +503,7 @@ impl Engine {
             }
             it.generation = frame.generation;
             it.delivered_before += it.sink.as_ref().map_or(0, |sink| sink.delivered());
-            if let SenderKind::Controlled { protocol, .. } = &self.senders[number as usize].kind {
-                it.sink = Some(protocol.sink());
-            }
+            it.sink = self.senders[number as usize].rest.protocol.map(|protocol| protocol.sink());
         }
         let bin = self.bin;
         it.packets += 1;
@@ -589,6 +567,32 @@ impl Engine {
 struct Slotted {
     deadline: u64,
     agent: Agent,
+}
+
+/// Packets of a transfer.
+fn transfer_size(packets: Law, rng: &mut Rng) -> u32 {
+    packets.draw(rng).round().clamp(1.0, 1e9) as u32
+}
+
+fn sender_deadline(it: &SenderAgent) -> u64 {
+    if it.phase != Phase::Running {
+        return it.other;
+    }
+    let next = match &it.kind {
+        SenderKind::Controlled(sender) => {
+            let departure = match sender.departure() {
+                Departure::At(at) => at.as_nanos(),
+                Departure::AfterReport => NEVER,
+            };
+            departure.min(sender.deadline().as_nanos())
+        }
+        SenderKind::Datagrams { next, number, .. } => {
+            let application = &it.rest.application;
+            let more = application.talks == Talks::On && *number < application.transfer.0;
+            if more { *next } else { NEVER }
+        }
+    };
+    next.min(it.other)
 }
 
 fn member_deadline(member: &super::agents::Member) -> u64 {

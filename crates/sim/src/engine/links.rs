@@ -12,27 +12,31 @@ use faircast_aqm::{Fate, Link, LossCause};
 use faircast_core::packet::{self, Data, Layer, Packet};
 use std::collections::VecDeque;
 
-/// A link while it runs.
+/// A link while it runs: a cache line.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct SimLink {
     pub link: Link,
     /// The bundled branch on this link; [`NONE`] for none.
     pub bundled: u32,
-    pub watched: Watched,
-    /// The link's first entry in the calendar.
-    pub scheduled: u64,
-    /// Packets whose arrival is an event, with their arrivals.
-    pub ring: VecDeque<(u64, Frame)>,
-    pub probe: Option<Box<Probe>>,
+    /// The ring's number, and in the top bits whether anybody looks.
+    ring: u32,
 }
 
-/// Whether anybody looks at the link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Watched {
-    No,
-    Probed,
-    Tapped,
-    Both,
+const _: () = assert!(size_of::<SimLink>() == 64);
+
+const PROBED: u32 = 1 << 31;
+const TAPPED: u32 = 1 << 30;
+const RING: u32 = TAPPED - 1;
+
+/// Packets on a link whose arrival is an event, with their arrivals.
+#[derive(Debug)]
+pub struct Ring {
+    /// The link's first entry in the calendar.
+    scheduled: u64,
+    /// The next packet to arrive; the others follow in `rest`.
+    first: Option<(u64, Frame)>,
+    rest: VecDeque<(u64, Frame)>,
 }
 
 /// Samples of a link.
@@ -44,16 +48,59 @@ pub struct Probe {
 }
 
 impl SimLink {
+    pub const fn new(link: Link) -> SimLink {
+        SimLink { link, bundled: NONE, ring: RING }
+    }
+
+    /// Whether anybody looks at the link.
+    pub const fn is_watched(&self) -> bool {
+        self.ring & (PROBED | TAPPED) != 0
+    }
+
+    pub const fn is_tapped(&self) -> bool {
+        self.ring & TAPPED != 0
+    }
+
+    pub fn watch_by_probe(&mut self) {
+        self.ring |= PROBED;
+    }
+
+    pub fn watch_by_tap(&mut self) {
+        self.ring |= TAPPED;
+    }
+}
+
+impl Ring {
+    fn push(&mut self, at: u64, frame: Frame) {
+        if self.first.is_none() {
+            self.first = Some((at, frame));
+        } else {
+            self.rest.push_back((at, frame));
+        }
+    }
+
+    /// Take the first packet if its time has come.
+    fn pop(&mut self, now: u64) -> Option<Frame> {
+        let (_, frame) = self.first.filter(|(at, _)| *at <= now)?;
+        self.first = self.rest.pop_front();
+        Some(frame)
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut (u64, Frame)> {
+        self.first.iter_mut().chain(&mut self.rest)
+    }
+}
+
+impl Probe {
     /// Take the samples that are due before something happens at `now`.
-    pub fn sample(&mut self, now: u64) {
-        let Some(probe) = &mut self.probe else { return };
-        while probe.next <= now {
-            let at = time(probe.next);
-            let (waiting, waiting_bytes) = self.link.waiting(at);
-            let departed_bytes = self.link.departed_bytes(at);
-            let counts = self.link.counts();
-            probe.samples.push(LinkSample { at, waiting, waiting_bytes, departed_bytes, counts });
-            probe.next = probe.next.saturating_add(probe.every);
+    fn sample(&mut self, link: &Link, now: u64) {
+        while self.next <= now {
+            let at = time(self.next);
+            let (waiting, waiting_bytes) = link.waiting(at);
+            let departed_bytes = link.departed_bytes(at);
+            let counts = link.counts();
+            self.samples.push(LinkSample { at, waiting, waiting_bytes, departed_bytes, counts });
+            self.next = self.next.saturating_add(self.every);
         }
     }
 }
@@ -65,11 +112,12 @@ impl Engine {
             let hop = self.hops[frame.at as usize];
             self.catch_up(hop.link);
             let link = &mut self.links[hop.link as usize];
-            if link.watched != Watched::No {
-                link.sample(now);
+            if link.is_watched() {
+                self.sample_link(hop.link, now);
             }
+            let link = &mut self.links[hop.link as usize];
             let fate = link.link.offer(time(now), frame.size, frame.flow, frame.ecn_capable);
-            if matches!(link.watched, Watched::Tapped | Watched::Both) {
+            if link.is_tapped() {
                 let what = self.tapped(&frame);
                 self.tap(hop.link, now, frame.flow, frame.size, what, fate);
             }
@@ -103,12 +151,12 @@ impl Engine {
         size: u16,
         data: &Data,
     ) -> Option<(u64, bool)> {
-        let it = &mut self.links[link as usize];
-        if it.watched != Watched::No {
-            it.sample(now);
+        if self.links[link as usize].is_watched() {
+            self.sample_link(link, now);
         }
+        let it = &mut self.links[link as usize];
         let fate = it.link.offer(time(now), size, session, false);
-        if matches!(it.watched, Watched::Tapped | Watched::Both) {
+        if it.is_tapped() {
             self.tap_data(link, session, now, size, data, fate);
         }
         let Fate::Arrives { at, marked } = fate else { return None };
@@ -181,32 +229,50 @@ impl Engine {
         active.as_ref().is_none_or(|spans| spans.iter().any(|&(from, to)| (from..to).contains(&at)))
     }
 
+    /// Take the samples of a link that are due before something happens at `now`.
+    #[cold]
+    pub(super) fn sample_link(&mut self, link: u32, now: u64) {
+        if let Some(probe) = self.probes.get_mut(&link) {
+            probe.sample(&self.links[link as usize].link, now);
+        }
+    }
+
     /// The packet's arrival will be an event.
     fn enqueue(&mut self, link: u32, at: u64, frame: Frame) {
         let it = &mut self.links[link as usize];
-        it.ring.push_back((at, frame));
-        if it.scheduled == NEVER {
-            it.scheduled = at;
+        if it.ring & RING == RING {
+            it.ring = (it.ring & !RING) | self.rings.len() as u32;
+            self.rings.push(Ring { scheduled: NEVER, first: None, rest: VecDeque::new() });
+        }
+        let ring = &mut self.rings[(it.ring & RING) as usize];
+        ring.push(at, frame);
+        if ring.scheduled == NEVER {
+            ring.scheduled = at;
             self.calendar.push(Entry::new(at, Class::Arrival, link));
         }
     }
 
+    fn ring(&mut self, link: u32) -> Option<&mut Ring> {
+        self.rings.get_mut((self.links[link as usize].ring & RING) as usize)
+    }
+
     /// What comes out of a link now.
     pub(super) fn arrive(&mut self, link: u32, now: u64) {
-        if self.links[link as usize].scheduled != now {
+        if self.ring(link).is_none_or(|ring| ring.scheduled != now) {
             return; // the link's packets were moved or lost
         }
-        while let Some((_, frame)) = self.links[link as usize].ring.pop_front_if_due(now) {
+        while let Some(frame) = self.ring(link).and_then(|ring| ring.pop(now)) {
             self.come_out(now, frame);
         }
         self.schedule_link(link);
     }
 
     fn schedule_link(&mut self, link: u32) {
-        let it = &mut self.links[link as usize];
-        it.scheduled = it.ring.front().map_or(NEVER, |(at, _)| *at);
-        if it.scheduled != NEVER {
-            self.calendar.push(Entry::new(it.scheduled, Class::Arrival, link));
+        let Some(ring) = self.ring(link) else { return };
+        ring.scheduled = ring.first.map_or(NEVER, |(at, _)| at);
+        let at = ring.scheduled;
+        if at != NEVER {
+            self.calendar.push(Entry::new(at, Class::Arrival, link));
         }
     }
 
@@ -230,16 +296,17 @@ impl Engine {
     /// A change of the scenario takes place.
     pub(super) fn change(&mut self, number: u32, now: u64) {
         let (_, LinkId(link), change) = self.changes[number as usize];
-        let it = &mut self.links[link as usize];
-        it.sample(now);
+        self.sample_link(link, now);
+        let it = &mut self.links[link as usize].link;
         match change {
-            Change::Delay(delay) => it.link.set_delay(time(now), delay),
-            Change::Loss(loss) => it.link.set_loss(loss),
-            Change::Up => it.link.set_up(),
+            Change::Delay(delay) => it.set_delay(time(now), delay),
+            Change::Loss(loss) => it.set_loss(loss),
+            Change::Up => it.set_up(),
             Change::Rate(rate) => {
-                let shift = it.link.set_rate(time(now), rate);
+                let shift = it.set_rate(time(now), rate);
                 let mut moves = shift.moves.iter().peekable();
-                for (at, _) in &mut it.ring {
+                let Some(ring) = self.ring(link) else { return };
+                for (at, _) in ring.iter_mut() {
                     while moves.next_if(|(old, _)| old.as_nanos() < *at).is_some() {}
                     if let Some((_, new)) = moves.next_if(|(old, _)| old.as_nanos() == *at) {
                         *at = new.as_nanos();
@@ -248,15 +315,19 @@ impl Engine {
                 self.schedule_link(link);
             }
             Change::Down => {
-                let kept = it.link.set_down(time(now)).kept_until.as_nanos();
-                let lost = it.ring.iter().filter(|(at, _)| *at > kept);
-                for slot in lost.filter_map(|(_, frame)| match frame.body {
-                    Body::Data(slot) => Some(slot),
-                    _ => None,
-                }) {
-                    self.store.release(slot);
+                let kept = it.set_down(time(now)).kept_until.as_nanos();
+                let Some(ring) = self.ring(link) else { return };
+                let mut packets: VecDeque<_> = ring.first.take().into_iter().collect();
+                packets.append(&mut ring.rest);
+                packets.make_contiguous();
+                let (stay, lost) =
+                    packets.as_slices().0.split_at(packets.partition_point(|(at, _)| *at <= kept));
+                stay.iter().for_each(|(at, frame)| ring.push(*at, *frame));
+                for (_, frame) in lost {
+                    if let Body::Data(slot) = frame.body {
+                        self.store.release(slot);
+                    }
                 }
-                it.ring.retain(|(at, _)| *at <= kept);
                 self.schedule_link(link);
             }
         }
@@ -310,14 +381,3 @@ impl Engine {
 
 /// Set in the flow numbers of unicast frames, so that queues tell them from sessions.
 pub const UNICAST: u32 = 1 << 31;
-
-/// Take the first packet of a ring if its time has come.
-trait Ring {
-    fn pop_front_if_due(&mut self, now: u64) -> Option<(u64, Frame)>;
-}
-
-impl Ring for VecDeque<(u64, Frame)> {
-    fn pop_front_if_due(&mut self, now: u64) -> Option<(u64, Frame)> {
-        if self.front().is_some_and(|(at, _)| *at <= now) { self.pop_front() } else { None }
-    }
-}

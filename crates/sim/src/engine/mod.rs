@@ -27,8 +27,9 @@ use agents::{Host, SenderAgent, Session, SinkAgent, Slot};
 use bundles::Bundle;
 use faircast_core::node::Effects;
 use faircast_core::time::Time;
-use links::SimLink;
+use links::{Probe, Ring, SimLink};
 use record::Records;
+use std::collections::BTreeMap;
 
 pub use build::SimError;
 
@@ -38,6 +39,9 @@ pub struct Engine {
     until: u64,
     bin: u64,
     links: Vec<SimLink>,
+    /// Of the links whose packets arrive by events.
+    rings: Vec<Ring>,
+    probes: BTreeMap<u32, Probe>,
     hops: Vec<Hop>,
     branches: Vec<Branch>,
     bundles: Vec<Bundle>,

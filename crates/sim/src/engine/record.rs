@@ -44,12 +44,8 @@ impl Records {
         self.at(flow).transfers.push((time(began), time(ended), packets));
     }
 
-    pub fn sent(&mut self, flow: u32, done: Option<(usize, u64)>) {
-        let it = self.at(flow);
-        it.sent += 1;
-        if let Some(done) = done {
-            put(&mut it.sent_bins, done);
-        }
+    pub fn sent(&mut self, flow: u32, done: (usize, u64)) {
+        put(&mut self.at(flow).sent_bins, done);
     }
 
     pub fn received(&mut self, flow: u32, done: (usize, u64)) {
@@ -67,6 +63,7 @@ impl Engine {
             if let Some(done) = session.sent_meter.finish(bin) {
                 put(&mut into.sent_bins, done);
             }
+            into.sent = session.sent;
             finish_session(session, into, bin);
         }
         for (sender, sink) in self.senders.iter_mut().zip(&mut self.sinks) {
@@ -75,8 +72,9 @@ impl Engine {
                 put(&mut into.sent_bins, done);
             }
             into.feedback = sender.feedback;
+            into.sent = sender.sent;
             let again = match &sender.kind {
-                SenderKind::Controlled { .. } => sink.packets.saturating_sub(sink.delivered()),
+                SenderKind::Controlled(_) => sink.packets.saturating_sub(sink.delivered()),
                 SenderKind::Datagrams { .. } => sink.datagrams.1,
             };
             finish_sink(sink, again, into, bin);
@@ -103,10 +101,10 @@ impl Engine {
             digest = mix(mix(digest, sender.digest, 2), sink.digest, 3);
         }
         let until = self.until;
-        let links = self.links.iter_mut().map(|link| {
-            link.sample(until);
-            let samples = link.probe.take().map(|probe| probe.samples).unwrap_or_default();
-            LinkOutcome { counts: link.link.counts(), samples }
+        let links = (0..self.links.len() as u32).map(|number| {
+            self.sample_link(number, until);
+            let samples = self.probes.remove(&number).map(|probe| probe.samples).unwrap_or_default();
+            LinkOutcome { counts: self.links[number as usize].link.counts(), samples }
         });
         let links = links.collect();
         let mut taps = std::mem::take(&mut self.taps);
