@@ -1,1 +1,27 @@
-//! placeholder
+//! Links with any rate, delay, loss and queue between real hosts: the links of `faircast-aqm` in real time.
+//!
+//! Every host is a network namespace with a TUN device. What its kernel sends is read here, passes the links on its way
+//! (`faircast_aqm::Link`, the very code of the simulator) and is written to the device of the host that it is for, at
+//! the moment at which the links say it arrives. Multicast goes down a tree of shortest paths to the hosts that the
+//! [`Plan`] lists as members. So the kernel's TCP and real multicast meet real round-trip times and real queues,
+//! with marks that real TCP understands.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`plan`] | what is emulated, and its text form |
+//! | [`net`] | routes, links and packets on their way; no clock, no devices: it is told the time |
+//! | [`ipv4`] | what it reads and changes in a packet |
+//! | [`run`] | the devices and the clock |
+//!
+//! Hops are invisible to IP, as switches are: nothing counts down the time to live.
+
+pub mod ipv4;
+pub mod net;
+pub mod plan;
+mod routes;
+pub mod run;
+mod sys;
+
+pub use net::{Delivery, Ignored, Net};
+pub use plan::{Groups, NodeId, Plan, PlanError};
+pub use run::{Emulator, EmulatorError, Lateness, Report};

@@ -1,0 +1,139 @@
+//! What the emulator reads and changes in a packet: addresses, flow, congestion mark (RFC 791, RFC 3168).
+
+use std::net::Ipv4Addr;
+
+/// The part of an IPv4 packet that links and routes ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Who sent it.
+    pub source: Ipv4Addr,
+    /// Who it is for.
+    pub destination: Ipv4Addr,
+    /// A number that packets of one flow share: addresses, protocol and, where they can be seen, ports.
+    pub flow: u32,
+    /// Whether a queue may mark it in place of an early drop.
+    pub ecn_capable: bool,
+}
+
+const FIXED: usize = 20;
+const ECN: u8 = 0b11;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+
+/// Read a packet; `None` if it is no IPv4 packet as long as it says.
+pub fn parse(bytes: &[u8]) -> Option<Header> {
+    let fixed = bytes.first_chunk::<FIXED>()?;
+    let header = usize::from(fixed[0] & 0x0f) * 4;
+    let total = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
+    if fixed[0] >> 4 != 4 || header < FIXED || total < header || total != bytes.len() {
+        return None;
+    }
+    let address = |at: usize| Ipv4Addr::new(fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]);
+    let fragment = u16::from_be_bytes([fixed[6], fixed[7]]) & 0x3fff;
+    let has_ports = fragment == 0 && matches!(fixed[9], TCP | UDP);
+    let ports = bytes.get(header..header + 4).filter(|_| has_ports).unwrap_or(&[]);
+    Some(Header {
+        source: address(12),
+        destination: address(16),
+        flow: hash(fixed[9..10].iter().chain(&fixed[12..20]).chain(ports)),
+        ecn_capable: fixed[1] & ECN != 0,
+    })
+}
+
+/// Set the congestion mark of a packet that [`parse`] took, and its checksum right (RFC 1624, 3).
+pub fn mark(bytes: &mut [u8]) {
+    let before = u16::from_be_bytes([bytes[0], bytes[1]]);
+    bytes[1] |= ECN;
+    let after = u16::from_be_bytes([bytes[0], bytes[1]]);
+    let sum = u32::from(!u16::from_be_bytes([bytes[10], bytes[11]])) + u32::from(!before) + u32::from(after);
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let folded = (folded & 0xffff) + (folded >> 16);
+    bytes[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
+}
+
+/// FNV-1a.
+fn hash<'a>(bytes: impl Iterator<Item = &'a u8>) -> u32 {
+    bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+/// Packets for tests.
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The Internet checksum of a header, which is zero when its field is right.
+    pub(crate) fn checksum(header: &[u8]) -> u16 {
+        let words = header.chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+        let mut sum: u32 = words.sum();
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        !(sum as u16)
+    }
+
+    /// A UDP packet of this total size.
+    pub(crate) fn udp(source: [u8; 4], destination: [u8; 4], ecn: u8, size: u16) -> Vec<u8> {
+        let mut packet = vec![0; usize::from(size)];
+        packet[..2].copy_from_slice(&[0x45, ecn]);
+        packet[2..4].copy_from_slice(&size.to_be_bytes());
+        packet[8..10].copy_from_slice(&[64, UDP]);
+        packet[12..16].copy_from_slice(&source);
+        packet[16..20].copy_from_slice(&destination);
+        let sum = checksum(&packet[..20]);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        packet
+    }
+
+    const A: [u8; 4] = [10, 0, 0, 1];
+    const B: [u8; 4] = [10, 0, 0, 2];
+
+    #[test]
+    fn addresses_and_capability_are_read() {
+        let header = parse(&udp(A, B, 2, 100)).expect("this is a packet");
+        assert_eq!((header.source, header.destination), (A.into(), B.into()));
+        assert!(header.ecn_capable && !parse(&udp(A, B, 0, 100)).expect("this is a packet").ecn_capable);
+    }
+
+    #[test]
+    fn ports_tell_flows_apart_and_fragments_stay_with_their_addresses() {
+        let flow = |packet: &[u8]| parse(packet).expect("this is a packet").flow;
+        let (mut one, mut other) = (udp(A, B, 0, 100), udp(A, B, 0, 100));
+        (one[21], other[21]) = (1, 2);
+        assert_ne!(flow(&one), flow(&other));
+        (one[7], other[7]) = (9, 9); // in the middle of a datagram there are no ports
+        assert_eq!(flow(&one), flow(&other));
+    }
+
+    #[test]
+    fn every_truncation_is_refused() {
+        let packet = udp(A, B, 0, 100);
+        assert!((0..100).all(|length| parse(&packet[..length]).is_none()));
+    }
+
+    #[test]
+    fn other_versions_and_short_headers_are_refused() {
+        for first in [0x65, 0x44, 0x4f] {
+            let mut packet = udp(A, B, 0, 40);
+            packet[0] = first;
+            assert_eq!(parse(&packet), None, "{first:x}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_mark_keeps_the_checksum_right(source: [u8; 4], destination: [u8; 4], tos: u8, size in 28..1500u16) {
+            let mut packet = udp(source, destination, tos, size);
+            mark(&mut packet);
+            prop_assert_eq!(packet[1] & 3, 3);
+            prop_assert_eq!(checksum(&packet[..20]), 0);
+        }
+
+        #[test]
+        fn no_bytes_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+            if parse(&bytes).is_some() {
+                prop_assert_eq!(bytes[0] >> 4, 4);
+            }
+        }
+    }
+}

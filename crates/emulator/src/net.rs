@@ -1,0 +1,286 @@
+//! Routes, links and the packets on their way, without clock and devices.
+//!
+//! Whoever drives it says what time it is. [`Net::enter`] takes a packet that a host has sent, [`Net::due`] gives back,
+//! one by one, what has arrived at hosts. A packet enters its next link at the very moment at which it left the last
+//! one, however late the driver asks: the driver's delay shows at the last hop and does not add up.
+
+use crate::ipv4;
+use crate::plan::{NodeId, Plan, PlanError};
+use crate::routes::{Goal, Routes};
+use faircast_aqm::{Fate, Link, LinkCounts};
+use faircast_core::rng::Rng;
+use faircast_core::time::Time;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Why a packet that a host sent goes nowhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ignored {
+    /// It is no IPv4 packet, or one that is not as long as it says.
+    NotIpv4,
+    /// It is longer than the plan's MTU.
+    TooLong,
+    /// It is for the local network only (224.0.0.0/24, broadcast).
+    LocalOnly,
+    /// Nobody has its address, or is a member of its group, or no way leads there.
+    NoWay,
+}
+
+/// What hosts have sent so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Entries {
+    /// Packets that were taken.
+    pub taken: u64,
+    /// No IPv4 packets.
+    pub not_ipv4: u64,
+    /// Packets longer than the MTU.
+    pub too_long: u64,
+    /// Packets for the local network only.
+    pub local_only: u64,
+    /// Packets for nobody.
+    pub no_way: u64,
+    /// Packets that have arrived; a multicast packet once for each member.
+    pub delivered: u64,
+}
+
+/// A packet that has arrived.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Delivery<'a> {
+    /// The host, counted in the plan's order.
+    pub host: usize,
+    /// When it arrived; not after the time that was asked for.
+    pub at: Time,
+    /// The packet, marked if a queue said so.
+    pub bytes: &'a [u8],
+}
+
+/// Routes, links and packets.
+#[derive(Debug)]
+pub struct Net {
+    routes: Routes,
+    lines: Vec<Line>,
+    mtu: u16,
+    overhead: u16,
+    /// What is on its way: the end of each link's queue of packets that are first to arrive.
+    due: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    order: u64,
+    packets: Packets,
+    /// What the last [`Net::due`] gave.
+    given: Option<u32>,
+    /// A marked copy of it where other branches need it unmarked.
+    marked_copy: Vec<u8>,
+    entries: Entries,
+}
+
+/// A link, and where it leads. First in, first out, so only its first packet stands in the heap.
+#[derive(Debug)]
+struct Line {
+    link: Link,
+    to: u16,
+    way: VecDeque<OnTheWay>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OnTheWay {
+    at: Time,
+    slot: u32,
+    marked: bool,
+}
+
+/// Packets by number; their memory is used again.
+#[derive(Debug, Default)]
+struct Packets {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    bytes: Vec<u8>,
+    /// How many copies are on their way.
+    copies: u32,
+    flow: u32,
+    ecn_capable: bool,
+    goal: Goal,
+}
+
+impl Packets {
+    fn insert(&mut self, bytes: &[u8], header: &ipv4::Header, goal: Goal, mtu: u16) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            let bytes = Vec::with_capacity(usize::from(mtu));
+            self.slots.push(Slot { bytes, copies: 0, flow: 0, ecn_capable: false, goal });
+            self.slots.len() as u32 - 1
+        });
+        let packet = &mut self.slots[slot as usize];
+        packet.bytes.clear();
+        packet.bytes.extend_from_slice(bytes);
+        (packet.copies, packet.flow, packet.ecn_capable, packet.goal) =
+            (1, header.flow, header.ecn_capable, goal);
+        slot
+    }
+
+    /// One copy less.
+    fn release(&mut self, slot: u32) {
+        let packet = &mut self.slots[slot as usize];
+        packet.copies -= 1;
+        if packet.copies == 0 {
+            self.free.push(slot);
+        }
+    }
+}
+
+impl Net {
+    /// A net without packets.
+    ///
+    /// # Errors
+    /// When there is no host, or two have one address.
+    pub fn new(plan: &Plan) -> Result<Net, PlanError> {
+        let routes = Routes::new(plan)?;
+        let ways = plan.cables.iter().flat_map(|cable| {
+            let [a, b] = cable.ends;
+            [(cable.ways[0], b), (cable.ways[1], a)]
+        });
+        let line = |(number, (spec, to)): (usize, (_, NodeId))| {
+            let link = Link::new(&spec, Rng::new(plan.seed, number as u64));
+            Line { link, to: to.0, way: VecDeque::new() }
+        };
+        Ok(Net {
+            routes,
+            lines: ways.enumerate().map(line).collect(),
+            mtu: plan.mtu,
+            overhead: plan.overhead,
+            due: BinaryHeap::new(),
+            order: 0,
+            packets: Packets::default(),
+            given: None,
+            marked_copy: Vec::with_capacity(usize::from(plan.mtu)),
+            entries: Entries::default(),
+        })
+    }
+
+    /// A host, counted in the plan's order, has sent this packet. Times must not run backwards.
+    ///
+    /// # Errors
+    /// When it goes nowhere. What a queue drops is no error.
+    ///
+    /// # Panics
+    /// When there is no such host.
+    pub fn enter(&mut self, now: Time, host: usize, bytes: &[u8]) -> Result<(), Ignored> {
+        let entered = self.try_enter(now, host, bytes);
+        *match entered {
+            Ok(()) => &mut self.entries.taken,
+            Err(Ignored::NotIpv4) => &mut self.entries.not_ipv4,
+            Err(Ignored::TooLong) => &mut self.entries.too_long,
+            Err(Ignored::LocalOnly) => &mut self.entries.local_only,
+            Err(Ignored::NoWay) => &mut self.entries.no_way,
+        } += 1;
+        entered
+    }
+
+    fn try_enter(&mut self, now: Time, host: usize, bytes: &[u8]) -> Result<(), Ignored> {
+        if bytes.len() > usize::from(self.mtu) {
+            return Err(Ignored::TooLong);
+        }
+        let header = ipv4::parse(bytes).ok_or(Ignored::NotIpv4)?;
+        let goal = self.routes.goal(host, header.destination)?;
+        let slot = self.packets.insert(bytes, &header, goal, self.mtu);
+        self.forward(now, self.routes.node_of(host), slot, false);
+        Ok(())
+    }
+
+    /// When something happens next; [`Time::NEVER`] if nothing is on its way.
+    pub fn next(&self) -> Time {
+        self.due.peek().map_or(Time::NEVER, |Reverse((at, ..))| *at)
+    }
+
+    /// The next packet that has arrived at a host until `now`.
+    pub fn due(&mut self, now: Time) -> Option<Delivery<'_>> {
+        if let Some(slot) = self.given.take() {
+            self.packets.release(slot);
+        }
+        loop {
+            let Reverse((at, _, number)) = *self.due.peek().filter(|Reverse((at, ..))| *at <= now)?;
+            self.due.pop();
+            let line = &mut self.lines[number as usize];
+            let packet = line.way.pop_front().expect("a link in the heap has a packet on its way");
+            let node = line.to;
+            if let Some(next) = line.way.front() {
+                self.due.push(Reverse((next.at, self.order, number)));
+                self.order += 1;
+            }
+            match self.routes.host_at(node) {
+                None => self.forward(at, node, packet.slot, packet.marked),
+                Some(host) => {
+                    self.entries.delivered += 1;
+                    self.given = Some(packet.slot);
+                    let bytes = self.contents(packet.slot, packet.marked);
+                    return Some(Delivery { host, at, bytes });
+                }
+            }
+        }
+    }
+
+    fn contents(&mut self, slot: u32, marked: bool) -> &[u8] {
+        let packet = &self.packets.slots[slot as usize];
+        if !marked {
+            return &packet.bytes;
+        }
+        self.marked_copy.clear();
+        self.marked_copy.extend_from_slice(&packet.bytes);
+        ipv4::mark(&mut self.marked_copy);
+        &self.marked_copy
+    }
+
+    /// A copy of a packet is at a node, and goes on from there.
+    fn forward(&mut self, now: Time, node: u16, slot: u32, marked: bool) {
+        match self.packets.slots[slot as usize].goal {
+            Goal::Host(host) => self.offer(now, self.routes.towards(host, node), slot, marked),
+            Goal::Tree(tree) => {
+                for branch in 0.. {
+                    let Some(link) = self.routes.branch(tree, node, branch) else { break };
+                    self.packets.slots[slot as usize].copies += 1;
+                    self.offer(now, link, slot, marked);
+                }
+                self.packets.release(slot);
+            }
+        }
+    }
+
+    /// A copy enters a link, or is lost.
+    fn offer(&mut self, now: Time, number: u32, slot: u32, was_marked: bool) {
+        let packet = &self.packets.slots[slot as usize];
+        let size = (packet.bytes.len() as u16).saturating_add(self.overhead);
+        let line = &mut self.lines[number as usize];
+        match line.link.offer(now, size, packet.flow, packet.ecn_capable) {
+            Fate::Lost(_) => self.packets.release(slot),
+            Fate::Arrives { at, marked } => {
+                if line.way.is_empty() {
+                    self.due.push(Reverse((at, self.order, number)));
+                    self.order += 1;
+                }
+                line.way.push_back(OnTheWay { at, slot, marked: was_marked || marked });
+            }
+        }
+    }
+
+    /// What hosts have sent and got so far.
+    pub const fn entries(&self) -> Entries {
+        self.entries
+    }
+
+    /// What a link has done so far; its number is its place in [`Plan::link_names`].
+    ///
+    /// # Panics
+    /// When there is no such link.
+    pub fn link(&self, number: usize) -> LinkCounts {
+        self.lines[number].link.counts()
+    }
+
+    /// Packets on their way at this moment.
+    pub fn on_the_way(&self) -> usize {
+        self.lines.iter().map(|line| line.way.len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,268 @@
+use super::*;
+use crate::ipv4::tests::{checksum, udp};
+use faircast_core::time::Span;
+use proptest::prelude::*;
+
+const LEFT: [u8; 4] = [10, 9, 0, 1];
+const RIGHT: [u8; 4] = [10, 9, 0, 2];
+const GROUP: [u8; 4] = [239, 1, 2, 3];
+
+fn net(text: &str) -> Net {
+    let plan = Plan::parse(text).unwrap_or_else(|e| panic!("{e}"));
+    Net::new(&plan).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn micros(micros: u64) -> Time {
+    Time::ZERO + Span::from_micros(micros)
+}
+
+/// Everything that arrives, as (host, microseconds).
+fn arrivals(net: &mut Net) -> Vec<(usize, f64)> {
+    let mut all = Vec::new();
+    while let Some(delivery) = net.due(Time::NEVER) {
+        all.push((delivery.host, delivery.at.as_nanos() as f64 / 1e3));
+    }
+    assert_eq!(
+        (net.on_the_way(), net.packets.free.len()),
+        (0, net.packets.slots.len()),
+        "a packet was forgotten"
+    );
+    all
+}
+
+fn pair(options: &str) -> Net {
+    net(&format!("host left 10.9.0.1\nhost right 10.9.0.2\nlink left right {options}"))
+}
+
+/// A bottleneck of 8 Mbit/s, a byte a microsecond, between two routers; two hosts on each side.
+const DUMBBELL: &str = "
+    host left 10.9.0.1
+    host right 10.9.0.2 groups=all
+    host left2 10.9.0.3
+    host right2 10.9.0.4
+    router west
+    router east
+    link left west delay=1ms
+    link left2 west delay=1ms
+    link west east rate=8M delay=10ms queue=droptail,3
+    link east right delay=1ms
+    link east right2 delay=1ms";
+
+#[test]
+fn a_packet_takes_transmission_and_propagation() {
+    let mut net = pair("rate=8M delay=10ms");
+    assert_eq!(net.enter(micros(5), 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
+    assert_eq!(net.next(), micros(11_005));
+    assert_eq!(net.due(micros(11_004)), None);
+    assert_eq!(arrivals(&mut net), [(1, 11_005.0)]);
+}
+
+#[test]
+fn overhead_takes_time_but_is_not_delivered() {
+    let mut net = net("overhead 38\nhost left 10.9.0.1\nhost right 10.9.0.2\nlink left right rate=8M");
+    let packet = udp(LEFT, RIGHT, 0, 1000);
+    assert_eq!(net.enter(Time::ZERO, 0, &packet), Ok(()));
+    assert_eq!(net.due(Time::NEVER), Some(Delivery { host: 1, at: micros(1_038), bytes: &packet }));
+}
+
+#[test]
+fn delays_of_hops_add_up_however_late_the_driver_is() {
+    let mut net = net(DUMBBELL);
+    for at in [0, 100, 5_000] {
+        assert_eq!(net.enter(micros(at), 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
+    }
+    // 1 ms + 1 ms of transmission + 10 ms + 1 ms; the second waits 900 us.
+    assert_eq!(arrivals(&mut net), [(1, 13_000.0), (1, 14_000.0), (1, 18_000.0)]);
+}
+
+#[test]
+fn flows_of_two_hosts_share_the_queue() {
+    let mut net = net(DUMBBELL);
+    for _ in 0..3 {
+        assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
+        assert_eq!(net.enter(Time::ZERO, 2, &udp([10, 9, 0, 3], [10, 9, 0, 4], 0, 1000)), Ok(()));
+    }
+    let all = arrivals(&mut net);
+    assert_eq!(all.len(), 3, "the buffer holds three: {all:?}");
+    let bottleneck = net.link(4);
+    assert_eq!((bottleneck.offered, bottleneck.overflow), (6, 3));
+}
+
+#[test]
+fn the_way_back_is_another_link() {
+    let mut net = pair("rate=8M back rate=80M");
+    assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
+    assert_eq!(net.enter(Time::ZERO, 1, &udp(RIGHT, LEFT, 0, 1000)), Ok(()));
+    assert_eq!(arrivals(&mut net), [(0, 100.0), (1, 1_000.0)]);
+}
+
+/// A source, three members behind two routers, and a host that is no member.
+const TREE: &str = "
+    host source 10.9.0.1 groups=all
+    host a 10.9.0.2 groups=239.1.2.3
+    host b 10.9.0.3 groups=all
+    host c 10.9.0.4 groups=239.1.2.3+239.1.2.4
+    host d 10.9.0.5
+    router top
+    router low
+    link source top rate=8M
+    link top a delay=5ms
+    link top low delay=10ms
+    link low b delay=1ms
+    link low c delay=2ms
+    link low d";
+
+#[test]
+fn multicast_is_copied_where_ways_part_and_reaches_members_only() {
+    let mut net = net(TREE);
+    assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, GROUP, 0, 1000)), Ok(()));
+    assert_eq!(arrivals(&mut net), [(1, 6_000.0), (2, 12_000.0), (3, 13_000.0)]);
+    assert_eq!(net.link(4).offered, 1, "one copy for both members behind the second router");
+}
+
+#[test]
+fn a_member_that_sends_does_not_hear_itself() {
+    let mut net = net(TREE);
+    assert_eq!(net.enter(Time::ZERO, 2, &udp([10, 9, 0, 3], GROUP, 0, 1000)), Ok(()));
+    let hosts: Vec<_> = arrivals(&mut net).iter().map(|(host, _)| *host).collect();
+    assert_eq!(hosts, [3, 0, 1]);
+}
+
+#[test]
+fn groups_that_nobody_named_reach_those_that_take_all() {
+    let mut net = net(TREE);
+    assert_eq!(net.enter(Time::ZERO, 1, &udp([10, 9, 0, 2], [239, 9, 9, 9], 0, 1000)), Ok(()));
+    let hosts: Vec<_> = arrivals(&mut net).iter().map(|(host, _)| *host).collect();
+    assert_eq!(hosts, [0, 2]);
+}
+
+/// RED that marks or drops nearly at once.
+const KEEN: &str = "rate=8M queue=red,limit=100,min=1,max=60,w=0.9,p=1,nowait,ecn";
+
+fn ecn_of_arrivals(net: &mut Net) -> Vec<u8> {
+    let mut all = Vec::new();
+    while let Some(delivery) = net.due(Time::NEVER) {
+        assert_eq!(checksum(&delivery.bytes[..20]), 0, "the checksum of a header is wrong");
+        all.push(delivery.bytes[1] & 3);
+    }
+    all
+}
+
+#[test]
+fn red_marks_packets_that_allow_it() {
+    let mut net = pair(KEEN);
+    for _ in 0..50 {
+        assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, RIGHT, 2, 1000)), Ok(()));
+    }
+    let marks = ecn_of_arrivals(&mut net);
+    let marked = marks.iter().filter(|ecn| **ecn == 3).count() as u64;
+    assert!(marks.len() == 50 && marked > 5 && marked == net.link(0).marked, "{marked}");
+}
+
+#[test]
+fn red_drops_packets_that_do_not() {
+    let mut net = pair(KEEN);
+    for _ in 0..50 {
+        assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
+    }
+    let marks = ecn_of_arrivals(&mut net);
+    assert!(
+        marks.len() as u64 + net.link(0).early == 50
+            && net.link(0).early > 5
+            && marks.iter().all(|ecn| *ecn == 0)
+    );
+}
+
+#[test]
+fn a_mark_in_one_branch_is_not_seen_in_the_other() {
+    let text = format!(
+        "host source 10.9.0.1\nhost a 10.9.0.2 groups=all\nhost b 10.9.0.3 groups=all\nrouter r\n\
+         link source r\nlink r a {KEEN}\nlink r b"
+    );
+    let mut net = net(&text);
+    for _ in 0..50 {
+        assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, GROUP, 1, 1000)), Ok(()));
+    }
+    let mut marks = [0, 0];
+    while let Some(delivery) = net.due(Time::NEVER) {
+        marks[delivery.host - 1] += u32::from(delivery.bytes[1] & 3 == 3);
+    }
+    assert!(marks[0] > 5 && marks[1] == 0, "{marks:?}");
+}
+
+#[test]
+fn what_goes_nowhere_is_counted_by_reason() {
+    let mut net = pair("rate=8M");
+    let cases = [
+        (vec![0x60; 40], Ignored::NotIpv4),
+        (udp(LEFT, RIGHT, 0, 1501), Ignored::TooLong),
+        (udp(LEFT, [224, 0, 0, 22], 0, 40), Ignored::LocalOnly),
+        (udp(LEFT, [255, 255, 255, 255], 0, 40), Ignored::LocalOnly),
+        (udp(LEFT, [10, 9, 0, 77], 0, 40), Ignored::NoWay),
+        (udp(LEFT, LEFT, 0, 40), Ignored::NoWay),
+        (udp(LEFT, GROUP, 0, 40), Ignored::NoWay),
+    ];
+    for (packet, reason) in cases {
+        assert_eq!(net.enter(Time::ZERO, 0, &packet), Err(reason));
+    }
+    let counted = Entries { not_ipv4: 1, too_long: 1, local_only: 2, no_way: 3, ..Entries::default() };
+    assert_eq!(net.entries(), counted);
+}
+
+#[test]
+fn hosts_are_no_routers() {
+    let mut net =
+        net("host left 10.9.0.1\nhost mid 10.9.0.3\nhost right 10.9.0.2\nlink left mid\nlink mid right");
+    assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, RIGHT, 0, 40)), Err(Ignored::NoWay));
+}
+
+#[test]
+fn plans_without_hosts_and_with_equal_addresses_are_refused() {
+    let refusal =
+        |text: &str| Net::new(&Plan::parse(text).expect("each line is right")).expect_err(text).to_string();
+    assert!(refusal("router r").starts_with("there is no host"));
+    let same = refusal("host a 10.0.0.1\nhost b 10.0.0.2\nhost c 10.0.0.1");
+    assert_eq!(same, "a and c have the same address, 10.0.0.1");
+}
+
+#[test]
+fn memory_is_used_again() {
+    let mut net = pair("rate=8M");
+    for round in 0..1_000 {
+        let now = micros(round * 10_000);
+        while net.due(now).is_some() {}
+        assert_eq!(net.enter(now, 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
+    }
+    assert_eq!(net.packets.slots.len(), 1);
+}
+
+proptest! {
+    #[test]
+    fn deliveries_come_in_the_order_of_their_times(
+        sent in prop::collection::vec((0..3_000u64, 0..4usize, 0..4usize, 28..1500u16), 1..200),
+        step in 1..5_000u64,
+    ) {
+        let mut net = net(DUMBBELL);
+        let address = |host: usize| [10, 9, 0, host as u8 + 1];
+        let (mut now, mut last) = (Time::ZERO, Time::ZERO);
+        let mut take = |net: &mut Net, until: Time| {
+            while let Some(delivery) = net.due(until) {
+                assert!(last <= delivery.at && delivery.at <= until);
+                last = delivery.at;
+            }
+        };
+        for (gap, from, to, size) in sent {
+            now += Span::from_micros(gap);
+            if gap % 2 == 0 {
+                take(&mut net, now);
+            }
+            let _ = net.enter(now, from, &udp(address(from), address(to), 0, size));
+        }
+        while !net.next().is_never() {
+            now += Span::from_micros(step);
+            take(&mut net, now);
+        }
+        let lost: u64 = (0..10).map(|link| net.link(link).overflow).sum();
+        prop_assert_eq!(net.entries().taken, net.entries().delivered + lost);
+    }
+}

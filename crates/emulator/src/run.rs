@@ -1,0 +1,279 @@
+//! The devices and the clock.
+//!
+//! One thread reads what hosts send, and writes what has arrived at the moment at which it does. It sleeps until shortly
+//! before the next arrival and then asks the clock; with the right to, it runs before all ordinary programs. How late
+//! packets really were is in its [`Report`]: on a busy machine look there before believing a measurement.
+
+use crate::net::{Entries, Net};
+use crate::plan::{Host, Plan, PlanError};
+use crate::sys::{self, Tun, Watch};
+use faircast_aqm::LinkCounts;
+use faircast_core::time::{Span, Time};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The name of every host's device.
+pub const INTERFACE: &str = "eth0";
+
+/// How long before an arrival sleeping ends.
+const AWAKE: Span = Span::from_micros(60);
+/// Longest sleep, so that a request to stop is seen.
+const NAP: Span = Span::from_millis(20);
+/// Most packets that one host's device gives before arrivals are looked at again.
+const BUDGET: usize = 32;
+
+/// Real hosts, joined as planned.
+#[derive(Debug)]
+pub struct Emulator {
+    net: Net,
+    tuns: Vec<Tun>,
+    names: Vec<String>,
+    buffer: Vec<u8>,
+    begin: Instant,
+    report: Report,
+}
+
+/// What cannot be emulated, and why.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulatorError {
+    /// The plan makes no sense.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A device could not be made.
+    #[error(
+        "cannot make {INTERFACE} for host {host}: {source}; this needs root, /dev/net/tun and its namespace"
+    )]
+    Device {
+        /// The host's name.
+        host: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A device could not be set up.
+    #[error("cannot set up {INTERFACE} of host {host}: `{command}` failed: {why}")]
+    SetUp {
+        /// The host's name.
+        host: String,
+        /// What was tried.
+        command: String,
+        /// What it said.
+        why: String,
+    },
+    /// Reading or waiting failed.
+    #[error("cannot go on emulating: {0}")]
+    Broken(io::Error),
+}
+
+/// How late packets were written, after the moment at which the links said they arrive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lateness {
+    /// Packets by lateness in steps of [`Lateness::STEP`]; the last stands for all that were later.
+    steps: Vec<u64>,
+    /// The latest.
+    pub most: Span,
+    total: u64,
+}
+
+/// What the emulation has been like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// What hosts have sent and got.
+    pub entries: Entries,
+    /// The links by name, both directions of each.
+    pub links: Vec<(String, LinkCounts)>,
+    /// How late arrivals were.
+    pub lateness: Lateness,
+    /// Packets that a host's kernel did not take.
+    pub refused: u64,
+    /// Whether it ran before all ordinary programs.
+    pub hurried: bool,
+}
+
+impl Lateness {
+    /// Width of a step.
+    pub const STEP: Span = Span::from_micros(5);
+    const STEPS: usize = 4_000;
+
+    fn new() -> Lateness {
+        Lateness { steps: vec![0; Lateness::STEPS], most: Span::ZERO, total: 0 }
+    }
+
+    fn add(&mut self, late: Span) {
+        let step = (late.as_nanos() / Lateness::STEP.as_nanos()) as usize;
+        self.steps[step.min(Lateness::STEPS - 1)] += 1;
+        self.most = self.most.max(late);
+        self.total += late.as_nanos();
+    }
+
+    /// The mean; zero without packets.
+    pub fn mean(&self) -> Span {
+        Span::from_nanos(self.total / self.steps.iter().sum::<u64>().max(1))
+    }
+
+    /// What so large a part of the packets, 0 to 1, did not exceed; to the next step.
+    pub fn quantile(&self, part: f64) -> Span {
+        let rank = (self.steps.iter().sum::<u64>() as f64 * part).ceil() as u64;
+        let mut seen = 0;
+        let step = self.steps.iter().position(|count| {
+            seen += count;
+            seen >= rank
+        });
+        (Lateness::STEP * (step.unwrap_or(Lateness::STEPS) as u64 + 1)).min(self.most)
+    }
+}
+
+impl Emulator {
+    /// Make a device in every host's namespace, with its address, routes for everything through it, and no help from
+    /// the kernel that would join packets.
+    ///
+    /// # Errors
+    /// When the plan makes no sense, or a device cannot be made or set up.
+    pub fn new(plan: &Plan) -> Result<Emulator, EmulatorError> {
+        let net = Net::new(plan)?;
+        let mut tuns = Vec::new();
+        for (name, host) in plan.nodes.iter().filter_map(|node| Some((&node.name, node.host.as_ref()?))) {
+            let namespace = host.namespace.as_ref().map(|name| Path::new("/run/netns").join(name));
+            tuns.push(make_device(name, host, namespace, plan.mtu)?);
+        }
+        let names = plan.link_names();
+        let buffer = vec![0; usize::from(plan.mtu) + 1];
+        let report = Report {
+            entries: net.entries(),
+            links: Vec::new(),
+            lateness: Lateness::new(),
+            refused: 0,
+            hurried: false,
+        };
+        Ok(Emulator { net, tuns, names, buffer, begin: Instant::now(), report })
+    }
+
+    /// Carry packets until `stop` is set. Time goes on from one run to the next.
+    ///
+    /// # Errors
+    /// When a device is gone.
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), EmulatorError> {
+        self.report.hurried = sys::hurry();
+        let mut watch = Watch::new(&self.tuns);
+        while !stop.load(Ordering::Relaxed) {
+            self.deliver();
+            let left = self.net.next().since(self.now() + AWAKE).min(NAP);
+            if watch.wait(Duration::from_nanos(left.as_nanos())).map_err(EmulatorError::Broken)? > 0 {
+                for host in (0..self.tuns.len()).filter(|host| watch.is_ready(*host)) {
+                    self.collect(host).map_err(EmulatorError::Broken)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What it has been like so far.
+    pub fn report(&self) -> Report {
+        let links = self.names.iter().enumerate().map(|(number, name)| (name.clone(), self.net.link(number)));
+        Report { entries: self.net.entries(), links: links.collect(), ..self.report.clone() }
+    }
+
+    fn now(&self) -> Time {
+        Time::from_nanos(self.begin.elapsed().as_nanos() as u64)
+    }
+
+    /// Write what has arrived.
+    fn deliver(&mut self) {
+        loop {
+            let now = self.now();
+            let Some(delivery) = self.net.due(now) else { return };
+            self.report.lateness.add(now.since(delivery.at));
+            if self.tuns[delivery.host].write(delivery.bytes).is_err() {
+                self.report.refused += 1;
+            }
+        }
+    }
+
+    /// Read what a host has sent.
+    fn collect(&mut self, host: usize) -> io::Result<()> {
+        for _ in 0..BUDGET {
+            let Some(packet) = self.tuns[host].read(&mut self.buffer)? else { break };
+            let now = Time::from_nanos(self.begin.elapsed().as_nanos() as u64);
+            // What goes nowhere is counted there.
+            let _ = self.net.enter(now, host, packet);
+        }
+        Ok(())
+    }
+}
+
+fn make_device(name: &str, host: &Host, namespace: Option<PathBuf>, mtu: u16) -> Result<Tun, EmulatorError> {
+    let tun = Tun::open(namespace.as_deref(), INTERFACE)
+        .map_err(|source| EmulatorError::Device { host: name.to_owned(), source })?;
+    let address = host.address;
+    for command in [
+        format!("link set {INTERFACE} mtu {mtu} txqueuelen 4000 addrgenmode none"),
+        format!("address add {address}/16 dev {INTERFACE}"),
+        format!("link set {INTERFACE} up"),
+        format!("route replace default dev {INTERFACE}"),
+        format!("route replace multicast 224.0.0.0/4 dev {INTERFACE}"),
+    ] {
+        let place = host.namespace.as_ref().map(|namespace| format!("-n {namespace} ")).unwrap_or_default();
+        let command = format!("{place}{command}");
+        let refused =
+            |why: String| EmulatorError::SetUp { host: name.into(), command: format!("ip {command}"), why };
+        let done =
+            Command::new("ip").args(command.split(' ')).output().map_err(|e| refused(e.to_string()))?;
+        if !done.status.success() {
+            return Err(refused(String::from_utf8_lossy(&done.stderr).trim().to_owned()));
+        }
+    }
+    Ok(tun)
+}
+
+/// A table of the links and a line on lateness.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Entries { taken, not_ipv4, too_long, local_only, no_way, delivered } = self.entries;
+        writeln!(f, "packets  taken={taken} delivered={delivered} refused={}", self.refused)?;
+        writeln!(
+            f,
+            "ignored  not_ipv4={not_ipv4} too_long={too_long} local_only={local_only} no_way={no_way}"
+        )?;
+        for (name, counts) in &self.links {
+            let LinkCounts { offered, accepted, accepted_bytes, overflow, early, marked, lost } = counts;
+            writeln!(
+                f,
+                "link     {name} offered={offered} accepted={accepted} bytes={accepted_bytes} overflow={overflow} \
+                 early={early} marked={marked} lost={lost}"
+            )?;
+        }
+        let micros = |span: Span| span.as_nanos() as f64 / 1e3;
+        write!(
+            f,
+            "late     mean_us={:.1} p50_us={:.1} p99_us={:.1} p999_us={:.1} max_us={:.1} hurried={}",
+            micros(self.lateness.mean()),
+            micros(self.lateness.quantile(0.5)),
+            micros(self.lateness.quantile(0.99)),
+            micros(self.lateness.quantile(0.999)),
+            micros(self.lateness.most),
+            if self.hurried { "yes" } else { "no" },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lateness_is_told_to_the_next_step() {
+        let mut late = Lateness::new();
+        assert_eq!((late.mean(), late.quantile(0.5)), (Span::ZERO, Span::ZERO));
+        for micros in 0..100 {
+            late.add(Span::from_micros(micros));
+        }
+        assert_eq!(late.quantile(0.5), Span::from_micros(50));
+        assert_eq!(late.quantile(1.0), Span::from_micros(99));
+        assert_eq!(late.mean(), Span::from_nanos(49_500));
+        late.add(Span::from_secs(3));
+        assert_eq!((late.most, late.quantile(1.0)), (Span::from_secs(3), Lateness::STEP * 4_000));
+    }
+}
