@@ -21,9 +21,8 @@ pub const BUCKETS: usize = 64;
 
 /// Bytes per time bucket, and the latest few arrival times.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub struct Throughput {
-    /// Bytes of bucket `index`, at place `index % BUCKETS`.
-    bytes: [u32; BUCKETS],
     /// Index of the newest bucket: nanoseconds shifted right by `shift`.
     newest: u64,
     shift: u8,
@@ -32,6 +31,8 @@ pub struct Throughput {
     /// How many arrivals so far, up to [`RECENT`].
     seen: u8,
     recent: [Time; RECENT],
+    /// Bytes of bucket `index`, at place `index % BUCKETS`.
+    bytes: [u32; BUCKETS],
 }
 
 /// The fewest packets a measurement stands on is one less than the arrival times kept.

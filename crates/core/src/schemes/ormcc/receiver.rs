@@ -7,25 +7,26 @@ use crate::packet::{Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Rec
 use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span, Time};
 
-/// A receiver of an ORMCC session.
+/// A receiver of an ORMCC session. What every packet touches lies side by side.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct Receiver {
-    me: ReceiverId,
-    settings: Settings,
     /// The newest header's copy of the representative; `None` before the first packet.
     heard: Option<Heard>,
-    /// Mean throughput at congestion, "E(mu)", in bit/s.
-    mean: Option<f32>,
-    arrivals: Throughput,
-    joined_at: Time,
+    last_arrival: Time,
     /// How far back throughput may be measured: since joining or since the end of start-up.
     measure_from: Time,
-    last_arrival: Time,
-    last_report: Option<Time>,
-    pending: Option<Pending>,
-    round: Round,
-    answer: Option<Answer>,
+    me: ReceiverId,
+    /// Mean throughput at congestion, "E(mu)", in bit/s.
+    mean: Option<f32>,
     counts: Counts,
+    arrivals: Throughput,
+    settings: Settings,
+    pending: Option<Pending>,
+    answer: Option<Answer>,
+    round: Round,
+    joined_at: Time,
+    last_report: Option<Time>,
 }
 
 const _: () = assert!(size_of::<Receiver>() <= 600);
@@ -55,6 +56,8 @@ struct Heard {
     representative: Option<ReceiverId>,
     mean: f32,
     deviation: f32,
+    /// As the header says it, in seconds, and as it counts.
+    rtt_max_said: f32,
     rtt_max: Span,
 }
 
@@ -100,6 +103,8 @@ const NOTICEABLY_LESS: f32 = 0.85;
 /// How much sooner: a quarter sooner is enough to come first, and still leaves a round trip in which an answer can
 /// silence most of 10,000 others.
 const SOON: f64 = 0.75;
+/// The largest round-trip time before a header says one.
+const DEFAULT_RTT_MAX: Span = Span::from_millis(100);
 /// Largest round-trip times that a header can say.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
 /// Silence after which a pending report is worth nothing, in largest round-trip times.
@@ -158,7 +163,7 @@ impl Receiver {
     }
 
     fn rtt_max(&self) -> Span {
-        self.heard.map_or(Span::from_millis(100), |heard| heard.rtt_max)
+        self.heard.map_or(DEFAULT_RTT_MAX, |heard| heard.rtt_max)
     }
 
     /// Copy the header, unless a newer packet's was copied before.
@@ -168,18 +173,21 @@ impl Receiver {
             Some(heard) if data.seq <= heard.seq => return,
             Some(_) => {}
         }
-        let rtt_max_before = self.rtt_max();
+        let (rtt_max_said, rtt_max) =
+            self.heard.map_or((f32::NAN, DEFAULT_RTT_MAX), |heard| (heard.rtt_max_said, heard.rtt_max));
         let mut heard = Heard {
             seq: data.seq,
             layer,
             representative: None,
             mean: f32::INFINITY,
             deviation: 0.0,
-            rtt_max: rtt_max_before,
+            rtt_max_said,
+            rtt_max,
         };
         if let Mark::Representative { id, mean, deviation, rtt_max } = data.mark {
             (heard.representative, heard.mean, heard.deviation) = (id, mean, deviation);
-            if rtt_max.is_finite() {
+            if rtt_max != rtt_max_said && rtt_max.is_finite() {
+                heard.rtt_max_said = rtt_max;
                 heard.rtt_max = Span::from_secs_f64(f64::from(rtt_max)).clamp(RTT_RANGE.0, RTT_RANGE.1);
             }
         }
@@ -245,7 +253,9 @@ impl Receiver {
     /// Start-up: count the round, and answer when its end is flagged.
     fn follow_start_up(&mut self, data: &Data, arrival: Arrival, cx: &mut Cx<'_>) {
         if !data.flags.has(Flags::STARTING) {
-            (self.answer, self.round) = (None, Round::default());
+            if self.answer.is_some() || self.round.packets > 0 {
+                (self.answer, self.round) = (None, Round::default());
+            }
             return;
         }
         self.measure_from = cx.now;
@@ -283,15 +293,19 @@ impl Receiver {
 
 impl crate::node::Receiver for Receiver {
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
-        crate::node::Receiver::on_deadline(self, cx);
+        if self.pending.is_some() || self.answer.is_some() {
+            crate::node::Receiver::on_deadline(self, cx);
+        }
         self.copy_header(data, layer, cx.now);
         self.arrivals.record(cx.now, arrival.size);
         self.last_arrival = cx.now;
         if !arrival.late {
             self.follow_start_up(data, arrival, cx);
         }
-        let wanted = now_wanted(cx.now.since(self.measure_from), self.rtt_max(), self.settings.trac_window);
-        self.arrivals.reach(wanted);
+        if self.arrivals.covered() < self.settings.trac_window {
+            let present = cx.now.since(self.measure_from);
+            self.arrivals.reach(now_wanted(present, self.rtt_max(), self.settings.trac_window));
+        }
         self.reconsider();
         match arrival {
             Arrival { lost: 1.., .. } => self.on_congestion(data, Cause::Loss, cx),
