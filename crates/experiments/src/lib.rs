@@ -1,6 +1,9 @@
 //! Scenarios, results, statistics and plots: the documents' figures and tables as files that can be run.
 
+pub mod edit;
 pub mod plot;
+pub mod report;
+pub mod repro;
 pub mod results;
 pub mod run;
 pub mod scenario;

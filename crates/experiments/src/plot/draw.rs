@@ -121,8 +121,8 @@ impl Layout {
             if count == 1 && can_name_at_lines(&figure.panels[0]) { Names::AtLines } else { Names::OnTop };
         let right = match names {
             Names::AtLines => {
-                let widest =
-                    names_of(&figure.panels[0]).map(|(name, _)| width(name, TEXT)).fold(0.0, f64::max);
+                let names = labels_of(&figure.panels[0]);
+                let widest = names.map(|name| width(name, TEXT * BOLD)).fold(0.0, f64::max);
                 if widest > 0.0 { widest + 20.0 } else { 24.0 }
             }
             Names::OnTop => 24.0,
@@ -149,7 +149,9 @@ fn can_name_at_lines(panel: &Panel) -> bool {
 /// What may stand right of the axes.
 fn labels_of(panel: &Panel) -> impl Iterator<Item = &str> {
     panel.layers.iter().filter_map(|layer| match layer {
-        Layer::Level { name, .. } | Layer::Line { name, .. } | Layer::Dots { name, .. } => Some(name.as_str()),
+        Layer::Level { name, .. } | Layer::Line { name, .. } | Layer::Dots { name, .. } => {
+            Some(name.as_str())
+        }
         _ => None,
     })
 }

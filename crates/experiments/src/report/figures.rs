@@ -1,0 +1,407 @@
+//! Figures of any scenario's results.
+
+use crate::plot::{Axis, Colour, Dot, Figure, Join, Joined, Layer, Panel, Ranges, Weight};
+use crate::results::Results;
+use crate::scenario::{Point, Scenario, Setting};
+use crate::stats::Estimate;
+use crate::table::{Column, Table};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most panels of a figure.
+const MOST_PANELS: usize = 12;
+
+/// A figure and the name of its file, without ending.
+pub type Named = (&'static str, Figure);
+
+/// Values over time.
+pub type Trace = Vec<(f64, f64)>;
+
+/// All figures that say something about these results.
+pub fn figures(scenario: &Scenario, results: &Results) -> Vec<Named> {
+    let groups: Vec<&str> = scenario.groups().collect();
+    let mut all = vec![("averages", averages(scenario.title(), results, &groups))];
+    if results.points.len() == 1 {
+        all.push(("rates", rates(scenario.title(), results, &groups)));
+    } else {
+        all.push(("sweep", sweep(scenario.title(), results, &groups)));
+    }
+    all.extend(queues(scenario.title(), results).map(|figure| ("queues", figure)));
+    all.extend(representatives(scenario.title(), results).map(|figure| ("representatives", figure)));
+    all
+}
+
+/// How a rate in bit/s is shown: divided by what, and in which unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Unit {
+    /// Bits per second of one.
+    pub size: f64,
+    /// Its name.
+    pub name: &'static str,
+}
+
+impl Unit {
+    /// The one in which this rate has few digits.
+    pub fn of(bps: f64) -> Unit {
+        match bps {
+            bps if bps >= 2e9 => Unit { size: 1e9, name: "Gbit/s" },
+            bps if bps >= 2e6 => Unit { size: 1e6, name: "Mbit/s" },
+            _ => Unit { size: 1e3, name: "kbit/s" },
+        }
+    }
+
+    fn scaled(self, trace: Trace) -> Trace {
+        trace.into_iter().map(|(t, bps)| (t, bps / self.size)).collect()
+    }
+}
+
+/// Columns of a table.
+struct Columns<'a>(&'a Table);
+
+impl<'a> Columns<'a> {
+    fn numbers(&self, name: &str) -> &'a [f64] {
+        match self.0.column(name) {
+            Some(Column::Number(values)) => values,
+            _ => &[],
+        }
+    }
+
+    fn wholes(&self, name: &str) -> &'a [u64] {
+        match self.0.column(name) {
+            Some(Column::Whole(values)) => values,
+            _ => &[],
+        }
+    }
+
+    fn texts(&self, name: &str) -> &'a [String] {
+        match self.0.column(name) {
+            Some(Column::Text(values)) => values,
+            _ => &[],
+        }
+    }
+}
+
+/// The traces of a flow at a point, one for each seed: those of `receiver` (`all` for the mean) of copy `copy` (0 for
+/// all).
+pub fn traces(
+    results: &Results,
+    table: &str,
+    point: usize,
+    flow: &str,
+    receiver: Receiver<'_>,
+) -> Vec<Trace> {
+    let Some(table) = results.table(table) else { return Vec::new() };
+    let columns = Columns(table);
+    let value = match table.columns.last() {
+        Some((_, Column::Number(values))) => values,
+        _ => return Vec::new(),
+    };
+    let (points, seeds, times) = (columns.wholes("point"), columns.wholes("seed"), columns.numbers("time"));
+    let (flows, copies, receivers) =
+        (columns.texts("flow"), columns.wholes("copy"), columns.texts("receiver"));
+    let mut by_seed: BTreeMap<u64, Trace> = BTreeMap::new();
+    for row in 0..table.rows() {
+        let wanted = match receiver {
+            Receiver::All => copies[row] == 0,
+            Receiver::Named(name) => copies[row] != 0 && receivers[row] == name,
+        };
+        if wanted && points[row] == point as u64 && flows[row] == flow {
+            by_seed.entry(seeds[row]).or_default().push((times[row], value[row]));
+        }
+    }
+    by_seed.into_values().collect()
+}
+
+/// Whose rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Receiver<'a> {
+    /// The mean over all receivers of a group.
+    All,
+    /// The first flow of a group that this receiver has.
+    Named(&'a str),
+}
+
+/// The mean of traces moment by moment, and its interval where there are at least two.
+pub fn mean_of(traces: &[Trace]) -> (Trace, Vec<(f64, f64, f64)>) {
+    let longest = traces.iter().map(Vec::len).max().unwrap_or(0);
+    let (mut mean, mut band) = (Vec::with_capacity(longest), Vec::new());
+    for at in 0..longest {
+        let here: Vec<(f64, f64)> = traces.iter().filter_map(|trace| trace.get(at).copied()).collect();
+        let values: Vec<f64> = here.iter().map(|(_, value)| *value).collect();
+        let (time, estimate) = (here[0].0, Estimate::of(&values));
+        mean.push((time, estimate.mean));
+        if estimate.half_width.is_finite() {
+            let (low, high) = estimate.interval();
+            band.push((time, low, high));
+        }
+    }
+    (mean, band)
+}
+
+/// `title`, or the point's values before it in a sweep.
+fn panel_title(point: &Point) -> String {
+    point.to_string()
+}
+
+fn largest(results: &Results, groups: &[&str]) -> f64 {
+    let rates = groups.iter().flat_map(|group| {
+        (0..results.points.len()).flat_map(move |point| results.metric(point, &format!("{group}.rate")))
+    });
+    rates.fold(0.0, f64::max)
+}
+
+/// The layers of over-time averages at a point: a line with its band for each group.
+pub fn average_layers(results: &Results, point: usize, groups: &[&str], unit: Unit) -> Vec<Layer> {
+    let (mut bands, mut lines) = (Vec::new(), Vec::new());
+    for (number, group) in groups.iter().enumerate() {
+        let (mean, band) = mean_of(&traces(results, "averages", point, group, Receiver::All));
+        let scaled = band.into_iter().map(|(t, low, high)| (t, low / unit.size, high / unit.size)).collect();
+        bands.push(Layer::Band { colour: Colour::Series(number), points: scaled });
+        lines.push(Layer::line(*group, number, unit.scaled(mean)));
+    }
+    bands.extend(lines);
+    bands
+}
+
+fn runs(results: &Results) -> String {
+    match results.identity.seeds.len() {
+        1 => "one run".into(),
+        n => format!("mean of {n} runs, shaded: 95 % interval"),
+    }
+}
+
+/// Over-time averages of all groups: a panel for each point.
+pub fn averages(title: &str, results: &Results, groups: &[&str]) -> Figure {
+    let unit = Unit::of(largest(results, groups));
+    let panels = results.points.iter().take(MOST_PANELS).map(|point| Panel {
+        title: panel_title(point),
+        x: Axis::new("time (s)").from(0.0),
+        y: Axis::new(format!("rate so far ({})", unit.name)).from(0.0),
+        layers: average_layers(results, point.index, groups, unit),
+    });
+    Figure {
+        title: title.into(),
+        subtitle: format!(
+            "Over-time averages: what a receiver of each group has got on average since the start; {}.",
+            runs(results)
+        ),
+        panels: panels.collect(),
+        ..Figure::default()
+    }
+}
+
+/// The first receiver of a group with rows of its own.
+fn first_receiver(results: &Results, flow: &str) -> Option<String> {
+    let columns = Columns(results.table("rates")?);
+    let (flows, copies, receivers) =
+        (columns.texts("flow"), columns.wholes("copy"), columns.texts("receiver"));
+    (0..flows.len()).find(|&row| flows[row] == flow && copies[row] != 0).map(|row| receivers[row].clone())
+}
+
+/// Rates of one run, bin by bin: a panel for each group.
+fn rates(title: &str, results: &Results, groups: &[&str]) -> Figure {
+    let unit = Unit::of(largest(results, groups));
+    let panels = groups.iter().enumerate().filter_map(|(number, group)| {
+        let receiver = first_receiver(results, group)?;
+        let one = |table| traces(results, table, 0, group, Receiver::Named(&receiver)).into_iter().next();
+        Some(Panel {
+            title: format!("{group} to {receiver}"),
+            x: Axis::new("time (s)").from(0.0),
+            y: Axis::new(format!("rate ({})", unit.name)).from(0.0),
+            layers: vec![
+                Layer::noise(number, unit.scaled(one("rates")?)),
+                Layer::line("", number, unit.scaled(one("averages")?)),
+            ],
+        })
+    });
+    let subtitle = "One run, one receiver of each group. Thin: bins of the length that the scenario sets. Heavy: average \
+                    since the start.";
+    Figure {
+        title: title.into(),
+        subtitle: subtitle.into(),
+        panels: panels.take(MOST_PANELS).collect(),
+        ..Figure::default()
+    }
+}
+
+/// Rates over the sweep: the axis with most values across, a panel for each combination of the others.
+fn sweep(title: &str, results: &Results, groups: &[&str]) -> Figure {
+    let unit = Unit::of(largest(results, groups));
+    let across =
+        results.axes.iter().enumerate().max_by_key(|(_, axis)| axis.values.len()).map_or(0, |(at, _)| at);
+    let axis = &results.axes[across];
+    let others = |point: &Point| -> String {
+        let others = point.values.iter().enumerate().filter(|(at, _)| *at != across);
+        let texts: Vec<String> = others.map(|(_, (name, value))| format!("{name} = {value}")).collect();
+        texts.join(", ")
+    };
+    let numeric: Option<Vec<f64>> = axis.values.iter().map(number).collect();
+    let mut titles: Vec<String> = Vec::new();
+    for point in &results.points {
+        if !titles.contains(&others(point)) {
+            titles.push(others(point));
+        }
+    }
+    let panels = titles.iter().take(MOST_PANELS).map(|title| {
+        let points: Vec<&Point> = results.points.iter().filter(|point| others(point) == *title).collect();
+        let layers = groups.iter().enumerate().map(|(colour, group)| {
+            let dots = points.iter().enumerate().map(|(place, point)| {
+                let x = numeric.as_ref().map_or(place as f64, |values| values[place]);
+                dot(x, &results.metric(point.index, &format!("{group}.rate")), unit.size)
+            });
+            let (name, colour) = ((*group).to_owned(), Colour::Series(colour));
+            match numeric {
+                Some(_) => Layer::Dots { name, colour, points: dots.collect(), joined: Joined::Yes },
+                None => Layer::Bars { name, colour, bars: dots.collect() },
+            }
+        });
+        let x = match &numeric {
+            Some(values) => numeric_axis(&axis.name, values),
+            None => Axis::new("").named(axis.values.iter().map(|v| format!("{} = {v}", axis.name)).collect()),
+        };
+        let y = Axis::new(format!("rate ({})", unit.name)).from(0.0);
+        Panel { title: title.clone(), x, y, layers: layers.collect() }
+    });
+    let subtitle = "Mean rate of a receiver of each group; whiskers: 95 % interval over the runs.";
+    Figure { title: title.into(), subtitle: subtitle.into(), panels: panels.collect(), ..Figure::default() }
+}
+
+/// Logarithmic when the values span more than a factor of 30.
+fn numeric_axis(name: &str, values: &[f64]) -> Axis {
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(0.0, f64::max);
+    let axis = Axis::new(name);
+    if low > 0.0 && high / low > 30.0 { axis.logarithmic().from(low / 1.2).to(high * 1.2) } else { axis }
+}
+
+fn number(setting: &Setting) -> Option<f64> {
+    match setting {
+        Setting::Number(number) => Some(*number),
+        Setting::Text(_) => None,
+    }
+}
+
+/// The mean of values with its interval.
+pub fn dot(x: f64, values: &[f64], unit: f64) -> Dot {
+    let estimate = Estimate::of(values);
+    let (low, high) = estimate.interval();
+    let interval = estimate.half_width.is_finite().then_some((low / unit, high / unit));
+    Dot { x, y: estimate.mean / unit, interval }
+}
+
+/// Packets that wait at probed links, of the first point's first run.
+fn queues(title: &str, results: &Results) -> Option<Figure> {
+    let table = results.table("queues")?;
+    let columns = Columns(table);
+    let (points, seeds, times) = (columns.wholes("point"), columns.wholes("seed"), columns.numbers("time"));
+    let (links, waiting) = (columns.texts("link"), waiting(table)?);
+    let (point, seed) = (*points.first()?, *seeds.first()?);
+    let names: BTreeSet<&String> = links.iter().collect();
+    let panels = names.iter().take(MOST_PANELS).map(|name| {
+        let rows = (0..links.len())
+            .filter(|&row| links[row] == **name && points[row] == point && seeds[row] == seed);
+        let trace = rows.map(|row| (times[row], waiting[row])).collect();
+        let colour = Colour::Series(0);
+        Panel {
+            title: (*name).clone(),
+            x: Axis::new("time (s)").from(0.0),
+            y: Axis::new("queue (packets)").from(0.0),
+            layers: vec![Layer::Line {
+                name: String::new(),
+                colour,
+                weight: Weight::Light,
+                join: Join::Straight,
+                points: trace,
+            }],
+        }
+    });
+    let subtitle = "Packets that wait, of one run; the one in transmission does not count.";
+    Some(Figure {
+        title: title.into(),
+        subtitle: subtitle.into(),
+        panels: panels.collect(),
+        columns: 1,
+        ranges: Ranges::Shared,
+    })
+}
+
+fn waiting(table: &Table) -> Option<Vec<f64>> {
+    match table.column("packets").or_else(|| table.column("waiting"))? {
+        Column::Whole(values) => Some(values.iter().map(|value| *value as f64).collect()),
+        Column::Number(values) => Some(values.clone()),
+        Column::Text(_) => None,
+    }
+}
+
+/// When the representative of a flow was which receiver, in the first run at a point.
+pub fn representative_trace(results: &Results, point: usize, flow: &str) -> Vec<(f64, String)> {
+    let Some(table) = results.table("representatives") else { return Vec::new() };
+    let columns = Columns(table);
+    let (points, seeds, times) = (columns.wholes("point"), columns.wholes("seed"), columns.numbers("time"));
+    let (flows, copies, receivers) =
+        (columns.texts("flow"), columns.wholes("copy"), columns.texts("receiver"));
+    let of_flow = |row: &usize| points[*row] == point as u64 && flows[*row] == flow && copies[*row] == 1;
+    let first = (0..flows.len()).find(of_flow).map(|row| seeds[row]);
+    let rows = (0..flows.len()).filter(of_flow).filter(|row| Some(seeds[*row]) == first);
+    rows.map(|row| (times[row], receivers[row].clone())).collect()
+}
+
+/// The number at the end of a node's name.
+fn node_number(name: &str) -> f64 {
+    let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    name[name.len() - digits..].parse().unwrap_or(f64::NAN)
+}
+
+/// Who limits each session that has several receivers, over time.
+fn representatives(title: &str, results: &Results) -> Option<Figure> {
+    let columns = Columns(results.table("representatives")?);
+    let flows: BTreeSet<&String> = columns.texts("flow").iter().collect();
+    let mut panels = Vec::new();
+    for point in results.points.iter().take(MOST_PANELS) {
+        for flow in &flows {
+            let trace = representative_trace(results, point.index, flow);
+            let several: BTreeSet<&String> = trace.iter().map(|(_, receiver)| receiver).collect();
+            if several.len() > 1 {
+                let steps = trace.iter().map(|(time, receiver)| (*time, node_number(receiver))).collect();
+                let place = panel_title(point);
+                let title = if place.is_empty() { (*flow).clone() } else { format!("{flow}, {place}") };
+                panels.push(Panel {
+                    title,
+                    x: Axis::new("time (s)").from(0.0),
+                    y: Axis::new("receiver").from(0.0),
+                    layers: vec![Layer::steps("", 0, steps)],
+                });
+            }
+        }
+    }
+    panels.truncate(MOST_PANELS);
+    let subtitle = "The number of the receiver that the source follows, in one run; gaps: none.";
+    let figure =
+        Figure { title: title.into(), subtitle: subtitle.into(), panels, ranges: Ranges::Own, columns: 0 };
+    (!figure.panels.is_empty()).then_some(figure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_of_traces_has_a_band_where_there_are_two() {
+        let (mean, band) = mean_of(&[vec![(1.0, 2.0), (2.0, 4.0)], vec![(1.0, 4.0)]]);
+        assert_eq!(mean, [(1.0, 3.0), (2.0, 4.0)]);
+        assert_eq!(band.len(), 1);
+        assert!(band[0].1 < 3.0 && band[0].2 > 3.0);
+    }
+
+    #[test]
+    fn the_number_of_a_receiver_is_at_the_end_of_its_name() {
+        assert_eq!(node_number("leaf2.17"), 17.0);
+        assert!(node_number("root").is_nan());
+    }
+
+    #[test]
+    fn units_keep_digits_few() {
+        assert_eq!(Unit::of(415e3).name, "kbit/s");
+        assert_eq!(Unit::of(2.5e6).name, "Mbit/s");
+        assert_eq!(Unit::of(4e9).name, "Gbit/s");
+    }
+}

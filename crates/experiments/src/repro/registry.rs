@@ -1,0 +1,241 @@
+//! Which figures and tables can be repeated.
+
+use super::views;
+use crate::report::figures::Named;
+use crate::results::Results;
+use crate::scenario::Scenario;
+
+/// A figure or table of a document.
+#[derive(Debug)]
+pub struct Entry {
+    /// What it is called here: the document's number and the figure's.
+    pub id: &'static str,
+    /// Other names, of figures that show the same or the network for it.
+    pub aliases: &'static [&'static str],
+    /// What it is about, in one line.
+    pub about: &'static str,
+    /// What the published figure or table shows, in words.
+    pub published: &'static str,
+    /// Its scenario; `None` when it cannot be run yet.
+    pub scenario: Option<Embedded>,
+    /// Claims that need something that is not there yet.
+    pub open: &'static [Open],
+    /// What is known about claims that do not hold; may be empty.
+    pub known: &'static str,
+}
+
+/// A scenario file.
+#[derive(Debug)]
+pub struct Embedded {
+    /// Its path in the repository.
+    pub file: &'static str,
+    /// Its text.
+    pub text: &'static str,
+    /// Further changes for quick runs, beside short times.
+    pub quick: &'static [(&'static str, &'static str)],
+    /// Its figures.
+    pub figures: fn(&Scenario, &Results) -> Vec<Named>,
+}
+
+/// A claim that needs something that is not there yet.
+#[derive(Debug)]
+pub struct Open {
+    /// What is claimed.
+    pub name: &'static str,
+    /// The published value, where there is one.
+    pub published: Option<f64>,
+    /// What it needs.
+    pub needs: &'static str,
+}
+
+const PGMCC: &str = "needs PGMCC, which is not there yet";
+const TFMCC: &str = "needs TFMCC, which is not there yet";
+const BOTH: &str = "needs PGMCC and TFMCC, which are not there yet";
+
+const fn open(name: &'static str, published: Option<f64>, needs: &'static str) -> Open {
+    Open { name, published, needs }
+}
+
+macro_rules! embedded {
+    ($file:literal, $quick:expr, $figures:expr) => {
+        Some(Embedded {
+            file: concat!("scenarios/", $file),
+            text: include_str!(concat!("../../../../scenarios/", $file)),
+            quick: $quick,
+            figures: $figures,
+        })
+    };
+}
+
+/// All of them, in the order of the documents.
+pub static REGISTRY: &[Entry] = &[
+    Entry {
+        id: "000/fig-3.4",
+        aliases: &["000/fig-3.3", "000/fig-1.3"],
+        about: "One multicast session beside TCP and unicast sessions: 64 bottlenecks",
+        published: "Over-time average rates of the three flows to one receiver. (a) ORMCC: the multicast flow, the \
+                    single-receiver flow and TCP are close to each other. (b) PGMCC and (c) TFMCC: the multicast flow \
+                    deviates more from the unicast flows.",
+        scenario: embedded!("000/fig-3.4.toml", &[("topology.leaves", "64")], views::fig_3_4),
+        open: &[
+            open("(b) PGMCC: the multicast flow deviates more than ORMCC's", None, PGMCC),
+            open("(c) TFMCC: the multicast flow deviates more than ORMCC's", None, TFMCC),
+        ],
+        known: "",
+    },
+    Entry {
+        id: "000/fig-3.6",
+        aliases: &["000/fig-3.5", "000/fig-1.4"],
+        about: "10,000 receivers, each behind a bottleneck of its own: no drop to zero",
+        published: "Average throughput of the multicast session to 10,000 receivers and of four of the unicast flows. \
+                    The multicast session is slightly below the unicast flows and does not fall over time.",
+        scenario: embedded!(
+            "000/fig-3.6.toml",
+            &[("topology.fanout", "[10, 20]")],
+            views::averages_and_rates
+        ),
+        open: &[],
+        known: "",
+    },
+    Entry {
+        id: "000/fig-3.7",
+        aliases: &[],
+        about: "ORMCC, PGMCC and TFMCC together, 10, 100 and 500 receivers",
+        published: "Over-time average throughput of one multicast session of each scheme, with unicast PGMCC flows \
+                    beside them. ORMCC gets about as much as the unicast flows for every number of receivers; PGMCC \
+                    slightly less, the same for all; TFMCC less and less with more receivers.",
+        scenario: None,
+        open: &[
+            open("ORMCC gets about as much as unicast PGMCC", None, PGMCC),
+            open("PGMCC gets slightly less, whatever the number of receivers", None, PGMCC),
+            open("TFMCC gets less with more receivers", None, TFMCC),
+        ],
+        known: "",
+    },
+    Entry {
+        id: "000/fig-3.8",
+        aliases: &[],
+        about: "Reports get lost: 0 to 10 % of them",
+        published: "Over-time average throughput with 500 receivers and growing loss of reports. The curves do not \
+                    differ.",
+        scenario: embedded!("000/fig-3.8.toml", &[("topology.fanout", "[4, 10]")], views::averages_and_sweep),
+        open: &[],
+        known: "",
+    },
+    Entry {
+        id: "000/fig-3.10",
+        aliases: &["000/fig-3.9"],
+        about: "A session over two bottlenecks, one over each: proportional fairness",
+        published: "Rates of the long and the two short sessions over time, for (a) ORMCC, (b) PGMCC and (c) TFMCC. The \
+                    long one gets about a third of the bottleneck, 0.33 Mbit/s, with all three schemes.",
+        scenario: embedded!("000/fig-3.10.toml", &[], views::fig_3_10),
+        open: &[
+            open("(b) PGMCC: the long session gets a third, in bit/s", Some(333e3), PGMCC),
+            open("(c) TFMCC: the long session gets a third, in bit/s", Some(333e3), TFMCC),
+        ],
+        known: "",
+    },
+    Entry {
+        id: "000/fig-3.12",
+        aliases: &["000/fig-3.11", "000/table-3.1"],
+        about: "The representative follows the most congested of three links",
+        published: "Rate of the session over 1000 s, with vertical lines where the representative changes, for drop-tail \
+                    and RED queues. The rate follows the most congested link (table 3.1: links 1, 2, 3, 2, 1); with RED \
+                    the change sometimes comes a little later. (c) to (f): PGMCC and TFMCC follow, too, sometimes with \
+                    more changes of the representative.",
+        scenario: embedded!("000/fig-3.12.toml", &[], views::fig_3_12),
+        open: &[
+            open("(c), (d) PGMCC changes its representative more often", None, PGMCC),
+            open("(e), (f) TFMCC changes its representative more often", None, TFMCC),
+        ],
+        known: "",
+    },
+    Entry {
+        id: "000/fig-3.13",
+        aliases: &[],
+        about: "Every representative falls silent after 20 s",
+        published: "Average throughput with 500 receivers when a receiver stops reporting for good after 20 s as the \
+                    representative. The pattern is that of figure 3.6.",
+        scenario: embedded!(
+            "000/fig-3.13.toml",
+            &[("topology.fanout", "[4, 10]")],
+            views::averages_and_sweep
+        ),
+        open: &[],
+        known: "",
+    },
+    Entry {
+        id: "000/sec-3.3.5",
+        aliases: &[],
+        about: "How many reports are sent and suppressed in the star of figure 3.4",
+        published: "Means of ten runs: 816 reports sent (standard deviation 14.8), 34601 suppressed (422.0), so 553 per \
+                    receiver without suppression, and 97.7 % suppressed. PGMCC: 74830 packets of feedback; TFMCC: 5344.",
+        scenario: embedded!("000/sec-3.3.5.toml", &[], views::sec_3_3_5),
+        open: &[
+            open("feedback packets of PGMCC", Some(74830.0), PGMCC),
+            open("feedback packets of TFMCC", Some(5344.0), TFMCC),
+        ],
+        known: "",
+    },
+    Entry {
+        id: "000/table-3.2",
+        aliases: &["000/fig-3.14"],
+        about: "A heterogeneous network whose bottlenecks come and go",
+        published: "Average throughput and number of feedback packets, means of ten runs. ORMCC 415.4 kbit/s and 866.9; \
+                    PGMCC 126.6 kbit/s and 5009.6 (NAKs only); TFMCC 226.7 kbit/s and 3312.9.",
+        scenario: embedded!("000/table-3.2.toml", &[], views::table_3_2),
+        open: &[
+            open("average throughput of PGMCC, in bit/s", Some(126_600.0), PGMCC),
+            open("average throughput of TFMCC, in bit/s", Some(226_700.0), TFMCC),
+            open("feedback packets of PGMCC (NAKs only)", Some(5009.6), PGMCC),
+            open("feedback packets of TFMCC", Some(3312.9), TFMCC),
+        ],
+        known: "",
+    },
+    Entry {
+        id: "000/table-3.3",
+        aliases: &[],
+        about: "Summary: ORMCC against PGMCC and TFMCC",
+        published: "A table of words. Fairness to TCP and no drop to zero: better than PGMCC and TFMCC. Several \
+                    bottlenecks: comparable. Tracking of the slowest receiver, suppression of feedback, and the \
+                    heterogeneous network: better.",
+        scenario: None,
+        open: &[
+            open("fairness to TCP, no drop to zero: better than PGMCC and TFMCC", None, BOTH),
+            open("fairness over several bottlenecks: comparable", None, BOTH),
+            open("tracking of the slowest receiver: better", None, BOTH),
+            open("suppression of feedback: better", None, BOTH),
+            open("heterogeneous network: better", None, BOTH),
+        ],
+        known: "",
+    },
+    Entry {
+        id: "000/fig-3.16",
+        aliases: &["000/fig-3.15"],
+        about: "Three decrease factors beside TCP, 36 receivers",
+        published: "Mean rates of the multicast session, the unicast sessions and TCP with their intervals, on real \
+                    machines, for beta 0.5, 0.65 and 0.75. TCP is ahead with 0.5, ORMCC with 0.75, both are equal with \
+                    0.65; the multicast session is close to the unicast ones with all three.",
+        scenario: embedded!("000/fig-3.16.toml", &[], views::fig_3_16),
+        open: &[open(
+            "the same on real machines, with TCP of an operating system",
+            None,
+            "needs the emulator; here all is simulated",
+        )],
+        known: "",
+    },
+];
+
+/// No figure or table has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no reproduction `{0}`; `faircast repro list` shows all")]
+pub struct NoSuchEntry(pub String);
+
+/// The figure or table of this name or alias.
+///
+/// # Errors
+/// When there is none.
+pub fn find(id: &str) -> Result<&'static Entry, NoSuchEntry> {
+    let named = |entry: &&Entry| entry.id == id || entry.aliases.contains(&id);
+    REGISTRY.iter().find(named).ok_or_else(|| NoSuchEntry(id.to_owned()))
+}

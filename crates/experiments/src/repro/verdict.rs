@@ -1,0 +1,176 @@
+//! What became of a claim.
+
+use crate::plot::scale::short;
+use crate::stats::Estimate;
+use serde::{Serialize, Serializer};
+
+/// Whether a claim holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// What was measured lies in the range that was set before.
+    Holds,
+    /// It does not.
+    Fails,
+    /// Nothing was measured: something is needed that is not there yet.
+    Open,
+}
+
+impl Verdict {
+    /// As a word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::Fails => "fails",
+            Verdict::Open => "open",
+        }
+    }
+}
+
+/// Which values hold a claim.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Tolerance {
+    /// Those that differ from the published value by at most this part of it.
+    Relative(f64),
+    /// Those between two values, where they are given.
+    Between(Option<f64>, Option<f64>),
+}
+
+/// A number, or the lowest and the highest value.
+impl Serialize for Tolerance {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Tolerance::Relative(part) => part.serialize(serializer),
+            Tolerance::Between(low, high) => [low, high].serialize(serializer),
+        }
+    }
+}
+
+impl Tolerance {
+    /// For people: `±20 %`, `0.7 to 1.4`, `at least 0.6`.
+    pub fn words(&self) -> String {
+        match *self {
+            Tolerance::Relative(part) => format!("\u{b1}{} %", short(part * 100.0).trim_end_matches(".0")),
+            Tolerance::Between(Some(low), Some(high)) => format!("{} to {}", short(low), short(high)),
+            Tolerance::Between(Some(low), None) => format!("at least {}", short(low)),
+            Tolerance::Between(None, Some(high)) => format!("at most {}", short(high)),
+            Tolerance::Between(None, None) => "-".into(),
+        }
+    }
+
+    /// Whether a measured value holds the claim.
+    pub fn accepts(&self, published: Option<f64>, measured: f64) -> bool {
+        let (low, high) = match (*self, published) {
+            (Tolerance::Relative(part), Some(value)) => {
+                (Some(value - part * value.abs()), Some(value + part * value.abs()))
+            }
+            (Tolerance::Relative(_), None) => (None, None),
+            (Tolerance::Between(low, high), _) => (low, high),
+        };
+        measured >= low.unwrap_or(f64::NEG_INFINITY) && measured <= high.unwrap_or(f64::INFINITY)
+    }
+}
+
+/// A claim and what was measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judged {
+    /// What is claimed.
+    pub name: String,
+    /// The published value; `None` where only a shape is published.
+    pub published: Option<f64>,
+    /// The mean over all runs.
+    pub measured: Option<f64>,
+    /// Its 95 % interval; both ends are the mean where there was one run.
+    pub interval: Option<[f64; 2]>,
+    /// Which values hold the claim.
+    pub tolerance: Tolerance,
+    /// Whether it holds.
+    pub verdict: Verdict,
+    /// What one should know about it; not part of the JSON.
+    #[serde(skip)]
+    pub note: String,
+}
+
+impl Judged {
+    /// A claim about a value that was measured once a run.
+    pub fn measured(name: String, published: Option<f64>, tolerance: Tolerance, values: &[f64]) -> Judged {
+        let estimate = Estimate::of(values);
+        if estimate.runs == 0 {
+            let note = "no run has this value".into();
+            return Judged { verdict: Verdict::Fails, note, ..Judged::open(name, published, tolerance) };
+        }
+        let (low, high) = estimate.interval();
+        let holds = tolerance.accepts(published, estimate.mean);
+        let verdict = if holds { Verdict::Holds } else { Verdict::Fails };
+        let (measured, interval) = (Some(estimate.mean), Some([low, high]));
+        Judged { name, published, measured, interval, tolerance, verdict, note: String::new() }
+    }
+
+    /// A claim that nothing was measured for.
+    pub fn open(name: String, published: Option<f64>, tolerance: Tolerance) -> Judged {
+        let (measured, interval, verdict) = (None, None, Verdict::Open);
+        Judged { name, published, measured, interval, tolerance, verdict, note: String::new() }
+    }
+}
+
+/// A reproduction's outcome, as in JSON.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Which figure or table.
+    pub id: String,
+    /// Its claims.
+    pub claims: Vec<Judged>,
+}
+
+impl Outcome {
+    /// How many claims have this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.claims.iter().filter(|claim| claim.verdict == verdict).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(published: Option<f64>, tolerance: Tolerance, values: &[f64]) -> Verdict {
+        Judged::measured("c".into(), published, tolerance, values).verdict
+    }
+
+    #[test]
+    fn a_claim_holds_within_its_tolerance_and_fails_outside() {
+        let relative = Tolerance::Relative(0.2);
+        assert_eq!(verdict(Some(100.0), relative, &[119.0, 121.0]), Verdict::Holds);
+        assert_eq!(verdict(Some(100.0), relative, &[121.0, 122.0]), Verdict::Fails);
+        assert_eq!(verdict(None, Tolerance::Between(Some(0.7), None), &[0.7]), Verdict::Holds);
+        assert_eq!(verdict(None, Tolerance::Between(None, Some(0.7)), &[0.8]), Verdict::Fails);
+        assert_eq!(verdict(None, Tolerance::Between(None, Some(0.7)), &[f64::NAN]), Verdict::Fails);
+    }
+
+    #[test]
+    fn the_json_has_the_documented_keys_and_no_others() {
+        let mut claims = vec![
+            Judged::measured("a".into(), Some(2.0), Tolerance::Relative(0.5), &[1.0, 3.0]),
+            Judged::open("b".into(), None, Tolerance::Between(Some(1.0), None)),
+        ];
+        claims[0].note = "not told".into();
+        let json = serde_json::to_value(Outcome { id: "000/x".into(), claims }).expect("it has a form");
+        let keys: Vec<&str> =
+            json["claims"][0].as_object().expect("an object").keys().map(String::as_str).collect();
+        assert_eq!(json["id"], "000/x");
+        for key in ["name", "published", "measured", "interval", "tolerance", "verdict"] {
+            assert!(keys.contains(&key), "{key}");
+        }
+        assert_eq!(keys.len(), 6);
+        assert_eq!(json["claims"][0]["verdict"], "holds");
+        assert_eq!(json["claims"][1]["tolerance"], serde_json::json!([1.0, null]));
+        assert_eq!(json["claims"][1]["measured"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn tolerances_are_told_in_words() {
+        assert_eq!(Tolerance::Relative(0.2).words(), "\u{b1}20 %");
+        assert_eq!(Tolerance::Between(Some(0.7), Some(1.4)).words(), "0.700 to 1.40");
+        assert_eq!(Tolerance::Between(Some(0.6), None).words(), "at least 0.600");
+    }
+}
