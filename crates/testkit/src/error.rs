@@ -61,6 +61,9 @@ pub enum KitError {
         /// Feature, as ethtool names it.
         feature: String,
     },
+    /// Links could not be emulated.
+    #[error(transparent)]
+    Emulator(#[from] faircast_emulator::EmulatorError),
     /// Another lab was in use for too long.
     #[error("another test has held {lock} for {waited:?}; is one hanging?")]
     Busy {

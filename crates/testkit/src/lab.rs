@@ -10,12 +10,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-const LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 const LOCK: &str = "/run/lock/faircast-lab";
 /// The smallest MTU that IPv6 works with (RFC 8200, 5).
 const IPV6_MTU: u32 = 1280;
 
-const PREFIX: &str = "fclab";
+pub(crate) const PREFIX: &str = "fclab";
 
 /// The longest that one lab waits for another: labs of this machine run one after the other, so
 /// that one does not take the other's processor.
@@ -63,7 +63,13 @@ pub struct Lab {
 
 /// Namespaces to be removed.
 #[derive(Debug, Default)]
-struct Namespaces(Vec<String>);
+pub(crate) struct Namespaces(Vec<String>);
+
+impl Namespaces {
+    pub(crate) fn push(&mut self, name: &str) {
+        self.0.push(name.to_owned());
+    }
+}
 
 impl Drop for Namespaces {
     fn drop(&mut self) {
@@ -291,7 +297,7 @@ fn in_namespace(namespace: &str, command: &str) -> Result<(), KitError> {
 }
 
 /// No duplicate-address detection and no router solicitations: addresses work at once, links are silent.
-fn quiet_ipv6(namespace: &str) -> Result<(), KitError> {
+pub(crate) fn quiet_ipv6(namespace: &str) -> Result<(), KitError> {
     let command = "netns exec NAMESPACE sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0 \
                    net.ipv6.conf.default.router_solicitations=0 net.ipv6.conf.default.accept_ra=0";
     let args: Vec<_> =
@@ -340,7 +346,7 @@ fn switch_off_offloads(namespace: &str, interface: &str) -> Result<(), KitError>
 }
 
 /// Wait until no other lab of this machine exists; the turn ends when the file is closed.
-fn take_turn() -> Result<File, KitError> {
+pub(crate) fn take_turn() -> Result<File, KitError> {
     let file = File::create(LOCK).map_err(KitError::system(format!("make {LOCK}")))?;
     let end = Instant::now() + PATIENCE;
     while !is_locked(&file) {
@@ -359,7 +365,7 @@ fn is_locked(file: &File) -> bool {
 }
 
 /// Remove the namespaces of labs whose process was killed.
-fn remove_orphans() {
+pub(crate) fn remove_orphans() {
     let Ok(entries) = fs::read_dir("/run/netns") else { return };
     for name in entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()) {
         let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());

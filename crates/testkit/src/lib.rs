@@ -19,6 +19,7 @@
 
 mod capture;
 mod counters;
+mod emulated;
 mod error;
 mod iperf;
 mod lab;
@@ -28,6 +29,7 @@ mod task;
 
 pub use capture::{Capture, fields, warnings};
 pub use counters::{Sample, Sampler, write_csv};
+pub use emulated::EmulatedLab;
 pub use error::KitError;
 pub use iperf::{Congestion, RunningFlow, TcpFlow, TcpResult};
 pub use lab::{Bottleneck, Lab, Link, Offloads, Plan};

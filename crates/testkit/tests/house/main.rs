@@ -34,7 +34,7 @@ const MAY_USE: [(&str, &[&str]); 11] = [
             "faircast-emulator",
         ],
     ),
-    ("faircast-testkit", &[]),
+    ("faircast-testkit", &["faircast-emulator"]),
 ];
 
 /// Longest source file, in lines.

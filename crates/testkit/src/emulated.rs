@@ -1,0 +1,95 @@
+//! A network of namespaces joined by emulated links: any rate, delay, loss and queue between them.
+
+use crate::error::KitError;
+use crate::lab::{LIMIT, Namespaces, PREFIX, quiet_ipv6, remove_orphans, take_turn};
+use crate::node::Node;
+use crate::root::Root;
+use crate::task::run;
+use faircast_emulator::{Emulator, Plan, Report};
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::JoinHandle;
+
+/// Hosts joined by emulated links, until it is dropped.
+#[derive(Debug)]
+pub struct EmulatedLab {
+    hosts: Vec<(String, Node)>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<Report, KitError>>>,
+    _made: Namespaces,
+    _turn: File,
+}
+
+impl EmulatedLab {
+    /// Build and start what the text says, which is a plan of `faircast_emulator::plan` without addresses and namespaces:
+    /// `host NAME [groups=...]`.
+    ///
+    /// # Errors
+    /// When the plan is wrong, a command fails, or other labs hold the machine for too long.
+    pub fn start(_root: &Root, text: &str) -> Result<EmulatedLab, KitError> {
+        let turn = take_turn()?;
+        remove_orphans();
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let mut made = Namespaces::default();
+        let (mut hosts, mut plan) = (Vec::new(), String::new());
+        for line in text.lines() {
+            let Some((name, rest)) =
+                line.trim().strip_prefix("host ").map(|it| it.split_once(' ').unwrap_or((it, "")))
+            else {
+                plan = format!("{plan}{line}\n");
+                continue;
+            };
+            let namespace = format!("{PREFIX}{}-e{count}-{name}", std::process::id());
+            run("ip", &["netns", "add", &namespace], LIMIT)?;
+            made.push(&namespace);
+            run("ip", &["-n", &namespace, "link", "set", "lo", "up"], LIMIT)?;
+            quiet_ipv6(&namespace)?;
+            // TCP flows must not remember what earlier ones learned about the path.
+            let forget = "net.ipv4.tcp_no_metrics_save=1";
+            run("ip", &["netns", "exec", &namespace, "sysctl", "-qw", forget], LIMIT)?;
+            let node = Node::new(namespace.clone(), hosts.len() as u16 + 1, String::new());
+            plan = format!("{plan}host {name} {} netns={namespace} {rest}\n", node.ipv4());
+            hosts.push((name.to_owned(), node));
+        }
+        let mut emulator =
+            Emulator::new(&Plan::parse(&plan).map_err(faircast_emulator::EmulatorError::from)?)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            emulator.run(&stopped)?;
+            Ok(emulator.report())
+        });
+        Ok(EmulatedLab { hosts, stop, thread: Some(thread), _made: made, _turn: turn })
+    }
+
+    /// A host.
+    ///
+    /// # Panics
+    /// When the plan has none of this name.
+    pub fn host(&self, name: &str) -> &Node {
+        let found = self.hosts.iter().find(|(other, _)| other == name);
+        &found.unwrap_or_else(|| panic!("the plan has no host {name}")).1
+    }
+
+    /// Stop the links, and tell what they have been like.
+    ///
+    /// # Errors
+    /// When the emulation had broken down.
+    pub fn stop(mut self) -> Result<Report, KitError> {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take().expect("only this and drop take it, and both once");
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for EmulatedLab {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A test that did not ask for the report does not want its error either.
+            let _ = thread.join();
+        }
+    }
+}
