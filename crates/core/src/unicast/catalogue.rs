@@ -397,3 +397,67 @@ impl Sink for AnySink {
         each!(AnySink, self, sink => sink.delivered())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_stands_for_its_protocol() {
+        for entry in CATALOGUE {
+            let protocol: Protocol = entry.name.parse().expect("it is listed");
+            assert_eq!(protocol.name(), entry.name);
+        }
+        assert_eq!("tcp-sack".parse(), Ok(Protocol::Tcp(tcp::Config::ns235(Variant::Sack))));
+    }
+
+    #[test]
+    fn options_change_the_preset() {
+        let expected = tcp::Config {
+            delayed_ack: Some(Span::from_millis(100)),
+            ecn: Switch::On,
+            jitter: Span::from_millis(5),
+            ..tcp::Config::ns2001(Variant::Sack)
+        };
+        let parsed = "tcp-sack, preset=ns2001,delack,ecn,jitter=0.005".parse();
+        assert_eq!(parsed, Ok(Protocol::Tcp(expected)));
+        let fine = rap::Config { grain: rap::Grain::Fine, ..rap::Config::ns235() };
+        assert_eq!("rap,fine".parse(), Ok(Protocol::Rap(fine)));
+        assert_eq!("tfrc,preset=rfc".parse(), Ok(Protocol::Tfrc(tfrc::Config::rfc())));
+    }
+
+    #[test]
+    fn every_listed_option_has_a_value_that_is_taken_and_one_that_is_not() {
+        for entry in CATALOGUE {
+            for &(option, meaning) in entry.options {
+                let good = ["rfc", "off", "0.5", "3"];
+                let taken =
+                    |value: &&str| format!("{},{option}={value}", entry.name).parse::<Protocol>().is_ok();
+                let flag = format!("{},{option}", entry.name).parse::<Protocol>().is_ok();
+                assert!(good.iter().any(taken) || flag, "{} {option}", entry.name);
+                if !entry.name.starts_with("rap") {
+                    assert!(!taken(&"-1"), "{} {option}", entry.name);
+                }
+                assert_eq!(flag, meaning.starts_with("flag"), "{} {option}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn errors_say_what_would_be_right() {
+        let message = |text: &str| text.parse::<Protocol>().expect_err("wrong on purpose").to_string();
+        assert!(
+            message("udp").starts_with("there is no protocol \"udp\"; choose one of: tcp-tahoe, tcp-reno, ")
+        );
+        assert_eq!(message("rap,ecn"), "protocol rap has no option \"ecn\"; its options are: fine");
+        assert_eq!(message("tcp-reno,jitter"), "option \"jitter\" has no value; write jitter=VALUE");
+        assert!(message("tcp-reno,window=0").ends_with("it is: the receiver's window in packets, 1 or more"));
+        assert!(message("tfrc,preset=ns2001").contains("it is: ns235 | rfc"));
+    }
+
+    #[test]
+    fn both_ends_stay_small() {
+        assert!(size_of::<AnySender>() <= 272, "{}", size_of::<AnySender>());
+        assert!(size_of::<AnySink>() <= 64, "{}", size_of::<AnySink>());
+    }
+}

@@ -18,6 +18,8 @@ pub mod tfrc;
 
 mod catalogue;
 #[cfg(test)]
+mod conformance;
+#[cfg(test)]
 mod pipe;
 
 pub use catalogue::{AnySender, AnySink, CATALOGUE, Entry, Protocol, ProtocolError};

@@ -90,6 +90,18 @@ impl Pipe {
         self.judge = Box::new(move |_, _, rng| fate(rng.chance(probability)));
     }
 
+    /// Loses these packets the first time that they are sent.
+    pub(super) fn lose_once(&mut self, lost: &[u32]) {
+        let mut lost = lost.to_vec();
+        self.judge = Box::new(move |_, segment, _| {
+            let index = lost.iter().position(|seq| *seq == segment.seq);
+            index.map_or(Fate::Passes, |index| {
+                lost.remove(index);
+                Fate::Dropped
+            })
+        });
+    }
+
     /// Up to this moment; calls `sample` every `step`.
     pub(super) fn run_sampled(&mut self, until: Time, step: Span, mut sample: impl FnMut(&Pipe)) {
         let mut next = self.now + step;

@@ -42,6 +42,8 @@ const FAST_GAIN: f64 = 0.9;
 const SLOW_GAIN: f64 = 0.01;
 /// Part of the allowed packets that must have been sent before the rate may rise.
 const LEAST_USE: f64 = 0.5;
+/// No round trip is taken for shorter, in seconds: rates stay finite.
+const SHORTEST: f64 = 1e-6;
 /// Later packets that must have arrived before one counts as lost.
 const REORDERING: u32 = 3;
 
@@ -181,7 +183,7 @@ impl Sender {
             *state = State::Done;
             let secs = now.since(*sent).as_secs_f64();
             self.acked += 1;
-            self.sample(secs.max(1e-9));
+            self.sample(secs.max(SHORTEST));
         }
         if !self.heard {
             self.heard = true;
@@ -330,5 +332,81 @@ impl super::Sink for Sink {
 
     fn delivered(&self) -> u64 {
         self.received
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::unicast::pipe::{Fate, Pipe};
+    use crate::unicast::{Protocol, Sender as _, Sink as _};
+
+    fn pipe(name: &str, mbps: f64, millis: u64) -> Pipe {
+        let protocol: Protocol = name.parse().expect("a protocol of the catalogue");
+        Pipe::new(protocol, Rate::from_mbps(mbps), Span::from_millis(millis))
+    }
+
+    /// Allowed packets per round trip.
+    fn window(pipe: &Pipe) -> f64 {
+        let view = pipe.sender.observe();
+        view.rate.bps() / 8000.0 * view.rtt.as_secs_f64()
+    }
+
+    #[test]
+    fn without_loss_each_round_trip_adds_a_packet_per_round_trip() {
+        for name in ["rap", "rap,fine"] {
+            let mut pipe = pipe(name, 1000.0, 50);
+            pipe.run_until(Time::from_secs_f64(10.0));
+            let before = window(&pipe);
+            pipe.run_until(Time::from_secs_f64(30.0));
+            let per_round_trip = (window(&pipe) - before) / (20.0 / pipe.sender.observe().rtt.as_secs_f64());
+            assert!((0.98..1.02).contains(&per_round_trip), "{name}: {per_round_trip}");
+            assert_eq!(pipe.sender.observe().cuts, 0);
+        }
+    }
+
+    #[test]
+    fn losses_of_one_round_trip_halve_the_rate_once() {
+        let mut pipe = pipe("rap", 1000.0, 50);
+        pipe.lose_once(&[1000, 1001, 1003, 1010]);
+        let (mut peak, mut low) = (0.0_f64, f64::MAX);
+        pipe.run_sampled(Time::from_secs_f64(10.0), Span::from_millis(5), |pipe| {
+            let now = window(pipe);
+            if pipe.sender.observe().cuts == 0 {
+                peak = now;
+            } else {
+                low = low.min(now);
+            }
+        });
+        assert_eq!((pipe.sender.observe().cuts, pipe.sender.observe().timeouts), (1, 0));
+        assert!((low / peak - 0.5).abs() < 0.01, "from {peak} to {low}");
+    }
+
+    #[test]
+    fn silence_makes_the_rate_fall() {
+        let mut pipe = pipe("rap", 1000.0, 50);
+        pipe.run_until(Time::from_secs_f64(10.0));
+        let before = window(&pipe);
+        pipe.judge = Box::new(|_, _, _| Fate::Dropped);
+        pipe.run_until(Time::from_secs_f64(14.0));
+        // Not to nothing: between two cuts the rate rises each round trip.
+        assert!(window(&pipe) < before / 20.0, "{before} {}", window(&pipe));
+        assert!(pipe.sender.observe().timeouts >= 7);
+    }
+
+    #[test]
+    fn one_flow_does_what_it_does_in_ns_2_35() {
+        // 1 Mbit/s, 20 ms, 49 packets may wait: at 196 s ns-2.35 has sent on 24,005 packets and dropped 2,023.
+        let mut bottleneck = pipe("rap", 1.0, 20);
+        bottleneck.waiting_limit = 49;
+        bottleneck.run_until(Time::from_secs_f64(196.0));
+        assert!(bottleneck.sink.delivered().abs_diff(24_005) < 120, "{}", bottleneck.sink.delivered());
+        assert!(bottleneck.drops.abs_diff(2_023) < 60, "{}", bottleneck.drops);
+        // 100 Mbit/s, 50 ms, 1 of 200 packets lost: 381,075 sent in 1999 s.
+        let mut lossy = pipe("rap", 100.0, 50);
+        lossy.lose_at_random(0.005);
+        lossy.run_until(Time::from_secs_f64(1999.0));
+        let ratio = lossy.sender.observe().sent as f64 / 381_075.0;
+        assert!((0.97..1.03).contains(&ratio), "{ratio}");
     }
 }

@@ -16,6 +16,9 @@ const FIRST_RATE: f64 = 300.0;
 /// Longest time between packets, in seconds, "t_mbi" (RFC 5348, 4.3).
 const LONGEST_GAP: f64 = 64.0;
 
+/// No round trip is taken for shorter, in seconds: rates stay finite.
+const SHORTEST: f64 = 1e-6;
+
 /// A TFRC sender.
 #[derive(Debug, Clone)]
 pub struct Sender {
@@ -139,7 +142,7 @@ impl Sender {
         }
         self.rounds += 1;
         self.urgent = false;
-        self.sample(secs);
+        self.sample(secs.max(SHORTEST));
         self.loss = f64::from(report.loss);
         let before = self.rate;
         let first = self.silence_is_first();
