@@ -150,6 +150,13 @@ impl Calendar {
         self.present.pop()
     }
 
+    /// The entry that comes `ahead` entries after the next one, as far as the present day goes.
+    #[inline]
+    pub fn peek(&self, ahead: usize) -> Option<Entry> {
+        let last = self.present.len().checked_sub(1 + ahead)?;
+        self.present.get(last).copied()
+    }
+
     /// Go to the next day with entries, not beyond the day of `until`. False when there is none.
     fn turn_page(&mut self, until: u64) -> bool {
         let last = until >> self.width;
@@ -248,9 +255,9 @@ impl Calendar {
     fn review(&mut self) {
         let mean = self.sorted / self.days;
         (self.days, self.sorted) = (0, 0);
-        if mean > 24 && self.width > 4 {
-            self.set_width(self.width - 2);
-        } else if mean <= 1 && self.width < 30 && (self.later as u64) < DAYS / 8 {
+        if mean > 96 && self.width > 4 {
+            self.set_width(self.width - 1);
+        } else if mean <= 24 && self.width < 30 && (self.later as u64) < DAYS * 24 {
             self.set_width(self.width + 1);
         }
     }

@@ -14,6 +14,7 @@ mod engine;
 mod frame;
 pub mod network;
 pub mod outcome;
+mod prefetch;
 mod routes;
 pub mod traffic;
 

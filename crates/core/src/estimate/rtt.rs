@@ -12,32 +12,53 @@ pub enum Transmission {
     Again,
 }
 
-/// When the latest packets of a stream left: a ring with a fixed number of places, allocated once,
-/// eight bytes a packet.
+/// When the latest packets of a stream left: a ring of eight bytes a packet. It begins small and doubles while it would
+/// forget what left within [`REMEMBERED`], up to a limit.
 #[derive(Debug, Clone)]
 pub struct SendHistory {
     /// Departure in nanoseconds, shifted left by one; the low bit says "sent again".
     slots: Box<[u64]>,
     next: u64,
+    limit: usize,
 }
 
 /// The smallest round-trip sample that counts, so that nothing divides by zero.
 const SHORTEST: Span = Span::from_micros(1);
+/// Packets that left within this time are remembered, as far as the limit allows.
+const REMEMBERED: Span = Span::from_secs(8);
+/// Places at the beginning.
+const FEWEST: usize = 64;
 
 impl SendHistory {
-    /// For the latest `packets` packets, rounded up to a power of two, at least 4096.
+    /// For the latest `packets` packets at most, rounded up to a power of two, at least 4096.
     pub fn new(packets: usize) -> SendHistory {
-        let places = packets.max(4096).next_power_of_two();
-        SendHistory { slots: vec![0; places].into_boxed_slice(), next: 0 }
+        let limit = packets.max(4096).next_power_of_two();
+        SendHistory { slots: vec![0; FEWEST].into_boxed_slice(), next: 0, limit }
     }
 
     /// Packet [`Self::next`] leaves now; its number is returned.
     pub fn record(&mut self, now: Time) -> Seq {
         let seq = Seq(self.next);
-        let place = self.place(seq);
+        let mut place = self.place(seq);
+        if self.next >= self.slots.len() as u64 && self.slots.len() < self.limit {
+            let oldest = Time::from_nanos(self.slots[place] >> 1);
+            if now.since(oldest) < REMEMBERED {
+                self.grow();
+                place = self.place(seq);
+            }
+        }
         self.slots[place] = now.as_nanos() << 1;
         self.next += 1;
         seq
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut slots = vec![0; self.slots.len() * 2].into_boxed_slice();
+        for seq in self.next - self.slots.len() as u64..self.next {
+            slots[seq as usize % (self.slots.len() * 2)] = self.slots[self.place(Seq(seq))];
+        }
+        self.slots = slots;
     }
 
     /// An earlier packet leaves again under its old number.

@@ -61,6 +61,14 @@ impl SimLink {
         self.ring & TAPPED != 0
     }
 
+    /// Where packets whose arrival is an event lie; `None` when there never was one.
+    pub const fn ring_number(&self) -> Option<usize> {
+        match self.ring & RING {
+            RING => None,
+            number => Some(number as usize),
+        }
+    }
+
     pub fn watch_by_probe(&mut self) {
         self.ring |= PROBED;
     }
@@ -71,6 +79,11 @@ impl SimLink {
 }
 
 impl Ring {
+    /// The next packet to arrive.
+    pub fn next(&self) -> Option<&Frame> {
+        self.first.as_ref().map(|(_, frame)| frame)
+    }
+
     fn push(&mut self, at: u64, frame: Frame) {
         if self.first.is_none() {
             self.first = Some((at, frame));

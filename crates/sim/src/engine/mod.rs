@@ -16,6 +16,7 @@ mod build;
 mod bundles;
 mod hosts;
 mod links;
+mod lookahead;
 mod record;
 
 use crate::calendar::{Calendar, Class, Entry};
@@ -103,6 +104,7 @@ impl Engine {
         let until = moment.as_nanos().min(self.until);
         while let Some(entry) = self.calendar.pop(until) {
             self.events += 1;
+            self.look_ahead();
             self.execute(entry);
         }
     }

@@ -1,0 +1,125 @@
+//! What the next entries of the calendar will touch is fetched while the present one is worked on.
+//!
+//! Three steps, each for an entry nearer than the one before, because each step needs what the one before has fetched:
+//! the link or host; the packet or the host's agents; the agents' and the next link's state.
+
+use super::Engine;
+use super::agents::Agent;
+use super::links::UNICAST;
+use crate::calendar::Class;
+use crate::frame::{Body, Frame};
+use crate::prefetch::{lines, soon};
+use crate::routes::NONE;
+
+/// How many entries ahead each step looks.
+const FAR: usize = 11;
+const NEAR: usize = 7;
+const NEXT: usize = 3;
+
+impl Engine {
+    #[inline]
+    pub(super) fn look_ahead(&self) {
+        if let Some(entry) = self.calendar.peek(FAR) {
+            match entry.class() {
+                Class::Arrival => soon(&self.links[entry.number() as usize]),
+                Class::Timer => soon(&self.hosts[entry.number() as usize]),
+                Class::Flush | Class::Change => {}
+            }
+        }
+        if let Some(entry) = self.calendar.peek(NEAR) {
+            match entry.class() {
+                Class::Arrival => {
+                    self.links[entry.number() as usize].ring_number().into_iter().for_each(|ring| {
+                        if let Some(ring) = self.rings.get(ring) {
+                            soon(ring);
+                        }
+                    })
+                }
+                Class::Timer => {
+                    let host = &self.hosts[entry.number() as usize];
+                    if let Some(slot) = self.slots.get(host.first as usize) {
+                        soon(slot);
+                    }
+                }
+                Class::Flush | Class::Change => {}
+            }
+        }
+        if let Some(entry) = self.calendar.peek(NEXT) {
+            match entry.class() {
+                Class::Arrival => {
+                    let ring = self.links[entry.number() as usize].ring_number();
+                    if let Some(frame) =
+                        ring.and_then(|ring| self.rings.get(ring)).and_then(|ring| ring.next())
+                    {
+                        self.fetch_for(frame);
+                    }
+                }
+                Class::Timer => {
+                    let host = &self.hosts[entry.number() as usize];
+                    if let Some(slot) = self.slots.get(host.first as usize) {
+                        self.fetch_agent(slot.agent);
+                    }
+                }
+                Class::Flush | Class::Change => {}
+            }
+        }
+    }
+
+    /// What a packet touches when it comes out of its link.
+    #[inline]
+    fn fetch_for(&self, frame: &Frame) {
+        match frame.body {
+            Body::Segment(_) | Body::Feedback(_) | Body::Datagram(_) => {
+                let number = (frame.flow & !UNICAST) as usize;
+                let sink = &self.sinks[number];
+                lines(sink, 192);
+                soon(&self.hosts[sink.host as usize]);
+                let sender = &self.senders[number];
+                lines(sender, 320);
+                soon(&self.hosts[sender.host as usize]);
+                self.fetch_hops(frame.at);
+                self.fetch_hops(sink.hop);
+            }
+            Body::Report(_) => self.fetch_hops(frame.at),
+            Body::Data(_) => {
+                let branch = &self.branches[frame.at as usize];
+                let children = branch.children;
+                self.fetch_member(branch.session, branch.member);
+                if children.1 - children.0 == 1 {
+                    let child = &self.branches[children.0 as usize];
+                    soon(&self.links[child.link as usize]);
+                    self.fetch_member(child.session, child.member);
+                }
+            }
+        }
+    }
+
+    /// The links after this hop.
+    #[inline]
+    fn fetch_hops(&self, mut hop: u32) {
+        for _ in 0..3 {
+            let Some(it) = self.hops.get(hop as usize) else { return };
+            soon(&self.links[it.link as usize]);
+            hop = it.next;
+        }
+    }
+
+    #[inline]
+    fn fetch_member(&self, session: u32, member: u32) {
+        if member != NONE {
+            let it = &self.sessions[session as usize].members[member as usize];
+            lines(it, 448);
+            soon(&self.hosts[it.host as usize]);
+        }
+    }
+
+    #[inline]
+    fn fetch_agent(&self, agent: Agent) {
+        match agent {
+            Agent::Source(number) => lines(&self.sessions[number as usize], 1024),
+            Agent::Member { session, member } => self.fetch_member(session, member),
+            Agent::Sender(number) => lines(&self.senders[number as usize], 448),
+            Agent::Sink(number) => lines(&self.sinks[number as usize], 192),
+        }
+    }
+}
