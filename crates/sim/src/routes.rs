@@ -50,9 +50,9 @@ impl<'a> Routes<'a> {
         Routes { links, out, first, only_neighbour, towards: HashMap::new(), into, into_first }
     }
 
-    /// The links from `from` to `to`, in order; `None` when there is no way.
-    pub fn path(&mut self, from: u32, to: u32) -> Option<Vec<u32>> {
-        let mut path = Vec::new();
+    /// The links from `from` to `to`, in order, into `path`; `None` when there is no way.
+    pub fn path(&mut self, from: u32, to: u32, path: &mut Vec<u32>) -> Option<()> {
+        path.clear();
         let mut at = from;
         while at != to {
             let link = self.next_link(at, to)?;
@@ -62,7 +62,7 @@ impl<'a> Routes<'a> {
                 return None;
             }
         }
-        Some(path)
+        Some(())
     }
 
     /// The link to take at `at` on the way to `to`.
@@ -178,70 +178,122 @@ pub struct Branch {
     pub active: Option<Box<[(u64, u64)]>>,
 }
 
-/// The tree of a session: branches appended to `branches`, children of a node side by side. Gives the root's children,
-/// and the unreachable member if there is one.
-pub fn tree(
-    routes: &mut Routes<'_>,
-    session: u32,
-    source: u32,
-    members: &[u32],
-    branches: &mut Vec<Branch>,
-) -> Result<(u32, u32), usize> {
-    // Walk the path to every member; remember for each node the branch that leads to it.
-    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
-    let mut seen: HashMap<u32, ()> = HashMap::new();
-    let mut member_at: HashMap<u32, u32> = HashMap::with_capacity(members.len());
-    for (number, &node) in members.iter().enumerate() {
-        member_at.insert(node, number as u32);
-        let mut at = source;
-        let mut steps = 0usize;
-        while at != node {
-            let link = routes.next_link(at, node).ok_or(number)?;
-            let next = routes.links[link as usize].1.0;
-            if seen.insert(link, ()).is_none() {
-                children.entry(at).or_default().push(link);
-            }
-            at = next;
-            steps += 1;
-            if steps > routes.first.len() {
-                return Err(number);
-            }
-        }
-    }
-    // Lay the branches out breadth first, so that children are neighbours.
-    let root = lay_out(source, session, &mut children, &member_at, routes, branches);
-    let mut next = root.0;
-    while (next as usize) < branches.len() {
-        let node = routes.links[branches[next as usize].link as usize].1.0;
-        branches[next as usize].children =
-            lay_out(node, session, &mut children, &member_at, routes, branches);
-        next += 1;
-    }
-    Ok(root)
+/// Memory for building trees, used again for each; stamped so that nothing has to be cleared.
+#[derive(Debug)]
+pub struct Trees {
+    stamp: u32,
+    /// By link: the latest tree that has it.
+    link_seen: Vec<u32>,
+    /// By node: the latest tree with links from it, and the first and last of these links.
+    node_seen: Vec<u32>,
+    first: Vec<u32>,
+    last: Vec<u32>,
+    /// By link: the next link of the same tree from the same node.
+    sibling: Vec<u32>,
+    /// By node: the latest tree that has a member there, and which.
+    member_seen: Vec<u32>,
+    member: Vec<u32>,
 }
 
-fn lay_out(
-    node: u32,
-    session: u32,
-    children: &mut HashMap<u32, Vec<u32>>,
-    member_at: &HashMap<u32, u32>,
-    routes: &Routes<'_>,
-    branches: &mut Vec<Branch>,
-) -> (u32, u32) {
-    let links = children.remove(&node).unwrap_or_default();
-    let start = branches.len() as u32;
-    branches.extend(links.iter().map(|&link| Branch {
-        link,
-        session,
-        member: member_at.get(&routes.links[link as usize].1.0).copied().unwrap_or(NONE),
-        children: (0, 0),
-        eager: false,
-        bundle: NONE,
-        part_of: NONE,
-        taken: 0,
-        active: None,
-    }));
-    (start, branches.len() as u32)
+impl Trees {
+    pub fn new(nodes: u32, links: usize) -> Trees {
+        let (nodes, none) = (nodes as usize, NONE);
+        Trees {
+            stamp: 0,
+            link_seen: vec![0; links],
+            node_seen: vec![0; nodes],
+            first: vec![none; nodes],
+            last: vec![none; nodes],
+            sibling: vec![none; links],
+            member_seen: vec![0; nodes],
+            member: vec![none; nodes],
+        }
+    }
+
+    /// The tree of a session: branches appended to `branches`, children of a node side by side. Gives the root's
+    /// children.
+    ///
+    /// # Errors
+    /// The number of a member that cannot be reached.
+    pub fn add(
+        &mut self,
+        routes: &mut Routes<'_>,
+        session: u32,
+        source: u32,
+        members: &[u32],
+        branches: &mut Vec<Branch>,
+    ) -> Result<(u32, u32), usize> {
+        self.stamp += 1;
+        for (number, &node) in members.iter().enumerate() {
+            self.member_seen[node as usize] = self.stamp;
+            self.member[node as usize] = number as u32;
+            let mut at = source;
+            let mut steps = 0usize;
+            while at != node {
+                let link = routes.next_link(at, node).ok_or(number)?;
+                if self.link_seen[link as usize] != self.stamp {
+                    self.link_seen[link as usize] = self.stamp;
+                    self.add_link(at, link);
+                }
+                at = routes.links[link as usize].1.0;
+                steps += 1;
+                if steps > routes.first.len() {
+                    return Err(number);
+                }
+            }
+        }
+        // Breadth first, so that children are neighbours.
+        branches.reserve(members.len());
+        let root = self.lay_out(source, session, routes, branches);
+        let mut next = root.0;
+        while (next as usize) < branches.len() {
+            let node = routes.links[branches[next as usize].link as usize].1.0;
+            branches[next as usize].children = self.lay_out(node, session, routes, branches);
+            next += 1;
+        }
+        Ok(root)
+    }
+
+    fn add_link(&mut self, from: u32, link: u32) {
+        let node = from as usize;
+        self.sibling[link as usize] = NONE;
+        if self.node_seen[node] == self.stamp {
+            self.sibling[self.last[node] as usize] = link;
+        } else {
+            self.node_seen[node] = self.stamp;
+            self.first[node] = link;
+        }
+        self.last[node] = link;
+    }
+
+    fn lay_out(
+        &self,
+        node: u32,
+        session: u32,
+        routes: &Routes<'_>,
+        branches: &mut Vec<Branch>,
+    ) -> (u32, u32) {
+        let start = branches.len() as u32;
+        let mut link =
+            if self.node_seen[node as usize] == self.stamp { self.first[node as usize] } else { NONE };
+        while link != NONE {
+            let end = routes.links[link as usize].1.0 as usize;
+            let member = if self.member_seen[end] == self.stamp { self.member[end] } else { NONE };
+            branches.push(Branch {
+                link,
+                session,
+                member,
+                children: (0, 0),
+                eager: false,
+                bundle: NONE,
+                part_of: NONE,
+                taken: 0,
+                active: None,
+            });
+            link = self.sibling[link as usize];
+        }
+        (start, branches.len() as u32)
+    }
 }
 
 #[cfg(test)]
@@ -260,6 +312,11 @@ mod tests {
         (NodeId(from), NodeId(to), spec)
     }
 
+    fn path(routes: &mut Routes<'_>, from: u32, to: u32) -> Option<Vec<u32>> {
+        let mut path = Vec::new();
+        routes.path(from, to, &mut path).map(|()| path)
+    }
+
     fn both(pairs: &[(u32, u32, u64)]) -> Vec<(NodeId, NodeId, LinkSpec)> {
         pairs.iter().flat_map(|&(a, b, millis)| [link(a, b, millis), link(b, a, millis)]).collect()
     }
@@ -268,20 +325,20 @@ mod tests {
     fn the_path_with_the_least_delay_is_taken() {
         let links = both(&[(0, 1, 1), (1, 2, 10), (1, 3, 2), (3, 2, 2), (2, 4, 1)]);
         let mut routes = Routes::new(5, &links);
-        assert_eq!(routes.path(0, 4), Some(vec![0, 4, 6, 8]));
-        assert_eq!(routes.path(4, 0), Some(vec![9, 7, 5, 1]));
+        assert_eq!(path(&mut routes, 0, 4), Some(vec![0, 4, 6, 8]));
+        assert_eq!(path(&mut routes, 4, 0), Some(vec![9, 7, 5, 1]));
     }
 
     #[test]
     fn two_hosts_on_one_link_find_each_other() {
         let links = both(&[(0, 1, 1)]);
-        assert_eq!(Routes::new(2, &links).path(0, 1), Some(vec![0]));
+        assert_eq!(path(&mut Routes::new(2, &links), 0, 1), Some(vec![0]));
     }
 
     #[test]
     fn there_may_be_no_way() {
         let links = both(&[(0, 1, 1), (2, 3, 1)]);
-        assert_eq!(Routes::new(4, &links).path(0, 3), None);
+        assert_eq!(path(&mut Routes::new(4, &links), 0, 3), None);
     }
 
     #[test]
@@ -289,7 +346,8 @@ mod tests {
         // 0 - 1 - {2, 3 - {4, 5}}
         let links = both(&[(0, 1, 1), (1, 2, 1), (1, 3, 1), (3, 4, 1), (3, 5, 1)]);
         let mut branches = Vec::new();
-        let root = tree(&mut Routes::new(6, &links), 0, 0, &[2, 4, 5], &mut branches).expect("all reachable");
+        let (mut routes, mut trees) = (Routes::new(6, &links), Trees::new(6, links.len()));
+        let root = trees.add(&mut routes, 0, 0, &[2, 4, 5], &mut branches).expect("all reachable");
         assert_eq!(root, (0, 1));
         let shape: Vec<_> = branches.iter().map(|b| (b.link, b.member, b.children)).collect();
         let expected = [(0, NONE, (1, 3)), (2, 0, (3, 3)), (4, NONE, (3, 5)), (6, 1, (5, 5)), (8, 2, (5, 5))];

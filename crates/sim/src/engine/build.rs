@@ -14,7 +14,7 @@ use crate::network::{
     Flow, LinkId, Network, NodeId, Options, Passage, SessionSpec, UnicastProtocol, UnicastSpec, Watch,
 };
 use crate::outcome::FlowOutcome;
-use crate::routes::{Branch, Hop, NONE, Routes, tree};
+use crate::routes::{Branch, Hop, NONE, Routes, Trees};
 use crate::traffic::Supply;
 use faircast_aqm::Link;
 use faircast_core::node::Effects;
@@ -126,8 +126,12 @@ struct Builder<'a> {
     options: &'a Options,
     routes: Routes<'a>,
     hops: Vec<Hop>,
-    /// Hops by link and next hop, so that ways share their ends.
+    /// By link: the latest hop over it. Ways share their ends.
+    latest_hop: Vec<u32>,
+    /// Further hops by link and next hop.
     known_hops: HashMap<(u32, u32), u32>,
+    trees: Trees,
+    path: Vec<u32>,
     branches: Vec<Branch>,
     sessions: Vec<Session>,
     senders: Vec<SenderAgent>,
@@ -148,7 +152,10 @@ impl Engine {
             options,
             routes: Routes::new(network.nodes, &network.links),
             hops: Vec::new(),
+            latest_hop: vec![NONE; network.links.len()],
             known_hops: HashMap::new(),
+            trees: Trees::new(network.nodes, network.links.len()),
+            path: Vec::new(),
             branches: Vec::new(),
             sessions: Vec::new(),
             senders: Vec::new(),
@@ -229,16 +236,32 @@ fn check(network: &Network) -> Result<(), SimError> {
 impl Builder<'_> {
     /// The way from one node to another as a chain of hops; the first one.
     fn way(&mut self, flow: usize, from: u32, to: u32) -> Result<u32, SimError> {
-        let path = self.routes.path(from, to).filter(|path| !path.is_empty());
-        let path = path.ok_or(SimError::NoWay { flow, from, to })?;
+        let mut path = std::mem::take(&mut self.path);
+        let found = self.routes.path(from, to, &mut path).filter(|()| !path.is_empty());
+        found.ok_or(SimError::NoWay { flow, from, to })?;
         let mut next = NONE;
         for &link in path.iter().rev() {
-            next = *self.known_hops.entry((link, next)).or_insert_with(|| {
-                self.hops.push(Hop { link, next, eager: false });
-                self.hops.len() as u32 - 1
-            });
+            next = self.hop(link, next);
         }
+        self.path = path;
         Ok(next)
+    }
+
+    fn hop(&mut self, link: u32, next: u32) -> u32 {
+        let latest = self.latest_hop[link as usize];
+        if let Some(known) = self.hops.get(latest as usize) {
+            if known.next == next {
+                return latest;
+            }
+            self.known_hops.insert((link, known.next), latest);
+            if let Some(&known) = self.known_hops.get(&(link, next)) {
+                return known;
+            }
+        }
+        self.hops.push(Hop { link, next, eager: false });
+        let new = self.hops.len() as u32 - 1;
+        self.latest_hop[link as usize] = new;
+        new
     }
 
     fn session(&mut self, flow: usize, spec: &SessionSpec) -> Result<(), SimError> {
@@ -253,12 +276,13 @@ impl Builder<'_> {
         if let Some(&node) = nodes.iter().find(|node| **node == spec.source.0) {
             return Err(SimError::NoWay { flow, from: node, to: node });
         }
-        let root = tree(&mut self.routes, number, spec.source.0, &nodes, &mut self.branches)
+        let root = self
+            .trees
+            .add(&mut self.routes, number, spec.source.0, &nodes, &mut self.branches)
             .map_err(|member| SimError::NoWay { flow, from: spec.source.0, to: nodes[member] })?;
         self.activate(spec, root);
         let Watch::First(watched) = self.options.watch;
         let mut members = Vec::with_capacity(spec.members.len());
-        // Hosts behind one router share the way from there; remember it instead of searching a million times.
         for (index, member) in spec.members.iter().enumerate() {
             let hop = self.way(flow, member.node.0, spec.source.0)?;
             let me = ReceiverId::new(index as u64 + 1).expect("members are numbered from one");
