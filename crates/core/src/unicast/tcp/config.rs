@@ -11,7 +11,7 @@ pub enum Variant {
     Reno,
     /// Fast recovery that outlives partial acknowledgements (RFC 6582).
     NewReno,
-    /// Recovery by selective acknowledgements (RFC 6675 without its loss test; as ns-2's `Sack1`).
+    /// Recovery by selective acknowledgements (RFC 6675).
     Sack,
     /// Avoids loss by watching the round-trip time.
     Vegas,
@@ -44,6 +44,15 @@ pub enum Halving {
     WholeWindow,
     /// What is in flight (RFC 5681, equation 4).
     Flight,
+}
+
+/// How selective acknowledgements steer a recovery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recovery {
+    /// A count of packets in the pipe, and every hole is lost (ns-2's `Sack1`; Fall and Floyd 1996).
+    PipeCount,
+    /// The scoreboard says what is in the pipe and what is lost (RFC 6675).
+    Scoreboard,
 }
 
 /// Window after an idle time longer than the retransmission timeout.
@@ -123,6 +132,8 @@ pub struct Config {
     pub backoff: Backoff,
     /// What is halved at a loss.
     pub halving: Halving,
+    /// How selective acknowledgements steer a recovery.
+    pub recovery: Recovery,
     /// Window after an idle time.
     pub idle: Idle,
     /// Which duplicates inflate the window.
@@ -161,6 +172,7 @@ impl Config {
             samples: Samples::OnePacket,
             backoff: Backoff::ToMaxRto,
             halving: Halving::Window,
+            recovery: Recovery::PipeCount,
             idle: Idle::OnePacket,
             inflation: Inflation::InRecovery,
             cwr_on: CwrOn::AnyPacket,
@@ -196,6 +208,7 @@ impl Config {
             min_rto: Span::from_secs(1),
             samples: Samples::Timestamps,
             halving: Halving::Flight,
+            recovery: Recovery::Scoreboard,
             idle: Idle::InitialWindow,
             cwr_on: CwrOn::NewData,
             ..Config::ns235(variant)

@@ -21,7 +21,9 @@ mod tests;
 mod vegas;
 
 pub(super) use config::DELAYED_ACK;
-pub use config::{Backoff, Config, CwrOn, Halving, Handshake, Idle, Inflation, Samples, Switch, Variant};
+pub use config::{
+    Backoff, Config, CwrOn, Halving, Handshake, Idle, Inflation, Recovery, Samples, Switch, Variant,
+};
 pub(super) use rto::Smoothed;
 pub use sender::Sender;
 pub use sink::Sink;

@@ -1,6 +1,9 @@
-//! Recovery by selective acknowledgements: a count of what is in the pipe decides what may leave, the scoreboard what
-//! leaves (Fall and Floyd 1996; RFC 6675 without `IsLost`: every hole below the highest arrival is lost).
+//! Recovery by selective acknowledgements: what is in the pipe decides whether a packet may leave, the scoreboard which.
+//!
+//! In ns-2's way (Fall and Floyd 1996) the pipe is counted with every acknowledgement and packet, and every hole below the
+//! highest arrival is lost. In the standard's way (RFC 6675) both follow from the scoreboard.
 
+use super::config::Recovery;
 use super::sender::{DUPLICATES, Origin, Reaction, Sender};
 use crate::time::Time;
 use crate::unicast::Ack;
@@ -19,6 +22,8 @@ pub(super) struct Board {
     after_timeout: bool,
     /// The urgent packet counts for the pipe.
     counts: bool,
+    /// The last packet was sent again because nothing else could be (RFC 6675, 4, rule 4 of `NextSeg`).
+    rescued: bool,
 }
 
 impl Board {
@@ -70,6 +75,30 @@ impl Board {
         true
     }
 
+    /// Missing packets below this are lost: at least three above them have arrived (RFC 6675, 4, `IsLost`).
+    fn lost_below(&self) -> u32 {
+        let mut needed = DUPLICATES;
+        for &(from, to) in self.ranges.iter().rev() {
+            if to - from >= needed {
+                return to - needed;
+            }
+            needed -= to - from;
+        }
+        0
+    }
+
+    /// Packets of `from..to` that have not arrived.
+    fn missing(&self, from: u32, to: u32) -> u32 {
+        let arrived = |range: &(u32, u32)| range.1.min(to).saturating_sub(range.0.max(from));
+        to.saturating_sub(from) - self.ranges.iter().map(arrived).sum::<u32>()
+    }
+
+    /// Packets on their way of those in `una..max` (RFC 6675, 4, `SetPipe`).
+    fn in_pipe(&self, una: u32, max: u32) -> u32 {
+        let resent = self.missing(una, self.resent_to.max(una));
+        self.missing(self.lost_below().max(una), max) + resent
+    }
+
     /// The lowest packet missing below the highest arrival that was not sent again.
     fn next_hole(&self, una: u32) -> Option<u32> {
         let mut hole = self.resent_to.max(una);
@@ -95,15 +124,22 @@ impl Sender {
         if self.board().recovering {
             self.on_sack_in_recovery(ack, echo, now);
         } else if ack.next > self.una {
-            self.board().clear();
             self.board().after_timeout = false;
+            if self.config.recovery == Recovery::Scoreboard {
+                self.board().advance(ack.next);
+                self.board().add_all(ack);
+            } else {
+                self.board().clear();
+            }
             self.advance(ack, echo, now);
             if !echo {
                 self.grow();
             }
         } else if !self.board().after_timeout && self.board().add_all(ack) {
             self.duplicates += 1;
-            if self.duplicates == DUPLICATES {
+            let una = self.una;
+            let by_board = self.config.recovery == Recovery::Scoreboard && self.board().lost_below() > una;
+            if self.duplicates == DUPLICATES || by_board {
                 self.start_recovery(now);
             }
         }
@@ -129,6 +165,7 @@ impl Sender {
         let board = self.board();
         board.recovering = true;
         board.counts = false;
+        board.rescued = false;
         board.resent_to = una + 1;
     }
 
@@ -159,6 +196,9 @@ impl Sender {
         let end = una.saturating_add(self.config.receiver_window);
         let window = i64::from(self.cwnd as u32);
         let pending = self.urgent != u32::MAX;
+        let by_board = self.config.recovery == Recovery::Scoreboard;
+        let max = self.max;
+        let more = nxt < end.min(self.supply);
         let Some(board) = self.sack.as_deref_mut().filter(|board| board.recovering) else {
             return;
         };
@@ -167,11 +207,22 @@ impl Sender {
         }
         self.limit = nxt;
         self.urgent = u32::MAX;
+        if by_board {
+            board.pipe = i64::from(board.in_pipe(una, max));
+        }
         let room = window - board.pipe;
         if room <= 0 {
             return;
         }
-        if let Some(hole) = board.next_hole(una).filter(|hole| *hole < end) {
+        if by_board && more && board.next_hole(una).is_none_or(|hole| hole >= board.lost_below()) {
+            // New packets go before holes that may be mere reordering (RFC 6675, 4, rules 2 and 3 of `NextSeg`).
+            self.limit = nxt + 1;
+        } else if by_board && !more && !board.rescued && board.next_hole(una).is_none() {
+            let last = (una..max).rev().find(|seq| board.missing(*seq, *seq + 1) > 0);
+            board.rescued = true;
+            board.counts = true;
+            self.urgent = last.unwrap_or(u32::MAX);
+        } else if let Some(hole) = board.next_hole(una).filter(|hole| *hole < end) {
             board.counts = true;
             self.urgent = hole;
         } else {

@@ -56,7 +56,7 @@ pub struct Sender {
     /// New packets below this may leave.
     pub(super) limit: u32,
     /// The application's packets are below this.
-    supply: u32,
+    pub(super) supply: u32,
     /// So many packets may still leave on this acknowledgement.
     budget: u32,
     /// A packet that leaves at once, whatever the window says.
@@ -393,8 +393,10 @@ impl Sender {
         } else {
             self.echo_at_one = true;
         }
-        let half = self.half();
+        let half = if self.config.halving == Halving::Flight { self.cwnd / 2.0 } else { self.half() };
         self.cut(half, half);
+        // Below one packet nothing leaves before the timer has run out (RFC 3168, 6.1.2).
+        self.cwnd = half;
     }
 
     fn on_timeout(&mut self, cx: &mut Cx<'_>) {
@@ -441,7 +443,7 @@ impl Sender {
                 self.cwnd = 1.0;
                 self.say_cwr = true;
             }
-            Idle::InitialWindow => self.cwnd = self.cwnd.min(f64::from(self.config.initial_window)),
+            Idle::InitialWindow => self.cwnd = self.cwnd.clamp(1.0, f64::from(self.config.initial_window)),
         }
     }
 

@@ -101,6 +101,54 @@ fn losses_in_one_window_are_repaired_packet_by_packet_as_in_ns_2_35() {
     }
 }
 
+/// What ns-2.35 sends over 100 Mbit/s and 50 ms in 2000 s at random loss, or at random marks with `ecn` (mean of two runs).
+#[rustfmt::skip]
+const RANDOM: &[(&str, f64, f64)] = &[
+    ("tcp-reno", 0.05, 81_139.0), ("tcp-newreno", 0.05, 93_352.0), ("tcp-sack", 0.05, 89_254.0), ("tcp-vegas", 0.05, 112_913.0),
+    ("tcp-reno", 0.1, 51_519.0), ("tcp-newreno", 0.1, 58_588.0), ("tcp-sack", 0.1, 53_692.0),
+    ("tcp-reno,ecn", 0.01, 237_742.0), ("tcp-reno,ecn", 0.05, 97_817.0), ("tcp-sack,ecn", 0.2, 40_755.0),
+];
+
+#[test]
+fn random_losses_and_marks_give_the_rate_that_they_give_in_ns_2_35() {
+    for &(name, probability, theirs) in RANDOM {
+        let sent = (1..3).map(|seed| {
+            let mut pipe =
+                Pipe::with_seed(protocol(name), Rate::from_mbps(100.0), Span::from_millis(50), seed);
+            let fate = if name.ends_with("ecn") { Fate::Marked } else { Fate::Dropped };
+            pipe.judge = Box::new(move |_, _, rng| if rng.chance(probability) { fate } else { Fate::Passes });
+            pipe.run_until(Time::from_secs_f64(2000.0));
+            pipe.sender.observe().sent as f64
+        });
+        let ours = sent.sum::<f64>() / 2.0;
+        assert!((ours / theirs - 1.0).abs() < 0.03, "{name} at {probability}: {ours} against {theirs}");
+    }
+}
+
+#[test]
+fn the_standards_sack_repairs_a_hole_per_acknowledgement_and_loses_no_round_trip() {
+    let mut pipe = Pipe::new(protocol("tcp-sack,preset=rfc"), Rate::from_mbps(10.0), Span::from_millis(50));
+    pipe.trace = Some(Vec::new());
+    pipe.lose_once(&[100, 101, 105, 106, 107]);
+    pipe.run_until(Time::from_secs_f64(3.0));
+    let view = pipe.sender.observe();
+    assert_eq!((view.cuts, view.timeouts, view.again), (1, 0, 5));
+    let trace = pipe.trace.take().expect("it was asked for");
+    let again = |seq: u32| trace.iter().filter(|(_, other)| *other == seq).nth(1).map(|(at, _)| *at);
+    let (first, last) = (again(100).expect("sent again"), again(107).expect("sent again"));
+    assert!(last.since(first) < Span::from_millis(100), "all within a round trip");
+}
+
+#[test]
+fn the_standards_sack_sends_the_last_packet_again_when_nothing_else_can_go() {
+    let mut pipe = Pipe::new(protocol("tcp-sack,preset=rfc"), Rate::from_mbps(10.0), Span::from_millis(50));
+    pipe.sender.supply(40, Time::ZERO);
+    pipe.lose_once(&[30, 39]);
+    pipe.run_until(Time::from_secs_f64(1.0));
+    let view = pipe.sender.observe();
+    assert_eq!((view.acked, view.timeouts, view.again), (40, 0, 2));
+}
+
 #[test]
 fn reno_goes_as_fast_as_the_formula_says() {
     for loss in [0.005, 0.01, 0.02, 0.05] {
