@@ -87,12 +87,12 @@ pub struct Calendar {
 impl Default for Calendar {
     fn default() -> Calendar {
         Calendar {
-            present: Vec::with_capacity(256),
+            present: Vec::with_capacity(4096),
             today: 0,
             width: 16,
             heads: vec![NONE; DAYS as usize],
             busy: vec![0; DAYS as usize / 64],
-            pool: Vec::new(),
+            pool: Vec::with_capacity(4096),
             free: NONE,
             later: 0,
             days: 0,
@@ -273,7 +273,7 @@ impl Calendar {
             }
         }
         self.busy.fill(0);
-        self.pool.clear();
+        self.pool.clear(); // its memory stays
         self.free = NONE;
         self.later = 0;
         // The present day's entries stay where they are: all of them are earlier than what is pushed again.

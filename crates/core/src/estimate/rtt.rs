@@ -25,7 +25,7 @@ pub struct SendHistory {
 /// The smallest round-trip sample that counts, so that nothing divides by zero.
 const SHORTEST: Span = Span::from_micros(1);
 /// Packets that left within this time are remembered, as far as the limit allows.
-const REMEMBERED: Span = Span::from_secs(8);
+const REMEMBERED: Span = Span::from_secs(6);
 /// Places at the beginning.
 const FEWEST: usize = 64;
 

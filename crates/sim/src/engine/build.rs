@@ -583,7 +583,7 @@ impl Builder<'_> {
             branch.part_of = id;
             links[branch.link as usize].bundled = number;
         }
-        bundles.push(Bundle { session, parts, lookahead, log: Vec::new(), written: 0 });
+        bundles.push(Bundle { session, parts, lookahead, log: Vec::with_capacity(256), written: 0 });
         id
     }
 
@@ -643,7 +643,28 @@ impl Builder<'_> {
         for (number, (at, _, _)) in self.network.changes.iter().enumerate() {
             calendar.push(Entry::new(at.as_nanos(), Class::Change, number as u32));
         }
-        let flows = vec![FlowOutcome::default(); self.network.flows.len()];
+        // Room for all that is kept regularly, so that nothing is allocated on the way.
+        let room = |every: Span| {
+            if every == Span::MAX { 0 } else { until.div_ceil(every.as_nanos().max(1)) as usize }
+        };
+        let (bins, samples) = (room(self.options.bin), room(self.options.sample));
+        let flows = self.network.flows.iter().map(|flow| {
+            let events = match flow {
+                Flow::Session(spec) if spec.members.len() > 1 => 4096,
+                _ => 64,
+            };
+            FlowOutcome {
+                samples: Vec::with_capacity(samples),
+                received_bins: Vec::with_capacity(bins),
+                sent_bins: Vec::with_capacity(bins),
+                representatives: Vec::with_capacity(events),
+                cuts: Vec::with_capacity(events),
+                ..FlowOutcome::default()
+            }
+        });
+        let flows = flows.collect();
+        let rings = self.hops.iter().filter(|hop| !hop.eager).count()
+            + self.branches.iter().filter(|branch| !branch.eager).count();
         let probes = self.network.link_probes.iter().map(|(link, every)| {
             let every = every.as_nanos().max(1);
             (link.0, Probe { next: 0, every, samples: Vec::new() })
@@ -653,7 +674,7 @@ impl Builder<'_> {
             until,
             bin: self.options.bin.as_nanos(),
             links,
-            rings: Vec::new(),
+            rings: Vec::with_capacity(rings),
             probes: probes.collect(),
             hops: self.hops,
             branches: self.branches,

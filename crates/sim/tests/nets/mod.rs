@@ -76,7 +76,7 @@ pub fn star(receivers: usize, background: Background) -> Network {
     for number in 0..receivers {
         let leaf = net.node();
         let (there, _) = net.duplex(router, leaf, link(1.0, 20, 25), wide(1.0, 20));
-        if number == 0 {
+        if number == 0 && receivers <= 16 {
             net.probe_link(there, Span::from_millis(37));
             net.tap(there);
         }
@@ -118,6 +118,23 @@ pub fn star(receivers: usize, background: Background) -> Network {
             }
         }
     }
+    net
+}
+
+/// Receivers behind bottlenecks with an endless TCP flow each, and a session to all.
+pub fn tcp_star(receivers: usize) -> Network {
+    let mut net = Network::new(9);
+    let (source, router) = (net.node(), net.node());
+    net.duplex(source, router, wide(10.0, 1), wide(10.0, 1));
+    let mut members = Vec::new();
+    for number in 0..receivers {
+        let (leaf, sender) = (net.node(), net.node());
+        net.duplex(router, leaf, link(1.0, 20, 25), wide(1.0, 20));
+        net.duplex(sender, router, wide(10.0, 3), wide(10.0, 3));
+        members.push(member(leaf));
+        net.unicast(unicast(reno(), sender, leaf, number as f64 * 0.037));
+    }
+    net.session(session(source, members));
     net
 }
 
