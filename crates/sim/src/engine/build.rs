@@ -651,7 +651,7 @@ impl Builder<'_> {
         let flows = self.network.flows.iter().map(|flow| {
             let events = match flow {
                 Flow::Session(spec) if spec.members.len() > 1 => 4096,
-                _ => 64,
+                _ => (until / 500_000_000).clamp(64, 4096) as usize,
             };
             FlowOutcome {
                 samples: Vec::with_capacity(samples),

@@ -255,7 +255,7 @@ impl Engine {
         let it = &mut self.links[link as usize];
         if it.ring & RING == RING {
             it.ring = (it.ring & !RING) | self.rings.len() as u32;
-            self.rings.push(Ring { scheduled: NEVER, first: None, rest: VecDeque::new() });
+            self.rings.push(Ring { scheduled: NEVER, first: None, rest: VecDeque::with_capacity(4) });
         }
         let ring = &mut self.rings[(it.ring & RING) as usize];
         ring.push(at, frame);
