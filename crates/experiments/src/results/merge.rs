@@ -1,8 +1,7 @@
 //! The results of several shards into one: what a single run of everything would have written, byte for byte.
 
 use super::WriteError;
-use super::write::{MANIFEST, list, put};
-use serde_json::Value as Json;
+use super::write::{MANIFEST, Manifest, list, put};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -77,8 +76,7 @@ type Job = (u64, u64);
 
 struct Part {
     directory: PathBuf,
-    manifest: Json,
-    runs: Vec<Job>,
+    manifest: Manifest,
 }
 
 /// Merge directories of results, of shards or of different seeds' runs, into another directory.
@@ -91,16 +89,14 @@ pub fn merge(directories: &[PathBuf], into: &Path) -> Result<Merged, MergeError>
     let first = parts.first().ok_or(MergeError::Nothing)?;
     let mut owners: BTreeSet<Job> = BTreeSet::new();
     for part in &parts {
-        for what in ["faircast", "scenario", "points", "seeds"] {
-            if part.manifest[what] != first.manifest[what] {
-                return Err(MergeError::Different {
-                    a: first.directory.clone(),
-                    b: part.directory.clone(),
-                    what,
-                });
-            }
+        if let Some(what) = difference(&first.manifest, &part.manifest) {
+            return Err(MergeError::Different {
+                a: first.directory.clone(),
+                b: part.directory.clone(),
+                what,
+            });
         }
-        for &(point, seed) in &part.runs {
+        for &(point, seed) in &part.manifest.runs {
             if !owners.insert((point, seed)) {
                 return Err(MergeError::Twice { path: part.directory.clone(), point, seed });
             }
@@ -110,19 +106,28 @@ pub fn merge(directories: &[PathBuf], into: &Path) -> Result<Merged, MergeError>
     let (runs, missing): (Vec<Job>, Vec<Job>) = all.into_iter().partition(|job| owners.contains(job));
     let files = merge_files(&parts, &runs)?;
     let mut manifest = first.manifest.clone();
-    manifest["shard"] = Json::Null;
-    manifest["runs"] = runs.iter().map(|(point, seed)| serde_json::json!([point, seed])).collect();
-    manifest["files"] = list(&files);
-    let files = put(into, &files, manifest)?;
+    manifest.shard = None;
+    manifest.runs.clone_from(&runs);
+    manifest.files = list(&files);
+    let files = put(into, &files, &manifest)?;
     Ok(Merged { runs: runs.len(), missing, files })
 }
 
+/// The first thing in which results differ that must not.
+fn difference(a: &Manifest, b: &Manifest) -> Option<&'static str> {
+    let checks = [
+        ("faircast", a.faircast == b.faircast),
+        ("scenario", a.scenario == b.scenario),
+        ("points", a.points == b.points),
+        ("seeds", a.seeds == b.seeds),
+    ];
+    checks.into_iter().find(|(_, same)| !same).map(|(what, _)| what)
+}
+
 /// In the order of results.
-fn all_jobs(manifest: &Json) -> Vec<Job> {
-    let points = manifest["points"].as_array().map_or(0, Vec::len) as u64;
-    let seeds: Vec<u64> =
-        manifest["seeds"].as_array().into_iter().flatten().filter_map(Json::as_u64).collect();
-    (0..points).flat_map(|point| seeds.iter().map(move |seed| (point, *seed))).collect()
+fn all_jobs(manifest: &Manifest) -> Vec<Job> {
+    let points = 0..manifest.points.len() as u64;
+    points.flat_map(|point| manifest.seeds.iter().map(move |seed| (point, *seed))).collect()
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, MergeError> {
@@ -131,20 +136,15 @@ fn read(path: &Path) -> Result<Vec<u8>, MergeError> {
 
 fn read_part(directory: &Path) -> Result<Part, MergeError> {
     let path = directory.join(MANIFEST);
-    let not_results = |reason: String| MergeError::NotResults { path: path.clone(), reason };
-    let manifest: Json =
-        serde_json::from_slice(&read(&path)?).map_err(|error| not_results(error.to_string()))?;
-    let runs = manifest["runs"].as_array().ok_or_else(|| not_results("it has no list of runs".into()))?;
-    let job = |run: &Json| Some((run[0].as_u64()?, run[1].as_u64()?));
-    let runs: Option<Vec<Job>> = runs.iter().map(job).collect();
-    let runs = runs.ok_or_else(|| not_results("a run is a point and a seed".into()))?;
-    Ok(Part { directory: directory.to_owned(), manifest, runs })
+    let bytes = read(&path)?;
+    let manifest = serde_json::from_slice(&bytes)
+        .map_err(|error| MergeError::NotResults { path, reason: error.to_string() })?;
+    Ok(Part { directory: directory.to_owned(), manifest })
 }
 
 /// Names of a part's files, and their hashes.
 fn files_of(part: &Part) -> impl Iterator<Item = (&str, &str)> {
-    let files = part.manifest["files"].as_array().into_iter().flatten();
-    files.filter_map(|file| Some((file["name"].as_str()?, file["blake3"].as_str()?)))
+    part.manifest.files.iter().map(|file| (file.name.as_str(), file.blake3.as_str()))
 }
 
 fn merge_files(parts: &[Part], runs: &[Job]) -> Result<Vec<(String, Vec<u8>)>, MergeError> {

@@ -14,6 +14,8 @@ pub mod capture;
 pub mod measure;
 pub mod merge;
 mod rows;
+#[cfg(test)]
+mod tests;
 pub mod write;
 
 pub use merge::{MergeError, merge};

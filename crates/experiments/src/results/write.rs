@@ -4,8 +4,11 @@
 //! to `run.json` by [`write_run`].
 
 use super::{Results, Totals};
+use crate::scenario::Point;
 use crate::table::{Column, Table};
-use serde_json::{Value as Json, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,14 +52,14 @@ pub fn write(results: &Results, directory: &Path) -> Result<Vec<PathBuf>, WriteE
     for capture in &results.captures {
         files.push((capture.file_name(), capture.bytes.clone()));
     }
-    put(directory, &files, manifest(results, &files))
+    put(directory, &files, &manifest(results, &files))
 }
 
 /// Write files and a manifest.
 pub(super) fn put(
     directory: &Path,
     files: &[(String, Vec<u8>)],
-    manifest: Json,
+    manifest: &Manifest,
 ) -> Result<Vec<PathBuf>, WriteError> {
     let fail = |path: &Path| {
         let path = path.to_owned();
@@ -64,7 +67,7 @@ pub(super) fn put(
     };
     fs::create_dir_all(directory).map_err(fail(directory))?;
     let mut paths = Vec::new();
-    let text = serde_json::to_string_pretty(&manifest).expect("a tree of JSON values has a text") + "\n";
+    let text = serde_json::to_string_pretty(manifest).expect("lists and texts have a JSON text") + "\n";
     let manifest = (MANIFEST.to_owned(), text.into_bytes());
     for (name, bytes) in files.iter().chain([&manifest]) {
         let path = directory.join(name);
@@ -75,27 +78,57 @@ pub(super) fn put(
 }
 
 /// What belongs together, and the hashes of all files.
-fn manifest(results: &Results, files: &[(String, Vec<u8>)]) -> Json {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The version that ran it.
+    pub faircast: String,
+    /// BLAKE3 hash of the scenario's text.
+    pub scenario: String,
+    /// All seeds, also those of other shards.
+    pub seeds: Vec<u64>,
+    /// All points, with the value on each axis.
+    pub points: Vec<BTreeMap<String, String>>,
+    /// The shard, such as `2/8`; none when this is everything.
+    pub shard: Option<String>,
+    /// The runs that are here: number of a point, and seed.
+    pub runs: Vec<(u64, u64)>,
+    /// The files beside this one.
+    pub files: Vec<Listed>,
+}
+
+/// A file in a manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Its hash.
+    pub blake3: String,
+}
+
+fn manifest(results: &Results, files: &[(String, Vec<u8>)]) -> Manifest {
     let identity = &results.identity;
-    let points = results.points.iter().map(|point| {
-        let values = point.values.iter().map(|(name, value)| (name.clone(), json!(value.to_string())));
-        json!({"point": point.index, "values": values.collect::<serde_json::Map<_, _>>()})
-    });
-    let mut manifest = json!({
-        "faircast": env!("CARGO_PKG_VERSION"),
-        "scenario": blake3::hash(identity.scenario.as_bytes()).to_hex().to_string(),
-        "seeds": identity.seeds,
-        "points": points.collect::<Vec<_>>(),
-        "shard": identity.shard.map(|shard| shard.to_string()),
-        "runs": results.jobs.iter().map(|(point, seed)| json!([point, seed])).collect::<Vec<_>>(),
-    });
-    manifest["files"] = list(files);
-    manifest
+    let values =
+        |point: &Point| point.values.iter().map(|(name, value)| (name.clone(), value.to_string())).collect();
+    Manifest {
+        faircast: env!("CARGO_PKG_VERSION").to_owned(),
+        scenario: blake3::hash(identity.scenario.as_bytes()).to_hex().to_string(),
+        seeds: identity.seeds.clone(),
+        points: results.points.iter().map(values).collect(),
+        shard: identity.shard.map(|shard| shard.to_string()),
+        runs: results.jobs.iter().map(|(point, seed)| (*point as u64, *seed)).collect(),
+        files: list(files),
+    }
 }
 
 /// Names, sizes and hashes.
-pub(super) fn list(files: &[(String, Vec<u8>)]) -> Json {
-    let entry = |(name, bytes): &(String, Vec<u8>)| json!({"name": name, "bytes": bytes.len(), "blake3": blake3::hash(bytes).to_hex().to_string()});
+pub(super) fn list(files: &[(String, Vec<u8>)]) -> Vec<Listed> {
+    let entry = |(name, bytes): &(String, Vec<u8>)| Listed {
+        name: name.clone(),
+        bytes: bytes.len() as u64,
+        blake3: blake3::hash(bytes).to_hex().to_string(),
+    };
     files.iter().map(entry).collect()
 }
 

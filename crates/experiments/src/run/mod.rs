@@ -193,8 +193,14 @@ pub fn run(scenario: &Scenario, options: &RunOptions, progress: &dyn Progress) -
         work.take_jobs();
     });
     let state = work.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let done: Result<Vec<Done>, RunError> =
+    let mut results: Vec<_> =
         state.results.into_iter().map(|result| result.unwrap_or(Err(RunError::Cancelled))).collect();
+    // A network that cannot be run stops the others; it is the one to name.
+    let refused = |result: &Result<Done, RunError>| matches!(result, Err(RunError::Network { .. }));
+    if let Some(place) = results.iter().position(refused) {
+        results.swap(0, place);
+    }
+    let done: Result<Vec<Done>, RunError> = results.into_iter().collect();
     Ok(assemble(scenario, options, jobs, done?))
 }
 
@@ -212,6 +218,9 @@ fn jobs(scenario: &Scenario, shard: Option<Shard>) -> Result<Vec<(usize, u64)>, 
 impl Work<'_> {
     fn take_jobs(&self) {
         loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(&(point, seed)) = self.jobs.get(number) else { return };
             let result = self.job(number, point, seed);

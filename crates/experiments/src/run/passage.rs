@@ -132,7 +132,9 @@ fn is_rounded(sent: &Body, got: &Body) -> bool {
 
 fn near(sent: f32, got: f32) -> bool {
     let (sent, got) = (f64::from(sent), f64::from(got));
-    (sent - got).abs() <= sent.abs() * half::ERROR * 1.001 || sent.abs() < 2e-6 && got.abs() < 2e-6
+    sent == got
+        || (sent - got).abs() <= sent.abs() * half::ERROR * 1.001
+        || sent.abs() < 2e-6 && got.abs() < 2e-6
 }
 
 fn time_is_near(sent: Time, got: Time) -> bool {

@@ -390,6 +390,7 @@ impl Builder {
     fn refuse_part(&mut self, pattern: &At<String>, part: &str) {
         let help = match self.layout.names.find(part) {
             Err(Nothing::Unknown(Some(near))) => format!("did you mean {near}?"),
+            Err(Nothing::Beyond(row)) => format!("there are {row}"),
             Err(Nothing::BadRange) => "a row is written as in leaf[1-16]".to_owned(),
             _ => format!("the nodes here are: {}", self.layout.names.known()),
         };

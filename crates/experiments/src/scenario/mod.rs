@@ -22,6 +22,8 @@ mod shape;
 mod shapes;
 mod syntax;
 mod template;
+#[cfg(test)]
+mod tests;
 mod units;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Look};

@@ -25,6 +25,8 @@ struct Row {
 pub(crate) enum Nothing {
     /// No node is called so; a name that is like it.
     Unknown(Option<String>),
+    /// The row has no such number; what it has.
+    Beyond(String),
     /// `[a-b]` is not two numbers.
     BadRange,
 }
@@ -122,15 +124,18 @@ impl Names {
     }
 
     fn unknown(&self, name: &str) -> Nothing {
-        let rows = self.rows.iter().filter(|row| row.count > 0).map(|row| format!("{}*", row.prefix));
-        let known: Vec<String> = rows.chain(self.singles.keys().cloned()).collect();
-        let near = super::shape::nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+        // Of rows, what is before the number is compared.
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '*' | '[' | ']' | '-'));
+        let prefixes = self.rows.iter().map(|row| row.prefix.as_str()).filter(|prefix| *prefix != stem);
+        let row = super::shape::nearest(stem, prefixes).map(|prefix| format!("{prefix}*"));
+        let single = super::shape::nearest(name, self.singles.keys().map(String::as_str)).map(str::to_owned);
+        let near = single.or(row);
         let too_far = self.rows.iter().find_map(|row| {
             let number: u32 = name.strip_prefix(&row.prefix)?.parse().ok()?;
             (number >= row.number + row.count)
                 .then(|| format!("{0}{1} to {0}{2}", row.prefix, row.number, row.number + row.count - 1))
         });
-        Nothing::Unknown(too_far.or(near))
+        too_far.map_or(Nothing::Unknown(near), Nothing::Beyond)
     }
 
     /// Patterns that name everything there is, for messages.
@@ -233,9 +238,9 @@ mod tests {
     #[test]
     fn what_is_not_there_is_answered_with_what_is() {
         let names = names();
-        assert_eq!(names.find("leaf13"), Err(Nothing::Unknown(Some("leaf1 to leaf12".into()))));
+        assert_eq!(names.find("leaf13"), Err(Nothing::Beyond("leaf1 to leaf12".into())));
         assert_eq!(names.find("hup"), Err(Nothing::Unknown(Some("hub".into()))));
         assert_eq!(names.find("leaf[4-2]"), Err(Nothing::BadRange));
-        assert_eq!(names.find("leaf01"), Err(Nothing::Unknown(None)));
+        assert!(matches!(names.find("leaf01"), Err(Nothing::Unknown(_))), "a number has no leading zeros");
     }
 }

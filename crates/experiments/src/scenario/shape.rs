@@ -4,7 +4,8 @@
 use super::diagnostic::Diagnostic;
 use super::syntax::{Node, Value};
 use super::units::{self, LawOf};
-use faircast_core::schemes::Scheme;
+use faircast_core::schemes::{self, Scheme};
+use faircast_core::unicast;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 
@@ -96,13 +97,12 @@ impl Kinds {
         }
         let names: Vec<_> = self.shapes.iter().map(|(name, _)| *name).collect();
         match self.other {
-            Some((accepts, shape)) => {
-                let known = || format!("{}, or a unicast protocol", names.join(", "));
-                accepts(kind).map(|()| shape).map_err(|error| match nearest(kind, names.iter().copied()) {
-                    Some(near) => format!("did you mean \"{near}\"?"),
-                    None => format!("one of: {} ({error})", known()),
-                })
-            }
+            Some((accepts, shape)) => accepts(kind).map(|()| shape).map_err(|error| {
+                let protocols = unicast::CATALOGUE.iter().map(|entry| entry.name);
+                let name = kind.split(',').next().unwrap_or_default();
+                let known: Vec<_> = names.iter().copied().chain(protocols).collect();
+                if known.contains(&name) { error } else { meant(name, &known) }
+            }),
             None => Err(meant(kind, &names)),
         }
     }
@@ -121,6 +121,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> O
 pub(crate) fn meant(word: &str, known: &[&str]) -> String {
     match nearest(word, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => "there are none".to_owned(),
         None => format!("known here: {}", known.join(", ")),
     }
 }
@@ -155,7 +156,7 @@ pub(crate) fn check(node: &Node, shape: &Shape, wrong: &mut Vec<Diagnostic>) {
 fn refuse(node: &Node, key: &str, wanted: &str, wrong: &mut Vec<Diagnostic>) {
     let message = format!("`{key}` takes {wanted}");
     let label = match &node.value {
-        Value::Text(_) => "this is something else".to_owned(),
+        Value::Text(_) => "not understood".to_owned(),
         Value::Number(_) => "not this number".to_owned(),
         _ => format!("this is {}", node.what()),
     };
@@ -258,7 +259,13 @@ fn check_scheme(node: &Node, wrong: &mut Vec<Diagnostic>) {
         return refuse(node, "scheme", Takes::Scheme.wanted(), wrong);
     };
     if let Err(error) = text.parse::<Scheme>() {
-        wrong.push(Diagnostic::new(&node.span, error.to_string(), "not a scheme"));
+        let diagnostic = Diagnostic::new(&node.span, error.to_string(), "not a scheme");
+        let name = text.split(',').next().unwrap_or_default();
+        let near = nearest(name, schemes::CATALOGUE.iter().map(|entry| entry.name));
+        wrong.push(match near.filter(|near| *near != name) {
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => diagnostic,
+        });
     }
 }
 

@@ -1,0 +1,140 @@
+use super::rows::Field::{Number, Text, Whole};
+use super::*;
+use crate::scenario::{Scenario, Setting};
+use crate::table::Column;
+use faircast_core::time::{Span, Time};
+use faircast_sim::{FlowOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome};
+
+/// A star of two receivers, a session and a TCP flow, ten bins of a second.
+const TWO: &str = "title = \"t\"\nduration = \"10 s\"\nwarmup = \"4 s\"\nstart_jitter = 0\n[topology]\nkind = \"star\"\n\
+    leaves = 2\n[[flow]]\nname = \"m\"\nkind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\n\
+    expected = [{ from = 0, is = \"leaf1\" }, { from = 5, is = \"leaf2\" }]\nsettle = 1\n[[flow]]\nname = \"t\"\n\
+    kind = \"tcp-reno\"\nfrom = \"src1\"\nto = \"leaf1\"\n[[window]]\nname = \"early\"\nfrom = 0\nto = 2\n\
+    [probe]\nlinks = \"hub->leaf1\"\n";
+
+fn seconds(seconds: u64) -> Time {
+    Time::ZERO + Span::from_secs(seconds)
+}
+
+fn member(bins: [u64; 10], reports: u64, suppressed: u64) -> MemberOutcome {
+    let bytes: u64 = bins.iter().sum();
+    MemberOutcome {
+        packets: bytes / 1000,
+        bytes,
+        lost: bytes / 10_000,
+        delivered: bytes / 1000,
+        reports,
+        suppressed,
+        bins: bins.to_vec(),
+    }
+}
+
+fn flow(members: Vec<MemberOutcome>) -> FlowOutcome {
+    let sum = |bin: usize| members.iter().map(|member| member.bins[bin]).sum();
+    FlowOutcome { received_bins: (0..10).map(sum).collect(), members, sent: 100, ..FlowOutcome::default() }
+}
+
+/// The session gets 80 and 160 kbit/s, TCP 80 kbit/s; in the first two seconds nobody gets anything.
+fn outcome(layout: &crate::scenario::Layout) -> Outcome {
+    let steady = |bytes: u64| std::array::from_fn(|bin| if bin < 2 { 0 } else { bytes });
+    let mut session = flow(vec![member(steady(10_000), 6, 2), member(steady(20_000), 0, 4)]);
+    session.representatives = vec![(seconds(0), Some(0)), (seconds(8), None), (seconds(9), Some(1))];
+    session.cuts = vec![seconds(1), seconds(5), seconds(6)];
+    let tcp = flow(vec![member(steady(10_000), 80, 0)]);
+    let mut links = vec![LinkOutcome::default(); layout.links()];
+    let sample = |second: u64| LinkSample {
+        at: seconds(second),
+        waiting: second as u32,
+        waiting_bytes: 1000 * second as u32,
+        departed_bytes: 50_000 * second,
+        counts: faircast_aqm::LinkCounts { offered: 100 * second, overflow: second, ..Default::default() },
+    };
+    links[layout.probes[0] as usize].samples = (0..=10).map(sample).collect();
+    Outcome { flows: vec![session, tcp], links, ..Outcome::default() }
+}
+
+fn measured() -> measure::Measured {
+    let scenario = Scenario::parse(TWO, "two.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let layout = scenario.layout(0, 1);
+    measure::measure(scenario.plan(0), &layout, &outcome(&layout))
+}
+
+fn metric(name: &str) -> f64 {
+    let all = measured().metrics;
+    let found = all.iter().find(|(known, _)| known == name);
+    found.unwrap_or_else(|| panic!("no {name} in {all:?}")).1
+}
+
+#[test]
+fn rates_are_means_over_receivers_in_the_window() {
+    assert_eq!(metric("m.rate"), 120_000.0);
+    assert_eq!(metric("t.rate"), 80_000.0);
+    assert_eq!(metric("m.rate.min"), 80_000.0);
+    assert_eq!(metric("m.rate.max"), 160_000.0);
+    assert_eq!(metric("m.cov"), 0.0);
+    assert_eq!(metric("m.rate@early"), 0.0);
+    assert!((metric("jain") - 200.0f64.powi(2) / (2.0 * (120.0f64.powi(2) + 80.0f64.powi(2)))).abs() < 1e-12);
+}
+
+#[test]
+fn feedback_is_counted_per_session_and_per_receiver() {
+    assert_eq!(metric("m.reports"), 6.0);
+    assert_eq!(metric("m.suppressed"), 6.0);
+    assert_eq!(metric("m.reports.hypothetical"), 6.0);
+    assert_eq!(metric("m.suppression"), 0.5);
+    assert_eq!(metric("m.cuts"), 2.0, "the cut during warm-up does not count");
+    assert!((metric("m.loss") - 24.0 / 264.0).abs() < 1e-12);
+}
+
+#[test]
+fn links_are_measured_between_two_samples() {
+    assert_eq!(metric("link.hub->leaf1.queue"), 7.0);
+    assert_eq!(metric("link.hub->leaf1.drops"), 6.0);
+    assert_eq!(metric("link.hub->leaf1.loss"), 0.01);
+    assert!((metric("link.hub->leaf1.utilisation") - 0.4).abs() < 1e-12);
+}
+
+#[test]
+fn a_representative_is_as_expected_while_the_timetable_names_it() {
+    // Counted are 1 to 5 s (leaf1, right throughout) and 6 to 10 s (leaf2, right from 9 s on).
+    assert!((metric("m.representative.as_expected") - 5.0 / 8.0).abs() < 1e-12);
+    assert_eq!(metric("m.switches"), 1.0);
+    assert_eq!(measure::as_expected(&[], &[], Span::ZERO, seconds(9)), None);
+}
+
+#[test]
+fn averages_are_over_all_time_so_far() {
+    let tables = measured().tables;
+    let averages = tables.iter().find(|table| table.name == "averages").expect("always there");
+    let Some(Column::Number(values)) = averages.column("average") else { panic!("a number") };
+    assert_eq!(&values[..4], [0.0, 0.0, 40_000.0, 60_000.0]);
+    assert_eq!(tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>(), measure::TABLES);
+}
+
+#[test]
+fn numbers_are_written_so_that_they_read_back() {
+    let mut rows = Rows::new("t", &[("name", Text("")), ("count", Whole(0)), ("value", Number(0.0))]);
+    rows.push(&[Text("a,\"b\""), Whole(u64::MAX), Number(0.1 + 0.2)]);
+    rows.push(&[Text(""), Whole(0), Number(f64::NAN)]);
+    let text = String::from_utf8(to_csv(&rows.0)).expect("text");
+    let expected = "name,count,value\n\"a,\"\"b\"\"\",18446744073709551615,0.30000000000000004\n,0,\n";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn stacked_tables_begin_with_point_axes_and_seed() {
+    let axes = [
+        Axis { name: "n".into(), values: vec![Setting::Number(1.0), Setting::Number(2.0)] },
+        Axis { name: "q".into(), values: vec![Setting::Text("red".into())] },
+    ];
+    let point = |index, n| Point {
+        index,
+        values: vec![("n".into(), Setting::Number(n)), ("q".into(), Setting::Text("red".into()))],
+    };
+    let mut rows = Rows::new("t", &[("x", Whole(0))]);
+    rows.push(&[Whole(9)]);
+    let runs = vec![((0, 5), vec![rows.0.clone()]), ((1, 5), vec![rows.0.clone()])];
+    let tables = rows_of_runs(&axes, &[point(0, 1.0), point(1, 2.0)], &runs);
+    let text = String::from_utf8(to_csv(&tables[0])).expect("text");
+    assert_eq!(text, "point,n,q,seed,x\n0,1,red,5,9\n1,2,red,5,9\n");
+}

@@ -1,0 +1,300 @@
+use super::*;
+
+fn parse(text: &str) -> Scenario {
+    Scenario::parse(text, "test.toml").unwrap_or_else(|wrong| panic!("{wrong}"))
+}
+
+/// What is said about a text that is wrong.
+fn refusal(text: &str) -> String {
+    Scenario::parse(text, "test.toml").map_or_else(|wrong| wrong.to_string(), |_| panic!("{text} is right"))
+}
+
+/// A scenario of a star with one session, and more lines.
+fn star(more: &str) -> String {
+    format!(
+        "title = \"t\"\nduration = \"10 s\"\n{more}\n[topology]\nkind = \"star\"\nleaves = 4\n[[flow]]\n\
+         name = \"m\"\nkind = \"session\"\nscheme = \"ormcc\"\nfrom = \"src1\"\nto = \"leaf*\"\n"
+    )
+}
+
+#[test]
+fn every_template_is_right() {
+    for template in TEMPLATES {
+        let scenario =
+            Scenario::parse(template.text, template.name).unwrap_or_else(|wrong| panic!("{wrong}"));
+        assert!(template.text.starts_with('#'), "{} explains itself", template.name);
+        assert!(!scenario.title().is_empty());
+    }
+    assert_eq!(template("star").map(|text| text.contains("kind = \"star\"")), Some(true));
+    assert_eq!(template("pentagon"), None);
+}
+
+#[test]
+fn an_unknown_key_is_answered_with_the_one_that_was_meant() {
+    assert_eq!(
+        refusal(&star("warmpu = 3")),
+        "test.toml:3:1: a scenario has no key `warmpu`; did you mean `warmup`?"
+    );
+}
+
+#[test]
+fn a_caret_points_at_what_is_wrong() {
+    let wrong = Scenario::parse(&star("warmup = \"3 m\""), "test.toml").expect_err("metres are no time");
+    let drawn = wrong.render(Look::Plain);
+    assert!(drawn.contains("test.toml:3:10") && drawn.contains("warmup = \"3 m\""), "{drawn}");
+    assert!(drawn.contains("──┬──"), "{drawn}");
+    assert!(wrong.render(Look::Coloured).contains("\u{1b}["));
+}
+
+#[test]
+fn all_mistakes_are_said_at_once_and_in_order() {
+    let text = star("warmup = []\nseeds = -1\nabout = 3");
+    let wrong = Scenario::parse(&text, "test.toml").expect_err("three things are wrong");
+    let lines: Vec<usize> = wrong.iter().map(|diagnostic| wrong.position(diagnostic).0).collect();
+    assert_eq!(lines, [3, 4, 5]);
+}
+
+#[test]
+fn names_that_do_not_exist_are_answered_with_those_that_do() {
+    let text = star("").replace("leaf*", "leaf[1-9]");
+    assert!(refusal(&text).ends_with("no node is called \"leaf[1-9]\"; there are leaf1 to leaf4"));
+    let text = star("").replace("src1", "scr1");
+    assert!(refusal(&text).ends_with("did you mean src*?"), "{}", refusal(&text));
+    let text = star("[probe]\nlinks = \"src1->leaf1\"");
+    assert!(refusal(&text).contains("there is no link \"src1->leaf1\""));
+}
+
+#[test]
+fn schemes_protocols_and_queues_are_asked_for_by_their_own_names() {
+    assert!(refusal(&star("").replace("\"ormcc\"", "\"omrcc\"")).contains("did you mean `ormcc`?"));
+    assert!(refusal(&star("").replace("\"ormcc\"", "\"ormcc,beta=7\"")).contains("beta"));
+    let tcp = star("").replace("session", "tcp-rino").replace("scheme = \"ormcc\"\n", "");
+    assert!(refusal(&tcp).contains("did you mean `tcp-reno`?"));
+    let queue = star("").replace("leaves = 4", "leaves = 4\nleaf.queue = \"red,mex=3\"");
+    assert!(refusal(&queue).contains("no option `mex=3`"));
+}
+
+#[test]
+fn flows_that_fit_no_ends_are_refused() {
+    let two = star("").replace("leaves = 4", "leaves = 4\nsources = 2").replace("\"src1\"", "\"src*\"");
+    assert!(refusal(&two).contains("2 senders for 4 receivers"), "{}", refusal(&two));
+    let itself = star("").replace("\"leaf*\"", "[\"leaf*\", \"src1\"]");
+    assert!(refusal(&itself).contains("src1 would send to itself"));
+    let nowhere = star("").replace("to = \"leaf*\"\n", "");
+    assert!(refusal(&nowhere).contains("a flow needs `from` and `to`"));
+    let twice = star("") + "[[flow]]\nname = \"m\"\nkind = \"tcp-reno\"\nfrom = \"src1\"\nto = \"leaf1\"\n";
+    assert!(refusal(&twice).contains("two flows are called \"m\""));
+    let both =
+        star("") + "[[flow]]\nname = \"t\"\nkind = \"tcp-reno\"\nfrom = \"src1\"\nto = \"leaf1\"\non = 3\n";
+    assert!(refusal(&both).contains("the application has one of"));
+}
+
+#[test]
+fn windows_lie_within_the_run() {
+    assert!(refusal(&star("warmup = 10")).contains("must lie within the run"));
+    assert!(
+        refusal(&star("[[window]]\nname = \"w\"\nfrom = 2\nto = 11")).contains("must lie within the run")
+    );
+}
+
+#[test]
+fn a_link_between_neighbours_changes_only_what_it_says() {
+    let text = star("") + "[[link]]\nfrom = \"hub\"\nto = \"leaf[2-3]\"\ndelay = \"70 ms\"\n";
+    let layout = parse(&text).layout(0, 1);
+    assert_eq!(layout.links(), 10, "four leaves and a source, both ways");
+    let delays = |from: &str, to: &str| {
+        let (from, to) = (layout.names.exact(from), layout.names.exact(to));
+        let link = layout.links.iter().find(|link| Some(link.from) == from && Some(link.to) == to);
+        layout.specs[link.expect("neighbours").spec as usize].delay.as_secs_f64()
+    };
+    assert_eq!(delays("hub", "leaf1"), 0.02);
+    assert_eq!(delays("hub", "leaf2"), 0.07);
+    assert_eq!(delays("leaf3", "hub"), 0.07);
+}
+
+#[test]
+fn links_alone_make_a_network() {
+    let text = "title = \"t\"\nduration = 1\n[[link]]\nfrom = \"a\"\nto = \"b\"\n[[link]]\nfrom = \"b\"\n\
+                to = \"c[1-3]\"\nrate = [\"1 Mbit/s\", \"2 Mbit/s\"]\n[[flow]]\nname = \"t\"\nkind = \"tcp-reno\"\n\
+                from = \"a\"\nto = \"c*\"\n";
+    let layout = parse(text).layout(0, 1);
+    assert_eq!((layout.nodes(), layout.links(), layout.flows()), (5, 8, 3));
+    let rates: Vec<f64> =
+        [2, 4, 6].map(|link| layout.specs[layout.links[link].spec as usize].rate.bps()).into();
+    assert_eq!(rates, [1e6, 2e6, 1e6]);
+}
+
+#[test]
+fn topologies_have_the_nodes_that_the_reference_names() {
+    let names = |topology: &str, ends: &str| {
+        let text = format!(
+            "title = \"t\"\nduration = 1\n[topology]\n{topology}\n[[flow]]\nname = \"t\"\nkind = \"tcp-reno\"\n{ends}\n"
+        );
+        let layout = parse(&text).layout(0, 1);
+        (0..layout.nodes()).map(|node| layout.names.name(node)).collect::<Vec<_>>().join(" ")
+    };
+    let tree = names("kind = \"tree\"\nfanout = [2, 2]", "from = \"root\"\nto = \"leaf4\"");
+    assert_eq!(tree, "root r1.1 r1.2 leaf1 leaf2 leaf3 leaf4");
+    let chain = names("kind = \"chain\"\nbottlenecks = 1\nleaves = 1", "along = \"r0->r1\"");
+    assert_eq!(chain, "r0 r1 src0.1 leaf0.1 src1.1 leaf1.1");
+    let dumbbell = names("kind = \"dumbbell\"\nleaves = 2", "from = \"src1\"\nto = \"leaf2\"");
+    assert_eq!(dumbbell, "left right src1 leaf1 leaf2");
+}
+
+#[test]
+fn children_of_a_router_are_numbered_in_a_row() {
+    let text = "title = \"t\"\nduration = 1\n[topology]\nkind = \"tree\"\nfanout = [2, 3]\n[[flow]]\nname = \"t\"\n\
+                kind = \"tcp-reno\"\nalong = \"r1.2->leaf*\"\n";
+    let layout = parse(text).layout(0, 1);
+    let leaves: Vec<String> = layout.flows.iter().map(|flow| layout.names.name(flow.receivers[0])).collect();
+    assert_eq!(leaves, ["leaf4", "leaf5", "leaf6"]);
+}
+
+#[test]
+fn what_is_drawn_depends_on_the_seed_alone() {
+    let text =
+        star("start_jitter = \"2 s\"").replace("leaves = 4", "leaves = 4\nleaf.delay = \"10 ms .. 90 ms\"");
+    let scenario = parse(&text);
+    let drawn = |seed| {
+        let layout = scenario.layout(0, seed);
+        (layout.specs.clone(), layout.flows[0].start)
+    };
+    assert_eq!(drawn(7), drawn(7));
+    assert_ne!(drawn(7), drawn(8));
+    let (specs, start) = drawn(7);
+    let delays = specs.iter().map(|spec| spec.delay.as_secs_f64());
+    assert!(delays.filter(|delay| (0.01..=0.09).contains(delay)).count() >= 4);
+    assert!(start.as_secs_f64() <= 2.0);
+}
+
+#[test]
+fn a_million_receivers_share_names_and_specs() {
+    let layout = parse(&star("").replace("leaves = 4", "leaves = 1000000")).layout(0, 1);
+    assert_eq!(layout.receivers(), 1_000_000);
+    assert!(layout.specs.len() <= 4);
+    assert_eq!(layout.link_name(2 * 1_000_000), "hub->leaf1000000");
+}
+
+#[test]
+fn a_sweep_is_all_combinations_and_the_last_axis_is_the_fastest() {
+    let scenario = parse(
+        &(star("")
+            + "[sweep]\n\"topology.leaves\" = [1, 2]\nsize = { set = [\"flow.m.packet\"], to = [\"500 B\", 1000] }\n"),
+    );
+    let points: Vec<String> = scenario.points().iter().map(Point::to_string).collect();
+    assert_eq!(
+        points,
+        [
+            "leaves = 1, size = 500 B",
+            "leaves = 1, size = 1000",
+            "leaves = 2, size = 500 B",
+            "leaves = 2, size = 1000"
+        ]
+    );
+    assert_eq!(scenario.layout(2, 1).receivers(), 2);
+}
+
+#[test]
+fn a_mistake_on_an_axis_is_shown_on_the_axis() {
+    let text = star("") + "[sweep]\n\"topology.leaves\" = [1, \"two\"]\n";
+    assert!(refusal(&text).contains("`leaves` takes a whole number"), "{}", refusal(&text));
+    let text = star("") + "[sweep]\n\"flow.x.count\" = [1]\n";
+    assert!(refusal(&text).contains("the path `flow.x.count` leads nowhere: there is no `x`"));
+    let text = star("") + "[sweep]\nseeds = [1, 2]\n";
+    assert!(refusal(&text).contains("cannot be swept"));
+}
+
+#[test]
+fn claims_are_about_points_that_exist() {
+    let sweep = "[sweep]\n\"topology.leaves\" = [1, 2]\n";
+    let claim =
+        |at: &str| star("") + sweep + "[[claim]]\nname = \"c\"\nof = \"m.rate\"\nlow = 1\nat = " + at + "\n";
+    let scenario = parse(&claim("{ leaves = 2 }"));
+    let about: Vec<bool> =
+        scenario.points().iter().map(|point| scenario.claims()[0].is_about(point)).collect();
+    assert_eq!(about, [false, true]);
+    assert!(refusal(&claim("{ leafs = 2 }")).contains("did you mean `leaves`?"));
+    assert!(refusal(&claim("{ leaves = 3 }")).contains("its values: 1, 2"));
+}
+
+#[test]
+fn a_claim_has_a_range() {
+    let claim = Claim { published: Some(-10.0), tolerance: Some(0.2), ..Claim::default() };
+    assert_eq!(claim.range(), (-12.0, -8.0));
+    assert_eq!(Claim { low: Some(1.0), ..Claim::default() }.range(), (1.0, f64::INFINITY));
+    let text = star("") + "[[claim]]\nname = \"c\"\nof = \"m.rate\"\n";
+    assert!(refusal(&text).contains("a claim needs `low` or `high`"));
+}
+
+#[test]
+fn a_timetable_of_representatives_names_members() {
+    let text =
+        star("") + "expected = [{ from = 0, is = \"leaf2\" }, { from = 5, is = [\"leaf3\", \"leaf4\"] }]\n";
+    let expected = parse(&text).layout(0, 1).flows[0].expected.clone();
+    let members: Vec<Vec<u32>> = expected.into_iter().map(|(_, members)| members).collect();
+    assert_eq!(members, [vec![1], vec![2, 3]]);
+}
+
+#[test]
+fn hostile_texts_are_refused_without_harm() {
+    for text in [
+        "",
+        "[[[",
+        "title = 1e999",
+        "a.b.c = 3\na.b = 4",
+        "\u{0}",
+        "flow = 3",
+        "[sweep]\n\"\" = [1]",
+        "[topology]",
+    ] {
+        assert!(!check(text).is_empty(), "{text:?}");
+    }
+    let deep = star("") + "[sweep]\n\"topology.leaves\" = [" + &"1, ".repeat(20_000) + "1]\n";
+    assert!(refusal(&deep).contains("more than 10000 points"));
+    let huge = star("").replace("leaves = 4", "leaves = 4000000000");
+    assert!(refusal(&huge).contains("at most"));
+    let huge = "title = \"t\"\nduration = 1\n[topology]\nkind = \"tree\"\nfanout = [100000, 100000]\n[[flow]]\n\
+                name = \"t\"\nkind = \"tcp-reno\"\nfrom = \"root\"\nto = \"leaf1\"\n";
+    assert!(refusal(huge).contains("too many leaves"));
+}
+
+#[test]
+fn the_schema_knows_every_key_that_the_templates_use() {
+    let schema: serde_json::Value = serde_json::from_str(&schema()).expect("JSON");
+    for template in TEMPLATES {
+        for entry in Node::parse(template.text).expect("TOML").entries() {
+            assert!(schema["properties"][&entry.key].is_object(), "{}", entry.key);
+        }
+    }
+    assert_eq!(schema["additionalProperties"], false);
+}
+
+/// The reference in `docs/scenarios.md` is what the code checks against. To renew it: `FAIRCAST_BLESS=1 cargo test -p
+/// faircast-experiments reference`.
+#[test]
+fn the_reference_in_the_documentation_is_current() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenarios.md");
+    let text = std::fs::read_to_string(&path).expect("the page is there");
+    let mark = "says how to renew it. -->\n\n";
+    let start = text.find(mark).expect("the page has the mark") + mark.len();
+    if std::env::var_os("FAIRCAST_BLESS").is_some() {
+        std::fs::write(&path, format!("{}{}", &text[..start], reference())).expect("the page can be written");
+        return;
+    }
+    assert!(
+        text[start..] == reference(),
+        "renew the page: FAIRCAST_BLESS=1 cargo test -p faircast-experiments reference"
+    );
+}
+
+/// Every TOML example of the page is a scenario, or part of one.
+#[test]
+fn the_examples_in_the_documentation_are_right() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scenarios.md");
+    let text = std::fs::read_to_string(path).expect("the page is there");
+    let whole = text.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+    parse(whole);
+    for part in text.split("```toml\n").skip(2).filter_map(|rest| rest.split("```").next()) {
+        Node::parse(part).unwrap_or_else(|wrong| panic!("{part}: {wrong:?}"));
+    }
+}

@@ -1,0 +1,272 @@
+//! Scenarios from file to results: the same bytes whatever runs them.
+
+use faircast_experiments::results::{self, MergeError, Results, merge};
+use faircast_experiments::run::{Codec, Progress, RunError, RunOptions, Shard, Silent, Status, run};
+use faircast_experiments::scenario::Scenario;
+use faircast_sim::Mode;
+use std::collections::BTreeMap;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+
+/// Two points, three seeds, a session with four receivers, TCP, and datagrams; a link that changes.
+const SMALL: &str = r#"
+title = "A little of everything"
+duration = "12 s"
+warmup = "4 s"
+seeds = 3
+
+[topology]
+kind = "star"
+sources = 2
+leaves = 4
+leaf = { rate = "1 Mbit/s", delay = "10 ms .. 40 ms", queue = "20 packets" }
+
+[[flow]]
+name = "multicast"
+kind = "session"
+scheme = "ormcc,preset=seed"
+from = "src1"
+to = "leaf*"
+
+[[flow]]
+name = "tcp"
+kind = "tcp-sack"
+from = "src2"
+to = "leaf*"
+
+[[flow]]
+name = "web"
+kind = "tcp-reno"
+from = "src2"
+to = "leaf1"
+transfer = "pareto 20"
+pause = "exponential 1 s"
+
+[[flow]]
+name = "udp"
+kind = "udp"
+rate = "200 kbit/s"
+from = "src2"
+to = "leaf2"
+on = "exponential 1 s"
+off = "exponential 1 s"
+
+[[change]]
+at = "8 s"
+link = "hub->leaf3"
+rate = "500 kbit/s"
+loss = "1 %"
+
+[probe]
+links = "hub->leaf[2-3]"
+
+[sweep]
+queue = { set = "topology.leaf.queue", to = ["20 packets", "red,buffer=20"] }
+"#;
+
+fn small() -> Scenario {
+    Scenario::parse(SMALL, "small.toml").unwrap_or_else(|wrong| panic!("{wrong}"))
+}
+
+fn run_with(options: RunOptions) -> Results {
+    run(&small(), &options, &Silent).expect("it runs")
+}
+
+fn threads(count: usize) -> RunOptions {
+    RunOptions { threads: NonZeroUsize::new(count), ..RunOptions::default() }
+}
+
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a place for files")
+}
+
+/// All files of a directory.
+fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(directory).expect("readable");
+    let file = |entry: std::io::Result<fs::DirEntry>| {
+        let entry = entry.expect("readable");
+        (entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path()).expect("readable"))
+    };
+    entries.map(file).collect()
+}
+
+#[test]
+fn any_number_of_threads_writes_the_same_bytes() {
+    let (one, three) = (directory(), directory());
+    results::write(&run_with(threads(1)), one.path()).expect("written");
+    results::write(&run_with(threads(3)), three.path()).expect("written");
+    let files = contents(one.path());
+    assert!(files.len() >= 9, "{:?}", files.keys());
+    assert!(files == contents(three.path()));
+}
+
+#[test]
+fn both_modes_of_the_simulator_give_the_same_results() {
+    let eager = run_with(threads(2));
+    let evented = run_with(RunOptions { mode: Mode::Evented, ..threads(2) });
+    for (eager, evented) in eager.tables.iter().zip(&evented.tables) {
+        assert!(results::to_csv(eager) == results::to_csv(evented), "{}", eager.name);
+    }
+    assert_eq!(eager.totals.digest, evented.totals.digest);
+}
+
+#[test]
+fn merged_shards_are_the_whole_byte_for_byte() {
+    let (whole, merged) = (directory(), directory());
+    results::write(&run_with(threads(2)), whole.path()).expect("written");
+    let shards: Vec<_> = (1..=4).map(|_| directory()).collect();
+    for (number, shard) in shards.iter().enumerate() {
+        let options = RunOptions { shard: Some(Shard { index: number + 1, of: 4 }), ..threads(1) };
+        results::write(&run_with(options), shard.path()).expect("written");
+    }
+    let paths: Vec<_> = shards.iter().rev().map(|shard| shard.path().to_owned()).collect();
+    let summary = merge(&paths, merged.path()).expect("they belong together");
+    assert_eq!((summary.runs, summary.missing.len()), (6, 0));
+    let (whole, merged) = (contents(whole.path()), contents(merged.path()));
+    assert_eq!(whole.keys().collect::<Vec<_>>(), merged.keys().collect::<Vec<_>>());
+    for (name, bytes) in &whole {
+        assert!(merged[name] == *bytes, "{name} differs");
+    }
+    let part = merge(&paths[..3], directory().path()).expect("they belong together");
+    assert_eq!(part.missing.len(), 2);
+}
+
+#[test]
+fn what_does_not_belong_together_is_not_merged() {
+    let (a, b) = (directory(), directory());
+    let shard = |index| RunOptions { shard: Some(Shard { index, of: 6 }), ..threads(1) };
+    results::write(&run_with(shard(1)), a.path()).expect("written");
+    results::write(&run_with(shard(2)), b.path()).expect("written");
+    let paths = [a.path().to_owned(), b.path().to_owned()];
+    let twice = merge(&[paths[0].clone(), paths[0].clone()], directory().path());
+    assert!(matches!(twice, Err(MergeError::Twice { point: 0, seed: 1, .. })), "{twice:?}");
+    let metrics = b.path().join("metrics.csv");
+    let mut text = fs::read_to_string(&metrics).expect("readable");
+    text.push('\n');
+    fs::write(&metrics, text).expect("writable");
+    assert!(
+        matches!(merge(&paths, directory().path()), Err(MergeError::Changed { path }) if path == metrics)
+    );
+    let other = Scenario::parse(&SMALL.replace("12 s", "11 s"), "other.toml").expect("right");
+    results::write(&run(&other, &shard(2), &Silent).expect("it runs"), b.path()).expect("written");
+    let different = merge(&paths, directory().path());
+    assert!(matches!(different, Err(MergeError::Different { what: "scenario", .. })), "{different:?}");
+}
+
+#[test]
+fn every_packet_of_a_session_survives_the_wire_format() {
+    let results = run_with(RunOptions { codec: Codec::RoundTrip, ..threads(2) });
+    let codec = results.codec.expect("it went through");
+    assert!(codec.packets > 1_000, "{codec:?}");
+    assert_eq!((codec.wrong, codec.refused), (0, 0), "{codec:?}");
+    assert_eq!(codec.same + codec.rounded, codec.packets);
+    // Shares of short runs beside TCP are chaotic, so only their means can be compared.
+    let mean = |results: &Results| {
+        let rates = [results.metric(0, "multicast.rate"), results.metric(1, "multicast.rate")].concat();
+        rates.iter().sum::<f64>() / rates.len() as f64
+    };
+    let ratio = mean(&results) / mean(&run_with(threads(2)));
+    assert!((0.7..1.4).contains(&ratio), "roundings do not make another scheme: {ratio}");
+}
+
+#[test]
+fn seeds_differ_and_their_number_is_that_of_the_rows() {
+    let results = run_with(threads(2));
+    let rates = results.metric(0, "multicast.rate");
+    assert_eq!(rates.len(), 3);
+    assert!(rates[0] != rates[1] && rates[1] != rates[2], "{rates:?}");
+    assert!(results.metric_names().contains(&"web.transfer_time"));
+    assert_eq!(results.jobs.len(), 6);
+}
+
+/// Keeps what it is told, and asks to stop once something is done.
+#[derive(Default)]
+struct Impatient(Mutex<Vec<Status>>);
+
+impl Progress for Impatient {
+    fn update(&self, status: &Status) {
+        self.0.lock().expect("nobody panics").push(*status);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.0.lock().expect("nobody panics").iter().any(|status| status.done > 0)
+    }
+}
+
+#[test]
+fn a_run_can_be_watched_and_stopped() {
+    let progress = Impatient::default();
+    assert_eq!(run(&small(), &threads(1), &progress), Err(RunError::Cancelled));
+    let told = progress.0.into_inner().expect("nobody panics");
+    assert!(told.windows(2).all(|pair| pair[0].simulated <= pair[1].simulated));
+    assert!(told.iter().all(|status| status.runs == 6 && status.to_simulate == 72.0 && status.done <= 2));
+}
+
+#[test]
+fn a_shard_is_a_part_and_its_number() {
+    assert_eq!("2/8".parse(), Ok(Shard { index: 2, of: 8 }));
+    for wrong in ["0/8", "9/8", "2", "a/b", ""] {
+        assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
+    }
+    let options = RunOptions { shard: Some(Shard { index: 7, of: 8 }), ..threads(1) };
+    assert!(matches!(run(&small(), &options, &Silent), Err(RunError::EmptyShard(_, 6))));
+}
+
+/// What tshark makes of a file: one line for each packet with these fields.
+fn dissect(file: &Path, fields: &[&str]) -> Option<Vec<Vec<String>>> {
+    let mut tshark = Command::new("tshark");
+    tshark.arg("-r").arg(file).args(["-T", "fields", "-E", "separator=|"]);
+    tshark.args([
+        "-o",
+        "ip.check_checksum:TRUE",
+        "-o",
+        "tcp.check_checksum:TRUE",
+        "-o",
+        "udp.check_checksum:TRUE",
+    ]);
+    fields.iter().for_each(|field| {
+        tshark.args(["-e", field]);
+    });
+    let output = tshark.output().ok()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("text");
+    Some(text.lines().map(|line| line.split('|').map(str::to_owned).collect()).collect())
+}
+
+#[test]
+fn captured_packets_are_what_wireshark_takes_them_for() {
+    let text = SMALL
+        .replace("[probe]", "[probe]\ntaps = [\"hub->leaf[1-2]\", \"leaf*->hub\"]")
+        .replace("seeds = 3", "seeds = 1");
+    let scenario = Scenario::parse(&text, "taps.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let results = run(&scenario, &threads(2), &Silent).expect("it runs");
+    assert_eq!(results.captures.len(), 2);
+    let place = directory();
+    results::write(&results, place.path()).expect("written");
+    let file = place.path().join("packets-p0-s1.pcapng");
+    let fields = [
+        "frame.protocols",
+        "ip.checksum.status",
+        "tcp.checksum.status",
+        "udp.checksum.status",
+        "udp.payload",
+    ];
+    let Some(packets) = dissect(&file, &fields) else {
+        eprintln!("tshark is not installed: the capture is not looked at");
+        return;
+    };
+    let good = |status: &str| status.is_empty() || status == "1";
+    assert!(packets.len() > 1_000);
+    assert!(packets.iter().all(|packet| packet[1] == "1" && good(&packet[2]) && good(&packet[3])));
+    let count = |found: &dyn Fn(&Vec<String>) -> bool| packets.iter().filter(|packet| found(packet)).count();
+    assert!(count(&|packet| packet[0].contains("tcp")) > 100);
+    assert!(count(&|packet| packet[4].starts_with("fc11")) > 100, "data packets of the native format");
+    assert!(count(&|packet| packet[4].starts_with("fc12")) > 5, "and reports");
+    let losses = dissect(&file, &["frame.comment"]).expect("was there before");
+    assert!(losses.iter().any(|packet| packet[0] == "dropped: the buffer was full"));
+    let sacks = dissect(&file, &["tcp.options.sack_le"]).expect("was there before");
+    assert!(sacks.iter().any(|packet| !packet[0].is_empty()));
+}
