@@ -23,5 +23,5 @@ pub mod run;
 mod sys;
 
 pub use net::{Delivery, Ignored, Net};
-pub use plan::{Groups, NodeId, Plan, PlanError};
+pub use plan::{Groups, NodeId, Plan, PlanError, Way};
 pub use run::{Emulator, EmulatorError, Lateness, Report};

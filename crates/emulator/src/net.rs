@@ -5,11 +5,11 @@
 //! one, however late the driver asks: the driver's delay shows at the last hop and does not add up.
 
 use crate::ipv4;
-use crate::plan::{NodeId, Plan, PlanError};
+use crate::plan::{NodeId, Plan, PlanError, Way};
 use crate::routes::{Goal, Routes};
 use faircast_aqm::{Fate, Link, LinkCounts};
 use faircast_core::rng::Rng;
-use faircast_core::time::Time;
+use faircast_core::time::{Span, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -77,6 +77,10 @@ pub struct Net {
 struct Line {
     link: Link,
     to: u16,
+    jitter: Span,
+    /// Of the jitter; the link has its own.
+    rng: Rng,
+    last: Time,
     way: VecDeque<OnTheWay>,
 }
 
@@ -140,9 +144,10 @@ impl Net {
             let [a, b] = cable.ends;
             [(cable.ways[0], b), (cable.ways[1], a)]
         });
-        let line = |(number, (spec, to)): (usize, (_, NodeId))| {
-            let link = Link::new(&spec, Rng::new(plan.seed, number as u64));
-            Line { link, to: to.0, way: VecDeque::new() }
+        let line = |(number, (way, to)): (usize, (Way, NodeId))| {
+            let link = Link::new(&way.link, Rng::new(plan.seed, number as u64));
+            let rng = Rng::new(!plan.seed, number as u64);
+            Line { link, to: to.0, jitter: way.jitter, rng, last: Time::ZERO, way: VecDeque::new() }
         };
         Ok(Net {
             routes,
@@ -254,6 +259,9 @@ impl Net {
         match line.link.offer(now, size, packet.flow, packet.ecn_capable) {
             Fate::Lost(_) => self.packets.release(slot),
             Fate::Arrives { at, marked } => {
+                let jitter = Span::from_nanos(line.rng.below(line.jitter.as_nanos()));
+                let at = (at + jitter).max(line.last);
+                line.last = at;
                 if line.way.is_empty() {
                     self.due.push(Reverse((at, self.order, number)));
                     self.order += 1;

@@ -16,7 +16,9 @@
 //! `netns` is the name of the network namespace, else the host is where the emulator is; `groups` is `all`, `none` (if
 //! not said) or addresses joined by `+`: what the host is a member of. A link's options count for both directions; behind
 //! `back` they change the way from the second to the first. Without options a link has no limit, no delay and an
-//! endless queue. Queues and losses are written as [`faircast_aqm::text`] says.
+//! endless queue. Queues and losses are written as [`faircast_aqm::text`] says. `jitter=1ms` delays each packet by up to
+//! so much more, without reordering: real hosts are not as regular as emulated links, and without it a full drop-tail
+//! queue may always drop the same flow's packets, because they always come at the same time after a departure.
 
 use faircast_aqm::{LinkSpec, LossSpec, QueueSpec, SpecError};
 use faircast_core::time::{Rate, Span};
@@ -70,7 +72,22 @@ pub enum Groups {
 pub(crate) struct Cable {
     pub(crate) ends: [NodeId; 2],
     /// From the first to the second, and back.
-    pub(crate) ways: [LinkSpec; 2],
+    pub(crate) ways: [Way; 2],
+}
+
+/// One direction of a link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Way {
+    /// Rate, delay, queue and loss.
+    pub link: LinkSpec,
+    /// Each packet is delayed by a random time up to this, but never overtakes.
+    pub jitter: Span,
+}
+
+impl From<LinkSpec> for Way {
+    fn from(link: LinkSpec) -> Way {
+        Way { link, jitter: Span::ZERO }
+    }
 }
 
 /// A link without limit and delay.
@@ -160,8 +177,8 @@ impl Plan {
     }
 
     /// A link between two nodes: how it is from the first to the second, and back.
-    pub fn link(&mut self, from: NodeId, to: NodeId, forth: LinkSpec, back: LinkSpec) {
-        self.cables.push(Cable { ends: [from, to], ways: [forth, back] });
+    pub fn link(&mut self, from: NodeId, to: NodeId, forth: impl Into<Way>, back: impl Into<Way>) {
+        self.cables.push(Cable { ends: [from, to], ways: [forth.into(), back.into()] });
     }
 
     /// Names of the links in the order of their numbers, both directions of each.
@@ -274,21 +291,23 @@ fn read_groups(list: &str) -> Result<Groups, LineError> {
 }
 
 /// The options of a link: there, and back.
-fn read_link<'a>(words: &mut impl Iterator<Item = &'a str>) -> Result<(LinkSpec, LinkSpec), LineError> {
-    let (mut there, mut back) = (FREE, None);
+fn read_link<'a>(words: &mut impl Iterator<Item = &'a str>) -> Result<(Way, Way), LineError> {
+    let (mut there, mut back) = (Way::from(FREE), None);
     for option in words {
         if option == "back" {
             back = Some(there);
             continue;
         }
-        let spec = back.as_mut().unwrap_or(&mut there);
+        let way = back.as_mut().unwrap_or(&mut there);
+        let spec = &mut way.link;
         match option.split_once('=') {
             Some(("rate", rate)) => spec.rate = read_rate(rate)?,
             Some(("delay", delay)) => spec.delay = read_span(delay)?,
+            Some(("jitter", jitter)) => way.jitter = read_span(jitter)?,
             Some(("queue", queue)) => spec.queue = queue.parse::<QueueSpec>()?,
             Some(("loss", loss)) => spec.loss = Some(loss.parse::<LossSpec>()?),
             _ => {
-                let known = "`rate=` `delay=` `queue=` `loss=` and `back`";
+                let known = "`rate=` `delay=` `jitter=` `queue=` `loss=` and `back`";
                 return Err(LineError::UnknownOption(option.into(), known));
             }
         }
@@ -336,7 +355,7 @@ mod tests {
             host right 10.9.0.2 netns=there groups=239.1.2.3+239.1.2.4
             router r
             link left r
-            link r right rate=10M delay=20ms queue=droptail,50 back rate=500k loss=bernoulli,0.25";
+            link r right rate=10M delay=20ms queue=droptail,50 jitter=1ms back rate=500k loss=bernoulli,0.25";
         let mut plan = Plan { mtu: 1400, overhead: 18, seed: 7, ..Plan::new() };
         let left = plan.host("left", Ipv4Addr::new(10, 9, 0, 1), None, Groups::None);
         let groups = [Ipv4Addr::new(239, 1, 2, 3), Ipv4Addr::new(239, 1, 2, 4)];
@@ -347,7 +366,8 @@ mod tests {
         let queue = QueueSpec::DropTail(Limit::Packets(50));
         let forth = LinkSpec { rate: Rate::from_mbps(10.0), delay: Span::from_millis(20), queue, loss: None };
         let back = LinkSpec { rate: Rate::from_bps(5e5), loss: Some(LossSpec::Bernoulli(0.25)), ..forth };
-        plan.link(r, right, forth, back);
+        let jitter = Span::from_millis(1);
+        plan.link(r, right, Way { link: forth, jitter }, Way { link: back, jitter });
         assert_eq!(Plan::parse(text), Ok(plan.clone()));
         assert_eq!(plan.link_names(), ["left>r", "r>left", "r>right", "right>r"]);
     }

@@ -76,6 +76,22 @@ fn delays_of_hops_add_up_however_late_the_driver_is() {
 }
 
 #[test]
+fn jitter_delays_by_no_more_than_said_and_reorders_nothing() {
+    let mut net = pair("delay=10ms jitter=2ms");
+    for at in 0..500 {
+        assert_eq!(net.enter(micros(at * 100), 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
+    }
+    let all = arrivals(&mut net);
+    let late: Vec<_> = all.iter().enumerate().map(|(n, (_, at))| at - 10_000.0 - 100.0 * n as f64).collect();
+    assert!(late.iter().all(|late| (0.0..=2_000.0).contains(late)), "{late:?}");
+    let mean = late.iter().sum::<f64>() / 500.0;
+    assert!(
+        mean > 1_000.0 && all.is_sorted_by(|a, b| a.1 <= b.1),
+        "whoever is late delays those behind it: {mean}"
+    );
+}
+
+#[test]
 fn flows_of_two_hosts_share_the_queue() {
     let mut net = net(DUMBBELL);
     for _ in 0..3 {
