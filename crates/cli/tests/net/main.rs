@@ -4,6 +4,7 @@ mod basic;
 mod capture;
 mod crowd;
 mod damage;
+mod emulated;
 mod failures;
 mod kit;
 mod late;

@@ -1,0 +1,51 @@
+//! The real program over emulated links: real round-trip times, losses on the wire, a queue that marks.
+
+use crate::kit::{Running, must, noise};
+use faircast_testkit::{EmulatedLab, require_root};
+use std::time::Duration;
+
+/// A source, and receivers at 20, 60 and 100 ms of round trip; one behind a bottleneck, one behind a lossy wire.
+const FAR_APART: &str = "
+    host source
+    host near groups=all
+    host slow groups=all
+    host lossy groups=all
+    router r
+    router s
+    link source r rate=50M delay=5ms queue=droptail,400
+    link r near delay=5ms
+    link r s delay=15ms
+    link s slow rate=8M delay=10ms queue=red,buffer=60
+    link s lossy delay=30ms loss=bernoulli,0.01";
+
+#[test]
+fn a_group_far_apart_gets_its_file_through_loss_and_a_bottleneck() {
+    let Some(root) = require_root() else { return };
+    let lab = must(EmulatedLab::start(&root, FAR_APART));
+    let directory = must(tempfile::Builder::new().prefix("faircast-net-").tempdir());
+    let path = |name: &str| directory.path().join(name).to_str().expect("the names are plain").to_owned();
+    let content = noise("far apart", 3_000_000);
+    must(std::fs::write(path("file"), &content));
+    let group = "239.255.70.11:5777";
+    let receivers = ["near", "slow", "lossy"].map(|name| {
+        let out = path(name);
+        let args = ["recv", "--json", "--group", group, "--host", name, "--out", &out];
+        let mut running = Running::start(lab.host(name), &args);
+        must(running.task.wait_for("\"opened\"", Duration::from_secs(20)));
+        running
+    });
+    let file = path("file");
+    let args = ["send", &file, "--json", "--open", "--group", group, "--expect", "3"];
+    let source = Running::start(lab.host("source"), &args).succeeds(60);
+    for receiver in receivers {
+        receiver.succeeds(10);
+    }
+    for name in ["near", "slow", "lossy"] {
+        assert!(must(std::fs::read(path(&format!("{name}/file")))) == content, "{name} has other bytes");
+    }
+    let report = must(lab.stop());
+    let link = |name: &str| report.links.iter().find(|(other, _)| other == name).expect("the plan has it").1;
+    assert!(link("s>lossy").lost > 10, "{report}");
+    let once = 3_000_000.0 / source.number("seconds") * 8.0;
+    assert!(once < 8e6, "{once} bit/s through 8 Mbit/s: {source:?}");
+}
