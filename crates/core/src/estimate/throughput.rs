@@ -55,16 +55,23 @@ impl Throughput {
     }
 
     /// `size` bytes arrive now.
+    #[inline]
     pub fn record(&mut self, now: Time, size: u16) {
         let index = now.as_nanos() >> self.shift;
-        self.advance(index);
-        if self.newest - index < BUCKETS as u64 {
-            let place = place_of(index);
-            self.bytes[place] = self.bytes[place].saturating_add(u32::from(size));
+        if index > self.newest {
+            self.advance(index);
         }
-        self.recent[usize::from(self.turn)] = now;
-        self.turn = (self.turn + 1) % RECENT as u8;
-        self.seen = self.seen.saturating_add(1).min(RECENT as u8);
+        if self.newest - index < BUCKETS as u64 {
+            let bytes = &mut self.bytes[place_of(index)];
+            *bytes = bytes.saturating_add(u32::from(size));
+        }
+        if let Some(recent) = self.recent.get_mut(usize::from(self.turn)) {
+            *recent = now;
+        }
+        self.turn = if usize::from(self.turn) + 1 == RECENT { 0 } else { self.turn + 1 };
+        if usize::from(self.seen) < RECENT {
+            self.seen += 1;
+        }
     }
 
     /// Be able to look back this far: merge buckets until they cover `span`. Never makes them finer.
@@ -96,8 +103,9 @@ impl Throughput {
         let oldest = from.as_nanos() >> self.shift;
         let first_kept = self.newest.saturating_sub(BUCKETS as u64 - 1);
         let whole = (first_kept.max(oldest + 1)..=self.newest)
-            .map(|i| f64::from(self.bytes[place_of(i)]))
-            .sum::<f64>();
+            .map(|i| u64::from(self.bytes[place_of(i)]))
+            .sum::<u64>();
+        let whole = whole as f64;
         if oldest < first_kept || oldest > self.newest {
             return whole;
         }
@@ -107,9 +115,11 @@ impl Throughput {
         whole + f64::from(self.bytes[place_of(oldest)]) * inside
     }
 
-    /// Make `index` a bucket of the window, emptying those that are new.
+    /// Make `index`, which is beyond it, a bucket of the window, emptying those that are new.
     fn advance(&mut self, index: u64) {
-        if index <= self.newest {
+        if index == self.newest + 1 {
+            self.bytes[place_of(index)] = 0;
+            self.newest = index;
             return;
         }
         let fresh = (index - self.newest).min(BUCKETS as u64);

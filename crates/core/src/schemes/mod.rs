@@ -130,12 +130,14 @@ impl Source for AnySource {
 }
 
 impl Receiver for AnyReceiver {
+    #[inline]
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
         match self {
             AnyReceiver::Ormcc(receiver) => receiver.on_data(data, layer, arrival, cx),
         }
     }
 
+    #[inline]
     fn deadline(&self) -> Time {
         match self {
             AnyReceiver::Ormcc(receiver) => receiver.deadline(),

@@ -3,6 +3,7 @@
 use crate::routes::NONE;
 use crate::traffic::Supply;
 use faircast_core::delivery::gaps::InOrder;
+use faircast_core::node::Receiver as _;
 use faircast_core::packet::{Data, Mark, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, AnySource};
@@ -96,6 +97,25 @@ pub struct Member {
     /// First hop of its reports.
     pub hop: u32,
     pub reports: u32,
+}
+
+impl Member {
+    /// When it wants to act without a packet.
+    #[inline]
+    pub fn deadline(&self) -> u64 {
+        if self.join == NEVER {
+            return NEVER;
+        }
+        self.receiver.deadline().as_nanos().min(self.leave)
+    }
+
+    /// Note an arrival.
+    #[inline]
+    pub fn count(&mut self, now: u64, data: &Data, size: u16) {
+        self.packets += 1;
+        self.bytes += u64::from(size);
+        self.digest = mix(self.digest, now, data.seq.0);
+    }
 }
 
 /// What few members have.

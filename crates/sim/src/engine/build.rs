@@ -93,6 +93,25 @@ fn stream(seed: u64, kind: Stream, number: u64, part: u64) -> Rng {
     Rng::new(seed, ((kind as u64) << 56) | (number << 28) | part)
 }
 
+/// The same streams for twins: who runs a part of the network outside of the simulator gives it the numbers that it
+/// would draw here.
+impl Network {
+    /// Of a link's queue and its losses.
+    pub fn link_rng(&self, link: LinkId) -> Rng {
+        stream(self.seed, Stream::Link, u64::from(link.0), 0)
+    }
+
+    /// Of the source of this session. Sessions count from zero, without the unicast flows.
+    pub fn source_rng(&self, session: u32) -> Rng {
+        stream(self.seed, Stream::Source, u64::from(session), 0)
+    }
+
+    /// Of a member of this session.
+    pub fn member_rng(&self, session: u32, member: u32) -> Rng {
+        stream(self.seed, Stream::Member, u64::from(session), u64::from(member))
+    }
+}
+
 /// Who puts packets into a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Feeder {

@@ -1,9 +1,12 @@
 //! Last hops that take a session's packets when they have to, many at a time.
 
 use super::Engine;
+use super::agents::time;
 use crate::calendar::{Class, Entry};
 use crate::routes::NONE;
-use faircast_core::packet::Data;
+use faircast_aqm::Fate;
+use faircast_core::node::{Cx, Receiver as _};
+use faircast_core::packet::{Arrival, Data, Layer};
 
 /// The last hops of a session below one node, and the packets that not all of them have taken.
 #[derive(Debug)]
@@ -77,20 +80,89 @@ impl Engine {
     }
 
     /// One last hop takes what it has not taken.
-    #[inline]
     fn take(&mut self, branch: u32, session: u32, written: u32, log: &[Logged]) {
         let part = &mut self.branches[branch as usize];
         let behind = written.wrapping_sub(part.taken) as usize;
         part.taken = written;
-        let (link, member) = (part.link, part.member);
-        let idle = part.active.is_some();
-        for packet in &log[log.len() - behind..] {
-            if idle && !self.flows_over(branch, packet.at) {
+        let (link, member, comes_and_goes) = (part.link, part.member, part.active.is_some());
+        let mut packets = &log[log.len() - behind..];
+        while let Some(packet) = packets.first() {
+            if comes_and_goes || self.links[link as usize].is_watched() {
+                packets = &packets[1..];
+                if !comes_and_goes || self.flows_over(branch, packet.at) {
+                    self.take_one(link, session, member, packet);
+                }
                 continue;
             }
-            if let Some((at, marked)) = self.offer_data(link, session, packet.at, packet.size, &packet.data) {
-                self.deliver_data(session, member, at, &packet.data, packet.size, packet.marked || marked);
+            let Quiet { taken, then } = self.take_quietly(link, session, member, packets);
+            let last = &packets[taken.max(1) - 1];
+            packets = &packets[taken..];
+            match then {
+                Then::Nothing => {}
+                Then::Deliver(at, marked) => {
+                    self.deliver_data(session, member, at, &last.data, last.size, last.marked || marked);
+                }
+                Then::Settle(at) => self.after_data(session, member, at),
             }
         }
     }
+
+    fn take_one(&mut self, link: u32, session: u32, member: u32, packet: &Logged) {
+        if let Some((at, marked)) = self.offer_data(link, session, packet.at, packet.size, &packet.data) {
+            self.deliver_data(session, member, at, &packet.data, packet.size, packet.marked || marked);
+        }
+    }
+
+    /// Take packets as long as nothing but this link and this member is concerned. The same as [`Engine::take_one`] for
+    /// each, without looking everything up again.
+    #[inline]
+    fn take_quietly(&mut self, link: u32, session: u32, member: u32, packets: &[Logged]) -> Quiet {
+        let Engine { links, sessions, hosts, effects, traversals, arrivals, until, .. } = self;
+        let link = &mut links[link as usize].link;
+        let it = &mut sessions[session as usize].members[member as usize];
+        // Up to here nothing but the packet itself happens: no timer, no end of a bin, no coming or going.
+        let mut quiet = hosts[it.host as usize].next.min(it.meter.end).min(it.leave).min(*until);
+        if it.extra.is_some() {
+            quiet = 0;
+        }
+        for (index, packet) in packets.iter().enumerate() {
+            let Fate::Arrives { at, marked } = link.offer(time(packet.at), packet.size, session, false)
+            else {
+                continue;
+            };
+            let at = at.as_nanos();
+            if at > *until {
+                continue;
+            }
+            *traversals += 1;
+            if at >= quiet || at < it.join {
+                return Quiet { taken: index + 1, then: Then::Deliver(at, marked) };
+            }
+            *arrivals += 1;
+            it.meter.bytes += u64::from(packet.size);
+            it.count(at, &packet.data, packet.size);
+            let marked = packet.marked || marked;
+            let arrival = Arrival { size: packet.size, marked, ..it.gaps.on_arrival(packet.data.seq) };
+            let cx = &mut Cx { now: time(at), rng: &mut it.rng, effects };
+            it.receiver.on_data(&packet.data, Layer(0), arrival, cx);
+            if it.deadline() != it.deadline || !effects.as_slice().is_empty() {
+                return Quiet { taken: index + 1, then: Then::Settle(at) };
+            }
+        }
+        Quiet { taken: packets.len(), then: Then::Nothing }
+    }
+}
+
+/// How far a last hop came quietly, and what is to be done about the last packet it took.
+struct Quiet {
+    taken: usize,
+    then: Then,
+}
+
+enum Then {
+    Nothing,
+    /// It arrives then, marked or not, and more than the member is concerned.
+    Deliver(u64, bool),
+    /// The member has it, and wants something.
+    Settle(u64),
 }

@@ -231,9 +231,7 @@ impl Engine {
         }
         self.arrivals += 1;
         let arrival = Arrival { size, marked, ..it.gaps.on_arrival(data.seq) };
-        it.packets += 1;
-        it.bytes += u64::from(size);
-        it.digest = mix(it.digest, now, data.seq.0);
+        it.count(now, data, size);
         if let Some(done) = it.meter.add(now, size, self.bin) {
             self.records.received(flow, done);
             if let Some(bins) = it.extra.as_mut().and_then(|extra| extra.bins.as_mut()) {
@@ -248,10 +246,16 @@ impl Engine {
         }
         let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
         it.receiver.on_data(data, Layer(0), arrival, cx);
-        let deadline = member_deadline(it);
+        self.after_data(session, number, now);
+    }
+
+    /// A member has taken data: see to its deadline and what it wants to say.
+    pub(super) fn after_data(&mut self, session: u32, number: u32, now: u64) {
+        let it = &mut self.sessions[session as usize].members[number as usize];
+        let deadline = it.deadline();
         if deadline != it.deadline {
             it.deadline = deadline;
-            let slot = it.slot;
+            let (host, slot) = (it.host, it.slot);
             self.set_deadline(host, slot, deadline);
         }
         if !self.effects.as_slice().is_empty() {
@@ -267,7 +271,7 @@ impl Engine {
             it.receiver.on_leave(cx);
             it.join = NEVER; // it is gone
         }
-        it.deadline = member_deadline(it);
+        it.deadline = it.deadline();
         let (slot, deadline) = (it.slot, it.deadline);
         self.slots[slot as usize].deadline = deadline;
         self.send_reports(session, number, now);
@@ -593,11 +597,4 @@ fn sender_deadline(it: &SenderAgent) -> u64 {
         }
     };
     next.min(it.other)
-}
-
-fn member_deadline(member: &super::agents::Member) -> u64 {
-    if member.join == NEVER {
-        return NEVER;
-    }
-    member.receiver.deadline().as_nanos().min(member.leave)
 }

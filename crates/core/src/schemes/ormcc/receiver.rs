@@ -61,6 +61,21 @@ struct Heard {
     rtt_max: Span,
 }
 
+/// Before the first header.
+impl Default for Heard {
+    fn default() -> Heard {
+        Heard {
+            seq: Seq(0),
+            layer: Layer::default(),
+            representative: None,
+            mean: f32::INFINITY,
+            deviation: 0.0,
+            rtt_max_said: f32::NAN,
+            rtt_max: DEFAULT_RTT_MAX,
+        }
+    }
+}
+
 /// A congestion report that waits for its moment.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
@@ -167,31 +182,26 @@ impl Receiver {
     }
 
     /// Copy the header, unless a newer packet's was copied before.
+    #[inline]
     fn copy_header(&mut self, data: &Data, layer: Layer, now: Time) {
-        match self.heard {
-            None => (self.joined_at, self.measure_from) = (now, now),
+        let heard = match &mut self.heard {
             Some(heard) if data.seq <= heard.seq => return,
-            Some(_) => {}
-        }
-        let (rtt_max_said, rtt_max) =
-            self.heard.map_or((f32::NAN, DEFAULT_RTT_MAX), |heard| (heard.rtt_max_said, heard.rtt_max));
-        let mut heard = Heard {
-            seq: data.seq,
-            layer,
-            representative: None,
-            mean: f32::INFINITY,
-            deviation: 0.0,
-            rtt_max_said,
-            rtt_max,
-        };
-        if let Mark::Representative { id, mean, deviation, rtt_max } = data.mark {
-            (heard.representative, heard.mean, heard.deviation) = (id, mean, deviation);
-            if rtt_max != rtt_max_said && rtt_max.is_finite() {
-                heard.rtt_max_said = rtt_max;
-                heard.rtt_max = Span::from_secs_f64(f64::from(rtt_max)).clamp(RTT_RANGE.0, RTT_RANGE.1);
+            Some(heard) => heard,
+            None => {
+                (self.joined_at, self.measure_from) = (now, now);
+                self.heard.insert(Heard::default())
             }
+        };
+        (heard.seq, heard.layer) = (data.seq, layer);
+        let Mark::Representative { id, mean, deviation, rtt_max } = data.mark else {
+            (heard.representative, heard.mean, heard.deviation) = (None, f32::INFINITY, 0.0);
+            return;
+        };
+        (heard.representative, heard.mean, heard.deviation) = (id, mean, deviation);
+        if rtt_max != heard.rtt_max_said && rtt_max.is_finite() {
+            heard.rtt_max_said = rtt_max;
+            heard.rtt_max = Span::from_secs_f64(f64::from(rtt_max)).clamp(RTT_RANGE.0, RTT_RANGE.1);
         }
-        self.heard = Some(heard);
     }
 
     /// The throughput at congestion at this moment; `None` while too little has arrived to tell.
@@ -205,6 +215,7 @@ impl Receiver {
         (present >= window).then(|| self.arrivals.rate(now, window)).filter(|rate| rate.is_usable())
     }
 
+    #[inline(never)]
     fn on_congestion(&mut self, data: &Data, cause: Cause, cx: &mut Cx<'_>) {
         let Some(level) = self.throughput_at_congestion(cx.now) else { return };
         let level = level.bps() as f32;
@@ -243,6 +254,7 @@ impl Receiver {
     }
 
     /// A header may have taken away the reason for what is pending.
+    #[inline]
     fn reconsider(&mut self) {
         if self.pending.is_some() && !self.may_report() {
             self.pending = None;
@@ -251,11 +263,10 @@ impl Receiver {
     }
 
     /// Start-up: count the round, and answer when its end is flagged.
+    #[inline(never)]
     fn follow_start_up(&mut self, data: &Data, arrival: Arrival, cx: &mut Cx<'_>) {
         if !data.flags.has(Flags::STARTING) {
-            if self.answer.is_some() || self.round.packets > 0 {
-                (self.answer, self.round) = (None, Round::default());
-            }
+            (self.answer, self.round) = (None, Round::default());
             return;
         }
         self.measure_from = cx.now;
@@ -292,6 +303,7 @@ impl Receiver {
 }
 
 impl crate::node::Receiver for Receiver {
+    #[inline]
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
         if self.pending.is_some() || self.answer.is_some() {
             crate::node::Receiver::on_deadline(self, cx);
@@ -299,7 +311,8 @@ impl crate::node::Receiver for Receiver {
         self.copy_header(data, layer, cx.now);
         self.arrivals.record(cx.now, arrival.size);
         self.last_arrival = cx.now;
-        if !arrival.late {
+        let starting = data.flags.has(Flags::STARTING) || self.answer.is_some() || self.round.packets > 0;
+        if starting && !arrival.late {
             self.follow_start_up(data, arrival, cx);
         }
         if self.arrivals.covered() < self.settings.trac_window {
@@ -314,6 +327,7 @@ impl crate::node::Receiver for Receiver {
         }
     }
 
+    #[inline]
     fn deadline(&self) -> Time {
         let report = self.pending.map_or(Time::NEVER, |pending| pending.at);
         self.answer.map_or(report, |answer| report.min(answer.at))
