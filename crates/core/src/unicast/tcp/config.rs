@@ -87,7 +87,7 @@ pub enum CwrOn {
 pub enum Handshake {
     /// Data at once.
     None,
-    /// A SYN and its acknowledgement first.
+    /// A SYN and its acknowledgement first. Vegas sends none, as in ns-2, but starts with one packet.
     Syn,
 }
 
@@ -123,7 +123,7 @@ pub struct Config {
     pub max_rto: Span,
     /// Receivers wait so long for a second packet before they acknowledge; `None` for not at all.
     pub delayed_ack: Option<Span>,
-    /// When a window opens, wait for a random time up to this. Breaks up the lockstep of drop-tail queues with sources of
+    /// When a window opens, wait for a random time up to this; what is sent again goes at once. Breaks up the lockstep of drop-tail queues with sources of
     /// equal round trips (ns-2's `overhead_`).
     pub jitter: Span,
     /// Round-trip samples.

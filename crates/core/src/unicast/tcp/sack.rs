@@ -159,6 +159,7 @@ impl Sender {
             return;
         }
         self.reaction = Reaction::FastRetransmit;
+        self.duplicates = DUPLICATES;
         self.rewind(now);
         let una = self.una;
         self.urgent = una;

@@ -166,6 +166,10 @@ impl Sender {
         if few && self.config.limited_transmit == Switch::On {
             let end = self.una.saturating_add(self.config.receiver_window);
             self.limit = self.limit.saturating_add(self.duplicates).min(end);
+            let waits = self.config.jitter > Span::ZERO && self.urgent == NONE;
+            if waits && self.una < self.nxt && self.nxt < self.open_to() {
+                self.urgent = self.nxt; // no window has opened: nothing to wait for
+            }
         }
     }
 
@@ -537,7 +541,11 @@ impl crate::unicast::Sender for Sender {
             self.budget = self.budget.saturating_sub(1);
             self.nxt - 1
         } else {
-            std::mem::replace(&mut self.urgent, NONE)
+            let seq = std::mem::replace(&mut self.urgent, NONE);
+            if seq == self.nxt && seq > self.una {
+                self.nxt += 1;
+            }
+            seq
         };
         let segment = self.send(seq, cx.now);
         if let Some(rounds) = &mut self.vegas {
