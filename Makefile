@@ -2,8 +2,9 @@
 
 CARGO ?= cargo
 FAIRCAST := $(or $(CARGO_TARGET_DIR),target)/release/faircast
+EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 
-.PHONY: help needs test lint lint-format lint-clippy lint-doc bench bench-peers bench-fairness fuzz-replay
+.PHONY: help needs test lint lint-format lint-clippy lint-doc bench bench-peers bench-fairness bench-emulated fuzz-replay
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
@@ -11,6 +12,7 @@ help:
 	@echo "make bench           micro-benchmarks of the codec and the erasure code"
 	@echo "make bench-peers     faircast against uftp, udpcast and NORM, in namespaces (root)"
 	@echo "make bench-fairness  faircast against TCP through one bottleneck, in namespaces (root)"
+	@echo "make bench-emulated  emulated links: their accuracy, and faircast against TCP at real round trips (root)"
 	@echo "make fuzz-replay     run the stored fuzzing inputs through their targets, without a fuzzer"
 
 needs:
@@ -44,6 +46,11 @@ bench-fairness:
 	@scripts/needs bench
 	$(CARGO) build --release -p faircast
 	bench/fairness/run --faircast $(FAIRCAST) $(ARGS)
+
+bench-emulated:
+	@scripts/needs bench
+	$(CARGO) build --release -p faircast -p faircast-emulator
+	bench/emulated/run --faircast $(FAIRCAST) --emulator $(EMULATOR) $(ARGS)
 
 fuzz-replay:
 	$(CARGO) test -p faircast-wire -p faircast-transport --test corpus
