@@ -1,0 +1,75 @@
+//! Packets on their way use memory that is there already.
+
+use faircast_core::time::{Span, Time};
+use faircast_emulator::{Net, Plan};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: everything is passed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promises are the system's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are the system's.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// A source, two members and a tight bottleneck that marks.
+const PLAN: &str = "
+    host source 10.9.0.1
+    host a 10.9.0.2 groups=all
+    host b 10.9.0.3 groups=all
+    router r
+    link source r rate=100M delay=1ms jitter=1ms
+    link r a rate=8M delay=20ms queue=red,limit=60,min=5,max=20,ecn
+    link r b rate=10M delay=5ms queue=droptail,50 loss=bernoulli,0.01";
+
+/// To the group, or to the first member; of one of two sizes.
+fn packet(number: u64) -> Vec<u8> {
+    let size: u16 = if number.is_multiple_of(3) { 1500 } else { 700 };
+    let goal = if number.is_multiple_of(2) { [239, 1, 2, 3] } else { [10, 9, 0, 2] };
+    let mut bytes = vec![0; usize::from(size)];
+    bytes[..2].copy_from_slice(&[0x45, 2]);
+    bytes[2..4].copy_from_slice(&size.to_be_bytes());
+    bytes[12..16].copy_from_slice(&[10, 9, 0, 1]);
+    bytes[16..20].copy_from_slice(&goal);
+    bytes
+}
+
+/// One packet every half millisecond, which is more than fits.
+fn carry(net: &mut Net, begin: u64, packets: &[Vec<u8>], count: u64) -> u64 {
+    let mut delivered = 0;
+    for number in begin..begin + count {
+        let now = Time::ZERO + Span::from_micros(500) * number;
+        while net.due(now).is_some() {
+            delivered += 1;
+        }
+        net.enter(now, 0, &packets[(number % 6) as usize]).expect("both goals are reached");
+    }
+    delivered
+}
+
+#[test]
+fn a_packet_costs_no_allocation() {
+    let plan = Plan::parse(PLAN).unwrap_or_else(|e| panic!("{e}"));
+    let mut net = Net::new(&plan).unwrap_or_else(|e| panic!("{e}"));
+    let packets: Vec<_> = (0..6).map(packet).collect();
+    carry(&mut net, 0, &packets, 20_000); // until all queues have been full
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let delivered = carry(&mut net, 20_000, &packets, 100_000);
+    let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    assert!(delivered > 50_000 && net.link(2).marked > 100, "{delivered} {:?}", net.link(2));
+    assert_eq!(allocated, 0);
+}
