@@ -26,7 +26,8 @@ pub struct Host {
     pub bundled_link: u32,
 }
 
-/// An agent on a host and its deadline.
+/// An agent on a host and its deadline. Where a host has one agent, the host's own `next` is that deadline, and this one
+/// is not kept up to date.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
     pub deadline: u64,
@@ -164,13 +165,15 @@ pub struct SenderAgent {
     pub generation: u8,
     pub phase: Phase,
     pub ends: Ends,
+    /// The deadline that its slot knows.
+    pub deadline: u64,
     /// The earliest of what `rest` waits for.
     pub other: u64,
     pub sent: u64,
     pub feedback: u64,
     pub digest: u64,
-    pub kind: SenderKind,
     pub sent_meter: Meter,
+    pub kind: SenderKind,
     pub rng: Rng,
     pub rest: Box<SenderRest>,
 }

@@ -416,12 +416,13 @@ impl Builder<'_> {
             generation: 0,
             phase: Phase::Waiting,
             ends,
+            deadline: NEVER,
             other: NEVER,
             sent: 0,
             feedback: 0,
             digest: 0,
-            kind,
             sent_meter: Meter::default(),
+            kind,
             rng: stream(seed, Stream::Sender, u64::from(number), 0),
             rest: Box::new(SenderRest {
                 protocol,
@@ -632,6 +633,7 @@ impl Builder<'_> {
                 Agent::Sender(number) => {
                     let it = &mut self.senders[number as usize];
                     it.slot = slot;
+                    it.deadline = it.other;
                     it.other
                 }
                 Agent::Sink(number) => {

@@ -1,7 +1,7 @@
 //! Hosts: every one is a process with its own clock, moved by its timers and by what arrives.
 
 use super::Engine;
-use super::agents::{Agent, Ends, NEVER, Phase, SenderAgent, SenderKind, Talks, mix, put, time};
+use super::agents::{Agent, Ends, NEVER, Phase, SenderAgent, SenderKind, Slot, Talks, mix, put, time};
 use super::bundles::Logged;
 use super::links::UNICAST;
 use crate::calendar::{Class, Entry};
@@ -45,8 +45,8 @@ impl Engine {
                 return;
             }
             for slot in it.first..it.first + it.count {
-                let Slotted { deadline, agent } = self.slotted(slot);
-                if deadline > it.next {
+                let Slot { deadline, agent } = self.slots[slot as usize];
+                if it.count > 1 && deadline > it.next {
                     continue;
                 }
                 match agent {
@@ -63,11 +63,6 @@ impl Engine {
         }
     }
 
-    fn slotted(&self, slot: u32) -> Slotted {
-        let it = &self.slots[slot as usize];
-        Slotted { deadline: it.deadline, agent: it.agent }
-    }
-
     fn find_next(&mut self, host: u32) {
         let it = &mut self.hosts[host as usize];
         let slots = &self.slots[it.first as usize..(it.first + it.count) as usize];
@@ -76,12 +71,16 @@ impl Engine {
 
     /// An agent's deadline has changed outside its timers.
     fn set_deadline(&mut self, host: u32, slot: u32, deadline: u64) {
-        let before = std::mem::replace(&mut self.slots[slot as usize].deadline, deadline);
         let it = &mut self.hosts[host as usize];
-        if deadline <= it.next {
+        if it.count == 1 {
             it.next = deadline;
-        } else if before == it.next {
-            self.find_next(host);
+        } else {
+            let before = std::mem::replace(&mut self.slots[slot as usize].deadline, deadline);
+            if deadline <= it.next {
+                it.next = deadline;
+            } else if before == it.next {
+                self.find_next(host);
+            }
         }
         self.schedule_host(host);
     }
@@ -345,7 +344,8 @@ impl Engine {
         }
         let it = &mut self.senders[number as usize];
         it.find_other();
-        self.slots[it.slot as usize].deadline = sender_deadline(it);
+        it.deadline = sender_deadline(it);
+        self.slots[it.slot as usize].deadline = it.deadline;
     }
 
     /// The flow begins.
@@ -470,9 +470,11 @@ impl Engine {
         if self.senders[number as usize].ends == Ends::Sometimes {
             self.finish_transfer(number, now);
         }
-        let it = &self.senders[number as usize];
-        let (deadline, slot) = (sender_deadline(it), it.slot);
-        if deadline != self.slots[slot as usize].deadline {
+        let it = &mut self.senders[number as usize];
+        let deadline = sender_deadline(it);
+        if deadline != it.deadline {
+            it.deadline = deadline;
+            let slot = it.slot;
             self.set_deadline(host, slot, deadline);
         }
     }
@@ -565,12 +567,6 @@ impl Engine {
         let frame = Frame { flow, at, size, generation, ecn_capable: false, marked: false, body };
         self.offer_hop(now, frame);
     }
-}
-
-/// A copy of a slot.
-struct Slotted {
-    deadline: u64,
-    agent: Agent,
 }
 
 /// Packets of a transfer.
