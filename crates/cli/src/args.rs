@@ -40,10 +40,16 @@ pub enum Command {
     Doctor(Doctor),
     /// Print a Wireshark dissector for faircast's packets
     Dissector,
-    /// Send to four receivers on this host, verify everything, and say what was measured
+    /// Simulate 10,000 receivers, then send to four on this host, and say what was measured
     Demo(Demo),
     /// List the congestion control schemes and their parameters
     Schemes(Schemes),
+    /// Simulate networks described in scenario files
+    Sim(crate::sim::args::Sim),
+    /// Repeat the experiments of the documents that the schemes come from
+    Repro(crate::sim::args::Repro),
+    /// Run one scenario with several congestion controls in turn
+    Compare(crate::sim::args::Compare),
     /// Print the manual page, or write the pages of all commands into a directory
     #[command(hide = true)]
     Man {

@@ -5,6 +5,7 @@
 //! | [`args`] [`values`] | what can be typed |
 //! | [`session`] | `send`, `stream`, `recv`: typed, resolved, run |
 //! | [`tell`] [`json`] [`units`] | how a session is told to people and to programs |
+//! | [`sim`] | `sim`, `repro`, `compare`: simulations |
 //! | [`key`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
 //! | [`failure`] [`system`] | errors, exit codes, signals |
 
@@ -17,6 +18,7 @@ mod key;
 mod manual;
 mod schemes;
 mod session;
+mod sim;
 mod system;
 mod tell;
 mod units;
@@ -66,6 +68,9 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Demo(demo) => demo::run(&demo.resolve()?, &mut out, &*system_stop()?),
         Command::Dissector => out.write_all(faircast_wire::dissector_lua().as_bytes()).map_err(unwritten),
         Command::Schemes(schemes) => schemes::run(&schemes, &mut out),
+        Command::Sim(sim) => sim::run(sim.command, &mut out, &*system_stop()?),
+        Command::Repro(repro) => sim::repro::run(repro.command, &mut out, &*system_stop()?),
+        Command::Compare(compare) => sim::compare::run(&compare, &mut out, &*system_stop()?),
         Command::Man { directory: None } => manual::page(&mut out),
         Command::Man { directory: Some(directory) } => manual::pages(&directory),
         Command::Completions { shell } => manual::completions(shell, &mut out),

@@ -50,11 +50,17 @@ fn markdown() -> String {
     );
     let mut command = Cli::command();
     command.build();
-    section(&mut page, &mut command);
-    for sub in command.get_subcommands_mut().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help") {
-        section(&mut page, sub);
-    }
+    sections(&mut page, &mut command);
     page
+}
+
+/// A section for a command, and one for each of its verbs.
+#[cfg(test)]
+fn sections(page: &mut String, command: &mut clap::Command) {
+    section(page, command);
+    for sub in command.get_subcommands_mut().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help") {
+        sections(page, sub);
+    }
 }
 
 #[cfg(test)]

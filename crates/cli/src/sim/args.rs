@@ -1,0 +1,371 @@
+//! What can be typed after `sim`, `repro` and `compare`.
+
+use clap::{Args, Subcommand, ValueHint};
+use faircast_core::schemes::{self, Scheme, SchemeError};
+use faircast_core::unicast::{self, Protocol};
+use faircast_experiments::run::Shard;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Simulate networks described in scenario files.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    faircast sim new lab                 writes lab.toml\n  \
+    faircast sim run lab.toml --plot     simulates it and draws figures\n  \
+    faircast sim check lab.toml          only looks for mistakes")]
+pub struct Sim {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: SimCommand,
+}
+
+/// The verbs of `sim`.
+#[derive(Debug, Subcommand)]
+pub enum SimCommand {
+    /// Run a scenario: a table of what every group of flows got, and files with all results
+    Run(SimRun),
+    /// Write a scenario to start from
+    New(SimNew),
+    /// Say what is wrong in scenarios, with line and column
+    Check(SimCheck),
+    /// Put the results of parts of a scenario, run elsewhere with --shard, together
+    Merge(SimMerge),
+    /// Print the JSON Schema of scenario files, for editors
+    Schema,
+}
+
+/// How runs are executed.
+#[derive(Debug, Clone, Args)]
+pub struct Running {
+    /// How many runs with random numbers of their own, or which: 10, or 3,7,9 [default: the scenario's]
+    #[arg(long, value_name = "N|A,B,..", value_parser = seeds)]
+    pub seeds: Option<Seeds>,
+    /// Runs at a time [default: one for each processor]; results do not depend on it
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+}
+
+/// Run a scenario.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    faircast sim run lab.toml\n  \
+    faircast sim run lab.toml --plot --seeds 10 --out results\n  \
+    faircast sim run lab.toml --set \"duration=60 s\" --set topology.leaves=100\n  \
+    faircast sim run lab.toml --shard 2/8       on one of eight machines\n\n\
+    Every metric is the mean over the seeds; +- is half of its 95 % interval (Student's t).")]
+pub struct SimRun {
+    /// The scenario
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Draw figures as SVG beside the results
+    #[arg(long)]
+    pub plot: bool,
+    /// Directory for results [default: NAME-results for a scenario NAME.toml]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: Option<PathBuf>,
+    /// How it is run.
+    #[command(flatten)]
+    pub running: Running,
+    /// Only part I of N of all runs, for many machines; `sim merge` puts the parts together
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    pub shard: Option<Shard>,
+    /// Capture the packets of the links that the scenario taps, for Wireshark
+    #[arg(long)]
+    pub pcap: bool,
+    /// Change a key of the scenario, as in flow.multicast.scheme=ormcc,beta=0.6
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub set: Vec<(String, String)>,
+    /// Tell everything as JSON, one object a line, on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Tell no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Write a scenario to start from.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  faircast sim new lab\n  faircast sim new big --like tree\n  \
+    faircast sim new --list")]
+pub struct SimNew {
+    /// Name of the file to make; `.toml` is added
+    #[arg(value_name = "NAME", required_unless_present = "list")]
+    pub name: Option<PathBuf>,
+    /// What it should be like; see --list
+    #[arg(long, value_name = "TEMPLATE")]
+    pub like: Option<String>,
+    /// List what it can be like
+    #[arg(long)]
+    pub list: bool,
+    /// Replace an existing file
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Put the results of parts of a scenario together.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  faircast sim merge lab-results-* --out lab-results")]
+pub struct SimMerge {
+    /// Directories of results of the same scenario and seeds
+    #[arg(value_name = "DIR", required = true, value_hint = ValueHint::DirPath)]
+    pub parts: Vec<PathBuf>,
+    /// Directory for all results
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: PathBuf,
+}
+
+/// Say what is wrong in scenarios.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  faircast sim check lab.toml\n  faircast sim check scenarios/*.toml")]
+pub struct SimCheck {
+    /// The scenarios
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// Tell every mistake as JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Repeat the experiments of the documents that the schemes come from.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    faircast repro list\n  \
+    faircast repro run 000/fig-3.4\n  \
+    faircast repro verify --out report       all of them, with a page that shows every figure")]
+pub struct Repro {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: ReproCommand,
+}
+
+/// The verbs of `repro`.
+#[derive(Debug, Subcommand)]
+pub enum ReproCommand {
+    /// List the figures and tables that can be repeated
+    List(ReproList),
+    /// Repeat one, and compare with what is published
+    Run(ReproRun),
+    /// Repeat all, and write a report
+    Verify(ReproVerify),
+}
+
+/// List the figures and tables that can be repeated.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  faircast repro list\n  faircast repro list --json")]
+pub struct ReproList {
+    /// Tell every entry as JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Repeat one, and compare with what is published.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    faircast repro run 000/fig-3.4\n  \
+    faircast repro run 000/table-3.2 --out table --seeds 30\n  \
+    faircast repro run 000/fig-3.6 --quick\n\n\
+    Exit codes: 0 every claim holds or is open, 1 one fails, 2 usage, 3 system.")]
+pub struct ReproRun {
+    /// Figure or table, e.g. 000/fig-3.4; see `faircast repro list`
+    #[arg(value_name = "ID")]
+    pub id: String,
+    /// How it is run.
+    #[command(flatten)]
+    pub running: Running,
+    /// Write scenario, results and figures into this directory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: Option<PathBuf>,
+    /// Two short runs: shows that it works, and decides nothing
+    #[arg(long)]
+    pub quick: bool,
+    /// Tell the result as one JSON object on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Tell no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Repeat all, and write a report.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    faircast repro verify\n  \
+    faircast repro verify --out report --seeds 3\n\n\
+    Exit codes: 0 every claim holds or is open, 1 one fails, 2 usage, 3 system.")]
+pub struct ReproVerify {
+    /// Directory for the report
+    #[arg(long, value_name = "DIR", default_value = "reproduction", value_hint = ValueHint::DirPath)]
+    pub out: PathBuf,
+    /// How it is run.
+    #[command(flatten)]
+    pub running: Running,
+    /// Two short runs of each: shows that it works, and decides nothing
+    #[arg(long)]
+    pub quick: bool,
+    /// Tell every result as JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Tell no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Run one scenario with several congestion controls in turn.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    faircast compare --schemes ormcc,tcp-reno,tfrc --scenario lab.toml\n  \
+    faircast compare --schemes ormcc,beta=0.6,ormcc,beta=0.8 --scenario lab.toml --out comparison\n\n\
+    The main flow is the scenario's first session, or what --flow says. Where a unicast protocol such as tcp-reno \
+    takes its place, every receiver gets a flow of its own.")]
+pub struct Compare {
+    /// What to compare: schemes and unicast protocols, each with its options behind it
+    #[arg(long, value_name = "A,B,..", value_parser = contenders)]
+    pub schemes: Contenders,
+    /// The scenario
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub scenario: PathBuf,
+    /// The flow that is replaced [default: the first session]
+    #[arg(long, value_name = "NAME")]
+    pub flow: Option<String>,
+    /// Directory for results and figures [default: NAME-comparison for a scenario NAME.toml]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: Option<PathBuf>,
+    /// How it is run.
+    #[command(flatten)]
+    pub running: Running,
+    /// Tell every result as JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Tell no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Which seeds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seeds(pub Vec<u64>);
+
+fn seeds(text: &str) -> Result<Seeds, String> {
+    let wanted =
+        || format!("`{text}` is not a number of seeds; write how many (1 to 100000), or which, as in 3,7,9");
+    let numbers: Result<Vec<u64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
+    match numbers.map_err(|_| wanted())?.as_slice() {
+        [count @ 1..=100_000] => Ok(Seeds((1..=*count).collect())),
+        [_] => Err(wanted()),
+        which => Ok(Seeds(which.to_vec())),
+    }
+}
+
+/// What is compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contenders(pub Vec<Contender>);
+
+/// A multicast scheme or a unicast protocol, with options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contender {
+    /// A multicast scheme.
+    Scheme(String),
+    /// A unicast protocol.
+    Protocol(String),
+}
+
+impl Contender {
+    /// As it was typed.
+    pub fn text(&self) -> &str {
+        match self {
+            Contender::Scheme(text) | Contender::Protocol(text) => text,
+        }
+    }
+}
+
+/// A part with `=`, or a flag such as `delack`, belongs to the name before it.
+fn contenders(text: &str) -> Result<Contenders, String> {
+    let mut texts: Vec<String> = Vec::new();
+    for part in text.split([',', ';']).map(str::trim).filter(|part| !part.is_empty()) {
+        let flag = unicast::CATALOGUE.iter().flat_map(|entry| entry.options).any(|(name, _)| *name == part);
+        match texts.last_mut() {
+            Some(last) if flag || part.contains('=') => *last = format!("{last},{part}"),
+            _ => texts.push(part.to_owned()),
+        }
+    }
+    if texts.is_empty() {
+        return Err("nothing to compare; name schemes, as in ormcc,tcp-reno".into());
+    }
+    texts.into_iter().map(contender).collect::<Result<_, _>>().map(Contenders)
+}
+
+fn contender(text: String) -> Result<Contender, String> {
+    let name = text.split(',').next().unwrap_or_default();
+    if unicast::CATALOGUE.iter().any(|entry| entry.name == name) {
+        return text
+            .parse::<Protocol>()
+            .map_err(|error| error.to_string())
+            .map(|_| Contender::Protocol(text));
+    }
+    match text.parse::<Scheme>() {
+        Ok(_) => Ok(Contender::Scheme(text)),
+        Err(SchemeError::UnknownScheme { name }) => {
+            let schemes = schemes::CATALOGUE.iter().map(|entry| entry.name);
+            let known: Vec<&str> = schemes.chain(unicast::CATALOGUE.iter().map(|entry| entry.name)).collect();
+            Err(format!("there is no scheme or protocol `{name}`; choose from: {}", known.join(", ")))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn shard(text: &str) -> Result<Shard, String> {
+    text.parse().map_err(|error: faircast_experiments::run::NotAShard| error.to_string())
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err(format!("`{text}` changes nothing; write KEY=VALUE, as in \"duration=60 s\"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_a_number_or_a_list() {
+        assert_eq!(seeds("3"), Ok(Seeds(vec![1, 2, 3])));
+        assert_eq!(seeds("7,9"), Ok(Seeds(vec![7, 9])));
+        for bad in ["0", "", "x", "1,", "100001"] {
+            assert!(seeds(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_shard_is_one_of_so_many() {
+        assert_eq!(shard("2/8"), Ok(Shard { index: 2, of: 8 }));
+        for bad in ["0/8", "9/8", "2", "a/b"] {
+            assert!(shard(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn schemes_to_compare_carry_their_options() {
+        let texts = |text: &str| {
+            let Contenders(all) = contenders(text).expect("they exist");
+            all.iter().map(|one| one.text().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            texts("ormcc,beta=0.6,ormcc,tcp-reno,delack,tfrc"),
+            ["ormcc,beta=0.6", "ormcc", "tcp-reno,delack", "tfrc"]
+        );
+        assert_eq!(contenders("tcp-sack"), Ok(Contenders(vec![Contender::Protocol("tcp-sack".into())])));
+        assert!(contenders("nosuch").expect_err("it does not exist").contains("ormcc, tcp-"));
+        assert!(contenders("ormcc,gamma=1").expect_err("no such option").contains("gamma"));
+        assert!(contenders(",").is_err());
+    }
+
+    #[test]
+    fn a_setting_is_a_key_and_a_value() {
+        assert_eq!(setting("a.b = 3"), Ok(("a.b".into(), "3".into())));
+        assert!(setting("a").is_err() && setting("=3").is_err());
+    }
+}

@@ -1,0 +1,292 @@
+//! `faircast compare`: one scenario with several congestion controls in turn.
+
+use super::args::{Compare, Contender};
+use super::running::{self, Teller, Telling, refused};
+use super::{files, table};
+use crate::failure::{Failure, Usage, unwritten};
+use crate::json;
+use crate::units;
+use faircast_experiments::edit::Edit;
+use faircast_experiments::plot::{Axis, Colour, Figure, Layer, Panel};
+use faircast_experiments::report::figures::{Unit, dot};
+use faircast_experiments::report::text::{Align, Grid};
+use faircast_experiments::results::Results;
+use faircast_experiments::run::{RunOptions, run as simulate};
+use faircast_experiments::scenario::{Point, Scenario};
+use faircast_experiments::stats::Estimate;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// A contender and what came of it.
+struct Candidate {
+    contender: Contender,
+    scenario: Scenario,
+    results: Results,
+}
+
+/// All of them, and the flow that they took in turn.
+struct Comparison {
+    flow: String,
+    all: Vec<Candidate>,
+}
+
+/// Keys of sessions that unicast flows do not have.
+const OF_SESSIONS: &[&str] = &[
+    "scheme",
+    "per",
+    "report",
+    "join",
+    "leave",
+    "join_latency",
+    "leave_latency",
+    "mute_after",
+    "expected",
+    "settle",
+];
+
+/// Compare.
+///
+/// # Errors
+/// When the scenario cannot be read or run.
+pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
+    let text = running::text(&typed.scenario)?;
+    running::parse(&text, &typed.scenario)?;
+    let flow = flow(&text, typed.flow.as_deref())?;
+    let directory = typed.out.clone().unwrap_or_else(|| files::beside(&typed.scenario, "comparison"));
+    let telling = if typed.quiet { Telling::Nothing } else { Telling::Progress };
+    let options = RunOptions { threads: typed.running.threads, ..RunOptions::default() };
+    let mut all = Vec::new();
+    for (number, contender) in typed.schemes.0.iter().enumerate() {
+        let mut scenario = running::parse(&replaced(&text, &flow, contender)?, &typed.scenario)?;
+        if let Some(seeds) = &typed.running.seeds {
+            scenario.set_seeds(seeds.0.clone());
+        }
+        let began = Instant::now();
+        let results = {
+            let teller = Teller::new(telling, contender.text(), stop);
+            simulate(&scenario, &options, &teller).map_err(refused)?
+        };
+        let place = directory.join(format!("{}-{}", number + 1, contender.text().replace([',', '='], "_")));
+        files::results(&results, &place, typed.running.threads, began.elapsed())?;
+        all.push(Candidate { contender: contender.clone(), scenario, results });
+    }
+    let comparison = Comparison { flow, all };
+    files::figures(&[("comparison", comparison.figure())], &directory)?;
+    if typed.json {
+        return comparison.json(out).map_err(unwritten);
+    }
+    comparison.text(out).map_err(unwritten)?;
+    writeln!(out, "\nwrote comparison.svg and the results of each into {}", directory.display())
+        .map_err(unwritten)
+}
+
+/// The flow that is replaced.
+fn flow(text: &str, wanted: Option<&str>) -> Result<String, Usage> {
+    let flows = Edit::of(text)?.flows();
+    let found = match wanted {
+        Some(wanted) => flows.iter().find(|(name, _)| name == wanted),
+        None => flows.iter().find(|(_, kind)| kind == "session"),
+    };
+    found.map(|(name, _)| name.clone()).ok_or_else(|| Usage::NoSuchFlow {
+        what: wanted.map_or_else(|| "session to replace".into(), |name| format!("flow called `{name}`")),
+        known: flows.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// The scenario with a contender in the flow's place, and without claims, which are about the original.
+fn replaced(text: &str, flow: &str, contender: &Contender) -> Result<String, Usage> {
+    let mut edit = Edit::of(text)?;
+    edit.remove("claim")?;
+    let key = |name: &str| format!("flow.{flow}.{name}");
+    match contender {
+        Contender::Scheme(scheme) => {
+            edit.set(&key("kind"), "session")?;
+            edit.set(&key("scheme"), &format!("{scheme:?}"))?;
+        }
+        Contender::Protocol(protocol) => {
+            edit.set(&key("kind"), &format!("{protocol:?}"))?;
+            OF_SESSIONS.iter().try_for_each(|name| edit.remove(&key(name)))?;
+        }
+    }
+    Ok(edit.text())
+}
+
+impl Comparison {
+    fn groups(&self) -> Vec<String> {
+        self.all.first().map_or(Vec::new(), |first| first.scenario.groups().map(str::to_owned).collect())
+    }
+
+    fn points(&self) -> &[Point] {
+        self.all.first().map_or(&[], |first| &first.results.points)
+    }
+
+    fn others(&self) -> Vec<String> {
+        self.groups().into_iter().filter(|group| *group != self.flow).collect()
+    }
+
+    fn text(&self, out: &mut impl Write) -> io::Result<()> {
+        let Some(first) = self.all.first() else { return Ok(()) };
+        writeln!(out, "{}", first.scenario.title())?;
+        writeln!(out, "{}\n", table::what_would_run(&first.scenario))?;
+        writeln!(
+            out,
+            "What takes the place of `{}`, what it gets, and what is left for the others:\n",
+            self.flow
+        )?;
+        for (number, point) in self.points().iter().enumerate() {
+            if !point.values.is_empty() {
+                writeln!(out, "{}{point}", if number == 0 { "" } else { "\n" })?;
+            }
+            write!(out, "{}", self.grid(point).text())?;
+        }
+        Ok(())
+    }
+
+    fn grid(&self, point: &Point) -> Grid {
+        let (main, others) = (format!("{} mean", self.flow), self.others());
+        let other_names: Vec<String> = others.iter().map(|group| format!("{group} mean")).collect();
+        let mut columns = vec![
+            ("congestion control", Align::Left),
+            (main.as_str(), Align::Right),
+            ("+-", Align::Right),
+            ("lowest", Align::Right),
+        ];
+        columns.extend(other_names.iter().map(|name| (name.as_str(), Align::Right)));
+        columns.extend([("fairness", Align::Right), ("loss", Align::Right), ("feedback", Align::Right)]);
+        let mut grid = Grid::new(&columns);
+        for candidate in &self.all {
+            let value = |metric: &str| Estimate::of(&candidate.results.metric(point.index, metric));
+            let cell = |metric: &str, show: &dyn Fn(f64) -> String| match value(metric) {
+                estimate if estimate.runs > 0 => show(estimate.mean),
+                _ => "-".into(),
+            };
+            let of_flow = |name: &str| format!("{}.{name}", self.flow);
+            let half = value(&of_flow("rate")).half_width;
+            let lowest = if value(&of_flow("rate.min")).runs > 0 { "rate.min" } else { "rate" };
+            let mut row = vec![
+                candidate.contender.text().to_owned(),
+                cell(&of_flow("rate"), &units::rate),
+                if half.is_finite() { units::rate(half) } else { "-".into() },
+                cell(&of_flow(lowest), &units::rate),
+            ];
+            row.extend(others.iter().map(|group| cell(&format!("{group}.rate"), &units::rate)));
+            row.push(cell("jain", &|index| format!("{index:.3}")));
+            row.push(cell(&of_flow("loss"), &units::percent));
+            row.push(cell(&of_flow("reports"), &|count| format!("{count:.0}")));
+            grid.row(row);
+        }
+        grid
+    }
+
+    fn figure(&self) -> Figure {
+        let groups = self.groups();
+        let rates = self.all.iter().flat_map(|candidate| {
+            let metrics = candidate.results.metrics.iter();
+            metrics.filter(|row| row.name.ends_with(".rate")).map(|row| row.value)
+        });
+        let unit = Unit::of(rates.fold(0.0, f64::max));
+        let panels = self.points().iter().take(9).map(|point| {
+            let layers = groups.iter().enumerate().map(|(colour, group)| Layer::Bars {
+                name: group.clone(),
+                colour: Colour::Series(colour),
+                bars: self
+                    .all
+                    .iter()
+                    .zip(0..)
+                    .map(|(candidate, place)| {
+                        let values = candidate.results.metric(point.index, &format!("{group}.rate"));
+                        dot(f64::from(place), &values, unit.size)
+                    })
+                    .collect(),
+            });
+            let names = self.all.iter().map(|candidate| candidate.contender.text().to_owned()).collect();
+            Panel {
+                title: point.to_string(),
+                x: Axis::new(format!("in place of `{}`", self.flow)).named(names),
+                y: Axis::new(format!("mean rate ({})", unit.name)).from(0.0),
+                layers: layers.collect(),
+            }
+        });
+        Figure {
+            title: self.all.first().map_or("", |first| first.scenario.title()).to_owned(),
+            subtitle: "Mean rate of a receiver of each group; whiskers: 95 % interval over the runs.".into(),
+            panels: panels.collect(),
+            ..Figure::default()
+        }
+    }
+
+    fn json(&self, out: &mut impl Write) -> io::Result<()> {
+        for candidate in &self.all {
+            for point in self.points() {
+                for name in candidate.results.metric_names() {
+                    let estimate = Estimate::of(&candidate.results.metric(point.index, name));
+                    let scheme = candidate.contender.text();
+                    let Estimate { runs, mean, deviation, .. } = estimate;
+                    let at = point.to_string();
+                    let (flow, interval) = (self.flow.as_str(), estimate.interval());
+                    if runs > 0 {
+                        let line = MetricLine {
+                            event: "metric",
+                            scheme,
+                            flow,
+                            at,
+                            name,
+                            mean,
+                            deviation,
+                            interval,
+                            runs,
+                        };
+                        json::write(out, &line)?;
+                    }
+                }
+            }
+        }
+        json::write(out, &serde_json::json!({"event": "done", "ok": true}))
+    }
+}
+
+/// A metric as JSON.
+#[derive(Serialize)]
+struct MetricLine<'a> {
+    event: &'static str,
+    /// What is compared.
+    scheme: &'a str,
+    /// The flow whose place it takes.
+    flow: &'a str,
+    /// The point of the sweep; empty without one.
+    at: String,
+    name: &'a str,
+    mean: f64,
+    deviation: f64,
+    interval: (f64, f64),
+    runs: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_experiments::scenario::template;
+
+    #[test]
+    fn any_scheme_or_protocol_can_take_the_place_of_a_session_in_every_template() {
+        for template in faircast_experiments::scenario::TEMPLATES {
+            let name = flow(template.text, None).expect("every template has a session");
+            for contender in
+                [Contender::Scheme("ormcc,beta=0.6".into()), Contender::Protocol("tcp-sack,delack".into())]
+            {
+                let text = replaced(template.text, &name, &contender).expect("the flow is there");
+                Scenario::parse(&text, template.name).expect("it can be run");
+                assert!(text.contains(contender.text()) && !text.contains("[[claim]]"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_flow_that_is_not_there_is_named_with_those_that_are() {
+        let text = template("dumbbell").expect("it exists");
+        let error = flow(text, Some("nosuch")).expect_err("it does not exist");
+        assert!(error.to_string().contains("`nosuch`; its flows are: multicast, tcp"), "{error}");
+    }
+}

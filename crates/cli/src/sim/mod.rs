@@ -1,0 +1,249 @@
+//! Simulations: `sim`, `repro` and `compare`.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`args`] | what can be typed |
+//! | [`running`] | reading scenarios, running them, telling how far they are |
+//! | [`table`] | what came of a scenario, as tables and JSON |
+//! | [`files`] | where results and figures go |
+//! | [`repro`] [`compare`] | the other two commands |
+
+pub mod args;
+pub mod compare;
+pub mod files;
+pub mod repro;
+pub mod running;
+pub mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::failure::{Failure, Usage, unwritten};
+use crate::json;
+use crate::units;
+use args::{SimCheck, SimCommand, SimMerge, SimNew, SimRun};
+use faircast_experiments::report::figures;
+use faircast_experiments::repro::{Judged, Verdict, judge};
+use faircast_experiments::results::Results;
+use faircast_experiments::run::RunOptions;
+use faircast_experiments::scenario::{self, Diagnostics, Look, Scenario, TEMPLATES};
+use serde::Serialize;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+/// Run a verb of `sim`.
+///
+/// # Errors
+/// Why it did not succeed; [`Failure::Check`] when a claim of the scenario does not hold.
+pub fn run(command: SimCommand, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
+    match command {
+        SimCommand::Run(typed) => run_scenario(&typed, out, stop),
+        SimCommand::New(typed) => new(&typed, out),
+        SimCommand::Check(typed) => check(&typed, out),
+        SimCommand::Merge(typed) => merge(&typed, out),
+        SimCommand::Schema => writeln!(out, "{}", scenario::schema()).map_err(unwritten),
+    }
+}
+
+/// A line that says how a simulation ended, as JSON.
+#[derive(Debug, Serialize)]
+struct Done<'a> {
+    event: &'static str,
+    ok: bool,
+    runs: usize,
+    seconds: f64,
+    packets: u64,
+    digest: String,
+    out: &'a Path,
+    files: &'a [String],
+}
+
+fn run_scenario(typed: &SimRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
+    let mut scenario = running::read(&typed.file, &typed.set)?;
+    if let Some(seeds) = &typed.running.seeds {
+        scenario.set_seeds(seeds.0.clone());
+    }
+    let options = RunOptions { threads: typed.running.threads, shard: typed.shard, ..RunOptions::default() };
+    let quiet = if typed.quiet { running::Telling::Nothing } else { running::Telling::Progress };
+    let (mut results, took) = running::run(&scenario, &options, quiet, stop)?;
+    match (typed.pcap, results.captures.is_empty()) {
+        (true, true) => return Err(Usage::NoTaps.into()),
+        (false, _) => results.captures.clear(),
+        (true, false) => {}
+    }
+    let directory = typed.out.clone().unwrap_or_else(|| {
+        let part = typed.shard.map_or(String::new(), |shard| format!("-{}of{}", shard.index, shard.of));
+        files::beside(&typed.file, &format!("results{part}"))
+    });
+    let mut names = files::results(&results, &directory, typed.running.threads, took)?;
+    if typed.plot {
+        names.extend(files::figures(&figures::figures(&scenario, &results), &directory)?);
+    }
+    let claims = if typed.shard.is_some() { Vec::new() } else { judge(&scenario, &results) };
+    if typed.json {
+        table::json(&results, out).map_err(unwritten)?;
+        table::json_claims(&claims, out).map_err(unwritten)?;
+        let done = Done {
+            event: "done",
+            ok: failed(&claims) == 0,
+            runs: results.jobs.len(),
+            seconds: took.as_secs_f64(),
+            packets: results.totals.traversals,
+            digest: format!("{:016x}", results.totals.digest),
+            out: &directory,
+            files: &names,
+        };
+        json::write(out, &done).map_err(unwritten)?;
+    } else {
+        let told = Told {
+            scenario: &scenario,
+            results: &results,
+            claims: &claims,
+            directory: &directory,
+            names: &names,
+        };
+        told.write(typed, took, out).map_err(unwritten)?;
+    }
+    verdict(&claims)
+}
+
+/// What people are told about a run.
+struct Told<'a> {
+    scenario: &'a Scenario,
+    results: &'a Results,
+    claims: &'a [Judged],
+    directory: &'a Path,
+    names: &'a [String],
+}
+
+impl Told<'_> {
+    fn write(&self, typed: &SimRun, took: std::time::Duration, out: &mut impl Write) -> std::io::Result<()> {
+        writeln!(out, "{}", self.scenario.title())?;
+        writeln!(out, "{}\n", table::what_was_run(self.scenario, self.results, took))?;
+        table::text(self.scenario, self.results, out)?;
+        if !self.claims.is_empty() {
+            writeln!(out, "\n{}", table::claims(self.claims))?;
+        }
+        writeln!(
+            out,
+            "wrote {} into {}:",
+            units::count(self.names.len() as u64, "file"),
+            self.directory.display()
+        )?;
+        writeln!(out, "  {}", self.names.join(" "))?;
+        if !typed.plot && typed.shard.is_none() {
+            writeln!(out, "draw figures with --plot")?;
+        }
+        Ok(())
+    }
+}
+
+fn failed(claims: &[Judged]) -> usize {
+    claims.iter().filter(|claim| claim.verdict == Verdict::Fails).count()
+}
+
+/// An error when a claim fails.
+///
+/// # Errors
+/// [`Failure::Check`].
+pub fn verdict(claims: &[Judged]) -> Result<(), Failure> {
+    match failed(claims) {
+        0 => Ok(()),
+        failed => {
+            let noun = units::count(claims.len() as u64, "claim");
+            Err(Failure::Check(format!("{failed} of {noun} {}", if failed == 1 { "fails" } else { "fail" })))
+        }
+    }
+}
+
+fn new(typed: &SimNew, out: &mut impl Write) -> Result<(), Failure> {
+    if typed.list {
+        return TEMPLATES
+            .iter()
+            .try_for_each(|template| writeln!(out, "{:<10} {}", template.name, template.summary))
+            .map_err(unwritten);
+    }
+    let name = typed.like.as_deref().unwrap_or(TEMPLATES[0].name);
+    let text = scenario::template(name).ok_or_else(|| Usage::NoSuchTemplate {
+        name: name.to_owned(),
+        known: TEMPLATES.iter().map(|template| template.name).collect::<Vec<_>>().join(", "),
+    })?;
+    let mut path = typed.name.clone().unwrap_or_default();
+    if path.extension().is_none() {
+        path.set_extension("toml");
+    }
+    if path.exists() && !typed.force {
+        return Err(Usage::ScenarioExists(path).into());
+    }
+    std::fs::write(&path, text).map_err(Failure::system(format!("write {}", path.display())))?;
+    let path = path.display();
+    writeln!(out, "wrote {path}\n\nnext:\n  faircast sim run {path} --plot").map_err(unwritten)
+}
+
+/// A mistake as JSON.
+#[derive(Serialize)]
+struct Mistake<'a> {
+    event: &'static str,
+    file: &'a Path,
+    line: usize,
+    column: usize,
+    message: &'a str,
+    help: Option<&'a str>,
+}
+
+fn check(typed: &SimCheck, out: &mut impl Write) -> Result<(), Failure> {
+    let mut wrong = 0;
+    for file in &typed.files {
+        let text = running::text(file)?;
+        match Scenario::parse(&text, &file.display().to_string()) {
+            Ok(scenario) if !typed.json => {
+                writeln!(out, "{}: good; {}", file.display(), table::what_would_run(&scenario))
+                    .map_err(unwritten)?;
+            }
+            Ok(_) => {}
+            Err(mistakes) => {
+                wrong += 1;
+                tell_mistakes(file, &mistakes, typed, out).map_err(unwritten)?;
+            }
+        }
+    }
+    match wrong {
+        0 => Ok(()),
+        wrong => Err(Failure::Check(format!("{} cannot be run", units::count(wrong, "scenario")))),
+    }
+}
+
+fn tell_mistakes(
+    file: &Path,
+    all: &Diagnostics,
+    typed: &SimCheck,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
+    if !typed.json {
+        return write!(out, "{}", all.render(look(std::io::stdout().is_terminal())));
+    }
+    all.iter().try_for_each(|mistake| {
+        let (line, column) = all.position(mistake);
+        let (message, help) = (mistake.message.as_str(), mistake.help.as_deref());
+        json::write(out, &Mistake { event: "mistake", file, line, column, message, help })
+    })
+}
+
+/// With colours on a terminal whose user has not said no to them.
+fn look(terminal: bool) -> Look {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if terminal && !refused { Look::Coloured } else { Look::Plain }
+}
+
+fn merge(typed: &SimMerge, out: &mut impl Write) -> Result<(), Failure> {
+    let parts: Vec<PathBuf> = typed.parts.clone();
+    let merged = faircast_experiments::results::merge(&parts, &typed.out)
+        .map_err(|error| Failure::Check(error.to_string()))?;
+    let runs = units::count(merged.runs as u64, "run");
+    writeln!(out, "{runs} from {} are in {}", units::count(parts.len() as u64, "part"), typed.out.display())
+        .map_err(unwritten)?;
+    match merged.missing.len() {
+        0 => Ok(()),
+        missing => Err(Failure::Check(format!("{} still missing", units::count(missing as u64, "run")))),
+    }
+}

@@ -1,0 +1,217 @@
+//! `faircast repro`: the documents' figures and tables, run again.
+
+use super::args::{ReproCommand, ReproList, ReproRun, ReproVerify};
+use super::running::{Teller, Telling, refused};
+use super::{files, verdict};
+use crate::failure::{Failure, Usage, unwritten};
+use crate::json;
+use crate::units;
+use faircast_experiments::report::page;
+use faircast_experiments::repro::{
+    Entry, Outcome, Pace, REGISTRY, Reproduction, Settings, Verdict, find, reproduce,
+};
+use serde::Serialize;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Run a verb of `repro`.
+///
+/// # Errors
+/// Why it did not succeed; [`Failure::Check`] when a claim does not hold.
+pub fn run(command: ReproCommand, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
+    match command {
+        ReproCommand::List(typed) => list(&typed, out).map_err(unwritten),
+        ReproCommand::Run(typed) => one(&typed, out, stop),
+        ReproCommand::Verify(typed) => verify(&typed, out, stop),
+    }
+}
+
+/// An entry as JSON.
+#[derive(Serialize)]
+struct EntryLine {
+    id: &'static str,
+    about: &'static str,
+    also: &'static [&'static str],
+    can_be_run: bool,
+    claims: usize,
+    open: usize,
+}
+
+fn claims(entry: &Entry) -> usize {
+    let scenario = entry.scenario.as_ref().map(|embedded| embedded.scenario(&Settings::default()));
+    scenario.map_or(0, |scenario| scenario.claims().len())
+}
+
+fn list(typed: &ReproList, out: &mut impl Write) -> io::Result<()> {
+    for entry in REGISTRY {
+        let (claims, open) = (claims(entry), entry.open.len());
+        if typed.json {
+            let Entry { id, about, aliases, .. } = *entry;
+            let can_be_run = entry.scenario.is_some();
+            json::write(out, &EntryLine { id, about, also: aliases, can_be_run, claims, open })?;
+            continue;
+        }
+        let state = match (claims, open) {
+            (0, open) => format!("{open} open"),
+            (claims, 0) => units::count(claims as u64, "claim"),
+            (claims, open) => format!("{}, {open} open", units::count(claims as u64, "claim")),
+        };
+        writeln!(out, "{:<15} {}", entry.id, entry.about)?;
+        let also = if entry.aliases.is_empty() {
+            String::new()
+        } else {
+            format!("; also {}", entry.aliases.join(", "))
+        };
+        writeln!(out, "{:<15}   {state}{also}", "")?;
+    }
+    if !typed.json {
+        writeln!(
+            out,
+            "\nRepeat one with `faircast repro run ID`; open: needs something that is not there yet."
+        )?;
+    }
+    Ok(())
+}
+
+fn settings(running: &super::args::Running, quick: bool) -> Settings {
+    Settings {
+        seeds: running.seeds.as_ref().map(|seeds| seeds.0.clone()),
+        threads: running.threads,
+        pace: if quick { Pace::Quick } else { Pace::Full },
+    }
+}
+
+fn telling(quiet: bool) -> Telling {
+    if quiet { Telling::Nothing } else { Telling::Progress }
+}
+
+fn one(typed: &ReproRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
+    let entry = find(&typed.id).map_err(Usage::from)?;
+    let began = Instant::now();
+    let done = {
+        let teller = Teller::new(telling(typed.quiet), entry.id, stop);
+        reproduce(entry, &settings(&typed.running, typed.quick), &teller).map_err(refused)?
+    };
+    let took = began.elapsed();
+    let mut written = Vec::new();
+    if let (Some(directory), Some(run)) = (&typed.out, &done.run) {
+        written = files::results(&run.results, directory, typed.running.threads, took)?;
+        written.extend(files::figures(&run.figures, directory)?);
+        let heading = format!("{}: {}", entry.id, entry.about);
+        written.push(files::page(
+            "index.html",
+            &page::html(std::slice::from_ref(&done), &heading),
+            directory,
+        )?);
+    }
+    if typed.json {
+        json::write(out, &done.outcome).map_err(unwritten)?;
+    } else {
+        tell(&done, took, out).map_err(unwritten)?;
+        if let (Some(directory), false) = (&typed.out, written.is_empty()) {
+            let count = units::count(written.len() as u64, "file");
+            writeln!(out, "wrote {count} into {}; look at index.html", directory.display())
+                .map_err(unwritten)?;
+        }
+    }
+    decide(&done.outcome, typed.quick, out, typed.json)
+}
+
+/// A quick run decides nothing.
+fn decide(outcome: &Outcome, quick: bool, out: &mut impl Write, json: bool) -> Result<(), Failure> {
+    if !quick {
+        return verdict(&outcome.claims);
+    }
+    if !json {
+        writeln!(out, "A quick run shows that it works; its verdicts mean nothing.").map_err(unwritten)?;
+    }
+    Ok(())
+}
+
+fn tell(done: &Reproduction, took: Duration, out: &mut impl Write) -> io::Result<()> {
+    let entry = done.entry;
+    writeln!(out, "{}: {}\n", entry.id, entry.about)?;
+    paragraph("published", entry.published, out)?;
+    let simulated = if done.run.is_some() {
+        format!(" In {}.", units::seconds(took.as_secs_f64()))
+    } else {
+        String::new()
+    };
+    paragraph("here", &format!("{}{simulated}", page::what_was_run(done)), out)?;
+    writeln!(out, "\n{}", page::claims(&done.outcome).text())?;
+    for note in page::notes(done) {
+        paragraph("", &note, out)?;
+    }
+    writeln!(out, "{}", page::counts(&[&done.outcome]))
+}
+
+/// Text in lines of at most 100 characters behind a label.
+fn paragraph(label: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
+    const WIDTH: usize = 100;
+    let indent = if label.is_empty() { 0 } else { 11 };
+    let mut line = format!("{label:<indent$}");
+    for word in text.split_whitespace() {
+        if line.chars().count() + word.chars().count() > WIDTH {
+            writeln!(out, "{}", line.trim_end())?;
+            line = " ".repeat(indent);
+        }
+        line.push_str(word);
+        line.push(' ');
+    }
+    writeln!(out, "{}", line.trim_end())
+}
+
+fn verify(typed: &ReproVerify, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
+    let settings = settings(&typed.running, typed.quick);
+    let mut all = Vec::new();
+    for entry in REGISTRY {
+        let began = Instant::now();
+        let mut done = {
+            let teller = Teller::new(telling(typed.quiet), entry.id, stop);
+            reproduce(entry, &settings, &teller).map_err(refused)?
+        };
+        if let Some(run) = &mut done.run {
+            for (name, figure) in &run.figures {
+                files::page(&page::figure_path(entry.id, name), &figure.svg(), &typed.out)?;
+            }
+            run.results.tables.clear(); // hundreds of megabytes that no page shows
+        }
+        if typed.json {
+            json::write(out, &done.outcome).map_err(unwritten)?;
+        } else {
+            progress(&done, began.elapsed(), out).map_err(unwritten)?;
+        }
+        all.push(done);
+    }
+    report(&all, typed)?;
+    let outcomes: Vec<&Outcome> = all.iter().map(|done| &done.outcome).collect();
+    if !typed.json {
+        let path = typed.out.join("index.html");
+        writeln!(out, "\n{}\nwrote {} and report.md beside it", page::counts(&outcomes), path.display())
+            .map_err(unwritten)?;
+    }
+    let claims = all.iter().flat_map(|done| done.outcome.claims.iter().cloned()).collect();
+    decide(&Outcome { id: String::new(), claims }, typed.quick, out, typed.json)
+}
+
+fn progress(done: &Reproduction, took: Duration, out: &mut impl Write) -> io::Result<()> {
+    let seconds = if done.run.is_some() { units::seconds(took.as_secs_f64()) } else { "not run".into() };
+    writeln!(out, "{:<15} {:>9}   {}", done.entry.id, seconds, page::counts(&[&done.outcome]))?;
+    for claim in done.outcome.claims.iter().filter(|claim| claim.verdict == Verdict::Fails) {
+        writeln!(out, "{:<28}fails: {}", "", claim.name)?;
+    }
+    out.flush()
+}
+
+fn report(all: &[Reproduction], typed: &ReproVerify) -> Result<(), Failure> {
+    let heading = match typed.quick {
+        true => "Reproduction, quick runs that decide nothing",
+        false => "Reproduction",
+    };
+    let directory: &Path = &typed.out;
+    files::page("index.html", &page::html(all, heading), directory)?;
+    files::page("report.md", &page::markdown(all, heading), directory)?;
+    Ok(())
+}

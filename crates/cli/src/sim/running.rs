@@ -1,0 +1,166 @@
+//! Reading scenarios, running them, telling how far they are.
+
+use super::look;
+use crate::failure::{Failure, Usage};
+use crate::units;
+use faircast_experiments::edit::Edit;
+use faircast_experiments::results::Results;
+use faircast_experiments::run::{self, Progress, RunError, RunOptions, Status};
+use faircast_experiments::scenario::Scenario;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The text of a scenario file.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn text(path: &Path) -> Result<String, Usage> {
+    std::fs::read_to_string(path)
+        .map_err(|source| Usage::ScenarioUnreadable { path: path.to_owned(), source })
+}
+
+/// Read a scenario, with keys changed; mistakes are shown on standard error.
+///
+/// # Errors
+/// When it cannot be read, changed or run.
+pub fn read(path: &Path, changes: &[(String, String)]) -> Result<Scenario, Usage> {
+    let mut text = text(path)?;
+    // A file with mistakes shows them in its own lines before it is changed.
+    let mut scenario = parse(&text, path)?;
+    if !changes.is_empty() {
+        let mut edit = Edit::of(&text)?;
+        changes.iter().try_for_each(|(key, value)| edit.set(key, value))?;
+        text = edit.text();
+        scenario = parse(&text, path)?;
+    }
+    Ok(scenario)
+}
+
+/// Read a scenario's text; mistakes are shown on standard error.
+///
+/// # Errors
+/// When there are any.
+pub fn parse(text: &str, path: &Path) -> Result<Scenario, Usage> {
+    Scenario::parse(text, &path.display().to_string()).map_err(|mistakes| {
+        let mut people = std::io::stderr();
+        // The error that follows says it in short.
+        let _ = write!(people, "{}", mistakes.render(look(people.is_terminal())));
+        Usage::ScenarioWrong { path: path.to_owned(), mistakes: mistakes.len() }
+    })
+}
+
+/// How much is told while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Telling {
+    /// How far it is.
+    Progress,
+    /// Nothing.
+    Nothing,
+}
+
+/// Tells people how far a run is, and stops it when they want.
+pub struct Teller<'a> {
+    label: String,
+    screen: Screen,
+    stop: &'a AtomicBool,
+}
+
+enum Screen {
+    Nothing,
+    Bar(ProgressBar),
+    /// When a line was last written.
+    Lines(Mutex<Instant>),
+}
+
+const STEPS: u64 = 1000;
+
+impl<'a> Teller<'a> {
+    /// On standard error; `label` stands before everything and may be empty.
+    pub fn new(telling: Telling, label: &str, stop: &'a AtomicBool) -> Teller<'a> {
+        let screen = match telling {
+            Telling::Nothing => Screen::Nothing,
+            Telling::Progress if std::io::stderr().is_terminal() => {
+                let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
+                let style = ProgressStyle::with_template("{prefix}{bar:24} {percent:>3} %  {msg}");
+                bar.set_style(
+                    style.expect("the template is valid").progress_chars("\u{2588}\u{2588}\u{2591}"),
+                );
+                bar.set_prefix(if label.is_empty() { String::new() } else { format!("{label}  ") });
+                Screen::Bar(bar)
+            }
+            Telling::Progress => Screen::Lines(Mutex::new(Instant::now())),
+        };
+        Teller { label: label.to_owned(), screen, stop }
+    }
+}
+
+impl Drop for Teller<'_> {
+    fn drop(&mut self) {
+        if let Screen::Bar(bar) = &self.screen {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Progress for Teller<'_> {
+    fn update(&self, status: &Status) {
+        match &self.screen {
+            Screen::Nothing => {}
+            Screen::Bar(bar) => {
+                bar.set_position((status.simulated / status.to_simulate * STEPS as f64) as u64);
+                bar.set_message(message(status));
+            }
+            Screen::Lines(last) => {
+                let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                if last.elapsed() >= Duration::from_secs(1) {
+                    *last = Instant::now();
+                    let percent = status.simulated / status.to_simulate * 100.0;
+                    let label =
+                        if self.label.is_empty() { String::new() } else { format!("{}  ", self.label) };
+                    // Standard error that cannot be written is nobody's loss.
+                    let _ = writeln!(std::io::stderr(), "{label}{percent:.0} %  {}", message(status));
+                }
+            }
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+fn message(status: &Status) -> String {
+    let runs = format!("{} of {} done", status.done, units::count(status.runs as u64, "run"));
+    match status.remaining() {
+        Some(left) => format!("{runs}, {} left", units::seconds(left.as_secs_f64().round())),
+        None => runs,
+    }
+}
+
+/// Run a scenario and tell how far it is; its results, and how long it took.
+///
+/// # Errors
+/// When the simulator refuses it, or it was stopped.
+pub fn run(
+    scenario: &Scenario,
+    options: &RunOptions,
+    telling: Telling,
+    stop: &AtomicBool,
+) -> Result<(Results, Duration), Failure> {
+    let teller = Teller::new(telling, "", stop);
+    let began = Instant::now();
+    let results = run::run(scenario, options, &teller).map_err(refused)?;
+    Ok((results, began.elapsed()))
+}
+
+/// Why a run failed, as a failure of the command.
+pub fn refused(error: RunError) -> Failure {
+    match error {
+        RunError::Cancelled => faircast_transport::Error::Stopped.into(),
+        error => Failure::Check(error.to_string()),
+    }
+}

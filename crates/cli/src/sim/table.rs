@@ -1,0 +1,180 @@
+//! What came of a scenario, as tables and JSON.
+
+use crate::json;
+use crate::units;
+use faircast_experiments::plot::scale::short;
+use faircast_experiments::report::page;
+use faircast_experiments::report::text::{Align, Grid};
+use faircast_experiments::repro::{Judged, Outcome};
+use faircast_experiments::results::Results;
+use faircast_experiments::scenario::{Point, Scenario};
+use faircast_experiments::stats::Estimate;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::time::Duration;
+
+/// A network and its runs in one line, before they are run.
+pub fn what_would_run(scenario: &Scenario) -> String {
+    let layout = scenario.layout(0, scenario.seeds().first().copied().unwrap_or(1));
+    let points = scenario.points().len();
+    let settings = if points > 1 { format!("{points} settings, ") } else { String::new() };
+    format!(
+        "{} nodes, {} flows, {} receivers, {settings}{}, {} s",
+        layout.nodes(),
+        layout.flows(),
+        layout.receivers(),
+        units::count(scenario.seeds().len() as u64, "seed"),
+        short(scenario.duration(0)).trim_end_matches(".0"),
+    )
+}
+
+/// The same, after they were run.
+pub fn what_was_run(scenario: &Scenario, results: &Results, took: Duration) -> String {
+    let seconds = took.as_secs_f64();
+    let per_second = results.totals.traversals as f64 / seconds.max(1e-9);
+    format!(
+        "{}; simulated in {}, {} million packets over links a second",
+        what_would_run(scenario),
+        units::seconds(seconds),
+        short(per_second / 1e6)
+    )
+}
+
+fn estimate(results: &Results, point: &Point, metric: &str) -> Option<Estimate> {
+    let values = results.metric(point.index, metric);
+    (!values.is_empty()).then(|| Estimate::of(&values))
+}
+
+/// A table for each point of the sweep: the groups of flows, then the probed links.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn text(scenario: &Scenario, results: &Results, out: &mut impl Write) -> io::Result<()> {
+    for (number, point) in results.points.iter().enumerate() {
+        if !point.values.is_empty() {
+            writeln!(out, "{}{point}", if number == 0 { "" } else { "\n" })?;
+        }
+        write!(out, "{}", groups(scenario, results, point).text())?;
+        let links = links(results, point);
+        if !links.is_empty() {
+            write!(out, "\n{}", links.text())?;
+        }
+    }
+    Ok(())
+}
+
+fn groups(scenario: &Scenario, results: &Results, point: &Point) -> Grid {
+    let mut grid = Grid::new(&[
+        ("flows", Align::Left),
+        ("mean rate", Align::Right),
+        ("+-", Align::Right),
+        ("lowest", Align::Right),
+        ("highest", Align::Right),
+        ("loss", Align::Right),
+        ("round trip", Align::Right),
+        ("feedback", Align::Right),
+        ("suppressed", Align::Right),
+    ]);
+    for group in scenario.groups() {
+        let metric = |name: &str| estimate(results, point, &format!("{group}.{name}"));
+        let cell = |name: &str, show: &dyn Fn(f64) -> String| {
+            metric(name).map_or_else(|| "-".to_owned(), |estimate| show(estimate.mean))
+        };
+        let half = metric("rate").filter(|estimate| estimate.half_width.is_finite());
+        grid.row(vec![
+            group.to_owned(),
+            cell("rate", &units::rate),
+            half.map_or_else(|| "-".to_owned(), |estimate| units::rate(estimate.half_width)),
+            cell("rate.min", &units::rate),
+            cell("rate.max", &units::rate),
+            cell("loss", &units::percent),
+            cell("rtt", &|seconds| format!("{:.0} ms", seconds * 1e3)),
+            cell("reports", &|count| format!("{count:.0}")),
+            cell("suppression", &units::percent),
+        ]);
+    }
+    grid
+}
+
+fn links(results: &Results, point: &Point) -> Grid {
+    let mut grid = Grid::new(&[
+        ("link", Align::Left),
+        ("used", Align::Right),
+        ("mean queue", Align::Right),
+        ("longest", Align::Right),
+        ("drops", Align::Right),
+    ]);
+    let names = results.metric_names();
+    let probed = names.iter().filter_map(|name| name.strip_prefix("link.")?.strip_suffix(".queue"));
+    for link in probed {
+        let cell = |name: &str, show: &dyn Fn(f64) -> String| {
+            let metric = estimate(results, point, &format!("link.{link}.{name}"));
+            metric.map_or_else(|| "-".to_owned(), |estimate| show(estimate.mean))
+        };
+        grid.row(vec![
+            link.to_owned(),
+            cell("utilisation", &units::percent),
+            cell("queue", &|packets| format!("{packets:.1} packets")),
+            cell("queue.max", &|packets| format!("{packets:.0}")),
+            cell("drops", &|packets| format!("{packets:.0}")),
+        ]);
+    }
+    grid
+}
+
+/// Claims beside what was measured.
+pub fn claims(claims: &[Judged]) -> String {
+    page::claims(&Outcome { id: String::new(), claims: claims.to_vec() }).text()
+}
+
+/// A metric as JSON.
+#[derive(Serialize)]
+struct Metric<'a> {
+    event: &'static str,
+    point: usize,
+    at: serde_json::Map<String, serde_json::Value>,
+    name: &'a str,
+    mean: f64,
+    deviation: f64,
+    interval: (f64, f64),
+    runs: usize,
+}
+
+/// A claim as JSON.
+#[derive(Serialize)]
+struct ClaimLine<'a> {
+    event: &'static str,
+    #[serde(flatten)]
+    claim: &'a Judged,
+}
+
+/// Every metric at every point, an object a line.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn json(results: &Results, out: &mut impl Write) -> io::Result<()> {
+    for point in &results.points {
+        for name in results.metric_names() {
+            let Some(estimate) = estimate(results, point, name).filter(|estimate| estimate.runs > 0) else {
+                continue;
+            };
+            let at =
+                point.values.iter().map(|(name, value)| (name.clone(), value.to_string().into())).collect();
+            let Estimate { runs, mean, deviation, .. } = estimate;
+            let interval = estimate.interval();
+            json::write(
+                out,
+                &Metric { event: "metric", point: point.index, at, name, mean, deviation, interval, runs },
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Every claim, an object a line.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn json_claims(claims: &[Judged], out: &mut impl Write) -> io::Result<()> {
+    claims.iter().try_for_each(|claim| json::write(out, &ClaimLine { event: "claim", claim }))
+}

@@ -1,0 +1,112 @@
+use super::*;
+use crate::sim::args::Running;
+use std::path::PathBuf;
+
+fn told(command: SimCommand) -> Result<String, Failure> {
+    let (mut out, stop) = (Vec::new(), AtomicBool::new(false));
+    run(command, &mut out, &stop)?;
+    Ok(String::from_utf8(out).expect("text"))
+}
+
+fn new_in(directory: &Path, name: &str, like: Option<&str>, force: bool) -> Result<String, Failure> {
+    let name = Some(directory.join(name));
+    told(SimCommand::New(SimNew { name, like: like.map(str::to_owned), list: false, force }))
+}
+
+fn place() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+fn short_run(file: PathBuf, out: PathBuf) -> SimRun {
+    SimRun {
+        file,
+        plot: true,
+        out: Some(out),
+        running: Running { seeds: None, threads: None },
+        shard: None,
+        pcap: false,
+        set: vec![("duration".into(), "30 s".into())],
+        json: false,
+        quiet: true,
+    }
+}
+
+#[test]
+fn a_new_scenario_can_be_checked_and_is_not_overwritten() {
+    let place = place();
+    let said = new_in(place.path(), "lab", None, false).expect("it is written");
+    assert!(said.contains("faircast sim run") && said.contains("lab.toml"), "{said}");
+    let files = vec![place.path().join("lab.toml")];
+    let said = told(SimCommand::Check(SimCheck { files, json: false })).expect("it is good");
+    assert!(said.contains("good; ") && said.contains("seeds"), "{said}");
+    assert!(new_in(place.path(), "lab", None, false).is_err());
+    assert!(new_in(place.path(), "lab", Some("star"), true).is_ok());
+    assert!(new_in(place.path(), "other", Some("nosuch"), false).is_err());
+}
+
+#[test]
+fn a_run_tells_what_every_group_got_and_where_the_files_are() {
+    let place = place();
+    new_in(place.path(), "lab", None, false).expect("it is written");
+    let out = place.path().join("results");
+    let said = told(SimCommand::Run(short_run(place.path().join("lab.toml"), out.clone())));
+    let said = said.unwrap_or_else(|failure| panic!("{failure}"));
+    for word in ["multicast", "tcp", "mean rate", "wrote ", "metrics.csv", "averages.svg", "left->right"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    for name in [
+        "metrics.csv",
+        "rates.csv",
+        "scenario.toml",
+        "manifest.json",
+        "run.json",
+        "averages.svg",
+        "queues.svg",
+    ] {
+        assert!(out.join(name).is_file(), "{name}");
+    }
+    let stored = std::fs::read_to_string(out.join("scenario.toml")).expect("it was written");
+    assert!(stored.contains("30 s"), "what is stored is what was run: {stored}");
+}
+
+#[test]
+fn packets_cannot_be_captured_where_no_link_is_tapped() {
+    let place = place();
+    new_in(place.path(), "lab", None, false).expect("it is written");
+    let mut run = short_run(place.path().join("lab.toml"), place.path().join("results"));
+    run.pcap = true;
+    let failure = told(SimCommand::Run(run)).expect_err("no link is tapped");
+    assert!(failure.to_string().contains("taps"), "{failure}");
+}
+
+#[test]
+fn a_key_that_is_not_there_is_a_usage_error() {
+    let place = place();
+    new_in(place.path(), "lab", None, false).expect("it is written");
+    let changes = [("flow.nosuch.scheme".to_owned(), "ormcc".to_owned())];
+    let error = running::read(&place.path().join("lab.toml"), &changes).expect_err("no such flow");
+    assert!(error.to_string().contains("`flow.nosuch.scheme` leads nowhere"), "{error}");
+    let error = running::read(&place.path().join("lab.toml"), &[("durration".into(), "3".into())]);
+    assert!(matches!(error, Err(Usage::ScenarioWrong { mistakes: 1, .. })));
+}
+
+#[test]
+fn the_parts_of_a_run_can_be_merged_into_the_whole() {
+    let place = place();
+    new_in(place.path(), "lab", None, false).expect("it is written");
+    let mut parts = Vec::new();
+    for part in ["1/2", "2/2"] {
+        let out = place.path().join(part.replace('/', "of"));
+        let mut run = short_run(place.path().join("lab.toml"), out.clone());
+        (run.plot, run.shard) = (false, Some(part.parse().expect("a shard")));
+        told(SimCommand::Run(run)).expect("it runs");
+        parts.push(out);
+    }
+    let out = place.path().join("whole");
+    let said =
+        told(SimCommand::Merge(SimMerge { parts: parts.clone(), out: out.clone() })).expect("they fit");
+    assert!(said.starts_with("3 runs from 2 parts"), "{said}");
+    assert!(out.join("metrics.csv").is_file());
+    let alone = told(SimCommand::Merge(SimMerge { parts: parts[..1].to_vec(), out }));
+    assert!(alone.expect_err("a part is missing").to_string().contains("missing"));
+}
