@@ -7,6 +7,7 @@ use crate::object::Tape;
 use crate::receiver;
 use crate::source::{self, supply::Supply};
 use faircast_core::packet::{Mark, ReceiverId, SessionId};
+use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_net::{
     Batch, Choice, GroupOptions, GroupSocket, Injector, Membership, SendOutcome, SourceOptions, SourceSocket,
@@ -88,7 +89,7 @@ pub fn send(
         own_bounds: scheme.bounds(),
         scheme_number: scheme.number(),
         supply,
-        seed: random[3],
+        rng: Rng::new(random[3], 0),
         name: config.host,
         datagram,
         overhead,
@@ -140,6 +141,8 @@ pub fn receive(
         codec,
         id,
         seed: random[2],
+        scheme_rng: Rng::new(random[2], 0),
+        reordering: receiver::REORDERING,
         host: config.host,
         destination: config.destination,
         durability: config.durability,

@@ -5,6 +5,7 @@ use crate::object::{self, Tape};
 use crate::receiver;
 use crate::source::{self, supply::Supply};
 use faircast_core::packet::{ReceiverId, SessionId};
+use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{ReceiverCodec, SourceCodec};
@@ -101,7 +102,7 @@ fn source(file: &Path, slow: Slow) -> source::Session {
         own_bounds: scheme.bounds(),
         scheme_number: scheme.number(),
         supply: Supply::files(tape),
-        seed: 1,
+        rng: Rng::new(1, 0),
         name: "source".to_owned(),
         datagram: DATAGRAM,
         overhead: OVERHEAD,
@@ -125,6 +126,8 @@ fn receiver(out: &Path) -> receiver::Session {
         codec,
         id,
         seed: 2,
+        scheme_rng: Rng::new(2, 0),
+        reordering: receiver::REORDERING,
         host: "receiver".to_owned(),
         destination: Destination::Directory(out.to_path_buf()),
         durability: Durability::Fast,

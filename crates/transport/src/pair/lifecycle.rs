@@ -89,7 +89,8 @@ fn both_sides_may_be_started_again() {
     all.clone().for_each(|receiver| net.start_receiver(receiver));
     net.run_to_end(secs(60));
     net.assert_all_verified(source, all);
-    assert!(net.sources[source].report().repair_ratio < 0.7);
+    let report = net.sources[source].report();
+    assert!(report.repair_ratio < 0.8, "only the rest is sent: {}", report.repair_ratio);
 }
 
 #[test]

@@ -164,7 +164,7 @@ impl SourceNode {
             own_bounds: scheme.bounds(),
             scheme_number: scheme.number(),
             supply: Supply::files(tape),
-            seed: self.rng.bits(),
+            rng: Rng::new(self.rng.bits(), 0),
             name: "source".to_owned(),
             datagram: offer.datagram,
             overhead: OVERHEAD,
@@ -283,10 +283,13 @@ impl ReceiverNode {
                 Destination::Directory(self.dir.clone())
             }
         };
+        let seed = self.rng.bits();
         let setup = receiver::Setup {
             codec,
             id,
-            seed: self.rng.bits(),
+            seed,
+            scheme_rng: Rng::new(seed, 0),
+            reordering: receiver::REORDERING,
             host: self.host.clone(),
             destination,
             durability: Durability::Fast,

@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::members::{first_turn, stretched};
 use crate::object::{Geometry, TransferId};
+use faircast_core::delivery::needs::Needs;
 use faircast_core::node::{Cx, Effect, Effects, Receiver as _};
 use faircast_core::packet::{Content, Layer, Report, Seq, SessionId};
 use faircast_core::rng::Rng;
@@ -124,7 +125,8 @@ impl Session {
         let transfer = TransferId(announce.transfer.0);
         let place = Place::open(&self.setup.destination, transfer, geometry, live.then_some(first))?;
         let spread = millis(announce.spread_ms);
-        let intake = Intake::new(place, geometry, first, FIRST_RTT, spread);
+        let intake =
+            Intake::new(place, geometry, first, Needs::new(FIRST_RTT, spread), self.setup.reordering);
         self.codec.follow(session);
         self.events.push(Event::Joined {
             receiver: self.setup.id.to_string(),
@@ -268,7 +270,8 @@ impl Session {
         let Some(stream) = &mut self.stream else { return };
         if !stream.deferred {
             if stream.receiver.deadline() <= now {
-                stream.receiver.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+                let mut cx = Cx { now, rng: &mut self.scheme_rng, effects: &mut self.effects };
+                stream.receiver.on_deadline(&mut cx);
                 send_effects(
                     &mut self.effects,
                     &mut self.codec,

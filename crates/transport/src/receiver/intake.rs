@@ -7,14 +7,11 @@ use crate::object::{Geometry, verify_block};
 use faircast_core::delivery::gaps::Gaps;
 use faircast_core::delivery::needs::Needs;
 use faircast_core::rng::Rng;
-use faircast_core::time::{Span, Time};
+use faircast_core::time::Time;
 use faircast_wire::{DataPacket, Scheduled};
 
 /// Memory for incomplete blocks, in bytes.
 const INCOMPLETE: usize = 256 << 20;
-
-/// Real networks reorder: a packet is lost when three later ones have come (`00-common`, C5).
-const TOLERANCE: u8 = 3;
 
 /// A stream does not jump ahead by more blocks than this.
 const FARTHEST: u32 = 1 << 16;
@@ -29,6 +26,7 @@ pub(super) enum Progressed {
 /// The data path of a receiver.
 pub(super) struct Intake {
     pub(super) gaps: Gaps,
+    reordering: u8,
     pub(super) needs: Needs,
     assembly: Assembly,
     place: Place,
@@ -44,10 +42,11 @@ pub(super) struct Intake {
 }
 
 impl Intake {
-    pub(super) fn new(place: Place, geometry: Geometry, first: u32, rtt: Span, spread: Span) -> Intake {
+    pub(super) fn new(place: Place, geometry: Geometry, first: u32, needs: Needs, reordering: u8) -> Intake {
         Intake {
-            gaps: Gaps::new(TOLERANCE),
-            needs: Needs::new(rtt, spread),
+            gaps: Gaps::new(reordering),
+            reordering,
+            needs,
             assembly: Assembly::new(usize::from(geometry.symbol_size), INCOMPLETE),
             place,
             geometry,
@@ -62,7 +61,7 @@ impl Intake {
 
     /// The same content comes in a new session: its packets are numbered anew.
     pub(super) fn restart(&mut self) {
-        self.gaps = Gaps::new(TOLERANCE);
+        self.gaps = Gaps::new(self.reordering);
         self.passed = self.low;
     }
 

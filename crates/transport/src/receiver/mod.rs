@@ -30,6 +30,9 @@ pub(crate) const REASON_PERMISSION: u8 = 2;
 pub(crate) const REASON_CONTENT: u8 = 3;
 pub(crate) const REASON_OTHER: u8 = 4;
 
+/// Real networks reorder: a packet is lost when three later ones have come (`00-common`, C5).
+pub(crate) const REORDERING: u8 = 3;
+
 /// A receiver that has everything waits so long for the source to hear of it.
 const CONFIRM_PATIENCE: Span = Span::from_secs(3);
 
@@ -37,7 +40,12 @@ const CONFIRM_PATIENCE: Span = Span::from_secs(3);
 pub(crate) struct Setup {
     pub(crate) codec: ReceiverCodec,
     pub(crate) id: ReceiverId,
+    /// For when to say what: the transport's own.
     pub(crate) seed: u64,
+    /// The scheme's random stream: nothing else draws from it.
+    pub(crate) scheme_rng: Rng,
+    /// A packet is lost when so many later ones have come.
+    pub(crate) reordering: u8,
     pub(crate) host: String,
     pub(crate) destination: Destination,
     pub(crate) durability: Durability,
@@ -59,6 +67,7 @@ pub(crate) struct Session {
     phase: Phase,
     stream: Option<Stream>,
     rng: Rng,
+    scheme_rng: Rng,
     effects: Effects,
     events: Vec<Event>,
     outbox: Outbox,
@@ -81,6 +90,7 @@ struct Fixed {
     silence: Span,
     group: SocketAddr,
     unix_secs: u64,
+    reordering: u8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,11 +198,13 @@ impl Session {
                 silence: setup.silence,
                 group: setup.group,
                 unix_secs: setup.unix_secs,
+                reordering: setup.reordering,
             },
             codec: setup.codec,
             phase: Phase::Searching,
             stream: None,
             rng,
+            scheme_rng: setup.scheme_rng,
             effects: Effects::new(),
             events: Vec::new(),
             outbox: Outbox::default(),
@@ -244,7 +256,7 @@ impl Session {
                     stream.newest_at = arrived;
                 }
                 if !stream.deferred && self.phase == Phase::Receiving {
-                    let mut cx = Cx { now: arrived, rng: &mut self.rng, effects: &mut self.effects };
+                    let mut cx = Cx { now: arrived, rng: &mut self.scheme_rng, effects: &mut self.effects };
                     stream.receiver.on_data(&packet.data, packet.layer, arrival, &mut cx);
                     if !self.effects.as_slice().is_empty() {
                         let late = now.since(arrived);

@@ -21,7 +21,7 @@ use crate::members::{Members, Pace, onset};
 use blocks::Blocks;
 use faircast_core::delivery::ledger::Ledger;
 use faircast_core::node::{Cx, Departure, Effects, Source as _, Stamp};
-use faircast_core::packet::{Data, Flags, Layer, Payload, ReceiverId, Seq};
+use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Seq};
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::AnySource;
@@ -41,6 +41,12 @@ const MOST_BYTES: usize = 65_000;
 /// Packets that are due within this time leave together: one packet below about 10 Mbit/s.
 const BURST: Span = Span::from_micros(1_000);
 
+/// Stands in for the mark of the first packet.
+const ANY_MARK: Mark = Mark::Representative { id: None, mean: 0.0, deviation: 0.0, rtt_max: 0.0 };
+
+/// So many bytes of a data packet say its rate, when it does.
+const RATE_LEN: usize = 2;
+
 /// What a source session is made of.
 pub(crate) struct Setup {
     pub(crate) codec: SourceCodec,
@@ -50,7 +56,8 @@ pub(crate) struct Setup {
     pub(crate) own_bounds: Bounds,
     pub(crate) scheme_number: u8,
     pub(crate) supply: Supply,
-    pub(crate) seed: u64,
+    /// The scheme's random stream: nothing else draws from it.
+    pub(crate) rng: Rng,
     pub(crate) name: String,
     /// Largest datagram.
     pub(crate) datagram: usize,
@@ -83,6 +90,8 @@ pub(crate) struct Session {
     serving: Serving,
     clocks: Clocks,
     next_seq: Seq,
+    /// Bytes around the symbol of the latest data packet.
+    header: usize,
     slow_named: Vec<ReceiverId>,
     followed_named: Vec<ReceiverId>,
     followed: Option<(ReceiverId, Time)>,
@@ -163,6 +172,8 @@ impl Session {
             ledger.push(setup.supply.symbols(block));
         }
         let blocks = Blocks::new(geometry.symbol_size, geometry.symbols_per_block);
+        let says_rate = if setup.source.observe().starting { RATE_LEN } else { 0 };
+        let header = setup.codec.data_header_len(&ANY_MARK) - RATE_LEN + says_rate;
         let mut session = Session {
             setup: Fixed {
                 own_bounds: setup.own_bounds,
@@ -185,7 +196,7 @@ impl Session {
             blocks,
             ledger,
             members: Members::default(),
-            rng: Rng::new(setup.seed, 0),
+            rng: setup.rng,
             effects: Effects::new(),
             events: Vec::new(),
             phase: Phase::Gathering { heard: now },
@@ -201,6 +212,7 @@ impl Session {
                 idle_since: None,
             },
             next_seq: Seq(0),
+            header,
             slow_named: Vec::new(),
             followed_named: Vec::new(),
             followed: None,
@@ -282,6 +294,12 @@ impl Session {
         self.phase == Phase::Over
     }
 
+    /// How the scheme sees the session.
+    #[cfg(test)]
+    pub(crate) fn observe(&self) -> faircast_core::node::Observation {
+        self.source.observe()
+    }
+
     pub(crate) fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
@@ -342,7 +360,7 @@ impl Session {
                     break;
                 }
             };
-            let size = (payload.len() + faircast_wire::encode::MOST_DATA_HEADER + self.setup.overhead) as u16;
+            let size = (payload.len() + self.header + self.setup.overhead) as u16;
             let stamp = self.source.on_departure(
                 BASE,
                 size,
@@ -368,6 +386,7 @@ impl Session {
                 break;
             }
             let len = out.len() - from;
+            self.header = len - payload.len();
             if segment == 0 {
                 segment = len;
                 if self.clocks.started.is_none() {

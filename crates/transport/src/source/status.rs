@@ -1,6 +1,6 @@
 //! What the source tells all receivers beside data: announcements, status, heartbeats.
 
-use super::{BASE, Phase, Session};
+use super::{BASE, Phase, Session, said_rate};
 use crate::error::Error;
 use crate::members::Pace;
 use faircast_core::node::{Cx, Source as _};
@@ -51,7 +51,7 @@ impl Session {
 
     /// A packet without content, so that receivers that have joined can measure the round trip.
     pub(super) fn write_heartbeat(&mut self, now: Time, out: &mut Vec<u8>) {
-        let size = (faircast_wire::encode::MOST_DATA_HEADER + self.setup.overhead) as u16;
+        let size = (self.header + self.setup.overhead) as u16;
         let stamp = self.source.on_departure(
             BASE,
             size,
@@ -60,7 +60,7 @@ impl Session {
         let data = Data {
             seq: stamp.seq,
             sent_at: now,
-            rate: stamp.rate.bps() as f32,
+            rate: said_rate(&stamp),
             payload: Payload::NONE,
             flags: stamp.flags,
             mark: stamp.mark,
