@@ -24,6 +24,7 @@ mod repair;
 mod slow;
 mod startup;
 mod trace;
+mod twin;
 
 use crate::event::Event;
 use faircast_core::time::{Span, Time};

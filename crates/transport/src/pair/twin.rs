@@ -1,0 +1,618 @@
+//! One network in two worlds: inside the simulator, and between the transport's sessions, which here lack nothing but
+//! their sockets. What the scheme does must be the same to the last bit in both: every packet that is offered to every
+//! link, when, what it says and whether it is lost.
+//!
+//! The transport does more than the simulator, and so that this does not disturb the scheme ([`Setting::EQUAL`]):
+//!
+//! - announcements, status messages and requests travel beside the links: as fast, but without taking their room;
+//! - everybody has joined when the source starts, and what receivers tell about themselves after that is lost: a scheme
+//!   takes round-trip samples from it, which the simulator does not have;
+//! - nothing is reordered, and the receivers are told so;
+//! - the schemes at both ends draw from the simulator's random streams;
+//! - the packets in the simulator go through the codec ([`Codec`]): marks travel in 16 bits;
+//! - the receivers' clocks are ahead by a multiple of the time buckets in which throughput is measured;
+//! - rates are low: above a packet per millisecond the transport sends packets in pairs and more;
+//! - there is no start-up by doubling: its packets are longer by two bytes, for they say their rate, and only the
+//!   transport tells the scheme how many receivers there are.
+
+use super::net::OVERHEAD;
+use crate::config::{Destination, Durability, Slow};
+use crate::object::Tape;
+use crate::receiver;
+use crate::source::{self, supply::Supply};
+use faircast_aqm::{Fate, Limit, Link, LinkSpec, LossSpec, QueueSpec};
+use faircast_core::packet::{
+    Body, Cause, Content, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, Seq, SessionId,
+};
+use faircast_core::schemes::Scheme;
+use faircast_core::schemes::ormcc::{Config, Start};
+use faircast_core::time::{Rate, Span, Time};
+use faircast_sim::{FlowId, LinkId, Member, Network, Options, Passage, SessionSpec, Tapped, TappedPacket};
+use faircast_wire::{
+    DataPacket, Form, Kind, Message, Newest, ReceiverCodec, SourceCodec, data_header_len, encode,
+    encode_data, parse, peek,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::fs::File;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// As the simulator numbers its first session.
+const SESSION: SessionId = SessionId(1);
+
+/// Bytes of a symbol.
+const SYMBOL: u16 = 952;
+
+/// Session time zero, in seconds since 1970.
+const UNIX_SECS: u64 = 1_800_000_000;
+
+/// The receivers are there so long before the source starts.
+const EARLIER: Span = Span::from_secs(1);
+
+/// A source, a router, and receivers with a link each.
+struct Star {
+    seed: u64,
+    scheme: Scheme,
+    /// Between source and router, both ways.
+    trunk: LinkSpec,
+    /// From the router to each receiver, and back.
+    leaves: Vec<(LinkSpec, LinkSpec)>,
+    until: Time,
+}
+
+/// What makes the sessions more or less like the simulator's.
+#[derive(Debug, Clone, Copy)]
+struct Setting {
+    heard: Heard,
+    /// A packet is lost when so many later ones have come.
+    reordering: u8,
+    /// How much the receivers' clocks are ahead of the source's.
+    ahead: Span,
+}
+
+/// What the source hears from receivers that have joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Heard {
+    /// Only what their schemes report.
+    Reports,
+    /// Also what they lack.
+    Requests,
+    /// Also that they are there.
+    Everything,
+}
+
+impl Setting {
+    /// As the simulator has it. The coarsest time buckets of throughput have 2^40 ns.
+    const EQUAL: Setting =
+        Setting { heard: Heard::Requests, reordering: 1, ahead: Span::from_nanos(1 << 40) };
+
+    /// As it is on real networks.
+    const REAL: Setting = Setting {
+        heard: Heard::Everything,
+        reordering: receiver::REORDERING,
+        ahead: Span::from_nanos(1_234_567_891_234),
+    };
+}
+
+/// What happened.
+struct Trace {
+    /// Whatever was offered to any link.
+    packets: Vec<Tapped>,
+    /// The rate after each departure, in bit/s.
+    rates: Vec<(Time, Seq, f32)>,
+    cuts: u64,
+}
+
+impl Trace {
+    fn lost(&self) -> usize {
+        self.packets.iter().filter(|packet| packet.lost.is_some()).count()
+    }
+
+    /// Those that came to the router.
+    fn reports(&self) -> usize {
+        self.packets.iter().filter(|packet| packet.link == LinkId(1)).count()
+    }
+
+    /// How many receivers were followed.
+    fn representatives(&self) -> usize {
+        let followed = self.packets.iter().filter_map(|packet| match packet.what {
+            TappedPacket::Session(Packet {
+                body: Body::Data(Data { mark: Mark::Representative { id, .. }, .. }),
+                ..
+            }) => id,
+            _ => None,
+        });
+        followed.collect::<BTreeSet<_>>().len()
+    }
+}
+
+fn link(mbps: f64, millis: u64, queue: QueueSpec) -> LinkSpec {
+    LinkSpec { rate: Rate::from_mbps(mbps), delay: Span::from_millis(millis), queue, loss: None }
+}
+
+fn wide(mbps: f64, millis: u64) -> LinkSpec {
+    link(mbps, millis, QueueSpec::UNLIMITED)
+}
+
+/// Behind a drop-tail queue of so many packets.
+fn narrow(mbps: f64, millis: u64, packets: u32) -> LinkSpec {
+    link(mbps, millis, QueueSpec::DropTail(Limit::Packets(packets)))
+}
+
+/// Bytes of a data packet on the link.
+fn packet_size() -> u16 {
+    let mark = Mark::Representative { id: None, mean: 0.0, deviation: 0.0, rtt_max: 0.0 };
+    let without_rate = data_header_len(&mark, Form::Open) - 2;
+    SYMBOL + (without_rate + OVERHEAD) as u16
+}
+
+/// Bytes of a congestion report on the link.
+fn report_size() -> u16 {
+    let echo = Echo { seq: Seq(0), hold: Span::ZERO };
+    let content = Content::Congested { echo, level: 1.0, mean: 1.0, cause: Cause::Loss };
+    let report = Report { from: receiver_id(0), layer: Layer(0), content };
+    let mut bytes = Vec::new();
+    encode(&mut bytes, SESSION, 0, &Message::Report(report), 1000).expect("a report fits");
+    (bytes.len() + OVERHEAD) as u16
+}
+
+/// As the simulator numbers its members.
+fn receiver_id(index: usize) -> ReceiverId {
+    ReceiverId::new(index as u64 + 1).expect("one more than something")
+}
+
+impl Star {
+    /// Different bottlenecks, and round trips of 24 to 64 ms.
+    fn of_three(scheme: Scheme, secs: u64) -> Star {
+        Star {
+            seed: 7,
+            scheme: scheme.with_packet_size(packet_size()),
+            trunk: wide(10.0, 2),
+            leaves: vec![
+                (narrow(1.0, 10, 10), wide(1.0, 10)),
+                (narrow(0.8, 20, 20), wide(1.0, 20)),
+                (narrow(0.9, 30, 15), wide(1.0, 30)),
+            ],
+            until: Time::ZERO + Span::from_secs(secs),
+        }
+    }
+
+    fn network(&self) -> Network {
+        let mut net = Network::new(self.seed);
+        let (source, router) = (net.node(), net.node());
+        let mut links = Vec::from(<[LinkId; 2]>::from(net.duplex(source, router, self.trunk, self.trunk)));
+        let mut members = Vec::new();
+        for (down, up) in &self.leaves {
+            let node = net.node();
+            links.extend(<[LinkId; 2]>::from(net.duplex(router, node, *down, *up)));
+            members.push(Member { node, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
+        }
+        links.into_iter().for_each(|link| net.tap(link));
+        net.session(SessionSpec {
+            scheme: self.scheme,
+            packet_size: packet_size(),
+            report_size: report_size(),
+            source,
+            members,
+            start: Time::ZERO,
+            stop: Time::NEVER,
+            join_latency: Span::ZERO,
+            leave_latency: Span::ZERO,
+        });
+        net
+    }
+
+    fn simulated(&self) -> Trace {
+        let rates = Arc::new(Mutex::new(Vec::new()));
+        let options = Options { until: self.until, ..Options::default() };
+        let codec = Box::new(Codec { rates: Arc::clone(&rates) });
+        let outcome = self.network().run_through(&options, codec).expect("a sound network");
+        let rates = std::mem::take(&mut *rates.lock().expect("nobody panicked"));
+        Trace { packets: outcome.taps, rates, cuts: outcome.flows[0].cuts.len() as u64 }
+    }
+
+    fn transported(&self, setting: Setting) -> Trace {
+        let mut world = World::new(self, setting);
+        world.join();
+        world.run(self.until);
+        let cuts = world.source.observe().cuts;
+        world.packets.sort_by_key(|tapped| (tapped.at, tapped.link));
+        Trace { packets: world.packets, rates: world.rates, cuts }
+    }
+}
+
+/// Lets packets in the simulator say what they would say after a journey as datagrams.
+struct Codec {
+    rates: Arc<Mutex<Vec<(Time, Seq, f32)>>>,
+}
+
+impl Passage for Codec {
+    fn pass(&mut self, packet: &Packet) -> Packet {
+        let mut bytes = Vec::new();
+        match packet.body {
+            Body::Data(data) => {
+                let departure = (data.sent_at, data.seq, data.rate);
+                self.rates.lock().expect("nobody panicked").push(departure);
+                let said = if data.flags.has(Flags::STARTING) { data.rate } else { 0.0 };
+                let data = Data { rate: said, ..data };
+                let datagram = DataPacket { data, layer: packet.layer, symbols: 0, payload: &[] };
+                encode_data(&mut bytes, packet.session, &datagram).expect("its numbers fit");
+            }
+            Body::Report(report) => {
+                encode(&mut bytes, packet.session, 0, &Message::Report(report), 1000).expect("a report fits");
+            }
+            Body::Order(_) => return *packet,
+        }
+        read(&bytes, packet.size)
+    }
+}
+
+/// The scheme's packet in a datagram.
+fn read(bytes: &[u8], size: u16) -> Packet {
+    let (header, message) = parse(bytes, &Newest::default()).expect("it was just written");
+    let (layer, body) = match message {
+        Message::Data(packet) => {
+            let flags = Flags(packet.data.flags.0 & !Flags::REPAIR.0);
+            (packet.layer, Body::Data(Data { payload: Payload::NONE, flags, ..packet.data }))
+        }
+        Message::Report(report) => (report.layer, Body::Report(report)),
+        other => panic!("no scheme sends {other:?}"),
+    };
+    Packet { session: header.session, layer, size, body }
+}
+
+/// The transport's sessions and the links between them.
+struct World {
+    now: Time,
+    links: Vec<Link>,
+    /// How long what travels beside the links takes, each way.
+    beside: Vec<(Span, Span)>,
+    source: source::Session,
+    receivers: Vec<receiver::Session>,
+    setting: Setting,
+    calendar: BTreeMap<(Time, u64), What>,
+    booked: u64,
+    packets: Vec<Tapped>,
+    rates: Vec<(Time, Seq, f32)>,
+    _dir: TempDir,
+}
+
+/// Datagrams that arrive somewhere.
+enum What {
+    DataAtRouter(Vec<u8>),
+    ReportAtRouter(usize, Vec<u8>),
+    AtReceiver(usize, Vec<u8>),
+    AtSource(usize, Vec<u8>),
+}
+
+/// Who is to be woken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Who {
+    Receiver(usize),
+    Source,
+}
+
+fn source_address() -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1], 5777))
+}
+
+fn receiver_address(index: usize) -> SocketAddr {
+    SocketAddr::from(([10, 1, 0, 1 + index as u8], 5778))
+}
+
+impl World {
+    fn new(star: &Star, setting: Setting) -> World {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let net = star.network();
+        let specs = [star.trunk; 2].into_iter().chain(star.leaves.iter().flat_map(|(down, up)| [*down, *up]));
+        let links = specs.enumerate().map(|(at, spec)| Link::new(&spec, net.link_rng(LinkId(at as u32))));
+        let beside =
+            star.leaves.iter().map(|(down, up)| (star.trunk.delay + down.delay, star.trunk.delay + up.delay));
+        let receivers = 0..star.leaves.len();
+        World {
+            now: Time::ZERO,
+            links: links.collect(),
+            beside: beside.collect(),
+            source: source(star, &net, &dir),
+            receivers: receivers.map(|index| receiver(index, setting, &net, &dir)).collect(),
+            setting,
+            calendar: BTreeMap::new(),
+            booked: 0,
+            packets: Vec::new(),
+            rates: Vec::new(),
+            _dir: dir,
+        }
+    }
+
+    /// The receivers' clocks.
+    fn local(&self, now: Time) -> Time {
+        now + self.setting.ahead
+    }
+
+    /// Before the source's time begins, the receivers have heard its announcement and it their answers.
+    fn join(&mut self) {
+        let mut announcement = Vec::new();
+        self.source.next(Time::ZERO, &mut announcement).expect("a session begins with an announcement");
+        let begin = self.local(Time::ZERO);
+        for (index, receiver) in self.receivers.iter_mut().enumerate() {
+            let mut now = begin - EARLIER;
+            receiver.on_datagram(&mut announcement.clone(), source_address(), false, now, now);
+            let mut joined = false;
+            while !joined {
+                now = receiver.wake_at();
+                assert!(now < begin, "it joins in time");
+                receiver.on_time(now);
+                receiver.take_feedback(|bytes, _| {
+                    self.source.on_datagram(&mut bytes.to_vec(), receiver_address(index), Time::ZERO);
+                    joined = true;
+                });
+            }
+        }
+    }
+
+    fn run(&mut self, until: Time) {
+        loop {
+            let (wake, who) = self.next_wake();
+            let event = self.calendar.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
+            let next = event.min(wake);
+            if next > until {
+                return;
+            }
+            self.now = self.now.max(next);
+            match (event <= wake).then(|| self.calendar.pop_first()).flatten() {
+                Some((_, what)) => self.happen(what),
+                None => match who {
+                    Who::Source => self.drive_source(),
+                    Who::Receiver(index) => self.drive_receiver(index),
+                },
+            }
+        }
+    }
+
+    fn next_wake(&self) -> (Time, Who) {
+        let receivers = self.receivers.iter().enumerate().map(|(index, receiver)| {
+            let at = Time::ZERO + receiver.wake_at().since(self.local(Time::ZERO));
+            (at, Who::Receiver(index))
+        });
+        let source = (self.source.wake_at(self.now), Who::Source);
+        receivers.chain([source]).min().expect("there is a source")
+    }
+
+    fn happen(&mut self, what: What) {
+        match what {
+            What::DataAtRouter(bytes) => {
+                for index in 0..self.receivers.len() {
+                    if let Some(at) = self.offer(2 + 2 * index, &bytes) {
+                        self.book(at, What::AtReceiver(index, bytes.clone()));
+                    }
+                }
+            }
+            What::ReportAtRouter(index, bytes) => {
+                if let Some(at) = self.offer(1, &bytes) {
+                    self.book(at, What::AtSource(index, bytes));
+                }
+            }
+            What::AtReceiver(index, mut bytes) => {
+                let here = self.local(self.now);
+                self.receivers[index].on_datagram(&mut bytes, source_address(), false, here, here);
+                self.drive_receiver(index);
+            }
+            What::AtSource(index, mut bytes) => {
+                self.source.on_datagram(&mut bytes, receiver_address(index), self.now);
+                self.drive_source();
+            }
+        }
+    }
+
+    fn drive_source(&mut self) {
+        let mut out = Vec::new();
+        loop {
+            self.source.on_time(self.now);
+            let outgoing = self.source.next(self.now, &mut out);
+            for bytes in outgoing.iter().flat_map(|outgoing| out.chunks(outgoing.segment)) {
+                self.leave_source(bytes);
+            }
+            self.source.take_events();
+            assert!(!self.source.is_over(), "the content is longer than the run");
+            if self.source.wake_at(self.now) > self.now {
+                return;
+            }
+        }
+    }
+
+    fn leave_source(&mut self, bytes: &[u8]) {
+        if peek(bytes).expect("the source writes headers").kind == Kind::Data {
+            let rate = self.source.observe().rate.bps() as f32;
+            if let Body::Data(data) = read(bytes, 0).body {
+                self.rates.push((self.now, data.seq, rate));
+            }
+            if let Some(at) = self.offer(0, bytes) {
+                self.book(at, What::DataAtRouter(bytes.to_vec()));
+            }
+            return;
+        }
+        for index in 0..self.receivers.len() {
+            let at = self.now + self.beside[index].0;
+            self.book(at, What::AtReceiver(index, bytes.to_vec()));
+        }
+    }
+
+    fn drive_receiver(&mut self, index: usize) {
+        let here = self.local(self.now);
+        let receiver = &mut self.receivers[index];
+        receiver.on_time(here);
+        let mut sent = Vec::new();
+        receiver.take_feedback(|bytes, _| sent.push(bytes.to_vec()));
+        receiver.take_events();
+        assert!(!receiver.is_over(), "the content is longer than the run");
+        receiver.on_waiting(here);
+        for bytes in sent {
+            match peek(&bytes).expect("the receiver writes headers").kind {
+                Kind::Report => {
+                    if let Some(at) = self.offer(3 + 2 * index, &bytes) {
+                        self.book(at, What::ReportAtRouter(index, bytes));
+                    }
+                }
+                Kind::Member if self.setting.heard < Heard::Everything => {}
+                Kind::Request if self.setting.heard < Heard::Requests => {}
+                _ => self.book(self.now + self.beside[index].1, What::AtSource(index, bytes)),
+            }
+        }
+    }
+
+    /// A datagram goes into a link now; when it comes out.
+    fn offer(&mut self, link: usize, bytes: &[u8]) -> Option<Time> {
+        let size = (bytes.len() + OVERHEAD) as u16;
+        let (arrives, lost) = match self.links[link].offer(self.now, size, 0, false) {
+            Fate::Arrives { at, .. } => (Some(at), None),
+            Fate::Lost(cause) => (None, Some(cause)),
+        };
+        let (link, what) = (LinkId(link as u32), TappedPacket::Session(read(bytes, size)));
+        self.packets.push(Tapped { at: self.now, link, flow: FlowId(0), size, what, lost });
+        arrives
+    }
+
+    fn book(&mut self, at: Time, what: What) {
+        self.booked += 1;
+        self.calendar.insert((at, self.booked), what);
+    }
+}
+
+fn source(star: &Star, net: &Network, dir: &TempDir) -> source::Session {
+    let content = dir.path().join("content");
+    let file = File::create(&content).expect("a file is made");
+    file.set_len(20_000_000).expect("a sparse file has any length");
+    let salt = [1; 16];
+    let setup = source::Setup {
+        codec: SourceCodec::new(SESSION, None, salt),
+        salt,
+        source: star.scheme.source(),
+        own_bounds: star.scheme.bounds(),
+        scheme_number: star.scheme.number(),
+        supply: Supply::files(Tape::open(&[content], SYMBOL, 64).expect("the content can be read")),
+        rng: net.source_rng(0),
+        name: "source".to_owned(),
+        datagram: usize::from(packet_size()) - OVERHEAD,
+        overhead: OVERHEAD,
+        slow: Slow::Follow,
+        min: None,
+        max: None,
+        expect: Some(star.leaves.len() as u32),
+        // Nobody is missed who does not say that it is there.
+        wait: Duration::from_secs(3600),
+        spread: Span::from_millis(10),
+        unix_secs: UNIX_SECS,
+    };
+    source::Session::new(setup, Time::ZERO)
+}
+
+fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> receiver::Session {
+    let id = receiver_id(index);
+    let mut codec = ReceiverCodec::new(None, id, 1);
+    codec.set_time(UNIX_SECS);
+    let out = dir.path().join(format!("out{index}"));
+    std::fs::create_dir(&out).expect("a directory is made");
+    let setup = receiver::Setup {
+        codec,
+        id,
+        seed: 2,
+        scheme_rng: net.member_rng(0, index as u32),
+        reordering: setting.reordering,
+        host: format!("host{index}"),
+        destination: Destination::Directory(out),
+        durability: Durability::Fast,
+        only: None,
+        overhead: OVERHEAD,
+        wait: None,
+        silence: Span::from_secs(60),
+        group: SocketAddr::from(([239, 255, 70, 1], 5777)),
+        unix_secs: UNIX_SECS,
+    };
+    receiver::Session::new(setup, Time::ZERO + setting.ahead - EARLIER)
+}
+
+/// The thesis's source. Receivers learn the scheme from an announcement and run it as on real networks, which differs in
+/// how often they may report.
+fn as_the_seed() -> Scheme {
+    let transport = Config::transport(1000);
+    Scheme::Ormcc(Config { reports_per_rtt: transport.reports_per_rtt, ..Config::seed() })
+}
+
+#[track_caller]
+fn assert_same<T: PartialEq + Debug>(what: &str, simulated: &[T], transported: &[T]) {
+    if let Some(at) = simulated.iter().zip(transported).position(|(a, b)| a != b) {
+        let (a, b) = (&simulated[at], &transported[at]);
+        panic!("{what} {at} of {}: simulated {a:?}, transported {b:?}", simulated.len());
+    }
+    assert_eq!(simulated.len(), transported.len(), "number of {what}s");
+}
+
+/// Both worlds give the same, and enough happens in them.
+#[track_caller]
+fn assert_twins(star: &Star, setting: Setting) {
+    let (simulated, transported) = (star.simulated(), star.transported(setting));
+    assert_same("departure", &simulated.rates, &transported.rates);
+    assert_same("packet", &simulated.packets, &transported.packets);
+    assert_eq!(simulated.cuts, transported.cuts);
+    let (lost, reports) = (simulated.lost(), simulated.reports());
+    let cuts = simulated.cuts;
+    println!("{} packets on links, {lost} lost, {reports} reports, {cuts} cuts", simulated.packets.len());
+    assert!(lost > 100 && reports > 30 && cuts > 20 && simulated.representatives() > 1);
+}
+
+#[test]
+fn the_seeds_scheme_does_the_same_in_the_simulator_and_in_the_transport() {
+    assert_twins(&Star::of_three(as_the_seed(), 60), Setting::EQUAL);
+}
+
+#[test]
+fn the_same_with_early_drops_and_losses_on_the_way() {
+    let mut star = Star::of_three(as_the_seed(), 60);
+    star.leaves[0].0.loss = Some(LossSpec::Bernoulli(0.01));
+    star.leaves[1].0.loss =
+        Some(LossSpec::GilbertElliott { to_bad: 0.002, to_good: 0.2, good: 0.0, bad: 0.5 });
+    star.leaves[2].0.queue = "red".parse().expect("a queue");
+    assert_twins(&star, Setting::EQUAL);
+}
+
+/// Its guard against a silent group takes requests for signs of life, which the simulator does not have.
+#[test]
+fn the_transports_own_scheme_does_the_same_when_it_hears_reports_only() {
+    let scheme = Scheme::Ormcc(Config { start: Start::Linear, ..Config::transport(1000) });
+    assert_twins(&Star::of_three(scheme, 60), Setting { heard: Heard::Reports, ..Setting::EQUAL });
+}
+
+/// The scheme as it is shipped, and nothing made equal: no packet is the same, but about as many are sent.
+#[test]
+fn with_all_that_the_transport_does_beside_the_rate_is_about_that_of_the_simulator() {
+    let (mut simulated, mut transported) = (Sums::default(), Sums::default());
+    for seed in 0..8 {
+        let star = Star { seed, ..Star::of_three(Scheme::Ormcc(Config::transport(1000)), 60) };
+        simulated.add(&star.simulated());
+        transported.add(&star.transported(Setting::REAL));
+    }
+    println!("simulated {simulated:?}, transported {transported:?}");
+    let ratio = transported.sent as f64 / simulated.sent as f64;
+    assert!((0.97..1.03).contains(&ratio), "{ratio}");
+}
+
+/// Over several runs.
+#[derive(Debug, Default)]
+struct Sums {
+    sent: usize,
+    lost: usize,
+    reports: usize,
+    cuts: u64,
+}
+
+impl Sums {
+    fn add(&mut self, trace: &Trace) {
+        self.sent += trace.rates.len();
+        self.lost += trace.lost();
+        self.reports += trace.reports();
+        self.cuts += trace.cuts;
+    }
+}
