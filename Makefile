@@ -4,7 +4,7 @@ CARGO ?= cargo
 FAIRCAST := $(or $(CARGO_TARGET_DIR),target)/release/faircast
 EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 
-.PHONY: help needs test lint lint-format lint-clippy lint-doc bench bench-peers bench-fairness bench-emulated fuzz-replay
+.PHONY: help needs test lint lint-format lint-clippy lint-doc bench bench-peers bench-fairness bench-emulated fuzz-replay reproduce
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
@@ -13,6 +13,7 @@ help:
 	@echo "make bench-peers     faircast against uftp, udpcast and NORM, in namespaces (root)"
 	@echo "make bench-fairness  faircast against TCP through one bottleneck, in namespaces (root)"
 	@echo "make bench-emulated  emulated links: their accuracy, and faircast against TCP at real round trips (root)"
+	@echo "make reproduce       the papers' figures and tables: a page with what is published beside what is measured"
 	@echo "make fuzz-replay     run the stored fuzzing inputs through their targets, without a fuzzer"
 
 needs:
@@ -54,3 +55,7 @@ bench-emulated:
 
 fuzz-replay:
 	$(CARGO) test -p faircast-wire -p faircast-transport --test corpus
+
+# Exits with 1 as long as a claim does not hold; the page is written all the same.
+reproduce:
+	$(CARGO) run --release -p faircast -- repro verify --out reproduction $(ARGS)
