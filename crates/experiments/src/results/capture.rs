@@ -181,7 +181,7 @@ fn ip(out: &mut Vec<u8>, from: [u8; 4], to: [u8; 4], class: u8, protocol: u8, mu
 /// The Internet checksum (RFC 1071).
 fn checksum(bytes: &[u8]) -> u16 {
     let words =
-        bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0)));
+        bytes.chunks(2).map(|pair| u32::from(pair[0]) * 256 + u32::from(pair.get(1).copied().unwrap_or(0)));
     let mut sum: u32 = words.sum();
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -259,7 +259,7 @@ fn tcp(from: u16, to: u16, number: u32, acked: u32, flags: u8, options: &[u8]) -
     out.extend_from_slice(&to.to_be_bytes());
     out.extend_from_slice(&number.to_be_bytes());
     out.extend_from_slice(&acked.to_be_bytes());
-    out.extend_from_slice(&[((20 + options.len()) / 4 << 4) as u8, flags, 0xff, 0xff, 0, 0, 0, 0]);
+    out.extend_from_slice(&[((20 + options.len()) / 4) as u8 * 16, flags, 0xff, 0xff, 0, 0, 0, 0]);
     out.extend_from_slice(options);
     out
 }

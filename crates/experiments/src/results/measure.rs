@@ -32,11 +32,18 @@ struct Run<'a> {
     watched: usize,
 }
 
-/// How many members are counted per bin: as many as a few million bins allow, and at least 256.
+/// How many members are counted per bin: as many as two million bins allow, and at least 256.
 pub(crate) fn watched(plan: &Plan) -> u32 {
-    const BINS: u64 = 8_000_000;
+    const BINS: u64 = 2_000_000;
     let bins = plan.duration.as_nanos() / plan.probe.bin.as_nanos().max(1) + 1;
     plan.probe.watch.unwrap_or((BINS / bins).clamp(256, u64::from(u32::MAX)) as u32)
+}
+
+/// How often senders are sampled: every second unless that makes more than a few million samples.
+pub(crate) fn sample(plan: &Plan, layout: &Layout) -> Span {
+    const SAMPLES: f64 = 2e6;
+    let seldom = (layout.flows.len() as f64 * plan.duration.as_secs_f64() / SAMPLES).ceil().max(1.0);
+    plan.probe.sample.unwrap_or(Span::from_secs(seldom as u64))
 }
 
 /// Measure a run.

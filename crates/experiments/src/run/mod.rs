@@ -264,7 +264,7 @@ impl Work<'_> {
             until: plan.duration,
             mode: self.options.mode,
             bin: plan.probe.bin,
-            sample: plan.probe.sample,
+            sample: measure::sample(plan, &layout),
             watch: Watch::First(measure::watched(plan)),
         };
         let refused = |source| {

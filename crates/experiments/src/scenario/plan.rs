@@ -137,7 +137,8 @@ pub(crate) struct Window {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Probe {
     pub bin: Span,
-    pub sample: Span,
+    /// `None`: every second, or as seldom as the number of flows demands.
+    pub sample: Option<Span>,
     pub links: Patterns,
     pub queue_every: Span,
     pub receivers: u32,

@@ -86,8 +86,11 @@ pub(crate) struct Kinds {
     /// The shape for each `kind`.
     pub shapes: &'static [(&'static str, &'static Shape)],
     /// The shape for any other `kind` that this accepts.
-    pub other: Option<(fn(&str) -> Result<(), String>, &'static Shape)>,
+    pub other: Option<Other>,
 }
+
+/// What says whether a `kind` is right, or why not; and the shape of those that are.
+type Other = (fn(&str) -> Result<(), String>, &'static Shape);
 
 impl Kinds {
     /// The shape for a `kind`.

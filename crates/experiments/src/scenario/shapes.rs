@@ -322,7 +322,12 @@ static PROBE: Shape = Shape {
     about: "What is recorded.",
     fields: &[
         key("bin", Takes::Time, Default("1 s"), "Length of a bin of received bits."),
-        key("sample", Takes::Time, Default("1 s"), "How often senders are sampled."),
+        key(
+            "sample",
+            Takes::Time,
+            Default("1 s, or more seldom with very many flows"),
+            "How often senders are sampled.",
+        ),
         key("links", Takes::Names, Optional, "Links whose queues are sampled, as `from->to`."),
         key("queue_every", Takes::Time, Default("100 ms"), "How often."),
         key(
