@@ -4,7 +4,7 @@ CARGO ?= cargo
 FAIRCAST := $(or $(CARGO_TARGET_DIR),target)/release/faircast
 EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 
-.PHONY: help needs test lint lint-format lint-clippy lint-doc bench bench-peers bench-fairness bench-emulated fuzz-replay reproduce
+.PHONY: help needs test lint lint-format lint-clippy lint-doc bench bench-peers bench-fairness bench-emulated bench-sim count fuzz-replay reproduce
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
@@ -13,6 +13,8 @@ help:
 	@echo "make bench-peers     faircast against uftp, udpcast and NORM, in namespaces (root)"
 	@echo "make bench-fairness  faircast against TCP through one bottleneck, in namespaces (root)"
 	@echo "make bench-emulated  emulated links: their accuracy, and faircast against TCP at real round trips (root)"
+	@echo "make bench-sim       the simulator's speed, beside ns-2"
+	@echo "make count           instructions per simulated packet, against their limits"
 	@echo "make reproduce       the papers' figures and tables: a page with what is published beside what is measured"
 	@echo "make fuzz-replay     run the stored fuzzing inputs through their targets, without a fuzzer"
 
@@ -52,6 +54,13 @@ bench-emulated:
 	@scripts/needs bench
 	$(CARGO) build --release -p faircast -p faircast-emulator
 	bench/emulated/run --faircast $(FAIRCAST) --emulator $(EMULATOR) $(ARGS)
+
+bench-sim:
+	@scripts/needs bench
+	bench/sim/run $(ARGS)
+
+count: needs
+	bench/sim/run --check
 
 fuzz-replay:
 	$(CARGO) test -p faircast-wire -p faircast-transport --test corpus
