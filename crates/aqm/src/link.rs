@@ -110,24 +110,42 @@ struct Rest {
     /// Transmission time of a byte, in 2^-20 ns.
     byte_time: u64,
     discipline: AnyDiscipline,
-    /// Packets of several sizes wait, or the link was changed: all that wait, with their times.
-    mixed: Option<Mixed>,
+    rng: Rng,
+    rate: Rate,
+    /// Packets accepted before `Link::accepted` began anew.
+    accepted: u64,
+    overflow: u64,
+    rare: Option<Box<Rare>>,
+    state: State,
     /// Whether rate and delay are as they were at the start.
     history: History,
-    rng: Rng,
+}
+
+/// What many links never need.
+#[derive(Debug, Clone, Default)]
+struct Rare {
+    /// Packets of several sizes wait, or the link was changed: all that wait, with their times.
+    mixed: Mixed,
     loss: Option<Loss>,
-    state: State,
-    rate: Rate,
     /// Known only on the long way.
     last_arrival: Time,
     /// Bytes that were accepted and then lost because the link went down.
     flushed_bytes: u64,
-    accepted: u64,
-    overflow: u64,
     early: u64,
     marked: u64,
     lost: u64,
     refused: u64,
+}
+
+impl Rest {
+    fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// What is written down one by one; `None` when nothing is.
+    fn mixed(&self) -> Option<&Mixed> {
+        self.rare.as_ref().map(|rare| &rare.mixed).filter(|mixed| !mixed.packets.is_empty())
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,23 +193,17 @@ impl Link {
     pub fn new(spec: &LinkSpec, rng: Rng) -> Link {
         let mut discipline = spec.queue.build(spec.rate, spec.delay);
         discipline.set_rate(spec.rate);
+        let rare = spec.loss.map(|loss| Box::new(Rare { loss: Some(Loss::new(loss)), ..Rare::default() }));
         let rest = Rest {
             byte_time: byte_time(spec.rate),
             discipline,
-            mixed: None,
-            history: History::Unchanged,
             rng,
-            loss: spec.loss.map(Loss::new),
-            state: State::Up,
             rate: spec.rate,
-            last_arrival: Time::ZERO,
-            flushed_bytes: 0,
             accepted: 0,
             overflow: 0,
-            early: 0,
-            marked: 0,
-            lost: 0,
-            refused: 0,
+            rare,
+            state: State::Up,
+            history: History::Unchanged,
         };
         let mut link = Link {
             free_at: Time::ZERO,
@@ -238,7 +250,7 @@ impl Link {
     #[inline(never)]
     fn offer_long(&mut self, now: Time, size: u16, flow: u32, ecn_capable: bool) -> Fate {
         if self.rest.state == State::Down {
-            self.rest.refused += 1;
+            self.rest.rare().refused += 1;
             return Fate::Lost(LossCause::Down);
         }
         if self.free_at <= now {
@@ -250,13 +262,13 @@ impl Link {
         let marked = match self.decide(now, size, flow, ecn_capable) {
             Decision::Accept => false,
             Decision::Mark => {
-                self.rest.marked += 1;
+                self.rest.rare().marked += 1;
                 true
             }
             Decision::Drop(cause) => {
                 match cause {
                     DropCause::Overflow => self.rest.overflow += 1,
-                    DropCause::Early => self.rest.early += 1,
+                    DropCause::Early => self.rest.rare().early += 1,
                 }
                 return Fate::Lost(LossCause::Queue(cause));
             }
@@ -264,10 +276,11 @@ impl Link {
         let at = self.take(now, size);
         self.count(size);
         let rest = &mut *self.rest;
-        if let Some(loss) = &mut rest.loss
+        if let Some(rare) = &mut rest.rare
+            && let Some(loss) = &mut rare.loss
             && loss.strikes(&mut rest.rng)
         {
-            rest.lost += 1;
+            rare.lost += 1;
             return Fate::Lost(LossCause::Wire);
         }
         Fate::Arrives { at, marked }
@@ -278,10 +291,10 @@ impl Link {
         if self.rest.history == History::Changed {
             return;
         }
-        if let Some(mixed) = &mut self.rest.mixed {
+        if let Some(rare) = &mut self.rest.rare {
             // Keep the memory: sizes that were mixed once will be mixed again.
-            mixed.packets.clear();
-            mixed.bytes = 0;
+            rare.mixed.packets.clear();
+            rare.mixed.bytes = 0;
         }
         self.size = size;
         self.each = self.transmission(size);
@@ -296,9 +309,10 @@ impl Link {
     fn choose_way(&mut self) {
         self.way = Way::Long;
         let rest = &*self.rest;
-        let plain = rest.loss.is_none() && rest.state == State::Up && rest.history == History::Unchanged;
+        let lossless = rest.rare.as_ref().is_none_or(|rare| rare.loss.is_none());
+        let plain = lossless && rest.state == State::Up && rest.history == History::Unchanged;
         let AnyDiscipline::DropTail(drop_tail) = &rest.discipline else { return };
-        if !plain || self.size == 0 || rest.mixed.as_ref().is_some_and(|mixed| !mixed.packets.is_empty()) {
+        if !plain || self.size == 0 || rest.mixed().is_some() {
             return;
         }
         let packets = match drop_tail.limit() {
@@ -344,7 +358,7 @@ impl Link {
         if busy == 0 {
             return (0, 0, 0);
         }
-        match self.rest.mixed.as_ref().filter(|mixed| !mixed.packets.is_empty()) {
+        match self.rest.mixed() {
             None if self.rest.history == History::Changed => (0, 0, 0),
             None => {
                 let packets = busy.div_ceil(self.each.as_nanos().max(1)) as u32;
@@ -363,7 +377,8 @@ impl Link {
     fn take(&mut self, now: Time, size: u16) -> Time {
         let begins = self.free_at.max(now);
         let each = self.transmission(size);
-        let uniform = size == self.size && !self.is_mixed() && self.rest.history == History::Unchanged;
+        let uniform =
+            size == self.size && self.rest.mixed().is_none() && self.rest.history == History::Unchanged;
         if !uniform {
             self.mix(now);
         }
@@ -372,30 +387,26 @@ impl Link {
         if uniform {
             return self.free_at + self.delay;
         }
-        self.rest.last_arrival = packet.arrives_after(self.rest.last_arrival);
-        if let Some(mixed) = &mut self.rest.mixed {
-            mixed.forget_sent(now);
-            mixed.packets.push_back(packet);
-            mixed.bytes += u32::from(size);
-        }
-        self.rest.last_arrival
-    }
-
-    fn is_mixed(&self) -> bool {
-        self.rest.mixed.as_ref().is_some_and(|mixed| !mixed.packets.is_empty())
+        let rare = self.rest.rare();
+        rare.last_arrival = packet.arrives_after(rare.last_arrival);
+        rare.mixed.forget_sent(now);
+        rare.mixed.packets.push_back(packet);
+        rare.mixed.bytes += u32::from(size);
+        rare.last_arrival
     }
 
     /// Packets of another size come, or the link changes: write down the packets that were known by their number alone.
     fn mix(&mut self, now: Time) {
         self.way = Way::Long;
-        if self.is_mixed() || self.rest.history == History::Changed {
+        if self.rest.mixed().is_some() || self.rest.history == History::Changed {
             return;
         }
         let (packets, bytes, _) = self.backlog(now);
         let (free_at, each, size, delay) = (self.free_at, self.each, self.size, self.delay);
         let latest = if self.accepted_bytes == 0 { Time::ZERO } else { free_at + delay };
-        self.rest.last_arrival = latest;
-        let mixed = self.rest.mixed.get_or_insert_default();
+        let rare = self.rest.rare();
+        rare.last_arrival = latest;
+        let mixed = &mut rare.mixed;
         mixed.bytes = bytes;
         mixed.packets.clear();
         mixed.packets.extend((0..u64::from(packets)).rev().map(|later| {
@@ -415,21 +426,26 @@ impl Link {
 
     /// Bytes that have left the transmitter by this moment, in whole packets.
     pub fn departed_bytes(&self, now: Time) -> u64 {
-        self.accepted_bytes - self.rest.flushed_bytes - u64::from(self.backlog(now).1)
+        let flushed = self.rest.rare.as_ref().map_or(0, |rare| rare.flushed_bytes);
+        self.accepted_bytes - flushed - u64::from(self.backlog(now).1)
     }
 
     /// What the link has done so far.
     pub fn counts(&self) -> LinkCounts {
         let rest = &*self.rest;
         let accepted = rest.accepted + u64::from(self.accepted);
+        let (early, marked, lost, refused) = rest
+            .rare
+            .as_ref()
+            .map_or((0, 0, 0, 0), |rare| (rare.early, rare.marked, rare.lost, rare.refused));
         LinkCounts {
-            offered: accepted + rest.overflow + rest.early + rest.refused,
+            offered: accepted + rest.overflow + early + refused,
             accepted,
             accepted_bytes: self.accepted_bytes,
             overflow: rest.overflow,
-            early: rest.early,
-            marked: rest.marked,
-            lost: rest.lost + rest.refused,
+            early,
+            marked,
+            lost: lost + refused,
         }
     }
 
@@ -451,7 +467,7 @@ impl Link {
 
     /// From now on packets are lost on the wire like this.
     pub fn set_loss(&mut self, loss: Option<LossSpec>) {
-        self.rest.loss = loss.map(Loss::new);
+        self.rest.rare().loss = loss.map(Loss::new);
         self.choose_way();
     }
 
@@ -459,39 +475,35 @@ impl Link {
     fn begin_change(&mut self, now: Time) {
         self.mix(now);
         self.rest.history = History::Changed;
-        if let Some(mixed) = &mut self.rest.mixed {
-            mixed.forget_sent(now);
-        }
+        self.rest.rare().mixed.forget_sent(now);
     }
 
     /// The rate changes. What waits is sent at the new one; the packet in transmission ends at the old one. The driver
     /// corrects the arrivals of its packets with what this returns.
     pub fn set_rate(&mut self, now: Time, rate: Rate) -> Shift {
         self.begin_change(now);
-        let rest = &mut *self.rest;
-        rest.rate = rate;
-        rest.byte_time = byte_time(rate);
-        rest.discipline.set_rate(rate);
+        let byte_time = byte_time(rate);
+        (self.rest.rate, self.rest.byte_time) = (rate, byte_time);
+        self.rest.discipline.set_rate(rate);
         let mut shift = Shift { moves: Vec::new() };
-        if let Some(mixed) = &mut rest.mixed {
-            let mut free_at = now;
-            let (mut old, mut new) = (mixed.sent_arrives, mixed.sent_arrives);
-            for packet in &mut mixed.packets {
-                old = packet.arrives_after(old);
-                let waits = packet.begins >= now;
-                if waits {
-                    let each = Span::from_nanos((u64::from(packet.size) * rest.byte_time) >> FRACTION);
-                    (packet.begins, packet.ends) = (free_at, free_at + each);
-                }
-                new = packet.arrives_after(new);
-                if waits {
-                    shift.moves.push((old, new));
-                }
-                free_at = packet.ends;
+        let rare = self.rest.rare();
+        let mut free_at = now;
+        let (mut old, mut new) = (rare.mixed.sent_arrives, rare.mixed.sent_arrives);
+        for packet in &mut rare.mixed.packets {
+            old = packet.arrives_after(old);
+            let waits = packet.begins >= now;
+            if waits {
+                let each = Span::from_nanos((u64::from(packet.size) * byte_time) >> FRACTION);
+                (packet.begins, packet.ends) = (free_at, free_at + each);
             }
-            self.free_at = mixed.packets.back().map_or(self.free_at, |last| last.ends);
-            rest.last_arrival = new;
+            new = packet.arrives_after(new);
+            if waits {
+                shift.moves.push((old, new));
+            }
+            free_at = packet.ends;
         }
+        self.free_at = rare.mixed.packets.back().map_or(self.free_at, |last| last.ends);
+        rare.last_arrival = new;
         shift
     }
 
@@ -500,16 +512,14 @@ impl Link {
     pub fn set_down(&mut self, now: Time) -> Down {
         self.begin_change(now);
         self.free_at = self.free_at.min(now);
-        let rest = &mut *self.rest;
-        rest.state = State::Down;
-        if let Some(mixed) = &mut rest.mixed {
-            rest.lost += mixed.packets.len() as u64;
-            rest.flushed_bytes += u64::from(mixed.bytes);
-            mixed.packets.clear();
-            mixed.bytes = 0;
-            rest.last_arrival = mixed.sent_arrives;
-        }
-        Down { kept_until: rest.last_arrival }
+        self.rest.state = State::Down;
+        let rare = self.rest.rare();
+        rare.lost += rare.mixed.packets.len() as u64;
+        rare.flushed_bytes += u64::from(rare.mixed.bytes);
+        rare.mixed.packets.clear();
+        rare.mixed.bytes = 0;
+        rare.last_arrival = rare.mixed.sent_arrives;
+        Down { kept_until: rare.last_arrival }
     }
 
     /// The link is up again, with an empty queue.
