@@ -245,15 +245,18 @@ pub struct Doctor {
     pub json: bool,
 }
 
-/// Send to four receivers on this host, verify everything, and say what was measured.
+/// Simulate 10,000 receivers, then send to four on this host, and say what was measured.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It needs no root and no network, takes less than a minute and leaves nothing behind."
+    after_help = "It needs no root and no network, takes about a minute and leaves nothing behind but its page."
 )]
 pub struct Demo {
     /// Megabytes (10^6 bytes) to send
     #[arg(long, value_name = "MB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=4_000))]
     pub size: u64,
+    /// Where to write a page with figures and tables, for a browser
+    #[arg(long, value_name = "FILE", default_value = "faircast-demo.html", value_hint = ValueHint::FilePath)]
+    pub page: PathBuf,
     /// Tell the result as JSON on standard output
     #[arg(long)]
     pub json: bool,

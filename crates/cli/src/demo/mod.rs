@@ -1,9 +1,10 @@
-//! `faircast demo`: a real, sealed transfer from one process to four others on this host, checked
+//! `faircast demo`: two simulations, then a real, sealed transfer from one process to four others on this host, checked
 //! by this one.
 
 mod children;
 mod content;
 mod listener;
+mod simulated;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use faircast_transport::event::Progress;
 use listener::{Listener, Seen};
 use serde::Serialize;
 use serde_json::Value;
+use simulated::Simulated;
 use std::ffi::OsString;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -45,12 +47,14 @@ pub struct Resolved {
     program: PathBuf,
     bytes: u64,
     json: bool,
+    page: PathBuf,
 }
 
 /// How the demonstration ended.
 #[derive(Debug, Serialize)]
 pub struct Outcome {
     ok: bool,
+    simulated: Vec<Simulated>,
     files: u64,
     source: SourceOutcome,
     receivers: Vec<ReceiverOutcome>,
@@ -113,7 +117,7 @@ impl Demo {
     /// When the system does not say which file this program is.
     pub fn resolve(self) -> Result<Resolved, Failure> {
         let program = std::env::current_exe().map_err(Failure::system("find this program's own file"))?;
-        Ok(Resolved { program, bytes: self.size * 1_000_000, json: self.json })
+        Ok(Resolved { program, bytes: self.size * 1_000_000, json: self.json, page: self.page })
     }
 }
 
@@ -124,6 +128,8 @@ impl Demo {
 pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     let like = IpAddr::from([239, 255, 1, 1]);
     doctor::require_loopback(like)?;
+    eprintln!("simulating 8 and then 10,000 receivers beside a TCP flow");
+    let simulated = simulated::simulate(stop)?;
     let group = system::random_group(like);
     let place = tempfile::Builder::new()
         .prefix("faircast-demo-")
@@ -153,7 +159,9 @@ pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Resu
     let seen = listener.finish();
 
     eprintln!("comparing the content of every receiver with the source's");
-    let outcome = judge(&told, &hashes, place.path(), seen);
+    let mut outcome = judge(&told, &hashes, place.path(), seen);
+    outcome.simulated = simulated;
+    write_page(&outcome, &resolved.page);
     if resolved.json {
         json::write(out, &Done { event: "done", outcome: &outcome }).map_err(unwritten)?;
     } else {
@@ -166,6 +174,18 @@ pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Resu
             "the demonstration did not come out as it should; run `faircast doctor` and look at what it says"
                 .into(),
         )),
+    }
+}
+
+/// Write the page; that this cannot be done is no reason to fail.
+fn write_page(outcome: &Outcome, path: &Path) {
+    let mut transfer = Vec::new();
+    let text =
+        table::transfer(outcome, &mut transfer).map(|()| String::from_utf8_lossy(&transfer).into_owned());
+    let page = simulated::page(&outcome.simulated, &text.unwrap_or_default());
+    match std::fs::write(path, page) {
+        Ok(()) => eprintln!("wrote {}: the same with figures, for a browser", path.display()),
+        Err(error) => eprintln!("{}", tell::warning(&format!("cannot write {}: {error}", path.display()))),
     }
 }
 
@@ -309,7 +329,7 @@ fn judge(told: &[Told], hashes: &Hashes, place: &Path, seen: Seen) -> Outcome {
         })
         .collect();
     let ok = source.ok && receivers.iter().all(|receiver| receiver.ok && receiver.equal) && seen.is_closed();
-    Outcome { ok, files: hashes.len() as u64, source, receivers, seen }
+    Outcome { ok, simulated: Vec::new(), files: hashes.len() as u64, source, receivers, seen }
 }
 
 fn source_outcome(told: &Told) -> SourceOutcome {

@@ -1,6 +1,6 @@
 //! What the demonstration says at its end.
 
-use super::{Outcome, ReceiverOutcome, SourceOutcome};
+use super::{Outcome, ReceiverOutcome, SourceOutcome, simulated};
 use crate::units;
 use std::io::{self, Write};
 
@@ -10,12 +10,23 @@ use std::io::{self, Write};
 /// When it cannot be written.
 pub fn write(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     writeln!(out)?;
+    if !outcome.simulated.is_empty() {
+        writeln!(out, "{}", simulated::grid(&outcome.simulated).text())?;
+    }
+    transfer(outcome, out)?;
+    if outcome.ok { next(out) } else { Ok(()) }
+}
+
+/// What came of the transfer.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn transfer(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     receivers(&outcome.receivers, out)?;
     if outcome.source.bytes > 0 {
         source(&outcome.source, &outcome.receivers, out)?;
     }
-    proven(outcome, out)?;
-    if outcome.ok { next(out) } else { Ok(()) }
+    proven(outcome, out)
 }
 
 fn receivers(all: &[ReceiverOutcome], out: &mut impl Write) -> io::Result<()> {
@@ -90,7 +101,8 @@ fn next(out: &mut impl Write) -> io::Result<()> {
         "\nnext:\n  faircast doctor                          on each host: is it fit?\n  \
          faircast keygen lab.key                  and copy the file to each host\n  \
          faircast recv --key lab.key --out DIR    on each receiver\n  \
-         faircast send --key lab.key PATH         on the source"
+         faircast send --key lab.key PATH         on the source\n  \
+         faircast sim new lab                     a scenario to simulate; `faircast repro list`: the papers'"
     )
 }
 

@@ -1,0 +1,175 @@
+//! The simulated part: multicast beside TCP through one bottleneck, with few and with very many receivers.
+
+use crate::failure::Failure;
+use crate::sim::running::refused;
+use crate::units;
+use faircast_experiments::edit::{Edit, EditError};
+use faircast_experiments::plot::{Axis, Figure, Layer, Panel};
+use faircast_experiments::report::figures::{Unit, average_layers};
+use faircast_experiments::report::html;
+use faircast_experiments::report::text::{Align, Grid};
+use faircast_experiments::results::Results;
+use faircast_experiments::run::{Progress, RunOptions, Status, run};
+use faircast_experiments::scenario::Scenario;
+use serde::Serialize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// How many receivers, one simulation each.
+const GROUPS: [u32; 2] = [8, 10_000];
+const BOTTLENECK: &str = include_str!("bottleneck.toml");
+/// Half of the bottleneck, in kbit/s.
+const HALF: f64 = 2_000.0;
+
+/// What one simulation gave.
+#[derive(Debug, Clone, Serialize)]
+pub struct Simulated {
+    receivers: u32,
+    multicast_bps: f64,
+    tcp_bps: f64,
+    /// Share of the multicast's packets that its receivers lost.
+    loss: f64,
+    /// Reports that its receivers sent, all together.
+    reports: f64,
+    /// Share of reports that was suppressed.
+    suppressed: f64,
+    /// How long it took.
+    seconds: f64,
+    /// Packets that arrived at receivers.
+    arrivals: u64,
+    #[serde(skip)]
+    panel: Panel,
+}
+
+/// Only stops.
+struct Until<'a>(&'a AtomicBool);
+
+impl Progress for Until<'_> {
+    fn update(&self, _status: &Status) {}
+
+    fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+fn scenario(receivers: u32) -> Scenario {
+    let text = || -> Result<String, EditError> {
+        let mut edit = Edit::of(BOTTLENECK)?;
+        edit.set("topology.leaves", &(receivers + 1).to_string())?;
+        edit.set("flow.multicast.to", &format!("leaf[1-{receivers}]"))?;
+        edit.set("flow.tcp.to", &format!("leaf{}", receivers + 1))?;
+        Ok(edit.text())
+    };
+    let text = text().expect("a test changes the embedded scenario in this way");
+    Scenario::parse(&text, "bottleneck.toml").expect("a test reads the embedded scenario")
+}
+
+/// Simulate for each number of receivers.
+///
+/// # Errors
+/// When it was stopped.
+pub fn simulate(stop: &AtomicBool) -> Result<Vec<Simulated>, Failure> {
+    GROUPS.into_iter().map(|receivers| one(receivers, stop)).collect()
+}
+
+fn one(receivers: u32, stop: &AtomicBool) -> Result<Simulated, Failure> {
+    let began = Instant::now();
+    let results = run(&scenario(receivers), &RunOptions::default(), &Until(stop)).map_err(refused)?;
+    let value = |name: &str| results.metric(0, name).first().copied().unwrap_or(0.0);
+    Ok(Simulated {
+        receivers,
+        multicast_bps: value("multicast.rate"),
+        tcp_bps: value("tcp.rate"),
+        loss: value("multicast.loss"),
+        reports: value("multicast.reports"),
+        suppressed: value("multicast.suppression"),
+        seconds: began.elapsed().as_secs_f64(),
+        arrivals: results.totals.arrivals,
+        panel: panel(receivers, &results),
+    })
+}
+
+fn panel(receivers: u32, results: &Results) -> Panel {
+    let unit = Unit { size: 1e3, name: "kbit/s" };
+    let mut layers = average_layers(results, 0, &["multicast", "tcp"], unit);
+    layers.push(Layer::Level { name: "half of the bottleneck".into(), y: HALF });
+    Panel {
+        title: format!("{receivers} receivers"),
+        x: Axis::new("time (s)").from(0.0),
+        y: Axis::new("rate so far (kbit/s)").from(0.0),
+        layers,
+    }
+}
+
+/// What came of it, as a table.
+pub fn grid(all: &[Simulated]) -> Grid {
+    let mut grid = Grid::new(&[
+        ("simulated receivers", Align::Left),
+        ("multicast", Align::Right),
+        ("TCP beside it", Align::Right),
+        ("loss", Align::Right),
+        ("reports", Align::Right),
+        ("suppressed", Align::Right),
+        ("took", Align::Right),
+    ]);
+    for one in all {
+        grid.row(vec![
+            one.receivers.to_string(),
+            units::rate(one.multicast_bps),
+            units::rate(one.tcp_bps),
+            units::percent(one.loss),
+            format!("{:.0}", one.reports),
+            units::percent(one.suppressed),
+            units::seconds(one.seconds),
+        ]);
+    }
+    grid
+}
+
+/// A page with a figure of the simulations, and what the transfer came to.
+pub fn page(all: &[Simulated], transfer: &str) -> String {
+    let figure = Figure {
+        title: "Multicast beside one TCP flow through 4 Mbit/s".into(),
+        subtitle:
+            "Average rate since the start, at each of the multicast's receivers and at TCP's; one run each."
+                .into(),
+        panels: all.iter().map(|one| one.panel.clone()).collect(),
+        ..Figure::default()
+    };
+    let said = "One multicast session and one TCP flow share a bottleneck of 4 Mbit/s with 20 ms of delay and a queue of \
+                40 packets, for 60 s: once with few receivers, once with very many. Reports are all that the receivers \
+                say about congestion; suppressed ones were not sent, because the source would not have needed them.";
+    let body = format!(
+        "<h1>faircast: the demonstration</h1>\n<h2>Simulated</h2>\n{}<figure>\n{}</figure>\n{}\
+         <h2>A real transfer on this host</h2>\n<pre>{}</pre>\n{}",
+        html::paragraph(said),
+        figure.svg(),
+        grid(all).html(),
+        html::escaped(transfer.trim()),
+        html::paragraph("More: faircast sim new lab, faircast sim run lab.toml --plot, faircast repro list.")
+    );
+    html::page("faircast: the demonstration", &body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_scenario_takes_any_number_of_receivers() {
+        for receivers in GROUPS {
+            let layout = scenario(receivers).layout(0, 1);
+            assert_eq!(layout.receivers(), receivers as usize + 1);
+        }
+    }
+
+    #[test]
+    fn the_simulation_shares_the_bottleneck_and_its_page_stands_alone() {
+        let few = one(GROUPS[0], &AtomicBool::new(false)).expect("nobody stops it");
+        let total = few.multicast_bps + few.tcp_bps;
+        assert!(total > 3.2e6 && total < 4.0e6, "{total}");
+        let page = page(std::slice::from_ref(&few), "a < b");
+        assert!(page.contains("<svg") && page.contains("a &lt; b") && page.contains(">8<"));
+        assert!(one(GROUPS[0], &AtomicBool::new(true)).is_err(), "it can be stopped");
+    }
+}

@@ -1,0 +1,191 @@
+//! The real binary: simulations, reproductions, comparisons.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Run in a directory; exit code, standard output and standard error.
+fn ended(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_faircast"))
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary starts");
+    let Output { status, stdout, stderr } = output;
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (status.code().expect("no signal"), text(stdout), text(stderr))
+}
+
+/// A directory with a scenario `lab.toml` in it.
+fn lab() -> tempfile::TempDir {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let (code, out, err) = ended(place.path(), &["sim", "new", "lab"]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    place
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line")).collect()
+}
+
+#[test]
+fn a_new_scenario_runs_with_no_options_and_says_where_its_files_are() {
+    let place = lab();
+    let (code, out, err) = ended(place.path(), &["sim", "run", "lab.toml", "-q"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(
+        out.contains("multicast") && out.contains("mean rate") && out.contains("into lab-results:"),
+        "{out}"
+    );
+    assert!(place.path().join("lab-results/metrics.csv").is_file());
+    assert!(!place.path().join("lab-results/averages.svg").exists(), "figures only with --plot");
+}
+
+#[test]
+fn the_same_run_gives_the_same_figures_and_results() {
+    let place = lab();
+    for (out, threads) in [("a", "1"), ("b", "2")] {
+        let run = ["sim", "run", "lab.toml", "-q", "--plot", "--set", "duration=30 s", "--threads", threads];
+        assert_eq!(ended(place.path(), &[&run[..], &["--out", out]].concat()).0, 0);
+    }
+    for name in ["averages.svg", "rates.svg", "queues.svg", "metrics.csv", "manifest.json"] {
+        let read = |side: &str| std::fs::read(place.path().join(side).join(name)).expect("it was written");
+        assert!(read("a") == read("b"), "{name} differs");
+    }
+}
+
+#[test]
+fn json_tells_metrics_claims_and_the_end() {
+    let place = lab();
+    let (code, out, _) =
+        ended(place.path(), &["sim", "run", "lab.toml", "-q", "--json", "--set", "duration=30 s"]);
+    let all = lines(&out);
+    assert_eq!(code, 0, "{out}");
+    let rate = all.iter().find(|line| line["name"] == "multicast.rate").expect("it is measured");
+    assert!(rate["event"] == "metric" && rate["mean"].as_f64() > Some(0.0) && rate["runs"] == 3, "{rate}");
+    assert!(all.iter().any(|line| line["event"] == "claim" && line["verdict"] == "holds"), "{out}");
+    let done = all.last().expect("a done line");
+    assert!(done["event"] == "done" && done["ok"] == true && done["runs"] == 3, "{done}");
+}
+
+#[test]
+fn a_claim_that_fails_exits_with_1() {
+    let place = lab();
+    let run = ["sim", "run", "lab.toml", "-q", "--set", "duration=30 s", "--set", "claim.1.low=50"];
+    let (code, out, err) = ended(place.path(), &[&run[..], &["--set", "claim.1.high=60"]].concat());
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(out.contains("fails") && err.contains("1 of 1 claim fails"), "{out}{err}");
+}
+
+#[test]
+fn a_mistake_is_shown_in_its_line_with_what_would_be_right() {
+    let place = lab();
+    let path = place.path().join("lab.toml");
+    let text = std::fs::read_to_string(&path).expect("it was written");
+    std::fs::write(&path, text.replace("warmup", "warmpu")).expect("it is ours");
+    let (code, out, err) = ended(place.path(), &["sim", "run", "lab.toml"]);
+    assert_eq!((code, out.as_str()), (2, ""), "{err}");
+    for said in ["`warmpu`", "did you mean", "lab.toml:", "error: lab.toml cannot be run: 1 mistake"] {
+        assert!(err.contains(said), "{said}: {err}");
+    }
+    let (code, out, _) = ended(place.path(), &["sim", "check", "lab.toml", "--json"]);
+    let mistakes = lines(&out);
+    assert_eq!((code, mistakes.len()), (1, 1));
+    assert!(mistakes[0]["line"].as_u64() > Some(1) && mistakes[0]["file"] == "lab.toml", "{out}");
+}
+
+#[test]
+fn what_makes_no_sense_exits_with_2_and_says_what_to_do() {
+    let place = lab();
+    for (arguments, said) in [
+        (vec!["sim", "run", "nosuch.toml"], "cannot read the scenario nosuch.toml"),
+        (vec!["sim", "new", "lab"], "exists"),
+        (vec!["sim", "new", "x", "--like", "nosuch"], "choose one of dumbbell"),
+        (vec!["sim", "run", "lab.toml", "--seeds", "0"], "not a number of seeds"),
+        (vec!["sim", "run", "lab.toml", "--shard", "3/2"], "a shard is written as"),
+        (vec!["repro", "run", "000/fig-9.9"], "repro list"),
+        (vec!["compare", "--schemes", "nosuch", "--scenario", "lab.toml"], "no scheme or protocol `nosuch`"),
+        (
+            vec!["compare", "--schemes", "ormcc", "--scenario", "lab.toml", "--flow", "x"],
+            "its flows are: multicast",
+        ),
+    ] {
+        let (code, out, err) = ended(place.path(), &arguments);
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
+        assert!(err.contains(said), "{arguments:?}: {err}");
+    }
+}
+
+#[test]
+fn the_schema_is_json() {
+    let place = lab();
+    let (code, out, _) = ended(place.path(), &["sim", "schema"]);
+    let schema: Value = serde_json::from_str(&out).expect("JSON");
+    assert!(code == 0 && schema["properties"]["topology"].is_object());
+}
+
+#[test]
+fn a_reproduction_tells_its_claims_as_one_object() {
+    let place = lab();
+    let run = ["repro", "run", "000/fig-3.10", "--quick", "--json", "-q", "--out", "fig"];
+    let (code, out, err) = ended(place.path(), &run);
+    assert_eq!(code, 0, "a quick run decides nothing: {err}");
+    let all = lines(&out);
+    assert_eq!((all.len(), &all[0]["id"]), (1, &Value::from("000/fig-3.10")));
+    for claim in all[0]["claims"].as_array().expect("a list") {
+        let mut keys: Vec<&String> = claim.as_object().expect("an object").keys().collect();
+        keys.sort();
+        assert_eq!(keys, ["interval", "measured", "name", "published", "tolerance", "verdict"]);
+        assert!(["holds", "fails", "open"].contains(&claim["verdict"].as_str().expect("a word")));
+        let open = claim["verdict"] == "open";
+        assert!(open == claim["measured"].is_null() && open == claim["interval"].is_null(), "{claim}");
+    }
+    assert!(place.path().join("fig/averages.svg").is_file() && place.path().join("fig/index.html").is_file());
+}
+
+#[test]
+fn all_reproductions_make_one_page() {
+    let place = lab();
+    let (code, out, err) =
+        ended(place.path(), &["repro", "verify", "--quick", "-q", "--seeds", "1", "--out", "report"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("000/fig-3.4") && out.contains("not run") && out.contains("index.html"), "{out}");
+    let read =
+        |name: &str| std::fs::read_to_string(place.path().join("report").join(name)).expect("it was written");
+    let (html, markdown) = (read("index.html"), read("report.md"));
+    for said in ["000/table-3.2", "What does not hold", "Published.", "415.4 kbit/s", "needs PGMCC"] {
+        assert!(html.contains(said) && markdown.contains(said), "{said}");
+    }
+    assert!(html.contains("<svg") && !html.contains("http://localhost"));
+    for line in markdown.lines().filter(|line| line.starts_with("![")) {
+        let path = line.rsplit_once('(').and_then(|(_, path)| path.strip_suffix(')')).expect("a link");
+        assert!(place.path().join("report").join(path).is_file(), "{path}");
+    }
+}
+
+#[test]
+fn the_list_of_reproductions_names_all_with_their_claims() {
+    let place = lab();
+    let (code, out, _) = ended(place.path(), &["repro", "list", "--json"]);
+    let all = lines(&out);
+    assert!(code == 0 && all.iter().any(|line| line["id"] == "000/fig-3.7" && line["can_be_run"] == false));
+    assert!(ended(place.path(), &["repro", "list"]).1.contains("000/table-3.2"));
+}
+
+#[test]
+fn schemes_and_protocols_are_compared_in_one_table() {
+    let place = lab();
+    let compare = ["compare", "--schemes", "ormcc,beta=0.6,tcp-reno", "--scenario", "lab.toml", "-q"];
+    let (code, out, err) = ended(place.path(), &compare);
+    assert_eq!(code, 0, "{err}");
+    for said in ["ormcc,beta=0.6", "tcp-reno", "multicast mean", "tcp mean", "fairness"] {
+        assert!(out.contains(said), "{said}: {out}");
+    }
+    assert!(place.path().join("lab-comparison/comparison.svg").is_file());
+    let (code, out, _) = ended(place.path(), &[&compare[..], &["--json"]].concat());
+    let all = lines(&out);
+    assert!(
+        code == 0 && all.iter().any(|line| line["scheme"] == "tcp-reno" && line["name"] == "multicast.rate")
+    );
+}
