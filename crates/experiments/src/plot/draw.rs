@@ -17,7 +17,7 @@ const TEXT: f64 = 12.5;
 const SMALL: f64 = 11.5;
 const EDGE: f64 = 16.0;
 /// From the left edge of a panel to its axis.
-const LEFT: f64 = 58.0;
+const LEFT: f64 = 70.0;
 /// Below the horizontal axis, for its ticks and label.
 const BELOW: f64 = 44.0;
 /// Names of lines are at least so far apart.
@@ -228,9 +228,7 @@ fn legend(svg: &mut Svg, figure: &Figure, page: f64, top: f64) -> f64 {
                 svg.line((x, y), (x + 22.0, y), Stroke::solid(paint(colour), 1.2));
                 svg.dot((x + 11.0, y), 3.5, paint(colour));
             }
-            Swatch::Box(colour) => {
-                svg.rectangle((x + 6.0, y - 6.0), (x + 20.0, y + 6.0), paint(colour), 0.85)
-            }
+            Swatch::Box(colour) => svg.rectangle((x + 6.0, y - 6.0), (x + 20.0, y + 6.0), paint(colour), 1.0),
             Swatch::Diamond => svg.diamond((x + 12.0, y), 6.0, INK),
             Swatch::Dash => svg.line((x + 11.0, y - 8.0), (x + 11.0, y + 8.0), moment()),
         }
@@ -264,10 +262,10 @@ fn dot_ends(dots: &[Dot]) -> impl Iterator<Item = f64> {
 fn heights(layer: &Layer) -> Vec<f64> {
     match layer {
         Layer::Line { points, .. } | Layer::Published { points } => points.iter().map(|p| p.1).collect(),
-        Layer::Band { points, .. } => points.iter().flat_map(|p| [p.1, p.2]).collect(),
         Layer::Dots { points: dots, .. } | Layer::Bars { bars: dots, .. } => dot_ends(dots).collect(),
         Layer::Level { y, .. } => vec![*y],
-        Layer::Moments { .. } | Layer::Span { .. } => Vec::new(),
+        // A band of few runs can be so wide that nothing else could be seen.
+        Layer::Band { .. } | Layer::Moments { .. } | Layer::Span { .. } => Vec::new(),
     }
 }
 
@@ -433,10 +431,14 @@ fn extra_below(panels: &[Panel], layout: &Layout) -> f64 {
 }
 
 fn spans(svg: &mut Svg, panel: &Panel, frame: &Frame<'_>) {
+    let mut shaded = false;
     for layer in &panel.layers {
         if let Layer::Span { name, from, to } = layer {
             let (left, right) = (frame.across(*from), frame.across(*to));
-            svg.rectangle((left, frame.top), (right, frame.bottom), "#f3f4f6", 1.0);
+            shaded = !shaded; // every second one, so that neighbours differ
+            if shaded {
+                svg.rectangle((left, frame.top), (right, frame.bottom), "#f1f2f4", 1.0);
+            }
             let style = Type { size: SMALL, colour: SOFT, anchor: Anchor::Middle, bold: Bold::No };
             svg.text((0.5 * (left + right), frame.top + 14.0), name, style);
         }
@@ -534,7 +536,7 @@ fn bars(svg: &mut Svg, bars: &[Dot], frame: &Frame<'_>, colour: &str, slot: (usi
     let zero = frame.up(frame.y.from.max(0.0));
     for bar in bars.iter().filter(|bar| bar.y.is_finite()) {
         let (middle, half) = bar_place(frame, bar.x, slot);
-        svg.rectangle((middle - half, frame.up(bar.y)), (middle + half, zero), colour, 0.85);
+        svg.rectangle((middle - half, frame.up(bar.y)), (middle + half, zero), colour, 1.0);
         if let Some((from, to)) = bar.interval {
             whisker(svg, middle, (frame.up(from), frame.up(to)), INK);
         }
