@@ -210,6 +210,10 @@ impl SenderAgent {
 }
 
 /// What sends.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would cost every TCP packet a cache line; datagrams are few"
+)]
 #[derive(Debug)]
 pub enum SenderKind {
     Controlled(AnySender),

@@ -120,7 +120,7 @@ impl Probe {
 
 impl Engine {
     /// A packet goes into its hop's link now.
-    pub(super) fn offer_hop(&mut self, now: u64, mut frame: Frame) {
+    pub(super) fn offer_hop(&mut self, mut now: u64, mut frame: Frame) {
         loop {
             let hop = self.hops[frame.at as usize];
             self.catch_up(hop.link);
@@ -150,7 +150,7 @@ impl Engine {
                 return;
             }
             frame.at = hop.next;
-            return self.offer_hop(at, frame);
+            now = at;
         }
     }
 
