@@ -12,8 +12,9 @@
 //! - the packets in the simulator go through the codec ([`Codec`]): marks travel in 16 bits;
 //! - the receivers' clocks are ahead by a multiple of the time buckets in which throughput is measured;
 //! - rates are low: above a packet per millisecond the transport sends packets in pairs and more;
-//! - there is no start-up by doubling: its packets are longer by two bytes, for they say their rate, and only the
-//!   transport tells the scheme how many receivers there are.
+//! - all reports count as equally long;
+//! - start-up by doubling is looked at alone, for its packets are longer by two bytes that say their rate, and with one
+//!   receiver, for only the transport tells the scheme how many there are.
 
 use super::net::OVERHEAD;
 use crate::config::{Destination, Durability, Slow};
@@ -25,6 +26,7 @@ use faircast_core::packet::{
     Body, Cause, Content, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, Seq, SessionId,
 };
 use faircast_core::rate::Bounds;
+use faircast_core::rate::start::Doubling;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::schemes::ormcc::{Config, Start};
@@ -58,6 +60,8 @@ const EARLIER: Span = Span::from_secs(1);
 struct Star {
     seed: u64,
     scheme: Scheme,
+    /// Bytes of a data packet on the simulator's links; the transport's have what they have.
+    packet_size: u16,
     /// Between source and router, both ways.
     trunk: LinkSpec,
     /// From the router to each receiver, and back.
@@ -172,6 +176,7 @@ impl Star {
         Star {
             seed: 7,
             scheme: scheme.with_packet_size(packet_size()),
+            packet_size: packet_size(),
             trunk: wide(10.0, 2),
             leaves: vec![
                 (narrow(1.0, 10, 10), wide(1.0, 10)),
@@ -205,6 +210,7 @@ impl Star {
         Star {
             seed,
             scheme: scheme.with_packet_size(packet_size()).with_bounds(bounds),
+            packet_size: packet_size(),
             trunk,
             leaves,
             until,
@@ -224,7 +230,7 @@ impl Star {
         links.into_iter().for_each(|link| net.tap(link));
         net.session(SessionSpec {
             scheme: self.scheme,
-            packet_size: packet_size(),
+            packet_size: self.packet_size,
             report_size: report_size(),
             source,
             members,
@@ -496,7 +502,8 @@ impl World {
 
     /// A datagram goes into a link now; when it comes out.
     fn offer(&mut self, link: usize, bytes: &[u8]) -> Option<Time> {
-        let size = (bytes.len() + OVERHEAD) as u16;
+        let is_up = link % 2 == 1;
+        let size = if is_up { report_size() } else { (bytes.len() + OVERHEAD) as u16 };
         let (arrives, lost) = match self.links[link].offer(self.now, size, 0, false) {
             Fate::Arrives { at, .. } => (Some(at), None),
             Fate::Lost(cause) => (None, Some(cause)),
@@ -638,6 +645,27 @@ fn the_same_on_any_star() {
         reports += trace.reports();
     }
     assert!(lost > 1000 && reports > 1000, "{lost} lost, {reports} reports");
+}
+
+#[test]
+fn start_up_by_doubling_is_the_same_as_long_as_it_lasts() {
+    let scheme = as_shipped(Start::Doubling(Doubling::default())).with_packet_size(packet_size());
+    let bounds = Bounds { min: Rate::ZERO, max: Rate::from_mbps(7.0) };
+    let star = Star {
+        scheme: scheme.with_bounds(bounds),
+        packet_size: packet_size() + 2,
+        leaves: vec![(narrow(4.0, 30, 20), wide(1.0, 30))],
+        ..Star::of_three(scheme, 10)
+    };
+    let (simulated, transported) = (star.simulated(), star.transported(Setting::EQUAL));
+    let over = simulated.packets.iter().position(|packet| match packet.what {
+        TappedPacket::Session(Packet { body: Body::Data(data), .. }) => !data.flags.has(Flags::STARTING),
+        _ => false,
+    });
+    let over = over.expect("start-up ends");
+    println!("start-up lasts {over} packets on links, until {}", simulated.packets[over].at.as_secs_f64());
+    assert_same("packet", &simulated.packets[..over], &transported.packets[..over]);
+    assert!(over > 200 && simulated.packets[..over].iter().any(|packet| packet.link == LinkId(1)));
 }
 
 /// The scheme as it is shipped, and nothing made equal: no packet is the same, but about as many are sent.
