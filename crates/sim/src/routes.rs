@@ -154,8 +154,18 @@ pub struct Hop {
     pub link: u32,
     /// The hop after this one; [`NONE`] at the destination.
     pub next: u32,
-    /// What follows an arrival can be computed at once.
-    pub eager: bool,
+    pub then: Then,
+}
+
+/// How an arrival is worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// By an event of its own.
+    Event,
+    /// At once, when the packet is offered to the link.
+    AtOnce,
+    /// Together with others that go into the same link, by that link's inbox; for branches, by those of its children.
+    Inbox(u32),
 }
 
 /// A link of a session's tree.
@@ -167,7 +177,9 @@ pub struct Branch {
     pub member: u32,
     /// The branches after this one.
     pub children: (u32, u32),
-    pub eager: bool,
+    pub then: Then,
+    /// The inbox of its link; [`NONE`] for none.
+    pub inbox: u32,
     /// The bundle that the children form; [`NONE`] for none.
     pub bundle: u32,
     /// The bundle that this branch is part of; [`NONE`] for none.
@@ -284,7 +296,8 @@ impl Trees {
                 session,
                 member,
                 children: (0, 0),
-                eager: false,
+                then: Then::Event,
+                inbox: NONE,
                 bundle: NONE,
                 part_of: NONE,
                 taken: 0,

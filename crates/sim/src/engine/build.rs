@@ -5,6 +5,7 @@ use super::agents::{
     SenderKind, SenderRest, Session, SinkAgent, Slot, Talks,
 };
 use super::bundles::Bundle;
+use super::inboxes::Inbox;
 use super::links::{Probe, SimLink};
 use super::record::Records;
 use super::{Engine, is_eager};
@@ -14,7 +15,7 @@ use crate::network::{
     Flow, LinkId, Network, NodeId, Options, Passage, SessionSpec, UnicastProtocol, UnicastSpec, Watch,
 };
 use crate::outcome::FlowOutcome;
-use crate::routes::{Branch, Hop, NONE, Routes, Trees};
+use crate::routes::{Branch, Hop, NONE, Routes, Then, Trees};
 use crate::traffic::Supply;
 use faircast_aqm::Link;
 use faircast_core::node::Effects;
@@ -190,7 +191,8 @@ impl Engine {
         let structure = builder.structure();
         let mut links = builder.links();
         let bundles = builder.decide_what_is_eager(&structure, &mut links);
-        Ok(builder.finish(links, bundles, passage))
+        let inboxes = builder.put_up_inboxes(&structure, &links);
+        Ok(builder.finish(links, bundles, inboxes, passage))
     }
 }
 
@@ -277,7 +279,7 @@ impl Builder<'_> {
                 return known;
             }
         }
-        self.hops.push(Hop { link, next, eager: false });
+        self.hops.push(Hop { link, next, then: Then::Event });
         let new = self.hops.len() as u32 - 1;
         self.latest_hop[link as usize] = new;
         new
@@ -543,15 +545,18 @@ impl Builder<'_> {
                 NONE => may_run_ahead[self.end(link) as usize],
                 next => fed_by(self.hops[next as usize].link, link),
             };
-            self.hops[number].eager = at_once(link) && follows;
+            if at_once(link) && follows {
+                self.hops[number].then = Then::AtOnce;
+            }
         }
         for number in 0..self.branches.len() {
             let branch = &self.branches[number];
             let member = branch.member == NONE || may_run_ahead[self.end(branch.link) as usize];
             let mut children = branch.children.0..branch.children.1;
             let children = children.all(|child| fed_by(self.branches[child as usize].link, branch.link));
-            let eager = at_once(branch.link) && member && children;
-            self.branches[number].eager = eager;
+            if at_once(branch.link) && member && children {
+                self.branches[number].then = Then::AtOnce;
+            }
         }
         let mut bundles = Vec::new();
         for number in 0..self.sessions.len() {
@@ -564,6 +569,82 @@ impl Builder<'_> {
             self.branches[number].bundle = self.bundle(session, children, &way_out, links, &mut bundles);
         }
         bundles
+    }
+
+    /// Links that only hosts with senders feed, over links that stay as they are, get inboxes.
+    fn put_up_inboxes(&mut self, structure: &Structure, links: &[SimLink]) -> Vec<Inbox> {
+        if !is_eager(self.options.mode) {
+            return Vec::new();
+        }
+        // By link: the least delay of its feeders; `None` when one of them is not of the kind.
+        let mut lookahead: Vec<Option<u64>> = structure
+            .feeders
+            .iter()
+            .zip(links)
+            .map(|(feeder, link)| (*feeder == Feeder::Many && link.bundled == NONE).then_some(NEVER))
+            .collect();
+        let behind: Vec<bool> = {
+            let mut behind = vec![false; self.network.nodes as usize];
+            for (number, link) in links.iter().enumerate() {
+                behind[self.end(number as u32) as usize] |= link.bundled != NONE;
+            }
+            behind
+        };
+        let pairs = self
+            .hops
+            .iter()
+            .filter(|hop| hop.next != NONE)
+            .map(|hop| (hop.link, self.hops[hop.next as usize].link));
+        let of_branches = self.branches.iter().flat_map(|branch| {
+            (branch.children.0..branch.children.1)
+                .map(|child| (branch.link, self.branches[child as usize].link))
+        });
+        for (feeder, link) in pairs.chain(of_branches) {
+            let (from, _, spec) = &self.network.links[feeder as usize];
+            let from = from.0 as usize;
+            let steady = !structure.changes[feeder as usize] && structure.has_senders[from] && !behind[from];
+            let bound = &mut lookahead[link as usize];
+            *bound = bound.filter(|_| steady).map(|bound| bound.min(spec.delay.as_nanos()));
+        }
+        // Agents of the node itself feed a link without any delay.
+        for (number, (from, _, _)) in self.network.links.iter().enumerate() {
+            let node = from.0 as usize;
+            if structure.has_senders[node] || structure.only_way_in[node] != Feeder::Nobody {
+                lookahead[number] = None;
+            }
+        }
+        let mut inboxes = Vec::new();
+        let ids: Vec<u32> = lookahead
+            .iter()
+            .map(|bound| match bound {
+                Some(bound) if (SHORTEST_LOOKAHEAD..NEVER).contains(bound) => {
+                    inboxes.push(Inbox::new(*bound));
+                    inboxes.len() as u32 - 1
+                }
+                _ => NONE,
+            })
+            .collect();
+        for number in 0..self.hops.len() {
+            let Hop { next, then, .. } = self.hops[number];
+            if then == Then::Event && next != NONE {
+                let inbox = ids[self.hops[next as usize].link as usize];
+                if inbox != NONE {
+                    self.hops[number].then = Then::Inbox(inbox);
+                }
+            }
+        }
+        for number in 0..self.branches.len() {
+            self.branches[number].inbox = ids[self.branches[number].link as usize];
+        }
+        for number in 0..self.branches.len() {
+            let Branch { children, member, then, bundle, .. } = self.branches[number];
+            let mut inboxes = (children.0..children.1).map(|child| self.branches[child as usize].inbox);
+            let inner = member == NONE && bundle == NONE && children.0 < children.1;
+            if then == Then::Event && inner && inboxes.all(|inbox| inbox != NONE) {
+                self.branches[number].then = Then::Inbox(NONE);
+            }
+        }
+        inboxes
     }
 
     /// Whether agents of the link's node put packets into it.
@@ -588,7 +669,7 @@ impl Builder<'_> {
         for number in parts.0..parts.1 {
             let branch = &self.branches[number as usize];
             let leaf = branch.member != NONE && branch.children.0 == branch.children.1;
-            if !branch.eager || !leaf || links[branch.link as usize].bundled != NONE {
+            if branch.then != Then::AtOnce || !leaf || links[branch.link as usize].bundled != NONE {
                 return NONE;
             }
             let there = self.network.links[branch.link as usize].2.delay.as_nanos();
@@ -611,6 +692,7 @@ impl Builder<'_> {
         mut self,
         links: Vec<SimLink>,
         bundles: Vec<Bundle>,
+        inboxes: Vec<Inbox>,
         passage: Option<Box<dyn Passage>>,
     ) -> Engine {
         let until = self.options.until.as_nanos();
@@ -684,8 +766,8 @@ impl Builder<'_> {
             }
         });
         let flows = flows.collect();
-        let rings = self.hops.iter().filter(|hop| !hop.eager).count()
-            + self.branches.iter().filter(|branch| !branch.eager).count();
+        let rings = self.hops.iter().filter(|hop| hop.then == Then::Event).count()
+            + self.branches.iter().filter(|branch| branch.then == Then::Event).count();
         let probes = self.network.link_probes.iter().map(|(link, every)| {
             let every = every.as_nanos().max(1);
             (link.0, Probe { next: 0, every, samples: Vec::new() })
@@ -700,6 +782,8 @@ impl Builder<'_> {
             hops: self.hops,
             branches: self.branches,
             bundles,
+            inbox_due: vec![NEVER; inboxes.len()],
+            inboxes,
             hosts,
             slots,
             sessions: self.sessions,

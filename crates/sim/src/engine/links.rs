@@ -7,7 +7,7 @@ use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 use crate::network::{Change, FlowId, LinkId};
 use crate::outcome::{LinkSample, Tapped, TappedPacket};
-use crate::routes::NONE;
+use crate::routes::{NONE, Then};
 use faircast_aqm::{Fate, Link, LossCause};
 use faircast_core::packet::{self, Data, Layer, Packet};
 use std::collections::VecDeque;
@@ -141,16 +141,15 @@ impl Engine {
                 return;
             }
             self.traversals += 1;
-            if !hop.eager {
-                self.enqueue(hop.link, at, frame);
-                return;
+            match hop.then {
+                Then::Event => return self.enqueue(hop.link, at, frame),
+                Then::Inbox(inbox) => {
+                    frame.at = hop.next;
+                    return self.drop_in(inbox, hop.link, at, frame);
+                }
+                Then::AtOnce if hop.next == NONE => return self.deliver(at, &frame),
+                Then::AtOnce => (frame.at, now) = (hop.next, at),
             }
-            if hop.next == NONE {
-                self.deliver(at, &frame);
-                return;
-            }
-            frame.at = hop.next;
-            now = at;
         }
     }
 
@@ -193,33 +192,43 @@ impl Engine {
             return self.log(bundle, *packet);
         }
         for number in branches.0..branches.1 {
-            let branch = &self.branches[number as usize];
-            let (link, session, eager) = (branch.link, branch.session, branch.eager);
-            if branch.active.is_some() && !self.flows_over(number, packet.at) {
-                continue;
-            }
-            self.catch_up(link);
-            let Some((at, marked)) = self.offer_data(link, session, packet.at, packet.size, &packet.data)
-            else {
-                continue;
-            };
-            let arrived = Logged { at, marked: packet.marked || marked, ..*packet };
-            if eager {
-                self.arrive_at_branch(number, &arrived, slot);
-            } else {
-                let slot = *slot.get_or_insert_with(|| self.store.keep(&packet.data));
-                self.store.hold(slot);
-                let frame = Frame {
-                    flow: session,
-                    at: number,
-                    size: packet.size,
-                    generation: 0,
-                    ecn_capable: false,
-                    marked: arrived.marked,
-                    body: Body::Data(slot),
-                };
-                self.enqueue(link, at, frame);
-            }
+            self.offer_branch(number, packet, slot);
+        }
+    }
+
+    /// A session's data goes into a branch's link.
+    pub(super) fn offer_branch(&mut self, number: u32, packet: &Logged, slot: &mut Option<u32>) {
+        let branch = &self.branches[number as usize];
+        let (link, session, then, children) = (branch.link, branch.session, branch.then, branch.children);
+        if branch.active.is_some() && !self.flows_over(number, packet.at) {
+            return;
+        }
+        self.catch_up(link);
+        let Some((at, marked)) = self.offer_data(link, session, packet.at, packet.size, &packet.data) else {
+            return;
+        };
+        let marked = packet.marked || marked;
+        if then == Then::AtOnce {
+            return self.arrive_at_branch(number, &Logged { at, marked, ..*packet }, slot);
+        }
+        let slot = *slot.get_or_insert_with(|| self.store.keep(&packet.data));
+        let mut frame = Frame {
+            flow: session,
+            at: number,
+            size: packet.size,
+            generation: 0,
+            ecn_capable: false,
+            marked,
+            body: Body::Data(slot),
+        };
+        if then == Then::Event {
+            self.store.hold(slot);
+            return self.enqueue(link, at, frame);
+        }
+        for child in children.0..children.1 {
+            self.store.hold(slot);
+            frame.at = child;
+            self.drop_in(self.branches[child as usize].inbox, link, at, frame);
         }
     }
 

@@ -1,12 +1,13 @@
 //! The engine: takes entries from the calendar and lets links and hosts act.
 //!
-//! Three ideas make it fast, and none changes an outcome:
+//! Four ideas make it fast, and none changes an outcome:
 //!
 //! - **At once.** A first-in-first-out link knows when a packet will arrive as soon as it is offered. Where all that
 //!   follows depends on this link alone (a host with one way in, a link that only this link feeds), it is computed at
 //!   once, without an entry in the calendar ([`links`]). A host is a process with its own clock: its timers up to the
 //!   arrival run first ([`hosts`]).
 //! - **One entry per link.** Packets under way lie in their link's ring; the calendar knows the first.
+//! - **Inboxes.** A link that many senders feed takes what comes within a propagation delay together ([`inboxes`]).
 //! - **Bundles.** A packet for thousands of last hops is written into a log; each hop reads on when something else touches
 //!   it, or when the time has come at which its receiver could affect anybody ([`bundles`]). So a receiver takes
 //!   a dozen packets in a row while its state is in the cache.
@@ -15,6 +16,7 @@ mod agents;
 mod build;
 mod bundles;
 mod hosts;
+mod inboxes;
 mod links;
 mod lookahead;
 mod record;
@@ -28,6 +30,7 @@ use agents::{Host, SenderAgent, Session, SinkAgent, Slot};
 use bundles::Bundle;
 use faircast_core::node::Effects;
 use faircast_core::time::Time;
+use inboxes::{INBOX, Inbox};
 use links::{Probe, Ring, SimLink};
 use record::Records;
 use std::collections::BTreeMap;
@@ -46,6 +49,9 @@ pub struct Engine {
     hops: Vec<Hop>,
     branches: Vec<Branch>,
     bundles: Vec<Bundle>,
+    inboxes: Vec<Inbox>,
+    /// By inbox: when its first packet is due.
+    inbox_due: Vec<u64>,
     hosts: Vec<Host>,
     slots: Vec<Slot>,
     sessions: Vec<Session>,
@@ -113,6 +119,9 @@ impl Engine {
         match entry.class() {
             Class::Arrival => self.arrive(entry.number(), entry.time()),
             Class::Timer => self.wake(entry.number(), entry.time()),
+            Class::Flush if entry.number() & INBOX != 0 => {
+                self.empty_inbox(entry.number() & !INBOX, entry.time())
+            }
             Class::Flush => self.flush(entry.number()),
             Class::Change => self.change(entry.number(), entry.time()),
         }
