@@ -56,6 +56,15 @@ fn a_tree_of_ormcc_with_single_receivers_at_each_leaf() {
     assert_twins(&nets::tree(4, 5), 40.0);
 }
 
+/// Few receivers, so that their links take packets in batches and answers come back at once.
+#[test]
+fn one_to_three_receivers_beside_other_flows() {
+    for receivers in 1..4 {
+        assert_twins(&nets::star(receivers, nets::Background::Sessions), 40.0);
+        assert_twins(&nets::star(receivers, nets::Background::Tcp), 40.0);
+    }
+}
+
 #[test]
 fn links_that_lose_change_and_fail() {
     assert_twins(&nets::rough_star(8), 60.0);

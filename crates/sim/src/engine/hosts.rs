@@ -108,6 +108,9 @@ impl Engine {
         }
         if it.phase == Phase::Waiting && it.start <= now {
             it.phase = Phase::Running;
+            // As a transport does once it knows who is there.
+            let there = it.members.iter().filter(|member| member.join <= now && member.leave > now).count();
+            it.source.set_group(there);
             it.source.start(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
         }
         if it.phase == Phase::Running && it.stop <= now {

@@ -53,9 +53,11 @@ impl Engine {
         for (entry, frame) in packets.drain(..due) {
             self.offer(entry.time(), frame);
         }
+        // What was worked on may already have brought an answer, and that new packets: they are due later.
         let it = &mut self.inboxes[inbox as usize];
-        debug_assert!(it.packets.is_empty(), "nothing goes round in no time");
-        let next = packets.first().map(|(entry, _)| entry.time());
+        packets.append(&mut it.packets);
+        debug_assert!(packets.iter().all(|(entry, _)| entry.time() >= complete), "an inbox was emptied too early");
+        let next = packets.iter().map(|(entry, _)| entry.time()).min();
         it.packets = packets;
         self.inbox_due[inbox as usize] = next.unwrap_or(u64::MAX);
         if let Some(next) = next {
