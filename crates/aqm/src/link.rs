@@ -91,6 +91,8 @@ pub struct Link {
     /// That size.
     size: u16,
     way: Way,
+    /// Packets before the last one without a pause.
+    streak: u8,
 }
 
 const _: () = assert!(size_of::<Link>() == 56);
@@ -215,6 +217,7 @@ impl Link {
             accepted: 0,
             size: 0,
             way: Way::Long,
+            streak: 0,
         };
         link.choose_way();
         link
@@ -228,11 +231,25 @@ impl Link {
                 self.rest.overflow += 1;
                 return Fate::Lost(LossCause::Queue(DropCause::Overflow));
             }
+            self.go_on(now);
             self.free_at = self.free_at.max(now) + self.each;
             self.count(size);
             return Fate::Arrives { at: self.free_at + self.delay, marked: false };
         }
         self.offer_long(now, size, flow, ecn_capable)
+    }
+
+    /// How many packets went without a pause before the one that was taken last; 255 for more. A packet that comes
+    /// the very moment the link becomes free makes no pause.
+    #[inline]
+    pub const fn streak(&self) -> u8 {
+        self.streak
+    }
+
+    /// A packet is taken now: before [`Link::free_at`] moves.
+    #[inline]
+    fn go_on(&mut self, now: Time) {
+        self.streak = if self.free_at < now { 0 } else { self.streak.saturating_add(1) };
     }
 
     #[inline]
@@ -273,6 +290,7 @@ impl Link {
                 return Fate::Lost(LossCause::Queue(cause));
             }
         };
+        self.go_on(now);
         let at = self.take(now, size);
         self.count(size);
         let rest = &mut *self.rest;

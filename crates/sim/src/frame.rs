@@ -12,6 +12,8 @@ pub struct Frame {
     pub at: u32,
     /// Bytes on the link.
     pub size: u16,
+    /// How many packets went before it over the link that it is on without a pause.
+    pub streak: u8,
     /// Which of a flow's connections it belongs to.
     pub generation: u8,
     /// May be marked.

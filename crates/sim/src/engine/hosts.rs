@@ -306,7 +306,16 @@ impl Engine {
             }
         }
         let body = Body::Report(report);
-        let frame = Frame { flow: session, at, size, generation: 0, ecn_capable: false, marked: false, body };
+        let frame = Frame {
+            flow: session,
+            at,
+            size,
+            generation: 0,
+            ecn_capable: false,
+            marked: false,
+            streak: 0,
+            body,
+        };
         self.offer_hop(now, frame);
     }
 
@@ -446,7 +455,8 @@ impl Engine {
             }
             let generation = it.generation;
             let flow = UNICAST | number;
-            let frame = Frame { flow, at: it.hop, size, generation, ecn_capable, marked: false, body };
+            let frame =
+                Frame { flow, at: it.hop, size, generation, ecn_capable, marked: false, streak: 0, body };
             self.offer_hop(now, frame);
         }
     }
@@ -567,7 +577,7 @@ impl Engine {
         it.reports += 1;
         let (at, size, generation) = (it.hop, it.small, it.generation);
         let (flow, body) = (UNICAST | number, Body::Feedback(feedback));
-        let frame = Frame { flow, at, size, generation, ecn_capable: false, marked: false, body };
+        let frame = Frame { flow, at, size, generation, ecn_capable: false, marked: false, streak: 0, body };
         self.offer_hop(now, frame);
     }
 }

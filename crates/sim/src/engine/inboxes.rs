@@ -31,7 +31,7 @@ impl Engine {
     /// A packet comes out of `link` then, and wants into the inbox's link.
     pub(super) fn drop_in(&mut self, inbox: u32, link: u32, at: u64, frame: Frame) {
         let it = &mut self.inboxes[inbox as usize];
-        it.packets.push((Entry::new(at, Class::Arrival, link), frame));
+        it.packets.push((Entry::arrival(at, link, frame.streak), frame));
         // An earlier entry of the calendar may be there for a later packet; then this one comes first, and that one finds
         // nothing to do or the next packets.
         if it.packets.len() == 1 || at < self.inbox_due[inbox as usize] {
@@ -56,7 +56,10 @@ impl Engine {
         // What was worked on may already have brought an answer, and that new packets: they are due later.
         let it = &mut self.inboxes[inbox as usize];
         packets.append(&mut it.packets);
-        debug_assert!(packets.iter().all(|(entry, _)| entry.time() >= complete), "an inbox was emptied too early");
+        debug_assert!(
+            packets.iter().all(|(entry, _)| entry.time() >= complete),
+            "an inbox was emptied too early"
+        );
         let next = packets.iter().map(|(entry, _)| entry.time()).min();
         it.packets = packets;
         self.inbox_due[inbox as usize] = next.unwrap_or(u64::MAX);

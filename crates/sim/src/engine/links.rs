@@ -3,7 +3,7 @@
 use super::Engine;
 use super::agents::{NEVER, time};
 use super::bundles::Logged;
-use crate::calendar::{Class, Entry};
+use crate::calendar::Entry;
 use crate::frame::{Body, Frame};
 use crate::network::{Change, FlowId, LinkId};
 use crate::outcome::{LinkSample, Tapped, TappedPacket};
@@ -130,6 +130,7 @@ impl Engine {
             }
             let link = &mut self.links[hop.link as usize];
             let fate = link.link.offer(time(now), frame.size, frame.flow, frame.ecn_capable);
+            frame.streak = link.link.streak();
             if link.is_tapped() {
                 let what = self.tapped(&frame);
                 self.tap(hop.link, now, frame.flow, frame.size, what, fate);
@@ -216,6 +217,7 @@ impl Engine {
             flow: session,
             at: number,
             size: packet.size,
+            streak: self.links[link as usize].link.streak(),
             generation: 0,
             ecn_capable: false,
             marked,
@@ -270,7 +272,7 @@ impl Engine {
         ring.push(at, frame);
         if ring.scheduled == NEVER {
             ring.scheduled = at;
-            self.calendar.push(Entry::new(at, Class::Arrival, link));
+            self.calendar.push(Entry::arrival(at, link, frame.streak));
         }
     }
 
@@ -291,10 +293,10 @@ impl Engine {
 
     fn schedule_link(&mut self, link: u32) {
         let Some(ring) = self.ring(link) else { return };
-        ring.scheduled = ring.first.map_or(NEVER, |(at, _)| at);
-        let at = ring.scheduled;
+        let (at, streak) = ring.first.map_or((NEVER, 0), |(at, frame)| (at, frame.streak));
+        ring.scheduled = at;
         if at != NEVER {
-            self.calendar.push(Entry::new(at, Class::Arrival, link));
+            self.calendar.push(Entry::arrival(at, link, streak));
         }
     }
 
