@@ -1,7 +1,7 @@
 //! The calendar: what happens next, in an order that depends on nothing but the entries themselves.
 //!
 //! Entries are ordered by time, then class, then by a lot drawn from the time and the node or link they concern; arrivals
-//! before that by the length of their burst. They lie in days of `2^k` ns; a day is sorted when it comes. The width of a day follows the density of entries, which changes the speed and never the order.
+//! before that by their rank. They lie in days of `2^k` ns; a day is sorted when it comes. The width of a day follows the density of entries, which changes the speed and never the order.
 
 /// What an entry is about. The order of the classes is the order within one nanosecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,16 +36,15 @@ impl Entry {
         Entry { time, key: ((class as u64) << 56) | (lot << 32) | number as u64 }
     }
 
-    /// A packet comes out of a link at this time, after so many others without a pause.
+    /// A packet comes out of a link at this time.
     ///
-    /// Of packets that come to a node at the same moment, those of the shorter bursts come first; lots decide among the
-    /// rest. Flows whose acknowledgements are spaced by one bottleneck keep meeting there at the same moments, and it
-    /// matters who finds the last place in the queue. As in ns-2, which takes such events in the order in which they were
-    /// caused, it is not the flow that sends a burst.
+    /// Of packets that come to a node at the same moment, those of lower rank come first; lots decide among the rest.
+    /// Flows whose acknowledgements are spaced by one bottleneck keep meeting there at the same moments, and it matters
+    /// who finds the last place in the queue: the flow that sends a burst, or the other.
     #[inline]
-    pub const fn arrival(time: u64, link: u32, streak: u8) -> Entry {
+    pub const fn arrival(time: u64, link: u32, rank: u8) -> Entry {
         let Entry { key, .. } = Entry::new(time, Class::Arrival, link);
-        Entry { time, key: (key & !(0xff << 48)) | (streak as u64) << 48 }
+        Entry { time, key: (key & !(0xff << 48)) | (rank as u64) << 48 }
     }
 
     /// When, in nanoseconds.
@@ -326,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn of_packets_that_arrive_together_those_of_shorter_bursts_come_first() {
+    fn of_packets_that_arrive_together_those_of_lower_rank_come_first() {
         for moment in 0..1000 {
             assert!(Entry::arrival(moment, 1, 0) < Entry::arrival(moment, 2, 1));
             assert!(Entry::arrival(moment, 7, 254) < Entry::arrival(moment, 3, 255));

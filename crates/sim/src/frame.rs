@@ -12,8 +12,8 @@ pub struct Frame {
     pub at: u32,
     /// Bytes on the link.
     pub size: u16,
-    /// How many packets went before it over the link that it is on without a pause.
-    pub streak: u8,
+    /// Where it stands among packets that arrive at the same moment; see [`Link::rank`](faircast_aqm::Link::rank).
+    pub rank: u8,
     /// Which of a flow's connections it belongs to.
     pub generation: u8,
     /// May be marked.

@@ -197,6 +197,11 @@ impl Network {
         (self.link(a, b, there), self.link(b, a, back))
     }
 
+    /// How many links there are.
+    pub fn link_count(&self) -> u32 {
+        self.links.len() as u32
+    }
+
     /// Add a multicast session. Its packets follow the shortest paths by delay from the source; reports the shortest
     /// paths back.
     pub fn session(&mut self, spec: SessionSpec) -> FlowId {

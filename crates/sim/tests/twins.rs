@@ -83,3 +83,19 @@ fn tcp_on_one_link() {
     let rate = outcome.flows[0].members[0].bytes as f64 * 8.0 / 30.0;
     assert!(rate > 0.9e6 && rate <= 1.0e6, "{rate}");
 }
+
+#[test]
+fn networks_drawn_at_random() {
+    let (mut fewer, mut events) = (0, 0);
+    for seed in 0..120 {
+        let network = nets::random(seed);
+        let (eager, evented) = (run(&network, Mode::Eager, 8.0), run(&network, Mode::Evented, 8.0));
+        assert_eq!(eager.digest, evented.digest, "seed {seed}");
+        assert!(eager.flows == evented.flows, "seed {seed}: flows");
+        assert!(eager.links == evented.links, "seed {seed}: links");
+        assert!(eager.taps == evented.taps, "seed {seed}: taps");
+        fewer += eager.events;
+        events += evented.events;
+    }
+    assert!(fewer < events * 9 / 10, "the eager engine saves events: {fewer} of {events}");
+}

@@ -528,7 +528,8 @@ impl Builder<'_> {
         for (number, (from, _, spec)) in self.network.links.iter().enumerate() {
             let feeder = structure.feeders[number];
             let node = from.0 as usize;
-            if feeder == Feeder::Many && self.host_feeds(number as u32, structure) {
+            let changes = structure.changes[number] && feeder != Feeder::Nobody;
+            if (feeder == Feeder::Many || changes) && self.host_feeds(number as u32, structure) {
                 may_run_ahead[node] = false;
             }
             way_out[node] = way_out[node].min(spec.delay.as_nanos());
@@ -538,12 +539,37 @@ impl Builder<'_> {
             let from = self.network.links[link as usize].0.0 as usize;
             !structure.changes[link as usize] && !structure.has_senders[from]
         };
-        let fed_by = |link: u32, feeder: u32| structure.feeders[link as usize] == Feeder::Link(feeder);
+        // A link may see packets ahead of the calendar when only one link feeds it. One that will change must not see
+        // packets before the change.
+        let feeders = structure.feeders.iter().zip(&structure.changes);
+        let mut may_be_ahead: Vec<bool> =
+            feeders.map(|(feeder, changes)| matches!(feeder, Feeder::Link(_)) && !changes).collect();
+        // All packets that come out of one link and go into another must be treated alike, or they would change places. So
+        // where a branch cannot go ahead as a whole, none of what it leads to can.
+        loop {
+            let mut kept_back = false;
+            for branch in &self.branches {
+                let children = branch.children.0..branch.children.1;
+                let links = children.map(|child| self.branches[child as usize].link as usize);
+                let end = self.end(branch.link) as usize;
+                let member = branch.member != NONE;
+                if (!member || may_run_ahead[end]) && links.clone().all(|link| may_be_ahead[link]) {
+                    continue;
+                }
+                if member {
+                    kept_back |= std::mem::replace(&mut may_run_ahead[end], false);
+                }
+                links.for_each(|link| kept_back |= std::mem::replace(&mut may_be_ahead[link], false));
+            }
+            if !kept_back {
+                break;
+            }
+        }
         for number in 0..self.hops.len() {
             let Hop { link, next, .. } = self.hops[number];
             let follows = match next {
                 NONE => may_run_ahead[self.end(link) as usize],
-                next => fed_by(self.hops[next as usize].link, link),
+                next => may_be_ahead[self.hops[next as usize].link as usize],
             };
             if at_once(link) && follows {
                 self.hops[number].then = Then::AtOnce;
@@ -553,7 +579,7 @@ impl Builder<'_> {
             let branch = &self.branches[number];
             let member = branch.member == NONE || may_run_ahead[self.end(branch.link) as usize];
             let mut children = branch.children.0..branch.children.1;
-            let children = children.all(|child| fed_by(self.branches[child as usize].link, branch.link));
+            let children = children.all(|child| may_be_ahead[self.branches[child as usize].link as usize]);
             if at_once(branch.link) && member && children {
                 self.branches[number].then = Then::AtOnce;
             }
@@ -581,7 +607,10 @@ impl Builder<'_> {
             .feeders
             .iter()
             .zip(links)
-            .map(|(feeder, link)| (*feeder == Feeder::Many && link.bundled == NONE).then_some(NEVER))
+            .zip(&structure.changes)
+            .map(|((feeder, link), changes)| {
+                (*feeder == Feeder::Many && link.bundled == NONE && !changes).then_some(NEVER)
+            })
             .collect();
         let behind: Vec<bool> = {
             let mut behind = vec![false; self.network.nodes as usize];
@@ -613,15 +642,35 @@ impl Builder<'_> {
                 lookahead[number] = None;
             }
         }
+        // A packet that fans out goes into inboxes only, or into none.
+        let usable = |bound: Option<u64>| bound.filter(|bound| (SHORTEST_LOOKAHEAD..NEVER).contains(bound));
+        loop {
+            let mut removed = false;
+            for branch in &self.branches {
+                let links =
+                    (branch.children.0..branch.children.1).map(|child| self.branches[child as usize].link);
+                let inner = branch.member == NONE && branch.bundle == NONE && branch.then == Then::Event;
+                if inner && links.clone().all(|link| usable(lookahead[link as usize]).is_some()) {
+                    continue;
+                }
+                for link in links {
+                    removed |= usable(lookahead[link as usize]).is_some();
+                    lookahead[link as usize] = None;
+                }
+            }
+            if !removed {
+                break;
+            }
+        }
         let mut inboxes = Vec::new();
         let ids: Vec<u32> = lookahead
             .iter()
-            .map(|bound| match bound {
-                Some(bound) if (SHORTEST_LOOKAHEAD..NEVER).contains(bound) => {
-                    inboxes.push(Inbox::new(*bound));
+            .map(|bound| match usable(*bound) {
+                Some(bound) => {
+                    inboxes.push(Inbox::new(bound));
                     inboxes.len() as u32 - 1
                 }
-                _ => NONE,
+                None => NONE,
             })
             .collect();
         for number in 0..self.hops.len() {
@@ -637,10 +686,9 @@ impl Builder<'_> {
             self.branches[number].inbox = ids[self.branches[number].link as usize];
         }
         for number in 0..self.branches.len() {
-            let Branch { children, member, then, bundle, .. } = self.branches[number];
+            let Branch { children, .. } = self.branches[number];
             let mut inboxes = (children.0..children.1).map(|child| self.branches[child as usize].inbox);
-            let inner = member == NONE && bundle == NONE && children.0 < children.1;
-            if then == Then::Event && inner && inboxes.all(|inbox| inbox != NONE) {
+            if inboxes.any(|inbox| inbox != NONE) {
                 self.branches[number].then = Then::Inbox(NONE);
             }
         }

@@ -313,7 +313,7 @@ impl Engine {
             generation: 0,
             ecn_capable: false,
             marked: false,
-            streak: 0,
+            rank: 0,
             body,
         };
         self.offer_hop(now, frame);
@@ -456,7 +456,7 @@ impl Engine {
             let generation = it.generation;
             let flow = UNICAST | number;
             let frame =
-                Frame { flow, at: it.hop, size, generation, ecn_capable, marked: false, streak: 0, body };
+                Frame { flow, at: it.hop, size, generation, ecn_capable, marked: false, rank: 0, body };
             self.offer_hop(now, frame);
         }
     }
@@ -577,7 +577,7 @@ impl Engine {
         it.reports += 1;
         let (at, size, generation) = (it.hop, it.small, it.generation);
         let (flow, body) = (UNICAST | number, Body::Feedback(feedback));
-        let frame = Frame { flow, at, size, generation, ecn_capable: false, marked: false, streak: 0, body };
+        let frame = Frame { flow, at, size, generation, ecn_capable: false, marked: false, rank: 0, body };
         self.offer_hop(now, frame);
     }
 }

@@ -31,7 +31,7 @@ impl Engine {
     /// A packet comes out of `link` then, and wants into the inbox's link.
     pub(super) fn drop_in(&mut self, inbox: u32, link: u32, at: u64, frame: Frame) {
         let it = &mut self.inboxes[inbox as usize];
-        it.packets.push((Entry::arrival(at, link, frame.streak), frame));
+        it.packets.push((Entry::arrival(at, link, frame.rank), frame));
         // An earlier entry of the calendar may be there for a later packet; then this one comes first, and that one finds
         // nothing to do or the next packets.
         if it.packets.len() == 1 || at < self.inbox_due[inbox as usize] {

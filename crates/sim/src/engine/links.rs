@@ -130,7 +130,7 @@ impl Engine {
             }
             let link = &mut self.links[hop.link as usize];
             let fate = link.link.offer(time(now), frame.size, frame.flow, frame.ecn_capable);
-            frame.streak = link.link.streak();
+            frame.rank = link.link.rank();
             if link.is_tapped() {
                 let what = self.tapped(&frame);
                 self.tap(hop.link, now, frame.flow, frame.size, what, fate);
@@ -217,7 +217,7 @@ impl Engine {
             flow: session,
             at: number,
             size: packet.size,
-            streak: self.links[link as usize].link.streak(),
+            rank: self.links[link as usize].link.rank(),
             generation: 0,
             ecn_capable: false,
             marked,
@@ -272,7 +272,7 @@ impl Engine {
         ring.push(at, frame);
         if ring.scheduled == NEVER {
             ring.scheduled = at;
-            self.calendar.push(Entry::arrival(at, link, frame.streak));
+            self.calendar.push(Entry::arrival(at, link, frame.rank));
         }
     }
 
@@ -293,10 +293,10 @@ impl Engine {
 
     fn schedule_link(&mut self, link: u32) {
         let Some(ring) = self.ring(link) else { return };
-        let (at, streak) = ring.first.map_or((NEVER, 0), |(at, frame)| (at, frame.streak));
+        let (at, rank) = ring.first.map_or((NEVER, 0), |(at, frame)| (at, frame.rank));
         ring.scheduled = at;
         if at != NEVER {
-            self.calendar.push(Entry::arrival(at, link, streak));
+            self.calendar.push(Entry::arrival(at, link, rank));
         }
     }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test program uses some of them")]
 
 use faircast_aqm::{Limit, LinkSpec, LossSpec, QueueSpec};
+use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::schemes::ormcc::Config;
 use faircast_core::time::{Rate, Span, Time};
@@ -229,5 +230,83 @@ pub fn one_tcp() -> Network {
     let (there, _) = net.duplex(a, b, link(1.0, 20, 50), wide(1.0, 20));
     net.probe_link(there, Span::from_millis(50));
     net.unicast(unicast(reno(), a, b, 0.0));
+    net
+}
+
+/// A network drawn at random: routers in a row or tree with hosts, sessions between some of them, TCP, TFRC, RAP, datagrams,
+/// RED, losses, changes, members that come and go.
+pub fn random(seed: u64) -> Network {
+    let mut rng = Rng::new(seed, 4711);
+    let mut net = Network::new(seed);
+    let routers: Vec<NodeId> = (0..1 + rng.below(4)).map(|_| net.node()).collect();
+    let mut links = Vec::new();
+    let spec = |rng: &mut Rng| {
+        let queue = match rng.below(4) {
+            0 => QueueSpec::UNLIMITED,
+            1 => QueueSpec::Red(faircast_aqm::red::Config::red_parameters()),
+            2 => QueueSpec::DropTail(Limit::Bytes(20_000)),
+            _ => QueueSpec::DropTail(Limit::Packets(10 + rng.below(40) as u32)),
+        };
+        let loss = rng.chance(0.15).then_some(LossSpec::Bernoulli(0.01));
+        let rate = Rate::from_bps(300e3 * 2f64.powf(6.0 * rng.unit()));
+        LinkSpec { rate, delay: Span::from_micros(rng.below(40_000)), queue, loss }
+    };
+    let mut join = |net: &mut Network, rng: &mut Rng, a, b| {
+        let (there, back) = (spec(rng), spec(rng));
+        let (there, back) = net.duplex(a, b, there, back);
+        links.extend([there, back]);
+    };
+    for at in 1..routers.len() {
+        let parent = routers[rng.below(at as u64) as usize];
+        join(&mut net, &mut rng, parent, routers[at]);
+    }
+    let hosts: Vec<NodeId> = (0..4 + rng.below(14)).map(|_| net.node()).collect();
+    for &host in &hosts {
+        let router = routers[rng.below(routers.len() as u64) as usize];
+        join(&mut net, &mut rng, router, host);
+    }
+    let pick = |rng: &mut Rng| hosts[rng.below(hosts.len() as u64) as usize];
+    for _ in 0..1 + rng.below(4) {
+        let source = pick(&mut rng);
+        let receivers: Vec<NodeId> =
+            hosts.iter().copied().filter(|&h| h != source && rng.chance(0.6)).collect();
+        let members = receivers.into_iter().map(|node| {
+            let mut it = member(node);
+            if rng.chance(0.1) {
+                it.join = Time::from_secs_f64(3.0 * rng.unit());
+                it.leave = Time::from_secs_f64(4.0 + 4.0 * rng.unit());
+            }
+            it
+        });
+        let members: Vec<_> = members.collect();
+        let start = Time::from_secs_f64(rng.unit());
+        net.session(SessionSpec { start, ..session(source, members) });
+    }
+    for _ in 0..rng.below(12) {
+        let (from, to) = (pick(&mut rng), pick(&mut rng));
+        if from == to {
+            continue;
+        }
+        let names =
+            ["tcp-reno", "tcp-sack", "tcp-vegas", "tcp-newreno,delack", "tfrc", "rap", "tcp-reno,ecn"];
+        let protocol = match rng.below(8) {
+            7 => UnicastProtocol::Datagrams { rate: Rate::from_bps(100e3), jitter: 0.3 },
+            n => UnicastProtocol::Controlled(names[n as usize].parse::<Protocol>().expect("a protocol")),
+        };
+        let mean = |mean| Law::Exponential { mean };
+        let supply = match rng.below(4) {
+            0 => Supply::OnOff { on: mean(1.0), off: mean(0.5) },
+            1 => Supply::Transfers { packets: mean(20.0), pause: mean(0.2) },
+            _ => Supply::Endless,
+        };
+        net.unicast(UnicastSpec { supply, ..unicast(protocol, from, to, rng.unit()) });
+    }
+    if rng.chance(0.3) {
+        let link = links[rng.below(links.len() as u64) as usize];
+        net.change(Time::from_secs_f64(2.0), link, Change::Rate(Rate::from_bps(200e3)));
+        net.change(Time::from_secs_f64(4.0), link, Change::Rate(Rate::from_mbps(2.0)));
+    }
+    net.probe_link(links[0], Span::from_millis(111));
+    net.tap(links[links.len() - 1]);
     net
 }
