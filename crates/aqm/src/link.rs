@@ -239,11 +239,16 @@ impl Link {
         self.offer_long(now, size, flow, ecn_capable)
     }
 
-    /// How many packets went without a pause before the one that was taken last; 255 for more. A packet that comes
-    /// the very moment the link becomes free makes no pause.
+    /// Where the packet that was taken last stands among packets of other links that arrive at the same moment: lower
+    /// comes first. It counts the packets before it without a pause; one that comes the very moment the link becomes
+    /// free makes no pause.
+    ///
+    /// As in ns-2, which takes events of the same moment in the order in which they were caused: the end of a
+    /// transmission when it began, an acknowledgement's arrival when that was sent over a link of about the same delay.
+    /// So bursts come last on links whose delay is longer than a packet's transmission, and first on others.
     #[inline]
-    pub const fn streak(&self) -> u8 {
-        self.streak
+    pub const fn rank(&self) -> u8 {
+        if self.each.as_nanos() < self.delay.as_nanos() { self.streak } else { u8::MAX - self.streak }
     }
 
     /// A packet is taken now: before [`Link::free_at`] moves.

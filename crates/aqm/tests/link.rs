@@ -430,3 +430,17 @@ fn certain_and_impossible_losses_are_just_that() {
     assert_eq!(strikes(LossSpec::Bernoulli(1.0), 1_000).0, 1.0);
     assert_eq!(strikes(LossSpec::Bernoulli(0.0), 1_000).0, 0.0);
 }
+
+#[test]
+fn bursts_rank_last_on_long_links_and_first_on_short_ones() {
+    // A packet of 1000 bytes takes 1 ms.
+    let ranks = |delay| {
+        let mut link = link(LinkSpec { delay, ..drop_tail(9) });
+        [10, 10, 12, 20].map(|millis| {
+            link.offer(Time::from_secs_f64(f64::from(millis) / 1e3), 1000, 0, false);
+            link.rank()
+        })
+    };
+    assert_eq!(ranks(Span::from_millis(10)), [0, 1, 2, 0]);
+    assert_eq!(ranks(Span::from_micros(10)), [255, 254, 253, 255]);
+}
