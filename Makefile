@@ -4,7 +4,7 @@ CARGO ?= cargo
 FAIRCAST := $(or $(CARGO_TARGET_DIR),target)/release/faircast
 EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 
-.PHONY: help needs test lint lint-format lint-clippy lint-doc bench bench-peers bench-fairness bench-emulated bench-sim count fuzz-replay reproduce
+.PHONY: help needs test lint lint-format lint-clippy lint-doc bench bench-peers bench-fairness bench-emulated bench-sim count fuzz-replay reproduce validate
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
@@ -16,6 +16,7 @@ help:
 	@echo "make bench-sim       the simulator's speed, beside ns-2"
 	@echo "make count           instructions per simulated packet, against their limits"
 	@echo "make reproduce       the papers' figures and tables: a page with what is published beside what is measured"
+	@echo "make validate        the simulator against runs of ns-2, quantity by quantity"
 	@echo "make fuzz-replay     run the stored fuzzing inputs through their targets, without a fuzzer"
 
 needs:
@@ -68,3 +69,6 @@ fuzz-replay:
 # Exits with 1 as long as a claim does not hold; the page is written all the same.
 reproduce:
 	$(CARGO) run --release -p faircast -- repro verify --out reproduction $(ARGS)
+
+validate:
+	$(CARGO) run --release -p faircast-validation -- $(ARGS)

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What each package may depend on among ours, besides test dependencies.
-const MAY_USE: [(&str, &[&str]); 11] = [
+const MAY_USE: [(&str, &[&str]); 12] = [
     ("faircast-core", &[]),
     ("faircast-aqm", &["faircast-core"]),
     ("faircast-sim", &["faircast-core", "faircast-aqm"]),
@@ -35,6 +35,7 @@ const MAY_USE: [(&str, &[&str]); 11] = [
         ],
     ),
     ("faircast-testkit", &["faircast-emulator"]),
+    ("faircast-validation", &["faircast-core", "faircast-aqm", "faircast-sim"]),
 ];
 
 /// Longest source file, in lines.

@@ -1,0 +1,44 @@
+//! `make validate`: run what ns-2 ran, say where we differ, and write `docs/validation.md` when asked to.
+
+use faircast_validation::compare::Verdict;
+use faircast_validation::page;
+use faircast_validation::reference::{Failure, Reference};
+use faircast_validation::run::run_all;
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: faircast-validation [--write] [WORD...]
+
+Runs the cases whose names contain all WORDs, or all cases. Ends with 1 if a value lies outside its tolerance and no
+reason is stated. --write, or FAIRCAST_BLESS=1, writes docs/validation.md.";
+
+fn main() -> ExitCode {
+    let (options, words): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|word| word.starts_with('-'));
+    if options.iter().any(|option| option != "--write") {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    }
+    let write = !options.is_empty() || std::env::var_os("FAIRCAST_BLESS").is_some();
+    match go(
+        &words,
+        write.then(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/validation.md")).as_deref(),
+    ) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn go(words: &[String], page: Option<&Path>) -> Result<ExitCode, Failure> {
+    let reference = Reference::read()?;
+    let all = run_all(&reference, &|name| words.iter().all(|word| name.contains(word.as_str())), None)?;
+    print!("{}", page::terminal(&all));
+    if let Some(path) = page {
+        std::fs::write(path, page::markdown(&reference, &all))?;
+    }
+    let outside = all.iter().flat_map(|it| &it.lines).any(|line| line.verdict() == Verdict::Outside);
+    Ok(if outside { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

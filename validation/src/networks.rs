@@ -1,0 +1,177 @@
+//! The networks of the references, built for our simulator.
+
+use crate::reference::{Dumbbell, Failure, Group, Line, Net, Star};
+use faircast_aqm::{LinkSpec, QueueSpec};
+use faircast_core::rate::Bounds;
+use faircast_core::rng::Rng;
+use faircast_core::schemes::{Scheme, ormcc};
+use faircast_core::time::{Rate, Span, Time};
+use faircast_core::unicast::Protocol;
+use faircast_sim::{
+    FlowId, Law, LinkId, Member, Network, NodeId, Options, SessionSpec, Supply, UnicastProtocol, UnicastSpec,
+};
+
+/// Bytes of an acknowledgement on the wire.
+const ACK: u16 = 40;
+/// The same of RAP (ns-2's `rap_base_hdr_size_`).
+const RAP_ACK: u16 = 44;
+
+/// A network that is ready to run, and where to look.
+#[derive(Debug)]
+pub struct Ready {
+    /// The network.
+    pub network: Network,
+    /// How to run it.
+    pub options: Options,
+    /// The probed bottlenecks, and their rate.
+    pub bottlenecks: Vec<LinkId>,
+    /// Rate of each bottleneck.
+    pub rate: Rate,
+    /// The unicast flows, by group.
+    pub groups: Vec<Vec<FlowId>>,
+    /// The multicast session.
+    pub session: Option<FlowId>,
+    /// When the measurement begins and ends.
+    pub window: (Time, Time),
+}
+
+/// Random streams of a run.
+const STARTS: u64 = 1;
+
+/// Build a network for one run.
+///
+/// # Errors
+/// When a protocol or queue is not understood.
+pub fn build(net: &Net, seed: u64, window_s: (f64, f64)) -> Result<Ready, Failure> {
+    let window = (Time::from_secs_f64(window_s.0), Time::from_secs_f64(window_s.1));
+    let options = Options { until: window.1, sample: window.0.since(Time::ZERO), ..Options::default() };
+    match net {
+        Net::Line(line) => build_line(line, seed, window, options),
+        Net::Dumbbell(dumbbell) => build_dumbbell(dumbbell, seed, window, options),
+        Net::Star(star) => build_star(star, seed, window, options),
+    }
+}
+
+fn millis(value: f64) -> Span {
+    Span::from_secs_f64(value / 1e3)
+}
+
+fn wide(mbps: f64, delay_ms: f64) -> LinkSpec {
+    LinkSpec { rate: Rate::from_mbps(mbps), delay: millis(delay_ms), queue: QueueSpec::UNLIMITED, loss: None }
+}
+
+fn flow(protocol: &str, size: u16, from: NodeId, to: NodeId, start: f64) -> Result<UnicastSpec, Failure> {
+    let protocol: Protocol = protocol.parse()?;
+    Ok(UnicastSpec {
+        protocol: UnicastProtocol::Controlled(protocol.with_packet_size(size)),
+        packet_size: size,
+        ack_size: if matches!(protocol, Protocol::Rap(_)) { RAP_ACK } else { ACK },
+        from,
+        to,
+        start: Time::from_secs_f64(start),
+        stop: Time::NEVER,
+        supply: Supply::Endless,
+    })
+}
+
+fn build_line(it: &Line, seed: u64, window: (Time, Time), options: Options) -> Result<Ready, Failure> {
+    let mut network = Network::new(seed);
+    let (from, to) = (network.node(), network.node());
+    let there = LinkSpec { queue: it.queue.parse()?, ..wide(it.mbps, it.delay_ms) };
+    let (link, _) = network.duplex(from, to, there, wide(it.mbps, it.delay_ms));
+    let every = Span::from_millis(50);
+    network.probe_link(link, every);
+    let id = network.unicast(flow(&it.protocol, it.packet_bytes, from, to, 0.0)?);
+    Ok(Ready {
+        network,
+        options: Options { sample: every, ..options },
+        bottlenecks: vec![link],
+        rate: there.rate,
+        groups: vec![vec![id]],
+        session: None,
+        window,
+    })
+}
+
+fn build_dumbbell(
+    it: &Dumbbell,
+    seed: u64,
+    window: (Time, Time),
+    options: Options,
+) -> Result<Ready, Failure> {
+    let mut network = Network::new(seed);
+    let mut rng = Rng::new(seed, STARTS);
+    let (left, right) = (network.node(), network.node());
+    let there = LinkSpec { queue: it.queue.parse()?, ..wide(it.mbps, it.delay_ms) };
+    let (link, _) = network.duplex(left, right, there, wide(it.mbps, it.delay_ms));
+    network.probe_link(link, Span::from_millis(10));
+    let mut groups = Vec::new();
+    for group in &it.groups {
+        let mut flows = Vec::new();
+        let access = wide(it.access_mbps, it.access_delay_ms);
+        let first = wide(it.access_mbps, group.access_delay_ms.unwrap_or(it.access_delay_ms));
+        for _ in 0..group.flows {
+            let (from, to) = (network.node(), network.node());
+            network.duplex(from, left, first, first);
+            network.duplex(right, to, access, access);
+            let start = it.starts_within_s * rng.unit();
+            let spec = flow(&group.protocol, it.packet_bytes, from, to, start)?;
+            flows.push(network.unicast(UnicastSpec { supply: supply(group), ..spec }));
+        }
+        groups.push(flows);
+    }
+    Ok(Ready { network, options, bottlenecks: vec![link], rate: there.rate, groups, session: None, window })
+}
+
+fn supply(group: &Group) -> Supply {
+    match group.transfers {
+        None => Supply::Endless,
+        Some((packets, pause)) => Supply::Transfers {
+            packets: Law::Constant { mean: f64::from(packets) },
+            pause: Law::Exponential { mean: pause },
+        },
+    }
+}
+
+fn build_star(it: &Star, seed: u64, window: (Time, Time), options: Options) -> Result<Ready, Failure> {
+    let mut network = Network::new(seed);
+    let mut rng = Rng::new(seed, STARTS);
+    let (router, source) = (network.node(), network.node());
+    let access = wide(it.access_mbps, it.access_delay_ms);
+    let leaf = LinkSpec { queue: it.queue.parse()?, ..wide(it.mbps, it.delay_ms) };
+    network.duplex(source, router, access, access);
+    let (mut links, mut flows, mut members) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..it.leaves {
+        let (from, to) = (network.node(), network.node());
+        network.duplex(from, router, access, access);
+        let (link, _) = network.duplex(router, to, leaf, wide(it.mbps, it.delay_ms));
+        network.probe_link(link, window.0.since(Time::ZERO));
+        links.push(link);
+        let start = it.starts_within_s * rng.unit();
+        flows.push(network.unicast(flow(&it.protocol, it.packet_bytes, from, to, start)?));
+        let join = Time::from_secs_f64(0.1);
+        members.push(Member { node: to, join, leave: Time::NEVER, mute_after: None });
+    }
+    let session = (it.multicast_kbps > 0.0).then(|| network.session(steady(it, source, members)));
+    let rate = leaf.rate;
+    Ok(Ready { network, options, bottlenecks: links, rate, groups: vec![flows], session, window })
+}
+
+/// Multicast whose rate has no choice.
+fn steady(it: &Star, source: NodeId, members: Vec<Member>) -> SessionSpec {
+    let rate = Rate::from_bps(it.multicast_kbps * 1e3);
+    let mut config = ormcc::Config::seed();
+    config.packet_size = it.packet_bytes;
+    config.bounds = Bounds { min: rate, max: rate };
+    SessionSpec {
+        scheme: Scheme::Ormcc(config),
+        packet_size: it.packet_bytes,
+        report_size: ACK,
+        source,
+        members,
+        start: Time::from_secs_f64(0.5),
+        stop: Time::NEVER,
+        join_latency: Span::ZERO,
+        leave_latency: Span::ZERO,
+    }
+}
