@@ -83,7 +83,8 @@ impl Span {
 
     /// From seconds; negative and not-a-number count as zero, too large as [`Span::MAX`].
     pub fn from_secs_f64(secs: f64) -> Span {
-        Span((secs * 1e9).round() as u64) // a float cast saturates and maps NaN to 0
+        // A float cast saturates, cuts off and maps NaN to 0; `round` would be a call.
+        Span((secs * 1e9 + 0.5) as u64)
     }
 
     /// In nanoseconds.
@@ -98,7 +99,7 @@ impl Span {
 
     /// This span times `factor`; negative factors count as zero.
     pub fn scaled(self, factor: f64) -> Span {
-        Span((self.0 as f64 * factor).round() as u64)
+        Span((self.0 as f64 * factor + 0.5) as u64)
     }
 
     /// This span less `other`, not below zero.

@@ -12,8 +12,9 @@ pub enum Transmission {
     Again,
 }
 
-/// When the latest packets of a stream left: a ring of eight bytes a packet. It begins small and doubles while it would
-/// forget what left within [`REMEMBERED`], up to a limit.
+/// When the latest packets of a stream left: a ring of eight bytes a packet. A large one is allocated at once; one for up
+/// to [`SMALL`] packets, of which a simulation may have thousands, begins with few places and doubles while it would
+/// forget what left within [`REMEMBERED`].
 #[derive(Debug, Clone)]
 pub struct SendHistory {
     /// Departure in nanoseconds, shifted left by one; the low bit says "sent again".
@@ -26,14 +27,16 @@ pub struct SendHistory {
 const SHORTEST: Span = Span::from_micros(1);
 /// Packets that left within this time are remembered, as far as the limit allows.
 const REMEMBERED: Span = Span::from_secs(6);
-/// Places at the beginning.
+/// Rings up to this size begin with [`FEWEST`] places.
+const SMALL: usize = 4096;
 const FEWEST: usize = 64;
 
 impl SendHistory {
     /// For the latest `packets` packets at most, rounded up to a power of two, at least 4096.
     pub fn new(packets: usize) -> SendHistory {
-        let limit = packets.max(4096).next_power_of_two();
-        SendHistory { slots: vec![0; FEWEST].into_boxed_slice(), next: 0, limit }
+        let limit = packets.max(SMALL).next_power_of_two();
+        let places = if limit > SMALL { limit } else { FEWEST };
+        SendHistory { slots: vec![0; places].into_boxed_slice(), next: 0, limit }
     }
 
     /// Packet [`Self::next`] leaves now; its number is returned.

@@ -12,9 +12,9 @@ use crate::prefetch::{lines, soon};
 use crate::routes::NONE;
 
 /// How many entries ahead each step looks.
-const FAR: usize = 11;
-const NEAR: usize = 7;
-const NEXT: usize = 3;
+const FAR: usize = 16;
+const NEAR: usize = 10;
+const NEXT: usize = 5;
 
 impl Engine {
     #[inline]
