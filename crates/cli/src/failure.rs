@@ -82,7 +82,7 @@ pub enum Usage {
     #[error("{} exists; choose another name, or overwrite it with --force (hosts that have the old key will be left out)", .0.display())]
     KeyExists(PathBuf),
     /// A scenario that cannot be read.
-    #[error("cannot read the scenario {}: {source}; `faircast sim new NAME` makes one", .path.display())]
+    #[error("cannot read the scenario {}: {source}; `faircast sim new dumbbell > FILE` makes one", .path.display())]
     ScenarioUnreadable {
         /// The file.
         path: PathBuf,

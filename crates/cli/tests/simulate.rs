@@ -20,7 +20,7 @@ fn ended(directory: &Path, arguments: &[&str]) -> (i32, String, String) {
 /// A directory with a scenario `lab.toml` in it.
 fn lab() -> tempfile::TempDir {
     let place = tempfile::tempdir().expect("a temporary directory");
-    let (code, out, err) = ended(place.path(), &["sim", "new", "lab"]);
+    let (code, out, err) = ended(place.path(), &["sim", "new", "dumbbell", "--out", "lab.toml"]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     place
 }
@@ -100,8 +100,8 @@ fn what_makes_no_sense_exits_with_2_and_says_what_to_do() {
     let place = lab();
     for (arguments, said) in [
         (vec!["sim", "run", "nosuch.toml"], "cannot read the scenario nosuch.toml"),
-        (vec!["sim", "new", "lab"], "exists"),
-        (vec!["sim", "new", "x", "--like", "nosuch"], "choose one of dumbbell"),
+        (vec!["sim", "new", "dumbbell", "--out", "lab.toml"], "exists"),
+        (vec!["sim", "new", "nosuch"], "choose one of dumbbell"),
         (vec!["sim", "run", "lab.toml", "--seeds", "0"], "not a number of seeds"),
         (vec!["sim", "run", "lab.toml", "--shard", "3/2"], "a shard is written as"),
         (vec!["repro", "run", "000/fig-9.9"], "repro list"),

@@ -146,7 +146,9 @@ pub fn page(all: &[Simulated], transfer: &str) -> String {
         figure.svg(),
         grid(all).html(),
         html::escaped(transfer.trim()),
-        html::paragraph("More: faircast sim new lab, faircast sim run lab.toml --plot, faircast repro list.")
+        html::paragraph(
+            "More: faircast sim new dumbbell > lab.toml, faircast sim run lab.toml --plot, faircast repro list."
+        )
     );
     html::page("faircast: the demonstration", &body)
 }

@@ -102,7 +102,7 @@ fn next(out: &mut impl Write) -> io::Result<()> {
          faircast keygen lab.key                  and copy the file to each host\n  \
          faircast recv --key lab.key --out DIR    on each receiver\n  \
          faircast send --key lab.key PATH         on the source\n  \
-         faircast sim new lab                     a scenario to simulate; `faircast repro list`: the papers'"
+         faircast sim new dumbbell > lab.toml     a scenario to simulate; `faircast repro list`: the papers'"
     )
 }
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// Simulate networks described in scenario files.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    faircast sim new lab                 writes lab.toml\n  \
+    faircast sim new dumbbell > lab.toml   a scenario to start from\n  \
     faircast sim run lab.toml --plot     simulates it and draws figures\n  \
     faircast sim check lab.toml          only looks for mistakes")]
 pub struct Sim {
@@ -24,7 +24,7 @@ pub struct Sim {
 pub enum SimCommand {
     /// Run a scenario: a table of what every group of flows got, and files with all results
     Run(SimRun),
-    /// Write a scenario to start from
+    /// Print a scenario to start from, or write it to a file
     New(SimNew),
     /// Say what is wrong in scenarios, with line and column
     Check(SimCheck),
@@ -85,20 +85,22 @@ pub struct SimRun {
 
 /// Write a scenario to start from.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  faircast sim new lab\n  faircast sim new big --like tree\n  \
-    faircast sim new --list")]
+#[command(
+    after_help = "Examples:\n  faircast sim new dumbbell > lab.toml\n  faircast sim new tree --out big.toml\n  \
+    faircast sim new --list"
+)]
 pub struct SimNew {
-    /// Name of the file to make; `.toml` is added
-    #[arg(value_name = "NAME", required_unless_present = "list")]
-    pub name: Option<PathBuf>,
     /// What it should be like; see --list
-    #[arg(long, value_name = "TEMPLATE")]
-    pub like: Option<String>,
+    #[arg(value_name = "TEMPLATE", required_unless_present = "list")]
+    pub template: Option<String>,
+    /// Write it to this file instead of to standard output
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
     /// List what it can be like
     #[arg(long)]
     pub list: bool,
     /// Replace an existing file
-    #[arg(long)]
+    #[arg(long, requires = "out")]
     pub force: bool,
 }
 

@@ -163,19 +163,18 @@ fn new(typed: &SimNew, out: &mut impl Write) -> Result<(), Failure> {
             .try_for_each(|template| writeln!(out, "{:<10} {}", template.name, template.summary))
             .map_err(unwritten);
     }
-    let name = typed.like.as_deref().unwrap_or(TEMPLATES[0].name);
+    let name = typed.template.as_deref().unwrap_or(TEMPLATES[0].name);
     let text = scenario::template(name).ok_or_else(|| Usage::NoSuchTemplate {
         name: name.to_owned(),
         known: TEMPLATES.iter().map(|template| template.name).collect::<Vec<_>>().join(", "),
     })?;
-    let mut path = typed.name.clone().unwrap_or_default();
-    if path.extension().is_none() {
-        path.set_extension("toml");
-    }
+    let Some(path) = &typed.out else {
+        return out.write_all(text.as_bytes()).map_err(unwritten);
+    };
     if path.exists() && !typed.force {
-        return Err(Usage::ScenarioExists(path).into());
+        return Err(Usage::ScenarioExists(path.clone()).into());
     }
-    std::fs::write(&path, text).map_err(Failure::system(format!("write {}", path.display())))?;
+    std::fs::write(path, text).map_err(Failure::system(format!("write {}", path.display())))?;
     let path = path.display();
     writeln!(out, "wrote {path}\n\nnext:\n  faircast sim run {path} --plot").map_err(unwritten)
 }

@@ -9,8 +9,9 @@ fn told(command: SimCommand) -> Result<String, Failure> {
 }
 
 fn new_in(directory: &Path, name: &str, like: Option<&str>, force: bool) -> Result<String, Failure> {
-    let name = Some(directory.join(name));
-    told(SimCommand::New(SimNew { name, like: like.map(str::to_owned), list: false, force }))
+    let out = Some(directory.join(name).with_extension("toml"));
+    let template = Some(like.unwrap_or("dumbbell").to_owned());
+    told(SimCommand::New(SimNew { template, out, list: false, force }))
 }
 
 fn place() -> tempfile::TempDir {
@@ -42,6 +43,13 @@ fn a_new_scenario_can_be_checked_and_is_not_overwritten() {
     assert!(new_in(place.path(), "lab", None, false).is_err());
     assert!(new_in(place.path(), "lab", Some("star"), true).is_ok());
     assert!(new_in(place.path(), "other", Some("nosuch"), false).is_err());
+}
+
+#[test]
+fn without_a_file_a_new_scenario_goes_to_standard_output() {
+    let typed = SimNew { template: Some("star".to_owned()), out: None, list: false, force: false };
+    let text = told(SimCommand::New(typed)).expect("it is printed");
+    assert!(Scenario::parse(&text, "star.toml").is_ok(), "{text}");
 }
 
 #[test]
