@@ -13,6 +13,7 @@
 //!   a dozen packets in a row while its state is in the cache.
 
 mod agents;
+mod ahead;
 mod build;
 mod bundles;
 mod hosts;

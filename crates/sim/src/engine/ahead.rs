@@ -1,0 +1,312 @@
+//! What may be computed ahead of the calendar, and what is worked on in batches: found from the structure of the network.
+
+use super::agents::NEVER;
+use super::build::Builder;
+use super::bundles::Bundle;
+use super::inboxes::Inbox;
+use super::is_eager;
+use super::links::SimLink;
+use crate::routes::{Branch, Hop, NONE, Then};
+
+/// Who puts packets into a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Feeder {
+    Nobody,
+    Host,
+    Link(u32),
+    Many,
+}
+
+impl Feeder {
+    fn add(&mut self, other: Feeder) {
+        *self = match *self {
+            Feeder::Nobody => other,
+            known if known == other => known,
+            _ => Feeder::Many,
+        };
+    }
+}
+
+/// What the structure of the network says about each link and node.
+pub(super) struct Structure {
+    feeders: Vec<Feeder>,
+    /// By node: the only link over which its agents get packets.
+    only_way_in: Vec<Feeder>,
+    has_senders: Vec<bool>,
+    changes: Vec<bool>,
+}
+
+/// Fewer last hops are not worth a log.
+const SMALLEST_BUNDLE: u32 = 4;
+/// With less time to gather packets, a log is not worth its trouble; in nanoseconds.
+const SHORTEST_LOOKAHEAD: u64 = 100_000;
+
+impl Builder<'_> {
+    /// Who feeds each link, and over which links each host's agents get packets.
+    pub(super) fn structure(&self) -> Structure {
+        let nodes = self.network.nodes as usize;
+        let mut feeders = vec![Feeder::Nobody; self.network.links.len()];
+        let mut only_way_in = vec![Feeder::Nobody; nodes];
+        let mut has_senders = vec![false; nodes];
+        let mut changes = vec![false; self.network.links.len()];
+        for hop in &self.hops {
+            match hop.next {
+                NONE => only_way_in[self.end(hop.link) as usize].add(Feeder::Link(hop.link)),
+                next => feeders[self.hops[next as usize].link as usize].add(Feeder::Link(hop.link)),
+            }
+        }
+        for branch in &self.branches {
+            if branch.member != NONE {
+                only_way_in[self.end(branch.link) as usize].add(Feeder::Link(branch.link));
+            }
+            for child in branch.children.0..branch.children.1 {
+                feeders[self.branches[child as usize].link as usize].add(Feeder::Link(branch.link));
+            }
+        }
+        for session in &self.sessions {
+            has_senders[session.host as usize] = true;
+            for branch in session.root.0..session.root.1 {
+                feeders[self.branches[branch as usize].link as usize].add(Feeder::Host);
+            }
+            for member in &session.members {
+                feeders[self.hops[member.hop as usize].link as usize].add(Feeder::Host);
+            }
+        }
+        for (sender, sink) in self.senders.iter().zip(&self.sinks) {
+            has_senders[sender.host as usize] = true;
+            feeders[self.hops[sender.hop as usize].link as usize].add(Feeder::Host);
+            if sink.hop != NONE {
+                feeders[self.hops[sink.hop as usize].link as usize].add(Feeder::Host);
+            }
+        }
+        for (_, link, _) in &self.network.changes {
+            changes[link.0 as usize] = true;
+        }
+        Structure { feeders, only_way_in, has_senders, changes }
+    }
+
+    pub(super) fn decide_what_is_eager(
+        &mut self,
+        structure: &Structure,
+        links: &mut [SimLink],
+    ) -> Vec<Bundle> {
+        if !is_eager(self.options.mode) {
+            return Vec::new();
+        }
+        // A host may run ahead of the calendar when all its packets come over one link, and nobody else feeds the
+        // links that it feeds.
+        let mut may_run_ahead: Vec<bool> =
+            structure.only_way_in.iter().map(|way| matches!(way, Feeder::Link(_))).collect();
+        // The least delay of a link out of each node.
+        let mut way_out = vec![NEVER; self.network.nodes as usize];
+        for (number, (from, _, spec)) in self.network.links.iter().enumerate() {
+            let feeder = structure.feeders[number];
+            let node = from.0 as usize;
+            let changes = structure.changes[number] && feeder != Feeder::Nobody;
+            if (feeder == Feeder::Many || changes) && self.host_feeds(number as u32, structure) {
+                may_run_ahead[node] = false;
+            }
+            way_out[node] = way_out[node].min(spec.delay.as_nanos());
+        }
+        // Loops are cut where senders feed the network: what they send arrives by an event.
+        let at_once = |link: u32| {
+            let from = self.network.links[link as usize].0.0 as usize;
+            !structure.changes[link as usize] && !structure.has_senders[from]
+        };
+        // A link may see packets ahead of the calendar when only one link feeds it. One that will change must not see
+        // packets before the change.
+        let feeders = structure.feeders.iter().zip(&structure.changes);
+        let mut may_be_ahead: Vec<bool> =
+            feeders.map(|(feeder, changes)| matches!(feeder, Feeder::Link(_)) && !changes).collect();
+        // All packets that come out of one link and go into another must be treated alike, or they would change places. So
+        // where a branch cannot go ahead as a whole, none of what it leads to can.
+        loop {
+            let mut kept_back = false;
+            for branch in &self.branches {
+                let children = branch.children.0..branch.children.1;
+                let links = children.map(|child| self.branches[child as usize].link as usize);
+                let end = self.end(branch.link) as usize;
+                let member = branch.member != NONE;
+                if (!member || may_run_ahead[end]) && links.clone().all(|link| may_be_ahead[link]) {
+                    continue;
+                }
+                if member {
+                    kept_back |= std::mem::replace(&mut may_run_ahead[end], false);
+                }
+                links.for_each(|link| kept_back |= std::mem::replace(&mut may_be_ahead[link], false));
+            }
+            if !kept_back {
+                break;
+            }
+        }
+        for number in 0..self.hops.len() {
+            let Hop { link, next, .. } = self.hops[number];
+            let follows = match next {
+                NONE => may_run_ahead[self.end(link) as usize],
+                next => may_be_ahead[self.hops[next as usize].link as usize],
+            };
+            if at_once(link) && follows {
+                self.hops[number].then = Then::AtOnce;
+            }
+        }
+        for number in 0..self.branches.len() {
+            let branch = &self.branches[number];
+            let member = branch.member == NONE || may_run_ahead[self.end(branch.link) as usize];
+            let mut children = branch.children.0..branch.children.1;
+            let children = children.all(|child| may_be_ahead[self.branches[child as usize].link as usize]);
+            if at_once(branch.link) && member && children {
+                self.branches[number].then = Then::AtOnce;
+            }
+        }
+        let mut bundles = Vec::new();
+        for number in 0..self.sessions.len() {
+            let parts = self.sessions[number].root;
+            self.sessions[number].root_bundle =
+                self.bundle(number as u32, parts, &way_out, links, &mut bundles);
+        }
+        for number in 0..self.branches.len() {
+            let Branch { children, session, .. } = self.branches[number];
+            self.branches[number].bundle = self.bundle(session, children, &way_out, links, &mut bundles);
+        }
+        bundles
+    }
+
+    /// Links that only hosts with senders feed, over links that stay as they are, get inboxes.
+    pub(super) fn put_up_inboxes(&mut self, structure: &Structure, links: &[SimLink]) -> Vec<Inbox> {
+        if !is_eager(self.options.mode) {
+            return Vec::new();
+        }
+        // By link: the least delay of its feeders; `None` when one of them is not of the kind.
+        let mut lookahead: Vec<Option<u64>> = structure
+            .feeders
+            .iter()
+            .zip(links)
+            .zip(&structure.changes)
+            .map(|((feeder, link), changes)| {
+                (*feeder == Feeder::Many && link.bundled == NONE && !changes).then_some(NEVER)
+            })
+            .collect();
+        let behind: Vec<bool> = {
+            let mut behind = vec![false; self.network.nodes as usize];
+            for (number, link) in links.iter().enumerate() {
+                behind[self.end(number as u32) as usize] |= link.bundled != NONE;
+            }
+            behind
+        };
+        let pairs = self
+            .hops
+            .iter()
+            .filter(|hop| hop.next != NONE)
+            .map(|hop| (hop.link, self.hops[hop.next as usize].link));
+        let of_branches = self.branches.iter().flat_map(|branch| {
+            (branch.children.0..branch.children.1)
+                .map(|child| (branch.link, self.branches[child as usize].link))
+        });
+        for (feeder, link) in pairs.chain(of_branches) {
+            let (from, _, spec) = &self.network.links[feeder as usize];
+            let from = from.0 as usize;
+            let steady = !structure.changes[feeder as usize] && structure.has_senders[from] && !behind[from];
+            let bound = &mut lookahead[link as usize];
+            *bound = bound.filter(|_| steady).map(|bound| bound.min(spec.delay.as_nanos()));
+        }
+        // Agents of the node itself feed a link without any delay.
+        for (number, (from, _, _)) in self.network.links.iter().enumerate() {
+            let node = from.0 as usize;
+            if structure.has_senders[node] || structure.only_way_in[node] != Feeder::Nobody {
+                lookahead[number] = None;
+            }
+        }
+        // A packet that fans out goes into inboxes only, or into none.
+        let usable = |bound: Option<u64>| bound.filter(|bound| (SHORTEST_LOOKAHEAD..NEVER).contains(bound));
+        loop {
+            let mut removed = false;
+            for branch in &self.branches {
+                let links =
+                    (branch.children.0..branch.children.1).map(|child| self.branches[child as usize].link);
+                let inner = branch.member == NONE && branch.bundle == NONE && branch.then == Then::Event;
+                if inner && links.clone().all(|link| usable(lookahead[link as usize]).is_some()) {
+                    continue;
+                }
+                for link in links {
+                    removed |= usable(lookahead[link as usize]).is_some();
+                    lookahead[link as usize] = None;
+                }
+            }
+            if !removed {
+                break;
+            }
+        }
+        let mut inboxes = Vec::new();
+        let ids: Vec<u32> = lookahead
+            .iter()
+            .map(|bound| match usable(*bound) {
+                Some(bound) => {
+                    inboxes.push(Inbox::new(bound));
+                    inboxes.len() as u32 - 1
+                }
+                None => NONE,
+            })
+            .collect();
+        for number in 0..self.hops.len() {
+            let Hop { next, then, .. } = self.hops[number];
+            if then == Then::Event && next != NONE {
+                let inbox = ids[self.hops[next as usize].link as usize];
+                if inbox != NONE {
+                    self.hops[number].then = Then::Inbox(inbox);
+                }
+            }
+        }
+        for number in 0..self.branches.len() {
+            self.branches[number].inbox = ids[self.branches[number].link as usize];
+        }
+        for number in 0..self.branches.len() {
+            let Branch { children, .. } = self.branches[number];
+            let mut inboxes = (children.0..children.1).map(|child| self.branches[child as usize].inbox);
+            if inboxes.any(|inbox| inbox != NONE) {
+                self.branches[number].then = Then::Inbox(NONE);
+            }
+        }
+        inboxes
+    }
+
+    /// Whether agents of the link's node put packets into it.
+    fn host_feeds(&self, link: u32, structure: &Structure) -> bool {
+        // A node without agents has no way in for them either.
+        let node = self.network.links[link as usize].0.0 as usize;
+        structure.only_way_in[node] != Feeder::Nobody || structure.has_senders[node]
+    }
+
+    fn bundle(
+        &mut self,
+        session: u32,
+        parts: (u32, u32),
+        way_out: &[u64],
+        links: &mut [SimLink],
+        bundles: &mut Vec<Bundle>,
+    ) -> u32 {
+        if parts.1 - parts.0 < SMALLEST_BUNDLE {
+            return NONE;
+        }
+        let mut lookahead = NEVER;
+        for number in parts.0..parts.1 {
+            let branch = &self.branches[number as usize];
+            let leaf = branch.member != NONE && branch.children.0 == branch.children.1;
+            if branch.then != Then::AtOnce || !leaf || links[branch.link as usize].bundled != NONE {
+                return NONE;
+            }
+            let there = self.network.links[branch.link as usize].2.delay.as_nanos();
+            lookahead = lookahead.min(there.saturating_add(way_out[self.end(branch.link) as usize]));
+        }
+        if lookahead < SHORTEST_LOOKAHEAD {
+            return NONE;
+        }
+        let id = bundles.len() as u32;
+        for number in parts.0..parts.1 {
+            let branch = &mut self.branches[number as usize];
+            branch.part_of = id;
+            links[branch.link as usize].bundled = number;
+        }
+        bundles.push(Bundle { session, parts, lookahead, log: Vec::with_capacity(256), written: 0 });
+        id
+    }
+}
