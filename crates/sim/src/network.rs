@@ -51,7 +51,7 @@ pub struct Member {
     pub join: Time,
     /// When it leaves; [`Time::NEVER`] for not at all.
     pub leave: Time,
-    /// Reports no more once it has been the representative for so long altogether (seed 000, 3.3.2).
+    /// Reports no more once it has been the representative for so long altogether (seed 000, 3.3.4).
     pub mute_after: Option<Span>,
 }
 

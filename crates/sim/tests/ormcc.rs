@@ -108,7 +108,7 @@ fn losing_every_tenth_report_changes_little() {
     assert!((with / without - 1.0).abs() < 0.1, "{without} and {with}");
 }
 
-/// T-OR-15 (seed 000, 3.3.2): representatives that fall silent are replaced.
+/// T-OR-15 (seed 000, 3.3.4): representatives that fall silent are replaced.
 #[test]
 fn representatives_that_fall_silent_are_replaced() {
     let run = |mute_after, seed| rate(&Star { mute_after, ..Star::of(32, u64::from(seed)) }.run(), 0);

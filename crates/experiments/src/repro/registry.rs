@@ -70,6 +70,7 @@ macro_rules! embedded {
 /// All of them, in the order of the documents.
 pub static REGISTRY: &[Entry] = &[
     Entry {
+        // seed 000, 3.3.1
         id: "000/fig-3.4",
         aliases: &["000/fig-3.3", "000/fig-1.3"],
         about: "One multicast session beside TCP and unicast sessions: 64 bottlenecks",
@@ -86,6 +87,7 @@ pub static REGISTRY: &[Entry] = &[
                 selective acknowledgements in Reno's place the multicast session gets 1.13 times what TCP gets.",
     },
     Entry {
+        // seed 000, 3.3.1
         id: "000/fig-3.6",
         aliases: &["000/fig-3.5", "000/fig-1.4"],
         about: "10,000 receivers, each behind a bottleneck of its own: no drop to zero",
@@ -100,6 +102,7 @@ pub static REGISTRY: &[Entry] = &[
         known: "",
     },
     Entry {
+        // seed 000, 3.3.1
         id: "000/fig-3.7",
         aliases: &[],
         about: "ORMCC, PGMCC and TFMCC together, 10, 100 and 500 receivers",
@@ -115,6 +118,7 @@ pub static REGISTRY: &[Entry] = &[
         known: "",
     },
     Entry {
+        // seed 000, 3.3.2
         id: "000/fig-3.8",
         aliases: &[],
         about: "Reports get lost: 0 to 10 % of them",
@@ -125,6 +129,7 @@ pub static REGISTRY: &[Entry] = &[
         known: "",
     },
     Entry {
+        // seed 000, 3.3.3
         id: "000/fig-3.10",
         aliases: &["000/fig-3.9"],
         about: "A session over two bottlenecks, one over each: proportional fairness",
@@ -139,6 +144,7 @@ pub static REGISTRY: &[Entry] = &[
                 ones, and ORMCC adds a packet per round trip in each round trip, so it grows at a third of their pace.",
     },
     Entry {
+        // seed 000, 3.3.4
         id: "000/fig-3.12",
         aliases: &["000/fig-3.11", "000/table-3.1"],
         about: "The representative follows the most congested of three links",
@@ -154,6 +160,7 @@ pub static REGISTRY: &[Entry] = &[
         known: "With RED the session takes more than an equal share from TCP. RED's parameters are not in the document.",
     },
     Entry {
+        // seed 000, 3.3.4
         id: "000/fig-3.13",
         aliases: &[],
         about: "Every representative falls silent after 20 s",
@@ -168,6 +175,7 @@ pub static REGISTRY: &[Entry] = &[
         known: "",
     },
     Entry {
+        // seed 000, 3.3.5
         id: "000/sec-3.3.5",
         aliases: &[],
         about: "How many reports are sent and suppressed in the star of figure 3.4",
@@ -182,6 +190,7 @@ pub static REGISTRY: &[Entry] = &[
                 with 1 Mbit/s a full queue alone takes 0.4 s. The links' rate and delay are not in the document.",
     },
     Entry {
+        // seed 000, 3.3.6
         id: "000/table-3.2",
         aliases: &["000/fig-3.14"],
         about: "A heterogeneous network whose bottlenecks come and go",
@@ -200,6 +209,7 @@ pub static REGISTRY: &[Entry] = &[
                 known.",
     },
     Entry {
+        // seed 000, 3.3
         id: "000/table-3.3",
         aliases: &[],
         about: "Summary: ORMCC against PGMCC and TFMCC",
@@ -217,6 +227,7 @@ pub static REGISTRY: &[Entry] = &[
         known: "",
     },
     Entry {
+        // seed 000, 3.3.7
         id: "000/fig-3.16",
         aliases: &["000/fig-3.15"],
         about: "Three decrease factors beside TCP, 36 receivers",
