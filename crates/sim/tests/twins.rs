@@ -99,3 +99,8 @@ fn networks_drawn_at_random() {
     }
     assert!(fewer < events * 9 / 10, "the eager engine saves events: {fewer} of {events}");
 }
+
+#[test]
+fn one_host_with_many_senders() {
+    assert_twins(&nets::one_sender(30), 20.0);
+}

@@ -22,6 +22,8 @@ pub struct Host {
     pub scheduled: u64,
     pub first: u32,
     pub count: u32,
+    /// Its tournament of deadlines, when it has many agents; [`NONE`] otherwise.
+    pub tournament: u32,
     /// The bundled last hop that leads here; [`NONE`] for none.
     pub bundled_link: u32,
 }
@@ -325,6 +327,6 @@ pub const fn time(nanos: u64) -> Time {
 
 impl Host {
     pub const fn new() -> Host {
-        Host { next: NEVER, scheduled: NEVER, first: 0, count: 0, bundled_link: NONE }
+        Host { next: NEVER, scheduled: NEVER, first: 0, count: 0, tournament: NONE, bundled_link: NONE }
     }
 }

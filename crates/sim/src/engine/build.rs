@@ -9,6 +9,7 @@ use super::bundles::Bundle;
 use super::inboxes::Inbox;
 use super::links::{Probe, SimLink};
 use super::record::Records;
+use super::tournament::Tournament;
 use crate::calendar::{Calendar, Class, Entry};
 use crate::frame::Store;
 use crate::network::{
@@ -492,6 +493,12 @@ impl Builder<'_> {
                 hosts[self.end(number as u32) as usize].bundled_link = number as u32;
             }
         }
+        let mut tournaments = Vec::new();
+        for host in hosts.iter_mut().filter(|host| host.count >= MANY_AGENTS) {
+            host.tournament = tournaments.len() as u32;
+            let slots = &slots[host.first as usize..(host.first + host.count) as usize];
+            tournaments.push(Tournament::new(slots.iter().map(|slot: &Slot| slot.deadline)));
+        }
         let mut calendar = Calendar::default();
         for (number, host) in hosts.iter_mut().enumerate() {
             if host.next <= until {
@@ -542,6 +549,7 @@ impl Builder<'_> {
             inboxes,
             hosts,
             slots,
+            tournaments,
             sessions: self.sessions,
             senders: self.senders,
             sinks: self.sinks,
@@ -557,6 +565,9 @@ impl Builder<'_> {
         }
     }
 }
+
+/// With so many agents, a host looks for the next deadline in a tree.
+const MANY_AGENTS: u32 = 12;
 
 /// Spans that overlap become one; then each begins later by `join` and ends later by `leave`.
 fn merged(spans: &[(u64, u64)], join: u64, leave: u64) -> Vec<(u64, u64)> {

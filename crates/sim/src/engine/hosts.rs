@@ -1,7 +1,7 @@
 //! Hosts: every one is a process with its own clock, moved by its timers and by what arrives.
 
 use super::Engine;
-use super::agents::{Agent, Ends, NEVER, Phase, SenderAgent, SenderKind, Slot, Talks, mix, put, time};
+use super::agents::{Agent, Ends, NEVER, Phase, SenderAgent, SenderKind, Talks, mix, put, time};
 use super::bundles::Logged;
 use super::links::UNICAST;
 use crate::calendar::{Class, Entry};
@@ -44,23 +44,35 @@ impl Engine {
             if it.next > now {
                 return;
             }
+            if it.tournament != NONE {
+                let winner = self.tournaments[it.tournament as usize].winner() as u32;
+                self.run_timer(it.first + winner, it.next);
+                let deadline = self.slots[(it.first + winner) as usize].deadline;
+                let tournament = &mut self.tournaments[it.tournament as usize];
+                tournament.set(winner as usize, deadline);
+                self.hosts[host as usize].next = tournament.next();
+                continue;
+            }
             for slot in it.first..it.first + it.count {
-                let Slot { deadline, agent } = self.slots[slot as usize];
-                if it.count > 1 && deadline > it.next {
-                    continue;
+                if it.count == 1 || self.slots[slot as usize].deadline <= it.next {
+                    self.run_timer(slot, it.next);
                 }
-                match agent {
-                    Agent::Source(session) => self.source_timer(session, it.next),
-                    Agent::Member { session, member } => self.member_timer(session, member, it.next),
-                    Agent::Sender(number) => self.sender_timer(number, it.next),
-                    Agent::Sink(number) => self.sink_timer(number, it.next),
-                }
-                let after = &mut self.slots[slot as usize].deadline;
-                debug_assert!(*after > it.next, "{agent:?} does not let go of its deadline");
-                *after = (*after).max(it.next + 1);
             }
             self.find_next(host);
         }
+    }
+
+    fn run_timer(&mut self, slot: u32, now: u64) {
+        let agent = self.slots[slot as usize].agent;
+        match agent {
+            Agent::Source(session) => self.source_timer(session, now),
+            Agent::Member { session, member } => self.member_timer(session, member, now),
+            Agent::Sender(number) => self.sender_timer(number, now),
+            Agent::Sink(number) => self.sink_timer(number, now),
+        }
+        let after = &mut self.slots[slot as usize].deadline;
+        debug_assert!(*after > now, "{agent:?} does not let go of its deadline");
+        *after = (*after).max(now + 1);
     }
 
     fn find_next(&mut self, host: u32) {
@@ -74,6 +86,11 @@ impl Engine {
         let it = &mut self.hosts[host as usize];
         if it.count == 1 {
             it.next = deadline;
+        } else if it.tournament != NONE {
+            self.slots[slot as usize].deadline = deadline;
+            let tournament = &mut self.tournaments[it.tournament as usize];
+            tournament.set((slot - it.first) as usize, deadline);
+            it.next = tournament.next();
         } else {
             let before = std::mem::replace(&mut self.slots[slot as usize].deadline, deadline);
             if deadline <= it.next {

@@ -21,6 +21,7 @@ mod inboxes;
 mod links;
 mod lookahead;
 mod record;
+mod tournament;
 
 use crate::calendar::{Calendar, Class, Entry};
 use crate::frame::Store;
@@ -35,6 +36,7 @@ use inboxes::{INBOX, Inbox};
 use links::{Probe, Ring, SimLink};
 use record::Records;
 use std::collections::BTreeMap;
+use tournament::Tournament;
 
 pub use build::SimError;
 
@@ -55,6 +57,8 @@ pub struct Engine {
     inbox_due: Vec<u64>,
     hosts: Vec<Host>,
     slots: Vec<Slot>,
+    /// Of hosts with many agents.
+    tournaments: Vec<Tournament>,
     sessions: Vec<Session>,
     senders: Vec<SenderAgent>,
     sinks: Vec<SinkAgent>,

@@ -310,3 +310,20 @@ pub fn random(seed: u64) -> Network {
     net.tap(links[links.len() - 1]);
     net
 }
+
+/// One host sends a session to each of many receivers, and a TCP flow to some.
+pub fn one_sender(receivers: usize) -> Network {
+    let mut net = Network::new(13);
+    let (sender, router) = (net.node(), net.node());
+    net.duplex(sender, router, wide(100.0, 5), wide(100.0, 5));
+    for number in 0..receivers {
+        let leaf = net.node();
+        net.duplex(router, leaf, link(1.0, 20, 25), wide(1.0, 20));
+        let start = Time::from_secs_f64(0.013 * number as f64);
+        net.session(SessionSpec { start, ..session(sender, vec![member(leaf)]) });
+        if number % 3 == 0 {
+            net.unicast(unicast(reno(), sender, leaf, 0.2));
+        }
+    }
+    net
+}
