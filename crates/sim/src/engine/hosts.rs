@@ -135,6 +135,10 @@ impl Engine {
         }
         if it.phase == Phase::Running {
             if it.source.deadline().as_nanos() <= now {
+                // A transport's receivers say now and then that they are there; here that costs nothing.
+                if it.members.iter().any(|member| member.join <= now && member.leave > now) {
+                    it.source.on_sign_of_life(time(now));
+                }
                 it.source.on_deadline(&mut Cx {
                     now: time(now),
                     rng: &mut it.rng,

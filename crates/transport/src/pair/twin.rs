@@ -6,7 +6,7 @@
 //!
 //! - announcements, status messages and requests travel beside the links: as fast, but without taking their room;
 //! - everybody has joined when the source starts, and what receivers tell about themselves after that is lost: a scheme
-//!   takes round-trip samples from it, which the simulator does not have;
+//!   takes round-trip samples from it, which the simulator does not have (and no guard against silence is on);
 //! - nothing is reordered, and the receivers are told so;
 //! - the schemes at both ends draw from the simulator's random streams;
 //! - the packets in the simulator go through the codec ([`Codec`]): marks travel in 16 bits;
@@ -26,6 +26,7 @@ use faircast_core::packet::{
     Body, Cause, Content, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, Seq, SessionId,
 };
 use faircast_core::rate::Bounds;
+use faircast_core::rate::bounds::Guard;
 use faircast_core::rate::start::Doubling;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
@@ -581,7 +582,8 @@ fn as_the_seed() -> Scheme {
 
 /// What `faircast send` runs, but for the start.
 fn as_shipped(start: Start) -> Scheme {
-    Scheme::Ormcc(Config { start, ..Config::transport(1000) })
+    // What receivers say about themselves is lost here; the simulator takes a group with members for alive.
+    Scheme::Ormcc(Config { start, silent_group_guard: Guard::Off, ..Config::transport(1000) })
 }
 
 #[track_caller]
