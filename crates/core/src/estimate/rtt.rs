@@ -13,8 +13,8 @@ pub enum Transmission {
 }
 
 /// When the latest packets of a stream left: a ring of eight bytes a packet. A large one is allocated at once; one for up
-/// to [`SMALL`] packets, of which a simulation may have thousands, begins with few places and doubles while it would
-/// forget what left within [`REMEMBERED`].
+/// to 4096 packets, of which a simulation may have thousands, begins with few places and doubles while it would
+/// forget what left within the latest six seconds.
 #[derive(Debug, Clone)]
 pub struct SendHistory {
     /// Departure in nanoseconds, shifted left by one; the low bit says "sent again".
