@@ -13,6 +13,8 @@
 pub mod capture;
 pub mod measure;
 pub mod merge;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod rows;
 #[cfg(test)]
 mod tests;

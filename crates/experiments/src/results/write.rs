@@ -26,6 +26,7 @@ pub enum WriteError {
         source: io::Error,
     },
     /// A table cannot be written as Parquet.
+    #[cfg(feature = "parquet")]
     #[error("cannot write {path} as Parquet: {reason}", path = path.display())]
     Parquet {
         /// The file.
@@ -48,6 +49,15 @@ pub fn write(results: &Results, directory: &Path) -> Result<Vec<PathBuf>, WriteE
         vec![("scenario.toml".into(), results.identity.scenario.clone().into_bytes())];
     for table in results.tables.iter().filter(|table| table.rows() > 0) {
         files.push((format!("{}.csv", table.name), to_csv(table)));
+        #[cfg(feature = "parquet")]
+        {
+            let name = format!("{}.parquet", table.name);
+            let bytes = super::parquet::to_parquet(table).map_err(|error| WriteError::Parquet {
+                path: directory.join(&name),
+                reason: error.to_string(),
+            })?;
+            files.push((name, bytes));
+        }
     }
     for capture in &results.captures {
         files.push((capture.file_name(), capture.bytes.clone()));

@@ -1,0 +1,62 @@
+//! Tables as Parquet files.
+
+use crate::table::{Column, Table};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
+use parquet::arrow::ArrowWriter;
+use parquet::errors::ParquetError;
+use std::sync::Arc;
+
+/// The table as a Parquet file. Numbers that are none are null.
+///
+/// # Errors
+/// What the library says.
+pub fn to_parquet(table: &Table) -> Result<Vec<u8>, ParquetError> {
+    let columns = table.columns.iter().map(|(name, column)| {
+        let nullable = matches!(column, Column::Number(_));
+        (name.as_str(), array(column), nullable)
+    });
+    let batch = RecordBatch::try_from_iter_with_nullable(columns)?;
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), None)?;
+    writer.write(&batch)?;
+    writer.close()?;
+    Ok(bytes)
+}
+
+fn array(column: &Column) -> ArrayRef {
+    match column {
+        Column::Whole(values) => Arc::new(UInt64Array::from(values.clone())),
+        Column::Number(values) => {
+            Arc::new(values.iter().map(|value| (!value.is_nan()).then_some(*value)).collect::<Float64Array>())
+        }
+        Column::Text(values) => Arc::new(values.iter().map(Some).collect::<StringArray>()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Float64Type, UInt64Type};
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
+
+    #[test]
+    fn what_is_read_back_is_what_was_written() {
+        let columns = vec![
+            ("seed".to_owned(), Column::Whole(vec![1, u64::MAX])),
+            ("rate".to_owned(), Column::Number(vec![0.1, f64::NAN])),
+            ("flow".to_owned(), Column::Text(vec!["multicast".to_owned(), String::new()])),
+        ];
+        let bytes = to_parquet(&Table { name: "rates".to_owned(), columns }).expect("it is written");
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), bytes).expect("it is written");
+        let file = std::fs::File::open(file.path()).expect("it is there");
+        let mut reader = ParquetRecordBatchReader::try_new(file, 10).expect("a Parquet file");
+        let batch = reader.next().expect("one batch").expect("a sound one");
+        assert_eq!(batch.column(0).as_primitive::<UInt64Type>().values(), &[1, u64::MAX]);
+        let rates = batch.column(1).as_primitive::<Float64Type>();
+        assert!(rates.value(0) == 0.1 && rates.is_null(1));
+        assert_eq!(batch.column(2).as_string::<i32>().value(0), "multicast");
+    }
+}
