@@ -16,6 +16,7 @@ use std::time::Duration;
 
 /// Why results could not be written.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WriteError {
     /// The system says no.
     #[error("cannot write {path}: {source}", path = path.display())]
