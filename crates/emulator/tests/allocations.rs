@@ -2,29 +2,6 @@
 
 use faircast_core::time::{Span, Time};
 use faircast_emulator::{Net, Plan};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: everything is passed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promises are the system's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are the system's.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 /// A source, two members and a tight bottleneck that marks.
 const PLAN: &str = "
@@ -67,9 +44,9 @@ fn a_packet_costs_no_allocation() {
     let mut net = Net::new(&plan).unwrap_or_else(|e| panic!("{e}"));
     let packets: Vec<_> = (0..6).map(packet).collect();
     carry(&mut net, 0, &packets, 20_000); // until all queues have been full
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
-    let delivered = carry(&mut net, 20_000, &packets, 100_000);
-    let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    let mut delivered = 0;
+    let run = || delivered = carry(&mut net, 20_000, &packets, 100_000);
+    let allocated = allocation_counter::measure(run).count_total;
     assert!(delivered > 50_000 && net.link(2).marked > 100, "{delivered} {:?}", net.link(2));
     assert_eq!(allocated, 0);
 }

@@ -4,35 +4,6 @@ mod nets;
 
 use faircast_core::time::{Span, Time};
 use faircast_sim::{Mode, Network, Options, Watch};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call goes to the system's allocator; the counter changes nothing of its contract.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Allocations while the network runs from `warm` seconds until `arrivals` more packets have arrived.
 fn allocations(network: &Network, mode: Mode, warm: f64, arrivals: u64) -> u64 {
@@ -46,15 +17,16 @@ fn allocations(network: &Network, mode: Mode, warm: f64, arrivals: u64) -> u64 {
     let mut engine = network.engine(&options).expect("a sound network");
     let mut moment = Time::from_secs_f64(warm);
     engine.run_until(moment);
-    let (before, begin) = (ALLOCATIONS.load(Ordering::Relaxed), engine.arrivals());
-    while engine.arrivals() < begin + arrivals {
-        moment += Span::from_millis(100);
-        engine.run_until(moment);
-    }
-    ALLOCATIONS.load(Ordering::Relaxed) - before
+    let begin = engine.arrivals();
+    let run = || {
+        while engine.arrivals() < begin + arrivals {
+            moment += Span::from_millis(100);
+            engine.run_until(moment);
+        }
+    };
+    allocation_counter::measure(run).count_total
 }
 
-/// One test, because the counter is everybody's.
 #[test]
 fn a_million_receptions_allocate_nothing() {
     assert_eq!(
