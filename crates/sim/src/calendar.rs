@@ -1,7 +1,8 @@
 //! The calendar: what happens next, in an order that depends on nothing but the entries themselves.
 //!
 //! Entries are ordered by time, then class, then by a lot drawn from the time and the node or link they concern; arrivals
-//! before that by their rank. They lie in days of `2^k` ns; a day is sorted when it comes. The width of a day follows the density of entries, which changes the speed and never the order.
+//! before that by their rank. They lie in days of `2^k` ns; a day is sorted when it comes. The width of a day follows the
+//! density of entries, which changes the speed and never the order.
 
 /// What an entry is about. The order of the classes is the order within one nanosecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
