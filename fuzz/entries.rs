@@ -163,5 +163,6 @@ fn announce() -> Message<'static> {
         spread_ms: 100,
         flags: 0,
         name: Name::EMPTY,
+        options: Name::EMPTY,
     })
 }

@@ -161,8 +161,8 @@ fn build_star(it: &Star, seed: u64, window: (Time, Time), options: Options) -> R
 fn steady(it: &Star, source: NodeId, members: Vec<Member>) -> SessionSpec {
     let rate = Rate::from_bps(it.multicast_kbps * 1e3);
     let mut config = ormcc::Config::seed();
-    config.packet_size = it.packet_bytes;
-    config.bounds = Bounds { min: rate, max: rate };
+    config.sending.packet_size = it.packet_bytes;
+    config.sending.bounds = Bounds { min: rate, max: rate };
     SessionSpec {
         scheme: Scheme::Ormcc(config),
         packet_size: it.packet_bytes,

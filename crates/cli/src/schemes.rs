@@ -3,7 +3,7 @@
 use crate::args::Schemes;
 use crate::failure::{Failure, Usage, unwritten};
 use crate::json;
-use faircast_core::schemes::{CATALOGUE, Entry};
+use faircast_core::schemes::{CATALOGUE, COMMON, Entry, Opt, Scheme};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -13,7 +13,10 @@ struct SchemeLine {
     name: &'static str,
     summary: &'static str,
     described_in: &'static str,
+    sender: &'static str,
+    receiver: &'static str,
     parameters: Vec<Parameter>,
+    deviations: &'static [&'static str],
 }
 
 /// A parameter as JSON.
@@ -21,6 +24,10 @@ struct SchemeLine {
 struct Parameter {
     name: &'static str,
     meaning: &'static str,
+    /// Its value on real networks, unless said otherwise.
+    default: String,
+    /// Its value with `preset=seed`.
+    seed: String,
 }
 
 /// List all schemes, or one.
@@ -28,46 +35,90 @@ struct Parameter {
 /// # Errors
 /// [`Usage::NoSuchScheme`], or that the list cannot be written.
 pub fn run(args: &Schemes, out: &mut impl Write) -> Result<(), Failure> {
-    let wanted = |entry: &&Entry| args.name.as_ref().is_none_or(|name| entry.name == name);
-    let entries: Vec<&Entry> = CATALOGUE.iter().filter(wanted).collect();
+    let wanted = |entry: &&'static Entry| args.name.as_ref().is_none_or(|name| entry.name == name);
+    let entries: Vec<&'static Entry> = CATALOGUE.iter().filter(wanted).collect();
     if let (true, Some(name)) = (entries.is_empty(), &args.name) {
         let known = CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
         return Err(Usage::NoSuchScheme { name: name.clone(), known }.into());
     }
-    let told = if args.json { as_json(&entries, out) } else { as_text(&entries, out) };
-    told.map_err(unwritten)
+    let written = if args.json { as_json(&entries, out) } else { as_text(&entries, out) };
+    written.map_err(unwritten)
 }
 
-fn as_json(entries: &[&Entry], out: &mut impl Write) -> io::Result<()> {
+/// Parameters with their values in both presets; the presets themselves first.
+fn parameters(entry: &'static Entry) -> Vec<Parameter> {
+    let preset = |name| -> Scheme {
+        format!("{},preset={name}", entry.name).parse().expect("every scheme has both presets")
+    };
+    let (transport, seed) = (preset("transport"), preset("seed"));
+    let all = COMMON.iter().chain(entry.options);
+    all.map(|&Opt { name, meaning }| match name {
+        "preset" => Parameter { name, meaning, default: "transport".into(), seed: "seed".into() },
+        _ => Parameter { name, meaning, default: transport.get(name), seed: seed.get(name) },
+    })
+    .collect()
+}
+
+fn as_json(entries: &[&'static Entry], out: &mut impl Write) -> io::Result<()> {
     entries.iter().try_for_each(|entry| {
-        let parameters = entry.options.iter().map(|&(name, meaning)| Parameter { name, meaning }).collect();
-        let Entry { name, summary, source, .. } = **entry;
-        json::write(out, &SchemeLine { name, summary, described_in: source, parameters })
+        let Entry { name, summary, source, sender, receiver, deviations, .. } = **entry;
+        let parameters = parameters(entry);
+        let line =
+            SchemeLine { name, summary, described_in: source, sender, receiver, parameters, deviations };
+        json::write(out, &line)
     })
 }
 
-fn as_text(entries: &[&Entry], out: &mut impl Write) -> io::Result<()> {
+fn as_text(entries: &[&'static Entry], out: &mut impl Write) -> io::Result<()> {
     for entry in entries {
-        writeln!(out, "{:<10} {}", entry.name, entry.summary)?;
-        writeln!(out, "{:<10} described in {}", "", entry.source)?;
-        for (name, meaning) in entry.options {
-            writeln!(out, "{:<10}   {name:<14} {meaning}", "")?;
+        writeln!(out, "{}", entry.name)?;
+        for (title, text) in [
+            ("what", entry.summary),
+            ("described in", entry.source),
+            ("the source", entry.sender),
+            ("a receiver", entry.receiver),
+        ] {
+            told(out, &format!("  {title:<13} "), text)?;
         }
-    }
-    let example = entries.first().and_then(|entry| Some((entry.name, entry.options.get(1)?.0)));
-    match example {
-        Some((scheme, option)) => {
-            writeln!(out, "\nUse one with --cc, options behind commas: --cc {scheme},{option}=VALUE")
+        writeln!(out, "  {:<15} {:<12} {:<12}", "options", "default", "preset=seed")?;
+        for Parameter { name, meaning, default, seed } in parameters(entry) {
+            told(out, &format!("    {name:<13} {default:<12} {seed:<12} "), meaning)?;
         }
-        None => Ok(()),
+        for (number, deviation) in entry.deviations.iter().enumerate() {
+            if number == 0 {
+                writeln!(out, "  departs from its description:")?;
+            }
+            told(out, "    - ", deviation)?;
+        }
+        writeln!(out)?;
     }
+    writeln!(out, "Use one with --cc, options behind commas: --cc ormcc,beta=0.7")
+}
+
+/// Widest line of text.
+const WIDTH: usize = 110;
+
+/// A text behind `head`, its further lines below its first.
+fn told(out: &mut impl Write, head: &str, text: &str) -> io::Result<()> {
+    let mut line = head.to_owned();
+    let indent = head.chars().count();
+    for word in text.split_whitespace() {
+        let used = line.chars().count();
+        if used > indent && used + word.chars().count() > WIDTH {
+            writeln!(out, "{}", line.trim_end())?;
+            line = " ".repeat(indent);
+        }
+        line.push_str(word);
+        line.push(' ');
+    }
+    writeln!(out, "{}", line.trim_end())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(name: Option<&str>, json: bool) -> Result<String, Failure> {
+    fn listed(name: Option<&str>, json: bool) -> Result<String, Failure> {
         let mut out = Vec::new();
         run(&Schemes { name: name.map(str::to_owned), json }, &mut out)?;
         Ok(String::from_utf8(out).expect("text"))
@@ -75,17 +126,17 @@ mod tests {
 
     #[test]
     fn every_scheme_of_the_core_is_listed_with_its_parameters() {
-        let text = told(None, false).expect("a vector takes everything");
+        let text = listed(None, false).expect("a vector takes everything");
         for entry in CATALOGUE {
-            assert!(text.contains(entry.name) && text.contains(entry.summary));
-            assert!(entry.options.iter().all(|(name, _)| text.contains(name)));
+            assert!(text.contains(entry.name) && text.contains(entry.source));
+            assert!(entry.options.iter().all(|option| text.contains(option.name)));
         }
     }
 
     #[test]
     fn one_scheme_can_be_asked_for_and_an_unknown_one_names_the_others() {
-        assert!(told(Some("ormcc"), true).expect("it exists").starts_with("{\"name\":\"ormcc\","));
-        let failure = told(Some("nosuch"), false).expect_err("it does not exist");
+        assert!(listed(Some("ormcc"), true).expect("it exists").starts_with("{\"name\":\"ormcc\","));
+        let failure = listed(Some("nosuch"), false).expect_err("it does not exist");
         assert!(failure.to_string().contains("ormcc"), "{failure}");
     }
 }

@@ -5,6 +5,7 @@
 //! are no-ops, so a driver may wake as often as it likes.
 
 use crate::packet::{Arrival, Data, Layer, Mark, Packet, ReceiverId, Report, Seq};
+use crate::rate::Bounds;
 use crate::rng::Rng;
 use crate::time::{Rate, Span, Time};
 
@@ -74,10 +75,42 @@ pub struct Observation {
     pub limiting: Option<ReceiverId>,
     /// The throughput at congestion of that receiver, where the scheme knows it.
     pub level: Option<Rate>,
+    /// The largest round-trip time of the group, as far as it is known.
+    pub rtt_max: Span,
     /// Rate cuts so far.
     pub cuts: u64,
+    /// How reports became cuts.
+    pub tally: Tally,
     /// Whether the source is still in start-up.
     pub starting: bool,
+}
+
+/// How many reports of congestion a source heard, and how many of them each step left over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Loss indications or congestion reports, by single packets where they name packets.
+    pub indications: u64,
+    /// Loss events among them: the indications of one receiver within about a round trip are one event.
+    pub events: u64,
+    /// Events that the choice of receiver let through: those that the rate follows, before the limit of one cut per
+    /// round trip.
+    pub followed: u64,
+}
+
+/// What a driver tells a source besides reports.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Control {
+    /// This receiver left or is excluded: it no longer limits the rate.
+    Forget(ReceiverId),
+    /// The group is another one now: forget what was learned about the old one's paths, and start up anew.
+    StartAgain,
+    /// So many receivers take part and answer.
+    Members(usize),
+    /// The rate stays between these limits from now on.
+    Limits(Bounds),
+    /// Something came from a receiver that is not a report to the scheme (a negative acknowledgement of the transport, a
+    /// membership report): the group is not silent.
+    SignOfLife,
 }
 
 /// What a packet does at a router.
@@ -106,6 +139,8 @@ pub trait Source {
     fn deadline(&self) -> Time;
     /// The deadline may have passed.
     fn on_deadline(&mut self, cx: &mut Cx<'_>);
+    /// The driver has something to say.
+    fn control(&mut self, control: Control, now: Time);
     /// How the session looks.
     fn observe(&self) -> Observation;
 }
@@ -120,6 +155,10 @@ pub trait Receiver {
     fn on_deadline(&mut self, cx: &mut Cx<'_>);
     /// The receiver is about to leave the session.
     fn on_leave(&mut self, _cx: &mut Cx<'_>) {}
+    /// Congestion events so far that were not reported.
+    fn suppressed(&self) -> u32 {
+        0
+    }
 }
 
 /// A host in a logical tree: a receiver that is also a source to its children (MTCP's sender's

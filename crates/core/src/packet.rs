@@ -97,6 +97,8 @@ impl Flags {
     pub const SYNC: Flags = Flags(1 << 4);
     /// A router has already reported the gap before this packet (RMANP).
     pub const GAP_SEEN: Flags = Flags(1 << 5);
+    /// Control packet of an accumulation measurement: due at a known time after the ones before (MCA, MCA+).
+    pub const CONTROL: Flags = Flags(1 << 6);
 
     /// Both sets of flags.
     #[must_use]
@@ -129,16 +131,20 @@ pub enum Mark {
     },
     /// The receiver that acknowledges (PGMCC); `None` asks for an election.
     Acker(Option<ReceiverId>),
-    /// Equation-based control (TFMCC): suppression rate in bit/s, feedback round, largest RTT in seconds.
+    /// Equation-based control (TFMCC; RFC 4654, 2.1).
     Equation {
-        /// Reports above this rate are suppressed.
+        /// Reports above this rate are suppressed, in bit/s ("X_supp").
         suppress_above: f32,
-        /// Feedback round.
-        round: u8,
-        /// The largest round-trip time, in seconds.
+        /// The largest round-trip time, in seconds ("R_max").
         rtt_max: f32,
-        /// The current limiting receiver.
-        limiting: Option<ReceiverId>,
+        /// Feedback round, modulo 256 ("fb_nr").
+        round: u8,
+        /// Whose stamp `echo` is ("r"); `None` while nobody's is due.
+        to: Option<ReceiverId>,
+        /// That receiver's own stamp in microseconds, plus the time that the source held it ("tr_r'").
+        echo: u32,
+        /// Whether that receiver is the current limiting one ("is_CLR").
+        limiting: bool,
     },
     /// The slot of a common timetable (RLC).
     Timetable {
@@ -163,7 +169,7 @@ pub struct Report {
 pub struct Echo {
     /// The packet.
     pub seq: Seq,
-    /// How long the receiver held it before the report left.
+    /// How long the receiver held it before the report left; [`Span::MAX`] when no sample may be taken (Karn).
     pub hold: Span,
 }
 
@@ -185,10 +191,15 @@ pub enum Content {
     },
     /// These packets are lost: a negative acknowledgement (LE-SBCC, PGMCC).
     Lost {
+        /// A packet for a round-trip sample: the one whose arrival revealed the loss or, from receivers that do not say
+        /// it, the lost one itself.
+        echo: Echo,
         /// First lost packet.
         first: Seq,
         /// How many from there on.
-        count: u32,
+        count: u16,
+        /// Smoothed loss fraction, 0 to 1; 0 from receivers that do not measure it.
+        loss: f32,
     },
     /// I received at this rate since the last start-up round.
     Received {
@@ -199,16 +210,31 @@ pub enum Content {
         /// Smoothed loss fraction, 0 to 1.
         loss: f32,
     },
-    /// Received up to and including, with a bitmap of the 32 before (PGMCC, MTCP, RACCOOM).
+    /// Acknowledgement with a bitmap of the 32 newest packets (PGMCC, MTCP, RACCOOM).
     Selective {
         /// Highest packet received.
         echo: Echo,
-        /// Everything up to here has arrived.
-        cumulative: Seq,
+        /// Everything up to `echo.seq - behind` has arrived.
+        behind: u32,
         /// Bit k: packet `echo.seq - k` has arrived.
         bitmap: u32,
+        /// Smoothed loss fraction, 0 to 1.
+        loss: f32,
     },
-    /// I can keep up with this rate and no more (equation, or a receiver's own speed).
+    /// The rate that the equation gives at this receiver (TFMCC; RFC 4654, 2.2).
+    Calculated {
+        /// The newest packet received ("ts_i'").
+        echo: Echo,
+        /// The rate, in bit/s ("X_r").
+        rate: f32,
+        /// The receiver's own clock when this left, in microseconds ("tr_r").
+        stamp: u32,
+        /// The feedback round that is answered ("fb_nr").
+        round: u8,
+        /// What the receiver knows.
+        knows: Knows,
+    },
+    /// I can keep up with this rate and no more: a receiver's own speed.
     Sustainable {
         /// The packet answered.
         echo: Echo,
@@ -217,11 +243,37 @@ pub enum Content {
     },
 }
 
+/// What a receiver of equation-based control knows (RFC 4654, 2.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Knows(pub u8);
+
+impl Knows {
+    /// It has measured its round-trip time ("have_RTT").
+    pub const RTT: Knows = Knows(1);
+    /// It has seen a loss event ("have_loss").
+    pub const LOSS: Knows = Knows(1 << 1);
+    /// It is leaving ("leave").
+    pub const LEAVING: Knows = Knows(1 << 2);
+
+    /// Both.
+    #[must_use]
+    pub const fn with(self, other: Knows) -> Knows {
+        Knows(self.0 | other.0)
+    }
+
+    /// Whether all of `other` are set.
+    pub const fn has(self, other: Knows) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
 /// Why a [`Content::Congested`] report was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// A packet was lost.
     Loss,
+    /// The session's own packets pile up in a queue (MCA, MCA+).
+    Accumulation,
     /// A packet was marked (ECN CE).
     Mark,
     /// The representative is still there.
@@ -272,15 +324,29 @@ impl ReceiverId {
 }
 
 impl Content {
-    /// The packet of the source that this answers, where it answers one.
-    pub const fn echo_mut(&mut self) -> Option<&mut Echo> {
+    /// The packet of the source that this answers.
+    pub const fn echo(&self) -> Echo {
+        match *self {
+            Content::Alive(echo)
+            | Content::Congested { echo, .. }
+            | Content::Lost { echo, .. }
+            | Content::Received { echo, .. }
+            | Content::Selective { echo, .. }
+            | Content::Calculated { echo, .. }
+            | Content::Sustainable { echo, .. } => echo,
+        }
+    }
+
+    /// The same, to be changed.
+    pub const fn echo_mut(&mut self) -> &mut Echo {
         match self {
             Content::Alive(echo)
             | Content::Congested { echo, .. }
+            | Content::Lost { echo, .. }
             | Content::Received { echo, .. }
             | Content::Selective { echo, .. }
-            | Content::Sustainable { echo, .. } => Some(echo),
-            Content::Lost { .. } => None,
+            | Content::Calculated { echo, .. }
+            | Content::Sustainable { echo, .. } => echo,
         }
     }
 }

@@ -63,8 +63,8 @@ fn tcp_star(receivers: usize) -> Network {
     // A stream at a constant rate to all.
     let constant = Rate::from_bps(300e3);
     let mut config = Config::seed();
-    config.bounds.min = constant;
-    config.bounds.max = constant;
+    config.sending.bounds.min = constant;
+    config.sending.bounds.max = constant;
     net.session(session(source, members, config));
     net
 }

@@ -6,14 +6,15 @@ use crate::event::{Event, ReceiveReport, SendReport};
 use crate::object::Tape;
 use crate::receiver;
 use crate::source::{self, supply::Supply};
-use faircast_core::packet::{Mark, ReceiverId, SessionId};
+use faircast_core::packet::{ReceiverId, SessionId};
+use faircast_core::schemes::Scheme;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_net::{
     Batch, Choice, GroupOptions, GroupSocket, Injector, Membership, SendOutcome, SourceOptions, SourceSocket,
     Waiter, Want, Watch, choose,
 };
-use faircast_wire::{Form, ReceiverCodec, SourceCodec, data_header_len};
+use faircast_wire::{Form, Name, ReceiverCodec, SourceCodec, data_header_len};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -57,7 +58,7 @@ pub fn send(
         events(Event::Warning(warning));
     }
     let form = if config.key.is_some() { Form::Sealed } else { Form::Open };
-    let (datagram, symbol_size) = sizes(config.datagram, &choice, config.group, form)?;
+    let (datagram, symbol_size) = sizes(config.datagram, &choice, config.group, form, &config.scheme)?;
     let supply = match &config.content {
         Content::Paths(paths) => Supply::files(Tape::open(paths, symbol_size, SYMBOLS_PER_BLOCK)?),
         Content::Stdin { name } => Supply::pipe(name, symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos)?,
@@ -81,13 +82,14 @@ pub fn send(
     salt[8..].copy_from_slice(&random[2].to_le_bytes());
     let overhead = overhead(config.group);
     let scheme = config.scheme.with_packet_size((datagram + overhead) as u16);
+    if scheme.options().len() > Name::MAX {
+        return Err(Error::SchemeOptions { len: scheme.options().len(), most: Name::MAX });
+    }
     let (group, ttl) = (config.group, config.ttl);
     let setup = source::Setup {
         codec: SourceCodec::new(session, config.key.as_ref(), salt),
         salt,
-        source: scheme.source(),
-        own_bounds: scheme.bounds(),
-        scheme_number: scheme.number(),
+        scheme,
         supply,
         rng: Rng::new(random[3], 0),
         name: config.host,
@@ -261,7 +263,13 @@ fn run_receiver(
 }
 
 /// The largest datagram, and the symbol that fits it.
-fn sizes(asked: Option<u16>, choice: &Choice, group: SocketAddr, form: Form) -> Result<(usize, u16), Error> {
+fn sizes(
+    asked: Option<u16>,
+    choice: &Choice,
+    group: SocketAddr,
+    form: Form,
+    scheme: &Scheme,
+) -> Result<(usize, u16), Error> {
     let headers = overhead(group);
     let mtu = choice.chosen.mtu as usize;
     let largest = mtu.saturating_sub(headers).min(65_000);
@@ -272,8 +280,7 @@ fn sizes(asked: Option<u16>, choice: &Choice, group: SocketAddr, form: Form) -> 
     if !(SMALLEST_DATAGRAM..=largest).contains(&datagram) {
         return Err(Error::DatagramSize { datagram: datagram as u16, largest: largest as u16 });
     }
-    let mark = Mark::Representative { id: None, mean: 0.0, deviation: 0.0, rtt_max: 0.0 };
-    let symbol = (datagram - data_header_len(&mark, form)) / 8 * 8;
+    let symbol = (datagram - data_header_len(&scheme.mark(), form)) / 8 * 8;
     Ok((datagram, symbol as u16))
 }
 

@@ -36,6 +36,16 @@ pub enum Error {
         /// The time to live.
         ttl: u8,
     },
+    /// The scheme's options do not fit into the announcement.
+    #[error(
+        "the options of --cc take {len} bytes where the announcement has room for {most}: set fewer of them"
+    )]
+    SchemeOptions {
+        /// Bytes that they take.
+        len: usize,
+        /// Bytes that there is room for.
+        most: usize,
+    },
     /// No session was announced.
     #[error("no session was announced on {group} within {waited:?}{hint}")]
     NoSession {
@@ -116,7 +126,9 @@ impl Error {
             | Error::Ended { .. }
             | Error::RootMismatch
             | Error::Stopped => Class::Transfer,
-            Error::DatagramSize { .. } | Error::NotAStream { .. } => Class::Usage,
+            Error::DatagramSize { .. } | Error::SchemeOptions { .. } | Error::NotAStream { .. } => {
+                Class::Usage
+            }
             Error::Net(_)
             | Error::Object(_)
             | Error::MtuTooSmall { .. }

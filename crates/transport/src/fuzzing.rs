@@ -98,9 +98,7 @@ fn source(file: &Path, slow: Slow) -> source::Session {
     let setup = source::Setup {
         codec: SourceCodec::new(SESSION, None, SALT),
         salt: SALT,
-        source: scheme.source(),
-        own_bounds: scheme.bounds(),
-        scheme_number: scheme.number(),
+        scheme,
         supply: Supply::files(tape),
         rng: Rng::new(1, 0),
         name: "source".to_owned(),

@@ -6,7 +6,8 @@
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Seq, SessionId};
 use faircast_core::time::Time;
 use faircast_wire::{
-    Announce, DataPacket, GroupKey, MOST_DATA_HEADER, Message, Name, ReceiverCodec, SourceCodec, TransferId,
+    Announce, DataPacket, Form, GroupKey, Message, Name, ReceiverCodec, SourceCodec, TransferId,
+    data_header_len,
 };
 use std::hint::black_box;
 use std::time::Instant;
@@ -16,7 +17,7 @@ const DATAGRAM: usize = 1_432;
 const BATCHES: usize = 20_000;
 
 fn packet(seq: u64, payload: &[u8]) -> DataPacket<'_> {
-    let mark = Mark::Representative { id: ReceiverId::new(77), mean: 1e7, deviation: 1e6, rtt_max: 0.1 };
+    let mark = mark();
     let data = Data {
         seq: Seq(seq),
         sent_at: Time::from_nanos(seq * 1_000),
@@ -26,6 +27,10 @@ fn packet(seq: u64, payload: &[u8]) -> DataPacket<'_> {
         mark,
     };
     DataPacket { data, layer: Layer(0), symbols: 512, payload }
+}
+
+fn mark() -> Mark {
+    Mark::Representative { id: ReceiverId::new(77), mean: 1e7, deviation: 1e6, rtt_max: 0.1 }
 }
 
 fn announce() -> Message<'static> {
@@ -43,6 +48,7 @@ fn announce() -> Message<'static> {
         spread_ms: 0,
         flags: 0,
         name: Name::EMPTY,
+        options: Name::EMPTY,
     })
 }
 
@@ -56,7 +62,8 @@ fn main() {
         let mut bytes = Vec::new();
         source.encode(&mut bytes, &announce(), DATAGRAM).expect("it fits");
         receiver.open(&mut bytes).expect("announced");
-        let overhead = if key.is_some() { MOST_DATA_HEADER - 2 } else { MOST_DATA_HEADER - 14 };
+        let form = if key.is_some() { Form::Sealed } else { Form::Open };
+        let overhead = data_header_len(&mark(), form) - 2;
         let payload = vec![0xa5; DATAGRAM - overhead];
         let mut batch = Vec::with_capacity(BATCH as usize * DATAGRAM);
         let (mut seq, mut writing, mut reading) = (0, Vec::new(), Vec::new());

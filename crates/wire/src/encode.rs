@@ -107,17 +107,17 @@ pub const fn data_header_len(mark: &Mark, form: Form) -> usize {
 
 /// The most that [`data_header_len`] ever is.
 pub const MOST_DATA_HEADER: usize = data_header_len(
-    &Mark::Representative { id: None, mean: 0.0, deviation: 0.0, rtt_max: 0.0 },
+    &Mark::Equation { suppress_above: 0.0, rtt_max: 0.0, round: 0, to: None, echo: 0, limiting: false },
     Form::Sealed,
 );
 
 /// Bytes of the mark.
-const fn mark_len(mark: &Mark) -> usize {
+pub(crate) const fn mark_len(mark: &Mark) -> usize {
     match mark {
         Mark::None => 0,
         Mark::Representative { .. } => 10,
         Mark::Acker(_) | Mark::Timetable { .. } => 4,
-        Mark::Equation { .. } => 9,
+        Mark::Equation { .. } => 14,
     }
 }
 
@@ -211,16 +211,21 @@ pub(crate) fn put_header(
 }
 
 pub(crate) fn put_data_header(out: &mut Vec<u8>, session: SessionId, packet: &DataPacket<'_>, form: Form) {
-    let mark = match packet.data.mark {
+    let mark = mark_number(&packet.data.mark);
+    let sealed = if form == Form::Sealed { SEALED } else { 0 };
+    let rate = if says_rate(&packet.data) { RATE } else { 0 };
+    put_header(out, Kind::Data, mark << 4 | rate | sealed, packet.layer, session, packet.data.seq.0 as u32);
+}
+
+/// Which kind of mark it is, in the header's flags.
+pub(crate) const fn mark_number(mark: &Mark) -> u8 {
+    match mark {
         Mark::None => 0,
         Mark::Representative { .. } => 1,
         Mark::Acker(_) => 2,
         Mark::Equation { .. } => 3,
         Mark::Timetable { .. } => 4,
-    };
-    let sealed = if form == Form::Sealed { SEALED } else { 0 };
-    let rate = if says_rate(&packet.data) { RATE } else { 0 };
-    put_header(out, Kind::Data, mark << 4 | rate | sealed, packet.layer, session, packet.data.seq.0 as u32);
+    }
 }
 
 fn says_rate(data: &Data) -> bool {
@@ -248,7 +253,14 @@ pub(crate) fn put_data(out: &mut Vec<u8>, packet: &DataPacket<'_>) -> Result<(),
     if says_rate(data) {
         put_half(out, "rate", data.rate)?;
     }
-    match data.mark {
+    put_mark(out, &data.mark)?;
+    out.extend_from_slice(packet.payload);
+    Ok(())
+}
+
+/// The fields of a mark; [`mark_number`] says which they are.
+pub(crate) fn put_mark(out: &mut Vec<u8>, mark: &Mark) -> Result<(), EncodeError> {
+    match *mark {
         Mark::None => {}
         Mark::Representative { id, mean, deviation, rtt_max } => {
             put_id(out, "representative", id)?;
@@ -257,15 +269,15 @@ pub(crate) fn put_data(out: &mut Vec<u8>, packet: &DataPacket<'_>) -> Result<(),
             put_half(out, "rtt_max", rtt_max)?;
         }
         Mark::Acker(id) => put_id(out, "acker", id)?,
-        Mark::Equation { suppress_above, round, rtt_max, limiting } => {
+        Mark::Equation { suppress_above, rtt_max, round, to, echo, limiting } => {
             put_half(out, "suppress_above", suppress_above)?;
             put_half(out, "rtt_max", rtt_max)?;
-            out.push(round);
-            put_id(out, "limiting", limiting)?;
+            out.extend_from_slice(&[round, u8::from(limiting)]);
+            put_id(out, "to", to)?;
+            out.extend_from_slice(&echo.to_be_bytes());
         }
         Mark::Timetable { slot } => out.extend_from_slice(&slot.to_be_bytes()),
     }
-    out.extend_from_slice(packet.payload);
     Ok(())
 }
 
@@ -285,7 +297,7 @@ pub(crate) fn put_body(out: &mut Vec<u8>, message: &Message<'_>, end: usize) -> 
     Ok(fit)
 }
 
-fn put_content(out: &mut Vec<u8>, content: &Content) -> Result<(), EncodeError> {
+pub(crate) fn put_content(out: &mut Vec<u8>, content: &Content) -> Result<(), EncodeError> {
     match *content {
         Content::Alive(echo) => {
             out.push(0);
@@ -302,14 +314,16 @@ fn put_content(out: &mut Vec<u8>, content: &Content) -> Result<(), EncodeError> 
                 Cause::Heartbeat => 2,
                 Cause::Leaving => 3,
                 Cause::Joining => 4,
+                Cause::Accumulation => 5,
             });
             Ok(())
         }
-        Content::Lost { first, count } => {
+        Content::Lost { echo, first, count, loss } => {
             out.push(2);
+            put_echo(out, echo)?;
             put_seq(out, "first", first.0)?;
             out.extend_from_slice(&count.to_be_bytes());
-            Ok(())
+            put_fraction(out, "loss", loss)
         }
         Content::Received { echo, rate, loss } => {
             out.push(3);
@@ -317,11 +331,19 @@ fn put_content(out: &mut Vec<u8>, content: &Content) -> Result<(), EncodeError> 
             put_rate(out, "rate", rate)?;
             put_fraction(out, "loss", loss)
         }
-        Content::Selective { echo, cumulative, bitmap } => {
+        Content::Selective { echo, behind, bitmap, loss } => {
             out.push(4);
             put_echo(out, echo)?;
-            put_seq(out, "cumulative", cumulative.0)?;
+            out.extend_from_slice(&behind.to_be_bytes());
             out.extend_from_slice(&bitmap.to_be_bytes());
+            put_fraction(out, "loss", loss)
+        }
+        Content::Calculated { echo, rate, stamp, round, knows } => {
+            out.push(6);
+            put_echo(out, echo)?;
+            put_rate(out, "rate", rate)?;
+            out.extend_from_slice(&stamp.to_be_bytes());
+            out.extend_from_slice(&[round, knows.0]);
             Ok(())
         }
         Content::Sustainable { echo, rate } => {
@@ -349,6 +371,7 @@ fn put_announce(out: &mut Vec<u8>, announce: &Announce) -> Result<(), EncodeErro
     out.extend_from_slice(&announce.spread_ms.to_be_bytes());
     out.push(announce.flags);
     put_name(out, &announce.name);
+    put_name(out, &announce.options);
     Ok(())
 }
 

@@ -63,11 +63,20 @@ const ID: Shape = Shape::Hex(4);
 const ECHO_SEQ: Field = field("echo_seq", Shape::Uint(8), "the source's packet that this answers, unwrapped");
 const ECHO_HOLD: Field = field("echo_hold", Shape::Uint(8), "how long the receiver held it, in nanoseconds");
 
-const DATA_FLAGS: &[(u8, &str)] =
-    &[(1, "starting"), (2, "round end"), (4, "repair"), (8, "burst"), (16, "sync"), (32, "gap seen")];
+const DATA_FLAGS: &[(u8, &str)] = &[
+    (1, "starting"),
+    (2, "round end"),
+    (4, "repair"),
+    (8, "burst"),
+    (16, "sync"),
+    (32, "gap seen"),
+    (64, "control"),
+];
+const KNOWS: &[(u8, &str)] = &[(1, "round-trip time"), (2, "loss"), (4, "leaving")];
 const ANNOUNCE_FLAGS: &[(u8, &str)] = &[(1, "live"), (2, "register")];
 const STATUS_FLAGS: &[(u8, &str)] = &[(1, "closing"), (2, "hush"), (4, "solicit")];
-const CAUSES: &[(u8, &str)] = &[(0, "loss"), (1, "mark"), (2, "heartbeat"), (3, "leaving"), (4, "joining")];
+const CAUSES: &[(u8, &str)] =
+    &[(0, "loss"), (1, "mark"), (2, "heartbeat"), (3, "leaving"), (4, "joining"), (5, "accumulation")];
 const STATES: &[(u8, &str)] = &[(0, "joined"), (1, "receiving"), (2, "done"), (3, "failed"), (4, "leaving")];
 
 /// The bodies, by the header's kind.
@@ -116,6 +125,11 @@ pub const BODIES: &[Layout] = &[
             field("spread_ms", Shape::Uint(4), "feedback is spread over so many milliseconds"),
             field("flags", Shape::Flags(ANNOUNCE_FLAGS), "flags"),
             field("name", Shape::Text, "the source's host or what it sends; at most 63 bytes"),
+            field(
+                "options",
+                Shape::Text,
+                "the scheme's options, where they are not its preset; at most 63 bytes",
+            ),
         ],
     },
     Layout {
@@ -218,7 +232,9 @@ pub const MARKS: &[Layout] = &[
             field("suppress_above", Shape::Half, "reports above this rate are suppressed, in bit/s"),
             field("rtt_max", Shape::Half, "largest round-trip time, in seconds"),
             field("round", Shape::Uint(1), "feedback round"),
-            field("limiting", ID, "the current limiting receiver; 0: none"),
+            field("limiting", Shape::Uint(1), "1: the receiver below is the current limiting one"),
+            field("to", ID, "whose stamp is echoed; 0: nobody's"),
+            field("echo", Shape::Uint(4), "that receiver's stamp in microseconds, plus the time it was held"),
         ],
     },
     Layout {
@@ -249,8 +265,11 @@ pub const CONTENTS: &[Layout] = &[
         number: 2,
         purpose: "these packets are lost",
         fields: &[
+            ECHO_SEQ,
+            ECHO_HOLD,
             field("first", Shape::Uint(8), "first lost packet, unwrapped"),
-            field("count", Shape::Uint(4), "how many from there on"),
+            field("count", Shape::Uint(2), "how many from there on"),
+            field("loss", Shape::Float, "smoothed loss fraction, 0 to 1"),
         ],
     },
     Layout {
@@ -271,8 +290,9 @@ pub const CONTENTS: &[Layout] = &[
         fields: &[
             ECHO_SEQ,
             ECHO_HOLD,
-            field("cumulative", Shape::Uint(8), "everything up to here has arrived, unwrapped"),
+            field("behind", Shape::Uint(4), "everything up to echo_seq - behind has arrived"),
             field("bitmap", Shape::Hex(4), "bit k: packet echo_seq - k has arrived"),
+            field("loss", Shape::Float, "smoothed loss fraction, 0 to 1"),
         ],
     },
     Layout {
@@ -280,6 +300,19 @@ pub const CONTENTS: &[Layout] = &[
         number: 5,
         purpose: "I can keep up with this rate and no more",
         fields: &[ECHO_SEQ, ECHO_HOLD, field("rate", Shape::Float, "the rate, in bit/s; not negative")],
+    },
+    Layout {
+        name: "calculated",
+        number: 6,
+        purpose: "the rate that the equation gives at this receiver (TFMCC)",
+        fields: &[
+            ECHO_SEQ,
+            ECHO_HOLD,
+            field("rate", Shape::Float, "the rate, in bit/s; not negative"),
+            field("stamp", Shape::Uint(4), "the receiver's own clock, in microseconds"),
+            field("round", Shape::Uint(1), "the feedback round that is answered"),
+            field("knows", Shape::Flags(KNOWS), "what the receiver knows"),
+        ],
     },
 ];
 

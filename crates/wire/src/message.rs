@@ -62,6 +62,8 @@ pub struct Announce {
     pub next_seq: u64,
     /// Congestion-control scheme.
     pub scheme: u8,
+    /// The scheme's options that differ from its preset for real networks, separated by commas.
+    pub options: Name,
     /// Feedback is spread over this window, in milliseconds.
     pub spread_ms: u32,
     /// See [`Announce::LIVE`] and [`Announce::REGISTER`].

@@ -25,7 +25,7 @@ use crate::message::{
 };
 use crc_fast::{CrcAlgorithm, Digest};
 use faircast_core::packet::{
-    Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
+    Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
 };
 use faircast_core::time::{Span, Time};
 
@@ -249,7 +249,15 @@ fn read_data<'a>(fixed: &Fixed, mut r: Reader<'a>, newest: &Newest) -> Result<Da
     };
     let flags = Flags(r.u8()?);
     let rate = if fixed.flags & RATE != 0 { half::decode(r.u16()?) } else { 0.0 };
-    let mark = match fixed.mark {
+    let mark = read_mark(fixed.mark, &mut r)?;
+    let known = Seq(newest.seq.0.min(SEQ_LIMIT));
+    let data = Data { seq: Seq::unwrap(known, fixed.header.seq), sent_at, rate, payload, flags, mark };
+    Ok(DataPacket { data, layer: fixed.header.layer, symbols, payload: r.rest() })
+}
+
+/// The fields of a mark of this number.
+pub(crate) fn read_mark(number: u8, r: &mut Reader<'_>) -> Result<Mark, ParseError> {
+    Ok(match number {
         0 => Mark::None,
         1 => Mark::Representative {
             id: r.id_or_none()?,
@@ -262,14 +270,17 @@ fn read_data<'a>(fixed: &Fixed, mut r: Reader<'a>, newest: &Newest) -> Result<Da
             suppress_above: r.half()?,
             rtt_max: r.half()?,
             round: r.u8()?,
-            limiting: r.id_or_none()?,
+            limiting: match r.u8()? {
+                0 => false,
+                1 => true,
+                value => return Err(ParseError::BadValue { field: "limiting", value: value.into() }),
+            },
+            to: r.id_or_none()?,
+            echo: r.u32()?,
         },
         4 => Mark::Timetable { slot: r.u32()? },
         unknown => return Err(ParseError::UnknownMark(unknown)),
-    };
-    let known = Seq(newest.seq.0.min(SEQ_LIMIT));
-    let data = Data { seq: Seq::unwrap(known, fixed.header.seq), sent_at, rate, payload, flags, mark };
-    Ok(DataPacket { data, layer: fixed.header.layer, symbols, payload: r.rest() })
+    })
 }
 
 /// Unwrap a 32-bit number of microseconds: the moment nearest to the newest known one.
@@ -278,7 +289,7 @@ fn unwrap_micros(newest: Time, wire: u32) -> Time {
     Time::from_nanos(micros.saturating_mul(1_000))
 }
 
-fn read_content(r: &mut Reader<'_>) -> Result<Content, ParseError> {
+pub(crate) fn read_content(r: &mut Reader<'_>) -> Result<Content, ParseError> {
     Ok(match r.u8()? {
         0 => Content::Alive(r.echo()?),
         1 => Content::Congested {
@@ -291,13 +302,31 @@ fn read_content(r: &mut Reader<'_>) -> Result<Content, ParseError> {
                 2 => Cause::Heartbeat,
                 3 => Cause::Leaving,
                 4 => Cause::Joining,
+                5 => Cause::Accumulation,
                 value => return Err(ParseError::BadValue { field: "cause", value: value.into() }),
             },
         },
-        2 => Content::Lost { first: r.seq("first")?, count: r.u32()? },
+        2 => Content::Lost {
+            echo: r.echo()?,
+            first: r.seq("first")?,
+            count: r.u16()?,
+            loss: r.fraction("loss")?,
+        },
         3 => Content::Received { echo: r.echo()?, rate: r.rate("rate")?, loss: r.fraction("loss")? },
-        4 => Content::Selective { echo: r.echo()?, cumulative: r.seq("cumulative")?, bitmap: r.u32()? },
+        4 => Content::Selective {
+            echo: r.echo()?,
+            behind: r.u32()?,
+            bitmap: r.u32()?,
+            loss: r.fraction("loss")?,
+        },
         5 => Content::Sustainable { echo: r.echo()?, rate: r.rate("rate")? },
+        6 => Content::Calculated {
+            echo: r.echo()?,
+            rate: r.rate("rate")?,
+            stamp: r.u32()?,
+            round: r.u8()?,
+            knows: Knows(r.u8()?),
+        },
         value => return Err(ParseError::BadValue { field: "content", value: value.into() }),
     })
 }
@@ -317,6 +346,7 @@ fn read_announce(r: &mut Reader<'_>) -> Result<Announce, ParseError> {
         spread_ms: r.u32()?,
         flags: r.u8()?,
         name: r.name("name")?,
+        options: r.name("options")?,
     })
 }
 
@@ -381,7 +411,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn left(&self) -> usize {
+    pub(crate) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 
@@ -405,11 +435,11 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    fn u8(&mut self) -> Result<u8, ParseError> {
+    pub(crate) fn u8(&mut self) -> Result<u8, ParseError> {
         self.array().map(u8::from_be_bytes)
     }
 
-    fn u16(&mut self) -> Result<u16, ParseError> {
+    pub(crate) fn u16(&mut self) -> Result<u16, ParseError> {
         self.array().map(u16::from_be_bytes)
     }
 
@@ -417,7 +447,7 @@ impl<'a> Reader<'a> {
         self.array().map(|[a, b, c]| u32::from_be_bytes([0, a, b, c]))
     }
 
-    fn u32(&mut self) -> Result<u32, ParseError> {
+    pub(crate) fn u32(&mut self) -> Result<u32, ParseError> {
         self.array().map(u32::from_be_bytes)
     }
 
@@ -425,7 +455,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    fn half(&mut self) -> Result<f32, ParseError> {
+    pub(crate) fn half(&mut self) -> Result<f32, ParseError> {
         self.u16().map(half::decode)
     }
 

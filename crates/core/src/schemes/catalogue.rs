@@ -1,19 +1,18 @@
 //! Schemes by name and options: `ormcc`, `ormcc,beta=0.7,start=linear`.
 
-use super::ormcc::{AcrossSwitch, Config, Start, SwitchOn};
-use super::{AnyReceiver, AnySource, ormcc};
-use crate::packet::ReceiverId;
-use crate::rate::Bounds;
+use super::{AnyReceiver, AnySource, each, ormcc};
+use crate::packet::{Mark, ReceiverId};
 use crate::rate::start::Doubling;
-use crate::suppress::TruncatedExponential;
-use crate::time::{Rate, Span};
+use crate::rate::{Bounds, Sending, Start};
+use crate::time::Span;
+use std::fmt;
 use std::str::FromStr;
 
 /// A scheme and its parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scheme {
     /// Seed 000, chapter 3.
-    Ormcc(Config),
+    Ormcc(ormcc::Config),
 }
 
 /// A scheme as a user sees it.
@@ -21,33 +20,58 @@ pub enum Scheme {
 pub struct Entry {
     /// How it is called on a command line.
     pub name: &'static str,
+    /// Its number on the wire.
+    pub number: u8,
     /// One line about it.
     pub summary: &'static str,
     /// Where it is described.
     pub source: &'static str,
-    /// Its options: name and meaning.
-    pub options: &'static [(&'static str, &'static str)],
+    /// What its source does.
+    pub sender: &'static str,
+    /// What its receivers do.
+    pub receiver: &'static str,
+    /// Its own options, beside the ones that all schemes have ([`COMMON`]).
+    pub options: &'static [Opt],
+    /// Where it departs from its description, and why, a sentence each.
+    pub deviations: &'static [&'static str],
+}
+
+/// An option of a scheme.
+#[derive(Debug, Clone, Copy)]
+pub struct Opt {
+    /// Its name.
+    pub name: &'static str,
+    /// What it means and which values it takes.
+    pub meaning: &'static str,
 }
 
 /// All schemes.
-pub const CATALOGUE: &[Entry] = &[Entry {
-    name: "ormcc",
-    summary: "one rate; follows the receiver with the lowest throughput at congestion (AIMD)",
-    source: "seed 000, chapter 3",
-    options: ORMCC_OPTIONS,
-}];
+pub const CATALOGUE: &[Entry] = &[ormcc::Config::ENTRY];
 
-const ORMCC_OPTIONS: &[(&str, &str)] = &[
-    ("preset", "seed | transport: the values that the other options change; goes first"),
-    ("beta", "part of the throughput at congestion that is kept after a cut, 0.5 to 1"),
-    ("alpha", "gain of means at source and receivers, 0 to 1"),
-    ("rtt", "round-trip time assumed before the first sample, in seconds"),
-    ("window", "over how many seconds throughput at congestion is measured"),
-    ("spread", "steepness of the law of report delays, above 0"),
-    ("start", "linear | doubling"),
-    ("switch-on", "sample | average: what is compared before the representative changes"),
-    ("across-switch", "restart | continue: the representative's statistics at a change"),
+/// Options of all schemes.
+pub const COMMON: &[Opt] = &[
+    Opt { name: "preset", meaning: "seed | transport: the values that the other options change; goes first" },
+    Opt { name: "rtt", meaning: "round-trip time assumed before the first sample, in seconds" },
+    Opt { name: "start", meaning: "linear | doubling" },
 ];
+
+/// A scheme's configuration, as text sees it.
+pub(super) trait Configure: Sized {
+    /// The scheme.
+    const ENTRY: Entry;
+    /// As its document has it.
+    fn seed() -> Self;
+    /// For a real network.
+    fn transport(packet_size: u16) -> Self;
+    /// What all schemes have.
+    fn sending(&self) -> &Sending;
+    /// The same, to be changed.
+    fn sending_mut(&mut self) -> &mut Sending;
+    /// Give one of its own options a value; `None` when the value does not fit.
+    fn set(&mut self, option: &str, value: &str) -> Option<()>;
+    /// The value of one of its own options, as [`Configure::set`] takes it; empty for an option that it does not know.
+    fn get(&self, option: &str) -> String;
+}
 
 /// Why a scheme could not be chosen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -88,58 +112,95 @@ pub enum SchemeError {
 const DEFAULT_PACKET_SIZE: u16 = 1400;
 
 impl Scheme {
+    /// How it is described.
+    pub const fn entry(&self) -> &'static Entry {
+        const fn of<C: Configure>(_: &C) -> &'static Entry {
+            &C::ENTRY
+        }
+        each!(self, Scheme, config => of(config))
+    }
+
     /// Its name.
     pub const fn name(&self) -> &'static str {
-        match self {
-            Scheme::Ormcc(_) => "ormcc",
-        }
+        self.entry().name
     }
 
     /// Its number on the wire.
     pub const fn number(&self) -> u8 {
-        match self {
-            Scheme::Ormcc(_) => 1,
-        }
+        self.entry().number
     }
 
-    /// The scheme with this number on the wire, as a real network's receiver runs it.
+    /// The scheme with this number on the wire, as a real network runs it.
     pub fn from_number(number: u8) -> Option<Scheme> {
-        match number {
-            1 => Some(Scheme::Ormcc(Config::transport(DEFAULT_PACKET_SIZE))),
-            _ => None,
-        }
+        CATALOGUE.iter().find(|entry| entry.number == number).and_then(|entry| entry.name.parse().ok())
     }
 
     /// The scheme for packets of this size on the link.
     #[must_use]
     pub fn with_packet_size(mut self, bytes: u16) -> Scheme {
-        match &mut self {
-            Scheme::Ormcc(config) => {
-                let span = config.bounds.min.span_of(u64::from(config.packet_size));
-                config.bounds.min = Rate::of(u64::from(bytes), span);
-                config.packet_size = bytes;
-            }
-        }
+        let sending = self.sending_mut();
+        *sending = sending.with_packet_size(bytes);
         self
     }
 
     /// The scheme between these limits. A lower limit of zero keeps the scheme's own.
     #[must_use]
     pub fn with_bounds(mut self, bounds: Bounds) -> Scheme {
-        match &mut self {
-            Scheme::Ormcc(config) => {
-                let min = if bounds.min.is_usable() { bounds.min } else { config.bounds.min };
-                config.bounds = Bounds { min, max: bounds.max };
-            }
-        }
+        let sending = self.sending_mut();
+        let min = if bounds.min.is_usable() { bounds.min } else { sending.bounds.min };
+        sending.bounds = Bounds { min, max: bounds.max };
+        self
+    }
+
+    /// How it sends, whatever the scheme.
+    pub fn sending(&self) -> &Sending {
+        each!(self, Scheme, config => config.sending())
+    }
+
+    fn sending_mut(&mut self) -> &mut Sending {
+        each!(self, Scheme, config => config.sending_mut())
+    }
+
+    /// With a send history as short as they come, for tests that make many sources.
+    #[cfg(test)]
+    pub(super) fn with_short_history(mut self) -> Scheme {
+        self.sending_mut().history_packets = 0;
         self
     }
 
     /// Its limits.
-    pub const fn bounds(&self) -> Bounds {
+    pub fn bounds(&self) -> Bounds {
+        self.sending().bounds
+    }
+
+    /// The kind of mark that its packets carry; all have the same.
+    pub const fn mark(&self) -> Mark {
         match self {
-            Scheme::Ormcc(config) => config.bounds,
+            Scheme::Ormcc(_) => {
+                Mark::Representative { id: None, mean: f32::INFINITY, deviation: 0.0, rtt_max: 0.0 }
+            }
         }
+    }
+
+    /// The value of an option, as text; empty for one that it does not have.
+    pub fn get(&self, option: &str) -> String {
+        let sending = self.sending();
+        match (option, sending.start) {
+            ("rtt", _) => number(sending.initial_rtt.as_secs_f64()),
+            ("start", Start::Linear) => "linear".into(),
+            ("start", Start::Doubling(_)) => "doubling".into(),
+            _ => each!(self, Scheme, config => config.get(option)),
+        }
+    }
+
+    /// Its options that differ from the preset for real networks, as text that [`Scheme::from_str`] takes after the
+    /// name: `beta=0.7,start=linear`.
+    pub fn options(&self) -> String {
+        let preset: Scheme = self.name().parse().expect("a name from the catalogue");
+        let common = COMMON.iter().filter(|option| option.name != "preset");
+        let all = common.chain(self.entry().options).map(|option| option.name);
+        let changed = all.filter(|name| self.get(name) != preset.get(name));
+        changed.map(|name| format!("{name}={}", self.get(name))).collect::<Vec<_>>().join(",")
     }
 
     /// A source.
@@ -163,55 +224,67 @@ impl FromStr for Scheme {
 
     fn from_str(text: &str) -> Result<Scheme, SchemeError> {
         let mut parts = text.split(',').map(str::trim);
-        match parts.next() {
-            Some("ormcc") => parse_ormcc(parts).map(Scheme::Ormcc),
-            other => Err(SchemeError::UnknownScheme { name: other.unwrap_or_default().to_owned() }),
+        let name = parts.next().unwrap_or_default();
+        match name {
+            "ormcc" => configured(parts).map(Scheme::Ormcc),
+            _ => Err(SchemeError::UnknownScheme { name: name.to_owned() }),
         }
     }
 }
 
-fn parse_ormcc<'a>(parts: impl Iterator<Item = &'a str>) -> Result<Config, SchemeError> {
-    let mut config = Config::transport(DEFAULT_PACKET_SIZE);
+/// The name and every option that is not the real network's preset.
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = self.options();
+        f.write_str(self.name())?;
+        if options.is_empty() { Ok(()) } else { write!(f, ",{options}") }
+    }
+}
+
+fn configured<'a, C: Configure>(parts: impl Iterator<Item = &'a str>) -> Result<C, SchemeError> {
+    let mut config = C::transport(DEFAULT_PACKET_SIZE);
     for part in parts.filter(|part| !part.is_empty()) {
-        let (option, value) =
+        let (name, value) =
             part.split_once('=').ok_or_else(|| SchemeError::NoValue { option: part.to_owned() })?;
-        let Some(&(name, wanted)) = ORMCC_OPTIONS.iter().find(|(name, _)| *name == option) else {
-            return Err(SchemeError::UnknownOption { scheme: "ormcc", option: option.to_owned() });
+        let Some(option) = COMMON.iter().chain(C::ENTRY.options).find(|option| option.name == name) else {
+            return Err(SchemeError::UnknownOption { scheme: C::ENTRY.name, option: name.to_owned() });
         };
-        set_ormcc(&mut config, name, value).ok_or_else(|| SchemeError::BadValue {
-            option: name,
+        set(&mut config, option.name, value).ok_or_else(|| SchemeError::BadValue {
+            option: option.name,
             value: value.to_owned(),
-            wanted,
+            wanted: option.meaning,
         })?;
     }
     Ok(config)
 }
 
 /// `None` when the value does not fit.
-fn set_ormcc(config: &mut Config, name: &str, value: &str) -> Option<()> {
-    let positive = || value.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
-    match (name, value) {
-        ("preset", "seed") => *config = Config::seed(),
-        ("preset", "transport") => *config = Config::transport(DEFAULT_PACKET_SIZE),
-        ("beta", _) => config.beta = positive().filter(|beta| (0.5..=1.0).contains(beta))?,
-        ("alpha", _) => {
-            config.alpha_source = positive().filter(|alpha| *alpha <= 1.0)?;
-            config.alpha_receiver = config.alpha_source;
-        }
-        ("rtt", _) => config.initial_rtt = Span::from_secs_f64(positive()?),
-        ("window", _) => config.trac_window = Span::from_secs_f64(positive()?),
-        ("spread", _) => {
-            config.delay_law = TruncatedExponential::new(positive().filter(|l| *l <= 50.0)? as f32)
-        }
-        ("start", "linear") => config.start = Start::Linear,
-        ("start", "doubling") => config.start = Start::Doubling(Doubling::default()),
-        ("switch-on", "sample") => config.switch_on = SwitchOn::Sample,
-        ("switch-on", "average") => config.switch_on = SwitchOn::Average,
-        ("across-switch", "restart") => config.across_switch = AcrossSwitch::Restart,
-        ("across-switch", "continue") => config.across_switch = AcrossSwitch::Continue,
-        _ => return None,
+fn set<C: Configure>(config: &mut C, option: &str, value: &str) -> Option<()> {
+    match (option, value) {
+        ("preset", "seed") => *config = C::seed(),
+        ("preset", "transport") => *config = C::transport(DEFAULT_PACKET_SIZE),
+        ("rtt", _) => config.sending_mut().initial_rtt = Span::from_secs_f64(positive(value)?),
+        ("start", "linear") => config.sending_mut().start = Start::Linear,
+        ("start", "doubling") => config.sending_mut().start = Start::Doubling(Doubling::default()),
+        ("preset" | "start", _) => return None,
+        _ => config.set(option, value)?,
     }
     Some(())
+}
+
+/// A finite number above zero.
+pub(super) fn positive(value: &str) -> Option<f64> {
+    value.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0)
+}
+
+/// A number between these two, both included.
+pub(super) fn within(value: &str, least: f64, most: f64) -> Option<f64> {
+    value.parse().ok().filter(|number: &f64| (least..=most).contains(number))
+}
+
+/// A number as text, without digits that only binary fractions have.
+pub(super) fn number(value: f64) -> String {
+    format!("{}", (value * 1e9).round() / 1e9)
 }
 
 fn names() -> String {
@@ -219,8 +292,8 @@ fn names() -> String {
 }
 
 fn options_of(scheme: &str) -> String {
-    let options = CATALOGUE.iter().filter(|entry| entry.name == scheme).flat_map(|entry| entry.options);
-    options.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    let own = CATALOGUE.iter().filter(|entry| entry.name == scheme).flat_map(|entry| entry.options);
+    COMMON.iter().chain(own).map(|option| option.name).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -229,32 +302,62 @@ mod tests {
 
     #[test]
     fn a_name_alone_is_the_transport_preset() {
-        assert_eq!("ormcc".parse(), Ok(Scheme::Ormcc(Config::transport(1400))));
+        assert_eq!("ormcc".parse(), Ok(Scheme::Ormcc(ormcc::Config::transport(1400))));
     }
 
     #[test]
     fn options_change_the_preset() {
-        let Ok(Scheme::Ormcc(config)) = "ormcc,preset=seed,beta=0.7,start=doubling".parse() else {
-            panic!("valid")
-        };
-        let expected = Config { beta: 0.7, start: Start::Doubling(Doubling::default()), ..Config::seed() };
-        assert_eq!(config, expected);
+        let scheme: Scheme = "ormcc,preset=seed,beta=0.7,start=doubling".parse().expect("valid");
+        let mut expected = ormcc::Config { beta: 0.7, ..ormcc::Config::seed() };
+        expected.sending.start = Start::Doubling(Doubling::default());
+        assert_eq!(scheme, Scheme::Ormcc(expected));
     }
 
     #[test]
-    fn every_listed_option_has_a_value_that_is_taken_and_one_that_is_not() {
-        let good = ["seed", "0.6", "0.1", "0.05", "2", "8", "linear", "average", "continue"];
-        for (&(option, _), good) in ORMCC_OPTIONS.iter().zip(good) {
-            assert!(format!("ormcc,{option}={good}").parse::<Scheme>().is_ok(), "{option}");
-            assert!(format!("ormcc,{option}=-1").parse::<Scheme>().is_err(), "{option}");
+    fn every_scheme_is_listed_under_its_own_name_and_number() {
+        for entry in CATALOGUE {
+            let scheme: Scheme = entry.name.parse().expect("listed");
+            assert_eq!((scheme.name(), scheme.number()), (entry.name, entry.number));
+            assert_eq!(Scheme::from_number(entry.number), Some(scheme));
         }
-        assert_eq!(good.len(), ORMCC_OPTIONS.len());
+        assert_eq!(Scheme::from_number(0), None);
+    }
+
+    #[test]
+    fn every_option_takes_its_own_value_and_refuses_nonsense() {
+        for entry in CATALOGUE {
+            for preset in ["seed", "transport"] {
+                let scheme: Scheme = format!("{},preset={preset}", entry.name).parse().expect("listed");
+                for option in COMMON.iter().chain(entry.options).filter(|option| option.name != "preset") {
+                    let (name, value) = (option.name, scheme.get(option.name));
+                    assert!(!value.is_empty(), "{}: {name}", entry.name);
+                    let again = format!("{},preset={preset},{name}={value}", entry.name).parse();
+                    assert_eq!(again, Ok(scheme), "{name}={value}");
+                    assert!(format!("{},{name}=-1", entry.name).parse::<Scheme>().is_err(), "{name}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn text_that_a_scheme_gives_about_itself_gives_it_back() {
+        for entry in CATALOGUE {
+            for preset in ["seed", "transport"] {
+                let scheme: Scheme = format!("{},preset={preset}", entry.name).parse().expect("listed");
+                let again: Scheme = scheme.to_string().parse().expect("its own text");
+                assert_eq!(again.to_string(), scheme.to_string());
+                for option in entry.options {
+                    assert_eq!(again.get(option.name), scheme.get(option.name), "{}", option.name);
+                }
+            }
+        }
+        assert_eq!("ormcc,beta=0.7".parse::<Scheme>().expect("valid").to_string(), "ormcc,beta=0.7");
     }
 
     #[test]
     fn errors_say_what_would_be_right() {
         let message = |text: &str| text.parse::<Scheme>().expect_err("wrong on purpose").to_string();
-        assert_eq!(message("tcp"), "there is no scheme \"tcp\"; choose one of: ormcc");
+        assert!(message("tcp").starts_with("there is no scheme \"tcp\"; choose one of: ormcc"));
         assert!(
             message("ormcc,gamma=1")
                 .starts_with("scheme ormcc has no option \"gamma\"; its options are: preset, ")
@@ -265,7 +368,8 @@ mod tests {
 
     #[test]
     fn another_packet_size_keeps_the_lowest_packet_rate() {
-        let Scheme::Ormcc(config) = Scheme::Ormcc(Config::transport(1000)).with_packet_size(500);
-        assert_eq!((config.packet_size, config.bounds.min), (500, Rate::from_bps(500.0)));
+        let scheme = Scheme::Ormcc(ormcc::Config::transport(1000)).with_packet_size(500);
+        let sending = scheme.sending();
+        assert_eq!((sending.packet_size, sending.bounds.min.bps()), (500, 500.0));
     }
 }

@@ -7,14 +7,13 @@
 //! - A call has few effects.
 //! - The same operations give the same trace, bit for bit.
 
-use super::ormcc::{AcrossSwitch, Config, Start, SwitchOn};
-use super::{AnyReceiver, AnySource, Scheme};
-use crate::node::{Cx, Departure, Effects, Receiver as _, Source as _};
+use super::ormcc::{AcrossSwitch, Config, SwitchOn};
+use super::{AnyReceiver, AnySource, CATALOGUE, Scheme};
+use crate::node::{Control, Cx, Departure, Effects, Receiver as _, Source as _};
 use crate::packet::{
-    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
+    Arrival, Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq,
 };
 use crate::rate::Bounds;
-use crate::rate::start::Doubling;
 use crate::rng::Rng;
 use crate::time::{Rate, Span, Time};
 use proptest::prelude::*;
@@ -23,20 +22,24 @@ const SIZE: u16 = 1000;
 /// At most so many effects of one call.
 const FEW: usize = 4;
 
-/// The schemes under test.
+/// The schemes under test: each as its document has it, as a real network runs it, with limits, and in its variants.
 fn schemes() -> Vec<Scheme> {
-    let seed = Config::seed();
     let literal =
         Config { across_switch: AcrossSwitch::Continue, switch_on: SwitchOn::Average, ..Config::seed() };
-    let start = Start::Doubling(Doubling::default());
     let limited = Bounds { min: Rate::from_bps(50_000.0), max: Rate::from_mbps(3.0) };
-    let all = [
-        seed,
-        literal,
-        Config { history_packets: 0, ..Config::transport(SIZE) },
-        Config { start, bounds: limited, ..seed },
-    ];
-    all.map(Scheme::Ormcc).to_vec()
+    let mut all = vec![Scheme::Ormcc(literal)];
+    for entry in CATALOGUE {
+        let parsed =
+            |options: &str| -> Scheme { format!("{},{options}", entry.name).parse().expect("valid") };
+        let seed = parsed("preset=seed");
+        all.push(seed);
+        all.push(parsed("preset=transport").with_packet_size(SIZE).with_short_history());
+        all.push(parsed("preset=seed,start=doubling").with_bounds(limited));
+    }
+    for policy in ["sqrt", "iiad"] {
+        all.push(format!("ormcc,policy={policy},preset=seed").parse().expect("valid"));
+    }
+    all
 }
 
 /// What can happen to a source.
@@ -63,6 +66,8 @@ enum SourceOp {
         max: f32,
     },
     SignOfLife,
+    Members(u8),
+    StartAgain,
 }
 
 /// Numbers as a broken or hostile peer sends them, and ordinary ones.
@@ -74,7 +79,7 @@ fn number() -> impl Strategy<Value = f32> {
 }
 
 fn source_op() -> impl Strategy<Value = SourceOp> {
-    let report = (1u8..6, 0u8..10, -3i8..100, prop_oneof![0u32..50_000, Just(u32::MAX)], number(), number());
+    let report = (1u8..6, 0u8..14, -3i8..100, prop_oneof![0u32..50_000, Just(u32::MAX)], number(), number());
     prop_oneof![
         4 => (1u8..60).prop_map(SourceOp::Send),
         1 => (0u32..3_000_000).prop_map(SourceOp::SendLate),
@@ -85,6 +90,8 @@ fn source_op() -> impl Strategy<Value = SourceOp> {
         1 => (1u8..6).prop_map(SourceOp::Forget),
         1 => (1e3f32..1e6, 1e4f32..1e9).prop_map(|(min, max)| SourceOp::Limit { min, max }),
         1 => Just(SourceOp::SignOfLife),
+        1 => (0u8..40).prop_map(SourceOp::Members),
+        1 => Just(SourceOp::StartAgain),
     ]
 }
 
@@ -150,6 +157,11 @@ impl SourceRun {
         let rate = seen.rate.bps();
         let (min, max) = (self.bounds.min.bps(), self.bounds.max.bps());
         assert!(rate.is_finite() && rate >= min.min(max) && rate <= max, "{rate} not in {min}..={max}");
+    }
+
+    fn tell(&mut self, control: Control) {
+        let now = self.now;
+        self.call(|source, _| source.control(control, now));
     }
 
     /// Time passes; deadlines are met on time, or all at once at the end by a late host.
@@ -218,21 +230,21 @@ impl SourceRun {
                 let content = content(kind, echo, number, other);
                 let report = Report { from: id(from), layer: Layer(0), content };
                 self.call(|source, cx| source.on_report(&report, cx));
-                if let Content::Congested { cause: Cause::Loss | Cause::Mark, .. } = content {
+                if let Content::Congested { cause: Cause::Loss | Cause::Mark | Cause::Accumulation, .. } =
+                    content
+                {
                     let after = self.source.observe().rate;
                     assert!(after.bps() <= before.bps(), "{before} to {after} by {content:?}");
                 }
             }
-            SourceOp::Forget(from) => self.call(|source, _| source.forget(id(from))),
+            SourceOp::Forget(from) => self.tell(Control::Forget(id(from))),
             SourceOp::Limit { min, max } => {
                 self.bounds = Bounds { min: Rate::from_bps(min.into()), max: Rate::from_bps(max.into()) };
-                let (bounds, now) = (self.bounds, self.now);
-                self.call(|source, _| source.set_bounds(bounds, now));
+                self.tell(Control::Limits(self.bounds));
             }
-            SourceOp::SignOfLife => {
-                let now = self.now;
-                self.call(|source, _| source.on_sign_of_life(now));
-            }
+            SourceOp::SignOfLife => self.tell(Control::SignOfLife),
+            SourceOp::Members(members) => self.tell(Control::Members(members.into())),
+            SourceOp::StartAgain => self.tell(Control::StartAgain),
         }
     }
 }
@@ -250,7 +262,17 @@ fn content(kind: u8, echo: Echo, number: f32, other: f32) -> Content {
         3 => congested(Cause::Heartbeat),
         4 | 5 => Content::Received { echo, rate: number, loss: if other > 1e6 { 0.0 } else { other } },
         6 => Content::Sustainable { echo, rate: number },
-        7 => Content::Lost { first: echo.seq, count: u32::MAX },
+        7 => Content::Lost { echo, first: echo.seq, count: u16::MAX, loss: number },
+        8 => Content::Lost { echo, first: Seq(echo.seq.0.saturating_sub(1)), count: 1, loss: 0.01 },
+        9 => {
+            let bitmap = number.to_bits();
+            Content::Selective { echo, behind: other.to_bits() % 64, bitmap, loss: other / 1e8 }
+        }
+        10 => {
+            let knows = Knows(other.to_bits() as u8);
+            Content::Calculated { echo, rate: number, stamp: other.to_bits(), round: kind, knows }
+        }
+        11 => congested(Cause::Accumulation),
         _ => congested(Cause::Loss),
     }
 }
@@ -277,6 +299,24 @@ struct Packet {
     mean: f32,
     deviation: f32,
     rtt_max: f32,
+}
+
+impl Packet {
+    /// A mark of the scheme's kind.
+    fn mark(&self, scheme: &Scheme) -> Mark {
+        let id = ReceiverId::new(u64::from(self.named));
+        let &Packet { mean, deviation, rtt_max, .. } = self;
+        match scheme.mark() {
+            Mark::None => Mark::None,
+            Mark::Representative { .. } => Mark::Representative { id, mean, deviation, rtt_max },
+            Mark::Acker(_) => Mark::Acker(id),
+            Mark::Equation { .. } => {
+                let (echo, round, limiting) = (deviation.to_bits(), self.flags, self.marked.is_multiple_of(2));
+                Mark::Equation { suppress_above: mean, rtt_max, round, to: id, echo, limiting }
+            }
+            Mark::Timetable { .. } => Mark::Timetable { slot: mean.to_bits() },
+        }
+    }
 }
 
 fn packet() -> impl Strategy<Value = Packet> {
@@ -317,15 +357,13 @@ fn receiver_trace(scheme: &Scheme, packets: &[Packet], spurious: Spurious) -> Tr
         let lost = (seq - newest - 1).max(0) as u32;
         let late = seq <= newest;
         newest = newest.max(seq);
-        let id = ReceiverId::new(u64::from(packet.named));
-        let (mean, deviation, rtt_max) = (packet.mean, packet.deviation, packet.rtt_max);
         let data = Data {
             seq: Seq(seq.max(0) as u64),
             sent_at: Time::ZERO,
             rate: packet.rate,
             payload: Payload::NONE,
             flags: Flags(packet.flags),
-            mark: Mark::Representative { id, mean, deviation, rtt_max },
+            mark: packet.mark(scheme),
         };
         let arrival = Arrival { size: SIZE, lost, marked: packet.marked == 0, late };
         call(&mut receiver, now, &|receiver, cx| receiver.on_data(&data, Layer(0), arrival, cx));

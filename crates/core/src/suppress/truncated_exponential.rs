@@ -16,6 +16,11 @@ impl TruncatedExponential {
         TruncatedExponential { steepness }
     }
 
+    /// The steepness.
+    pub const fn steepness(&self) -> f32 {
+        self.steepness
+    }
+
     /// A delay between zero and `longest`.
     pub fn delay(&self, longest: Span, rng: &mut Rng) -> Span {
         longest.scaled(self.quantile(rng.unit())).min(longest)

@@ -156,11 +156,17 @@ fn mark_is_near(sent: &Mark, got: &Mark) -> bool {
             Mark::Representative { id: id2, mean: mean2, deviation: deviation2, rtt_max: rtt_max2 },
         ) => id == id2 && near(*mean, *mean2) && near(*deviation, *deviation2) && near(*rtt_max, *rtt_max2),
         (
-            Mark::Equation { suppress_above, round, rtt_max, limiting },
-            Mark::Equation { suppress_above: above2, round: round2, rtt_max: rtt_max2, limiting: limiting2 },
+            Mark::Equation { suppress_above, rtt_max, round, to, echo, limiting },
+            Mark::Equation {
+                suppress_above: above2,
+                rtt_max: rtt_max2,
+                round: round2,
+                to: to2,
+                echo: echo2,
+                limiting: limiting2,
+            },
         ) => {
-            round == round2
-                && limiting == limiting2
+            (round, to, echo, limiting) == (round2, to2, echo2, limiting2)
                 && near(*suppress_above, *above2)
                 && near(*rtt_max, *rtt_max2)
         }
@@ -180,9 +186,27 @@ fn content_is_near(sent: &Content, got: &Content) -> bool {
             Content::Received { echo: echo2, rate: rate2, loss: loss2 },
         ) => echo_is_near(*echo, *echo2) && near(*rate, *rate2) && (loss - loss2).abs() <= 1e-4,
         (
-            Content::Selective { echo, cumulative, bitmap },
-            Content::Selective { echo: echo2, cumulative: cumulative2, bitmap: bitmap2 },
-        ) => echo_is_near(*echo, *echo2) && cumulative == cumulative2 && bitmap == bitmap2,
+            Content::Selective { echo, behind, bitmap, loss },
+            Content::Selective { echo: echo2, behind: behind2, bitmap: bitmap2, loss: loss2 },
+        ) => {
+            echo_is_near(*echo, *echo2)
+                && (behind, bitmap) == (behind2, bitmap2)
+                && (loss - loss2).abs() <= 1e-4
+        }
+        (
+            Content::Lost { echo, first, count, loss },
+            Content::Lost { echo: echo2, first: first2, count: count2, loss: loss2 },
+        ) => {
+            echo_is_near(*echo, *echo2) && (first, count) == (first2, count2) && (loss - loss2).abs() <= 1e-4
+        }
+        (
+            Content::Calculated { echo, rate, stamp, round, knows },
+            Content::Calculated { echo: echo2, rate: rate2, stamp: stamp2, round: round2, knows: knows2 },
+        ) => {
+            echo_is_near(*echo, *echo2)
+                && (stamp, round, knows) == (stamp2, round2, knows2)
+                && near(*rate, *rate2)
+        }
         (Content::Sustainable { echo, rate }, Content::Sustainable { echo: echo2, rate: rate2 }) => {
             echo_is_near(*echo, *echo2) && near(*rate, *rate2)
         }

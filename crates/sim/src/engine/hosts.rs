@@ -8,7 +8,7 @@ use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 use crate::routes::NONE;
 use crate::traffic::{Law, Supply};
-use faircast_core::node::{Cx, Departure, Effect, Receiver as _, Source as _};
+use faircast_core::node::{Control, Cx, Departure, Effect, Receiver as _, Source as _};
 use faircast_core::packet::{self, Arrival, Data, Layer, Packet, Payload, Report};
 use faircast_core::rng::Rng;
 use faircast_core::unicast::{Feedback, Segment, SegmentFlags, Sender as _, Sink as _};
@@ -127,7 +127,7 @@ impl Engine {
             it.phase = Phase::Running;
             // As a transport does once it knows who is there.
             let there = it.members.iter().filter(|member| member.join <= now && member.leave > now).count();
-            it.source.set_group(there);
+            it.source.control(Control::Members(there), time(now));
             it.source.start(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
         }
         if it.phase == Phase::Running && it.stop <= now {
@@ -137,7 +137,7 @@ impl Engine {
             if it.source.deadline().as_nanos() <= now {
                 // A transport's receivers say now and then that they are there; here that costs nothing.
                 if it.members.iter().any(|member| member.join <= now && member.leave > now) {
-                    it.source.on_sign_of_life(time(now));
+                    it.source.control(Control::SignOfLife, time(now));
                 }
                 it.source.on_deadline(&mut Cx {
                     now: time(now),

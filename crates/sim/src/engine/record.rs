@@ -4,7 +4,7 @@ use super::Engine;
 use super::agents::{Member, SenderKind, Session, SinkAgent, mix, put, time};
 use crate::network::{Flow, Network};
 use crate::outcome::{FlowOutcome, LinkOutcome, MemberOutcome, Outcome, SourceSample};
-use faircast_core::node::Observation;
+use faircast_core::node::{Observation, Receiver as _};
 use faircast_core::packet::ReceiverId;
 use faircast_core::unicast::{SenderView, Sink as _};
 

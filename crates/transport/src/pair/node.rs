@@ -7,7 +7,7 @@ use crate::event::{Event, ReceiveReport, SendReport};
 use crate::object::Tape;
 use crate::receiver;
 use crate::source::{self, supply::Supply};
-use faircast_core::packet::{Mark, ReceiverId, SessionId};
+use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
@@ -146,11 +146,10 @@ impl SourceNode {
     pub(super) fn start(&mut self, now: Time) {
         let offer = &self.offer;
         let form = if offer.key.is_some() { Form::Sealed } else { Form::Open };
-        let mark = Mark::Representative { id: None, mean: 0.0, deviation: 0.0, rtt_max: 0.0 };
-        let symbol = ((offer.datagram - data_header_len(&mark, form)) / 8 * 8) as u16;
+        let scheme: Scheme = "ormcc".parse().expect("the scheme is there");
+        let symbol = ((offer.datagram - data_header_len(&scheme.mark(), form)) / 8 * 8) as u16;
         let tape = Tape::open(std::slice::from_ref(&self.content), symbol, offer.symbols_per_block)
             .expect("the content can be read");
-        let scheme: Scheme = "ormcc".parse().expect("the scheme is there");
         let scheme = scheme.with_packet_size((offer.datagram + OVERHEAD) as u16);
         let mut salt = [0; 16];
         salt[..8].copy_from_slice(&self.rng.bits().to_le_bytes());
@@ -160,9 +159,7 @@ impl SourceNode {
         let setup = source::Setup {
             codec: SourceCodec::new(self.id, offer.key.as_ref(), salt),
             salt,
-            source: scheme.source(),
-            own_bounds: scheme.bounds(),
-            scheme_number: scheme.number(),
+            scheme,
             supply: Supply::files(tape),
             rng: Rng::new(self.rng.bits(), 0),
             name: "source".to_owned(),

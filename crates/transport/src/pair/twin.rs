@@ -26,11 +26,12 @@ use faircast_core::packet::{
     Body, Cause, Content, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, Seq, SessionId,
 };
 use faircast_core::rate::Bounds;
+use faircast_core::rate::Start;
 use faircast_core::rate::bounds::Guard;
 use faircast_core::rate::start::Doubling;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
-use faircast_core::schemes::ormcc::{Config, Start};
+use faircast_core::schemes::ormcc::Config;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{FlowId, LinkId, Member, Network, Options, Passage, SessionSpec, Tapped, TappedPacket};
 use faircast_wire::{
@@ -528,9 +529,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::Session {
     let setup = source::Setup {
         codec: SourceCodec::new(SESSION, None, salt),
         salt,
-        source: star.scheme.source(),
-        own_bounds: star.scheme.bounds(),
-        scheme_number: star.scheme.number(),
+        scheme: star.scheme,
         supply: Supply::files(Tape::open(&[content], SYMBOL, 64).expect("the content can be read")),
         rng: net.source_rng(0),
         name: "source".to_owned(),
@@ -583,7 +582,9 @@ fn as_the_seed() -> Scheme {
 /// What `faircast send` runs, but for the start.
 fn as_shipped(start: Start) -> Scheme {
     // What receivers say about themselves is lost here; the simulator takes a group with members for alive.
-    Scheme::Ormcc(Config { start, silent_group_guard: Guard::Off, ..Config::transport(1000) })
+    let mut config = Config::transport(1000);
+    (config.sending.start, config.sending.silent_group_guard) = (start, Guard::Off);
+    Scheme::Ormcc(config)
 }
 
 #[track_caller]

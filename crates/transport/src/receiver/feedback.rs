@@ -14,7 +14,7 @@ use faircast_core::packet::{Content, Layer, Report, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Announce, Member, MemberState, Message, Name, Need, ReceiverCodec, Request, Status};
+use faircast_wire::{Form, data_header_len, Announce, Member, MemberState, Message, Name, Need, ReceiverCodec, Request, Status};
 use std::net::SocketAddr;
 
 /// Before the source has told its round-trip time.
@@ -106,7 +106,7 @@ impl Session {
         from: SocketAddr,
         now: Time,
     ) -> Result<(), Error> {
-        let Some(scheme) = Scheme::from_number(announce.scheme) else {
+        let Some(scheme) = scheme_of(&announce) else {
             self.hint = Some("a session is there that uses a congestion control this version does not know");
             return Ok(());
         };
@@ -166,7 +166,7 @@ impl Session {
     fn follow_restarted(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
         let delay = first_turn(millis(announce.spread_ms), &mut self.rng);
         let Some(stream) = &mut self.stream else { return };
-        let Some(scheme) = Scheme::from_number(announce.scheme) else { return };
+        let Some(scheme) = scheme_of(&announce) else { return };
         self.codec.follow(session);
         stream.session = session;
         stream.source = from;
@@ -211,7 +211,7 @@ impl Session {
         let was_deferred = std::mem::replace(&mut stream.deferred, status.lagging.contains(&me));
         if was_deferred && !stream.deferred {
             // What it measured before is old, and the pause is no congestion.
-            if let Some(scheme) = Scheme::from_number(stream.announced.scheme) {
+            if let Some(scheme) = scheme_of(&stream.announced) {
                 stream.receiver = scheme.receiver(me);
             }
             stream.intake.needs.arm(now, &mut self.rng);
@@ -362,6 +362,18 @@ impl Session {
     }
 }
 
+/// Bytes of IPv4's and UDP's headers.
+const IPV4_HEADERS: usize = 28;
+
+/// The scheme that is announced, with its options; `None` for one that this version does not know.
+fn scheme_of(announce: &Announce) -> Option<Scheme> {
+    let number = Scheme::from_number(announce.scheme)?;
+    let scheme: Scheme = format!("{},{}", number.name(), announce.options.as_str()).parse().ok()?;
+    let header = data_header_len(&scheme.mark(), Form::Open) + IPV4_HEADERS;
+    let packet_size = announce.symbol_size.saturating_add(header as u16);
+    Some(scheme.with_packet_size(packet_size))
+}
+
 /// A random moment of `spread`: all receivers have to speak, none is hushed by another, so all
 /// moments are alike.
 fn turn(spread: Span, rng: &mut Rng) -> Span {
@@ -379,9 +391,8 @@ pub(super) fn send_effects(
 ) {
     for effect in effects.drain() {
         if let Effect::Report(mut report) = effect {
-            if let Some(echo) = report.content.echo_mut() {
-                echo.hold = echo.hold + late;
-            }
+            let echo = report.content.echo_mut();
+            echo.hold = echo.hold + late;
             outbox.add(codec, session, &Message::Report(report));
         }
     }

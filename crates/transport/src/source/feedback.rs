@@ -4,7 +4,7 @@ use super::{Phase, Serving, Session};
 use crate::config::Slow;
 use crate::event::Event;
 use crate::members::{Change, Member, Pace};
-use faircast_core::node::{Cx, Source as _};
+use faircast_core::node::{Control, Cx, Source as _};
 use faircast_core::packet::{Cause, Content, Layer, ReceiverId, Report};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Member as MemberReport, MemberState, Message, Request};
@@ -48,7 +48,7 @@ impl Session {
             }
             Change::Done => self.events.push(Event::Left { receiver, host, verified: true, reason: None }),
             Change::Failed => {
-                self.source.forget(report.from);
+                self.source.control(Control::Forget(report.from), now);
                 let reason = self.members.get(report.from).map(reason);
                 self.events.push(Event::Left { receiver, host, verified: false, reason });
             }
@@ -58,10 +58,10 @@ impl Session {
             self.pass_on(&alive, now);
         }
         if change == Change::Done {
-            self.source.forget(report.from);
+            self.source.control(Control::Forget(report.from), now);
         }
         if change != Change::None {
-            self.source.set_group(self.members.unfinished());
+            self.source.control(Control::Members(self.members.unfinished()), now);
         }
         if self.members.has_confirmations() {
             self.status_soon(now);
@@ -70,7 +70,7 @@ impl Session {
 
     fn on_request(&mut self, request: &Request, now: Time) {
         self.members.on_sign_of_life(request.from, now);
-        self.source.on_sign_of_life(now);
+        self.source.control(Control::SignOfLife, now);
         if !self.is_served(request.from) {
             return;
         }
@@ -123,8 +123,8 @@ impl Session {
             _ => (Pace::Deferred, "deferred"),
         };
         self.members.set_pace(id, pace);
-        self.source.start_again(now);
-        self.source.set_group(self.members.unfinished());
+        self.source.control(Control::StartAgain, now);
+        self.source.control(Control::Members(self.members.unfinished()), now);
         self.ledger.clear_requests();
         self.name(id, level, action);
         self.status_soon(now);
@@ -135,8 +135,8 @@ impl Session {
         self.serving = Serving::Deferred;
         self.members.recall();
         self.bound_rate(now);
-        self.source.start_again(now);
-        self.source.set_group(self.members.unfinished());
+        self.source.control(Control::StartAgain, now);
+        self.source.control(Control::Members(self.members.unfinished()), now);
         self.status_soon(now);
     }
 
@@ -184,10 +184,10 @@ impl Session {
         let gone = self.members.expire(now, patience, spread);
         let replaced = if gone.is_empty() { Default::default() } else { self.members.replaced() };
         if !gone.is_empty() {
-            self.source.set_group(self.members.unfinished());
+            self.source.control(Control::Members(self.members.unfinished()), now);
         }
         for id in gone {
-            self.source.forget(id);
+            self.source.control(Control::Forget(id), now);
             if let Some(member) = self.members.get(id) {
                 self.events.push(Event::Left {
                     receiver: id.to_string(),

@@ -20,11 +20,11 @@ use crate::event::{Event, Progress, SendReport};
 use crate::members::{Members, Pace, onset};
 use blocks::Blocks;
 use faircast_core::delivery::ledger::Ledger;
-use faircast_core::node::{Cx, Departure, Effects, Source as _, Stamp};
-use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Seq};
+use faircast_core::node::{Control, Cx, Departure, Effects, Source as _, Stamp};
+use faircast_core::packet::{Data, Flags, Layer, Payload, ReceiverId, Seq};
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
-use faircast_core::schemes::AnySource;
+use faircast_core::schemes::{AnySource, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{DataPacket, SourceCodec};
 use std::time::Duration;
@@ -41,9 +41,6 @@ const MOST_BYTES: usize = 65_000;
 /// Packets that are due within this time leave together: one packet below about 10 Mbit/s.
 const BURST: Span = Span::from_micros(1_000);
 
-/// Stands in for the mark of the first packet.
-const ANY_MARK: Mark = Mark::Representative { id: None, mean: 0.0, deviation: 0.0, rtt_max: 0.0 };
-
 /// So many bytes of a data packet say its rate, when it does.
 const RATE_LEN: usize = 2;
 
@@ -51,10 +48,7 @@ const RATE_LEN: usize = 2;
 pub(crate) struct Setup {
     pub(crate) codec: SourceCodec,
     pub(crate) salt: [u8; 16],
-    pub(crate) source: AnySource,
-    /// The scheme's own rate limits.
-    pub(crate) own_bounds: Bounds,
-    pub(crate) scheme_number: u8,
+    pub(crate) scheme: Scheme,
     pub(crate) supply: Supply,
     /// The scheme's random stream: nothing else draws from it.
     pub(crate) rng: Rng,
@@ -101,9 +95,8 @@ pub(crate) struct Session {
 
 /// What does not change.
 struct Fixed {
-    own_bounds: Bounds,
     salt: [u8; 16],
-    scheme_number: u8,
+    scheme: Scheme,
     name: String,
     datagram: usize,
     overhead: usize,
@@ -172,13 +165,13 @@ impl Session {
             ledger.push(setup.supply.symbols(block));
         }
         let blocks = Blocks::new(geometry.symbol_size, geometry.symbols_per_block);
-        let says_rate = if setup.source.observe().starting { RATE_LEN } else { 0 };
-        let header = setup.codec.data_header_len(&ANY_MARK) - RATE_LEN + says_rate;
+        let source = setup.scheme.source();
+        let says_rate = if source.observe().starting { RATE_LEN } else { 0 };
+        let header = setup.codec.data_header_len(&setup.scheme.mark()) - RATE_LEN + says_rate;
         let mut session = Session {
             setup: Fixed {
-                own_bounds: setup.own_bounds,
                 salt: setup.salt,
-                scheme_number: setup.scheme_number,
+                scheme: setup.scheme,
                 name: setup.name,
                 datagram: setup.datagram,
                 overhead: setup.overhead,
@@ -191,7 +184,7 @@ impl Session {
                 unix_secs: setup.unix_secs,
             },
             codec: setup.codec,
-            source: setup.source,
+            source,
             supply: setup.supply,
             blocks,
             ledger,
@@ -529,10 +522,10 @@ impl Session {
         };
         let serving_deferred = self.serving == Serving::Deferred;
         let floor = floor.filter(|_| !serving_deferred);
-        let lowest = [Some(self.setup.own_bounds.min), self.setup.min, floor].into_iter().flatten();
+        let lowest = [Some(self.setup.scheme.bounds().min), self.setup.min, floor].into_iter().flatten();
         let min = lowest.fold(Rate::ZERO, Rate::max);
-        let max = self.setup.max.unwrap_or(self.setup.own_bounds.max).max(min);
-        self.source.set_bounds(Bounds { min, max }, now);
+        let max = self.setup.max.unwrap_or(self.setup.scheme.bounds().max).max(min);
+        self.source.control(Control::Limits(Bounds { min, max }), now);
     }
 
     fn tell_progress(&mut self, now: Time) {

@@ -33,7 +33,8 @@ impl Session {
             symbols_per_block: geometry.symbols_per_block,
             first_block: self.ledger.oldest(),
             next_seq: self.next_seq.0,
-            scheme: self.setup.scheme_number,
+            scheme: self.setup.scheme.number(),
+            options: Name::clipped(&self.setup.scheme.options()),
             spread_ms: millis(spread),
             flags: if self.supply.is_live() { Announce::LIVE } else { 0 },
             name: Name::clipped(&self.setup.name),
@@ -127,7 +128,7 @@ impl Session {
     }
 
     pub(super) fn rtt_max(&self) -> Span {
-        self.source.rtt_max().max(Span::from_micros(100))
+        self.source.observe().rtt_max.max(Span::from_micros(100))
     }
 }
 

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "every test file uses a part")]
 
 use faircast_core::packet::{
-    Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
+    Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
@@ -58,7 +58,10 @@ pub fn marks() -> Vec<(&'static str, Mark)> {
         ),
         ("acker", Mark::Acker(id)),
         ("election", Mark::Acker(None)),
-        ("equation", Mark::Equation { suppress_above: 1_048_576.0, round: 9, rtt_max: 0.5, limiting: id }),
+        ("equation", {
+            let (suppress_above, rtt_max, round, echo) = (1_048_576.0, 0.5, 9, 0xdead_beef);
+            Mark::Equation { suppress_above, rtt_max, round, to: id, echo, limiting: true }
+        }),
         ("timetable", Mark::Timetable { slot: 0x0a0b_0c0d }),
     ]
 }
@@ -78,6 +81,7 @@ pub fn announce() -> Announce {
         spread_ms: 500,
         flags: Announce::REGISTER,
         name: Name::new("lab-server").expect("short"),
+        options: Name::new("beta=0.7,start=linear").expect("short"),
     }
 }
 
@@ -127,10 +131,15 @@ pub fn contents() -> Vec<(&'static str, Content)> {
         ("heartbeat", congested(Cause::Heartbeat)),
         ("leaving", congested(Cause::Leaving)),
         ("joining", congested(Cause::Joining)),
-        ("lost", Content::Lost { first: Seq(42), count: 3 }),
+        ("accumulation", congested(Cause::Accumulation)),
+        ("lost", Content::Lost { echo: echo(47), first: Seq(42), count: 3, loss: 0.25 }),
         ("received", Content::Received { echo: echo(43), rate: 3e6, loss: 0.5 }),
-        ("selective", Content::Selective { echo: echo(44), cumulative: Seq(41), bitmap: 0xf00d_0007 }),
+        ("selective", Content::Selective { echo: echo(44), behind: 3, bitmap: 0xf00d_0007, loss: 0.125 }),
         ("sustainable", Content::Sustainable { echo: echo(45), rate: 4e6 }),
+        ("calculated", {
+            let knows = Knows::RTT.with(Knows::LOSS);
+            Content::Calculated { echo: echo(46), rate: 5e6, stamp: 0x0102_0304, round: 9, knows }
+        }),
     ]
 }
 

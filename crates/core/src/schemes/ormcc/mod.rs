@@ -27,11 +27,12 @@
 //! ```
 
 mod config;
+mod options;
 mod receiver;
 mod source;
 #[cfg(test)]
 mod tests;
 
-pub use config::{AcrossSwitch, Config, Start, SwitchOn};
+pub use config::{AcrossSwitch, Config, SwitchOn};
 pub use receiver::{Counts, Receiver};
 pub use source::Source;

@@ -4,6 +4,7 @@ use super::config::Config;
 use crate::estimate::Throughput;
 use crate::node::{Cx, Effect};
 use crate::packet::{Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
+use crate::rate::Opening;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span, Time};
 
@@ -23,8 +24,7 @@ pub struct Receiver {
     arrivals: Throughput,
     settings: Settings,
     pending: Option<Pending>,
-    answer: Option<Answer>,
-    round: Round,
+    opening: Opening,
     joined_at: Time,
     last_report: Option<Time>,
 }
@@ -86,38 +86,8 @@ struct Pending {
     cause: Cause,
 }
 
-/// The packets of a start-up round, as far as they have come.
-#[derive(Debug, Clone, Copy, Default)]
-struct Round {
-    rate: f32,
-    first_at: Time,
-    last_at: Time,
-    /// Without the first packet's, so that `bytes / (last_at - first_at)` is a rate.
-    bytes: u64,
-    packets: u32,
-    lost: u32,
-}
-
-/// An answer to a start-up round that waits for its moment.
-#[derive(Debug, Clone, Copy)]
-struct Answer {
-    at: Time,
-    seq: Seq,
-    event_at: Time,
-    sent: f32,
-    received: f32,
-    loss: f32,
-}
-
-/// A start-up round is judged on at least so many packets.
-const FEWEST: u32 = 4;
 /// The shortest time over which start-up measures throughput.
 const SHORTEST_WINDOW: Span = Span::from_millis(5);
-/// Below this part of the sent rate a receiver of a start-up round answers soon.
-const NOTICEABLY_LESS: f32 = 0.85;
-/// How much sooner: a quarter sooner is enough to come first, and still leaves a round trip in which an answer can
-/// silence most of 10,000 others.
-const SOON: f64 = 0.75;
 /// The largest round-trip time before a header says one.
 const DEFAULT_RTT_MAX: Span = Span::from_millis(100);
 /// Largest round-trip times that a header can say.
@@ -145,8 +115,7 @@ impl Receiver {
             last_arrival: Time::ZERO,
             last_report: None,
             pending: None,
-            round: Round::default(),
-            answer: None,
+            opening: Opening::default(),
             counts: Counts::default(),
         }
     }
@@ -261,59 +230,24 @@ impl Receiver {
             self.counts.suppressed += 1;
         }
     }
-
-    /// Start-up: count the round, and answer when its end is flagged.
-    #[inline(never)]
-    fn follow_start_up(&mut self, data: &Data, arrival: Arrival, cx: &mut Cx<'_>) {
-        if !data.flags.has(Flags::STARTING) {
-            (self.answer, self.round) = (None, Round::default());
-            return;
-        }
-        self.measure_from = cx.now;
-        if self.answer.is_some_and(|answer| answer.is_settled_by(data)) {
-            self.answer = None;
-        }
-        if self.round.packets == 0 || differs(self.round.rate, data.rate) {
-            self.round = Round { rate: data.rate, first_at: cx.now, ..Round::default() };
-        } else {
-            self.round.bytes += u64::from(arrival.size);
-        }
-        self.round.packets += 1;
-        self.round.lost = self.round.lost.saturating_add(arrival.lost);
-        self.round.last_at = cx.now;
-        if data.flags.has(Flags::ROUND_END) && self.round.packets >= FEWEST {
-            self.answer = self.answer_to(data.seq, cx);
-            self.round = Round { packets: 1, first_at: cx.now, rate: data.rate, ..Round::default() };
-        }
-    }
-
-    fn answer_to(&self, seq: Seq, cx: &mut Cx<'_>) -> Option<Answer> {
-        let round = &self.round;
-        let received = Rate::of(round.bytes, round.last_at.since(round.first_at));
-        if !received.is_usable() {
-            return None;
-        }
-        let received = received.bps() as f32;
-        let loss = round.lost as f32 / (round.packets as f32 + round.lost as f32);
-        let hurry = if received < NOTICEABLY_LESS * round.rate { SOON } else { 1.0 };
-        let longest = (self.rtt_max() * 2).scaled(hurry);
-        let at = cx.now + self.settings.law.delay(longest, cx.rng);
-        Some(Answer { at, seq, event_at: cx.now, sent: round.rate, received, loss })
-    }
 }
 
 impl crate::node::Receiver for Receiver {
     #[inline]
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
-        if self.pending.is_some() || self.answer.is_some() {
+        if self.pending.is_some() || self.opening.deadline() <= cx.now {
             crate::node::Receiver::on_deadline(self, cx);
         }
         self.copy_header(data, layer, cx.now);
         self.arrivals.record(cx.now, arrival.size);
         self.last_arrival = cx.now;
-        let starting = data.flags.has(Flags::STARTING) || self.answer.is_some() || self.round.packets > 0;
-        if starting && !arrival.late {
-            self.follow_start_up(data, arrival, cx);
+        let starting = data.flags.has(Flags::STARTING);
+        if (starting || self.opening.is_active()) && !arrival.late {
+            if starting {
+                self.measure_from = cx.now;
+            }
+            let (rtt_max, law) = (self.rtt_max(), self.settings.law);
+            self.opening.on_data(data, arrival, rtt_max, law, cx);
         }
         if self.arrivals.covered() < self.settings.trac_window {
             let present = cx.now.since(self.measure_from);
@@ -330,7 +264,7 @@ impl crate::node::Receiver for Receiver {
     #[inline]
     fn deadline(&self) -> Time {
         let report = self.pending.map_or(Time::NEVER, |pending| pending.at);
-        self.answer.map_or(report, |answer| report.min(answer.at))
+        report.min(self.opening.deadline())
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
@@ -342,33 +276,25 @@ impl crate::node::Receiver for Receiver {
                 self.report(due, cx);
             }
         }
-        if let Some(due) = self.answer.take_if(|answer| answer.at <= cx.now)
+        if let Some(content) = self.opening.take_due(cx.now)
             && !stale
         {
-            let echo = Echo { seq: due.seq, hold: cx.now.since(due.event_at) };
-            self.send(Content::Received { echo, rate: due.received, loss: due.loss }, cx);
+            self.send(content, cx);
         }
     }
 
     fn on_leave(&mut self, cx: &mut Cx<'_>) {
-        (self.pending, self.answer) = (None, None);
+        self.pending = None;
+        self.opening.cancel();
         let (Some(heard), true) = (self.heard, self.is_representative()) else { return };
         let (echo, level) =
             (Echo { seq: heard.seq, hold: cx.now.since(self.last_arrival) }, self.mean.unwrap_or(0.0));
         self.send(Content::Congested { echo, level, mean: level, cause: Cause::Leaving }, cx);
     }
-}
 
-impl Answer {
-    /// Whether the source has moved on from the round, and to a rate that this answer would not lower by much.
-    fn is_settled_by(&self, data: &Data) -> bool {
-        differs(self.sent, data.rate) && data.rate * NOTICEABLY_LESS <= 2.0 * self.received
+    fn suppressed(&self) -> u32 {
+        self.counts.suppressed
     }
-}
-
-/// Rates of two rounds differ by more than rounding and limits explain.
-fn differs(a: f32, b: f32) -> bool {
-    (a - b).abs() > 0.01 * a.max(b)
 }
 
 /// How far back throughput may have to be measured.

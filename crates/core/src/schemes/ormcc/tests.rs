@@ -1,10 +1,11 @@
 //! ORMCC's rules one by one, then its behaviour at drop-tail bottlenecks.
 
 use super::*;
-use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _};
+use crate::node::{Control, Cx, Departure, Effect, Effects, Receiver as _, Source as _};
 use crate::packet::{
     Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
 };
+use crate::rate::Start;
 use crate::rng::Rng;
 use crate::schemes::star::{Path, Star, receiver_id};
 use crate::schemes::{AnyReceiver, Scheme};
@@ -346,7 +347,7 @@ fn a_representative_that_left_is_not_followed_any_longer() {
         sender.congested(1, 1e6, RTT);
         match way {
             0 => sender.hear(1, leaving),
-            _ => sender.source.forget(receiver_id(1)),
+            _ => sender.source.control(Control::Forget(receiver_id(1)), sender.now),
         }
         assert_eq!(sender.named(), None);
     }
@@ -368,12 +369,14 @@ fn absurd_and_repeated_reports_are_dropped() {
 
 #[test]
 fn a_silent_group_gets_slower_and_a_sign_of_life_stops_that() {
-    let mut sender = Sender::new(Config { start: Start::Linear, ..Config::transport(1000) });
+    let mut config = Config::transport(1000);
+    config.sending.start = Start::Linear;
+    let mut sender = Sender::new(config);
     sender.run_until(at(1.9));
     let peak = sender.rate();
     sender.run_until(at(30.0));
     assert!(sender.rate() < peak / 1000.0, "{}", sender.rate());
-    sender.source.on_sign_of_life(at(30.0));
+    sender.source.control(Control::SignOfLife, at(30.0));
     sender.run_until(at(31.0));
     assert!(sender.rate() > 80_000.0 * 4.0, "{}", sender.rate());
 }
@@ -385,7 +388,7 @@ fn a_group_without_its_slow_part_starts_up_anew() {
     sender.congested(1, 1e6, Span::from_millis(300));
     assert_eq!(sender.source.observe().limiting, ReceiverId::new(1));
     assert!(!sender.source.observe().starting);
-    sender.source.start_again(sender.now);
+    sender.source.control(Control::StartAgain, sender.now);
     let seen = sender.source.observe();
     assert_eq!((seen.limiting, seen.level, seen.starting), (None, None, true));
     assert!(seen.rtt < Span::from_millis(10), "the slow receiver's round trip is forgotten: {}", seen.rtt);
@@ -494,7 +497,7 @@ fn the_source_keeps_no_state_per_receiver() {
     let before = size_of_val(&sender.source);
     (1..10_000).for_each(|id| sender.congested(id, 1e6 + id as f64, RTT));
     assert_eq!(size_of_val(&sender.source), before, "and the type owns no collection but the send history");
-    assert!(size_of::<Source>() <= 1024);
+    assert!(size_of::<Source>() <= 1200);
 }
 
 fn transport() -> Scheme {

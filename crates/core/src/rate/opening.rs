@@ -1,0 +1,134 @@
+//! The receivers' half of the doubling start-up ([`super::start`]): measure a round, answer when its end is flagged.
+//!
+//! Answers are spread like congestion reports, slow receivers' earlier ones, so that of a large group a few answer.
+
+use crate::node::Cx;
+use crate::packet::{Arrival, Content, Data, Echo, Flags, Seq};
+use crate::suppress::TruncatedExponential;
+use crate::time::{Rate, Span, Time};
+
+/// A receiver's view of a source's start-up.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Opening {
+    round: Round,
+    answer: Option<Answer>,
+}
+
+/// The packets of a start-up round, as far as they have come.
+#[derive(Debug, Clone, Copy, Default)]
+struct Round {
+    rate: f32,
+    first_at: Time,
+    last_at: Time,
+    /// Without the first packet's, so that `bytes / (last_at - first_at)` is a rate.
+    bytes: u64,
+    packets: u32,
+    lost: u32,
+}
+
+/// An answer to a start-up round that waits for its moment.
+#[derive(Debug, Clone, Copy)]
+struct Answer {
+    at: Time,
+    seq: Seq,
+    event_at: Time,
+    sent: f32,
+    received: f32,
+    loss: f32,
+}
+
+/// A round is judged on at least so many packets.
+const FEWEST: u32 = 4;
+/// Below this part of the sent rate a receiver answers soon.
+const NOTICEABLY_LESS: f32 = 0.85;
+/// How much sooner: a quarter sooner is enough to come first, and still leaves a round trip in which an answer can
+/// silence most of 10,000 others.
+const SOON: f64 = 0.75;
+
+impl Opening {
+    /// Whether there is something to do for packets that carry no flag of a start-up.
+    #[inline]
+    pub const fn is_active(&self) -> bool {
+        self.answer.is_some() || self.round.packets > 0
+    }
+
+    /// A packet arrived that is not late, during a start-up or the first one after it.
+    #[inline(never)]
+    pub fn on_data(
+        &mut self,
+        data: &Data,
+        arrival: Arrival,
+        rtt_max: Span,
+        law: TruncatedExponential,
+        cx: &mut Cx<'_>,
+    ) {
+        if !data.flags.has(Flags::STARTING) {
+            *self = Opening::default();
+            return;
+        }
+        if self.answer.is_some_and(|answer| answer.is_settled_by(data)) {
+            self.answer = None;
+        }
+        if self.round.packets == 0 || differs(self.round.rate, data.rate) {
+            self.round = Round { rate: data.rate, first_at: cx.now, ..Round::default() };
+        } else {
+            self.round.bytes += u64::from(arrival.size);
+        }
+        self.round.packets += 1;
+        self.round.lost = self.round.lost.saturating_add(arrival.lost);
+        self.round.last_at = cx.now;
+        if data.flags.has(Flags::ROUND_END) && self.round.packets >= FEWEST {
+            self.answer = self.answer_to(data.seq, rtt_max, law, cx);
+            self.round = Round { packets: 1, first_at: cx.now, rate: data.rate, ..Round::default() };
+        }
+    }
+
+    fn answer_to(
+        &self,
+        seq: Seq,
+        rtt_max: Span,
+        law: TruncatedExponential,
+        cx: &mut Cx<'_>,
+    ) -> Option<Answer> {
+        let round = &self.round;
+        let received = Rate::of(round.bytes, round.last_at.since(round.first_at));
+        if !received.is_usable() {
+            return None;
+        }
+        let received = received.bps() as f32;
+        let loss = round.lost as f32 / (round.packets as f32 + round.lost as f32);
+        let hurry = if received < NOTICEABLY_LESS * round.rate { SOON } else { 1.0 };
+        let at = cx.now + law.delay((rtt_max * 2).scaled(hurry), cx.rng);
+        Some(Answer { at, seq, event_at: cx.now, sent: round.rate, received, loss })
+    }
+
+    /// When an answer is due.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        self.answer.map_or(Time::NEVER, |answer| answer.at)
+    }
+
+    /// The answer that is due now, if one is.
+    pub fn take_due(&mut self, now: Time) -> Option<Content> {
+        let due = self.answer.take_if(|answer| answer.at <= now)?;
+        let echo = Echo { seq: due.seq, hold: now.since(due.event_at) };
+        Some(Content::Received { echo, rate: due.received, loss: due.loss })
+    }
+
+    /// Nothing is answered any more.
+    pub fn cancel(&mut self) {
+        self.answer = None;
+    }
+}
+
+impl Answer {
+    /// Whether the source has moved on from the round, and to a rate that this answer would not lower by much.
+    fn is_settled_by(&self, data: &Data) -> bool {
+        differs(self.sent, data.rate) && data.rate * NOTICEABLY_LESS <= 2.0 * self.received
+    }
+}
+
+/// Rates of two rounds differ by more than rounding and limits explain.
+fn differs(a: f32, b: f32) -> bool {
+    (a - b).abs() > 0.01 * a.max(b)
+}

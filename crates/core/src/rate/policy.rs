@@ -1,0 +1,146 @@
+//! Rate policies: what a round trip without congestion and a congestion event do to the rate.
+//!
+//! The thesis (abstract) calls rate adaptation a part that can be exchanged: LE-SBCC, ORMCC and MCA+ take any of these.
+
+use super::equation::{Averaging, Equation};
+use super::{Aimd, Binomial, Start};
+use crate::time::{Rate, Span};
+use std::fmt;
+use std::str::FromStr;
+
+/// The point at which a source works.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Operating {
+    /// The rate now.
+    pub rate: Rate,
+    /// The round-trip time that counts.
+    pub rtt: Span,
+    /// Its mean deviation; zero where the scheme does not measure it.
+    pub deviation: Span,
+    /// Packet size in bytes.
+    pub packet_size: u16,
+}
+
+/// A congestion event that the scheme has accepted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Congestion {
+    /// The rate that counts as reached at congestion: ORMCC's throughput at congestion, elsewhere the rate itself.
+    pub level: Rate,
+    /// The part of it that the scheme's own decrease keeps, "beta".
+    pub keep: f64,
+}
+
+/// How a rate adapts. The scheme says when; limits and gates are applied around it.
+pub trait RatePolicy {
+    /// A packet leaves.
+    fn on_departure(&mut self) {}
+    /// The rate after a round-trip time without congestion.
+    fn on_tick(&mut self, at: Operating) -> Rate;
+    /// The rate after a congestion event; never above `at.rate`.
+    fn on_congestion(&mut self, at: Operating, congestion: Congestion) -> Rate;
+}
+
+/// Which policy, by name: a part of a scheme's configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum PolicyChoice {
+    /// [`Aimd`].
+    #[default]
+    Aimd,
+    /// [`Binomial`] with these exponents.
+    Binomial(Binomial),
+    /// [`Equation`] with these weights.
+    Equation(Averaging),
+}
+
+/// The state of any policy.
+#[derive(Debug, Clone)]
+pub enum AnyPolicy {
+    /// [`Aimd`].
+    Aimd(Aimd),
+    /// [`Binomial`].
+    Binomial(Binomial),
+    /// [`Equation`].
+    Equation(Equation),
+}
+
+impl PolicyChoice {
+    /// What can be chosen.
+    pub const MEANING: &'static str = "aimd | binomial:K:L | iiad | sqrt | equation | equation:rfc5348: what moves the rate; K and L are 0 to 1";
+
+    /// The policy at its beginning, where the rate begins small.
+    pub fn policy(self) -> AnyPolicy {
+        self.policy_after(Start::Linear)
+    }
+
+    /// The policy at its beginning, in a session that starts like this.
+    pub fn policy_after(self, start: Start) -> AnyPolicy {
+        match self {
+            PolicyChoice::Aimd => AnyPolicy::Aimd(Aimd),
+            PolicyChoice::Binomial(binomial) => AnyPolicy::Binomial(binomial),
+            PolicyChoice::Equation(averaging) => AnyPolicy::Equation(Equation::new(averaging, start)),
+        }
+    }
+}
+
+impl RatePolicy for AnyPolicy {
+    fn on_departure(&mut self) {
+        match self {
+            AnyPolicy::Aimd(policy) => policy.on_departure(),
+            AnyPolicy::Binomial(policy) => policy.on_departure(),
+            AnyPolicy::Equation(policy) => policy.on_departure(),
+        }
+    }
+
+    fn on_tick(&mut self, at: Operating) -> Rate {
+        match self {
+            AnyPolicy::Aimd(policy) => policy.on_tick(at),
+            AnyPolicy::Binomial(policy) => policy.on_tick(at),
+            AnyPolicy::Equation(policy) => policy.on_tick(at),
+        }
+    }
+
+    fn on_congestion(&mut self, at: Operating, congestion: Congestion) -> Rate {
+        match self {
+            AnyPolicy::Aimd(policy) => policy.on_congestion(at, congestion),
+            AnyPolicy::Binomial(policy) => policy.on_congestion(at, congestion),
+            AnyPolicy::Equation(policy) => policy.on_congestion(at, congestion),
+        }
+    }
+}
+
+/// Not the name of a rate policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a rate policy is one of: {}", PolicyChoice::MEANING)]
+pub struct UnknownPolicy;
+
+impl FromStr for PolicyChoice {
+    type Err = UnknownPolicy;
+
+    fn from_str(text: &str) -> Result<PolicyChoice, UnknownPolicy> {
+        let exponent = |text: &str| text.parse().ok().filter(|number| (0.0..=1.0).contains(number));
+        match text {
+            "aimd" => Ok(PolicyChoice::Aimd),
+            "iiad" => Ok(PolicyChoice::Binomial(Binomial::IIAD)),
+            "sqrt" => Ok(PolicyChoice::Binomial(Binomial::SQRT)),
+            "equation" | "tfrc" => Ok(PolicyChoice::Equation(Averaging::Thesis)),
+            "equation:rfc5348" => Ok(PolicyChoice::Equation(Averaging::Rfc5348)),
+            _ => {
+                let exponents = text.strip_prefix("binomial:").and_then(|rest| rest.split_once(':'));
+                let (k, l) = exponents.ok_or(UnknownPolicy)?;
+                let (k, l) = (exponent(k).ok_or(UnknownPolicy)?, exponent(l).ok_or(UnknownPolicy)?);
+                Ok(PolicyChoice::Binomial(Binomial { k, l }))
+            }
+        }
+    }
+}
+
+impl fmt::Display for PolicyChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            PolicyChoice::Aimd => f.write_str("aimd"),
+            PolicyChoice::Binomial(Binomial { k, l }) => write!(f, "binomial:{k}:{l}"),
+            PolicyChoice::Equation(Averaging::Thesis) => f.write_str("equation"),
+            PolicyChoice::Equation(Averaging::Rfc5348) => f.write_str("equation:rfc5348"),
+        }
+    }
+}

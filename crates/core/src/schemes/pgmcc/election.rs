@@ -1,0 +1,45 @@
+//! Who acknowledges: the receiver with the lowest throughput by TCP's formula (draft, 3.4).
+
+use super::config::Formula;
+
+/// The inverse of a receiver's throughput up to a constant, "M": the larger, the more congested. Zero without loss.
+pub(super) fn load(formula: Formula, rtt: f64, loss: f64) -> f64 {
+    let square_root = rtt * loss.sqrt();
+    match formula {
+        Formula::Full => square_root * (1.0 + 9.0 * loss * (1.0 + 32.0 * loss * loss)),
+        Formula::Simple => square_root,
+    }
+}
+
+/// Whether a receiver takes the acker's place: its throughput is below `c` times the acker's. Equal zeros keep the acker.
+pub(super) fn replaces(candidate: f64, acker: f64, c: f64) -> bool {
+    c * candidate > acker
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_follow_the_formula() {
+        // 0.1 * 0.1 * (1 + 0.09 * 1.0032)
+        assert!((load(Formula::Full, 0.1, 0.01) - 0.010_902_88).abs() < 1e-9);
+        assert!((load(Formula::Simple, 0.1, 0.01) - 0.01).abs() < 1e-12);
+        assert_eq!(load(Formula::Full, 0.1, 0.0), 0.0);
+    }
+
+    /// T-PG-7.
+    #[test]
+    fn the_acker_changes_only_when_c_times_the_load_is_larger() {
+        assert!(!replaces(1.3, 1.0, 0.75));
+        assert!(!replaces(4.0 / 3.0, 1.0, 0.75), "equal");
+        assert!(replaces(1.34, 1.0, 0.75));
+        assert!(replaces(1.01, 1.0, 1.0), "no hysteresis");
+    }
+
+    #[test]
+    fn any_loss_beats_none_and_none_does_not_beat_none() {
+        assert!(replaces(1e-9, 0.0, 0.75));
+        assert!(!replaces(0.0, 0.0, 0.75));
+    }
+}

@@ -1,0 +1,38 @@
+//! PGMCC: a TCP-like window between the source and one receiver (Rizzo, "pgmcc", SIGCOMM 2000; the building-block draft
+//! draft-ietf-rmt-bb-pgmcc-03; seed 000, 1.6.2.2).
+//!
+//! The receiver with the lowest throughput by TCP's formula is the *acker*. It acknowledges each packet, and the source
+//! runs a window over its acknowledgements, with *tokens* instead of a count of packets in flight. Every other receiver
+//! names its losses in negative acknowledgements, which carry its loss rate: the source compares and may change the acker.
+//!
+//! ```text
+//!   source                                   acker        others
+//!     | data, "acker A": T -= 1  ------------->|------------->|
+//!     |<---- highest, bitmap, p --------------- |              | loss: wait 0 to 50 ms
+//!     | N newly acknowledged:                                  |
+//!     |   T += N + N/W, W += N/W                               |
+//!     |<---- highest, first lost, p --------------------------- |
+//!     | c M(B) > M(A)?  then "acker B" from the next packet on
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `window` | window, tokens and the packets in flight |
+//! | `election` | loads of receivers by TCP's formula, and when to change the acker |
+//! | `timeout` | the retransmission timeout (RFC 6298) |
+//! | `filter` | the receivers' loss filter |
+
+mod config;
+mod election;
+mod filter;
+mod options;
+mod receiver;
+mod source;
+#[cfg(test)]
+mod tests;
+mod timeout;
+mod window;
+
+pub use config::{Config, Formula, Measure, Tokens};
+pub use receiver::Receiver;
+pub use source::Source;

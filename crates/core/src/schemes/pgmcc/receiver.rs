@@ -1,0 +1,238 @@
+//! PGMCC's receiver: acknowledges when it is the acker, else reports losses after a random delay.
+
+use super::config::Config;
+use super::filter::Filter;
+use crate::node::{Cx, Effect};
+use crate::packet::{Arrival, Cause, Content, Data, Echo, Layer, Mark, ReceiverId, Report, Seq};
+use crate::time::{Span, Time};
+
+/// A receiver of a PGMCC session.
+#[derive(Debug, Clone)]
+pub struct Receiver {
+    me: ReceiverId,
+    nak_backoff: Span,
+    filter: Filter,
+    /// What has arrived; `None` before the first packet.
+    heard: Option<Heard>,
+    /// Losses that wait to be reported.
+    pending: Option<Losses>,
+    /// When to offer itself as acker.
+    offer_at: Time,
+    suppressed: u32,
+}
+
+/// The newest packet and the 32 up to it.
+#[derive(Debug, Clone, Copy)]
+struct Heard {
+    newest: Seq,
+    newest_at: Time,
+    layer: Layer,
+    acker: Option<ReceiverId>,
+    /// Bit k: the packet k before the newest one has arrived.
+    arrived: u32,
+    /// Bit k: it counts as lost.
+    lost: u32,
+}
+
+/// Losses within one random delay are one report.
+#[derive(Debug, Clone, Copy)]
+struct Losses {
+    at: Time,
+    first: Seq,
+    count: u16,
+}
+
+/// A stream that was silent this long is over: what is pending is worth nothing.
+const STALE_AFTER: Span = Span::from_secs(10);
+
+impl Receiver {
+    /// A receiver that has heard nothing yet.
+    pub fn new(me: ReceiverId, config: &Config) -> Receiver {
+        Receiver {
+            me,
+            nak_backoff: config.nak_backoff,
+            filter: Filter::new(config.loss_gain),
+            heard: None,
+            pending: None,
+            offer_at: Time::NEVER,
+            suppressed: 0,
+        }
+    }
+
+    /// Smoothed part of packets that are lost, 0 to 1.
+    pub fn loss(&self) -> f64 {
+        f64::from(self.filter.loss())
+    }
+
+    /// Whether the newest packet named this receiver as the acker.
+    pub fn is_acker(&self) -> bool {
+        self.heard.is_some_and(|heard| heard.acker == Some(self.me))
+    }
+
+    /// Take note of a packet; whether it is a new one, no duplicate.
+    #[inline]
+    fn note(&mut self, data: &Data, layer: Layer, arrival: Arrival, now: Time) -> bool {
+        let acker = match data.mark {
+            Mark::Acker(acker) => acker,
+            _ => None,
+        };
+        let fresh =
+            Heard { newest: data.seq, newest_at: now, layer, acker, arrived: 1, lost: 0 };
+        let Some(heard) = &mut self.heard else {
+            self.heard = Some(fresh);
+            return true;
+        };
+        if data.seq > heard.newest {
+            let step = u32::try_from(data.seq.0 - heard.newest.0).unwrap_or(u32::MAX);
+            let arrived = heard.arrived.checked_shl(step).unwrap_or(0) | 1;
+            let lost = heard.lost.checked_shl(step).unwrap_or(0);
+            *heard = Heard { arrived, lost, ..fresh };
+            if arrival.lost > 0 {
+                self.count_losses(arrival.lost);
+            }
+            self.filter.received();
+            return true;
+        }
+        let back = u32::try_from(heard.newest.0 - data.seq.0).unwrap_or(u32::MAX);
+        let bit = 1u32.checked_shl(back).unwrap_or(0);
+        let news = bit != 0 && heard.arrived & bit == 0;
+        if news {
+            heard.arrived |= bit;
+            if heard.lost & bit == 0 {
+                self.filter.received();
+            } else {
+                heard.lost &= !bit;
+                self.filter.found(back);
+            }
+        }
+        news
+    }
+
+    /// So many packets are lost: the oldest that are missing and do not count as lost yet.
+    fn count_losses(&mut self, lost: u32) {
+        self.filter.lost(lost);
+        let Some(heard) = &mut self.heard else { return };
+        let missing = !heard.arrived & !heard.lost;
+        let mut marked = 0;
+        for back in (0..32).rev().filter(|back| missing >> back & 1 == 1) {
+            if marked == lost {
+                break;
+            }
+            heard.lost |= 1 << back;
+            marked += 1;
+        }
+    }
+
+    /// Losses are to be reported, together with what else is lost until then.
+    fn plan_report(&mut self, first: Seq, lost: u32, cx: &mut Cx<'_>) {
+        let lost = u16::try_from(lost).unwrap_or(u16::MAX);
+        match &mut self.pending {
+            Some(losses) => {
+                losses.count = losses.count.saturating_add(lost);
+                self.suppressed += 1;
+            }
+            None => {
+                let at = cx.now + self.nak_backoff.scaled(cx.rng.unit());
+                self.pending = Some(Losses { at, first, count: lost });
+            }
+        }
+    }
+
+    fn echo(&self, heard: &Heard, now: Time) -> Echo {
+        Echo { seq: heard.newest, hold: now.since(heard.newest_at) }
+    }
+
+    fn acknowledge(&self, cx: &mut Cx<'_>) {
+        let Some(heard) = &self.heard else { return };
+        let missing = !heard.arrived & !heard.lost;
+        let behind = 32 - missing.leading_zeros();
+        let content = Content::Selective {
+            echo: self.echo(heard, cx.now),
+            behind,
+            bitmap: heard.arrived,
+            loss: self.filter.loss(),
+        };
+        self.send(content, cx);
+    }
+
+    fn report_losses(&self, first: Seq, count: u16, cx: &mut Cx<'_>) {
+        let Some(heard) = &self.heard else { return };
+        let echo = self.echo(heard, cx.now);
+        self.send(Content::Lost { echo, first, count, loss: self.filter.loss() }, cx);
+    }
+
+    fn send(&self, content: Content, cx: &mut Cx<'_>) {
+        let layer = self.heard.map_or(Layer::default(), |heard| heard.layer);
+        cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
+    }
+}
+
+impl crate::node::Receiver for Receiver {
+    #[inline]
+    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
+        if self.deadline() <= cx.now {
+            crate::node::Receiver::on_deadline(self, cx);
+        }
+        let news = self.note(data, layer, arrival, cx.now);
+        let Some(heard) = &self.heard else { return };
+        match heard.acker {
+            Some(_) => self.offer_at = Time::NEVER,
+            None if self.offer_at.is_never() => {
+                self.offer_at = cx.now + self.nak_backoff.scaled(cx.rng.unit());
+            }
+            None => {}
+        }
+        if heard.acker == Some(self.me) {
+            if self.pending.take().is_some() {
+                self.suppressed += 1; // acknowledgements say the same
+            }
+            if arrival.marked {
+                self.filter.lost(1);
+                self.report_losses(data.seq, 1, cx);
+            }
+            if news {
+                self.acknowledge(cx);
+            }
+        } else if arrival.lost > 0 {
+            let first = Seq(data.seq.0.saturating_sub(u64::from(arrival.lost)));
+            self.plan_report(first, arrival.lost, cx);
+        } else if arrival.marked {
+            self.filter.lost(1);
+            self.plan_report(data.seq, 1, cx);
+        }
+    }
+
+    #[inline]
+    fn deadline(&self) -> Time {
+        self.pending.map_or(Time::NEVER, |losses| losses.at).min(self.offer_at)
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        let stale = self.heard.is_none_or(|heard| cx.now.since(heard.newest_at) > STALE_AFTER);
+        let due = self.pending.take_if(|losses| losses.at <= cx.now);
+        let offers = self.offer_at <= cx.now;
+        if offers {
+            self.offer_at = Time::NEVER;
+        }
+        match due {
+            _ if stale => {}
+            Some(losses) => self.report_losses(losses.first, losses.count, cx),
+            None if offers => {
+                let next = self.heard.map_or(Seq(0), |heard| heard.newest.next());
+                self.report_losses(next, 0, cx);
+            }
+            None => {}
+        }
+    }
+
+    fn on_leave(&mut self, cx: &mut Cx<'_>) {
+        (self.pending, self.offer_at) = (None, Time::NEVER);
+        let (Some(heard), true) = (&self.heard, self.is_acker()) else { return };
+        let echo = self.echo(heard, cx.now);
+        self.send(Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving }, cx);
+    }
+
+    fn suppressed(&self) -> u32 {
+        self.suppressed
+    }
+}

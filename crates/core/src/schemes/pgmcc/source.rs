@@ -1,0 +1,400 @@
+//! PGMCC's source: runs the window, chooses the acker.
+
+use super::config::{Config, Measure};
+use super::election::{load, replaces};
+use super::timeout::Timeout;
+use super::window::{Opening, Window};
+use crate::estimate::{LargestRtt, SendHistory};
+use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
+use crate::packet::{Cause, Content, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
+use crate::rate::{Pacer, Pressure, Start};
+use crate::time::{Rate, Span, Time};
+
+/// The source of a PGMCC session. Its state grows with the window, not with the number of receivers.
+#[derive(Debug, Clone)]
+pub struct Source {
+    config: Config,
+    window: Window,
+    timeout: Timeout,
+    acker: Option<ReceiverId>,
+    /// Who was the acker before: its acknowledgements may still be on the way.
+    former: Option<ReceiverId>,
+    /// The acker's load, "M_acker".
+    load: f64,
+    history: SendHistory,
+    rtt_max: LargestRtt,
+    pressure: Pressure,
+    pacer: Pacer,
+    timeout_at: Time,
+    /// Timeouts since anybody was heard, "RETRY".
+    retries: u32,
+    /// When there was no token last: only a window that is used may open.
+    starved_at: Option<Time>,
+    last_departure: Time,
+    /// Whether anything was lost since the start.
+    starting: bool,
+    cuts: u64,
+    tally: Tally,
+}
+
+/// Timeouts without an acknowledgement before the acker is given up.
+const RETRIES: u32 = 2;
+/// Samples above this are mistakes of a clock or a receiver.
+const LONGEST_RTT: Span = Span::from_secs(10);
+/// A part of the window that is worth keeping after a pause (RFC 2861).
+const AFTER_PAUSE: f64 = 0.75;
+
+impl Source {
+    /// A source that has not started.
+    pub fn new(config: Config) -> Source {
+        let sending = &config.sending;
+        let mut source = Source {
+            window: Window::new(&config, first_threshold(&config)),
+            timeout: Timeout::new(&config),
+            acker: None,
+            former: None,
+            load: 0.0,
+            history: SendHistory::new(sending.history_packets),
+            rtt_max: LargestRtt::new(sending.initial_rtt, sending.rtt_max_memory),
+            pressure: Pressure::default(),
+            pacer: Pacer::new(sending.bounds.max, sending.catch_up),
+            timeout_at: Time::NEVER,
+            retries: 0,
+            starved_at: None,
+            last_departure: Time::ZERO,
+            starting: true,
+            cuts: 0,
+            tally: Tally::default(),
+            config,
+        };
+        source.adjust_pace(Time::ZERO);
+        source
+    }
+
+    /// Round-trip time to the acker; before there is a sample, the assumed one.
+    fn rtt(&self) -> Span {
+        let sending = &self.config.sending;
+        self.timeout.smoothed().unwrap_or(sending.initial_rtt).max(sending.shortest_rtt)
+    }
+
+    /// The window per round-trip time.
+    fn window_rate(&self) -> Rate {
+        Rate::of(u64::from(self.config.sending.packet_size), self.rtt()) * self.window.size()
+    }
+
+    /// The same within the limits of user, hosts and network.
+    fn rate(&self) -> Rate {
+        self.config.sending.bounds.clamp(self.pressure.applied_to(self.window_rate()))
+    }
+
+    fn adjust_pace(&mut self, now: Time) {
+        let free = match self.config.pacing {
+            Some(gain) => self.window_rate() * gain,
+            None => Rate::UNLIMITED,
+        };
+        let pace = self.pressure.applied_to(free).max(self.rate());
+        self.pacer.set_rate(self.config.sending.bounds.clamp(pace), now);
+    }
+
+    fn growth(&self, now: Time) -> Opening {
+        let used = !self.window.has_token()
+            || self.starved_at.is_some_and(|at| now.since(at) <= self.rtt());
+        let limited = self.config.sending.bounds.is_at_max(self.window_rate());
+        if used && !limited { Opening::Open } else { Opening::Hold }
+    }
+
+    /// Any sample counts for the largest round-trip time.
+    fn sample(&mut self, echo: Echo, now: Time) -> Option<Span> {
+        let sample = self.history.sample(echo, now).filter(|sample| *sample <= LONGEST_RTT)?;
+        self.rtt_max.add(sample, now);
+        Some(sample)
+    }
+
+    /// Nobody is the acker: headers ask all receivers to offer themselves.
+    fn elect_anew(&mut self) {
+        self.former = self.acker.take().or(self.former);
+        self.load = 0.0;
+    }
+
+    fn appoint(&mut self, from: ReceiverId, load: f64, sample: Option<Span>, now: Time) {
+        if self.acker.is_none() {
+            self.window.credit_unasked();
+        } else {
+            self.former = self.acker;
+        }
+        self.acker = Some(from);
+        self.load = load;
+        self.timeout.restart(sample);
+        self.restart_timer(now);
+    }
+
+    fn restart_timer(&mut self, now: Time) {
+        let waiting = self.window.in_flight() > 0;
+        self.timeout_at = if waiting { now + self.timeout.span() } else { Time::NEVER };
+    }
+
+    /// Compare the sender of a report with the acker (draft, 3.4).
+    fn consider(&mut self, from: ReceiverId, echo: Echo, loss: f32, sample: Option<Span>, now: Time) {
+        self.retries = 0;
+        let (Some(rtt), true) = (sample, loss.is_finite()) else { return };
+        let loss = f64::from(loss).clamp(0.0, 1.0);
+        let distance = match self.config.measure {
+            Measure::Time => rtt.as_secs_f64(),
+            Measure::Packets => (self.history.next().0 - echo.seq.0) as f64,
+        };
+        let load = load(self.config.formula, distance, loss);
+        match self.acker {
+            None => self.appoint(from, load, sample, now),
+            Some(acker) if acker == from => self.load = load,
+            Some(_) if replaces(load, self.load, self.config.hysteresis) => {
+                self.appoint(from, load, sample, now);
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn on_acknowledged(&mut self, from: ReceiverId, echo: Echo, bitmap: u32, loss: f32, now: Time) {
+        let sample = self.sample(echo, now);
+        let asked = [self.acker, self.former, self.window.designated(echo.seq)].contains(&Some(from));
+        if asked {
+            let before = self.window.size();
+            let outcome = self.window.acknowledge(from, echo.seq, bitmap, self.growth(now));
+            if self.acker == Some(from)
+                && let Some(sample) = sample
+            {
+                self.timeout.sample(sample);
+            }
+            if outcome.acknowledged + outcome.lost > 0 {
+                self.timeout.end_back_off();
+                self.restart_timer(now);
+            }
+            if outcome.lost > 0 {
+                self.on_loss(u64::from(outcome.lost), outcome.cut, before);
+            }
+        }
+        self.consider(from, echo, loss, sample, now);
+        self.adjust_pace(now);
+    }
+
+    /// The acker has lost packets or seen marks.
+    fn on_loss(&mut self, packets: u64, cut: bool, before: f64) {
+        self.tally.indications += packets;
+        self.tally.events += 1;
+        self.tally.followed += 1;
+        self.starting = false;
+        if cut {
+            self.cuts += 1;
+            self.window.set_threshold(self.threshold_after(before / 2.0));
+        }
+    }
+
+    fn on_lost(&mut self, from: ReceiverId, report: (Seq, u16), echo: Echo, loss: f32, now: Time) {
+        let (first, count) = report;
+        let sample = self.sample(echo, now);
+        if count > 0 && self.acker == Some(from) && self.window.designated(first) == Some(from) {
+            // The acker reports marks alone in this way.
+            let before = self.window.size();
+            let cut = self.window.on_mark(first);
+            self.on_loss(u64::from(count), cut, before);
+        } else if count > 0 {
+            self.tally.indications += u64::from(count);
+            self.tally.events += 1;
+        }
+        self.consider(from, echo, loss, sample, now);
+        self.adjust_pace(now);
+    }
+
+    fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
+        let sample = self.sample(echo, now);
+        if let Some(sample) = sample
+            && self.acker == Some(from)
+        {
+            self.timeout.sample(sample);
+            self.adjust_pace(now);
+        }
+    }
+
+    /// No acknowledgement came in time.
+    fn time_out(&mut self, now: Time) {
+        let before = self.window.size();
+        self.window.restart();
+        self.window.set_threshold(self.threshold_after(before / 2.0));
+        self.timeout.back_off();
+        self.retries += 1;
+        self.cuts += 1;
+        self.starting = false;
+        if self.retries >= RETRIES {
+            self.elect_anew();
+        }
+        self.timeout_at = Time::NEVER;
+        self.adjust_pace(now);
+    }
+
+    /// Up to where the opening is exponential, once the window was cut to `half` or may come back to it.
+    fn threshold_after(&self, half: f64) -> f64 {
+        match self.config.sending.start {
+            Start::Linear => self.config.ssthresh,
+            Start::Doubling(_) => self.config.ssthresh.max(half),
+        }
+    }
+
+    /// After a pause longer than a timeout the network may be another one.
+    fn resume(&mut self, now: Time) {
+        let pause = now.since(self.last_departure);
+        if self.window.in_flight() == 0 && pause > self.timeout.span() && self.window.size() > self.config.ssthresh
+        {
+            if !self.starting {
+                self.window.set_threshold(self.threshold_after(AFTER_PAUSE * self.window.size()));
+            }
+            self.window.shrink_to(self.config.ssthresh);
+            self.adjust_pace(now);
+        }
+    }
+
+    /// Without a token a packet leaves when the lowest rate demands one.
+    fn due_by_lowest_rate(&self) -> Time {
+        if self.window.has_token() || self.window.in_flight() == 0 {
+            return Time::NEVER;
+        }
+        let sending = &self.config.sending;
+        let slowest = sending.bounds.clamp(Rate::ZERO);
+        self.last_departure + slowest.span_of(u64::from(sending.packet_size))
+    }
+
+    fn forget(&mut self, receiver: ReceiverId) {
+        if self.acker == Some(receiver) {
+            self.elect_anew();
+            self.former = None;
+        }
+    }
+
+    /// The group is another one now: nothing that was learned about the old one's paths holds.
+    fn start_again(&mut self, now: Time) {
+        self.elect_anew();
+        self.window.restart();
+        self.window.set_threshold(first_threshold(&self.config));
+        self.timeout = Timeout::new(&self.config);
+        self.rtt_max = LargestRtt::new(self.config.sending.initial_rtt, self.config.sending.rtt_max_memory);
+        (self.retries, self.starting, self.timeout_at) = (0, true, Time::NEVER);
+        self.adjust_pace(now);
+    }
+}
+
+/// Up to where the first opening is exponential.
+fn first_threshold(config: &Config) -> f64 {
+    match config.sending.start {
+        Start::Linear => config.ssthresh,
+        Start::Doubling(_) => f64::INFINITY,
+    }
+}
+
+impl crate::node::Source for Source {
+    fn start(&mut self, cx: &mut Cx<'_>) {
+        self.pacer.restart(cx.now);
+        self.last_departure = cx.now;
+    }
+
+    fn departure(&self, _: Layer) -> Departure {
+        if self.window.has_token() { Departure::At(self.pacer.departure()) } else { Departure::AfterReport }
+    }
+
+    fn on_departure(&mut self, _: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
+        let now = cx.now;
+        self.resume(now);
+        self.pressure.recover(self.window_rate(), now);
+        self.adjust_pace(now);
+        let seq = self.history.record(now);
+        self.window.depart(self.acker);
+        self.last_departure = now;
+        self.pacer.book(now, size, self.rtt());
+        if !self.window.has_token() {
+            self.starved_at = Some(now);
+        }
+        if self.timeout_at.is_never() {
+            self.restart_timer(now);
+        }
+        Stamp { seq, rate: self.rate(), flags: Flags::default(), mark: Mark::Acker(self.acker) }
+    }
+
+    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
+        let (now, from) = (cx.now, report.from);
+        if report.content.echo().seq >= self.history.next() {
+            return;
+        }
+        match report.content {
+            Content::Selective { echo, bitmap, loss, .. } => {
+                self.on_acknowledged(from, echo, bitmap, loss, now);
+            }
+            Content::Lost { echo, first, count, loss } => self.on_lost(from, (first, count), echo, loss, now),
+            Content::Congested { cause: Cause::Leaving, .. } => self.forget(from),
+            Content::Alive(echo)
+            | Content::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
+                self.on_alive(from, echo, now);
+            }
+            Content::Sustainable { rate, .. } => {
+                self.pressure.on_report(from, Rate::from_bps(f64::from(rate)), self.rate(), now);
+                self.adjust_pace(now);
+            }
+            Content::Congested { .. } | Content::Received { .. } | Content::Calculated { .. } => {}
+        }
+    }
+
+    fn deadline(&self) -> Time {
+        self.timeout_at.min(self.due_by_lowest_rate())
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        if now >= self.timeout_at {
+            self.time_out(now);
+        }
+        if now >= self.due_by_lowest_rate() {
+            while !self.window.has_token() && self.window.in_flight() > 0 {
+                self.window.credit_oldest();
+            }
+        }
+    }
+
+    fn control(&mut self, control: Control, now: Time) {
+        match control {
+            Control::Forget(receiver) => self.forget(receiver),
+            Control::StartAgain => self.start_again(now),
+            Control::Limits(bounds) => {
+                self.config.sending.bounds = bounds;
+                self.adjust_pace(now);
+            }
+            // Timeouts notice a silent group, and the window opens by acknowledgements alone.
+            Control::Members(_) | Control::SignOfLife => {}
+        }
+    }
+
+    fn observe(&self) -> Observation {
+        let level = self.timeout.smoothed().filter(|_| self.acker.is_some() && self.load > 0.0);
+        let bits = 8.0 * f64::from(self.config.sending.packet_size);
+        Observation {
+            rate: self.rate(),
+            rtt: self.rtt(),
+            limiting: self.acker,
+            level: level.map(|_| Rate::from_bps(bits * SQUARE_ROOT_OF_1_5 / self.load))
+                .filter(|rate| self.config.measure == Measure::Time && rate.is_usable()),
+            rtt_max: self.rtt_max.get(),
+            cuts: self.cuts,
+            tally: self.tally,
+            starting: self.starting,
+        }
+    }
+}
+
+/// TCP's formula over the inverse of the load.
+const SQUARE_ROOT_OF_1_5: f64 = 1.224_744_871_391_589;
+
+#[cfg(test)]
+impl Source {
+    pub(super) fn window(&self) -> f64 {
+        self.window.size()
+    }
+
+    pub(super) fn acker(&self) -> Option<ReceiverId> {
+        self.acker
+    }
+}

@@ -1,0 +1,104 @@
+//! The retransmission timeout (RFC 6298).
+
+use super::config::Config;
+use crate::estimate::Ewma;
+use crate::time::Span;
+
+const LONGEST: Span = Span::from_secs(64);
+const MEAN_GAIN: f64 = 0.125;
+const DEVIATION_GAIN: f64 = 0.25;
+
+/// Smoothed round trip of the acker and the timeout that follows from it.
+#[derive(Debug, Clone)]
+pub(super) struct Timeout {
+    mean: Ewma,
+    /// Smoothed with a gain of its own, so the mean's is not used.
+    deviation: f64,
+    shortest: Span,
+    first: Span,
+    doublings: u32,
+}
+
+impl Timeout {
+    pub(super) fn new(config: &Config) -> Timeout {
+        Timeout {
+            mean: Ewma::new(MEAN_GAIN),
+            deviation: 0.0,
+            shortest: config.shortest_rto,
+            first: config.first_rto,
+            doublings: 0,
+        }
+    }
+
+    /// A round trip to the receiver that acknowledges.
+    pub(super) fn sample(&mut self, sample: Span) {
+        let secs = sample.as_secs_f64();
+        self.deviation = match self.mean.mean() {
+            Some(mean) => self.deviation + DEVIATION_GAIN * ((secs - mean).abs() - self.deviation),
+            None => secs / 2.0,
+        };
+        self.mean.add(secs, 0.0);
+    }
+
+    /// Another receiver acknowledges from now on.
+    pub(super) fn restart(&mut self, sample: Option<Span>) {
+        if let Some(sample) = sample {
+            self.mean = Ewma::new(MEAN_GAIN);
+            self.sample(sample);
+        }
+        self.doublings = 0;
+    }
+
+    /// Smoothed round trip, once there was a sample.
+    pub(super) fn smoothed(&self) -> Option<Span> {
+        self.mean.mean().map(Span::from_secs_f64)
+    }
+
+    /// How long to wait for an acknowledgement.
+    pub(super) fn span(&self) -> Span {
+        let base = match self.mean.mean() {
+            Some(mean) => Span::from_secs_f64(mean + 4.0 * self.deviation),
+            None => self.first,
+        };
+        (base.max(self.shortest) * (1 << self.doublings)).min(LONGEST)
+    }
+
+    /// It ran out: wait twice as long for the next.
+    pub(super) fn back_off(&mut self) {
+        self.doublings = (self.doublings + 1).min(16);
+    }
+
+    /// Acknowledgements come again.
+    pub(super) fn end_back_off(&mut self) {
+        self.doublings = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_sample_gives_three_times_itself_and_later_ones_are_smoothed() {
+        let mut timeout = Timeout::new(&Config::seed());
+        assert_eq!(timeout.span(), Span::from_secs(3));
+        timeout.sample(Span::from_millis(100));
+        assert_eq!(timeout.span(), Span::from_millis(300));
+        timeout.sample(Span::from_millis(180));
+        // mean 110 ms; deviation 50 + (80 - 50) / 4 = 57.5 ms
+        assert_eq!(timeout.span(), Span::from_millis(340));
+    }
+
+    #[test]
+    fn it_doubles_up_to_64_seconds_until_acknowledgements_come_again() {
+        let mut timeout = Timeout::new(&Config::seed());
+        timeout.sample(Span::from_millis(10));
+        assert_eq!(timeout.span(), Span::from_millis(200), "the shortest");
+        (0..3).for_each(|_| timeout.back_off());
+        assert_eq!(timeout.span(), Span::from_millis(1600));
+        (0..30).for_each(|_| timeout.back_off());
+        assert_eq!(timeout.span(), LONGEST);
+        timeout.end_back_off();
+        assert_eq!(timeout.span(), Span::from_millis(200));
+    }
+}

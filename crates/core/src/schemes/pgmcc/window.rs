@@ -1,0 +1,453 @@
+//! The window, its tokens, and the packets in flight (draft, 3.3 and 3.5).
+//!
+//! Whatever happens, tokens and packets in flight add up to the window.
+
+use super::config::{Config, Tokens};
+use crate::packet::{ReceiverId, Seq};
+
+/// Window "W", tokens "T" and which packets are not yet acknowledged.
+#[derive(Debug, Clone)]
+pub(super) struct Window {
+    size: f64,
+    tokens: f64,
+    /// Below this the opening is exponential.
+    threshold: f64,
+    lost_tokens: Tokens,
+    /// No second halving before a packet after this one is acknowledged.
+    suspended_to: Option<u64>,
+    /// Packets `next - slots.len() .. next`, by number modulo length; doubled while more are in flight.
+    slots: Box<[Slot]>,
+    /// No packet before this one is in flight.
+    oldest: u64,
+    next: u64,
+    in_flight: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    in_flight: bool,
+    /// Whose acknowledgement the packet asked for.
+    acker: Option<ReceiverId>,
+}
+
+/// Whether acknowledgements open the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// They do.
+    Open,
+    /// The application does not use it.
+    Hold,
+}
+
+/// What an acknowledgement has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Outcome {
+    /// Packets acknowledged for the first time.
+    pub(super) acknowledged: u32,
+    /// Packets declared lost.
+    pub(super) lost: u32,
+    /// Whether the window was halved.
+    pub(super) cut: bool,
+}
+
+const FEWEST: usize = 64;
+const MOST: usize = 1 << 20;
+/// A packet is lost when this many later ones have arrived.
+const LATER: u32 = 3;
+/// Bits of an acknowledgement's bitmap.
+const BITS: u64 = 32;
+
+impl Window {
+    /// Of one packet, with its token.
+    pub(super) fn new(config: &Config, threshold: f64) -> Window {
+        Window {
+            size: 1.0,
+            tokens: 1.0,
+            threshold,
+            lost_tokens: config.tokens,
+            suspended_to: None,
+            slots: vec![Slot { in_flight: false, acker: None }; FEWEST].into_boxed_slice(),
+            oldest: 0,
+            next: 0,
+            in_flight: 0,
+        }
+    }
+
+    /// Its size in packets.
+    pub(super) const fn size(&self) -> f64 {
+        self.size
+    }
+
+    /// Whether there is a token for another packet.
+    pub(super) fn has_token(&self) -> bool {
+        self.tokens >= 1.0
+    }
+
+    pub(super) const fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Whether its opening is exponential.
+    pub(super) fn is_opening(&self) -> bool {
+        self.size < self.threshold
+    }
+
+    /// From now on the opening is exponential up to here.
+    pub(super) const fn set_threshold(&mut self, threshold: f64) {
+        self.threshold = threshold;
+    }
+
+    /// The next packet leaves and asks `acker` to acknowledge it.
+    pub(super) fn depart(&mut self, acker: Option<ReceiverId>) {
+        if self.next - self.oldest == self.slots.len() as u64 {
+            if self.slots.len() < MOST { self.grow() } else { self.credit_oldest() }
+        }
+        let place = self.place(self.next);
+        self.slots[place] = Slot { in_flight: true, acker };
+        self.next += 1;
+        self.in_flight += 1;
+        self.tokens -= 1.0;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let longer = self.slots.len() * 2;
+        let mut slots = vec![Slot { in_flight: false, acker: None }; longer].into_boxed_slice();
+        for seq in self.oldest..self.next {
+            slots[seq as usize & (longer - 1)] = self.slots[self.place(seq)];
+        }
+        self.slots = slots;
+    }
+
+    const fn place(&self, seq: u64) -> usize {
+        seq as usize & (self.slots.len() - 1)
+    }
+
+    /// Whom packet `seq` asked for an acknowledgement, while that is remembered.
+    pub(super) fn designated(&self, seq: Seq) -> Option<ReceiverId> {
+        let known = seq.0 < self.next && self.next - seq.0 <= self.slots.len() as u64;
+        if known { self.slots[self.place(seq.0)].acker } else { None }
+    }
+
+    /// The packet has left the network; whether that is news.
+    fn land(&mut self, seq: u64) -> bool {
+        let place = self.place(seq);
+        let news = seq >= self.oldest && std::mem::replace(&mut self.slots[place].in_flight, false);
+        self.in_flight -= u64::from(news);
+        news
+    }
+
+    /// `from` has received `newest` and, where bit k of the bitmap is set, the packet k before it.
+    pub(super) fn acknowledge(
+        &mut self,
+        from: ReceiverId,
+        newest: Seq,
+        bitmap: u32,
+        opening: Opening,
+    ) -> Outcome {
+        let newest = newest.0;
+        if newest >= self.next {
+            return Outcome::default();
+        }
+        let bitmap = bitmap | 1;
+        let (mut acknowledged, mut lost) = (0, 0);
+        for back in (0..BITS).take_while(|back| *back <= newest) {
+            let seq = newest - back;
+            if seq < self.oldest {
+                break;
+            }
+            let earlier_bits = bitmap & ((1u64 << back) - 1) as u32;
+            if bitmap >> back & 1 == 1 {
+                acknowledged += u32::from(self.land(seq));
+            } else if earlier_bits.count_ones() >= LATER && self.designated(Seq(seq)) == Some(from) {
+                lost += u32::from(self.land(seq));
+            }
+        }
+        lost += self.settle_before((newest + 1).saturating_sub(BITS), from);
+        if self.lost_tokens == Tokens::Returned {
+            self.tokens += f64::from(lost);
+        }
+        let suspended = self.suspended_to.is_some_and(|last| newest <= last);
+        let cut = lost > 0 && !suspended;
+        if cut {
+            self.halve();
+        }
+        self.tokens += f64::from(acknowledged);
+        if !cut && !suspended && lost == 0 && opening == Opening::Open {
+            self.open_by(f64::from(acknowledged));
+        }
+        Outcome { acknowledged, lost, cut }
+    }
+
+    /// What is still in flight from before `seq` is beyond all bitmaps: lost if `from` should have acknowledged it, else
+    /// unknown, and its token comes back.
+    fn settle_before(&mut self, seq: u64, from: ReceiverId) -> u32 {
+        let mut lost = 0;
+        while self.oldest < self.next {
+            let slot = self.slots[self.place(self.oldest)];
+            if slot.in_flight {
+                if self.oldest >= seq {
+                    break;
+                }
+                self.land(self.oldest);
+                if slot.acker == Some(from) { lost += 1 } else { self.tokens += 1.0 }
+            }
+            self.oldest += 1;
+        }
+        lost
+    }
+
+    /// Congestion that no packet was lost by: a mark on packet `seq`. Whether the window was halved.
+    pub(super) fn on_mark(&mut self, seq: Seq) -> bool {
+        let cut = self.suspended_to.is_none_or(|last| seq.0 > last);
+        if cut {
+            self.halve();
+        }
+        cut
+    }
+
+    // The draft takes half a window of tokens even from a window of less than two, which stays at one: that would lose
+    // tokens. Here tokens fall by as much as the window.
+    fn halve(&mut self) {
+        self.shrink_to((self.size / 2.0).max(1.0));
+        self.suspended_to = self.next.checked_sub(1);
+    }
+
+    /// A smaller window, with so many tokens fewer.
+    pub(super) fn shrink_to(&mut self, size: f64) {
+        if size < self.size {
+            self.tokens -= self.size - size;
+            self.size = size;
+        }
+    }
+
+    fn open_by(&mut self, acknowledged: f64) {
+        let mut rest = acknowledged;
+        let mut grow = 0.0;
+        if self.size < self.threshold {
+            let exponential = rest.min(self.threshold - self.size);
+            grow += exponential;
+            rest -= exponential;
+        }
+        grow += rest / (self.size + grow);
+        let grow = grow.min((MOST as f64 - self.size).max(0.0));
+        self.size += grow;
+        self.tokens += grow;
+    }
+
+    /// No acknowledgement for a whole timeout: begin again with one packet. What is in flight is forgotten.
+    pub(super) fn restart(&mut self) {
+        for seq in self.oldest..self.next {
+            let place = self.place(seq);
+            self.slots[place].in_flight = false;
+        }
+        (self.oldest, self.in_flight) = (self.next, 0);
+        (self.size, self.tokens) = (1.0, 1.0);
+        self.suspended_to = None;
+    }
+
+    /// Packets that named nobody will not be acknowledged: give their tokens back.
+    // The draft gives back one token. With as many as there are such packets, tokens and packets in flight still add up.
+    pub(super) fn credit_unasked(&mut self) {
+        for seq in self.oldest..self.next {
+            if self.slots[self.place(seq)].acker.is_none() && self.land(seq) {
+                self.tokens += 1.0;
+            }
+        }
+    }
+
+    /// The oldest packet in flight is given up, for a packet that must leave.
+    pub(super) fn credit_oldest(&mut self) {
+        while self.oldest < self.next {
+            let news = self.land(self.oldest);
+            self.oldest += 1;
+            if news {
+                self.tokens += 1.0;
+                break;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    const A: ReceiverId = ReceiverId::new(1).expect("not zero");
+    const B: ReceiverId = ReceiverId::new(2).expect("not zero");
+
+    fn window(threshold: f64) -> Window {
+        Window::new(&Config::seed(), threshold)
+    }
+
+    /// With this many packets in flight, all for A.
+    fn flying(size: u32) -> Window {
+        let mut window = window(4.0);
+        (window.size, window.tokens) = (f64::from(size), f64::from(size));
+        (0..size).for_each(|_| window.depart(Some(A)));
+        window
+    }
+
+    fn balance(window: &Window) -> f64 {
+        window.tokens + window.in_flight as f64 - window.size
+    }
+
+    /// T-PG-2.
+    #[test]
+    fn three_acknowledgements_open_the_window_from_one_to_four() {
+        let mut window = window(4.0);
+        let mut seq = 0;
+        for size in [2.0, 3.0, 4.0] {
+            window.depart(Some(A));
+            window.acknowledge(A, Seq(seq), 1, Opening::Open);
+            assert_eq!(window.size, size);
+            seq += 1;
+        }
+        assert_eq!(window.tokens, 4.0);
+    }
+
+    /// T-PG-3.
+    #[test]
+    fn above_the_threshold_the_window_grows_by_one_packet_per_round_trip() {
+        let mut window = window(4.0);
+        (window.size, window.tokens) = (10.0, 10.0);
+        let mut acknowledged = 0;
+        for round in 1..=20 {
+            while window.has_token() {
+                window.depart(Some(A));
+            }
+            for seq in acknowledged..window.next {
+                window.acknowledge(A, Seq(seq), u32::MAX, Opening::Open);
+            }
+            acknowledged = window.next;
+            assert!((window.size - (10.0 + f64::from(round))).abs() < 1.0, "{} in {round}", window.size);
+        }
+    }
+
+    #[test]
+    fn a_window_that_is_not_used_does_not_open() {
+        let mut window = flying(10);
+        window.acknowledge(A, Seq(0), 1, Opening::Hold);
+        assert_eq!((window.size, window.tokens), (10.0, 1.0));
+    }
+
+    /// T-PG-4.
+    #[test]
+    fn ten_losses_within_a_round_trip_halve_the_window_once() {
+        let mut window = flying(40);
+        let mut cuts = 0;
+        for newest in 0..40u64 {
+            if newest % 4 == 1 {
+                continue; // this one is lost
+            }
+            let bitmap = (0..32).filter(|back| newest >= *back && (newest - back) % 4 != 1);
+            let bitmap = bitmap.fold(0, |map, back| map | 1 << back);
+            cuts += u32::from(window.acknowledge(A, Seq(newest), bitmap, Opening::Open).cut);
+        }
+        assert_eq!(cuts, 1);
+        assert!((20.0..21.5).contains(&window.size), "{}", window.size);
+        assert!(balance(&window).abs() < 1e-9);
+    }
+
+    /// T-PG-5.
+    #[test]
+    fn two_later_packets_do_not_make_a_loss_and_three_do() {
+        let mut window = flying(10);
+        assert_eq!(window.acknowledge(A, Seq(1), 0b01, Opening::Open).lost, 0);
+        assert_eq!(window.acknowledge(A, Seq(2), 0b011, Opening::Open).lost, 0);
+        let outcome = window.acknowledge(A, Seq(3), 0b0111, Opening::Open);
+        assert_eq!(outcome, Outcome { acknowledged: 1, lost: 1, cut: true });
+    }
+
+    #[test]
+    fn after_a_halving_half_a_window_of_acknowledgements_brings_no_packet_out() {
+        let mut window = flying(16);
+        window.acknowledge(A, Seq(3), 0b0111, Opening::Open);
+        assert_eq!((window.size, window.tokens), (8.0, -4.0), "three came, one is lost");
+        for seq in 4..8 {
+            assert!(!window.has_token());
+            window.acknowledge(A, Seq(seq), 1, Opening::Open);
+        }
+        assert!(!window.has_token());
+        window.acknowledge(A, Seq(8), 1, Opening::Open);
+        assert!(window.has_token());
+        assert_eq!(window.size, 8.0, "suspended");
+    }
+
+    #[test]
+    fn the_letter_of_the_draft_keeps_the_tokens_of_lost_packets() {
+        let mut window = flying(16);
+        window.lost_tokens = Tokens::Kept;
+        window.acknowledge(A, Seq(3), 0b0111, Opening::Open);
+        assert_eq!((window.size, window.tokens), (8.0, -5.0));
+    }
+
+    /// T-PG-11, the rule behind it.
+    #[test]
+    fn packets_for_another_acker_are_never_lost_by_this_one() {
+        let mut window = flying(5);
+        window.size += 10.0;
+        window.tokens += 10.0;
+        (0..10).for_each(|_| window.depart(Some(B)));
+        let outcome = window.acknowledge(B, Seq(9), 0b11111, Opening::Hold);
+        assert_eq!(outcome, Outcome { acknowledged: 5, lost: 0, cut: false });
+        let outcome = window.acknowledge(A, Seq(4), 0b11111, Opening::Hold);
+        assert_eq!(outcome, Outcome { acknowledged: 5, lost: 0, cut: false });
+    }
+
+    #[test]
+    fn packets_beyond_the_bitmap_are_lost_if_the_sender_was_asked_and_forgotten_if_not() {
+        for (asked, outcome) in [
+            (A, Outcome { acknowledged: 1, lost: 2, cut: true }),
+            (B, Outcome { acknowledged: 1, lost: 0, cut: false }),
+        ] {
+            let mut window = flying(40);
+            for seq in 0..2 {
+                window.slots[seq].acker = Some(asked);
+            }
+            assert_eq!(window.acknowledge(A, Seq(33), 1, Opening::Hold), outcome);
+            assert!(balance(&window).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn an_acknowledgement_of_a_packet_that_has_not_left_counts_for_nothing() {
+        let mut window = flying(3);
+        assert_eq!(window.acknowledge(A, Seq(3), u32::MAX, Opening::Open), Outcome::default());
+    }
+
+    /// T-PG-6.
+    #[test]
+    fn tokens_and_packets_in_flight_always_add_up_to_the_window() {
+        let (mut window, mut rng) = (window(4.0), Rng::new(6, 6));
+        for step in 0..200_000 {
+            match rng.below(100) {
+                0..45 if window.has_token() => window.depart([None, Some(A), Some(B)][rng.below(3) as usize]),
+                0..90 if window.next > 0 => {
+                    let newest = Seq(window.next - 1 - rng.below(40).min(window.next - 1));
+                    let from = if rng.chance(0.5) { A } else { B };
+                    let bitmap = (rng.bits() | rng.bits() | rng.bits()) as u32;
+                    window.acknowledge(from, newest, bitmap, Opening::Open);
+                }
+                90..93 => window.credit_unasked(),
+                93..95 => window.credit_oldest(),
+                95 => window.shrink_to(4.0),
+                96 if window.next > 0 => drop(window.on_mark(Seq(window.next - 1))),
+                97 if rng.chance(0.1) => window.restart(),
+                _ => {}
+            }
+            assert!(balance(&window).abs() < 1e-6, "step {step}: {window:?}");
+            assert!(window.size >= 1.0 && window.tokens <= window.size + 1e-6);
+        }
+    }
+
+    #[test]
+    fn thousands_of_packets_may_be_in_flight() {
+        let mut window = flying(5000);
+        let acknowledged =
+            (0..5000).map(|seq| window.acknowledge(A, Seq(seq), 1, Opening::Hold).acknowledged);
+        assert_eq!(acknowledged.sum::<u32>(), 5000);
+        assert_eq!((window.in_flight, window.tokens), (0, 5000.0));
+    }
+}
