@@ -207,9 +207,11 @@ impl Outlet {
         self.pacer.departure()
     }
 
-    /// Nothing leaves before this moment (LE-SBCC's silence); no credit is given for the time until then.
+    /// Nothing leaves before this moment (LE-SBCC's silence); no credit is given for the time until then, and what was not
+    /// sent meanwhile was not left unused.
     pub fn hold_until(&mut self, moment: Time) {
         self.pacer.restart(self.pacer.departure().max(moment));
+        self.meter = SendMeter::new(moment);
     }
 
     /// The number of the next packet.
