@@ -59,8 +59,8 @@ pub enum AnyPolicy {
     Aimd(Aimd),
     /// [`Binomial`].
     Binomial(Binomial),
-    /// [`Equation`].
-    Equation(Equation),
+    /// [`Equation`]; boxed, for a simulation may have thousands of sources that use another.
+    Equation(Box<Equation>),
 }
 
 impl PolicyChoice {
@@ -77,7 +77,9 @@ impl PolicyChoice {
         match self {
             PolicyChoice::Aimd => AnyPolicy::Aimd(Aimd),
             PolicyChoice::Binomial(binomial) => AnyPolicy::Binomial(binomial),
-            PolicyChoice::Equation(averaging) => AnyPolicy::Equation(Equation::new(averaging, start)),
+            PolicyChoice::Equation(averaging) => {
+                AnyPolicy::Equation(Box::new(Equation::new(averaging, start)))
+            }
         }
     }
 }

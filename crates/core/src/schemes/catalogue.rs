@@ -1,6 +1,6 @@
 //! Schemes by name and options: `ormcc`, `ormcc,beta=0.7,start=linear`.
 
-use super::{AnyReceiver, AnySource, each, ormcc};
+use super::{AnyReceiver, AnySource, each, le_sbcc, ormcc, pgmcc};
 use crate::packet::{Mark, ReceiverId};
 use crate::rate::start::Doubling;
 use crate::rate::{Bounds, Sending, Start};
@@ -13,6 +13,10 @@ use std::str::FromStr;
 pub enum Scheme {
     /// Seed 000, chapter 3.
     Ormcc(ormcc::Config),
+    /// Seed 000, chapter 2.
+    LeSbcc(le_sbcc::Config),
+    /// The building-block draft draft-ietf-rmt-bb-pgmcc-03.
+    Pgmcc(pgmcc::Config),
 }
 
 /// A scheme as a user sees it.
@@ -46,7 +50,7 @@ pub struct Opt {
 }
 
 /// All schemes.
-pub const CATALOGUE: &[Entry] = &[ormcc::Config::ENTRY];
+pub const CATALOGUE: &[Entry] = &[ormcc::Config::ENTRY, le_sbcc::Config::ENTRY, pgmcc::Config::ENTRY];
 
 /// Options of all schemes.
 pub const COMMON: &[Opt] = &[
@@ -179,6 +183,8 @@ impl Scheme {
             Scheme::Ormcc(_) => {
                 Mark::Representative { id: None, mean: f32::INFINITY, deviation: 0.0, rtt_max: 0.0 }
             }
+            Scheme::LeSbcc(_) => Mark::None,
+            Scheme::Pgmcc(_) => Mark::Acker(None),
         }
     }
 
@@ -207,6 +213,8 @@ impl Scheme {
     pub fn source(&self) -> AnySource {
         match self {
             Scheme::Ormcc(config) => AnySource::Ormcc(ormcc::Source::new(*config)),
+            Scheme::LeSbcc(config) => AnySource::LeSbcc(le_sbcc::Source::new(*config)),
+            Scheme::Pgmcc(config) => AnySource::Pgmcc(pgmcc::Source::new(*config)),
         }
     }
 
@@ -214,6 +222,8 @@ impl Scheme {
     pub fn receiver(&self, me: ReceiverId) -> AnyReceiver {
         match self {
             Scheme::Ormcc(config) => AnyReceiver::Ormcc(ormcc::Receiver::new(me, config)),
+            Scheme::LeSbcc(config) => AnyReceiver::LeSbcc(le_sbcc::Receiver::new(me, config)),
+            Scheme::Pgmcc(config) => AnyReceiver::Pgmcc(pgmcc::Receiver::new(me, config)),
         }
     }
 }
@@ -227,6 +237,8 @@ impl FromStr for Scheme {
         let name = parts.next().unwrap_or_default();
         match name {
             "ormcc" => configured(parts).map(Scheme::Ormcc),
+            "le-sbcc" => configured(parts).map(Scheme::LeSbcc),
+            "pgmcc" => configured(parts).map(Scheme::Pgmcc),
             _ => Err(SchemeError::UnknownScheme { name: name.to_owned() }),
         }
     }

@@ -6,7 +6,9 @@
 pub mod catalogue;
 #[cfg(test)]
 mod conformance;
+pub mod le_sbcc;
 pub mod ormcc;
+pub mod pgmcc;
 #[cfg(test)]
 mod star;
 
@@ -21,6 +23,8 @@ macro_rules! each {
     ($value:expr, $any:ident, $inner:pat => $body:expr) => {
         match $value {
             $any::Ormcc($inner) => $body,
+            $any::LeSbcc($inner) => $body,
+            $any::Pgmcc($inner) => $body,
         }
     };
 }
@@ -31,6 +35,10 @@ use each;
 pub enum AnySource {
     /// [`ormcc`].
     Ormcc(ormcc::Source),
+    /// [`le_sbcc`].
+    LeSbcc(le_sbcc::Source),
+    /// [`pgmcc`].
+    Pgmcc(pgmcc::Source),
 }
 
 /// The receiver of any scheme.
@@ -38,6 +46,10 @@ pub enum AnySource {
 pub enum AnyReceiver {
     /// [`ormcc`].
     Ormcc(ormcc::Receiver),
+    /// [`le_sbcc`].
+    LeSbcc(le_sbcc::Receiver),
+    /// [`pgmcc`].
+    Pgmcc(pgmcc::Receiver),
 }
 
 const _: () = assert!(size_of::<AnyReceiver>() <= 608, "a million of them are simulated");

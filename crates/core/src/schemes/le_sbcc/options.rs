@@ -17,7 +17,10 @@ impl Configure for Config {
             Opt { name: "policy", meaning: PolicyChoice::MEANING },
             Opt { name: "beta", meaning: "part of the rate that a reduction keeps, 0.1 to 1" },
             Opt { name: "rate0", meaning: "first rate in bit/s, or auto for a packet per round-trip time" },
-            Opt { name: "li2le", meaning: "on | off: one loss event of a receiver's reports of a round trip" },
+            Opt {
+                name: "li2le",
+                meaning: "on | off: one loss event of a receiver's reports of a round trip",
+            },
             Opt { name: "filter", meaning: "max-lprf | lprf | none: which receivers' loss events pass" },
             Opt { name: "atf", meaning: "on | off: at most one reduction in 1.5 round-trip times" },
             Opt {
@@ -26,10 +29,16 @@ impl Configure for Config {
             },
             Opt { name: "prune", meaning: "on | off: throw away round-trip samples below half the mean" },
             Opt { name: "rtt-literal", meaning: "on | off: weigh new round-trip samples by 7/8, as printed" },
-            Opt { name: "decay", meaning: "part of the counts that is left after 100 round trips, 0 to 1" },
+            Opt {
+                name: "decay",
+                meaning: "part of the counts that is left after 100 round trips, 0.01 to 1",
+            },
             Opt { name: "backoff", meaning: "longest random delay of a loss report, in seconds" },
             Opt { name: "spacing", meaning: "least time between two loss reports of a receiver, in seconds" },
-            Opt { name: "echo", meaning: "lost | revealing: the packet that a report names for the round trip" },
+            Opt {
+                name: "echo",
+                meaning: "lost | revealing: the packet that a report names for the round trip",
+            },
         ],
         deviations: &[
             "The mean round-trip time weighs a new sample by 1/8, where appendix A prints 7/8.",
@@ -85,7 +94,7 @@ impl Configure for Config {
             }
             "prune" => self.prune = part(value)?,
             "rtt-literal" => self.rtt_literal = part(value)?,
-            "decay" => self.decay = within(value, 0.0, 1.0)?,
+            "decay" => self.decay = within(value, 0.01, 1.0)?,
             "backoff" => self.backoff = Span::from_secs_f64(within(value, 0.0, LONGEST_WAIT)?),
             "spacing" => self.spacing = Span::from_secs_f64(within(value, 0.0, LONGEST_WAIT)?),
             "echo" => {

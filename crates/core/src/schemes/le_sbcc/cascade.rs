@@ -1,0 +1,173 @@
+//! The three filters between loss indications and rate reductions (seed 000, 2.1.1 and appendix A).
+
+use super::config::{Config, Part, Selection};
+use super::reporters::{Reporter, Reporters, Shares};
+use super::round_trip::RoundTrip;
+use crate::node::Tally;
+use crate::packet::{ReceiverId, Seq};
+use crate::rng::Rng;
+use crate::time::{Span, Time};
+
+/// The filters and what they remember.
+#[derive(Debug, Clone)]
+pub(super) struct Cascade {
+    li2le: Part,
+    filter: Selection,
+    atf: Part,
+    decay: f64,
+    reporters: Reporters,
+    /// Until then there is no other reduction and no increase, "CongestionEpoch".
+    epoch_until: Time,
+    decay_at: Time,
+    decays: u32,
+    tally: Tally,
+    reductions: u64,
+}
+
+/// Counts decay after so many round trips (seed 000, 2.1.1).
+const DECAY_AFTER: u64 = 100;
+/// Every so many decays, receivers that have long been silent are forgotten.
+// Seed gap: 2.1.2 keeps state for every receiver that ever reported. Here one is forgotten when its count is below 0.01
+// and it has had no loss event for 1000 round trips.
+const SWEEP_AFTER: u32 = 10;
+/// Without LI2LE each indication is looked at; of one report, no more than this.
+const MOST_AT_ONCE: u32 = 1024;
+
+impl Cascade {
+    pub(super) fn new(config: &Config) -> Cascade {
+        Cascade {
+            li2le: config.li2le,
+            filter: config.filter,
+            atf: config.atf,
+            decay: config.decay,
+            reporters: Reporters::new(),
+            epoch_until: Time::ZERO,
+            decay_at: Time::NEVER,
+            decays: 0,
+            tally: Tally::default(),
+            reductions: 0,
+        }
+    }
+
+    pub(super) fn start(&mut self, round_trip: &RoundTrip, now: Time) {
+        self.decay_at = now + round_trip.mean() * DECAY_AFTER;
+    }
+
+    /// The receiver that had the most loss events.
+    pub(super) const fn worst(&self) -> Option<ReceiverId> {
+        self.reporters.worst()
+    }
+
+    pub(super) const fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    pub(super) const fn reductions(&self) -> u64 {
+        self.reductions
+    }
+
+    /// Whether the rate was reduced so lately that it must not grow yet.
+    pub(super) fn is_congested(&self, now: Time) -> bool {
+        now < self.epoch_until
+    }
+
+    /// A receiver reports; `None` when there are too many to remember.
+    pub(super) fn reporter(&mut self, from: ReceiverId) -> Option<Reporter> {
+        self.reporters.find(from)
+    }
+
+    /// It names a packet: whether for the first time.
+    pub(super) fn names(&mut self, reporter: Reporter, seq: Seq) -> bool {
+        self.reporters.names(reporter, seq)
+    }
+
+    /// `count` indications of one receiver: how many reductions come of them.
+    pub(super) fn on_indications(
+        &mut self,
+        reporter: Reporter,
+        count: u16,
+        round_trip: &RoundTrip,
+        now: Time,
+        rng: &mut Rng,
+    ) -> u32 {
+        self.tally.indications += u64::from(count);
+        let events = self.events_of(reporter, u32::from(count), round_trip.window(), now);
+        let reduces = |_: &u32| {
+            self.tally.events += 1;
+            let shares = self.reporters.count(reporter);
+            let follows = rng.chance(passing(self.filter, shares));
+            self.tally.followed += u64::from(follows);
+            follows && self.begins_epoch(round_trip, now)
+        };
+        (0..events).filter(reduces).count() as u32
+    }
+
+    /// "LI2LE": the first indication of a receiver after a round trip without is a loss event, and no other.
+    fn events_of(&mut self, reporter: Reporter, indications: u32, window: Span, now: Time) -> u32 {
+        let passed_at = self.reporters.passed_at(reporter);
+        let events = match self.li2le {
+            Part::Off => indications.min(MOST_AT_ONCE),
+            Part::On => u32::from(passed_at.is_none_or(|passed_at| now.since(passed_at) > window)),
+        };
+        if events > 0 {
+            self.reporters.pass(reporter, now);
+        }
+        events
+    }
+
+    /// "ATF": whether a loss event reduces the rate.
+    // Seed gap: 2.1.1 allows a reduction in each SRTT + 4 sigma, appendix A in each 1.5 times that. Here it is the
+    // stricter one, which keeps to both.
+    fn begins_epoch(&mut self, round_trip: &RoundTrip, now: Time) -> bool {
+        if self.atf == Part::On {
+            if self.is_congested(now) {
+                return false;
+            }
+            self.epoch_until = now + round_trip.silence() + round_trip.timeout();
+        }
+        self.reductions += 1;
+        true
+    }
+
+    pub(super) const fn deadline(&self) -> Time {
+        self.decay_at
+    }
+
+    /// Every 100 round trips all counts decay.
+    pub(super) fn on_deadline(&mut self, round_trip: &RoundTrip, now: Time) {
+        if now < self.decay_at {
+            return;
+        }
+        self.decay_at = now + round_trip.mean() * DECAY_AFTER;
+        self.reporters.decay(self.decay);
+        self.decays += 1;
+        if self.decays.is_multiple_of(SWEEP_AFTER) {
+            self.reporters.sweep(now - round_trip.mean() * (DECAY_AFTER * u64::from(SWEEP_AFTER)));
+        }
+    }
+
+    /// The application had nothing to send for so long: counts did not decay.
+    pub(super) fn resume(&mut self, pause: Span) {
+        self.decay_at += pause;
+    }
+
+    /// This receiver left.
+    pub(super) fn forget(&mut self, receiver: ReceiverId) {
+        self.reporters.forget(receiver);
+    }
+
+    /// The group is another one now.
+    pub(super) fn forget_all(&mut self) {
+        self.reporters = Reporters::new();
+        self.epoch_until = Time::ZERO;
+    }
+}
+
+/// With which probability a loss event passes.
+fn passing(filter: Selection, shares: Shares) -> f64 {
+    match filter {
+        Selection::MaxLprf => shares.worst / shares.all,
+        Selection::Lprf => shares.own / shares.all,
+        Selection::All => 1.0,
+    }
+}

@@ -1,0 +1,194 @@
+//! LE-SBCC's receiver: reports losses, and knows nothing of congestion control.
+
+use super::config::{Config, Echoes};
+use crate::node::{Cx, Effect};
+use crate::packet::{Arrival, Cause, Content, Data, Echo, Flags, Layer, ReceiverId, Report, Seq};
+use crate::rate::Opening;
+use crate::suppress::TruncatedExponential;
+use crate::time::{Span, Time};
+
+/// A receiver of an LE-SBCC session.
+#[derive(Debug, Clone)]
+pub struct Receiver {
+    me: ReceiverId,
+    echoes: Echoes,
+    backoff: Span,
+    spacing: Span,
+    law: TruncatedExponential,
+    layer: Layer,
+    opening: Opening,
+    round: Round,
+    waiting: [Option<Waiting>; MOST_WAITING],
+    /// No report leaves before this.
+    open_at: Time,
+    suppressed: u32,
+}
+
+/// A report of losses that waits for its moment.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    at: Time,
+    event_at: Time,
+    event: Event,
+}
+
+/// What an arrival revealed.
+#[derive(Debug, Clone, Copy)]
+struct Event {
+    /// The packet that arrived.
+    revealing: Seq,
+    /// Packets lost just before it; none if it carries a congestion mark.
+    lost: u16,
+}
+
+/// How long the source's start-up rounds are: about a round-trip time, which packets do not say.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    rate: f32,
+    /// When it began; `None` once its length is known.
+    since: Option<Time>,
+    length: Span,
+}
+
+/// At most so many reports wait. When there are more, the one that is due first leaves.
+const MOST_WAITING: usize = 4;
+/// Rounds are taken to be no shorter and no longer.
+const ROUNDS: (Span, Span) = (Span::from_millis(1), Span::from_secs(2));
+
+impl Receiver {
+    /// A receiver that has heard nothing yet.
+    pub fn new(me: ReceiverId, config: &Config) -> Receiver {
+        Receiver {
+            me,
+            echoes: config.echoes,
+            backoff: config.backoff,
+            spacing: config.spacing,
+            law: config.delay_law,
+            layer: Layer::default(),
+            opening: Opening::default(),
+            round: Round { rate: f32::NAN, since: None, length: config.sending.initial_rtt },
+            waiting: [None; MOST_WAITING],
+            open_at: Time::ZERO,
+            suppressed: 0,
+        }
+    }
+
+    /// One report for all that an arrival revealed, at once or later.
+    fn on_event(&mut self, event: Event, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        if self.spacing > Span::ZERO && self.waiting[0].is_some() {
+            // That one tells the source of this round trip's losses.
+            self.suppressed = self.suppressed.saturating_add(1);
+            return;
+        }
+        let delay = self.backoff.scaled(if self.backoff > Span::ZERO { cx.rng.unit() } else { 0.0 });
+        let waiting = Waiting { at: (now + delay).max(self.open_at), event_at: now, event };
+        if waiting.at <= now {
+            self.report(waiting, cx);
+            return;
+        }
+        if let Some(first) = self.waiting[MOST_WAITING - 1].and(self.waiting[0]) {
+            self.take_first();
+            self.report(first, cx);
+        }
+        self.insert(waiting);
+    }
+
+    /// Keep the one that is due first in front, and no gaps.
+    fn insert(&mut self, waiting: Waiting) {
+        let later = |other: &Option<Waiting>| other.is_none_or(|other| other.at > waiting.at);
+        let place = self.waiting.iter().position(later).unwrap_or(MOST_WAITING - 1);
+        self.waiting[place..].rotate_right(1);
+        self.waiting[place] = Some(waiting);
+    }
+
+    fn take_first(&mut self) {
+        self.waiting[0] = None;
+        self.waiting.rotate_left(1);
+    }
+
+    fn report(&mut self, Waiting { event_at, event, .. }: Waiting, cx: &mut Cx<'_>) {
+        self.open_at = cx.now + self.spacing;
+        let Event { revealing, lost } = event;
+        let first = Seq(revealing.0.saturating_sub(u64::from(lost)));
+        let echo = match self.echoes {
+            Echoes::Lost => Echo { seq: first, hold: Span::ZERO },
+            Echoes::Revealing => Echo { seq: revealing, hold: cx.now.since(event_at) },
+        };
+        let content = match lost {
+            // The packet has arrived: nobody needs to send it again.
+            0 => Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Mark },
+            _ => Content::Lost { echo, first, count: lost, loss: 0.0 },
+        };
+        self.send(content, cx);
+    }
+
+    fn send(&self, content: Content, cx: &mut Cx<'_>) {
+        cx.effects.push(Effect::Report(Report { from: self.me, layer: self.layer, content }));
+    }
+
+    /// A packet of the source's start-up.
+    #[inline(never)]
+    fn on_opening(&mut self, data: &Data, arrival: Arrival, cx: &mut Cx<'_>) {
+        if data.flags.has(Flags::STARTING) {
+            self.round.on_data(data, cx.now);
+        }
+        self.opening.on_data(data, arrival, self.round.length, self.law, cx);
+    }
+}
+
+impl Round {
+    fn on_data(&mut self, data: &Data, now: Time) {
+        if data.rate != self.rate {
+            (self.rate, self.since) = (data.rate, Some(now));
+        }
+        if data.flags.has(Flags::ROUND_END)
+            && let Some(since) = self.since.take()
+        {
+            self.length = now.since(since).clamp(ROUNDS.0, ROUNDS.1);
+        }
+    }
+}
+
+impl crate::node::Receiver for Receiver {
+    #[inline]
+    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
+        if self.deadline() <= cx.now {
+            self.on_deadline(cx);
+        }
+        self.layer = layer;
+        if (data.flags.has(Flags::STARTING) || self.opening.is_active()) && !arrival.late {
+            self.on_opening(data, arrival, cx);
+        }
+        if arrival.lost > 0 || arrival.marked {
+            let lost = arrival.lost.min(u32::from(u16::MAX)) as u16;
+            self.on_event(Event { revealing: data.seq, lost }, cx);
+        }
+    }
+
+    #[inline]
+    fn deadline(&self) -> Time {
+        let report = self.waiting[0].map_or(Time::NEVER, |waiting| waiting.at);
+        report.min(self.opening.deadline())
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        while let Some(due) = self.waiting[0].filter(|waiting| waiting.at <= cx.now) {
+            self.take_first();
+            self.report(due, cx);
+        }
+        if let Some(content) = self.opening.take_due(cx.now) {
+            self.send(content, cx);
+        }
+    }
+
+    /// A leaving receiver just stops; its count decays.
+    fn on_leave(&mut self, _cx: &mut Cx<'_>) {
+        self.waiting = [None; MOST_WAITING];
+        self.opening.cancel();
+    }
+
+    fn suppressed(&self) -> u32 {
+        self.suppressed
+    }
+}

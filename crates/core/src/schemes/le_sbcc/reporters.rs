@@ -1,0 +1,218 @@
+//! What the source remembers of each receiver that reports losses: 24 bytes.
+//!
+//! A table with open addressing and a fixed hash: the order of its places never tells in what the source does. It
+//! allocates only when the number of reporters outgrows it, and when a sweep has removed some.
+
+use crate::packet::{ReceiverId, Seq};
+use crate::time::Time;
+
+/// All receivers that have reported losses, with a decaying count of each one's loss events, "X_i".
+#[derive(Debug, Clone)]
+pub(super) struct Reporters {
+    /// A power of two of places.
+    places: Box<[Place]>,
+    used: usize,
+    /// What a stored unit of a count is worth: decay changes this and not every count.
+    unit: f64,
+    /// In stored units, "sum X_i".
+    sum: f64,
+    /// In stored units, "max X_i", and whose it is.
+    worst: f32,
+    worst_is: Option<ReceiverId>,
+}
+
+/// One receiver, or nobody.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    is: Option<ReceiverId>,
+    /// When one of its indications last became a loss event, "T_last".
+    passed_at: Time,
+    /// Its loss events, in stored units.
+    count: f32,
+    /// The newest packet that it has named, modulo 2^32.
+    named: u32,
+}
+
+const _: () = assert!(size_of::<Place>() == 24);
+
+/// A receiver's place, until the next one is added or removed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reporter(usize);
+
+/// How a receiver's count compares, in units that cancel out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shares {
+    pub own: f64,
+    pub worst: f64,
+    pub all: f64,
+}
+
+/// Places of an empty table.
+const FEWEST: usize = 16;
+/// No more reporters than this: a source must not run out of memory when somebody invents receivers.
+const MOST: usize = 1 << 20;
+/// A count that has decayed to this is forgotten.
+const FORGOTTEN_BELOW: f32 = 0.01;
+
+impl Reporters {
+    pub(super) fn new() -> Reporters {
+        Reporters {
+            places: vec![Place::default(); FEWEST].into_boxed_slice(),
+            used: 0,
+            unit: 1.0,
+            sum: 0.0,
+            worst: 0.0,
+            worst_is: None,
+        }
+    }
+
+    /// Whose count is the largest.
+    pub(super) const fn worst(&self) -> Option<ReceiverId> {
+        self.worst_is
+    }
+
+    /// The place of a receiver that reports; a new one if need be. `None` when there are too many.
+    pub(super) fn find(&mut self, who: ReceiverId) -> Option<Reporter> {
+        let at = self.place_of(who);
+        if self.places[at].is.is_some() {
+            return Some(Reporter(at));
+        }
+        if self.used >= MOST {
+            return None;
+        }
+        if (self.used + 1) * 4 > self.places.len() * 3 {
+            self.move_to(self.places.len() * 2, |_| true);
+        }
+        let at = self.place_of(who);
+        self.places[at] = Place { is: Some(who), passed_at: Time::NEVER, ..Place::default() };
+        self.used += 1;
+        Some(Reporter(at))
+    }
+
+    /// It names packet `seq`: whether it has named neither this nor a newer one before.
+    pub(super) fn names(&mut self, Reporter(at): Reporter, seq: Seq) -> bool {
+        let place = &mut self.places[at];
+        let newer = (seq.0 as u32).wrapping_sub(place.named) as i32 > 0;
+        let anew = place.passed_at.is_never() || newer;
+        if anew {
+            place.named = seq.0 as u32;
+        }
+        anew
+    }
+
+    /// When one of its indications last became a loss event.
+    pub(super) fn passed_at(&self, Reporter(at): Reporter) -> Option<Time> {
+        let passed_at = self.places[at].passed_at;
+        (!passed_at.is_never()).then_some(passed_at)
+    }
+
+    /// One of its indications becomes a loss event now.
+    pub(super) fn pass(&mut self, Reporter(at): Reporter, now: Time) {
+        self.places[at].passed_at = now;
+    }
+
+    /// Count one loss event of a receiver.
+    pub(super) fn count(&mut self, Reporter(at): Reporter) -> Shares {
+        let place = &mut self.places[at];
+        let before = place.count;
+        place.count += (1.0 / self.unit) as f32;
+        self.sum += f64::from(place.count) - f64::from(before);
+        if place.count >= self.worst {
+            (self.worst, self.worst_is) = (place.count, place.is);
+        }
+        Shares { own: f64::from(place.count), worst: f64::from(self.worst), all: self.sum }
+    }
+
+    /// All counts shrink to this part of themselves.
+    pub(super) fn decay(&mut self, part: f64) {
+        self.unit *= part;
+    }
+
+    /// Forget receivers whose counts are next to nothing and whose last loss event was before `oldest`. Visits every
+    /// place, so it is for now and then.
+    pub(super) fn sweep(&mut self, oldest: Time) {
+        for place in &mut self.places {
+            place.count = (f64::from(place.count) * self.unit) as f32;
+        }
+        self.unit = 1.0;
+        let outdated = |place: &Place| place.count < FORGOTTEN_BELOW && place.passed_at < oldest;
+        let keep = self.receivers().filter(|place| !outdated(place)).count();
+        if keep < self.used {
+            self.move_to(places_for(keep), |place| !outdated(place));
+        }
+        self.add_up();
+    }
+
+    /// This receiver left.
+    pub(super) fn forget(&mut self, who: ReceiverId) {
+        let at = self.place_of(who);
+        if self.places[at].is.is_none() {
+            return;
+        }
+        self.used -= 1;
+        let mask = self.places.len() - 1;
+        let (mut hole, mut next) = (at, (at + 1) & mask);
+        while let Some(id) = self.places[next].is {
+            // Who stands behind the hole may fill it unless that is before the place where its search begins.
+            let home = self.home_of(id);
+            if (next.wrapping_sub(home) & mask) >= (next.wrapping_sub(hole) & mask) {
+                self.places[hole] = self.places[next];
+                hole = next;
+            }
+            next = (next + 1) & mask;
+        }
+        self.places[hole] = Place::default();
+        self.add_up();
+    }
+
+    /// Bring sum and largest count up to date.
+    fn add_up(&mut self) {
+        let (mut sum, mut worst, mut worst_is) = (0.0, 0.0, None);
+        for place in self.receivers() {
+            sum += f64::from(place.count);
+            // Equal counts: the lowest number, so that the order of places does not tell.
+            if place.count > worst || (place.count == worst && place.is < worst_is) {
+                (worst, worst_is) = (place.count, place.is);
+            }
+        }
+        (self.sum, self.worst, self.worst_is) = (sum, worst, worst_is);
+    }
+
+    fn receivers(&self) -> impl Iterator<Item = &Place> {
+        self.places.iter().filter(|place| place.is.is_some())
+    }
+
+    #[cold]
+    fn move_to(&mut self, places: usize, keep: impl Fn(&Place) -> bool) {
+        let old = std::mem::replace(&mut self.places, vec![Place::default(); places].into_boxed_slice());
+        self.used = 0;
+        for place in old.iter().filter(|place| keep(place)) {
+            if let Some(id) = place.is {
+                let at = self.place_of(id);
+                self.places[at] = *place;
+                self.used += 1;
+            }
+        }
+    }
+
+    /// Where a receiver stands, or where it would.
+    fn place_of(&self, who: ReceiverId) -> usize {
+        let mask = self.places.len() - 1;
+        let mut at = self.home_of(who);
+        while self.places[at].is.is_some_and(|id| id != who) {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    /// Where the search for a receiver begins: the upper bits of a product with the golden ratio (Fibonacci hashing).
+    fn home_of(&self, who: ReceiverId) -> usize {
+        let bits = self.places.len().trailing_zeros();
+        (who.get().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as usize
+    }
+}
+
+/// Places for so many receivers.
+fn places_for(receivers: usize) -> usize {
+    (receivers * 4 / 3 + 1).next_power_of_two().max(FEWEST)
+}

@@ -1,0 +1,260 @@
+//! LE-SBCC's source: makes of all receivers' loss reports what a path to the worst of them would give.
+
+use super::cascade::Cascade;
+use super::config::Config;
+use super::round_trip::RoundTrip;
+use crate::node::{Control, Cx, Departure, Observation, Stamp};
+use crate::packet::{Cause, Content, Echo, Layer, Mark, ReceiverId, Report, Seq};
+use crate::rate::{AnyPolicy, Congestion, Growth, Operating, Outlet, PolicyChoice, RatePolicy};
+use crate::time::{Rate, Span, Time};
+
+/// The source of an LE-SBCC session. It remembers each receiver that reports losses.
+#[derive(Debug, Clone)]
+pub struct Source {
+    config: Config,
+    policy: AnyPolicy,
+    /// Sends at the rate that the scheme allows.
+    outlet: Outlet,
+    round_trip: RoundTrip,
+    cascade: Cascade,
+    /// When the rate may grow next, "RateIncreaseTimer".
+    tick_at: Time,
+}
+
+/// What a report of losses says.
+#[derive(Debug, Clone, Copy)]
+struct Losses {
+    echo: Echo,
+    first: Seq,
+    count: u16,
+}
+
+/// Of one report, no more than so many packets are timed.
+const MOST_SAMPLES: u16 = 64;
+
+impl Source {
+    /// A source that has not started.
+    pub fn new(config: Config) -> Source {
+        let mut outlet = Outlet::new(config.sending);
+        if let Some(rate) = config.initial_rate {
+            outlet.set_rate(rate, Time::ZERO);
+        }
+        Source {
+            config,
+            policy: config.policy.policy_after(config.sending.start),
+            outlet,
+            round_trip: RoundTrip::new(&config, config.sending.initial_rtt),
+            cascade: Cascade::new(&config),
+            tick_at: Time::NEVER,
+        }
+    }
+
+    /// How often the rate may grow: SRTT + 2 sigma for steps, every round trip for the equation.
+    fn interval(&self) -> Span {
+        match self.config.policy {
+            PolicyChoice::Equation(_) => self.round_trip.mean(),
+            PolicyChoice::Aimd | PolicyChoice::Binomial(_) => self.round_trip.window(),
+        }
+    }
+
+    fn operating(&self) -> Operating {
+        Operating {
+            rate: self.outlet.rate(),
+            rtt: self.interval(),
+            deviation: self.round_trip.deviation(),
+            packet_size: self.config.sending.packet_size,
+        }
+    }
+
+    /// The rate grows unless it was just reduced; the timer keeps its pace (appendix A).
+    fn tick(&mut self, now: Time) {
+        let interval = self.interval();
+        let next = self.tick_at + interval;
+        self.tick_at = if next > now { next } else { now + interval };
+        if self.outlet.watch(interval, now) == Growth::Allowed && !self.cascade.is_congested(now) {
+            let raised = self.policy.on_tick(self.operating());
+            self.outlet.set_rate(raised, now);
+        }
+    }
+
+    /// Negative acknowledgements arrive: each of these packets is a loss indication.
+    fn on_losses(&mut self, from: ReceiverId, losses: Losses, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        if losses.count == 0 {
+            return;
+        }
+        let Some(reporter) = self.cascade.reporter(from) else { return };
+        if self.cascade.names(reporter, losses.echo.seq) {
+            self.time(losses, now);
+        }
+        self.outlet.end_start_up();
+        let reductions = self.cascade.on_indications(reporter, losses.count, &self.round_trip, now, cx.rng);
+        (0..reductions).for_each(|_| self.reduce(now));
+    }
+
+    /// Round-trip samples, also from indications that are filtered (appendix A).
+    // Seed gap: appendix A times every indication. A request that is repeated would count the receiver's own patience as
+    // round trip, so only the first report of a packet by a receiver is timed.
+    fn time(&mut self, losses: Losses, now: Time) {
+        let Losses { echo, first, count } = losses;
+        // A report that names the lost packet itself stands for one such report of each packet of the burst.
+        let names_lost_packet = echo.seq == first && echo.hold == Span::ZERO;
+        let samples = if names_lost_packet { u64::from(count.min(MOST_SAMPLES)) } else { 1 };
+        for nth in 0..samples {
+            let echo = Echo { seq: Seq(echo.seq.0 + nth), hold: echo.hold };
+            if let Some(sample) = self.outlet.sample(echo, now) {
+                self.round_trip.add(sample);
+                self.outlet.on_rtt(sample, now);
+            }
+        }
+    }
+
+    /// A reduction, "RR": half the rate, and silence.
+    fn reduce(&mut self, now: Time) {
+        let congestion = Congestion { level: self.outlet.rate(), keep: self.config.beta };
+        let lowered = self.policy.on_congestion(self.operating(), congestion);
+        self.outlet.set_rate(lowered, now);
+        if self.config.is_silent_after_reductions() {
+            self.outlet.hold_until(now + self.round_trip.silence());
+        }
+    }
+
+    /// A receiver is there. Before the first loss, any of them times the round trip; later only the worst one does.
+    // Seed gap: 2.1.1 knows samples from loss indications only. Where a transport's receivers also show that they are
+    // there, the worst one's samples count too, or a fast path would be timed by its last congestion for minutes.
+    fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
+        let Some(sample) = self.outlet.sample(echo, now) else { return };
+        if self.cascade.worst().is_none_or(|worst| worst == from) {
+            self.round_trip.add(sample);
+        }
+        self.outlet.on_alive(sample, now);
+    }
+
+    /// The group is another one now: what was learned about the old one's paths does not hold.
+    fn start_again(&mut self, now: Time) {
+        self.outlet.start_again(now);
+        self.policy = self.config.policy.policy_after(self.config.sending.start);
+        self.round_trip = RoundTrip::new(&self.config, self.outlet.rtt_max());
+        self.cascade.forget_all();
+        self.tick_at = now + self.interval();
+    }
+
+    /// The application sends again: what was timed goes on where it stopped.
+    fn resume(&mut self, now: Time) {
+        let Some(pause) = self.outlet.resume(now) else { return };
+        self.cascade.resume(pause);
+        self.tick_at = now + self.interval();
+    }
+}
+
+impl crate::node::Source for Source {
+    fn start(&mut self, cx: &mut Cx<'_>) {
+        self.outlet.start(cx.now);
+        self.cascade.start(&self.round_trip, cx.now);
+        self.tick_at = cx.now + self.interval();
+    }
+
+    fn departure(&self, layer: Layer) -> Departure {
+        match layer {
+            Layer(0) => Departure::At(self.outlet.departure()),
+            _ => Departure::At(Time::NEVER),
+        }
+    }
+
+    fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
+        self.resume(cx.now);
+        let departed = self.outlet.depart(size, self.round_trip.mean(), cx.now);
+        self.policy.on_departure();
+        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, mark: Mark::None }
+    }
+
+    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
+        let (now, from) = (cx.now, report.from);
+        if !self.outlet.has_left(report.content.echo()) {
+            return;
+        }
+        self.outlet.on_sign_of_life(now);
+        let bps = |rate: f32| Rate::from_bps(f64::from(rate));
+        match report.content {
+            Content::Lost { echo, first, count, .. } => {
+                self.on_losses(from, Losses { echo, first, count }, cx);
+            }
+            Content::Congested { echo, cause: Cause::Loss | Cause::Mark, .. } => {
+                self.on_losses(from, Losses { echo, first: echo.seq, count: 1 }, cx);
+            }
+            Content::Congested { cause: Cause::Leaving, .. } => self.cascade.forget(from),
+            Content::Alive(echo)
+            | Content::Selective { echo, .. }
+            | Content::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
+                self.on_alive(from, echo, now);
+            }
+            Content::Received { echo, rate, loss } => {
+                self.outlet.on_received(from, echo, bps(rate), loss, now);
+                self.on_alive(from, echo, now);
+            }
+            Content::Sustainable { rate, .. } => self.outlet.on_sustainable(from, bps(rate), now),
+            Content::Congested { cause: Cause::Accumulation, .. } | Content::Calculated { .. } => {}
+        }
+    }
+
+    fn deadline(&self) -> Time {
+        if self.outlet.is_idle() {
+            return self.tick_at;
+        }
+        self.tick_at.min(self.cascade.deadline()).min(self.outlet.deadline())
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        if now < self.deadline() {
+            return;
+        }
+        if now >= self.tick_at {
+            self.tick(now);
+        }
+        if self.outlet.is_idle() {
+            self.tick_at = self.outlet.rest_until(self.tick_at);
+            return;
+        }
+        self.cascade.on_deadline(&self.round_trip, now);
+        self.outlet.on_deadline(now);
+    }
+
+    fn control(&mut self, control: Control, now: Time) {
+        match control {
+            Control::Forget(receiver) => self.cascade.forget(receiver),
+            Control::StartAgain => self.start_again(now),
+            Control::Members(members) => self.outlet.set_group(members),
+            Control::Limits(bounds) => self.outlet.set_bounds(bounds, now),
+            Control::SignOfLife => self.outlet.on_sign_of_life(now),
+        }
+    }
+
+    fn observe(&self) -> Observation {
+        Observation {
+            rate: self.outlet.pace(),
+            rtt: self.round_trip.mean(),
+            limiting: self.cascade.worst(),
+            level: None,
+            rtt_max: self.outlet.rtt_max(),
+            cuts: self.cascade.reductions(),
+            tally: self.cascade.tally(),
+            starting: self.outlet.is_starting(),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Source {
+    pub(super) fn sent(&self, seq: Seq) -> Option<Time> {
+        self.outlet.sent_at(seq)
+    }
+
+    pub(super) fn next_seq(&self) -> Seq {
+        self.outlet.next_seq()
+    }
+
+    pub(super) const fn round_trip(&self) -> &RoundTrip {
+        &self.round_trip
+    }
+}
