@@ -165,13 +165,31 @@ pub struct Network {
     pub(crate) changes: Vec<(Time, LinkId, Change)>,
     pub(crate) link_probes: Vec<(LinkId, Span)>,
     pub(crate) taps: Vec<LinkId>,
+    pub(crate) aggregators: Vec<(NodeId, Span)>,
 }
 
 /// A flow of either kind.
 #[derive(Debug, Clone)]
 pub(crate) enum Flow {
-    Session(SessionSpec),
+    Session(SessionSpec, Option<Box<Rare>>),
     Unicast(UnicastSpec),
+}
+
+/// What few sessions have.
+#[derive(Debug, Clone)]
+pub(crate) struct Rare {
+    /// The source has so many packets to send.
+    pub packets: u64,
+    /// Whether data may be marked.
+    pub capable: bool,
+    /// Member, when it joins, when it leaves: stays after the first one, those of a member in order.
+    pub returns: Vec<(u32, Time, Time)>,
+}
+
+impl Default for Rare {
+    fn default() -> Rare {
+        Rare { packets: u64::MAX, capable: false, returns: Vec::new() }
+    }
 }
 
 impl Network {
@@ -205,8 +223,46 @@ impl Network {
     /// Add a multicast session. Its packets follow the shortest paths by delay from the source; reports the shortest
     /// paths back.
     pub fn session(&mut self, spec: SessionSpec) -> FlowId {
-        self.flows.push(Flow::Session(spec));
+        self.flows.push(Flow::Session(spec, None));
         FlowId(self.flows.len() as u32 - 1)
+    }
+
+    /// The session's source sends so many packets and no more; it goes on listening.
+    ///
+    /// # Panics
+    /// When `flow` is not a session of this network.
+    pub fn send_only(&mut self, flow: FlowId, packets: u64) {
+        self.rare(flow).packets = packets;
+    }
+
+    /// The session's data may be marked instead of dropped (ECN).
+    ///
+    /// # Panics
+    /// When `flow` is not a session of this network.
+    pub fn allow_marks(&mut self, flow: FlowId) {
+        self.rare(flow).capable = true;
+    }
+
+    /// A member that has left comes back as a new receiver of the same name, and leaves again. The stays of a member are
+    /// told in order.
+    ///
+    /// # Panics
+    /// When `flow` is not a session of this network.
+    pub fn come_back(&mut self, flow: FlowId, member: u32, join: Time, leave: Time) {
+        self.rare(flow).returns.push((member, join, leave));
+    }
+
+    fn rare(&mut self, flow: FlowId) -> &mut Rare {
+        match self.flows.get_mut(flow.0 as usize) {
+            Some(Flow::Session(_, rare)) => rare.get_or_insert_default(),
+            _ => panic!("flow {} is not a session of this network", flow.0),
+        }
+    }
+
+    /// This node aggregates loss reports on their way to a source, as network elements of reliable multicast do (seed
+    /// 000, 2.2.3): of the reports about a packet only the first goes on, for as long as `hold`.
+    pub fn aggregate(&mut self, node: NodeId, hold: Span) {
+        self.aggregators.push((node, hold));
     }
 
     /// Add a unicast flow. Its packets follow the shortest path by delay.

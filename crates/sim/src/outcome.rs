@@ -2,7 +2,7 @@
 
 use crate::network::{FlowId, LinkId};
 use faircast_aqm::{LinkCounts, LossCause};
-use faircast_core::node::Observation;
+use faircast_core::node::{Observation, Tally};
 use faircast_core::packet::Packet;
 use faircast_core::time::Time;
 use faircast_core::unicast::{Feedback, Segment, SenderView};
@@ -48,6 +48,10 @@ pub struct FlowOutcome {
     pub representatives: Vec<(Time, Option<u32>)>,
     /// When the source cut its rate or the sender its window.
     pub cuts: Vec<Time>,
+    /// How reports became cuts, in the source's own words; nothing for unicast flows.
+    pub tally: Tally,
+    /// Reports that nodes on the way dropped because they had passed on others about the same packets.
+    pub aggregated: u64,
 }
 
 /// What came of a receiver.
@@ -63,6 +67,8 @@ pub struct MemberOutcome {
     pub delivered: u64,
     /// Reports or acknowledgements sent.
     pub reports: u64,
+    /// Those among a session's reports that acknowledge what has arrived.
+    pub acknowledgements: u64,
     /// Congestion events that were not reported.
     pub suppressed: u64,
     /// Bytes received per bin; empty for members that are not watched.

@@ -78,6 +78,13 @@ fn members_that_come_and_go() {
 }
 
 #[test]
+fn members_that_come_back_again_and_again() {
+    let outcome = assert_twins(&nets::coming_back(8), 60.0);
+    let packets: Vec<u64> = outcome.flows[0].members.iter().map(|member| member.packets).collect();
+    assert!(packets[1..].iter().all(|&few| few < packets[0] && few > packets[0] / 20), "{packets:?}");
+}
+
+#[test]
 fn tcp_on_one_link() {
     let outcome = assert_twins(&nets::one_tcp(), 30.0);
     let rate = outcome.flows[0].members[0].bytes as f64 * 8.0 / 30.0;

@@ -6,7 +6,7 @@ use faircast_core::delivery::gaps::InOrder;
 use faircast_core::node::Receiver as _;
 use faircast_core::packet::{Data, Mark, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
-use faircast_core::schemes::{AnyReceiver, AnySource};
+use faircast_core::schemes::{AnyReceiver, AnySource, Scheme};
 use faircast_core::time::Time;
 use faircast_core::unicast::{AnySender, AnySink, Protocol};
 
@@ -67,7 +67,30 @@ pub struct Session {
     pub sent: u64,
     pub followed: Option<ReceiverId>,
     pub cuts: u64,
+    /// Packets that it may still send.
+    pub left: u64,
+    /// Whether data may be marked.
+    pub capable: bool,
+    /// For members that come back.
+    pub scheme: Scheme,
+    /// When at least one member is there. Members may be ahead of the source, so it must not ask them.
+    pub present: Box<[(u64, u64)]>,
+    /// How many are there when the source starts.
+    pub at_start: usize,
     pub members: Vec<Member>,
+}
+
+impl Session {
+    /// Whether any member is there.
+    pub fn has_members(&self, now: u64) -> bool {
+        covers(&self.present, now)
+    }
+}
+
+/// Whether a moment lies in one of these spans, which are in order and apart.
+pub fn covers(spans: &[(u64, u64)], at: u64) -> bool {
+    let begun = spans.partition_point(|&(from, _)| from <= at);
+    begun > 0 && at < spans[begun - 1].1
 }
 
 /// Where a sender is in its life.
@@ -100,6 +123,8 @@ pub struct Member {
     /// First hop of its reports.
     pub hop: u32,
     pub reports: u32,
+    /// Reports that acknowledge what has arrived.
+    pub acknowledgements: u32,
 }
 
 impl Member {
@@ -110,6 +135,29 @@ impl Member {
             return NEVER;
         }
         self.receiver.deadline().as_nanos().min(self.leave)
+    }
+
+    /// It is gone: for good, or to come back as a new receiver.
+    pub fn leave(&mut self, me: ReceiverId, scheme: &Scheme) {
+        (self.join, self.leave) = (NEVER, NEVER);
+        let Some(extra) = &mut self.extra else { return };
+        extra.suppressed_before += self.receiver.suppressed();
+        extra.lost_before += self.gaps.lost();
+        if let Some(stay) = extra.returns.pop() {
+            (self.join, self.leave) = stay;
+        }
+        self.receiver = scheme.receiver(me);
+        self.gaps = InOrder::default();
+    }
+
+    /// Packets found lost, in all its stays.
+    pub fn lost(&self) -> u64 {
+        self.gaps.lost() + self.extra.as_ref().map_or(0, |extra| extra.lost_before)
+    }
+
+    /// Congestion events that were not reported, in all its stays.
+    pub fn suppressed(&self) -> u32 {
+        self.receiver.suppressed() + self.extra.as_ref().map_or(0, |extra| extra.suppressed_before)
     }
 
     /// Note an arrival.
@@ -126,6 +174,11 @@ impl Member {
 pub struct MemberExtra {
     pub bins: Option<Vec<u64>>,
     pub mute: Option<Mute>,
+    /// When it comes back and leaves again, the next one last.
+    pub returns: Vec<(u64, u64)>,
+    /// In earlier stays.
+    pub lost_before: u64,
+    pub suppressed_before: u32,
 }
 
 /// A receiver that falls silent once it has been the representative for long enough.
@@ -140,7 +193,13 @@ pub struct Mute {
 impl Mute {
     /// A header tells who the representative is.
     pub fn on_data(&mut self, me: ReceiverId, data: &Data, at: u64) {
-        let named = matches!(data.mark, Mark::Representative { id, .. } if id == Some(me));
+        let named = match data.mark {
+            Mark::Representative { id, .. } | Mark::Acker(id) => id == Some(me),
+            Mark::Equation { to, limiting: true, .. } => to == Some(me),
+            // Speaks to somebody who is not the limiting one, and does not say who that is.
+            Mark::Equation { .. } => self.since.is_some(),
+            Mark::None | Mark::Timetable { .. } => false,
+        };
         if let Some(since) = self.since {
             self.represented += at - since;
         }

@@ -5,15 +5,17 @@ use super::agents::{
     Agent, Application, Ends, Host, Member, MemberExtra, Meter, Mute, NEVER, Phase, Sampler, SenderAgent,
     SenderKind, SenderRest, Session, SinkAgent, Slot, Talks,
 };
+use super::aggregation::Aggregator;
 use super::bundles::Bundle;
 use super::inboxes::Inbox;
 use super::links::{Probe, SimLink};
 use super::record::Records;
+use super::stays::{Stays, merged};
 use super::tournament::Tournament;
 use crate::calendar::{Calendar, Class, Entry};
 use crate::frame::Store;
 use crate::network::{
-    Flow, LinkId, Network, NodeId, Options, Passage, SessionSpec, UnicastProtocol, UnicastSpec, Watch,
+    Flow, LinkId, Network, NodeId, Options, Passage, Rare, SessionSpec, UnicastProtocol, UnicastSpec, Watch,
 };
 use crate::outcome::FlowOutcome;
 use crate::routes::{Branch, Hop, NONE, Routes, Then, Trees};
@@ -22,8 +24,8 @@ use faircast_aqm::Link;
 use faircast_core::node::Effects;
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
-use faircast_core::time::Span;
-use std::collections::HashMap;
+use faircast_core::time::{Span, Time};
+use std::collections::{BTreeMap, HashMap};
 
 /// Why a network cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -71,6 +73,16 @@ pub enum SimError {
         flow: usize,
         /// The node.
         node: u32,
+    },
+    /// Stays of a member that are not in order.
+    #[error(
+        "flow {flow}: the stays of member {member} are not one after the other; each must join after the one before has left"
+    )]
+    BadStays {
+        /// The flow.
+        flow: usize,
+        /// The member's number, from zero.
+        member: u32,
     },
     /// A rate that is not a positive number.
     #[error("{what}: a rate of {rate} bit/s cannot carry anything")]
@@ -157,7 +169,9 @@ impl Engine {
         };
         for (number, flow) in network.flows.iter().enumerate() {
             match flow {
-                Flow::Session(spec) => builder.session(number, spec)?,
+                Flow::Session(spec, rare) => {
+                    builder.session(number, spec, &rare.as_deref().cloned().unwrap_or_default())?;
+                }
                 Flow::Unicast(spec) => builder.unicast(number, spec)?,
             }
         }
@@ -192,7 +206,10 @@ fn check(network: &Network) -> Result<(), SimError> {
     }
     for (number, flow) in network.flows.iter().enumerate() {
         match flow {
-            Flow::Session(spec) => {
+            Flow::Session(spec, rare) => {
+                if let Some(member) = rare.as_ref().and_then(|rare| badly_ordered(spec, rare)) {
+                    return Err(SimError::BadStays { flow: number, member });
+                }
                 node(format!("flow {number}"), spec.source)?;
                 for member in &spec.members {
                     node(format!("flow {number}"), member.node)?;
@@ -221,10 +238,23 @@ fn check(network: &Network) -> Result<(), SimError> {
     for (_, changed, _) in &network.changes {
         link("a change".to_owned(), *changed)?;
     }
+    for (aggregator, _) in &network.aggregators {
+        node("an aggregator".to_owned(), *aggregator)?;
+    }
     for (probed, _) in &network.link_probes {
         link("a probe".to_owned(), *probed)?;
     }
     network.taps.iter().try_for_each(|tapped| link("a tap".to_owned(), *tapped))
+}
+
+/// A member whose stays are not in order, or that is none.
+fn badly_ordered(spec: &SessionSpec, rare: &Rare) -> Option<u32> {
+    let mut left: Vec<Time> = spec.members.iter().map(|member| member.leave).collect();
+    rare.returns.iter().find_map(|&(member, join, leave)| {
+        let last = left.get_mut(member as usize);
+        let fits = last.is_some_and(|last| std::mem::replace(last, leave) < join && join < leave);
+        (!fits).then_some(member)
+    })
 }
 
 impl Builder<'_> {
@@ -258,7 +288,7 @@ impl Builder<'_> {
         new
     }
 
-    fn session(&mut self, flow: usize, spec: &SessionSpec) -> Result<(), SimError> {
+    fn session(&mut self, flow: usize, spec: &SessionSpec, rare: &Rare) -> Result<(), SimError> {
         let number = self.sessions.len() as u32;
         let seed = self.network.seed;
         let nodes: Vec<u32> = spec.members.iter().map(|member| member.node.0).collect();
@@ -274,7 +304,8 @@ impl Builder<'_> {
             .trees
             .add(&mut self.routes, number, spec.source.0, &nodes, &mut self.branches)
             .map_err(|member| SimError::NoWay { flow, from: spec.source.0, to: nodes[member] })?;
-        self.activate(spec, root);
+        let stays = Stays::of(spec, rare);
+        self.activate(spec, &stays, root);
         let Watch::First(watched) = self.options.watch;
         let mut members = Vec::with_capacity(spec.members.len());
         for (index, member) in spec.members.iter().enumerate() {
@@ -283,7 +314,9 @@ impl Builder<'_> {
             let mute =
                 member.mute_after.map(|after| Mute { after: after.as_nanos(), represented: 0, since: None });
             let bins = (index < watched as usize && self.options.bin != Span::MAX).then(Vec::new);
-            let extra = (mute.is_some() || bins.is_some()).then(|| Box::new(MemberExtra { bins, mute }));
+            let returns = stays.after_the_first(index);
+            let extra = (mute.is_some() || bins.is_some() || !returns.is_empty())
+                .then(|| Box::new(MemberExtra { bins, mute, returns, ..MemberExtra::default() }));
             members.push(Member {
                 receiver: spec.scheme.receiver(me),
                 gaps: Default::default(),
@@ -298,6 +331,7 @@ impl Builder<'_> {
                 digest: 0,
                 packets: 0,
                 reports: 0,
+                acknowledgements: 0,
                 bytes: 0,
                 extra,
             });
@@ -323,15 +357,19 @@ impl Builder<'_> {
             sent: 0,
             followed: None,
             cuts: 0,
+            left: rare.packets,
+            capable: rare.capable,
+            scheme: spec.scheme,
+            present: stays.together(),
+            at_start: stays.how_many(spec.start.as_nanos()),
             members,
         });
         Ok(())
     }
 
     /// When packets flow over each branch, where members come and go.
-    fn activate(&mut self, spec: &SessionSpec, root: (u32, u32)) {
-        let stays = |join: u64, leave: u64| join == 0 && leave == NEVER;
-        if spec.members.iter().all(|member| stays(member.join.as_nanos(), member.leave.as_nanos())) {
+    fn activate(&mut self, spec: &SessionSpec, stays: &Stays, root: (u32, u32)) {
+        if matches!(stays, Stays::Always(_)) {
             return;
         }
         // Children come after their parents, so going backwards sees them first.
@@ -339,8 +377,7 @@ impl Builder<'_> {
             let branch = &self.branches[number as usize];
             let mut spans = Vec::new();
             if branch.member != NONE {
-                let member = &spec.members[branch.member as usize];
-                spans.push((member.join.as_nanos(), member.leave.as_nanos()));
+                spans.extend_from_slice(stays.of_member(branch.member as usize));
             }
             for child in branch.children.0..branch.children.1 {
                 match &self.branches[child as usize].active {
@@ -442,7 +479,16 @@ impl Builder<'_> {
         let mut links: Vec<SimLink> = self.network.links.iter().enumerate().map(make).collect();
         self.network.link_probes.iter().for_each(|(link, _)| links[link.0 as usize].watch_by_probe());
         self.network.taps.iter().for_each(|link| links[link.0 as usize].watch_by_tap());
+        self.aggregators().keys().for_each(|link| links[*link as usize].filter());
         links
+    }
+
+    /// What nodes that aggregate remember, by the links that lead away from them.
+    fn aggregators(&self) -> BTreeMap<u32, Aggregator> {
+        let nodes: BTreeMap<NodeId, Span> = self.network.aggregators.iter().copied().collect();
+        let links = self.network.links.iter().zip(0..);
+        let holds = links.filter_map(|((from, ..), link)| Some((link, nodes.get(from)?)));
+        holds.map(|(link, hold)| (link, Aggregator::new(hold.as_nanos()))).collect()
     }
 
     fn finish(
@@ -516,7 +562,7 @@ impl Builder<'_> {
         let (bins, samples) = (room(self.options.bin), room(self.options.sample));
         let flows = self.network.flows.iter().map(|flow| {
             let events = match flow {
-                Flow::Session(spec) if spec.members.len() > 1 => 4096,
+                Flow::Session(spec, _) if spec.members.len() > 1 => 4096,
                 _ => (until / 500_000_000).clamp(64, 4096) as usize,
             };
             FlowOutcome {
@@ -535,6 +581,7 @@ impl Builder<'_> {
             let every = every.as_nanos().max(1);
             (link.0, Probe { next: 0, every, samples: Vec::new() })
         });
+        let aggregators = self.aggregators();
         Engine {
             calendar,
             until,
@@ -542,6 +589,7 @@ impl Builder<'_> {
             links,
             rings: Vec::with_capacity(rings),
             probes: probes.collect(),
+            aggregators,
             hops: self.hops,
             branches: self.branches,
             bundles,
@@ -568,21 +616,3 @@ impl Builder<'_> {
 
 /// With so many agents, a host looks for the next deadline in a tree.
 const MANY_AGENTS: u32 = 12;
-
-/// Spans that overlap become one; then each begins later by `join` and ends later by `leave`.
-fn merged(spans: &[(u64, u64)], join: u64, leave: u64) -> Vec<(u64, u64)> {
-    let mut spans: Vec<(u64, u64)> = spans
-        .iter()
-        .map(|&(from, to)| (if from == 0 { 0 } else { from.saturating_add(join) }, to.saturating_add(leave)))
-        .filter(|(from, to)| from < to)
-        .collect();
-    spans.sort_unstable();
-    let mut merged: Vec<(u64, u64)> = Vec::new();
-    for (from, to) in spans {
-        match merged.last_mut() {
-            Some(last) if from <= last.1 => last.1 = last.1.max(to),
-            _ => merged.push((from, to)),
-        }
-    }
-    merged
-}

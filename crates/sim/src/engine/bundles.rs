@@ -28,6 +28,8 @@ pub struct Logged {
     pub data: Data,
     pub size: u16,
     pub marked: bool,
+    /// May be marked.
+    pub capable: bool,
 }
 
 impl Engine {
@@ -108,7 +110,7 @@ impl Engine {
     }
 
     fn take_one(&mut self, link: u32, session: u32, member: u32, packet: &Logged) {
-        if let Some((at, marked)) = self.offer_data(link, session, packet.at, packet.size, &packet.data) {
+        if let Some((at, marked)) = self.offer_data(link, session, packet) {
             self.deliver_data(session, member, at, &packet.data, packet.size, packet.marked || marked);
         }
     }
@@ -126,7 +128,8 @@ impl Engine {
             quiet = 0;
         }
         for (index, packet) in packets.iter().enumerate() {
-            let Fate::Arrives { at, marked } = link.offer(time(packet.at), packet.size, session, false)
+            let Fate::Arrives { at, marked } =
+                link.offer(time(packet.at), packet.size, session, packet.capable)
             else {
                 continue;
             };

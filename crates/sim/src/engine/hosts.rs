@@ -1,7 +1,7 @@
 //! Hosts: every one is a process with its own clock, moved by its timers and by what arrives.
 
 use super::Engine;
-use super::agents::{Agent, Ends, NEVER, Phase, SenderAgent, SenderKind, Talks, mix, put, time};
+use super::agents::{Agent, Ends, NEVER, Phase, SenderAgent, SenderKind, Session, Talks, mix, put, time};
 use super::bundles::Logged;
 use super::links::UNICAST;
 use crate::calendar::{Class, Entry};
@@ -9,7 +9,7 @@ use crate::frame::{Body, Frame};
 use crate::routes::NONE;
 use crate::traffic::{Law, Supply};
 use faircast_core::node::{Control, Cx, Departure, Effect, Receiver as _, Source as _};
-use faircast_core::packet::{self, Arrival, Data, Layer, Packet, Payload, Report};
+use faircast_core::packet::{self, Arrival, Content, Data, Layer, Packet, Payload, Report};
 use faircast_core::rng::Rng;
 use faircast_core::unicast::{Feedback, Segment, SegmentFlags, Sender as _, Sink as _};
 
@@ -126,8 +126,7 @@ impl Engine {
         if it.phase == Phase::Waiting && it.start <= now {
             it.phase = Phase::Running;
             // As a transport does once it knows who is there.
-            let there = it.members.iter().filter(|member| member.join <= now && member.leave > now).count();
-            it.source.control(Control::Members(there), time(now));
+            it.source.control(Control::Members(it.at_start), time(now));
             it.source.start(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
         }
         if it.phase == Phase::Running && it.stop <= now {
@@ -136,7 +135,7 @@ impl Engine {
         if it.phase == Phase::Running {
             if it.source.deadline().as_nanos() <= now {
                 // A transport's receivers say now and then that they are there; here that costs nothing.
-                if it.members.iter().any(|member| member.join <= now && member.leave > now) {
+                if it.has_members(now) {
                     it.source.control(Control::SignOfLife, time(now));
                 }
                 it.source.on_deadline(&mut Cx {
@@ -158,6 +157,7 @@ impl Engine {
         loop {
             let it = &mut self.sessions[number as usize];
             match it.source.departure(Layer(0)) {
+                _ if it.left == 0 => return,
                 Departure::At(at) if at.as_nanos() <= now => {}
                 _ => return,
             }
@@ -173,6 +173,8 @@ impl Engine {
             };
             let (size, root, bundle, flow, id) = (it.packet_size, it.root, it.root_bundle, it.flow, it.id);
             it.sent += 1;
+            it.left -= 1;
+            let capable = it.capable;
             if let Some(done) = it.sent_meter.add(now, size, self.bin) {
                 self.records.sent(flow, done);
             }
@@ -182,7 +184,7 @@ impl Engine {
                     data = passed;
                 }
             }
-            self.fan_out(root, bundle, &Logged { at: now, data, size, marked: false }, &mut None);
+            self.fan_out(root, bundle, &Logged { at: now, data, size, marked: false, capable }, &mut None);
         }
     }
 
@@ -192,8 +194,8 @@ impl Engine {
             Phase::Waiting => it.start,
             Phase::Running => {
                 let departure = match it.source.departure(Layer(0)) {
-                    Departure::At(at) => at.as_nanos(),
-                    Departure::AfterReport => NEVER,
+                    Departure::At(at) if it.left > 0 => at.as_nanos(),
+                    _ => NEVER,
                 };
                 departure.min(it.source.deadline().as_nanos()).min(it.stop)
             }
@@ -287,12 +289,14 @@ impl Engine {
     }
 
     fn member_timer(&mut self, session: u32, number: u32, now: u64) {
-        let it = &mut self.sessions[session as usize].members[number as usize];
+        let Session { members, scheme, .. } = &mut self.sessions[session as usize];
+        let it = &mut members[number as usize];
         let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
         it.receiver.on_deadline(cx);
         if it.leave <= now && it.leave != NEVER {
             it.receiver.on_leave(cx);
-            it.join = NEVER; // it is gone
+            let me = packet::ReceiverId::new(u64::from(number) + 1).expect("members are numbered from one");
+            it.leave(me, scheme);
         }
         it.deadline = it.deadline();
         let (slot, deadline) = (it.slot, it.deadline);
@@ -318,6 +322,7 @@ impl Engine {
             return;
         }
         member.reports += 1;
+        member.acknowledgements += u32::from(matches!(report.content, Content::Selective { .. }));
         let at = member.hop;
         if let Some(passage) = &mut self.passage {
             let body = packet::Body::Report(report);

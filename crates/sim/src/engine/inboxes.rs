@@ -5,7 +5,6 @@
 //! with one entry in the calendar.
 
 use super::Engine;
-use super::bundles::Logged;
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 
@@ -71,7 +70,7 @@ impl Engine {
     /// A packet goes into its link.
     fn offer(&mut self, now: u64, frame: Frame) {
         let Body::Data(slot) = frame.body else { return self.offer_hop(now, frame) };
-        let packet = Logged { at: now, data: self.store.get(slot), size: frame.size, marked: frame.marked };
+        let packet = frame.logged(now, self.store.get(slot));
         self.offer_branch(frame.at, &packet, &mut Some(slot));
         self.store.release(slot);
     }

@@ -1,7 +1,7 @@
 //! Packets and links: offering, arriving, changing.
 
 use super::Engine;
-use super::agents::{NEVER, time};
+use super::agents::{NEVER, covers, time};
 use super::bundles::Logged;
 use crate::calendar::Entry;
 use crate::frame::{Body, Frame};
@@ -27,7 +27,9 @@ const _: () = assert!(size_of::<SimLink>() == 64);
 
 const PROBED: u32 = 1 << 31;
 const TAPPED: u32 = 1 << 30;
-const RING: u32 = TAPPED - 1;
+/// The node before the link drops loss reports that say nothing new.
+const FILTERED: u32 = 1 << 29;
+const RING: u32 = FILTERED - 1;
 
 /// Packets on a link whose arrival is an event, with their arrivals.
 #[derive(Debug)]
@@ -52,9 +54,13 @@ impl SimLink {
         SimLink { link, bundled: NONE, ring: RING }
     }
 
-    /// Whether anybody looks at the link.
+    /// Whether anybody looks at what enters the link.
     pub const fn is_watched(&self) -> bool {
-        self.ring & (PROBED | TAPPED) != 0
+        self.ring & (PROBED | TAPPED | FILTERED) != 0
+    }
+
+    pub const fn is_filtered(&self) -> bool {
+        self.ring & FILTERED != 0
     }
 
     pub const fn is_tapped(&self) -> bool {
@@ -75,6 +81,10 @@ impl SimLink {
 
     pub fn watch_by_tap(&mut self) {
         self.ring |= TAPPED;
+    }
+
+    pub fn filter(&mut self) {
+        self.ring |= FILTERED;
     }
 }
 
@@ -126,6 +136,9 @@ impl Engine {
             self.catch_up(hop.link);
             let link = &mut self.links[hop.link as usize];
             if link.is_watched() {
+                if link.is_filtered() && !self.lets_through(hop.link, now, &mut frame) {
+                    return;
+                }
                 self.sample_link(hop.link, now);
             }
             let link = &mut self.links[hop.link as usize];
@@ -156,21 +169,15 @@ impl Engine {
 
     /// A session's data goes into a link; when it arrives and whether it was marked.
     #[inline]
-    pub(super) fn offer_data(
-        &mut self,
-        link: u32,
-        session: u32,
-        now: u64,
-        size: u16,
-        data: &Data,
-    ) -> Option<(u64, bool)> {
+    pub(super) fn offer_data(&mut self, link: u32, session: u32, packet: &Logged) -> Option<(u64, bool)> {
+        let &Logged { at: now, size, capable, .. } = packet;
         if self.links[link as usize].is_watched() {
             self.sample_link(link, now);
         }
         let it = &mut self.links[link as usize];
-        let fate = it.link.offer(time(now), size, session, false);
+        let fate = it.link.offer(time(now), size, session, capable);
         if it.is_tapped() {
-            self.tap_data(link, session, now, size, data, fate);
+            self.tap_data(link, session, now, size, &packet.data, fate);
         }
         let Fate::Arrives { at, marked } = fate else { return None };
         let at = at.as_nanos();
@@ -205,7 +212,7 @@ impl Engine {
             return;
         }
         self.catch_up(link);
-        let Some((at, marked)) = self.offer_data(link, session, packet.at, packet.size, &packet.data) else {
+        let Some((at, marked)) = self.offer_data(link, session, packet) else {
             return;
         };
         let marked = packet.marked || marked;
@@ -219,7 +226,7 @@ impl Engine {
             size: packet.size,
             rank: self.links[link as usize].link.rank(),
             generation: 0,
-            ecn_capable: false,
+            ecn_capable: packet.capable,
             marked,
             body: Body::Data(slot),
         };
@@ -250,7 +257,7 @@ impl Engine {
     /// Whether the branch carries packets at this moment.
     pub(super) fn flows_over(&self, branch: u32, at: u64) -> bool {
         let active = &self.branches[branch as usize].active;
-        active.as_ref().is_none_or(|spans| spans.iter().any(|&(from, to)| (from..to).contains(&at)))
+        active.as_ref().is_none_or(|spans| covers(spans, at))
     }
 
     /// Take the samples of a link that are due before something happens at `now`.
@@ -302,8 +309,7 @@ impl Engine {
 
     fn come_out(&mut self, now: u64, mut frame: Frame) {
         if let Body::Data(slot) = frame.body {
-            let data = self.store.get(slot);
-            let packet = Logged { at: now, data, size: frame.size, marked: frame.marked };
+            let packet = frame.logged(now, self.store.get(slot));
             self.arrive_at_branch(frame.at, &packet, &mut Some(slot));
             self.store.release(slot);
             return;

@@ -13,6 +13,7 @@
 //!   a dozen packets in a row while its state is in the cache.
 
 mod agents;
+mod aggregation;
 mod ahead;
 mod build;
 mod bundles;
@@ -21,6 +22,7 @@ mod inboxes;
 mod links;
 mod lookahead;
 mod record;
+mod stays;
 mod tournament;
 
 use crate::calendar::{Calendar, Class, Entry};
@@ -29,7 +31,9 @@ use crate::network::{Change, LinkId, Mode, Network, Options, Passage};
 use crate::outcome::{Outcome, Tapped};
 use crate::routes::{Branch, Hop};
 use agents::{Host, SenderAgent, Session, SinkAgent, Slot};
+use aggregation::Aggregator;
 use bundles::Bundle;
+pub(crate) use bundles::Logged;
 use faircast_core::node::Effects;
 use faircast_core::time::Time;
 use inboxes::{INBOX, Inbox};
@@ -49,6 +53,8 @@ pub struct Engine {
     /// Of the links whose packets arrive by events.
     rings: Vec<Ring>,
     probes: BTreeMap<u32, Probe>,
+    /// By link: what its node remembers of the reports that went in.
+    aggregators: BTreeMap<u32, Aggregator>,
     hops: Vec<Hop>,
     branches: Vec<Branch>,
     bundles: Vec<Bundle>,

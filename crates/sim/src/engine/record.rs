@@ -4,7 +4,7 @@ use super::Engine;
 use super::agents::{Member, SenderKind, Session, SinkAgent, mix, put, time};
 use crate::network::{Flow, Network};
 use crate::outcome::{FlowOutcome, LinkOutcome, MemberOutcome, Outcome, SourceSample};
-use faircast_core::node::{Observation, Receiver as _};
+use faircast_core::node::{Observation, Source as _};
 use faircast_core::packet::ReceiverId;
 use faircast_core::unicast::{SenderView, Sink as _};
 
@@ -25,6 +25,10 @@ impl Records {
 
     pub fn sample_unicast(&mut self, flow: u32, now: u64, view: SenderView) {
         self.at(flow).samples.push(SourceSample::Unicast { at: time(now), view });
+    }
+
+    pub fn aggregated(&mut self, flow: u32) {
+        self.at(flow).aggregated += 1;
     }
 
     pub fn feedback(&mut self, flow: u32) {
@@ -64,6 +68,7 @@ impl Engine {
                 put(&mut into.sent_bins, done);
             }
             into.sent = session.sent;
+            into.tally = session.source.observe().tally;
             finish_session(session, into, bin);
         }
         for (sender, sink) in self.senders.iter_mut().zip(&mut self.sinks) {
@@ -81,7 +86,7 @@ impl Engine {
         }
         if bin != u64::MAX {
             let bins = self.until.div_ceil(bin) as usize;
-            let session = |flow: usize| matches!(network.flows[flow], Flow::Session(_));
+            let session = |flow: usize| matches!(network.flows[flow], Flow::Session(..));
             for (number, flow) in flows.iter_mut().enumerate() {
                 flow.received_bins.resize(bins.max(flow.received_bins.len()), 0);
                 flow.sent_bins.resize(bins.max(flow.sent_bins.len()), 0);
@@ -142,10 +147,11 @@ fn member_outcome(member: &Member, bins: Vec<u64>) -> MemberOutcome {
     MemberOutcome {
         packets: u64::from(member.packets),
         bytes: member.bytes,
-        lost: member.gaps.lost(),
+        lost: member.lost(),
         delivered: u64::from(member.packets),
         reports: u64::from(member.reports),
-        suppressed: u64::from(member.receiver.suppressed()),
+        acknowledgements: u64::from(member.acknowledgements),
+        suppressed: u64::from(member.suppressed()),
         bins,
     }
 }
@@ -160,6 +166,7 @@ fn finish_sink(sink: &mut SinkAgent, lost: u64, into: &mut FlowOutcome, bin: u64
         lost,
         delivered: sink.delivered(),
         reports: sink.reports,
+        acknowledgements: 0,
         suppressed: 0,
         bins: Vec::new(),
     });

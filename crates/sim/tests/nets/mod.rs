@@ -3,12 +3,12 @@
 
 use faircast_aqm::{Limit, LinkSpec, LossSpec, QueueSpec};
 use faircast_core::rng::Rng;
-use faircast_core::schemes::Scheme;
 use faircast_core::schemes::ormcc::Config;
+use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
 use faircast_sim::{
-    Change, Law, LinkId, Member, Network, NodeId, SessionSpec, Supply, UnicastProtocol, UnicastSpec,
+    Change, FlowId, Law, LinkId, Member, Network, NodeId, SessionSpec, Supply, UnicastProtocol, UnicastSpec,
 };
 
 #[derive(Clone, Copy, PartialEq)]
@@ -223,6 +223,48 @@ pub fn coming_and_going(receivers: usize) -> Network {
     net
 }
 
+/// Members that come back again and again: as new receivers, after an absence of any length.
+pub fn coming_back(receivers: usize) -> Network {
+    let mut rng = Rng::new(17, 4712);
+    let mut net = Network::new(17);
+    let (source, router) = (net.node(), net.node());
+    net.duplex(source, router, wide(10.0, 1), wide(10.0, 1));
+    let mut members = Vec::new();
+    let mut later = Vec::new();
+    for number in 0..receivers {
+        let leaf = net.node();
+        net.duplex(router, leaf, link(1.0, 20, 25), wide(1.0, 20));
+        let mut it = member(leaf);
+        if number > 0 {
+            later.push((number as u32, come_and_go(&mut it, 60.0, &mut rng)));
+        }
+        members.push(it);
+    }
+    let flow = net.session(session(source, members));
+    come_back(&mut net, flow, later);
+    net
+}
+
+/// The member is there for a few seconds and away for a few, or for less than a round trip, until the end. Its stays after
+/// the first one.
+fn come_and_go(it: &mut Member, end: f64, rng: &mut Rng) -> Vec<(Time, Time)> {
+    let mut at = end / 6.0 * rng.unit();
+    it.leave = Time::from_secs_f64(at);
+    let mut stays = Vec::new();
+    while at < end {
+        let join = at + if rng.chance(0.3) { 0.01 } else { 0.01 + end / 8.0 * rng.unit() };
+        at = join + 0.01 + end / 8.0 * rng.unit();
+        stays.push((Time::from_secs_f64(join), Time::from_secs_f64(at)));
+    }
+    stays
+}
+
+fn come_back(net: &mut Network, flow: FlowId, later: Vec<(u32, Vec<(Time, Time)>)>) {
+    for (member, stays) in later {
+        stays.into_iter().for_each(|(join, leave)| net.come_back(flow, member, join, leave));
+    }
+}
+
 /// One TCP flow over one link.
 pub fn one_tcp() -> Network {
     let mut net = Network::new(1);
@@ -233,8 +275,16 @@ pub fn one_tcp() -> Network {
     net
 }
 
-/// A network drawn at random: routers in a row or tree with hosts, sessions between some of them, TCP, TFRC, RAP, datagrams,
-/// RED, losses, changes, members that come and go.
+/// One of all schemes, as its document has it or as a transport runs it.
+fn any_scheme(rng: &mut Rng) -> Scheme {
+    let entry = &CATALOGUE[rng.below(CATALOGUE.len() as u64) as usize];
+    let preset = if rng.chance(0.5) { "seed" } else { "transport" };
+    let scheme: Scheme = format!("{},preset={preset}", entry.name).parse().expect("a scheme and a preset");
+    scheme.with_packet_size(1000)
+}
+
+/// A network drawn at random: routers in a row or tree with hosts, sessions of all schemes between some of them, TCP, TFRC,
+/// RAP, datagrams, RED, losses, changes, members that come and go, sources that end, nodes that aggregate.
 pub fn random(seed: u64) -> Network {
     let mut rng = Rng::new(seed, 4711);
     let mut net = Network::new(seed);
@@ -243,7 +293,10 @@ pub fn random(seed: u64) -> Network {
     let spec = |rng: &mut Rng| {
         let queue = match rng.below(4) {
             0 => QueueSpec::UNLIMITED,
-            1 => QueueSpec::Red(faircast_aqm::red::Config::red_parameters()),
+            1 => QueueSpec::Red(faircast_aqm::red::Config {
+                ecn: rng.chance(0.5),
+                ..faircast_aqm::red::Config::red_parameters()
+            }),
             2 => QueueSpec::DropTail(Limit::Bytes(20_000)),
             _ => QueueSpec::DropTail(Limit::Packets(10 + rng.below(40) as u32)),
         };
@@ -270,17 +323,35 @@ pub fn random(seed: u64) -> Network {
         let source = pick(&mut rng);
         let receivers: Vec<NodeId> =
             hosts.iter().copied().filter(|&h| h != source && rng.chance(0.6)).collect();
-        let members = receivers.into_iter().map(|node| {
+        let mut later = Vec::new();
+        let members = receivers.into_iter().zip(0..).map(|(node, number)| {
             let mut it = member(node);
-            if rng.chance(0.1) {
-                it.join = Time::from_secs_f64(3.0 * rng.unit());
-                it.leave = Time::from_secs_f64(4.0 + 4.0 * rng.unit());
+            match rng.below(20) {
+                0 | 1 => {
+                    it.join = Time::from_secs_f64(3.0 * rng.unit());
+                    it.leave = Time::from_secs_f64(4.0 + 4.0 * rng.unit());
+                }
+                2 => later.push((number, come_and_go(&mut it, 8.0, &mut rng))),
+                _ => {}
             }
             it
         });
         let members: Vec<_> = members.collect();
         let start = Time::from_secs_f64(rng.unit());
-        net.session(SessionSpec { start, ..session(source, members) });
+        let scheme = any_scheme(&mut rng);
+        let flow = net.session(SessionSpec { scheme, start, ..session(source, members) });
+        come_back(&mut net, flow, later);
+        if rng.chance(0.2) {
+            net.send_only(flow, 1 + rng.below(500));
+        }
+        if rng.chance(0.3) {
+            net.allow_marks(flow);
+        }
+    }
+    for &router in &routers {
+        if rng.chance(0.2) {
+            net.aggregate(router, Span::from_millis(1 + rng.below(2000)));
+        }
     }
     for _ in 0..rng.below(12) {
         let (from, to) = (pick(&mut rng), pick(&mut rng));

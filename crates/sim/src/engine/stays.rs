@@ -1,0 +1,95 @@
+//! When the members of a session are there.
+
+use super::agents::NEVER;
+use crate::network::{Rare, SessionSpec};
+
+/// When members join and leave, in nanoseconds.
+#[derive(Debug)]
+pub enum Stays {
+    /// All of so many are there all the time.
+    Always(usize),
+    /// By member: its stays, in order.
+    Some(Vec<Vec<(u64, u64)>>),
+}
+
+impl Stays {
+    pub fn of(spec: &SessionSpec, rare: &Rare) -> Stays {
+        let first = spec.members.iter().map(|member| (member.join.as_nanos(), member.leave.as_nanos()));
+        if first.clone().all(|stay| stay == (0, NEVER)) {
+            return Stays::Always(spec.members.len());
+        }
+        let mut all: Vec<Vec<(u64, u64)>> = first.map(|stay| vec![stay]).collect();
+        for (member, join, leave) in &rare.returns {
+            all[*member as usize].push((join.as_nanos(), leave.as_nanos()));
+        }
+        Stays::Some(all)
+    }
+
+    /// Of one member.
+    pub fn of_member(&self, member: usize) -> &[(u64, u64)] {
+        match self {
+            Stays::Always(_) => &[(0, NEVER)],
+            Stays::Some(all) => &all[member],
+        }
+    }
+
+    /// Those in which a member comes back, the next one last.
+    pub fn after_the_first(&self, member: usize) -> Vec<(u64, u64)> {
+        self.of_member(member)[1..].iter().rev().copied().collect()
+    }
+
+    /// When at least one member is there.
+    pub fn together(&self) -> Box<[(u64, u64)]> {
+        match self {
+            Stays::Always(0) => Box::new([]),
+            Stays::Always(_) => Box::new([(0, NEVER)]),
+            Stays::Some(all) => merged(&all.concat(), 0, 0).into_boxed_slice(),
+        }
+    }
+
+    /// How many are there at a moment.
+    pub fn how_many(&self, at: u64) -> usize {
+        let there = |stays: &&Vec<(u64, u64)>| stays.iter().any(|&(join, leave)| join <= at && leave > at);
+        match self {
+            Stays::Always(members) => *members,
+            Stays::Some(all) => all.iter().filter(there).count(),
+        }
+    }
+}
+
+/// Spans that overlap become one; then each begins later by `join` and ends later by `leave`.
+pub fn merged(spans: &[(u64, u64)], join: u64, leave: u64) -> Vec<(u64, u64)> {
+    let mut spans: Vec<(u64, u64)> = spans
+        .iter()
+        .map(|&(from, to)| (if from == 0 { 0 } else { from.saturating_add(join) }, to.saturating_add(leave)))
+        .filter(|(from, to)| from < to)
+        .collect();
+    spans.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for (from, to) in spans {
+        match merged.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => merged.push((from, to)),
+        }
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_that_touch_become_one() {
+        assert_eq!(merged(&[(5, 9), (0, 2), (8, 20), (2, 3)], 0, 0), [(0, 3), (5, 20)]);
+        assert_eq!(merged(&[(5, 9), (0, 2)], 1, 10), [(0, 19)]);
+    }
+
+    #[test]
+    fn it_is_known_who_is_there_and_when_anybody_is() {
+        let stays = Stays::Some(vec![vec![(0, 10), (20, 30)], vec![(5, 12)], vec![(40, NEVER)]]);
+        assert_eq!(*stays.together(), [(0, 12), (20, 30), (40, NEVER)]);
+        assert_eq!([5, 11, 12, 20, 50].map(|at| stays.how_many(at)), [2, 1, 0, 1, 1]);
+        assert_eq!(stays.after_the_first(0), [(20, 30)]);
+    }
+}
