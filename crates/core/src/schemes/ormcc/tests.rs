@@ -442,7 +442,7 @@ fn path(rate: f64, rtt_millis: u64, buffer: u64) -> Path {
 }
 
 fn ormcc_receiver(receiver: &AnyReceiver) -> &Receiver {
-    let AnyReceiver::Ormcc(receiver) = receiver;
+    let AnyReceiver::Ormcc(receiver) = receiver else { panic!("another scheme") };
     receiver
 }
 

@@ -73,7 +73,11 @@ mod tests {
     fn a_late_packet_takes_back_what_its_loss_had_added() {
         let (mut with, mut without) = (filter(), filter());
         for packet in 0..40 {
-            if packet == 10 { with.lost(1) } else { with.received() }
+            if packet == 10 {
+                with.lost(1)
+            } else {
+                with.received()
+            }
             without.received();
         }
         with.found(29);

@@ -30,7 +30,7 @@ struct Heard {
     acker: Option<ReceiverId>,
     /// Bit k: the packet k before the newest one has arrived.
     arrived: u32,
-    /// Bit k: it counts as lost.
+    /// Bit k: it counts as lost, or is from before the first one.
     lost: u32,
 }
 
@@ -76,8 +76,7 @@ impl Receiver {
             Mark::Acker(acker) => acker,
             _ => None,
         };
-        let fresh =
-            Heard { newest: data.seq, newest_at: now, layer, acker, arrived: 1, lost: 0 };
+        let fresh = Heard { newest: data.seq, newest_at: now, layer, acker, arrived: 1, lost: !1 };
         let Some(heard) = &mut self.heard else {
             self.heard = Some(fresh);
             return true;

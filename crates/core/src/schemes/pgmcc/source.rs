@@ -97,8 +97,7 @@ impl Source {
     }
 
     fn growth(&self, now: Time) -> Opening {
-        let used = !self.window.has_token()
-            || self.starved_at.is_some_and(|at| now.since(at) <= self.rtt());
+        let used = !self.window.has_token() || self.starved_at.is_some_and(|at| now.since(at) <= self.rtt());
         let limited = self.config.sending.bounds.is_at_max(self.window_rate());
         if used && !limited { Opening::Open } else { Opening::Hold }
     }
@@ -241,7 +240,9 @@ impl Source {
     /// After a pause longer than a timeout the network may be another one.
     fn resume(&mut self, now: Time) {
         let pause = now.since(self.last_departure);
-        if self.window.in_flight() == 0 && pause > self.timeout.span() && self.window.size() > self.config.ssthresh
+        if self.window.in_flight() == 0
+            && pause > self.timeout.span()
+            && self.window.size() > self.config.ssthresh
         {
             if !self.starting {
                 self.window.set_threshold(self.threshold_after(AFTER_PAUSE * self.window.size()));
@@ -375,7 +376,8 @@ impl crate::node::Source for Source {
             rate: self.rate(),
             rtt: self.rtt(),
             limiting: self.acker,
-            level: level.map(|_| Rate::from_bps(bits * SQUARE_ROOT_OF_1_5 / self.load))
+            level: level
+                .map(|_| Rate::from_bps(bits * SQUARE_ROOT_OF_1_5 / self.load))
                 .filter(|rate| self.config.measure == Measure::Time && rate.is_usable()),
             rtt_max: self.rtt_max.get(),
             cuts: self.cuts,
@@ -390,8 +392,8 @@ const SQUARE_ROOT_OF_1_5: f64 = 1.224_744_871_391_589;
 
 #[cfg(test)]
 impl Source {
-    pub(super) fn window(&self) -> f64 {
-        self.window.size()
+    pub(super) fn next_seq(&self) -> Seq {
+        self.history.next()
     }
 
     pub(super) fn acker(&self) -> Option<ReceiverId> {

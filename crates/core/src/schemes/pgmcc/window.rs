@@ -87,11 +87,6 @@ impl Window {
         self.in_flight
     }
 
-    /// Whether its opening is exponential.
-    pub(super) fn is_opening(&self) -> bool {
-        self.size < self.threshold
-    }
-
     /// From now on the opening is exponential up to here.
     pub(super) const fn set_threshold(&mut self, threshold: f64) {
         self.threshold = threshold;

@@ -1,0 +1,404 @@
+//! Behaviour of PGMCC's source and receivers, together and one by one.
+
+use super::{Config, Receiver, Source};
+use crate::node::{Control, Cx, Departure, Effect, Effects, Receiver as _, Source as _};
+use crate::packet::{
+    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
+};
+use crate::rate::{Bounds, Start};
+use crate::rng::Rng;
+use crate::schemes::Scheme;
+use crate::schemes::star::{Path, Star, receiver_id};
+use crate::time::{Rate, Span, Time};
+
+const SIZE: u16 = 1000;
+
+fn millis(millis: u64) -> Span {
+    Span::from_millis(millis)
+}
+
+struct Sender {
+    source: Source,
+    now: Time,
+    rng: Rng,
+    effects: Effects,
+}
+
+impl Sender {
+    fn new(config: Config) -> Sender {
+        let mut sender = Sender {
+            source: Source::new(config),
+            now: Time::from_secs_f64(1.0),
+            rng: Rng::new(1, 1),
+            effects: Effects::new(),
+        };
+        sender.call(|source, cx| source.start(cx));
+        sender
+    }
+
+    fn call<T>(&mut self, act: impl FnOnce(&mut Source, &mut Cx<'_>) -> T) -> T {
+        act(&mut self.source, &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects })
+    }
+
+    fn may_send(&self) -> bool {
+        matches!(self.source.departure(Layer(0)), Departure::At(at) if at <= self.now)
+    }
+
+    /// Sends while there are tokens; how many packets left, and whom the last one named.
+    fn burst(&mut self) -> (u32, Option<ReceiverId>) {
+        let (mut sent, mut named) = (0, None);
+        while self.may_send() {
+            let stamp = self.call(|source, cx| source.on_departure(Layer(0), SIZE, cx));
+            let Mark::Acker(acker) = stamp.mark else { panic!("{stamp:?}") };
+            (sent, named) = (sent + 1, acker);
+            self.now += Span::from_nanos(10);
+        }
+        (sent, named)
+    }
+
+    fn report(&mut self, from: u64, content: Content) {
+        let report = Report { from: receiver_id(from), layer: Layer(0), content };
+        self.call(|source, cx| source.on_report(&report, cx));
+    }
+
+    fn nak(&mut self, from: u64, seq: u64, count: u16, loss: f32) {
+        let echo = Echo { seq: Seq(seq), hold: Span::ZERO };
+        self.report(from, Content::Lost { echo, first: Seq(seq), count, loss });
+    }
+
+    fn ack(&mut self, from: u64, seq: u64, loss: f32) {
+        let echo = Echo { seq: Seq(seq), hold: Span::ZERO };
+        self.report(from, Content::Selective { echo, behind: 0, bitmap: u32::MAX, loss });
+    }
+
+    fn wait_for_deadline(&mut self) {
+        self.now = self.source.deadline();
+        self.call(|source, cx| source.on_deadline(cx));
+    }
+}
+
+#[test]
+fn the_first_to_offer_itself_becomes_the_acker_and_gets_the_first_token_back() {
+    let mut sender = Sender::new(Config::seed());
+    assert_eq!(sender.burst(), (1, None));
+    sender.now += millis(100);
+    sender.nak(3, 0, 0, 0.0);
+    assert_eq!(sender.source.acker(), Some(receiver_id(3)));
+    assert_eq!(sender.burst(), (1, Some(receiver_id(3))));
+}
+
+#[test]
+fn without_a_token_nothing_leaves_before_an_acknowledgement() {
+    let mut sender = Sender::new(Config::seed());
+    sender.burst();
+    assert_eq!(sender.source.departure(Layer(0)), Departure::AfterReport);
+    sender.now += millis(100);
+    sender.nak(3, 0, 0, 0.0);
+    sender.burst();
+    sender.now += millis(100);
+    sender.ack(3, 1, 0.0);
+    assert_eq!(sender.burst().0, 2, "the window has grown to two");
+}
+
+/// T-PG-7, with reports.
+#[test]
+fn the_acker_changes_for_clearly_more_loss_and_not_for_a_little_more() {
+    let mut sender = Sender::new(Config::seed());
+    sender.burst();
+    sender.now += millis(100);
+    sender.nak(1, 0, 0, 0.01);
+    assert_eq!(sender.source.acker(), Some(receiver_id(1)));
+    sender.nak(2, 0, 1, 0.0115);
+    assert_eq!(sender.source.acker(), Some(receiver_id(1)));
+    sender.nak(2, 0, 1, 0.03);
+    assert_eq!(sender.source.acker(), Some(receiver_id(2)));
+}
+
+/// T-PG-8.
+#[test]
+fn two_timeouts_without_a_word_ask_everybody_again() {
+    let mut sender = Sender::new(Config::seed());
+    sender.burst();
+    sender.now += millis(100);
+    sender.nak(1, 0, 0, 0.01);
+    sender.burst();
+    sender.wait_for_deadline();
+    assert_eq!(sender.source.acker(), Some(receiver_id(1)));
+    assert_eq!(sender.burst(), (1, Some(receiver_id(1))));
+    let sent_at = sender.now;
+    sender.wait_for_deadline();
+    assert!(sender.now >= sent_at + millis(500), "the timeout has doubled: {}", sender.now.since(sent_at));
+    assert_eq!(sender.source.acker(), None);
+    assert_eq!(sender.burst(), (1, None));
+}
+
+#[test]
+fn an_acker_that_leaves_is_followed_by_an_election() {
+    for farewell in [true, false] {
+        let mut sender = Sender::new(Config::seed());
+        sender.burst();
+        sender.now += millis(100);
+        sender.nak(1, 0, 0, 0.01);
+        if farewell {
+            let echo = Echo { seq: Seq(0), hold: Span::ZERO };
+            let cause = Cause::Leaving;
+            sender.report(1, Content::Congested { echo, level: 0.0, mean: 0.0, cause });
+        } else {
+            let now = sender.now;
+            sender.source.control(Control::Forget(receiver_id(1)), now);
+        }
+        assert_eq!(sender.source.acker(), None);
+    }
+}
+
+#[test]
+fn an_absurd_loss_rate_and_a_packet_that_never_left_make_no_acker() {
+    let mut sender = Sender::new(Config::seed());
+    sender.burst();
+    sender.now += millis(100);
+    sender.nak(1, 0, 0, f32::NAN);
+    sender.nak(1, 7, 0, 0.5);
+    assert_eq!(sender.source.acker(), None);
+}
+
+#[test]
+fn a_lowest_rate_lets_packets_leave_without_acknowledgements() {
+    let mut sender = Sender::new(Config::seed());
+    let now = sender.now;
+    let bounds = Bounds { min: Rate::from_bps(80_000.0), max: Rate::UNLIMITED };
+    sender.source.control(Control::Limits(bounds), now);
+    let mut sent = sender.burst().0;
+    while sender.now < now + Span::from_secs(10) {
+        sender.wait_for_deadline();
+        sent += sender.burst().0;
+    }
+    assert!((100..=102).contains(&sent), "{sent} packets of 100 ms in 10 s");
+}
+
+#[test]
+fn a_highest_rate_spaces_packets_and_keeps_the_window_from_growing() {
+    let mut config = Config::transport(SIZE);
+    config.sending.bounds.max = Rate::from_mbps(1.0);
+    let path = Path { rate: Rate::from_mbps(100.0), rtt: millis(20), buffer: 100_000 };
+    let mut star = Star::new(&Scheme::Pgmcc(config), SIZE, &[path], 1);
+    star.run_until(Time::from_secs_f64(10.0));
+    let sent = Rate::of(star.sent_between(5000, 10_000), Span::from_secs(5));
+    assert!((0.95e6..1.02e6).contains(&sent.bps()), "{sent}");
+    assert!(star.peak(100).bps() < 1.2e6, "{}", star.peak(100));
+}
+
+#[test]
+fn a_slow_host_holds_the_rate_down() {
+    let path = Path { rate: Rate::from_mbps(100.0), rtt: millis(20), buffer: 100_000 };
+    let mut star = Star::new(&Scheme::Pgmcc(Config::transport(SIZE)), SIZE, &[path], 1);
+    star.run_until(Time::from_secs_f64(2.0));
+    for step in 0..100u64 {
+        let echo = Echo { seq: Seq(0), hold: Span::ZERO };
+        let content = Content::Sustainable { echo, rate: 2e6 };
+        let report = Report { from: receiver_id(1), layer: Layer(0), content };
+        let (mut rng, mut effects) = (Rng::new(1, 1), Effects::new());
+        star.source.on_report(&report, &mut Cx { now: star.now, rng: &mut rng, effects: &mut effects });
+        star.run_until(Time::from_secs_f64(2.0) + millis(10 * (step + 1)));
+    }
+    let sent = Rate::of(star.sent_between(2500, 3000), millis(500));
+    assert!((1.5e6..2.5e6).contains(&sent.bps()), "{sent}");
+}
+
+#[test]
+fn after_a_pause_no_more_than_a_small_window_leaves_at_once() {
+    let path = Path { rate: Rate::from_mbps(10.0), rtt: millis(50), buffer: 60_000 };
+    let mut star = Star::new(&Scheme::Pgmcc(Config::seed()), SIZE, &[path], 1);
+    star.run_until(Time::from_secs_f64(20.0));
+    assert!(star.source.observe().rate.bps() > 4e6);
+    let source = match star.source {
+        crate::schemes::AnySource::Pgmcc(source) => source,
+        _ => panic!("another scheme"),
+    };
+    let mut sender = Sender { source, now: star.now, rng: Rng::new(1, 1), effects: Effects::new() };
+    let newest = sender.source.next_seq().0 - 1;
+    sender.ack(1, newest, 0.0);
+    sender.now += Span::from_secs(5);
+    let sent = sender.burst().0;
+    assert!(sent <= 4, "{sent}");
+}
+
+/// A receiver and what it reports.
+struct Ear {
+    receiver: Receiver,
+    rng: Rng,
+    effects: Effects,
+}
+
+impl Ear {
+    fn new() -> Ear {
+        let receiver = Receiver::new(receiver_id(2), &Config::seed());
+        Ear { receiver, rng: Rng::new(5, 5), effects: Effects::new() }
+    }
+
+    fn hear(&mut self, at: u64, seq: u64, acker: Option<u64>, arrival: Arrival) -> Vec<Content> {
+        let mark = Mark::Acker(acker.map(receiver_id));
+        let data = Data {
+            seq: Seq(seq),
+            sent_at: Time::ZERO,
+            rate: 0.0,
+            payload: Payload::NONE,
+            flags: Flags::default(),
+            mark,
+        };
+        let now = Time::ZERO + millis(at);
+        let cx = &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects };
+        self.receiver.on_data(&data, Layer(0), arrival, cx);
+        self.contents()
+    }
+
+    fn wait(&mut self, until: u64) -> Vec<Content> {
+        let cx = &mut Cx { now: Time::ZERO + millis(until), rng: &mut self.rng, effects: &mut self.effects };
+        self.receiver.on_deadline(cx);
+        self.contents()
+    }
+
+    fn contents(&mut self) -> Vec<Content> {
+        let content = |effect| match effect {
+            Effect::Report(report) => report.content,
+            other => panic!("{other:?}"),
+        };
+        self.effects.drain().map(content).collect()
+    }
+}
+
+const PLAIN: Arrival = Arrival { size: SIZE, lost: 0, marked: false, late: false };
+
+/// T-PG-9.
+#[test]
+fn an_offer_to_acknowledge_is_withdrawn_when_an_acker_is_named() {
+    let mut ear = Ear::new();
+    ear.hear(0, 0, None, PLAIN);
+    let due = ear.receiver.deadline();
+    assert!(due <= Time::ZERO + millis(50), "{due}");
+    ear.hear(1, 1, Some(9), PLAIN);
+    assert_eq!(ear.receiver.deadline(), Time::NEVER);
+    assert_eq!(ear.wait(100), []);
+}
+
+#[test]
+fn without_an_acker_every_receiver_offers_itself_within_50_ms() {
+    let mut ear = Ear::new();
+    ear.hear(0, 0, None, PLAIN);
+    match ear.wait(50)[..] {
+        [Content::Lost { echo, count: 0, .. }] => assert_eq!(echo, Echo { seq: Seq(0), hold: millis(50) }),
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_acker_acknowledges_each_packet_once_with_what_has_arrived() {
+    let mut ear = Ear::new();
+    ear.hear(0, 10, Some(2), PLAIN);
+    ear.hear(1, 11, Some(2), PLAIN);
+    let lossy = Arrival { lost: 2, ..PLAIN };
+    match ear.hear(2, 14, Some(2), lossy)[..] {
+        [Content::Selective { echo, behind: 0, bitmap: 0b11001, loss }] => {
+            assert_eq!(echo, Echo { seq: Seq(14), hold: Span::ZERO });
+            assert!((0.01..0.02).contains(&loss));
+        }
+        ref other => panic!("{other:?}"),
+    }
+    assert_eq!(ear.hear(3, 14, Some(2), Arrival { late: true, ..PLAIN }), [], "a duplicate");
+    match ear.hear(4, 13, Some(2), Arrival { late: true, ..PLAIN })[..] {
+        [Content::Selective { echo, bitmap: 0b11011, .. }] => {
+            assert_eq!(echo, Echo { seq: Seq(14), hold: millis(2) });
+        }
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_missing_packet_that_is_not_yet_lost_is_told_as_behind() {
+    let mut ear = Ear::new();
+    ear.hear(0, 0, Some(2), PLAIN);
+    ear.hear(1, 2, Some(2), PLAIN);
+    match ear.hear(2, 3, Some(2), PLAIN)[..] {
+        [Content::Selective { behind: 3, bitmap: 0b1011, .. }] => {}
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn losses_within_one_delay_are_one_report() {
+    let mut ear = Ear::new();
+    ear.hear(0, 0, Some(9), PLAIN);
+    let lossy = Arrival { lost: 1, ..PLAIN };
+    assert_eq!(ear.hear(1, 2, Some(9), lossy), []);
+    assert_eq!(ear.hear(1, 4, Some(9), lossy), []);
+    match ear.wait(60)[..] {
+        [Content::Lost { first: Seq(1), count: 2, loss, .. }] => assert!((0.01..0.02).contains(&loss)),
+        ref other => panic!("{other:?}"),
+    }
+    assert_eq!(ear.wait(200), []);
+}
+
+#[test]
+fn the_acker_says_good_bye_and_others_do_not() {
+    for (acker, reports) in [(2, 1), (9, 0)] {
+        let mut ear = Ear::new();
+        ear.hear(0, 0, Some(acker), PLAIN);
+        ear.effects.drain().for_each(drop);
+        let cx = &mut Cx { now: Time::ZERO + millis(5), rng: &mut ear.rng, effects: &mut ear.effects };
+        ear.receiver.on_leave(cx);
+        let contents = ear.contents();
+        assert_eq!(contents.len(), reports);
+        assert!(contents.iter().all(|c| matches!(c, Content::Congested { cause: Cause::Leaving, .. })));
+    }
+}
+
+fn bottleneck(mbps: f64, rtt: u64, packets: u64) -> Path {
+    Path { rate: Rate::from_mbps(mbps), rtt: millis(rtt), buffer: packets * u64::from(SIZE) }
+}
+
+/// Mean rate of a session over these paths in the second half of a minute.
+fn mean_rate(config: Config, paths: &[Path], seed: u64) -> f64 {
+    let mut star = Star::new(&Scheme::Pgmcc(config), SIZE, paths, seed);
+    star.run_until(Time::from_secs_f64(60.0));
+    star.sent_between(30_000, 60_000) as f64 * 8.0 / 30.0
+}
+
+#[test]
+fn one_receiver_fills_its_bottleneck() {
+    let rate = mean_rate(Config::seed(), &[bottleneck(2.0, 50, 15)], 1);
+    assert!((1.7e6..2.05e6).contains(&rate), "{rate}");
+}
+
+/// T-PG-11.
+#[test]
+fn changing_between_two_equal_paths_costs_nothing() {
+    let one = mean_rate(Config::seed(), &[bottleneck(2.0, 50, 15)], 1);
+    for hysteresis in [0.75, 1.0] {
+        let config = Config { hysteresis, ..Config::seed() };
+        let two = mean_rate(config, &[bottleneck(2.0, 50, 15), bottleneck(2.0, 50, 15)], 2);
+        println!("one path {one:.0}, two {two:.0} with c = {hysteresis}");
+        assert!(two > 0.93 * one, "{one} and {two} with c = {hysteresis}");
+    }
+}
+
+#[test]
+fn the_slowest_receiver_is_the_acker_and_sets_the_rate() {
+    for start in [Start::Linear, Config::transport(SIZE).sending.start] {
+        let mut config = Config::seed();
+        config.sending.start = start;
+        let paths = [bottleneck(5.0, 20, 30), bottleneck(1.0, 60, 20), bottleneck(3.0, 40, 30)];
+        let mut star = Star::new(&Scheme::Pgmcc(config), SIZE, &paths, 3);
+        star.run_until(Time::from_secs_f64(60.0));
+        let rate = star.sent_between(30_000, 60_000) as f64 * 8.0 / 30.0;
+        assert_eq!(star.source.observe().limiting, Some(receiver_id(2)));
+        assert!((0.8e6..1.1e6).contains(&rate), "{rate}");
+    }
+}
+
+#[test]
+fn the_exponential_opening_fills_a_long_fat_path_in_a_few_seconds() {
+    let path = bottleneck(100.0, 50, 625);
+    let mut star = Star::new(&Scheme::Pgmcc(Config::transport(SIZE)), SIZE, &[path], 1);
+    star.run_until(Time::from_secs_f64(10.0));
+    let rate = star.sent_between(5_000, 10_000) as f64 * 8.0 / 5.0;
+    assert!(rate > 70e6, "{rate}");
+}
