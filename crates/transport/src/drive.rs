@@ -7,8 +7,8 @@ use crate::object::Tape;
 use crate::receiver;
 use crate::source::{self, supply::Supply};
 use faircast_core::packet::{ReceiverId, SessionId};
-use faircast_core::schemes::Scheme;
 use faircast_core::rng::Rng;
+use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_net::{
     Batch, Choice, GroupOptions, GroupSocket, Injector, Membership, SendOutcome, SourceOptions, SourceSocket,
@@ -199,7 +199,12 @@ fn run_source(
 }
 
 /// Hand over a batch, waiting while the queue is full.
-fn send_all(socket: &SourceSocket, bytes: &[u8], segment: usize, waiter: &mut Waiter) -> Result<(), Error> {
+pub(crate) fn send_all(
+    socket: &SourceSocket,
+    bytes: &[u8],
+    segment: usize,
+    waiter: &mut Waiter,
+) -> Result<(), Error> {
     let mut rest = bytes;
     loop {
         match socket.send_batch(rest, segment)? {
@@ -263,7 +268,7 @@ fn run_receiver(
 }
 
 /// The largest datagram, and the symbol that fits it.
-fn sizes(
+pub(crate) fn sizes(
     asked: Option<u16>,
     choice: &Choice,
     group: SocketAddr,
@@ -289,7 +294,7 @@ fn overhead(group: SocketAddr) -> usize {
     if group.is_ipv4() { 28 } else { 48 }
 }
 
-fn opened(group: SocketAddr, choice: &Choice) -> Event {
+pub(crate) fn opened(group: SocketAddr, choice: &Choice) -> Event {
     Event::Opened {
         group,
         interface: choice.chosen.name.clone(),
@@ -298,37 +303,37 @@ fn opened(group: SocketAddr, choice: &Choice) -> Event {
     }
 }
 
-fn span(duration: Duration) -> Span {
+pub(crate) fn span(duration: Duration) -> Span {
     Span::from_nanos(duration.as_nanos().min(u128::from(u64::MAX)) as u64)
 }
 
-fn random() -> [u64; 4] {
+pub(crate) fn random() -> [u64; 4] {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     std::array::from_fn(|at| u64::from_le_bytes(bytes[at * 8..][..8].try_into().expect("eight bytes")))
 }
 
 /// Session time on the monotonic clock.
-struct Clock {
+pub(crate) struct Clock {
     origin: Instant,
     unix_nanos: u64,
 }
 
 impl Clock {
-    fn start() -> Clock {
+    pub(crate) fn start() -> Clock {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Clock { origin: Instant::now(), unix_nanos: unix.as_nanos() as u64 }
     }
 
-    fn now(&self) -> Time {
+    pub(crate) fn now(&self) -> Time {
         self.time(Instant::now())
     }
 
-    fn time(&self, instant: Instant) -> Time {
+    pub(crate) fn time(&self, instant: Instant) -> Time {
         Time::from_nanos(instant.saturating_duration_since(self.origin).as_nanos() as u64)
     }
 
-    fn instant(&self, time: Time) -> Instant {
+    pub(crate) fn instant(&self, time: Time) -> Instant {
         let far = Duration::from_secs(3600);
         self.origin + Duration::from_nanos(time.as_nanos()).min(self.origin.elapsed() + far)
     }

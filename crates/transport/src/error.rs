@@ -111,6 +111,43 @@ pub enum Error {
     /// A packet could not be written: a number that the format has no room for.
     #[error("cannot write a packet: {0}")]
     Wire(#[from] faircast_wire::EncodeError),
+    /// PGM over UDP is spoken on IPv4 here.
+    #[error("{0} is an IPv6 address, but sessions over PGM use IPv4; choose an IPv4 group and interface")]
+    PgmNeedsIpv4(std::net::IpAddr),
+    /// A message or unit that does not fit.
+    #[error(
+        "messages of {size} bytes do not fit; without ZeroMQ's framing a message has 1 to {most} bytes with these datagrams"
+    )]
+    PgmMessage {
+        /// What was asked for.
+        size: usize,
+        /// What fits.
+        most: usize,
+    },
+    /// A PGM source sends one file or stream.
+    #[error(
+        "cannot send {what} over PGM, which knows no files; send one file, or pipe one in: `tar c ... | faircast send -`"
+    )]
+    PgmContent {
+        /// What was asked for.
+        what: String,
+    },
+    /// A packet could not be written: a number that the format has no room for.
+    #[error("cannot write a PGM packet: {0}")]
+    Pgm(#[from] faircast_wire::pgm::EncodeError),
+    /// The PGM source gave up.
+    #[error("the source has broken its session off (OPT_RST); what came before is kept")]
+    PgmReset,
+    /// The PGM source went silent.
+    #[error(
+        "the source has been silent for {silent:?} without saying that this was all; {bytes} bytes have come"
+    )]
+    PgmSilent {
+        /// How long.
+        silent: Duration,
+        /// Bytes of content delivered.
+        bytes: u64,
+    },
     /// The user stopped it.
     #[error("stopped")]
     Stopped,
@@ -125,15 +162,21 @@ impl Error {
             | Error::SourceSilent { .. }
             | Error::Ended { .. }
             | Error::RootMismatch
+            | Error::PgmReset
+            | Error::PgmSilent { .. }
             | Error::Stopped => Class::Transfer,
-            Error::DatagramSize { .. } | Error::SchemeOptions { .. } | Error::NotAStream { .. } => {
-                Class::Usage
-            }
+            Error::PgmNeedsIpv4(_)
+            | Error::PgmMessage { .. }
+            | Error::PgmContent { .. }
+            | Error::DatagramSize { .. }
+            | Error::SchemeOptions { .. }
+            | Error::NotAStream { .. } => Class::Usage,
             Error::Net(_)
             | Error::Object(_)
             | Error::MtuTooSmall { .. }
             | Error::Pipe(_)
-            | Error::Wire(_) => Class::System,
+            | Error::Wire(_)
+            | Error::Pgm(_) => Class::System,
         }
     }
 }

@@ -15,6 +15,7 @@ mod members;
 pub mod object;
 #[cfg(test)]
 mod pair;
+pub mod pgm;
 mod receiver;
 mod source;
 

@@ -12,6 +12,7 @@
 //! | [`key`] [`seal`] | the group's key, and packets sealed under it |
 //! | [`source`] [`receiver`] | the two ends' codecs: encode, seal, open, replay protection |
 //! | [`half`] | the 16-bit numbers of the marks |
+//! | [`pgm`] | PGM over UDP (RFC 3208), a foreign format |
 //! | [`fields`] | the field table: `docs/wire.md` and the Wireshark dissector come from it |
 
 pub mod encode;
@@ -20,6 +21,7 @@ pub mod half;
 pub mod key;
 pub mod message;
 pub mod parse;
+pub mod pgm;
 pub mod receiver;
 mod replay;
 pub mod seal;

@@ -73,7 +73,12 @@ pub(super) struct Counts {
 
 impl Feed {
     /// A feed of payloads of up to `room` bytes.
-    pub(super) fn new(input: Box<dyn Input>, framing: Framing, messages: Option<Messages>, room: usize) -> Feed {
+    pub(super) fn new(
+        input: Box<dyn Input>,
+        framing: Framing,
+        messages: Option<Messages>,
+        room: usize,
+    ) -> Feed {
         let messages = messages.unwrap_or(match framing {
             Framing::None => Messages::Sized(room),
             Framing::Zmq => Messages::Lines,
@@ -183,7 +188,7 @@ impl Feed {
         let left = &self.raw[self.cut..];
         let ended = self.input_state == Got::End && !left.is_empty();
         let most = match self.framing {
-            Framing::None => MOST_APDU,
+            Framing::None => most_unit(self.room),
             Framing::Zmq => LONGEST_LINE,
         };
         let found = match self.messages {
@@ -231,6 +236,7 @@ pub(super) fn room(datagram: usize, options: usize) -> usize {
 }
 
 fn too_long(most: usize) -> io::Error {
-    let what = format!("a line is longer than {most} bytes; send messages of a fixed size with `--message SIZE`");
+    let what =
+        format!("a line is longer than {most} bytes; send messages of a fixed size with `--message SIZE`");
     io::Error::new(io::ErrorKind::InvalidData, what)
 }

@@ -311,9 +311,11 @@ impl Session {
         let Some((sent, _)) = self.window.packet(newest) else { return };
         let sent = *sent;
         // The scheme numbers transmissions, PGM numbers packets: with repairs among them the two drift apart.
-        let mut bitmap = 0;
+        let mut bitmap: u32 = 0;
         for back in (0..32).filter(|back| ack.bitmap >> back & 1 != 0) {
-            let Some((other, _)) = newest.checked_sub(back).and_then(|sqn| self.window.packet(sqn)) else { continue };
+            let Some((other, _)) = newest.checked_sub(back).and_then(|sqn| self.window.packet(sqn)) else {
+                continue;
+            };
             for seq in [other.first, other.newest] {
                 if let Some(distance @ 0..32) = sent.newest.0.checked_sub(seq.0) {
                     bitmap |= 1 << distance;
@@ -321,8 +323,8 @@ impl Session {
             }
         }
         let echo = Echo { seq: sent.newest, hold: held(&sent, feedback.stamp, now) };
-        let content =
-            Content::Selective { echo, behind: (!bitmap).trailing_zeros().saturating_sub(1), bitmap, loss: fraction(feedback) };
+        let behind = 32 - bitmap.leading_ones();
+        let content = Content::Selective { echo, behind, bitmap, loss: fraction(feedback) };
         self.pass_on(from, content, now);
     }
 
@@ -347,7 +349,7 @@ impl Session {
 
     /// Something may be due.
     pub(super) fn on_time(&mut self, now: Time) {
-        if self.source.deadline() <= now {
+        if self.phase != Phase::LeadIn && self.source.deadline() <= now {
             self.source.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
             self.effects.drain().for_each(drop);
         }
@@ -471,8 +473,11 @@ impl Session {
 
     fn write(&mut self, choice: Choice, now: Time, out: &mut Vec<u8>) -> Result<(), pgm::EncodeError> {
         let size = (self.header + choice.len + OVERHEAD) as u16;
-        let stamp =
-            self.source.on_departure(BASE, size, &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+        let stamp = self.source.on_departure(
+            BASE,
+            size,
+            &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects },
+        );
         self.effects.drain().for_each(drop);
         let (sqn, fragment) = match choice.repair {
             Some(sqn) => {
@@ -510,7 +515,13 @@ impl Session {
     }
 
     /// What travels with data: where a fragment belongs, and what the scheme says.
-    fn options(&self, stamp: &Stamp, fragment: Option<pgm::Fragment>, repair: Flags, now: Time) -> Options<'static> {
+    fn options(
+        &self,
+        stamp: &Stamp,
+        fragment: Option<pgm::Fragment>,
+        repair: Flags,
+        now: Time,
+    ) -> Options<'static> {
         let said = (stamp.mark != Mark::None).then(|| {
             Said::Stamp(pgm::Stamp {
                 scheme: self.scheme_number,
@@ -582,7 +593,10 @@ impl Session {
         if !self.control_lens.is_empty() {
             return now;
         }
-        let mut wake = self.clocks.spm_at.min(self.clocks.progress_at).min(self.source.deadline());
+        let mut wake = self.clocks.spm_at.min(self.clocks.progress_at);
+        if self.phase != Phase::LeadIn {
+            wake = wake.min(self.source.deadline());
+        }
         match self.phase {
             Phase::LeadIn => wake = wake.min(self.clocks.phase_at),
             Phase::Sending if self.staged.is_some() || !self.repairs.is_empty() => {

@@ -60,7 +60,14 @@ impl Window {
             repair: Repair::None,
         };
         // Zeroed memory of this size is not there before it is written to.
-        Window { limits, slot, bytes: vec![0; slots * slot], sent: vec![empty; slots], trail: first, next: first }
+        Window {
+            limits,
+            slot,
+            bytes: vec![0; slots * slot],
+            sent: vec![empty; slots],
+            trail: first,
+            next: first,
+        }
     }
 
     /// Oldest packet that can be repaired.
@@ -150,6 +157,8 @@ mod tests {
         assert_eq!((window.trail(), window.next()), (1005 - FEWEST as u64, 1005));
         assert!(window.packet(1004 - FEWEST as u64).is_none() && window.packet(1005).is_none());
         let all = window.trail()..window.next();
-        assert!(all.into_iter().all(|sqn| window.packet(sqn).is_some_and(|it| it.1 == (sqn - 5).to_be_bytes())));
+        assert!(
+            all.into_iter().all(|sqn| window.packet(sqn).is_some_and(|it| it.1 == (sqn - 5).to_be_bytes()))
+        );
     }
 }

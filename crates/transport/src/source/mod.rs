@@ -9,7 +9,7 @@
 
 mod blocks;
 mod feedback;
-mod pipe;
+pub(crate) mod pipe;
 mod reader;
 mod status;
 pub(crate) mod supply;

@@ -1,0 +1,316 @@
+//! Sessions over PGM on real sockets and in real time: one thread, one loop, each.
+
+use super::delivery::Delivery;
+use super::feed::{self, Feed, Got, Input};
+use super::missing::Patience;
+use super::{
+    Framing, Messages, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, ipv4, receiver, source,
+};
+use crate::config::{Content, Destination};
+use crate::drive::{Clock, opened, random, send_all, sizes, span};
+use crate::error::Error;
+use crate::event::Event;
+use crate::source::pipe::Pipe;
+use faircast_core::packet::Mark;
+use faircast_core::rate::Bounds;
+use faircast_core::rng::Rng;
+use faircast_core::time::{Span, Time};
+use faircast_net::{
+    Batch, Ecn, GroupOptions, GroupSocket, Injector, Membership, SourceOptions, SourceSocket, Waiter, Want,
+    Watch, choose,
+};
+use faircast_wire::Form;
+use faircast_wire::pgm::{DATA_HEADER_LEN, Gsi, Options, PgmccData, Said, Stamp, Tsi, data_len};
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The stop flag is looked at this often at least.
+const STOP_CHECK: Duration = Duration::from_millis(100);
+/// The buffer's fill is looked at this often.
+const BACKLOG_EVERY: Span = Span::from_millis(1);
+/// What a pipe has is sent after this, even if more would fit a packet.
+const PIPE_PATIENCE: Duration = Duration::from_millis(5);
+
+/// Send one file, or standard input, to everybody who receives the group. Returns when nothing has been missing
+/// anywhere for the time asked for.
+///
+/// # Errors
+/// When the session cannot start or the content cannot be read; see [`Error::class`].
+pub fn send(
+    config: PgmSend,
+    events: &mut dyn FnMut(Event),
+    stop: &AtomicBool,
+) -> Result<PgmSendReport, Error> {
+    let clock = Clock::start();
+    let group = ipv4(config.group.ip())?;
+    let (input, total) = input(&config.content)?;
+    let choice = choose(config.group.ip(), config.interface.as_deref())?;
+    let local = ipv4(choice.local)?;
+    // NAKs come to this port of this host: receivers do not look where data came from.
+    let port = config.options.nak_port.unwrap_or(config.group.port());
+    let options = SourceOptions { ttl: config.ttl, port, ..SourceOptions::default() };
+    let socket = SourceSocket::open(config.group, &choice, &options)?;
+    events(opened(config.group, &choice));
+    if let Some(warning) = socket.receive_buffer().warning() {
+        events(Event::Warning(warning));
+    }
+    let (datagram, _) = sizes(config.datagram, &choice, config.group, Form::Open, &config.scheme)?;
+    let room = feed::room(datagram, options_len(config.scheme.mark()));
+    check_messages(config.options.framing, config.options.messages, room)?;
+    let random = random();
+    let gsi = random[0].to_le_bytes();
+    let tsi = Tsi { gsi: Gsi(std::array::from_fn(|at| gsi[at])), port: random[1] as u16 };
+    events(Event::Content { transfer: tsi.to_string(), files: 1, bytes: total, resumed_bytes: 0 });
+    let scheme = config.scheme.with_packet_size((datagram + source::OVERHEAD) as u16);
+    let own = scheme.bounds();
+    let min = config.min.map_or(own.min, |min| min.max(own.min));
+    let bounds = Bounds { min, max: config.max.unwrap_or(own.max).max(min) };
+    let setup = source::Setup {
+        tsi,
+        data_port: config.options.data_port.unwrap_or(config.group.port()),
+        local,
+        group,
+        source: scheme.source(),
+        scheme_number: scheme.number(),
+        bounds,
+        rng: Rng::new(random[2], 0),
+        feed: Feed::new(input, config.options.framing, config.options.messages, room),
+        room,
+        window: config.window,
+        linger: span(config.linger),
+        first: 0,
+        total,
+    };
+    let mut session = source::Session::new(setup, clock.now());
+    let injector = config.faults.map(|faults| Injector::new(faults, random[3]));
+    run_source(&mut session, &socket, &clock, injector, events, stop)?;
+    session.report()
+}
+
+/// Receive one session from the group. Returns when the source has said its end and nothing is missing any more.
+///
+/// # Errors
+/// When no session was heard, the source fell silent, or the content cannot be written; see [`Error::class`].
+pub fn receive(
+    config: PgmReceive,
+    events: &mut dyn FnMut(Event),
+    stop: &AtomicBool,
+) -> Result<PgmReceiveReport, Error> {
+    let clock = Clock::start();
+    let group = ipv4(config.group.ip())?;
+    let choice = choose(config.group.ip(), config.interface.as_deref())?;
+    let local = ipv4(choice.local)?;
+    let membership = config.source.map_or(Membership::AnySource, Membership::OnlyFrom);
+    let options = GroupOptions { receive_buffer: config.buffer };
+    let socket = GroupSocket::open(config.group, membership, &choice, &options)?;
+    events(opened(config.group, &choice));
+    if let Some(warning) = socket.receive_buffer().warning() {
+        events(Event::Warning(warning));
+    }
+    let random = random();
+    let setup = receiver::Setup {
+        group: SocketAddrV4::new(group, config.group.port()),
+        local,
+        data_port: config.options.data_port.unwrap_or(config.group.port()),
+        nak_port: config.options.nak_port.unwrap_or(config.group.port()),
+        only: config.source,
+        wait: config.wait.map(span),
+        silence: span(config.silence),
+        patience: Patience::default(),
+        rng: Rng::new(random[0], 0),
+    };
+    let (framing, messages) = (config.options.framing, config.options.messages);
+    let destination = config.destination.clone();
+    let open = Box::new(move |tsi| output(&destination, tsi).map(|to| Delivery::new(to, framing, messages)));
+    let mut session = receiver::Session::new(setup, open, clock.now());
+    let injector = config.faults.map(|faults| Injector::new(faults, random[1]));
+    run_receiver(&mut session, &socket, &clock, injector, events, stop)?;
+    session.report()
+}
+
+fn run_source(
+    session: &mut source::Session,
+    socket: &SourceSocket,
+    clock: &Clock,
+    mut injector: Option<Injector>,
+    events: &mut dyn FnMut(Event),
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let (mut batch, mut waiter) = (Batch::new(8), Waiter::new());
+    let mut out = Vec::with_capacity(1 << 17);
+    let mut stopped = false;
+    loop {
+        if !stopped && stop.load(Ordering::Relaxed) {
+            stopped = true;
+            session.stop(clock.now());
+        }
+        socket.receive(&mut batch)?;
+        let now = clock.now();
+        batch.deliver(injector.as_mut(), |bytes, meta| session.on_datagram(bytes, meta.from, now));
+        session.on_time(now);
+        session.take_events().into_iter().for_each(&mut *events);
+        if let Some(outgoing) = session.next(now, &mut out) {
+            send_all(socket, &out, outgoing.segment, &mut waiter)?;
+        }
+        if session.is_over() {
+            session.take_events().into_iter().for_each(&mut *events);
+            return Ok(());
+        }
+        let now = clock.now();
+        let wake = session.wake_at(now);
+        if wake > now {
+            let until = clock.instant(wake).min(Instant::now() + STOP_CHECK);
+            waiter.wait(&[Watch::new(socket, Want::Readable)], Some(until))?;
+        }
+    }
+}
+
+fn run_receiver(
+    session: &mut receiver::Session,
+    socket: &GroupSocket,
+    clock: &Clock,
+    mut injector: Option<Injector>,
+    events: &mut dyn FnMut(Event),
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let (mut batch, mut waiter) = (Batch::new(8), Waiter::new());
+    let mut backlog_at = Time::ZERO;
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            session.stop();
+        }
+        let received = socket.receive(&mut batch)?;
+        let now = clock.now();
+        batch.deliver(injector.as_mut(), |bytes, meta| {
+            let at = clock.time(meta.received_at).min(now);
+            session.on_datagram(bytes, meta.from, meta.ecn == Ecn::Ce, at);
+        });
+        let now = clock.now();
+        if received > 0 && now >= backlog_at {
+            backlog_at = now + BACKLOG_EVERY;
+            session.on_backlog(socket.backlog()?.drops.into());
+        }
+        session.on_time(now);
+        let mut refused = Ok(());
+        session.take_feedback(|bytes, to| {
+            if refused.is_ok() {
+                refused = socket.send_to(bytes, to).map(drop);
+            }
+        });
+        refused?;
+        session.take_events().into_iter().for_each(&mut *events);
+        if session.is_over() {
+            return Ok(());
+        }
+        if received == 0 {
+            session.on_waiting();
+            let until = clock.instant(session.wake_at()).min(Instant::now() + STOP_CHECK);
+            waiter.wait(&[Watch::new(socket, Want::Readable)], Some(until))?;
+        }
+    }
+}
+
+/// Bytes of the options that a scheme with this kind of mark has in each data packet.
+fn options_len(mark: Mark) -> usize {
+    let stamp = Stamp { scheme: 0, seq: 0, micros: 0, rate: 0.0, flags: Default::default(), mark };
+    let acker = PgmccData { stamp: 0, acker: Ipv4Addr::UNSPECIFIED.into() };
+    let options = Options {
+        said: (mark != Mark::None).then_some(Said::Stamp(stamp)),
+        pgmcc_data: matches!(mark, Mark::Acker(_)).then_some(acker),
+        ..Options::default()
+    };
+    data_len(&options, 0) - DATA_HEADER_LEN
+}
+
+fn check_messages(framing: Framing, messages: Option<Messages>, room: usize) -> Result<(), Error> {
+    let most = match framing {
+        Framing::None => feed::most_unit(room),
+        Framing::Zmq => usize::MAX,
+    };
+    match messages {
+        Some(Messages::Sized(size)) if size == 0 || size > most => Err(Error::PgmMessage { size, most }),
+        _ => Ok(()),
+    }
+}
+
+/// The content, and its length if it has one.
+fn input(content: &Content) -> Result<(Box<dyn Input>, Option<u64>), Error> {
+    match content {
+        Content::Paths(paths) => {
+            let [path] = paths.as_slice() else {
+                return Err(Error::PgmContent { what: format!("{} paths", paths.len()) });
+            };
+            let file = File::open(path).map_err(|error| unreadable(path, error))?;
+            let known = file.metadata().map_err(|error| unreadable(path, error))?;
+            if known.is_dir() {
+                return Err(Error::PgmContent { what: format!("the directory {}", path.display()) });
+            }
+            Ok((Box::new(Whole(file)), known.is_file().then_some(known.len())))
+        }
+        Content::Stdin { .. } | Content::Live { .. } => Ok((Box::new(Live(Pipe::stdin().0)), None)),
+    }
+}
+
+fn unreadable(path: &Path, error: io::Error) -> Error {
+    Error::Object(crate::object::ObjectError::io(path, "read the file", error))
+}
+
+/// A file.
+struct Whole(File);
+
+impl Input for Whole {
+    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<Got> {
+        let read = (&mut self.0).take(most as u64).read_to_end(into)?;
+        Ok(if read == 0 { Got::End } else { Got::Bytes })
+    }
+}
+
+/// Standard input.
+struct Live(Pipe);
+
+impl Input for Live {
+    fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<Got> {
+        match self.0.take(most, PIPE_PATIENCE) {
+            Ok(Some(bytes)) => {
+                into.extend_from_slice(&bytes);
+                Ok(Got::Bytes)
+            }
+            Ok(None) => Ok(if self.0.is_drained() { Got::End } else { Got::NotYet }),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+}
+
+/// Where content goes.
+fn output(destination: &Destination, tsi: Tsi) -> Result<Box<dyn Write>, Error> {
+    match destination {
+        Destination::Stdout => Ok(Box::new(BufWriter::new(io::stdout()))),
+        Destination::Directory(directory) => {
+            let path: PathBuf = directory.join(format!("pgm-{tsi}"));
+            let made = std::fs::create_dir_all(directory).and_then(|()| File::create(&path));
+            let file = made.map_err(|error| {
+                Error::Object(crate::object::ObjectError::io(&path, "make the file", error))
+            })?;
+            Ok(Box::new(BufWriter::with_capacity(1 << 16, file)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_core::schemes::CATALOGUE;
+
+    #[test]
+    fn options_of_every_scheme_leave_room() {
+        for entry in CATALOGUE {
+            let scheme: faircast_core::schemes::Scheme = entry.name.parse().expect("its own name");
+            assert!(options_len(scheme.mark()) <= 64, "{}", entry.name);
+        }
+        assert_eq!(options_len(Mark::None), 0);
+    }
+}

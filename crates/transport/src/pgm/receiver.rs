@@ -1,0 +1,707 @@
+//! The receiver's session over PGM: gaps, NAKs, order, and the scheme's receiver where the source has one.
+
+use super::delivery::Delivery;
+use super::missing::{Due, Missing, Patience};
+use super::{PgmReceiveReport, receiver_id};
+use crate::error::Error;
+use crate::event::{Event, Progress};
+use faircast_core::delivery::gaps::Gaps;
+use faircast_core::node::{Cx, Effect, Effects, Receiver as _};
+use faircast_core::packet::{Arrival, Content, Data, Flags, Layer, Mark, Payload, ReceiverId, Seq};
+use faircast_core::rng::Rng;
+use faircast_core::schemes::{AnyReceiver, Scheme};
+use faircast_core::time::{Span, Time};
+use faircast_wire::pgm::{
+    self, Ack, Body, Fragment, Nak, NakList, Options, Packet, PgmccData, PgmccFeedback, SEQUENCES_PER_NAK,
+    Said, Spm, Stamp, Tsi,
+};
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::time::Duration;
+
+/// Packets that may wait for one that is missing, and as far as a number may jump.
+const MOST_HELD: u64 = 1 << 16;
+/// Buffers that are kept for packets to come.
+const MOST_SPARE: usize = 1024;
+/// A source that has said its end answers for a while only.
+const UNCONFIRMED_AFTER_FIN: u16 = 5;
+/// Requests for an SPM are this far apart.
+const SPMR_EVERY: Span = Span::from_millis(250);
+/// Packets of a higher number before one counts as lost to the scheme (RFC 5681, 3.2).
+const REORDERING: u8 = 3;
+/// Where counting begins, so that numbers before the first one have a place too.
+const BASE: u64 = 1 << 32;
+
+/// What a receiver session is made of.
+pub(super) struct Setup {
+    pub(super) group: SocketAddrV4,
+    pub(super) local: Ipv4Addr,
+    /// PGM's own destination port.
+    pub(super) data_port: u16,
+    /// UDP port of the source for NAKs.
+    pub(super) nak_port: u16,
+    pub(super) only: Option<IpAddr>,
+    pub(super) wait: Option<Span>,
+    pub(super) silence: Span,
+    pub(super) patience: Patience,
+    pub(super) rng: Rng,
+}
+
+/// Opens what content goes to, once the session is known.
+pub(super) type Open = Box<dyn FnMut(Tsi) -> Result<Delivery, Error>>;
+
+/// One run of a receiver.
+pub(super) struct Session {
+    setup: Setup,
+    open: Open,
+    stream: Option<Stream>,
+    feedback: Vec<u8>,
+    feedback_lens: VecDeque<(usize, SocketAddr)>,
+    report: PgmReceiveReport,
+    events: Vec<Event>,
+    failure: Option<Error>,
+    over: bool,
+    progress_at: Time,
+    wire_bytes: u64,
+    told: Told,
+}
+
+/// What the last progress said.
+#[derive(Debug, Clone, Copy, Default)]
+struct Told {
+    wire_bytes: u64,
+    packets: u64,
+    missed: u64,
+}
+
+/// The session that is followed: the first one heard.
+struct Stream {
+    tsi: Tsi,
+    address: Ipv4Addr,
+    /// Where NAKs go, once an SPM has said it.
+    path: Option<Ipv4Addr>,
+    spm_sqn: Option<u32>,
+    delivery: Delivery,
+    /// The next to be delivered.
+    next: u64,
+    /// After the newest known; `None` before the first.
+    end: Option<u64>,
+    /// From `next` to `end`.
+    places: VecDeque<Place>,
+    spare: Vec<Vec<u8>>,
+    missing: Missing,
+    fin: Option<u64>,
+    first_at: Time,
+    heard_at: Time,
+    data_at: Time,
+    spmr_at: Time,
+    /// Bit k: the packet k before the newest has come.
+    recent: u32,
+    pgmcc: Option<(PgmccData, Time)>,
+    scheme: Option<SchemeEnd>,
+}
+
+/// What is known about a packet that is not delivered yet.
+enum Place {
+    Missing,
+    Here { bytes: Vec<u8>, fragment: Option<Fragment> },
+    Lost,
+}
+
+/// The receiver's half of the source's scheme.
+struct SchemeEnd {
+    number: u8,
+    receiver: AnyReceiver,
+    gaps: Gaps,
+    newest: Seq,
+    newest_micros: u64,
+    effects: Effects,
+}
+
+impl Session {
+    pub(super) fn new(setup: Setup, open: Open, now: Time) -> Session {
+        Session {
+            setup,
+            open,
+            stream: None,
+            feedback: Vec::new(),
+            feedback_lens: VecDeque::new(),
+            report: PgmReceiveReport::default(),
+            events: Vec::new(),
+            failure: None,
+            over: false,
+            progress_at: now + Span::from_secs(1),
+            wire_bytes: 0,
+            told: Told::default(),
+        }
+    }
+
+    /// A datagram to the group.
+    pub(super) fn on_datagram(&mut self, bytes: &[u8], from: SocketAddr, marked: bool, now: Time) {
+        let IpAddr::V4(from) = from.ip() else { return };
+        if self.over || self.setup.only.is_some_and(|only| only != IpAddr::V4(from)) {
+            return;
+        }
+        self.wire_bytes += bytes.len() as u64 + super::source::OVERHEAD as u64;
+        let Ok(packet) = pgm::parse(bytes) else {
+            self.report.refused += 1;
+            return;
+        };
+        if packet.body.is_upstream() || packet.destination_port != self.setup.data_port {
+            return;
+        }
+        if let Err(error) = self.on_packet(&packet, from, bytes.len(), marked, now) {
+            self.fail(error);
+        }
+    }
+
+    fn on_packet(
+        &mut self,
+        packet: &Packet<'_>,
+        from: Ipv4Addr,
+        size: usize,
+        marked: bool,
+        now: Time,
+    ) -> Result<(), Error> {
+        if self.stream.is_none() {
+            let begins = matches!(packet.body, Body::Spm(_) | Body::Odata(_)) && !packet.options.fin;
+            if !begins {
+                return Ok(());
+            }
+            let delivery = (self.open)(packet.tsi())?;
+            self.stream = Some(Stream::new(packet.tsi(), from, delivery, now));
+            let address = SocketAddr::from((from, self.setup.nak_port));
+            let host = packet.tsi().to_string();
+            self.events.push(Event::Joined { receiver: String::new(), host, address });
+        }
+        let Some(stream) = self.stream.as_mut().filter(|stream| stream.tsi == packet.tsi()) else {
+            return Ok(());
+        };
+        stream.heard_at = now;
+        if packet.options.rst {
+            return Err(Error::PgmReset);
+        }
+        match packet.body {
+            Body::Spm(spm) => {
+                stream.on_spm(spm, packet.options.fin, &self.setup.patience, &mut self.setup.rng, now)
+            }
+            Body::Odata(data) | Body::Rdata(data) => {
+                self.report.packets += 1;
+                stream.data_at = now;
+                let repair = matches!(packet.body, Body::Rdata(_));
+                stream.on_data(data, packet, repair, &mut self.setup, &mut self.report, now)?;
+                stream.trail(data.trail);
+                stream.pgmcc = packet.options.pgmcc_data.map(|data| (data, now)).or(stream.pgmcc);
+                let arrived = Arrived { data, size, marked, repair };
+                if let Some(id) = receiver_id(self.setup.local) {
+                    stream.tell_scheme(&packet.options, arrived, id, &mut self.setup.rng, now);
+                }
+            }
+            Body::Ncf(nak) => {
+                stream.on_ncf(nak, &packet.options, &self.setup.patience, &mut self.setup.rng, now)
+            }
+            _ => {}
+        }
+        self.deliver()
+    }
+
+    /// Hand over what is in order, and see whether that was all.
+    fn deliver(&mut self) -> Result<(), Error> {
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        stream.deliver(&mut self.report).map_err(Error::Pipe)?;
+        self.report.bytes = stream.delivery.bytes();
+        self.report.messages = stream.delivery.messages();
+        if stream.fin.is_some_and(|end| stream.next >= end) {
+            stream.delivery.flush().map_err(Error::Pipe)?;
+            self.over = true;
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.failure.get_or_insert(error);
+        self.over = true;
+    }
+
+    /// Something may be due.
+    pub(super) fn on_time(&mut self, now: Time) {
+        if self.over {
+            return;
+        }
+        self.ask(now);
+        self.scheme_time(now);
+        self.say_reports(now);
+        if let Err(error) = self.deliver() {
+            self.fail(error);
+        }
+        if self.progress_at <= now {
+            self.progress_at += Span::from_secs(1);
+            self.tell_progress(now);
+        }
+        self.consider_patience(now);
+    }
+
+    /// Send the NAKs that are due, or ask for the SPM that says where they go.
+    fn ask(&mut self, now: Time) {
+        let Some(stream) = &mut self.stream else { return };
+        if stream.missing.deadline() > now {
+            return;
+        }
+        let mut patience = self.setup.patience;
+        if stream.fin.is_some() {
+            patience.most_unconfirmed = patience.most_unconfirmed.min(UNCONFIRMED_AFTER_FIN);
+        }
+        let Some(path) = stream.path else {
+            if stream.spmr_at <= now {
+                stream.spmr_at = now + SPMR_EVERY;
+                let to = (stream.address, self.setup.nak_port).into();
+                self.say(Body::Spmr, Options::default(), to);
+            }
+            return;
+        };
+        let (mut asked, mut gone) = (Vec::new(), Vec::new());
+        stream.missing.on_time(&patience, &mut self.setup.rng, now, |due| match due {
+            Due::Ask(sqn) => asked.push((sqn as u32).to_be_bytes()),
+            Due::GiveUp(sqn) => gone.push(sqn),
+        });
+        gone.into_iter().for_each(|sqn| stream.give_up(sqn));
+        let to = (path, self.setup.nak_port).into();
+        let (source, group) = (path.into(), (*self.setup.group.ip()).into());
+        for part in asked.chunks(SEQUENCES_PER_NAK) {
+            let nak = Nak { sqn: u32::from_be_bytes(part[0]), source, group };
+            self.report.naks += 1;
+            self.say(Body::Nak(nak), Options { nak_list: NakList(&part[1..]), ..Options::default() }, to);
+        }
+    }
+
+    fn scheme_time(&mut self, now: Time) {
+        if let Some(end) = self.stream.as_mut().and_then(|stream| stream.scheme.as_mut())
+            && end.receiver.deadline() <= now
+        {
+            let mut cx = Cx { now, rng: &mut self.setup.rng, effects: &mut end.effects };
+            end.receiver.on_deadline(&mut cx);
+        }
+    }
+
+    /// Send what the scheme's receiver has to say.
+    fn say_reports(&mut self, now: Time) {
+        let Some(stream) = &mut self.stream else { return };
+        let Some(end) = &mut stream.scheme else { return };
+        let contents: Vec<Content> = end
+            .effects
+            .drain()
+            .filter_map(|effect| match effect {
+                Effect::Report(report) => Some(report.content),
+                _ => None,
+            })
+            .collect();
+        let to = (stream.path.unwrap_or(stream.address), self.setup.nak_port).into();
+        let ack =
+            Body::Ack(Ack { newest: stream.end.unwrap_or(0).wrapping_sub(1) as u32, bitmap: stream.recent });
+        let (known, pgmcc) = (end.number, stream.pgmcc);
+        for content in contents {
+            let pgmcc_feedback = pgmcc.map(|(data, at)| PgmccFeedback {
+                stamp: data.stamp.wrapping_add((now.since(at).as_nanos() / 1_000_000) as u32),
+                loss: (loss(&content) * 65_536.0) as u16,
+                from: self.setup.local.into(),
+            });
+            // A source that is no faircast understands PGMCC's own words only.
+            let said = (known != FOREIGN).then_some(Said::Content(content));
+            self.say(ack, Options { said, pgmcc_feedback, ..Options::default() }, to);
+        }
+    }
+
+    fn say(&mut self, body: Body, options: Options<'_>, to: SocketAddr) {
+        let Some(stream) = &self.stream else { return };
+        let packet = Packet {
+            gsi: stream.tsi.gsi,
+            source_port: self.setup.data_port,
+            destination_port: stream.tsi.port,
+            body,
+            options,
+            payload: &[],
+        };
+        let from = self.feedback.len();
+        // A number of the scheme that has no room is not worth ending the session for.
+        if pgm::encode(&mut self.feedback, &packet).is_ok() {
+            self.feedback_lens.push_back((self.feedback.len() - from, to));
+        }
+    }
+
+    /// Take what is to be sent, in order.
+    pub(super) fn take_feedback(&mut self, mut send: impl FnMut(&[u8], SocketAddr)) {
+        let mut at = 0;
+        for (len, to) in self.feedback_lens.drain(..) {
+            send(&self.feedback[at..at + len], to);
+            at += len;
+        }
+        self.feedback.clear();
+    }
+
+    fn consider_patience(&mut self, now: Time) {
+        let failure = match &self.stream {
+            None => {
+                self.setup.wait.filter(|wait| now.since(Time::ZERO) >= *wait).map(|wait| Error::NoSession {
+                    group: self.setup.group.into(),
+                    waited: Duration::from_nanos(wait.as_nanos()),
+                    hint: match self.report.refused {
+                        0 => String::new(),
+                        refused => format!(", only {refused} packets that are no PGM"),
+                    },
+                })
+            }
+            Some(stream) => {
+                let silent = now.since(stream.heard_at);
+                (silent >= self.setup.silence).then(|| Error::PgmSilent {
+                    silent: Duration::from_nanos(silent.as_nanos()),
+                    bytes: self.report.bytes,
+                })
+            }
+        };
+        if let Some(failure) = failure {
+            self.fail(failure);
+        }
+    }
+
+    /// End now, with what there is.
+    pub(super) fn stop(&mut self) {
+        self.fail(Error::Stopped);
+    }
+
+    /// Datagrams that the socket dropped, in all.
+    pub(super) fn on_backlog(&mut self, dropped: u64) {
+        self.report.dropped_local = dropped;
+    }
+
+    /// Nothing is there to be received: a good moment to write.
+    pub(super) fn on_waiting(&mut self) {
+        if let Some(stream) = &mut self.stream
+            && let Err(error) = stream.delivery.flush()
+        {
+            self.fail(Error::Pipe(error));
+        }
+    }
+
+    /// When to call again.
+    pub(super) fn wake_at(&self) -> Time {
+        let mut wake = self.progress_at;
+        if let Some(stream) = &self.stream {
+            let asking = stream.missing.deadline();
+            wake = wake.min(if stream.path.is_some() { asking } else { asking.max(stream.spmr_at) });
+            wake = wake.min(stream.heard_at + self.setup.silence);
+            if let Some(end) = &stream.scheme {
+                wake = wake.min(end.receiver.deadline());
+            }
+        }
+        wake
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    pub(super) fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// How it ended.
+    pub(super) fn report(self) -> Result<PgmReceiveReport, Error> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let mut report = self.report;
+        if let Some(stream) = &self.stream {
+            report.seconds = stream.data_at.since(stream.first_at).as_secs_f64();
+            report.broken = stream.delivery.broken();
+            report.refused += stream.delivery.malformed;
+        }
+        report.ok = report.unrecoverable == 0 && report.broken == 0;
+        report.goodput_bps =
+            if report.seconds > 0.0 { report.bytes as f64 * 8.0 / report.seconds } else { 0.0 };
+        Ok(report)
+    }
+
+    fn tell_progress(&mut self, now: Time) {
+        if self.stream.is_none() {
+            return;
+        }
+        let (packets, missed) =
+            (self.report.packets - self.told.packets, self.report.missed - self.told.missed);
+        let bytes = self.wire_bytes - self.told.wire_bytes;
+        self.told =
+            Told { wire_bytes: self.wire_bytes, packets: self.report.packets, missed: self.report.missed };
+        self.events.push(Event::Progress(Progress {
+            seconds: now.as_secs_f64(),
+            bytes: self.report.bytes,
+            rate_bps: bytes as f64 * 8.0,
+            loss: missed as f64 / (packets + missed).max(1) as f64,
+            ..Progress::default()
+        }));
+    }
+}
+
+/// A data packet, as the scheme sees it.
+#[derive(Clone, Copy)]
+struct Arrived {
+    data: pgm::Data,
+    size: usize,
+    marked: bool,
+    repair: bool,
+}
+
+/// Number of a scheme whose source is no faircast.
+const FOREIGN: u8 = u8::MAX;
+
+impl Stream {
+    fn new(tsi: Tsi, address: Ipv4Addr, delivery: Delivery, now: Time) -> Stream {
+        Stream {
+            tsi,
+            address,
+            path: None,
+            spm_sqn: None,
+            delivery,
+            next: BASE,
+            end: None,
+            places: VecDeque::new(),
+            spare: Vec::new(),
+            missing: Missing::default(),
+            fin: None,
+            first_at: now,
+            heard_at: now,
+            data_at: now,
+            spmr_at: now,
+            recent: 0,
+            pgmcc: None,
+            scheme: None,
+        }
+    }
+
+    /// A number from the wire, in its place among those known.
+    fn unwrap(&self, wire: u32) -> u64 {
+        self.end.map_or(BASE + u64::from(wire), |end| Seq::unwrap(Seq(end), wire).0)
+    }
+
+    fn begin(&mut self, first: u64) {
+        (self.next, self.end) = (first, Some(first));
+    }
+
+    fn on_spm(&mut self, spm: Spm, fin: bool, patience: &Patience, rng: &mut Rng, now: Time) {
+        let old = self.spm_sqn.is_some_and(|newest| (spm.sqn.wrapping_sub(newest) as i32) <= 0);
+        if old {
+            return;
+        }
+        self.spm_sqn = Some(spm.sqn);
+        if let IpAddr::V4(path) = spm.path {
+            self.path = Some(path);
+        }
+        let end = self.unwrap(spm.lead.wrapping_add(1));
+        if self.end.is_none() {
+            self.begin(end);
+        }
+        self.extend(end, patience, rng, now);
+        self.trail(spm.trail);
+        if fin {
+            self.fin = Some(end);
+        }
+    }
+
+    /// All before `end` have been sent: those that are not here are missing.
+    fn extend(&mut self, end: u64, patience: &Patience, rng: &mut Rng, now: Time) {
+        let Some(known) = self.end.filter(|known| *known < end) else { return };
+        if end - self.next > MOST_HELD {
+            // The oldest ones are given up for room, and what nobody can keep is not asked for at all.
+            let first_kept = end - MOST_HELD;
+            self.missing.expire(first_kept, |_| {});
+            let places = self.places.iter_mut().take((first_kept - self.next) as usize);
+            places.filter(|place| matches!(place, Place::Missing)).for_each(|place| *place = Place::Lost);
+        }
+        for sqn in known..end {
+            self.recent <<= 1;
+            if end - sqn > MOST_HELD {
+                self.places.push_back(Place::Lost);
+                continue;
+            }
+            self.places.push_back(Place::Missing);
+            self.missing.add(sqn, patience, rng, now);
+        }
+        self.end = Some(end);
+    }
+
+    fn on_data(
+        &mut self,
+        data: pgm::Data,
+        packet: &Packet<'_>,
+        repair: bool,
+        setup: &mut Setup,
+        report: &mut PgmReceiveReport,
+        now: Time,
+    ) -> Result<(), Error> {
+        let sqn = self.unwrap(data.sqn);
+        let Some(end) = self.end else {
+            if repair {
+                return Ok(()); // somebody else's loss from before this receiver came
+            }
+            let back = packet.options.join.map_or(0, |least| data.sqn.wrapping_sub(least));
+            self.begin(sqn - if u64::from(back) < MOST_HELD { u64::from(back) } else { 0 });
+            return self.on_data(data, packet, repair, setup, report, now);
+        };
+        if sqn < self.next || sqn > end + (1 << 30) {
+            return Ok(());
+        }
+        if sqn >= end {
+            report.missed += sqn - end;
+            self.extend(sqn, &setup.patience, &mut setup.rng, now);
+            (self.recent, self.end) = (self.recent << 1 | 1, Some(sqn + 1));
+            if self.places.is_empty() {
+                self.next += 1;
+                return self.delivery.packet(packet.options.fragment, packet.payload).map_err(Error::Pipe);
+            }
+            let here = self.keep(packet);
+            self.places.push_back(here);
+            return Ok(());
+        }
+        if self.missing.remove(sqn) {
+            if let Some(back @ 0..32) = end.checked_sub(sqn + 1) {
+                self.recent |= 1 << back;
+            }
+            let here = self.keep(packet);
+            self.places[(sqn - self.next) as usize] = here;
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, packet: &Packet<'_>) -> Place {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.extend_from_slice(packet.payload);
+        Place::Here { bytes, fragment: packet.options.fragment }
+    }
+
+    fn on_ncf(&mut self, nak: Nak, options: &Options<'_>, patience: &Patience, rng: &mut Rng, now: Time) {
+        for wire in std::iter::once(nak.sqn).chain(options.nak_list.iter()) {
+            let sqn = self.unwrap(wire);
+            let Some(end) = self.end else { return };
+            if sqn >= end && sqn - end < MOST_HELD {
+                self.extend(sqn + 1, patience, rng, now);
+            }
+            self.missing.confirm(sqn, patience, now);
+        }
+    }
+
+    /// What is before the window's end at the source will not come any more.
+    fn trail(&mut self, wire: u32) {
+        let Some(end) = self.end else { return };
+        let trail = self.unwrap(wire).min(end);
+        let (next, places) = (self.next, &mut self.places);
+        self.missing.expire(trail, |sqn| places[(sqn - next) as usize] = Place::Lost);
+    }
+
+    fn give_up(&mut self, sqn: u64) {
+        if let Some(place) = sqn.checked_sub(self.next).and_then(|at| self.places.get_mut(at as usize)) {
+            *place = Place::Lost;
+        }
+    }
+
+    fn deliver(&mut self, report: &mut PgmReceiveReport) -> io::Result<()> {
+        while let Some(place) = self.places.front_mut() {
+            match place {
+                Place::Missing => break,
+                Place::Lost => {
+                    report.unrecoverable += 1;
+                    self.delivery.loss();
+                }
+                Place::Here { bytes, fragment } => {
+                    let (mut bytes, fragment) = (std::mem::take(bytes), *fragment);
+                    self.delivery.packet(fragment, &bytes)?;
+                    if self.spare.len() < MOST_SPARE {
+                        bytes.clear();
+                        self.spare.push(bytes);
+                    }
+                }
+            }
+            self.places.pop_front();
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    /// Give a data packet to the scheme's receiver, if the source's scheme has one.
+    fn tell_scheme(
+        &mut self,
+        options: &Options<'_>,
+        arrived: Arrived,
+        me: ReceiverId,
+        rng: &mut Rng,
+        now: Time,
+    ) {
+        let stamp = match (options.said, options.pgmcc_data) {
+            (Some(Said::Stamp(stamp)), _) => stamp,
+            (_, Some(pgmcc)) => foreign(pgmcc, arrived),
+            _ => return,
+        };
+        if self.scheme.as_ref().is_none_or(|end| end.number != stamp.scheme) {
+            let scheme = match stamp.scheme {
+                FOREIGN => "pgmcc".parse().ok(),
+                number => Scheme::from_number(number),
+            };
+            let Some(scheme) = scheme else { return };
+            self.scheme = Some(SchemeEnd {
+                number: stamp.scheme,
+                receiver: scheme.receiver(me),
+                gaps: Gaps::new(REORDERING),
+                newest: Seq(BASE + u64::from(stamp.seq)),
+                newest_micros: BASE + u64::from(stamp.micros),
+                effects: Effects::new(),
+            });
+        }
+        let Some(end) = &mut self.scheme else { return };
+        let foreign = end.number == FOREIGN;
+        end.on_data(&stamp, arrived, if foreign { BASE } else { 0 }, rng, now);
+    }
+}
+
+/// What a stock PGMCC source says, in faircast's words: packets are their own numbers.
+fn foreign(pgmcc: PgmccData, arrived: Arrived) -> Stamp {
+    let acker = match pgmcc.acker {
+        IpAddr::V4(address) => receiver_id(address),
+        IpAddr::V6(_) => None,
+    };
+    Stamp {
+        scheme: FOREIGN,
+        seq: arrived.data.sqn,
+        micros: pgmcc.stamp.wrapping_mul(1_000),
+        rate: 0.0,
+        flags: if arrived.repair { Flags::REPAIR } else { Flags::default() },
+        mark: Mark::Acker(acker),
+    }
+}
+
+impl SchemeEnd {
+    /// Numbers at the source begin with zero; `base` is added to those of foreign ones, which begin anywhere.
+    fn on_data(&mut self, stamp: &Stamp, arrived: Arrived, base: u64, rng: &mut Rng, now: Time) {
+        let seq = Seq::unwrap(self.newest, stamp.seq);
+        let micros = Seq::unwrap(Seq(self.newest_micros), stamp.micros).0;
+        (self.newest, self.newest_micros) = (self.newest.max(seq), self.newest_micros.max(micros));
+        let arrival = self.gaps.on_arrival(seq);
+        let seq = if base == 0 { Seq(seq.0 - BASE.min(seq.0)) } else { seq };
+        let data = Data {
+            seq,
+            sent_at: Time::from_nanos((micros - BASE.min(micros)).saturating_mul(1_000)),
+            rate: stamp.rate,
+            payload: Payload::NONE,
+            flags: stamp.flags,
+            mark: stamp.mark,
+        };
+        let size = (arrived.size + super::source::OVERHEAD).min(usize::from(u16::MAX)) as u16;
+        let arrival = Arrival { size, marked: arrived.marked, ..arrival };
+        self.receiver.on_data(&data, Layer(0), arrival, &mut Cx { now, rng, effects: &mut self.effects });
+    }
+}
+
+/// The loss fraction that a report speaks of.
+fn loss(content: &Content) -> f32 {
+    match *content {
+        Content::Lost { loss, .. } | Content::Selective { loss, .. } | Content::Received { loss, .. } => loss,
+        _ => 0.0,
+    }
+}

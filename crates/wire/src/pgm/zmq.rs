@@ -1,0 +1,213 @@
+//! ZeroMQ's messages over PGM: a byte stream of ZMTP 1.0 frames, cut into packets.
+//!
+//! ```text
+//! packet:   +-----------------+------------------------+      offset: where in `bytes` the first message begins,
+//!           |  offset (u16)   |  bytes of the stream   |      0xffff when none does
+//!           +-----------------+------------------------+
+//! message:  +-----------+-----------+-----------+             length counts the flags octet too
+//!           | length u8 | flags u8  |   body    |             flags bit 0: another part follows
+//!           +-----------+-----------+-----------+
+//! long:     +------+------------------------+-----------+-----------+
+//!           | 0xff |     length u64         | flags u8  |   body    |     from a length of 255 on
+//!           +------+------------------------+-----------+-----------+
+//! ```
+//!
+//! The offset lets a receiver that joins late, or that has lost something for good, find the next message.
+
+/// Says that no message begins in this packet.
+const NONE_BEGINS: u16 = 0xffff;
+const LONG: u8 = 0xff;
+const MORE: u8 = 1;
+
+/// How a packet's share of the stream joins what came before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Joint<'a> {
+    /// Where in `bytes` the first message begins.
+    pub begins: Option<usize>,
+    /// The stream's bytes.
+    pub bytes: &'a [u8],
+}
+
+/// Why a stream of frames cannot be read on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FrameError {
+    /// Too short for an offset.
+    #[error("a packet of {0} bytes has no offset; the source does not speak ZeroMQ's framing")]
+    NoOffset(usize),
+    /// An offset beyond the packet's end.
+    #[error(
+        "a message would begin {offset} bytes into a packet of {len}; the source does not speak ZeroMQ's framing"
+    )]
+    Offset {
+        /// What the packet says.
+        offset: usize,
+        /// Its bytes of the stream.
+        len: usize,
+    },
+    /// A message without even its flags.
+    #[error("a message of no bytes at all; the source does not speak ZeroMQ's framing")]
+    Empty,
+    /// Longer than allowed.
+    #[error("a message of {len} bytes is longer than the {most} allowed")]
+    TooLong {
+        /// Its length.
+        len: u64,
+        /// What is allowed.
+        most: u64,
+    },
+}
+
+/// Append one whole message as a frame.
+pub fn put_message(out: &mut Vec<u8>, body: &[u8]) {
+    match u8::try_from(body.len() + 1) {
+        Ok(len) if len < LONG => out.extend_from_slice(&[len, 0]),
+        _ => {
+            out.push(LONG);
+            out.extend_from_slice(&(body.len() as u64 + 1).to_be_bytes());
+            out.push(0);
+        }
+    }
+    out.extend_from_slice(body);
+}
+
+/// The two octets at a packet's beginning.
+pub fn put_offset(out: &mut Vec<u8>, begins: Option<usize>) {
+    let offset = begins.and_then(|at| u16::try_from(at).ok()).unwrap_or(NONE_BEGINS);
+    out.extend_from_slice(&offset.to_be_bytes());
+}
+
+/// Read a packet's offset.
+///
+/// # Errors
+/// When it cannot be one.
+pub fn joint(payload: &[u8]) -> Result<Joint<'_>, FrameError> {
+    let Some((offset, bytes)) = payload.split_first_chunk::<2>() else {
+        return Err(FrameError::NoOffset(payload.len()));
+    };
+    match u16::from_be_bytes(*offset) {
+        NONE_BEGINS => Ok(Joint { begins: None, bytes }),
+        offset if usize::from(offset) <= bytes.len() => Ok(Joint { begins: Some(offset.into()), bytes }),
+        offset => Err(FrameError::Offset { offset: offset.into(), len: bytes.len() }),
+    }
+}
+
+/// Takes messages apart into bodies.
+#[derive(Debug)]
+pub struct Unframer {
+    most: u64,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Waiting for a packet in which a message begins.
+    Lost,
+    Length,
+    LongLength {
+        got: u8,
+        len: u64,
+    },
+    Flags {
+        len: u64,
+    },
+    Body {
+        left: u64,
+        more: More,
+    },
+}
+
+/// Whether a message has another part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum More {
+    Yes,
+    No,
+}
+
+/// What a stream of messages is given to.
+pub trait MessageSink {
+    /// Some bytes of a message's body.
+    fn bytes(&mut self, part: &[u8]);
+    /// The message ends here. Parts of one message are joined.
+    fn end(&mut self);
+    /// The rest of the message that was under way, if one was, is lost.
+    fn broken(&mut self);
+}
+
+impl Unframer {
+    /// An unframer that takes messages of up to `most` bytes.
+    pub fn new(most: u64) -> Unframer {
+        Unframer { most, state: State::Lost }
+    }
+
+    /// Something between the packets is missing for good: go on where a message begins.
+    pub fn on_loss(&mut self, sink: &mut impl MessageSink) {
+        if self.state != State::Lost {
+            sink.broken();
+        }
+        self.state = State::Lost;
+    }
+
+    /// The next packet's payload.
+    ///
+    /// # Errors
+    /// When it is no ZeroMQ stream. The unframer then waits for the next message.
+    pub fn packet(&mut self, payload: &[u8], sink: &mut impl MessageSink) -> Result<(), FrameError> {
+        let joint = joint(payload)?;
+        let mut bytes = joint.bytes;
+        if self.state == State::Lost {
+            let Some(begins) = joint.begins else { return Ok(()) };
+            bytes = &bytes[begins..];
+            self.state = State::Length;
+        }
+        while !bytes.is_empty() {
+            if let Err(error) = self.step(&mut bytes, sink) {
+                self.on_loss(sink);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Take something from the front of `bytes`, which is not empty.
+    fn step(&mut self, bytes: &mut &[u8], sink: &mut impl MessageSink) -> Result<(), FrameError> {
+        if let State::Body { left, more } = self.state {
+            let len = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let (part, rest) = bytes.split_at(len);
+            sink.bytes(part);
+            *bytes = rest;
+            return self.body(left - len as u64, more, sink);
+        }
+        let Some((&byte, rest)) = bytes.split_first() else { return Ok(()) };
+        *bytes = rest;
+        self.state = match self.state {
+            State::Length if byte == LONG => State::LongLength { got: 0, len: 0 },
+            State::Length => self.checked(byte.into())?,
+            State::LongLength { got, len } => {
+                let len = len << 8 | u64::from(byte);
+                if got == 7 { self.checked(len)? } else { State::LongLength { got: got + 1, len } }
+            }
+            State::Flags { len } => {
+                let more = if byte & MORE != 0 { More::Yes } else { More::No };
+                return self.body(len - 1, more, sink);
+            }
+            other => other,
+        };
+        Ok(())
+    }
+
+    fn checked(&self, len: u64) -> Result<State, FrameError> {
+        match len {
+            0 => Err(FrameError::Empty),
+            len if len - 1 > self.most => Err(FrameError::TooLong { len: len - 1, most: self.most }),
+            len => Ok(State::Flags { len }),
+        }
+    }
+
+    fn body(&mut self, left: u64, more: More, sink: &mut impl MessageSink) -> Result<(), FrameError> {
+        self.state = if left > 0 { State::Body { left, more } } else { State::Length };
+        if left == 0 && more == More::No {
+            sink.end();
+        }
+        Ok(())
+    }
+}
