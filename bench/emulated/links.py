@@ -1,0 +1,76 @@
+"""Namespaces joined by emulated links, for benchmarks."""
+
+import fcntl
+import os
+import re
+import subprocess
+
+import lab as laboratory
+from lab import sh
+
+
+class Emulated:
+    """Hosts, joined by a plan's links while this lasts. `hosts` says which groups each gets: `all`, `none` or addresses."""
+
+    count = 0
+
+    def __init__(self, emulator, hosts, links, scratch):
+        Emulated.count += 1
+        self.emulator, self.hosts, self.links = emulator, hosts, links
+        self.plan = os.path.join(scratch, f"plan{Emulated.count}")
+        self.namespaces = {name: f"fcemu{os.getpid()}-{Emulated.count}-{name}" for name in hosts}
+        self.addresses = {ns: f"10.79.0.{number + 1}" for number, ns in enumerate(self.namespaces.values())}
+        self.process, self.report = None, ""
+
+    def __enter__(self):
+        try:
+            for ns in self.namespaces.values():
+                sh("ip", "netns", "add", ns)
+                sh("ip", "-n", ns, "link", "set", "lo", "up")
+                sh("ip", "netns", "exec", ns, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1")
+            with open(self.plan, "w", encoding="utf-8") as file:
+                for name, ns in self.namespaces.items():
+                    file.write(f"host {name} {self.addresses[ns]} netns={ns} groups={self.hosts[name]}\n")
+                file.write(self.links)
+            self.process = subprocess.Popen([self.emulator, self.plan], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=subprocess.PIPE, text=True)
+            if self.process.stdout.readline() != "ready\n":
+                raise RuntimeError(self.process.stderr.read().strip())
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        if self.process:
+            try:
+                self.report, _ = self.process.communicate(timeout=10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        for ns in self.namespaces.values():
+            sh("ip", "netns", "del", ns, check=False)
+
+    def told(self, line, name):
+        """A number of the emulator's report: of the line that begins with these words, the value of this name."""
+        text = next(l for l in self.report.splitlines() if re.match(line, l))
+        return float(re.search(rf"\b{name}=([\d.]+)", text).group(1))
+
+
+class Triple(Emulated):
+    """Hosts `source`, `tcp` and `receiver`, under the names that the other benchmarks' labs use."""
+
+    def __init__(self, emulator, links, scratch):
+        super().__init__(emulator, {"source": "none", "tcp": "none", "receiver": "all"}, links, scratch)
+        self.sender, self.tcp = self.namespaces["source"], self.namespaces["tcp"]
+        self.receivers = [self.namespaces["receiver"]]
+
+
+class Turn:
+    """One lab at a time on this machine."""
+
+    def __enter__(self):
+        self.file = open(laboratory.LOCK, "w")
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+
+    def __exit__(self, *_):
+        self.file.close()
