@@ -1,6 +1,6 @@
 //! Schemes by name and options: `ormcc`, `ormcc,beta=0.7,start=linear`.
 
-use super::{AnyReceiver, AnySource, each, le_sbcc, ormcc, pgmcc};
+use super::{AnyReceiver, AnySource, each, le_sbcc, mca, ormcc, pgmcc};
 use crate::packet::{Mark, ReceiverId};
 use crate::rate::start::Doubling;
 use crate::rate::{Bounds, Sending, Start};
@@ -17,6 +17,8 @@ pub enum Scheme {
     LeSbcc(le_sbcc::Config),
     /// The building-block draft draft-ietf-rmt-bb-pgmcc-03.
     Pgmcc(pgmcc::Config),
+    /// Seed 000, appendix D.
+    Mca(mca::Config),
 }
 
 /// A scheme as a user sees it.
@@ -50,7 +52,8 @@ pub struct Opt {
 }
 
 /// All schemes.
-pub const CATALOGUE: &[Entry] = &[ormcc::Config::ENTRY, le_sbcc::Config::ENTRY, pgmcc::Config::ENTRY];
+pub const CATALOGUE: &[Entry] =
+    &[ormcc::Config::ENTRY, le_sbcc::Config::ENTRY, pgmcc::Config::ENTRY, mca::Config::ENTRY];
 
 /// Options of all schemes.
 pub const COMMON: &[Opt] = &[
@@ -180,7 +183,7 @@ impl Scheme {
     /// The kind of mark that its packets carry; all have the same.
     pub const fn mark(&self) -> Mark {
         match self {
-            Scheme::Ormcc(_) => {
+            Scheme::Ormcc(_) | Scheme::Mca(_) => {
                 Mark::Representative { id: None, mean: f32::INFINITY, deviation: 0.0, rtt_max: 0.0 }
             }
             Scheme::LeSbcc(_) => Mark::None,
@@ -215,6 +218,7 @@ impl Scheme {
             Scheme::Ormcc(config) => AnySource::Ormcc(ormcc::Source::new(*config)),
             Scheme::LeSbcc(config) => AnySource::LeSbcc(le_sbcc::Source::new(*config)),
             Scheme::Pgmcc(config) => AnySource::Pgmcc(pgmcc::Source::new(*config)),
+            Scheme::Mca(config) => AnySource::Mca(mca::Source::new(*config)),
         }
     }
 
@@ -224,6 +228,7 @@ impl Scheme {
             Scheme::Ormcc(config) => AnyReceiver::Ormcc(ormcc::Receiver::new(me, config)),
             Scheme::LeSbcc(config) => AnyReceiver::LeSbcc(le_sbcc::Receiver::new(me, config)),
             Scheme::Pgmcc(config) => AnyReceiver::Pgmcc(pgmcc::Receiver::new(me, config)),
+            Scheme::Mca(config) => AnyReceiver::Mca(mca::Receiver::new(me, config)),
         }
     }
 }
@@ -239,6 +244,7 @@ impl FromStr for Scheme {
             "ormcc" => configured(parts).map(Scheme::Ormcc),
             "le-sbcc" => configured(parts).map(Scheme::LeSbcc),
             "pgmcc" => configured(parts).map(Scheme::Pgmcc),
+            "mca" => configured(parts).map(Scheme::Mca),
             _ => Err(SchemeError::UnknownScheme { name: name.to_owned() }),
         }
     }

@@ -7,6 +7,7 @@ pub mod catalogue;
 #[cfg(test)]
 mod conformance;
 pub mod le_sbcc;
+pub mod mca;
 pub mod ormcc;
 pub mod pgmcc;
 #[cfg(test)]
@@ -25,6 +26,7 @@ macro_rules! each {
             $any::Ormcc($inner) => $body,
             $any::LeSbcc($inner) => $body,
             $any::Pgmcc($inner) => $body,
+            $any::Mca($inner) => $body,
         }
     };
 }
@@ -39,6 +41,8 @@ pub enum AnySource {
     LeSbcc(le_sbcc::Source),
     /// [`pgmcc`].
     Pgmcc(pgmcc::Source),
+    /// [`mca`].
+    Mca(mca::Source),
 }
 
 /// The receiver of any scheme.
@@ -50,6 +54,8 @@ pub enum AnyReceiver {
     LeSbcc(le_sbcc::Receiver),
     /// [`pgmcc`].
     Pgmcc(pgmcc::Receiver),
+    /// [`mca`].
+    Mca(mca::Receiver),
 }
 
 const _: () = assert!(size_of::<AnyReceiver>() <= 608, "a million of them are simulated");

@@ -1,0 +1,133 @@
+//! The source's half: which packets are control packets.
+
+use crate::packet::Flags;
+use crate::time::{Span, Time};
+use std::fmt;
+use std::str::FromStr;
+
+/// How often a control packet leaves, "T".
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Interval {
+    /// Once in this time.
+    Every(Span),
+    /// Four times per round-trip time, between once in 50 ms and once in a millisecond.
+    OfRtt,
+}
+
+const SHORTEST: Span = Span::from_millis(1);
+const LONGEST: Span = Span::from_millis(50);
+const PER_RTT: u64 = 4;
+
+impl Interval {
+    /// What can be chosen.
+    pub const MEANING: &'static str =
+        "time between control packets in seconds, or rtt: a quarter of the round-trip time";
+
+    /// The interval at this round-trip time.
+    pub fn at(self, rtt: Span) -> Span {
+        match self {
+            Interval::Every(span) => span,
+            Interval::OfRtt => (rtt / PER_RTT).clamp(SHORTEST, LONGEST),
+        }
+    }
+}
+
+/// Flags a packet when one is due: at `t0 + i T`, or the first one after that (seed 000, D.1).
+#[derive(Debug, Clone, Copy)]
+pub struct ControlClock {
+    interval: Interval,
+    due: Time,
+    last_departure: Option<Time>,
+}
+
+impl ControlClock {
+    /// The first packet is the first control packet.
+    pub const fn new(interval: Interval) -> ControlClock {
+        ControlClock { interval, due: Time::ZERO, last_departure: None }
+    }
+
+    /// A packet leaves now; evenly paced ones are `gap` apart. Its flags.
+    // Seed gap: D.1 assumes that packets leave evenly. A host sends several at a moment and catches up after a delay;
+    // a control packet waits for the first one of such a burst, an interval at most.
+    pub fn on_departure(&mut self, gap: Span, rtt: Span, now: Time) -> Flags {
+        let interval = self.interval.at(rtt);
+        let first_of_burst = self.last_departure.is_none_or(|last| now.since(last) >= gap / 2);
+        self.last_departure = Some(now);
+        if now < self.due || !(first_of_burst || now >= self.due + interval) {
+            return Flags::default();
+        }
+        let next = self.due + interval;
+        self.due = if next > now { next } else { now + interval };
+        Flags::CONTROL
+    }
+}
+
+/// Not an interval of control packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("wanted: {}", Interval::MEANING)]
+pub struct NotAnInterval;
+
+impl FromStr for Interval {
+    type Err = NotAnInterval;
+
+    fn from_str(text: &str) -> Result<Interval, NotAnInterval> {
+        if text == "rtt" {
+            return Ok(Interval::OfRtt);
+        }
+        let seconds = text.parse().ok().filter(|seconds| (1e-6..=1e3).contains(seconds));
+        Ok(Interval::Every(Span::from_secs_f64(seconds.ok_or(NotAnInterval)?)))
+    }
+}
+
+impl fmt::Display for Interval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Interval::Every(span) => write!(f, "{}", span.as_secs_f64()),
+            Interval::OfRtt => f.write_str("rtt"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Span = Span::from_millis(100);
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    /// Milliseconds at which control packets leave, of packets that leave at these.
+    fn controls(clock: &mut ControlClock, gap: u64, departures: impl Iterator<Item = u64>) -> Vec<u64> {
+        let gap = Span::from_millis(gap);
+        departures.filter(|&now| clock.on_departure(gap, RTT, at(now)).has(Flags::CONTROL)).collect()
+    }
+
+    #[test]
+    fn the_first_packet_of_each_interval_is_a_control_packet() {
+        let mut clock = ControlClock::new(Interval::Every(Span::from_millis(50)));
+        assert_eq!(controls(&mut clock, 8, (0..30).map(|n| n * 8)), [0, 56, 104, 152, 200]);
+    }
+
+    #[test]
+    fn every_packet_is_a_control_packet_where_they_are_rare() {
+        let mut clock = ControlClock::new(Interval::Every(Span::from_millis(50)));
+        assert_eq!(controls(&mut clock, 60, (0..5).map(|n| n * 60)), [0, 60, 120, 180, 240]);
+    }
+
+    #[test]
+    fn a_control_packet_is_the_first_of_a_burst() {
+        let mut clock = ControlClock::new(Interval::OfRtt);
+        let departures = (0..60).map(|n| n / 10 * 20); // ten at a moment, every 20 ms
+        assert_eq!(controls(&mut clock, 2, departures), [0, 40, 60, 80, 100]);
+    }
+
+    #[test]
+    fn text_gives_the_interval_back() {
+        for text in ["0.05", "rtt", "0.001"] {
+            assert_eq!(text.parse::<Interval>().expect("an interval").to_string(), text);
+        }
+        assert_eq!("-1".parse::<Interval>(), Err(NotAnInterval));
+    }
+}

@@ -1,0 +1,105 @@
+//! Congestion as a receiver of MCA or MCA+ sees it: accumulation, loss, marks (seed 000, 5.2.2.1).
+
+use super::{Accumulation, Measuring, Reading};
+use crate::packet::{Arrival, Cause, Data, Flags, Seq};
+use crate::time::{Rate, Span, Time};
+
+/// Tells at every arrival whether it is an instance of congestion.
+#[derive(Debug, Clone)]
+pub struct Detector {
+    accumulation: Accumulation,
+    /// When the newest packet left.
+    newest_sent: Time,
+    /// Whether a packet was marked since the latest control packet.
+    marks: Marks,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Marks {
+    None,
+    Seen,
+}
+
+/// An instance of congestion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Instance {
+    /// The packet that a round-trip sample is taken from: the control packet, or the first lost one (seed 000, D.2).
+    pub seq: Seq,
+    /// What was seen.
+    pub cause: Cause,
+}
+
+/// A pause of the source is longer than this and than a few packets.
+const PAUSE: Span = Span::from_millis(20);
+const PAUSE_PACKETS: u64 = 4;
+
+impl Detector {
+    /// Before the first packet.
+    pub fn new(measuring: Measuring) -> Detector {
+        Detector { accumulation: Accumulation::new(measuring), newest_sent: Time::ZERO, marks: Marks::None }
+    }
+
+    /// A packet arrives. At most one instance each, loss before accumulation.
+    // Seed gap: 5.2.2.1 knows no marks of routers. A mark is reported with the next control packet, so that there is
+    // still at most one report per interval.
+    #[inline]
+    pub fn on_data(&mut self, data: &Data, arrival: Arrival, now: Time) -> Option<Instance> {
+        if arrival.marked {
+            self.marks = Marks::Seen;
+        }
+        if arrival.late {
+            self.accumulation.on_arrival(arrival.size, now);
+            return None;
+        }
+        self.notice_pause(data, arrival);
+        self.accumulation.on_arrival(arrival.size, now);
+        if arrival.lost > 0 {
+            self.accumulation.on_loss(now);
+        }
+        let control = data.flags.has(Flags::CONTROL);
+        let congested = control
+            && matches!(
+                self.accumulation.on_control(data.sent_at, data.sent_rate(), now),
+                Reading::Congested(_)
+            );
+        let marked = control && std::mem::replace(&mut self.marks, Marks::None) == Marks::Seen;
+        let cause = match (arrival.lost, congested, marked) {
+            (1.., _, _) => Cause::Loss,
+            (0, true, _) => Cause::Accumulation,
+            (0, false, true) => Cause::Mark,
+            _ => return None,
+        };
+        Some(Instance { seq: Seq(data.seq.0.saturating_sub(u64::from(arrival.lost))), cause })
+    }
+
+    /// Where the source paused, arrivals before and after do not make a rate.
+    #[inline]
+    fn notice_pause(&mut self, data: &Data, arrival: Arrival) {
+        let passed = data.sent_at.since(self.newest_sent);
+        if passed > PAUSE && data.rate > 0.0 {
+            let packets = 1 + u64::from(arrival.lost);
+            let expected = data.sent_rate().span_of(u64::from(arrival.size) * packets);
+            if passed > expected * PAUSE_PACKETS {
+                self.accumulation.measure_anew();
+            }
+        }
+        self.newest_sent = self.newest_sent.max(data.sent_at);
+    }
+
+    /// How fast packets arrive; before there are enough of them, the rate that `data` says it was sent at. `None` where
+    /// it does not say either.
+    pub fn egress(&self, data: &Data, now: Time) -> Option<Rate> {
+        self.accumulation.egress(now).or(Some(data.sent_rate())).filter(|rate| rate.is_usable())
+    }
+
+    /// Arrival rates are taken over this time from now on.
+    #[inline]
+    pub fn measure_over(&mut self, window: Span) {
+        self.accumulation.measure_over(window);
+    }
+
+    /// What arrived so far says nothing about the arrival rate any longer.
+    pub fn measure_anew(&mut self) {
+        self.accumulation.measure_anew();
+    }
+}

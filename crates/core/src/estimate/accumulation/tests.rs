@@ -1,0 +1,192 @@
+//! The algorithm of D.1 packet by packet.
+
+use super::*;
+
+const SIZE: u16 = 1000;
+const RATE: Rate = Rate::from_mbps(1.0);
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Span::from_millis(millis)
+}
+
+/// A receiver 20 ms away from a source that sends a packet every 10 ms, each fifth one a control packet.
+struct Path {
+    accumulation: Accumulation,
+    next: u64,
+}
+
+impl Path {
+    fn new() -> Path {
+        Path::with(Measuring::seed())
+    }
+
+    fn with(measuring: Measuring) -> Path {
+        Path { accumulation: Accumulation::new(measuring), next: 0 }
+    }
+
+    /// The next packet arrives `delay` milliseconds after it left; what it shows if it is a control packet.
+    fn packet(&mut self, delay: u64) -> Option<Reading> {
+        let sent = self.next * 10;
+        self.next += 1;
+        let now = at(sent + delay);
+        self.accumulation.on_arrival(SIZE, now);
+        (self.next % 5 == 1).then(|| self.accumulation.on_control(at(sent), RATE, now))
+    }
+
+    /// The next five packets, up to and including a control packet, with these delays.
+    fn interval(&mut self, delays: [u64; 5]) -> Reading {
+        delays
+            .into_iter()
+            .filter_map(|delay| self.packet(delay))
+            .last()
+            .expect("one of five is a control packet")
+    }
+
+    /// The same where `count` packets, the control packet among them, were held up until after it was due.
+    fn held(&mut self, count: u64) -> Reading {
+        let delay = |from_end: u64| {
+            if from_end < count { 20 + 10 * from_end + 2 * (count - from_end) } else { 20 }
+        };
+        self.interval([4, 3, 2, 1, 0].map(delay))
+    }
+
+    /// Begins with the synchronisation point.
+    fn synchronised() -> Path {
+        let mut path = Path::new();
+        assert_eq!(path.packet(20), Some(Reading::Synchronised));
+        path
+    }
+}
+
+/// T-MC-1.
+#[test]
+fn on_a_path_of_constant_delay_there_is_no_accumulation_and_no_new_synchronisation() {
+    let mut path = Path::synchronised();
+    for _ in 0..100 {
+        assert_eq!(path.interval([20; 5]), Reading::Quiet(0));
+    }
+}
+
+/// T-MC-2.
+#[test]
+fn packets_queued_before_a_control_packet_and_itself_are_the_accumulation() {
+    for queued in 1..=4 {
+        let mut path = Path::synchronised();
+        assert_eq!(path.held(queued + 1), Reading::Congested(u64::from(SIZE) * (queued + 1)));
+    }
+}
+
+/// T-MC-3.
+#[test]
+fn a_control_packet_that_comes_early_is_the_new_synchronisation_point() {
+    let mut path = Path::new();
+    path.packet(50); // behind somebody else's queue
+    assert_eq!(path.interval([45, 40, 35, 30, 25]), Reading::Synchronised);
+    assert_eq!(path.interval([25; 5]), Reading::Quiet(0));
+    assert_eq!(path.interval([25, 25, 25, 25, 26]), Reading::Quiet(1000), "the control packet alone");
+}
+
+/// T-MC-4.
+#[test]
+fn congestion_begins_at_the_high_threshold_and_ends_at_the_low_one_with_what_is_left_carried() {
+    let mut path = Path::with(Measuring { high: 3.0, ..Measuring::seed() });
+    path.packet(20);
+    assert_eq!(path.held(2), Reading::Between(2000), "below the high threshold");
+    assert_eq!(path.held(3), Reading::Congested(3000));
+    assert_eq!(path.held(2), Reading::Between(2000));
+    assert_eq!(path.held(1), Reading::Synchronised, "one packet is left");
+    assert_eq!(path.interval([22; 5]), Reading::Quiet(1000), "and carried");
+    assert_eq!(path.interval([21; 5]), Reading::Synchronised, "until a packet comes early");
+    assert_eq!(path.interval([21; 5]), Reading::Quiet(0));
+}
+
+#[test]
+fn what_is_left_is_not_carried_without_congestion_before() {
+    let mut path = Path::synchronised();
+    assert_eq!(path.held(1), Reading::Quiet(1000));
+    assert_eq!(path.interval([20; 5]), Reading::Quiet(0));
+}
+
+/// T-MC-5; the report of the loss is the detector's.
+#[test]
+fn a_loss_within_the_accumulation_ends_no_epoch() {
+    for lost in [false, true] {
+        let mut path = Path::synchronised();
+        assert_eq!(path.held(3), Reading::Congested(3000));
+        (0..4).for_each(|_| assert_eq!(path.packet(20), None));
+        if lost {
+            path.accumulation.on_loss(at(path.next * 10 + 22));
+        }
+        let expected = if lost { Reading::Quiet(1000) } else { Reading::Synchronised };
+        assert_eq!(path.packet(22), Some(expected));
+        let after = if lost { Reading::Synchronised } else { Reading::Quiet(1000) };
+        assert_eq!(path.interval([22; 5]), after, "the next measurement does not know of the loss");
+    }
+}
+
+/// T-MC-6.
+#[test]
+fn a_lost_control_packet_does_no_harm() {
+    let mut path = Path::synchronised();
+    (0..4).for_each(|_| assert_eq!(path.packet(20), None));
+    path.next += 1; // the control packet is lost
+    assert_eq!(path.interval([20; 5]), Reading::Quiet(0));
+    (0..4).for_each(|_| assert_eq!(path.packet(20), None));
+    path.next += 1;
+    assert_eq!(path.held(3), Reading::Congested(3000));
+}
+
+#[test]
+fn an_older_control_packet_says_nothing() {
+    let mut path = Path::synchronised();
+    path.interval([20; 5]);
+    assert_eq!(path.accumulation.on_control(at(10), RATE, at(90)), Reading::Between(0));
+    assert_eq!(path.interval([20; 5]), Reading::Quiet(0));
+}
+
+/// A receiver's clock that runs 50 millionths fast makes packets seem later and later.
+#[test]
+fn drifting_clocks_are_synchronised_now_and_then() {
+    let drifting = |resync| {
+        let mut accumulation = Accumulation::new(Measuring { resync, ..Measuring::seed() });
+        let mut worst = 0;
+        for packet in 0..12_000u64 {
+            let sent = Time::ZERO + Span::from_millis(packet * 50);
+            let now = sent + Span::from_millis(20) + Span::from_micros(packet * 50 * 50 / 1000);
+            accumulation.on_arrival(SIZE, now);
+            match accumulation.on_control(sent, RATE, now) {
+                Reading::Quiet(bytes) | Reading::Between(bytes) | Reading::Congested(bytes) => {
+                    worst = worst.max(bytes);
+                }
+                Reading::Synchronised => {}
+            }
+            let point = accumulation.point.expect("after the first packet");
+            assert!(now.since(point.at) <= resync + Span::from_millis(51));
+        }
+        worst
+    };
+    assert_eq!(drifting(Span::from_secs(60)), 1000, "the control packet alone, in ten minutes");
+}
+
+#[test]
+fn a_longer_route_is_taken_for_a_queue_unless_asked_for_otherwise() {
+    for (reroute, reports) in [(None, 99), (Some(64), 62)] {
+        let mut path = Path::with(Measuring { reroute, ..Measuring::seed() });
+        path.packet(20);
+        path.interval([20; 5]);
+        path.interval([20, 60, 60, 60, 60]);
+        let congested = (0..99).filter(|_| matches!(path.interval([60; 5]), Reading::Congested(_)));
+        assert_eq!(congested.count(), reports);
+    }
+}
+
+/// A queue that the source's cuts empty is no longer route.
+#[test]
+fn a_queue_that_comes_and_goes_is_no_route() {
+    let mut path = Path::with(Measuring { reroute: Some(64), ..Measuring::seed() });
+    path.packet(20);
+    for turn in 0..1000 {
+        let reading = path.held(if turn % 20 < 12 { 5 } else { 2 });
+        assert_ne!(reading, Reading::Synchronised, "turn {turn}");
+    }
+}

@@ -1,0 +1,30 @@
+//! MCA: multicast congestion avoidance (seed 000, appendix D; chapter 5 for the theory).
+//!
+//! One rate for one group, lowered when queues begin to fill and not only when they overflow. Receivers measure how many
+//! of the session's bytes wait in the network ([`crate::estimate::accumulation`]) and report congestion once per control
+//! packet, without any suppression. The source filters the reports; there are two kinds of filter:
+//!
+//! ```text
+//!   Bin-CI: a report says "congestion"                        ER-CI: it says how fast packets arrived, V_f
+//!
+//!   report ──> CI2CE ──────> MaxLPRF ─────────> ATF ──> cut   report ──> (1) the first one, or
+//!              one event     with probability   one                      (2) from the receiver followed, or
+//!              per receiver  max X / sum X      cut                      (3) V_f < mean - 3 deviations, or
+//!              and round     (X: its events)    per                      (4) long silence and a high rate
+//!              trip                             round trip               ──> rate = min(rate, beta V_f)
+//!   state: a count per receiver                               state: one receiver, mean and deviation of V_f
+//! ```
+//!
+//! Between reports the rate grows by a packet per `RTT + 2 sigma`. Like TCP Vegas, MCA gets little beside flows that
+//! fill queues until they overflow (seed 000, 5): it is for networks, or queues, of its own.
+
+mod bin;
+mod config;
+mod er;
+mod options;
+mod receiver;
+mod source;
+
+pub use config::{Config, Gate, Mode};
+pub use receiver::Receiver;
+pub use source::Source;

@@ -1,0 +1,161 @@
+//! MCA's receiver: reports congestion, once per control packet and at losses.
+
+use super::config::Config;
+use crate::estimate::accumulation::{Detector, Instance};
+use crate::node::{Cx, Effect};
+use crate::packet::{Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
+use crate::rate::Opening;
+use crate::suppress::TruncatedExponential;
+use crate::time::{Span, Time};
+
+/// A receiver of an MCA session.
+#[derive(Debug, Clone)]
+pub struct Receiver {
+    me: ReceiverId,
+    /// The newest packet's number, layer and header; `None` before the first packet.
+    heard: Option<Heard>,
+    detector: Detector,
+    opening: Opening,
+    /// Reports sent.
+    sent: u32,
+    last_arrival: Time,
+    last_report: Option<Time>,
+    window: Span,
+    reports_per_rtt: Option<u16>,
+    law: TruncatedExponential,
+}
+
+const _: () = assert!(size_of::<Receiver>() <= 600);
+
+/// What the newest packet's header said.
+#[derive(Debug, Clone, Copy)]
+struct Heard {
+    seq: Seq,
+    layer: Layer,
+    limiting: Option<ReceiverId>,
+    rtt_max: Span,
+    phase: Phase,
+}
+
+/// Whether the source is in start-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Starting,
+    Running,
+}
+
+/// The shortest time over which start-up measures an arrival rate.
+const SHORTEST_WINDOW: Span = Span::from_millis(5);
+/// The largest round-trip time before a header says one.
+const DEFAULT_RTT_MAX: Span = Span::from_millis(100);
+/// Largest round-trip times that a header can say.
+const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
+
+impl Receiver {
+    /// A receiver that has heard nothing yet.
+    pub fn new(me: ReceiverId, config: &Config) -> Receiver {
+        Receiver {
+            me,
+            heard: None,
+            detector: Detector::new(config.measuring),
+            opening: Opening::default(),
+            sent: 0,
+            last_arrival: Time::ZERO,
+            last_report: None,
+            window: config.window,
+            reports_per_rtt: config.reports_per_rtt,
+            law: config.delay_law,
+        }
+    }
+
+    /// Reports of congestion so far.
+    pub const fn sent(&self) -> u32 {
+        self.sent
+    }
+
+    fn rtt_max(&self) -> Span {
+        self.heard.map_or(DEFAULT_RTT_MAX, |heard| heard.rtt_max)
+    }
+
+    /// Copy the header, unless a newer packet's was copied before.
+    fn copy_header(&mut self, data: &Data, layer: Layer) {
+        if self.heard.is_some_and(|heard| data.seq <= heard.seq) {
+            return;
+        }
+        let (limiting, rtt_max) = match data.mark {
+            Mark::Representative { id, rtt_max, .. } if rtt_max.is_finite() => {
+                (id, Span::from_secs_f64(f64::from(rtt_max)).clamp(RTT_RANGE.0, RTT_RANGE.1))
+            }
+            Mark::Representative { id, .. } => (id, self.rtt_max()),
+            _ => (None, self.rtt_max()),
+        };
+        let phase = if data.flags.has(Flags::STARTING) { Phase::Starting } else { Phase::Running };
+        let before = self.heard.map(|heard| heard.phase);
+        self.heard = Some(Heard { seq: data.seq, layer, limiting, rtt_max, phase });
+        match phase {
+            Phase::Starting => self.detector.measure_over(rtt_max.max(SHORTEST_WINDOW)),
+            Phase::Running => {
+                if before == Some(Phase::Starting) {
+                    self.detector.measure_anew();
+                }
+                self.detector.measure_over(self.window);
+            }
+        }
+    }
+
+    fn on_congestion(&mut self, instance: Instance, data: &Data, cx: &mut Cx<'_>) {
+        let Some(egress) = self.detector.egress(data, cx.now) else { return };
+        if self.speaks_too_often(cx.now) {
+            return;
+        }
+        self.sent += 1;
+        self.last_report = Some(cx.now);
+        let level = egress.bps() as f32;
+        let echo = Echo { seq: instance.seq, hold: Span::ZERO };
+        self.send(Content::Congested { echo, level, mean: level, cause: instance.cause }, cx);
+    }
+
+    // Seed gap: D.1 reports every loss, which at 100,000 packets a second is a flood that the source ignores but for
+    // one per round-trip time. `Config::transport` sends at most eight reports per round-trip time.
+    fn speaks_too_often(&self, now: Time) -> bool {
+        let (Some(limit), Some(last)) = (self.reports_per_rtt, self.last_report) else { return false };
+        now.since(last) < self.rtt_max() / u64::from(limit.max(1))
+    }
+
+    fn send(&self, content: Content, cx: &mut Cx<'_>) {
+        let layer = self.heard.map_or(Layer::default(), |heard| heard.layer);
+        cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
+    }
+}
+
+impl crate::node::Receiver for Receiver {
+    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
+        crate::node::Receiver::on_deadline(self, cx);
+        self.copy_header(data, layer);
+        self.last_arrival = cx.now;
+        let starting = data.flags.has(Flags::STARTING);
+        if (starting || self.opening.is_active()) && !arrival.late {
+            self.opening.on_data(data, arrival, self.rtt_max(), self.law, cx);
+        }
+        if let Some(instance) = self.detector.on_data(data, arrival, cx.now) {
+            self.on_congestion(instance, data, cx);
+        }
+    }
+
+    fn deadline(&self) -> Time {
+        self.opening.deadline()
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        if let Some(content) = self.opening.take_due(cx.now) {
+            self.send(content, cx);
+        }
+    }
+
+    fn on_leave(&mut self, cx: &mut Cx<'_>) {
+        self.opening.cancel();
+        let Some(heard) = self.heard.filter(|heard| heard.limiting == Some(self.me)) else { return };
+        let echo = Echo { seq: heard.seq, hold: cx.now.since(self.last_arrival) };
+        self.send(Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving }, cx);
+    }
+}
