@@ -80,8 +80,9 @@ const TFRC_OPTIONS: &[(&str, &str)] = &[
 const RAP_OPTIONS: &[(&str, &str)] = &[("fine", "flag: the gap follows the newest round trips")];
 
 const TCP_OPTIONS: &[(&str, &str)] = &[
-    ("preset", "ns235 | ns2001 | rfc: the values that the other options change; goes first"),
+    ("preset", "ns235 | ns2001 | rfc | linux: the values that the other options change; goes first"),
     ("delack", "flag: acknowledge every second packet or after 100 ms; or a time in seconds"),
+    ("counting", "acks | packets: what an acknowledgement counts for when the window grows"),
     ("ecn", "flag: explicit congestion notification"),
     ("window", "the receiver's window in packets, 1 or more"),
     ("initial-window", "congestion window at the start in packets, 1 or more"),
@@ -255,12 +256,20 @@ fn set_tcp(config: &mut tcp::Config, option: &str, value: Option<&str>) -> Optio
                 "ns235" => tcp::Config::ns235,
                 "ns2001" => tcp::Config::ns2001,
                 "rfc" => tcp::Config::rfc,
+                "linux" => tcp::Config::linux,
                 _ => return None,
             };
             *config = tcp::Config { packet_size: config.packet_size, ..preset(config.variant) };
         }
         ("delack", None) => config.delayed_ack = Some(tcp::DELAYED_ACK),
         ("delack", Some(_)) => config.delayed_ack = Some(positive_span(text)?),
+        ("counting", _) => {
+            config.counting = match text {
+                "acks" => tcp::Counting::Acknowledgements,
+                "packets" => tcp::Counting::Packets,
+                _ => return None,
+            }
+        }
         ("ecn", _) => config.ecn = flag(value)?,
         ("window", _) => config.receiver_window = count()?,
         ("initial-window", _) => config.initial_window = count()?,
@@ -430,7 +439,7 @@ mod tests {
     fn every_listed_option_has_a_value_that_is_taken_and_one_that_is_not() {
         for entry in CATALOGUE {
             for &(option, meaning) in entry.options {
-                let good = ["rfc", "off", "0.5", "3"];
+                let good = ["rfc", "off", "0.5", "3", "packets"];
                 let taken =
                     |value: &&str| format!("{},{option}={value}", entry.name).parse::<Protocol>().is_ok();
                 let flag = format!("{},{option}", entry.name).parse::<Protocol>().is_ok();

@@ -100,6 +100,15 @@ pub enum Switch {
     On,
 }
 
+/// What an acknowledgement counts for when the window grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counting {
+    /// As one packet, however many it acknowledges: with delayed acknowledgements the window grows half as fast.
+    Acknowledgements,
+    /// As the packets that it acknowledges (RFC 3465, without its limit), as Linux does.
+    Packets,
+}
+
 /// Parameters of a connection, both ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Config {
@@ -130,6 +139,8 @@ pub struct Config {
     pub samples: Samples,
     /// How far the timeout doubles.
     pub backoff: Backoff,
+    /// What an acknowledgement counts for.
+    pub counting: Counting,
     /// What is halved at a loss.
     pub halving: Halving,
     /// How selective acknowledgements steer a recovery.
@@ -171,6 +182,7 @@ impl Config {
             jitter: Span::ZERO,
             samples: Samples::OnePacket,
             backoff: Backoff::ToMaxRto,
+            counting: Counting::Acknowledgements,
             halving: Halving::Window,
             recovery: Recovery::PipeCount,
             idle: Idle::OnePacket,
@@ -212,6 +224,19 @@ impl Config {
             idle: Idle::InitialWindow,
             cwr_on: CwrOn::NewData,
             ..Config::ns235(variant)
+        }
+    }
+
+    /// Near to what Linux does by default: ten packets at the start (RFC 6928), acknowledgements of two packets or after
+    /// 40 ms, all acknowledged packets counted, half the window after a loss, timeouts of 0.2 s at least.
+    pub const fn linux(variant: Variant) -> Config {
+        Config {
+            initial_window: 10,
+            min_rto: Span::from_millis(200),
+            delayed_ack: Some(Span::from_millis(40)),
+            counting: Counting::Packets,
+            halving: Halving::Window,
+            ..Config::rfc(variant)
         }
     }
 }

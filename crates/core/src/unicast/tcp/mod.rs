@@ -22,7 +22,7 @@ mod vegas;
 
 pub(super) use config::DELAYED_ACK;
 pub use config::{
-    Backoff, Config, CwrOn, Halving, Handshake, Idle, Inflation, Recovery, Samples, Switch, Variant,
+    Backoff, Config, Counting, CwrOn, Halving, Handshake, Idle, Inflation, Recovery, Samples, Switch, Variant,
 };
 pub(super) use rto::Smoothed;
 pub use sender::Sender;

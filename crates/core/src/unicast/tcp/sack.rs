@@ -131,9 +131,10 @@ impl Sender {
             } else {
                 self.board().clear();
             }
+            let newly = ack.next - self.una;
             self.advance(ack, echo, now);
             if !echo {
-                self.grow();
+                self.grow(newly);
             }
         } else if !self.board().after_timeout && self.board().add_all(ack) {
             self.duplicates += 1;

@@ -1,6 +1,6 @@
 //! The sending end: what all variants share, and the loss recovery of Tahoe, Reno and NewReno.
 
-use super::config::{Config, CwrOn, Halving, Handshake, Idle, Inflation, Samples, Switch, Variant};
+use super::config::{Config, Counting, CwrOn, Halving, Handshake, Idle, Inflation, Samples, Switch, Variant};
 use super::rto::RoundTrip;
 use super::sack::Board;
 use super::vegas::Rounds;
@@ -226,9 +226,10 @@ impl Sender {
             self.leave_recovery(ack.next);
         }
         self.partial_seen = false;
+        let newly = ack.next - self.una;
         self.advance(ack, echo, now);
         if !echo {
-            self.grow();
+            self.grow(newly);
         }
     }
 
@@ -290,14 +291,20 @@ impl Sender {
         self.restart_timer(now);
     }
 
-    /// Slow start and congestion avoidance (RFC 5681, 3.1).
+    /// Slow start and congestion avoidance (RFC 5681, 3.1), at an acknowledgement of `newly` packets.
     #[inline]
-    pub(super) fn grow(&mut self) {
-        if self.cwnd < self.ssthresh {
+    pub(super) fn grow(&mut self, newly: u32) {
+        let mut counts = 1.0;
+        if self.config.counting == Counting::Packets {
+            counts = f64::from(newly);
+            let slow_start = (self.ssthresh - self.cwnd).clamp(0.0, counts);
+            self.cwnd += slow_start;
+            counts -= slow_start;
+        } else if self.cwnd < self.ssthresh {
             self.cwnd += 1.0;
-        } else {
-            self.cwnd += 1.0 / self.cwnd;
+            return;
         }
+        self.cwnd += counts / self.cwnd;
     }
 
     fn on_duplicate(&mut self, now: Time) {

@@ -332,3 +332,21 @@ fn a_lost_syn_is_sent_again() {
     assert_eq!(sender.on_departure(&mut cx).seq, 0);
     assert_eq!(sender.departure(), Departure::AfterReport, "one packet after a lost SYN");
 }
+
+/// Packets that the window grew by in two seconds of congestion avoidance at a round trip of 100 ms.
+fn growth(options: &str) -> f64 {
+    let name = format!("tcp-sack,preset=rfc,initial-window=10,delack=0.04{options}");
+    let mut pipe = Pipe::new(protocol(&name), Rate::from_mbps(100.0), Span::from_millis(50));
+    pipe.lose_once(&[40]);
+    pipe.run_until(Time::from_secs_f64(2.0));
+    let before = pipe.sender.observe();
+    assert!(before.cuts == 1 && before.window > before.threshold, "{before:?}");
+    pipe.run_until(Time::from_secs_f64(4.0));
+    pipe.sender.observe().window - before.window
+}
+
+#[test]
+fn with_delayed_acknowledgements_the_window_grows_by_a_packet_per_round_trip_only_if_packets_are_counted() {
+    let (acks, packets) = (growth(""), growth(",counting=packets"));
+    assert!((1.8..2.2).contains(&(packets / acks)), "{packets} against {acks}");
+}
