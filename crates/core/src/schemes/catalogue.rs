@@ -1,6 +1,6 @@
 //! Schemes by name and options: `ormcc`, `ormcc,beta=0.7,start=linear`.
 
-use super::{AnyReceiver, AnySource, each, le_sbcc, mca, ormcc, pgmcc};
+use super::{AnyReceiver, AnySource, each, le_sbcc, mca, mca_plus, ormcc, pgmcc};
 use crate::packet::{Mark, ReceiverId};
 use crate::rate::start::Doubling;
 use crate::rate::{Bounds, Sending, Start};
@@ -19,6 +19,8 @@ pub enum Scheme {
     Pgmcc(pgmcc::Config),
     /// Seed 000, appendix D.
     Mca(mca::Config),
+    /// Seed 000, chapter 5.
+    McaPlus(mca_plus::Config),
 }
 
 /// A scheme as a user sees it.
@@ -52,8 +54,13 @@ pub struct Opt {
 }
 
 /// All schemes.
-pub const CATALOGUE: &[Entry] =
-    &[ormcc::Config::ENTRY, le_sbcc::Config::ENTRY, pgmcc::Config::ENTRY, mca::Config::ENTRY];
+pub const CATALOGUE: &[Entry] = &[
+    ormcc::Config::ENTRY,
+    le_sbcc::Config::ENTRY,
+    pgmcc::Config::ENTRY,
+    mca::Config::ENTRY,
+    mca_plus::Config::ENTRY,
+];
 
 /// Options of all schemes.
 pub const COMMON: &[Opt] = &[
@@ -183,7 +190,7 @@ impl Scheme {
     /// The kind of mark that its packets carry; all have the same.
     pub const fn mark(&self) -> Mark {
         match self {
-            Scheme::Ormcc(_) | Scheme::Mca(_) => {
+            Scheme::Ormcc(_) | Scheme::Mca(_) | Scheme::McaPlus(_) => {
                 Mark::Representative { id: None, mean: f32::INFINITY, deviation: 0.0, rtt_max: 0.0 }
             }
             Scheme::LeSbcc(_) => Mark::None,
@@ -219,6 +226,7 @@ impl Scheme {
             Scheme::LeSbcc(config) => AnySource::LeSbcc(le_sbcc::Source::new(*config)),
             Scheme::Pgmcc(config) => AnySource::Pgmcc(pgmcc::Source::new(*config)),
             Scheme::Mca(config) => AnySource::Mca(mca::Source::new(*config)),
+            Scheme::McaPlus(config) => AnySource::McaPlus(mca_plus::Source::new(*config)),
         }
     }
 
@@ -229,6 +237,7 @@ impl Scheme {
             Scheme::LeSbcc(config) => AnyReceiver::LeSbcc(le_sbcc::Receiver::new(me, config)),
             Scheme::Pgmcc(config) => AnyReceiver::Pgmcc(pgmcc::Receiver::new(me, config)),
             Scheme::Mca(config) => AnyReceiver::Mca(mca::Receiver::new(me, config)),
+            Scheme::McaPlus(config) => AnyReceiver::McaPlus(mca_plus::Receiver::new(me, config)),
         }
     }
 }
@@ -245,6 +254,7 @@ impl FromStr for Scheme {
             "le-sbcc" => configured(parts).map(Scheme::LeSbcc),
             "pgmcc" => configured(parts).map(Scheme::Pgmcc),
             "mca" => configured(parts).map(Scheme::Mca),
+            "mca-plus" => configured(parts).map(Scheme::McaPlus),
             _ => Err(SchemeError::UnknownScheme { name: name.to_owned() }),
         }
     }

@@ -8,6 +8,7 @@ pub mod catalogue;
 mod conformance;
 pub mod le_sbcc;
 pub mod mca;
+pub mod mca_plus;
 pub mod ormcc;
 pub mod pgmcc;
 #[cfg(test)]
@@ -27,6 +28,7 @@ macro_rules! each {
             $any::LeSbcc($inner) => $body,
             $any::Pgmcc($inner) => $body,
             $any::Mca($inner) => $body,
+            $any::McaPlus($inner) => $body,
         }
     };
 }
@@ -43,6 +45,8 @@ pub enum AnySource {
     Pgmcc(pgmcc::Source),
     /// [`mca`].
     Mca(mca::Source),
+    /// [`mca_plus`].
+    McaPlus(mca_plus::Source),
 }
 
 /// The receiver of any scheme.
@@ -56,6 +60,8 @@ pub enum AnyReceiver {
     Pgmcc(pgmcc::Receiver),
     /// [`mca`].
     Mca(mca::Receiver),
+    /// [`mca_plus`].
+    McaPlus(mca_plus::Receiver),
 }
 
 const _: () = assert!(size_of::<AnyReceiver>() <= 608, "a million of them are simulated");

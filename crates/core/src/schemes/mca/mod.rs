@@ -21,7 +21,7 @@
 mod bin;
 mod config;
 mod er;
-mod options;
+pub(super) mod options;
 mod receiver;
 mod source;
 

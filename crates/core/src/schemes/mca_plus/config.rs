@@ -1,0 +1,107 @@
+//! Parameters of MCA+, with the seed's symbols and values.
+
+use crate::estimate::Measuring;
+use crate::rate::{PolicyChoice, Sending};
+use crate::suppress::TruncatedExponential;
+use crate::time::Span;
+
+/// Everything that can be chosen. [`Config::seed`] reproduces the thesis, [`Config::transport`] is for real networks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// How packets are sent, whatever the scheme.
+    pub sending: Sending,
+    /// What moves the rate.
+    pub policy: PolicyChoice,
+    /// How accumulation is measured.
+    pub measuring: Measuring,
+    /// What is kept of the rate at accumulation (seed 000, 5.2.1.2).
+    pub keep_at_accumulation: f64,
+    /// What is kept of the rate at loss (seed 000, 5.2.1.2).
+    pub keep_at_loss: f64,
+    /// A receiver slower than the representative's mean less this many deviations replaces it, "k" (seed 000, 5.2.1.3).
+    pub switch_deviations: f64,
+    /// A representative is absent when it is silent for so many periods at a high rate, "n" (seed 000, 5.2.1.3).
+    pub patience: u16,
+    /// Gain of a receiver's mean and deviation of its throughput at congestion.
+    pub alpha: f64,
+    /// Throughput is measured over at least this time, the largest round-trip time and eight packets.
+    pub window: Span,
+    /// The congestion rate "p" is taken over so many sequence numbers.
+    pub counted: u16,
+    /// Who keeps silent.
+    pub suppress: Suppress,
+    /// Which reports give round-trip samples.
+    pub samples: Samples,
+    /// The law of the delay of reports while nobody is valid, and of answers to the start-up.
+    pub delay_law: TruncatedExponential,
+    // Seed gap: 5.2.2 sends a report at each loss, which at 100,000 packets a second is a flood that the source ignores
+    // but for one per round-trip time. `Config::transport` sends at most eight.
+    /// A receiver sends at most this many reports per largest round-trip time; `None` for one at each loss, as in the
+    /// seed.
+    pub reports_per_rtt: Option<u16>,
+}
+
+/// Who keeps silent about congestion, besides the representative, which never does.
+// Seed gap: 5.2.2.2 silences receivers that are slower than the representative, the only ones whose reports count
+// (5.2.1.3); the introduction of chapter 5 silences the faster ones. `Suppress::Slower` is the letter of 5.2.2.2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Suppress {
+    /// Those that are not slower than the representative's mean less its deviation.
+    Faster,
+    /// Those that are.
+    Slower,
+    /// Nobody.
+    Nobody,
+}
+
+/// Which reports of congestion give round-trip samples.
+// Seed gap: 5.2.1.1 takes a sample from every report that arrives. The round-trip times of receivers that are not
+// followed would set the pace of the one that is, so theirs do not count unless asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Samples {
+    /// Those of the representative, also of a new one.
+    Followed,
+    /// All.
+    All,
+}
+
+impl Config {
+    /// The thesis: cuts to 0.9 and 0.75, linear start, packets of 1000 bytes.
+    // Seed gap: 5.2.1.3 leaves open over which period congestion is counted, and says "number of CIs", which would make
+    // a receiver that is silenced look better. Here instances of congestion count, over 1000 sequence numbers.
+    pub fn seed() -> Config {
+        Config {
+            sending: Sending::seed(),
+            policy: PolicyChoice::Aimd,
+            measuring: Measuring::seed(),
+            keep_at_accumulation: 0.9,
+            keep_at_loss: 0.75,
+            switch_deviations: 1.0,
+            patience: 4,
+            alpha: 0.125,
+            window: Span::ZERO,
+            counted: 1000,
+            suppress: Suppress::Faster,
+            samples: Samples::Followed,
+            delay_law: TruncatedExponential::default(),
+            reports_per_rtt: None,
+        }
+    }
+
+    /// A sender on a real network: doubling start, all guards, thresholds that survive the noise of hosts
+    /// ([`Measuring::transport`]).
+    ///
+    /// Noise makes congestion visible only after some ten milliseconds, so the rate must not move faster than that:
+    /// no round-trip time counts as shorter than 20 ms. Throughput is taken over at least a tenth of a second, so that a
+    /// few milliseconds of noise are a few percent.
+    pub fn transport(packet_size: u16) -> Config {
+        let sending = Sending { shortest_rtt: Span::from_millis(20), ..Sending::transport(packet_size) };
+        Config {
+            sending,
+            measuring: Measuring::transport(),
+            window: Span::from_millis(100),
+            reports_per_rtt: Some(8),
+            ..Config::seed()
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! MCA+'s receiver: sees congestion, knows how it fares at congestion, and knows when to be silent.
+
+use super::config::{Config, Suppress};
+use super::congestion_rate::CongestionRate;
+use crate::estimate::Ewma;
+use crate::estimate::accumulation::{Detector, Instance};
+use crate::node::{Cx, Effect};
+use crate::packet::{Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
+use crate::rate::Opening;
+use crate::suppress::TruncatedExponential;
+use crate::time::{Span, Time};
+
+/// A receiver of an MCA+ session.
+#[derive(Debug, Clone)]
+pub struct Receiver {
+    me: ReceiverId,
+    /// The newest header's copy; `None` before the first packet.
+    heard: Option<Heard>,
+    detector: Detector,
+    rate: CongestionRate,
+    /// Mean and deviation of the good throughput at congestion, "u" and "d", in bit/s.
+    level: Ewma,
+    pending: Option<Pending>,
+    opening: Opening,
+    counts: Counts,
+    settings: Settings,
+    last_arrival: Time,
+    last_report: Option<Time>,
+}
+
+const _: () = assert!(size_of::<Receiver>() <= 600);
+
+/// How often the receiver spoke and how often it held its tongue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Congestion reports sent.
+    pub sent: u32,
+    /// Congestion events that were not reported.
+    pub suppressed: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Settings {
+    window: Span,
+    suppress: Suppress,
+    reports_per_rtt: Option<u16>,
+    law: TruncatedExponential,
+}
+
+/// What the newest packet's header said.
+#[derive(Debug, Clone, Copy)]
+struct Heard {
+    seq: Seq,
+    layer: Layer,
+    phase: Phase,
+    representative: Option<ReceiverId>,
+    /// "U" and "D".
+    mean: f32,
+    deviation: f32,
+    rtt_max: Span,
+}
+
+/// Whether the source is in start-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Starting,
+    Running,
+}
+
+/// A congestion report that waits for its moment.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    at: Time,
+    event_at: Time,
+    instance: Instance,
+}
+
+/// Whether a receiver may report, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// It keeps silent.
+    Never,
+    /// At once.
+    Now,
+    /// At a random moment: everybody may.
+    Later,
+}
+
+/// The shortest time over which throughput is measured.
+const SHORTEST_WINDOW: Span = Span::from_millis(5);
+/// The largest round-trip time before a header says one.
+const DEFAULT_RTT_MAX: Span = Span::from_millis(100);
+/// Largest round-trip times that a header can say.
+const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
+/// Silence after which a pending report is worth nothing, in largest round-trip times.
+const STALE_AFTER: u64 = 10;
+/// The first deviation, as a part of the mean.
+const FIRST_DEVIATION: f64 = 0.25;
+// Seed gap: 5.2.1.3 weights throughput with one less the rate of congestion, which is nothing where every packet shows
+// congestion. A tenth is always left, so that a level is a rate.
+const LEAST_WEIGHT: f64 = 0.1;
+
+impl Receiver {
+    /// A receiver that has heard nothing yet.
+    pub fn new(me: ReceiverId, config: &Config) -> Receiver {
+        let settings = Settings {
+            window: config.window,
+            suppress: config.suppress,
+            reports_per_rtt: config.reports_per_rtt,
+            law: config.delay_law,
+        };
+        Receiver {
+            me,
+            heard: None,
+            detector: Detector::new(config.measuring),
+            rate: CongestionRate::new(config.counted),
+            level: Ewma::new(config.alpha),
+            pending: None,
+            opening: Opening::default(),
+            counts: Counts::default(),
+            settings,
+            last_arrival: Time::ZERO,
+            last_report: None,
+        }
+    }
+
+    /// Reports sent and not sent so far.
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Mean and deviation of the good throughput at congestion.
+    pub const fn level(&self) -> &Ewma {
+        &self.level
+    }
+
+    /// Whether the newest header named this receiver as the representative.
+    pub fn is_representative(&self) -> bool {
+        self.heard.is_some_and(|heard| heard.representative == Some(self.me))
+    }
+
+    /// Who reports congestion (seed 000, 5.2.2.2).
+    // Seed gap: 5.2.2.2 has no delay. While nobody is valid all receivers report, so they spread their reports as in
+    // ORMCC (seed 000, 3.1.4).
+    fn turn(&self) -> Turn {
+        let (Some(heard), Some(mean)) = (&self.heard, self.level.mean()) else { return Turn::Never };
+        let Some(representative) = heard.representative else { return Turn::Later };
+        let slower = mean < f64::from(heard.mean) - f64::from(heard.deviation);
+        let speaks = match self.settings.suppress {
+            Suppress::Faster => slower,
+            Suppress::Slower => !slower,
+            Suppress::Nobody => true,
+        };
+        if speaks || representative == self.me { Turn::Now } else { Turn::Never }
+    }
+
+    fn rtt_max(&self) -> Span {
+        self.heard.map_or(DEFAULT_RTT_MAX, |heard| heard.rtt_max)
+    }
+
+    /// Copy the header, unless a newer packet's was copied before.
+    fn copy_header(&mut self, data: &Data, layer: Layer) {
+        if self.heard.is_some_and(|heard| data.seq <= heard.seq) {
+            return;
+        }
+        self.rate.hear(data.seq);
+        let before = self.heard.map(|heard| heard.phase);
+        let phase = if data.flags.has(Flags::STARTING) { Phase::Starting } else { Phase::Running };
+        let mut heard = Heard {
+            seq: data.seq,
+            layer,
+            phase,
+            representative: None,
+            mean: f32::INFINITY,
+            deviation: 0.0,
+            rtt_max: self.rtt_max(),
+        };
+        if let Mark::Representative { id, mean, deviation, rtt_max } = data.mark {
+            (heard.representative, heard.mean, heard.deviation) = (id, mean, deviation);
+            if rtt_max.is_finite() {
+                heard.rtt_max = Span::from_secs_f64(f64::from(rtt_max)).clamp(RTT_RANGE.0, RTT_RANGE.1);
+            }
+        }
+        self.heard = Some(heard);
+        let least = match phase {
+            Phase::Starting => SHORTEST_WINDOW,
+            Phase::Running => self.settings.window,
+        };
+        if before == Some(Phase::Starting) && phase == Phase::Running {
+            self.detector.measure_anew();
+        }
+        self.detector.measure_over(heard.rtt_max.max(least));
+    }
+
+    fn on_congestion(&mut self, instance: Instance, data: &Data, cx: &mut Cx<'_>) {
+        let often = self.rate.count(data.seq);
+        let Some(throughput) = self.detector.egress(data, cx.now) else { return };
+        let level = throughput.bps() * (1.0 - often).max(LEAST_WEIGHT);
+        self.level.add(level, level * FIRST_DEVIATION);
+        let turn = if self.speaks_too_often(cx.now) { Turn::Never } else { self.turn() };
+        let event = Pending { at: cx.now, event_at: cx.now, instance };
+        match turn {
+            Turn::Never => self.counts.suppressed += 1,
+            Turn::Now => {
+                self.pending = None;
+                self.report(event, cx);
+            }
+            Turn::Later if self.pending.is_none() => {
+                let delay = self.settings.law.delay(self.rtt_max() * 2, cx.rng);
+                self.pending = Some(Pending { at: cx.now + delay, ..event });
+            }
+            Turn::Later => {}
+        }
+    }
+
+    fn speaks_too_often(&self, now: Time) -> bool {
+        let (Some(limit), Some(last)) = (self.settings.reports_per_rtt, self.last_report) else {
+            return false;
+        };
+        now.since(last) < self.rtt_max() / u64::from(limit.max(1))
+    }
+
+    /// "CI(u, d)". A report has two numbers: the mean, and the level that this receiver seldom falls below.
+    fn report(&mut self, event: Pending, cx: &mut Cx<'_>) {
+        let Some(mean) = self.level.mean() else { return };
+        self.counts.sent += 1;
+        self.last_report = Some(cx.now);
+        let echo = Echo { seq: event.instance.seq, hold: cx.now.since(event.event_at) };
+        let level = (mean - self.level.deviation()).max(0.0) as f32;
+        self.send(Content::Congested { echo, level, mean: mean as f32, cause: event.instance.cause }, cx);
+    }
+
+    fn send(&self, content: Content, cx: &mut Cx<'_>) {
+        let layer = self.heard.map_or(Layer::default(), |heard| heard.layer);
+        cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
+    }
+
+    /// A header may have taken away the reason for what is pending.
+    fn reconsider(&mut self) {
+        if self.pending.is_some() && self.turn() == Turn::Never {
+            self.pending = None;
+            self.counts.suppressed += 1;
+        }
+    }
+}
+
+impl crate::node::Receiver for Receiver {
+    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
+        crate::node::Receiver::on_deadline(self, cx);
+        self.copy_header(data, layer);
+        self.last_arrival = cx.now;
+        let starting = data.flags.has(Flags::STARTING);
+        if (starting || self.opening.is_active()) && !arrival.late {
+            let (rtt_max, law) = (self.rtt_max(), self.settings.law);
+            self.opening.on_data(data, arrival, rtt_max, law, cx);
+        }
+        self.reconsider();
+        if let Some(instance) = self.detector.on_data(data, arrival, cx.now) {
+            self.on_congestion(instance, data, cx);
+        }
+    }
+
+    fn deadline(&self) -> Time {
+        let report = self.pending.map_or(Time::NEVER, |pending| pending.at);
+        report.min(self.opening.deadline())
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        if cx.now < crate::node::Receiver::deadline(self) {
+            return;
+        }
+        let stale = cx.now.since(self.last_arrival) > self.rtt_max() * STALE_AFTER;
+        if let Some(due) = self.pending.take_if(|pending| pending.at <= cx.now) {
+            if stale || self.turn() == Turn::Never {
+                self.counts.suppressed += 1;
+            } else {
+                self.report(due, cx);
+            }
+        }
+        if let Some(content) = self.opening.take_due(cx.now)
+            && !stale
+        {
+            self.send(content, cx);
+        }
+    }
+
+    fn on_leave(&mut self, cx: &mut Cx<'_>) {
+        self.pending = None;
+        self.opening.cancel();
+        let (Some(heard), true) = (self.heard, self.is_representative()) else { return };
+        let echo = Echo { seq: heard.seq, hold: cx.now.since(self.last_arrival) };
+        let level = self.level.mean().unwrap_or(0.0) as f32;
+        self.send(Content::Congested { echo, level, mean: level, cause: Cause::Leaving }, cx);
+    }
+
+    fn suppressed(&self) -> u32 {
+        self.counts.suppressed
+    }
+}
