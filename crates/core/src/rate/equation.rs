@@ -40,6 +40,10 @@ pub struct Equation {
     count: u64,
     /// All intervals before those, each weighted by "alpha" for every interval that it is older.
     tail: Sum,
+    /// Round-trip time and deviation at the latest loss event.
+    path: (Span, Span),
+    /// The only closed interval is a guess.
+    guessed: bool,
     /// The mean interval that the rate stands for; `None` while something kept the rate from following.
     enforced: Option<f64>,
 }
@@ -53,6 +57,8 @@ struct Sum {
 
 /// Intervals with weights of their own, "n".
 const LATEST: usize = 8;
+/// A real interval below this part of the guessed one is another sign of a rate that is far too high.
+const FAR_SHORTER: f64 = 0.5;
 
 impl Averaging {
     /// "w_1" to "w_n".
@@ -102,6 +108,8 @@ impl Equation {
             closed: [0.0; LATEST],
             count: 0,
             tail: Sum::default(),
+            path: (Span::ZERO, Span::ZERO),
+            guessed: false,
             enforced: None,
         }
     }
@@ -159,7 +167,10 @@ impl RatePolicy for Equation {
         self.open += 1.0;
     }
 
-    /// At most twice the rate: the mean may have moved far while the rate was held (RFC 5348, 4.3 bounds it likewise).
+    /// With the round trip of the latest loss event: where only loss indications time it, as in the thesis, it does not
+    /// change in between. Answers that come in between would, at an empty queue, allow a rate that fills it at once.
+    // Seed gap: 2.3.1 sets the rate to the equation's. Between loss events that never rises by as much as a packet per
+    // round-trip time in each, and here no more than that is allowed: after an event at a shorter round trip, too.
     fn on_tick(&mut self, at: Operating) -> Rate {
         if self.count == 0 {
             return match self.before {
@@ -171,7 +182,9 @@ impl RatePolicy for Equation {
         if self.enforced == Some(mean) {
             return at.rate;
         }
-        let (rate, most) = (tcp_rate(at, 1.0 / mean), at.rate * 2.0);
+        let (rtt, deviation) = self.path;
+        let rate = tcp_rate(Operating { rtt, deviation, ..at }, 1.0 / mean);
+        let most = Aimd.on_tick(at);
         self.enforced = (rate.bps() <= most.bps()).then_some(mean);
         rate.min(most)
     }
@@ -179,16 +192,33 @@ impl RatePolicy for Equation {
     // Seed gap: 2.3.1 sets the rate to the equation's at every loss event, which may be higher than before it. Here a loss
     // event never raises the rate; the next round-trip time does.
     fn on_congestion(&mut self, at: Operating, congestion: Congestion) -> Rate {
-        // An event of a session that has just begun says what is too fast, not how long intervals are.
-        let interval = match self.count {
-            0 => 1.0 / loss_at(at, at.rate.min(congestion.level * congestion.keep)),
-            _ => self.open.max(1.0),
-        };
-        self.close(interval);
+        self.path = (at.rtt, at.deviation);
+        let still_guessing = self.guessed && self.open < FAR_SHORTER * self.closed[0];
+        if self.count == 0 || still_guessing {
+            return self.guess(at, congestion);
+        }
+        self.guessed = false;
+        self.close(self.open.max(1.0));
         let mean = self.mean_of_closed();
         let rate = tcp_rate(at, 1.0 / mean);
         self.enforced = (rate.bps() <= at.rate.bps()).then_some(mean);
         rate.min(at.rate)
+    }
+}
+
+impl Equation {
+    /// The first loss event says that the rate is too high, not how long intervals are: the interval is taken for one
+    /// that lowers the rate as the scheme would without the equation. As long as real ones are far shorter than that,
+    /// the guess was too long, and the next one is made.
+    // Seed gap: 2.3.1 has no interval before the second loss event. A guess that stayed would hold the rate many times too
+    // high for a minute, for all intervals weigh the same.
+    fn guess(&mut self, at: Operating, congestion: Congestion) -> Rate {
+        let rate = at.rate.min(congestion.level * congestion.keep);
+        let interval = 1.0 / loss_at(at, rate);
+        (self.count, self.guessed) = (0, true);
+        self.close(interval);
+        self.enforced = Some(interval);
+        rate
     }
 }
 
@@ -236,7 +266,7 @@ mod tests {
 
     /// After the given intervals, oldest first.
     fn after(averaging: Averaging, intervals: impl IntoIterator<Item = f64>) -> Equation {
-        let mut equation = equation(averaging);
+        let mut equation = Equation { path: (AT.rtt, AT.deviation), ..equation(averaging) };
         intervals.into_iter().for_each(|interval| equation.close(interval));
         equation
     }
@@ -337,8 +367,42 @@ mod tests {
     #[test]
     fn a_loss_event_never_raises_the_rate_and_the_next_tick_catches_up() {
         let mut equation = after(Averaging::Thesis, [1e6; 8]);
+        depart(&mut equation, 1_000_000);
         assert_eq!(equation.on_congestion(AT, congestion(AT)), AT.rate);
-        assert_eq!(equation.on_tick(AT), AT.rate * 2.0, "by no more than twice at a time");
+        let mut rate = AT.rate;
+        for _ in 0..3 {
+            let raised = equation.on_tick(Operating { rate, ..AT });
+            assert_eq!(raised, rate + Rate::from_bps(80_000.0), "by a packet per round trip at a time");
+            rate = raised;
+        }
+    }
+
+    #[test]
+    fn guesses_that_are_far_too_long_do_not_stay() {
+        let mut equation = equation(Averaging::Thesis);
+        let mut rate = Rate::from_mbps(100.0);
+        for _ in 0..40 {
+            let at = Operating { rate, ..AT };
+            depart(&mut equation, 100);
+            rate = equation.on_congestion(at, congestion(at));
+        }
+        let part = rate.bps() / tcp_rate(AT, 0.01).bps();
+        assert!((0.7..=1.0).contains(&part), "{part} of what the real intervals give");
+    }
+
+    #[test]
+    fn answers_between_loss_events_do_not_change_the_round_trip_of_the_equation() {
+        let mut equation = after(Averaging::Thesis, [100.0; 30]);
+        depart(&mut equation, 110);
+        let rate = equation.on_tick(AT);
+        assert_eq!(after_tick_at(&mut equation, rate, 20), rate);
+        depart(&mut equation, 1);
+        assert_near(after_tick_at(&mut equation, rate, 20).bps(), rate.bps(), 0.001);
+    }
+
+    /// The rate after a tick at another round-trip time, in milliseconds.
+    fn after_tick_at(equation: &mut Equation, rate: Rate, millis: u64) -> Rate {
+        equation.on_tick(Operating { rate, rtt: Span::from_millis(millis), ..AT })
     }
 
     #[test]

@@ -1,1 +1,577 @@
+//! LE-SBCC's rules one by one, then its behaviour at drop-tail bottlenecks.
+//!
+//! T-LE-11 (what removing a filter does beside unicast flows) is a comparison of flows and belongs to the scenarios.
 
+use super::*;
+use crate::node::{Control, Cx, Departure, Effect, Effects, Receiver as _, Source as _};
+use crate::packet::{
+    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
+};
+use crate::rate::{Averaging, Bounds, PolicyChoice, Start};
+use crate::rng::Rng;
+use crate::schemes::Scheme;
+use crate::schemes::star::{Path, Star, receiver_id};
+use crate::time::{Rate, Span, Time};
+
+fn at(secs: f64) -> Time {
+    Time::from_secs_f64(secs)
+}
+
+fn mbps(rate: f64) -> Rate {
+    Rate::from_mbps(rate)
+}
+
+fn data(seq: u64, flags: Flags) -> Data {
+    Data { seq: Seq(seq), sent_at: Time::ZERO, rate: 1e6, payload: Payload::NONE, flags, mark: Mark::None }
+}
+
+/// A source driven by hand, which sends whenever it may.
+struct Sender {
+    source: Source,
+    rng: Rng,
+    effects: Effects,
+    now: Time,
+    departures: Vec<Time>,
+}
+
+const RTT: Span = Span::from_millis(100);
+
+impl Sender {
+    fn new(config: Config) -> Sender {
+        let (source, rng) = (Source::new(config), Rng::new(1, 0));
+        let mut sender =
+            Sender { source, rng, effects: Effects::new(), now: Time::ZERO, departures: Vec::new() };
+        sender.source.start(&mut Cx { now: Time::ZERO, rng: &mut sender.rng, effects: &mut sender.effects });
+        sender
+    }
+
+    /// Until the rate has grown for two seconds and the round trip is known to be constant.
+    fn settled(config: Config) -> Sender {
+        let mut sender = Sender::new(config);
+        sender.run_until(at(2.0));
+        (0..150).for_each(|_| sender.alive(1, RTT));
+        sender
+    }
+
+    fn run_until(&mut self, end: Time) {
+        loop {
+            let Departure::At(departure) = self.source.departure(Layer(0)) else {
+                panic!("a rate has no window")
+            };
+            let next = departure.min(self.source.deadline());
+            if next > end {
+                break;
+            }
+            self.now = next.max(self.now);
+            let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+            if self.source.deadline() <= self.now {
+                self.source.on_deadline(cx);
+            } else {
+                self.source.on_departure(Layer(0), 1000, cx);
+                self.departures.push(self.now);
+            }
+        }
+        self.now = end;
+    }
+
+    fn run_for(&mut self, span: Span) {
+        self.run_until(self.now + span);
+    }
+
+    fn hear(&mut self, from: u64, content: Content) {
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        self.source.on_report(&Report { from: receiver_id(from), layer: Layer(0), content }, cx);
+    }
+
+    /// An answer to the newest packet that seems to be `rtt` away: the rest of the time it was held.
+    fn echo(&self, rtt: Span) -> Echo {
+        let newest = self.source.next_seq().0 - 1;
+        let sent = |seq| self.source.sent(Seq(seq)).expect("remembered");
+        let seq = (0..=newest).rev().find(|&seq| self.now.since(sent(seq)) >= rtt).expect("long ago");
+        Echo { seq: Seq(seq), hold: self.now.since(sent(seq)).saturating_sub(rtt) }
+    }
+
+    fn alive(&mut self, from: u64, rtt: Span) {
+        let echo = self.echo(rtt);
+        self.hear(from, Content::Alive(echo));
+    }
+
+    /// A negative acknowledgement for `count` packets.
+    fn lost(&mut self, from: u64, count: u16, rtt: Span) {
+        let echo = self.echo(rtt);
+        let first = Seq(echo.seq.0.saturating_sub(u64::from(count)));
+        self.hear(from, Content::Lost { echo, first, count, loss: 0.0 });
+    }
+
+    fn rate(&self) -> f64 {
+        self.source.observe().rate.bps()
+    }
+}
+
+/// T-LE-7.
+#[test]
+fn the_rate_grows_by_a_packet_in_each_interval_and_not_in_an_epoch() {
+    let mut sender = Sender::settled(Config::seed());
+    let round_trip = *sender.source.round_trip();
+    let interval = round_trip.window();
+    let step = Rate::of(1000, interval).bps();
+    sender.run_for(interval);
+    let before = sender.rate();
+    sender.run_for(interval * 10);
+    assert!((sender.rate() - before - 10.0 * step).abs() < 1e-3);
+    sender.lost(1, 1, RTT);
+    let halved = sender.rate();
+    assert!((halved / (before + 10.0 * step) - 0.5).abs() < 1e-9);
+    let reduced_at = sender.now;
+    let epoch = sender.source.round_trip().timeout() + sender.source.round_trip().silence();
+    sender.run_until(reduced_at + epoch - Span::from_nanos(1));
+    assert_eq!(sender.rate(), halved, "in the epoch");
+    sender.run_until(reduced_at + epoch + interval);
+    assert!((sender.rate() - halved - step).abs() < 0.01 * step, "the timer keeps its pace");
+}
+
+/// T-LE-6.
+#[test]
+fn nothing_is_sent_for_half_a_round_trip_after_a_reduction() {
+    let mut sender = Sender::settled(Config::seed());
+    sender.lost(1, 1, RTT);
+    let (reduced_at, silence) = (sender.now, sender.source.round_trip().silence());
+    assert!((Span::from_millis(50)..Span::from_millis(55)).contains(&silence), "{silence}");
+    sender.departures.clear();
+    sender.run_for(Span::from_secs(1));
+    assert_eq!(sender.departures[0], reduced_at + silence, "then at once");
+    let gap = sender.departures[1].since(sender.departures[0]);
+    assert!(gap > Span::from_millis(1), "and with no credit for the silence: {gap}");
+}
+
+#[test]
+fn silence_can_be_chosen_and_does_not_go_with_the_equation() {
+    let equation = PolicyChoice::Equation(Averaging::Thesis);
+    for (policy, silence, expected) in [
+        (PolicyChoice::Aimd, Silence::Suited, true),
+        (equation, Silence::Suited, false),
+        (equation, Silence::On, true),
+        (PolicyChoice::Aimd, Silence::Off, false),
+    ] {
+        let mut config = Config { policy, silence, ..Config::seed() };
+        config.sending.bounds.max = mbps(2.0);
+        let mut sender = Sender::settled(config);
+        sender.lost(1, 1, RTT);
+        let Departure::At(next) = sender.source.departure(Layer(0)) else { panic!("a rate has no window") };
+        assert_eq!(next.since(sender.now) >= sender.source.round_trip().silence(), expected, "{policy}");
+    }
+}
+
+/// T-LE-5, at the rate.
+#[test]
+fn a_second_event_in_the_epoch_leaves_the_rate_alone() {
+    let mut sender = Sender::settled(Config::seed());
+    sender.lost(1, 1, RTT);
+    let halved = sender.rate();
+    sender.run_for(sender.source.round_trip().window() + Span::from_millis(1));
+    sender.lost(1, 1, RTT);
+    assert_eq!(sender.rate(), halved);
+    let seen = sender.source.observe();
+    assert_eq!((seen.cuts, seen.tally.events, seen.tally.followed), (1, 2, 2));
+    assert_eq!(seen.limiting, Some(receiver_id(1)));
+}
+
+#[test]
+fn a_report_of_many_packets_is_as_many_indications() {
+    let mut sender = Sender::settled(Config::seed());
+    sender.lost(3, 40, RTT);
+    let tally = sender.source.observe().tally;
+    assert_eq!((tally.indications, tally.events, tally.followed), (40, 1, 1));
+}
+
+/// T-LE-8, and appendix A: indications that are filtered are timed as well.
+#[test]
+fn indications_time_the_round_trip_unless_they_are_too_near() {
+    let mut sender = Sender::settled(Config::seed());
+    sender.lost(1, 1, RTT);
+    sender.lost(1, 1, Span::from_millis(10));
+    assert_eq!(sender.source.round_trip().mean(), sender.source.observe().rtt);
+    let before = sender.source.observe().rtt.as_secs_f64();
+    sender.run_for(Span::from_millis(200));
+    sender.lost(1, 1, Span::from_millis(150));
+    let expected = before + (0.150 - before) / 8.0;
+    assert!((sender.source.observe().rtt.as_secs_f64() - expected).abs() < 1e-6);
+}
+
+#[test]
+fn a_repeated_request_is_an_indication_but_no_sample() {
+    let mut sender = Sender::settled(Config::seed());
+    let echo = sender.echo(RTT);
+    let request = Content::Lost { echo, first: echo.seq, count: 1, loss: 0.0 };
+    sender.hear(2, request);
+    let before = sender.source.observe();
+    sender.run_for(Span::from_millis(300));
+    sender.hear(2, request);
+    let after = sender.source.observe();
+    assert_eq!((after.rtt, after.tally.indications), (before.rtt, before.tally.indications + 1));
+}
+
+#[test]
+fn each_packet_of_a_burst_is_timed_when_reports_name_the_lost_ones() {
+    let mut sender = Sender::new(Config { prune: Part::Off, ..Config::seed() });
+    sender.run_until(at(2.0));
+    let first = sender.source.next_seq().0 - 4;
+    let echo = Echo { seq: Seq(first), hold: Span::ZERO };
+    sender.hear(1, Content::Lost { echo, first: Seq(first), count: 3, loss: 0.0 });
+    let ages = (first..first + 3).map(|seq| sender.now.since(sender.source.sent(Seq(seq)).expect("sent")));
+    let mean = ages.map(Span::as_secs_f64).reduce(|mean, age| mean + (age - mean) / 8.0).expect("three");
+    assert!((sender.source.observe().rtt.as_secs_f64() - mean).abs() < 1e-8);
+}
+
+#[test]
+fn an_unknown_packet_is_an_indication_without_a_sample_and_a_future_one_is_nothing() {
+    let mut sender = Sender::settled(Config::seed());
+    let before = sender.source.observe();
+    let lost = |seq, hold| Content::Lost {
+        echo: Echo { seq: Seq(seq), hold },
+        first: Seq(seq),
+        count: 1,
+        loss: 0.0,
+    };
+    sender.hear(1, lost(1_000_000, Span::ZERO));
+    assert_eq!(sender.source.observe(), before);
+    sender.hear(1, lost(0, Span::MAX));
+    let after = sender.source.observe();
+    assert_eq!((after.rtt, after.tally.indications, after.cuts), (before.rtt, 1, 1));
+}
+
+#[test]
+fn foreign_reports_of_loss_and_marks_are_indications() {
+    for cause in [Cause::Loss, Cause::Mark] {
+        let mut sender = Sender::settled(Config::seed());
+        let echo = sender.echo(RTT);
+        sender.hear(9, Content::Congested { echo, level: 0.0, mean: 0.0, cause });
+        let seen = sender.source.observe();
+        assert_eq!((seen.tally.indications, seen.cuts, seen.limiting), (1, 1, Some(receiver_id(9))));
+    }
+}
+
+#[test]
+fn a_receiver_that_left_is_not_counted_any_longer() {
+    let mut sender = Sender::settled(Config::seed());
+    (0..3).for_each(|_| {
+        sender.lost(1, 1, RTT);
+        sender.run_for(Span::from_millis(400));
+    });
+    sender.lost(2, 1, RTT);
+    assert_eq!(sender.source.observe().limiting, Some(receiver_id(1)));
+    sender.source.control(Control::Forget(receiver_id(1)), sender.now);
+    assert_eq!(sender.source.observe().limiting, Some(receiver_id(2)));
+    let leaving = Content::Congested { echo: sender.echo(RTT), level: 0.0, mean: 0.0, cause: Cause::Leaving };
+    sender.hear(2, leaving);
+    assert_eq!(sender.source.observe().limiting, None);
+}
+
+#[test]
+fn counts_decay_by_the_clock_of_the_round_trip() {
+    let mut sender = Sender::settled(Config::seed());
+    sender.lost(1, 1, RTT);
+    sender.run_for(Span::from_millis(500));
+    sender.lost(1, 1, RTT);
+    sender.lost(2, 1, RTT);
+    assert_eq!(sender.source.observe().limiting, Some(receiver_id(1)));
+    // 100 round trips take 10 s: seven decays leave 0.96 of two events, less than one new one and what is left.
+    sender.run_for(Span::from_secs(71));
+    sender.lost(2, 1, RTT);
+    assert_eq!(sender.source.observe().limiting, Some(receiver_id(2)));
+}
+
+#[test]
+fn the_first_rate_can_be_chosen() {
+    let config = Config { initial_rate: Some(Rate::from_bps(200_000.0)), ..Config::seed() };
+    assert_eq!(Sender::new(config).rate(), 200_000.0);
+    assert_eq!(Sender::new(Config::seed()).rate(), 80_000.0, "a packet per assumed round trip");
+}
+
+#[test]
+fn before_the_first_loss_everybody_times_the_round_trip_and_then_the_worst() {
+    let mut sender = Sender::new(Config::seed());
+    sender.run_until(at(2.0));
+    sender.alive(4, Span::from_millis(40));
+    assert_eq!(sender.source.observe().rtt, Span::from_millis(40));
+    sender.lost(1, 1, Span::from_millis(40));
+    let before = sender.source.observe().rtt;
+    sender.alive(4, Span::from_millis(400));
+    assert_eq!(sender.source.observe().rtt, before);
+    sender.alive(1, Span::from_millis(50));
+    assert!(sender.source.observe().rtt > before);
+}
+
+#[test]
+fn another_group_starts_anew() {
+    let mut sender = Sender::new(Config::transport(1000));
+    sender.run_until(at(1.0));
+    sender.lost(1, 3, Span::from_millis(300));
+    let seen = sender.source.observe();
+    assert_eq!((seen.limiting, seen.starting), (ReceiverId::new(1), false));
+    sender.source.control(Control::StartAgain, sender.now);
+    let seen = sender.source.observe();
+    assert_eq!((seen.limiting, seen.starting), (None, true));
+    assert!(seen.rtt < Span::from_millis(10), "{}", seen.rtt);
+}
+
+#[test]
+fn an_idle_source_slows_down_and_then_sleeps() {
+    let mut sender = Sender::settled(Config::seed());
+    let mut calls = 0;
+    while !sender.source.deadline().is_never() {
+        let now = sender.source.deadline();
+        sender.source.on_deadline(&mut Cx { now, rng: &mut sender.rng, effects: &mut sender.effects });
+        calls += 1;
+        assert!(calls < 100, "still awake at {now}");
+    }
+    assert_eq!(sender.rate(), 80_000.0);
+}
+
+/// A receiver driven by hand.
+struct Hand {
+    receiver: Receiver,
+    rng: Rng,
+    effects: Effects,
+    now: Time,
+    seq: u64,
+}
+
+impl Hand {
+    fn new(config: &Config) -> Hand {
+        let receiver = Receiver::new(receiver_id(7), config);
+        Hand { receiver, rng: Rng::new(1, 1), effects: Effects::new(), now: at(5.0), seq: 99 }
+    }
+
+    /// The next packet, 1 ms later.
+    fn packet(&mut self, arrival: Arrival) -> Vec<Content> {
+        self.now += Span::from_millis(1);
+        self.seq += 1 + u64::from(arrival.lost);
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        self.receiver.on_data(&data(self.seq, Flags::default()), Layer(0), arrival, cx);
+        self.contents()
+    }
+
+    /// One that reveals so many losses.
+    fn after(&mut self, lost: u32) -> Vec<Content> {
+        self.packet(Arrival { size: 1000, lost, ..Arrival::default() })
+    }
+
+    fn wait(&mut self) -> Vec<Content> {
+        self.now = self.receiver.deadline();
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        self.receiver.on_deadline(cx);
+        self.contents()
+    }
+
+    fn contents(&mut self) -> Vec<Content> {
+        let content = |effect| match effect {
+            Effect::Report(report) => report.content,
+            other => panic!("a receiver only reports, not {other:?}"),
+        };
+        self.effects.drain().map(content).collect()
+    }
+}
+
+#[test]
+fn one_report_covers_the_packets_that_an_arrival_reveals_as_lost() {
+    let mut hand = Hand::new(&Config::seed());
+    assert_eq!(hand.after(0), []);
+    for lost in [1, 30] {
+        let contents = hand.after(lost);
+        let first = Seq(hand.seq - u64::from(lost));
+        let echo = Echo { seq: first, hold: Span::ZERO };
+        assert_eq!(contents, [Content::Lost { echo, first, count: lost as u16, loss: 0.0 }]);
+    }
+}
+
+#[test]
+fn on_real_networks_a_report_names_the_packet_that_revealed_the_loss() {
+    let mut hand = Hand::new(&Config::transport(1400));
+    let contents = hand.after(2);
+    let echo = Echo { seq: Seq(hand.seq), hold: Span::ZERO };
+    assert_eq!(contents, [Content::Lost { echo, first: Seq(hand.seq - 2), count: 2, loss: 0.0 }]);
+}
+
+#[test]
+fn a_congestion_mark_is_reported_of_the_packet_that_carries_it() {
+    let mut hand = Hand::new(&Config::seed());
+    let contents = hand.packet(Arrival { size: 1000, marked: true, ..Arrival::default() });
+    let echo = Echo { seq: Seq(hand.seq), hold: Span::ZERO };
+    assert_eq!(contents, [Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Mark }]);
+}
+
+/// The transport's bound on the stream of reports.
+#[test]
+fn a_receiver_that_loses_every_second_packet_reports_two_hundred_times_a_second() {
+    let mut hand = Hand::new(&Config::transport(1400));
+    let mut reports = 0;
+    let mut longest = Span::ZERO;
+    for _ in 0..1000 {
+        let due = hand.receiver.deadline().since(hand.now);
+        longest = longest.max(if hand.receiver.deadline().is_never() { Span::ZERO } else { due });
+        reports += hand.after(1).len();
+    }
+    assert!((195..=201).contains(&reports), "{reports}");
+    assert!(longest <= Span::from_millis(5));
+    assert_eq!(
+        hand.receiver.suppressed() + reports as u32 + u32::from(!hand.receiver.deadline().is_never()),
+        1000
+    );
+}
+
+#[test]
+fn a_loss_within_the_spacing_is_reported_after_it_with_the_time_it_was_held() {
+    let mut hand = Hand::new(&Config::transport(1400));
+    assert_eq!(hand.after(1).len(), 1);
+    let reported_at = hand.now;
+    assert_eq!(hand.after(1), []);
+    let (revealed, revealing) = (hand.now, hand.seq);
+    let [Content::Lost { echo, .. }] = hand.wait()[..] else { panic!("one report") };
+    assert_eq!(hand.now, reported_at + Span::from_millis(5));
+    assert_eq!(echo, Echo { seq: Seq(revealing), hold: hand.now.since(revealed) });
+}
+
+#[test]
+fn reports_wait_for_a_random_time_where_they_are_told_to() {
+    let backoff = Span::from_millis(100);
+    let mut waits = Vec::new();
+    for _ in 0..2000 {
+        let mut hand = Hand::new(&Config { backoff, ..Config::seed() });
+        hand.rng = Rng::new(waits.len() as u64, 3);
+        assert_eq!(hand.after(1), []);
+        let revealed = hand.now;
+        assert_eq!(hand.wait().len(), 1);
+        waits.push(hand.now.since(revealed).as_secs_f64());
+    }
+    let mean = waits.iter().sum::<f64>() / waits.len() as f64;
+    assert!((mean - 0.05).abs() < 0.002, "{mean}");
+    assert!(waits.iter().all(|wait| (0.0..=0.1).contains(wait)));
+}
+
+#[test]
+fn when_too_many_reports_wait_the_first_one_leaves() {
+    let mut hand = Hand::new(&Config { backoff: Span::from_secs(10), ..Config::seed() });
+    let sent: usize = (0..10).map(|_| hand.after(1).len()).sum();
+    assert_eq!(sent, 6, "four still wait");
+    let mut due = Vec::new();
+    while !hand.receiver.deadline().is_never() {
+        due.push(hand.receiver.deadline());
+        assert_eq!(hand.wait().len(), 1);
+    }
+    assert!(due.len() == 4 && due.is_sorted());
+}
+
+fn path(rate: f64, rtt_millis: u64, buffer: u64) -> Path {
+    Path { rate: mbps(rate), rtt: Span::from_millis(rtt_millis), buffer }
+}
+
+fn star(scheme: &str, paths: &[Path], seed: u64) -> Star {
+    let scheme: Scheme = scheme.parse().expect("a scheme");
+    Star::new(&scheme, 1000, paths, seed)
+}
+
+/// Bytes per second sent in each second from `from` to `to`: mean, and deviation as a part of it.
+fn smoothness(star: &Star, from: usize, to: usize) -> (f64, f64) {
+    let seconds: Vec<f64> =
+        (from..to).map(|second| star.sent_between(second * 1000, second * 1000 + 1000) as f64).collect();
+    let mean = seconds.iter().sum::<f64>() / seconds.len() as f64;
+    let variance = seconds.iter().map(|bytes| (bytes - mean).powi(2)).sum::<f64>() / seconds.len() as f64;
+    (mean, variance.sqrt() / mean)
+}
+
+#[test]
+fn the_equation_is_smoother_than_aimd_at_about_the_same_rate() {
+    for scheme in ["le-sbcc", "ormcc"] {
+        let run = |policy: &str| {
+            let paths = [path(1.0, 50, 50_000); 4];
+            let mut star = star(&format!("{scheme},preset=seed,policy={policy}"), &paths, 1);
+            star.run_until(at(600.0));
+            smoothness(&star, 300, 600)
+        };
+        let ((aimd, uneven), (equation, even)) = (run("aimd"), run("equation"));
+        assert!(even < uneven / 2.0, "{scheme}: deviation {even} instead of {uneven}");
+        assert!((0.75..1.33).contains(&(equation / aimd)), "{scheme}: {equation} instead of {aimd}");
+    }
+}
+
+#[test]
+fn the_rate_is_the_slowest_paths() {
+    let mut paths = [path(4.0, 50, 50_000); 16];
+    paths[5] = path(1.0, 60, 50_000);
+    let mut star = star("le-sbcc,preset=seed", &paths, 3);
+    star.run_until(at(200.0));
+    let (mean, _) = smoothness(&star, 50, 200);
+    assert!((0.7..1.02).contains(&(mean * 8.0 / 1e6)), "{mean} bytes a second");
+    assert_eq!(star.source.observe().limiting, Some(receiver_id(6)));
+}
+
+#[test]
+fn the_cascade_keeps_reductions_to_those_of_one_receiver() {
+    let run = |receivers: usize| {
+        let mut star = star("le-sbcc,preset=seed", &vec![path(1.0, 50, 50_000); receivers], 3);
+        star.run_until(at(200.0));
+        (star.source.observe(), smoothness(&star, 50, 200).0)
+    };
+    let ((one, alone), (many, together)) = (run(1), run(32));
+    assert!(many.tally.indications > 20 * one.tally.indications);
+    assert!(together > 0.9 * alone, "{together} of {alone}");
+}
+
+fn transport(paths: &[Path], seed: u64) -> Star {
+    star("le-sbcc", paths, seed)
+}
+
+#[test]
+fn start_up_uses_half_of_a_path_soon_and_never_sends_twice_its_rate() {
+    let paths = [
+        (path(1.0, 20, 50_000), 2.0),
+        (path(10.0, 20, 50_000), 2.0),
+        (path(10.0, 100, 125_000), 2.5),
+        (path(100.0, 1, 100_000), 2.0),
+        (path(100.0, 20, 250_000), 2.0),
+    ];
+    for (path, soon) in paths {
+        for seed in 1..=3 {
+            let mut star = transport(&[path], seed);
+            let mut half_at = f64::INFINITY;
+            for tenth in 1..60usize {
+                star.run_until(at(tenth as f64 / 10.0));
+                let sent = Rate::of(star.sent_between(tenth * 100 - 100, tenth * 100), RTT);
+                if half_at.is_infinite() && sent.bps() >= path.rate.bps() / 2.0 {
+                    half_at = tenth as f64 / 10.0;
+                }
+            }
+            let overload = star.peak(500).bps() / path.rate.bps();
+            assert!(half_at <= soon, "{path:?}: half after {half_at} s");
+            assert!(overload <= 2.0, "{path:?}: {overload} times the path");
+        }
+    }
+}
+
+#[test]
+fn paths_of_all_kinds_are_used_by_more_than_half_after_start_up() {
+    for path in
+        [path(1.0, 20, 15_000), path(10.0, 20, 50_000), path(100.0, 20, 250_000), path(1000.0, 1, 1_000_000)]
+    {
+        let mut star = transport(&[path], 1);
+        star.run_until(at(5.0));
+        let before = star.leaves[0].bytes;
+        star.run_until(at(25.0));
+        let used = (star.leaves[0].bytes - before) as f64 * 0.4 / path.rate.bps();
+        assert!(used > 0.55, "{path:?}: {used}");
+    }
+}
+
+#[test]
+fn limits_hold_from_the_first_packet_to_the_last() {
+    let mut config = Config::seed();
+    config.sending.bounds = Bounds { min: mbps(0.3), max: mbps(0.5) };
+    assert_eq!(config.sending.start, Start::Linear);
+    let mut sender = Sender::new(config);
+    assert_eq!(sender.rate(), 0.3e6);
+    sender.run_until(at(20.0));
+    assert_eq!(sender.rate(), 0.5e6);
+    sender.lost(1, 1, RTT);
+    assert_eq!(sender.rate(), 0.3e6);
+}
