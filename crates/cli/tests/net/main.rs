@@ -9,6 +9,7 @@ mod failures;
 mod kit;
 mod late;
 mod resume;
+mod schemes;
 mod security;
 mod sessions;
 mod slow;
