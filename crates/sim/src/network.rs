@@ -182,13 +182,15 @@ pub(crate) struct Rare {
     pub packets: u64,
     /// Whether data may be marked.
     pub capable: bool,
+    /// When the application has something to send, in order; always when empty.
+    pub talks: Vec<(Time, Time)>,
     /// Member, when it joins, when it leaves: stays after the first one, those of a member in order.
     pub returns: Vec<(u32, Time, Time)>,
 }
 
 impl Default for Rare {
     fn default() -> Rare {
-        Rare { packets: u64::MAX, capable: false, returns: Vec::new() }
+        Rare { packets: u64::MAX, capable: false, talks: Vec::new(), returns: Vec::new() }
     }
 }
 
@@ -233,6 +235,15 @@ impl Network {
     /// When `flow` is not a session of this network.
     pub fn send_only(&mut self, flow: FlowId, packets: u64) {
         self.rare(flow).packets = packets;
+    }
+
+    /// The session's application has something to send in this span, and in other spans only when it is told so, too. Spans
+    /// are told in order.
+    ///
+    /// # Panics
+    /// When `flow` is not a session of this network.
+    pub fn send_during(&mut self, flow: FlowId, from: Time, to: Time) {
+        self.rare(flow).talks.push((from, to));
     }
 
     /// The session's data may be marked instead of dropped (ECN).

@@ -2,9 +2,9 @@
 
 mod nets;
 
-use faircast_aqm::{LinkSpec, QueueSpec, red};
+use faircast_aqm::{LinkSpec, LossSpec, QueueSpec, red};
 use faircast_core::time::{Span, Time};
-use faircast_sim::{Network, Options, Outcome, SimError, SourceSample};
+use faircast_sim::{Mode, Network, Options, Outcome, SessionSpec, SimError, SourceSample};
 
 fn run(network: &Network, seconds: f64) -> Outcome {
     network
@@ -36,6 +36,19 @@ fn a_source_that_has_sent_all_it_had_goes_on_listening() {
     assert_eq!(sent, 2_000);
     assert_eq!(member.packets + member.lost, 2_000, "the last one arrived here");
     assert_eq!(limited.flows[0].feedback, member.reports, "all that was said was heard");
+}
+
+#[test]
+fn an_application_that_is_silent_now_and_then_sends_in_its_spans_only() {
+    let (mut net, flow) = pair(drop_tail());
+    for (from, to) in [(5.5, 10.0), (20.0, 30.5)] {
+        net.send_during(flow, Time::from_secs_f64(from), Time::from_secs_f64(to));
+    }
+    let bins = run(&net, 60.0).flows[0].sent_bins.clone();
+    let sent: Vec<usize> = (0..60).filter(|&bin| bins[bin] > 0).collect();
+    assert_eq!(sent, (5..10).chain(20..31).collect::<Vec<_>>());
+    net.send_during(flow, Time::from_secs_f64(30.0), Time::NEVER);
+    assert_eq!(net.run(&Options::default()).err(), Some(SimError::BadTalks { flow: 0 }));
 }
 
 #[test]
@@ -86,6 +99,59 @@ fn a_member_that_comes_back_gets_packets_again_and_is_a_new_receiver() {
     let wrong = faircast_sim::FlowId(0);
     net.come_back(wrong, 1, Time::from_secs_f64(50.0), Time::NEVER);
     assert_eq!(net.run(&Options::default()).err(), Some(SimError::BadStays { flow: 0, member: 1 }));
+}
+
+/// Two routers below one, receivers that lose 2 % each at random, LE-SBCC; nodes aggregate or do not.
+fn two_groups(aggregators: &[usize]) -> Network {
+    let mut net = Network::new(5);
+    let (source, top) = (net.node(), net.node());
+    let mut routers = vec![top];
+    net.duplex(source, top, nets::wide(100.0, 1), nets::wide(100.0, 1));
+    let mut members = Vec::new();
+    for _ in 0..2 {
+        let router = net.node();
+        net.duplex(top, router, nets::wide(100.0, 10), nets::wide(100.0, 10));
+        routers.push(router);
+        for _ in 0..20 {
+            let leaf = net.node();
+            let loss = Some(LossSpec::Bernoulli(0.02));
+            net.duplex(router, leaf, LinkSpec { loss, ..nets::wide(10.0, 30) }, nets::wide(10.0, 30));
+            members.push(nets::member(leaf));
+        }
+    }
+    let scheme = "le-sbcc,preset=seed".parse().expect("a scheme");
+    net.session(SessionSpec { scheme, ..nets::session(source, members) });
+    aggregators.iter().for_each(|&which| net.aggregate(routers[which], Span::from_secs(1)));
+    net
+}
+
+/// Seed 000, 2.2.3: every node that aggregates hides loss reports from those above it.
+#[test]
+fn a_source_hears_of_each_packet_as_often_as_nodes_that_aggregate_let_it() {
+    let heard = |aggregators: &[usize]| {
+        let outcome = run(&two_groups(aggregators), 60.0);
+        let flow = &outcome.flows[0];
+        let said: u64 = flow.members.iter().map(|member| member.reports).sum();
+        assert!(said - flow.feedback - flow.aggregated < 40, "but for those under way, all is accounted for");
+        flow.feedback as f64 / flow.sent as f64
+    };
+    // A packet is lost by none of 20 with probability 0.668, and by none of 40 with 0.446.
+    let (none, groups, top, all) = (heard(&[]), heard(&[1, 2]), heard(&[0]), heard(&[0, 1, 2]));
+    assert!((none / 0.8 - 1.0).abs() < 0.1, "{none}");
+    assert!((groups / 0.665 - 1.0).abs() < 0.1, "{groups}");
+    assert!((top / 0.554 - 1.0).abs() < 0.1, "{top}");
+    assert!((all / 0.554 - 1.0).abs() < 0.1, "{all}");
+}
+
+#[test]
+fn both_engines_aggregate_alike() {
+    let outcome = |mode| {
+        let options = Options { until: Time::from_secs_f64(30.0), mode, ..Options::default() };
+        two_groups(&[1, 2]).run(&options).expect("a sound network")
+    };
+    let (eager, evented) = (outcome(Mode::Eager), outcome(Mode::Evented));
+    assert!(eager.flows == evented.flows && eager.digest == evented.digest);
+    assert!(eager.flows[0].aggregated > 10, "{}", eager.flows[0].aggregated);
 }
 
 #[test]

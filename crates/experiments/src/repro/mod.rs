@@ -155,16 +155,17 @@ fn tolerance(claim: &Claim) -> Tolerance {
 
 /// The claim's value in each run; where it is a ratio, of the two values of the same run.
 fn values(claim: &Claim, point: usize, results: &Results) -> Vec<f64> {
-    let of = |name: &str, seed: u64| {
+    let of = |point: usize, name: &str, seed: u64| {
         let row =
             results.metrics.iter().find(|row| row.point == point && row.seed == seed && row.name == name);
         row.map_or(f64::NAN, |row| row.value)
     };
     let seeds = results.jobs.iter().filter(|(at, _)| *at == point).map(|(_, seed)| *seed);
+    let base = claim.base(&results.points, point);
     seeds
         .map(|seed| match &claim.over {
-            Some(over) => of(&claim.of, seed) / of(over, seed),
-            None => of(&claim.of, seed),
+            Some(over) => of(point, &claim.of, seed) / of(base, over, seed),
+            None => of(point, &claim.of, seed),
         })
         .collect()
 }

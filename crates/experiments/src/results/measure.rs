@@ -167,6 +167,9 @@ impl<'a> Run<'a> {
                 ("level", number),
                 ("cuts", Whole(0)),
                 ("timeouts", Whole(0)),
+                ("indications", Whole(0)),
+                ("loss_events", Whole(0)),
+                ("followed", Whole(0)),
             ],
         );
         for group in 0..self.plan.flows.len() {
@@ -189,6 +192,9 @@ impl<'a> Run<'a> {
                                 Number(view.level.map_or(f64::NAN, |level| level.bps())),
                                 Whole(view.cuts),
                                 Whole(0),
+                                Whole(view.tally.indications),
+                                Whole(view.tally.events),
+                                Whole(view.tally.followed),
                             ]);
                         }
                         SourceSample::Unicast { at, view } => rows.push(&[
@@ -203,6 +209,9 @@ impl<'a> Run<'a> {
                             Number(f64::NAN),
                             Whole(view.cuts),
                             Whole(view.timeouts),
+                            Whole(0),
+                            Whole(0),
+                            Whole(0),
                         ]),
                     }
                 }
@@ -406,6 +415,10 @@ impl<'a> Run<'a> {
         out.add(&format!("{name}.reports"), reports / flows);
         if matches!(self.plan.flows[group].kind, FlowKind::Session(_)) {
             let receivers = members().count() as f64;
+            let acknowledgements = sum(|m| m.acknowledgements);
+            out.add(&format!("{name}.reports.acks"), acknowledgements / flows);
+            out.add(&format!("{name}.reports.naks"), (reports - acknowledgements) / flows);
+            self.tally_metrics(group, out);
             out.add(&format!("{name}.suppressed"), suppressed / flows);
             out.add(&format!("{name}.reports.hypothetical"), (reports + suppressed) / receivers);
             if reports + suppressed > 0.0 {
@@ -419,6 +432,20 @@ impl<'a> Run<'a> {
         out.add(&format!("{name}.goodput"), self.goodput(group));
     }
 
+    /// What became of reports at the sources; means over the sessions of the group.
+    fn tally_metrics(&self, group: usize, out: &mut Metrics) {
+        let name = self.name(group);
+        let mut add = |metric: &str, count: fn(&FlowOutcome) -> u64| {
+            let counts: Vec<f64> = self.group(group).map(|(_, _, flow)| count(flow) as f64).collect();
+            out.add(&format!("{name}.{metric}"), stats::mean(&counts));
+        };
+        add("reports.heard", |flow| flow.feedback);
+        add("reports.aggregated", |flow| flow.aggregated);
+        add("indications", |flow| flow.tally.indications);
+        add("loss_events", |flow| flow.tally.events);
+        add("followed", |flow| flow.tally.followed);
+    }
+
     /// Bits per second that reached applications, while their flow was there.
     fn goodput(&self, group: usize) -> f64 {
         let bits = 8.0 * f64::from(self.plan.flows[group].packet);
@@ -426,9 +453,12 @@ impl<'a> Run<'a> {
         for (_, index, outcome) in self.group(group) {
             let flow = &self.layout.flows[index];
             for (at, member) in outcome.members.iter().enumerate() {
-                let (join, leave) = flow.stays.get(at).copied().unwrap_or((Time::ZERO, Time::NEVER));
-                let end = flow.stop.min(leave).min(self.plan.duration);
-                let there = end.since(flow.start.max(join)).as_secs_f64();
+                let first = flow.stays.get(at).copied().unwrap_or((Time::ZERO, Time::NEVER));
+                let returns = flow.returns.iter().filter(|(member, ..)| *member as usize == at);
+                let stays = std::iter::once(first).chain(returns.map(|&(_, join, leave)| (join, leave)));
+                let end = flow.stop.min(self.plan.duration);
+                let seconds = |(join, leave): (Time, Time)| end.min(leave).since(flow.start.max(join));
+                let there: f64 = stays.map(|stay| seconds(stay).as_secs_f64()).sum();
                 rates.push(if there > 0.0 { member.delivered as f64 * bits / there } else { 0.0 });
             }
         }

@@ -24,6 +24,7 @@ fn member(bins: [u64; 10], reports: u64, suppressed: u64) -> MemberOutcome {
         lost: bytes / 10_000,
         delivered: bytes / 1000,
         reports,
+        acknowledgements: 0,
         suppressed,
         bins: bins.to_vec(),
     }

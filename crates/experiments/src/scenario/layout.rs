@@ -3,12 +3,12 @@
 use super::diagnostic::Diagnostic;
 use super::names::{Brackets, Names, Nothing, brackets};
 use super::plan::{
-    At, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, Plan, SessionPlan, Topology, Wire,
+    At, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, Plan, SessionPlan, Topology, Wire,
 };
 use faircast_aqm::{Limit, LinkSpec, QueueSpec};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_sim::{Change, LinkId, Member, Network, NodeId, SessionSpec, UnicastProtocol, UnicastSpec};
+use faircast_sim::{Change, Law, LinkId, Member, Network, NodeId, SessionSpec, UnicastProtocol, UnicastSpec};
 
 /// A network with names, and which flow belongs to which group.
 #[derive(Debug, Clone)]
@@ -19,6 +19,7 @@ pub struct Layout {
     pub(crate) specs: Vec<LinkSpec>,
     pub(crate) flows: Vec<LaidFlow>,
     pub(crate) changes: Vec<(Time, u32, Change)>,
+    pub(crate) aggregators: Vec<u32>,
     pub(crate) probes: Vec<u32>,
     pub(crate) taps: Vec<u32>,
 }
@@ -41,8 +42,12 @@ pub(crate) struct LaidFlow {
     pub receivers: Vec<u32>,
     pub start: Time,
     pub stop: Time,
-    /// When each receiver joins and leaves; empty when all do all the time.
+    /// When each receiver joins and leaves; empty when all are there all the time.
     pub stays: Vec<(Time, Time)>,
+    /// Which come back, when they do and when they leave again; those of a receiver in order.
+    pub returns: Vec<(u32, Time, Time)>,
+    /// When the source's application has something to send; empty for always.
+    pub talks: Vec<(Time, Time)>,
     /// Which members should be the representative, from when on.
     pub expected: Vec<(Time, Vec<u32>)>,
 }
@@ -73,6 +78,7 @@ impl Layout {
             specs: Vec::new(),
             flows: Vec::new(),
             changes: Vec::new(),
+            aggregators: Vec::new(),
             probes: Vec::new(),
             taps: Vec::new(),
         };
@@ -81,13 +87,14 @@ impl Layout {
         plan.links.iter().for_each(|link| builder.link(link));
         for (group, flow) in plan.flows.iter().enumerate() {
             let rng = Rng::new(seed, FLOW_STREAM - group as u64);
-            builder.flow(group, flow, rng);
+            builder.flow(group, flow, plan.duration, rng);
         }
         for change in &plan.changes {
             for link in builder.find_links(&change.links) {
                 builder.layout.changes.extend(change.changes.iter().map(|what| (change.at, link, *what)));
             }
         }
+        builder.layout.aggregators = builder.find(&plan.aggregators);
         builder.layout.probes = builder.find_links(&plan.probe.links);
         builder.layout.taps = builder.find_links(&plan.probe.taps);
         if builder.wrong.is_empty() { Ok(builder.layout) } else { Err(builder.wrong) }
@@ -106,7 +113,15 @@ impl Layout {
             let plan = &plan.flows[flow.group];
             match &plan.kind {
                 FlowKind::Session(session) => {
-                    network.session(session_spec(plan, session, flow));
+                    let id = network.session(session_spec(plan, session, flow));
+                    session.packets.into_iter().for_each(|packets| network.send_only(id, packets));
+                    flow.talks.iter().for_each(|&(from, to)| network.send_during(id, from, to));
+                    for &(member, join, leave) in &flow.returns {
+                        network.come_back(id, member, join, leave);
+                    }
+                    if session.ecn == Ecn::On {
+                        network.allow_marks(id);
+                    }
                 }
                 FlowKind::Unicast { protocol, ack, supply } => {
                     let protocol = UnicastProtocol::Controlled(*protocol);
@@ -122,6 +137,9 @@ impl Layout {
                     network.unicast(UnicastSpec { supply: *supply, ..unicast_spec(plan, flow, protocol) });
                 }
             }
+        }
+        for &node in &self.aggregators {
+            network.aggregate(NodeId(node), plan.aggregate_for);
         }
         for &(at, link, change) in &self.changes {
             network.change(at, LinkId(link), change);
@@ -425,7 +443,7 @@ impl Builder {
         all
     }
 
-    fn flow(&mut self, group: usize, plan: &FlowPlan, mut rng: Rng) {
+    fn flow(&mut self, group: usize, plan: &FlowPlan, end: Time, mut rng: Rng) {
         let sessions = self.sessions(plan);
         let mut index = 0;
         for (source, receivers) in sessions {
@@ -448,10 +466,20 @@ impl Builder {
                     start,
                     stop,
                     stays: Vec::new(),
+                    returns: Vec::new(),
+                    talks: Vec::new(),
                     expected: Vec::new(),
                 };
                 if let FlowKind::Session(session) = &plan.kind {
                     flow.stays = stays(session, receivers.len(), &mut rng);
+                    if let Some(laws) = &session.presence {
+                        let steady = self.find(&session.steady);
+                        let is_steady = |at: usize| steady.contains(&receivers[at]);
+                        come_and_go(&mut flow, laws, is_steady, end, &mut rng);
+                    }
+                    if let Some(laws) = &session.talks {
+                        flow.talks = turns(laws, start, end, &mut rng);
+                    }
                     flow.expected = self.expected(session, &receivers);
                 }
                 self.layout.flows.push(flow);
@@ -515,6 +543,40 @@ fn stays(session: &SessionPlan, receivers: usize, rng: &mut Rng) -> Vec<(Time, T
         (join, leave)
     };
     (0..receivers).map(stay).collect()
+}
+
+/// Receivers are there for a while and away for a while until the end or until they leave for good.
+fn come_and_go(
+    flow: &mut LaidFlow,
+    laws: &(Law, Law),
+    is_steady: impl Fn(usize) -> bool,
+    end: Time,
+    rng: &mut Rng,
+) {
+    if flow.stays.is_empty() {
+        flow.stays = vec![(Time::ZERO, Time::NEVER); flow.receivers.len()];
+    }
+    for (member, stay) in flow.stays.iter_mut().enumerate().filter(|(member, _)| !is_steady(*member)) {
+        let turns = turns(laws, stay.0, end.min(stay.1), rng);
+        let mut turns = turns.into_iter();
+        if let Some(first) = turns.next() {
+            *stay = first;
+        }
+        flow.returns.extend(turns.map(|(join, leave)| (member as u32, join, leave)));
+    }
+}
+
+/// From `start` on, the first and the second law take turns; the spans of the first, the last one beyond `end`.
+fn turns((on, off): &(Law, Law), start: Time, end: Time, rng: &mut Rng) -> Vec<(Time, Time)> {
+    const SHORTEST: Span = Span::from_micros(1);
+    let mut spans = Vec::new();
+    let mut at = start;
+    while at < end {
+        let until = at + on.span(rng).max(SHORTEST);
+        spans.push((at, until));
+        at = until + off.span(rng).max(SHORTEST);
+    }
+    spans
 }
 
 /// Whether all links of this wire are alike.

@@ -88,6 +88,8 @@ pub struct Claim {
     pub of: String,
     /// A metric to divide it by.
     pub over: Option<String>,
+    /// Where that one is taken: these values in place of the point's own.
+    pub over_at: Vec<(String, Setting)>,
     /// At which points of the sweep: those with these values.
     pub at: Vec<(String, Setting)>,
     /// The least value that holds it.
@@ -107,6 +109,16 @@ impl Claim {
         let low = self.low.or(around.map(|(value, tolerance)| value - value.abs() * tolerance));
         let high = self.high.or(around.map(|(value, tolerance)| value + value.abs() * tolerance));
         (low.unwrap_or(f64::NEG_INFINITY), high.unwrap_or(f64::INFINITY))
+    }
+
+    /// The point where `over` is taken for a claim about this one.
+    pub fn base(&self, points: &[Point], point: usize) -> usize {
+        let wanted = |(name, value): &(String, Setting)| {
+            let other = self.over_at.iter().find(|(known, _)| known == name);
+            (name.clone(), other.map_or(value, |(_, value)| value).clone())
+        };
+        let wanted: Vec<_> = points[point].values.iter().map(wanted).collect();
+        points.iter().position(|point| point.values == wanted).unwrap_or(point)
     }
 
     /// Whether it is about this point.
@@ -143,6 +155,16 @@ struct Ruled<'a> {
     axis: Axis,
     paths: Vec<&'a str>,
     values: &'a [Node],
+    share: Share,
+}
+
+/// What the keys of an axis take of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Share {
+    /// All of them the whole.
+    Same,
+    /// The first key the first item, and so on.
+    Each,
 }
 
 impl Scenario {
@@ -301,16 +323,33 @@ fn axes(root: &Node) -> Result<Vec<Ruled<'_>>, Vec<Diagnostic>> {
     let mut wrong = Vec::new();
     let mut axes: Vec<Ruled<'_>> = Vec::new();
     for entry in sweep.entries() {
-        let (paths, values) = match (&entry.node.value, entry.node.get("to")) {
-            (Value::Table(_), Some(to)) => {
-                let set = entry.node.get("set").map_or(&[][..], Node::items);
-                (set.iter().filter_map(Node::text).collect(), to.items())
-            }
-            _ => (vec![entry.key.as_str()], entry.node.items()),
+        let (to, each) = (entry.node.get("to"), entry.node.get("each"));
+        let set =
+            || entry.node.get("set").map_or(&[][..], Node::items).iter().filter_map(Node::text).collect();
+        let (paths, values, share): (Vec<&str>, _, _) = match (&entry.node.value, to, each) {
+            (Value::Table(_), Some(to), None) => (set(), to.items(), Share::Same),
+            (Value::Table(_), None, Some(each)) => (set(), each.items(), Share::Each),
+            (Value::Table(_), ..) => (Vec::new(), &[][..], Share::Same),
+            _ => (vec![entry.key.as_str()], entry.node.items(), Share::Same),
         };
         if values.is_empty() || paths.is_empty() {
-            let message = format!("the axis `{}` needs a list of values, or `set` and `to`", entry.key);
+            let message = format!(
+                "the axis `{}` needs a list of values, or `set` and one of `to` and `each`",
+                entry.key
+            );
             wrong.push(Diagnostic::new(&entry.node.span, message, "no values"));
+        }
+        if share == Share::Each
+            && let Some(value) = values.iter().find(|value| value.items().len() != paths.len())
+        {
+            let message =
+                format!("`each` wants {} values at every point, one for each key of `set`", paths.len());
+            wrong.push(Diagnostic::new(&value.span, message, "not so many"));
+        }
+        let names = entry.node.get("names").map(|names| names.items());
+        if let Some(names) = names.filter(|names| names.len() != values.len()) {
+            let message = format!("{} names for {} points", names.len(), values.len());
+            wrong.push(Diagnostic::new(&entry.node.span, message, "one for each"));
         }
         for path in &paths {
             let top = path.split('.').next().unwrap_or_default();
@@ -324,8 +363,8 @@ fn axes(root: &Node) -> Result<Vec<Ruled<'_>>, Vec<Diagnostic>> {
             _ => entry.key.rsplit('.').next().unwrap_or(&entry.key),
         };
         let name = if axes.iter().any(|known| known.axis.name == short) { &entry.key } else { short };
-        let axis = Axis { name: name.to_owned(), values: values.iter().map(read::setting).collect() };
-        axes.push(Ruled { axis, paths, values });
+        let shown = names.unwrap_or(values).iter().map(read::setting).collect();
+        axes.push(Ruled { axis: Axis { name: name.to_owned(), values: shown }, paths, values, share });
     }
     if wrong.is_empty() { Ok(axes) } else { Err(wrong) }
 }
@@ -351,7 +390,11 @@ fn plan_at(root: &Node, axes: &[Ruled<'_>], index: usize) -> Result<Plan, Vec<Di
     let mut root = root.clone();
     for (ruled, at) in axes.iter().zip(places(axes, index)) {
         let value = &ruled.values[at];
-        for path in &ruled.paths {
+        for (index, path) in ruled.paths.iter().enumerate() {
+            let value = match ruled.share {
+                Share::Same => value,
+                Share::Each => &value.items()[index],
+            };
             root.set(path, value).map_err(|part| {
                 let message = format!("the path `{path}` leads nowhere: there is no `{part}`");
                 let help =
@@ -367,7 +410,8 @@ fn plan_at(root: &Node, axes: &[Ruled<'_>], index: usize) -> Result<Plan, Vec<Di
 fn check_claims(root: &Node, axes: &[Axis], wrong: &mut Vec<Diagnostic>) {
     let known: BTreeMap<&str, &Axis> = axes.iter().map(|axis| (axis.name.as_str(), axis)).collect();
     for claim in root.get("claim").map_or(&[][..], Node::items) {
-        for entry in claim.get("at").map_or(&[][..], Node::entries) {
+        let entries = ["at", "over_at"].map(|key| claim.get(key).map_or(&[][..], Node::entries));
+        for entry in entries.into_iter().flatten() {
             let names: Vec<&str> = known.keys().copied().collect();
             match known.get(entry.key.as_str()) {
                 None => {

@@ -6,7 +6,7 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_core::unicast::Protocol;
-use faircast_sim::{Change, Supply};
+use faircast_sim::{Change, Law, Supply};
 use std::ops::Range;
 
 /// A value and its place in the text.
@@ -116,6 +116,19 @@ pub(crate) struct SessionPlan {
     pub mute_after: Option<Span>,
     pub expected: Vec<(Time, Patterns)>,
     pub settle: Span,
+    /// How long receivers are there and away, and which of them stay.
+    pub presence: Option<(Law, Law)>,
+    pub steady: Patterns,
+    pub packets: Option<u64>,
+    pub talks: Option<(Law, Law)>,
+    pub ecn: Ecn,
+}
+
+/// Whether data may be marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ecn {
+    Off,
+    On,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -153,6 +166,8 @@ pub(crate) struct Plan {
     pub topology: Topology,
     pub links: Vec<LinkPlan>,
     pub flows: Vec<FlowPlan>,
+    pub aggregators: Patterns,
+    pub aggregate_for: Span,
     pub changes: Vec<ChangePlan>,
     pub windows: Vec<Window>,
     pub probe: Probe,

@@ -2,7 +2,7 @@
 
 use super::diagnostic::Diagnostic;
 use super::plan::{
-    At, ChangePlan, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, Plan, Probe, SessionPlan,
+    At, ChangePlan, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, Plan, Probe, SessionPlan,
     Topology, Window, Wire,
 };
 use super::syntax::{Node, Value};
@@ -33,6 +33,8 @@ pub(crate) fn plan(root: &Node) -> Result<Plan, Vec<Diagnostic>> {
         topology: root.get("topology").map_or(Topology::None, |node| topology(node, &mut wrong)),
         links: tables(root, "link").map(link).collect(),
         flows: tables(root, "flow").map(|node| flow(node, jitter, &mut wrong)).collect(),
+        aggregators: patterns(root, "aggregate"),
+        aggregate_for: span(root, "aggregate_for").unwrap_or(Span::from_secs(1)),
         changes: tables(root, "change").map(|node| change(node, &mut wrong)).collect(),
         windows: windows(root, duration, probe.bin, &mut wrong),
         probe,
@@ -196,7 +198,7 @@ fn flow(node: &Node, jitter: f64, wrong: &mut Vec<Diagnostic>) -> FlowPlan {
     }
     let packet = size(node, "packet").unwrap_or(1000);
     let kind = match node.get("kind").and_then(Node::text).unwrap_or_default() {
-        "session" => session(node, packet),
+        "session" => session(node, packet, wrong),
         "udp" => FlowKind::Datagrams {
             rate: node.get("rate").and_then(units::rate).unwrap_or_default(),
             jitter: node.get("jitter").and_then(units::share).unwrap_or(0.0),
@@ -221,7 +223,7 @@ fn flow(node: &Node, jitter: f64, wrong: &mut Vec<Diagnostic>) -> FlowPlan {
     }
 }
 
-fn session(node: &Node, packet: u16) -> FlowKind {
+fn session(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> FlowKind {
     let scheme = node.get("scheme").and_then(Node::text).and_then(|text| text.parse().ok());
     let scheme: faircast_core::schemes::Scheme = scheme.expect("was accepted when the tree was checked");
     let expected = tables(node, "expected")
@@ -237,7 +239,26 @@ fn session(node: &Node, packet: u16) -> FlowKind {
         mute_after: span(node, "mute_after"),
         expected: expected.collect(),
         settle: span(node, "settle").unwrap_or(Span::from_secs(20)),
+        presence: both(node, "present", "absent", wrong),
+        steady: patterns(node, "steady"),
+        packets: node.get("packets").and_then(units::whole),
+        talks: both(node, "on", "off", wrong),
+        ecn: if text(node, "ecn").as_deref() == Some("on") { Ecn::On } else { Ecn::Off },
     }))
+}
+
+/// Two laws that take turns: both or none.
+fn both(node: &Node, first: &str, second: &str, wrong: &mut Vec<Diagnostic>) -> Option<(Law, Law)> {
+    let law = |key| node.get(key).and_then(|law| units::law(law, LawOf::Times));
+    match (law(first), law(second)) {
+        (Some(first), Some(second)) => Some((first, second)),
+        (None, None) => None,
+        _ => {
+            let message = format!("`{first}` and `{second}` take turns: one without the other means nothing");
+            wrong.push(Diagnostic::new(&node.span, message, "only one of them"));
+            None
+        }
+    }
 }
 
 fn supply(node: &Node, wrong: &mut Vec<Diagnostic>) -> Supply {
@@ -327,7 +348,7 @@ pub(crate) fn setting(node: &Node) -> Setting {
         Value::Text(text) => Setting::Text(text.clone()),
         Value::List(items) => {
             let items: Vec<String> = items.iter().map(|item| setting(item).to_string()).collect();
-            Setting::Text(items.join(" "))
+            Setting::Text(if items.is_empty() { "none".into() } else { items.join(" ") })
         }
         Value::Table(entries) => {
             let entries: Vec<String> =
@@ -338,13 +359,17 @@ pub(crate) fn setting(node: &Node) -> Setting {
 }
 
 fn claim(node: &Node, wrong: &mut Vec<Diagnostic>) -> Claim {
-    let at = node.get("at").map_or(&[][..], Node::entries).iter();
+    let place = |key| {
+        let entries = node.get(key).map_or(&[][..], Node::entries).iter();
+        entries.map(|entry| (entry.key.clone(), setting(&entry.node))).collect()
+    };
     let claim = Claim {
         name: text(node, "name").unwrap_or_default(),
         published: number(node, "published"),
         of: text(node, "of").unwrap_or_default(),
         over: text(node, "over"),
-        at: at.map(|entry| (entry.key.clone(), setting(&entry.node))).collect(),
+        over_at: place("over_at"),
+        at: place("at"),
         low: number(node, "low"),
         high: number(node, "high"),
         tolerance: node.get("tolerance").and_then(units::share),

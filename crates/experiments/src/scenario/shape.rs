@@ -55,6 +55,10 @@ pub(crate) enum Takes {
     Rates,
     /// A name or pattern of nodes or links, or a list of them.
     Names,
+    /// The same, but perhaps none.
+    NamesOrNone,
+    /// Numbers or texts.
+    Labels,
     /// A multicast scheme and its options.
     Scheme,
     /// A buffer limit, or a discipline as text.
@@ -180,6 +184,9 @@ fn check_value(key: &str, node: &Node, takes: &Takes, wrong: &mut Vec<Diagnostic
         Takes::Times => many(node, units::time),
         Takes::Rates => many(node, units::rate),
         Takes::Names => node.items().iter().all(|item| item.text().is_some()) && !node.items().is_empty(),
+        Takes::NamesOrNone => node.items().iter().all(|item| item.text().is_some()),
+        Takes::Labels => matches!(&node.value, Value::List(items)
+            if items.iter().all(|item| matches!(item.value, Value::Text(_) | Value::Number(_)))),
         Takes::Seeds => {
             units::whole(node).is_some_and(|count| (1..=100_000).contains(&count)) || wholes(node)
         }
@@ -322,6 +329,8 @@ impl Takes {
             Takes::Rates => {
                 "a rate such as \"1.5 Mbit/s\", a list of rates (used in turn), or \"1 Mbit/s .. 2 Mbit/s\" (drawn at random)"
             }
+            Takes::NamesOrNone => "a name or a pattern, or a list of them, which may be empty",
+            Takes::Labels => "a list of numbers or texts",
             Takes::Names => {
                 "a name or a pattern such as \"leaf3\", \"leaf*\" or \"leaf[1-16]\", or a list of them"
             }
@@ -356,6 +365,10 @@ impl Takes {
             | Takes::Loss => quantity,
             Takes::Times | Takes::Rates => or_list(quantity),
             Takes::Names => or_list(json!({"type": "string"})),
+            Takes::NamesOrNone => {
+                json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+            }
+            Takes::Labels => json!({"type": "array", "items": {"type": ["string", "number"]}}),
             Takes::Seeds => or_list(json!({"type": "integer", "minimum": 0})),
             Takes::Wholes => {
                 json!({"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1})

@@ -1,4 +1,5 @@
 use super::*;
+use faircast_core::time::Time;
 
 fn parse(text: &str) -> Scenario {
     Scenario::parse(text, "test.toml").unwrap_or_else(|wrong| panic!("{wrong}"))
@@ -256,6 +257,67 @@ fn hostile_texts_are_refused_without_harm() {
     let huge = "title = \"t\"\nduration = 1\n[topology]\nkind = \"tree\"\nfanout = [100000, 100000]\n[[flow]]\n\
                 name = \"t\"\nkind = \"tcp-reno\"\nfrom = \"root\"\nto = \"leaf1\"\n";
     assert!(refusal(huge).contains("too many leaves"));
+}
+
+#[test]
+fn an_axis_may_set_each_key_to_a_value_of_its_own_and_name_its_points() {
+    let axis =
+        "[sweep.variant]\nset = [\"flow.m.packet\", \"topology.leaves\"]\neach = [[500, 1], [1000, 2]]\n";
+    let named = parse(&star(&format!("{axis}names = [\"few\", \"many\"]")));
+    let names: Vec<String> = named.points().iter().map(Point::to_string).collect();
+    assert_eq!(names, ["variant = few", "variant = many"]);
+    assert_eq!([0, 1].map(|point| named.layout(point, 1).receivers()), [1, 2]);
+    let plain = parse(&star(axis));
+    assert_eq!(plain.points()[1].to_string(), "variant = 1000 2");
+    assert!(refusal(&star(&axis.replace("[500, 1]", "[500]"))).contains("wants 2 values at every point"));
+    assert!(refusal(&star(&format!("{axis}names = [\"few\"]"))).contains("1 names for 2 points"));
+    assert!(refusal(&star(&axis.replace("each", "to_each"))).contains("one of `to` and `each`"));
+}
+
+#[test]
+fn a_claim_may_compare_with_another_point_of_the_sweep() {
+    let text = star("[sweep]\n\"topology.leaves\" = [1, 2, 4]\n")
+        + "[[claim]]\nname = \"c\"\nof = \"m.rate\"\nover = \"m.rate\"\nover_at = { leaves = 1 }\nlow = 0.5\n";
+    let scenario = parse(&text);
+    let claim = &scenario.claims()[0];
+    assert_eq!([0, 1, 2].map(|point| claim.base(scenario.points(), point)), [0, 0, 0]);
+    assert!(refusal(&text.replace("{ leaves = 1 }", "{ leaves = 3 }")).contains("never takes this value"));
+}
+
+#[test]
+fn receivers_may_come_and_go_again_and_again_but_for_the_steady_ones() {
+    let text = star("") + "present = \"pareto 2 s\"\nabsent = \"exponential 1 s\"\nsteady = \"leaf2\"\n";
+    let scenario = parse(&text);
+    let flow = &scenario.layout(0, 1).flows[0];
+    assert_eq!(flow.stays[1], (Time::ZERO, Time::NEVER));
+    assert!(flow.stays[0].1 < Time::NEVER && flow.returns.iter().all(|(member, ..)| *member != 1));
+    assert!(flow.returns.len() >= 3, "{:?}", flow.returns);
+    let other = &scenario.layout(0, 2).flows[0];
+    assert!(other.returns != flow.returns, "drawn for each seed");
+    assert!(refusal(&text.replace("absent = \"exponential 1 s\"\n", "")).contains("take turns"));
+}
+
+#[test]
+fn a_session_may_end_after_some_packets_or_be_silent_now_and_then() {
+    let sent = |more: &str| {
+        let scenario = parse(&(star("start_jitter = 0\n") + more));
+        let options = faircast_sim::Options { until: Time::from_secs_f64(10.0), ..Default::default() };
+        scenario.network(0, 1).run(&options).expect("it runs").flows[0].sent
+    };
+    assert_eq!(sent("packets = 7\n"), 7);
+    let (always, half) = (sent(""), sent("on = \"constant 1 s\"\noff = \"constant 1 s\"\n"));
+    assert!(half > 10 && half < always * 3 / 4, "{half} of {always}");
+}
+
+#[test]
+fn nodes_that_aggregate_may_be_none() {
+    let nodes = |more: &str| parse(&star(more)).layout(0, 1).aggregators.len();
+    assert_eq!(nodes("aggregate = []"), 0);
+    assert_eq!(nodes("aggregate = [\"hub\", \"leaf*\"]\naggregate_for = \"2 s\""), 5);
+    let swept = parse(&star("[sweep]\naggregate = [[], [\"hub\"]]\n"));
+    assert_eq!(swept.points()[0].to_string(), "aggregate = none");
+    assert_eq!([0, 1].map(|point| swept.layout(point, 1).aggregators.len()), [0, 1]);
+    assert!(refusal(&star("aggregate = \"hob\"")).contains("no node is called \"hob\""));
 }
 
 #[test]

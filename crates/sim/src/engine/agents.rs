@@ -3,8 +3,8 @@
 use crate::routes::NONE;
 use crate::traffic::Supply;
 use faircast_core::delivery::gaps::InOrder;
-use faircast_core::node::Receiver as _;
-use faircast_core::packet::{Data, Mark, ReceiverId, SessionId};
+use faircast_core::node::{Departure, Receiver as _, Source as _};
+use faircast_core::packet::{Data, Layer, Mark, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, AnySource, Scheme};
 use faircast_core::time::Time;
@@ -69,6 +69,8 @@ pub struct Session {
     pub cuts: u64,
     /// Packets that it may still send.
     pub left: u64,
+    /// When its application has something to send; always when empty.
+    pub talks: Box<[(u64, u64)]>,
     /// Whether data may be marked.
     pub capable: bool,
     /// For members that come back.
@@ -81,6 +83,20 @@ pub struct Session {
 }
 
 impl Session {
+    /// When its next packet may leave: what the scheme says, once the application has something to send.
+    pub fn departure(&self, now: u64) -> u64 {
+        let Departure::At(at) = self.source.departure(Layer(0)) else { return NEVER };
+        if self.left == 0 {
+            return NEVER;
+        }
+        if self.talks.is_empty() {
+            return at.as_nanos();
+        }
+        let at = at.as_nanos().max(now);
+        let over = self.talks.partition_point(|&(_, to)| to <= at);
+        self.talks.get(over).map_or(NEVER, |&(from, _)| at.max(from))
+    }
+
     /// Whether any member is there.
     pub fn has_members(&self, now: u64) -> bool {
         covers(&self.present, now)

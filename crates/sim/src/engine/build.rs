@@ -74,6 +74,12 @@ pub enum SimError {
         /// The node.
         node: u32,
     },
+    /// Spans in which an application sends that are not in order.
+    #[error("flow {flow}: the spans in which its application sends are not one after the other")]
+    BadTalks {
+        /// The flow.
+        flow: usize,
+    },
     /// Stays of a member that are not in order.
     #[error(
         "flow {flow}: the stays of member {member} are not one after the other; each must join after the one before has left"
@@ -209,6 +215,11 @@ fn check(network: &Network) -> Result<(), SimError> {
             Flow::Session(spec, rare) => {
                 if let Some(member) = rare.as_ref().and_then(|rare| badly_ordered(spec, rare)) {
                     return Err(SimError::BadStays { flow: number, member });
+                }
+                let talks = rare.iter().flat_map(|rare| &rare.talks);
+                let moments = talks.flat_map(|&(from, to)| [from, to]);
+                if !moments.is_sorted_by(|a, b| a < b) {
+                    return Err(SimError::BadTalks { flow: number });
                 }
                 node(format!("flow {number}"), spec.source)?;
                 for member in &spec.members {
@@ -358,6 +369,7 @@ impl Builder<'_> {
             followed: None,
             cuts: 0,
             left: rare.packets,
+            talks: rare.talks.iter().map(|(from, to)| (from.as_nanos(), to.as_nanos())).collect(),
             capable: rare.capable,
             scheme: spec.scheme,
             present: stays.together(),

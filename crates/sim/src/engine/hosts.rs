@@ -147,7 +147,7 @@ impl Engine {
             }
             self.depart(number, now);
         }
-        let deadline = self.source_deadline(number);
+        let deadline = self.source_deadline(number, now);
         let slot = self.sessions[number as usize].slot;
         self.slots[slot as usize].deadline = deadline;
     }
@@ -156,10 +156,8 @@ impl Engine {
     fn depart(&mut self, number: u32, now: u64) {
         loop {
             let it = &mut self.sessions[number as usize];
-            match it.source.departure(Layer(0)) {
-                _ if it.left == 0 => return,
-                Departure::At(at) if at.as_nanos() <= now => {}
-                _ => return,
+            if it.departure(now) > now {
+                return;
             }
             let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
             let stamp = it.source.on_departure(Layer(0), it.packet_size, cx);
@@ -188,17 +186,11 @@ impl Engine {
         }
     }
 
-    fn source_deadline(&self, number: u32) -> u64 {
+    fn source_deadline(&self, number: u32, now: u64) -> u64 {
         let it = &self.sessions[number as usize];
         let own = match it.phase {
             Phase::Waiting => it.start,
-            Phase::Running => {
-                let departure = match it.source.departure(Layer(0)) {
-                    Departure::At(at) if it.left > 0 => at.as_nanos(),
-                    _ => NEVER,
-                };
-                departure.min(it.source.deadline().as_nanos()).min(it.stop)
-            }
+            Phase::Running => it.departure(now).min(it.source.deadline().as_nanos()).min(it.stop),
             Phase::Stopped => NEVER,
         };
         own.min(it.sampler.next)
@@ -215,7 +207,7 @@ impl Engine {
             self.note_source(number, now);
             self.depart(number, now);
         }
-        let (deadline, slot) = (self.source_deadline(number), self.sessions[number as usize].slot);
+        let (deadline, slot) = (self.source_deadline(number, now), self.sessions[number as usize].slot);
         self.set_deadline(host, slot, deadline);
     }
 

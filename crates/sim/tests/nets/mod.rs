@@ -344,6 +344,14 @@ pub fn random(seed: u64) -> Network {
         if rng.chance(0.2) {
             net.send_only(flow, 1 + rng.below(500));
         }
+        if rng.chance(0.2) {
+            let mut at = 0.0;
+            while at < 8.0 {
+                let from = at + 0.01 + rng.unit();
+                at = from + 0.01 + 2.0 * rng.unit();
+                net.send_during(flow, Time::from_secs_f64(from), Time::from_secs_f64(at));
+            }
+        }
         if rng.chance(0.3) {
             net.allow_marks(flow);
         }
