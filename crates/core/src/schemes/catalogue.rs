@@ -1,6 +1,6 @@
 //! Schemes by name and options: `ormcc`, `ormcc,beta=0.7,start=linear`.
 
-use super::{AnyReceiver, AnySource, each, le_sbcc, mca, mca_plus, ormcc, pgmcc};
+use super::{AnyReceiver, AnySource, each, le_sbcc, mca, mca_plus, ormcc, pgmcc, tfmcc};
 use crate::packet::{Mark, ReceiverId};
 use crate::rate::start::Doubling;
 use crate::rate::{Bounds, Sending, Start};
@@ -21,6 +21,8 @@ pub enum Scheme {
     Mca(mca::Config),
     /// Seed 000, chapter 5.
     McaPlus(mca_plus::Config),
+    /// RFC 4654.
+    Tfmcc(tfmcc::Config),
 }
 
 /// A scheme as a user sees it.
@@ -60,6 +62,7 @@ pub const CATALOGUE: &[Entry] = &[
     pgmcc::Config::ENTRY,
     mca::Config::ENTRY,
     mca_plus::Config::ENTRY,
+    tfmcc::Config::ENTRY,
 ];
 
 /// Options of all schemes.
@@ -195,6 +198,14 @@ impl Scheme {
             }
             Scheme::LeSbcc(_) => Mark::None,
             Scheme::Pgmcc(_) => Mark::Acker(None),
+            Scheme::Tfmcc(_) => Mark::Equation {
+                suppress_above: f32::INFINITY,
+                rtt_max: 0.0,
+                round: 0,
+                to: None,
+                echo: 0,
+                limiting: false,
+            },
         }
     }
 
@@ -225,6 +236,7 @@ impl Scheme {
             Scheme::Ormcc(config) => AnySource::Ormcc(ormcc::Source::new(*config)),
             Scheme::LeSbcc(config) => AnySource::LeSbcc(le_sbcc::Source::new(*config)),
             Scheme::Pgmcc(config) => AnySource::Pgmcc(pgmcc::Source::new(*config)),
+            Scheme::Tfmcc(config) => AnySource::Tfmcc(tfmcc::Source::new(*config)),
             Scheme::Mca(config) => AnySource::Mca(mca::Source::new(*config)),
             Scheme::McaPlus(config) => AnySource::McaPlus(mca_plus::Source::new(*config)),
         }
@@ -236,6 +248,7 @@ impl Scheme {
             Scheme::Ormcc(config) => AnyReceiver::Ormcc(ormcc::Receiver::new(me, config)),
             Scheme::LeSbcc(config) => AnyReceiver::LeSbcc(le_sbcc::Receiver::new(me, config)),
             Scheme::Pgmcc(config) => AnyReceiver::Pgmcc(pgmcc::Receiver::new(me, config)),
+            Scheme::Tfmcc(config) => AnyReceiver::Tfmcc(tfmcc::Receiver::new(me, config)),
             Scheme::Mca(config) => AnyReceiver::Mca(mca::Receiver::new(me, config)),
             Scheme::McaPlus(config) => AnyReceiver::McaPlus(mca_plus::Receiver::new(me, config)),
         }
@@ -253,6 +266,7 @@ impl FromStr for Scheme {
             "ormcc" => configured(parts).map(Scheme::Ormcc),
             "le-sbcc" => configured(parts).map(Scheme::LeSbcc),
             "pgmcc" => configured(parts).map(Scheme::Pgmcc),
+            "tfmcc" => configured(parts).map(Scheme::Tfmcc),
             "mca" => configured(parts).map(Scheme::Mca),
             "mca-plus" => configured(parts).map(Scheme::McaPlus),
             _ => Err(SchemeError::UnknownScheme { name: name.to_owned() }),

@@ -13,6 +13,7 @@ pub mod ormcc;
 pub mod pgmcc;
 #[cfg(test)]
 mod star;
+pub mod tfmcc;
 
 pub use catalogue::{CATALOGUE, COMMON, Entry, Opt, Scheme, SchemeError};
 
@@ -29,6 +30,7 @@ macro_rules! each {
             $any::Pgmcc($inner) => $body,
             $any::Mca($inner) => $body,
             $any::McaPlus($inner) => $body,
+            $any::Tfmcc($inner) => $body,
         }
     };
 }
@@ -47,6 +49,8 @@ pub enum AnySource {
     Mca(mca::Source),
     /// [`mca_plus`].
     McaPlus(mca_plus::Source),
+    /// [`tfmcc`].
+    Tfmcc(tfmcc::Source),
 }
 
 /// The receiver of any scheme.
@@ -62,6 +66,8 @@ pub enum AnyReceiver {
     Mca(mca::Receiver),
     /// [`mca_plus`].
     McaPlus(mca_plus::Receiver),
+    /// [`tfmcc`].
+    Tfmcc(tfmcc::Receiver),
 }
 
 const _: () = assert!(size_of::<AnyReceiver>() <= 608, "a million of them are simulated");

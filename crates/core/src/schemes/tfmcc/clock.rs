@@ -1,0 +1,157 @@
+//! Round-trip times at a receiver (RFC 4654, 5.2 and 6.2), from stamps of its own and from one-way delays.
+//!
+//! The clocks of source and receiver differ by any amount. A measurement is of the receiver's clock alone. Between
+//! measurements the forward delay is followed: the reverse delay, with the difference of the clocks, is kept from the
+//! latest measurement.
+//!
+//! ```text
+//!   source    ------ ts_i ------------- ts_j ---     D  = ts_i - tr'          (reverse delay + clock difference)
+//!                   ^     \                 \        R' = D + (tr - ts_j)     (the difference drops out)
+//!   receiver  -- tr' ----- now ------------- tr --
+//! ```
+
+use crate::time::{Span, Time};
+
+/// What a receiver knows about its round-trip time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clock {
+    /// Smoothed round-trip time, "R"; before a measurement the largest one of the group.
+    rtt: Span,
+    /// Reverse delay plus the source's clock less the receiver's, in nanoseconds; `None` before a measurement.
+    reverse: Option<i64>,
+    shortest: Span,
+}
+
+/// Whether the receiver that measures is the limiting one, whose estimate is steadier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It is.
+    Limiting,
+    /// It is not.
+    Other,
+}
+
+/// Part of the old estimate that a measurement leaves, by role.
+const KEPT_LIMITING: f64 = 0.9;
+const KEPT_OTHER: f64 = 0.5;
+/// A one-way delay moves the estimate by this part: there is one with every packet.
+const ONE_WAY_GAIN: f64 = 0.005;
+/// Longer round trips are mistakes.
+const LONGEST: Span = Span::from_secs(10);
+
+impl Clock {
+    /// Without a measurement.
+    pub(super) const fn new(shortest: Span) -> Clock {
+        Clock { rtt: Span::ZERO, reverse: None, shortest }
+    }
+
+    /// Whether there was a measurement ("have_RTT").
+    pub(super) const fn is_measured(&self) -> bool {
+        self.reverse.is_some()
+    }
+
+    /// The round-trip time; `rtt_max` before a measurement.
+    pub(super) fn rtt(&self, rtt_max: Span) -> Span {
+        if self.is_measured() { self.rtt } else { rtt_max }
+    }
+
+    /// This clock's reading for a report.
+    pub(super) const fn stamp(now: Time) -> u32 {
+        (now.as_nanos() / 1_000) as u32
+    }
+
+    /// A packet that left at `sent_at` by the source's clock returned this receiver's stamp. Whether it is a measurement,
+    /// no absurdity.
+    pub(super) fn measure(&mut self, echo: u32, sent_at: Time, role: Role, now: Time) -> bool {
+        let passed = Span::from_micros(u64::from(Clock::stamp(now).wrapping_sub(echo)));
+        if passed > LONGEST {
+            return false;
+        }
+        let sample = passed.max(self.shortest);
+        let kept = if role == Role::Limiting { KEPT_LIMITING } else { KEPT_OTHER };
+        self.rtt = if self.is_measured() {
+            (self.rtt.scaled(kept) + sample.scaled(1.0 - kept)).max(self.shortest)
+        } else {
+            sample
+        };
+        // RFC 4654 prints tr' - ts_i, with which the difference of the clocks would count twice.
+        self.reverse = Some(difference(sent_at, now).wrapping_add(passed.as_nanos() as i64));
+        true
+    }
+
+    /// The round-trip time by the one-way delay of a packet that left at `sent_at`; `None` before a measurement and for
+    /// what cannot be.
+    pub(super) fn by_one_way(&self, sent_at: Time, now: Time) -> Option<Span> {
+        let nanos = self.reverse?.wrapping_sub(difference(sent_at, now));
+        let span = Span::from_nanos(u64::try_from(nanos).unwrap_or(0)).max(self.shortest);
+        (span <= LONGEST).then_some(span)
+    }
+
+    /// Follow the one-way delay of a packet.
+    #[inline]
+    pub(super) fn follow(&mut self, sent_at: Time, now: Time) {
+        if let Some(sample) = self.by_one_way(sent_at, now) {
+            self.rtt = self.rtt.scaled(1.0 - ONE_WAY_GAIN) + sample.scaled(ONE_WAY_GAIN);
+        }
+    }
+}
+
+/// The source's clock less the receiver's, as far as a number of nanoseconds goes.
+const fn difference(source: Time, receiver: Time) -> i64 {
+    (source.as_nanos() as i64).wrapping_sub(receiver.as_nanos() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORTEST: Span = Span::from_millis(1);
+
+    fn at(secs: f64) -> Time {
+        Time::from_secs_f64(secs)
+    }
+
+    /// T-TF-9: the source's clock is an hour ahead of, or behind, the receiver's.
+    #[test]
+    fn clocks_that_differ_by_an_hour_give_the_right_round_trip() {
+        for hour in [3600.0, -3600.0, 0.0] {
+            let source = |secs: f64| at(10_000.0 + hour + secs);
+            let receiver = |secs: f64| at(10_000.0 + secs);
+            let mut clock = Clock::new(SHORTEST);
+            // The report takes 30 ms, the packet 20 ms; later another packet takes 45 ms.
+            let stamp = Clock::stamp(receiver(0.0));
+            assert!(clock.measure(stamp, source(0.030), Role::Other, receiver(0.050)));
+            assert_eq!(clock.rtt(Span::MAX), Span::from_millis(50));
+            let later = clock.by_one_way(source(1.0), receiver(1.045)).expect("measured");
+            assert!((later.as_secs_f64() - 0.075).abs() < 2e-6, "{later} with {hour}");
+        }
+    }
+
+    #[test]
+    fn stamps_may_wrap_between_report_and_echo() {
+        let mut clock = Clock::new(SHORTEST);
+        let wrap = at((1u64 << 32) as f64 / 1e6);
+        let stamp = Clock::stamp(wrap - Span::from_millis(20));
+        assert!(clock.measure(stamp, wrap, Role::Other, wrap + Span::from_millis(20)));
+        assert_eq!(clock.rtt(Span::MAX), Span::from_millis(40));
+    }
+
+    #[test]
+    fn the_limiting_receiver_is_steadier_and_absurd_stamps_change_nothing() {
+        for (role, millis) in [(Role::Limiting, 60), (Role::Other, 100)] {
+            let mut clock = Clock::new(SHORTEST);
+            clock.measure(Clock::stamp(at(1.0)), at(1.03), role, at(1.05));
+            clock.measure(Clock::stamp(at(2.0)), at(2.03), role, at(2.15));
+            assert_eq!(clock.rtt(Span::MAX), Span::from_millis(millis));
+            assert!(!clock.measure(Clock::stamp(at(30.0)), at(3.0), role, at(3.1)));
+            assert_eq!(clock.rtt(Span::MAX), Span::from_millis(millis));
+        }
+    }
+
+    #[test]
+    fn without_a_measurement_the_largest_round_trip_stands_in() {
+        let clock = Clock::new(SHORTEST);
+        assert_eq!(clock.rtt(Span::from_millis(500)), Span::from_millis(500));
+        assert_eq!(clock.by_one_way(at(0.0), at(1.0)), None);
+    }
+}

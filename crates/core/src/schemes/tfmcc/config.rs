@@ -1,0 +1,92 @@
+//! Parameters of TFMCC, with the RFC's names and values.
+
+use crate::rate::start::Doubling;
+use crate::rate::{Bounds, Sending, Start};
+use crate::time::{Rate, Span};
+
+/// Everything that can be chosen. [`Config::seed`] is RFC 4654, [`Config::transport`] is for real networks.
+///
+/// Of the common options, `rtt` is the first largest round-trip time, "R_max". `start=doubling` is the RFC's own
+/// slow start: up to twice the rate that the slowest receiver gets, until somebody loses a packet. `start=linear` begins
+/// with the increase that holds after it, a packet per largest round-trip time each time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// How packets are sent, whatever the scheme.
+    pub sending: Sending,
+    /// The law of report delays.
+    pub timer: TimerLaw,
+    /// Reports less than this part below the lowest of a round are suppressed, "g".
+    pub near: f64,
+    /// The largest round-trip time keeps this part in a round without a larger one.
+    pub rtt_max_kept: f64,
+    /// Whether receivers follow one-way delays between measurements.
+    pub one_way: OneWay,
+    /// Whether long open loss intervals discount older ones.
+    pub discounting: Discounting,
+    /// Over how many round-trip times receivers measure the rate that they get, "k".
+    pub received_over: f64,
+    /// The limiting receiver is not missed before this time, whatever the round-trip time.
+    pub patience: Span,
+}
+
+/// The law of report delays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimerLaw {
+    /// Exponential up to six largest round-trip times.
+    Rfc,
+    /// The simulations of the paper of 2001: up to four, a third of it by the rate.
+    Of2001,
+}
+
+/// Whether a receiver follows the one-way delay between measurements of its round-trip time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OneWay {
+    /// It does.
+    Followed,
+    /// Measurements alone count.
+    Ignored,
+}
+
+/// Whether long open loss intervals discount older ones (RFC 4654, 5.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discounting {
+    /// They do.
+    On,
+    /// All intervals count by their place alone.
+    Off,
+}
+
+impl Config {
+    /// RFC 4654, with packets of 1000 bytes.
+    pub fn seed() -> Config {
+        let sending = Sending::seed();
+        let slowest = Rate::of(u64::from(sending.packet_size), Span::from_secs(8));
+        Config {
+            sending: Sending {
+                initial_rtt: Span::from_millis(500),
+                shortest_rtt: Span::from_millis(1),
+                start: Start::Doubling(Doubling::default()),
+                bounds: Bounds { min: slowest, max: Rate::UNLIMITED },
+                ..sending
+            },
+            timer: TimerLaw::Rfc,
+            near: 0.1,
+            rtt_max_kept: 0.9,
+            one_way: OneWay::Followed,
+            discounting: Discounting::On,
+            received_over: 3.0,
+            patience: Span::ZERO,
+        }
+    }
+
+    /// A real network: the first largest round-trip time is 100 ms and is halved per round where paths are shorter, and
+    /// a host that is held up for less than 200 ms is not missed.
+    pub fn transport(packet_size: u16) -> Config {
+        Config {
+            sending: Sending { shortest_rtt: Span::from_millis(1), ..Sending::transport(packet_size) },
+            rtt_max_kept: 0.5,
+            patience: Span::from_millis(200),
+            ..Config::seed()
+        }
+    }
+}

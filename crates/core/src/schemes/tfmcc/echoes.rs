@@ -1,0 +1,141 @@
+//! Whose stamp the next packet returns (RFC 4654, 3.3.2).
+
+use crate::packet::ReceiverId;
+use crate::time::Time;
+
+/// Stamps that wait to be returned, a few of the latest.
+#[derive(Debug, Clone)]
+pub(super) struct Echoes {
+    waiting: Vec<Echo>,
+}
+
+/// A receiver's stamp.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Echo {
+    pub(super) to: ReceiverId,
+    /// The receiver's clock when the report left, in microseconds.
+    pub(super) stamp: u32,
+    /// When the report came.
+    pub(super) came: Time,
+    pub(super) urgency: Urgency,
+    /// The feedback round that was answered.
+    pub(super) round: u8,
+    /// The rate that was reported.
+    pub(super) rate: f32,
+}
+
+/// Classes of echoes, the most urgent first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Urgency {
+    /// A receiver that has just become the limiting one, or is that without knowing its round-trip time.
+    NewlyLimiting,
+    /// Another receiver that does not know its round-trip time.
+    Unmeasured,
+    /// Another receiver.
+    Measured,
+    /// The limiting receiver.
+    Limiting,
+}
+
+impl Echo {
+    /// The stamp, and for how long it was held, as the receiver's clock would be without the hold.
+    pub(super) fn adjusted(&self, now: Time) -> u32 {
+        self.stamp.wrapping_add((now.since(self.came).as_nanos() / 1_000) as u32)
+    }
+}
+
+/// Reports of a round are about ten; more than this wait only in strange groups.
+const MOST: usize = 64;
+
+impl Echoes {
+    pub(super) fn new() -> Echoes {
+        Echoes { waiting: Vec::with_capacity(MOST) }
+    }
+
+    /// A stamp is to be returned, instead of an older one of the same receiver.
+    pub(super) fn add(&mut self, echo: Echo) {
+        self.forget(echo.to);
+        if self.waiting.len() == MOST {
+            self.waiting.remove(MOST - 1);
+        }
+        // Kept in order, the least urgent last; equal ones in order of coming.
+        let place = self.waiting.partition_point(|other| !comes_before(&echo, other));
+        self.waiting.insert(place, echo);
+    }
+
+    /// The most urgent stamp.
+    pub(super) fn take(&mut self) -> Option<Echo> {
+        if self.waiting.is_empty() { None } else { Some(self.waiting.remove(0)) }
+    }
+
+    /// Nothing is returned to this receiver.
+    pub(super) fn forget(&mut self, receiver: ReceiverId) {
+        self.waiting.retain(|echo| echo.to != receiver);
+    }
+
+    /// Nothing is returned to anybody.
+    pub(super) fn clear(&mut self) {
+        self.waiting.clear();
+    }
+}
+
+/// By class, then by the older round, then by the lower rate.
+fn comes_before(one: &Echo, other: &Echo) -> bool {
+    let age = one.round.wrapping_sub(other.round) as i8;
+    one.urgency.cmp(&other.urgency).then(age.cmp(&0)).then(one.rate.total_cmp(&other.rate)).is_lt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn echo(to: u64, urgency: Urgency, round: u8, rate: f32) -> Echo {
+        let to = ReceiverId::new(to).expect("not zero");
+        Echo { to, stamp: 0, came: Time::ZERO, urgency, round, rate }
+    }
+
+    fn order(echoes: &mut Echoes) -> Vec<u64> {
+        std::iter::from_fn(|| echoes.take()).map(|echo| echo.to.get()).collect()
+    }
+
+    /// T-TF-8.
+    #[test]
+    fn stamps_return_by_class_then_by_age_of_the_round_then_by_rate() {
+        let mut echoes = Echoes::new();
+        for one in [
+            echo(1, Urgency::Limiting, 0, 1.0),
+            echo(2, Urgency::Measured, 3, 5.0),
+            echo(3, Urgency::Unmeasured, 3, 9.0),
+            echo(4, Urgency::Measured, 2, 7.0),
+            echo(5, Urgency::Measured, 3, 4.0),
+            echo(6, Urgency::NewlyLimiting, 3, 9.0),
+            echo(7, Urgency::Unmeasured, 255, 99.0),
+        ] {
+            echoes.add(one);
+        }
+        assert_eq!(order(&mut echoes), [6, 7, 3, 4, 5, 2, 1]);
+    }
+
+    #[test]
+    fn a_receivers_newer_stamp_takes_the_place_of_its_older_one() {
+        let mut echoes = Echoes::new();
+        echoes.add(echo(1, Urgency::Measured, 0, 1.0));
+        echoes.add(echo(1, Urgency::Unmeasured, 1, 2.0));
+        assert_eq!(order(&mut echoes), [1]);
+    }
+
+    #[test]
+    fn the_least_urgent_gives_way_when_too_many_wait() {
+        let mut echoes = Echoes::new();
+        (1..=100).for_each(|id| echoes.add(echo(id, Urgency::Measured, 0, id as f32)));
+        echoes.add(echo(200, Urgency::Unmeasured, 0, 1.0));
+        let order = order(&mut echoes);
+        assert_eq!((order.len(), order[0]), (64, 200));
+    }
+
+    #[test]
+    fn the_time_that_the_source_held_a_stamp_is_added() {
+        let held = Echo { stamp: u32::MAX - 5, ..echo(1, Urgency::Measured, 0, 1.0) };
+        assert_eq!(held.adjusted(Time::ZERO + crate::time::Span::from_micros(10)), 4);
+    }
+}

@@ -1,0 +1,59 @@
+//! TCP's rate by its loss event rate (RFC 4654, 2.1), without a limit on the part of timeouts.
+//!
+//! [`crate::unicast::formula`] is the original formula, whose probability of timeouts is at most one; RFC 4654 and RFC
+//! 5348 print it without that limit. The two differ where more than three packets in ten are lost.
+
+use crate::time::{Rate, Span};
+
+/// The rate at loss event rate `loss`; unlimited without loss.
+pub(super) fn rate(packet_size: f64, rtt: Span, loss: f64) -> Rate {
+    let per_rtt =
+        (2.0 * loss / 3.0).sqrt() + 12.0 * (3.0 * loss / 8.0).sqrt() * loss * (1.0 + 32.0 * loss * loss);
+    let secs = rtt.as_secs_f64() * per_rtt;
+    if secs > 0.0 { Rate::from_bps(8.0 * packet_size / secs) } else { Rate::UNLIMITED }
+}
+
+/// The loss interval before the first loss event: what the rate that was received then corresponds to by the square root
+/// alone (RFC 4654, 5.6). At least one packet.
+pub(super) fn first_interval(packet_size: f64, received: Rate, rtt: Span) -> f64 {
+    let packets = received.bps() * rtt.as_secs_f64() / (8.0 * packet_size);
+    (packets * packets / 1.5).max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// T-TF-1.
+    #[test]
+    fn rates_are_those_of_the_equation() {
+        for (secs, loss, bps) in [
+            (0.1, 0.01, 898_658.0),
+            (0.1, 0.001, 3_070_749.0),
+            (0.5, 0.01, 179_732.0),
+            (0.1, 0.1, 141_608.0),
+            (0.1, 1.0, 328.8),
+        ] {
+            let found = rate(1000.0, Span::from_secs_f64(secs), loss).bps();
+            assert!((found / bps - 1.0).abs() < 2e-4, "{found} at {loss}");
+        }
+        assert_eq!(rate(1000.0, Span::from_secs(1), 0.0), Rate::UNLIMITED);
+    }
+
+    /// T-TF-1.
+    #[test]
+    fn a_megabit_over_a_tenth_of_a_second_is_a_first_interval_of_104_packets() {
+        let interval = first_interval(1000.0, Rate::from_mbps(1.0), Span::from_millis(100));
+        assert!((interval - 104.17).abs() < 0.01, "{interval}");
+        assert_eq!(first_interval(1000.0, Rate::ZERO, Span::from_millis(100)), 1.0);
+    }
+
+    #[test]
+    fn with_few_losses_it_agrees_with_the_original_formula() {
+        let path = crate::unicast::formula::Path::new(1000, Span::from_millis(80));
+        for loss in [1e-4, 0.003, 0.04, 0.25] {
+            let (here, there) = (rate(1000.0, path.rtt, loss), path.tcp_rate(loss));
+            assert!((here.bps() / there.bps() - 1.0).abs() < 1e-9, "{loss}");
+        }
+    }
+}

@@ -1,0 +1,452 @@
+//! Loss events of a receiver, and the loss event rate (RFC 4654, 5; RFC 5348, 5).
+//!
+//! Losses within a round-trip time of the first are one event. The interval from one event to the next counts in
+//! packets; the loss event rate is the inverse of a weighted mean of the last eight. A packet that counted as lost and
+//! comes after all is taken out again.
+
+use super::config::Discounting;
+use crate::packet::Seq;
+use crate::time::{Span, Time};
+
+/// Weights of intervals, newest first.
+const WEIGHTS: [f64; CLOSED] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
+const CLOSED: usize = 8;
+/// One more event than closed intervals: the newest one begins the open interval.
+const EVENTS: usize = CLOSED + 1;
+/// Discounting goes no further than this (RFC 4654, 5.5; a quarter in RFC 5348).
+const LEAST_DISCOUNT: f64 = 0.5;
+/// Missing stretches that wait for their packets at most; of more, the place is not known exactly.
+const STRETCHES: usize = 8;
+
+/// What a receiver remembers about its losses. Boxed by those that have any.
+#[derive(Debug, Clone, Default)]
+pub(super) struct History {
+    /// Newest first.
+    events: [Event; EVENTS],
+    count: usize,
+    /// The interval before the first event, while that is remembered.
+    first: Option<First>,
+    /// Missing, and not yet lost; oldest first.
+    missing: [Stretch; STRETCHES],
+    stretches: usize,
+}
+
+/// Losses within a round-trip time.
+#[derive(Debug, Clone, Copy, Default)]
+struct Event {
+    /// The packet that began it, and when that would have come.
+    first: u64,
+    at: Time,
+    /// Bit k: packet `first + k` is lost.
+    lost: u64,
+    /// Lost packets beyond the bits, and marked ones.
+    others: u32,
+    /// How much the interval that it began still counts.
+    discount: f32,
+}
+
+/// The interval before the first event: not counted but calculated.
+#[derive(Debug, Clone, Copy)]
+struct First {
+    length: f64,
+    discount: f64,
+}
+
+/// Packets `from..to` have not come; those before and behind have, at these times.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stretch {
+    from: u64,
+    to: u64,
+    before: Time,
+    behind: Time,
+}
+
+impl Stretch {
+    /// When packet `seq` would have come.
+    fn time_of(&self, seq: u64) -> Time {
+        let part = (seq + 1 - self.from) as f64 / (self.to + 1 - self.from) as f64;
+        self.before + self.behind.since(self.before).scaled(part)
+    }
+}
+
+impl History {
+    /// Whether there was a loss event ("have_loss").
+    pub(super) const fn has_loss(&self) -> bool {
+        self.count > 0
+    }
+
+    /// Set the interval before the first event.
+    pub(super) fn set_first(&mut self, packets: f64) {
+        self.first = Some(First { length: packets, discount: 1.0 });
+    }
+
+    /// It was calculated with a round-trip time this many times too long.
+    pub(super) fn rescale_first(&mut self, factor: f64) {
+        if let Some(first) = &mut self.first {
+            first.length = (first.length * factor * factor).max(1.0);
+        }
+    }
+
+    /// Packets `from..to` have not come: the packet before them came at `before`, the one behind at `behind`.
+    pub(super) fn miss(&mut self, from: Seq, to: Seq, before: Time, behind: Time) {
+        if self.stretches == STRETCHES {
+            self.missing.copy_within(1.., 0);
+            self.stretches -= 1;
+        }
+        self.missing[self.stretches] = Stretch { from: from.0, to: to.0, before, behind };
+        self.stretches += 1;
+    }
+
+    /// The `packets` oldest missing ones are lost, as packet `by` reveals now. Whether that began an event.
+    pub(super) fn lose(
+        &mut self,
+        packets: u32,
+        by: Seq,
+        now: Time,
+        rtt: Span,
+        discounting: Discounting,
+    ) -> bool {
+        let mut left = u64::from(packets);
+        let mut begun = false;
+        while left > 0 && self.stretches > 0 {
+            let stretch = self.missing[0];
+            let until = stretch.to.min(stretch.from.saturating_add(left));
+            for seq in stretch.from..until {
+                begun |= self.lose_one(seq, stretch.time_of(seq), rtt, discounting);
+            }
+            left -= until - stretch.from;
+            self.missing[0].from = until;
+            if until == stretch.to {
+                self.missing.copy_within(1.., 0);
+                self.stretches -= 1;
+            }
+        }
+        if left > 0 {
+            // The place is not known: as if it were the packet before the one that reveals it.
+            begun |= self.lose_one(by.0.saturating_sub(1), now, rtt, discounting);
+        }
+        begun
+    }
+
+    fn lose_one(&mut self, seq: u64, at: Time, rtt: Span, discounting: Discounting) -> bool {
+        if let Some(newest) = self.events[..self.count].first_mut()
+            && at <= newest.at + rtt
+        {
+            match seq.checked_sub(newest.first) {
+                Some(place @ 0..64) => newest.lost |= 1 << place,
+                _ => newest.others = newest.others.saturating_add(1),
+            }
+            return false;
+        }
+        self.begin(Event { first: seq, at, lost: 1, others: 0, discount: 1.0 }, discounting);
+        true
+    }
+
+    /// Packet `seq` carries a mark: congestion at once, and nothing to be found again. Whether that began an event.
+    pub(super) fn mark(&mut self, seq: Seq, now: Time, rtt: Span, discounting: Discounting) -> bool {
+        if self.events[..self.count].first().is_some_and(|newest| now <= newest.at + rtt) {
+            return false;
+        }
+        self.begin(Event { first: seq.0, at: now, lost: 0, others: 1, discount: 1.0 }, discounting);
+        true
+    }
+
+    fn begin(&mut self, event: Event, discounting: Discounting) {
+        let discount = self.open_discount(event.first, discounting);
+        self.events[..self.count].iter_mut().skip(1).for_each(|old| old.discount *= discount as f32);
+        if let Some(first) = &mut self.first {
+            first.discount *= discount;
+        }
+        if self.count == EVENTS {
+            self.first = None;
+        } else {
+            self.count += 1;
+        }
+        self.events.rotate_right(1);
+        self.events[0] = event;
+    }
+
+    /// A packet has come late: it is not missing any more, and if it counted as lost, it does not any longer. Whether
+    /// loss events have changed.
+    pub(super) fn find(&mut self, seq: Seq, rtt: Span) -> bool {
+        let seq = seq.0;
+        if let Some(at) = self.missing[..self.stretches].iter().position(|s| (s.from..s.to).contains(&seq)) {
+            self.fill(at, seq);
+            return false;
+        }
+        let Some(index) = self.events[..self.count].iter().position(|event| event.first <= seq) else {
+            return false;
+        };
+        let event = &mut self.events[index];
+        let place = seq - event.first;
+        if place >= 64 || event.lost >> place & 1 == 0 {
+            return false;
+        }
+        event.lost &= !(1 << place);
+        if event.lost == 0 && event.others == 0 {
+            self.remove(index);
+        } else if place == 0 && event.lost != 0 {
+            self.begin_later(index, rtt);
+        }
+        true
+    }
+
+    fn fill(&mut self, at: usize, seq: u64) {
+        let stretch = self.missing[at];
+        let split = Stretch { from: seq + 1, ..stretch };
+        self.missing[at].to = seq;
+        if stretch.from == seq {
+            self.missing[at] = split;
+        } else if split.from < split.to && self.stretches < STRETCHES {
+            self.missing.copy_within(at + 1..self.stretches, at + 2);
+            self.missing[at + 1] = split;
+            self.stretches += 1;
+        }
+        if self.missing[at].from >= self.missing[at].to {
+            self.missing.copy_within(at + 1..self.stretches, at);
+            self.stretches -= 1;
+        }
+    }
+
+    /// An event had no loss after all: the intervals around it are one.
+    fn remove(&mut self, index: usize) {
+        self.events.copy_within(index + 1..self.count, index);
+        self.count -= 1;
+        if self.count == 0 {
+            self.first = None;
+        }
+    }
+
+    /// The packet that began an event has come: it begins with the next one that is lost, and may reach to what was
+    /// another event until now.
+    fn begin_later(&mut self, index: usize, rtt: Span) {
+        let later = index.checked_sub(1).map(|newer| self.events[newer]);
+        let event = &mut self.events[index];
+        let shift = event.lost.trailing_zeros();
+        event.first += u64::from(shift);
+        event.lost >>= shift;
+        let Some(later) = later else { return };
+        let packets = (later.first + u64::from(shift)).saturating_sub(event.first).max(1);
+        event.at += later.at.since(event.at).scaled(f64::from(shift) / packets as f64);
+        if later.at <= event.at + rtt {
+            event.others += later.lost.count_ones() + later.others;
+            self.remove(index - 1);
+        }
+    }
+
+    /// The loss event rate with `highest` as the newest packet; zero without a loss event.
+    pub(super) fn rate(&self, highest: Seq, discounting: Discounting) -> f64 {
+        if self.count == 0 {
+            return 0.0;
+        }
+        let discount = self.open_discount(highest.0 + 1, discounting);
+        let open = highest.0.saturating_sub(self.events[0].first) + 1;
+        let (closed, closed_weight) = self.closed(0, 1.0, CLOSED);
+        let (older, older_weight) = self.closed(1, discount, CLOSED - 1);
+        let with_open = (open as f64 + older) / (1.0 + older_weight);
+        let mean = if closed_weight > 0.0 { with_open.max(closed / closed_weight) } else { with_open };
+        1.0 / mean.max(1.0)
+    }
+
+    /// How much the open interval, up to before packet `end`, discounts the closed ones.
+    fn open_discount(&self, end: u64, discounting: Discounting) -> f64 {
+        let (closed, weight) = self.closed(0, 1.0, CLOSED);
+        if discounting == Discounting::Off || weight <= 0.0 {
+            return 1.0;
+        }
+        let open = end.saturating_sub(self.events[0].first) as f64;
+        let mean = closed / weight;
+        if open > 2.0 * mean { (2.0 * mean / open).max(LEAST_DISCOUNT) } else { 1.0 }
+    }
+
+    /// Weighted sum of the newest closed intervals, and the sum of the weights: `shift` is 1 where the open interval has
+    /// taken the first weight; then the oldest of the intervals has no weight left.
+    fn closed(&self, shift: usize, discount: f64, most: usize) -> (f64, f64) {
+        let (mut sum, mut weights) = (0.0, 0.0);
+        let all = self.count.saturating_sub(1) + usize::from(self.first.is_some());
+        let used = all.saturating_sub(shift).min(most);
+        for (place, weight) in WEIGHTS.iter().skip(shift).take(used).enumerate() {
+            let (length, own) = match self.events.get(place + 1) {
+                Some(event) if place + 1 < self.count => {
+                    ((self.events[place].first - event.first) as f64, f64::from(event.discount))
+                }
+                _ => self.first.map_or((0.0, 0.0), |first| (first.length, first.discount)),
+            };
+            sum += weight * discount * own * length;
+            weights += weight * discount * own;
+        }
+        (sum, weights)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Span = Span::from_millis(100);
+    const ON: Discounting = Discounting::On;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    /// Packet `seq` would have come at `seq` ms, and is found to be lost by the next one.
+    fn lose(history: &mut History, seq: u64) -> bool {
+        history.miss(Seq(seq), Seq(seq + 1), at(seq - 1), at(seq + 1));
+        history.lose(1, Seq(seq + 1), at(seq + 1), RTT, ON)
+    }
+
+    /// Losses of one packet, this far apart.
+    fn regular(interval: u64, events: u64) -> History {
+        let mut history = History::default();
+        for event in 1..=events {
+            assert!(lose(&mut history, event * interval));
+            if event == 1 {
+                history.set_first(interval as f64);
+            }
+        }
+        history
+    }
+
+    /// T-TF-2.
+    #[test]
+    fn equal_intervals_have_their_inverse_as_rate() {
+        for events in [1, 2, 5, 9, 30] {
+            let history = regular(200, events);
+            for open in [1, 50, 199] {
+                let rate = history.rate(Seq(200 * events + open), ON);
+                assert!((rate * 200.0 - 1.0).abs() < 1e-9, "{rate} after {events} events");
+            }
+        }
+    }
+
+    /// T-TF-2: a long open interval counts where it lowers the rate.
+    #[test]
+    fn a_long_open_interval_lowers_the_rate_and_a_short_one_does_not_raise_it() {
+        let history = regular(200, 12);
+        let newest = 2400;
+        assert!((history.rate(Seq(newest), ON) * 200.0 - 1.0).abs() < 1e-9);
+        // 400 packets: not discounted yet. Weights: 1 open, 5 closed ones.
+        let mean = (400.0 + 5.0 * 200.0) / 6.0;
+        assert!((history.rate(Seq(newest + 399), ON) * mean - 1.0).abs() < 1e-9);
+        // 1600 packets: closed ones count half (2 * 200 / 1600 is less).
+        let mean = (1600.0 + 0.5 * 1000.0) / (1.0 + 2.5);
+        assert!((history.rate(Seq(newest + 1599), ON) * mean - 1.0).abs() < 1e-9);
+        let mean = (1600.0 + 1000.0) / 6.0;
+        assert!((history.rate(Seq(newest + 1599), Discounting::Off) * mean - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn discounts_stay_with_the_old_intervals_when_the_open_one_closes() {
+        let mut history = regular(200, 12);
+        lose(&mut history, 2400 + 1600);
+        let weights = 1.0 + 0.5 * (3.0 + 0.8 + 0.6 + 0.4 + 0.2);
+        let mean = (1600.0 + 0.5 * 5.0 * 200.0) / weights;
+        assert!((history.rate(Seq(4001), ON) * mean - 1.0).abs() < 1e-6);
+    }
+
+    /// T-TF-3.
+    #[test]
+    fn two_losses_within_a_round_trip_are_one_event_and_a_later_one_is_another() {
+        let mut history = History::default();
+        assert!(lose(&mut history, 1000));
+        assert!(!lose(&mut history, 1050));
+        assert!(!lose(&mut history, 1100), "not later than a round trip after the first");
+        assert!(lose(&mut history, 1102));
+        assert_eq!(history.count, 2);
+    }
+
+    #[test]
+    fn losses_of_a_long_gap_are_dated_between_the_packets_around_it() {
+        let mut history = History::default();
+        // 400 packets are missing between 1.0 s and 1.4 s: an event each 100 ms and a bit.
+        history.miss(Seq(1000), Seq(1400), at(999), at(1400));
+        assert!(history.lose(400, Seq(1400), at(1400), RTT, ON));
+        assert_eq!(history.count, 4);
+        assert_eq!(history.events[2].first, 1101);
+        assert!(history.events[2].at.since(at(1101)) < Span::from_millis(1));
+    }
+
+    #[test]
+    fn marks_begin_events_like_losses() {
+        let mut history = History::default();
+        assert!(history.mark(Seq(1000), at(1000), RTT, ON));
+        assert!(!history.mark(Seq(1080), at(1080), RTT, ON));
+        assert!(!lose(&mut history, 1090));
+        assert!(history.mark(Seq(1200), at(1200), RTT, ON));
+        assert_eq!((history.count, history.events[1].first), (2, 1000));
+    }
+
+    #[test]
+    fn a_packet_that_comes_late_undoes_its_event() {
+        let mut history = regular(200, 5);
+        let before = history.rate(Seq(1010), ON);
+        lose(&mut history, 1120);
+        assert!(history.rate(Seq(1121), ON) > before);
+        assert!(history.find(Seq(1120), RTT));
+        assert_eq!(history.count, 5);
+        assert!((history.rate(Seq(1121), ON) - before).abs() < 1e-9);
+        assert!(!history.find(Seq(1120), RTT), "only once");
+    }
+
+    #[test]
+    fn an_event_of_two_losses_begins_later_when_the_first_is_found() {
+        let mut history = regular(200, 2);
+        assert!(!lose(&mut history, 430));
+        assert!(lose(&mut history, 540), "140 ms after the first");
+        assert!(history.find(Seq(400), RTT));
+        assert_eq!((history.count, history.events[1].first), (3, 430));
+        assert_eq!(history.events[1].at, at(430));
+        assert!(history.find(Seq(200), RTT), "the first event had no loss after all");
+        assert_eq!(history.count, 2);
+    }
+
+    #[test]
+    fn an_event_that_begins_later_takes_in_what_follows_within_a_round_trip() {
+        let mut history = regular(200, 2);
+        lose(&mut history, 460);
+        assert!(lose(&mut history, 510));
+        history.find(Seq(400), RTT);
+        assert_eq!((history.count, history.events[0].first), (2, 460));
+    }
+
+    #[test]
+    fn without_any_event_left_there_is_no_loss() {
+        let mut history = regular(200, 1);
+        assert!(history.has_loss());
+        history.find(Seq(200), RTT);
+        assert!(!history.has_loss() && history.first.is_none());
+        assert_eq!(history.rate(Seq(500), ON), 0.0);
+    }
+
+    #[test]
+    fn a_missing_packet_that_comes_in_time_is_not_lost() {
+        let mut history = History::default();
+        history.miss(Seq(10), Seq(13), at(9), at(13));
+        assert!(!history.find(Seq(11), RTT));
+        assert!(history.lose(2, Seq(15), at(15), RTT, ON));
+        assert_eq!((history.events[0].first, history.events[0].lost), (10, 0b101));
+    }
+
+    #[test]
+    fn the_first_interval_follows_a_better_round_trip_time() {
+        let mut history = History::default();
+        lose(&mut history, 1000);
+        history.set_first(400.0);
+        history.rescale_first(0.2);
+        assert!((history.rate(Seq(1001), ON) * 16.0 - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_first_interval_is_forgotten_after_eight_others() {
+        let mut history = regular(150, 1);
+        history.set_first(1e6);
+        for event in 2..=9 {
+            lose(&mut history, 150 * event);
+            assert!(history.first.is_some());
+        }
+        lose(&mut history, 1500);
+        assert!(history.first.is_none());
+        assert!((history.rate(Seq(1501), ON) * 150.0 - 1.0).abs() < 1e-9);
+    }
+}

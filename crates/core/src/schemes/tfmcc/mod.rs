@@ -1,0 +1,40 @@
+//! TFMCC: TCP-friendly multicast congestion control (RFC 4654; seed 000, 1.6.2.3).
+//!
+//! Receivers measure their loss event rate and their round-trip time and calculate how fast a TCP flow would be there.
+//! The source goes as fast as the *current limiting receiver* says. Reports of all others are few: each waits for a
+//! random time, biased towards low rates by what the source repeats in its packets.
+//!
+//! ```text
+//!   source                          limiting receiver         others
+//!     | X_supp, R_max, round, echo  ----->|------------------->|
+//!     |<---- X_r, stamp: each round trip -|                    | new round: wait 0 to 6 R_max
+//!     | rate = X_r, rising at most a packet per R_max          |
+//!     |<---- X_r, stamp ------------------------------------- | unless X_supp < X_r came before
+//!     | X_supp = 0.9 X_r for all; is X_r below the rate? then it limits from now on
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `equation` | TCP's rate at a loss event rate, and the first loss interval |
+//! | `history` | loss events of a receiver and the loss event rate |
+//! | `timer` | the law of report delays |
+//! | `clock` | round-trip times at a receiver, between clocks that differ |
+//! | `echoes` | whose stamp the next packet returns |
+//! | `coding` | rates and times as short floats |
+
+mod clock;
+pub mod coding;
+mod config;
+mod echoes;
+mod equation;
+mod history;
+mod options;
+mod receiver;
+mod source;
+#[cfg(test)]
+mod tests;
+mod timer;
+
+pub use config::{Config, Discounting, OneWay, TimerLaw};
+pub use receiver::Receiver;
+pub use source::Source;

@@ -1,0 +1,384 @@
+//! TFMCC's receiver: calculates how fast TCP would be here, and reports it now and then (RFC 4654, 5 and 6).
+
+use super::clock::{Clock, Role};
+use super::config::{Config, Discounting, OneWay, TimerLaw};
+use super::history::History;
+use super::{equation, timer};
+use crate::estimate::Throughput;
+use crate::node::{Cx, Effect};
+use crate::packet::{Arrival, Content, Data, Echo, Knows, Layer, Mark, ReceiverId, Report, Seq};
+use crate::time::{Rate, Span, Time};
+
+/// A receiver of a TFMCC session.
+#[derive(Debug, Clone)]
+pub struct Receiver {
+    me: ReceiverId,
+    settings: Settings,
+    heard: Option<Heard>,
+    clock: Clock,
+    role: Role,
+    arrivals: Throughput,
+    joined_at: Time,
+    /// Mean size of a packet, in bytes.
+    size: f32,
+    /// `None` before anything was missing.
+    history: Option<Box<History>>,
+    report: Option<Planned>,
+    suppressed: u32,
+}
+
+const _: () = assert!(size_of::<Receiver>() <= 600);
+
+#[derive(Debug, Clone, Copy)]
+struct Settings {
+    timer: TimerLaw,
+    one_way: OneWay,
+    discounting: Discounting,
+    received_over: f32,
+    slowest_gap: Span,
+}
+
+/// The newest packet.
+#[derive(Debug, Clone, Copy)]
+struct Heard {
+    seq: Seq,
+    at: Time,
+    sent_at: Time,
+    layer: Layer,
+    /// The rate that it says it was sent at.
+    rate: f32,
+    suppress_above: f32,
+    rtt_max: Span,
+    rtt_max_said: f32,
+    round: u8,
+}
+
+/// A report that waits for its moment.
+#[derive(Debug, Clone, Copy)]
+struct Planned {
+    at: Time,
+    /// The rate when it was planned, "X_fbr".
+    rate: f32,
+}
+
+/// Largest round-trip times that a header can say.
+const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
+/// Before a header says one.
+const DEFAULT_RTT_MAX: Span = Span::from_millis(500);
+/// A stream that paused this many largest round-trip times has forgotten its losses (RFC 4654, 6.1).
+const FORGOTTEN_AFTER: u64 = 10;
+/// How fast the mean packet size follows.
+const SIZE_GAIN: f32 = 1.0 / 16.0;
+/// No measurement of a received rate is over a shorter time.
+const SHORTEST_WINDOW: Span = Span::from_millis(2);
+
+impl Receiver {
+    /// A receiver that has heard nothing yet.
+    pub fn new(me: ReceiverId, config: &Config) -> Receiver {
+        let settings = Settings {
+            timer: config.timer,
+            one_way: config.one_way,
+            discounting: config.discounting,
+            received_over: config.received_over as f32,
+            slowest_gap: Span::from_secs(8),
+        };
+        Receiver {
+            me,
+            settings,
+            heard: None,
+            clock: Clock::new(config.sending.shortest_rtt),
+            role: Role::Other,
+            arrivals: Throughput::new(),
+            joined_at: Time::ZERO,
+            size: 0.0,
+            history: None,
+            report: None,
+            suppressed: 0,
+        }
+    }
+
+    /// Loss event rate; zero before a loss.
+    pub fn loss(&self) -> f64 {
+        let (Some(history), Some(heard)) = (&self.history, &self.heard) else { return 0.0 };
+        history.rate(heard.seq, self.settings.discounting)
+    }
+
+    /// Round-trip time; the largest one of the group before a measurement.
+    pub fn rtt(&self) -> Span {
+        self.clock.rtt(self.rtt_max())
+    }
+
+    /// Whether the source follows this receiver, as far as headers have said.
+    pub fn is_limiting(&self) -> bool {
+        self.role == Role::Limiting
+    }
+
+    fn rtt_max(&self) -> Span {
+        self.heard.map_or(DEFAULT_RTT_MAX, |heard| heard.rtt_max)
+    }
+
+    fn has_loss(&self) -> bool {
+        self.history.as_ref().is_some_and(|history| history.has_loss())
+    }
+
+    /// How fast packets come, over so many round-trip times ("X_recv").
+    fn received(&self, round_trips: f64, now: Time) -> Rate {
+        let said = self.heard.map_or(Rate::ZERO, |heard| Rate::from_bps(f64::from(heard.rate)));
+        let Some(four) = self.arrivals.latest_four(now) else { return said };
+        let window = self.rtt().scaled(round_trips).max(four).max(SHORTEST_WINDOW);
+        let present = now.since(self.joined_at);
+        self.arrivals.rate(now, window.min(present).min(self.arrivals.covered()))
+    }
+
+    /// The rate that this receiver would report now ("X_r").
+    fn calculated(&self, now: Time) -> Rate {
+        let size = f64::from(self.size);
+        let rate = if self.has_loss() {
+            equation::rate(size, self.rtt(), self.loss())
+        } else {
+            self.received(f64::from(self.settings.received_over), now) * 2.0
+        };
+        rate.max(Rate::of(size as u64, self.settings.slowest_gap))
+    }
+
+    /// Copy the header of a packet that is newer than all before.
+    fn copy_header(&mut self, data: &Data, layer: Layer, now: Time) {
+        let before = self.heard;
+        let mut heard = before.unwrap_or(Heard {
+            seq: data.seq,
+            at: now,
+            sent_at: data.sent_at,
+            layer,
+            rate: 0.0,
+            suppress_above: f32::INFINITY,
+            rtt_max: DEFAULT_RTT_MAX,
+            rtt_max_said: f32::NAN,
+            round: 0,
+        });
+        (heard.seq, heard.at, heard.sent_at, heard.layer) = (data.seq, now, data.sent_at, layer);
+        heard.rate = if data.rate.is_finite() { data.rate.max(0.0) } else { 0.0 };
+        let Mark::Equation { suppress_above, rtt_max, round, to, echo, limiting } = data.mark else {
+            self.heard = Some(heard);
+            return;
+        };
+        let other = heard.suppress_above != suppress_above;
+        heard.suppress_above = suppress_above;
+        let old_rtt_max = heard.rtt_max;
+        if heard.rtt_max_said != rtt_max && rtt_max.is_finite() {
+            heard.rtt_max_said = rtt_max;
+            heard.rtt_max = Span::from_secs_f64(f64::from(rtt_max)).clamp(RTT_RANGE.0, RTT_RANGE.1);
+        }
+        let new_round = before.is_none_or(|before| before.round != round);
+        heard.round = round;
+        self.heard = Some(heard);
+        self.hear_echo(to, echo, limiting, data, now);
+        if self.role == Role::Other {
+            self.reconsider(other, old_rtt_max, now);
+        }
+        if new_round && self.role == Role::Other {
+            self.report = None;
+        }
+    }
+
+    fn hear_echo(&mut self, to: Option<ReceiverId>, echo: u32, limiting: bool, data: &Data, now: Time) {
+        let me = to == Some(self.me);
+        if me || limiting {
+            let role = if me && limiting { Role::Limiting } else { Role::Other };
+            if role != self.role {
+                (self.role, self.report) = (role, None);
+            }
+        }
+        let before = self.rtt();
+        let first = !self.clock.is_measured();
+        if me {
+            if self.clock.measure(echo, data.sent_at, self.role, now)
+                && first
+                && let Some(history) = &mut self.history
+            {
+                let factor = self.clock.rtt(before).as_secs_f64() / before.as_secs_f64();
+                history.rescale_first(factor);
+            }
+        } else if self.settings.one_way == OneWay::Followed {
+            self.clock.follow(data.sent_at, now);
+        }
+    }
+
+    /// A packet has come while a report is planned: is there still a reason, and does it come at the right time?
+    fn reconsider(&mut self, other_limit: bool, old_rtt_max: Span, now: Time) {
+        let Some(heard) = self.heard else { return };
+        if heard.rtt_max != old_rtt_max
+            && let Some(planned) = &mut self.report
+        {
+            let part = heard.rtt_max.as_secs_f64() / old_rtt_max.as_secs_f64();
+            planned.at = now.max(now + planned.at.since(now).scaled(part));
+        }
+        if !other_limit || self.rtt() > heard.rtt_max {
+            return;
+        }
+        if let Some(planned) = self.report {
+            let rate = self.calculated(now).bps();
+            if f64::from(heard.suppress_above) < rate || heard.suppress_above < planned.rate {
+                self.report = None;
+                self.suppressed += 1;
+            }
+        }
+    }
+
+    /// A new feedback round has begun: plan a report.
+    fn plan(&mut self, pause: Span, cx: &mut Cx<'_>) {
+        let Some(heard) = self.heard else { return };
+        let rate = self.calculated(cx.now).bps();
+        let part = if heard.rate > 0.0 { rate / f64::from(heard.rate) } else { 1.0 };
+        let law = self.settings.timer;
+        let delay = timer::delay(law, timer::longest(law, heard.rtt_max), part, cx.rng);
+        let excess = pause.saturating_sub(heard.rtt_max);
+        self.report = Some(Planned { at: cx.now + delay + excess.min(RTT_RANGE.1), rate: rate as f32 });
+    }
+
+    /// The limiting receiver reports once per round-trip time.
+    fn plan_next_of_limiting(&mut self, now: Time) {
+        self.report = Some(Planned { at: now + self.rtt(), rate: 0.0 });
+    }
+
+    /// Packets before `data` are missing, or lost, or it carries a mark.
+    #[inline(never)]
+    fn on_gap(&mut self, data: &Data, arrival: Arrival, before: Heard, cx: &mut Cx<'_>) {
+        let (rtt, rtt_max) = (self.rtt(), self.rtt_max());
+        // Over the round trip before the gap.
+        let received = self.received(1.0, before.at);
+        let (now, discounting) = (cx.now, self.settings.discounting);
+        let measured = self.clock.is_measured();
+        let history = self.history.get_or_insert_default();
+        let is_first = !history.has_loss();
+        if data.seq > before.seq.next() {
+            history.miss(before.seq.next(), data.seq, before.at, now);
+        }
+        let mut begun = false;
+        if arrival.lost > 0 {
+            begun |= history.lose(arrival.lost, data.seq, now, rtt, discounting);
+        }
+        if arrival.marked {
+            begun |= history.mark(data.seq, now, rtt, discounting);
+        }
+        if begun && is_first {
+            let rtt = if measured { rtt } else { rtt_max };
+            history.set_first(equation::first_interval(f64::from(self.size), received, rtt));
+        }
+    }
+
+    /// The stream begins, or begins again after so long that what was learned is void.
+    fn begin(&mut self, now: Time) {
+        (self.joined_at, self.history, self.report) = (now, None, None);
+        self.arrivals = Throughput::new();
+    }
+
+    fn send(&self, besides: Knows, cx: &mut Cx<'_>) {
+        let Some(heard) = self.heard else { return };
+        let mut knows = besides;
+        if self.clock.is_measured() {
+            knows = knows.with(Knows::RTT);
+        }
+        if self.has_loss() {
+            knows = knows.with(Knows::LOSS);
+        }
+        let content = Content::Calculated {
+            echo: Echo { seq: heard.seq, hold: cx.now.since(heard.at) },
+            rate: self.calculated(cx.now).bps() as f32,
+            stamp: Clock::stamp(cx.now),
+            round: heard.round,
+            knows,
+        };
+        cx.effects.push(Effect::Report(Report { from: self.me, layer: heard.layer, content }));
+    }
+
+    /// Whether there is something to report: a lower rate than all that were reported, or a longer round trip.
+    fn has_reason(&self, heard: &Heard, now: Time) -> bool {
+        self.calculated(now).bps() < f64::from(heard.suppress_above) || self.rtt() > heard.rtt_max
+    }
+}
+
+impl crate::node::Receiver for Receiver {
+    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
+        if self.deadline() <= cx.now {
+            crate::node::Receiver::on_deadline(self, cx);
+        }
+        let now = cx.now;
+        let before = match self.heard {
+            Some(heard) if now.since(heard.at) <= heard.rtt_max * FORGOTTEN_AFTER => Some(heard),
+            _ => {
+                self.begin(now);
+                None
+            }
+        };
+        let size = f32::from(arrival.size);
+        self.size = if self.size > 0.0 { self.size + SIZE_GAIN * (size - self.size) } else { size };
+        let newest = self.heard.is_none_or(|heard| data.seq > heard.seq);
+        if !newest {
+            let rtt = self.rtt();
+            if let Some(history) = &mut self.history {
+                history.find(data.seq, rtt);
+            }
+            self.arrivals.record(now, arrival.size);
+            return;
+        }
+        if let Some(before) = before
+            && (data.seq > before.seq.next() || arrival.lost > 0 || arrival.marked)
+        {
+            self.on_gap(data, arrival, before, cx);
+        }
+        self.arrivals.record(now, arrival.size);
+        let round = self.heard.map(|heard| heard.round);
+        self.copy_header(data, layer, now);
+        let wanted = self.rtt().scaled(f64::from(self.settings.received_over)) + SHORTEST_WINDOW;
+        if self.arrivals.covered() < wanted {
+            self.arrivals.reach(wanted);
+        }
+        match self.role {
+            Role::Limiting if self.report.is_none() => {
+                self.send_as_limiting(cx);
+            }
+            Role::Other if before.is_none() || round != self.heard.map(|heard| heard.round) => {
+                let pause = before.map_or(Span::ZERO, |before| now.since(before.at));
+                self.plan(pause, cx);
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn deadline(&self) -> Time {
+        self.report.map_or(Time::NEVER, |planned| planned.at)
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        if self.report.take_if(|planned| planned.at <= cx.now).is_none() {
+            return;
+        }
+        let Some(heard) = self.heard else { return };
+        match self.role {
+            // Without packets there is nothing new to say, and the next one will wake it.
+            Role::Limiting if cx.now.since(heard.at) > heard.rtt_max * FORGOTTEN_AFTER => {}
+            Role::Limiting => self.send_as_limiting(cx),
+            Role::Other if self.has_reason(&heard, cx.now) => self.send(Knows::default(), cx),
+            Role::Other => self.suppressed += 1,
+        }
+    }
+
+    fn on_leave(&mut self, cx: &mut Cx<'_>) {
+        self.report = None;
+        if self.is_limiting() {
+            self.send(Knows::LEAVING, cx);
+        }
+    }
+
+    fn suppressed(&self) -> u32 {
+        self.suppressed
+    }
+}
+
+impl Receiver {
+    fn send_as_limiting(&mut self, cx: &mut Cx<'_>) {
+        self.send(Knows::default(), cx);
+        self.plan_next_of_limiting(cx.now);
+    }
+}

@@ -1,0 +1,564 @@
+//! TFMCC's source: follows the limiting receiver, times the feedback rounds, returns stamps (RFC 4654, 3 and 4).
+
+use super::config::Config;
+use super::echoes::{Echo, Echoes, Urgency};
+use super::timer;
+use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
+use crate::packet::{self, Cause, Content, Knows, Layer, Mark, ReceiverId, Report};
+use crate::rate::bounds::Guard;
+use crate::rate::{Growth, Outlet, Sending, Start};
+use crate::time::{Rate, Span, Time};
+
+/// The source of a TFMCC session. Its state does not depend on the number of receivers.
+#[derive(Debug, Clone)]
+pub struct Source {
+    config: Config,
+    /// Sends at the rate that the scheme allows, "X".
+    outlet: Outlet,
+    phase: Phase,
+    limiting: Option<Limiting>,
+    /// No rise before this moment: a slower receiver has just left.
+    hold_until: Time,
+    /// When the rate was last allowed to rise.
+    raised_at: Time,
+    growth: Growth,
+    rtt_max: Span,
+    round: Round,
+    echoes: Echoes,
+    heard_at: Time,
+    tick_at: Time,
+    cuts: u64,
+    tally: Tally,
+}
+
+/// How the rate moves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Phase {
+    /// Nobody has lost anything: up to twice what the slowest receives, in the course of a round trip.
+    SlowStart(Ramp),
+    /// After a pause: doubling up to the rate before it.
+    Resuming {
+        /// That rate.
+        to: Rate,
+    },
+    /// The equation decides.
+    Steady,
+}
+
+/// A rate that moves evenly within a largest round-trip time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Ramp {
+    from: Rate,
+    to: Rate,
+    since: Time,
+}
+
+/// The current limiting receiver, "CLR".
+#[derive(Debug, Clone, Copy)]
+struct Limiting {
+    id: ReceiverId,
+    since: Time,
+    heard_at: Time,
+    /// Its latest rate, adjusted.
+    rate: Rate,
+    /// Its latest stamp.
+    echo: Echo,
+    /// When its stamp was last returned.
+    echoed_at: Time,
+    /// When the rate was halved because it was silent.
+    halved_at: Time,
+    leaves: bool,
+}
+
+/// A feedback round.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    number: u8,
+    since: Time,
+    /// Reports above this are suppressed, "X_supp".
+    suppress_above: f32,
+    /// Whether anybody but the limiting receiver has reported.
+    answered: bool,
+    /// The largest round-trip time of the round, "R_peak".
+    peak: Span,
+    /// Whether one was above all before.
+    grew: bool,
+}
+
+impl Round {
+    const fn new(number: u8, since: Time) -> Round {
+        Round { number, since, suppress_above: f32::INFINITY, answered: false, peak: Span::ZERO, grew: false }
+    }
+}
+
+/// A report of a calculated rate, checked.
+#[derive(Debug, Clone, Copy)]
+struct Calculated {
+    from: ReceiverId,
+    rate: Rate,
+    /// With the round-trip time that the source has measured, where the receiver did not know its own.
+    adjusted: Rate,
+    rtt: Span,
+    knows: Knows,
+    echo: Echo,
+}
+
+/// The rate is halved when the limiting receiver was silent for so many largest round-trip times.
+const MISSED_AFTER: u64 = 4;
+/// So long it is followed before it can be missed, and so long it is missed before it is given up.
+const GIVEN_UP_AFTER: u64 = 10;
+/// Round-trip times above this are mistakes.
+const LONGEST_RTT: Span = Span::from_secs(10);
+
+impl Source {
+    /// A source that has not started.
+    pub fn new(config: Config) -> Source {
+        // Start-up and silence are the RFC's own.
+        let sending = Sending { start: Start::Linear, silent_group_guard: Guard::Off, ..config.sending };
+        Source {
+            config,
+            outlet: Outlet::new(sending),
+            phase: Phase::Steady,
+            limiting: None,
+            hold_until: Time::ZERO,
+            raised_at: Time::ZERO,
+            growth: Growth::Allowed,
+            rtt_max: config.sending.initial_rtt,
+            round: Round::new(0, Time::ZERO),
+            echoes: Echoes::new(),
+            heard_at: Time::ZERO,
+            tick_at: Time::NEVER,
+            cuts: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// A packet per largest round-trip time: what the rate may rise by in that time.
+    fn step(&self) -> Rate {
+        Rate::of(u64::from(self.config.sending.packet_size), self.rtt_max)
+    }
+
+    /// So many largest round-trip times, and not less than a host may be held up.
+    fn rounds(&self, rtts: u64) -> Span {
+        (self.rtt_max * rtts).max(self.config.patience * rtts / MISSED_AFTER)
+    }
+
+    fn begin(&mut self, now: Time) {
+        self.phase = match self.config.sending.start {
+            Start::Linear => Phase::Steady,
+            Start::Doubling(_) => {
+                Phase::SlowStart(Ramp { from: self.outlet.rate(), to: self.outlet.rate(), since: now })
+            }
+        };
+        self.round = Round::new(self.round.number, now);
+        (self.limiting, self.heard_at, self.raised_at) = (None, now, now);
+        self.tick_at = now + self.rtt_max;
+    }
+
+    fn set_rate(&mut self, rate: Rate, now: Time) {
+        if rate.bps() < self.outlet.rate().bps() {
+            self.cuts += 1;
+        }
+        self.outlet.set_rate(rate, now);
+    }
+
+    fn is_starting(&self) -> bool {
+        matches!(self.phase, Phase::SlowStart(_))
+    }
+
+    /// Where slow start has come to by now.
+    fn advance(&mut self, now: Time) {
+        let Phase::SlowStart(ramp) = self.phase else { return };
+        if self.outlet.is_idle() || ramp.to.bps() <= ramp.from.bps() {
+            return;
+        }
+        let part = (now.since(ramp.since).as_secs_f64() / self.rtt_max.as_secs_f64()).min(1.0);
+        let rate = ramp.from * (1.0 - part) + ramp.to * part;
+        self.outlet.set_rate(rate.max(self.outlet.rate()), now);
+    }
+
+    fn on_calculated(&mut self, report: &Report, now: Time) {
+        let Some(report) = self.checked(report, now) else { return };
+        self.note_round_trip(report.rtt);
+        let limits = self.limiting.is_some_and(|limiting| limiting.id == report.from);
+        let has_loss = report.knows.has(Knows::LOSS);
+        if has_loss && self.is_starting() {
+            self.phase = Phase::Steady;
+            self.raised_at = now;
+        }
+        if !limits {
+            self.note_answer(&report);
+        }
+        self.tally.indications += u64::from(has_loss);
+        let lower = report.adjusted.bps() < self.outlet.rate().bps();
+        self.tally.events += u64::from(has_loss && lower);
+        let before = self.limiting.map(|limiting| limiting.id);
+        self.follow(&report, now);
+        let follows = self.limiting.is_some_and(|limiting| limiting.id == report.from);
+        self.tally.followed += u64::from(has_loss && lower && follows);
+        self.plan_echo(&report, follows, before != Some(report.from));
+        if !limits && now >= self.round.since + timer::longest(self.config.timer, self.rtt_max) {
+            self.end_round(now);
+        }
+    }
+
+    /// `None` for what cannot be.
+    fn checked(&self, report: &Report, now: Time) -> Option<Calculated> {
+        let Content::Calculated { echo, rate, stamp, round, knows } = report.content else { return None };
+        let bps = Rate::from_bps(f64::from(rate));
+        let rtt = self.outlet.sample(echo, now)?.max(self.config.sending.shortest_rtt);
+        if !bps.is_usable() {
+            return None;
+        }
+        // A receiver that has not measured its round-trip time has calculated with the largest one.
+        let guessed = knows.has(Knows::LOSS) && !knows.has(Knows::RTT);
+        let adjusted =
+            if guessed { bps * (self.rtt_max.as_secs_f64() / rtt.as_secs_f64()).max(1.0) } else { bps };
+        let echo = Echo { to: report.from, stamp, came: now, urgency: Urgency::Measured, round, rate };
+        Some(Calculated { from: report.from, rate: bps, adjusted, rtt, knows, echo })
+    }
+
+    fn note_round_trip(&mut self, rtt: Span) {
+        self.round.peak = self.round.peak.max(rtt);
+        if rtt > self.rtt_max {
+            self.rtt_max = rtt.min(LONGEST_RTT);
+            self.round.grew = true;
+        }
+    }
+
+    /// A receiver that does not limit has answered: its rate silences those that are hardly lower.
+    fn note_answer(&mut self, report: &Calculated) {
+        self.round.answered = true;
+        let rate = report.rate.bps() as f32;
+        if report.echo.round == self.round.number && self.round.suppress_above > rate {
+            self.round.suppress_above = (1.0 - self.config.near as f32) * rate;
+        }
+    }
+
+    /// Whether this receiver limits the rate from now on, and how fast that is (RFC 4654, 3.2).
+    fn follow(&mut self, report: &Calculated, now: Time) {
+        let leaves = report.knows.has(Knows::LEAVING);
+        match &mut self.limiting {
+            Some(limiting) if limiting.id == report.from => {
+                (limiting.heard_at, limiting.rate, limiting.leaves) = (now, report.adjusted, leaves);
+                limiting.echo = report.echo;
+                self.approach(report.adjusted, now);
+            }
+            _ if leaves => {}
+            Some(limiting) if !limiting.leaves => {
+                // While nobody has lost anything the rate is still below all; compare what they receive.
+                let level = if matches!(self.phase, Phase::SlowStart(_)) {
+                    limiting.rate
+                } else {
+                    self.outlet.rate()
+                };
+                if report.adjusted.bps() < level.bps() {
+                    self.limit_by(report, now);
+                    self.approach(report.adjusted, now);
+                }
+            }
+            replaced => {
+                if replaced.is_some() && report.adjusted.bps() > self.outlet.rate().bps() {
+                    self.hold_until = now + timer::longest(self.config.timer, self.rtt_max);
+                }
+                self.limit_by(report, now);
+                self.approach(report.adjusted, now);
+            }
+        }
+    }
+
+    fn limit_by(&mut self, report: &Calculated, now: Time) {
+        self.limiting = Some(Limiting {
+            id: report.from,
+            since: now,
+            heard_at: now,
+            rate: report.adjusted,
+            echo: report.echo,
+            echoed_at: Time::ZERO,
+            halved_at: now,
+            leaves: false,
+        });
+    }
+
+    /// Move the rate towards `target`: down at once, up by a packet per largest round-trip time in such a time.
+    fn approach(&mut self, target: Rate, now: Time) {
+        let rate = self.outlet.rate();
+        if let Phase::SlowStart(_) = self.phase {
+            let target = target.max(self.step());
+            let from = if target.bps() < rate.bps() { target } else { rate };
+            self.phase = Phase::SlowStart(Ramp { from, to: target, since: now });
+            if target.bps() < rate.bps() {
+                self.set_rate(target, now);
+            }
+            return;
+        }
+        if target.bps() <= rate.bps() {
+            if let Phase::Resuming { .. } = self.phase {
+                self.phase = Phase::Steady;
+            }
+            self.raised_at = now;
+            return self.set_rate(target, now);
+        }
+        if now < self.hold_until || self.growth == Growth::Frozen {
+            self.raised_at = now;
+            return;
+        }
+        let part = (now.since(self.raised_at).as_secs_f64() / self.rtt_max.as_secs_f64()).min(1.0);
+        self.raised_at = now;
+        let raised = match self.phase {
+            Phase::Resuming { to } if rate.bps() < to.bps() => (rate * (1.0 + part)).min(to),
+            _ => rate + self.step() * part,
+        };
+        self.outlet.set_rate(raised.min(target), now);
+    }
+
+    fn plan_echo(&mut self, report: &Calculated, limits: bool, is_new: bool) {
+        let measured = report.knows.has(Knows::RTT);
+        let urgency = match (limits, is_new, measured) {
+            (true, true, _) | (true, _, false) => Urgency::NewlyLimiting,
+            (true, false, true) => Urgency::Limiting,
+            (false, _, false) => Urgency::Unmeasured,
+            (false, _, true) => Urgency::Measured,
+        };
+        let echo = Echo { urgency, ..report.echo };
+        if let Some(limiting) = self.limiting.as_mut().filter(|limiting| limiting.id == report.from) {
+            limiting.echo = echo;
+        }
+        self.echoes.add(echo);
+    }
+
+    /// The stamp that the next packet returns: the most urgent one, the limiting receiver's at least once a round.
+    fn next_echo(&mut self, now: Time) -> Option<Echo> {
+        let overdue = timer::longest(self.config.timer, self.rtt_max);
+        if let Some(limiting) = &mut self.limiting
+            && now.since(limiting.echoed_at) >= overdue
+        {
+            limiting.echoed_at = now;
+            return Some(limiting.echo);
+        }
+        let limiting = self.limiting.as_mut();
+        match self.echoes.take() {
+            Some(echo) => {
+                if let Some(limiting) = limiting.filter(|limiting| limiting.id == echo.to) {
+                    limiting.echoed_at = now;
+                }
+                Some(echo)
+            }
+            None => limiting.map(|limiting| {
+                limiting.echoed_at = now;
+                limiting.echo
+            }),
+        }
+    }
+
+    fn round_deadline(&self) -> Time {
+        let longest = timer::longest(self.config.timer, self.rtt_max);
+        self.round.since + if self.round.answered { longest } else { longest * 2 }
+    }
+
+    fn end_round(&mut self, now: Time) {
+        if !self.round.grew {
+            let packet = self.outlet.rate().span_of(u64::from(self.config.sending.packet_size));
+            let lower = self.rtt_max.scaled(self.config.rtt_max_kept).max(self.round.peak).max(packet);
+            self.rtt_max = lower.clamp(self.config.sending.shortest_rtt, LONGEST_RTT);
+        }
+        self.round = Round::new(self.round.number.wrapping_add(1), now);
+    }
+
+    /// Every largest round-trip time: is anybody missing?
+    fn tick(&mut self, now: Time) {
+        self.growth = self.outlet.watch(self.rtt_max, now);
+        self.advance(now);
+        self.tick_at = now + self.rtt_max;
+        if self.outlet.is_idle() {
+            return;
+        }
+        let (missed, given_up) = (self.rounds(MISSED_AFTER), self.rounds(GIVEN_UP_AFTER));
+        if let Some(limiting) = &mut self.limiting {
+            let silent = now.since(limiting.heard_at);
+            if silent > given_up {
+                self.forget_limiting(now);
+            } else if silent > missed
+                && now.since(limiting.since) > given_up
+                && now.since(limiting.halved_at.max(limiting.heard_at)) >= missed
+            {
+                limiting.halved_at = now;
+                self.halve(now);
+            }
+        } else if now.since(self.heard_at) >= given_up {
+            self.heard_at = now;
+            self.halve(now);
+        }
+    }
+
+    fn halve(&mut self, now: Time) {
+        let lower = self.outlet.rate() * 0.5;
+        if let Phase::SlowStart(ramp) = &mut self.phase {
+            *ramp = Ramp { from: lower, to: lower, since: now };
+        }
+        self.raised_at = now;
+        self.set_rate(lower, now);
+    }
+
+    /// The limiting receiver is gone. The next one to report takes its place, and the rate does not rise at once.
+    fn forget_limiting(&mut self, now: Time) {
+        self.limiting = None;
+        self.hold_until = now + timer::longest(self.config.timer, self.rtt_max);
+        self.heard_at = now;
+    }
+
+    fn forget(&mut self, receiver: ReceiverId, now: Time) {
+        self.echoes.forget(receiver);
+        if self.limiting.is_some_and(|limiting| limiting.id == receiver) {
+            self.forget_limiting(now);
+        }
+    }
+
+    /// A receiver shows that it is there, and how far away.
+    fn on_alive(&mut self, echo: packet::Echo, now: Time) {
+        if let Some(sample) = self.outlet.sample(echo, now) {
+            self.note_round_trip(sample.max(self.config.sending.shortest_rtt));
+        }
+    }
+
+    /// The application sends again: after a long pause the rate comes back step by step.
+    fn resume(&mut self, now: Time) {
+        let Some(pause) = self.outlet.resume(now) else { return };
+        if let Some(limiting) = &mut self.limiting {
+            limiting.heard_at += pause;
+            limiting.since += pause;
+            limiting.halved_at = limiting.halved_at.max(limiting.heard_at);
+        }
+        (self.heard_at, self.raised_at, self.growth) = (now, now, Growth::Allowed);
+        self.tick_at = now + self.rtt_max;
+        self.round = Round::new(self.round.number.wrapping_add(1), now);
+        let rate = self.outlet.rate();
+        if pause > self.rtt_max * GIVEN_UP_AFTER {
+            let lowest = self.step().min(rate);
+            self.phase = match self.phase {
+                Phase::SlowStart(_) => Phase::SlowStart(Ramp { from: lowest, to: lowest, since: now }),
+                _ => Phase::Resuming { to: rate },
+            };
+            self.set_rate(lowest, now);
+        }
+    }
+
+    /// The group is another one now.
+    fn start_again(&mut self, now: Time) {
+        self.echoes.clear();
+        self.outlet.start_again(now);
+        self.rtt_max = self.config.sending.initial_rtt;
+        self.outlet.set_rate(self.outlet.config().initial_rate().min(self.outlet.rate()), now);
+        self.begin(now);
+    }
+}
+
+impl crate::node::Source for Source {
+    fn start(&mut self, cx: &mut Cx<'_>) {
+        self.outlet.start(cx.now);
+        self.begin(cx.now);
+    }
+
+    fn departure(&self, _: Layer) -> Departure {
+        Departure::At(self.outlet.departure())
+    }
+
+    fn on_departure(&mut self, _: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
+        let now = cx.now;
+        self.resume(now);
+        self.advance(now);
+        let departed = self.outlet.depart(size, self.rtt_max, now);
+        let echo = self.next_echo(now);
+        let limiting = self.limiting.map(|limiting| limiting.id);
+        let mark = Mark::Equation {
+            suppress_above: self.round.suppress_above,
+            rtt_max: self.rtt_max.as_secs_f64() as f32,
+            round: self.round.number,
+            to: echo.map(|echo| echo.to),
+            echo: echo.map_or(0, |echo| echo.adjusted(now)),
+            limiting: echo.is_some_and(|echo| Some(echo.to) == limiting),
+        };
+        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, mark }
+    }
+
+    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
+        let (now, from) = (cx.now, report.from);
+        if !self.outlet.has_left(report.content.echo()) {
+            return;
+        }
+        self.heard_at = now;
+        match report.content {
+            Content::Calculated { .. } => self.on_calculated(report, now),
+            Content::Congested { cause: Cause::Leaving, .. } => self.forget(from, now),
+            Content::Alive(echo)
+            | Content::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
+                self.on_alive(echo, now);
+            }
+            Content::Sustainable { rate, .. } => {
+                self.outlet.on_sustainable(from, Rate::from_bps(f64::from(rate)), now);
+            }
+            Content::Congested { .. }
+            | Content::Lost { .. }
+            | Content::Received { .. }
+            | Content::Selective { .. } => {}
+        }
+    }
+
+    fn deadline(&self) -> Time {
+        if self.outlet.is_idle() { self.tick_at } else { self.tick_at.min(self.round_deadline()) }
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        if now < self.deadline() {
+            return;
+        }
+        if now >= self.tick_at {
+            self.tick(now);
+        }
+        if self.outlet.is_idle() {
+            self.tick_at = self.outlet.rest_until(self.tick_at);
+        } else if now >= self.round_deadline() {
+            self.end_round(now);
+        }
+    }
+
+    fn control(&mut self, control: Control, now: Time) {
+        match control {
+            Control::Forget(receiver) => self.forget(receiver, now),
+            Control::StartAgain => self.start_again(now),
+            Control::Limits(bounds) => self.outlet.set_bounds(bounds, now),
+            Control::SignOfLife => self.heard_at = now,
+            // A group of any size up to the assumed bound gives about as many reports.
+            Control::Members(_) => {}
+        }
+    }
+
+    fn observe(&self) -> Observation {
+        Observation {
+            rate: self.outlet.pace(),
+            rtt: self.rtt_max,
+            limiting: self.limiting.map(|limiting| limiting.id),
+            level: self.limiting.map(|limiting| limiting.rate),
+            rtt_max: self.rtt_max,
+            cuts: self.cuts,
+            tally: self.tally,
+            starting: self.is_starting(),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Source {
+    pub(super) fn round_state(&self) -> (u8, f32) {
+        (self.round.number, self.round.suppress_above)
+    }
+
+    pub(super) fn allowed(&self) -> Rate {
+        self.outlet.rate()
+    }
+
+    pub(super) fn force(&mut self, rate: Rate, now: Time) {
+        self.outlet.set_rate(rate, now);
+    }
+}

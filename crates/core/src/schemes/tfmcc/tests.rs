@@ -1,0 +1,639 @@
+//! Behaviour of TFMCC's source and receivers, together and one by one.
+
+use super::{Config, Receiver, Source, TimerLaw};
+use crate::node::{Control, Cx, Departure, Effect, Effects, Receiver as _, Source as _};
+use crate::packet::{Arrival, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, Report, Seq};
+use crate::rate::Start;
+use crate::rng::Rng;
+use crate::schemes::Scheme;
+use crate::schemes::star::{Path, Star, receiver_id};
+use crate::time::{Rate, Span, Time};
+
+const SIZE: u16 = 1000;
+const ALL: Knows = Knows(0b11);
+const NOTHING: Knows = Knows(0);
+
+fn millis(millis: u64) -> Span {
+    Span::from_millis(millis)
+}
+
+fn at(secs: f64) -> Time {
+    Time::from_secs_f64(secs)
+}
+
+struct Sender {
+    source: Source,
+    now: Time,
+    newest: u64,
+    rng: Rng,
+    effects: Effects,
+}
+
+/// What a packet's header says.
+struct Header {
+    suppress_above: f32,
+    to: Option<u64>,
+    echo: u32,
+    limiting: bool,
+}
+
+impl Sender {
+    /// Has sent one packet at 1 s.
+    fn new(config: Config) -> Sender {
+        let mut sender = Sender {
+            source: Source::new(config),
+            now: at(1.0),
+            newest: 0,
+            rng: Rng::new(1, 1),
+            effects: Effects::new(),
+        };
+        sender.call(|source, cx| source.start(cx));
+        sender.send();
+        sender
+    }
+
+    fn steady() -> Sender {
+        let mut config = Config::seed();
+        config.sending.start = Start::Linear;
+        Sender::new(config)
+    }
+
+    /// The largest round-trip time stays what it is.
+    fn steady_at_one_distance() -> Sender {
+        let mut config = Config { rtt_max_kept: 1.0, ..Config::seed() };
+        config.sending.start = Start::Linear;
+        Sender::new(config)
+    }
+
+    fn call<T>(&mut self, act: impl FnOnce(&mut Source, &mut Cx<'_>) -> T) -> T {
+        act(&mut self.source, &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects })
+    }
+
+    /// A packet leaves now, whatever the schedule.
+    fn send(&mut self) -> Header {
+        let stamp = self.call(|source, cx| source.on_departure(Layer(0), SIZE, cx));
+        self.newest = stamp.seq.0;
+        let Mark::Equation { suppress_above, to, echo, limiting, .. } = stamp.mark else {
+            panic!("{stamp:?}")
+        };
+        Header { suppress_above, to: to.map(|id| id.get()), echo, limiting }
+    }
+
+    /// Time passes, with packets as the schedule has them.
+    fn pass(&mut self, span: Span) {
+        let end = self.now + span;
+        loop {
+            let Departure::At(departure) = self.source.departure(Layer(0)) else { panic!("no window") };
+            let next = departure.max(self.now).min(self.source.deadline());
+            if next > end {
+                break;
+            }
+            self.now = next;
+            if self.source.deadline() <= self.now {
+                self.call(|source, cx| source.on_deadline(cx));
+            } else {
+                self.send();
+            }
+        }
+        self.now = end;
+    }
+
+    /// A report that answers the newest packet; it took as long as is given.
+    fn report(&mut self, from: u64, kbps: f64, rtt: Span, knows: Knows) {
+        let sent_at = self.now;
+        self.send();
+        self.now = sent_at + rtt;
+        let round = self.source.round_state().0;
+        let echo = Echo { seq: Seq(self.newest), hold: Span::ZERO };
+        let rate = (kbps * 1e3) as f32;
+        let content = Content::Calculated { echo, rate, stamp: 77, round, knows };
+        let report = Report { from: receiver_id(from), layer: Layer(0), content };
+        self.call(|source, cx| source.on_report(&report, cx));
+    }
+
+    fn kbps(&self) -> f64 {
+        self.source.allowed().bps() / 1e3
+    }
+
+    fn limiting(&self) -> Option<u64> {
+        self.source.observe().limiting.map(|id| id.get())
+    }
+
+    /// Receiver 1 limits the rate to this, with a largest round-trip time of 500 ms.
+    fn limited_to(kbps: f64) -> Sender {
+        Sender::steady().limited(kbps)
+    }
+
+    fn limited(mut self, kbps: f64) -> Sender {
+        let sender = &mut self;
+        sender.source.force(Rate::from_bps(4e6), sender.now);
+        sender.report(1, kbps, millis(100), ALL);
+        assert_eq!((sender.limiting(), sender.kbps()), (Some(1), kbps));
+        self
+    }
+}
+
+/// T-TF-4, case 1.
+#[test]
+fn the_first_to_report_limits_the_rate() {
+    let mut sender = Sender::steady();
+    sender.pass(millis(500));
+    sender.report(4, 900.0, millis(100), ALL);
+    assert_eq!(sender.limiting(), Some(4));
+    // From 16 kbit/s, by at most a packet per half a second.
+    assert!((16.0..=32.0).contains(&sender.kbps()), "{}", sender.kbps());
+    sender.report(4, 10.0, millis(100), ALL);
+    assert_eq!(sender.kbps(), 10.0, "down at once");
+}
+
+/// T-TF-4, case 2.
+#[test]
+fn a_slower_receiver_takes_the_place_and_a_faster_one_does_not() {
+    let mut sender = Sender::limited_to(1000.0);
+    sender.report(2, 1100.0, millis(100), ALL);
+    assert_eq!((sender.limiting(), sender.kbps()), (Some(1), 1000.0));
+    sender.report(2, 700.0, millis(100), ALL);
+    assert_eq!((sender.limiting(), sender.kbps()), (Some(2), 700.0));
+}
+
+/// T-TF-4, case 3.
+#[test]
+fn after_a_farewell_anybody_takes_the_place_and_the_rate_waits_for_a_round() {
+    let mut sender = Sender::limited_to(1000.0);
+    sender.report(1, 1000.0, millis(100), ALL.with(Knows::LEAVING));
+    sender.report(2, 3000.0, millis(100), ALL);
+    assert_eq!(sender.limiting(), Some(2));
+    for _ in 0..25 {
+        sender.report(2, 3000.0, millis(100), ALL);
+        assert_eq!(sender.kbps(), 1000.0, "six times half a second");
+    }
+    for _ in 0..20 {
+        sender.report(2, 3000.0, millis(100), ALL);
+    }
+    assert!(sender.kbps() > 1010.0, "{}", sender.kbps());
+}
+
+#[test]
+fn who_says_farewell_never_limits() {
+    let mut sender = Sender::limited_to(1000.0);
+    sender.report(2, 100.0, millis(100), ALL.with(Knows::LEAVING));
+    assert_eq!((sender.limiting(), sender.kbps()), (Some(1), 1000.0));
+}
+
+/// T-TF-4, case 4.
+#[test]
+fn the_rate_rises_by_a_packet_per_largest_round_trip_time_however_many_reports_come() {
+    for reports_per_second in [4, 20, 100] {
+        let mut sender = Sender::limited_to(1000.0);
+        let gap = Span::from_secs(1) / reports_per_second;
+        let rtt_max = sender.source.observe().rtt_max.as_secs_f64();
+        assert_eq!(rtt_max, 0.5);
+        for _ in 0..reports_per_second {
+            sender.report(1, 9000.0, gap, ALL);
+        }
+        // 16 kbit/s more in each half second.
+        let raised = sender.kbps() - 1000.0;
+        assert!((raised - 32.0).abs() < 4.0, "{raised} with {reports_per_second}");
+    }
+}
+
+/// T-TF-5.
+#[test]
+fn reports_of_others_lower_what_is_suppressed_and_those_of_the_limiting_one_do_not() {
+    let mut sender = Sender::limited_to(1000.0);
+    let after_first = sender.source.round_state().1;
+    assert_eq!(after_first, 900_000.0, "when it reported it did not limit yet");
+    sender.report(1, 500.0, millis(100), ALL);
+    assert_eq!(sender.source.round_state().1, after_first);
+    sender.report(2, 800.0, millis(100), ALL);
+    assert_eq!(sender.source.round_state().1, 720_000.0);
+    sender.report(3, 750.0, millis(100), ALL);
+    assert_eq!(sender.source.round_state().1, 720_000.0, "not lower than what is suppressed");
+    assert_eq!(sender.send().suppress_above, 720_000.0);
+}
+
+/// T-TF-5: a receiver that does not know its round-trip time calculates with the largest one, which the source corrects for
+/// the rate and not for the suppression, since others without a measurement make the same mistake.
+#[test]
+fn suppression_takes_the_rate_as_reported_and_the_rate_takes_the_corrected_one() {
+    let mut sender = Sender::limited_to(1000.0);
+    sender.report(2, 300.0, millis(100), Knows::LOSS);
+    assert_eq!(sender.source.round_state().1, 270_000.0);
+    assert_eq!((sender.limiting(), sender.kbps()), (Some(1), 1000.0), "300 times 500 / 100 ms");
+    sender.report(2, 100.0, millis(100), Knows::LOSS);
+    assert_eq!((sender.limiting(), sender.kbps().round()), (Some(2), 500.0));
+}
+
+/// T-TF-8, with headers.
+#[test]
+fn the_new_limiting_receiver_hears_first_and_is_heard_of_when_nobody_else_waits() {
+    let mut sender = Sender::limited_to(1000.0);
+    let came = sender.now;
+    sender.now += millis(3);
+    let header = sender.send();
+    assert_eq!((header.to, header.limiting, header.echo), (Some(1), true, 77 + 3000));
+    sender.report(2, 2000.0, millis(100), ALL);
+    let header = sender.send();
+    assert_eq!((header.to, header.limiting), (Some(2), false));
+    sender.now = came + millis(450);
+    let header = sender.send();
+    assert_eq!((header.to, header.limiting, header.echo), (Some(1), true, 77 + 450_000));
+}
+
+/// T-TF-10.
+#[test]
+fn a_silent_limiting_receiver_halves_the_rate_and_is_given_up() {
+    let mut sender = Sender::steady_at_one_distance().limited(1000.0);
+    for _ in 0..100 {
+        sender.report(1, 1000.0, millis(100), ALL);
+    }
+    let rtt_max = sender.source.observe().rtt_max;
+    let heard = sender.now;
+    let mut seen = Vec::new();
+    while sender.limiting().is_some() {
+        sender.pass(millis(10));
+        let silent = sender.now.since(heard).as_secs_f64() / rtt_max.as_secs_f64();
+        if seen.last().is_none_or(|(_, rate)| *rate != sender.kbps()) {
+            seen.push((silent, sender.kbps()));
+        }
+    }
+    let silent = sender.now.since(heard).as_secs_f64() / rtt_max.as_secs_f64();
+    let rates: Vec<f64> = seen.iter().map(|(_, rate)| *rate).collect();
+    assert_eq!(rates, [1000.0, 500.0, 250.0], "{seen:?}");
+    assert!((4.0..6.0).contains(&seen[1].0) && (8.0..10.1).contains(&seen[2].0), "{seen:?}");
+    assert!((9.5..12.0).contains(&silent), "{silent}");
+}
+
+#[test]
+fn without_any_report_the_rate_falls_to_the_lowest() {
+    let mut sender = Sender::steady();
+    sender.source.force(Rate::from_bps(4e6), sender.now);
+    sender.pass(Span::from_secs(11));
+    assert!((0.9e3..2.1e3).contains(&sender.kbps()), "twice halved in 11 s: {}", sender.kbps());
+    sender.pass(Span::from_secs(400));
+    assert_eq!(sender.kbps(), 1.0, "a packet per 8 s");
+}
+
+/// T-TF-12.
+#[test]
+fn the_largest_round_trip_time_falls_by_a_tenth_per_round_and_not_below_what_is_seen() {
+    let mut sender = Sender::limited_to(1000.0);
+    let mut before = sender.source.observe().rtt_max;
+    assert_eq!(before, millis(500));
+    let mut round = sender.source.round_state().0;
+    for _ in 0..2000 {
+        sender.report(1, 1000.0, millis(60), ALL);
+        sender.pass(millis(1));
+        let after = sender.source.observe().rtt_max;
+        if sender.source.round_state().0 != round {
+            round = round.wrapping_add(1);
+            assert!(after == before.scaled(0.9) || after == millis(60), "{before} to {after}");
+        } else {
+            assert_eq!(after, before);
+        }
+        before = after;
+    }
+    assert_eq!(before, millis(60));
+    sender.report(2, 2000.0, millis(90), ALL);
+    assert_eq!(sender.source.observe().rtt_max, millis(90), "a longer one counts at once");
+    // At 8 kbit/s a packet takes a second.
+    sender.report(1, 8.0, millis(60), ALL);
+    for _ in 0..40 {
+        sender.report(1, 8.0, millis(60), ALL);
+        sender.pass(millis(200));
+    }
+    assert!(sender.source.observe().rtt_max >= Span::from_secs(1));
+}
+
+/// Spec 3: a round ends when somebody else has reported, or after twice its time.
+#[test]
+fn a_round_without_answers_is_twice_as_long() {
+    for (answered, rounds) in [(true, 4), (false, 2)] {
+        let mut sender = Sender::steady_at_one_distance();
+        let begun = sender.now;
+        while sender.now.since(begun) < Span::from_secs(13) {
+            if answered {
+                sender.report(1, 900.0, millis(100), ALL);
+                sender.report(2, 950.0, millis(100), ALL);
+            }
+            let now = sender.now;
+            sender.source.control(Control::SignOfLife, now);
+            sender.pass(millis(50));
+        }
+        assert_eq!(sender.source.round_state().0, rounds);
+    }
+}
+
+#[test]
+fn feedback_rounds_wrap() {
+    let mut config = Config::seed();
+    config.sending.initial_rtt = millis(10);
+    let mut sender = Sender::new(config);
+    sender.source.force(Rate::from_bps(4e6), sender.now);
+    let mut seen = [false; 256];
+    for _ in 0..300 {
+        sender.report(1, 4000.0, millis(10), ALL);
+        sender.report(2, 5000.0, millis(10), ALL);
+        sender.pass(millis(60));
+        seen[usize::from(sender.source.round_state().0)] = true;
+    }
+    assert!(seen.iter().filter(|seen| **seen).count() > 250);
+}
+
+#[test]
+fn a_receiver_that_is_excluded_limits_no_longer() {
+    let mut sender = Sender::limited_to(1000.0);
+    let now = sender.now;
+    sender.source.control(Control::Forget(receiver_id(1)), now);
+    assert_eq!(sender.limiting(), None);
+    sender.report(2, 2000.0, millis(100), ALL);
+    assert_eq!((sender.limiting(), sender.kbps()), (Some(2), 1000.0));
+}
+
+#[test]
+fn slow_start_ends_with_the_first_loss_of_anybody() {
+    let mut sender = Sender::new(Config::seed());
+    sender.pass(millis(500));
+    sender.report(1, 32.0, millis(100), NOTHING);
+    assert!(sender.source.observe().starting);
+    sender.pass(millis(500));
+    assert!((24.0..=32.0).contains(&sender.kbps()), "{}", sender.kbps());
+    sender.report(2, 500.0, millis(100), ALL);
+    assert!(!sender.source.observe().starting);
+    assert_eq!(sender.limiting(), Some(1), "it is still the slower one");
+}
+
+#[test]
+fn after_a_long_pause_the_rate_doubles_back_to_what_it_was() {
+    let mut sender = Sender::limited_to(1000.0);
+    // While nothing leaves, deadlines go on.
+    let end = sender.now + Span::from_secs(8);
+    while sender.source.deadline() <= end {
+        sender.now = sender.source.deadline().max(sender.now);
+        sender.call(|source, cx| source.on_deadline(cx));
+    }
+    sender.now = end;
+    sender.send();
+    let begun = sender.kbps();
+    assert!(begun < 20.0, "{begun}");
+    let mut rates = vec![begun];
+    for _ in 0..12 {
+        for _ in 0..5 {
+            sender.report(1, 1000.0, millis(100), ALL);
+        }
+        rates.push(sender.kbps());
+    }
+    assert!(rates.windows(2).all(|pair| pair[1] <= pair[0] * 2.6), "{rates:?}");
+    assert!((300.0..=600.0).contains(&rates[7]), "{rates:?}");
+    let last = rates[rates.len() - 1];
+    assert!((500.0..700.0).contains(&last), "half of the rate before, then a packet at a time: {rates:?}");
+}
+
+/// A receiver and what it reports.
+struct Ear {
+    receiver: Receiver,
+    rng: Rng,
+    effects: Effects,
+}
+
+const PLAIN: Arrival = Arrival { size: SIZE, lost: 0, marked: false, late: false };
+
+fn header(round: u8, suppress_above: f32) -> Mark {
+    Mark::Equation { suppress_above, rtt_max: 0.1, round, to: None, echo: 0, limiting: false }
+}
+
+fn echo(to: u64, echo: u32, limiting: bool) -> Mark {
+    let to = Some(receiver_id(to));
+    Mark::Equation { suppress_above: f32::INFINITY, rtt_max: 0.1, round: 0, to, echo, limiting }
+}
+
+impl Ear {
+    fn new(seed: u64) -> Ear {
+        let receiver = Receiver::new(receiver_id(2), &Config::seed());
+        Ear { receiver, rng: Rng::new(seed, 5), effects: Effects::new() }
+    }
+
+    fn hear(&mut self, now: Time, seq: u64, mark: Mark, arrival: Arrival) -> Vec<Content> {
+        // The source's clock is 1000 s ahead; packets take 30 ms.
+        let sent_at = now + Span::from_secs(1000) - millis(30);
+        let data =
+            Data { seq: Seq(seq), sent_at, rate: 1e6, payload: Payload::NONE, flags: Flags::default(), mark };
+        let cx = &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects };
+        self.receiver.on_data(&data, Layer(0), arrival, cx);
+        self.contents()
+    }
+
+    /// Deadlines until then.
+    fn wait(&mut self, until: Time) -> Vec<Content> {
+        let mut contents = Vec::new();
+        while self.receiver.deadline() <= until {
+            let now = self.receiver.deadline();
+            let cx = &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects };
+            self.receiver.on_deadline(cx);
+            contents.extend(self.contents());
+        }
+        contents
+    }
+
+    fn contents(&mut self) -> Vec<Content> {
+        let content = |effect| match effect {
+            Effect::Report(report) => report.content,
+            other => panic!("{other:?}"),
+        };
+        self.effects.drain().map(content).collect()
+    }
+
+    /// A packet each 8 ms from `from` on, 1 Mbit/s, without loss; the last one's number and time.
+    fn stream(&mut self, from: u64, packets: u64, mark: Mark) -> Vec<Content> {
+        let mut all = Vec::new();
+        for seq in from..from + packets {
+            let now = at(10.0) + millis(8 * seq);
+            all.extend(self.wait(now));
+            all.extend(self.hear(now, seq, mark, PLAIN));
+        }
+        all
+    }
+}
+
+fn rate_of(content: &Content) -> (f64, Knows) {
+    match *content {
+        Content::Calculated { rate, knows, .. } => (f64::from(rate), knows),
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn without_loss_a_receiver_reports_twice_what_it_receives_once_a_round() {
+    let mut ear = Ear::new(1);
+    let reports = ear.stream(0, 200, header(0, f32::INFINITY));
+    assert_eq!(reports.len(), 1);
+    let (rate, knows) = rate_of(&reports[0]);
+    assert!((1.9e6..2.1e6).contains(&rate), "{rate}");
+    assert_eq!(knows, NOTHING);
+    assert_eq!(ear.stream(200, 200, header(1, f32::INFINITY)).len(), 1, "another round");
+}
+
+#[test]
+fn a_report_that_is_not_lower_than_anothers_is_not_sent() {
+    for (suppress_above, expected) in [(1e6, 0), (3e6, 1)] {
+        let mut ear = Ear::new(1);
+        let mut reports = ear.stream(0, 10, header(0, f32::INFINITY));
+        reports.extend(ear.stream(10, 190, header(0, suppress_above)));
+        assert_eq!(reports.len(), expected, "{suppress_above}");
+        assert_eq!(ear.receiver.suppressed(), 1 - expected as u32);
+    }
+}
+
+#[test]
+fn a_receiver_farther_away_than_all_others_reports_whatever_its_rate() {
+    let mut ear = Ear::new(1);
+    ear.stream(0, 10, header(0, 1.0));
+    // A round trip of 150 ms is measured, where the header says 100 ms.
+    let now = at(10.0) + millis(80);
+    let stamp = ((now - millis(150)).as_nanos() / 1000) as u32;
+    ear.hear(now, 10, echo(2, stamp, false), PLAIN);
+    assert_eq!(ear.receiver.rtt(), millis(150));
+    let reports = ear.stream(11, 100, header(1, 1.0));
+    assert_eq!(reports.len(), 1);
+    assert!(rate_of(&reports[0]).1.has(Knows::RTT));
+}
+
+#[test]
+fn the_limiting_receiver_reports_each_round_trip_time_and_stops_when_another_limits() {
+    let mut ear = Ear::new(1);
+    ear.stream(0, 10, header(0, f32::INFINITY));
+    let now = at(10.0) + millis(80);
+    let stamp = ((now - millis(50)).as_nanos() / 1000) as u32;
+    let first = ear.hear(now, 10, echo(2, stamp, true), PLAIN);
+    assert_eq!(first.len(), 1, "at once");
+    let reports = ear.stream(11, 125, header(0, 1.0));
+    assert!((18..=21).contains(&reports.len()), "{} in a second", reports.len());
+    ear.hear(at(10.0) + millis(8 * 136), 136, echo(9, 0, true), PLAIN);
+    assert!(!ear.receiver.is_limiting());
+    assert_eq!(ear.stream(137, 50, header(0, 1.0)), []);
+}
+
+#[test]
+fn a_loss_makes_the_equation_count_from_the_rate_that_was_received() {
+    let mut ear = Ear::new(1);
+    ear.stream(0, 100, header(0, f32::INFINITY));
+    let lossy = Arrival { lost: 1, ..PLAIN };
+    ear.hear(at(10.0) + millis(808), 101, header(0, f32::INFINITY), lossy);
+    // 1 Mbit/s over an assumed 100 ms: 104 packets, with the received rate known to within a packet of 12.
+    let interval = 1.0 / ear.receiver.loss();
+    assert!((85.0..125.0).contains(&interval), "{interval}");
+    // The round trip is half as long: a fourth as many packets.
+    let now = at(10.0) + millis(816);
+    let stamp = ((now - millis(50)).as_nanos() / 1000) as u32;
+    ear.hear(now, 102, echo(2, stamp, false), PLAIN);
+    let rescaled = 1.0 / ear.receiver.loss();
+    assert!((rescaled * 4.0 / interval - 1.0).abs() < 0.01, "{interval} and {rescaled}");
+}
+
+#[test]
+fn a_mark_is_a_loss_event() {
+    let mut ear = Ear::new(1);
+    ear.stream(0, 100, header(0, f32::INFINITY));
+    ear.hear(at(10.8), 100, header(0, f32::INFINITY), Arrival { marked: true, ..PLAIN });
+    assert!(ear.receiver.loss() > 0.0);
+}
+
+#[test]
+fn a_packet_that_was_lost_and_comes_late_is_no_loss() {
+    let mut ear = Ear::new(1);
+    ear.stream(0, 100, header(0, f32::INFINITY));
+    ear.hear(at(10.808), 101, header(0, f32::INFINITY), Arrival { lost: 1, ..PLAIN });
+    assert!(ear.receiver.loss() > 0.0);
+    ear.hear(at(10.81), 100, header(0, f32::INFINITY), Arrival { late: true, ..PLAIN });
+    assert_eq!(ear.receiver.loss(), 0.0);
+}
+
+#[test]
+fn a_stream_that_paused_for_ten_largest_round_trip_times_has_forgotten_its_losses() {
+    for (pause, forgotten) in [(900, false), (1100, true)] {
+        let mut ear = Ear::new(1);
+        ear.stream(0, 100, header(0, f32::INFINITY));
+        ear.hear(at(10.808), 101, header(0, f32::INFINITY), Arrival { lost: 1, ..PLAIN });
+        ear.hear(at(10.808) + millis(pause), 102, header(0, f32::INFINITY), PLAIN);
+        assert_eq!(ear.receiver.loss() == 0.0, forgotten, "{pause} ms");
+    }
+}
+
+#[test]
+fn the_limiting_receiver_says_good_bye_and_others_do_not() {
+    for (limiting, reports) in [(true, 1), (false, 0)] {
+        let mut ear = Ear::new(1);
+        ear.stream(0, 10, header(0, f32::INFINITY));
+        let now = at(10.08);
+        let stamp = ((now - millis(50)).as_nanos() / 1000) as u32;
+        ear.hear(now, 10, echo(2, stamp, limiting), PLAIN);
+        ear.receiver.on_leave(&mut Cx { now, rng: &mut ear.rng, effects: &mut ear.effects });
+        let contents = ear.contents();
+        assert_eq!(contents.len(), reports);
+        assert!(contents.iter().all(|content| rate_of(content).1.has(Knows::LEAVING)));
+        assert_eq!(ear.receiver.deadline(), Time::NEVER);
+    }
+}
+
+fn bottleneck(mbps: f64, rtt: u64, packets: u64) -> Path {
+    Path { rate: Rate::from_mbps(mbps), rtt: millis(rtt), buffer: packets * u64::from(SIZE) }
+}
+
+fn configs() -> [Config; 3] {
+    let mut linear = Config::transport(SIZE);
+    linear.sending.start = Start::Linear;
+    [Config::transport(SIZE), Config { timer: TimerLaw::Of2001, ..Config::transport(SIZE) }, linear]
+}
+
+#[test]
+fn one_receiver_fills_its_bottleneck() {
+    for config in configs() {
+        let mut star = Star::new(&Scheme::Tfmcc(config), SIZE, &[bottleneck(2.0, 50, 15)], 1);
+        star.run_until(at(90.0));
+        let rate = star.sent_between(40_000, 90_000) as f64 * 8.0 / 50.0;
+        println!("{:?}: {rate:.0}", config.timer);
+        assert!((1.6e6..2.1e6).contains(&rate), "{rate}");
+    }
+}
+
+#[test]
+fn the_slowest_receiver_limits_the_rate() {
+    for config in configs() {
+        let paths = [bottleneck(5.0, 20, 30), bottleneck(1.0, 60, 20), bottleneck(3.0, 40, 30)];
+        let mut star = Star::new(&Scheme::Tfmcc(config), SIZE, &paths, 3);
+        star.run_until(at(120.0));
+        let rate = star.sent_between(60_000, 120_000) as f64 * 8.0 / 60.0;
+        assert_eq!(star.source.observe().limiting, Some(receiver_id(2)));
+        assert!((0.75e6..1.1e6).contains(&rate), "{rate}");
+    }
+}
+
+/// T-TF-11.
+#[test]
+fn slow_start_overshoots_the_bottleneck_by_no_more_than_a_factor_of_two() {
+    for (mbps, rtt) in [(1.0, 100u32), (10.0, 30), (50.0, 10)] {
+        let packets = (mbps * 1e6 * f64::from(rtt) / 1e3 / 8e3) as u64;
+        let path = bottleneck(mbps, rtt.into(), packets.max(10));
+        let mut config = Config::seed();
+        config.sending.initial_rtt = millis(200);
+        let mut star = Star::new(&Scheme::Tfmcc(config), SIZE, &[path], 1);
+        star.run_until(at(30.0));
+        let peak = star.peak(500).bps() / 1e6;
+        println!("{mbps} Mbit/s: at most {peak:.2}");
+        assert!((0.9 * mbps..=2.05 * mbps).contains(&peak), "{peak} of {mbps}");
+        assert!(!star.source.observe().starting);
+    }
+}
+
+#[test]
+fn a_group_of_sixty_four_gives_few_reports() {
+    let paths = [bottleneck(1.0, 60, 20); 64];
+    let mut star = Star::new(&Scheme::Tfmcc(Config::transport(SIZE)), SIZE, &paths, 3);
+    star.run_until(at(60.0));
+    let reports: Vec<u32> = star.leaves.iter().map(|leaf| leaf.reports - 60).collect();
+    let most = reports.iter().max().copied().unwrap_or(0);
+    let all: u32 = reports.iter().sum();
+    println!("{all} reports, {most} of one receiver");
+    // The limiting one reports each round trip, some 10 a second; of the others 5 to 10 a round of six round trips.
+    assert!(all < 60 * 30, "{all}");
+}

@@ -1,0 +1,111 @@
+//! How long a receiver waits before it reports (RFC 4654, 6.4): most wait long, and the few that do not silence them.
+
+use super::config::TimerLaw;
+use crate::rng::Rng;
+use crate::time::Span;
+
+/// Upper bound of the number of receivers, "N". A larger group gets a few more reports per round.
+pub(super) const RECEIVERS: f64 = 10_000.0;
+/// The part of the 2001 law's delay that follows the rate.
+const BIASED: f64 = 1.0 / 3.0;
+
+/// A delay of at most `longest`. `part` is the receiver's rate over the source's.
+pub(super) fn delay(law: TimerLaw, longest: Span, part: f64, rng: &mut Rng) -> Span {
+    let uniform = 1.0 - rng.unit();
+    let random = (1.0 + uniform.ln() / RECEIVERS.ln()).max(0.0);
+    match law {
+        TimerLaw::Rfc => longest.scaled(random),
+        TimerLaw::Of2001 => {
+            let bias = ((part - 0.5) / (0.9 - 0.5)).clamp(0.0, 1.0);
+            longest.scaled(BIASED * bias + (1.0 - BIASED) * random)
+        }
+    }
+}
+
+/// A round's time for reports, "T", for this largest round-trip time.
+pub(super) fn longest(law: TimerLaw, rtt_max: Span) -> Span {
+    match law {
+        TimerLaw::Rfc => rtt_max * 6,
+        TimerLaw::Of2001 => rtt_max * 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// T-TF-6: one in N reports at once; otherwise the logarithm of N^(t/T) is uniform.
+    #[test]
+    fn delays_follow_the_law() {
+        let (mut rng, draws) = (Rng::new(6, 1), 400_000u32);
+        let longest = Span::from_secs(1);
+        let mut delays: Vec<f64> =
+            (0..draws).map(|_| delay(TimerLaw::Rfc, longest, 1.0, &mut rng).as_secs_f64()).collect();
+        let at_once = delays.iter().filter(|delay| **delay == 0.0).count();
+        assert!((15..80).contains(&at_once), "{at_once} of {draws} at once, 40 expected");
+        delays.sort_by(f64::total_cmp);
+        for (rank, delay) in delays.iter().enumerate().step_by(97).filter(|(_, delay)| **delay > 0.0) {
+            let (seen, expected) = (rank as f64 / f64::from(draws), RECEIVERS.powf(delay - 1.0));
+            assert!((seen - expected).abs() < 0.004, "{delay}: {seen}, {expected}");
+        }
+        assert!(delays.iter().all(|delay| *delay <= 1.0));
+    }
+
+    #[test]
+    fn the_law_of_2001_lets_slow_receivers_report_a_third_earlier() {
+        let mean = |part| {
+            let mut rng = Rng::new(1, 1);
+            let law = TimerLaw::Of2001;
+            (0..20_000).map(|_| delay(law, Span::from_secs(1), part, &mut rng).as_secs_f64()).sum::<f64>()
+                / 20_000.0
+        };
+        assert!((mean(1.0) - mean(0.4) - 1.0 / 3.0).abs() < 1e-6);
+        assert!((mean(0.7) - mean(0.4) - 1.0 / 6.0).abs() < 1e-6);
+    }
+
+    /// T-TF-7: reports per round from many receivers of equal or spread rates, with half a largest round-trip time to the
+    /// source and back again before a report silences others.
+    #[test]
+    fn a_round_has_few_reports_whatever_the_group_and_nearly_the_lowest_rate_is_among_them() {
+        let mut rng = Rng::new(7, 7);
+        for spread in [0.0, 0.5] {
+            for receivers in [10usize, 100, 1_000, 10_000] {
+                let rounds = 60;
+                let (mut reports, mut worst) = (0usize, 0f64);
+                for _ in 0..rounds {
+                    let (sent, error) = round(receivers, spread, &mut rng);
+                    reports += sent;
+                    worst = worst.max(error);
+                }
+                let mean = reports as f64 / f64::from(rounds);
+                println!(
+                    "{receivers} receivers, spread {spread}: {mean:.1} reports, lowest within {worst:.3}"
+                );
+                assert!(mean < 20.0, "{mean} reports of {receivers}");
+                assert!(worst < 0.112, "{worst}");
+            }
+        }
+    }
+
+    /// One round: reports sent, and how far above the lowest rate the lowest reported one is.
+    fn round(receivers: usize, spread: f64, rng: &mut Rng) -> (usize, f64) {
+        let rtt_max = 1.0;
+        let mut all: Vec<(f64, f64)> = (0..receivers)
+            .map(|_| {
+                let waits = delay(TimerLaw::Rfc, Span::from_secs(6), 1.0, rng).as_secs_f64();
+                (waits, 1.0 + spread * rng.unit())
+            })
+            .collect();
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let lowest = all.iter().map(|(_, rate)| *rate).fold(f64::INFINITY, f64::min);
+        let mut sent: Vec<(f64, f64)> = Vec::new();
+        for (at, rate) in all {
+            let heard = sent.iter().filter(|(other, _)| other + rtt_max <= at).map(|(_, rate)| 0.9 * rate);
+            if heard.fold(f64::INFINITY, f64::min) > rate {
+                sent.push((at, rate));
+            }
+        }
+        let found = sent.iter().map(|(_, rate)| *rate).fold(f64::INFINITY, f64::min);
+        (sent.len(), found / lowest - 1.0)
+    }
+}
