@@ -10,8 +10,10 @@
 //! | [`estimate`] [`suppress`] [`rate`] | parts that schemes share: means, round trips, throughput; delays; pacing, gates, guards |
 //! | [`schemes`] | the schemes, by name |
 //! | [`delivery`] | gaps, requests, and the account of what must be sent again |
+//! | [`analysis`] | what the documents compute about their schemes |
 //! | [`unicast`] | TCP, TFRC and RAP, which multicast shares bottlenecks with |
 
+pub mod analysis;
 pub mod delivery;
 pub mod estimate;
 pub mod node;

@@ -1,0 +1,64 @@
+//! How many reports pass the filters that choose among receivers (seed 000, 2.1.1).
+
+/// How many of the reports pass on average when each passes with the share that its own receiver has in all of them (LPRF):
+/// never more than the largest count.
+// Seed gap: 2.1.1 works out an example, N - 1 receivers with n losses and one with 10 n, as (N + 99 n) / (N + 9). The sum
+// before it is n (N + 99) / (N + 9), about n in a large group; and no n makes it 10 n.
+pub fn lprf_passes(counts: &[f64]) -> f64 {
+    let sum: f64 = counts.iter().sum();
+    if sum > 0.0 { counts.iter().map(|count| count * count).sum::<f64>() / sum } else { 0.0 }
+}
+
+/// How many pass on average when each passes with the share that the worst receiver has in all of them (Max-LPRF): as many
+/// as that one's.
+pub fn max_lprf_passes(counts: &[f64]) -> f64 {
+    counts.iter().copied().fold(0.0, f64::max)
+}
+
+/// By how much a mean deviation with `gain` must be multiplied to cover a sudden step of the mean by one: the mean takes
+/// `gain` of the step and the deviation as much (MCA's bound of the round trip; seed 000, D.2).
+pub fn deviations_that_cover_a_step(gain: f64) -> f64 {
+    (1.0 - gain) / gain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::Ewma;
+
+    /// Analysis A2.
+    #[test]
+    fn in_a_large_group_the_original_filter_passes_hardly_more_than_one_receiver_s_losses() {
+        for (n, receivers) in [(10.0, 1000), (10.0, 10), (1000.0, 1000)] {
+            let mut counts = vec![n; receivers - 1];
+            counts.push(10.0 * n);
+            let count = receivers as f64;
+            let expected = n * (count + 99.0) / (count + 9.0);
+            assert!((lprf_passes(&counts) - expected).abs() < 1e-6 * expected);
+            assert_eq!(max_lprf_passes(&counts), 10.0 * n);
+        }
+        let mut counts = vec![10.0; 999];
+        counts.push(100.0);
+        assert!((lprf_passes(&counts) - 10.89).abs() < 0.005);
+    }
+
+    #[test]
+    fn the_original_filter_never_passes_more_than_the_worst_receiver_has() {
+        for counts in [&[3.0, 1.0, 4.0, 1.0, 5.0][..], &[7.0], &[2.0, 2.0], &[]] {
+            assert!(lprf_passes(counts) <= max_lprf_passes(counts) + 1e-12);
+        }
+    }
+
+    /// Analysis A11.
+    #[test]
+    fn seven_deviations_cover_a_step_of_the_round_trip() {
+        let deviations = deviations_that_cover_a_step(0.125);
+        assert_eq!(deviations, 7.0);
+        let mut rtt = Ewma::new(0.125);
+        rtt.add(0.1, 0.0);
+        rtt.add(0.5, 0.0);
+        let bound = |deviations| rtt.mean().expect("sampled") + deviations * rtt.deviation();
+        assert!((bound(deviations) - 0.5).abs() < 1e-12);
+        assert!(bound(deviations - 0.1) < 0.5);
+    }
+}

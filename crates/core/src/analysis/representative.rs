@@ -1,0 +1,235 @@
+//! ORMCC's properties (seed 000, appendix C): it follows the most congested path, shares that with TCP, and its reports do
+//! not grow with the group.
+
+use crate::time::{Rate, Span};
+
+/// The bottleneck of a path (seed 000, C.1).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bottleneck {
+    /// Its rate, "W".
+    pub rate: Rate,
+    /// Its buffer in bytes, "Q"; of a queue that never empties, the part that does.
+    pub buffer: u64,
+    /// How much faster all other flows there grow than the session itself, "gamma".
+    pub others: f64,
+}
+
+/// How fast the session's rate grows in bit/s per second, "Delta".
+// Seed gap: C.1 prints the growth per round trip, s / RTT. Its formulas need the growth per unit of time, which is that
+// divided by another RTT.
+pub fn growth(packet_size: u16, rtt: Span) -> f64 {
+    8.0 * f64::from(packet_size) / rtt.as_secs_f64().powi(2)
+}
+
+impl Bottleneck {
+    fn buffer_bits(&self) -> f64 {
+        8.0 * self.buffer as f64
+    }
+
+    /// Between the moment at which all flows together are as fast as the bottleneck and the first loss, when the
+    /// session's rate grows like this (C.4).
+    pub fn time_to_overflow(&self, growth: f64) -> Span {
+        Span::from_secs_f64((2.0 * self.buffer_bits() / ((1.0 + self.others) * growth)).sqrt())
+    }
+
+    /// By how much all flows together are then faster than the bottleneck (C.5).
+    pub fn overload(&self, growth: f64) -> Rate {
+        Rate::from_bps((2.0 * growth * self.buffer_bits() * (1.0 + self.others)).sqrt())
+    }
+
+    /// How fast the session's packets arrive behind the bottleneck at that moment, if they leave at `rate` (C.6).
+    pub fn throughput_at_congestion(&self, rate: Rate, growth: f64) -> Rate {
+        rate * (1.0 / (1.0 + self.overload(growth).bps() / self.rate.bps()))
+    }
+
+    /// What decides which receiver is followed: the one with the lowest value (C.8). Where all buffers are alike they
+    /// do not matter, as in the thesis.
+    pub fn standing(&self) -> f64 {
+        self.rate.bps() / (self.buffer_bits() * (1.0 + self.others)).sqrt()
+    }
+}
+
+/// A session and a TCP flow alone at a bottleneck (seed 000, C.2).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pair {
+    /// The session's rate when both together are as fast as the bottleneck, "X".
+    pub session: Rate,
+    /// The bottleneck's rate, "W".
+    pub bottleneck: Rate,
+    /// By how much each of them is faster at the loss, "d".
+    pub rise: Rate,
+}
+
+impl Pair {
+    /// The session's rate over TCP's when both together are as fast as the bottleneck.
+    pub fn ratio_before(&self) -> f64 {
+        self.session.bps() / (self.bottleneck.bps() - self.session.bps())
+    }
+
+    /// The rates after both have cut: the session to `beta` of its throughput, TCP to half its rate.
+    pub fn after(&self, beta: f64) -> (Rate, Rate) {
+        let (x, w, d) = (self.session.bps(), self.bottleneck.bps(), self.rise.bps());
+        let session = beta * w * (x + d) / (w + 2.0 * d);
+        (Rate::from_bps(session), Rate::from_bps((w - x + d) / 2.0))
+    }
+
+    /// The session's rate over TCP's after both have cut.
+    pub fn ratio_after(&self, beta: f64) -> f64 {
+        let (session, tcp) = self.after(beta);
+        session.bps() / tcp.bps()
+    }
+
+    /// The decrease factor with which the ratio moves towards one (C.11).
+    pub fn fair_beta(&self) -> f64 {
+        0.5 + self.rise.bps() / self.bottleneck.bps()
+    }
+
+    /// The same pair when both have grown again until they are as fast as the bottleneck together.
+    #[must_use]
+    pub fn next(&self, beta: f64) -> Pair {
+        let (session, tcp) = self.after(beta);
+        let grown = (self.bottleneck.bps() - session.bps() - tcp.bps()) / 2.0;
+        Pair { session: session + Rate::from_bps(grown), ..*self }
+    }
+}
+
+/// How congestion moves from path to path, for the number of reports (seed 000, C.4).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Feedback {
+    /// Packets sent per second, "v".
+    pub packets_per_sec: f64,
+    /// Reports per packet of a receiver that is not silenced, "p": loss events rather than lost packets.
+    pub reports_per_packet: f64,
+    /// Receivers behind the new most congested bottleneck, "N".
+    pub receivers: u32,
+    /// The shortest round trip among them, "RTT_min".
+    pub nearest: Span,
+}
+
+impl Feedback {
+    fn reports_in(&self, secs: f64) -> f64 {
+        self.packets_per_sec * self.reports_per_packet * secs
+    }
+
+    /// Reports of all receivers before the new representative silences them.
+    pub fn per_change(&self) -> f64 {
+        self.reports_in(f64::from(self.receivers) * self.nearest.as_secs_f64())
+    }
+
+    /// Reports until the next change, `period` later; at least a round trip.
+    pub fn per_period(&self, period: Span) -> f64 {
+        self.reports_in(period.as_secs_f64() + self.redundant_secs())
+    }
+
+    /// Reports in a session of this length when the bottleneck changes so many times a second at random (C.13), which
+    /// without changes are those of one receiver (C.14).
+    pub fn in_session(&self, changes_per_sec: f64, length: Span) -> f64 {
+        let secs = length.as_secs_f64();
+        self.reports_in(secs + changes_per_sec * secs * self.redundant_secs())
+    }
+
+    /// For how long receivers other than the representative report after a change, all together.
+    fn redundant_secs(&self) -> f64 {
+        f64::from(self.receivers.saturating_sub(1)) * self.nearest.as_secs_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    #[track_caller]
+    fn assert_near(value: f64, expected: f64, tolerance: f64) {
+        assert!((value / expected - 1.0).abs() <= tolerance, "{value} instead of {expected}");
+    }
+
+    const MEGABIT: Bottleneck = Bottleneck { rate: Rate::from_mbps(1.0), buffer: 50_000, others: 2.0 };
+
+    /// Analysis A3.
+    #[test]
+    fn throughput_at_congestion_is_what_the_flows_share() {
+        let growth = growth(1000, Span::from_millis(500));
+        assert_eq!(growth, 32_000.0);
+        let level = MEGABIT.throughput_at_congestion(Rate::from_mbps(0.5), growth);
+        assert_near(level.bps(), 391_503.4, 1e-6);
+        // The queue fills to the last bit meanwhile.
+        let time = MEGABIT.time_to_overflow(growth).as_secs_f64();
+        assert_near(MEGABIT.overload(growth).bps() * time / 2.0, 400_000.0, 1e-6);
+    }
+
+    #[test]
+    fn the_receiver_with_the_lowest_standing_has_the_lowest_throughput() {
+        let (mut rng, growth, rate) = (Rng::new(3, 1), 32_000.0, Rate::from_mbps(0.5));
+        let mut any = || Bottleneck {
+            rate: Rate::from_mbps(0.5 + 5.0 * rng.unit()),
+            buffer: 10_000 + rng.below(90_000),
+            others: 20.0 * rng.unit(),
+        };
+        for _ in 0..1000 {
+            let (one, other) = (any(), any());
+            let level = |bottleneck: Bottleneck| bottleneck.throughput_at_congestion(rate, growth).bps();
+            assert_eq!(one.standing() < other.standing(), level(one) < level(other));
+        }
+    }
+
+    /// Analysis A4: identity C.10.
+    #[test]
+    fn the_change_of_the_ratio_is_the_printed_product() {
+        let mut rng = Rng::new(3, 2);
+        for _ in 0..1000 {
+            let (w, x, d) = (1e6, 1e5 + 8e5 * rng.unit(), 1e5 * rng.unit());
+            let beta = 0.4 + 0.5 * rng.unit();
+            let rate = Rate::from_bps;
+            let pair = Pair { session: rate(x), bottleneck: rate(w), rise: rate(d) };
+            let kept = beta * w / (w + 2.0 * d);
+            let bracket = (0.5 - kept) * x + (x / (2.0 * (w - x)) - kept) * d;
+            let change = pair.ratio_before() - pair.ratio_after(beta);
+            assert!((change - 2.0 / (w - x + d) * bracket).abs() < 1e-9);
+            let fair = pair.ratio_before() - pair.ratio_after(pair.fair_beta());
+            let expected = 2.0 / (w - x + d) * d / 2.0 * (x / (w - x) - 1.0);
+            assert!((fair - expected).abs() < 1e-9);
+        }
+    }
+
+    /// Analysis A4: the suited decrease factor lies where the thesis recommends it.
+    #[test]
+    fn with_the_fair_factor_the_shares_come_together() {
+        let (w, growth) = (1e6, 32_000.0);
+        let path = Bottleneck { others: 1.0, ..MEGABIT };
+        let time = path.time_to_overflow(growth).as_secs_f64();
+        assert_near(time, 3.54, 0.005);
+        let rise = Rate::from_bps(growth * time);
+        assert_near(rise.bps(), 113e3, 0.005);
+        for share in [0.1, 0.9] {
+            let mut pair = Pair { session: Rate::from_bps(share * w), bottleneck: Rate::from_bps(w), rise };
+            assert_near(pair.fair_beta(), 0.613, 0.001);
+            let mut distance = pair.ratio_before().ln().abs();
+            for _ in 0..60 {
+                pair = pair.next(pair.fair_beta());
+                let nearer = pair.ratio_before().ln().abs();
+                assert!(nearer <= distance, "{nearer} after {distance}");
+                distance = nearer;
+            }
+            assert!(distance < 0.01, "{distance}");
+        }
+    }
+
+    const FEEDBACK: Feedback = Feedback {
+        packets_per_sec: 41.7,
+        reports_per_packet: 0.01,
+        receivers: 32,
+        nearest: Span::from_millis(100),
+    };
+
+    /// Analysis A6.
+    #[test]
+    fn reports_are_those_of_one_receiver_and_a_few_at_each_change() {
+        let session = Span::from_secs(1000);
+        assert_near(FEEDBACK.in_session(0.01, session), 429.9, 0.0005);
+        assert_near(FEEDBACK.in_session(0.0, session), 417.0, 1e-9);
+        assert_near(FEEDBACK.per_change(), 1.334, 0.001);
+        let ten_changes = 10.0 * FEEDBACK.per_period(Span::from_secs(100));
+        assert_near(FEEDBACK.in_session(0.01, session), ten_changes, 1e-9);
+    }
+}

@@ -1,0 +1,52 @@
+//! How fast TCP goes: the formula with timeouts is [`Path`], without them it is here.
+
+pub use crate::unicast::formula::Path;
+
+use crate::time::{Rate, Span};
+
+/// The mean window in packets at this loss event rate, with an acknowledgement for every `packets_per_ack` packets and
+/// without timeouts.
+pub fn window(loss: f64, packets_per_ack: f64) -> f64 {
+    (3.0 / (2.0 * packets_per_ack * loss)).sqrt()
+}
+
+/// The largest window, at the moment of a loss.
+pub fn window_at_loss(loss: f64, packets_per_ack: f64) -> f64 {
+    (8.0 / (3.0 * packets_per_ack * loss)).sqrt()
+}
+
+/// The rate without timeouts, 1.22 s / (RTT sqrt(p)), beside which seed 000, 2.2.2, puts its flows.
+pub fn rate_without_timeouts(packet_size: u16, rtt: Span, loss: f64) -> Rate {
+    Rate::of(u64::from(packet_size), rtt) * window(loss, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_timeouts_the_constant_is_1_22() {
+        assert!((window(1.0, 1.0) - 1.22).abs() < 0.005);
+        // A sawtooth between half and full: three quarters on average, with a loss in 3/8 of its square.
+        let largest = window_at_loss(0.001, 1.0);
+        assert!((3.0 / 8.0 * largest * largest - 1000.0).abs() < 1e-6);
+        assert!((window(0.001, 1.0) / largest - 0.75).abs() < 1e-12);
+    }
+
+    #[test]
+    fn both_formulas_agree_where_losses_are_rare() {
+        let rtt = Span::from_millis(100);
+        let (with, without) = (Path::new(1000, rtt).tcp_rate(1e-5), rate_without_timeouts(1000, rtt, 1e-5));
+        assert!((with.bps() / without.bps() - 1.0).abs() < 0.01);
+    }
+
+    /// Analysis A10: 32 loss events of 167,762 packets at the round trip of seed 000, figure 2.5, are worth the fair share.
+    #[test]
+    fn the_numbers_of_figure_2_6_fit_together() {
+        let queueing = Rate::from_mbps(5.0).span_of(125 * 560);
+        let rtt = Span::from_millis(280) + queueing;
+        assert_eq!(rtt, Span::from_millis(392));
+        let rate = Path::new(560, rtt).tcp_rate(32.0 / 167_762.0);
+        assert!((rate.bps() / 1.014e6 - 1.0).abs() < 0.005, "{rate}");
+    }
+}
