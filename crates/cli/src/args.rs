@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use crate::pgm::Wiring;
 use crate::values;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use faircast_core::schemes::Scheme;
@@ -115,6 +116,9 @@ pub struct Sending {
     /// Largest UDP datagram, in bytes [default: what the interface carries, at most 1500]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(256..=65_507))]
     pub datagram: Option<u16>,
+    /// How packets look.
+    #[command(flatten)]
+    pub wiring: Wiring,
 }
 
 /// How a session tells what it does.
@@ -137,6 +141,7 @@ pub struct Telling {
     faircast send disk.img --expect 30\n  \
     faircast send models/ notes.txt --key lab.key --iface eth0\n  \
     faircast send disk.img --slow floor:50M        slow hosts are served last\n  \
+    faircast send log.txt --wire pgm --framing zmq     to ZeroMQ's epgm:// subscribers\n  \
     tar c src | faircast send - --name src.tar")]
 pub struct Send {
     /// Files and directories; `-` is standard input
@@ -207,6 +212,9 @@ pub struct Recv {
     /// Flush every file to the disk before it gets its name
     #[arg(long)]
     pub sync: bool,
+    /// How packets look.
+    #[command(flatten)]
+    pub wiring: Wiring,
     /// How it is told.
     #[command(flatten)]
     pub telling: Telling,

@@ -124,6 +124,17 @@ pub enum Usage {
         /// Those that exist.
         known: String,
     },
+    /// An option of PGM with another format.
+    #[error("`{0}` means something over PGM only; add `--wire pgm`, or leave it out")]
+    NeedsPgm(&'static str),
+    /// An option of the native format with PGM.
+    #[error("`{option}` cannot be used with `--wire pgm`: {why}; leave it out")]
+    NotOverPgm {
+        /// As given.
+        option: &'static str,
+        /// Why not.
+        why: &'static str,
+    },
     /// No such reproduction.
     #[error(transparent)]
     NoSuchReproduction(#[from] faircast_experiments::repro::NoSuchEntry),

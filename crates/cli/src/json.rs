@@ -82,6 +82,8 @@ pub enum Done<'a> {
         warnings: &'a [String],
         cpu_seconds: Option<f64>,
     },
+    /// Of either end of a session over PGM.
+    Pgm(crate::pgm::Done),
     /// It did not come to a report.
     Failed { ok: bool },
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`args`] [`values`] | what can be typed |
 //! | [`session`] | `send`, `stream`, `recv`: typed, resolved, run |
+//! | [`pgm`] | the same over PGM |
 //! | [`tell`] [`json`] [`units`] | how a session is told to people and to programs |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
 //! | [`key`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
@@ -16,6 +17,7 @@ mod failure;
 mod json;
 mod key;
 mod manual;
+mod pgm;
 mod schemes;
 mod session;
 mod sim;
@@ -27,6 +29,7 @@ mod values;
 use crate::args::{Cli, Command};
 use crate::failure::{Failure, unwritten};
 use crate::json::Line;
+use crate::pgm::Wire;
 use crate::session::{Output, Resolved, Screen};
 use clap::Parser;
 use std::io::{self, Write};
@@ -41,12 +44,22 @@ fn main() -> ExitCode {
 fn dispatch(command: Command) -> Result<(), Failure> {
     let (mut out, mut people) = (io::stdout(), io::stderr());
     match command {
+        Command::Send(send) if send.sending.wiring.wire == Wire::Pgm => {
+            let json = send.telling.json;
+            let resolved = resolved(send.resolve_pgm(), json)?;
+            in_session(Channel::Stdout, |output, stop| pgm::send(resolved, output, stop))
+        }
         Command::Send(send) => {
             let json = send.telling.json;
             let resolved = resolved(send.resolve(), json)?;
             in_session(Channel::Stdout, |output, stop| {
                 session::send(resolved, output, stop, faircast_transport::send)
             })
+        }
+        Command::Stream(stream) if stream.sending.wiring.wire == Wire::Pgm => {
+            let json = stream.telling.json;
+            let resolved = resolved(stream.resolve_pgm(), json)?;
+            in_session(Channel::Stdout, |output, stop| pgm::send(resolved, output, stop))
         }
         Command::Stream(stream) => {
             let json = stream.telling.json;
@@ -58,6 +71,10 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Recv(recv) => {
             let json = recv.telling.json;
             let channel = if recv.stdout { Channel::Stderr } else { Channel::Stdout };
+            if recv.wiring.wire == Wire::Pgm {
+                let resolved = resolved(recv.resolve_pgm(), json)?;
+                return in_session(channel, |output, stop| pgm::receive(resolved, output, stop));
+            }
             let resolved = resolved(recv.resolve(), json)?;
             in_session(channel, |output, stop| {
                 session::receive(resolved, output, stop, faircast_transport::receive)

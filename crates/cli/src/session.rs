@@ -61,6 +61,7 @@ impl args::Send {
     /// # Errors
     /// [`Usage`] when options contradict each other or name what is not there.
     pub fn resolve(self) -> Result<Resolved<SendConfig>, Usage> {
+        self.sending.wiring.check_native()?;
         let content = send_content(self.paths, self.name)?;
         resolve_sending(content, self.session, self.sending, self.telling)
     }
@@ -72,6 +73,7 @@ impl args::Stream {
     /// # Errors
     /// [`Usage`] when options contradict each other.
     pub fn resolve(self) -> Result<Resolved<SendConfig>, Usage> {
+        self.sending.wiring.check_native()?;
         refuse_keyboard("stream")?;
         let content = Content::Live { history: self.history };
         resolve_sending(content, self.session, self.sending, self.telling)
@@ -85,20 +87,9 @@ impl args::Recv {
     /// [`Usage`] when options contradict each other or name what cannot be used.
     pub fn resolve(self) -> Result<Resolved<ReceiveConfig>, Usage> {
         let mut warnings = Vec::new();
-        if let Some(source) = self.source {
-            let group = self.session.group.ip();
-            if source.is_multicast() {
-                return Err(Usage::SourceIsGroup(source));
-            }
-            if source.is_ipv4() != group.is_ipv4() {
-                return Err(Usage::Families { source_ip: source, group });
-            }
-        }
-        let destination = match self.stdout {
-            true => Destination::Stdout,
-            false if self.out.is_file() => return Err(Usage::OutIsFile(self.out)),
-            false => Destination::Directory(self.out),
-        };
+        self.wiring.check_native()?;
+        self.check_source()?;
+        let destination = destination(self.stdout, self.out)?;
         let config = ReceiveConfig {
             group: self.session.group,
             interface: self.session.iface,
@@ -116,7 +107,31 @@ impl args::Recv {
     }
 }
 
-fn send_content(paths: Vec<PathBuf>, name: Option<String>) -> Result<Content, Usage> {
+impl args::Recv {
+    /// That the source can be one, and can send to the group.
+    pub(crate) fn check_source(&self) -> Result<(), Usage> {
+        let Some(source) = self.source else { return Ok(()) };
+        let group = self.session.group.ip();
+        if source.is_multicast() {
+            return Err(Usage::SourceIsGroup(source));
+        }
+        if source.is_ipv4() != group.is_ipv4() {
+            return Err(Usage::Families { source_ip: source, group });
+        }
+        Ok(())
+    }
+}
+
+/// Where what is received goes.
+pub(crate) fn destination(stdout: bool, out: PathBuf) -> Result<Destination, Usage> {
+    match stdout {
+        true => Ok(Destination::Stdout),
+        false if out.is_file() => Err(Usage::OutIsFile(out)),
+        false => Ok(Destination::Directory(out)),
+    }
+}
+
+pub(crate) fn send_content(paths: Vec<PathBuf>, name: Option<String>) -> Result<Content, Usage> {
     if paths == [Path::new("-")] {
         refuse_keyboard("send -")?;
         return Ok(Content::Stdin { name: name.unwrap_or_else(|| "stdin".into()) });
@@ -136,7 +151,7 @@ fn send_content(paths: Vec<PathBuf>, name: Option<String>) -> Result<Content, Us
     }
 }
 
-fn refuse_keyboard(command: &'static str) -> Result<(), Usage> {
+pub(crate) fn refuse_keyboard(command: &'static str) -> Result<(), Usage> {
     if io::stdin().is_terminal() { Err(Usage::StdinIsTerminal(command)) } else { Ok(()) }
 }
 
@@ -172,7 +187,7 @@ fn resolve_sending(
     Ok(Resolved { config, telling, warnings })
 }
 
-fn check_rates(min: Option<Rate>, max: Option<Rate>, slow: Slow) -> Result<(), Usage> {
+pub(crate) fn check_rates(min: Option<Rate>, max: Option<Rate>, slow: Slow) -> Result<(), Usage> {
     let Some(max) = max else { return Ok(()) };
     if let Some(min) = min.filter(|min| *min > max) {
         return Err(Usage::MinAboveMax { min, max });
@@ -205,11 +220,7 @@ pub fn send<'a>(
     stop: &'a AtomicBool,
     drive: impl FnOnce(SendConfig, &mut dyn FnMut(Event), &AtomicBool) -> Result<SendReport, Error>,
 ) -> Result<(), Failure> {
-    let Resolved { config, telling, warnings } = resolved;
-    let mut teller = teller(Role::Source, telling, output, stop);
-    warnings.into_iter().for_each(|text| teller.event(&Event::Warning(text)));
-    let outcome = drive(config, &mut |event| teller.event(&event), stop);
-    conclude(&mut teller, outcome, |report: &SendReport| Verdict {
+    tell(Role::Source, resolved, output, stop, drive, |report: &SendReport| Verdict {
         done: Line::sent(report, system::cpu_seconds()),
         summary: sent_summary(report),
         shortfall: (!report.ok).then(|| sent_shortfall(report)),
@@ -226,11 +237,7 @@ pub fn receive<'a>(
     stop: &'a AtomicBool,
     drive: impl FnOnce(ReceiveConfig, &mut dyn FnMut(Event), &AtomicBool) -> Result<ReceiveReport, Error>,
 ) -> Result<(), Failure> {
-    let Resolved { config, telling, warnings } = resolved;
-    let mut teller = teller(Role::Receiver, telling, output, stop);
-    warnings.into_iter().for_each(|text| teller.event(&Event::Warning(text)));
-    let outcome = drive(config, &mut |event| teller.event(&event), stop);
-    conclude(&mut teller, outcome, |report: &ReceiveReport| Verdict {
+    tell(Role::Receiver, resolved, output, stop, drive, |report: &ReceiveReport| Verdict {
         done: Line::received(report, system::cpu_seconds()),
         summary: received_summary(report),
         shortfall: (!report.ok).then(|| {
@@ -238,6 +245,25 @@ pub fn receive<'a>(
             format!("not everything has arrived ({bytes} have); run the same command again to resume")
         }),
     })
+}
+
+/// Run a session and tell it; `drive` is the transport, `verdict` says how it ended.
+///
+/// # Errors
+/// Why it failed, or that it fell short.
+pub fn tell<'a, Config, Report>(
+    role: Role,
+    resolved: Resolved<Config>,
+    output: Output<'a>,
+    stop: &'a AtomicBool,
+    drive: impl FnOnce(Config, &mut dyn FnMut(Event), &AtomicBool) -> Result<Report, Error>,
+    verdict: impl Fn(&Report) -> Verdict<'_>,
+) -> Result<(), Failure> {
+    let Resolved { config, telling, warnings } = resolved;
+    let mut teller = teller(role, telling, output, stop);
+    warnings.into_iter().for_each(|text| teller.event(&Event::Warning(text)));
+    let outcome = drive(config, &mut |event| teller.event(&event), stop);
+    conclude(&mut teller, outcome, verdict)
 }
 
 fn teller<'a>(role: Role, telling: Telling, output: Output<'a>, stop: &'a AtomicBool) -> Teller<'a> {
@@ -250,10 +276,13 @@ fn teller<'a>(role: Role, telling: Telling, output: Output<'a>, stop: &'a Atomic
 }
 
 /// How a report is told.
-struct Verdict<'a> {
-    done: Line<'a>,
-    summary: Vec<String>,
-    shortfall: Option<String>,
+pub struct Verdict<'a> {
+    /// For programs.
+    pub done: Line<'a>,
+    /// For people.
+    pub summary: Vec<String>,
+    /// Why it is no success, if it is none.
+    pub shortfall: Option<String>,
 }
 
 fn conclude<Report>(

@@ -71,14 +71,6 @@ pub(super) enum Due {
 }
 
 impl Missing {
-    pub(super) fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-
-    pub(super) fn has(&self, sqn: u64) -> bool {
-        self.place(sqn).is_ok()
-    }
-
     /// When something is due.
     pub(super) fn deadline(&self) -> Time {
         self.due.unwrap_or(Time::NEVER)
@@ -240,7 +232,7 @@ mod tests {
         let mut stage = Stage::missing(7..8);
         let all = stage.until(5_000);
         assert_eq!(all, [Due::Ask(7), Due::Ask(7), Due::Ask(7), Due::GiveUp(7)]);
-        assert!(stage.missing.is_empty() && stage.missing.deadline().is_never());
+        assert!(stage.missing.all.is_empty() && stage.missing.deadline().is_never());
     }
 
     #[test]
@@ -266,6 +258,6 @@ mod tests {
         let mut gone = Vec::new();
         stage.missing.expire(10, |sqn| gone.push(sqn));
         assert_eq!(gone, [7, 8, 9]);
-        assert!(!stage.missing.has(9) && stage.missing.has(10));
+        assert!(!stage.missing.remove(9) && stage.missing.remove(10));
     }
 }

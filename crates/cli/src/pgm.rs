@@ -1,0 +1,426 @@
+//! `send`, `stream` and `recv` with `--wire pgm`: sessions with programs that are no faircast.
+
+use crate::args::{self, Sending, Telling};
+use crate::failure::{Failure, Usage};
+use crate::json::{self, Line};
+use crate::session::{self, Output, RECEIVE_BUFFER, Resolved, Verdict};
+use crate::tell::{self, Role};
+use crate::{system, units};
+use clap::{Args, ValueEnum};
+use faircast_transport::Content;
+use faircast_transport::config::Slow;
+use faircast_transport::pgm::{
+    self, Framing, Messages, PgmOptions, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, WindowLimits,
+};
+use serde::Serialize;
+use std::sync::atomic::AtomicBool;
+
+/// How packets look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Wire {
+    /// faircast's own format
+    Native,
+    /// PGM over UDP (RFC 3208), as OpenPGM and ZeroMQ's epgm:// speak it
+    Pgm,
+}
+
+/// How content lies in PGM's packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Frames {
+    /// As ZeroMQ's messages
+    Zmq,
+    /// As it is, a part in each packet
+    None,
+}
+
+/// How packets look, and what they hold.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Wiring {
+    /// Format of the packets
+    #[arg(long, value_name = "FORMAT", value_enum, default_value = "native")]
+    pub wire: Wire,
+    /// How content lies in PGM's packets [default: none]
+    #[arg(long, value_name = "FRAMING", value_enum)]
+    pub framing: Option<Frames>,
+    /// What one message is over PGM: a line (`lines`), or so many bytes [default: with zmq lines, otherwise a packet]
+    #[arg(long, value_name = "lines|BYTES", value_parser = messages)]
+    pub message: Option<Messages>,
+    /// UDP port of the source that receivers of PGM answer to [default: the group's]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub nak_port: Option<u16>,
+    /// PGM's own port of the session [default: the group's UDP port]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub data_port: Option<u16>,
+}
+
+fn messages(text: &str) -> Result<Messages, String> {
+    match text.parse() {
+        _ if text == "lines" => Ok(Messages::Lines),
+        Ok(size) if size > 0 => Ok(Messages::Sized(size)),
+        _ => Err(format!("`{text}` is no message; write `lines`, or a number of bytes")),
+    }
+}
+
+impl Wiring {
+    /// The options over PGM.
+    fn options(&self) -> PgmOptions {
+        PgmOptions {
+            framing: match self.framing {
+                Some(Frames::Zmq) => Framing::Zmq,
+                Some(Frames::None) | None => Framing::None,
+            },
+            messages: self.message,
+            nak_port: self.nak_port,
+            data_port: self.data_port,
+        }
+    }
+
+    /// That nothing is asked of the native format that only PGM has.
+    ///
+    /// # Errors
+    /// [`Usage::NeedsPgm`].
+    pub fn check_native(&self) -> Result<(), Usage> {
+        let given = [
+            ("--framing", self.framing.is_some()),
+            ("--message", self.message.is_some()),
+            ("--nak-port", self.nak_port.is_some()),
+            ("--data-port", self.data_port.is_some()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((option, _)) => Err(Usage::NeedsPgm(option)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// That nothing is asked of PGM that only the native format has.
+fn refuse(given: &[(&'static str, bool, &'static str)]) -> Result<(), Usage> {
+    match given.iter().find(|(_, given, _)| *given) {
+        Some((option, _, why)) => Err(Usage::NotOverPgm { option, why }),
+        None => Ok(()),
+    }
+}
+
+impl args::Send {
+    /// What will be sent over PGM.
+    ///
+    /// # Errors
+    /// [`Usage`] when options contradict each other, name what is not there or mean nothing over PGM.
+    pub fn resolve_pgm(self) -> Result<Resolved<PgmSend>, Usage> {
+        let named = ("--name", self.name.is_some(), "PGM carries no names");
+        refuse(&[named])?;
+        let content = session::send_content(self.paths, None)?;
+        resolve_sending(content, self.session, self.sending, self.telling)
+    }
+}
+
+impl args::Stream {
+    /// What will be streamed over PGM; the window is as long as the history.
+    ///
+    /// # Errors
+    /// [`Usage`] when options contradict each other or mean nothing over PGM.
+    pub fn resolve_pgm(self) -> Result<Resolved<PgmSend>, Usage> {
+        session::refuse_keyboard("stream")?;
+        let content = Content::Live { history: self.history };
+        resolve_sending(content, self.session, self.sending, self.telling)
+    }
+}
+
+fn resolve_sending(
+    content: Content,
+    session: args::Session,
+    sending: Sending,
+    telling: Telling,
+) -> Result<Resolved<PgmSend>, Usage> {
+    session::check_rates(sending.min, sending.max, sending.slow)?;
+    refuse(&[
+        ("--key", session.key.is_some(), "PGM has no encryption"),
+        ("--slow", sending.slow != Slow::Follow, "PGM's receivers do not say how they do"),
+        ("--expect", sending.expect.is_some(), "PGM's receivers do not say that they are there"),
+    ])?;
+    let mut warnings = Vec::new();
+    if !sending.open {
+        warnings.push("PGM is not sealed: who is on the network can read and forge this".into());
+    }
+    let mut window = WindowLimits::default();
+    if let Content::Live { history } = &content {
+        window.age = faircast_core::time::Span::from_secs_f64(history.as_secs_f64());
+    }
+    let config = PgmSend {
+        group: session.group,
+        interface: session.iface,
+        ttl: sending.ttl,
+        scheme: sending.cc,
+        min: sending.min,
+        max: sending.max,
+        linger: sending.wait,
+        datagram: sending.datagram,
+        content,
+        options: sending.wiring.options(),
+        window,
+        faults: session.faults,
+    };
+    Ok(Resolved { config, telling, warnings })
+}
+
+impl args::Recv {
+    /// What will be received over PGM.
+    ///
+    /// # Errors
+    /// [`Usage`] when options contradict each other or mean nothing over PGM.
+    pub fn resolve_pgm(self) -> Result<Resolved<PgmReceive>, Usage> {
+        refuse(&[
+            ("--key", self.session.key.is_some(), "PGM has no encryption"),
+            ("--sync", self.sync, "what comes over PGM is never known to be whole"),
+        ])?;
+        self.check_source()?;
+        let config = PgmReceive {
+            group: self.session.group,
+            interface: self.session.iface.clone(),
+            source: self.source,
+            options: self.wiring.options(),
+            wait: self.wait,
+            silence: self.silence,
+            buffer: RECEIVE_BUFFER,
+            faults: self.session.faults,
+            destination: session::destination(self.stdout, self.out)?,
+        };
+        Ok(Resolved { config, telling: self.telling, warnings: Vec::new() })
+    }
+}
+
+/// The last line of a session over PGM, for programs.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Done {
+    /// Of a source.
+    Sent {
+        ok: bool,
+        receivers: u64,
+        bytes: u64,
+        messages: u64,
+        seconds: f64,
+        start_seconds: f64,
+        goodput_bps: f64,
+        packets: u64,
+        repairs: u64,
+        naks: u64,
+        naked: u64,
+        too_late: u64,
+        indications: u64,
+        events: u64,
+        followed: u64,
+        cuts: u64,
+        slowest_bps: f64,
+        fastest_bps: f64,
+        refused: u64,
+        cpu_seconds: Option<f64>,
+    },
+    /// Of a receiver.
+    Received {
+        ok: bool,
+        bytes: u64,
+        messages: u64,
+        seconds: f64,
+        goodput_bps: f64,
+        packets: u64,
+        missed: u64,
+        unrecoverable: u64,
+        broken: u64,
+        naks: u64,
+        refused: u64,
+        dropped_local: u64,
+        cpu_seconds: Option<f64>,
+    },
+}
+
+fn sent(report: &PgmSendReport) -> Line<'static> {
+    Line::Done(json::Done::Pgm(Done::Sent {
+        ok: report.ok,
+        receivers: report.receivers,
+        bytes: report.bytes,
+        messages: report.messages,
+        seconds: report.seconds,
+        start_seconds: report.start_seconds,
+        goodput_bps: report.goodput_bps,
+        packets: report.packets,
+        repairs: report.repairs,
+        naks: report.naks,
+        naked: report.naked,
+        too_late: report.too_late,
+        indications: report.tally.indications,
+        events: report.tally.events,
+        followed: report.tally.followed,
+        cuts: report.cuts,
+        slowest_bps: report.rates_bps.0,
+        fastest_bps: report.rates_bps.1,
+        refused: report.refused,
+        cpu_seconds: system::cpu_seconds(),
+    }))
+}
+
+fn received(report: &PgmReceiveReport) -> Line<'static> {
+    Line::Done(json::Done::Pgm(Done::Received {
+        ok: report.ok,
+        bytes: report.bytes,
+        messages: report.messages,
+        seconds: report.seconds,
+        goodput_bps: report.goodput_bps,
+        packets: report.packets,
+        missed: report.missed,
+        unrecoverable: report.unrecoverable,
+        broken: report.broken,
+        naks: report.naks,
+        refused: report.refused,
+        dropped_local: report.dropped_local,
+        cpu_seconds: system::cpu_seconds(),
+    }))
+}
+
+/// Run a `send` or `stream` over PGM and tell it.
+///
+/// # Errors
+/// Why it failed, or that something could not be repaired.
+pub fn send<'a>(
+    resolved: Resolved<PgmSend>,
+    output: Output<'a>,
+    stop: &'a AtomicBool,
+) -> Result<(), Failure> {
+    session::tell(Role::Source, resolved, output, stop, pgm::send, |report: &PgmSendReport| Verdict {
+        done: sent(report),
+        summary: vec![format!(
+            "sent {} in {}: {}, {} again for {}; PGM does not say who has everything",
+            units::bytes(report.bytes),
+            units::seconds(report.seconds),
+            units::rate(report.goodput_bps),
+            units::count(report.repairs, "packet"),
+            units::count(report.receivers, "host"),
+        )],
+        shortfall: (!report.ok).then(|| {
+            let packets = units::count(report.too_late, "packet");
+            format!("{packets} asked for again had left the window; somebody has not everything")
+        }),
+    })
+}
+
+/// Run a `recv` over PGM and tell it.
+///
+/// # Errors
+/// Why it failed, or that not everything has arrived.
+pub fn receive<'a>(
+    resolved: Resolved<PgmReceive>,
+    output: Output<'a>,
+    stop: &'a AtomicBool,
+) -> Result<(), Failure> {
+    session::tell(Role::Receiver, resolved, output, stop, pgm::receive, |report: &PgmReceiveReport| Verdict {
+        done: received(report),
+        summary: received_summary(report),
+        shortfall: (!report.ok).then(|| {
+            let packets = units::count(report.unrecoverable, "packet");
+            let messages = units::count(report.broken, "message");
+            format!(
+                "{packets} could not be repaired, {messages} lack a part; ask the source for a longer window"
+            )
+        }),
+    })
+}
+
+fn received_summary(report: &PgmReceiveReport) -> Vec<String> {
+    let mut lines = vec![format!(
+        "received {} in {}, {} in {}: {}, {} missed at first",
+        units::bytes(report.bytes),
+        units::count(report.messages, "message"),
+        units::count(report.packets, "packet"),
+        units::seconds(report.seconds),
+        units::rate(report.goodput_bps),
+        report.missed,
+    )];
+    if report.dropped_local > 0 {
+        lines.push(tell::warning(&format!(
+            "this host's own socket buffer dropped {}; raise it with `sysctl -w net.core.rmem_max={RECEIVE_BUFFER}`",
+            units::count(report.dropped_local, "packet"),
+        )));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+    use std::time::Duration;
+
+    fn sending(line: &[&str]) -> Result<Resolved<PgmSend>, Usage> {
+        let words = ["faircast", "send", "Cargo.toml", "--wire", "pgm"].iter().chain(line);
+        match Cli::try_parse_from(words).expect("it can be typed").command {
+            Command::Send(send) => send.resolve_pgm(),
+            other => panic!("{other:?} is no send"),
+        }
+    }
+
+    #[test]
+    fn a_send_over_pgm_has_zeromqs_ports_unless_told_otherwise() {
+        let options = sending(&["--framing", "zmq"]).expect("fine").config.options;
+        assert_eq!(options, PgmOptions { framing: Framing::Zmq, ..PgmOptions::default() });
+        let options = sending(&["--nak-port", "3055", "--data-port", "7500", "--message", "900"]);
+        let expected = PgmOptions {
+            messages: Some(Messages::Sized(900)),
+            nak_port: Some(3055),
+            data_port: Some(7500),
+            ..PgmOptions::default()
+        };
+        assert_eq!(options.expect("fine").config.options, expected);
+    }
+
+    #[test]
+    fn what_pgm_cannot_do_is_refused_with_the_reason() {
+        for (line, option) in
+            [(["--expect", "3"], "--expect"), (["--slow", "drop:1M"], "--slow"), (["--key", "k"], "--key")]
+        {
+            assert!(
+                matches!(sending(&line), Err(Usage::NotOverPgm { option: named, .. }) if named == option)
+            );
+        }
+    }
+
+    #[test]
+    fn what_only_pgm_can_do_is_refused_elsewhere() {
+        let line = ["faircast", "send", "Cargo.toml", "--framing", "zmq"];
+        let Command::Send(send) = Cli::try_parse_from(line).expect("it can be typed").command else {
+            panic!("it is a send")
+        };
+        assert!(matches!(send.resolve(), Err(Usage::NeedsPgm("--framing"))));
+    }
+
+    #[test]
+    fn a_message_is_a_line_or_some_bytes() {
+        assert_eq!(messages("lines"), Ok(Messages::Lines));
+        assert_eq!(messages("1000"), Ok(Messages::Sized(1000)));
+        assert!(messages("0").is_err() && messages("line").is_err());
+    }
+
+    #[test]
+    fn the_last_lines_have_every_field_of_their_reports() {
+        let mut out = Vec::new();
+        json::write(&mut out, &sent(&PgmSendReport { naks: 3, ..Default::default() })).expect("memory");
+        json::write(&mut out, &received(&PgmReceiveReport { missed: 2, ..Default::default() }))
+            .expect("memory");
+        let lines: Vec<serde_json::Value> =
+            out.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        assert!(lines.iter().all(|line| line["event"] == "done" && line["ok"] == false));
+        assert_eq!((&lines[0]["naks"], &lines[1]["missed"]), (&3.into(), &2.into()));
+    }
+
+    #[test]
+    fn a_stream_keeps_its_history_for_repairs() {
+        let history = Duration::from_secs(5);
+        let content = Content::Live { history };
+        let words = ["faircast", "stream", "--wire", "pgm"];
+        let Command::Stream(stream) = Cli::try_parse_from(words).expect("it can be typed").command else {
+            panic!("it is a stream")
+        };
+        let resolved = resolve_sending(content, stream.session, stream.sending, stream.telling);
+        assert_eq!(resolved.expect("fine").config.window.age.as_secs_f64(), 5.0);
+    }
+}
