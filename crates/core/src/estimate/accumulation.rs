@@ -27,13 +27,17 @@
 //! - *Noise of every packet's time* (interrupts, timers): thresholds are at least what the flow sends in `floor` plus
 //!   `noise` times the mean difference between the delays of two control packets in a row. That difference is
 //!   measured all the time; a queue hardly enters it, for queues grow slowly from one control packet to the next.
-//! - *Single late wake-ups*: congestion counts when `confirm` control packets in a row show it over at least `persist`.
-//!   A host that wakes late delays all packets of that moment but not those after it; a queue delays all.
+//! - *Late wake-ups*: congestion counts when `confirm` control packets in a row show it over at least `persist`, and
+//!   anew after each cut. A receiver that wakes late delays the packets of that moment only. A sender that wakes late
+//!   catches up by up to 10 ms of packets at once; a path with a fifth to spare has carried them off 40 ms later. The
+//!   queue of a rate that is too high stays.
 //! - *Clocks of different speed*: a quiet moment becomes the synchronisation point every `resync` (5 s: clocks differ
 //!   by less than 100 millionths, or half a millisecond in that time, half of `floor`).
 
 mod control;
 mod detector;
+#[cfg(test)]
+mod hosts;
 mod log;
 #[cfg(test)]
 mod tests;
@@ -57,7 +61,7 @@ pub struct Measuring {
     pub floor: Span,
     /// And in this many mean differences of successive delays.
     pub noise: f64,
-    /// Congestion is seen by so many control packets in a row.
+    /// Congestion is seen by so many control packets in a row, all after the latest cut of the rate.
     pub confirm: u8,
     /// And for at least this long.
     pub persist: Span,
@@ -80,6 +84,8 @@ const NOISE_GAIN: f32 = 1.0 / 16.0;
 const LARGEST_STEP: f32 = 5e-3;
 /// Noise adds at most this to a threshold, so that a queue of a few tens of milliseconds is always noticed.
 const MOST_NOISE: f64 = 10e-3;
+/// The source has answered when it sends at less than this part of its rate: whether that is enough is another question.
+const ANSWERED: f64 = 0.97;
 /// An accumulation that has not fallen to this part of itself has not changed.
 const UNCHANGED: f64 = 0.5;
 
@@ -110,7 +116,7 @@ impl Measuring {
             floor: Span::from_millis(1),
             noise: 4.0,
             confirm: 3,
-            persist: Span::from_millis(10),
+            persist: Span::from_millis(50),
             resync: Span::from_secs(5),
             reroute: Some(64),
         }
@@ -178,6 +184,8 @@ struct Noise {
 struct Run {
     count: u8,
     since: Time,
+    /// How fast the source sent at its beginning.
+    rate: Rate,
 }
 
 /// Control packets in a row that did not find it low.
@@ -188,7 +196,7 @@ struct Stuck {
     highest: u64,
 }
 
-const NO_RUN: Run = Run { count: 0, since: Time::ZERO };
+const NO_RUN: Run = Run { count: 0, since: Time::ZERO, rate: Rate::ZERO };
 const NOT_STUCK: Stuck = Stuck { count: 0, lowest: u64::MAX, highest: 0 };
 
 impl Accumulation {
@@ -237,7 +245,7 @@ impl Accumulation {
         let bytes = self.log.bytes_after(expected) + point.carried;
         let high = self.threshold(rate);
         if bytes >= high {
-            return self.on_high(bytes, sent, now);
+            return self.on_high(bytes, sent, rate, now);
         }
         self.run = NO_RUN;
         if bytes as f64 > high as f64 * self.measuring.low / self.measuring.high {
@@ -264,9 +272,10 @@ impl Accumulation {
         Reading::Synchronised
     }
 
-    fn on_high(&mut self, bytes: u64, sent: Time, now: Time) -> Reading {
-        if self.run.count == 0 {
-            self.run.since = now;
+    fn on_high(&mut self, bytes: u64, sent: Time, rate: Rate, now: Time) -> Reading {
+        let answered = rate.bps() < ANSWERED * self.run.rate.bps();
+        if self.run.count == 0 || answered {
+            self.run = Run { count: 0, since: now, rate };
         }
         self.run.count = self.run.count.saturating_add(1);
         let confirmed =

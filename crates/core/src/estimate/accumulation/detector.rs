@@ -7,7 +7,7 @@ use crate::time::{Rate, Span, Time};
 /// Tells at every arrival whether it is an instance of congestion.
 #[derive(Debug, Clone)]
 pub struct Detector {
-    accumulation: Accumulation,
+    pub(super) accumulation: Accumulation,
     /// When the newest packet left.
     newest_sent: Time,
     /// Whether a packet was marked since the latest control packet.

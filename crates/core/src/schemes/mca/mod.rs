@@ -24,6 +24,8 @@ mod er;
 pub(super) mod options;
 mod receiver;
 mod source;
+#[cfg(test)]
+mod tests;
 
 pub use config::{Config, Gate, Mode};
 pub use receiver::Receiver;

@@ -32,6 +32,8 @@ pub struct Config {
     pub suppress: Suppress,
     /// Which reports give round-trip samples.
     pub samples: Samples,
+    /// When receivers report while nobody is valid.
+    pub while_invalid: WhileInvalid,
     /// The law of the delay of reports while nobody is valid, and of answers to the start-up.
     pub delay_law: TruncatedExponential,
     // Seed gap: 5.2.2 sends a report at each loss, which at 100,000 packets a second is a flood that the source ignores
@@ -65,6 +67,17 @@ pub enum Samples {
     All,
 }
 
+/// When receivers report while there is no valid representative, so that all may.
+// Seed gap: 5.2.2.2 has no delay, so that all receivers of a large group would report at once. `Config::transport`
+// spreads their reports as in ORMCC (seed 000, 3.1.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhileInvalid {
+    /// At random moments within two largest round-trip times.
+    Spread,
+    /// At once.
+    AtOnce,
+}
+
 impl Config {
     /// The thesis: cuts to 0.9 and 0.75, linear start, packets of 1000 bytes.
     // Seed gap: 5.2.1.3 leaves open over which period congestion is counted, and says "number of CIs", which would make
@@ -83,6 +96,7 @@ impl Config {
             counted: 1000,
             suppress: Suppress::Faster,
             samples: Samples::Followed,
+            while_invalid: WhileInvalid::AtOnce,
             delay_law: TruncatedExponential::default(),
             reports_per_rtt: None,
         }
@@ -100,6 +114,7 @@ impl Config {
             sending,
             measuring: Measuring::transport(),
             window: Span::from_millis(100),
+            while_invalid: WhileInvalid::Spread,
             reports_per_rtt: Some(8),
             ..Config::seed()
         }

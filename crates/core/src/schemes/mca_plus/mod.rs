@@ -30,6 +30,6 @@ mod options;
 mod receiver;
 mod source;
 
-pub use config::{Config, Samples, Suppress};
+pub use config::{Config, Samples, Suppress, WhileInvalid};
 pub use receiver::{Counts, Receiver};
 pub use source::Source;

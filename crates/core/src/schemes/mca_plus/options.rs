@@ -1,13 +1,13 @@
 //! MCA+'s parameters as text.
 
-use super::config::{Config, Samples, Suppress};
+use super::config::{Config, Samples, Suppress, WhileInvalid};
 use crate::rate::{PolicyChoice, Sending};
 use crate::schemes::catalogue::{Configure, Entry, Opt, number, positive, within};
 use crate::schemes::mca::options::{get_measuring, set_measuring, with_measuring};
 use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
-const OPTIONS: [Opt; 21] = with_measuring([
+const OPTIONS: [Opt; 22] = with_measuring([
     Opt { name: "policy", meaning: PolicyChoice::MEANING },
     Opt { name: "beta", meaning: "part of the rate that is kept at accumulation, 0.5 to 1" },
     Opt { name: "beta-loss", meaning: "part of the rate that is kept at loss, 0.5 to 1" },
@@ -24,6 +24,10 @@ const OPTIONS: [Opt; 21] = with_measuring([
         meaning: "faster | slower | nobody: who keeps silent; the thesis prints slower where it means faster",
     },
     Opt { name: "samples", meaning: "followed | all: whose reports give round-trip samples" },
+    Opt {
+        name: "invalid",
+        meaning: "spread | at-once: when receivers report while there is no representative",
+    },
     Opt { name: "period", meaning: "no round-trip time counts as shorter than this, in seconds" },
     Opt { name: "spread", meaning: "steepness of the law of report delays, above 0" },
 ]);
@@ -80,6 +84,8 @@ impl Configure for Config {
             ("suppress", "nobody") => self.suppress = Suppress::Nobody,
             ("samples", "followed") => self.samples = Samples::Followed,
             ("samples", "all") => self.samples = Samples::All,
+            ("invalid", "spread") => self.while_invalid = WhileInvalid::Spread,
+            ("invalid", "at-once") => self.while_invalid = WhileInvalid::AtOnce,
             ("period", _) => self.sending.shortest_rtt = Span::from_secs_f64(positive(value)?),
             ("spread", _) => {
                 self.delay_law = TruncatedExponential::new(positive(value).filter(|l| *l <= 50.0)? as f32);
@@ -107,6 +113,10 @@ impl Configure for Config {
             "samples" => match self.samples {
                 Samples::Followed => "followed".into(),
                 Samples::All => "all".into(),
+            },
+            "invalid" => match self.while_invalid {
+                WhileInvalid::Spread => "spread".into(),
+                WhileInvalid::AtOnce => "at-once".into(),
             },
             "period" => number(self.sending.shortest_rtt.as_secs_f64()),
             "spread" => number(f64::from(self.delay_law.steepness())),

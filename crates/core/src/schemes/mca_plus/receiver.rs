@@ -1,6 +1,6 @@
 //! MCA+'s receiver: sees congestion, knows how it fares at congestion, and knows when to be silent.
 
-use super::config::{Config, Suppress};
+use super::config::{Config, Suppress, WhileInvalid};
 use super::congestion_rate::CongestionRate;
 use crate::estimate::Ewma;
 use crate::estimate::accumulation::{Detector, Instance};
@@ -43,6 +43,7 @@ pub struct Counts {
 struct Settings {
     window: Span,
     suppress: Suppress,
+    while_invalid: WhileInvalid,
     reports_per_rtt: Option<u16>,
     law: TruncatedExponential,
 }
@@ -106,6 +107,7 @@ impl Receiver {
         let settings = Settings {
             window: config.window,
             suppress: config.suppress,
+            while_invalid: config.while_invalid,
             reports_per_rtt: config.reports_per_rtt,
             law: config.delay_law,
         };
@@ -140,11 +142,14 @@ impl Receiver {
     }
 
     /// Who reports congestion (seed 000, 5.2.2.2).
-    // Seed gap: 5.2.2.2 has no delay. While nobody is valid all receivers report, so they spread their reports as in
-    // ORMCC (seed 000, 3.1.4).
     fn turn(&self) -> Turn {
         let (Some(heard), Some(mean)) = (&self.heard, self.level.mean()) else { return Turn::Never };
-        let Some(representative) = heard.representative else { return Turn::Later };
+        let Some(representative) = heard.representative else {
+            return match self.settings.while_invalid {
+                WhileInvalid::Spread => Turn::Later,
+                WhileInvalid::AtOnce => Turn::Now,
+            };
+        };
         let slower = mean < f64::from(heard.mean) - f64::from(heard.deviation);
         let speaks = match self.settings.suppress {
             Suppress::Faster => slower,

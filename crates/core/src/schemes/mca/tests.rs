@@ -1,0 +1,461 @@
+//! MCA's filters one by one, then its behaviour at bottlenecks.
+
+use super::bin::{Bin, Verdict};
+use super::*;
+use crate::node::{Control, Cx, Departure, Effect, Effects, Receiver as _, Source as _};
+use crate::packet::{
+    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
+};
+use crate::rng::Rng;
+use crate::schemes::Scheme;
+use crate::schemes::star::{Path, Star, receiver_id};
+use crate::time::{Rate, Span, Time};
+
+fn at(secs: f64) -> Time {
+    Time::from_secs_f64(secs)
+}
+
+fn mbps(rate: f64) -> Rate {
+    Rate::from_mbps(rate)
+}
+
+const RTT: Span = Span::from_millis(100);
+
+/// A source driven by hand, which sends whenever it may and numbers its control packets.
+struct Sender {
+    source: Source,
+    rng: Rng,
+    effects: Effects,
+    now: Time,
+    controls: Vec<(Seq, Time)>,
+}
+
+impl Sender {
+    fn new(config: Config) -> Sender {
+        let (source, rng) = (Source::new(config), Rng::new(1, 0));
+        let mut sender =
+            Sender { source, rng, effects: Effects::new(), now: Time::ZERO, controls: Vec::new() };
+        sender.source.start(&mut Cx { now: Time::ZERO, rng: &mut sender.rng, effects: &mut sender.effects });
+        sender
+    }
+
+    fn bin() -> Sender {
+        Sender::new(Config { mode: Mode::Bin, ..Config::seed() })
+    }
+
+    fn er() -> Sender {
+        Sender::new(Config::seed())
+    }
+
+    fn run_until(&mut self, end: Time) {
+        loop {
+            let Departure::At(departure) = self.source.departure(Layer(0)) else {
+                panic!("a rate has no window")
+            };
+            let next = departure.min(self.source.deadline());
+            if next > end {
+                break;
+            }
+            self.now = next.max(self.now);
+            let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+            if self.source.deadline() <= self.now {
+                self.source.on_deadline(cx);
+            } else {
+                let stamp = self.source.on_departure(Layer(0), 1000, cx);
+                if stamp.flags.has(Flags::CONTROL) {
+                    self.controls.push((stamp.seq, self.now));
+                }
+            }
+        }
+        self.now = end;
+    }
+
+    fn run_for(&mut self, span: Span) {
+        self.run_until(self.now + span);
+    }
+
+    fn hear(&mut self, from: u64, content: Content) {
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        self.source.on_report(&Report { from: receiver_id(from), layer: Layer(0), content }, cx);
+    }
+
+    /// A report of this egress rate whose packet left a round-trip time ago, as near as packets are.
+    fn congested(&mut self, from: u64, egress: Rate) {
+        let rtt = Span::from_millis(99);
+        let answered = self.controls.iter().rev().find(|(_, sent)| self.now.since(*sent) >= rtt);
+        let (seq, sent) = *answered.expect("a control packet every 50 ms");
+        let hold = self.now.since(sent).saturating_sub(RTT);
+        let level = egress.bps() as f32;
+        let echo = Echo { seq, hold };
+        self.hear(from, Content::Congested { echo, level, mean: level, cause: Cause::Accumulation });
+    }
+
+    fn rate(&self) -> f64 {
+        self.source.observe().rate.bps()
+    }
+
+    fn limiting(&self) -> Option<u64> {
+        self.source.observe().limiting.map(ReceiverId::get)
+    }
+}
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() < 1.0
+}
+
+#[test]
+fn a_control_packet_leaves_every_interval() {
+    let mut sender = Sender::er();
+    sender.run_until(at(10.0));
+    let controls = sender.controls.len();
+    assert!((195..=201).contains(&controls), "{controls} in ten seconds");
+}
+
+#[test]
+fn the_rate_grows_by_a_packet_per_round_trip_and_not_just_after_a_cut() {
+    let mut sender = Sender::er();
+    sender.run_until(at(2.04));
+    assert!(near(sender.rate(), 80_000.0 * 21.0), "20 ticks of 8 s / RTT: {}", sender.rate());
+    sender.congested(1, mbps(1.0));
+    assert!(near(sender.rate(), 0.9e6));
+    sender.run_for(Span::from_millis(95));
+    assert!(near(sender.rate(), 0.9e6), "the tick within a round trip of the cut does nothing");
+    sender.run_for(Span::from_millis(160));
+    assert!(sender.rate() > 0.9e6 + 79_000.0, "{}", sender.rate());
+}
+
+/// T-MC-7, while less than one event should have passed.
+#[test]
+fn a_binary_cut_takes_off_the_increment_and_a_tenth() {
+    let mut sender = Sender::bin();
+    sender.run_until(at(2.04));
+    let before = sender.rate();
+    sender.congested(1, mbps(5.0));
+    assert!(near(sender.rate(), 0.9 * (before - 80_000.0)), "{} from {before}", sender.rate());
+}
+
+const WINDOW: Span = Span::from_millis(100);
+
+fn on_report(bin: &mut Bin, from: u64, rate: f64, secs: f64, rng: &mut Rng) -> Verdict {
+    bin.on_report(receiver_id(from), mbps(rate), WINDOW, at(secs), rng)
+}
+
+/// T-MC-7: the accounting of events that should have passed.
+#[test]
+fn a_late_cut_goes_back_to_the_rate_when_it_was_due() {
+    let (mut bin, mut rng) = (Bin::new(Rate::from_bps(80_000.0)), Rng::new(1, 1));
+    let beta = 0.9;
+    // P_d is 1 after the first event: due at 1 Mbit/s. The rate is 1.2 Mbit/s when the cut is made.
+    on_report(&mut bin, 1, 1.0, 1.0, &mut rng);
+    let lowered = bin.lowered(mbps(1.2), beta);
+    assert!(near(lowered.bps(), beta * (1.0e6 - 80_000.0) - 0.2e6), "{lowered}");
+    // P_d begins anew: two receivers with one event each make a half.
+    let mut bin = Bin::new(Rate::from_bps(80_000.0));
+    on_report(&mut bin, 1, 1.0, 1.0, &mut rng);
+    bin.lowered(mbps(1.0), beta);
+    on_report(&mut bin, 2, 1.0, 2.0, &mut rng);
+    let lowered = bin.lowered(mbps(1.2), beta);
+    assert!(near(lowered.bps(), beta * (1.2e6 - 80_000.0)), "half an event is not due: {lowered}");
+    // A half and two thirds are more than one: due at the second one's rate.
+    let mut bin = Bin::new(Rate::from_bps(80_000.0));
+    on_report(&mut bin, 1, 1.0, 1.0, &mut rng);
+    bin.lowered(mbps(1.0), beta);
+    on_report(&mut bin, 2, 0.8, 2.0, &mut rng);
+    on_report(&mut bin, 2, 0.9, 3.0, &mut rng);
+    let lowered = bin.lowered(mbps(1.0), beta);
+    assert!(near(lowered.bps(), beta * (0.9e6 - 80_000.0) - 0.1e6), "{lowered}");
+    // It crossed one at a rate above the present one.
+    on_report(&mut bin, 2, 2.0, 4.0, &mut rng);
+    on_report(&mut bin, 2, 2.0, 5.0, &mut rng);
+    let lowered = bin.lowered(mbps(1.0), beta);
+    assert!(near(lowered.bps(), beta * (1.0e6 - 80_000.0)), "{lowered}");
+}
+
+#[test]
+fn reports_of_one_receiver_within_a_round_trip_are_one_event() {
+    let (mut bin, mut rng) = (Bin::new(mbps(0.08)), Rng::new(1, 1));
+    assert_eq!(on_report(&mut bin, 1, 1.0, 1.0, &mut rng), Verdict::Passed);
+    assert_eq!(on_report(&mut bin, 1, 1.0, 1.1, &mut rng), Verdict::Known);
+    assert_ne!(on_report(&mut bin, 2, 1.0, 1.1, &mut rng), Verdict::Known, "another receiver's");
+    assert_ne!(on_report(&mut bin, 1, 1.0, 1.101, &mut rng), Verdict::Known);
+}
+
+/// As many events pass as the worst receiver has.
+#[test]
+fn of_many_receivers_events_as_many_pass_as_the_worst_has() {
+    let (mut bin, mut rng) = (Bin::new(mbps(0.08)), Rng::new(1, 1));
+    let (mut passed, mut worst) = (0, 0);
+    for turn in 0..40_000u32 {
+        let from = if turn % 4 == 0 { 1 } else { 2 + u64::from(turn) % 30 };
+        worst += u32::from(from == 1);
+        passed +=
+            u32::from(on_report(&mut bin, from, 1.0, 1.0 + f64::from(turn), &mut rng) == Verdict::Passed);
+    }
+    assert!((passed as f64 / worst as f64 - 1.0).abs() < 0.03, "{passed} of {worst}");
+    assert_eq!(bin.leader(), Some(receiver_id(1)));
+}
+
+#[test]
+fn events_are_forgotten_slowly_and_those_of_a_receiver_that_left_at_once() {
+    let (mut bin, mut rng) = (Bin::new(mbps(0.08)), Rng::new(1, 1));
+    for event in 0..10 {
+        on_report(&mut bin, 1, 1.0, f64::from(event), &mut rng);
+    }
+    on_report(&mut bin, 2, 1.0, 10.0, &mut rng);
+    assert_eq!(bin.leader(), Some(receiver_id(1)));
+    bin.forget(receiver_id(1));
+    assert_eq!(bin.leader(), Some(receiver_id(2)));
+    for round in 0..60 {
+        bin.decay(WINDOW, at(20.0 + 10.1 * f64::from(round)));
+    }
+    assert_eq!(bin.leader(), None, "0.9^59 events are none");
+}
+
+/// T-MC-8.
+#[test]
+fn the_last_filter_passes_one_event_per_round_trip() {
+    let mut sender = Sender::bin();
+    sender.run_until(at(5.0));
+    let mut cuts = vec![];
+    for step in 0..1000 {
+        sender.congested(1 + step % 30, mbps(9.0));
+        let seen = sender.source.observe();
+        if seen.cuts > cuts.len() as u64 {
+            cuts.push(sender.now);
+        }
+        sender.run_for(Span::from_millis(10));
+    }
+    let nearest = cuts.windows(2).map(|pair| pair[1].since(pair[0])).min().expect("several");
+    assert!(nearest >= Span::from_millis(100) && nearest < Span::from_millis(200), "{nearest}");
+    let tally = sender.source.observe().tally;
+    assert!(tally.followed > cuts.len() as u64, "{tally:?} for {} cuts", cuts.len());
+}
+
+/// T-MC-9, conditions 1 and 2.
+#[test]
+fn the_first_report_is_accepted_and_then_those_of_the_same_receiver() {
+    let mut sender = Sender::er();
+    sender.run_until(at(3.0));
+    sender.congested(1, mbps(1.0));
+    assert!(near(sender.rate(), 0.9e6));
+    assert_eq!(sender.limiting(), Some(1));
+    sender.run_for(Span::from_millis(60));
+    sender.congested(2, mbps(1.0));
+    assert_eq!((sender.limiting(), sender.source.observe().tally.followed), (Some(1), 1), "an equal one");
+    sender.run_for(Span::from_millis(60));
+    let before = sender.rate();
+    sender.congested(1, mbps(2.0));
+    assert_eq!(sender.source.observe().tally.followed, 2);
+    assert!(near(sender.rate(), before), "a higher rate than the present one changes nothing");
+}
+
+/// T-MC-9, condition 3.
+#[test]
+fn a_receiver_that_is_slower_by_three_deviations_is_followed() {
+    for (egress, followed) in [(0.63, 1), (0.62, 2)] {
+        let mut sender = Sender::er();
+        sender.run_until(at(3.0));
+        sender.congested(1, mbps(1.0));
+        sender.run_for(Span::from_millis(60));
+        sender.congested(1, mbps(2.0)); // mean 1.125 and deviation 0.125 Mbit/s
+        sender.run_for(Span::from_millis(60));
+        sender.congested(1, mbps(1.125)); // deviation 0.109 Mbit/s
+        sender.run_for(Span::from_millis(60));
+        let third = 1.125 - 3.0 * 0.125 * 0.875;
+        sender.congested(2, mbps(third + if egress > 0.625 { 0.01 } else { -0.01 }));
+        assert_eq!(sender.limiting(), Some(followed), "{egress}");
+    }
+}
+
+/// T-MC-9, condition 4: both of its halves are needed.
+#[test]
+fn another_receiver_is_followed_when_the_first_is_silent_and_the_rate_has_grown() {
+    let mut sender = Sender::er();
+    sender.run_until(at(3.0));
+    sender.congested(1, mbps(1.0));
+    sender.run_for(Span::from_millis(160));
+    sender.congested(2, mbps(1.1));
+    assert_eq!(sender.limiting(), Some(1), "silent, but the rate is below 1 Mbit/s and a packet");
+    sender.run_for(Span::from_millis(300));
+    assert!(sender.rate() > 1.08e6, "{}", sender.rate());
+    sender.congested(2, mbps(1.1));
+    assert_eq!(sender.limiting(), Some(2));
+    assert!(near(sender.rate(), 0.99e6));
+    let mut sender = Sender::er();
+    sender.run_until(at(3.0));
+    sender.congested(1, mbps(1.9));
+    sender.run_for(Span::from_millis(95));
+    sender
+        .source
+        .control(Control::Limits(crate::rate::Bounds { min: mbps(2.5), max: mbps(9.0) }), sender.now);
+    sender.congested(2, mbps(1.95));
+    assert_eq!(sender.limiting(), Some(1), "the rate is high, but the first was heard lately");
+}
+
+#[test]
+fn with_a_gate_explicit_rates_cut_once_per_round_trip() {
+    for (gate, cuts) in [(Gate::Off, 2), (Gate::On, 1)] {
+        let mut sender = Sender::new(Config { gate, ..Config::seed() });
+        sender.run_until(at(3.0));
+        sender.congested(1, mbps(1.0));
+        sender.run_for(Span::from_millis(60));
+        sender.congested(1, mbps(0.9));
+        assert_eq!(sender.source.observe().cuts, cuts);
+    }
+}
+
+#[test]
+fn a_receiver_that_left_is_not_followed_any_longer() {
+    let echo = Echo { seq: Seq(0), hold: Span::ZERO };
+    let leaving = Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
+    for mode in [Mode::Er, Mode::Bin] {
+        for way in [0, 1, 2] {
+            let mut sender = Sender::new(Config { mode, ..Config::seed() });
+            sender.run_until(at(3.0));
+            sender.congested(1, mbps(1.0));
+            assert_eq!(sender.limiting(), Some(1));
+            match way {
+                0 => sender.hear(1, leaving),
+                1 => sender.source.control(Control::Forget(receiver_id(1)), sender.now),
+                _ => sender.source.control(Control::StartAgain, sender.now),
+            }
+            assert_eq!(sender.limiting(), None);
+        }
+    }
+}
+
+#[test]
+fn absurd_and_repeated_reports_are_dropped() {
+    let mut sender = Sender::er();
+    sender.run_until(at(2.0));
+    let before = sender.rate();
+    for level in [f32::NAN, f32::INFINITY, 0.0, -1.0] {
+        let echo = Echo { seq: Seq(5), hold: Span::ZERO };
+        sender.hear(1, Content::Congested { echo, level, mean: level, cause: Cause::Accumulation });
+    }
+    assert_eq!((sender.rate(), sender.limiting()), (before, None));
+    sender.congested(1, mbps(1.0));
+    sender.congested(1, mbps(0.5));
+    assert!(near(sender.rate(), 0.9e6), "the same control packet again");
+}
+
+/// A packet as the receivers get it: 1000 bytes, 10 ms apart, each fifth a control packet.
+fn data(seq: u64) -> Data {
+    let mark = Mark::Representative { id: None, mean: f32::INFINITY, deviation: 0.0, rtt_max: 0.1 };
+    let flags = if seq.is_multiple_of(5) { Flags::CONTROL } else { Flags::default() };
+    let sent_at = Time::ZERO + Span::from_millis(seq * 10);
+    Data { seq: Seq(seq), sent_at, rate: 0.8e6, payload: Payload::NONE, flags, mark }
+}
+
+struct Hand {
+    receiver: Receiver,
+    rng: Rng,
+    effects: Effects,
+}
+
+impl Hand {
+    fn new() -> Hand {
+        let receiver = Receiver::new(receiver_id(7), &Config::seed());
+        Hand { receiver, rng: Rng::new(1, 1), effects: Effects::new() }
+    }
+
+    /// Packet `seq` arrives this late and reveals so many lost ones before it; what is reported.
+    fn packet(&mut self, seq: u64, millis: u64, lost: u32) -> Option<Content> {
+        let now = data(seq).sent_at + Span::from_millis(millis);
+        let cx = &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects };
+        let arrival = Arrival { size: 1000, lost, ..Arrival::default() };
+        self.receiver.on_data(&data(seq), Layer(0), arrival, cx);
+        let mut reports = self.effects.drain().map(|effect| match effect {
+            Effect::Report(report) => report.content,
+            other => panic!("a receiver only reports, not {other:?}"),
+        });
+        let report = reports.next();
+        assert_eq!(reports.next(), None, "at most one report each");
+        report
+    }
+}
+
+/// T-MC-5: the report.
+#[test]
+fn a_loss_is_reported_once_with_the_first_lost_packet() {
+    let mut hand = Hand::new();
+    (0..100).for_each(|seq| assert_eq!(hand.packet(seq, 20, 0), None));
+    let Some(Content::Congested { echo, level, cause, .. }) = hand.packet(103, 20, 3) else {
+        panic!("reported at once")
+    };
+    assert_eq!((echo, cause), (Echo { seq: Seq(100), hold: Span::ZERO }, Cause::Loss));
+    assert!((0.55e6..0.75e6).contains(&level), "eight packets in eleven gaps: {level}");
+    assert_eq!(hand.packet(104, 20, 0), None);
+}
+
+#[test]
+fn congestion_is_reported_once_per_control_packet_with_the_egress_rate() {
+    let mut hand = Hand::new();
+    (0..100).for_each(|seq| assert_eq!(hand.packet(seq, 20, 0), None));
+    let mut reported = Vec::new();
+    for seq in 100..131 {
+        // The path carries only a packet each 12 ms from now on.
+        if let Some(Content::Congested { echo, level, cause, .. }) = hand.packet(seq, 20 + 2 * (seq - 99), 0)
+        {
+            assert_eq!((echo.seq, cause), (Seq(seq), Cause::Accumulation));
+            reported.push((seq, level));
+        }
+    }
+    let control_packets: Vec<u64> = reported.iter().map(|(seq, _)| *seq).collect();
+    assert_eq!(control_packets, [110, 115, 120, 125, 130]);
+    let egress = reported[2].1;
+    assert!((egress - 8000.0 / 0.012).abs() < 1e3, "{egress}");
+    assert_eq!(hand.receiver.sent(), 5);
+}
+
+#[test]
+fn after_a_pause_the_egress_rate_is_measured_anew() {
+    let mut hand = Hand::new();
+    (0..100).for_each(|seq| assert_eq!(hand.packet(seq, 20, 0), None));
+    // The next packet leaves three seconds later; the one after it is lost.
+    let pause = 3000;
+    let late = |seq: u64| Data { sent_at: data(seq).sent_at + Span::from_millis(pause), ..data(seq) };
+    for (seq, lost) in [(100, 0), (102, 1)] {
+        let cx = &mut Cx {
+            now: late(seq).sent_at + Span::from_millis(20),
+            rng: &mut hand.rng,
+            effects: &mut hand.effects,
+        };
+        hand.receiver.on_data(&late(seq), Layer(0), Arrival { size: 1000, lost, ..Arrival::default() }, cx);
+    }
+    let level = hand.effects.drain().find_map(|effect| match effect {
+        Effect::Report(Report { content: Content::Congested { level, .. }, .. }) => Some(level),
+        _ => None,
+    });
+    assert_eq!(level, Some(0.8e6), "what the packet says it was sent at, not a packet in three seconds");
+}
+
+fn path(rate: f64, rtt_millis: u64, buffer: u64) -> Path {
+    Path { rate: mbps(rate), rtt: Span::from_millis(rtt_millis), buffer }
+}
+
+/// From start-up on, the transport's preset fills paths of all kinds and, but for start-up, loses nothing.
+#[test]
+fn paths_of_all_kinds_are_used_without_loss_after_start_up() {
+    for name in ["mca,mode=er", "mca,mode=bin", "mca-plus"] {
+        for path in [
+            path(1.0, 20, 50_000),
+            path(10.0, 20, 50_000),
+            path(10.0, 100, 125_000),
+            path(100.0, 1, 100_000),
+            path(100.0, 20, 250_000),
+            path(1000.0, 1, 1_000_000),
+        ] {
+            let scheme: Scheme = name.parse().expect("a scheme");
+            let mut star = Star::new(&scheme, 1400, &[path], 1);
+            star.run_until(at(10.0));
+            assert!(star.peak(500).bps() < 1.75 * path.rate.bps(), "{name} {path:?}: {}", star.peak(500));
+            let (sent, got) = (star.sent.iter().sum::<u64>(), star.leaves[0].bytes);
+            star.run_until(at(25.0));
+            let used = (star.leaves[0].bytes - got) as f64 * 8.0 / 15.0 / path.rate.bps();
+            let lost = (star.sent.iter().sum::<u64>() - sent).saturating_sub(star.leaves[0].bytes - got);
+            assert!(used > 0.85, "{name} {path:?}: {used}");
+            assert!(lost <= path.buffer, "{name} {path:?}: {lost} bytes neither arrived nor queued");
+        }
+    }
+}
