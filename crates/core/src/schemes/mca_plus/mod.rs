@@ -29,6 +29,8 @@ mod congestion_rate;
 mod options;
 mod receiver;
 mod source;
+#[cfg(test)]
+mod tests;
 
 pub use config::{Config, Samples, Suppress, WhileInvalid};
 pub use receiver::{Counts, Receiver};

@@ -1,0 +1,438 @@
+//! MCA+'s rules one by one.
+
+use super::*;
+use crate::node::{Control, Cx, Departure, Effect, Effects, Receiver as _, Source as _};
+use crate::packet::{
+    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
+};
+use crate::rng::Rng;
+use crate::schemes::star::{Path, Star, receiver_id};
+use crate::schemes::{AnyReceiver, Scheme};
+use crate::time::{Rate, Span, Time};
+
+fn at(secs: f64) -> Time {
+    Time::from_secs_f64(secs)
+}
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-6 * b.abs()
+}
+
+/// A receiver driven by hand: packets of 1000 bytes, one each 10 ms (0.8 Mbit/s), each fifth a control packet.
+struct Hand {
+    receiver: Receiver,
+    rng: Rng,
+    effects: Effects,
+    seq: u64,
+    mark: Mark,
+}
+
+fn followed(id: u64, mean: f32, deviation: f32) -> Mark {
+    Mark::Representative { id: ReceiverId::new(id), mean, deviation, rtt_max: 0.1 }
+}
+
+fn nobody() -> Mark {
+    Mark::Representative { id: None, mean: f32::INFINITY, deviation: 0.0, rtt_max: 0.1 }
+}
+
+impl Hand {
+    fn new(config: Config) -> Hand {
+        let receiver = Receiver::new(receiver_id(7), &config);
+        let (rng, effects) = (Rng::new(1, 1), Effects::new());
+        let mut hand = Hand { receiver, rng, effects, seq: 0, mark: nobody() };
+        (0..100).for_each(|_| assert_eq!(hand.packet(0, 20), []));
+        hand
+    }
+
+    fn now(&self, delay: u64) -> Time {
+        Time::ZERO + Span::from_millis(self.seq * 10 + delay)
+    }
+
+    /// The next packet, after so many lost ones, arrives this many milliseconds after it left.
+    fn packet(&mut self, lost: u32, delay: u64) -> Vec<Content> {
+        self.seq += u64::from(lost);
+        let flags = if self.seq.is_multiple_of(5) { Flags::CONTROL } else { Flags::default() };
+        let data = Data {
+            seq: Seq(self.seq),
+            sent_at: self.now(0),
+            rate: 0.8e6,
+            payload: Payload::NONE,
+            flags,
+            mark: self.mark,
+        };
+        let now = self.now(delay);
+        let cx = &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects };
+        let arrival = Arrival { size: 1000, lost, ..Arrival::default() };
+        self.receiver.on_data(&data, Layer(0), arrival, cx);
+        self.seq += 1;
+        self.reports()
+    }
+
+    fn reports(&mut self) -> Vec<Content> {
+        let content = |effect| match effect {
+            Effect::Report(report) => report.content,
+            other => panic!("a receiver only reports, not {other:?}"),
+        };
+        self.effects.drain().map(content).collect()
+    }
+
+    fn loss(&mut self) -> Vec<Content> {
+        self.packet(1, 20)
+    }
+
+    fn wait_for_deadline(&mut self) -> Vec<Content> {
+        let now = self.receiver.deadline();
+        self.receiver.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+        self.reports()
+    }
+}
+
+/// T-M+-1.
+#[test]
+fn receivers_that_are_not_slower_keep_silent_and_the_representative_never_does() {
+    let mut hand = Hand::new(Config::seed());
+    hand.mark = followed(8, 0.7e6, 0.1e6); // ours is about 0.8 Mbit/s
+    assert_eq!(hand.loss(), []);
+    hand.mark = followed(8, 1.2e6, 0.1e6);
+    assert_eq!(hand.loss().len(), 1, "slower than mean less deviation: at once");
+    hand.mark = followed(7, 0.1e6, 0.0);
+    assert_eq!(hand.loss().len(), 1, "the representative");
+    assert_eq!(hand.receiver.counts(), Counts { sent: 2, suppressed: 1 });
+}
+
+#[test]
+fn the_letter_of_the_thesis_silences_the_others() {
+    for (suppress, slower, faster) in [(Suppress::Slower, 0, 1), (Suppress::Nobody, 1, 1)] {
+        let mut hand = Hand::new(Config { suppress, ..Config::seed() });
+        hand.mark = followed(8, 1.2e6, 0.1e6);
+        assert_eq!(hand.loss().len(), slower, "{suppress:?}");
+        hand.mark = followed(8, 0.7e6, 0.1e6);
+        assert_eq!(hand.loss().len(), faster, "{suppress:?}");
+    }
+}
+
+#[test]
+fn while_nobody_is_valid_reports_are_spread_on_real_networks_and_say_how_long_they_were_held() {
+    let mut hand = Hand::new(Config::seed());
+    assert_eq!(hand.loss().len(), 1, "at once in the thesis");
+    let mut hand = Hand::new(Config { while_invalid: WhileInvalid::Spread, ..Config::seed() });
+    let event = hand.now(30);
+    assert_eq!(hand.loss(), []);
+    let waits = hand.receiver.deadline().since(event);
+    assert!(waits > Span::ZERO && waits <= Span::from_millis(200), "{waits}");
+    let reports = hand.wait_for_deadline();
+    let [Content::Congested { echo, .. }] = reports[..] else { panic!("{reports:?}") };
+    assert_eq!(echo.hold, waits);
+    assert_eq!(hand.loss(), []);
+    hand.mark = followed(8, 0.5e6, 0.0);
+    hand.packet(0, 20);
+    assert!(hand.receiver.deadline().is_never(), "a header that names a slower one takes the reason away");
+}
+
+/// T-M+-3.
+#[test]
+fn the_rate_of_congestion_counts_what_was_suppressed() {
+    let level = |mark| {
+        let mut hand = Hand::new(Config::seed());
+        hand.mark = mark;
+        for _ in 0..200 {
+            hand.loss();
+            (0..8).for_each(|_| _ = hand.packet(0, 20));
+        }
+        (hand.receiver.level().mean().expect("congested"), hand.receiver.counts())
+    };
+    let (silent, counts) = level(followed(8, 0.1e6, 0.0));
+    assert_eq!((counts.sent, counts.suppressed), (0, 200));
+    let (loud, counts) = level(followed(7, 0.1e6, 0.0));
+    assert_eq!((counts.sent, counts.suppressed), (200, 0));
+    assert_eq!(silent, loud);
+    // A tenth shows congestion. At each loss ten packets have come in the time of twelve.
+    assert!((silent / (0.8e6 * 10.0 / 12.0 * 0.9) - 1.0).abs() < 0.01, "{silent}");
+}
+
+#[test]
+fn congestion_is_seen_by_accumulation_before_loss_and_loss_wins_in_one_packet() {
+    let mut hand = Hand::new(Config::seed());
+    hand.mark = followed(7, 1e6, 0.0);
+    let mut causes = Vec::new();
+    for late in 0..40 {
+        let reports = hand.packet(0, 20 + 2 * late);
+        causes.extend(reports.into_iter().map(|report| match report {
+            Content::Congested { cause, .. } => cause,
+            other => panic!("{other:?}"),
+        }));
+    }
+    assert!(causes.len() >= 5 && causes.iter().all(|cause| *cause == Cause::Accumulation), "{causes:?}");
+    (0..4).for_each(|_| _ = hand.packet(0, 100));
+    hand.seq = hand.seq.next_multiple_of(5) - 1;
+    let reports = hand.packet(1, 100);
+    assert!(matches!(reports[..], [Content::Congested { cause: Cause::Loss, .. }]), "{reports:?}");
+}
+
+#[test]
+fn a_representative_that_leaves_says_so() {
+    let mut hand = Hand::new(Config::seed());
+    hand.mark = followed(7, 1e6, 0.0);
+    hand.packet(0, 20);
+    let now = hand.now(20);
+    hand.receiver.on_leave(&mut Cx { now, rng: &mut hand.rng, effects: &mut hand.effects });
+    let leaving = hand.reports();
+    assert!(matches!(leaving[..], [Content::Congested { cause: Cause::Leaving, .. }]));
+}
+
+/// A source driven by hand, which sends whenever it may.
+struct Sender {
+    source: Source,
+    rng: Rng,
+    effects: Effects,
+    now: Time,
+    mark: Mark,
+    sent: Vec<Time>,
+}
+
+const RTT: Span = Span::from_millis(100);
+
+impl Sender {
+    fn new(config: Config) -> Sender {
+        let (source, rng) = (Source::new(config), Rng::new(1, 0));
+        let mut sender = Sender {
+            source,
+            rng,
+            effects: Effects::new(),
+            now: Time::ZERO,
+            mark: Mark::None,
+            sent: Vec::new(),
+        };
+        sender.source.start(&mut Cx { now: Time::ZERO, rng: &mut sender.rng, effects: &mut sender.effects });
+        sender
+    }
+
+    fn started() -> Sender {
+        let mut sender = Sender::new(Config::seed());
+        sender.run_until(at(2.04));
+        sender
+    }
+
+    fn run_until(&mut self, end: Time) {
+        loop {
+            let Departure::At(departure) = self.source.departure(Layer(0)) else {
+                panic!("a rate has no window")
+            };
+            let next = departure.min(self.source.deadline());
+            if next > end {
+                break;
+            }
+            self.now = next.max(self.now);
+            let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+            if self.source.deadline() <= self.now {
+                self.source.on_deadline(cx);
+            } else {
+                self.mark = self.source.on_departure(Layer(0), 1000, cx).mark;
+                self.sent.push(self.now);
+            }
+        }
+        self.now = end;
+    }
+
+    fn run_for(&mut self, span: Span) {
+        self.run_until(self.now + span);
+    }
+
+    fn hear(&mut self, from: u64, content: Content) {
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        self.source.on_report(&Report { from: receiver_id(from), layer: Layer(0), content }, cx);
+    }
+
+    /// A report with this mean and deviation whose round trip took a tenth of a second.
+    fn congested(&mut self, from: u64, mean: f64, deviation: f64, cause: Cause) {
+        let seq = self.sent.partition_point(|sent| self.now.since(*sent) >= RTT) - 1;
+        let hold = self.now.since(self.sent[seq]).saturating_sub(RTT);
+        let echo = Echo { seq: Seq(seq as u64), hold };
+        let content = Content::Congested { echo, level: (mean - deviation) as f32, mean: mean as f32, cause };
+        self.hear(from, content);
+    }
+
+    fn accumulation(&mut self, from: u64, mean: f64, deviation: f64) {
+        self.congested(from, mean, deviation, Cause::Accumulation);
+    }
+
+    fn rate(&self) -> f64 {
+        self.source.observe().rate.bps()
+    }
+
+    fn named(&mut self) -> (Option<u64>, f32, f32) {
+        self.run_for(Span::from_millis(20));
+        let Mark::Representative { id, mean, deviation, .. } = self.mark else {
+            panic!("every packet says who is followed")
+        };
+        (id.map(ReceiverId::get), mean, deviation)
+    }
+}
+
+/// T-M+-2.
+#[test]
+fn accumulation_costs_a_tenth_and_loss_a_quarter_once_per_period() {
+    for (cause, keep) in [(Cause::Accumulation, 0.9), (Cause::Loss, 0.75), (Cause::Mark, 0.9)] {
+        let mut sender = Sender::started();
+        let before = sender.rate();
+        sender.congested(1, 1e6, 0.25e6, cause);
+        assert!(near(sender.rate(), keep * before), "{cause:?}");
+        sender.run_for(Span::from_millis(90));
+        let between = sender.rate();
+        sender.congested(1, 1e6, 0.25e6, Cause::Loss);
+        assert_eq!(sender.rate(), between, "within a period of the first");
+        sender.run_for(Span::from_millis(20));
+        let later = sender.rate();
+        sender.congested(1, 1e6, 0.25e6, cause);
+        assert!(near(sender.rate(), keep * later));
+        assert_eq!(sender.source.observe().cuts, 2);
+    }
+}
+
+#[test]
+fn the_rate_grows_by_a_packet_per_period() {
+    let mut sender = Sender::started();
+    assert!(near(sender.rate(), 80_000.0 * 21.0), "{}", sender.rate());
+    sender.accumulation(1, 1e6, 0.1e6);
+    let cut = sender.rate();
+    sender.run_for(Span::from_millis(95));
+    assert_eq!(sender.rate(), cut);
+    sender.run_for(Span::from_millis(100));
+    assert!(near(sender.rate(), cut + 80_000.0), "{} after {cut}", sender.rate());
+}
+
+/// T-M+-4.
+#[test]
+fn a_representative_that_is_silent_at_a_high_rate_is_absent_after_four_periods() {
+    let mut sender = Sender::started();
+    sender.accumulation(1, 1.4e6, 0.1e6); // full at 1.8 Mbit/s
+    assert_eq!(sender.named().0, Some(1));
+    while sender.rate() < 1.8e6 {
+        sender.run_for(Span::from_millis(1));
+    }
+    sender.run_for(Span::from_millis(370));
+    assert_eq!(sender.named().0, Some(1));
+    sender.run_for(Span::from_millis(20));
+    assert_eq!(sender.named(), (None, f32::INFINITY, 0.0));
+    sender.accumulation(2, 2e6, 0.1e6);
+    assert_eq!(sender.named().0, Some(2), "anybody is elected");
+}
+
+#[test]
+fn a_report_of_the_representative_ends_the_waiting() {
+    let mut sender = Sender::started();
+    sender.accumulation(1, 1.4e6, 0.1e6);
+    while sender.rate() < 1.8e6 {
+        sender.run_for(Span::from_millis(1));
+    }
+    sender.run_for(Span::from_millis(300));
+    sender.accumulation(1, 1.4e6, 0.1e6);
+    sender.run_for(Span::from_millis(200));
+    assert_eq!(sender.named().0, Some(1));
+}
+
+/// T-M+-5.
+#[test]
+fn a_slower_receiver_replaces_the_representative_with_its_own_mean_and_deviation() {
+    let mut sender = Sender::started();
+    sender.accumulation(1, 1e6, 0.25e6);
+    assert_eq!(sender.named(), (Some(1), 1e6, 0.25e6));
+    sender.run_for(Span::from_millis(200));
+    let before = (sender.rate(), sender.source.observe().tally.followed);
+    sender.accumulation(2, 0.76e6, 0.1e6);
+    assert_eq!((sender.rate(), sender.source.observe().tally.followed), before, "not slow enough: dropped");
+    assert_eq!(sender.named(), (Some(1), 1e6, 0.25e6));
+    sender.accumulation(2, 0.74e6, 0.125e6);
+    assert!(sender.rate() < before.0, "accepted, so it cuts");
+    let (id, mean, deviation) = sender.named();
+    assert_eq!((id, mean), (Some(2), 0.74e6));
+    assert!((deviation - 0.125e6).abs() < 1.0, "{deviation}");
+    sender.accumulation(2, 0.9e6, 0.125e6);
+    assert_eq!(sender.named().1, 0.9e6, "the representative's own report replaces them too");
+}
+
+#[test]
+fn a_representative_that_left_is_not_followed_any_longer() {
+    let echo = Echo { seq: Seq(0), hold: Span::ZERO };
+    let leaving = Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
+    for way in [0, 1, 2] {
+        let mut sender = Sender::started();
+        sender.accumulation(1, 1e6, 0.25e6);
+        match way {
+            0 => sender.hear(1, leaving),
+            1 => sender.source.control(Control::Forget(receiver_id(1)), sender.now),
+            _ => sender.source.control(Control::StartAgain, sender.now),
+        }
+        assert_eq!(sender.named().0, None);
+    }
+}
+
+#[test]
+fn absurd_and_repeated_reports_are_dropped() {
+    let mut sender = Sender::started();
+    let before = sender.rate();
+    let echo = Echo { seq: Seq(5), hold: Span::ZERO };
+    for (level, mean) in [(f32::NAN, 1e6), (1e6, f32::INFINITY), (0.0, 0.0), (-1.0, 1e6), (1e6, f32::NAN)] {
+        sender.hear(1, Content::Congested { echo, level, mean, cause: Cause::Accumulation });
+    }
+    assert_eq!((sender.rate(), sender.source.observe().limiting), (before, None));
+    sender.accumulation(1, 1e6, 0.25e6);
+    let tally = sender.source.observe().tally;
+    sender.accumulation(1, 1e6, 0.25e6);
+    assert_eq!(sender.source.observe().tally, tally, "the same packet again");
+}
+
+#[test]
+fn only_followed_receivers_time_the_source_unless_asked_for_otherwise() {
+    for samples in [Samples::Followed, Samples::All] {
+        let mut sender = Sender::new(Config { samples, ..Config::seed() });
+        sender.run_until(at(2.04));
+        sender.accumulation(1, 1e6, 0.25e6);
+        sender.run_for(Span::from_millis(500));
+        let far = Seq(sender.sent.partition_point(|sent| sender.now.since(*sent) >= RTT * 4) as u64 - 1);
+        let echo = Echo { seq: far, hold: Span::ZERO };
+        sender.hear(2, Content::Congested { echo, level: 1e6, mean: 1e6, cause: Cause::Loss });
+        let rtt = sender.source.observe().rtt;
+        assert_eq!(rtt > Span::from_millis(130), samples == Samples::All, "{rtt}");
+    }
+}
+
+#[test]
+fn the_source_keeps_no_state_per_receiver() {
+    assert!(size_of::<Source>() <= 1200);
+    assert!(size_of::<Receiver>() <= 600);
+}
+
+fn path(rate: f64, rtt_millis: u64, buffer: u64) -> Path {
+    Path { rate: Rate::from_mbps(rate), rtt: Span::from_millis(rtt_millis), buffer }
+}
+
+#[test]
+fn the_source_switches_to_a_path_that_becomes_slower() {
+    for preset in ["seed", "transport"] {
+        let scheme: Scheme = format!("mca-plus,preset={preset}").parse().expect("a scheme");
+        let mut star = Star::new(&scheme, 1000, &[path(1.0, 50, 200_000), path(4.0, 50, 200_000)], 1);
+        star.run_until(at(60.0));
+        assert_eq!(star.source.observe().limiting, Some(receiver_id(1)), "{preset}");
+        star.leaves[1].path.rate = Rate::from_mbps(0.3);
+        star.run_until(at(70.0));
+        assert_eq!(star.source.observe().limiting, Some(receiver_id(2)), "{preset}");
+        star.run_until(at(120.0));
+        assert!(star.source.observe().rate.bps() < 0.4e6, "{preset}");
+    }
+}
+
+/// T-M+-8, as far as it goes without other flows.
+#[test]
+fn sixty_four_receivers_report_hardly_more_than_one() {
+    let scheme: Scheme = "mca-plus,preset=seed".parse().expect("a scheme");
+    let mut star = Star::new(&scheme, 1000, &[path(1.0, 50, 200_000); 64], 5);
+    star.run_until(at(200.0));
+    let counts = star.leaves.iter().map(|leaf| match &leaf.receiver {
+        AnyReceiver::McaPlus(receiver) => receiver.counts(),
+        other => panic!("{other:?}"),
+    });
+    let (sent, held) = counts.fold((0, 0), |sum, c| (sum.0 + c.sent, sum.1 + c.suppressed));
+    let of_one = (sent + held) / 64;
+    assert!(sent < 2 * of_one, "{sent} reports of 64 receivers, {of_one} of each without suppression");
+}
