@@ -397,12 +397,6 @@ fn only_followed_receivers_time_the_source_unless_asked_for_otherwise() {
     }
 }
 
-#[test]
-fn the_source_keeps_no_state_per_receiver() {
-    assert!(size_of::<Source>() <= 1200);
-    assert!(size_of::<Receiver>() <= 600);
-}
-
 fn path(rate: f64, rtt_millis: u64, buffer: u64) -> Path {
     Path { rate: Rate::from_mbps(rate), rtt: Span::from_millis(rtt_millis), buffer }
 }
