@@ -22,8 +22,10 @@ pub enum Averaging {
 }
 
 /// What happens before the first loss event.
-// Seed gap: 2.3.1 has no rate before the first loss event. Here it doubles every round-trip time; after a start-up in
-// rounds, which has already found the rate, it grows by a packet per round-trip time.
+// Seed gap: 2.3.1 has no rate before the first loss event. Here it doubles every round-trip time, but not beyond what is
+// safe without any answer: where losses take several assumed round trips to be heard of, it would be thousands of times
+// too high by then. From there on, and after a start-up in rounds that has already found the rate, it grows by a packet
+// per round-trip time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Before {
     Double,
@@ -62,6 +64,9 @@ struct Sum {
 const LATEST: usize = 8;
 /// A real interval below this part of the guessed one is another sign of a rate that is far too high.
 const FAR_SHORTER: f64 = 0.5;
+
+/// As many packets per round-trip time are sent without any answer: half as many again as TCP's (RFC 6928).
+const BLIND: u64 = 15;
 
 impl Averaging {
     /// "w_1" to "w_n".
@@ -177,8 +182,8 @@ impl RatePolicy for Equation {
     fn on_tick(&mut self, at: Operating) -> Rate {
         if self.count == 0 {
             return match self.before {
-                Before::Double => at.rate * 2.0,
-                Before::Add => Aimd.on_tick(at),
+                Before::Double if at.rate.bps() < blind_rate(at).bps() => (at.rate * 2.0).min(blind_rate(at)),
+                Before::Double | Before::Add => Aimd.on_tick(at),
             };
         }
         let mean = self.mean();
@@ -223,6 +228,11 @@ impl Equation {
         self.enforced = Some(interval);
         rate
     }
+}
+
+/// How far the rate doubles before anything is heard.
+fn blind_rate(at: Operating) -> Rate {
+    Rate::of(BLIND * u64::from(at.packet_size), at.rtt)
 }
 
 /// The equation as the thesis prints it: without the bound of the timeouts' share by one, which

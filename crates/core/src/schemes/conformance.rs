@@ -36,8 +36,15 @@ fn schemes() -> Vec<Scheme> {
         all.push(parsed("preset=transport").with_packet_size(SIZE).with_short_history());
         all.push(parsed("preset=seed,start=doubling").with_bounds(limited));
     }
-    for policy in ["sqrt", "iiad"] {
+    for policy in ["sqrt", "iiad", "equation"] {
         all.push(format!("ormcc,policy={policy},preset=seed").parse().expect("valid"));
+    }
+    for options in ["policy=equation", "li2le=off,filter=none,atf=off", "filter=lprf,prune=off,backoff=0.05"]
+    {
+        all.push(format!("le-sbcc,preset=seed,{options}").parse().expect("valid"));
+    }
+    for text in ["mca,mode=bin,preset=seed", "mca,mode=bin", "mca-plus,suppress=nobody,policy=sqrt"] {
+        all.push(text.parse::<Scheme>().expect("valid").with_packet_size(SIZE).with_short_history());
     }
     all
 }
@@ -357,12 +364,13 @@ fn receiver_trace(scheme: &Scheme, packets: &[Packet], spurious: Spurious) -> Tr
         let lost = (seq - newest - 1).max(0) as u32;
         let late = seq <= newest;
         newest = newest.max(seq);
+        let control = if packet.marked % 3 == 1 { Flags::CONTROL } else { Flags::default() };
         let data = Data {
             seq: Seq(seq.max(0) as u64),
-            sent_at: Time::ZERO,
+            sent_at: now - Span::from_micros(u64::from(packet.gap_us) % 90_000),
             rate: packet.rate,
             payload: Payload::NONE,
-            flags: Flags(packet.flags),
+            flags: Flags(packet.flags).with(control),
             mark: packet.mark(scheme),
         };
         let arrival = Arrival { size: SIZE, lost, marked: packet.marked == 0, late };

@@ -106,11 +106,25 @@ fn the_running_sums_are_the_definition() {
 }
 
 #[test]
-fn before_any_loss_the_rate_doubles_and_the_first_event_halves_it() {
+fn before_any_loss_the_rate_doubles_while_it_is_low() {
     let mut equation = equation(Averaging::Thesis);
-    assert_eq!(equation.on_tick(AT), AT.rate * 2.0);
-    assert_near(equation.on_congestion(AT, congestion(AT)).bps(), 0.5e6, 0.01);
-    assert!(equation.loss_event_rate().is_some());
+    let mut rate = Rate::from_mbps(0.2);
+    // 15 packets of 1000 bytes in 100 ms are 1.2 Mbit/s.
+    for expected in [0.4, 0.8, 1.2, 1.28, 1.36] {
+        rate = equation.on_tick(Operating { rate, ..AT });
+        assert_near(rate.bps(), expected * 1e6, 1e-9);
+    }
+}
+
+#[test]
+fn the_first_event_lowers_the_rate_as_the_scheme_would() {
+    for keep in [0.5, 0.75] {
+        let mut equation = equation(Averaging::Thesis);
+        let lowered = equation.on_congestion(AT, Congestion { level: AT.rate, keep });
+        assert_near(lowered.bps(), keep * 1e6, 1e-9);
+        let mean = equation.loss_event_rate().expect("there was one");
+        assert_near(tcp_rate(AT, mean).bps(), keep * 1e6, 0.001);
+    }
 }
 
 #[test]
