@@ -112,14 +112,8 @@ impl Receiver {
         self.filter.lost(lost);
         let Some(heard) = &mut self.heard else { return };
         let missing = !heard.arrived & !heard.lost;
-        let mut marked = 0;
-        for back in (0..32).rev().filter(|back| missing >> back & 1 == 1) {
-            if marked == lost {
-                break;
-            }
-            heard.lost |= 1 << back;
-            marked += 1;
-        }
+        let oldest_first = (0..32).rev().filter(|back| missing >> back & 1 == 1);
+        heard.lost |= oldest_first.take(lost as usize).fold(0, |bits, back| bits | 1 << back);
     }
 
     /// Losses are to be reported, together with what else is lost until then.

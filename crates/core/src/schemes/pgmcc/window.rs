@@ -292,12 +292,10 @@ mod tests {
     #[test]
     fn three_acknowledgements_open_the_window_from_one_to_four() {
         let mut window = window(4.0);
-        let mut seq = 0;
-        for size in [2.0, 3.0, 4.0] {
+        for (seq, size) in [2.0, 3.0, 4.0].into_iter().enumerate() {
             window.depart(Some(A));
-            window.acknowledge(A, Seq(seq), 1, Opening::Open);
+            window.acknowledge(A, Seq(seq as u64), 1, Opening::Open);
             assert_eq!(window.size, size);
-            seq += 1;
         }
         assert_eq!(window.tokens, 4.0);
     }

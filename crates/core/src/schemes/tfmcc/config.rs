@@ -23,6 +23,8 @@ pub struct Config {
     pub one_way: OneWay,
     /// Whether long open loss intervals discount older ones.
     pub discounting: Discounting,
+    /// Where the first loss interval comes from.
+    pub first: FirstInterval,
     /// Over how many round-trip times receivers measure the rate that they get, "k".
     pub received_over: f64,
     /// The limiting receiver is not missed before this time, whatever the round-trip time.
@@ -56,6 +58,16 @@ pub enum Discounting {
     Off,
 }
 
+/// What the loss interval before the first loss is calculated from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstInterval {
+    /// The square root alone (RFC 4654, 5.6). At a few packets per round-trip time the equation makes of it much less than
+    /// what was received: at one packet, a thirtieth.
+    Rfc4654,
+    /// The whole equation (RFC 5348, 6.3.1): it gives back what was received.
+    Rfc5348,
+}
+
 impl Config {
     /// RFC 4654, with packets of 1000 bytes.
     pub fn seed() -> Config {
@@ -74,17 +86,19 @@ impl Config {
             rtt_max_kept: 0.9,
             one_way: OneWay::Followed,
             discounting: Discounting::On,
+            first: FirstInterval::Rfc4654,
             received_over: 3.0,
             patience: Span::ZERO,
         }
     }
 
-    /// A real network: the first largest round-trip time is 100 ms and is halved per round where paths are shorter, and
-    /// a host that is held up for less than 200 ms is not missed.
+    /// A real network: the first largest round-trip time is 100 ms and is halved per round where paths are shorter, the
+    /// first loss interval is that of RFC 5348, and a host that is held up for less than 200 ms is not missed.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending { shortest_rtt: Span::from_millis(1), ..Sending::transport(packet_size) },
             rtt_max_kept: 0.5,
+            first: FirstInterval::Rfc5348,
             patience: Span::from_millis(200),
             ..Config::seed()
         }

@@ -20,6 +20,17 @@ pub(super) fn first_interval(packet_size: f64, received: Rate, rtt: Span) -> f64
     (packets * packets / 1.5).max(1.0)
 }
 
+/// The same by the whole equation (RFC 5348, 6.3.1): the interval at which it gives what was received.
+pub(super) fn first_interval_exactly(packet_size: f64, received: Rate, rtt: Span) -> f64 {
+    let (mut low, mut high) = (1e-8f64, 1.0f64);
+    // Halves the interval's logarithm each time.
+    for _ in 0..32 {
+        let middle = (low * high).sqrt();
+        if rate(packet_size, rtt, middle).bps() > received.bps() { low = middle } else { high = middle }
+    }
+    1.0 / (low * high).sqrt()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +57,19 @@ mod tests {
         let interval = first_interval(1000.0, Rate::from_mbps(1.0), Span::from_millis(100));
         assert!((interval - 104.17).abs() < 0.01, "{interval}");
         assert_eq!(first_interval(1000.0, Rate::ZERO, Span::from_millis(100)), 1.0);
+    }
+
+    #[test]
+    fn the_exact_first_interval_gives_the_received_rate_back() {
+        let rtt = Span::from_millis(120);
+        for kbps in [30.0, 80.0, 1000.0, 50_000.0] {
+            let received = Rate::from_bps(kbps * 1e3);
+            let back = rate(1000.0, rtt, 1.0 / first_interval_exactly(1000.0, received, rtt));
+            assert!((back.bps() / received.bps() - 1.0).abs() < 1e-3, "{kbps}: {back}");
+        }
+        let received = Rate::from_bps(80e3);
+        let rough = rate(1000.0, rtt, 1.0 / first_interval(1000.0, received, rtt));
+        assert!(rough.bps() < 0.05 * received.bps(), "{rough}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! TFMCC's parameters as text.
 
-use super::config::{Config, Discounting, OneWay, TimerLaw};
+use super::config::{Config, Discounting, FirstInterval, OneWay, TimerLaw};
 use crate::rate::Sending;
 use crate::schemes::catalogue::{Configure, Entry, Opt, number, within};
 use crate::time::Span;
@@ -25,6 +25,10 @@ impl Configure for Config {
                 meaning: "followed | ignored: one-way delays between measurements of the round-trip time",
             },
             Opt { name: "discounting", meaning: "on | off: long loss intervals discount older ones" },
+            Opt {
+                name: "first",
+                meaning: "4654 | 5348: the RFC whose rule gives the loss interval before the first loss",
+            },
             Opt { name: "k", meaning: "over how many round-trip times a received rate is measured, 1 to 10" },
             Opt {
                 name: "patience",
@@ -38,6 +42,7 @@ impl Configure for Config {
             "A receiver that has too little to tell how fast packets come takes the rate that they were sent at.",
             "A receiver does not leave by itself when its rate stays below a packet per 8 s.",
             "On real networks the largest round-trip time is halved, not lowered by a tenth, in a round without a larger one.",
+            "On real networks the first loss interval is that of RFC 5348: with the RFC's own, a loss at a few packets per round trip lowers the rate to a thirtieth.",
             "On real networks a silence of less than 200 ms is never taken for an absence.",
         ],
     };
@@ -68,6 +73,8 @@ impl Configure for Config {
             ("one-way", "ignored") => self.one_way = OneWay::Ignored,
             ("discounting", "on") => self.discounting = Discounting::On,
             ("discounting", "off") => self.discounting = Discounting::Off,
+            ("first", "4654") => self.first = FirstInterval::Rfc4654,
+            ("first", "5348") => self.first = FirstInterval::Rfc5348,
             ("k", _) => self.received_over = within(value, 1.0, 10.0)?,
             ("patience", _) => self.patience = Span::from_secs_f64(within(value, 0.0, 60.0)?),
             _ => return None,
@@ -90,6 +97,10 @@ impl Configure for Config {
             "discounting" => match self.discounting {
                 Discounting::On => "on".into(),
                 Discounting::Off => "off".into(),
+            },
+            "first" => match self.first {
+                FirstInterval::Rfc4654 => "4654".into(),
+                FirstInterval::Rfc5348 => "5348".into(),
             },
             "k" => number(self.received_over),
             "patience" => number(self.patience.as_secs_f64()),

@@ -1,7 +1,7 @@
 //! TFMCC's receiver: calculates how fast TCP would be here, and reports it now and then (RFC 4654, 5 and 6).
 
 use super::clock::{Clock, Role};
-use super::config::{Config, Discounting, OneWay, TimerLaw};
+use super::config::{Config, Discounting, FirstInterval, OneWay, TimerLaw};
 use super::history::History;
 use super::{equation, timer};
 use crate::estimate::Throughput;
@@ -34,6 +34,7 @@ struct Settings {
     timer: TimerLaw,
     one_way: OneWay,
     discounting: Discounting,
+    first: FirstInterval,
     received_over: f32,
     slowest_gap: Span,
 }
@@ -79,6 +80,7 @@ impl Receiver {
             timer: config.timer,
             one_way: config.one_way,
             discounting: config.discounting,
+            first: config.first,
             received_over: config.received_over as f32,
             slowest_gap: Span::from_secs(8),
         };
@@ -262,7 +264,11 @@ impl Receiver {
         }
         if begun && is_first {
             let rtt = if measured { rtt } else { rtt_max };
-            history.set_first(equation::first_interval(f64::from(self.size), received, rtt));
+            let size = f64::from(self.size);
+            history.set_first(match self.settings.first {
+                FirstInterval::Rfc4654 => equation::first_interval(size, received, rtt),
+                FirstInterval::Rfc5348 => equation::first_interval_exactly(size, received, rtt),
+            });
         }
     }
 
