@@ -93,6 +93,23 @@ fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     entries.map(file).collect()
 }
 
+/// Files of scenarios below a directory.
+fn scenario_files(directory: &Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(directory).expect("readable").map(|entry| entry.expect("readable").path());
+    let below = |path: std::path::PathBuf| if path.is_dir() { scenario_files(&path) } else { vec![path] };
+    entries.flat_map(below).filter(|path| path.extension().is_some_and(|end| end == "toml")).collect()
+}
+
+#[test]
+fn every_scenario_of_the_repository_is_right() {
+    let files = scenario_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios"));
+    assert!(files.len() > 25, "{}", files.len());
+    for file in files {
+        let text = fs::read_to_string(&file).expect("readable");
+        Scenario::parse(&text, &file.to_string_lossy()).unwrap_or_else(|wrong| panic!("{wrong}"));
+    }
+}
+
 #[test]
 fn any_number_of_threads_writes_the_same_bytes() {
     let (one, three) = (directory(), directory());

@@ -8,7 +8,7 @@ use crate::json;
 use crate::units;
 use faircast_experiments::report::page;
 use faircast_experiments::repro::{
-    Entry, Outcome, Pace, REGISTRY, Reproduction, Settings, Verdict, find, reproduce,
+    Entry, Outcome, Pace, Reproduction, Settings, Verdict, entries, find, reproduce,
 };
 use serde::Serialize;
 use std::io::{self, Write};
@@ -45,15 +45,16 @@ fn claims(entry: &Entry) -> usize {
 }
 
 fn list(typed: &ReproList, out: &mut impl Write) -> io::Result<()> {
-    for entry in REGISTRY {
+    for entry in entries() {
         let (claims, open) = (claims(entry), entry.open.len());
         if typed.json {
             let Entry { id, about, aliases, .. } = *entry;
-            let can_be_run = entry.scenario.is_some();
+            let can_be_run = entry.scenario.is_some() || entry.calculation.is_some();
             json::write(out, &EntryLine { id, about, also: aliases, can_be_run, claims, open })?;
             continue;
         }
         let state = match (claims, open) {
+            (0, 0) => "computed".into(),
             (0, open) => format!("{open} open"),
             (claims, 0) => units::count(claims as u64, "claim"),
             (claims, open) => format!("{}, {open} open", units::count(claims as u64, "claim")),
@@ -96,9 +97,11 @@ fn one(typed: &ReproRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), 
     };
     let took = began.elapsed();
     let mut written = Vec::new();
-    if let (Some(directory), Some(run)) = (&typed.out, &done.run) {
-        written = files::results(&run.results, directory, typed.running.threads, took)?;
-        written.extend(files::figures(&run.figures, directory)?);
+    if let Some(directory) = typed.out.as_ref().filter(|_| !done.figures.is_empty()) {
+        if let Some(run) = &done.run {
+            written = files::results(&run.results, directory, typed.running.threads, took)?;
+        }
+        written.extend(files::figures(&done.figures, directory)?);
         let heading = format!("{}: {}", entry.id, entry.about);
         written.push(files::page(
             "index.html",
@@ -166,16 +169,16 @@ fn paragraph(label: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
 fn verify(typed: &ReproVerify, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
     let settings = settings(&typed.running, typed.quick);
     let mut all = Vec::new();
-    for entry in REGISTRY {
+    for entry in entries() {
         let began = Instant::now();
         let mut done = {
             let teller = Teller::new(telling(typed.quiet), entry.id, stop);
             reproduce(entry, &settings, &teller).map_err(refused)?
         };
+        for (name, figure) in &done.figures {
+            files::page(&page::figure_path(entry.id, name), &figure.svg(), &typed.out)?;
+        }
         if let Some(run) = &mut done.run {
-            for (name, figure) in &run.figures {
-                files::page(&page::figure_path(entry.id, name), &figure.svg(), &typed.out)?;
-            }
             run.results.tables.clear(); // hundreds of megabytes that no page shows
         }
         if typed.json {

@@ -345,6 +345,18 @@ pub fn representative_trace(results: &Results, point: usize, flow: &str) -> Vec<
     rows.map(|row| (times[row], receivers[row].clone())).collect()
 }
 
+/// A column of the `samples` of a flow over time, in the first run at a point.
+pub fn source_trace(results: &Results, point: usize, flow: &str, column: &str) -> Trace {
+    let Some(table) = results.table("samples") else { return Vec::new() };
+    let columns = Columns(table);
+    let (points, seeds, times) = (columns.wholes("point"), columns.wholes("seed"), columns.numbers("time"));
+    let (flows, copies, values) = (columns.texts("flow"), columns.wholes("copy"), columns.numbers(column));
+    let of_flow = |row: &usize| points[*row] == point as u64 && flows[*row] == flow && copies[*row] == 1;
+    let first = (0..flows.len()).find(of_flow).map(|row| seeds[row]);
+    let rows = (0..flows.len()).filter(of_flow).filter(|row| Some(seeds[*row]) == first);
+    rows.map(|row| (times[row], values[row])).collect()
+}
+
 /// The number at the end of a node's name.
 fn node_number(name: &str) -> f64 {
     let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();

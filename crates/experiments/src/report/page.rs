@@ -35,7 +35,10 @@ pub fn claims(outcome: &Outcome) -> Grid {
 
 /// What was run, in one line; why not, when it was not.
 pub fn what_was_run(done: &Reproduction) -> String {
-    let Some(run) = &done.run else { return "Cannot be run yet.".into() };
+    let Some(run) = &done.run else {
+        let computed = done.entry.calculation.is_some();
+        return if computed { "Computed; nothing is simulated." } else { "Nothing is simulated." }.into();
+    };
     let (points, seeds) = (run.results.points.len(), run.results.identity.seeds.len());
     let each = if points > 1 {
         format!("{points} settings with {seeds} seeds each")
@@ -145,7 +148,7 @@ pub fn markdown(all: &[Reproduction], heading: &str) -> String {
         put(&format!("\n## {}: {}\n\n", done.entry.id, done.entry.about));
         put(&format!("**Published.** {}\n\n", done.entry.published));
         put(&format!("**Measured.** {}\n\n", what_was_run(done)));
-        for (name, figure) in done.run.iter().flat_map(|run| &run.figures) {
+        for (name, figure) in &done.figures {
             put(&format!("![{}]({})\n\n", figure.title, figure_path(done.entry.id, name)));
         }
         put(&claims(&done.outcome).markdown());
@@ -181,7 +184,7 @@ fn section(done: &Reproduction) -> String {
     let mut put = |text: std::fmt::Arguments<'_>| out.write_fmt(text).expect("a string takes everything");
     put(format_args!("<p><b>Published.</b> {}</p>\n", html::escaped(entry.published)));
     put(format_args!("<p><b>Measured.</b> {}</p>\n", html::escaped(&what_was_run(done))));
-    for (_, figure) in done.run.iter().flat_map(|run| &run.figures) {
+    for (_, figure) in &done.figures {
         put(format_args!("<figure>\n{}</figure>\n", figure.svg()));
     }
     put(format_args!("{}", claims(&done.outcome).html()));

@@ -7,15 +7,17 @@
 //! |---|---|
 //! | [`registry`] | which figures and tables there are |
 //! | [`verdict`] | what became of a claim |
+//! | [`computed`] | what is computed without a simulation |
 //! | [`views`] | the figures |
 
+pub mod computed;
 pub mod registry;
 #[cfg(test)]
 mod tests;
 pub mod verdict;
 pub mod views;
 
-pub use registry::{Embedded, Entry, NoSuchEntry, Open, REGISTRY, find};
+pub use registry::{Calculated, Embedded, Entry, NoSuchEntry, Open, entries, find};
 pub use verdict::{Judged, Outcome, Tolerance, Verdict};
 
 use crate::edit::Edit;
@@ -53,8 +55,10 @@ pub struct Reproduction {
     pub entry: &'static Entry,
     /// Its claims.
     pub outcome: Outcome,
-    /// What was run; `None` when it cannot be run yet.
+    /// What was run; `None` when nothing was simulated.
     pub run: Option<Run>,
+    /// The figures.
+    pub figures: Vec<Named>,
 }
 
 /// What was run.
@@ -64,8 +68,6 @@ pub struct Run {
     pub scenario: Scenario,
     /// What came of it.
     pub results: Results,
-    /// The figures.
-    pub figures: Vec<Named>,
 }
 
 /// Parts of the times of a scenario in a quick run.
@@ -106,7 +108,12 @@ pub fn reproduce(
     settings: &Settings,
     progress: &dyn Progress,
 ) -> Result<Reproduction, RunError> {
-    let mut claims = Vec::new();
+    let (mut claims, mut figures) = (Vec::new(), Vec::new());
+    if let Some(calculation) = entry.calculation {
+        let done = calculation();
+        claims.extend(done.claims);
+        figures.extend(done.figures);
+    }
     let run = match &entry.scenario {
         None => None,
         Some(embedded) => {
@@ -114,15 +121,15 @@ pub fn reproduce(
             let options = RunOptions { threads: settings.threads, ..RunOptions::default() };
             let results = run(&scenario, &options, progress)?;
             claims.extend(judge(&scenario, &results));
-            let figures = (embedded.figures)(&scenario, &results);
-            Some(Run { scenario, results, figures })
+            figures.extend((embedded.figures)(&scenario, &results));
+            Some(Run { scenario, results })
         }
     };
     claims.extend(entry.open.iter().map(|open| {
         let tolerance = Tolerance::Between(None, None);
         Judged { note: open.needs.into(), ..Judged::open(open.name.into(), open.published, tolerance) }
     }));
-    Ok(Reproduction { entry, outcome: Outcome { id: entry.id.into(), claims }, run })
+    Ok(Reproduction { entry, outcome: Outcome { id: entry.id.into(), claims }, run, figures })
 }
 
 /// What became of a scenario's claims: one for each claim and point that it is about.

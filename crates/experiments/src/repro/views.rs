@@ -1,8 +1,9 @@
 //! The figures of reproductions, made to stand beside the published ones.
 
-use crate::plot::{Axis, Colour, Dot, Figure, Layer, Panel, Ranges};
+use crate::plot::{Axis, Colour, Dot, Figure, Joined, Layer, Panel, Ranges};
 use crate::report::figures::{
-    Named, Receiver, Unit, average_layers, averages, dot, figures, mean_of, representative_trace, traces,
+    Named, Receiver, Unit, average_layers, averages, dot, figures, mean_of, representative_trace,
+    source_trace, traces,
 };
 use crate::results::Results;
 use crate::scenario::{Point, Scenario};
@@ -24,19 +25,33 @@ fn kbit(trace: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 /// The receiver whose flows are shown where the document takes one at random.
 const SHOWN: &str = "leaf1";
 
-/// Over-time averages at one receiver, and the rates behind them in one run.
+/// Over-time averages at one receiver, scheme by scheme, and the rates behind them in one run of the first one.
 pub fn fig_3_4(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let names =
         [("multicast", "multicast, 64 receivers"), ("single", "unicast session"), ("tcp", "TCP Reno")];
-    let mut layers = vec![Layer::Level { name: "fair share".into(), y: 1000.0 / 3.0 }];
-    let mut one_run = Vec::new();
-    for (colour, (flow, name)) in names.into_iter().enumerate() {
-        let (mean, band) = mean_of(&traces(results, "averages", 0, flow, Receiver::Named(SHOWN)));
-        let band = band.into_iter().map(|(t, low, high)| (t, low / 1e3, high / 1e3)).collect();
-        layers.insert(0, Layer::Band { colour: Colour::Series(colour), points: band });
-        layers.push(Layer::line(name, colour, kbit(mean)));
-        let first = |table| traces(results, table, 0, flow, Receiver::Named(SHOWN)).into_iter().next();
-        one_run.push(Panel {
+    let shown = |table, point, flow| traces(results, table, point, flow, Receiver::Named(SHOWN));
+    let panels = results.points.iter().map(|point| {
+        let mut layers = vec![Layer::Level { name: "fair share".into(), y: 1000.0 / 3.0 }];
+        for (colour, (flow, name)) in names.into_iter().enumerate() {
+            let (mean, band) = mean_of(&shown("averages", point.index, flow));
+            let band = band.into_iter().map(|(t, low, high)| (t, low / 1e3, high / 1e3)).collect();
+            layers.insert(0, Layer::Band { colour: Colour::Series(colour), points: band });
+            layers.push(Layer::line(name, colour, kbit(mean)));
+        }
+        Panel { title: value_of(point, "scheme"), x: time(), y: rate(), layers }
+    });
+    let averages = Figure {
+        title: scenario.title().into(),
+        subtitle: format!(
+            "Over-time averages of the three flows to receiver 1; mean of {} runs, shaded: 95 % interval.",
+            results.identity.seeds.len()
+        ),
+        panels: panels.collect(),
+        ..Figure::default()
+    };
+    let one_run = names.into_iter().enumerate().map(|(colour, (flow, name))| {
+        let first = |table| shown(table, 0, flow).into_iter().next();
+        Panel {
             title: name.into(),
             x: time(),
             y: rate(),
@@ -44,22 +59,24 @@ pub fn fig_3_4(scenario: &Scenario, results: &Results) -> Vec<Named> {
                 Layer::noise(colour, kbit(first("rates").unwrap_or_default())),
                 Layer::line("", colour, kbit(first("averages").unwrap_or_default())),
             ],
-        });
-    }
-    let averages = Figure {
-        subtitle: format!(
-            "Over-time averages of the three flows to receiver 1; mean of {} runs, shaded: 95 % interval.",
-            results.identity.seeds.len()
-        ),
-        ..Figure::of(scenario.title(), Panel { x: time(), y: rate(), layers, ..Panel::default() })
-    };
+        }
+    });
     let rates = Figure {
         title: "The same flows in one run".into(),
-        subtitle: "Thin: each second. Heavy: average since the start.".into(),
-        panels: one_run,
+        subtitle: "The first scheme. Thin: each second. Heavy: average since the start.".into(),
+        panels: one_run.collect(),
         ..Figure::default()
     };
     vec![("averages", averages), ("rates", rates)]
+}
+
+/// What a point has on an axis; empty without it.
+fn value_of(point: &Point, axis: &str) -> String {
+    point
+        .values
+        .iter()
+        .find(|(name, _)| name == axis)
+        .map_or_else(String::new, |(_, value)| value.to_string())
 }
 
 /// Over-time averages, and the rates of one run.
@@ -72,25 +89,39 @@ pub fn averages_and_sweep(scenario: &Scenario, results: &Results) -> Vec<Named> 
     figures(scenario, results).into_iter().filter(|(name, _)| ["averages", "sweep"].contains(name)).collect()
 }
 
-/// Rates of the long and the short sessions over time.
+/// Rates of the long and the short sessions over time, scheme by scheme.
 pub fn fig_3_10(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let groups = ["long", "short-1", "short-2"];
     let mut averages = averages(scenario.title(), results, &groups);
-    let panel = &mut averages.panels[0];
-    panel.layers = average_layers(results, 0, &groups, KBIT);
-    panel.y = Axis::new("rate so far (kbit/s)").from(0.0);
-    panel.layers.push(Layer::Level { name: "a third".into(), y: 1000.0 / 3.0 });
-    panel.layers.push(Layer::Level { name: "two thirds".into(), y: 2000.0 / 3.0 });
+    for (panel, point) in averages.panels.iter_mut().zip(&results.points) {
+        panel.layers = average_layers(results, point.index, &groups, KBIT);
+        panel.y = Axis::new("rate so far (kbit/s)").from(0.0);
+        panel.layers.push(Layer::Level { name: "a third".into(), y: 1000.0 / 3.0 });
+        panel.layers.push(Layer::Level { name: "two thirds".into(), y: 2000.0 / 3.0 });
+    }
     vec![("averages", averages)]
 }
 
-/// The rate over time with the changes of the representative, for each queue.
+/// The rate over time with the changes of the representative, for each scheme and queue.
 pub fn fig_3_12(scenario: &Scenario, results: &Results) -> Vec<Named> {
+    followed_links(scenario, results, &[1, 2, 3, 2, 1])
+}
+
+/// The same for MCA+.
+pub fn fig_5_14(scenario: &Scenario, results: &Results) -> Vec<Named> {
+    followed_links(scenario, results, &[1, 2, 3, 4, 3, 2, 1])
+}
+
+/// The rate over time in one run, with the changes of the representative and the link that is the most congested.
+fn followed_links(scenario: &Scenario, results: &Results, links: &[u32]) -> Vec<Named> {
     let panels = results.points.iter().map(|point| {
-        let mut layers: Vec<Layer> = timetable(scenario.duration(point.index))
-            .into_iter()
-            .map(|(name, from, to)| Layer::Span { name, from, to })
-            .collect();
+        let part = scenario.duration(point.index) / links.len() as f64;
+        let spans = links.iter().zip(0..).map(|(link, n)| Layer::Span {
+            name: format!("link {link}"),
+            from: part * f64::from(n),
+            to: part * f64::from(n + 1),
+        });
+        let mut layers: Vec<Layer> = spans.collect();
         let changes = representative_trace(results, point.index, "multicast");
         layers.push(Layer::Moments {
             name: "the representative changes".into(),
@@ -98,7 +129,8 @@ pub fn fig_3_12(scenario: &Scenario, results: &Results) -> Vec<Named> {
         });
         let runs = traces(results, "rates", point.index, "multicast", Receiver::Named(SHOWN));
         layers.push(Layer::line("rate of one run", 0, kbit(runs.into_iter().next().unwrap_or_default())));
-        Panel { title: queue_name(point), x: time(), y: rate(), layers }
+        let title: Vec<String> = point.values.iter().map(|(_, value)| value.to_string()).collect();
+        Panel { title: title.join(", "), x: time(), y: rate(), layers }
     });
     let figure = Figure {
         title: scenario.title().into(),
@@ -110,20 +142,6 @@ pub fn fig_3_12(scenario: &Scenario, results: &Results) -> Vec<Named> {
         ranges: Ranges::Shared,
     };
     vec![("rates", figure)]
-}
-
-/// Table 3.1: which link is the most congested.
-fn timetable(duration: f64) -> Vec<(String, f64, f64)> {
-    let fifth = duration / 5.0;
-    let links = [1, 2, 3, 2, 1].into_iter().zip(0..);
-    links.map(|(link, n)| (format!("link {link}"), fifth * f64::from(n), fifth * f64::from(n + 1))).collect()
-}
-
-fn queue_name(point: &Point) -> String {
-    match point.values.first() {
-        Some((_, value)) if value.to_string().starts_with("red") => "RED queues".into(),
-        _ => "drop-tail queues".into(),
-    }
 }
 
 /// A panel of bars with published values beside them.
@@ -140,28 +158,38 @@ fn bars(title: &str, label: &str, names: &[&str], measured: &[Dot], published: &
     }
 }
 
-fn measured(results: &Results, metric: &str, x: f64, unit: f64) -> Dot {
-    dot(x, &results.metric(0, metric), unit)
+fn measured(results: &Results, point: usize, metric: &str, x: f64, unit: f64) -> Dot {
+    dot(x, &results.metric(point, metric), unit)
+}
+
+/// A metric of ORMCC, PGMCC and TFMCC; PGMCC's may have another name.
+fn of_schemes(results: &Results, metric: &str, of_pgmcc: &str, unit: f64) -> Vec<Dot> {
+    let points = results.points.iter();
+    let dot = |point: &Point| {
+        let metric = if value_of(point, "scheme") == "PGMCC" { of_pgmcc } else { metric };
+        measured(results, point.index, metric, point.index as f64, unit)
+    };
+    points.map(dot).collect()
 }
 
 fn bar_figure(scenario: &Scenario, results: &Results, panels: Vec<Panel>) -> Vec<Named> {
     let runs = results.identity.seeds.len();
-    let subtitle = format!(
-        "Mean of {runs} runs; whiskers: 95 % interval. Diamonds without a bar: schemes that are not there yet."
-    );
+    let subtitle = format!("Mean of {runs} runs; whiskers: 95 % interval. Diamonds: published.");
     vec![(
         "bars",
         Figure { title: scenario.title().into(), subtitle, panels, columns: 0, ranges: Ranges::Own },
     )]
 }
 
+const SCHEMES: [&str; 3] = ["ORMCC", "PGMCC", "TFMCC"];
+
 /// Counts of feedback.
 pub fn sec_3_3_5(scenario: &Scenario, results: &Results) -> Vec<Named> {
     let sent = [
-        measured(results, "multicast.reports", 0.0, 1.0),
-        measured(results, "multicast.reports.hypothetical", 1.0, 1.0),
+        measured(results, 0, "multicast.reports", 0.0, 1.0),
+        measured(results, 0, "multicast.reports.hypothetical", 1.0, 1.0),
     ];
-    let suppressed = [measured(results, "multicast.suppressed", 0.0, 1.0)];
+    let suppressed = [measured(results, 0, "multicast.suppressed", 0.0, 1.0)];
     let panels = vec![
         bars(
             "ORMCC's reports",
@@ -174,9 +202,9 @@ pub fn sec_3_3_5(scenario: &Scenario, results: &Results) -> Vec<Named> {
         bars(
             "Feedback of all schemes",
             "packets",
-            &["ORMCC", "TFMCC", "PGMCC"],
-            &sent[..1],
-            &[(0.0, 816.0), (1.0, 5344.0), (2.0, 74_830.0)],
+            &SCHEMES,
+            &of_schemes(results, "multicast.reports", "multicast.reports", 1.0),
+            &[(0.0, 816.0), (1.0, 74_830.0), (2.0, 5344.0)],
         ),
     ];
     bar_figure(scenario, results, panels)
@@ -184,20 +212,19 @@ pub fn sec_3_3_5(scenario: &Scenario, results: &Results) -> Vec<Named> {
 
 /// Throughput and feedback.
 pub fn table_3_2(scenario: &Scenario, results: &Results) -> Vec<Named> {
-    let names = ["ORMCC", "PGMCC", "TFMCC"];
     let panels = vec![
         bars(
             "Average throughput",
             "rate (kbit/s)",
-            &names,
-            &[measured(results, "multicast.rate", 0.0, 1e3)],
+            &SCHEMES,
+            &of_schemes(results, "multicast.rate", "multicast.rate", 1e3),
             &[(0.0, 415.4), (1.0, 126.6), (2.0, 226.7)],
         ),
         bars(
-            "Feedback",
+            "Feedback (PGMCC: negative acknowledgements)",
             "packets",
-            &names,
-            &[measured(results, "multicast.reports", 0.0, 1.0)],
+            &SCHEMES,
+            &of_schemes(results, "multicast.reports", "multicast.reports.naks", 1.0),
             &[(0.0, 866.9), (1.0, 5009.6), (2.0, 3312.9)],
         ),
     ];
@@ -229,4 +256,161 @@ pub fn fig_3_16(scenario: &Scenario, results: &Results) -> Vec<Named> {
         results.identity.seeds.len()
     );
     vec![("bars", Figure { subtitle, ..Figure::of(scenario.title(), panel) })]
+}
+
+/// The rate of the session in one run at each point, beside that of the first other flow to the same receiver.
+pub fn rates_by_setting(scenario: &Scenario, results: &Results) -> Vec<Named> {
+    let panels = results.points.iter().map(|point| {
+        let mut layers = Vec::new();
+        for (colour, group) in scenario.groups().enumerate() {
+            let wanted = if group == "multicast" { Receiver::Named(SHOWN) } else { Receiver::All };
+            let run = traces(results, "rates", point.index, group, wanted).into_iter().next();
+            layers.extend(run.map(|run| Layer::line(group, colour, kbit(run))));
+        }
+        Panel { title: point.to_string(), x: time(), y: rate(), layers }
+    });
+    let rates = Figure {
+        title: scenario.title().into(),
+        subtitle:
+            "Each second of one run: the session at receiver 1, and the mean of the flows of other groups."
+                .into(),
+        panels: panels.collect(),
+        columns: 1,
+        ranges: Ranges::Shared,
+    };
+    let mut all = averages_and_sweep(scenario, results);
+    all.push(("rates", rates));
+    all
+}
+
+/// The same, and the round-trip time as the session's source sees it.
+pub fn rates_and_round_trips(scenario: &Scenario, results: &Results) -> Vec<Named> {
+    let panels = results.points.iter().map(|point| {
+        let run = source_trace(results, point.index, "multicast", "rtt");
+        let run = run.into_iter().map(|(time, rtt)| (time, rtt * 1e3)).collect();
+        let y = Axis::new("round-trip time (ms)").from(0.0);
+        Panel { title: point.to_string(), x: time(), y, layers: vec![Layer::line("", 0, run)] }
+    });
+    let round_trips = Figure {
+        title: "Round trips as the source sees them".into(),
+        subtitle: "One run.".into(),
+        panels: panels.collect(),
+        ..Figure::default()
+    };
+    let mut all = rates_by_setting(scenario, results);
+    all.push(("round-trips", round_trips));
+    all
+}
+
+/// A metric over the numbers of an axis: a panel for each of `panels`, a series for each of `series`, as they are named.
+fn over_numbers(
+    results: &Results,
+    metric: &str,
+    number: impl Fn(&Point) -> Option<f64>,
+    panel: impl Fn(&Point) -> String,
+    series: impl Fn(&Point) -> String,
+) -> Vec<(String, Vec<Layer>)> {
+    let mut panels: Vec<(String, Vec<(String, Vec<Dot>)>)> = Vec::new();
+    for point in &results.points {
+        let Some(x) = number(point) else { continue };
+        let (panel, series) = (panel(point), series(point));
+        let at = panels.iter().position(|(name, _)| *name == panel).unwrap_or_else(|| {
+            panels.push((panel, Vec::new()));
+            panels.len() - 1
+        });
+        let all = &mut panels[at].1;
+        let at = all.iter().position(|(name, _)| *name == series).unwrap_or_else(|| {
+            all.push((series, Vec::new()));
+            all.len() - 1
+        });
+        all[at].1.push(measured(results, point.index, metric, x, 1.0));
+    }
+    let layers = |all: Vec<(String, Vec<Dot>)>| {
+        let layer = |(colour, (name, points))| Layer::Dots {
+            name,
+            colour: Colour::Series(colour),
+            points,
+            joined: Joined::Yes,
+        };
+        all.into_iter().enumerate().map(layer).collect()
+    };
+    panels.into_iter().map(|(name, all)| (name, layers(all))).collect()
+}
+
+/// The number that a point has on the axis of receivers.
+fn receivers(point: &Point) -> Option<f64> {
+    value_of(point, "receivers").parse().ok()
+}
+
+fn many_receivers(results: &Results) -> Axis {
+    let numbers = results.points.iter().filter_map(receivers);
+    Axis::new("receivers").logarithmic().from(0.8).to(1.3 * numbers.fold(1.0, f64::max))
+}
+
+/// Loss events passed over the number of receivers.
+pub fn fig_2_12(scenario: &Scenario, results: &Results) -> Vec<Named> {
+    let worst = |point: &Point| value_of(point, "worst");
+    let panels = over_numbers(results, "multicast.followed", receivers, worst, |_| String::new());
+    let panels = panels.into_iter().map(|(name, mut layers)| {
+        let y = if name.starts_with("10") { 510.0 } else { 1000.0 };
+        layers.push(Layer::Level { name: "published".into(), y });
+        let title = format!("the worst receiver loses {name}");
+        Panel { title, x: many_receivers(results), y: Axis::new("loss events passed").from(0.0), layers }
+    });
+    let subtitle = "Of 6000 packets; whiskers: 95 % interval.".into();
+    let panels = panels.collect();
+    vec![("events", Figure { title: scenario.title().into(), subtitle, panels, ..Figure::default() })]
+}
+
+/// Loss events passed over the number of receivers, for each way to aggregate.
+pub fn fig_2_18(scenario: &Scenario, results: &Results) -> Vec<Named> {
+    let split = |point: &Point| value_of(point, "receivers");
+    let number = |point: &Point| split(point).rsplit_once(" of ")?.1.parse().ok();
+    let panel = |point: &Point| {
+        let split = split(point);
+        let pair = split.split(" of ").next().unwrap_or_default().replace('/', ", ");
+        format!("({pair}) % at routers 2 and 3")
+    };
+    let series = |point: &Point| value_of(point, "aggregation");
+    let panels = over_numbers(results, "multicast.followed", number, panel, series);
+    let panels = panels.into_iter().map(|(title, mut layers)| {
+        layers.push(Layer::Level { name: "240".into(), y: 240.0 });
+        Panel {
+            title,
+            x: Axis::new("receivers").from(0.0),
+            y: Axis::new("loss events passed").from(0.0),
+            layers,
+        }
+    });
+    let subtitle = "Of 6000 packets; whiskers: 95 % interval.".into();
+    let panels = panels.collect();
+    vec![("events", Figure { title: scenario.title().into(), subtitle, panels, ..Figure::default() })]
+}
+
+/// What a session gets over what one with a single receiver gets, by the number of its receivers.
+pub fn drop_to_zero(scenario: &Scenario, results: &Results) -> Vec<Named> {
+    let mut series: Vec<(String, Vec<Dot>)> = Vec::new();
+    for point in &results.points {
+        let Some(x) = receivers(point) else { continue };
+        let group = results.metric(point.index, "multicast.rate");
+        let single = results.metric(point.index, "single.rate");
+        let ratios: Vec<f64> = group.iter().zip(&single).map(|(group, single)| group / single).collect();
+        let name = value_of(point, "scheme");
+        match series.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, dots)) => dots.push(dot(x, &ratios, 1.0)),
+            None => series.push((name, vec![dot(x, &ratios, 1.0)])),
+        }
+    }
+    let layer = |(colour, (name, points))| Layer::Dots {
+        name,
+        colour: Colour::Series(colour),
+        points,
+        joined: Joined::Yes,
+    };
+    let mut layers: Vec<Layer> = series.into_iter().enumerate().map(layer).collect();
+    layers.push(Layer::Level { name: "no loss".into(), y: 1.0 });
+    let y = Axis::new("rate over that of a single receiver").from(0.0);
+    let panel = Panel { x: many_receivers(results), y, layers, ..Panel::default() };
+    let subtitle = "Every receiver loses 1 % of all packets at random; whiskers: 95 % interval.".into();
+    vec![("ratios", Figure { subtitle, ..Figure::of(scenario.title(), panel) })]
 }

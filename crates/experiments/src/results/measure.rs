@@ -346,6 +346,7 @@ impl<'a> Run<'a> {
             let mut shares = Vec::new();
             for group in 0..self.plan.flows.len() {
                 shares.extend(self.rate_metrics(group, window, &mut out));
+                self.round_trip_metric(group, window, &mut out);
             }
             if shares.len() > 1 {
                 out.add("jain", stats::jain(&shares));
@@ -465,6 +466,19 @@ impl<'a> Run<'a> {
         stats::mean(&rates)
     }
 
+    /// The round trip as senders saw it in a window; the mean over the flows of the group.
+    fn round_trip_metric(&self, group: usize, window: &Window, out: &mut Metrics) {
+        let within = |at: Time| (window.from..=window.to).contains(&at);
+        let mean = |(_, _, flow): (u64, usize, &FlowOutcome)| {
+            let rtt: Vec<f64> = flow.samples.iter().filter_map(|sample| rtt(sample, &within)).collect();
+            (!rtt.is_empty()).then(|| stats::mean(&rtt))
+        };
+        let means: Vec<f64> = self.group(group).filter_map(mean).collect();
+        if !means.is_empty() {
+            out.add(&format!("{}.rtt", self.name(group)), stats::mean(&means));
+        }
+    }
+
     /// What senders saw between warm-up and end; means over the flows of the group.
     fn flow_metrics(&self, group: usize, out: &mut Metrics) {
         let name = self.name(group);
@@ -473,10 +487,6 @@ impl<'a> Run<'a> {
         let mut means: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         let mut transfers = Vec::new();
         for (_, index, flow) in self.group(group) {
-            let rtt: Vec<f64> = flow.samples.iter().filter_map(|sample| rtt(sample, &within)).collect();
-            if !rtt.is_empty() {
-                means.entry("rtt").or_default().push(stats::mean(&rtt));
-            }
             means.entry("sent").or_default().push(flow.sent as f64);
             let cuts = flow.cuts.iter().filter(|at| within(**at)).count();
             means.entry("cuts").or_default().push(cuts as f64);

@@ -1,74 +1,21 @@
-//! Which figures and tables can be repeated.
+//! Seed 000, chapter 3: ORMCC, beside PGMCC and TFMCC.
 
-use super::views;
-use crate::report::figures::Named;
-use crate::results::Results;
-use crate::scenario::Scenario;
+use super::{Embedded, Entry, embedded, open};
+use crate::report::figures;
+use crate::repro::views;
 
-/// A figure or table of a document.
-#[derive(Debug)]
-pub struct Entry {
-    /// What it is called here: the document's number and the figure's.
-    pub id: &'static str,
-    /// Other names, of figures that show the same or the network for it.
-    pub aliases: &'static [&'static str],
-    /// What it is about, in one line.
-    pub about: &'static str,
-    /// What the published figure or table shows, in words.
-    pub published: &'static str,
-    /// Its scenario; `None` when it cannot be run yet.
-    pub scenario: Option<Embedded>,
-    /// Claims that need something that is not there yet.
-    pub open: &'static [Open],
-    /// What is known about claims that do not hold; may be empty.
-    pub known: &'static str,
-}
+const ELSEWHERE: &str = "needs a judgement: the numbers behind it are those of 000/fig-3.4, 000/fig-3.7, 000/fig-3.10, 000/fig-3.12, \
+                         000/sec-3.3.5 and 000/table-3.2";
 
-/// A scenario file.
-#[derive(Debug)]
-pub struct Embedded {
-    /// Its path in the repository.
-    pub file: &'static str,
-    /// Its text.
-    pub text: &'static str,
-    /// Further changes for quick runs, beside short times.
-    pub quick: &'static [(&'static str, &'static str)],
-    /// Its figures.
-    pub figures: fn(&Scenario, &Results) -> Vec<Named>,
-}
+/// Sixteen leaves in place of 64 for quick runs.
+const SMALL_STAR: &[(&str, &str)] = &[
+    ("topology.leaves", "16"),
+    ("topology.sources", "65"),
+    ("flow.single.from", "src[1-16]"),
+    ("flow.tcp.from", "src[1-16]"),
+];
 
-/// A claim that needs something that is not there yet.
-#[derive(Debug)]
-pub struct Open {
-    /// What is claimed.
-    pub name: &'static str,
-    /// The published value, where there is one.
-    pub published: Option<f64>,
-    /// What it needs.
-    pub needs: &'static str,
-}
-
-const PGMCC: &str = "needs PGMCC, which is not there yet";
-const TFMCC: &str = "needs TFMCC, which is not there yet";
-const BOTH: &str = "needs PGMCC and TFMCC, which are not there yet";
-
-const fn open(name: &'static str, published: Option<f64>, needs: &'static str) -> Open {
-    Open { name, published, needs }
-}
-
-macro_rules! embedded {
-    ($file:literal, $quick:expr, $figures:expr) => {
-        Some(Embedded {
-            file: concat!("scenarios/", $file),
-            text: include_str!(concat!("../../../../scenarios/", $file)),
-            quick: $quick,
-            figures: $figures,
-        })
-    };
-}
-
-/// All of them, in the order of the documents.
-pub static REGISTRY: &[Entry] = &[
+pub(super) static ENTRIES: &[Entry] = &[
     Entry {
         // seed 000, 3.3.1
         id: "000/fig-3.4",
@@ -77,11 +24,9 @@ pub static REGISTRY: &[Entry] = &[
         published: "Over-time average rates of the three flows to one receiver. (a) ORMCC: the multicast flow, the \
                     single-receiver flow and TCP are close to each other. (b) PGMCC and (c) TFMCC: the multicast flow \
                     deviates more from the unicast flows.",
-        scenario: embedded!("000/fig-3.4.toml", &[("topology.leaves", "64")], views::fig_3_4),
-        open: &[
-            open("(b) PGMCC: the multicast flow deviates more than ORMCC's", None, PGMCC),
-            open("(c) TFMCC: the multicast flow deviates more than ORMCC's", None, TFMCC),
-        ],
+        scenario: embedded!("000/fig-3.4.toml", SMALL_STAR, views::fig_3_4),
+        calculation: None,
+        open: &[],
         known: "The links' rate and delay are not in the document. With 1 Mbit/s a full queue of 50 kB takes 0.4 s, most of the \
                 round trip; the ratio between Reno and a paced rate depends on it, and on how often Reno falls into timeouts: with \
                 selective acknowledgements in Reno's place the multicast session gets 1.13 times what TCP gets.",
@@ -98,6 +43,7 @@ pub static REGISTRY: &[Entry] = &[
             &[("topology.fanout", "[10, 20]")],
             views::averages_and_rates
         ),
+        calculation: None,
         open: &[],
         known: "",
     },
@@ -109,12 +55,13 @@ pub static REGISTRY: &[Entry] = &[
         published: "Over-time average throughput of one multicast session of each scheme, with unicast PGMCC flows \
                     beside them. ORMCC gets about as much as the unicast flows for every number of receivers; PGMCC \
                     slightly less, the same for all; TFMCC less and less with more receivers.",
-        scenario: None,
-        open: &[
-            open("ORMCC gets about as much as unicast PGMCC", None, PGMCC),
-            open("PGMCC gets slightly less, whatever the number of receivers", None, PGMCC),
-            open("TFMCC gets less with more receivers", None, TFMCC),
-        ],
+        scenario: embedded!(
+            "000/fig-3.7.toml",
+            &[("sweep.receivers.to", "[[2, 2], [2, 5], [4, 5]]")],
+            figures::figures
+        ),
+        calculation: None,
+        open: &[],
         known: "",
     },
     Entry {
@@ -125,6 +72,7 @@ pub static REGISTRY: &[Entry] = &[
         published: "Over-time average throughput with 500 receivers and growing loss of reports. The curves do not \
                     differ.",
         scenario: embedded!("000/fig-3.8.toml", &[("topology.fanout", "[4, 10]")], views::averages_and_sweep),
+        calculation: None,
         open: &[],
         known: "",
     },
@@ -136,10 +84,8 @@ pub static REGISTRY: &[Entry] = &[
         published: "Rates of the long and the two short sessions over time, for (a) ORMCC, (b) PGMCC and (c) TFMCC. The \
                     long one gets about a third of the bottleneck, 0.33 Mbit/s, with all three schemes.",
         scenario: embedded!("000/fig-3.10.toml", &[], views::fig_3_10),
-        open: &[
-            open("(b) PGMCC: the long session gets a third, in bit/s", Some(333e3), PGMCC),
-            open("(c) TFMCC: the long session gets a third, in bit/s", Some(333e3), TFMCC),
-        ],
+        calculation: None,
+        open: &[],
         known: "RED's parameters are not in the document. The round trip of the long session is 1.7 times that of the short \
                 ones, and ORMCC adds a packet per round trip in each round trip, so it grows at a third of their pace.",
     },
@@ -153,10 +99,8 @@ pub static REGISTRY: &[Entry] = &[
                     the change sometimes comes a little later. (c) to (f): PGMCC and TFMCC follow, too, sometimes with \
                     more changes of the representative.",
         scenario: embedded!("000/fig-3.12.toml", &[], views::fig_3_12),
-        open: &[
-            open("(c), (d) PGMCC changes its representative more often", None, PGMCC),
-            open("(e), (f) TFMCC changes its representative more often", None, TFMCC),
-        ],
+        calculation: None,
+        open: &[],
         known: "With RED the session takes more than an equal share from TCP. RED's parameters are not in the document.",
     },
     Entry {
@@ -171,6 +115,7 @@ pub static REGISTRY: &[Entry] = &[
             &[("topology.fanout", "[4, 10]")],
             views::averages_and_sweep
         ),
+        calculation: None,
         open: &[],
         known: "",
     },
@@ -181,11 +126,9 @@ pub static REGISTRY: &[Entry] = &[
         about: "How many reports are sent and suppressed in the star of figure 3.4",
         published: "Means of ten runs: 816 reports sent (standard deviation 14.8), 34601 suppressed (422.0), so 553 per \
                     receiver without suppression, and 97.7 % suppressed. PGMCC: 74830 packets of feedback; TFMCC: 5344.",
-        scenario: embedded!("000/sec-3.3.5.toml", &[], views::sec_3_3_5),
-        open: &[
-            open("feedback packets of PGMCC", Some(74830.0), PGMCC),
-            open("feedback packets of TFMCC", Some(5344.0), TFMCC),
-        ],
+        scenario: embedded!("000/sec-3.3.5.toml", SMALL_STAR, views::sec_3_3_5),
+        calculation: None,
+        open: &[],
         known: "The published 553 reports per receiver, more than one a second, mean shorter round trips than these links have: \
                 with 1 Mbit/s a full queue alone takes 0.4 s. The links' rate and delay are not in the document.",
     },
@@ -197,12 +140,8 @@ pub static REGISTRY: &[Entry] = &[
         published: "Average throughput and number of feedback packets, means of ten runs. ORMCC 415.4 kbit/s and 866.9; \
                     PGMCC 126.6 kbit/s and 5009.6 (NAKs only); TFMCC 226.7 kbit/s and 3312.9.",
         scenario: embedded!("000/table-3.2.toml", &[], views::table_3_2),
-        open: &[
-            open("average throughput of PGMCC, in bit/s", Some(126_600.0), PGMCC),
-            open("average throughput of TFMCC, in bit/s", Some(226_700.0), TFMCC),
-            open("feedback packets of PGMCC (NAKs only)", Some(5009.6), PGMCC),
-            open("feedback packets of TFMCC", Some(3312.9), TFMCC),
-        ],
+        calculation: None,
+        open: &[],
         known: "The shape of the tree, the duration and the law of the on and off times are not in the document. It is not \
                 the size of the group: a session to leaf 1 alone gets 86 kbit/s. It crosses three bottlenecks with a round trip of \
                 0.8 s, and competes on each with TCP flows whose round trip is 0.25 s. How the published session got more is not \
@@ -217,12 +156,13 @@ pub static REGISTRY: &[Entry] = &[
                     bottlenecks: comparable. Tracking of the slowest receiver, suppression of feedback, and the \
                     heterogeneous network: better.",
         scenario: None,
+        calculation: None,
         open: &[
-            open("fairness to TCP, no drop to zero: better than PGMCC and TFMCC", None, BOTH),
-            open("fairness over several bottlenecks: comparable", None, BOTH),
-            open("tracking of the slowest receiver: better", None, BOTH),
-            open("suppression of feedback: better", None, BOTH),
-            open("heterogeneous network: better", None, BOTH),
+            open("fairness to TCP, no drop to zero: better than PGMCC and TFMCC", None, ELSEWHERE),
+            open("fairness over several bottlenecks: comparable", None, ELSEWHERE),
+            open("tracking of the slowest receiver: better", None, ELSEWHERE),
+            open("suppression of feedback: better", None, ELSEWHERE),
+            open("heterogeneous network: better", None, ELSEWHERE),
         ],
         known: "",
     },
@@ -235,6 +175,7 @@ pub static REGISTRY: &[Entry] = &[
                     machines, for beta 0.5, 0.65 and 0.75. TCP is ahead with 0.5, ORMCC with 0.75, both are equal with \
                     0.65; the multicast session is close to the unicast ones with all three.",
         scenario: embedded!("000/fig-3.16.toml", &[], views::fig_3_16),
+        calculation: None,
         open: &[open(
             "the same on real machines, with TCP of an operating system",
             None,
@@ -245,17 +186,3 @@ pub static REGISTRY: &[Entry] = &[
                 another place.",
     },
 ];
-
-/// No figure or table has this name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no reproduction `{0}`; `faircast repro list` shows all")]
-pub struct NoSuchEntry(pub String);
-
-/// The figure or table of this name or alias.
-///
-/// # Errors
-/// When there is none.
-pub fn find(id: &str) -> Result<&'static Entry, NoSuchEntry> {
-    let named = |entry: &&Entry| entry.id == id || entry.aliases.contains(&id);
-    REGISTRY.iter().find(named).ok_or_else(|| NoSuchEntry(id.to_owned()))
-}

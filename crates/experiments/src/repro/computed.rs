@@ -1,0 +1,75 @@
+//! Figures that the documents compute and do not simulate.
+
+use super::registry::Calculated;
+use super::{Judged, Tolerance};
+use crate::plot::{Axis, Figure, Layer, Panel, Ranges};
+use faircast_core::analysis::loss_events::{Losses, Point, point};
+
+/// The largest window of the chain: larger ones change nothing where losses come one by one.
+// Seed gap: 2.2.1.3 solves the chain "for different large N's" and names none.
+const LARGEST: usize = 400;
+
+/// Seed 000, figure 2.10: loss indications per loss event.
+pub fn fig_2_10() -> Calculated {
+    let independent: Vec<Point> = (1..100).map(|k| at(Losses::Independent, f64::from(k) / 100.0)).collect();
+    let bursty: Vec<Point> =
+        (1..60).map(|k| at(Losses::Bursty, 10f64.powf(-5.0 + f64::from(k) / 12.0))).collect();
+    let highest = independent.iter().max_by(|a, b| a.ratio().total_cmp(&b.ratio()));
+    let highest = highest.map_or((f64::NAN, f64::NAN), |point| (point.ratio(), point.indications));
+    let ratio_at = |loss| at(Losses::Independent, loss).ratio();
+    let events = |loss| 6000.0 * at(Losses::Independent, loss).events;
+    let low = bursty.iter().filter(|point| (0.005..=0.07).contains(&point.indications));
+    let low: Vec<f64> = low.map(Point::ratio).collect();
+    let one = |name: &str, published, tolerance, value| {
+        Judged::measured(name.into(), published, tolerance, &[value])
+    };
+    let between = |low, high| Tolerance::Between(low, high);
+    let claims = vec![
+        one("losses one by one: the highest ratio", Some(1.25), between(None, Some(1.25)), highest.0),
+        one("at which share of packets lost", None, between(Some(0.3), Some(0.4)), highest.1),
+        one("the ratio at 10 %", Some(1.2), Tolerance::Relative(0.05), ratio_at(0.1)),
+        one("loss events of 6000 packets at 10 %", Some(500.0), Tolerance::Relative(0.05), events(0.1)),
+        one("loss events of 6000 packets at 20 %", Some(1000.0), Tolerance::Relative(0.05), events(0.2)),
+        one(
+            "losses in bursts, 0.5 to 7 % lost: the lowest ratio",
+            Some(9.0),
+            between(Some(4.5), None),
+            low.iter().copied().fold(f64::INFINITY, f64::min),
+        ),
+        one(
+            "losses in bursts, 0.5 to 7 % lost: the highest ratio",
+            Some(90.0),
+            Tolerance::Relative(0.5),
+            low.iter().copied().fold(0.0, f64::max),
+        ),
+    ];
+    Calculated { claims, figures: vec![("ratios", figure(&independent, &bursty))] }
+}
+
+fn at(losses: Losses, first_loss: f64) -> Point {
+    point(losses, first_loss, LARGEST)
+}
+
+fn figure(independent: &[Point], bursty: &[Point]) -> Figure {
+    let line = |points: &[Point], most: f64| {
+        let points = points.iter().filter(|point| point.indications <= most);
+        vec![Layer::line("", 0, points.map(|point| (100.0 * point.indications, point.ratio())).collect())]
+    };
+    let panel = |title: &str, layers| Panel {
+        title: title.into(),
+        x: Axis::new("packets lost (%)").from(0.0),
+        y: Axis::new("indications per event").from(0.0),
+        layers,
+    };
+    Figure {
+        title: "Loss indications per loss event".into(),
+        subtitle: format!("A Markov chain of the window, up to {LARGEST} packets; nothing is simulated."),
+        panels: vec![
+            panel("(a) losses one by one", line(independent, 1.0)),
+            panel("(b) losses in bursts", line(bursty, 1.0)),
+            panel("(c) losses in bursts, few packets lost", line(bursty, 0.1)),
+        ],
+        columns: 0,
+        ranges: Ranges::Own,
+    }
+}
