@@ -90,6 +90,7 @@ impl Source {
         self.level = Ewma::new(self.config.alpha_source);
         self.rtt = Ewma::new(RTT_GAIN);
         self.response = Ewma::new(RESPONSE_GAIN);
+        self.policy = self.config.policy.policy_after(self.config.sending.start);
         self.outlet.start_again(now);
         self.tick_at = now + self.control_rtt();
     }
