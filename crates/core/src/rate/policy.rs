@@ -146,3 +146,22 @@ impl fmt::Display for PolicyChoice {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_has_a_name_that_gives_it_back() {
+        for name in ["aimd", "binomial:0.5:0.5", "binomial:1:0", "equation", "equation:rfc5348"] {
+            let choice: PolicyChoice = name.parse().expect("a policy");
+            assert_eq!(choice.to_string(), name);
+        }
+        for (alias, name) in [("sqrt", "binomial:0.5:0.5"), ("iiad", "binomial:1:0"), ("tfrc", "equation")] {
+            assert_eq!(alias.parse(), name.parse::<PolicyChoice>());
+        }
+        for nonsense in ["", "equations", "equation:9", "binomial:2:0", "binomial:1"] {
+            assert_eq!(nonsense.parse::<PolicyChoice>(), Err(UnknownPolicy));
+        }
+    }
+}

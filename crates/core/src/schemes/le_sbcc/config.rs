@@ -64,7 +64,7 @@ pub enum Selection {
 /// Whether nothing is sent for a while after a reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
-    /// Yes, unless the rate comes from an equation.
+    /// Yes, as a part of the third filter, unless the rate comes from an equation.
     // Seed gap: 2.3.1 does not say what becomes of the silence when the rate comes from the equation. Here there is none,
     // for a smooth rate is what the equation is for.
     Suited,
@@ -129,7 +129,7 @@ impl Config {
     /// Whether reductions are followed by silence.
     pub fn is_silent_after_reductions(&self) -> bool {
         match self.silence {
-            Silence::Suited => !matches!(self.policy, PolicyChoice::Equation(_)),
+            Silence::Suited => self.atf == Part::On && !matches!(self.policy, PolicyChoice::Equation(_)),
             Silence::On => true,
             Silence::Off => false,
         }

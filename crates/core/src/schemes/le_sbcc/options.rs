@@ -25,7 +25,7 @@ impl Configure for Config {
             Opt { name: "atf", meaning: "on | off: at most one reduction in 1.5 round-trip times" },
             Opt {
                 name: "silence",
-                meaning: "auto | on | off: half a round trip of silence after a reduction; auto: not with an equation",
+                meaning: "auto | on | off: half a round trip of silence after a reduction; auto: with ATF and not with an equation",
             },
             Opt { name: "prune", meaning: "on | off: throw away round-trip samples below half the mean" },
             Opt { name: "rtt-literal", meaning: "on | off: weigh new round-trip samples by 7/8, as printed" },

@@ -29,6 +29,8 @@ struct Losses {
     count: u16,
 }
 
+/// The reduction that ends a start-up keeps no more than this part of a rate that has just been doubled.
+const AFTER_START_UP: f64 = 0.5;
 /// Of one report, no more than so many packets are timed.
 const MOST_SAMPLES: u16 = 64;
 
@@ -87,9 +89,10 @@ impl Source {
         if self.cascade.names(reporter, losses.echo.seq) {
             self.time(losses, now);
         }
+        let keep = if self.outlet.is_starting() { AFTER_START_UP } else { 1.0 };
         self.outlet.end_start_up();
         let reductions = self.cascade.on_indications(reporter, losses.count, &self.round_trip, now, cx.rng);
-        (0..reductions).for_each(|_| self.reduce(now));
+        (0..reductions).for_each(|_| self.reduce(self.config.beta.min(keep), now));
     }
 
     /// Round-trip samples, also from indications that are filtered (appendix A).
@@ -109,9 +112,9 @@ impl Source {
         }
     }
 
-    /// A reduction, "RR": half the rate, and silence.
-    fn reduce(&mut self, now: Time) {
-        let congestion = Congestion { level: self.outlet.rate(), keep: self.config.beta };
+    /// A reduction, "RR", to this part of the rate; and silence.
+    fn reduce(&mut self, keep: f64, now: Time) {
+        let congestion = Congestion { level: self.outlet.rate(), keep };
         let lowered = self.policy.on_congestion(self.operating(), congestion);
         self.outlet.set_rate(lowered, now);
         if self.config.is_silent_after_reductions() {

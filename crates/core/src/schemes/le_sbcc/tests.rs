@@ -145,6 +145,32 @@ fn nothing_is_sent_for_half_a_round_trip_after_a_reduction() {
 }
 
 #[test]
+fn without_the_last_filter_reductions_follow_each_other_and_there_is_no_silence() {
+    let mut sender = Sender::settled(Config { atf: Part::Off, ..Config::seed() });
+    let before = sender.rate();
+    sender.lost(1, 1, RTT);
+    let Departure::At(next) = sender.source.departure(Layer(0)) else { panic!("a rate has no window") };
+    assert!(next.since(sender.now) < sender.source.round_trip().silence());
+    sender.run_for(sender.source.round_trip().window() + Span::from_millis(1));
+    sender.lost(1, 1, RTT);
+    assert_eq!(sender.source.observe().cuts, 2);
+    assert!(sender.rate() < before / 3.0);
+}
+
+#[test]
+fn the_first_loss_of_a_start_up_halves_the_rate_whatever_later_ones_do() {
+    let mut sender = Sender::new(Config::transport(1000));
+    sender.run_until(at(0.5));
+    sender.alive(1, Span::from_millis(20));
+    let before = sender.source.observe();
+    assert!(before.starting);
+    sender.lost(1, 1, Span::from_millis(20));
+    let after = sender.source.observe();
+    assert!(!after.starting);
+    assert!((after.rate.bps() / before.rate.bps() - 0.5).abs() < 1e-9);
+}
+
+#[test]
 fn silence_can_be_chosen_and_does_not_go_with_the_equation() {
     let equation = PolicyChoice::Equation(Averaging::Thesis);
     for (policy, silence, expected) in [
