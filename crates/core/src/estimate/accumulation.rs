@@ -42,7 +42,7 @@ mod log;
 #[cfg(test)]
 mod tests;
 
-pub use control::{ControlClock, Interval};
+pub use control::{ControlClock, Interval, NotAnInterval};
 pub use detector::{Detector, Instance};
 
 use self::log::ArrivalLog;
@@ -65,6 +65,8 @@ pub struct Measuring {
     pub confirm: u8,
     /// And for at least this long.
     pub persist: Span,
+    /// What is carried from one epoch of congestion to the next.
+    pub carry: Carry,
     // Seed gap: D.1 assumes that clocks do not drift between two points. Every minute (`Measuring::seed`) a quiet
     // moment becomes the synchronisation point.
     /// After this time a quiet moment becomes the synchronisation point.
@@ -74,6 +76,18 @@ pub struct Measuring {
     /// So many control packets in a row without a quiet moment, although nothing changes, are another route; `None` for
     /// never.
     pub reroute: Option<u16>,
+}
+
+/// What is taken to wait at a synchronisation point that ends congestion.
+// Seed gap: D.1 carries the whole accumulation, in which the control packet counts although it has arrived. It counts
+// again in the next measurement, so one packet carried is congestion as soon as a control packet is late at all: a slow
+// session never gets out of that. Here the control packet is not carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carry {
+    /// The accumulation less the control packet.
+    Rest,
+    /// All of it (the letter of the seed).
+    All,
 }
 
 /// Noise that is reckoned with before the first measurement, in seconds.
@@ -102,6 +116,7 @@ impl Measuring {
             noise: 0.0,
             confirm: 1,
             persist: Span::ZERO,
+            carry: Carry::Rest,
             resync: Span::from_secs(60),
             reroute: None,
         }
@@ -117,6 +132,7 @@ impl Measuring {
             noise: 4.0,
             confirm: 3,
             persist: Span::from_millis(50),
+            carry: Carry::Rest,
             resync: Span::from_secs(5),
             reroute: Some(64),
         }
@@ -257,9 +273,17 @@ impl Accumulation {
         let due = now.since(point.at) >= self.measuring.resync;
         match self.epoch {
             _ if lost => Reading::Quiet(bytes),
-            Epoch::Congested => self.synchronise(sent, bytes, now),
+            Epoch::Congested => self.synchronise(sent, self.left(bytes), now),
             Epoch::Calm if due => self.synchronise(sent, 0, now),
             Epoch::Calm => Reading::Quiet(bytes),
+        }
+    }
+
+    /// What is carried to the next epoch of an accumulation of `bytes` at the end of this one.
+    fn left(&self, bytes: u64) -> u64 {
+        match self.measuring.carry {
+            Carry::All => bytes,
+            Carry::Rest => bytes.saturating_sub(u64::from(self.largest_packet)),
         }
     }
 

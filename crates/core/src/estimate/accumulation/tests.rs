@@ -89,15 +89,18 @@ fn a_control_packet_that_comes_early_is_the_new_synchronisation_point() {
 /// T-MC-4.
 #[test]
 fn congestion_begins_at_the_high_threshold_and_ends_at_the_low_one_with_what_is_left_carried() {
-    let mut path = Path::with(Measuring { high: 3.0, ..Measuring::seed() });
-    path.packet(20);
-    assert_eq!(path.held(2), Reading::Between(2000), "below the high threshold");
-    assert_eq!(path.held(3), Reading::Congested(3000));
-    assert_eq!(path.held(2), Reading::Between(2000));
-    assert_eq!(path.held(1), Reading::Synchronised, "one packet is left");
-    assert_eq!(path.interval([22; 5]), Reading::Quiet(1000), "and carried");
-    assert_eq!(path.interval([21; 5]), Reading::Synchronised, "until a packet comes early");
-    assert_eq!(path.interval([21; 5]), Reading::Quiet(0));
+    let measuring = Measuring { high: 4.0, low: 2.0, ..Measuring::seed() };
+    for (carry, carried) in [(Carry::Rest, 1000), (Carry::All, 2000)] {
+        let mut path = Path::with(Measuring { carry, ..measuring });
+        path.packet(20);
+        assert_eq!(path.held(3), Reading::Between(3000), "below the high threshold");
+        assert_eq!(path.held(4), Reading::Congested(4000));
+        assert_eq!(path.held(3), Reading::Between(3000));
+        assert_eq!(path.held(2), Reading::Synchronised, "two packets, the control packet being one");
+        assert_eq!(path.interval([24; 5]), Reading::Quiet(carried));
+        assert_eq!(path.interval([23; 5]), Reading::Synchronised, "nothing once a packet comes early");
+        assert_eq!(path.interval([23; 5]), Reading::Quiet(0));
+    }
 }
 
 #[test]
@@ -119,7 +122,7 @@ fn a_loss_within_the_accumulation_ends_no_epoch() {
         }
         let expected = if lost { Reading::Quiet(1000) } else { Reading::Synchronised };
         assert_eq!(path.packet(22), Some(expected));
-        let after = if lost { Reading::Synchronised } else { Reading::Quiet(1000) };
+        let after = if lost { Reading::Synchronised } else { Reading::Quiet(0) };
         assert_eq!(path.interval([22; 5]), after, "the next measurement does not know of the loss");
     }
 }

@@ -2,14 +2,14 @@
 
 use super::config::{Config, Gate, Mode};
 use crate::estimate::Measuring;
-use crate::estimate::accumulation::Interval;
+use crate::estimate::accumulation::{Carry, Interval};
 use crate::rate::Sending;
 use crate::schemes::catalogue::{Configure, Entry, Opt, number, positive, within};
 use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
 /// Options of the measurement of accumulation.
-pub(in crate::schemes) const MEASURING: [Opt; 9] = [
+pub(in crate::schemes) const MEASURING: [Opt; 10] = [
     Opt { name: "cp", meaning: Interval::MEANING },
     Opt { name: "high", meaning: "accumulation that is congestion, in packets, above 0" },
     Opt { name: "low", meaning: "accumulation that ends congestion, in packets, above 0" },
@@ -17,6 +17,10 @@ pub(in crate::schemes) const MEASURING: [Opt; 9] = [
     Opt { name: "noise", meaning: "and in so many mean differences of two delays in a row, 0 to 100" },
     Opt { name: "confirm", meaning: "control packets in a row that show congestion, 1 to 100" },
     Opt { name: "persist", meaning: "for how many seconds at least, 0 to 1" },
+    Opt {
+        name: "carry",
+        meaning: "rest | all: what is left after congestion counts with or without the control packet",
+    },
     Opt {
         name: "resync",
         meaning: "after how many seconds a quiet moment becomes the synchronisation point",
@@ -41,6 +45,8 @@ pub(in crate::schemes) fn set_measuring(measuring: &mut Measuring, option: &str,
         ("noise", _) => measuring.noise = within(value, 0.0, 100.0)?,
         ("confirm", _) => measuring.confirm = whole(value, 100)? as u8,
         ("persist", _) => measuring.persist = seconds(value)?,
+        ("carry", "rest") => measuring.carry = Carry::Rest,
+        ("carry", "all") => measuring.carry = Carry::All,
         ("resync", _) => measuring.resync = Span::from_secs_f64(positive(value)?),
         ("reroute", NEVER) => measuring.reroute = None,
         ("reroute", _) => measuring.reroute = Some(whole(value, 10_000)?),
@@ -59,6 +65,10 @@ pub(in crate::schemes) fn get_measuring(measuring: &Measuring, option: &str) -> 
         "noise" => number(measuring.noise),
         "confirm" => measuring.confirm.to_string(),
         "persist" => number(measuring.persist.as_secs_f64()),
+        "carry" => match measuring.carry {
+            Carry::Rest => "rest".into(),
+            Carry::All => "all".into(),
+        },
         "resync" => number(measuring.resync.as_secs_f64()),
         "reroute" => measuring.reroute.map_or(NEVER.into(), |count| count.to_string()),
         _ => String::new(),
@@ -78,7 +88,7 @@ pub(in crate::schemes) const fn with_measuring<const OWN: usize, const ALL: usiz
     all
 }
 
-const OPTIONS: [Opt; 15] = with_measuring([
+const OPTIONS: [Opt; 16] = with_measuring([
     Opt {
         name: "mode",
         meaning: "er | bin: reports say how fast packets arrived, or only that there is congestion",

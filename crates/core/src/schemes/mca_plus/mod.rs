@@ -32,6 +32,6 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, Samples, Suppress, WhileInvalid};
+pub use config::{AcrossSwitch, Config, Samples, Suppress, WhileInvalid};
 pub use receiver::{Counts, Receiver};
 pub use source::Source;

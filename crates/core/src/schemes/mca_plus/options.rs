@@ -1,13 +1,13 @@
 //! MCA+'s parameters as text.
 
-use super::config::{Config, Samples, Suppress, WhileInvalid};
+use super::config::{AcrossSwitch, Config, Samples, Suppress, WhileInvalid};
 use crate::rate::{PolicyChoice, Sending};
 use crate::schemes::catalogue::{Configure, Entry, Opt, number, positive, within};
 use crate::schemes::mca::options::{get_measuring, set_measuring, with_measuring};
 use crate::suppress::TruncatedExponential;
 use crate::time::Span;
 
-const OPTIONS: [Opt; 22] = with_measuring([
+const OPTIONS: [Opt; 24] = with_measuring([
     Opt { name: "policy", meaning: PolicyChoice::MEANING },
     Opt { name: "beta", meaning: "part of the rate that is kept at accumulation, 0.5 to 1" },
     Opt { name: "beta-loss", meaning: "part of the rate that is kept at loss, 0.5 to 1" },
@@ -22,6 +22,10 @@ const OPTIONS: [Opt; 22] = with_measuring([
     Opt {
         name: "suppress",
         meaning: "faster | slower | nobody: who keeps silent; the thesis prints slower where it means faster",
+    },
+    Opt {
+        name: "across-switch",
+        meaning: "restart | continue: the mean round-trip time when the representative changes",
     },
     Opt { name: "samples", meaning: "followed | all: whose reports give round-trip samples" },
     Opt {
@@ -82,6 +86,8 @@ impl Configure for Config {
             ("suppress", "faster") => self.suppress = Suppress::Faster,
             ("suppress", "slower") => self.suppress = Suppress::Slower,
             ("suppress", "nobody") => self.suppress = Suppress::Nobody,
+            ("across-switch", "restart") => self.across_switch = AcrossSwitch::Restart,
+            ("across-switch", "continue") => self.across_switch = AcrossSwitch::Continue,
             ("samples", "followed") => self.samples = Samples::Followed,
             ("samples", "all") => self.samples = Samples::All,
             ("invalid", "spread") => self.while_invalid = WhileInvalid::Spread,
@@ -109,6 +115,10 @@ impl Configure for Config {
                 Suppress::Faster => "faster".into(),
                 Suppress::Slower => "slower".into(),
                 Suppress::Nobody => "nobody".into(),
+            },
+            "across-switch" => match self.across_switch {
+                AcrossSwitch::Restart => "restart".into(),
+                AcrossSwitch::Continue => "continue".into(),
             },
             "samples" => match self.samples {
                 Samples::Followed => "followed".into(),

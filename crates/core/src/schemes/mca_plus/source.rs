@@ -1,6 +1,6 @@
 //! MCA+'s source: follows one receiver and adapts the rate to it alone.
 
-use super::config::{Config, Samples};
+use super::config::{AcrossSwitch, Config, Samples};
 use crate::estimate::{ControlClock, Ewma};
 use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
 use crate::packet::{Cause, Content, Echo, Layer, Mark, ReceiverId, Report, Seq};
@@ -160,7 +160,13 @@ impl Source {
         let sample = self.outlet.sample(echo, now);
         let accepted = self.accepts(from, level);
         if let Some(sample) = sample.filter(|_| accepted || self.config.samples == Samples::All) {
-            self.rtt.add(sample.as_secs_f64(), 0.0);
+            let sample_secs = sample.as_secs_f64();
+            let another = accepted && self.representative != Some(from);
+            if another && self.config.across_switch == AcrossSwitch::Restart {
+                self.rtt.restart(sample_secs, self.rtt.deviation().min(sample_secs * RTT_GAIN));
+            } else {
+                self.rtt.add(sample_secs, 0.0);
+            }
             self.outlet.on_rtt(sample, now);
         }
         if accepted {

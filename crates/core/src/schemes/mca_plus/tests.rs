@@ -397,6 +397,20 @@ fn only_followed_receivers_time_the_source_unless_asked_for_otherwise() {
     }
 }
 
+#[test]
+fn the_round_trip_time_begins_anew_with_another_representative() {
+    for (across_switch, rtt) in [(AcrossSwitch::Restart, 300), (AcrossSwitch::Continue, 125)] {
+        let mut sender = Sender::new(Config { across_switch, ..Config::seed() });
+        sender.run_until(at(2.04));
+        sender.accumulation(1, 1e6, 0.25e6);
+        let far = sender.sent.partition_point(|sent| sender.now.since(*sent) >= RTT * 3) - 1;
+        let hold = sender.now.since(sender.sent[far]).saturating_sub(RTT * 3);
+        let echo = Echo { seq: Seq(far as u64), hold };
+        sender.hear(2, Content::Congested { echo, level: 0.5e6, mean: 0.6e6, cause: Cause::Loss });
+        assert_eq!(sender.source.observe().rtt, Span::from_millis(rtt));
+    }
+}
+
 fn path(rate: f64, rtt_millis: u64, buffer: u64) -> Path {
     Path { rate: Rate::from_mbps(rate), rtt: Span::from_millis(rtt_millis), buffer }
 }
