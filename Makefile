@@ -4,7 +4,7 @@ CARGO ?= cargo
 FAIRCAST := $(or $(CARGO_TARGET_DIR),target)/release/faircast
 EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 
-.PHONY: help needs test lint lint-format lint-clippy lint-doc bench bench-peers bench-fairness bench-emulated bench-sim count fuzz-replay reproduce validate
+.PHONY: help needs test lint lint-format lint-clippy lint-doc bench bench-peers bench-fairness bench-emulated bench-sim count fuzz-replay reproduce validate docs-plots
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
@@ -17,6 +17,7 @@ help:
 	@echo "make count           instructions per simulated packet, against their limits"
 	@echo "make reproduce       the papers' figures and tables: a page with what is published beside what is measured"
 	@echo "make validate        the simulator against runs of ns-2, quantity by quantity"
+	@echo "make docs-plots      the figures of docs/schemes, from scenarios/schemes.toml"
 	@echo "make fuzz-replay     run the stored fuzzing inputs through their targets, without a fuzzer"
 
 needs:
@@ -72,3 +73,22 @@ reproduce:
 
 validate:
 	$(CARGO) run --release -p faircast-validation -- $(ARGS)
+
+# Runs and figures of docs/schemes: $(1) is a directory, $(2) a scheme, $(3) what else is set.
+PLOTS = $(or $(CARGO_TARGET_DIR),target)/docs-plots
+plot-scheme = $(FAIRCAST) sim run scenarios/schemes.toml -q --plot --out $(PLOTS)/$(1) --set flow.group.scheme=$(2) $(3) >/dev/null
+beside-tcp = $(call plot-scheme,$(1),$(1),--set "title=A group of four ($(1)) beside TCP")
+beside-itself = $(call plot-scheme,$(1),$(1),--set flow.guest.scheme=$(1) --set flow.guest.count=1 \
+  --set flow.tcp1.count=0 --set flow.tcp2.count=0 --set "title=Two groups ($(1))")
+
+docs-plots:
+	$(CARGO) build --release -p faircast
+	$(call beside-tcp,ormcc)
+	$(call beside-tcp,le-sbcc)
+	$(call beside-tcp,pgmcc)
+	$(call beside-tcp,tfmcc)
+	$(call beside-itself,mca)
+	$(call beside-itself,mca-plus)
+	$(call plot-scheme,mca-tcp,mca,--set "title=A group of four (mca) beside TCP")
+	for scheme in ormcc le-sbcc pgmcc tfmcc mca mca-plus mca-tcp; do cp $(PLOTS)/$$scheme/rates.svg docs/schemes/$$scheme.svg; done
+	for scheme in ormcc mca; do cp $(PLOTS)/$$scheme/queues.svg docs/schemes/$$scheme-queue.svg; done
