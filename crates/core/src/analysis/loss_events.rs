@@ -21,7 +21,7 @@ pub struct Point {
     pub indications: f64,
     /// Loss events per packet sent, "p_le".
     pub events: f64,
-    /// Mean packets per round trip, "E[x]".
+    /// Mean packets per round trip, `E[x]`.
     pub window: f64,
 }
 
