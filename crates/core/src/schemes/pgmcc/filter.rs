@@ -4,6 +4,9 @@
 // The draft prints p_i = c p_(i-1) + (1 - c) p_i with c = 500/65536: it refers to itself and has the constant on the wrong
 // side. OpenPGM and the paper, whose constant is 65000/65536, agree on a gain of about 1/131.
 
+/// Less than this is none: the latest loss was thousands of packets ago.
+const NOTHING: f32 = 1e-12;
+
 /// The smoothed part of packets that were lost.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Filter {
@@ -25,6 +28,9 @@ impl Filter {
     #[inline]
     pub(super) fn received(&mut self) {
         self.loss -= self.gain * self.loss;
+        if self.loss < NOTHING {
+            self.loss = 0.0;
+        }
     }
 
     /// This many packets in a row were lost.

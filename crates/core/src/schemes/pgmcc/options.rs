@@ -28,6 +28,7 @@ impl Configure for Config {
                 meaning: "time | packets: the unit of round-trip times in that comparison",
             },
             Opt { name: "nak-backoff", meaning: "longest random delay of a loss report, in seconds" },
+            Opt { name: "ack-every", meaning: "packets per acknowledgement of a fast stream, 1 to 16" },
             Opt { name: "loss-gain", meaning: "gain of the receivers' loss filter, in 65536ths" },
             Opt { name: "tokens", meaning: "returned | kept: the tokens of lost packets; kept is the draft" },
             Opt { name: "rto-min", meaning: "shortest timeout, in seconds" },
@@ -42,6 +43,7 @@ impl Configure for Config {
             "The window grows only while tokens run out; a pause longer than a timeout closes it to ssthresh.",
             "start=doubling opens the window exponentially until the first loss, as TCP does.",
             "An ECN mark at the acker counts as a loss.",
+            "On real networks the acker acknowledges every fourth packet, or after a millisecond, unless one is missing.",
             "On real networks bursts are spread: at most 1.25 windows leave per round-trip time.",
         ],
     };
@@ -72,6 +74,9 @@ impl Configure for Config {
             ("measure", "time") => self.measure = Measure::Time,
             ("measure", "packets") => self.measure = Measure::Packets,
             ("nak-backoff", _) => self.nak_backoff = span(10.0)?,
+            ("ack-every", _) => {
+                self.ack_every = value.parse().ok().filter(|count| (1..=16).contains(count))?
+            }
             ("loss-gain", _) => self.loss_gain = within(value, 1.0, 65_536.0)? / 65_536.0,
             ("tokens", "returned") => self.tokens = Tokens::Returned,
             ("tokens", "kept") => self.tokens = Tokens::Kept,
@@ -97,6 +102,7 @@ impl Configure for Config {
                 Measure::Packets => "packets".into(),
             },
             "nak-backoff" => number(self.nak_backoff.as_secs_f64()),
+            "ack-every" => self.ack_every.to_string(),
             "loss-gain" => number(self.loss_gain * 65_536.0),
             "tokens" => match self.tokens {
                 Tokens::Returned => "returned".into(),

@@ -18,6 +18,10 @@ pub struct Receiver {
     pending: Option<Losses>,
     /// When to offer itself as acker.
     offer_at: Time,
+    ack_every: u8,
+    /// Packets that wait to be acknowledged, and when they are at the latest.
+    waiting: u8,
+    ack_at: Time,
     suppressed: u32,
 }
 
@@ -42,6 +46,8 @@ struct Losses {
     count: u16,
 }
 
+/// The longest that an acknowledgement waits for further packets.
+const ACK_DELAY: Span = Span::from_millis(1);
 /// A stream that was silent this long is over: what is pending is worth nothing.
 const STALE_AFTER: Span = Span::from_secs(10);
 
@@ -55,6 +61,9 @@ impl Receiver {
             heard: None,
             pending: None,
             offer_at: Time::NEVER,
+            ack_every: config.ack_every,
+            waiting: 0,
+            ack_at: Time::NEVER,
             suppressed: 0,
         }
     }
@@ -135,7 +144,19 @@ impl Receiver {
         Echo { seq: heard.newest, hold: now.since(heard.newest_at) }
     }
 
-    fn acknowledge(&self, cx: &mut Cx<'_>) {
+    /// A new packet has come: acknowledge it now, or together with the next ones while none is missing.
+    fn acknowledge_soon(&mut self, arrival: Arrival, cx: &mut Cx<'_>) {
+        let missing = self.heard.is_some_and(|heard| !heard.arrived & !heard.lost != 0);
+        self.waiting += 1;
+        if self.waiting >= self.ack_every || missing || arrival.lost > 0 || arrival.late || arrival.marked {
+            self.acknowledge(cx);
+        } else if self.ack_at.is_never() {
+            self.ack_at = cx.now + ACK_DELAY;
+        }
+    }
+
+    fn acknowledge(&mut self, cx: &mut Cx<'_>) {
+        (self.waiting, self.ack_at) = (0, Time::NEVER);
         let Some(heard) = &self.heard else { return };
         let missing = !heard.arrived & !heard.lost;
         let behind = 32 - missing.leading_zeros();
@@ -184,9 +205,14 @@ impl crate::node::Receiver for Receiver {
                 self.report_losses(data.seq, 1, cx);
             }
             if news {
-                self.acknowledge(cx);
+                self.acknowledge_soon(arrival, cx);
             }
-        } else if arrival.lost > 0 {
+            return;
+        }
+        if self.waiting > 0 {
+            self.acknowledge(cx); // the last ones that named it
+        }
+        if arrival.lost > 0 {
             let first = Seq(data.seq.0.saturating_sub(u64::from(arrival.lost)));
             self.plan_report(first, arrival.lost, cx);
         } else if arrival.marked {
@@ -197,10 +223,13 @@ impl crate::node::Receiver for Receiver {
 
     #[inline]
     fn deadline(&self) -> Time {
-        self.pending.map_or(Time::NEVER, |losses| losses.at).min(self.offer_at)
+        self.pending.map_or(Time::NEVER, |losses| losses.at).min(self.offer_at).min(self.ack_at)
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        if self.ack_at <= cx.now {
+            self.acknowledge(cx);
+        }
         let stale = self.heard.is_none_or(|heard| cx.now.since(heard.newest_at) > STALE_AFTER);
         let due = self.pending.take_if(|losses| losses.at <= cx.now);
         let offers = self.offer_at <= cx.now;
@@ -219,7 +248,7 @@ impl crate::node::Receiver for Receiver {
     }
 
     fn on_leave(&mut self, cx: &mut Cx<'_>) {
-        (self.pending, self.offer_at) = (None, Time::NEVER);
+        (self.pending, self.offer_at, self.ack_at) = (None, Time::NEVER, Time::NEVER);
         let (Some(heard), true) = (&self.heard, self.is_acker()) else { return };
         let echo = self.echo(heard, cx.now);
         self.send(Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving }, cx);

@@ -378,7 +378,7 @@ impl crate::node::Source for Source {
             limiting: self.acker,
             level: level
                 .map(|_| Rate::from_bps(bits * SQUARE_ROOT_OF_1_5 / self.load))
-                .filter(|rate| self.config.measure == Measure::Time && rate.is_usable()),
+                .filter(|rate| self.config.measure == Measure::Time && rate.bps() < MEANINGLESS),
             rtt_max: self.rtt_max.get(),
             cuts: self.cuts,
             tally: self.tally,
@@ -387,6 +387,8 @@ impl crate::node::Source for Source {
     }
 }
 
+/// With so few losses the formula says nothing.
+const MEANINGLESS: f64 = 1e12;
 /// TCP's formula over the inverse of the load.
 const SQUARE_ROOT_OF_1_5: f64 = 1.224_744_871_391_589;
 

@@ -313,6 +313,23 @@ fn the_acker_acknowledges_each_packet_once_with_what_has_arrived() {
 }
 
 #[test]
+fn a_fast_stream_is_acknowledged_every_fourth_packet_and_a_slow_one_within_a_millisecond() {
+    let mut ear = Ear::new();
+    ear.receiver = Receiver::new(receiver_id(2), &Config::transport(SIZE));
+    for seq in 0..3 {
+        assert_eq!(ear.hear(0, seq, Some(2), PLAIN), []);
+    }
+    assert_eq!(ear.hear(0, 3, Some(2), PLAIN).len(), 1);
+    assert_eq!(ear.hear(5, 4, Some(2), PLAIN), []);
+    assert_eq!(ear.receiver.deadline(), Time::ZERO + millis(6));
+    assert_eq!(ear.wait(6).len(), 1);
+    assert_eq!(ear.hear(7, 6, Some(2), PLAIN).len(), 1, "one is missing");
+    assert_eq!(ear.hear(8, 5, Some(2), Arrival { late: true, ..PLAIN }).len(), 1);
+    assert_eq!(ear.hear(8, 7, Some(2), PLAIN), []);
+    assert_eq!(ear.hear(9, 8, Some(3), PLAIN).len(), 1, "another is the acker");
+}
+
+#[test]
 fn a_missing_packet_that_is_not_yet_lost_is_told_as_behind() {
     let mut ear = Ear::new();
     ear.hear(0, 0, Some(2), PLAIN);

@@ -61,6 +61,8 @@ struct Limiting {
     heard_at: Time,
     /// Its latest rate, adjusted.
     rate: Rate,
+    /// Its latest round-trip time, as the source has measured it.
+    rtt: Span,
     /// Its latest stamp.
     echo: Echo,
     /// When its stamp was last returned.
@@ -240,8 +242,8 @@ impl Source {
         let leaves = report.knows.has(Knows::LEAVING);
         match &mut self.limiting {
             Some(limiting) if limiting.id == report.from => {
-                (limiting.heard_at, limiting.rate, limiting.leaves) = (now, report.adjusted, leaves);
-                limiting.echo = report.echo;
+                (limiting.heard_at, limiting.leaves) = (now, leaves);
+                (limiting.rate, limiting.rtt, limiting.echo) = (report.adjusted, report.rtt, report.echo);
                 self.approach(report.adjusted, now);
             }
             _ if leaves => {}
@@ -273,6 +275,7 @@ impl Source {
             since: now,
             heard_at: now,
             rate: report.adjusted,
+            rtt: report.rtt,
             echo: report.echo,
             echoed_at: Time::ZERO,
             halved_at: now,
@@ -537,7 +540,7 @@ impl crate::node::Source for Source {
     fn observe(&self) -> Observation {
         Observation {
             rate: self.outlet.pace(),
-            rtt: self.rtt_max,
+            rtt: self.limiting.map_or(self.rtt_max, |limiting| limiting.rtt),
             limiting: self.limiting.map(|limiting| limiting.id),
             level: self.limiting.map(|limiting| limiting.rate),
             rtt_max: self.rtt_max,
