@@ -1,4 +1,4 @@
-//! Accumulation: how many of a flow's own bytes wait inside the network (seed 000, 5.1 and D.1).
+//! Accumulation: how many of a flow's own bytes wait inside the network (seed 000, 5.1.1, 5.1.2 and D.1).
 //!
 //! The source flags a packet now and then as a *control packet*. Its receiver knows how far apart two of them left, so
 //! it knows when the second one should come; what arrives between that moment and the moment when it really comes was
