@@ -34,7 +34,7 @@ impl Configure for Config {
         ],
         deviations: &[
             "Reports carry how long the receiver held them, so that their random delay is no round-trip time.",
-            "On real networks beta is 0.85 instead of 0.65: packets are paced more evenly than TCP's.",
+            "On real networks beta is 0.75 instead of 0.65: packets are paced by fine timers.",
             "On real networks the session starts by doubling in rounds instead of a packet per round-trip time.",
             "On real networks the representative sends at most eight reports per round-trip time.",
             "A rate that is not used does not grow, nor does one that nobody seems to receive.",
