@@ -1,10 +1,12 @@
 /* Receives application data units with plain OpenPGM and writes them to a file, until so many bytes have come.
  *
- * usage: pgm_receive INTERFACE-ADDRESS GROUP PORT FILE BYTES
+ * usage: pgm_receive INTERFACE-ADDRESS GROUP PORT FILE BYTES SKIP
  *
+ * The first SKIP bytes of each unit are left out: ZeroMQ's offset, when it is 2.
  * Says "ready" when it listens and "received UNITS BYTES" at the end; "lost" and exit code 1 when OpenPGM reports data
  * that could not be repaired. PORT is both UDP ports and PGM's own port, as with ZeroMQ.
  */
+#include <poll.h>
 #include <pgm/pgm.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,14 +23,32 @@ static bool set(pgm_sock_t *sock, int option, int value)
     return pgm_setsockopt(sock, IPPROTO_PGM, option, &value, sizeof value);
 }
 
+/* Waits for a packet or for OpenPGM's timers, which run within pgm_recv only: one that blocks never sends a NAK for the
+ * last packets of a session. */
+static void wait_for(pgm_sock_t *sock, int status)
+{
+    struct pollfd fds[PGM_RECV_SOCKET_READ_COUNT];
+    int count = PGM_RECV_SOCKET_READ_COUNT, timeout = 100;
+    struct timeval left;
+    socklen_t len = sizeof left;
+    const int option = status == PGM_IO_STATUS_RATE_LIMITED ? PGM_RATE_REMAIN : PGM_TIME_REMAIN;
+    if (status != PGM_IO_STATUS_WOULD_BLOCK && pgm_getsockopt(sock, IPPROTO_PGM, option, &left, &len))
+        timeout = (int)(left.tv_sec * 1000 + (left.tv_usec + 999) / 1000);
+    memset(fds, 0, sizeof fds);
+    if (pgm_poll_info(sock, fds, &count, POLLIN) == -1)
+        count = 0;
+    poll(fds, count, timeout);
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 6) {
-        fprintf(stderr, "usage: pgm_receive INTERFACE-ADDRESS GROUP PORT FILE BYTES\n");
+    if (argc != 7) {
+        fprintf(stderr, "usage: pgm_receive INTERFACE-ADDRESS GROUP PORT FILE BYTES SKIP\n");
         return 2;
     }
     const int port = atoi(argv[3]);
     const unsigned long long wanted = strtoull(argv[5], NULL, 10);
+    const size_t skip = strtoul(argv[6], NULL, 10);
     pgm_error_t *error = NULL;
     if (!pgm_init(&error))
         return fail("pgm_init", error);
@@ -43,7 +63,8 @@ int main(int argc, char **argv)
     if (!pgm_socket(&sock, AF_INET, SOCK_SEQPACKET, IPPROTO_UDP, &error))
         return fail("pgm_socket", error);
     const bool ready = set(sock, PGM_UDP_ENCAP_UCAST_PORT, port) && set(sock, PGM_UDP_ENCAP_MCAST_PORT, port) &&
-                       set(sock, PGM_RECV_ONLY, 1) && set(sock, PGM_PASSIVE, 0) && set(sock, PGM_MTU, 1500) &&
+                       set(sock, PGM_RECV_ONLY, 1) && set(sock, PGM_NOBLOCK, 1) &&
+                       set(sock, PGM_PASSIVE, 0) && set(sock, PGM_MTU, 1500) &&
                        set(sock, PGM_RXW_SQNS, 20000) && set(sock, PGM_PEER_EXPIRY, pgm_secs(300)) &&
                        set(sock, PGM_SPMR_EXPIRY, pgm_msecs(250)) && set(sock, PGM_NAK_BO_IVL, pgm_msecs(50)) &&
                        set(sock, PGM_NAK_RPT_IVL, pgm_msecs(200)) && set(sock, PGM_NAK_RDATA_IVL, pgm_msecs(400)) &&
@@ -81,8 +102,9 @@ int main(int argc, char **argv)
     while (bytes < wanted) {
         size_t len = 0;
         const int status = pgm_recv(sock, unit, sizeof unit, 0, &len, &error);
-        if (status == PGM_IO_STATUS_NORMAL) {
-            if (fwrite(unit, 1, len, file) != len) {
+        if (status == PGM_IO_STATUS_NORMAL && len >= skip) {
+            len -= skip;
+            if (fwrite(unit + skip, 1, len, file) != len) {
                 perror(argv[4]);
                 return 2;
             }
@@ -93,6 +115,8 @@ int main(int argc, char **argv)
             return 1;
         } else if (status == PGM_IO_STATUS_ERROR) {
             return fail("pgm_recv", error);
+        } else {
+            wait_for(sock, status);
         }
     }
     fclose(file);

@@ -222,6 +222,7 @@ impl Feed {
             }
         }
         self.cut += len;
+        self.searched = 0;
     }
 }
 

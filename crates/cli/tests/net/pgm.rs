@@ -1,0 +1,334 @@
+//! The real program and programs that know nothing of it: ZeroMQ's epgm:// and plain OpenPGM.
+//!
+//! `FAIRCAST_INTEROP_MB=50` sends so many megabytes through the shared bottleneck instead of the few of everyday tests.
+
+use crate::kit::{Ended, Running, must, tell};
+use faircast_testkit::{Capture, Congestion, EmulatedLab, Root, Task, TcpFlow, require_root, run, warnings};
+use faircast_wire::pgm::put_message;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const GROUP: &str = "239.255.70.20";
+
+/// Two sources of traffic behind one bottleneck that also loses packets, on the way back too.
+const SHARED: &str = "
+    host source
+    host sender
+    host zmq1 groups=all
+    host zmq2 groups=all
+    host plain1 groups=all
+    host plain2 groups=all
+    host sink
+    router left
+    router right
+    link source left
+    link sender left
+    link left right rate=5M delay=10ms queue=droptail,50 loss=bernoulli,0.01 jitter=1ms
+    link right zmq1
+    link right zmq2 delay=10ms
+    link right plain1
+    link right plain2 delay=10ms
+    link right sink";
+
+/// Two ends and losses.
+const LOSSY: &str = "
+    host source
+    host near groups=all
+    host far groups=all
+    router r
+    link source r delay=2ms
+    link r near delay=3ms loss=bernoulli,0.01
+    link r far delay=20ms loss=bernoulli,0.01";
+
+/// What is needed beside faircast: the programs of `crates/testkit/interop`, and a place for files.
+struct Stage {
+    root: Root,
+    directory: TempDir,
+    receiver: PathBuf,
+}
+
+fn interop(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/interop").join(name);
+    path.to_str().expect("the source tree has a plain name").to_owned()
+}
+
+/// Debian's own Python, for which its packages are; another one may come first in the path.
+const PYTHON: &str = "/usr/bin/python3";
+
+impl Stage {
+    /// `None` when something is missing; the reason has been printed.
+    fn set() -> Option<Stage> {
+        let root = require_root()?;
+        let directory = must(tempfile::Builder::new().prefix("faircast-pgm-").tempdir());
+        let receiver = directory.path().join("pgm_receive");
+        let limit = Duration::from_secs(60);
+        let program = receiver.to_str().expect("temporary directories have plain names");
+        let made = run("pkg-config", &["--cflags", "--libs", "openpgm-5.3"], limit).and_then(|flags| {
+            let source = interop("pgm_receive.c");
+            let mut args = vec!["-O1", source.as_str(), "-o", program];
+            args.extend(flags.stdout.split_whitespace());
+            run("cc", &args, limit)
+        });
+        let has_pgm = ["-c", "import sys, zmq; sys.exit(0 if zmq.has('pgm') else 'this ZeroMQ has no PGM')"];
+        let checked =
+            made.and_then(|_| run(PYTHON, &has_pgm, limit)).and_then(|_| run("tshark", &["-v"], limit));
+        match checked {
+            Ok(_) => Some(Stage { root, directory, receiver }),
+            Err(error) => {
+                assert!(std::env::var("CI").as_deref() != Ok("true"), "needs OpenPGM and ZeroMQ: {error}");
+                tell(&format!("skipped: PGM with other programs: {error}"));
+                None
+            }
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().expect("temporary directories have plain names").to_owned()
+    }
+
+    /// Lines of text; the bytes, and how many lines.
+    fn lines(&self, name: &str, len: usize) -> (Vec<u8>, usize) {
+        let noise = crate::kit::noise(name, len / 2 + 1);
+        let mut text = Vec::with_capacity(len + 100);
+        let mut lines = 0;
+        for (at, byte) in noise.iter().enumerate() {
+            text.extend_from_slice(format!("{byte:02x}").as_bytes());
+            // Lines of 40 to 2000 bytes: some need ZeroMQ's long form, some more than one packet.
+            if at % 1_000 == usize::from(noise[at / 1_000]) + 20 || at % 1_000 == 999 || at + 1 == noise.len()
+            {
+                text.push(b'\n');
+                lines += 1;
+            }
+        }
+        must(std::fs::write(self.path(name), &text));
+        (text, lines)
+    }
+
+    /// A ZeroMQ subscriber on a host.
+    fn subscriber(&self, lab: &EmulatedLab, host: &str, port: u16, lines: usize) -> Task {
+        let node = lab.host(host);
+        let endpoint = format!("epgm://{};{GROUP}:{port}", node.ipv4());
+        let args = [&interop("zmq_subscribe.py"), &endpoint, &self.text(host), &lines.to_string()];
+        let mut task = must(node.start(PYTHON, &args.map(String::as_str)));
+        must(task.wait_for("ready", Duration::from_secs(20)));
+        task
+    }
+
+    /// A plain OpenPGM receiver on a host, which leaves out the first `skip` bytes of each unit.
+    fn plain(&self, lab: &EmulatedLab, host: &str, port: u16, bytes: usize, skip: usize) -> Task {
+        let node = lab.host(host);
+        let (address, out) = (node.ipv4().to_string(), self.text(host));
+        let args = [address, GROUP.into(), port.to_string(), out, bytes.to_string(), skip.to_string()];
+        let program = self.receiver.to_str().expect("temporary directories have plain names");
+        let mut task = must(node.start(program, &args.each_ref().map(String::as_str)));
+        must(task.wait_for("ready", Duration::from_secs(20)));
+        task
+    }
+
+    fn send(&self, lab: &EmulatedLab, file: &str, port: u16, more: &[&str]) -> Running {
+        let (file, group) = (self.text(file), format!("{GROUP}:{port}"));
+        let mut args =
+            vec!["send", &file, "--wire", "pgm", "--json", "--open", "--group", &group, "--wait", "3"];
+        args.extend(more);
+        Running::start(lab.host("source"), &args)
+    }
+
+    /// What a receiver got is this.
+    fn has(&self, host: &str, expected: &[u8]) {
+        let got = must(std::fs::read(self.path(host)));
+        let same = blake3::hash(&got) == blake3::hash(expected);
+        assert!(same, "{host} has {} bytes instead of {}, or others", got.len(), expected.len());
+    }
+
+    /// tshark's own dissector finds nothing wrong in the capture, and a packet of each of these types.
+    fn is_clean(&self, pcap: &Path, port: u16, types: &[&str]) {
+        let decode = format!("udp.port=={port},pgm");
+        assert_eq!(must(warnings(pcap, &["-d", &decode])), Vec::<String>::new());
+        let path = pcap.to_str().expect("temporary directories have plain names");
+        let shown = |filter: &str| {
+            let args = ["-n", "-r", path, "-d", &decode, "-Y", filter];
+            must(run("tshark", &args, Duration::from_secs(120))).stdout
+        };
+        // The dissector of tshark 4 gives this field twice: once the checksum's own first octet, by mistake, and then the
+        // verdict, 1 for a right one.
+        let wrong = format!("udp.port == {port} && !(pgm.hdr.cksum.status == 1)");
+        assert_eq!(shown(&wrong), "");
+        for kind in types {
+            assert!(!shown(&format!("pgm.hdr.type == {kind}")).is_empty(), "no packet of type {kind}");
+        }
+    }
+}
+
+/// Everything the receivers print is complete.
+fn finish(task: Task, within: u64) {
+    let done = must(task.finish(Duration::from_secs(within)).and_then(|done| done.ok()));
+    assert!(done.stdout.contains("received"), "{}", done.stdout);
+}
+
+/// Mean rate of a source, headers included, between two of its seconds.
+fn mean_rate(source: &Ended, from: f64, to: f64) -> f64 {
+    let rates: Vec<f64> = source
+        .all("progress")
+        .filter(|line| line["seconds"].as_f64().is_some_and(|at| at > from && at <= to))
+        .filter_map(|line| line["rate_bps"].as_f64())
+        .collect();
+    rates.iter().sum::<f64>() / rates.len().max(1) as f64
+}
+
+fn megabytes() -> f64 {
+    let asked = std::env::var("FAIRCAST_INTEROP_MB").ok().and_then(|text| text.parse().ok());
+    asked.unwrap_or(6.0)
+}
+
+#[test]
+fn zeromq_and_openpgm_get_every_message_beside_a_tcp_flow() {
+    let Some(stage) = Stage::set() else { return };
+    let lab = must(EmulatedLab::start(&stage.root, SHARED));
+    let (port, size) = (5_771, (megabytes() * 1e6) as usize);
+    let (content, lines) = stage.lines("file", size);
+    let mut stream = Vec::new();
+    content
+        .split_inclusive(|byte| *byte == b'\n')
+        .for_each(|line| put_message(&mut stream, &line[..line.len() - 1]));
+    let capture = must(Capture::start(lab.host("source"), "udp", &stage.path("session.pcap")));
+    let subscribers = ["zmq1", "zmq2"].map(|host| stage.subscriber(&lab, host, port, lines));
+    let receivers = ["plain1", "plain2"].map(|host| stage.plain(&lab, host, port, stream.len(), 2));
+    let lasts = (size as u64 / 400_000).clamp(10, 120);
+    let source = stage.send(&lab, "file", port, &["--cc", "le-sbcc", "--framing", "zmq"]);
+    let flow = TcpFlow::new(Congestion::Reno, Duration::from_secs(lasts));
+    let flow = must(flow.start(lab.host("sender"), lab.host("sink")));
+    let tcp = must(flow.finish());
+    let patience = (megabytes() * 20.0) as u64 + 30;
+    let source = source.succeeds(patience);
+    subscribers.into_iter().chain(receivers).for_each(|task| finish(task, 10));
+    let pcap = must(capture.stop());
+    must(lab.stop());
+
+    ["zmq1", "zmq2"].iter().for_each(|host| stage.has(host, &content));
+    ["plain1", "plain2"].iter().for_each(|host| stage.has(host, &stream));
+    stage.is_clean(&pcap, port, &["0", "4", "5", "8", "10"]);
+    let number = |field: &str| source.number(field);
+    let multicast = mean_rate(&source, 2.0, lasts as f64);
+    let ratio = tcp.goodput_bps / multicast;
+    tell(&format!(
+        "PGM beside TCP: {:.1} MB in {:.0} s, {:.2} Mbit/s beside TCP's {:.2} ({ratio:.2}); {} NAKs of {} hosts, \
+         {} repairs; {} indications, {} events, {} followed, {} cuts, {:.2} to {:.2} Mbit/s",
+        megabytes(),
+        number("seconds"),
+        multicast / 1e6,
+        tcp.goodput_bps / 1e6,
+        number("naks"),
+        number("receivers"),
+        number("repairs"),
+        number("indications"),
+        number("events"),
+        number("followed"),
+        number("cuts"),
+        number("slowest_bps") / 1e6,
+        number("fastest_bps") / 1e6,
+    ));
+    assert_eq!((number("bytes"), number("messages")), (content.len() as f64, lines as f64));
+    assert!(number("receivers") >= 2.0 && number("repairs") > 10.0, "{source:?}");
+    let cascade = ["indications", "events", "followed", "cuts"].map(number);
+    assert!(cascade.is_sorted_by(|more, fewer| more >= fewer) && cascade[3] > 2.0, "{cascade:?}");
+    assert!(number("slowest_bps") < 0.8 * number("fastest_bps"), "the rate did not move: {source:?}");
+    assert!((0.25..=4.0).contains(&ratio), "TCP has {ratio} times as much: {source:?}");
+}
+
+#[test]
+fn plain_openpgm_gets_units_and_fragments_through_losses() {
+    let Some(stage) = Stage::set() else { return };
+    let lab = must(EmulatedLab::start(&stage.root, LOSSY));
+    let (content, lines) = stage.lines("file", 1_000_000);
+    for (port, messages, units) in [(5_772, "lines", lines), (5_773, "5000", content.len().div_ceil(5_000))] {
+        let capture = must(Capture::start(lab.host("near"), "udp", &stage.path("units.pcap")));
+        let receivers = ["near", "far"].map(|host| stage.plain(&lab, host, port, content.len(), 0));
+        let more = ["--cc", "le-sbcc", "--framing", "none", "--message", messages, "--max", "8M"];
+        let source = stage.send(&lab, "file", port, &more).succeeds(60);
+        receivers.into_iter().for_each(|task| finish(task, 10));
+        stage.is_clean(&must(capture.stop()), port, &["0", "4", "5", "8", "10"]);
+        ["near", "far"].iter().for_each(|host| stage.has(host, &content));
+        assert_eq!(source.number("messages"), units as f64);
+    }
+}
+
+#[test]
+fn a_zeromq_publisher_is_received_complete_and_in_order() {
+    let Some(stage) = Stage::set() else { return };
+    let lab = must(EmulatedLab::start(&stage.root, LOSSY));
+    let port = 5_774;
+    let (content, lines) = stage.lines("file", 1_000_000);
+    let (group, out) = (format!("{GROUP}:{port}"), stage.text("out"));
+    let capture = must(Capture::start(lab.host("far"), "udp", &stage.path("received.pcap")));
+    let args = ["recv", "--wire", "pgm", "--framing", "zmq", "--json", "--group", &group, "--out", &out];
+    let receivers = ["near", "far"].map(|host| {
+        let own = stage.text(&format!("out-{host}"));
+        let args: Vec<&str> = args.iter().map(|arg| if **arg == out { own.as_str() } else { arg }).collect();
+        let mut running = Running::start(lab.host(host), &args);
+        running.said("\"opened\"", 20);
+        running
+    });
+    let node = lab.host("source");
+    let endpoint = format!("epgm://{};{GROUP}:{port}", node.ipv4());
+    let mut publisher =
+        must(node.start(PYTHON, &[&interop("zmq_publish.py"), &endpoint, &stage.text("file"), "3000"]));
+    must(publisher.wait_for("sent", Duration::from_secs(30)));
+    let got = |host: &str| -> Option<Vec<u8>> {
+        let file = std::fs::read_dir(stage.path(&format!("out-{host}"))).ok()?.next()?.ok()?;
+        std::fs::read(file.path()).ok()
+    };
+    let end = Instant::now() + Duration::from_secs(40);
+    let has_all = |host: &&str| got(host).is_some_and(|bytes| bytes.len() >= content.len());
+    while !["near", "far"].iter().all(has_all) {
+        assert!(Instant::now() < end, "the receivers have {:?}", got("near").map(|bytes| bytes.len()));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    publisher.interrupt();
+    let mut missed = 0.0;
+    for (receiver, host) in receivers.into_iter().zip(["near", "far"]) {
+        let ended = receiver.succeeds(30);
+        assert_eq!(
+            (ended.number("messages"), ended.number("unrecoverable")),
+            (lines as f64, 0.0),
+            "{ended:?}"
+        );
+        missed += ended.number("missed");
+        assert!(got(host).is_some_and(|bytes| bytes == content), "{host} has other bytes");
+    }
+    assert!(missed > 5.0, "nothing was lost, so nothing is shown");
+    stage.is_clean(&must(capture.stop()), port, &["0", "4", "5", "8", "10"]);
+}
+
+#[test]
+fn two_faircasts_speak_pgm_with_a_scheme_that_has_two_ends() {
+    let Some(stage) = Stage::set() else { return };
+    let lab = must(EmulatedLab::start(&stage.root, LOSSY));
+    let (content, _) = stage.lines("file", 2_000_000);
+    for (scheme, port) in [("ormcc", 5_775), ("pgmcc", 5_776)] {
+        let capture = must(Capture::start(lab.host("far"), "udp", &stage.path("two.pcap")));
+        let group = format!("{GROUP}:{port}");
+        let receivers = ["near", "far"].map(|host| {
+            let out = stage.text(&format!("{scheme}-{host}"));
+            let args = ["recv", "--wire", "pgm", "--json", "--group", &group, "--out", &out];
+            let mut running = Running::start(lab.host(host), &args);
+            running.said("\"opened\"", 20);
+            running
+        });
+        let source = stage.send(&lab, "file", port, &["--cc", scheme, "--max", "10M"]).succeeds(60);
+        for (receiver, host) in receivers.into_iter().zip(["near", "far"]) {
+            receiver.succeeds(20);
+            let file = must(
+                must(std::fs::read_dir(stage.path(&format!("{scheme}-{host}")))).next().expect("one file"),
+            );
+            assert!(must(std::fs::read(file.path())) == content, "{host} has other bytes");
+        }
+        // The scheme heard its receivers: without them the rate would never have left its beginning.
+        assert!(source.number("goodput_bps") > 5e5 && source.number("cuts") > 0.0, "{source:?}");
+        stage.is_clean(&must(capture.stop()), port, &["0", "4", "5", "8", "10", "13"]);
+    }
+}
