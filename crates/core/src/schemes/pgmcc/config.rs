@@ -22,7 +22,8 @@ pub struct Config {
     pub measure: Measure,
     /// The longest random delay of a negative acknowledgement.
     pub nak_backoff: Span,
-    /// The acker acknowledges every so many packets: at least after a millisecond, and at once while any is missing.
+    /// The acker acknowledges every so many packets, the first one after a millisecond at once, and each while any is
+    /// missing.
     pub ack_every: u8,
     /// Gain of the loss filter.
     pub loss_gain: f64,

@@ -22,6 +22,7 @@ pub struct Receiver {
     /// Packets that wait to be acknowledged, and when they are at the latest.
     waiting: u8,
     ack_at: Time,
+    acked_at: Time,
     suppressed: u32,
 }
 
@@ -46,8 +47,8 @@ struct Losses {
     count: u16,
 }
 
-/// The longest that an acknowledgement waits for further packets.
-const ACK_DELAY: Span = Span::from_millis(1);
+/// A packet this long after the latest acknowledgement does not wait for further ones.
+const ACK_SPACING: Span = Span::from_millis(1);
 /// A stream that was silent this long is over: what is pending is worth nothing.
 const STALE_AFTER: Span = Span::from_secs(10);
 
@@ -64,6 +65,7 @@ impl Receiver {
             ack_every: config.ack_every,
             waiting: 0,
             ack_at: Time::NEVER,
+            acked_at: Time::ZERO,
             suppressed: 0,
         }
     }
@@ -144,19 +146,20 @@ impl Receiver {
         Echo { seq: heard.newest, hold: now.since(heard.newest_at) }
     }
 
-    /// A new packet has come: acknowledge it now, or together with the next ones while none is missing.
+    /// A new packet has come: acknowledge it now, or together with the next ones while they come fast and none is missing.
     fn acknowledge_soon(&mut self, arrival: Arrival, cx: &mut Cx<'_>) {
         let missing = self.heard.is_some_and(|heard| !heard.arrived & !heard.lost != 0);
+        let special = missing || arrival.lost > 0 || arrival.late || arrival.marked;
         self.waiting += 1;
-        if self.waiting >= self.ack_every || missing || arrival.lost > 0 || arrival.late || arrival.marked {
+        if special || self.waiting >= self.ack_every || cx.now.since(self.acked_at) >= ACK_SPACING {
             self.acknowledge(cx);
-        } else if self.ack_at.is_never() {
-            self.ack_at = cx.now + ACK_DELAY;
+        } else {
+            self.ack_at = self.acked_at + ACK_SPACING;
         }
     }
 
     fn acknowledge(&mut self, cx: &mut Cx<'_>) {
-        (self.waiting, self.ack_at) = (0, Time::NEVER);
+        (self.waiting, self.ack_at, self.acked_at) = (0, Time::NEVER, cx.now);
         let Some(heard) = &self.heard else { return };
         let missing = !heard.arrived & !heard.lost;
         let behind = 32 - missing.leading_zeros();

@@ -26,7 +26,9 @@ pub struct Source {
     pressure: Pressure,
     pacer: Pacer,
     timeout_at: Time,
-    /// Timeouts since anybody was heard, "RETRY".
+    // The draft begins to count again with each negative acknowledgement, so that those of others would keep an acker that
+    // is gone.
+    /// Timeouts since the acker was heard, "RETRY".
     retries: u32,
     /// When there was no token last: only a window that is used may open.
     starved_at: Option<Time>,
@@ -123,6 +125,7 @@ impl Source {
         }
         self.acker = Some(from);
         self.load = load;
+        self.retries = 0;
         self.timeout.restart(sample);
         self.restart_timer(now);
     }
@@ -134,10 +137,12 @@ impl Source {
 
     /// Compare the sender of a report with the acker (draft, 3.4).
     fn consider(&mut self, from: ReceiverId, echo: Echo, loss: f32, sample: Option<Span>, now: Time) {
-        self.retries = 0;
         let (Some(rtt), true) = (sample, loss.is_finite()) else { return };
         let loss = f64::from(loss).clamp(0.0, 1.0);
         let distance = match self.config.measure {
+            // The draft smooths nothing. Each acknowledgement is a sample, so the acker's are smoothed here, or its noise
+            // would pick its successors.
+            Measure::Time if self.acker == Some(from) => self.timeout.smoothed().unwrap_or(rtt).as_secs_f64(),
             Measure::Time => rtt.as_secs_f64(),
             Measure::Packets => (self.history.next().0 - echo.seq.0) as f64,
         };
@@ -164,6 +169,7 @@ impl Source {
                 self.timeout.sample(sample);
             }
             if outcome.acknowledged + outcome.lost > 0 {
+                self.retries = 0;
                 self.timeout.end_back_off();
                 self.restart_timer(now);
             }
