@@ -4,7 +4,7 @@ CARGO ?= cargo
 FAIRCAST := $(or $(CARGO_TARGET_DIR),target)/release/faircast
 EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 
-.PHONY: help needs test lint lint-format lint-clippy lint-doc bench bench-peers bench-fairness bench-emulated bench-sim count fuzz-replay reproduce validate docs-plots
+.PHONY: help needs test lint lint-format lint-clippy lint-doc bench bench-peers bench-fairness bench-emulated bench-sim count fuzz-replay reproduce reproduce-interop validate docs-plots
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
@@ -16,6 +16,7 @@ help:
 	@echo "make bench-sim       the simulator's speed, beside ns-2"
 	@echo "make count           instructions per simulated packet, against their limits"
 	@echo "make reproduce       the papers' figures and tables: a page with what is published beside what is measured"
+	@echo "make reproduce-interop  50 MB to ZeroMQ and OpenPGM beside a TCP flow, everything complete (root, 4 minutes)"
 	@echo "make validate        the simulator against runs of ns-2, quantity by quantity"
 	@echo "make docs-plots      the figures of docs/schemes, from scenarios/schemes.toml"
 	@echo "make fuzz-replay     run the stored fuzzing inputs through their targets, without a fuzzer"
@@ -70,6 +71,9 @@ fuzz-replay:
 # Exits with 1 as long as a claim does not hold; the page is written all the same.
 reproduce:
 	$(CARGO) run --release -p faircast -- repro verify --out reproduction $(ARGS)
+
+reproduce-interop: needs
+	FAIRCAST_INTEROP_MB=50 $(CARGO) test -p faircast --test net pgm::zeromq_and_openpgm -- --nocapture
 
 validate:
 	$(CARGO) run --release -p faircast-validation -- $(ARGS)

@@ -7,6 +7,7 @@ mod checksum;
 use checksum::correct;
 use faircast_core::packet::{Content, Echo, Layer, ReceiverId, Report, Seq, SessionId};
 use faircast_core::time::Span;
+use faircast_wire::pgm::{self, Body, MessageSink, Unframer};
 use faircast_wire::{
     Announce, DataPacket, GroupKey, Message, Name, Newest, OpenError, ReceiverCodec, SourceCodec, Status,
     TransferId, encode, parse as parse_packet,
@@ -27,6 +28,41 @@ pub fn parse(input: &[u8]) {
     encode(&mut again, header.session, header.seq, &message, 1 << 20).expect("what was read can be written");
     let (_, read) = parse_packet(&again, &newest).expect("what was written is whole");
     assert_eq!(read, message);
+}
+
+/// Any bytes as PGM: read or refused. What is read can be written and reads the same again.
+pub fn pgm(input: &[u8]) {
+    let _ = pgm::parse(input);
+    let mut packet = input.to_vec();
+    if packet.len() < pgm::HEADER_LEN {
+        return;
+    }
+    let sum = pgm::checksum(&packet).to_be_bytes();
+    packet[6..8].copy_from_slice(&sum);
+    let Ok(read) = pgm::parse(&packet) else { return };
+    if let Body::Odata(_) | Body::Rdata(_) = read.body {
+        let mut lines = Lines::default();
+        let _ = Unframer::new(1 << 16).packet(read.payload, &mut lines);
+        assert!(lines.0 <= read.payload.len());
+    }
+    let mut again = Vec::new();
+    if let Body::Poll | Body::Polr = read.body {
+        return assert!(pgm::encode(&mut again, &read).is_err(), "polls are not sent");
+    }
+    pgm::encode(&mut again, &read).expect("what was read can be written");
+    assert_eq!(pgm::parse(&again).expect("what was written is whole"), read);
+}
+
+/// Counts the bytes of messages.
+#[derive(Default)]
+struct Lines(usize);
+
+impl MessageSink for Lines {
+    fn bytes(&mut self, part: &[u8]) {
+        self.0 += part.len();
+    }
+    fn end(&mut self) {}
+    fn broken(&mut self) {}
 }
 
 /// Datagrams from receivers, one after the other, at a source in the open and at one that seals.
