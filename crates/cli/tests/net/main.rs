@@ -8,6 +8,7 @@ mod emulated;
 mod failures;
 mod kit;
 mod late;
+mod pgm;
 mod resume;
 mod schemes;
 mod security;
