@@ -4,9 +4,10 @@ use faircast_core::node::{Cx, Departure, Effect, Effects, Receiver as _, Source 
 use faircast_core::packet::{Arrival, Data, Layer, Payload, ReceiverId, Report};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, AnySource, CATALOGUE, Scheme};
-use faircast_core::time::Time;
+use faircast_core::time::{Span, Time};
 
 const SIZE: u16 = 1400;
+const ROUND_TRIP: Span = Span::from_millis(1);
 
 struct Session {
     source: AnySource,
@@ -15,24 +16,19 @@ struct Session {
     effects: Effects,
     now: Time,
     reports: u64,
+    waiting: Vec<Report>,
 }
 
 impl Session {
-    /// Packets leave when they may; one in a thousand is lost; reports arrive with the next packet.
+    /// Packets leave when they may; one in a thousand is lost; reports arrive with the next packet, or when the source
+    /// can do nothing without them.
     fn run(&mut self, packets: u64) {
         let mut lost = 0;
-        let mut report: Option<Report> = None;
         for _ in 0..packets {
-            let Departure::At(departure) = self.source.departure(Layer(0)) else {
-                panic!("a rate has no window")
-            };
-            self.now = departure.max(self.now);
+            let may_leave = self.wait_for_departure();
+            self.now = self.now.max(may_leave);
+            self.deliver();
             let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-            if let Some(report) = report.take() {
-                self.reports += 1;
-                self.source.on_report(&report, cx);
-            }
-            self.source.on_deadline(cx);
             let stamp = self.source.on_departure(Layer(0), SIZE, cx);
             if stamp.seq.0 % 1000 == 999 {
                 lost += 1;
@@ -49,12 +45,42 @@ impl Session {
             let arrival = Arrival { size: SIZE, lost: std::mem::take(&mut lost), ..Arrival::default() };
             self.receiver.on_data(&data, Layer(0), arrival, cx);
             self.receiver.on_deadline(cx);
-            for effect in self.effects.drain() {
-                if let Effect::Report(sent) = effect {
-                    report = Some(sent);
-                }
+            self.collect();
+        }
+    }
+
+    /// The next departure; until a closed window opens, time passes and reports arrive.
+    fn wait_for_departure(&mut self) -> Time {
+        loop {
+            if let Departure::At(departure) = self.source.departure(Layer(0)) {
+                return departure;
+            }
+            if self.waiting.is_empty() {
+                self.now = self.now.max(self.source.deadline().min(self.receiver.deadline()));
+            }
+            let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+            self.receiver.on_deadline(cx);
+            self.collect();
+            self.now += ROUND_TRIP;
+            self.deliver();
+        }
+    }
+
+    fn collect(&mut self) {
+        for effect in self.effects.drain() {
+            if let Effect::Report(report) = effect {
+                self.waiting.push(report);
             }
         }
+    }
+
+    fn deliver(&mut self) {
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        for report in self.waiting.drain(..) {
+            self.reports += 1;
+            self.source.on_report(&report, cx);
+        }
+        self.source.on_deadline(cx);
     }
 }
 
@@ -69,6 +95,7 @@ fn a_million_packets_allocate_nothing() {
             effects: Effects::new(),
             now: Time::ZERO,
             reports: 0,
+            waiting: Vec::with_capacity(1024),
         };
         let cx = &mut Cx { now: Time::ZERO, rng: &mut session.rng, effects: &mut session.effects };
         session.source.start(cx);
