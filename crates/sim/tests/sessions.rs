@@ -4,7 +4,8 @@ mod nets;
 
 use faircast_aqm::{LinkSpec, LossSpec, QueueSpec, red};
 use faircast_core::time::{Span, Time};
-use faircast_sim::{Mode, Network, Options, Outcome, SessionSpec, SimError, SourceSample};
+use faircast_sim::{Member, Mode, Network, Options, Outcome, SessionSpec, SimError, SourceSample, Tapped};
+use std::collections::BTreeSet;
 
 fn run(network: &Network, seconds: f64) -> Outcome {
     network
@@ -99,6 +100,49 @@ fn a_member_that_comes_back_gets_packets_again_and_is_a_new_receiver() {
     let wrong = faircast_sim::FlowId(0);
     net.come_back(wrong, 1, Time::from_secs_f64(50.0), Time::NEVER);
     assert_eq!(net.run(&Options::default()).err(), Some(SimError::BadStays { flow: 0, member: 1 }));
+}
+
+/// A source with a window has nothing to wait for but reports: each acknowledgement lets packets go at that very moment.
+#[test]
+fn a_source_with_a_window_sends_at_the_moment_an_acknowledgement_comes() {
+    let mut net = Network::new(3);
+    let (source, leaf) = (net.node(), net.node());
+    let queue = drop_tail();
+    let (there, back) =
+        net.duplex(source, leaf, LinkSpec { queue, ..nets::link(1.0, 20, 0) }, nets::wide(1.0, 20));
+    [there, back].into_iter().for_each(|link| net.tap(link));
+    let scheme = "pgmcc,preset=seed".parse().expect("a scheme");
+    net.session(SessionSpec { scheme, ..nets::session(source, vec![nets::member(leaf)]) });
+    let outcome = run(&net, 30.0);
+    let (sent, said): (Vec<&Tapped>, Vec<&Tapped>) =
+        outcome.taps.iter().partition(|tapped| tapped.link == there);
+    // 40 bytes at 1 Mbit/s, and 20 ms.
+    let heard: BTreeSet<Time> = said.iter().map(|tapped| tapped.at + Span::from_micros(20_320)).collect();
+    let at_once = sent.iter().filter(|tapped| heard.contains(&tapped.at)).count();
+    assert!(sent.len() > 1_000 && at_once * 100 > sent.len() * 95, "{at_once} of {}", sent.len());
+}
+
+/// Ackers and limiting receivers fall silent like representatives, and somebody else takes their place.
+#[test]
+fn whoever_limits_the_rate_can_fall_silent_in_every_scheme_that_names_it() {
+    for scheme in ["pgmcc,preset=seed", "tfmcc,preset=seed"] {
+        let mut net = Network::new(3);
+        let (source, router) = (net.node(), net.node());
+        net.duplex(source, router, nets::wide(10.0, 1), nets::wide(10.0, 1));
+        let leaves: Vec<_> = (0..4).map(|_| net.node()).collect();
+        for &leaf in &leaves {
+            let loss = Some(LossSpec::Bernoulli(0.02));
+            net.duplex(router, leaf, LinkSpec { loss, ..nets::link(1.0, 20, 25) }, nets::wide(1.0, 20));
+        }
+        let mute_after = Some(Span::from_secs(10));
+        let members = leaves.into_iter().map(|leaf| Member { mute_after, ..nets::member(leaf) });
+        let spec = nets::session(source, members.collect());
+        net.session(SessionSpec { scheme: scheme.parse().expect("a scheme"), ..spec });
+        let outcome = run(&net, 60.0);
+        let limiting: BTreeSet<u32> =
+            outcome.flows[0].representatives.iter().filter_map(|(_, who)| *who).collect();
+        assert!(limiting.len() >= 3, "{scheme}: {limiting:?}");
+    }
 }
 
 /// Two routers below one, receivers that lose 2 % each at random, LE-SBCC; nodes aggregate or do not.
