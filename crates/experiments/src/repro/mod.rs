@@ -137,10 +137,12 @@ pub fn judge(scenario: &Scenario, results: &Results) -> Vec<Judged> {
     let mut judged = Vec::new();
     for claim in scenario.claims() {
         let points: Vec<&Point> = results.points.iter().filter(|point| claim.is_about(point)).collect();
+        let namesakes = scenario.claims().iter().filter(|other| other.name == claim.name).count();
         for point in &points {
-            let name = match points.len() {
-                1 => claim.name.clone(),
-                _ => format!("{} ({point})", claim.name),
+            let name = if points.len() == 1 && namesakes == 1 {
+                claim.name.clone()
+            } else {
+                format!("{} ({point})", claim.name)
             };
             let values = values(claim, point.index, results);
             let mut one = Judged::measured(name, claim.published, tolerance(claim), &values);
