@@ -302,6 +302,9 @@ pub fn rates_and_round_trips(scenario: &Scenario, results: &Results) -> Vec<Name
     all
 }
 
+/// Dots by the name of their series.
+type Series = Vec<(String, Vec<Dot>)>;
+
 /// A metric over the numbers of an axis: a panel for each of `panels`, a series for each of `series`, as they are named.
 fn over_numbers(
     results: &Results,
@@ -310,7 +313,7 @@ fn over_numbers(
     panel: impl Fn(&Point) -> String,
     series: impl Fn(&Point) -> String,
 ) -> Vec<(String, Vec<Layer>)> {
-    let mut panels: Vec<(String, Vec<(String, Vec<Dot>)>)> = Vec::new();
+    let mut panels: Vec<(String, Series)> = Vec::new();
     for point in &results.points {
         let Some(x) = number(point) else { continue };
         let (panel, series) = (panel(point), series(point));
@@ -325,7 +328,7 @@ fn over_numbers(
         });
         all[at].1.push(measured(results, point.index, metric, x, 1.0));
     }
-    let layers = |all: Vec<(String, Vec<Dot>)>| {
+    let layers = |all: Series| {
         let layer = |(colour, (name, points))| Layer::Dots {
             name,
             colour: Colour::Series(colour),
@@ -389,7 +392,7 @@ pub fn fig_2_18(scenario: &Scenario, results: &Results) -> Vec<Named> {
 
 /// What a session gets over what one with a single receiver gets, by the number of its receivers.
 pub fn drop_to_zero(scenario: &Scenario, results: &Results) -> Vec<Named> {
-    let mut series: Vec<(String, Vec<Dot>)> = Vec::new();
+    let mut series: Series = Vec::new();
     for point in &results.points {
         let Some(x) = receivers(point) else { continue };
         let group = results.metric(point.index, "multicast.rate");
