@@ -21,7 +21,10 @@ fn schemes() -> Vec<String> {
     let listed = must(Command::new(FAIRCAST).args(["schemes", "--json"]).output());
     let lines = String::from_utf8_lossy(&listed.stdout).into_owned();
     let parse = |line: &str| -> Value { must(serde_json::from_str(line)) };
-    lines.lines().map(|line| parse(line)["name"].as_str().expect("every scheme has a name").to_owned()).collect()
+    lines
+        .lines()
+        .map(|line| parse(line)["name"].as_str().expect("every scheme has a name").to_owned())
+        .collect()
 }
 
 #[test]

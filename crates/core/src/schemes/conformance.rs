@@ -318,7 +318,8 @@ impl Packet {
             Mark::Representative { .. } => Mark::Representative { id, mean, deviation, rtt_max },
             Mark::Acker(_) => Mark::Acker(id),
             Mark::Equation { .. } => {
-                let (echo, round, limiting) = (deviation.to_bits(), self.flags, self.marked.is_multiple_of(2));
+                let (echo, round, limiting) =
+                    (deviation.to_bits(), self.flags, self.marked.is_multiple_of(2));
                 Mark::Equation { suppress_above: mean, rtt_max, round, to: id, echo, limiting }
             }
             Mark::Timetable { .. } => Mark::Timetable { slot: mean.to_bits() },

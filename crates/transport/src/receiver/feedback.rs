@@ -14,7 +14,9 @@ use faircast_core::packet::{Content, Layer, Report, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Form, data_header_len, Announce, Member, MemberState, Message, Name, Need, ReceiverCodec, Request, Status};
+use faircast_wire::{
+    Announce, Form, Member, MemberState, Message, Name, Need, ReceiverCodec, Request, Status, data_header_len,
+};
 use std::net::SocketAddr;
 
 /// Before the source has told its round-trip time.

@@ -74,13 +74,9 @@ impl Config {
     /// A sender on a real network: doubling start, all guards, at least a packet per 8 s.
     ///
     /// The thesis lowers beta to 0.65 at user level because coarse timers made its packets burstier than TCP's (seed 000,
-    /// 3.1.5). Ours are paced by fine timers, so 0.75, the value of its simulations, stands: between 0.65 and 1.4 of what
+    /// 3.1.5). Ours are paced by fine timers, so 0.75, the value of its simulations, stands: between 0.6 and 1.4 of what
     /// kernel Reno gets at every bottleneck that was measured (`docs/decisions/`, the one on beta).
     pub fn transport(packet_size: u16) -> Config {
-        Config {
-            sending: Sending::transport(packet_size),
-            reports_per_rtt: Some(8),
-            ..Config::seed()
-        }
+        Config { sending: Sending::transport(packet_size), reports_per_rtt: Some(8), ..Config::seed() }
     }
 }
