@@ -174,16 +174,17 @@ impl args::Recv {
             ("--sync", self.sync, "what comes over PGM is never known to be whole"),
         ])?;
         self.check_source()?;
+        let destination = self.destination()?;
         let config = PgmReceive {
             group: self.session.group,
-            interface: self.session.iface.clone(),
+            interface: self.session.iface,
             source: self.source,
             options: self.wiring.options(),
             wait: self.wait,
             silence: self.silence,
             buffer: RECEIVE_BUFFER,
             faults: self.session.faults,
-            destination: session::destination(self.stdout, self.out)?,
+            destination,
         };
         Ok(Resolved { config, telling: self.telling, warnings: Vec::new() })
     }
@@ -286,7 +287,7 @@ pub fn send<'a>(
     output: Output<'a>,
     stop: &'a AtomicBool,
 ) -> Result<(), Failure> {
-    session::tell(Role::Source, resolved, output, stop, pgm::send, |report: &PgmSendReport| Verdict {
+    session::tell(Role::Unanswered, resolved, output, stop, pgm::send, |report: &PgmSendReport| Verdict {
         done: sent(report),
         summary: vec![format!(
             "sent {} in {}: {}, {} again for {}; PGM does not say who has everything",

@@ -89,7 +89,7 @@ impl args::Recv {
         let mut warnings = Vec::new();
         self.wiring.check_native()?;
         self.check_source()?;
-        let destination = destination(self.stdout, self.out)?;
+        let destination = self.destination()?;
         let config = ReceiveConfig {
             group: self.session.group,
             interface: self.session.iface,
@@ -120,14 +120,14 @@ impl args::Recv {
         }
         Ok(())
     }
-}
 
-/// Where what is received goes.
-pub(crate) fn destination(stdout: bool, out: PathBuf) -> Result<Destination, Usage> {
-    match stdout {
-        true => Ok(Destination::Stdout),
-        false if out.is_file() => Err(Usage::OutIsFile(out)),
-        false => Ok(Destination::Directory(out)),
+    /// Where what is received goes.
+    pub(crate) fn destination(&self) -> Result<Destination, Usage> {
+        match self.stdout {
+            true => Ok(Destination::Stdout),
+            false if self.out.is_file() => Err(Usage::OutIsFile(self.out.clone())),
+            false => Ok(Destination::Directory(self.out.clone())),
+        }
     }
 }
 

@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub enum Role {
     /// `send` and `stream`.
     Source,
+    /// The same to receivers that never say that they are done.
+    Unanswered,
     /// `recv`.
     Receiver,
 }
@@ -172,7 +174,7 @@ fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
                 [] => String::new(),
                 others => format!(" (others: {}; choose with --iface)", others.join(", ")),
             };
-            let verb = if role == Role::Source { "sending to" } else { "listening on" };
+            let verb = if role == Role::Receiver { "listening on" } else { "sending to" };
             (Level::Normal, format!("{verb} {group} through {interface}, {local}{others}"))
         }
         Event::Warning(text) => (Level::Normal, warning(text)),
@@ -227,7 +229,7 @@ pub fn progress_line(role: Role, progress: &Progress) -> String {
 
 /// The block of a moment.
 pub fn progress_block(role: Role, progress: &Progress) -> String {
-    let verb = if role == Role::Source { "sending  " } else { "receiving" };
+    let verb = if role == Role::Receiver { "receiving" } else { "sending  " };
     let indent = " ".repeat(verb.len());
     let mut lines = vec![format!("{verb} {}{}{}", bar(progress), amount(progress), left(progress))];
     let allowed =

@@ -18,8 +18,8 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_net::{
-    Batch, Ecn, GroupOptions, GroupSocket, Injector, Membership, SourceOptions, SourceSocket, Waiter, Want,
-    Watch, choose,
+    Batch, GroupOptions, GroupSocket, Injector, Membership, SourceOptions, SourceSocket, Waiter, Want, Watch,
+    choose,
 };
 use faircast_wire::Form;
 use faircast_wire::pgm::{DATA_HEADER_LEN, Gsi, Options, PgmccData, Said, Stamp, Tsi, data_len};
@@ -189,7 +189,7 @@ fn run_receiver(
         let now = clock.now();
         batch.deliver(injector.as_mut(), |bytes, meta| {
             let at = clock.time(meta.received_at).min(now);
-            session.on_datagram(bytes, meta.from, meta.ecn == Ecn::Ce, at);
+            session.on_datagram(bytes, meta.from, meta.ecn, at);
         });
         let now = clock.now();
         if received > 0 && now >= backlog_at {

@@ -11,6 +11,7 @@ use faircast_core::packet::{Arrival, Content, Data, Flags, Layer, Mark, Payload,
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, Scheme};
 use faircast_core::time::{Span, Time};
+use faircast_net::Ecn;
 use faircast_wire::pgm::{
     self, Ack, Body, Fragment, Nak, NakList, Options, Packet, PgmccData, PgmccFeedback, SEQUENCES_PER_NAK,
     Said, Spm, Stamp, Tsi,
@@ -138,7 +139,7 @@ impl Session {
     }
 
     /// A datagram to the group.
-    pub(super) fn on_datagram(&mut self, bytes: &[u8], from: SocketAddr, marked: bool, now: Time) {
+    pub(super) fn on_datagram(&mut self, bytes: &[u8], from: SocketAddr, ecn: Ecn, now: Time) {
         let IpAddr::V4(from) = from.ip() else { return };
         if self.over || self.setup.only.is_some_and(|only| only != IpAddr::V4(from)) {
             return;
@@ -151,7 +152,7 @@ impl Session {
         if packet.body.is_upstream() || packet.destination_port != self.setup.data_port {
             return;
         }
-        if let Err(error) = self.on_packet(&packet, from, bytes.len(), marked, now) {
+        if let Err(error) = self.on_packet(&packet, from, bytes.len(), ecn, now) {
             self.fail(error);
         }
     }
@@ -161,7 +162,7 @@ impl Session {
         packet: &Packet<'_>,
         from: Ipv4Addr,
         size: usize,
-        marked: bool,
+        ecn: Ecn,
         now: Time,
     ) -> Result<(), Error> {
         if self.stream.is_none() {
@@ -184,16 +185,16 @@ impl Session {
         }
         match packet.body {
             Body::Spm(spm) => {
-                stream.on_spm(spm, packet.options.fin, &self.setup.patience, &mut self.setup.rng, now)
+                stream.on_spm(spm, &packet.options, &self.setup.patience, &mut self.setup.rng, now)
             }
             Body::Odata(data) | Body::Rdata(data) => {
                 self.report.packets += 1;
                 stream.data_at = now;
                 let repair = matches!(packet.body, Body::Rdata(_));
-                stream.on_data(data, packet, repair, &mut self.setup, &mut self.report, now)?;
+                stream.on_data(data, packet, &mut self.setup, &mut self.report, now)?;
                 stream.trail(data.trail);
                 stream.pgmcc = packet.options.pgmcc_data.map(|data| (data, now)).or(stream.pgmcc);
-                let arrived = Arrived { data, size, marked, repair };
+                let arrived = Arrived { data, size, ecn, repair };
                 if let Some(id) = receiver_id(self.setup.local) {
                     stream.tell_scheme(&packet.options, arrived, id, &mut self.setup.rng, now);
                 }
@@ -446,7 +447,7 @@ impl Session {
 struct Arrived {
     data: pgm::Data,
     size: usize,
-    marked: bool,
+    ecn: Ecn,
     repair: bool,
 }
 
@@ -486,7 +487,7 @@ impl Stream {
         (self.next, self.end) = (first, Some(first));
     }
 
-    fn on_spm(&mut self, spm: Spm, fin: bool, patience: &Patience, rng: &mut Rng, now: Time) {
+    fn on_spm(&mut self, spm: Spm, options: &Options<'_>, patience: &Patience, rng: &mut Rng, now: Time) {
         let old = self.spm_sqn.is_some_and(|newest| (spm.sqn.wrapping_sub(newest) as i32) <= 0);
         if old {
             return;
@@ -501,7 +502,7 @@ impl Stream {
         }
         self.extend(end, patience, rng, now);
         self.trail(spm.trail);
-        if fin {
+        if options.fin {
             self.fin = Some(end);
         }
     }
@@ -532,19 +533,18 @@ impl Stream {
         &mut self,
         data: pgm::Data,
         packet: &Packet<'_>,
-        repair: bool,
         setup: &mut Setup,
         report: &mut PgmReceiveReport,
         now: Time,
     ) -> Result<(), Error> {
         let sqn = self.unwrap(data.sqn);
         let Some(end) = self.end else {
-            if repair {
+            if let Body::Rdata(_) = packet.body {
                 return Ok(()); // somebody else's loss from before this receiver came
             }
             let back = packet.options.join.map_or(0, |least| data.sqn.wrapping_sub(least));
             self.begin(sqn - if u64::from(back) < MOST_HELD { u64::from(back) } else { 0 });
-            return self.on_data(data, packet, repair, setup, report, now);
+            return self.on_data(data, packet, setup, report, now);
         };
         if sqn < self.next || sqn > end + (1 << 30) {
             return Ok(());
@@ -693,7 +693,7 @@ impl SchemeEnd {
             mark: stamp.mark,
         };
         let size = (arrived.size + super::source::OVERHEAD).min(usize::from(u16::MAX)) as u16;
-        let arrival = Arrival { size, marked: arrived.marked, ..arrival };
+        let arrival = Arrival { size, marked: arrived.ecn == Ecn::Ce, ..arrival };
         self.receiver.on_data(&data, Layer(0), arrival, &mut Cx { now, rng, effects: &mut self.effects });
     }
 }

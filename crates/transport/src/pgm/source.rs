@@ -235,7 +235,7 @@ impl Session {
         self.sign_of_life(now);
         let mut known: [[u8; 4]; pgm::SEQUENCES_PER_NAK] = [[0; 4]; pgm::SEQUENCES_PER_NAK];
         let mut count = 0;
-        let speaks = self.reporters.get(&from).is_some_and(|reporter| reporter.speaks);
+        let reporter = self.reporters.get(&from).copied().unwrap_or_default();
         for wire in std::iter::once(nak.sqn).chain(options.nak_list.iter()) {
             self.report.naked += 1;
             let sqn = Seq::unwrap(Seq(self.window.next()), wire).0;
@@ -249,7 +249,7 @@ impl Session {
                 continue;
             }
             (known[count], count) = (wire.to_be_bytes(), count + 1);
-            self.on_missing(sqn, from, speaks, options.pgmcc_feedback, now);
+            self.on_missing(sqn, from, reporter, options.pgmcc_feedback, now);
         }
         let Some((first, more)) = known[..count].split_first() else { return };
         self.clocks.busy_at = now;
@@ -263,7 +263,7 @@ impl Session {
         &mut self,
         sqn: u64,
         from: ReceiverId,
-        speaks: bool,
+        reporter: Reporter,
         feedback: Option<PgmccFeedback>,
         now: Time,
     ) {
@@ -279,7 +279,7 @@ impl Session {
             sent.repair = Repair::Pending;
             self.repairs.push_back(sqn);
         }
-        if repeated || speaks {
+        if repeated || reporter.speaks {
             return;
         }
         let hold = match feedback {
@@ -658,7 +658,7 @@ impl Session {
             rate_bps: bytes as f64 * 8.0,
             allowed_bps: Some(seen.rate.bps()),
             rtt_ms: Some(seen.rtt.as_secs_f64() * 1e3),
-            loss: self.report.naked as f64 / self.report.packets.max(1) as f64,
+            loss: (self.report.naked as f64 / self.report.packets.max(1) as f64).min(1.0),
             representative: seen.limiting.and_then(address_of).map(|address| address.to_string()),
             receivers: self.report.receivers,
             verified: 0,

@@ -11,6 +11,7 @@ use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
+use faircast_net::Ecn;
 use faircast_wire::pgm::{Gsi, Tsi};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -189,7 +190,7 @@ impl Network {
                 }
             }
             Towards::Receiver(to) => {
-                self.receivers[to].0.on_datagram(bytes, (SOURCE, 5555).into(), false, now);
+                self.receivers[to].0.on_datagram(bytes, (SOURCE, 5555).into(), Ecn::NotEct, now);
             }
         }
     }
