@@ -411,7 +411,7 @@ pub fn drop_to_zero(scenario: &Scenario, results: &Results) -> Vec<Named> {
         joined: Joined::Yes,
     };
     let mut layers: Vec<Layer> = series.into_iter().enumerate().map(layer).collect();
-    layers.push(Layer::Level { name: "no loss".into(), y: 1.0 });
+    layers.push(Layer::Level { name: "as with one".into(), y: 1.0 });
     let y = Axis::new("rate over that of a single receiver").from(0.0);
     let panel = Panel { x: many_receivers(results), y, layers, ..Panel::default() };
     let subtitle = "Every receiver loses 1 % of all packets at random; whiskers: 95 % interval.".into();

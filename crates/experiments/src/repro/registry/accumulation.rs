@@ -16,8 +16,9 @@ pub(super) static ENTRIES: &[Entry] = &[
         scenario: embedded!("000/fig-5.8.toml", &[("flow.first.count", "10")], figures::figures),
         calculation: None,
         open: &[],
-        known: "It is one run of ten sessions that is slow to settle after others have begun; why is not \
-                known.",
+        known: "Ten sessions that begin within a second meet a bottleneck that is full; with 200 packets \
+                of buffer a few of their packets are dropped then. The document says that nothing is lost \
+                with this buffer.",
     },
     Entry {
         // seed 000, 5.3.2
