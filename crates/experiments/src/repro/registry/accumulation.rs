@@ -47,9 +47,8 @@ pub(super) static ENTRIES: &[Entry] = &[
         ),
         calculation: None,
         open: &[],
-        known: "Probably the session follows noise: of 64 estimates of throughput at congestion the lowest \
-                is below their mean. How often receivers report follows from how often control packets come, \
-                which the document does not say.",
+        known: "How often receivers report follows from how often control packets come, which the document does not \
+                say. Why the session gets less with the short buffer is not known.",
     },
     Entry {
         // seed 000, 5.3.4
