@@ -251,7 +251,8 @@ fn plain_openpgm_gets_units_and_fragments_through_losses() {
     for (port, messages, units) in [(5_772, "lines", lines), (5_773, "5000", content.len().div_ceil(5_000))] {
         let capture = must(Capture::start(lab.host("near"), "udp", &stage.path("units.pcap")));
         let receivers = ["near", "far"].map(|host| stage.plain(&lab, host, port, content.len(), 0));
-        let more = ["--cc", "le-sbcc", "--framing", "none", "--message", messages, "--max", "8M"];
+        let more =
+            ["--cc", "le-sbcc", "--framing", "none", "--message", messages, "--min", "1M", "--max", "8M"];
         let source = stage.send(&lab, "file", port, &more).succeeds(60);
         receivers.into_iter().for_each(|task| finish(task, 10));
         stage.is_clean(&must(capture.stop()), port, &["0", "4", "5", "8", "10"]);

@@ -249,7 +249,9 @@ impl Session {
                 continue;
             }
             (known[count], count) = (wire.to_be_bytes(), count + 1);
-            self.on_missing(sqn, from, reporter, options.pgmcc_feedback, now);
+            let named = |sqn: u32| sqn == nak.sqn || options.nak_list.iter().any(|other| other == sqn);
+            let revealing = (sqn + 1..self.window.next()).find(|later| !named(*later as u32));
+            self.on_missing(sqn, revealing, from, reporter, options.pgmcc_feedback, now);
         }
         let Some((first, more)) = known[..count].split_first() else { return };
         self.clocks.busy_at = now;
@@ -262,12 +264,14 @@ impl Session {
     fn on_missing(
         &mut self,
         sqn: u64,
+        revealing: Option<u64>,
         from: ReceiverId,
         reporter: Reporter,
         feedback: Option<PgmccFeedback>,
         now: Time,
     ) {
         let spacing = self.spacing();
+        let revealed_at = revealing.and_then(|later| self.window.packet(later)).map(|it| it.0.born);
         let Some(sent) = self.window.get(sqn) else { return };
         // A NAK that comes long after the first one for the same loss repeats it: the repair has not left yet.
         let repeated = !sent.named_at.is_never() && now.since(sent.named_at) > spacing;
@@ -286,7 +290,9 @@ impl Session {
             Some(feedback) => held(&known, feedback.stamp, now),
             // Karn: it is not known which transmission a NAK of a repaired packet is about.
             None if known.times > 1 => Span::MAX,
-            None => Span::ZERO,
+            // Nobody misses a packet before the next one comes. At low rates, and when the scheme is silent after a cut,
+            // that wait would be most of the sample, and the sample's length keep the rate low.
+            None => revealed_at.map_or(Span::MAX, |at| at.since(known.born)),
         };
         let content = Content::Lost {
             echo: Echo { seq: known.newest, hold },
