@@ -67,6 +67,12 @@ pub fn send(
     let gsi = random[0].to_le_bytes();
     let tsi = Tsi { gsi: Gsi(std::array::from_fn(|at| gsi[at])), port: random[1] as u16 };
     events(Event::Content { transfer: tsi.to_string(), files: 1, bytes: total, resumed_bytes: 0 });
+    if !matches!(config.scheme, Scheme::LeSbcc(_) | Scheme::Pgmcc(_)) {
+        events(Event::Warning(format!(
+            "--cc {} hears nothing from receivers that are not faircast's: use le-sbcc for OpenPGM and ZeroMQ",
+            config.scheme.name()
+        )));
+    }
     let scheme = among_strangers(config.scheme).with_packet_size((datagram + source::OVERHEAD) as u16);
     let own = scheme.bounds();
     let min = config.min.map_or(own.min, |min| min.max(own.min));
