@@ -60,7 +60,7 @@ fn receivers_go_on_with_a_source_that_is_started_again() {
     let mut net = net(3);
     let all = net.receivers(3, path(), path());
     let source = net.source(Offer::bytes(20_000_000).at_most_mbps(40.0));
-    net.run_for(secs(3));
+    net.run_for(secs(5));
     let first = net.sources[source].id;
     net.kill_source(source);
     net.run_for(secs(1));
