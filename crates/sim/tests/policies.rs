@@ -1,0 +1,43 @@
+//! The rate policy is exchangeable: every scheme that takes one uses a bottleneck with each of them.
+
+mod nets;
+
+use faircast_core::schemes::Scheme;
+use faircast_core::time::Time;
+use faircast_sim::{Network, Options, SessionSpec};
+
+/// Inverse increase (iiad) takes its time from a linear start.
+const SECONDS: f64 = 300.0;
+
+/// Part of a link of 2 Mbit/s and 40 ms that a session to two receivers behind it uses, and the part of packets lost.
+fn used_and_lost(scheme: &str) -> (f64, f64) {
+    let mut net = Network::new(5);
+    let (source, router) = (net.node(), net.node());
+    net.duplex(source, router, nets::link(2.0, 10, 40), nets::wide(100.0, 10));
+    let members = (0..2).map(|_| {
+        let leaf = net.node();
+        net.duplex(router, leaf, nets::wide(100.0, 10), nets::wide(100.0, 10));
+        nets::member(leaf)
+    });
+    let members = members.collect();
+    let scheme: Scheme = scheme.parse().expect("a scheme and its policy");
+    net.session(SessionSpec { scheme, ..nets::session(source, members) });
+    let options = Options { until: Time::from_secs_f64(SECONDS), ..Options::default() };
+    let outcome = net.run(&options).expect("a sound network");
+    let member = &outcome.flows[0].members[0];
+    let used = member.bytes as f64 * 8.0 / SECONDS / 2e6;
+    (used, member.lost as f64 / (member.packets + member.lost) as f64)
+}
+
+#[test]
+fn every_policy_uses_a_bottleneck_under_every_scheme_that_takes_one() {
+    for scheme in ["le-sbcc", "ormcc", "mca-plus"] {
+        for policy in ["aimd", "sqrt", "iiad", "equation"] {
+            let name = format!("{scheme},preset=seed,policy={policy}");
+            let (used, lost) = used_and_lost(&name);
+            println!("{name:<40} uses {used:.2}, loses {lost:.4}");
+            assert!(used > 0.5 && used < 1.0, "{name}: {used}");
+            assert!(lost < 0.1, "{name}: {lost}");
+        }
+    }
+}
