@@ -13,6 +13,7 @@ use super::pacer::CatchUp;
 use super::start::{Doubling, Progress};
 use super::{Pacer, Pressure, StartUp};
 use crate::estimate::{LargestRtt, SendHistory};
+use crate::node::Control;
 use crate::packet::{Echo, Flags, ReceiverId, Seq};
 use crate::time::{Rate, Span, Time};
 
@@ -258,6 +259,17 @@ impl Outlet {
     fn adjust_pace(&mut self, now: Time) {
         let part = self.start_up.as_ref().map_or(1.0, StartUp::pace);
         self.pacer.set_rate(self.config.bounds.clamp(self.said_rate() * part), now);
+    }
+
+    /// What a driver says that concerns every scheme alike. Whom a scheme follows ([`Control::Forget`]) and what it has
+    /// learned ([`Control::StartAgain`]) are its own matter.
+    pub fn control(&mut self, control: Control, now: Time) {
+        match control {
+            Control::Members(members) => self.set_group(members),
+            Control::Limits(bounds) => self.set_bounds(bounds, now),
+            Control::SignOfLife => self.on_sign_of_life(now),
+            Control::Forget(_) | Control::StartAgain => {}
+        }
     }
 
     /// Change the lowest and the highest rate.

@@ -344,9 +344,7 @@ impl crate::node::Source for Source {
         match control {
             Control::Forget(receiver) => self.forget(receiver),
             Control::StartAgain => self.start_again(now),
-            Control::Members(members) => self.outlet.set_group(members),
-            Control::Limits(bounds) => self.outlet.set_bounds(bounds, now),
-            Control::SignOfLife => self.outlet.on_sign_of_life(now),
+            other => self.outlet.control(other, now),
         }
     }
 
