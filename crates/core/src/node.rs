@@ -30,7 +30,9 @@ pub struct Effects(Vec<Effect>);
 pub enum Effect {
     /// Send this report to the parent.
     Report(Report),
-    /// Be subscribed to the layers up to and including this one.
+    /// Be subscribed to the layers up to and including this one, and to no other. The driver joins and leaves groups, begins
+    /// gap detection anew on layers that are joined, and hands over no packet of a layer that was left. A receiver begins
+    /// with the base layer alone.
     Subscribe(Layer),
     /// Forward this packet to an exit (routers and relays).
     Emit(Port, Packet),
@@ -143,6 +145,14 @@ pub trait Source {
     fn control(&mut self, control: Control, now: Time);
     /// How the session looks.
     fn observe(&self) -> Observation;
+    /// How many layers it may use; what [`Source::departure`] says of others is never.
+    fn layers(&self) -> u8 {
+        1
+    }
+    /// The rate at which packets of `layer` leave now; zero for a layer that is off.
+    fn layer_rate(&self, layer: Layer) -> Rate {
+        if layer == Layer(0) { self.observe().rate } else { Rate::ZERO }
+    }
 }
 
 /// The receiver's end of a scheme.

@@ -99,6 +99,11 @@ impl Flags {
     pub const GAP_SEEN: Flags = Flags(1 << 5);
     /// Control packet of an accumulation measurement: due at a known time after the ones before (MCA, MCA+).
     pub const CONTROL: Flags = Flags(1 << 6);
+    /// The layer sends faster for a while than its own control says, at the cost of the layer above (GMCC). The same bit as
+    /// [`Flags::BURST`]: no scheme has both.
+    pub const GAINS: Flags = Flags(1 << 3);
+    /// The layer sends slower for a while, in favour of the layer below (GMCC). The same bit as [`Flags::SYNC`].
+    pub const GIVES: Flags = Flags(1 << 4);
 
     /// Both sets of flags.
     #[must_use]
@@ -151,6 +156,38 @@ pub enum Mark {
         /// Slot number since the session started.
         slot: u32,
     },
+    /// The representative of the packet's layer and its statistics, and where every layer stands (GMCC).
+    Layered {
+        /// Who it is; `None` while there is no valid one and everybody may report.
+        id: Option<ReceiverId>,
+        /// Mean of its level.
+        mean: f32,
+        /// Standard error of that mean: standard deviation over the square root of the number of samples.
+        error: f32,
+        /// Smoothed round-trip time to it, in seconds.
+        rtt: f32,
+        /// Grows by one, modulo 256, with each change of its statistics.
+        updates: u8,
+        /// Where every layer stands.
+        standings: Standings,
+    },
+}
+
+/// Where each of up to eight layers stands, two bits a layer, the base layer's lowest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Standings(pub u16);
+
+/// Where a layer stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing is sent on it.
+    Off,
+    /// It is sent, and nobody valid is followed.
+    Open,
+    /// It follows a representative that has fewer samples than its statistics want.
+    Followed,
+    /// It follows a representative whose statistics are settled.
+    Settled,
 }
 
 /// A receiver's (or relay's) report to its parent.
@@ -234,6 +271,21 @@ pub enum Content {
         /// What the receiver knows.
         knows: Knows,
     },
+    /// How congested I am, over the newest congestion events (GMCC).
+    Averaged {
+        /// The packet whose arrival made me say so.
+        echo: Echo,
+        /// Mean of the level.
+        mean: f32,
+        /// Its standard deviation.
+        deviation: f32,
+        /// Over how many events.
+        samples: u16,
+        /// At what rate packets of the layer arrive, in bit/s; zero when unknown.
+        rate: f32,
+        /// Why it is sent.
+        cause: Cause,
+    },
     /// I can keep up with this rate and no more: a receiver's own speed.
     Sustainable {
         /// The packet answered.
@@ -267,7 +319,7 @@ impl Knows {
     }
 }
 
-/// Why a [`Content::Congested`] report was sent.
+/// Why a [`Content::Congested`] or [`Content::Averaged`] report was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// A packet was lost.
@@ -333,6 +385,7 @@ impl Content {
             | Content::Received { echo, .. }
             | Content::Selective { echo, .. }
             | Content::Calculated { echo, .. }
+            | Content::Averaged { echo, .. }
             | Content::Sustainable { echo, .. } => echo,
         }
     }
@@ -346,8 +399,34 @@ impl Content {
             | Content::Received { echo, .. }
             | Content::Selective { echo, .. }
             | Content::Calculated { echo, .. }
+            | Content::Averaged { echo, .. }
             | Content::Sustainable { echo, .. } => echo,
         }
+    }
+}
+
+impl Standings {
+    /// So many layers can be told about.
+    pub const LAYERS: u8 = 8;
+
+    /// Where `layer` stands; off for layers that cannot be told about.
+    pub const fn of(self, layer: Layer) -> Standing {
+        if layer.0 >= Standings::LAYERS {
+            return Standing::Off;
+        }
+        match self.0 >> (2 * layer.0) & 3 {
+            0 => Standing::Off,
+            1 => Standing::Open,
+            2 => Standing::Followed,
+            _ => Standing::Settled,
+        }
+    }
+
+    /// The same with another standing of `layer`, which must be one of the first eight.
+    #[must_use]
+    pub const fn with(self, layer: Layer, standing: Standing) -> Standings {
+        let at = 2 * layer.0;
+        Standings(self.0 & !(3 << at) | (standing as u16) << at)
     }
 }
 
@@ -395,6 +474,19 @@ mod tests {
         assert_eq!(Seq::unwrap(Seq(0xffff_fff0), 5), Seq(0x1_0000_0005));
         assert_eq!(Seq::unwrap(Seq(0x1_0000_0005), 0xffff_fff0), Seq(0xffff_fff0));
         assert_eq!(Seq::unwrap(Seq(0), 7), Seq(7));
+    }
+
+    #[test]
+    fn each_layer_has_a_standing_of_its_own() {
+        let all = [Standing::Off, Standing::Open, Standing::Followed, Standing::Settled];
+        let mut standings = Standings(u16::MAX);
+        for (layer, standing) in (0..8).zip(all.iter().cycle()) {
+            standings = standings.with(Layer(layer), *standing);
+        }
+        for (layer, standing) in (0..8).zip(all.iter().cycle()) {
+            assert_eq!(standings.of(Layer(layer)), *standing);
+        }
+        assert_eq!(standings.of(Layer(8)), Standing::Off);
     }
 
     #[test]

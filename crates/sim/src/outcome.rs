@@ -71,6 +71,8 @@ pub struct MemberOutcome {
     pub acknowledgements: u64,
     /// Congestion events that were not reported.
     pub suppressed: u64,
+    /// Changes of its subscription: when, and the highest layer from then on. Before the first one it is the base layer.
+    pub subscriptions: Vec<(Time, u8)>,
     /// Bytes received per bin; empty for members that are not watched.
     pub bins: Vec<u64>,
 }

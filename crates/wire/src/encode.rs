@@ -118,6 +118,7 @@ pub(crate) const fn mark_len(mark: &Mark) -> usize {
         Mark::Representative { .. } => 10,
         Mark::Acker(_) | Mark::Timetable { .. } => 4,
         Mark::Equation { .. } => 14,
+        Mark::Layered { .. } => 13,
     }
 }
 
@@ -225,6 +226,7 @@ pub(crate) const fn mark_number(mark: &Mark) -> u8 {
         Mark::Acker(_) => 2,
         Mark::Equation { .. } => 3,
         Mark::Timetable { .. } => 4,
+        Mark::Layered { .. } => 5,
     }
 }
 
@@ -277,6 +279,14 @@ pub(crate) fn put_mark(out: &mut Vec<u8>, mark: &Mark) -> Result<(), EncodeError
             out.extend_from_slice(&echo.to_be_bytes());
         }
         Mark::Timetable { slot } => out.extend_from_slice(&slot.to_be_bytes()),
+        Mark::Layered { id, mean, error, rtt, updates, standings } => {
+            put_id(out, "representative", id)?;
+            put_half(out, "mean", mean)?;
+            put_half(out, "error", error)?;
+            put_half(out, "rtt", rtt)?;
+            out.push(updates);
+            out.extend_from_slice(&standings.0.to_be_bytes());
+        }
     }
     Ok(())
 }
@@ -297,6 +307,17 @@ pub(crate) fn put_body(out: &mut Vec<u8>, message: &Message<'_>, end: usize) -> 
     Ok(fit)
 }
 
+const fn cause_number(cause: Cause) -> u8 {
+    match cause {
+        Cause::Loss => 0,
+        Cause::Mark => 1,
+        Cause::Heartbeat => 2,
+        Cause::Leaving => 3,
+        Cause::Joining => 4,
+        Cause::Accumulation => 5,
+    }
+}
+
 pub(crate) fn put_content(out: &mut Vec<u8>, content: &Content) -> Result<(), EncodeError> {
     match *content {
         Content::Alive(echo) => {
@@ -308,14 +329,7 @@ pub(crate) fn put_content(out: &mut Vec<u8>, content: &Content) -> Result<(), En
             put_echo(out, echo)?;
             put_level(out, "level", level)?;
             put_level(out, "mean", mean)?;
-            out.push(match cause {
-                Cause::Loss => 0,
-                Cause::Mark => 1,
-                Cause::Heartbeat => 2,
-                Cause::Leaving => 3,
-                Cause::Joining => 4,
-                Cause::Accumulation => 5,
-            });
+            out.push(cause_number(cause));
             Ok(())
         }
         Content::Lost { echo, first, count, loss } => {
@@ -344,6 +358,16 @@ pub(crate) fn put_content(out: &mut Vec<u8>, content: &Content) -> Result<(), En
             put_rate(out, "rate", rate)?;
             out.extend_from_slice(&stamp.to_be_bytes());
             out.extend_from_slice(&[round, knows.0]);
+            Ok(())
+        }
+        Content::Averaged { echo, mean, deviation, samples, rate, cause } => {
+            out.push(7);
+            put_echo(out, echo)?;
+            put_level(out, "mean", mean)?;
+            put_level(out, "deviation", deviation)?;
+            out.extend_from_slice(&samples.to_be_bytes());
+            put_rate(out, "rate", rate)?;
+            out.push(cause_number(cause));
             Ok(())
         }
         Content::Sustainable { echo, rate } => {

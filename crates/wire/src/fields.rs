@@ -243,6 +243,23 @@ pub const MARKS: &[Layout] = &[
         purpose: "the slot of a common timetable (RLC)",
         fields: &[field("slot", Shape::Uint(4), "slot number since the session started")],
     },
+    Layout {
+        name: "layered",
+        number: 5,
+        purpose: "the representative of the packet's layer, and where every layer stands (GMCC)",
+        fields: &[
+            field("id", ID, "its id; 0: none, everybody may report"),
+            field("mean", Shape::Half, "mean of its level"),
+            field("error", Shape::Half, "standard error of that mean"),
+            field("rtt", Shape::Half, "round-trip time to it, in seconds"),
+            field("updates", Shape::Uint(1), "changes of its statistics so far, modulo 256"),
+            field(
+                "standings",
+                Shape::Hex(2),
+                "two bits a layer, the base layer's lowest: 0 off, 1 nobody followed, 2 followed, 3 followed and settled",
+            ),
+        ],
+    },
 ];
 
 /// The contents of reports, by their first byte.
@@ -312,6 +329,20 @@ pub const CONTENTS: &[Layout] = &[
             field("stamp", Shape::Uint(4), "the receiver's own clock, in microseconds"),
             field("round", Shape::Uint(1), "the feedback round that is answered"),
             field("knows", Shape::Flags(KNOWS), "what the receiver knows"),
+        ],
+    },
+    Layout {
+        name: "averaged",
+        number: 7,
+        purpose: "how congested I am, over the newest congestion events (GMCC)",
+        fields: &[
+            ECHO_SEQ,
+            ECHO_HOLD,
+            field("mean", Shape::Float, "mean of the level"),
+            field("deviation", Shape::Float, "its standard deviation"),
+            field("samples", Shape::Uint(2), "over how many events"),
+            field("rate", Shape::Float, "received rate of the layer, in bit/s; not negative, 0: not known"),
+            field("cause", Shape::Choice(CAUSES), "why it is sent"),
         ],
     },
 ];

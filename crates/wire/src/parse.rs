@@ -26,6 +26,7 @@ use crate::message::{
 use crc_fast::{CrcAlgorithm, Digest};
 use faircast_core::packet::{
     Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
+    Standings,
 };
 use faircast_core::time::{Span, Time};
 
@@ -279,6 +280,14 @@ pub(crate) fn read_mark(number: u8, r: &mut Reader<'_>) -> Result<Mark, ParseErr
             echo: r.u32()?,
         },
         4 => Mark::Timetable { slot: r.u32()? },
+        5 => Mark::Layered {
+            id: r.id_or_none()?,
+            mean: r.half()?,
+            error: r.half()?,
+            rtt: r.half()?,
+            updates: r.u8()?,
+            standings: Standings(r.u16()?),
+        },
         unknown => return Err(ParseError::UnknownMark(unknown)),
     })
 }
@@ -289,6 +298,18 @@ fn unwrap_micros(newest: Time, wire: u32) -> Time {
     Time::from_nanos(micros.saturating_mul(1_000))
 }
 
+fn read_cause(r: &mut Reader<'_>) -> Result<Cause, ParseError> {
+    Ok(match r.u8()? {
+        0 => Cause::Loss,
+        1 => Cause::Mark,
+        2 => Cause::Heartbeat,
+        3 => Cause::Leaving,
+        4 => Cause::Joining,
+        5 => Cause::Accumulation,
+        value => return Err(ParseError::BadValue { field: "cause", value: value.into() }),
+    })
+}
+
 pub(crate) fn read_content(r: &mut Reader<'_>) -> Result<Content, ParseError> {
     Ok(match r.u8()? {
         0 => Content::Alive(r.echo()?),
@@ -296,15 +317,7 @@ pub(crate) fn read_content(r: &mut Reader<'_>) -> Result<Content, ParseError> {
             echo: r.echo()?,
             level: r.level("level")?,
             mean: r.level("mean")?,
-            cause: match r.u8()? {
-                0 => Cause::Loss,
-                1 => Cause::Mark,
-                2 => Cause::Heartbeat,
-                3 => Cause::Leaving,
-                4 => Cause::Joining,
-                5 => Cause::Accumulation,
-                value => return Err(ParseError::BadValue { field: "cause", value: value.into() }),
-            },
+            cause: read_cause(r)?,
         },
         2 => Content::Lost {
             echo: r.echo()?,
@@ -326,6 +339,14 @@ pub(crate) fn read_content(r: &mut Reader<'_>) -> Result<Content, ParseError> {
             stamp: r.u32()?,
             round: r.u8()?,
             knows: Knows(r.u8()?),
+        },
+        7 => Content::Averaged {
+            echo: r.echo()?,
+            mean: r.level("mean")?,
+            deviation: r.level("deviation")?,
+            samples: r.u16()?,
+            rate: r.rate("rate")?,
+            cause: read_cause(r)?,
         },
         value => return Err(ParseError::BadValue { field: "content", value: value.into() }),
     })

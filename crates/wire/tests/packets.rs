@@ -5,6 +5,7 @@ mod common;
 use common::{LIMIT, SESSION, SYMBOL, all, bytes_of, data, from_source, marks, receiver, request, status};
 use faircast_core::packet::{
     Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
+    Standings,
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::fields::{BODIES, CONTENTS, Field, Layout, MARKS, Shape};
@@ -196,7 +197,8 @@ fn a_data_header_keeps_its_length_within_a_kind_of_mark() {
             encode_data(&mut out, SESSION, &packet).expect("it fits");
             assert_eq!(out.len() - SYMBOL.len(), data_header_len(&mark, Form::Open) - saved, "{name}");
         }
-        let most = if matches!(mark, Mark::Equation { .. }) { 46 } else { 42 }; // TFMCC echoes stamps in data packets
+        // TFMCC echoes stamps in data packets; GMCC says where every layer stands.
+        let most = if matches!(mark, Mark::Equation { .. } | Mark::Layered { .. }) { 46 } else { 42 };
         assert!(data_header_len(&mark, Form::Open) <= most, "{name}");
         assert!(data_header_len(&mark, Form::Sealed) - data_header_len(&mark, Form::Open) <= 28, "{name}");
     }
@@ -320,6 +322,16 @@ fn any_mark() -> impl Strategy<Value = Mark> {
             }
         ),
         any::<u32>().prop_map(|slot| Mark::Timetable { slot }),
+        (id(), halves(), halves(), halves(), any::<u8>(), any::<u16>()).prop_map(
+            |(id, mean, error, rtt, updates, standings)| Mark::Layered {
+                id,
+                mean,
+                error,
+                rtt,
+                updates,
+                standings: Standings(standings)
+            }
+        ),
     ]
 }
 
@@ -336,6 +348,16 @@ fn any_content() -> impl Strategy<Value = Content> {
     ]);
     prop_oneof![
         echoes().prop_map(Content::Alive),
+        (echoes(), level(), level(), any::<u16>(), rate(), cause.clone()).prop_map(
+            |(echo, mean, deviation, samples, rate, cause)| Content::Averaged {
+                echo,
+                mean,
+                deviation,
+                samples,
+                rate,
+                cause
+            }
+        ),
         (echoes(), level(), level(), cause).prop_map(|(echo, level, mean, cause)| Content::Congested {
             echo,
             level,

@@ -1,7 +1,7 @@
 //! Schemes by name and options: `ormcc`, `ormcc,beta=0.7,start=linear`.
 
-use super::{AnyReceiver, AnySource, each, le_sbcc, mca, mca_plus, ormcc, pgmcc, tfmcc};
-use crate::packet::{Mark, ReceiverId};
+use super::{AnyReceiver, AnySource, each, gmcc, le_sbcc, mca, mca_plus, ormcc, pgmcc, rlc, smcc, tfmcc};
+use crate::packet::{Mark, ReceiverId, Standings};
 use crate::rate::start::Doubling;
 use crate::rate::{Bounds, Sending, Start};
 use crate::time::Span;
@@ -23,6 +23,12 @@ pub enum Scheme {
     McaPlus(mca_plus::Config),
     /// RFC 4654.
     Tfmcc(tfmcc::Config),
+    /// Seed 000, chapter 4.
+    Gmcc(gmcc::Config),
+    /// Seed 004.
+    Rlc(rlc::Config),
+    /// Seed 000, chapter 4: what GMCC is compared with.
+    Smcc(smcc::Config),
 }
 
 /// A scheme as a user sees it.
@@ -63,6 +69,9 @@ pub const CATALOGUE: &[Entry] = &[
     mca::Config::ENTRY,
     mca_plus::Config::ENTRY,
     tfmcc::Config::ENTRY,
+    gmcc::Config::ENTRY,
+    rlc::Config::ENTRY,
+    smcc::Config::ENTRY,
 ];
 
 /// Options of all schemes.
@@ -185,6 +194,16 @@ impl Scheme {
         self
     }
 
+    /// How many layers it may use.
+    pub fn layers(&self) -> u8 {
+        match self {
+            Scheme::Gmcc(config) => config.layers,
+            Scheme::Rlc(config) => config.layers,
+            Scheme::Smcc(config) => config.layers,
+            _ => 1,
+        }
+    }
+
     /// Its limits.
     pub fn bounds(&self) -> Bounds {
         self.sending().bounds
@@ -198,7 +217,16 @@ impl Scheme {
             }
             Scheme::LeSbcc(_) => Mark::None,
             Scheme::Pgmcc(_) => Mark::Acker(None),
-            Scheme::Tfmcc(_) => Mark::Equation {
+            Scheme::Gmcc(_) => Mark::Layered {
+                id: None,
+                mean: f32::INFINITY,
+                error: 0.0,
+                rtt: 0.0,
+                updates: 0,
+                standings: Standings(0),
+            },
+            Scheme::Rlc(_) => Mark::Timetable { slot: 0 },
+            Scheme::Tfmcc(_) | Scheme::Smcc(_) => Mark::Equation {
                 suppress_above: f32::INFINITY,
                 rtt_max: 0.0,
                 round: 0,
@@ -237,6 +265,9 @@ impl Scheme {
             Scheme::LeSbcc(config) => AnySource::LeSbcc(le_sbcc::Source::new(*config)),
             Scheme::Pgmcc(config) => AnySource::Pgmcc(pgmcc::Source::new(*config)),
             Scheme::Tfmcc(config) => AnySource::Tfmcc(tfmcc::Source::new(*config)),
+            Scheme::Gmcc(config) => AnySource::Gmcc(gmcc::Source::new(*config)),
+            Scheme::Rlc(config) => AnySource::Rlc(rlc::Source::new(*config)),
+            Scheme::Smcc(config) => AnySource::Smcc(smcc::Source::new(*config)),
             Scheme::Mca(config) => AnySource::Mca(mca::Source::new(*config)),
             Scheme::McaPlus(config) => AnySource::McaPlus(mca_plus::Source::new(*config)),
         }
@@ -249,6 +280,9 @@ impl Scheme {
             Scheme::LeSbcc(config) => AnyReceiver::LeSbcc(le_sbcc::Receiver::new(me, config)),
             Scheme::Pgmcc(config) => AnyReceiver::Pgmcc(pgmcc::Receiver::new(me, config)),
             Scheme::Tfmcc(config) => AnyReceiver::Tfmcc(tfmcc::Receiver::new(me, config)),
+            Scheme::Gmcc(config) => AnyReceiver::Gmcc(gmcc::Receiver::new(me, config)),
+            Scheme::Rlc(config) => AnyReceiver::Rlc(rlc::Receiver::new(me, config)),
+            Scheme::Smcc(config) => AnyReceiver::Smcc(smcc::Receiver::new(me, config)),
             Scheme::Mca(config) => AnyReceiver::Mca(mca::Receiver::new(me, config)),
             Scheme::McaPlus(config) => AnyReceiver::McaPlus(mca_plus::Receiver::new(me, config)),
         }
@@ -267,6 +301,9 @@ impl FromStr for Scheme {
             "le-sbcc" => configured(parts).map(Scheme::LeSbcc),
             "pgmcc" => configured(parts).map(Scheme::Pgmcc),
             "tfmcc" => configured(parts).map(Scheme::Tfmcc),
+            "gmcc" => configured(parts).map(Scheme::Gmcc),
+            "rlc" => configured(parts).map(Scheme::Rlc),
+            "smcc" => configured(parts).map(Scheme::Smcc),
             "mca" => configured(parts).map(Scheme::Mca),
             "mca-plus" => configured(parts).map(Scheme::McaPlus),
             _ => Err(SchemeError::UnknownScheme { name: name.to_owned() }),

@@ -12,6 +12,7 @@ use super::{AnyReceiver, AnySource, CATALOGUE, Scheme};
 use crate::node::{Control, Cx, Departure, Effects, Receiver as _, Source as _};
 use crate::packet::{
     Arrival, Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq,
+    Standings,
 };
 use crate::rate::Bounds;
 use crate::rng::Rng;
@@ -280,6 +281,10 @@ fn content(kind: u8, echo: Echo, number: f32, other: f32) -> Content {
             Content::Calculated { echo, rate: number, stamp: other.to_bits(), round: kind, knows }
         }
         11 => congested(Cause::Accumulation),
+        12 | 13 => {
+            let (samples, cause) = (kind.into(), if other > 1e5 { Cause::Joining } else { Cause::Loss });
+            Content::Averaged { echo, mean: number, deviation: other, samples, rate: other, cause }
+        }
         _ => congested(Cause::Loss),
     }
 }
@@ -323,6 +328,10 @@ impl Packet {
                 Mark::Equation { suppress_above: mean, rtt_max, round, to: id, echo, limiting }
             }
             Mark::Timetable { .. } => Mark::Timetable { slot: mean.to_bits() },
+            Mark::Layered { .. } => {
+                let (updates, standings) = (self.marked, Standings(deviation.to_bits() as u16));
+                Mark::Layered { id, mean, error: deviation, rtt: rtt_max, updates, standings }
+            }
         }
     }
 }

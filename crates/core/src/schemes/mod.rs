@@ -6,11 +6,14 @@
 pub mod catalogue;
 #[cfg(test)]
 mod conformance;
+pub mod gmcc;
 pub mod le_sbcc;
 pub mod mca;
 pub mod mca_plus;
 pub mod ormcc;
 pub mod pgmcc;
+pub mod rlc;
+pub mod smcc;
 #[cfg(test)]
 mod star;
 pub mod tfmcc;
@@ -19,7 +22,7 @@ pub use catalogue::{CATALOGUE, COMMON, Entry, Opt, Scheme, SchemeError};
 
 use crate::node::{Control, Cx, Departure, Observation, Receiver, Source, Stamp};
 use crate::packet::{Arrival, Data, Layer, Report};
-use crate::time::Time;
+use crate::time::{Rate, Time};
 
 /// Does the same for every scheme: `each!(self, AnySource, source => source.observe())`. The one list of schemes.
 macro_rules! each {
@@ -31,6 +34,9 @@ macro_rules! each {
             $any::Mca($inner) => $body,
             $any::McaPlus($inner) => $body,
             $any::Tfmcc($inner) => $body,
+            $any::Gmcc($inner) => $body,
+            $any::Rlc($inner) => $body,
+            $any::Smcc($inner) => $body,
         }
     };
 }
@@ -51,6 +57,12 @@ pub enum AnySource {
     McaPlus(mca_plus::Source),
     /// [`tfmcc`].
     Tfmcc(tfmcc::Source),
+    /// [`gmcc`].
+    Gmcc(gmcc::Source),
+    /// [`rlc`].
+    Rlc(rlc::Source),
+    /// [`smcc`].
+    Smcc(smcc::Source),
 }
 
 /// The receiver of any scheme.
@@ -68,6 +80,12 @@ pub enum AnyReceiver {
     McaPlus(mca_plus::Receiver),
     /// [`tfmcc`].
     Tfmcc(tfmcc::Receiver),
+    /// [`gmcc`].
+    Gmcc(gmcc::Receiver),
+    /// [`rlc`].
+    Rlc(rlc::Receiver),
+    /// [`smcc`].
+    Smcc(smcc::Receiver),
 }
 
 const _: () = assert!(size_of::<AnyReceiver>() <= 608, "a million of them are simulated");
@@ -103,6 +121,14 @@ impl Source for AnySource {
 
     fn observe(&self) -> Observation {
         each!(self, AnySource, source => source.observe())
+    }
+
+    fn layers(&self) -> u8 {
+        each!(self, AnySource, source => source.layers())
+    }
+
+    fn layer_rate(&self, layer: Layer) -> Rate {
+        each!(self, AnySource, source => source.layer_rate(layer))
     }
 }
 

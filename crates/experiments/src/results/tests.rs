@@ -26,6 +26,7 @@ fn member(bins: [u64; 10], reports: u64, suppressed: u64) -> MemberOutcome {
         reports,
         acknowledgements: 0,
         suppressed,
+        subscriptions: Vec::new(),
         bins: bins.to_vec(),
     }
 }

@@ -170,6 +170,22 @@ fn mark_is_near(sent: &Mark, got: &Mark) -> bool {
                 && near(*suppress_above, *above2)
                 && near(*rtt_max, *rtt_max2)
         }
+        (
+            Mark::Layered { id, mean, error, rtt, updates, standings },
+            Mark::Layered {
+                id: id2,
+                mean: mean2,
+                error: error2,
+                rtt: rtt2,
+                updates: updates2,
+                standings: standings2,
+            },
+        ) => {
+            (id, updates, standings) == (id2, updates2, standings2)
+                && near(*mean, *mean2)
+                && near(*error, *error2)
+                && near(*rtt, *rtt2)
+        }
         (sent, got) => sent == got,
     }
 }
@@ -205,6 +221,23 @@ fn content_is_near(sent: &Content, got: &Content) -> bool {
         ) => {
             echo_is_near(*echo, *echo2)
                 && (stamp, round, knows) == (stamp2, round2, knows2)
+                && near(*rate, *rate2)
+        }
+        (
+            Content::Averaged { echo, mean, deviation, samples, rate, cause },
+            Content::Averaged {
+                echo: echo2,
+                mean: mean2,
+                deviation: deviation2,
+                samples: samples2,
+                rate: rate2,
+                cause: cause2,
+            },
+        ) => {
+            echo_is_near(*echo, *echo2)
+                && (samples, cause) == (samples2, cause2)
+                && near(*mean, *mean2)
+                && near(*deviation, *deviation2)
                 && near(*rate, *rate2)
         }
         (Content::Sustainable { echo, rate }, Content::Sustainable { echo: echo2, rate: rate2 }) => {

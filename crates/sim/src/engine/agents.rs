@@ -210,7 +210,7 @@ impl Mute {
     /// A header tells who the representative is.
     pub fn on_data(&mut self, me: ReceiverId, data: &Data, at: u64) {
         let named = match data.mark {
-            Mark::Representative { id, .. } | Mark::Acker(id) => id == Some(me),
+            Mark::Representative { id, .. } | Mark::Layered { id, .. } | Mark::Acker(id) => id == Some(me),
             Mark::Equation { to, limiting: true, .. } => to == Some(me),
             // Speaks to somebody who is not the limiting one, and does not say who that is.
             Mark::Equation { .. } => self.since.is_some(),

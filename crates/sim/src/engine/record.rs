@@ -152,6 +152,7 @@ fn member_outcome(member: &Member, bins: Vec<u64>) -> MemberOutcome {
         reports: u64::from(member.reports),
         acknowledgements: u64::from(member.acknowledgements),
         suppressed: u64::from(member.suppressed()),
+        subscriptions: Vec::new(),
         bins,
     }
 }
@@ -168,6 +169,7 @@ fn finish_sink(sink: &mut SinkAgent, lost: u64, into: &mut FlowOutcome, bin: u64
         reports: sink.reports,
         acknowledgements: 0,
         suppressed: 0,
+        subscriptions: Vec::new(),
         bins: Vec::new(),
     });
 }

@@ -3,6 +3,7 @@
 
 use faircast_core::packet::{
     Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
+    Standings,
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
@@ -63,6 +64,10 @@ pub fn marks() -> Vec<(&'static str, Mark)> {
             Mark::Equation { suppress_above, rtt_max, round, to: id, echo, limiting: true }
         }),
         ("timetable", Mark::Timetable { slot: 0x0a0b_0c0d }),
+        ("layered", {
+            let (mean, error, rtt, standings) = (0.25, 0.0625, 0.125, Standings(0b01_10_11));
+            Mark::Layered { id, mean, error, rtt, updates: 7, standings }
+        }),
     ]
 }
 
@@ -139,6 +144,10 @@ pub fn contents() -> Vec<(&'static str, Content)> {
         ("calculated", {
             let knows = Knows::RTT.with(Knows::LOSS);
             Content::Calculated { echo: echo(46), rate: 5e6, stamp: 0x0102_0304, round: 9, knows }
+        }),
+        ("averaged", {
+            let (mean, deviation, rate, cause) = (0.5, 0.25, 6e6, Cause::Joining);
+            Content::Averaged { echo: echo(48), mean, deviation, samples: 30, rate, cause }
         }),
     ]
 }

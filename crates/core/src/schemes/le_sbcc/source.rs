@@ -196,7 +196,9 @@ impl crate::node::Source for Source {
                 self.on_alive(from, echo, now);
             }
             Content::Sustainable { rate, .. } => self.outlet.on_sustainable(from, bps(rate), now),
-            Content::Congested { cause: Cause::Accumulation, .. } | Content::Calculated { .. } => {}
+            Content::Congested { cause: Cause::Accumulation, .. }
+            | Content::Calculated { .. }
+            | Content::Averaged { .. } => {}
         }
     }
 

@@ -277,7 +277,7 @@ impl crate::node::Source for Source {
             }
             Content::Received { echo, rate, loss } => self.on_received(from, echo, bps(rate), loss, now),
             Content::Sustainable { rate, .. } => self.outlet.on_sustainable(from, bps(rate), now),
-            Content::Lost { .. } | Content::Calculated { .. } => {}
+            Content::Lost { .. } | Content::Calculated { .. } | Content::Averaged { .. } => {}
         }
     }
 

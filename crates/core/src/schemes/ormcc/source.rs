@@ -310,7 +310,8 @@ impl crate::node::Source for Source {
             Content::Sustainable { rate, .. } => self.outlet.on_sustainable(from, bps(rate), now),
             Content::Congested { cause: Cause::Accumulation, .. }
             | Content::Lost { .. }
-            | Content::Calculated { .. } => {}
+            | Content::Calculated { .. }
+            | Content::Averaged { .. } => {}
         }
     }
 

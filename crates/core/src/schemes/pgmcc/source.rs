@@ -342,7 +342,10 @@ impl crate::node::Source for Source {
                 self.pressure.on_report(from, Rate::from_bps(f64::from(rate)), self.rate(), now);
                 self.adjust_pace(now);
             }
-            Content::Congested { .. } | Content::Received { .. } | Content::Calculated { .. } => {}
+            Content::Congested { .. }
+            | Content::Received { .. }
+            | Content::Calculated { .. }
+            | Content::Averaged { .. } => {}
         }
     }
 

@@ -503,6 +503,7 @@ impl crate::node::Source for Source {
             Content::Congested { .. }
             | Content::Lost { .. }
             | Content::Received { .. }
+            | Content::Averaged { .. }
             | Content::Selective { .. } => {}
         }
     }
