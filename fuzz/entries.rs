@@ -199,6 +199,7 @@ fn announce() -> Message<'static> {
         spread_ms: 100,
         flags: 0,
         name: Name::EMPTY,
+        layers: 1,
         options: Name::EMPTY,
     })
 }

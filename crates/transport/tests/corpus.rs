@@ -106,6 +106,7 @@ fn leaping_stream() -> Vec<u8> {
             first_block,
             next_seq: 0,
             scheme: 1,
+            layers: 1,
             options: Name::EMPTY,
             spread_ms: 10,
             flags: Announce::LIVE,

@@ -48,6 +48,7 @@ fn announce() -> Message<'static> {
         spread_ms: 0,
         flags: 0,
         name: Name::EMPTY,
+        layers: 1,
         options: Name::EMPTY,
     })
 }

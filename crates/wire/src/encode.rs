@@ -391,7 +391,7 @@ fn put_announce(out: &mut Vec<u8>, announce: &Announce) -> Result<(), EncodeErro
     out.extend_from_slice(&announce.symbols_per_block.to_be_bytes());
     out.extend_from_slice(&announce.first_block.to_be_bytes());
     put_seq(out, "next_seq", announce.next_seq)?;
-    out.push(announce.scheme);
+    out.extend_from_slice(&[announce.scheme, announce.layers]);
     out.extend_from_slice(&announce.spread_ms.to_be_bytes());
     out.push(announce.flags);
     put_name(out, &announce.name);

@@ -73,7 +73,7 @@ const DATA_FLAGS: &[(u8, &str)] = &[
     (64, "control"),
 ];
 const KNOWS: &[(u8, &str)] = &[(1, "round-trip time"), (2, "loss"), (4, "leaving")];
-const ANNOUNCE_FLAGS: &[(u8, &str)] = &[(1, "live"), (2, "register")];
+const ANNOUNCE_FLAGS: &[(u8, &str)] = &[(1, "live"), (2, "register"), (4, "layers_by_port")];
 const STATUS_FLAGS: &[(u8, &str)] = &[(1, "closing"), (2, "hush"), (4, "solicit")];
 const CAUSES: &[(u8, &str)] =
     &[(0, "loss"), (1, "mark"), (2, "heartbeat"), (3, "leaving"), (4, "joining"), (5, "accumulation")];
@@ -122,6 +122,7 @@ pub const BODIES: &[Layout] = &[
             field("first_block", Shape::Uint(4), "first block that is sent in this session"),
             field("next_seq", Shape::Uint(8), "number of layer 0's next packet, unwrapped; below 2^62"),
             field("scheme", Shape::Uint(1), "congestion-control scheme"),
+            field("layers", Shape::Uint(1), "layers; 1: a session at one rate"),
             field("spread_ms", Shape::Uint(4), "feedback is spread over so many milliseconds"),
             field("flags", Shape::Flags(ANNOUNCE_FLAGS), "flags"),
             field("name", Shape::Text, "the source's host or what it sends; at most 63 bytes"),

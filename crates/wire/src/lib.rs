@@ -11,6 +11,7 @@
 //! | [`mod@parse`] [`mod@encode`] | bytes to messages and back, with a CRC-32C |
 //! | [`key`] [`seal`] | the group's key, and packets sealed under it |
 //! | [`source`] [`receiver`] | the two ends' codecs: encode, seal, open, replay protection |
+//! | [`mod@layers`] | the groups of a session's layers |
 //! | [`half`] | the 16-bit numbers of the marks |
 //! | [`pgm`] | PGM over UDP (RFC 3208), a foreign format |
 //! | [`fields`] | the field table: `docs/wire.md` and the Wireshark dissector come from it |
@@ -19,6 +20,7 @@ pub mod encode;
 pub mod fields;
 pub mod half;
 pub mod key;
+pub mod layers;
 pub mod message;
 pub mod parse;
 pub mod pgm;
@@ -30,6 +32,7 @@ pub mod source;
 pub use encode::{EncodeError, Fit, Form, MOST_DATA_HEADER, data_header_len, encode, encode_data};
 pub use fields::dissector_lua;
 pub use key::{GroupKey, KeyError};
+pub use layers::{Spacing, group_of};
 pub use message::{
     Announce, DataPacket, Header, Kind, Member, MemberState, Message, Name, NameTooLong, Need, Request,
     Scheduled, Status, TransferId,

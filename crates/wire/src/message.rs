@@ -4,6 +4,7 @@
 //! network draws them from `1..=u32::MAX`. Larger ones (the simulator may use them) are refused by
 //! the encoder.
 
+use crate::layers::Spacing;
 use faircast_core::packet::{Data, Echo, Layer, ReceiverId, Report, SessionId};
 use std::fmt;
 use std::str::FromStr;
@@ -62,6 +63,8 @@ pub struct Announce {
     pub next_seq: u64,
     /// Congestion-control scheme.
     pub scheme: u8,
+    /// How many layers there may be; 1 for a session at one rate. Where they are: [`crate::layers`].
+    pub layers: u8,
     /// The scheme's options that differ from its preset for real networks, separated by commas.
     pub options: Name,
     /// Feedback is spread over this window, in milliseconds.
@@ -77,6 +80,13 @@ impl Announce {
     pub const LIVE: u8 = 1;
     /// Flag: receivers must register ([`Member`]) before they report.
     pub const REGISTER: u8 = 1 << 1;
+    /// Flag: layers differ by port; without it by address.
+    pub const LAYERS_BY_PORT: u8 = 1 << 2;
+
+    /// How the groups of the layers follow each other.
+    pub const fn spacing(&self) -> Spacing {
+        if self.flags & Announce::LAYERS_BY_PORT != 0 { Spacing::Port } else { Spacing::Address }
+    }
 }
 
 /// How far the session is.

@@ -364,6 +364,7 @@ fn read_announce(r: &mut Reader<'_>) -> Result<Announce, ParseError> {
         first_block: r.u32()?,
         next_seq: r.seq("next_seq")?.0,
         scheme: r.u8()?,
+        layers: r.u8()?,
         spread_ms: r.u32()?,
         flags: r.u8()?,
         name: r.name("name")?,

@@ -390,13 +390,13 @@ fn any_announce() -> impl Strategy<Value = Announce> {
     let bytes = any::<([u8; 16], u64, [u8; 16])>();
     let len = prop::option::of(0..u64::MAX);
     let sizes = any::<(u32, u16, u16, u32)>();
-    (bytes, len, sizes, seqs(), any::<(u8, u32, u8)>(), (names(), names())).prop_map(
+    (bytes, len, sizes, seqs(), any::<(u8, u8, u32, u8)>(), (names(), names())).prop_map(
         |(
             (salt, unix_secs, transfer),
             tape_len,
             sizes,
             next_seq,
-            (scheme, spread_ms, flags),
+            (scheme, layers, spread_ms, flags),
             (name, options),
         )| {
             Announce {
@@ -410,6 +410,7 @@ fn any_announce() -> impl Strategy<Value = Announce> {
                 first_block: sizes.3,
                 next_seq,
                 scheme,
+                layers,
                 spread_ms,
                 flags,
                 name,

@@ -34,6 +34,7 @@ impl Session {
             first_block: self.ledger.oldest(),
             next_seq: self.next_seq.0,
             scheme: self.setup.scheme.number(),
+            layers: 1,
             options: Name::clipped(&self.setup.scheme.options()),
             spread_ms: millis(spread),
             flags: if self.supply.is_live() { Announce::LIVE } else { 0 },

@@ -86,6 +86,7 @@ pub fn announce() -> Announce {
         spread_ms: 500,
         flags: Announce::REGISTER,
         name: Name::new("lab-server").expect("short"),
+        layers: 3,
         options: Name::new("beta=0.7,start=linear").expect("short"),
     }
 }
