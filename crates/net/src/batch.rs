@@ -20,6 +20,8 @@ pub struct Batch {
     bytes: Box<[u8]>,
     heads: Box<[Head]>,
     slots: Vec<Slot>,
+    /// The slot that is taken from next, and where in it.
+    taken: (usize, usize),
     cut: bool,
     truncated: u64,
 }
@@ -57,6 +59,7 @@ impl Batch {
             bytes: vec![0; slots * SLOT].into_boxed_slice(),
             heads: vec![Head::EMPTY; slots].into_boxed_slice(),
             slots: Vec::with_capacity(slots),
+            taken: (0, 0),
             cut: false,
             truncated: 0,
         }
@@ -83,6 +86,31 @@ impl Batch {
         }
     }
 
+    /// When the next datagram that [`Batch::take`] gives was received; `None` when all were taken. With it
+    /// the datagrams of several sockets can be taken in the order of their arrival.
+    pub fn next_at(&mut self) -> Option<Instant> {
+        while self.slots.get(self.taken.0).is_some_and(|slot| self.taken.1 >= slot.len) {
+            self.taken = (self.taken.0 + 1, 0);
+        }
+        self.slots.get(self.taken.0).map(|slot| slot.meta.received_at)
+    }
+
+    /// The next datagram of the last receive call, once; `None` when all were taken.
+    pub fn take(&mut self) -> Option<(&mut [u8], Meta)> {
+        self.next_at()?;
+        let (at, from) = self.taken;
+        let slot = &self.slots[at];
+        let to = (from + slot.segment).min(slot.len);
+        self.taken.1 = to;
+        let meta = Meta { segment: (from / slot.segment) as u16, ..slot.meta };
+        Some((&mut self.bytes[at * SLOT..][from..to], meta))
+    }
+
+    /// Whether the last receive call filled all slots, so that the socket may hold more.
+    pub fn is_full(&self) -> bool {
+        self.slots.len() == self.heads.len()
+    }
+
     /// How many datagrams the last receive call brought, coalesced ones counted each.
     pub fn len(&self) -> usize {
         self.slots.iter().map(|slot| slot.len.div_ceil(slot.segment)).sum()
@@ -106,6 +134,7 @@ impl Batch {
     /// Forget the last call's datagrams and receive new ones; says how many datagrams there are.
     pub(crate) fn fill(&mut self, fd: BorrowedFd<'_>, own: SocketAddr) -> io::Result<usize> {
         self.slots.clear();
+        self.taken = (0, 0);
         self.cut = false;
         let filled = sys::receive_each(fd, &mut self.bytes, SLOT, &mut self.heads)?;
         let read_at = ReadAt::now();
@@ -170,6 +199,40 @@ mod tests {
         let age = Duration::from_micros(1500);
         let received_at = read_at.instant_of(read_at.unix_ns - age.as_nanos() as u64);
         assert_eq!(read_at.instant - received_at, age);
+    }
+
+    /// A batch as a receive call leaves it: slots of so many bytes, coalesced from segments of 3.
+    fn holding(lens: &[usize]) -> Batch {
+        let mut batch = Batch::new(4);
+        for (at, &len) in lens.iter().enumerate() {
+            batch.bytes[at * SLOT..][..len].fill(at as u8);
+            let meta = Meta {
+                from: ([192, 0, 2, 1], 7).into(),
+                to: [239, 1, 2, 3].into(),
+                ecn: Ecn::NotEct,
+                received_at: ReadAt::now().instant,
+                received_at_unix_ns: at as u64,
+                segment: 0,
+            };
+            batch.slots.push(Slot { len, segment: 3, meta });
+        }
+        batch
+    }
+
+    #[test]
+    fn taking_one_by_one_gives_what_going_through_gives() {
+        let (mut one, mut other) = (holding(&[7, 0, 2]), holding(&[7, 0, 2]));
+        let all: Vec<_> = one
+            .segments()
+            .map(|(bytes, meta)| (bytes.to_vec(), meta.received_at_unix_ns, meta.segment))
+            .collect();
+        let mut taken = Vec::new();
+        while let Some((bytes, meta)) = other.take() {
+            taken.push((bytes.to_vec(), meta.received_at_unix_ns, meta.segment));
+        }
+        assert_eq!(taken, all);
+        assert_eq!(taken.len(), 4);
+        assert!(other.next_at().is_none() && !other.is_full() && holding(&[1; 4]).is_full());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::unicast::{UnicastOptions, UnicastSocket};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 /// Whose packets to the group are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,7 +43,8 @@ impl Default for GroupOptions {
 #[derive(Debug)]
 pub struct GroupSocket {
     udp: Udp,
-    feedback: UnicastSocket,
+    /// Shared with the sockets opened beside this one.
+    feedback: Arc<UnicastSocket>,
     group: SocketAddr,
     membership: Membership,
     choice: Choice,
@@ -67,13 +69,34 @@ impl GroupSocket {
         {
             return Err(NetError::MixedFamilies { one: group.ip(), other: source });
         }
-        let udp = Udp::new(group.ip(), choice, options.receive_buffer)?;
+        let feedback = Arc::new(UnicastSocket::open(choice, &UnicastOptions::default())?);
+        GroupSocket::with_feedback(feedback, group, membership, choice, options.receive_buffer)
+    }
+
+    /// Join another group (a layer) on the same interface, with the same membership and as much receive
+    /// buffer asked for. Feedback leaves from the same socket for both.
+    ///
+    /// # Errors
+    /// As [`GroupSocket::open`].
+    pub fn open_beside(&self, group: SocketAddr) -> Result<GroupSocket, NetError> {
+        check(group.ip(), &self.choice)?;
+        let (feedback, buffer) = (Arc::clone(&self.feedback), self.udp.receive_buffer().asked);
+        GroupSocket::with_feedback(feedback, group, self.membership, &self.choice, buffer)
+    }
+
+    fn with_feedback(
+        feedback: Arc<UnicastSocket>,
+        group: SocketAddr,
+        membership: Membership,
+        choice: &Choice,
+        receive_buffer: usize,
+    ) -> Result<GroupSocket, NetError> {
+        let udp = Udp::new(group.ip(), choice, receive_buffer)?;
         udp.socket().set_reuse_address(true).map_err(NetError::system("sharing the group's port"))?;
         sys::only_own_groups(udp.as_fd(), group.ip())
             .map_err(NetError::system("refusing other groups' packets"))?;
         let group = choice.here(group.ip(), group.port());
         udp.bind(group)?;
-        let feedback = UnicastSocket::open(choice, &UnicastOptions::default())?;
         let socket = GroupSocket { udp, feedback, group, membership, choice: choice.clone() };
         socket.join()?;
         Ok(socket)

@@ -296,3 +296,27 @@ fn empty_datagrams_do_not_hide_what_is_behind_them() {
     assert_eq!(receiver.receive(&mut batch).expect("receives"), 1);
     assert_eq!(&*batch.segments().next().expect("one datagram").0, b"behind");
 }
+
+#[test]
+fn a_socket_beside_another_has_a_group_of_its_own_and_the_same_feedback_address() {
+    for base in both(31, 47261) {
+        let mut layer = base;
+        layer.set_ip(match base.ip() {
+            IpAddr::V4(ip) => IpAddr::from((u32::from(ip) + 1).to_be_bytes()),
+            IpAddr::V6(ip) => IpAddr::from((u128::from(ip) + 1).to_be_bytes()),
+        });
+        let first = receiver(base);
+        let beside = first.open_beside(layer).expect("another group joins");
+        assert_eq!(first.feedback().local_addr(), beside.feedback().local_addr());
+        let source = source(base);
+        let sent = source.send_batch_to(&numbered(3), SEGMENT, layer).expect("sends");
+        assert_eq!(sent, SendOutcome::Sent);
+        assert_eq!(collect(&first, 0).len(), 0, "the other group's packets");
+        // What came before the group was left is still there to be read, and nothing comes after it.
+        beside.leave().expect("leaves");
+        let sent = source.send_batch_to(&numbered(2), SEGMENT, layer).expect("sends");
+        assert_eq!(sent, SendOutcome::Sent);
+        assert_eq!(collect(&beside, 3).len(), 3);
+        assert_eq!(collect(&beside, 0).len(), 0);
+    }
+}
