@@ -5,6 +5,7 @@ exception; programs are killed by their own process id.
 """
 
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -49,33 +50,42 @@ def sh(*args, check=True):
 
 
 class Lab:
-    """Namespaces `sender`, `receivers[i]` and `tcp` (a second sender), each with an `eth0`, on a bridge without snooping."""
+    """Namespaces `sender`, `receivers[i]` and `tcp` (a second sender), each with an `eth0`, on a bridge.
 
-    def __init__(self, receivers, offloads=True, mtu=1500):
+    With `snooping` the bridge queries for members (IGMPv3, MLDv2) and sends a group only to ports with members, as a
+    router does; without, it sends everything to all.
+    """
+
+    def __init__(self, receivers, offloads=True, mtu=1500, snooping=False):
         self.tag = f"fcbench{os.getpid()}"
         self.bridge = f"{self.tag}-bridge"
         self.sender = f"{self.tag}-sender"
         self.tcp = f"{self.tag}-tcp"
         self.receivers = [f"{self.tag}-recv{i}" for i in range(receivers)]
         self.addresses = {}
-        self.offloads, self.mtu = offloads, mtu
+        self.offloads, self.mtu, self.snooping = offloads, mtu, snooping
 
     def __enter__(self):
         self.turn = open(LOCK, "w")
         fcntl.flock(self.turn, fcntl.LOCK_EX)  # one lab at a time on this machine
         try:
             sh("ip", "netns", "add", self.bridge)
+            # The bridge needs its own IPv6 address at once: without one it cannot ask for members of IPv6 groups.
+            quiet = [f"net.ipv6.conf.{which}.accept_dad=0" for which in ["all", "default"]]
+            sh("ip", "netns", "exec", self.bridge, "sysctl", "-qw", *quiet)
             sh("ip", "-n", self.bridge, "link", "add", "br0", "mtu", str(self.mtu), "type", "bridge", "mcast_snooping", "0")
             sh("ip", "-n", self.bridge, "link", "set", "br0", "up")
             for number, ns in enumerate([self.sender, self.tcp, *self.receivers]):
                 self.join(ns, f"10.78.{number // 250}.{number % 250 + 1}")
+            if self.snooping:
+                self.snoop()
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def join(self, ns, address):
-        port = "p-" + ns.rsplit("-", 1)[1]
+        port = self.port(ns)
         self.addresses[ns] = address
         sh("ip", "netns", "add", ns)
         sh("ip", "-n", ns, "link", "add", "eth0", "mtu", str(self.mtu), "type", "veth",
@@ -95,9 +105,31 @@ class Lab:
         sh("ip", "-n", ns, "route", "add", "multicast", "224.0.0.0/4", "dev", "eth0")
         sh("ip", "netns", "exec", ns, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1")
 
+    def port(self, ns):
+        """The bridge's port towards a host."""
+        return "p-" + ns.rsplit("-", 1)[1]
+
+    def snoop(self):
+        """Query for members, and send a group to the ports with members only."""
+        for ns in [self.sender, self.tcp, *self.receivers]:
+            sh("bridge", "-n", self.bridge, "link", "set", "dev", self.port(ns), "mcast_flood", "off")
+        set_bridge = ["ip", "-n", self.bridge, "link", "set", "br0", "type", "bridge"]
+        # A new querier forwards nothing by membership for one response interval (10 s): a short one for the beginning.
+        sh(*set_bridge, "mcast_igmp_version", "3", "mcast_mld_version", "2", "mcast_query_response_interval", "10")
+        sh(*set_bridge, "mcast_snooping", "1", "mcast_querier", "1")
+        time.sleep(0.3)
+        sh(*set_bridge, "mcast_query_response_interval", "1000")
+
+    def groups(self, receiver):
+        """The IPv4 groups that the bridge forwards to a receiver now, in the order of their addresses."""
+        shown = json.loads(sh("bridge", "-n", self.bridge, "-j", "mdb", "show"))
+        entries = shown[0]["mdb"] if shown else []
+        found = {e["grp"] for e in entries if e["port"] == self.port(self.receivers[receiver]) and ":" not in e["grp"]}
+        return sorted(found, key=lambda group: [int(part) for part in group.split(".")])
+
     def bottleneck(self, receiver, bits_per_second, queue=50_000, burst=5_000):
         """A token bucket with a queue of bytes before a receiver."""
-        port = "p-" + self.receivers[receiver].rsplit("-", 1)[1]
+        port = self.port(self.receivers[receiver])
         sh("tc", "-n", self.bridge, "qdisc", "replace", "dev", port, "root", "tbf", "rate", f"{bits_per_second}bit",
            "burst", str(burst), "limit", str(queue))
 

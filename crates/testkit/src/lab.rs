@@ -1,10 +1,12 @@
 //! A network of namespaces: a sender and receivers on one bridge.
 
 use crate::error::KitError;
+use crate::members::{MemberWatch, is_routed};
 use crate::node::Node;
 use crate::root::Root;
 use crate::task::run;
 use std::fs::{self, File};
+use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -42,12 +44,24 @@ pub enum Offloads {
     Off,
 }
 
+/// Where the bridge sends a multicast group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Forwarding {
+    /// To every host.
+    #[default]
+    ToAll,
+    /// To hosts that have joined it. The bridge asks for members and waits after a leave as a multicast router
+    /// with default timers does (RFC 3376, 8; RFC 3810, 9): it goes on sending a group for 2 s.
+    ToMembers,
+}
+
 /// What a lab will be.
 #[derive(Debug, Clone)]
 pub struct Plan {
     receivers: u16,
     mtu: u32,
     offloads: Offloads,
+    forwarding: Forwarding,
     bottlenecks: Vec<(u16, Bottleneck)>,
 }
 
@@ -114,6 +128,13 @@ impl Plan {
         self
     }
 
+    /// With groups forwarded to all, or to members only; to all, if not said.
+    #[must_use]
+    pub fn forwarding(mut self, forwarding: Forwarding) -> Plan {
+        self.forwarding = forwarding;
+        self
+    }
+
     /// With a bottleneck before this receiver, counted from 0.
     #[must_use]
     pub fn bottleneck(mut self, receiver: u16, bottleneck: Bottleneck) -> Plan {
@@ -159,6 +180,9 @@ impl Plan {
             self.join(node, &bridge)?;
         }
         let lab = Lab { bridge, sender, receivers, made, _turn: turn };
+        if self.forwarding == Forwarding::ToMembers {
+            lab.forward_to_members()?;
+        }
         for (receiver, bottleneck) in self.bottlenecks {
             lab.limit(receiver, bottleneck)?;
         }
@@ -192,7 +216,13 @@ impl Plan {
 impl Lab {
     /// A lab of one receiver, MTU 1500, with offloads and without bottleneck, to be changed.
     pub fn plan() -> Plan {
-        Plan { receivers: 1, mtu: 1500, offloads: Offloads::On, bottlenecks: Vec::new() }
+        Plan {
+            receivers: 1,
+            mtu: 1500,
+            offloads: Offloads::On,
+            forwarding: Forwarding::ToAll,
+            bottlenecks: Vec::new(),
+        }
     }
 
     /// The sending host.
@@ -279,6 +309,53 @@ impl Lab {
             .ok()
             .and_then(|all| all.get(0)?.get("drops")?.as_u64())
             .ok_or_else(|| KitError::Output { program: "tc", why: format!("no drops in {}", shown.stdout) })
+    }
+}
+
+/// Membership of groups, in a lab that is [`Forwarding::ToMembers`].
+impl Lab {
+    fn forward_to_members(&self) -> Result<(), KitError> {
+        for node in std::iter::once(&self.sender).chain(&self.receivers) {
+            let flood = format!("-n {} link set dev {} mcast_flood off", self.bridge, node.port());
+            run("bridge", &flood.split(' ').collect::<Vec<_>>(), LIMIT)?;
+        }
+        let bridge =
+            |options: &str| in_namespace(&self.bridge, &format!("link set br0 type bridge {options}"));
+        // A new querier forwards nothing by membership for one response interval: a short one for the beginning.
+        bridge("mcast_igmp_version 3 mcast_mld_version 2 mcast_query_response_interval 10")?;
+        bridge("mcast_snooping 1 mcast_querier 1")?;
+        std::thread::sleep(Duration::from_millis(300));
+        bridge("mcast_query_response_interval 1000")
+    }
+
+    /// Groups that the bridge forwards to a receiver now, in order, without those that stay on a link.
+    ///
+    /// # Errors
+    /// When `bridge` fails or reports no such list.
+    ///
+    /// # Panics
+    /// When there is no such receiver.
+    pub fn groups(&self, receiver: u16) -> Result<Vec<IpAddr>, KitError> {
+        let port = self.receivers[usize::from(receiver)].port();
+        let shown = run("bridge", &["-n", &self.bridge, "-j", "mdb", "show"], LIMIT)?;
+        let all: serde_json::Value = serde_json::from_str(&shown.stdout)
+            .map_err(|e| KitError::Output { program: "bridge", why: e.to_string() })?;
+        let entries = all.pointer("/0/mdb").and_then(|mdb| mdb.as_array()).into_iter().flatten();
+        let here = entries.filter(|entry| entry["port"] == *port);
+        let named = here.filter_map(|entry| entry["grp"].as_str()?.parse().ok());
+        let mut groups: Vec<IpAddr> = named.filter(|group| is_routed(*group)).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        Ok(groups)
+    }
+
+    /// Watch the receivers join and leave groups from now on.
+    ///
+    /// # Errors
+    /// When the bridge's ports cannot be listened to.
+    pub fn watch_members(&self) -> Result<MemberWatch, KitError> {
+        let ports = self.receivers.iter().map(|node| node.port().to_owned()).collect();
+        MemberWatch::start(&self.bridge, ports)
     }
 }
 

@@ -1,10 +1,10 @@
 //! The kit itself: does a lab do what its plan says?
 
 use faircast_testkit::{
-    Bottleneck, Capture, Congestion, Lab, Link, Node, Offloads, Sampler, TcpFlow, fields, require_root, run,
-    write_csv,
+    Bottleneck, Capture, Congestion, Forwarding, Lab, Link, Membership, Node, Offloads, Sampler, TcpFlow,
+    fields, require_root, run, write_csv,
 };
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 70, 1);
@@ -118,6 +118,77 @@ fn a_link_that_is_down_carries_nothing_until_it_is_up() {
         member.recv(&mut bytes).ok()
     });
     assert_eq!(arrived.map(|length| &bytes[..length]), Some(&b"found"[..]));
+}
+
+/// Wait until the router forwards no group of these to a receiver any more.
+fn forgets(lab: &Lab, receiver: u16, groups: &[IpAddr]) {
+    let end = Instant::now() + SOON;
+    loop {
+        let left = lab.groups(receiver).unwrap_or_else(|e| panic!("{e}"));
+        if !left.iter().any(|group| groups.contains(group)) {
+            return;
+        }
+        assert!(Instant::now() < end, "still {left:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_group_is_forwarded_to_its_members_and_to_no_other() {
+    let Some(root) = require_root() else { return };
+    let lab = Lab::plan().receivers(2).forwarding(Forwarding::ToMembers);
+    let lab = lab.build(&root).unwrap_or_else(|e| panic!("{e}"));
+    let (member, socket) = (member(lab.receiver(0)), speaker(lab.sender()));
+    let other = Sampler::start(lab.receiver(1), Duration::from_millis(10)).unwrap_or_else(|e| panic!("{e}"));
+    member.set_nonblocking(true).expect("it is a socket");
+    let mut bytes = [0; 16];
+    let arrived = (0..200).any(|_| {
+        socket.send_to(b"to members", (GROUP, 5777)).expect("there is a multicast route");
+        std::thread::sleep(Duration::from_millis(2));
+        member.recv(&mut bytes).is_ok()
+    });
+    assert!(arrived, "the member got none of 200 datagrams");
+    for _ in 0..200 {
+        socket.send_to(&[0; 1000], (GROUP, 5777)).expect("there is a multicast route");
+    }
+    let samples = other.stop().unwrap_or_else(|e| panic!("{e}"));
+    let got = samples[samples.len() - 1].rx_packets - samples[0].rx_packets;
+    assert!(got < 50, "a host that is no member got {got} packets");
+    assert_eq!(lab.groups(0).unwrap_or_else(|e| panic!("{e}")), [IpAddr::V4(GROUP)]);
+    assert_eq!(lab.groups(1).unwrap_or_else(|e| panic!("{e}")), [] as [IpAddr; 0]);
+}
+
+#[test]
+fn joins_and_leaves_are_counted_and_a_group_that_was_left_is_forgotten() {
+    let Some(root) = require_root() else { return };
+    let lab = Lab::plan().receivers(2).forwarding(Forwarding::ToMembers);
+    let lab = lab.build(&root).unwrap_or_else(|e| panic!("{e}"));
+    let six = Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, 0, 0x7101);
+    let groups = [IpAddr::V4(GROUP), six.into()];
+    let watch = lab.watch_members().unwrap_or_else(|e| panic!("{e}"));
+    let members = lab.receiver(1).inside(|| {
+        let socket = UdpSocket::bind("[::]:0").expect("some port is free");
+        socket.join_multicast_v6(&six, 0).expect("there is a multicast route");
+        socket
+    });
+    let members = (member(lab.receiver(1)), members.unwrap_or_else(|e| panic!("{e}")));
+    let end = Instant::now() + SOON;
+    while !groups.iter().all(|group| lab.groups(1).unwrap_or_else(|e| panic!("{e}")).contains(group)) {
+        assert!(Instant::now() < end, "the router has not heard of both: {:?}", watch.changes());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(members);
+    forgets(&lab, 1, &groups);
+    for what in [Membership::Joined, Membership::Left] {
+        for group in groups {
+            let told =
+                watch.changes().into_iter().filter(|c| (c.group, c.what, c.receiver) == (group, what, 1));
+            assert_eq!(told.count(), 1, "{what:?} {group}: {:?}", watch.changes());
+        }
+    }
+    assert_eq!(watch.count(0, Membership::Joined), 0, "{:?}", watch.changes());
+    let changes = watch.stop().unwrap_or_else(|e| panic!("{e}"));
+    assert!(changes.windows(2).all(|pair| pair[0].at <= pair[1].at));
 }
 
 #[test]

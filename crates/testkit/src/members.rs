@@ -1,0 +1,404 @@
+//! Joins and leaves of multicast groups, as the router of a lab hears them: IGMP (RFC 3376) and MLD (RFC 3810).
+
+use crate::error::KitError;
+use crate::task::{enter, open_namespace};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CStr;
+use std::fs::File;
+use std::mem::{size_of, size_of_val};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// What a host told the router about a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Membership {
+    /// It wants the group, and did not before.
+    Joined,
+    /// It does not want it any more.
+    Left,
+}
+
+/// A host joined or left a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// Since the watch began.
+    pub at: Duration,
+    /// The receiver, counted from 0.
+    pub receiver: usize,
+    /// The group.
+    pub group: IpAddr,
+    /// Which of the two.
+    pub what: Membership,
+}
+
+/// Hears what the receivers of a lab tell the router about groups, except those that stay on a link. It ends when dropped.
+#[derive(Debug)]
+pub struct MemberWatch {
+    stop: Arc<AtomicBool>,
+    heard: Arc<Mutex<Vec<Change>>>,
+    thread: Option<JoinHandle<Result<(), KitError>>>,
+}
+
+impl MemberWatch {
+    /// Watch these ports, those of the receivers in their order. Nothing is missed from when this returns.
+    pub(crate) fn start(bridge: &str, ports: Vec<String>) -> Result<MemberWatch, KitError> {
+        let namespace = open_namespace(&Path::new("/run/netns").join(bridge))?;
+        let (stop, heard) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
+        let (stopped, into) = (Arc::clone(&stop), Arc::clone(&heard));
+        let (first, begun) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let ready = enter(&namespace).and_then(|()| tap());
+            let ready = ready.map_err(KitError::system("listen for IGMP at the bridge"));
+            let begin = Instant::now();
+            let tap = ready?;
+            // Whoever started it is waiting for this; when it is not, the watch has been dropped.
+            let _ = first.send(());
+            let mut members = Members::default();
+            while !stopped.load(Ordering::Relaxed) {
+                let mut frame = [0; 9000];
+                let Some((length, port)) = receive(&tap, &mut frame)? else { continue };
+                let Some(receiver) = ports.iter().position(|name| *name == port) else { continue };
+                for record in records(&frame[..length]).into_iter().filter(|record| is_routed(record.group)) {
+                    if let Some(what) = members.hear(receiver, &record) {
+                        let change = Change { at: begin.elapsed(), receiver, group: record.group, what };
+                        into.lock().unwrap_or_else(PoisonError::into_inner).push(change);
+                    }
+                }
+            }
+            Ok(())
+        });
+        let watch = MemberWatch { stop, heard, thread: Some(thread) };
+        match begun.recv() {
+            Ok(()) => Ok(watch),
+            // The thread has dropped its end: it could not listen, and says why.
+            Err(_) => watch.stop().map(|_| unreachable!("a watch that began has sent its first word")),
+        }
+    }
+
+    /// What has changed since the watch began. A group that a receiver was in before then counts as joined
+    /// when it is next reported.
+    pub fn changes(&self) -> Vec<Change> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How often a receiver joined or left a group so far.
+    pub fn count(&self, receiver: usize, what: Membership) -> usize {
+        self.changes().iter().filter(|change| change.receiver == receiver && change.what == what).count()
+    }
+
+    /// Stop, and take what was heard.
+    ///
+    /// # Errors
+    /// When the watch could not listen.
+    pub fn stop(mut self) -> Result<Vec<Change>, KitError> {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take().expect("it is taken only here and on drop");
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(self.changes())
+    }
+}
+
+impl Drop for MemberWatch {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // What went wrong has nobody to hear it any more.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Whether routers forward a group at all; those that stay on a link are a host's own affair, like the groups by
+/// which IPv6 finds its neighbours (RFC 5771, 4; RFC 4291, 2.7).
+pub(crate) fn is_routed(group: IpAddr) -> bool {
+    match group {
+        IpAddr::V4(group) => group.octets()[..3] != [224, 0, 0],
+        IpAddr::V6(group) => group.octets()[1] & 0x0f > 2,
+    }
+}
+
+/// What a report says about one group (RFC 3376, 4.2.12).
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Record {
+    group: IpAddr,
+    says: Says,
+    sources: Vec<IpAddr>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Says {
+    /// These sources and no other.
+    Include,
+    /// All but these.
+    Exclude,
+    /// These too.
+    Allow,
+    /// These no more.
+    Block,
+}
+
+/// What every receiver wants: sources of a group, or all but some when there is no list.
+#[derive(Debug, Default)]
+struct Members(BTreeMap<(usize, IpAddr), Option<BTreeSet<IpAddr>>>);
+
+impl Members {
+    /// Take a record in. Reports are sent twice, and again when the router asks: most change nothing.
+    fn hear(&mut self, receiver: usize, record: &Record) -> Option<Membership> {
+        let key = (receiver, record.group);
+        let before = self.0.remove(&key);
+        let was = before.is_some();
+        let named = record.sources.iter().copied();
+        let after = match (record.says, before) {
+            (Says::Exclude, _) | (Says::Allow, Some(None)) => Some(None),
+            (Says::Include, _) => Some(Some(named.collect::<BTreeSet<_>>())),
+            (Says::Allow, before) => {
+                Some(Some(before.flatten().unwrap_or_default().into_iter().chain(named).collect()))
+            }
+            // All but some, and now one more: it is a member still.
+            (Says::Block, Some(None)) => Some(None),
+            (Says::Block, before) => {
+                let mut sources = before.flatten().unwrap_or_default();
+                sources.retain(|source| !record.sources.contains(source));
+                Some(Some(sources))
+            }
+        };
+        let after = after.filter(|sources| sources.as_ref().is_none_or(|sources| !sources.is_empty()));
+        let is = after.is_some();
+        if let Some(sources) = after {
+            self.0.insert(key, sources);
+        }
+        match (was, is) {
+            (false, true) => Some(Membership::Joined),
+            (true, false) => Some(Membership::Left),
+            _ => None,
+        }
+    }
+}
+
+const ETHERNET: usize = 14;
+const IPV6: usize = 40;
+
+/// The records of a frame; none if it is no report or is cut off.
+fn records(frame: &[u8]) -> Vec<Record> {
+    match frame.get(12..ETHERNET) {
+        Some([0x08, 0x00]) => {
+            let header = usize::from(frame.get(ETHERNET).unwrap_or(&0) & 15) * 4;
+            report::<4>(frame.get(ETHERNET + header..).unwrap_or_default(), [0x22, 0x12, 0x16, 0x17], 4)
+        }
+        Some([0x86, 0xdd]) => {
+            let options = usize::from(*frame.get(ETHERNET + IPV6 + 1).unwrap_or(&0)) * 8 + 8;
+            let body = frame.get(ETHERNET + IPV6 + options..).unwrap_or_default();
+            report::<16>(body, [143, 131, 131, 132], 8)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Records of a report with addresses of `N` bytes. `types` are those of the newest report, of two older ones
+/// and of an older leave; in the older ones the group stands at `group`.
+fn report<const N: usize>(body: &[u8], types: [u8; 4], group: usize) -> Vec<Record> {
+    let [newest, oldest, older, leave] = types;
+    let says = match body.first() {
+        Some(kind) if *kind == newest => return newest_report::<N>(body).unwrap_or_default(),
+        Some(kind) if [oldest, older].contains(kind) => Says::Exclude,
+        Some(kind) if *kind == leave => Says::Include,
+        _ => return Vec::new(),
+    };
+    let group = body.get(group..).and_then(address::<N>);
+    group.map(|group| Record { group, says, sources: Vec::new() }).into_iter().collect()
+}
+
+/// The records of a report of IGMPv3 or MLDv2, which differ in the length of addresses alone.
+fn newest_report<const N: usize>(body: &[u8]) -> Option<Vec<Record>> {
+    let count = u16::from_be_bytes(body.get(6..8)?.try_into().ok()?);
+    let mut at = 8;
+    let mut all = Vec::new();
+    for _ in 0..count {
+        let &[kind, extra, high, low] = body.get(at..at + 4)? else { return None };
+        let sources = usize::from(u16::from_be_bytes([high, low]));
+        let nth = |n: usize| body.get(at + 4 + n * N..).and_then(address::<N>);
+        let says = match kind {
+            1 | 3 => Says::Include,
+            2 | 4 => Says::Exclude,
+            5 => Says::Allow,
+            6 => Says::Block,
+            _ => return None,
+        };
+        let named = (1..=sources).map(nth).collect::<Option<Vec<_>>>()?;
+        all.push(Record { group: nth(0)?, says, sources: named });
+        at += 4 + (sources + 1) * N + usize::from(extra) * 4;
+    }
+    Some(all)
+}
+
+fn address<const N: usize>(bytes: &[u8]) -> Option<IpAddr> {
+    let bytes = bytes.get(..N)?;
+    match N {
+        4 => <[u8; 4]>::try_from(bytes).ok().map(|four| Ipv4Addr::from(four).into()),
+        _ => <[u8; 16]>::try_from(bytes).ok().map(|sixteen| Ipv6Addr::from(sixteen).into()),
+    }
+}
+
+/// IPv4 with the protocol IGMP, or IPv6 that begins with hop-by-hop options as MLD does: the kernel drops the
+/// rest, which is the transfer itself.
+const WANTED: [libc::sock_filter; 9] = {
+    const fn step(code: u16, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+        libc::sock_filter { code, jt, jf, k }
+    }
+    [
+        step(0x28, 0, 0, 12),
+        step(0x15, 0, 2, 0x0800),
+        step(0x30, 0, 0, 23),
+        step(0x15, 3, 4, 2),
+        step(0x15, 0, 3, 0x86dd),
+        step(0x30, 0, 0, 20),
+        step(0x15, 0, 1, 0),
+        step(0x06, 0, 0, 0xffff),
+        step(0x06, 0, 0, 0),
+    ]
+};
+
+/// A socket that sees every frame at the interfaces of the calling thread's namespace that [`WANTED`] lets through.
+fn tap() -> std::io::Result<File> {
+    // All protocols, in network byte order: a bridge's ports hand packets over before listeners to single
+    // protocols see them.
+    let all = u16::try_from(libc::ETH_P_ALL).expect("it is 3").to_be();
+    // SAFETY: the call returns a new descriptor or -1.
+    let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, i32::from(all)) };
+    if fd < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and ours.
+    let tap = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    let mut steps = WANTED;
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    set(&tap, libc::SO_ATTACH_FILTER, &program)?;
+    set(&tap, libc::SO_RCVTIMEO, &libc::timeval { tv_sec: 0, tv_usec: 20_000 })?;
+    Ok(tap)
+}
+
+fn set<T>(tap: &File, option: libc::c_int, value: &T) -> std::io::Result<()> {
+    let length = libc::socklen_t::try_from(size_of::<T>()).expect("options are small");
+    // SAFETY: the value lives through the call, and the length is its own; the kernel copies a filter.
+    let done = unsafe {
+        libc::setsockopt(tap.as_raw_fd(), libc::SOL_SOCKET, option, std::ptr::from_ref(value).cast(), length)
+    };
+    if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// The next frame that came in, its length and the name of its interface; `None` when there was none for a while.
+fn receive(tap: &File, frame: &mut [u8]) -> Result<Option<(usize, String)>, KitError> {
+    // SAFETY: all zeros is a valid address.
+    let mut from: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    let mut length = libc::socklen_t::try_from(size_of_val(&from)).expect("addresses are small");
+    // SAFETY: the buffer and the address live through the call, and the lengths are theirs.
+    let got = unsafe {
+        libc::recvfrom(
+            tap.as_raw_fd(),
+            frame.as_mut_ptr().cast(),
+            frame.len(),
+            0,
+            std::ptr::from_mut(&mut from).cast(),
+            &mut length,
+        )
+    };
+    let Ok(got) = usize::try_from(got) else {
+        let error = std::io::Error::last_os_error();
+        return match error.kind() {
+            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted => Ok(None),
+            // An interface was taken away.
+            _ if error.raw_os_error() == Some(libc::ENETDOWN) => Ok(None),
+            _ => Err(KitError::system("listen for IGMP at the bridge")(error)),
+        };
+    };
+    if from.sll_pkttype == libc::PACKET_OUTGOING {
+        return Ok(None);
+    }
+    let mut name = [0; libc::IF_NAMESIZE];
+    let index = u32::try_from(from.sll_ifindex).unwrap_or(0);
+    // SAFETY: the buffer is as long as a name can be.
+    let known = !unsafe { libc::if_indextoname(index, name.as_mut_ptr()) }.is_null();
+    // SAFETY: the call has written a terminated name, and the buffer was all zeros before.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
+    Ok(known.then_some((got, name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 70, 1);
+    const SOURCE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
+
+    /// Ethernet, IPv4 with the router-alert option, and this IGMP message.
+    fn igmp(message: &[u8]) -> Vec<u8> {
+        let mut frame = vec![0; 12];
+        frame.extend([0x08, 0x00, 0x46]);
+        frame.extend([0; 23]);
+        frame.extend(message);
+        frame
+    }
+
+    fn v3(kind: u8, sources: &[[u8; 4]]) -> Vec<u8> {
+        let mut message = vec![0x22, 0, 0, 0, 0, 0, 0, 1, kind, 0, 0, sources.len() as u8];
+        message.extend(GROUP.octets());
+        message.extend(sources.concat());
+        igmp(&message)
+    }
+
+    /// What the router takes these frames of one host for.
+    fn heard(frames: &[Vec<u8>]) -> Vec<Membership> {
+        let mut members = Members::default();
+        frames.iter().flat_map(|frame| records(frame)).filter_map(|r| members.hear(0, &r)).collect()
+    }
+
+    #[test]
+    fn a_report_sent_twice_is_one_join() {
+        assert_eq!(heard(&[v3(4, &[]), v3(4, &[]), v3(2, &[])]), [Membership::Joined]);
+    }
+
+    #[test]
+    fn a_change_to_no_source_at_all_is_a_leave() {
+        let frames = [v3(4, &[]), v3(3, &[]), v3(3, &[])];
+        assert_eq!(heard(&frames), [Membership::Joined, Membership::Left]);
+    }
+
+    #[test]
+    fn a_group_of_one_source_is_joined_and_left_by_its_source() {
+        let frames = [v3(5, &[[10, 77, 0, 1]]), v3(1, &[[10, 77, 0, 1]]), v3(6, &[[10, 77, 0, 1]])];
+        assert_eq!(heard(&frames), [Membership::Joined, Membership::Left]);
+        assert_eq!(records(&frames[0])[0].sources, [SOURCE]);
+    }
+
+    #[test]
+    fn the_older_versions_are_understood() {
+        let message = |kind: u8| igmp(&[&[kind, 0, 0, 0][..], &GROUP.octets()].concat());
+        assert_eq!(heard(&[message(0x16), message(0x17)]), [Membership::Joined, Membership::Left]);
+    }
+
+    #[test]
+    fn a_report_of_mld_names_an_ipv6_group() {
+        let group = Ipv6Addr::new(0xff15, 0, 0, 0, 0, 0, 0, 0x7101);
+        let mut frame = vec![0; 12];
+        frame.extend([0x86, 0xdd]);
+        frame.extend([0; IPV6]);
+        frame.extend([58, 0, 5, 2, 0, 0, 1, 0]);
+        frame.extend([143, 0, 0, 0, 0, 0, 0, 1, 4, 0, 0, 0]);
+        frame.extend(group.octets());
+        let record = Record { group: group.into(), says: Says::Exclude, sources: Vec::new() };
+        assert_eq!(records(&frame), [record]);
+    }
+
+    #[test]
+    fn a_report_that_is_cut_off_says_nothing() {
+        let whole = v3(5, &[[10, 77, 0, 1]]);
+        for length in 0..whole.len() {
+            assert_eq!(records(&whole[..length]), []);
+        }
+    }
+}
