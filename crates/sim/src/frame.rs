@@ -1,7 +1,7 @@
 //! What waits inside links: small copies that name a session's packet.
 
 use crate::engine::Logged;
-use faircast_core::packet::{Data, Report};
+use faircast_core::packet::{Data, Layer, Report};
 use faircast_core::unicast::{Feedback, Segment};
 
 /// A packet under way.
@@ -39,45 +39,54 @@ const _: () = assert!(size_of::<Frame>() <= 72);
 
 impl Frame {
     /// As it comes out of a link, when it is a session's data.
-    pub fn logged(&self, at: u64, data: Data) -> Logged {
-        Logged { at, data, size: self.size, marked: self.marked, capable: self.ecn_capable }
+    pub fn logged(&self, at: u64, (data, layer): (Data, Layer)) -> Logged {
+        Logged { at, data, layer, size: self.size, marked: self.marked, capable: self.ecn_capable }
     }
 }
 
 /// Data packets under way, each once however many links it is on.
 #[derive(Debug, Default)]
 pub struct Store {
-    slots: Vec<(Data, u32)>,
+    slots: Vec<Kept>,
     free: Vec<u32>,
 }
 
+#[derive(Debug)]
+struct Kept {
+    data: Data,
+    users: u32,
+    layer: Layer,
+}
+
 impl Store {
-    /// Keep a packet for so many users.
-    pub fn keep(&mut self, data: &Data) -> u32 {
+    /// Keep a packet until nobody holds it.
+    pub fn keep(&mut self, data: &Data, layer: Layer) -> u32 {
+        let kept = Kept { data: *data, users: 0, layer };
         match self.free.pop() {
             Some(slot) => {
-                self.slots[slot as usize] = (*data, 0);
+                self.slots[slot as usize] = kept;
                 slot
             }
             None => {
-                self.slots.push((*data, 0));
+                self.slots.push(kept);
                 self.slots.len() as u32 - 1
             }
         }
     }
 
-    pub fn get(&self, slot: u32) -> Data {
-        self.slots[slot as usize].0
+    pub fn get(&self, slot: u32) -> (Data, Layer) {
+        let kept = &self.slots[slot as usize];
+        (kept.data, kept.layer)
     }
 
     /// One more link holds it.
     pub fn hold(&mut self, slot: u32) {
-        self.slots[slot as usize].1 += 1;
+        self.slots[slot as usize].users += 1;
     }
 
     /// One link less holds it.
     pub fn release(&mut self, slot: u32) {
-        let users = &mut self.slots[slot as usize].1;
+        let users = &mut self.slots[slot as usize].users;
         *users -= 1;
         if *users == 0 {
             self.free.push(slot);

@@ -24,6 +24,7 @@ pub use network::{
     UnicastSpec, Watch,
 };
 pub use outcome::{
-    FlowOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome, SourceSample, Tapped, TappedPacket,
+    FlowOutcome, LayerOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome, SourceSample, Tapped,
+    TappedPacket,
 };
 pub use traffic::{Law, Supply};

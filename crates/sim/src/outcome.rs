@@ -4,7 +4,7 @@ use crate::network::{FlowId, LinkId};
 use faircast_aqm::{LinkCounts, LossCause};
 use faircast_core::node::{Observation, Tally};
 use faircast_core::packet::Packet;
-use faircast_core::time::Time;
+use faircast_core::time::{Rate, Time};
 use faircast_core::unicast::{Feedback, Segment, SenderView};
 
 /// The result of a run.
@@ -52,6 +52,19 @@ pub struct FlowOutcome {
     pub tally: Tally,
     /// Reports that nodes on the way dropped because they had passed on others about the same packets.
     pub aggregated: u64,
+    /// The layers of a session that may use several, the base layer first; empty for all other flows.
+    pub layers: Vec<LayerOutcome>,
+}
+
+/// What came of a layer at its source.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LayerOutcome {
+    /// Data packets sent.
+    pub sent: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Its rate at the moments of [`FlowOutcome::samples`]; zero while the layer is off.
+    pub rates: Vec<Rate>,
 }
 
 /// What came of a receiver.

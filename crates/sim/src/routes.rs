@@ -186,8 +186,30 @@ pub struct Branch {
     pub part_of: u32,
     /// How many of that bundle's packets it has taken, modulo 2^32.
     pub taken: u32,
-    /// When packets flow, in nanoseconds; `None` for always.
+    /// The gate of the base layer, those of other layers follow; [`NONE`] in sessions of one layer.
+    pub gates: u32,
+    /// When packets flow, in nanoseconds; `None` for always. Not for branches with gates.
     pub active: Option<Box<[(u64, u64)]>>,
+}
+
+const _: () = assert!(size_of::<Branch>() <= 64);
+
+impl Branch {
+    pub const fn new(link: u32, session: u32, member: u32) -> Branch {
+        Branch {
+            link,
+            session,
+            member,
+            children: (0, 0),
+            then: Then::Event,
+            inbox: NONE,
+            bundle: NONE,
+            part_of: NONE,
+            taken: 0,
+            gates: NONE,
+            active: None,
+        }
+    }
 }
 
 /// Memory for building trees, used again for each; stamped so that nothing has to be cleared.
@@ -291,18 +313,7 @@ impl Trees {
         while link != NONE {
             let end = routes.links[link as usize].1.0 as usize;
             let member = if self.member_seen[end] == self.stamp { self.member[end] } else { NONE };
-            branches.push(Branch {
-                link,
-                session,
-                member,
-                children: (0, 0),
-                then: Then::Event,
-                inbox: NONE,
-                bundle: NONE,
-                part_of: NONE,
-                taken: 0,
-                active: None,
-            });
+            branches.push(Branch::new(link, session, member));
             link = self.sibling[link as usize];
         }
         (start, branches.len() as u32)

@@ -108,6 +108,30 @@ fn networks_drawn_at_random() {
 }
 
 #[test]
+fn sessions_of_several_layers() {
+    for scheme in ["gmcc", "rlc", "smcc"] {
+        let outcome = assert_twins(&nets::layered(scheme, 6), 60.0);
+        let (layered, plain) = (&outcome.flows[2], &outcome.flows[3]);
+        assert_eq!(layered.layers.iter().map(|layer| layer.sent).sum::<u64>(), layered.sent);
+        assert!(
+            plain.layers.is_empty() && plain.members.iter().all(|member| member.subscriptions.is_empty())
+        );
+    }
+}
+
+#[test]
+fn sessions_of_several_layers_on_networks_drawn_at_random() {
+    for seed in 1000..1060 {
+        let network = nets::random_layered(seed);
+        let (eager, evented) = (run(&network, Mode::Eager, 8.0), run(&network, Mode::Evented, 8.0));
+        assert_eq!(eager.digest, evented.digest, "seed {seed}");
+        assert!(eager.flows == evented.flows, "seed {seed}: flows");
+        assert!(eager.links == evented.links, "seed {seed}: links");
+        assert!(eager.taps == evented.taps, "seed {seed}: taps");
+    }
+}
+
+#[test]
 fn one_host_with_many_senders() {
     assert_twins(&nets::one_sender(30), 20.0);
 }

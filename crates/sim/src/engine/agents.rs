@@ -1,5 +1,6 @@
 //! What lives on hosts.
 
+use super::layers::Subscription;
 use crate::routes::NONE;
 use crate::traffic::Supply;
 use faircast_core::delivery::gaps::InOrder;
@@ -56,6 +57,8 @@ pub struct Session {
     pub slot: u32,
     pub packet_size: u16,
     pub report_size: u16,
+    /// How many layers it may use.
+    pub layers: u8,
     /// The branches that leave the source's host.
     pub root: (u32, u32),
     pub root_bundle: u32,
@@ -83,9 +86,18 @@ pub struct Session {
 }
 
 impl Session {
-    /// When its next packet may leave: what the scheme says, once the application has something to send.
-    pub fn departure(&self, now: u64) -> u64 {
-        let Departure::At(at) = self.source.departure(Layer(0)) else { return NEVER };
+    /// When its next packet may leave, and on which layer: what the scheme says, once the application has something to
+    /// send. Of layers that may send at the same moment the lowest comes first.
+    pub fn departure(&self, now: u64) -> (u64, Layer) {
+        if self.layers == 1 {
+            return (self.departure_of(Layer(0), now), Layer(0));
+        }
+        let layers = (0..self.layers).map(|layer| (self.departure_of(Layer(layer), now), Layer(layer)));
+        layers.min().unwrap_or((NEVER, Layer(0)))
+    }
+
+    fn departure_of(&self, layer: Layer, now: u64) -> u64 {
+        let Departure::At(at) = self.source.departure(layer) else { return NEVER };
         if self.left == 0 {
             return NEVER;
         }
@@ -168,7 +180,8 @@ impl Member {
 
     /// Packets found lost, in all its stays.
     pub fn lost(&self) -> u64 {
-        self.gaps.lost() + self.extra.as_ref().map_or(0, |extra| extra.lost_before)
+        let Some(extra) = &self.extra else { return self.gaps.lost() };
+        self.gaps.lost() + extra.lost_before + extra.subscription.as_ref().map_or(0, Subscription::lost)
     }
 
     /// Congestion events that were not reported, in all its stays.
@@ -178,10 +191,10 @@ impl Member {
 
     /// Note an arrival.
     #[inline]
-    pub fn count(&mut self, now: u64, data: &Data, size: u16) {
+    pub fn count(&mut self, now: u64, what: u64, size: u16) {
         self.packets += 1;
         self.bytes += u64::from(size);
-        self.digest = mix(self.digest, now, data.seq.0);
+        self.digest = mix(self.digest, now, what);
     }
 }
 
@@ -190,6 +203,8 @@ impl Member {
 pub struct MemberExtra {
     pub bins: Option<Vec<u64>>,
     pub mute: Option<Mute>,
+    /// In sessions of several layers.
+    pub subscription: Option<Subscription>,
     /// When it comes back and leaves again, the next one last.
     pub returns: Vec<(u64, u64)>,
     /// In earlier stays.
@@ -208,7 +223,8 @@ pub struct Mute {
 
 impl Mute {
     /// A header tells who the representative is.
-    pub fn on_data(&mut self, me: ReceiverId, data: &Data, at: u64) {
+    pub fn on_data(&mut self, member: u32, data: &Data, at: u64) {
+        let me = ReceiverId::new(u64::from(member) + 1).expect("members are numbered from one");
         let named = match data.mark {
             Mark::Representative { id, .. } | Mark::Layered { id, .. } | Mark::Acker(id) => id == Some(me),
             Mark::Equation { to, limiting: true, .. } => to == Some(me),

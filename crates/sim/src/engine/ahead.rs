@@ -108,6 +108,11 @@ impl Builder<'_> {
             }
             way_out[node] = way_out[node].min(spec.delay.as_nanos());
         }
+        // Which layers a branch carries is known when the time has come, so all that a session of several layers meets is
+        // worked on in the calendar's order.
+        for session in self.sessions.iter().filter(|session| session.layers > 1) {
+            may_run_ahead[session.host as usize] = false;
+        }
         // Loops are cut where senders feed the network: what they send arrives by an event.
         let at_once = |link: u32| {
             let from = self.network.links[link as usize].0.0 as usize;
@@ -127,7 +132,9 @@ impl Builder<'_> {
                 let links = children.map(|child| self.branches[child as usize].link as usize);
                 let end = self.end(branch.link) as usize;
                 let member = branch.member != NONE;
-                if (!member || may_run_ahead[end]) && links.clone().all(|link| may_be_ahead[link]) {
+                let layered = branch.gates != NONE;
+                if !layered && (!member || may_run_ahead[end]) && links.clone().all(|link| may_be_ahead[link])
+                {
                     continue;
                 }
                 if member {
@@ -208,6 +215,9 @@ impl Builder<'_> {
             let steady = !structure.changes[feeder as usize] && structure.has_senders[from] && !behind[from];
             let bound = &mut lookahead[link as usize];
             *bound = bound.filter(|_| steady).map(|bound| bound.min(spec.delay.as_nanos()));
+        }
+        for branch in self.branches.iter().filter(|branch| branch.gates != NONE) {
+            lookahead[branch.link as usize] = None;
         }
         // Agents of the node itself feed a link without any delay.
         for (number, (from, _, _)) in self.network.links.iter().enumerate() {

@@ -8,6 +8,7 @@ use super::agents::{
 use super::aggregation::Aggregator;
 use super::bundles::Bundle;
 use super::inboxes::Inbox;
+use super::layers::{Gates, Subscription};
 use super::links::{Probe, SimLink};
 use super::record::Records;
 use super::stays::{Stays, merged};
@@ -17,7 +18,7 @@ use crate::frame::Store;
 use crate::network::{
     Flow, LinkId, Network, NodeId, Options, Passage, Rare, SessionSpec, UnicastProtocol, UnicastSpec, Watch,
 };
-use crate::outcome::FlowOutcome;
+use crate::outcome::{FlowOutcome, LayerOutcome};
 use crate::routes::{Branch, Hop, NONE, Routes, Then, Trees};
 use crate::traffic::Supply;
 use faircast_aqm::Link;
@@ -144,6 +145,8 @@ pub(super) struct Builder<'a> {
     trees: Trees,
     path: Vec<u32>,
     pub(super) branches: Vec<Branch>,
+    gates: Gates,
+    calendar: Calendar,
     pub(super) sessions: Vec<Session>,
     pub(super) senders: Vec<SenderAgent>,
     pub(super) sinks: Vec<SinkAgent>,
@@ -168,6 +171,8 @@ impl Engine {
             trees: Trees::new(network.nodes, network.links.len()),
             path: Vec::new(),
             branches: Vec::new(),
+            gates: Gates::new(options.until.as_nanos()),
+            calendar: Calendar::default(),
             sessions: Vec::new(),
             senders: Vec::new(),
             sinks: Vec::new(),
@@ -316,7 +321,11 @@ impl Builder<'_> {
             .add(&mut self.routes, number, spec.source.0, &nodes, &mut self.branches)
             .map_err(|member| SimError::NoWay { flow, from: spec.source.0, to: nodes[member] })?;
         let stays = Stays::of(spec, rare);
-        self.activate(spec, &stays, root);
+        let layers = spec.scheme.layers().max(1);
+        let gates = if layers > 1 { self.put_up_gates(spec, &stays, root, layers) } else { Vec::new() };
+        if layers == 1 {
+            self.activate(spec, &stays, root);
+        }
         let Watch::First(watched) = self.options.watch;
         let mut members = Vec::with_capacity(spec.members.len());
         for (index, member) in spec.members.iter().enumerate() {
@@ -326,8 +335,11 @@ impl Builder<'_> {
                 member.mute_after.map(|after| Mute { after: after.as_nanos(), represented: 0, since: None });
             let bins = (index < watched as usize && self.options.bin != Span::MAX).then(Vec::new);
             let returns = stays.after_the_first(index);
-            let extra = (mute.is_some() || bins.is_some() || !returns.is_empty())
-                .then(|| Box::new(MemberExtra { bins, mute, returns, ..MemberExtra::default() }));
+            let subscription = gates.get(index).map(|&gates| Subscription::new(gates, layers));
+            let extra = (mute.is_some() || bins.is_some() || !returns.is_empty() || subscription.is_some())
+                .then(|| {
+                    Box::new(MemberExtra { bins, mute, returns, subscription, ..MemberExtra::default() })
+                });
             members.push(Member {
                 receiver: spec.scheme.receiver(me),
                 gaps: Default::default(),
@@ -358,6 +370,7 @@ impl Builder<'_> {
             slot: 0,
             packet_size: spec.packet_size,
             report_size: spec.report_size,
+            layers,
             root,
             root_bundle: NONE,
             phase: Phase::Waiting,
@@ -377,6 +390,29 @@ impl Builder<'_> {
             members,
         });
         Ok(())
+    }
+
+    /// The branches of a session of several layers get gates; by member, the base layer's at its last hop.
+    fn put_up_gates(&mut self, spec: &SessionSpec, stays: &Stays, root: (u32, u32), layers: u8) -> Vec<u32> {
+        let (join, leave) = (spec.join_latency.as_nanos(), spec.leave_latency.as_nanos());
+        self.gates.build(&mut self.branches, root.0, layers, join, leave);
+        let mut last_hops = vec![NONE; spec.members.len()];
+        for branch in &self.branches[root.0 as usize..] {
+            if let Some(gate) = last_hops.get_mut(branch.member as usize) {
+                *gate = branch.gates;
+            }
+        }
+        let session = self.sessions.len() as u32;
+        for (member, &gate) in last_hops.iter().enumerate() {
+            for &(join, _) in stays.of_member(member) {
+                if join == 0 {
+                    self.gates.open_at_start(gate);
+                } else {
+                    self.gates.add_entrance(session, member as u32, join, &mut self.calendar);
+                }
+            }
+        }
+        last_hops
     }
 
     /// When packets flow over each branch, where members come and go.
@@ -557,7 +593,7 @@ impl Builder<'_> {
             let slots = &slots[host.first as usize..(host.first + host.count) as usize];
             tournaments.push(Tournament::new(slots.iter().map(|slot: &Slot| slot.deadline)));
         }
-        let mut calendar = Calendar::default();
+        let mut calendar = std::mem::take(&mut self.calendar);
         for (number, host) in hosts.iter_mut().enumerate() {
             if host.next <= until {
                 host.scheduled = host.next;
@@ -577,7 +613,13 @@ impl Builder<'_> {
                 Flow::Session(spec, _) if spec.members.len() > 1 => 4096,
                 _ => (until / 500_000_000).clamp(64, 4096) as usize,
             };
+            let layers = match flow {
+                Flow::Session(spec, _) if spec.scheme.layers() > 1 => spec.scheme.layers(),
+                _ => 0,
+            };
+            let layer = |_| LayerOutcome { rates: Vec::with_capacity(samples), ..LayerOutcome::default() };
             FlowOutcome {
+                layers: (0..layers).map(layer).collect(),
                 samples: Vec::with_capacity(samples),
                 received_bins: Vec::with_capacity(bins),
                 sent_bins: Vec::with_capacity(bins),
@@ -604,6 +646,7 @@ impl Builder<'_> {
             aggregators,
             hops: self.hops,
             branches: self.branches,
+            gates: self.gates,
             bundles,
             inbox_due: vec![NEVER; inboxes.len()],
             inboxes,

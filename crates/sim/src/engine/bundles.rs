@@ -27,10 +27,13 @@ pub struct Logged {
     pub at: u64,
     pub data: Data,
     pub size: u16,
+    pub layer: Layer,
     pub marked: bool,
     /// May be marked.
     pub capable: bool,
 }
+
+const _: () = assert!(size_of::<Logged>() <= 80);
 
 impl Engine {
     /// A packet has come to the node where the bundle begins.
@@ -143,7 +146,7 @@ impl Engine {
             }
             *arrivals += 1;
             it.meter.bytes += u64::from(packet.size);
-            it.count(at, &packet.data, packet.size);
+            it.count(at, packet.data.seq.0, packet.size);
             let marked = packet.marked || marked;
             let arrival = Arrival { size: packet.size, marked, ..it.gaps.on_arrival(packet.data.seq) };
             let cx = &mut Cx { now: time(at), rng: &mut it.rng, effects };

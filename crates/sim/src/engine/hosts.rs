@@ -38,7 +38,7 @@ impl Engine {
     }
 
     /// The host's timers up to and including `now` run, in order.
-    fn run_timers(&mut self, host: u32, now: u64) {
+    pub(super) fn run_timers(&mut self, host: u32, now: u64) {
         loop {
             let it = self.hosts[host as usize];
             if it.next > now {
@@ -122,6 +122,9 @@ impl Engine {
             it.sampler.next = now + it.sampler.every;
             let view = it.source.observe();
             self.records.sample_session(it.flow, now, view);
+            if it.layers > 1 {
+                self.records.sample_layers(it.flow, &it.source);
+            }
         }
         if it.phase == Phase::Waiting && it.start <= now {
             it.phase = Phase::Running;
@@ -156,11 +159,12 @@ impl Engine {
     fn depart(&mut self, number: u32, now: u64) {
         loop {
             let it = &mut self.sessions[number as usize];
-            if it.departure(now) > now {
+            let (at, layer) = it.departure(now);
+            if at > now {
                 return;
             }
             let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
-            let stamp = it.source.on_departure(Layer(0), it.packet_size, cx);
+            let stamp = it.source.on_departure(layer, it.packet_size, cx);
             let mut data = Data {
                 seq: stamp.seq,
                 sent_at: time(now),
@@ -170,6 +174,7 @@ impl Engine {
                 mark: stamp.mark,
             };
             let (size, root, bundle, flow, id) = (it.packet_size, it.root, it.root_bundle, it.flow, it.id);
+            let layers = it.layers;
             it.sent += 1;
             it.left -= 1;
             let capable = it.capable;
@@ -177,12 +182,16 @@ impl Engine {
                 self.records.sent(flow, done);
             }
             if let Some(passage) = &mut self.passage {
-                let packet = Packet { session: id, layer: Layer(0), size, body: packet::Body::Data(data) };
+                let packet = Packet { session: id, layer, size, body: packet::Body::Data(data) };
                 if let packet::Body::Data(passed) = passage.pass(&packet).body {
                     data = passed;
                 }
             }
-            self.fan_out(root, bundle, &Logged { at: now, data, size, marked: false, capable }, &mut None);
+            if layers > 1 {
+                self.records.sent_on(flow, layer, size);
+            }
+            let packet = Logged { at: now, data, size, layer, marked: false, capable };
+            self.fan_out(root, bundle, &packet, &mut None);
         }
     }
 
@@ -190,7 +199,7 @@ impl Engine {
         let it = &self.sessions[number as usize];
         let own = match it.phase {
             Phase::Waiting => it.start,
-            Phase::Running => it.departure(now).min(it.source.deadline().as_nanos()).min(it.stop),
+            Phase::Running => it.departure(now).0.min(it.source.deadline().as_nanos()).min(it.stop),
             Phase::Stopped => NEVER,
         };
         own.min(it.sampler.next)
@@ -248,7 +257,7 @@ impl Engine {
         }
         self.arrivals += 1;
         let arrival = Arrival { size, marked, ..it.gaps.on_arrival(data.seq) };
-        it.count(now, data, size);
+        it.count(now, data.seq.0, size);
         if let Some(done) = it.meter.add(now, size, self.bin) {
             self.records.received(flow, done);
             if let Some(bins) = it.extra.as_mut().and_then(|extra| extra.bins.as_mut()) {
@@ -257,9 +266,8 @@ impl Engine {
         }
         if let Some(extra) = &mut it.extra
             && let Some(mute) = &mut extra.mute
-            && let Some(me) = packet::ReceiverId::new(u64::from(number) + 1)
         {
-            mute.on_data(me, data, now);
+            mute.on_data(number, data, now);
         }
         let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
         it.receiver.on_data(data, Layer(0), arrival, cx);
@@ -276,16 +284,18 @@ impl Engine {
             self.set_deadline(host, slot, deadline);
         }
         if !self.effects.as_slice().is_empty() {
-            self.send_reports(session, number, now);
+            self.carry_out(session, number, now);
         }
     }
 
     fn member_timer(&mut self, session: u32, number: u32, now: u64) {
-        let Session { members, scheme, .. } = &mut self.sessions[session as usize];
+        let Session { members, scheme, layers, .. } = &mut self.sessions[session as usize];
+        let layers = *layers;
         let it = &mut members[number as usize];
         let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
         it.receiver.on_deadline(cx);
-        if it.leave <= now && it.leave != NEVER {
+        let leaves = it.leave <= now && it.leave != NEVER;
+        if leaves {
             it.receiver.on_leave(cx);
             let me = packet::ReceiverId::new(u64::from(number) + 1).expect("members are numbered from one");
             it.leave(me, scheme);
@@ -293,14 +303,20 @@ impl Engine {
         it.deadline = it.deadline();
         let (slot, deadline) = (it.slot, it.deadline);
         self.slots[slot as usize].deadline = deadline;
-        self.send_reports(session, number, now);
+        if leaves && layers > 1 {
+            self.unsubscribe(session, number, now);
+        }
+        self.carry_out(session, number, now);
     }
 
-    fn send_reports(&mut self, session: u32, number: u32, now: u64) {
+    /// What a member wants done.
+    fn carry_out(&mut self, session: u32, number: u32, now: u64) {
         let mut effects = std::mem::take(&mut self.effects);
         for effect in effects.drain() {
-            if let Effect::Report(report) = effect {
-                self.send_report(session, number, now, report);
+            match effect {
+                Effect::Report(report) => self.send_report(session, number, now, report),
+                Effect::Subscribe(layer) => self.subscribe(session, number, now, layer),
+                Effect::Emit(..) | Effect::Reassign(..) => {}
             }
         }
         self.effects = effects;

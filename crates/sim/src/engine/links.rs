@@ -3,13 +3,14 @@
 use super::Engine;
 use super::agents::{NEVER, covers, time};
 use super::bundles::Logged;
+use super::layers::{ENTRANCE, GATE};
 use crate::calendar::Entry;
 use crate::frame::{Body, Frame};
 use crate::network::{Change, FlowId, LinkId};
 use crate::outcome::{LinkSample, Tapped, TappedPacket};
 use crate::routes::{NONE, Then};
 use faircast_aqm::{Fate, Link, LossCause};
-use faircast_core::packet::{self, Data, Layer, Packet};
+use faircast_core::packet::{self, Packet};
 use std::collections::VecDeque;
 
 /// A link while it runs: a cache line.
@@ -177,7 +178,7 @@ impl Engine {
         let it = &mut self.links[link as usize];
         let fate = it.link.offer(time(now), size, session, capable);
         if it.is_tapped() {
-            self.tap_data(link, session, now, size, &packet.data, fate);
+            self.tap_data(link, session, packet, fate);
         }
         let Fate::Arrives { at, marked } = fate else { return None };
         let at = at.as_nanos();
@@ -211,6 +212,9 @@ impl Engine {
         if branch.active.is_some() && !self.flows_over(number, packet.at) {
             return;
         }
+        if branch.gates != NONE && !self.gates.is_open(branch.gates + u32::from(packet.layer.0)) {
+            return;
+        }
         self.catch_up(link);
         let Some((at, marked)) = self.offer_data(link, session, packet) else {
             return;
@@ -219,7 +223,7 @@ impl Engine {
         if then == Then::AtOnce {
             return self.arrive_at_branch(number, &Logged { at, marked, ..*packet }, slot);
         }
-        let slot = *slot.get_or_insert_with(|| self.store.keep(&packet.data));
+        let slot = *slot.get_or_insert_with(|| self.store.keep(&packet.data, packet.layer));
         let mut frame = Frame {
             flow: session,
             at: number,
@@ -246,7 +250,9 @@ impl Engine {
         let branch = &self.branches[number as usize];
         let (session, member, children, bundle) =
             (branch.session, branch.member, branch.children, branch.bundle);
-        if member != NONE {
+        if member != NONE && branch.gates != NONE {
+            self.deliver_layer(session, member, packet);
+        } else if member != NONE {
             self.deliver_data(session, member, packet.at, &packet.data, packet.size, packet.marked);
         }
         if children.0 < children.1 {
@@ -325,6 +331,9 @@ impl Engine {
 
     /// A change of the scenario takes place.
     pub(super) fn change(&mut self, number: u32, now: u64) {
+        if number & (GATE | ENTRANCE) != 0 {
+            return self.turn(number, now);
+        }
         let (_, LinkId(link), change) = self.changes[number as usize];
         self.sample_link(link, now);
         let it = &mut self.links[link as usize].link;
@@ -380,18 +389,20 @@ impl Engine {
             Body::Datagram(number) => TappedPacket::Datagram(number),
             Body::Data(slot) => {
                 let session = &self.sessions[frame.flow as usize];
-                let body = packet::Body::Data(self.store.get(slot));
-                TappedPacket::Session(Packet { session: session.id, layer: Layer(0), size: frame.size, body })
+                let (data, layer) = self.store.get(slot);
+                let body = packet::Body::Data(data);
+                TappedPacket::Session(Packet { session: session.id, layer, size: frame.size, body })
             }
         }
     }
 
     #[cold]
-    fn tap_data(&mut self, link: u32, session: u32, now: u64, size: u16, data: &Data, fate: Fate) {
+    fn tap_data(&mut self, link: u32, session: u32, packet: &Logged, fate: Fate) {
+        let &Logged { at, data, size, layer, .. } = packet;
         let id = self.sessions[session as usize].id;
-        let body = packet::Body::Data(*data);
-        let what = TappedPacket::Session(Packet { session: id, layer: Layer(0), size, body });
-        self.tap(link, now, session, size, what, fate);
+        let body = packet::Body::Data(data);
+        let what = TappedPacket::Session(Packet { session: id, layer, size, body });
+        self.tap(link, at, session, size, what, fate);
     }
 
     #[cold]

@@ -11,6 +11,9 @@
 //! - **Bundles.** A packet for thousands of last hops is written into a log; each hop reads on when something else touches
 //!   it, or when the time has come at which its receiver could affect anybody ([`bundles`]). So a receiver takes
 //!   a dozen packets in a row while its state is in the cache.
+//!
+//! Sessions of several layers do without the first, the third and the fourth: which links carry a layer is decided as the
+//! run goes ([`layers`]).
 
 mod agents;
 mod aggregation;
@@ -19,6 +22,7 @@ mod build;
 mod bundles;
 mod hosts;
 mod inboxes;
+mod layers;
 mod links;
 mod lookahead;
 mod record;
@@ -37,6 +41,7 @@ pub(crate) use bundles::Logged;
 use faircast_core::node::Effects;
 use faircast_core::time::Time;
 use inboxes::{INBOX, Inbox};
+use layers::Gates;
 use links::{Probe, Ring, SimLink};
 use record::Records;
 use std::collections::BTreeMap;
@@ -57,6 +62,7 @@ pub struct Engine {
     aggregators: BTreeMap<u32, Aggregator>,
     hops: Vec<Hop>,
     branches: Vec<Branch>,
+    gates: Gates,
     bundles: Vec<Bundle>,
     inboxes: Vec<Inbox>,
     /// By inbox: when its first packet is due.

@@ -5,7 +5,8 @@ use super::agents::{Member, SenderKind, Session, SinkAgent, mix, put, time};
 use crate::network::{Flow, Network};
 use crate::outcome::{FlowOutcome, LinkOutcome, MemberOutcome, Outcome, SourceSample};
 use faircast_core::node::{Observation, Source as _};
-use faircast_core::packet::ReceiverId;
+use faircast_core::packet::{Layer, ReceiverId};
+use faircast_core::schemes::AnySource;
 use faircast_core::unicast::{SenderView, Sink as _};
 
 /// One outcome for each flow, filled while the network runs.
@@ -21,6 +22,20 @@ impl Records {
 
     pub fn sample_session(&mut self, flow: u32, now: u64, view: Observation) {
         self.at(flow).samples.push(SourceSample::Session { at: time(now), view });
+    }
+
+    /// A packet left on a layer of a session of several.
+    pub fn sent_on(&mut self, flow: u32, layer: Layer, size: u16) {
+        let it = &mut self.at(flow).layers[usize::from(layer.0)];
+        it.sent += 1;
+        it.bytes += u64::from(size);
+    }
+
+    /// The rates of the layers, when the session itself was sampled.
+    pub fn sample_layers(&mut self, flow: u32, source: &AnySource) {
+        for (layer, number) in self.at(flow).layers.iter_mut().zip(0..) {
+            layer.rates.push(source.layer_rate(Layer(number)));
+        }
     }
 
     pub fn sample_unicast(&mut self, flow: u32, now: u64, view: SenderView) {
@@ -139,7 +154,11 @@ fn finish_session(session: &mut Session, into: &mut FlowOutcome, bin: u64) {
         }
         // A watched member that received nothing has bins, all empty.
         let bins = bins.map_or(Vec::new(), |bins| if bins.is_empty() { vec![0] } else { bins });
-        into.members.push(member_outcome(member, bins));
+        let mut outcome = member_outcome(member, bins);
+        if let Some(it) = member.extra.as_mut().and_then(|extra| extra.subscription.as_mut()) {
+            outcome.subscriptions = std::mem::take(&mut it.changes);
+        }
+        into.members.push(outcome);
     }
 }
 

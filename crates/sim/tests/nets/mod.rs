@@ -265,6 +265,49 @@ fn come_back(net: &mut Network, flow: FlowId, later: Vec<(u32, Vec<(Time, Time)>
     }
 }
 
+/// A session of several layers to receivers behind two routers, each behind a bottleneck of its own beside TCP; one comes
+/// late, one leaves, one comes back, and a session of one layer goes the same way.
+pub fn layered(scheme: &str, receivers: usize) -> Network {
+    let mut net = Network::new(23);
+    let (source, root) = (net.node(), net.node());
+    net.duplex(source, root, wide(100.0, 1), wide(100.0, 1));
+    let middle = [net.node(), net.node()];
+    middle.iter().for_each(|node| {
+        net.duplex(root, *node, wide(20.0, 10), wide(20.0, 10));
+    });
+    let mut members = Vec::new();
+    for number in 0..receivers {
+        let (leaf, sender) = (net.node(), net.node());
+        let rate = 0.25 * (1 + number) as f64;
+        let (there, _) = net.duplex(middle[number % 2], leaf, link(rate, 15, 15), wide(1.0, 15));
+        net.duplex(sender, root, wide(10.0, 3), wide(10.0, 3));
+        if number % 3 == 1 {
+            net.unicast(unicast(reno(), sender, leaf, 5.0));
+        }
+        if number == 1 {
+            net.tap(there);
+        }
+        let mut it = member(leaf);
+        match number {
+            2 => it.join = Time::from_secs_f64(20.0),
+            3 => it.leave = Time::from_secs_f64(25.0),
+            4 => (it.join, it.leave) = (Time::from_secs_f64(5.0), Time::from_secs_f64(15.0)),
+            _ => {}
+        }
+        members.push(it);
+    }
+    let plain = members.clone();
+    let scheme: Scheme = format!("{scheme},preset=seed").parse().expect("a scheme");
+    let flow = net.session(SessionSpec { scheme, ..session(source, members) });
+    if receivers > 4 {
+        net.come_back(flow, 4, Time::from_secs_f64(15.1), Time::from_secs_f64(30.0));
+    }
+    let sender = net.node();
+    net.duplex(sender, root, wide(10.0, 3), wide(10.0, 3));
+    net.session(session(sender, plain));
+    net
+}
+
 /// One TCP flow over one link.
 pub fn one_tcp() -> Network {
     let mut net = Network::new(1);
@@ -283,9 +326,25 @@ fn any_scheme(rng: &mut Rng) -> Scheme {
     scheme.with_packet_size(1000)
 }
 
+/// The same of those with several layers.
+fn any_layered_scheme(rng: &mut Rng) -> Scheme {
+    std::iter::repeat_with(|| any_scheme(rng))
+        .find(|scheme| scheme.layers() > 1)
+        .expect("the catalogue has some")
+}
+
 /// A network drawn at random: routers in a row or tree with hosts, sessions of all schemes between some of them, TCP, TFRC,
 /// RAP, datagrams, RED, losses, changes, members that come and go, sources that end, nodes that aggregate.
 pub fn random(seed: u64) -> Network {
+    random_with(seed, any_scheme)
+}
+
+/// The same with sessions of several layers alone.
+pub fn random_layered(seed: u64) -> Network {
+    random_with(seed, any_layered_scheme)
+}
+
+fn random_with(seed: u64, scheme: fn(&mut Rng) -> Scheme) -> Network {
     let mut rng = Rng::new(seed, 4711);
     let mut net = Network::new(seed);
     let routers: Vec<NodeId> = (0..1 + rng.below(4)).map(|_| net.node()).collect();
@@ -338,7 +397,7 @@ pub fn random(seed: u64) -> Network {
         });
         let members: Vec<_> = members.collect();
         let start = Time::from_secs_f64(rng.unit());
-        let scheme = any_scheme(&mut rng);
+        let scheme = scheme(&mut rng);
         let flow = net.session(SessionSpec { scheme, start, ..session(source, members) });
         come_back(&mut net, flow, later);
         if rng.chance(0.2) {

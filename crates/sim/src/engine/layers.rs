@@ -1,0 +1,374 @@
+//! Sessions of several layers: who is subscribed to what, and which links carry which layer.
+//!
+//! Every branch of such a session has a gate for each layer. A member that wants a layer asks at the gate of its last hop;
+//! a gate that opens asks at the one before it, nearer to the source; a gate that nobody asks for any more closes after a
+//! while. Gates turn by entries of the calendar. All hosts and links that the session's packets meet are therefore worked
+//! on in the calendar's order, and none ahead of it.
+
+use super::Engine;
+use super::agents::{NEVER, put, time};
+use super::bundles::Logged;
+use crate::calendar::{Calendar, Class, Entry};
+use crate::routes::{Branch, NONE};
+use faircast_core::delivery::gaps::InOrder;
+use faircast_core::node::{Cx, Receiver as _};
+use faircast_core::packet::{Arrival, Layer};
+use faircast_core::time::Time;
+
+/// Set in the number of a calendar entry that concerns a gate instead of a change of a link.
+pub const GATE: u32 = 1 << 31;
+/// Set in the number of a calendar entry that concerns a member that joins.
+pub const ENTRANCE: u32 = 1 << 30;
+
+/// A layer at a branch.
+#[derive(Debug, Clone, Copy)]
+struct Gate {
+    /// When it will open; [`NEVER`] when nothing is under way.
+    opens: u64,
+    /// When it will close; later than `opens` when both are to come.
+    closes: u64,
+    /// The same layer's gate one branch nearer to the source; [`NONE`] next to it.
+    parent: u32,
+    /// How many gates one branch farther from the source are open; for a last hop also whether its member wants the layer.
+    wanted: u32,
+    /// The number of the session's latencies.
+    latencies: u32,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    Shut,
+}
+
+/// All gates of a network.
+#[derive(Debug, Default)]
+pub struct Gates {
+    gates: Vec<Gate>,
+    /// By layered session, in nanoseconds: until an asked router forwards, and until one that is asked no more stops.
+    latencies: Vec<(u64, u64)>,
+    /// Members that join later than at the beginning: session and member.
+    entrances: Vec<(u32, u32)>,
+    until: u64,
+}
+
+impl Gates {
+    pub fn new(until: u64) -> Gates {
+        Gates { until, ..Gates::default() }
+    }
+
+    /// A session's branches, from the `first` one on, get gates for so many layers.
+    pub fn build(&mut self, branches: &mut [Branch], first: u32, layers: u8, join: u64, leave: u64) {
+        let latencies = self.latencies.len() as u32;
+        self.latencies.push((join, leave));
+        let gate =
+            Gate { opens: NEVER, closes: NEVER, parent: NONE, wanted: 0, latencies, state: State::Shut };
+        for branch in &mut branches[first as usize..] {
+            branch.gates = self.gates.len() as u32;
+            self.gates.resize(self.gates.len() + usize::from(layers), gate);
+        }
+        for number in first as usize..branches.len() {
+            let Branch { children, gates, .. } = branches[number];
+            for child in &branches[children.0 as usize..children.1 as usize] {
+                for layer in 0..u32::from(layers) {
+                    self.gates[(child.gates + layer) as usize].parent = gates + layer;
+                }
+            }
+        }
+    }
+
+    /// A layer is carried from the beginning, from the source down to this gate.
+    pub fn open_at_start(&mut self, mut number: u32) {
+        while let Some(gate) = self.gates.get_mut(number as usize) {
+            gate.wanted += 1;
+            if gate.wanted > 1 {
+                return;
+            }
+            gate.state = State::Open;
+            number = gate.parent;
+        }
+    }
+
+    /// A member joins the session at a moment after the beginning.
+    pub fn add_entrance(&mut self, session: u32, member: u32, at: u64, calendar: &mut Calendar) {
+        if at <= self.until {
+            calendar.push(Entry::new(at, Class::Change, ENTRANCE | self.entrances.len() as u32));
+            self.entrances.push((session, member));
+        }
+    }
+
+    #[inline]
+    pub fn is_open(&self, number: u32) -> bool {
+        self.gates[number as usize].state == State::Open
+    }
+
+    /// Somebody below the gate wants the layer.
+    pub fn ask(&mut self, number: u32, now: u64, calendar: &mut Calendar) {
+        let gate = &mut self.gates[number as usize];
+        gate.wanted += 1;
+        if gate.wanted > 1 {
+            return;
+        }
+        gate.closes = NEVER;
+        if gate.state == State::Shut && gate.opens == NEVER {
+            gate.opens = now.saturating_add(self.latencies[gate.latencies as usize].0);
+            note(number, gate.opens, self.until, calendar);
+        }
+    }
+
+    /// Somebody below the gate does not want the layer any more.
+    pub fn release(&mut self, number: u32, now: u64, calendar: &mut Calendar) {
+        let gate = &mut self.gates[number as usize];
+        gate.wanted -= 1;
+        if gate.wanted > 0 {
+            return;
+        }
+        gate.closes = now.saturating_add(self.latencies[gate.latencies as usize].1);
+        if gate.state == State::Shut && gate.closes <= gate.opens {
+            (gate.opens, gate.closes) = (NEVER, NEVER);
+            return;
+        }
+        note(number, gate.closes, self.until, calendar);
+    }
+
+    /// An entry of the calendar has come.
+    fn turn(&mut self, number: u32, now: u64, calendar: &mut Calendar) {
+        let gate = &mut self.gates[number as usize];
+        let parent = gate.parent;
+        if gate.opens == now {
+            (gate.opens, gate.state) = (NEVER, State::Open);
+            if parent != NONE {
+                self.ask(parent, now, calendar);
+            }
+        } else if gate.closes == now {
+            (gate.closes, gate.state) = (NEVER, State::Shut);
+            if parent != NONE {
+                self.release(parent, now, calendar);
+            }
+        }
+    }
+}
+
+fn note(gate: u32, at: u64, until: u64, calendar: &mut Calendar) {
+    if at <= until {
+        calendar.push(Entry::new(at, Class::Change, GATE | gate));
+    }
+}
+
+/// What a member of a layered session is subscribed to.
+#[derive(Debug)]
+pub struct Subscription {
+    /// The highest layer.
+    level: u8,
+    /// The gate of the base layer at its last hop; those of other layers follow.
+    gates: u32,
+    /// By layer.
+    gaps: Box<[InOrder]>,
+    /// Packets found lost before layers were left.
+    lost_before: u64,
+    /// When it changed, and the highest layer from then on.
+    pub changes: Vec<(Time, u8)>,
+}
+
+impl Subscription {
+    pub fn new(gates: u32, layers: u8) -> Subscription {
+        Subscription {
+            level: 0,
+            gates,
+            gaps: vec![InOrder::default(); usize::from(layers)].into_boxed_slice(),
+            lost_before: 0,
+            changes: Vec::new(),
+        }
+    }
+
+    /// Packets found lost.
+    pub fn lost(&self) -> u64 {
+        self.lost_before + self.gaps.iter().map(InOrder::lost).sum::<u64>()
+    }
+
+    fn begin_anew(&mut self, layer: u8) {
+        self.lost_before += std::mem::take(&mut self.gaps[usize::from(layer)]).lost();
+    }
+
+    fn set(&mut self, level: u8, now: u64) {
+        if level != self.level {
+            self.level = level;
+            self.changes.push((time(now), level));
+        }
+    }
+}
+
+impl Engine {
+    /// An entry about a gate or a member that joins.
+    pub(super) fn turn(&mut self, number: u32, now: u64) {
+        if number & GATE != 0 {
+            return self.gates.turn(number & !GATE, now, &mut self.calendar);
+        }
+        let (session, member) = self.gates.entrances[(number & !ENTRANCE) as usize];
+        if let Some(it) = self.subscription(session, member) {
+            let gate = it.gates;
+            self.gates.ask(gate, now, &mut self.calendar);
+        }
+    }
+
+    fn subscription(&mut self, session: u32, member: u32) -> Option<&mut Subscription> {
+        let it = &mut self.sessions[session as usize].members[member as usize];
+        it.extra.as_mut()?.subscription.as_mut()
+    }
+
+    /// A member wants the layers up to this one from now on.
+    pub(super) fn subscribe(&mut self, session: u32, member: u32, now: u64, to: Layer) {
+        let top = self.sessions[session as usize].layers - 1;
+        let it = &mut self.sessions[session as usize].members[member as usize];
+        if now < it.join || now >= it.leave {
+            return;
+        }
+        let Some(it) = it.extra.as_mut().and_then(|extra| extra.subscription.as_mut()) else { return };
+        let (from, to) = (it.level, to.0.min(top));
+        for layer in from + 1..=to {
+            it.begin_anew(layer);
+            self.gates.ask(it.gates + u32::from(layer), now, &mut self.calendar);
+        }
+        for layer in (to + 1..=from).rev() {
+            self.gates.release(it.gates + u32::from(layer), now, &mut self.calendar);
+        }
+        it.set(to, now);
+    }
+
+    /// A member has left the session: it wants nothing any more. When it comes back, it begins with the base layer.
+    pub(super) fn unsubscribe(&mut self, session: u32, member: u32, now: u64) {
+        let layers = self.sessions[session as usize].layers;
+        let it = &mut self.sessions[session as usize].members[member as usize];
+        let Some(it) = it.extra.as_mut().and_then(|extra| extra.subscription.as_mut()) else { return };
+        for layer in (0..=it.level).rev() {
+            self.gates.release(it.gates + u32::from(layer), now, &mut self.calendar);
+        }
+        (0..layers).for_each(|layer| it.begin_anew(layer));
+        it.set(0, now);
+    }
+
+    /// A layered session's data has reached a member.
+    pub(super) fn deliver_layer(&mut self, session: u32, number: u32, packet: &Logged) {
+        let &Logged { at: now, data, size, layer, marked, .. } = packet;
+        let host = self.sessions[session as usize].members[number as usize].host;
+        if self.hosts[host as usize].next <= now {
+            self.run_timers(host, now);
+        }
+        let session_agent = &mut self.sessions[session as usize];
+        let flow = session_agent.flow;
+        let it = &mut session_agent.members[number as usize];
+        let Some(extra) = &mut it.extra else { return };
+        let Some(subscription) = &mut extra.subscription else { return };
+        if now < it.join || now >= it.leave || layer.0 > subscription.level {
+            return;
+        }
+        self.arrivals += 1;
+        let gaps = &mut subscription.gaps[usize::from(layer.0)];
+        let arrival = Arrival { size, marked, ..gaps.on_arrival(data.seq) };
+        if let Some(done) = it.meter.add(now, size, self.bin) {
+            self.records.received(flow, done);
+            if let Some(bins) = &mut extra.bins {
+                put(bins, done);
+            }
+        }
+        if let Some(mute) = &mut extra.mute {
+            mute.on_data(number, &data, now);
+        }
+        it.count(now, (u64::from(layer.0) << 56) | data.seq.0, size);
+        let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
+        it.receiver.on_data(&data, layer, arrival, cx);
+        self.after_data(session, number, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row of three branches with a fork at its end: 0 - 1 - 2 and 3. Joins take 10 per router, leaves 100.
+    fn fork() -> (Gates, Calendar) {
+        let branch = |children| Branch { children, ..Branch::new(0, 0, NONE) };
+        let mut branches = [(1, 2), (2, 4), (0, 0), (0, 0)].map(branch);
+        let mut gates = Gates::new(NEVER);
+        gates.build(&mut branches, 0, 1, 10, 100);
+        (gates, Calendar::default())
+    }
+
+    /// When each gate turned, up to this moment.
+    fn run(gates: &mut Gates, calendar: &mut Calendar, until: u64) -> Vec<(u64, u32, bool)> {
+        let mut turns = Vec::new();
+        while let Some(entry) = calendar.pop(until) {
+            let gate = entry.number() & !GATE;
+            let before = gates.is_open(gate);
+            gates.turn(gate, entry.time(), calendar);
+            if gates.is_open(gate) != before {
+                turns.push((entry.time(), gate, !before));
+            }
+        }
+        turns
+    }
+
+    #[test]
+    fn a_join_reaches_one_router_after_the_other_up_to_the_first_that_has_the_layer() {
+        let (mut gates, mut calendar) = fork();
+        gates.ask(2, 0, &mut calendar);
+        assert_eq!(run(&mut gates, &mut calendar, 1000), [(10, 2, true), (20, 1, true), (30, 0, true)]);
+        gates.ask(3, 1000, &mut calendar);
+        assert_eq!(run(&mut gates, &mut calendar, 2000), [(1010, 3, true)]);
+    }
+
+    #[test]
+    fn a_layer_flows_on_until_the_last_member_below_has_been_gone_for_a_while() {
+        let (mut gates, mut calendar) = fork();
+        gates.open_at_start(2);
+        gates.open_at_start(3);
+        gates.release(2, 50, &mut calendar);
+        assert_eq!(run(&mut gates, &mut calendar, 1000), [(150, 2, false)]);
+        gates.release(3, 1000, &mut calendar);
+        let turns = [(1100, 3, false), (1200, 1, false), (1300, 0, false)];
+        assert_eq!(run(&mut gates, &mut calendar, 2000), turns);
+    }
+
+    #[test]
+    fn who_comes_back_in_time_keeps_the_layer_flowing() {
+        let (mut gates, mut calendar) = fork();
+        gates.open_at_start(2);
+        gates.release(2, 50, &mut calendar);
+        gates.ask(2, 149, &mut calendar);
+        assert_eq!(run(&mut gates, &mut calendar, 1000), []);
+        assert!(gates.is_open(2));
+    }
+
+    #[test]
+    fn who_comes_back_while_the_branch_before_is_about_to_close_has_to_ask_one_router_only() {
+        let (mut gates, mut calendar) = fork();
+        gates.open_at_start(2);
+        gates.release(2, 0, &mut calendar);
+        assert_eq!(run(&mut gates, &mut calendar, 100), [(100, 2, false)]);
+        gates.ask(2, 150, &mut calendar);
+        assert_eq!(run(&mut gates, &mut calendar, 1000), [(160, 2, true)]);
+    }
+
+    #[test]
+    fn who_leaves_before_the_join_took_effect_is_served_for_the_time_that_a_leave_takes() {
+        let (mut gates, mut calendar) = fork();
+        gates.ask(2, 0, &mut calendar);
+        gates.release(2, 5, &mut calendar);
+        let turns = run(&mut gates, &mut calendar, 1000);
+        assert_eq!(turns.iter().filter(|turn| turn.2).count(), 3, "{turns:?}");
+        assert_eq!(turns[turns.len() - 3..], [(105, 2, false), (205, 1, false), (305, 0, false)]);
+    }
+
+    #[test]
+    fn where_leaves_are_faster_than_joins_a_short_visit_asks_nobody() {
+        let branch = Branch { children: (0, 0), ..Branch::new(0, 0, NONE) };
+        let (mut gates, mut calendar) = (Gates::new(NEVER), Calendar::default());
+        gates.build(&mut [branch], 0, 2, 100, 0);
+        gates.ask(1, 0, &mut calendar);
+        gates.release(1, 50, &mut calendar);
+        gates.ask(1, 60, &mut calendar);
+        assert_eq!(run(&mut gates, &mut calendar, 1000), [(160, 1, true)]);
+        assert!(!gates.is_open(0), "the other layer is none of its business");
+    }
+}
