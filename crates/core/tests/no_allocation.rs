@@ -1,4 +1,4 @@
-//! Nothing is allocated per packet: a counting allocator watches a million departures and receptions.
+//! Nothing is allocated per packet: a counting allocator watches a million departures, on all layers, and receptions.
 
 use faircast_core::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _};
 use faircast_core::packet::{Arrival, Data, Layer, Payload, ReceiverId, Report};
@@ -15,23 +15,33 @@ struct Session {
     rng: Rng,
     effects: Effects,
     now: Time,
-    reports: u64,
+    /// Reports and changes of subscription.
+    reactions: u64,
     waiting: Vec<Report>,
+    /// The highest layer subscribed to.
+    level: u8,
+    /// Packets of each layer lost since the one that came last.
+    lost: [u32; LAYERS],
 }
+
+const LAYERS: usize = 8;
 
 impl Session {
     /// Packets leave when they may; one in a thousand is lost; reports arrive with the next packet, or when the source
     /// can do nothing without them.
     fn run(&mut self, packets: u64) {
-        let mut lost = 0;
         for _ in 0..packets {
-            let may_leave = self.wait_for_departure();
+            let (layer, may_leave) = self.wait_for_departure();
             self.now = self.now.max(may_leave);
             self.deliver();
             let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
-            let stamp = self.source.on_departure(Layer(0), SIZE, cx);
+            let stamp = self.source.on_departure(layer, SIZE, cx);
+            if layer.0 > self.level {
+                continue;
+            }
+            let lost = &mut self.lost[usize::from(layer.0)];
             if stamp.seq.0 % 1000 == 999 {
-                lost += 1;
+                *lost += 1;
                 continue;
             }
             let data = Data {
@@ -42,18 +52,24 @@ impl Session {
                 flags: stamp.flags,
                 mark: stamp.mark,
             };
-            let arrival = Arrival { size: SIZE, lost: std::mem::take(&mut lost), ..Arrival::default() };
-            self.receiver.on_data(&data, Layer(0), arrival, cx);
+            let arrival = Arrival { size: SIZE, lost: std::mem::take(lost), ..Arrival::default() };
+            self.receiver.on_data(&data, layer, arrival, cx);
             self.receiver.on_deadline(cx);
             self.collect();
         }
     }
 
-    /// The next departure; until a closed window opens, time passes and reports arrive.
-    fn wait_for_departure(&mut self) -> Time {
+    /// The next departure and its layer; until a closed window opens or a layer is switched on, time passes and reports
+    /// arrive.
+    fn wait_for_departure(&mut self) -> (Layer, Time) {
         loop {
-            if let Departure::At(departure) = self.source.departure(Layer(0)) {
-                return departure;
+            let layers = (0..self.source.layers()).map(Layer);
+            let due = layers.filter_map(|layer| match self.source.departure(layer) {
+                Departure::At(departure) => Some((departure, layer)),
+                Departure::AfterReport => None,
+            });
+            if let Some((departure, layer)) = due.min().filter(|due| !due.0.is_never()) {
+                return (layer, departure);
             }
             if self.waiting.is_empty() {
                 self.now = self.now.max(self.source.deadline().min(self.receiver.deadline()));
@@ -68,8 +84,14 @@ impl Session {
 
     fn collect(&mut self) {
         for effect in self.effects.drain() {
-            if let Effect::Report(report) = effect {
-                self.waiting.push(report);
+            self.reactions += 1;
+            match effect {
+                Effect::Report(report) => self.waiting.push(report),
+                Effect::Subscribe(Layer(level)) => {
+                    self.lost[usize::from(self.level.min(level)) + 1..].fill(0);
+                    self.level = level;
+                }
+                other => panic!("{other:?} of a receiver"),
             }
         }
     }
@@ -77,7 +99,6 @@ impl Session {
     fn deliver(&mut self) {
         let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
         for report in self.waiting.drain(..) {
-            self.reports += 1;
             self.source.on_report(&report, cx);
         }
         self.source.on_deadline(cx);
@@ -94,15 +115,17 @@ fn a_million_packets_allocate_nothing() {
             rng: Rng::new(1, 1),
             effects: Effects::new(),
             now: Time::ZERO,
-            reports: 0,
+            reactions: 0,
             waiting: Vec::with_capacity(1024),
+            level: 0,
+            lost: [0; LAYERS],
         };
         let cx = &mut Cx { now: Time::ZERO, rng: &mut session.rng, effects: &mut session.effects };
         session.source.start(cx);
         session.run(10_000);
-        let reports = session.reports;
+        let reactions = session.reactions;
         let allocations = allocation_counter::measure(|| session.run(1_000_000)).count_total;
         assert_eq!(allocations, 0, "{}", entry.name);
-        assert!(session.reports > reports, "{} reported congestion meanwhile", entry.name);
+        assert!(session.reactions > reactions, "{} reacted to congestion meanwhile", entry.name);
     }
 }

@@ -1,10 +1,31 @@
-//! RLC: receiver-driven layered congestion control (seed 004).
+//! RLC: receiver-driven layered congestion control (seed 004, 3).
+//!
+//! The source sends by a timetable that never changes, and hears nothing from anybody. Each layer doubles the rate of all
+//! below it. A receiver goes down a layer when it loses a packet, and up one at a synchronisation point, when the burst
+//! before it came through: for a moment the burst doubled the rate, as the next layer would for good.
+//!
+//! ```text
+//!   slots of the timetable, W = 8, B = 1        level 0 -> T_SP -> level 1 -> 2 T_SP -> level 2 -> 4 T_SP -> ..
+//!
+//!   |    |    |    |    |    |    ||||      |    the time at a level that a loss ends, and the time until the next
+//!    one packet of the base layer  |  silence    point, make the rate fall with the square root of the loss rate,
+//!    and 2^(j-1) of each layer j  burst          as TCP's does
+//!    in each slot                    ^ point
+//! ```
+//!
+//! Points of a level are also points of the levels below, so that receivers behind one bottleneck, which lose the same
+//! packets, move together: otherwise one of them leaving a layer would be of no use.
 
 mod config;
+mod level;
 mod options;
 mod receiver;
 mod source;
+#[cfg(test)]
+mod tests;
+mod timetable;
 
-pub use config::Config;
+pub use config::{Config, Pace, Points};
 pub use receiver::Receiver;
 pub use source::Source;
+pub use timetable::{Phase, Timetable};

@@ -1,26 +1,172 @@
-//! RLC's receiver.
+//! RLC's receiver: goes up at synchronisation points, down at losses, and never says anything (seed 004, 3).
 
 use super::config::Config;
-use crate::node::Cx;
-use crate::packet::{Arrival, Data, Layer, ReceiverId};
-use crate::time::Time;
+use super::level::{Copy, Intake, News};
+use super::timetable::Timetable;
+use crate::node::{Cx, Effect};
+use crate::packet::{Arrival, Data, Flags, Layer, Mark, ReceiverId};
+use crate::time::{Span, Time};
 
 /// A receiver of a session.
 #[derive(Debug, Clone)]
 pub struct Receiver {
-    me: ReceiverId,
+    timetable: Timetable,
+    deaf: Span,
+    stretch: Option<f64>,
+    /// How many layers there are.
+    layers: u8,
+    /// Subscribed to layers 0 to this one.
+    level: u8,
+    deaf_until: Time,
+    burst: Burst,
+    /// Arrivals that revealed a loss or carried a mark.
+    congested: u32,
+    intakes: Box<[Intake]>,
 }
 
+/// What came of the latest burst. It has come through when all its packets have: that needs no waiting for packets that
+/// would show a gap, and a source that does not fill its bursts proves nothing with them.
+#[derive(Debug, Clone, Copy)]
+struct Burst {
+    /// Of which cycle.
+    cycle: u64,
+    /// Its first packet came then.
+    since: Time,
+    /// So many packets of the layers subscribed to.
+    came: u64,
+    /// Whether the flag of this receiver's level was among them.
+    point: Point,
+    /// Whether it can still come through.
+    hope: Hope,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Point {
+    NotSeen,
+    Seen,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hope {
+    /// All so far is well.
+    Open,
+    /// It met congestion, or the receiver changed its level meanwhile.
+    Gone,
+}
+
+/// A burst from this many cycles ago is late; from before that, the source has begun anew.
+const LATE_CYCLES: u64 = 4;
+
 impl Receiver {
-    /// A receiver that has received nothing.
-    pub fn new(me: ReceiverId, _config: &Config) -> Receiver {
-        Receiver { me }
+    /// A receiver that has received nothing. Who it is does not matter: it never reports.
+    pub fn new(_me: ReceiverId, config: &Config) -> Receiver {
+        Receiver {
+            timetable: config.timetable(),
+            deaf: config.deaf_period(),
+            stretch: config.stretch,
+            layers: config.layers,
+            level: 0,
+            deaf_until: Time::ZERO,
+            burst: Burst::of(u64::MAX, Time::ZERO),
+            congested: 0,
+            intakes: vec![Intake::default(); usize::from(config.layers.max(1))].into(),
+        }
+    }
+
+    /// The highest layer it is subscribed to.
+    pub const fn level(&self) -> u8 {
+        self.level
+    }
+
+    fn is_deaf(&self, now: Time) -> bool {
+        now < self.deaf_until
+    }
+
+    /// A loss, or a mark: outside of bursts it lowers the level, once per deaf period. The lowest level is never left.
+    fn on_congestion(&mut self, slots: (u64, u64), cx: &mut Cx<'_>) {
+        self.congested += 1;
+        if self.timetable.is_one_burst(slots.0, slots.1) {
+            if slots.1 / self.timetable.distance() == self.burst.cycle {
+                self.burst.hope = Hope::Gone;
+            }
+        } else if self.level > 0 && !self.is_deaf(cx.now) {
+            self.deaf_until = cx.now + self.deaf;
+            self.subscribe(self.level - 1, cx);
+        }
+    }
+
+    /// A packet of a burst has come: the first one begins it.
+    fn meet_burst(&mut self, slot: u64, now: Time) {
+        let cycle = slot / self.timetable.distance();
+        let is_late = cycle < self.burst.cycle && self.burst.cycle - cycle < LATE_CYCLES;
+        if cycle != self.burst.cycle && !is_late {
+            self.burst = Burst::of(cycle, now);
+        }
+    }
+
+    /// It counts. With the last one the receiver is at the synchronisation point, if this is one of its level's.
+    fn count_probe(&mut self, layer: Layer, flags: Flags, slot: u64, cx: &mut Cx<'_>) {
+        if slot / self.timetable.distance() != self.burst.cycle {
+            return;
+        }
+        self.burst.came += 1;
+        if flags.has(Flags::SYNC) && layer == Layer(self.level) {
+            self.burst.point = Point::Seen;
+        }
+        if self.burst.came == self.timetable.packets_of_burst(self.level) && self.may_go_up(cx.now) {
+            self.subscribe(self.level + 1, cx);
+        }
+    }
+
+    fn may_go_up(&self, now: Time) -> bool {
+        let Burst { since, point, hope, .. } = self.burst;
+        let nominal = self.timetable.length_of_burst(self.level);
+        let stretched = self.stretch.is_some_and(|factor| now.since(since) > nominal.scaled(factor));
+        self.level + 1 < self.layers
+            && (point, hope) == (Point::Seen, Hope::Open)
+            && !stretched
+            && !self.is_deaf(now)
+    }
+
+    /// Change the level. A burst that is under way was met at two levels and tells about neither.
+    fn subscribe(&mut self, level: u8, cx: &mut Cx<'_>) {
+        let higher = usize::from(level.max(self.level));
+        self.intakes[higher] = Intake::default();
+        self.level = level;
+        self.burst.hope = Hope::Gone;
+        cx.effects.push(Effect::Subscribe(Layer(level)));
+    }
+}
+
+impl Burst {
+    const fn of(cycle: u64, since: Time) -> Burst {
+        Burst { cycle, since, came: 0, point: Point::NotSeen, hope: Hope::Open }
     }
 }
 
 impl crate::node::Receiver for Receiver {
-    fn on_data(&mut self, _data: &Data, _layer: Layer, _arrival: Arrival, _cx: &mut Cx<'_>) {
-        debug_assert!(self.me.get() > 0);
+    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
+        let Mark::Timetable { slot } = data.mark else { return };
+        if layer.0 > self.level {
+            return;
+        }
+        let slot = u64::from(slot);
+        let intake = &mut self.intakes[usize::from(layer.0)];
+        let News { copy, lost } = intake.on_arrival(layer, data.seq, slot, arrival);
+        let is_probe = data.flags.has(Flags::BURST) && copy == Copy::First;
+        if is_probe {
+            self.meet_burst(slot, cx.now);
+        }
+        if let Some(slots) = lost {
+            self.on_congestion(slots, cx);
+        }
+        // Seed gap: section 3 knows losses only. A packet marked by a queue counts as a lost one.
+        if arrival.marked && copy == Copy::First {
+            self.on_congestion((slot, slot), cx);
+        }
+        if is_probe && layer.0 <= self.level {
+            self.count_probe(layer, data.flags, slot, cx);
+        }
     }
 
     fn deadline(&self) -> Time {
@@ -28,4 +174,8 @@ impl crate::node::Receiver for Receiver {
     }
 
     fn on_deadline(&mut self, _cx: &mut Cx<'_>) {}
+
+    fn suppressed(&self) -> u32 {
+        self.congested
+    }
 }

@@ -1,46 +1,173 @@
-//! RLC's source.
+//! RLC's source: sends by the timetable (seed 004, 3).
 
-use super::config::Config;
+use super::config::{Config, Points};
+use super::timetable::{Phase, Timetable};
 use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
-use crate::packet::{Layer, Mark, Report};
-use crate::rate::Outlet;
-use crate::time::Time;
+use crate::packet::{Flags, Layer, Mark, Report, Seq};
+use crate::rate::Bounds;
+use crate::time::{Rate, Span, Time};
 
-/// The source of a session.
+/// The source of a session. It hears nothing and adapts nothing.
+///
+/// What it may not send in time it does not send later, but for what a late host may catch up with: turns pass unused
+/// while the application has nothing or the socket is blocked.
 #[derive(Debug, Clone)]
 pub struct Source {
     config: Config,
-    outlet: Outlet,
+    timetable: Timetable,
+    /// How many layers are sent, within the limits.
+    sent: u8,
+    /// When the timetable's first slot began, and how many slots there were before it.
+    began: Time,
+    slots_before: u64,
+    streams: [Stream; LAYERS],
 }
+
+/// A layer.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stream {
+    /// The number of its next packet.
+    next: Seq,
+    /// The turn that packet has in the timetable.
+    turn: u64,
+}
+
+/// At most so many layers.
+const LAYERS: usize = 8;
 
 impl Source {
     /// A source that has not started.
     pub fn new(config: Config) -> Source {
-        Source { config, outlet: Outlet::new(config.sending) }
+        let mut source = Source {
+            config,
+            timetable: config.timetable(),
+            sent: 1,
+            began: Time::ZERO,
+            slots_before: 0,
+            streams: [Stream::default(); LAYERS],
+        };
+        source.sent = source.layers_within_limits();
+        source
+    }
+
+    /// The rate of layers 0 to `level`: each doubles it.
+    fn rate_of_level(&self, level: u8) -> Rate {
+        self.config.base() * (1u64 << level) as f64
+    }
+
+    fn configured_layers(&self) -> u8 {
+        self.config.layers.clamp(1, LAYERS as u8)
+    }
+
+    /// As many layers as the highest rate allows, and always the base layer.
+    fn layers_within_limits(&self) -> u8 {
+        let max = self.config.sending.bounds.max;
+        (1..self.configured_layers())
+            .take_while(|&level| self.rate_of_level(level).bps() <= max.bps())
+            .count() as u8
+            + 1
+    }
+
+    fn time_of(&self, layer: Layer, turn: u64) -> Time {
+        self.began + self.timetable.time_of(layer, turn)
+    }
+
+    /// How far a late host catches up: by a few packets or a few milliseconds.
+    fn credit(&self) -> Span {
+        let catch_up = self.config.sending.catch_up;
+        let gap = self.timetable.slot() / (1 << (self.sent - 1));
+        (gap * u64::from(catch_up.packets)).max(catch_up.span)
+    }
+
+    /// The turn of a packet that leaves now: the one that is due, or where that is too long ago the next one that may
+    /// still be caught up with. Where there is none, the latest of those that have passed.
+    fn turn_at(&self, layer: Layer, now: Time) -> u64 {
+        let due = self.streams[usize::from(layer.0)].turn;
+        let oldest = now - self.credit();
+        if self.time_of(layer, due) >= oldest {
+            return due;
+        }
+        let latest = |by: Time| self.timetable.latest_turn(layer, by.since(self.began)).unwrap_or(0);
+        let next = latest(oldest) + 1;
+        if self.time_of(layer, next) <= now { next } else { next - 1 }.max(due)
+    }
+
+    fn flags(&self, layer: Layer, turn: u64) -> Flags {
+        let slot = self.slots_before + turn / Timetable::packets(layer);
+        if self.timetable.phase(slot) == Phase::Even {
+            return Flags::default();
+        }
+        let cycle = slot / self.timetable.distance();
+        let first_cycle = self.slots_before / self.timetable.distance();
+        let is_last = turn == self.timetable.last_turn(layer, cycle - first_cycle);
+        if is_last && self.is_point(layer.0, cycle + 1) {
+            Flags::BURST.with(Flags::SYNC)
+        } else {
+            Flags::BURST
+        }
+    }
+
+    /// Whether a burst, counted from 1, is followed by a synchronisation point of this level. The highest level that is
+    /// sent has none: there is nothing to join.
+    fn is_point(&self, level: u8, burst: u64) -> bool {
+        let spacing = match self.config.points {
+            Points::Doubling => 1 << level,
+            Points::Mcl => (2 << level) - 1,
+        };
+        level + 1 < self.sent && burst.is_multiple_of(spacing * u64::from(self.config.bursts.max(1)))
+    }
+
+    /// Other limits: more or fewer layers, and another timetable where the rate of the base layer changes, from a new
+    /// cycle on.
+    fn set_bounds(&mut self, bounds: Bounds, now: Time) {
+        self.config.sending.bounds = bounds;
+        let before = self.sent;
+        self.sent = self.layers_within_limits();
+        let timetable = self.config.timetable();
+        if timetable == self.timetable {
+            for layer in before..self.sent {
+                let passed = self.timetable.latest_turn(Layer(layer), now.since(self.began));
+                self.streams[usize::from(layer)].turn = passed.map_or(0, |turn| turn + 1);
+            }
+            return;
+        }
+        let due = self.streams[0].turn;
+        self.began = self.time_of(Layer(0), due).max(now);
+        self.slots_before += (due / timetable.distance() + 1) * timetable.distance();
+        self.timetable = timetable;
+        self.streams.iter_mut().for_each(|stream| stream.turn = 0);
+    }
+
+    fn is_sent(&self, layer: Layer) -> bool {
+        layer.0 < self.sent
     }
 }
 
 impl crate::node::Source for Source {
     fn start(&mut self, cx: &mut Cx<'_>) {
-        self.outlet.start(cx.now);
+        self.began = cx.now;
     }
 
     fn departure(&self, layer: Layer) -> Departure {
-        match layer {
-            Layer(0) => Departure::At(self.outlet.departure()),
-            _ => Departure::At(Time::NEVER),
+        if !self.is_sent(layer) {
+            return Departure::At(Time::NEVER);
         }
+        Departure::At(self.time_of(layer, self.streams[usize::from(layer.0)].turn))
     }
 
-    fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
-        let departed = self.outlet.depart(size, self.config.sending.initial_rtt, cx.now);
-        let mark = Mark::Timetable { slot: 0 };
-        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, mark }
+    fn on_departure(&mut self, layer: Layer, _size: u16, cx: &mut Cx<'_>) -> Stamp {
+        // A layer that does not exist is never due; its numbers would be the highest one's.
+        let layer = Layer(layer.0.min(LAYERS as u8 - 1));
+        let turn = self.turn_at(layer, cx.now);
+        let slot = self.slots_before + turn / Timetable::packets(layer);
+        let (rate, flags) = (self.layer_rate(layer), self.flags(layer, turn));
+        let stream = &mut self.streams[usize::from(layer.0)];
+        let seq = stream.next;
+        *stream = Stream { next: seq.next(), turn: turn + 1 };
+        Stamp { seq, rate, flags, mark: Mark::Timetable { slot: slot as u32 } }
     }
 
-    fn on_report(&mut self, _report: &Report, cx: &mut Cx<'_>) {
-        self.outlet.on_sign_of_life(cx.now);
-    }
+    fn on_report(&mut self, _report: &Report, _cx: &mut Cx<'_>) {}
 
     fn deadline(&self) -> Time {
         Time::NEVER
@@ -49,23 +176,35 @@ impl crate::node::Source for Source {
     fn on_deadline(&mut self, _cx: &mut Cx<'_>) {}
 
     fn control(&mut self, control: Control, now: Time) {
-        self.outlet.control(control, now);
+        match control {
+            Control::Limits(bounds) => self.set_bounds(bounds, now),
+            // Nobody limits the rate, and nothing was learned about anybody.
+            Control::Forget(_) | Control::StartAgain | Control::Members(_) | Control::SignOfLife => {}
+        }
     }
 
     fn observe(&self) -> Observation {
         Observation {
-            rate: self.outlet.pace(),
+            rate: self.rate_of_level(self.sent - 1),
             rtt: self.config.sending.initial_rtt,
             limiting: None,
             level: None,
-            rtt_max: self.outlet.rtt_max(),
+            rtt_max: self.config.sending.initial_rtt,
             cuts: 0,
             tally: Tally::default(),
-            starting: self.outlet.is_starting(),
+            starting: false,
         }
     }
 
     fn layers(&self) -> u8 {
-        self.config.layers
+        self.configured_layers()
+    }
+
+    fn layer_rate(&self, layer: Layer) -> Rate {
+        match layer {
+            _ if !self.is_sent(layer) => Rate::ZERO,
+            Layer(0) => self.rate_of_level(0),
+            Layer(higher) => self.rate_of_level(higher - 1),
+        }
     }
 }

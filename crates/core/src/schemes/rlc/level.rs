@@ -1,0 +1,153 @@
+//! One layer as a receiver sees it: which packets are missing, and in which slots they were.
+
+use super::timetable::Timetable;
+use crate::packet::{Arrival, Layer, Seq};
+
+/// A layer that a receiver is subscribed to.
+///
+/// The driver says how many packets are lost, up to a few packets after the gap was seen, and in the order in which the
+/// gaps opened. Here is remembered which packets those were.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Intake {
+    /// The newest packet and its slot.
+    newest: Option<(Seq, u64)>,
+    /// A packet that was the first of its slot, and that slot.
+    first: (Seq, u64),
+    open: [Gap; OPEN],
+    count: u8,
+}
+
+/// Packets `from..to` did not come in their turn.
+#[derive(Debug, Clone, Copy, Default)]
+struct Gap {
+    from: u64,
+    to: u64,
+    missing: u64,
+    /// The slots of the first and the last of them.
+    slots: (u64, u64),
+}
+
+/// What an arrival says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct News {
+    /// Whether the packet is new, or a copy of one that came or was given up.
+    pub copy: Copy,
+    /// The slots that packets declared lost now were in, first and last.
+    pub lost: Option<(u64, u64)>,
+}
+
+/// Whether a packet counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Copy {
+    /// It came for the first time.
+    First,
+    /// It came before, or too late.
+    Another,
+}
+
+/// So many gaps are open at a time; with more, the two oldest count as one.
+const OPEN: usize = 4;
+/// A jump this far is a restart of the stream, not so many losses, as for [`crate::delivery::gaps`].
+const RESTART: u64 = 1 << 15;
+
+impl Intake {
+    /// A packet of `layer` arrives that belongs to `slot`.
+    pub fn on_arrival(&mut self, layer: Layer, seq: Seq, slot: u64, arrival: Arrival) -> News {
+        let copy = match self.newest {
+            Some((newest, before)) if seq > newest => {
+                self.advance(layer, seq, slot, newest, before);
+                Copy::First
+            }
+            Some(_) => self.fill(seq),
+            None => {
+                self.first = (seq, slot);
+                Copy::First
+            }
+        };
+        if self.newest.is_none_or(|(newest, _)| seq > newest) {
+            self.newest = Some((seq, slot));
+        }
+        News { copy, lost: self.give_up(arrival.lost, slot) }
+    }
+
+    fn advance(&mut self, layer: Layer, seq: Seq, slot: u64, newest: Seq, before: u64) {
+        let packets = Timetable::packets(layer);
+        let missing = seq.0 - newest.0 - 1;
+        if missing == 0 {
+            if slot != before || packets == 1 {
+                self.first = (seq, slot);
+            }
+            return;
+        }
+        let by_turns = |seq: u64| self.first.1 + (seq - self.first.0.0) / packets;
+        let slots = if by_turns(seq.0) == slot {
+            (by_turns(newest.0 + 1), by_turns(seq.0 - 1))
+        } else {
+            // Turns were left out, or it is not known yet where a slot begins: evenly between the two that are known.
+            let ahead = slot.saturating_sub(before);
+            (before + ahead / (missing + 1), slot.max(before) - ahead.div_ceil(missing + 1).min(ahead))
+        };
+        if missing > RESTART {
+            self.count = 0;
+        }
+        let missing = if missing > RESTART { 1 } else { missing };
+        self.push(Gap { from: newest.0 + 1, to: seq.0, missing, slots });
+        if packets == 1 {
+            self.first = (seq, slot);
+        }
+    }
+
+    fn push(&mut self, gap: Gap) {
+        if usize::from(self.count) == OPEN {
+            let (oldest, next) = (self.open[0], self.open[1]);
+            let slots = (oldest.slots.0, next.slots.1);
+            self.remove(0);
+            self.open[0] = Gap { from: oldest.from, missing: oldest.missing + next.missing, slots, ..next };
+        }
+        self.open[usize::from(self.count)] = gap;
+        self.count += 1;
+    }
+
+    /// A packet comes after a later one.
+    fn fill(&mut self, seq: Seq) -> Copy {
+        let open = &mut self.open[..usize::from(self.count)];
+        let Some(at) = open.iter().position(|gap| (gap.from..gap.to).contains(&seq.0)) else {
+            return Copy::Another;
+        };
+        open[at].missing -= 1;
+        if open[at].missing == 0 {
+            self.remove(at);
+        }
+        Copy::First
+    }
+
+    /// The driver declares `lost` packets lost: those that are missing longest.
+    fn give_up(&mut self, lost: u32, now_at: u64) -> Option<(u64, u64)> {
+        let mut left = u64::from(lost);
+        let mut slots: Option<(u64, u64)> = None;
+        while left > 0 {
+            // A loss that was not seen here: at the slot of the packet that reveals it.
+            let gap = if self.count == 0 {
+                Gap { missing: left, slots: (now_at, now_at), ..Gap::default() }
+            } else {
+                self.open[0]
+            };
+            let taken = left.min(gap.missing);
+            left -= taken;
+            if taken == gap.missing && self.count > 0 {
+                self.remove(0);
+            } else if self.count > 0 {
+                self.open[0].missing -= taken;
+            }
+            slots = Some(
+                slots.map_or(gap.slots, |(first, last)| (first.min(gap.slots.0), last.max(gap.slots.1))),
+            );
+        }
+        slots
+    }
+
+    fn remove(&mut self, at: usize) {
+        self.open.copy_within(at + 1..usize::from(self.count), at);
+        self.count -= 1;
+    }
+}
