@@ -1,0 +1,242 @@
+//! What a receiver of any level gets out of the schedule.
+
+use super::*;
+use crate::rng::Rng;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const K: u16 = 256;
+
+/// A fountain over these blocks, the first one describing the content.
+fn fountain(layers: u8, run: u16, blocks: &[u16]) -> Carousel {
+    let mut carousel = Carousel::new(layers, K, 1);
+    carousel.set_run(run);
+    blocks.iter().for_each(|&symbols| carousel.push(symbols));
+    carousel
+}
+
+/// `full` full blocks and a rest.
+fn blocks(full: usize, rest: u16) -> Vec<u16> {
+    let mut blocks = vec![K; full];
+    blocks.push(rest);
+    blocks
+}
+
+/// Layers in the order in which they send, when each one doubles what those below it send together.
+fn departures(layers: u8) -> Vec<Layer> {
+    let slots = 1_u32 << (layers - 1);
+    let layer = |slot: u32| if slot == 0 { 0 } else { layers - 1 - slot.trailing_zeros() as u8 };
+    (0..slots).map(|slot| Layer(layer(slot))).collect()
+}
+
+/// A receiver of layers 0 to `level` that comes after `late` rounds of departures and loses this fraction.
+struct Member {
+    level: u8,
+    late: usize,
+    loss: f64,
+    counts: Vec<u16>,
+    received: u64,
+    missing: usize,
+}
+
+impl Member {
+    fn new(level: u8, late: usize, loss: f64, blocks: usize) -> Member {
+        Member { level, late, loss, counts: vec![0; blocks], received: 0, missing: blocks }
+    }
+
+    fn take(&mut self, pick: Pick, blocks: &[u16], rng: &mut Rng) {
+        if self.missing == 0 || rng.chance(self.loss) {
+            return;
+        }
+        self.received += 1;
+        let count = &mut self.counts[pick.block as usize];
+        *count += 1;
+        self.missing -= usize::from(*count == blocks[pick.block as usize]);
+    }
+}
+
+/// What each member needed, over the symbols of the content.
+fn ratios(carousel: &mut Carousel, layers: u8, blocks: &[u16], members: &mut [Member]) -> Vec<f64> {
+    let mut rng = Rng::new(7, 7);
+    let order = departures(layers);
+    for round in 0..4_000_000 {
+        for &layer in &order {
+            let pick = carousel.next(layer).expect("there are blocks");
+            let here = members.iter_mut().filter(|member| member.level >= layer.0 && member.late <= round);
+            here.for_each(|member| member.take(pick, blocks, &mut rng));
+        }
+        if members.iter().all(|member| member.missing == 0) {
+            let content: u64 = blocks.iter().map(|&symbols| u64::from(symbols)).sum();
+            return members.iter().map(|member| member.received as f64 / content as f64).collect();
+        }
+    }
+    panic!("somebody never has everything");
+}
+
+/// A member of every level, from the start and coming later, with this loss.
+fn crowd(layers: u8, blocks: usize, loss: f64) -> Vec<Member> {
+    let member = |level: u8| {
+        [0, 1, 37, 1_001].map(|late| Member::new(level, late << (layers - 1 - level), loss, blocks))
+    };
+    (0..layers).flat_map(member).collect()
+}
+
+fn worst(layers: u8, run: u16, blocks: &[u16], loss: f64) -> f64 {
+    let mut members = crowd(layers, blocks.len(), loss);
+    let ratios = ratios(&mut fountain(layers, run, blocks), layers, blocks, &mut members);
+    ratios.into_iter().fold(0.0, f64::max)
+}
+
+#[test]
+fn without_loss_every_level_needs_little_more_than_the_content() {
+    for (run, most) in [(1, 1.02), (4, 1.06), (16, 1.25)] {
+        let worst = worst(5, run, &blocks(40, 100), 0.0);
+        assert!(worst <= most, "run {run}: {worst}");
+    }
+}
+
+#[test]
+fn with_loss_every_level_needs_a_few_percent_more() {
+    for (loss, most) in [(0.01, 1.06), (0.05, 1.07)] {
+        let worst = worst(5, 4, &blocks(40, 100), loss);
+        assert!(worst <= most, "loss {loss}: {worst}");
+    }
+}
+
+#[test]
+fn content_of_one_block_is_a_plain_fountain() {
+    let ratio = worst(8, 8, &[40], 0.0);
+    assert_eq!(ratio, 1.0);
+}
+
+#[test]
+fn a_small_last_block_is_not_late_and_costs_little() {
+    let worst = worst(4, 1, &blocks(3, 5), 0.0);
+    assert!(worst <= 1.06, "{worst}");
+}
+
+#[test]
+fn source_symbols_leave_first_and_on_one_layer_in_order() {
+    let mut carousel = fountain(1, 2, &[3, 3]);
+    let sent: Vec<_> = (0..10).map(|_| carousel.next(Layer(0)).expect("a block")).collect();
+    let of_block =
+        |block| sent.iter().filter(|pick| pick.block == block).map(|pick| pick.symbol).collect::<Vec<_>>();
+    assert_eq!((of_block(0), of_block(1)), ((0..5).collect(), (0..5).collect()));
+    assert_eq!(sent[0].kind, PickKind::Front);
+    assert_eq!(sent[9].kind, PickKind::Repair);
+    assert_eq!((carousel.complete_to(), carousel.symbols_sent(), carousel.symbols_sent_first()), (2, 10, 6));
+}
+
+#[test]
+fn what_describes_the_content_comes_early_and_for_late_comers_again() {
+    let all = vec![K; 200];
+    let mut carousel = fountain(3, 1, &all);
+    for _ in 0..2 {
+        carousel.lead();
+        let mut member = Member::new(0, 0, 0.05, all.len());
+        let mut rng = Rng::new(1, 1);
+        let mut packets = 0;
+        while member.counts[0] < K {
+            let pick = carousel.next(Layer(0)).expect("there are blocks");
+            member.take(pick, &all, &mut rng);
+            packets += 1;
+        }
+        assert!(packets <= 2 * u32::from(K) * 21 / 20 + 40, "{packets}");
+        (0..10_000).for_each(|_| _ = carousel.next(Layer(0)));
+    }
+}
+
+#[test]
+fn a_lead_costs_those_who_have_it_no_more_than_its_symbols() {
+    let all = vec![K; 100];
+    let mut carousel = fountain(1, 1, &all);
+    carousel.lead();
+    let mut members = [Member::new(0, 0, 0.0, all.len())];
+    let first = ratios(&mut carousel, 1, &all, &mut members)[0];
+    assert!(first <= 1.01, "{first}");
+    carousel.lead();
+    let mut members = [Member::new(0, 0, 0.0, all.len())];
+    let second = ratios(&mut carousel, 1, &all, &mut members)[0];
+    assert!((1.01..=1.03).contains(&second), "{second}: it was led again");
+}
+
+#[test]
+fn blocks_that_appear_later_are_brought_up_soon() {
+    let mut carousel = fountain(2, 4, &[K; 10]);
+    let mut counts = vec![[0_u32; 2]; 20];
+    let send = |carousel: &mut Carousel, counts: &mut Vec<[u32; 2]>, packets: usize| {
+        for packet in 0..packets {
+            let layer = Layer((packet % 2) as u8);
+            let pick = carousel.next(layer).expect("there are blocks");
+            (usize::from(layer.0)..2).for_each(|level| counts[pick.block as usize][level] += 1);
+        }
+    };
+    send(&mut carousel, &mut counts, 20_000);
+    (0..10).for_each(|_| carousel.push(K));
+    // On the base layer ten blocks take as many packets as they have symbols, and a turn around the old ones.
+    send(&mut carousel, &mut counts, 2 * (10 * 272 + 10 * 8));
+    assert!(counts[10..].iter().all(|count| count[0] >= K.into()), "{counts:?}");
+    assert!(counts[10..].iter().all(|count| count[1] <= 3 * u32::from(K)), "{counts:?}");
+}
+
+#[test]
+fn a_layer_that_was_off_does_not_make_up_for_it() {
+    let all = vec![K; 20];
+    let mut carousel = fountain(2, 4, &all);
+    (0..50_000).for_each(|_| _ = carousel.next(Layer(0)));
+    let mut visits = vec![0_u32; all.len()];
+    for _ in 0..20 * 100 {
+        visits[carousel.next(Layer(1)).expect("there are blocks").block as usize] += 1;
+    }
+    let (least, most) = (visits.iter().min(), visits.iter().max());
+    assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 12), "{visits:?}");
+}
+
+#[test]
+fn ids_start_over_when_they_are_used_up() {
+    let mut carousel = fountain(1, 1, &[4]);
+    carousel.blocks[0].next = SYMBOL_LIMIT - 1;
+    let ids = [(); 2].map(|()| carousel.next(Layer(0)).expect("a block").symbol);
+    assert_eq!(ids, [SYMBOL_LIMIT - 1, 0]);
+}
+
+#[test]
+fn nothing_leaves_without_blocks_or_on_layers_that_are_not() {
+    assert_eq!(fountain(2, 1, &[]).next(Layer(0)), None);
+    assert_eq!(fountain(2, 1, &[9]).next(Layer(2)), None);
+    assert_eq!(fountain(2, 1, &[9]).coming(Layer(2)), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_symbol_leaves_twice_and_every_level_is_even_whatever_the_layers_do(
+        layers in 1..6_u8,
+        run in 1..12_u16,
+        full in 1..30_usize,
+        rest in 1..K,
+        seed in any::<u64>(),
+    ) {
+        let all = blocks(full, rest);
+        let mut carousel = fountain(layers, run, &all);
+        let mut rng = Rng::new(seed, 1);
+        let mut seen = BTreeSet::new();
+        let mut counts = vec![vec![0_u64; usize::from(layers)]; all.len()];
+        for _ in 0..all.len() * 300 {
+            // Lower layers may send more or less than upper ones, or nothing for a while.
+            let most = 1 + rng.below(u64::from(layers));
+            let layer = Layer(rng.below(most) as u8);
+            let pick = carousel.next(layer).expect("there are blocks");
+            prop_assert!(seen.insert((pick.block, pick.symbol)), "{:?}", pick);
+            let levels = usize::from(layer.0)..usize::from(layers);
+            levels.for_each(|level| counts[pick.block as usize][level] += 1);
+        }
+        for level in 0..usize::from(layers) {
+            let of_full = counts[..full].iter().map(|count| count[level]);
+            let (least, most) = (of_full.clone().min().unwrap_or(0), of_full.max().unwrap_or(0));
+            // A run behind and a run ahead, and what lower layers bring beside when they are the faster ones.
+            prop_assert!(most - least <= u64::from(run) * (level as u64 + 2) + 2, "level {}: {} to {}", level, least, most);
+        }
+    }
+}
