@@ -1,6 +1,6 @@
 """Line plots as SVG, without a library."""
 
-COLOURS = ["#0b6fa4", "#d1495b", "#3d8b37", "#8d6a9f", "#c98b1d"]
+COLOURS = ["#0b6fa4", "#d1495b", "#3d8b37", "#8d6a9f", "#c98b1d", "#555555"]
 
 
 def nice(top):
