@@ -1,0 +1,69 @@
+//! What RLC says in the congestion control information of each packet.
+
+use faircast_core::packet::{Flags, Layer};
+
+/// RLC's congestion control information: 64 bits, so C is 1.
+///
+/// ```text
+///  0               1               2               3
+///  0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7
+/// +-------------+-+---------------+-------------------------------+
+/// |1 0 1 0 1 0 1|S|     layer     |     sequence number mod 2^16  |
+/// +-------+-+---+-+---------------+-------------------------------+
+/// |   1   |B| 0 |              slot number mod 2^24               |
+/// +-------+-+-----+-----------------------------------------------+
+/// S: synchronisation point   B: the packet is part of a burst   the first nibble of the second word is a version
+/// ```
+///
+/// The first word is laid out as that of the implementations of RLC in MCLv3 and MAD-ALCLIB, which have it alone (C = 0)
+/// and no bursts. The second word says what bursts need: which packets they have, and which slot of the source's
+/// timetable a packet was sent in, so that a receiver knows where the lost ones belonged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rlc {
+    /// The layer that the packet belongs to.
+    pub layer: Layer,
+    /// Its place in the layer's stream, modulo 2^16.
+    pub seq: u16,
+    /// [`Flags::BURST`] and [`Flags::SYNC`]; others are not written.
+    pub flags: Flags,
+    /// Slot of the timetable, modulo 2^24.
+    pub slot: u32,
+}
+
+/// What the first seven bits always are.
+const TAG: u8 = 0x55;
+const VERSION: u8 = 1;
+const SYNC: u8 = 0x01;
+const BURST: u8 = 0x08;
+
+impl Rlc {
+    /// Bytes that it takes.
+    pub const LEN: usize = 8;
+    /// Slots are numbered modulo this.
+    pub const SLOTS: u32 = 1 << 24;
+
+    /// The bytes.
+    pub const fn to_bytes(self) -> [u8; Rlc::LEN] {
+        let sync = if self.flags.has(Flags::SYNC) { SYNC } else { 0 };
+        let burst = if self.flags.has(Flags::BURST) { BURST } else { 0 };
+        let [s0, s1] = self.seq.to_be_bytes();
+        let [_, t0, t1, t2] = self.slot.to_be_bytes();
+        [TAG << 1 | sync, self.layer.0, s0, s1, VERSION << 4 | burst, t0, t1, t2]
+    }
+
+    /// What congestion control information says; `None` if it is not RLC's.
+    pub fn from_bytes(cci: &[u8]) -> Option<Rlc> {
+        let &[tag, layer, s0, s1, version, t0, t1, t2] = cci else { return None };
+        if tag >> 1 != TAG || version >> 4 != VERSION {
+            return None;
+        }
+        let sync = if tag & SYNC != 0 { Flags::SYNC } else { Flags(0) };
+        let burst = if version & BURST != 0 { Flags::BURST } else { Flags(0) };
+        Some(Rlc {
+            layer: Layer(layer),
+            seq: u16::from_be_bytes([s0, s1]),
+            flags: sync.with(burst),
+            slot: u32::from_be_bytes([0, t0, t1, t2]),
+        })
+    }
+}
