@@ -77,6 +77,8 @@ pub enum EncodeError {
 /// How many entries of each list went into a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fit {
+    /// Of [`Status::upper_seqs`].
+    pub upper_seqs: usize,
     /// Of [`Status::scheduled`].
     pub scheduled: usize,
     /// Of [`Status::confirmed`].
@@ -412,27 +414,31 @@ fn put_status(out: &mut Vec<u8>, status: &Status, end: usize) -> Result<Fit, Enc
     out.extend_from_slice(&status.rtt_max_us.to_be_bytes());
     out.push(u8::from(status.root.is_some()));
     out.extend_from_slice(status.root.as_ref().map_or(&[], |root| root));
-    let room = end.saturating_sub(out.len() + 8);
-    let lens = [status.scheduled.len(), status.confirmed.len(), status.lagging.len(), status.dropped.len()];
-    let counts = share(room, lens, [6, 4, 4, 4]);
+    let room = end.saturating_sub(out.len() + 10);
+    let (layers, repairs) = (status.upper_seqs.len(), status.scheduled.len());
+    let lens = [layers, repairs, status.confirmed.len(), status.lagging.len(), status.dropped.len()];
+    let counts = share(room, lens, [8, 6, 4, 4, 4]);
     for count in counts {
         out.extend_from_slice(&(count as u16).to_be_bytes());
     }
-    for scheduled in &status.scheduled[..counts[0]] {
+    for &seq in &status.upper_seqs[..counts[0]] {
+        put_seq(out, "upper_seq", seq)?;
+    }
+    for scheduled in &status.scheduled[..counts[1]] {
         out.extend_from_slice(&scheduled.block.to_be_bytes());
         out.extend_from_slice(&scheduled.symbols.to_be_bytes());
     }
-    for &id in &status.confirmed[..counts[1]] {
+    for &id in &status.confirmed[..counts[2]] {
         put_id(out, "confirmed", Some(id))?;
     }
-    for &id in &status.lagging[..counts[2]] {
+    for &id in &status.lagging[..counts[3]] {
         put_id(out, "lagging", Some(id))?;
     }
-    for &id in &status.dropped[..counts[3]] {
+    for &id in &status.dropped[..counts[4]] {
         put_id(out, "dropped", Some(id))?;
     }
-    let [scheduled, confirmed, lagging, dropped] = counts;
-    Ok(Fit { scheduled, confirmed, lagging, dropped, needs: 0 })
+    let [upper_seqs, scheduled, confirmed, lagging, dropped] = counts;
+    Ok(Fit { upper_seqs, scheduled, confirmed, lagging, dropped, needs: 0 })
 }
 
 /// Share `room` bytes among lists of `lens` entries of `sizes` bytes: every list is sure of an equal

@@ -150,10 +150,16 @@ pub const BODIES: &[Layout] = &[
             field("flags", Shape::Flags(STATUS_FLAGS), "flags"),
             field("rtt_max_us", Shape::Uint(4), "largest round-trip time, in microseconds"),
             field("root", Shape::Optional(32), "root hash of the tape, once known"),
+            field("upper_seqs_count", Shape::Count, "entries of upper_seqs"),
             field("scheduled_count", Shape::Count, "entries of scheduled"),
             field("confirmed_count", Shape::Count, "entries of confirmed"),
             field("lagging_count", Shape::Count, "entries of lagging"),
             field("dropped_count", Shape::Count, "entries of dropped"),
+            field(
+                "upper_seqs",
+                Shape::List(&[field("upper_seq", Shape::Uint(8), "unwrapped; below 2^62")]),
+                "numbers of the next packets of layers 1, 2 and so on",
+            ),
             field(
                 "scheduled",
                 Shape::List(&[

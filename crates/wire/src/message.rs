@@ -108,6 +108,8 @@ pub struct Status {
     pub flags: u8,
     /// Largest round-trip time, in microseconds.
     pub rtt_max_us: u32,
+    /// Numbers of the next packets of layers 1, 2 and so on, unwrapped: who joins a layer late learns their upper halves.
+    pub upper_seqs: Vec<u64>,
     /// Repairs that are under way: nobody needs to ask for them again.
     pub scheduled: Vec<Scheduled>,
     /// Receivers whose completion the source has heard of.

@@ -388,11 +388,12 @@ fn read_status(r: &mut Reader<'_>) -> Result<Status, ParseError> {
         },
         ..Status::default()
     };
-    let counts = [r.u16()?, r.u16()?, r.u16()?, r.u16()?];
-    status.scheduled = r.list(counts[0], 6, |r| Ok(Scheduled { block: r.u32()?, symbols: r.u16()? }))?;
-    status.confirmed = r.list(counts[1], 4, |r| r.id("confirmed"))?;
-    status.lagging = r.list(counts[2], 4, |r| r.id("lagging"))?;
-    status.dropped = r.list(counts[3], 4, |r| r.id("dropped"))?;
+    let counts = [r.u16()?, r.u16()?, r.u16()?, r.u16()?, r.u16()?];
+    status.upper_seqs = r.list(counts[0], 8, |r| r.seq("upper_seq").map(|seq| seq.0))?;
+    status.scheduled = r.list(counts[1], 6, |r| Ok(Scheduled { block: r.u32()?, symbols: r.u16()? }))?;
+    status.confirmed = r.list(counts[2], 4, |r| r.id("confirmed"))?;
+    status.lagging = r.list(counts[3], 4, |r| r.id("lagging"))?;
+    status.dropped = r.list(counts[4], 4, |r| r.id("dropped"))?;
     Ok(status)
 }
 

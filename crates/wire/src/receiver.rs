@@ -143,6 +143,11 @@ impl ReceiverCodec {
         };
         match &message {
             Message::Announce(announce) => self.learn(header.session, announce)?,
+            Message::Status(status) => {
+                if let Some(followed) = &mut self.followed {
+                    followed.learn_layers(&status.upper_seqs);
+                }
+            }
             Message::Data(packet) => {
                 if let Some(followed) = &mut self.followed {
                     let newest = &mut followed.newest[usize::from(packet.layer.0)];
@@ -313,6 +318,13 @@ impl Followed {
             announcements: Window::new(),
             statuses: Window::new(),
             layers: Vec::new(),
+        }
+    }
+
+    /// The layers above the base layer are so far, whether their packets come here or not.
+    fn learn_layers(&mut self, next: &[u64]) {
+        for (newest, next) in self.newest[1..].iter_mut().zip(next) {
+            *newest = Seq(next.saturating_sub(1)).max(*newest);
         }
     }
 

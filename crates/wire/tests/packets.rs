@@ -248,6 +248,7 @@ fn lists_are_cut_to_the_limit_and_each_gets_a_part() {
         assert!(fit.scheduled > 5 && fit.confirmed > 5 && fit.lagging == 1 && fit.dropped == 0, "{fit:?}");
         let (_, read) = parse(&out[3..], &Newest::default()).expect("whole");
         let Message::Status(read) = read else { panic!("{read:?}") };
+        assert_eq!(read.upper_seqs, long.upper_seqs, "never cut for the others");
         assert_eq!(read.scheduled, long.scheduled[..fit.scheduled]);
         assert_eq!(read.confirmed, long.confirmed[..fit.confirmed]);
     }
@@ -428,8 +429,10 @@ fn any_status() -> impl Strategy<Value = Status> {
     );
     let numbers = any::<(u32, u32, u32, u8, u32)>();
     let blocks = prop::option::of(0..u32::MAX);
-    (seqs(), numbers, blocks, any::<Option<[u8; 32]>>(), scheduled, list(), list(), list()).prop_map(
-        |(next_seq, numbers, blocks, root, scheduled, confirmed, lagging, dropped)| Status {
+    let layers = prop::collection::vec(seqs(), 0..9);
+    let root = any::<Option<[u8; 32]>>();
+    (seqs(), numbers, blocks, root, layers, scheduled, list(), list(), list()).prop_map(
+        |(next_seq, numbers, blocks, root, upper_seqs, scheduled, confirmed, lagging, dropped)| Status {
             next_seq,
             complete_to: numbers.0,
             blocks,
@@ -438,6 +441,7 @@ fn any_status() -> impl Strategy<Value = Status> {
             members: numbers.2,
             flags: numbers.3,
             rtt_max_us: numbers.4,
+            upper_seqs,
             scheduled,
             confirmed,
             lagging,

@@ -220,6 +220,40 @@ fn a_late_joiner_learns_the_upper_half_of_the_numbers() {
 }
 
 #[test]
+fn who_joins_a_layer_late_learns_the_upper_half_of_its_numbers_from_a_status() {
+    let (key, next) = (key(), 0x5_8000_0000);
+    for key in [None, Some(&key)] {
+        let mut source = source(key);
+        let mut receiver = joined(&mut source, key);
+        let status = Status { upper_seqs: vec![7, next], ..status() };
+        receiver.open(&mut said(&mut source, &Message::Status(status))).expect("of this session");
+        for (layer, seq) in [(1, 9), (2, next + 10), (3, 1)] {
+            let packet = DataPacket { layer: Layer(layer), ..numbered(seq) };
+            let mut bytes = said(&mut source, &Message::Data(packet));
+            assert_eq!(receiver.open(&mut bytes), Ok((SESSION, Message::Data(packet))), "layer {layer}");
+        }
+    }
+}
+
+#[test]
+fn a_layer_that_was_left_and_joined_again_lets_nothing_in_twice() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let mut receiver = joined(&mut source, Some(&key));
+    let mut of_layer = |seq| {
+        let packet = DataPacket { layer: Layer(1), ..numbered(seq) };
+        said(&mut source, &Message::Data(packet))
+    };
+    let (before, after) = (of_layer(5), of_layer(1_000_000));
+    for bytes in [&before, &after] {
+        receiver.open(&mut bytes.clone()).expect("new");
+    }
+    for (bytes, seq) in [(&before, 5), (&after, 1_000_000)] {
+        assert_eq!(receiver.open(&mut bytes.clone()), Err(OpenError::Replayed(seq)));
+    }
+}
+
+#[test]
 fn a_source_does_not_seal_two_packets_under_one_number() {
     let key = key();
     let mut sealing = source(Some(&key));

@@ -101,6 +101,7 @@ pub fn status() -> Status {
         members: 3,
         flags: Status::SOLICIT | Status::HUSH,
         rtt_max_us: 80_000,
+        upper_seqs: vec![0x1_0000_0002, 3],
         scheduled: vec![Scheduled { block: 7, symbols: 3 }, Scheduled { block: 9, symbols: 1 }],
         confirmed: vec![receiver(1), receiver(2)],
         lagging: vec![receiver(3)],
