@@ -193,6 +193,23 @@ impl Outlet {
         self.on_sign_of_life(now);
     }
 
+    /// A layer is switched on: it begins as a session does, over paths of which another layer knows this round-trip time.
+    pub fn begin(&mut self, rtt: Span, now: Time) {
+        self.start(now);
+        self.idle = None;
+        self.rtt_max = LargestRtt::new(rtt, self.config.rtt_max_memory);
+        self.start_up = match self.config.start {
+            Start::Linear => None,
+            Start::Doubling(doubling) => Some(StartUp::new(doubling, self.config.packet_size, rtt)),
+        };
+        let packet = u64::from(self.config.packet_size);
+        let rate = match self.config.start {
+            Start::Linear => Rate::of(packet, rtt),
+            Start::Doubling(doubling) => doubling.initial_rate(rtt, self.config.packet_size),
+        };
+        self.set_rate(rate, now);
+    }
+
     /// What the scheme allows.
     pub const fn rate(&self) -> Rate {
         self.rate

@@ -1,31 +1,549 @@
-//! GMCC's receiver.
+//! GMCC's receiver: measures how congested it is in each layer, and joins and leaves layers by comparing.
 
-use super::config::Config;
-use crate::node::Cx;
-use crate::packet::{Arrival, Data, Layer, ReceiverId};
-use crate::time::Time;
+use super::config::{Assumed, Config, Farewell, Output};
+use super::joined::{DEFAULT_RTT, Joined, News};
+use super::taf::{Added, Rules};
+use crate::node::{Cx, Effect};
+use crate::packet::{
+    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq, Standing, Standings,
+};
+use crate::suppress::TruncatedExponential;
+use crate::time::{Span, Time};
 
-/// A receiver of a session.
+/// A receiver of a GMCC session.
 #[derive(Debug, Clone)]
 pub struct Receiver {
     me: ReceiverId,
+    /// When something is to be done next.
+    wake_at: Time,
+    last_arrival: Time,
+    /// Where all layers stand, by the newest packet.
+    standings: Standings,
+    /// The layers that it is subscribed to, the base layer first.
+    joined: Vec<Joined>,
+    knocking: Option<Knocking>,
+    /// No join before this.
+    held_off_until: Time,
+    settings: Settings,
+    counts: Counts,
 }
 
+/// How often the receiver changed its subscription, spoke and held its tongue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Joins because of many losses that were fewer than the representative's (seed 000, 4.1.4.1).
+    pub joins_at_own: u32,
+    /// Joins because of losses that only the representative had (seed 000, 4.1.4.2).
+    pub joins_at_others: u32,
+    /// Joins because shifted bandwidth did not hurt (seed 000, 4.1.4.3).
+    pub joins_at_shifts: u32,
+    /// Decisions to join that were cancelled (seed 000, 4.1.4.4).
+    pub vetoes: u32,
+    /// Layers left.
+    pub leaves: u32,
+    /// Reports of losses sent.
+    pub losses: u32,
+    /// Heartbeats sent.
+    pub heartbeats: u32,
+    /// Requests for layers sent.
+    pub requests: u32,
+    /// Losses that were not reported.
+    pub suppressed: u32,
+}
+
+/// What of the configuration every packet may need.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settings {
+    pub(super) rules: Rules,
+    pub(super) output: Output,
+    pub(super) window: Span,
+    layers: u8,
+    assumed: Assumed,
+    farewell: Farewell,
+    beat: Span,
+    reports_per_rtt: Option<u16>,
+    law: TruncatedExponential,
+}
+
+/// A layer was joined of which no packet has come yet.
+#[derive(Debug, Clone, Copy)]
+struct Knocking {
+    layer: Layer,
+    since: Time,
+    tries: u8,
+    next_at: Time,
+}
+
+/// Why a layer is joined.
+#[derive(Debug, Clone, Copy)]
+enum Situation {
+    OwnLosses,
+    OthersLosses,
+    Shifts,
+}
+
+const _: () = assert!(size_of::<Receiver>() <= 320);
+
+/// Silence of the source after which nothing is sent to it.
+const STALE_AFTER: Span = Span::from_secs(10);
+/// A layer is asked for so often, and for so long at least.
+const TRIES: u8 = 20;
+const PATIENCE: Span = Span::from_secs(2);
+/// Round-trip times without a join after a layer that never came.
+const HOLD_OFF: u64 = 64;
+
 impl Receiver {
-    /// A receiver that has received nothing.
-    pub fn new(me: ReceiverId, _config: &Config) -> Receiver {
-        Receiver { me }
+    /// A receiver that has heard nothing yet.
+    pub fn new(me: ReceiverId, config: &Config) -> Receiver {
+        let settings = Settings {
+            rules: Rules::new(config),
+            output: config.output,
+            window: config.window,
+            layers: config.layers.min(Standings::LAYERS),
+            assumed: config.assumed,
+            farewell: config.farewell,
+            beat: config.shortest_beat,
+            reports_per_rtt: config.reports_per_rtt,
+            law: config.delay_law,
+        };
+        Receiver {
+            me,
+            wake_at: Time::NEVER,
+            last_arrival: Time::ZERO,
+            standings: Standings::default(),
+            joined: vec![Joined::new(&settings, Time::ZERO)],
+            knocking: None,
+            held_off_until: Time::ZERO,
+            settings,
+            counts: Counts::default(),
+        }
+    }
+
+    /// What it did so far.
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// The highest layer that it is subscribed to.
+    pub fn subscription(&self) -> Layer {
+        Layer(self.top() as u8)
+    }
+
+    /// Mean, standard deviation and number of the latest attenuation factors in `layer`, in 1/s; `None` for a layer that is
+    /// not joined.
+    pub fn attenuation(&self, layer: Layer) -> Option<(f64, f64, u8)> {
+        let taf = &self.joined.get(usize::from(layer.0))?.taf;
+        let (mean, deviation) = taf.moments();
+        Some((mean, deviation, taf.len()))
+    }
+
+    /// Whether the newest packet of `layer` named this receiver as the layer's representative.
+    pub fn is_representative(&self, layer: Layer) -> bool {
+        self.joined.get(usize::from(layer.0)).and_then(Joined::representative) == Some(self.me)
+    }
+
+    fn top(&self) -> usize {
+        self.joined.len() - 1
+    }
+
+    /// How often a representative gives a sign of life.
+    fn beat(&self, joined: &Joined) -> Span {
+        joined.rtt().max(self.settings.beat)
+    }
+
+    /// Whether this receiver has something to say in a layer (seed 000, 4.1.2 and 4.1.3).
+    // Seed gap: 4.1.2 compares statistics of N samples only. A representative without any sample - it asked for the layer, or
+    // answered when nobody else did - gives way to everybody who has one, or nothing would slow the layer down until
+    // somebody has N.
+    fn may_report(&self, joined: &Joined, cause: Cause) -> bool {
+        let taf = &joined.taf;
+        match (joined.representative(), joined.followed()) {
+            (Some(id), _) if id == self.me => true,
+            (None, _) => cause != Cause::Heartbeat || joined.is_orphaned(),
+            (Some(_), _) if cause == Cause::Heartbeat => false,
+            (Some(_), Some(followed)) if followed.mean > 0.0 => {
+                taf.is_settled() && taf.estimate().replaces(followed)
+            }
+            (Some(_), Some(_)) => taf.len() > 0 && taf.estimate().mean > 0.0,
+            (Some(_), None) => false,
+        }
+    }
+
+    /// The delay of a report of somebody who is not followed: the more congested, the sooner (seed 000, 4.1.3).
+    // Seed gap: 4.1.3 says "the larger the TAF, the sooner". Here ORMCC's law over two round-trip times, shortened by the share
+    // of the last representative's factor in the sum of both.
+    fn delay(&self, joined: &Joined, cx: &mut Cx<'_>) -> Span {
+        let own = joined.taf.moments().0;
+        let part = joined.reference.filter(|reference| *reference > 0.0).map_or(1.0, |r| r / (r + own));
+        self.settings.law.delay(joined.rtt() * 2, cx.rng).scaled(part)
+    }
+
+    fn send(&self, index: usize, content: Content, cx: &mut Cx<'_>) {
+        cx.effects.push(Effect::Report(Report { from: self.me, layer: Layer(index as u8), content }));
+    }
+
+    fn say(&mut self, index: usize, cause: Cause, echo: Echo, cx: &mut Cx<'_>) {
+        match cause {
+            Cause::Heartbeat => self.counts.heartbeats += 1,
+            Cause::Joining => self.counts.requests += 1,
+            Cause::Leaving => {}
+            Cause::Loss | Cause::Mark | Cause::Accumulation => self.counts.losses += 1,
+        }
+        let (settings, me) = (self.settings, self.me);
+        let joined = &mut self.joined[index];
+        if cause != Cause::Joining {
+            joined.reported_at = Some(cx.now);
+        }
+        if joined.representative() == Some(me) {
+            joined.beat_at = cx.now + joined.rtt().max(settings.beat);
+        }
+        let (mean, deviation) = joined.taf.moments();
+        let rate = joined.arrival_rate(&settings, cx.now).bps();
+        let content = Content::Averaged {
+            echo,
+            mean: mean as f32,
+            deviation: deviation as f32,
+            samples: joined.taf.len().into(),
+            rate: rate as f32,
+            cause,
+        };
+        self.send(index, content, cx);
+    }
+
+    /// A packet of a layer revealed a congestion epoch.
+    #[inline(never)]
+    fn on_congestion(&mut self, index: usize, seq: Seq, cause: Cause, cx: &mut Cx<'_>) {
+        let settings = self.settings;
+        let added = self.joined[index].on_epoch(&settings, cx.now);
+        let joined = &self.joined[index];
+        if !self.may_report(joined, cause) || self.speaks_too_often(joined, cx.now) {
+            self.counts.suppressed += 1;
+        } else if joined.representative() == Some(self.me) {
+            self.joined[index].pending = None;
+            self.say(index, cause, Echo { seq, hold: Span::ZERO }, cx);
+        } else {
+            let delay = self.delay(joined, cx);
+            self.joined[index].plan(seq, cause, delay, cx.now);
+        }
+        if added != Added::default() {
+            self.decide(index, added, cx);
+        }
+    }
+
+    fn speaks_too_often(&self, joined: &Joined, now: Time) -> bool {
+        let (Some(limit), Some(last)) = (self.settings.reports_per_rtt, joined.reported_at) else {
+            return false;
+        };
+        now.since(last) < joined.rtt() / u64::from(limit.max(1))
+    }
+
+    /// New samples in a layer: leave or join?
+    fn decide(&mut self, index: usize, added: Added, cx: &mut Cx<'_>) {
+        if added.factor && self.should_leave() {
+            return self.leave(cx);
+        }
+        if index != self.top() {
+            return;
+        }
+        if added.factor && self.is_ahead_at_own_loss(index) {
+            self.joined[index].at_own = 0;
+            self.join(Situation::OwnLosses, cx);
+        } else if added.shifted && self.is_unhurt_by_shifts(index) {
+            self.join(Situation::Shifts, cx);
+        }
+    }
+
+    /// Count a comparison; whether this was the last one wanted (seed 000, 4.1.4.1).
+    fn is_ahead_at_own_loss(&mut self, index: usize) -> bool {
+        let rules = self.settings.rules;
+        let settled = self.standing(index) == Standing::Settled;
+        let joined = &mut self.joined[index];
+        let Some(followed) = joined.followed() else { return false };
+        if !settled || joined.gate < rules.samples {
+            return false;
+        }
+        let ahead = joined.taf.estimate().is_well_below(followed);
+        joined.at_own = if ahead { joined.at_own.saturating_add(1) } else { 0 };
+        joined.at_own >= rules.comparisons
+    }
+
+    /// The representative of the highest layer lost something: the same with an assumed loss here (seed 000, 4.1.4.2).
+    // Seed gap: 4.1.4.2 does not say how many samples a comparison takes, and a receiver that loses little has few. Here the
+    // representative must have N, and the receiver may have any number.
+    fn is_ahead_at_others_loss(&mut self, index: usize, now: Time) -> bool {
+        let (rules, assumed, me) = (self.settings.rules, self.settings.assumed, self.me);
+        let settled = self.standing(index) == Standing::Settled;
+        let joined = &mut self.joined[index];
+        let quiet = joined.quiet_updates();
+        let Some(followed) = joined.followed().filter(|_| joined.representative() != Some(me)) else {
+            return false;
+        };
+        if quiet == 0 || !settled {
+            return false;
+        }
+        let copies = match assumed {
+            Assumed::Once => 1,
+            Assumed::Each => quiet,
+        };
+        let ahead = joined.taf.assumed(copies, now).is_well_below(followed);
+        joined.at_others = if ahead { joined.at_others.saturating_add(1) } else { 0 };
+        joined.at_others >= rules.comparisons
+    }
+
+    /// Bandwidth shifted to the highest layer does not make it worse, so the layer above shares its bottleneck
+    /// (seed 000, 4.1.4.3).
+    fn is_unhurt_by_shifts(&self, index: usize) -> bool {
+        let taf = &self.joined[index].taf;
+        let above = (index + 1..usize::from(self.settings.layers)).any(|l| self.standing(l) != Standing::Off);
+        let enough = taf.steady.is_full() && taf.shifted.is_full();
+        above && enough && taf.shifted.estimate().is_like(taf.steady.estimate())
+    }
+
+    fn standing(&self, index: usize) -> Standing {
+        self.standings.of(Layer(index as u8))
+    }
+
+    /// Whether a join would be spurious (seed 000, 4.1.4.4).
+    fn is_join_vetoed(&self) -> bool {
+        let unsettled = (0..Standings::LAYERS).any(|l| self.standings.of(Layer(l)) == Standing::Open);
+        unsettled || self.joined.iter().any(|joined| self.limits(joined))
+    }
+
+    /// Whether this receiver is a layer's representative or may become it.
+    fn limits(&self, joined: &Joined) -> bool {
+        let may = |followed| joined.taf.len() > 0 && joined.taf.estimate().may_replace(followed);
+        joined.representative() == Some(self.me) || joined.followed().is_some_and(may)
+    }
+
+    /// Whether it limits more than one layer, and has waited long enough to know (seed 000, 4.1.5).
+    fn should_leave(&self) -> bool {
+        let settled = self.joined.iter().all(|joined| joined.gate >= self.settings.rules.samples);
+        settled && self.joined.iter().filter(|joined| self.limits(joined)).count() > 1
+    }
+
+    /// Join the next layer, unless that would be spurious.
+    fn join(&mut self, situation: Situation, cx: &mut Cx<'_>) {
+        let next = self.joined.len();
+        if next >= usize::from(self.settings.layers) || cx.now < self.held_off_until {
+            return;
+        }
+        if self.is_join_vetoed() {
+            self.counts.vetoes += 1;
+            return;
+        }
+        match situation {
+            Situation::OwnLosses => self.counts.joins_at_own += 1,
+            Situation::OthersLosses => self.counts.joins_at_others += 1,
+            Situation::Shifts => self.counts.joins_at_shifts += 1,
+        }
+        self.joined.push(Joined::new(&self.settings, cx.now));
+        self.joined.iter_mut().for_each(Joined::reopen_gate);
+        cx.effects.push(Effect::Subscribe(Layer(next as u8)));
+        self.knock_at(Layer(next as u8), cx);
+    }
+
+    /// Leave the highest layer.
+    fn leave(&mut self, cx: &mut Cx<'_>) {
+        let top = self.top();
+        if top == 0 {
+            return;
+        }
+        if self.settings.farewell == Farewell::Told && self.is_representative(Layer(top as u8)) {
+            self.say(top, Cause::Leaving, self.joined[top].echo(cx.now), cx);
+        }
+        self.joined.pop();
+        self.joined.iter_mut().for_each(Joined::reopen_gate);
+        self.knocking = self.knocking.filter(|knocking| usize::from(knocking.layer.0) < top);
+        self.counts.leaves += 1;
+        cx.effects.push(Effect::Subscribe(Layer(top as u8 - 1)));
+    }
+
+    /// Begin to ask for a layer of which no packets come.
+    fn knock_at(&mut self, layer: Layer, cx: &mut Cx<'_>) {
+        self.knocking = Some(Knocking { layer, since: cx.now, tries: 0, next_at: cx.now });
+        self.knock(cx);
+    }
+
+    /// Ask for the layer if nobody has it switched on; give up after a while (seed 000, 4.1.3).
+    // Seed gap: 4.1.3 has the first receiver of a layer send reports until the layer is on, and does not say how long. Here
+    // twenty times, once in a round-trip time, and for two seconds at least; then the layer is left, and no other joined for
+    // 64 round-trip times.
+    fn knock(&mut self, cx: &mut Cx<'_>) {
+        let Some(mut knocking) = self.knocking.filter(|knocking| knocking.next_at <= cx.now) else { return };
+        let index = usize::from(knocking.layer.0);
+        let beat = self.beat(&self.joined[0]);
+        if knocking.tries >= TRIES && cx.now.since(knocking.since) >= PATIENCE {
+            self.knocking = None;
+            self.held_off_until = cx.now + beat * HOLD_OFF;
+            return self.leave(cx);
+        }
+        let unanswered = matches!(self.standing(index), Standing::Off | Standing::Open);
+        if knocking.tries < TRIES && unanswered {
+            self.say(index, Cause::Joining, Echo { seq: Seq(0), hold: Span::MAX }, cx);
+        }
+        knocking.tries = knocking.tries.saturating_add(1);
+        knocking.next_at = cx.now + beat;
+        self.knocking = Some(knocking);
+    }
+
+    /// A layer that this receiver is subscribed to is off: somebody has to ask for it again.
+    fn watch_standings(&mut self, cx: &mut Cx<'_>) {
+        if self.knocking.is_some() {
+            return;
+        }
+        if let Some(off) = (1..self.joined.len()).find(|index| self.standing(*index) == Standing::Off) {
+            self.knock_at(Layer(off as u8), cx);
+        }
+    }
+
+    /// What the newest header of a layer means for what this receiver has to say in it.
+    #[inline]
+    fn reconsider(&mut self, index: usize, newest: Seq, cx: &mut Cx<'_>) {
+        let joined = &self.joined[index];
+        if let Some(pending) = joined.pending {
+            if !self.may_report(joined, pending.cause) {
+                self.joined[index].pending = None;
+                self.counts.suppressed += 1;
+            }
+        } else if joined.is_orphaned() {
+            let delay = self.delay(joined, cx);
+            self.joined[index].plan(newest, Cause::Heartbeat, delay, cx.now);
+        }
+        let joined = &self.joined[index];
+        if joined.representative() != Some(self.me) {
+            self.joined[index].beat_at = Time::NEVER;
+        } else if joined.beat_at.is_never() {
+            let beat = self.beat(joined);
+            let first = joined.reported_at.map_or(cx.now, |last| (last + beat).max(cx.now));
+            self.joined[index].beat_at = first;
+        }
+    }
+
+    fn schedule(&mut self) {
+        let layers = self.joined.iter().map(Joined::deadline).min().unwrap_or(Time::NEVER);
+        let knock = self.knocking.map_or(Time::NEVER, |knocking| knocking.next_at);
+        self.wake_at = layers.min(knock);
+    }
+
+    fn open(&mut self, index: usize, data: &Data, arrival: Arrival, cx: &mut Cx<'_>) {
+        let joined = &mut self.joined[index];
+        if data.flags.has(Flags::STARTING) || joined.opening.is_active() {
+            let rtt = joined.rtt();
+            joined.opening.on_data(data, arrival, rtt, self.settings.law, cx);
+        }
+    }
+
+    /// What is due in a layer.
+    fn run_layer(&mut self, index: usize, cx: &mut Cx<'_>) {
+        let stale = cx.now.since(self.last_arrival) > STALE_AFTER;
+        let joined = &mut self.joined[index];
+        if let Some(due) = joined.pending.take_if(|pending| pending.at <= cx.now) {
+            if stale || !self.may_report(&self.joined[index], due.cause) {
+                self.counts.suppressed += 1;
+            } else {
+                self.say(index, due.cause, due.echo(cx.now), cx);
+            }
+        }
+        let joined = &mut self.joined[index];
+        if joined.beat_at <= cx.now {
+            joined.beat_at = Time::NEVER;
+            if !stale {
+                let echo = joined.echo(cx.now);
+                self.say(index, Cause::Heartbeat, echo, cx);
+            }
+        }
+        if let Some(content) = self.joined[index].opening.take_due(cx.now)
+            && !stale
+        {
+            self.send(index, content, cx);
+        }
     }
 }
 
 impl crate::node::Receiver for Receiver {
-    fn on_data(&mut self, _data: &Data, _layer: Layer, _arrival: Arrival, _cx: &mut Cx<'_>) {
-        debug_assert!(self.me.get() > 0);
+    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
+        if self.wake_at <= cx.now {
+            crate::node::Receiver::on_deadline(self, cx);
+        }
+        let index = usize::from(layer.0);
+        if index >= self.joined.len() || arrival.late {
+            return;
+        }
+        self.last_arrival = cx.now;
+        if let Mark::Layered { standings, .. } = data.mark {
+            self.standings = standings;
+        }
+        if self.knocking.is_some_and(|knocking| knocking.layer == layer) {
+            self.knocking = None;
+        }
+        let (settings, joined) = (self.settings, &mut self.joined[index]);
+        let news = joined.read(data, cx.now);
+        self.open(index, data, arrival, cx);
+        self.joined[index].count(arrival, settings.window, cx.now);
+        let cause = match arrival {
+            Arrival { lost: 1.., .. } => Some(Cause::Loss),
+            Arrival { marked: true, .. } if !self.has_just_lost(index, cx.now) => Some(Cause::Mark),
+            _ => None,
+        };
+        if let Some(cause) = cause {
+            self.on_congestion(index, data.seq, cause, cx);
+        }
+        // A decision may have changed the set of layers.
+        if let Some(joined) = self.joined.get_mut(index) {
+            joined.note(data, arrival, cx.now);
+            self.reconsider(index, data.seq, cx);
+            let ahead = news == News::Updated && self.is_ahead_at_others_loss(index, cx.now);
+            if ahead && index == self.top() {
+                self.joined[index].at_others = 0;
+                self.join(Situation::OthersLosses, cx);
+            }
+        }
+        self.watch_standings(cx);
+        self.schedule();
     }
 
+    #[inline]
     fn deadline(&self) -> Time {
-        Time::NEVER
+        self.wake_at
     }
 
-    fn on_deadline(&mut self, _cx: &mut Cx<'_>) {}
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        if cx.now < self.wake_at {
+            return;
+        }
+        (0..self.joined.len()).for_each(|index| self.run_layer(index, cx));
+        if cx.now.since(self.last_arrival) > STALE_AFTER {
+            self.knocking = None;
+        }
+        self.knock(cx);
+        self.schedule();
+    }
+
+    fn on_leave(&mut self, cx: &mut Cx<'_>) {
+        self.knocking = None;
+        for index in (0..self.joined.len()).rev() {
+            let joined = &mut self.joined[index];
+            joined.pending = None;
+            joined.opening.cancel();
+            joined.beat_at = Time::NEVER;
+            let echo = joined.echo(cx.now);
+            if self.settings.farewell == Farewell::Told && self.is_representative(Layer(index as u8)) {
+                self.say(index, Cause::Leaving, echo, cx);
+                self.joined[index].beat_at = Time::NEVER;
+            }
+        }
+        self.wake_at = Time::NEVER;
+    }
+
+    fn suppressed(&self) -> u32 {
+        self.counts.suppressed
+    }
+}
+
+impl Receiver {
+    /// Marks within a round-trip time of an epoch are the same epoch.
+    fn has_just_lost(&self, index: usize, now: Time) -> bool {
+        let joined = &self.joined[index];
+        now.since(joined.taf.latest()) < joined.heard.map_or(DEFAULT_RTT, |heard| heard.rtt)
+    }
 }

@@ -1,78 +1,253 @@
-//! GMCC's source.
+//! GMCC's source: runs its layers side by side and shifts bandwidth between them now and then.
 
 use super::config::Config;
+use super::layer::{Kind, LayerControl, Outcome, Representative};
+use super::shift::Shift;
 use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
-use crate::packet::{Layer, Mark, Report, Standings};
-use crate::rate::Outlet;
-use crate::time::Time;
+use crate::packet::{Cause, Content, Layer, ReceiverId, Report, Standings};
+use crate::rate::{Bounds, Sending};
+use crate::time::{Rate, Span, Time};
 
-/// The source of a session.
+/// The source of a GMCC session. Its state grows with the number of layers, not with that of receivers.
 #[derive(Debug, Clone)]
 pub struct Source {
     config: Config,
-    outlet: Outlet,
+    layers: Vec<LayerControl>,
+    shift: Shift,
 }
+
+/// The slowest upper layer: a packet in so long. Lowest rates that somebody asks for are the base layer's.
+const SLOWEST: Span = Span::from_secs(8);
 
 impl Source {
     /// A source that has not started.
     pub fn new(config: Config) -> Source {
-        Source { config, outlet: Outlet::new(config.sending) }
+        let count = config.layers.clamp(1, Standings::LAYERS);
+        let layers = (0..count).map(|layer| LayerControl::new(&config, sending_of(&config, Layer(layer))));
+        Source { config, layers: layers.collect(), shift: Shift::new(&config) }
     }
+
+    fn get(&self, layer: Layer) -> Option<&LayerControl> {
+        self.layers.get(usize::from(layer.0)).filter(|control| control.is_on())
+    }
+
+    fn standings(&self) -> Standings {
+        let all = (0..).zip(&self.layers);
+        all.fold(Standings::default(), |all, (layer, control)| all.with(Layer(layer), control.standing()))
+    }
+
+    /// A receiver asks for a layer that is off. Layers are on cumulatively.
+    fn on_joining(&mut self, layer: Layer, from: ReceiverId, now: Time) {
+        let index = usize::from(layer.0);
+        let below = self.layers.iter().take(index).all(LayerControl::is_on);
+        let rtt = self.layers[0].control_rtt();
+        match self.layers.get_mut(index) {
+            Some(control) if !control.is_on() && below && index > 0 => {
+                control.switch_on(&self.config, from, rtt, now);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_averaged(&mut self, report: &Report, cx: &mut Cx<'_>) {
+        let Content::Averaged { echo, mean, deviation, samples, rate, cause } = report.content else {
+            return;
+        };
+        let sound = |number: f32| number.is_finite() && number >= 0.0;
+        if !sound(mean) || !sound(deviation) {
+            return;
+        }
+        let kind = match cause {
+            Cause::Loss | Cause::Mark => Kind::Loss,
+            Cause::Heartbeat | Cause::Joining => Kind::Heartbeat,
+            Cause::Leaving | Cause::Accumulation => return,
+        };
+        let rate = Some(Rate::from_bps(f64::from(rate))).filter(|rate| rate.is_usable());
+        let said = Representative {
+            id: report.from,
+            mean: f64::from(mean),
+            deviation: f64::from(deviation),
+            samples: samples.min(u16::from(self.config.samples)),
+            rate,
+        };
+        let control = &mut self.layers[usize::from(report.layer.0)];
+        if control.on_averaged(said, kind, echo, cx.now) == Outcome::Cut {
+            self.shift.on_cut(report.layer, &self.layers, cx.rng);
+        }
+    }
+
+    /// What changes with any rate: the bandwidth that is shifted, and what limits leave for upper layers.
+    fn settle(&mut self, now: Time) {
+        self.share_limits(now);
+        self.shift.apply(&mut self.layers, now);
+    }
+
+    /// A highest rate is one of all layers together: each layer gets what those below leave.
+    fn share_limits(&mut self, now: Time) {
+        let Bounds { min, max } = self.config.sending.bounds;
+        if !max.is_usable() {
+            return;
+        }
+        let mut left = max.bps();
+        for (layer, control) in (0..).zip(&mut self.layers) {
+            let min = if layer == 0 { min } else { slowest(&self.config, min) };
+            let bounds = Bounds { min, max: Rate::from_bps(left.max(min.min(max).bps())) };
+            if control.outlet.config().bounds != bounds {
+                control.set_bounds(bounds, now);
+            }
+            if control.is_on() {
+                left -= control.lambda().bps();
+            }
+        }
+    }
+
+    fn set_bounds(&mut self, bounds: Bounds, now: Time) {
+        self.config.sending.bounds = bounds;
+        for (layer, control) in (0..).zip(&mut self.layers) {
+            let bounds = sending_of(&self.config, Layer(layer)).bounds;
+            control.set_bounds(bounds, now);
+        }
+    }
+
+    fn on(&self) -> impl Iterator<Item = &LayerControl> {
+        self.layers.iter().filter(|control| control.is_on())
+    }
+}
+
+/// The lowest rate of an upper layer.
+fn slowest(config: &Config, min: Rate) -> Rate {
+    Rate::of(u64::from(config.sending.packet_size), SLOWEST).min(min)
+}
+
+fn sending_of(config: &Config, layer: Layer) -> Sending {
+    let mut sending = config.sending;
+    if layer.0 > 0 {
+        sending.bounds.min = slowest(config, sending.bounds.min);
+    }
+    sending
 }
 
 impl crate::node::Source for Source {
     fn start(&mut self, cx: &mut Cx<'_>) {
-        self.outlet.start(cx.now);
+        self.layers[0].open_session(cx.now);
+        self.settle(cx.now);
     }
 
     fn departure(&self, layer: Layer) -> Departure {
-        match layer {
-            Layer(0) => Departure::At(self.outlet.departure()),
-            _ => Departure::At(Time::NEVER),
+        self.get(layer).map_or(Departure::At(Time::NEVER), LayerControl::departure)
+    }
+
+    fn on_departure(&mut self, layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
+        let standings = self.standings();
+        let flags = self.shift.flags(layer);
+        let control = &mut self.layers[usize::from(layer.0)];
+        control.on_departure(cx.now);
+        let departed = control.outlet.depart(size, control.control_rtt(), cx.now);
+        let mark = control.mark(standings);
+        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags.with(flags), mark }
+    }
+
+    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
+        let (now, from, layer) = (cx.now, report.from, report.layer);
+        self.layers.iter_mut().for_each(|control| control.outlet.on_sign_of_life(now));
+        if let Content::Averaged { cause: Cause::Joining, .. } = report.content {
+            self.on_joining(layer, from, now);
         }
-    }
-
-    fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
-        let departed = self.outlet.depart(size, self.config.sending.initial_rtt, cx.now);
-        let mark = Mark::Layered {
-            id: None,
-            mean: f32::INFINITY,
-            error: 0.0,
-            rtt: 0.0,
-            updates: 0,
-            standings: Standings(1),
+        let Some(control) = self.layers.get_mut(usize::from(layer.0)).filter(|control| control.is_on())
+        else {
+            return;
         };
-        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, mark }
-    }
-
-    fn on_report(&mut self, _report: &Report, cx: &mut Cx<'_>) {
-        self.outlet.on_sign_of_life(cx.now);
+        if !control.outlet.has_left(report.content.echo()) {
+            return;
+        }
+        let bps = |rate: f32| Rate::from_bps(f64::from(rate));
+        match report.content {
+            Content::Averaged { cause: Cause::Leaving, .. }
+            | Content::Congested { cause: Cause::Leaving, .. } => control.forget(from, now),
+            Content::Averaged { .. } => self.on_averaged(report, cx),
+            Content::Received { echo, rate, loss } => {
+                control.outlet.on_received(from, echo, bps(rate), loss, now);
+                control.on_alive(from, echo, now);
+            }
+            Content::Alive(echo) | Content::Selective { echo, .. } => control.on_alive(from, echo, now),
+            Content::Sustainable { rate, .. } => control.outlet.on_sustainable(from, bps(rate), now),
+            Content::Congested { .. } | Content::Lost { .. } | Content::Calculated { .. } => {}
+        }
+        self.settle(now);
     }
 
     fn deadline(&self) -> Time {
-        Time::NEVER
+        let each = (0..).zip(&self.layers).filter(|(_, control)| control.is_on());
+        each.map(|(layer, control)| control.deadline(Layer(layer))).min().unwrap_or(Time::NEVER)
     }
 
-    fn on_deadline(&mut self, _cx: &mut Cx<'_>) {}
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        if now < crate::node::Source::deadline(self) {
+            return;
+        }
+        for (layer, control) in (0..).zip(&mut self.layers) {
+            if control.is_on() {
+                control.on_deadline(Layer(layer), now);
+            }
+        }
+        self.shift.check(&self.layers);
+        self.settle(now);
+    }
 
     fn control(&mut self, control: Control, now: Time) {
-        self.outlet.control(control, now);
+        match control {
+            Control::Forget(receiver) => self.layers.iter_mut().for_each(|layer| layer.forget(receiver, now)),
+            Control::StartAgain => {
+                for (layer, control) in (0..).zip(&mut self.layers) {
+                    control.start_again(&self.config, Layer(layer), now);
+                }
+            }
+            Control::Limits(bounds) => self.set_bounds(bounds, now),
+            Control::Members(members) => self.layers[0].outlet.set_group(members),
+            Control::SignOfLife => {
+                self.layers.iter_mut().for_each(|control| control.outlet.on_sign_of_life(now));
+            }
+        }
+        self.shift.check(&self.layers);
+        self.settle(now);
     }
 
     fn observe(&self) -> Observation {
+        let base = &self.layers[0];
+        let sum = |of: fn(&Tally) -> u64| self.layers.iter().map(|control| of(&control.tally)).sum();
         Observation {
-            rate: self.outlet.pace(),
-            rtt: self.config.sending.initial_rtt,
-            limiting: None,
-            level: None,
-            rtt_max: self.outlet.rtt_max(),
-            cuts: 0,
-            tally: Tally::default(),
-            starting: self.outlet.is_starting(),
+            rate: self.on().fold(Rate::ZERO, |sum, control| sum + control.outlet.pace()),
+            rtt: base.control_rtt(),
+            limiting: base.followed().map(|followed| followed.id),
+            level: base.followed().and_then(|followed| followed.rate),
+            rtt_max: self.on().map(|control| control.outlet.rtt_max()).max().unwrap_or(Span::ZERO),
+            cuts: self.layers.iter().map(|control| control.gate.cuts()).sum(),
+            tally: Tally {
+                indications: sum(|tally| tally.indications),
+                events: sum(|tally| tally.events),
+                followed: sum(|tally| tally.followed),
+            },
+            starting: base.outlet.is_starting(),
         }
     }
 
     fn layers(&self) -> u8 {
-        self.config.layers
+        self.layers.len() as u8
+    }
+
+    fn layer_rate(&self, layer: Layer) -> Rate {
+        self.get(layer).map_or(Rate::ZERO, |control| control.outlet.pace())
+    }
+}
+
+#[cfg(test)]
+impl Source {
+    pub(super) fn control_of(&self, layer: usize) -> &LayerControl {
+        &self.layers[layer]
+    }
+
+    pub(super) fn gaining(&self) -> Option<Layer> {
+        self.shift.gaining()
     }
 }

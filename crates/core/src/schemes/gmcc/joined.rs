@@ -1,0 +1,272 @@
+//! What a receiver knows about one of the layers that it is subscribed to.
+
+use super::conditions::Estimate;
+use super::config::Output;
+use super::receiver::Settings;
+use super::taf::{Added, Taf};
+use crate::estimate::Throughput;
+use crate::packet::{Arrival, Cause, Data, Echo, Flags, Mark, ReceiverId, Seq};
+use crate::rate::Opening;
+use crate::time::{Rate, Span, Time};
+
+/// A layer that the receiver is subscribed to.
+#[derive(Debug, Clone)]
+pub(super) struct Joined {
+    pub(super) taf: Taf,
+    /// What the newest packet said; `None` before the first.
+    pub(super) heard: Option<Heard>,
+    /// The latest valid representative's mean.
+    pub(super) reference: Option<f64>,
+    arrivals: Throughput,
+    /// The packet before the newest one.
+    before_at: Option<Time>,
+    joined_at: Time,
+    /// Samples since a layer was joined or left, "gate".
+    pub(super) gate: u8,
+    /// Comparisons in a row that were in favour of a join: at losses, and at the representative's.
+    pub(super) at_own: u8,
+    pub(super) at_others: u8,
+    /// Updates of the representative since the latest loss here.
+    quiet: u8,
+    /// Whether something was lost since the latest update.
+    lost_since_update: bool,
+    pub(super) pending: Option<Pending>,
+    /// When the next heartbeat is due, if this receiver is the representative.
+    pub(super) beat_at: Time,
+    pub(super) reported_at: Option<Time>,
+    pub(super) opening: Opening,
+}
+
+/// The newest packet of a layer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Heard {
+    seq: Seq,
+    at: Time,
+    size: u16,
+    flags: Flags,
+    rate: f32,
+    pub(super) representative: Option<ReceiverId>,
+    /// Its statistics; `None` where there is none, or none that make sense.
+    pub(super) followed: Option<Estimate>,
+    pub(super) rtt: Span,
+    rtt_said: f32,
+    pub(super) updates: u8,
+}
+
+/// A report that waits for its moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pending {
+    pub(super) at: Time,
+    event_at: Time,
+    seq: Seq,
+    pub(super) cause: Cause,
+}
+
+/// Whether the representative's statistics have changed since the packet before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum News {
+    Same,
+    Updated,
+}
+
+/// Before a header says one.
+pub(super) const DEFAULT_RTT: Span = Span::from_millis(100);
+/// Round-trip times that a header can say.
+const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
+
+impl Joined {
+    pub(super) fn new(settings: &Settings, now: Time) -> Joined {
+        Joined {
+            taf: Taf::new(&settings.rules, now),
+            heard: None,
+            reference: None,
+            arrivals: Throughput::new(),
+            before_at: None,
+            joined_at: now,
+            gate: 0,
+            at_own: 0,
+            at_others: 0,
+            quiet: 0,
+            lost_since_update: false,
+            pending: None,
+            beat_at: Time::NEVER,
+            reported_at: None,
+            opening: Opening::default(),
+        }
+    }
+
+    pub(super) fn rtt(&self) -> Span {
+        self.heard.map_or(DEFAULT_RTT, |heard| heard.rtt)
+    }
+
+    /// Who is followed in the layer.
+    pub(super) fn representative(&self) -> Option<ReceiverId> {
+        self.heard.and_then(|heard| heard.representative)
+    }
+
+    /// The statistics of who is followed, as far as they are known.
+    pub(super) fn followed(&self) -> Option<Estimate> {
+        self.heard.and_then(|heard| heard.followed)
+    }
+
+    /// Whether somebody was followed before, and nobody is now: all are asked to answer.
+    pub(super) fn is_orphaned(&self) -> bool {
+        self.heard.is_some_and(|heard| heard.representative.is_none() && heard.updates != 0)
+    }
+
+    /// Copy what a packet that is not late says about its layer.
+    #[inline]
+    pub(super) fn read(&mut self, data: &Data, now: Time) -> News {
+        let Mark::Layered { id, mean, error, rtt, updates, .. } = data.mark else { return News::Same };
+        let Some(heard) = &mut self.heard else {
+            (self.joined_at, self.before_at) = (now, None);
+            self.taf.joined(now);
+            let mut heard = Heard::first();
+            (heard.representative, heard.updates) = (id, updates);
+            heard.follow(id, mean, error, rtt);
+            self.reference = heard.followed.map(|followed| followed.mean).or(self.reference);
+            self.heard = Some(heard);
+            return News::Same;
+        };
+        let news = if heard.updates == updates { News::Same } else { News::Updated };
+        heard.updates = updates;
+        if news == News::Updated || heard.representative != id {
+            heard.representative = id;
+            heard.follow(id, mean, error, rtt);
+            self.reference = heard.followed.map(|followed| followed.mean).or(self.reference);
+        } else if rtt != heard.rtt_said {
+            heard.time(rtt);
+        }
+        news
+    }
+
+    /// A packet that is not late has arrived and everything about it is done.
+    #[inline]
+    pub(super) fn note(&mut self, data: &Data, arrival: Arrival, now: Time) {
+        let Some(heard) = &mut self.heard else { return };
+        self.before_at = (heard.size > 0).then_some(heard.at);
+        (heard.seq, heard.at, heard.size) = (data.seq, now, arrival.size);
+        (heard.flags, heard.rate) = (data.flags, data.rate);
+    }
+
+    /// Count an arrival.
+    #[inline]
+    pub(super) fn count(&mut self, arrival: Arrival, window: Span, now: Time) {
+        self.arrivals.record(now, arrival.size);
+        if self.arrivals.covered() < window {
+            self.arrivals.reach(now.since(self.joined_at).max(DEFAULT_RTT).min(window));
+        }
+    }
+
+    /// At what rate packets of the layer arrive; zero while too few have to tell.
+    pub(super) fn arrival_rate(&self, settings: &Settings, now: Time) -> Rate {
+        let Some(four) = self.arrivals.latest_four(now) else { return Rate::ZERO };
+        let window = now.since(self.joined_at).max(four).min(settings.window.max(four));
+        let rate = self.arrivals.rate(now, window.min(self.arrivals.covered().max(four)));
+        if rate.is_usable() { rate } else { Rate::ZERO }
+    }
+
+    /// The individual factor at a loss that is noticed now, of the packet before it (seed 000, 4.1.1.1).
+    fn individual_factor(&self, settings: &Settings, now: Time) -> Option<f64> {
+        let heard = self.heard?;
+        let input = f64::from(heard.rate);
+        let output = match settings.output {
+            Output::Pair => {
+                let gap = heard.at.since(self.before_at?).max(SHORTEST_GAP);
+                Rate::of(u64::from(heard.size), gap)
+            }
+            Output::Window => self.arrival_rate(settings, now),
+        };
+        let usable = input.is_finite() && input > 0.0 && output.is_usable();
+        usable.then(|| (1.0 - output.bps() / input).clamp(0.0, 1.0))
+    }
+
+    /// A congestion epoch (seed 000, 4.1.1).
+    pub(super) fn on_epoch(&mut self, settings: &Settings, now: Time) -> Added {
+        let itaf = self.individual_factor(settings, now);
+        let flags = self.heard.map_or(Flags::default(), |heard| heard.flags);
+        let added = self.taf.on_epoch(itaf, flags, now);
+        (self.quiet, self.lost_since_update) = (0, true);
+        if added.factor {
+            self.gate = self.gate.saturating_add(1);
+        }
+        added
+    }
+
+    /// The representative's statistics have changed: how many of its updates there were without a loss here; zero when
+    /// something was lost since the latest one.
+    pub(super) fn quiet_updates(&mut self) -> u8 {
+        self.quiet = self.quiet.saturating_add(1);
+        if std::mem::take(&mut self.lost_since_update) {
+            self.quiet = 0;
+        }
+        self.quiet
+    }
+
+    /// Plan a report about this moment, unless one is planned.
+    pub(super) fn plan(&mut self, seq: Seq, cause: Cause, delay: Span, now: Time) {
+        if self.pending.is_none() {
+            self.pending = Some(Pending { at: now + delay, event_at: now, seq, cause });
+        }
+    }
+
+    /// The packet that a report answers that is sent now.
+    pub(super) fn echo(&self, now: Time) -> Echo {
+        match self.heard {
+            Some(heard) => Echo { seq: heard.seq, hold: now.since(heard.at) },
+            None => Echo { seq: Seq(0), hold: Span::MAX },
+        }
+    }
+
+    /// Another set of layers: begin anew to wait for the network to settle (seed 000, 4.1.5).
+    pub(super) fn reopen_gate(&mut self) {
+        (self.gate, self.at_own, self.at_others) = (0, 0, 0);
+        self.taf.forget_shifts();
+    }
+
+    pub(super) fn deadline(&self) -> Time {
+        let report = self.pending.map_or(Time::NEVER, |pending| pending.at);
+        report.min(self.beat_at).min(self.opening.deadline())
+    }
+}
+
+/// Of the two packets before a loss.
+const SHORTEST_GAP: Span = Span::from_micros(1);
+
+impl Heard {
+    fn first() -> Heard {
+        Heard {
+            seq: Seq(0),
+            at: Time::ZERO,
+            size: 0,
+            flags: Flags::default(),
+            rate: 0.0,
+            representative: None,
+            followed: None,
+            rtt: DEFAULT_RTT,
+            rtt_said: f32::NAN,
+            updates: 0,
+        }
+    }
+
+    fn follow(&mut self, id: Option<ReceiverId>, mean: f32, error: f32, rtt: f32) {
+        let sound = mean.is_finite() && mean >= 0.0 && error.is_finite() && error >= 0.0;
+        let estimate = Estimate { mean: f64::from(mean), error: f64::from(error) };
+        self.followed = id.filter(|_| sound).map(|_| estimate);
+        self.time(rtt);
+    }
+
+    fn time(&mut self, rtt: f32) {
+        self.rtt_said = rtt;
+        if rtt.is_finite() && rtt > 0.0 {
+            self.rtt = Span::from_secs_f64(f64::from(rtt)).clamp(RTT_RANGE.0, RTT_RANGE.1);
+        }
+    }
+}
+
+impl Pending {
+    /// The packet that it answers, when it is sent now.
+    pub(super) fn echo(&self, now: Time) -> Echo {
+        Echo { seq: self.seq, hold: now.since(self.event_at) }
+    }
+}

@@ -1,0 +1,438 @@
+//! One layer at the source: whom it follows, how fast it goes, and whether it is on (seed 000, 4.1.2 and 4.1.3).
+
+use super::conditions::Estimate;
+use super::config::{Config, Control};
+use crate::estimate::Ewma;
+use crate::node::{Departure, Tally};
+use crate::packet::{Echo, Layer, Mark, ReceiverId, Seq, Standing, Standings};
+use crate::rate::{AnyPolicy, Bounds, Congestion, CutGate, Growth, Operating, Outlet, RatePolicy, Sending};
+use crate::time::{Rate, Span, Time};
+
+/// The state of one layer. It does not depend on the number of receivers.
+#[derive(Debug, Clone)]
+pub(super) struct LayerControl {
+    mode: Mode,
+    pub(super) outlet: Outlet,
+    policy: AnyPolicy,
+    keep: f64,
+    on_throughput: bool,
+    /// "N".
+    wanted: u8,
+    shortest_beat: Span,
+    /// Who is followed, or was last.
+    representative: Option<Representative>,
+    rtt: Ewma,
+    updates: u8,
+    /// When the representative was heard last.
+    heard_at: Time,
+    pub(super) gate: CutGate,
+    tick_at: Time,
+    last_loss: Option<(ReceiverId, Seq)>,
+    /// What of the outlet's rate is shifted to or from the layer, in bit/s.
+    shift: f64,
+    pub(super) tally: Tally,
+}
+
+/// What the source does with a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Nothing is sent.
+    Off,
+    /// The rate follows the representative; the base layer may have none yet.
+    On,
+    /// The representative fell silent: everybody is asked.
+    Seek { since: Time },
+    /// Nobody answered: a packet per round-trip time.
+    Low { since: Time },
+}
+
+/// Who is followed, and what its newest report said.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Representative {
+    pub(super) id: ReceiverId,
+    /// "Theta" and "Theta^sigma" over "n" samples.
+    pub(super) mean: f64,
+    pub(super) deviation: f64,
+    pub(super) samples: u16,
+    /// At what rate the layer arrived there, as far as it said so.
+    pub(super) rate: Option<Rate>,
+}
+
+/// Whether a report has lowered the rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Nothing,
+    Cut,
+}
+
+/// A report of losses, or a heartbeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Loss,
+    Heartbeat,
+}
+
+/// Heartbeats that are missed before the others are asked, before the rate is lowered, and before the layer is off.
+const SILENT: u64 = 8;
+const SEEKING: u64 = 4;
+const LOW: u64 = 20;
+const RTT_GAIN: f64 = 0.125;
+/// The part of the rate that the seed's cut keeps.
+const HALF: f64 = 0.5;
+
+impl Representative {
+    /// As a comparison takes it.
+    pub(super) fn estimate(&self) -> Estimate {
+        let count = f64::from(self.samples.max(1));
+        Estimate { mean: self.mean, error: self.deviation / count.sqrt() }
+    }
+
+    /// Whether its statistics say anything.
+    fn knows_nothing(&self) -> bool {
+        self.samples == 0 || self.mean <= 0.0
+    }
+}
+
+impl LayerControl {
+    /// A layer that is off.
+    pub(super) fn new(config: &Config, sending: Sending) -> LayerControl {
+        let on_throughput = config.control == Control::Ormcc;
+        LayerControl {
+            mode: Mode::Off,
+            outlet: Outlet::new(sending),
+            policy: config.policy_choice().policy_after(sending.start),
+            keep: if on_throughput { config.beta } else { HALF },
+            on_throughput,
+            wanted: config.samples,
+            shortest_beat: config.shortest_beat,
+            representative: None,
+            rtt: Ewma::new(RTT_GAIN),
+            updates: 0,
+            heard_at: Time::ZERO,
+            gate: CutGate::default(),
+            tick_at: Time::NEVER,
+            last_loss: None,
+            shift: 0.0,
+            tally: Tally::default(),
+        }
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.mode != Mode::Off
+    }
+
+    /// Whether the layer is on, and past its start-up.
+    pub(super) fn is_steady(&self) -> bool {
+        self.is_on() && !self.outlet.is_starting()
+    }
+
+    pub(super) fn departure(&self) -> Departure {
+        Departure::At(self.outlet.departure())
+    }
+
+    pub(super) fn deadline(&self, layer: Layer) -> Time {
+        if self.outlet.is_idle() {
+            return self.tick_at;
+        }
+        self.tick_at.min(self.step_at(layer)).min(self.outlet.deadline())
+    }
+
+    pub(super) fn on_deadline(&mut self, layer: Layer, now: Time) {
+        if now < self.deadline(layer) {
+            return;
+        }
+        if now >= self.tick_at {
+            self.tick(now);
+        }
+        if !self.outlet.is_idle() {
+            self.outlet.on_deadline(now);
+            self.step(layer, now);
+        }
+    }
+
+    /// The base layer at the start of the session: on, without a representative.
+    pub(super) fn open_session(&mut self, now: Time) {
+        self.mode = Mode::On;
+        self.outlet.start(now);
+        self.tick_at = now + self.control_rtt();
+    }
+
+    /// A receiver asks for the layer: it is switched on and follows that receiver (seed 000, 4.1.3).
+    pub(super) fn switch_on(&mut self, config: &Config, from: ReceiverId, rtt: Span, now: Time) {
+        self.mode = Mode::On;
+        self.policy = config.policy_choice().policy_after(config.sending.start);
+        self.rtt = Ewma::new(RTT_GAIN);
+        self.outlet.begin(rtt, now);
+        self.tick_at = now + self.control_rtt();
+        self.shift = 0.0;
+        let nothing = Representative { id: from, mean: 0.0, deviation: 0.0, samples: 0, rate: None };
+        self.follow(nothing, None, now);
+    }
+
+    /// Nobody is there any more.
+    fn switch_off(&mut self) {
+        self.mode = Mode::Off;
+        self.representative = None;
+        self.tick_at = Time::NEVER;
+        self.shift = 0.0;
+    }
+
+    /// The representative, while it is valid.
+    pub(super) fn followed(&self) -> Option<&Representative> {
+        self.representative.as_ref().filter(|_| self.mode == Mode::On)
+    }
+
+    /// Where the layer stands, as headers say it.
+    pub(super) fn standing(&self) -> Standing {
+        match (self.mode, self.followed()) {
+            (Mode::Off, _) => Standing::Off,
+            (_, Some(followed)) if followed.samples >= u16::from(self.wanted) => Standing::Settled,
+            (_, Some(_)) => Standing::Followed,
+            (_, None) => Standing::Open,
+        }
+    }
+
+    pub(super) fn mark(&self, standings: Standings) -> Mark {
+        let (id, estimate) = match self.followed() {
+            Some(followed) => (Some(followed.id), followed.estimate()),
+            None => (None, Estimate { mean: f64::INFINITY, error: 0.0 }),
+        };
+        Mark::Layered {
+            id,
+            mean: estimate.mean as f32,
+            error: estimate.error as f32,
+            rtt: self.control_rtt().as_secs_f64() as f32,
+            updates: self.updates,
+            standings,
+        }
+    }
+
+    /// "SRTT" of the layer: the representative's; before there is a sample, the largest of the group, or the assumed one.
+    pub(super) fn control_rtt(&self) -> Span {
+        let sending = self.outlet.config();
+        let followed = self.rtt.mean().map(Span::from_secs_f64);
+        followed.unwrap_or(self.outlet.rtt_max()).max(sending.shortest_rtt)
+    }
+
+    /// How often the representative gives a sign of life.
+    fn beat(&self) -> Span {
+        self.control_rtt().max(self.shortest_beat)
+    }
+
+    /// The rate of the layer's own control, without what is shifted.
+    pub(super) fn lambda(&self) -> Rate {
+        Rate::from_bps((self.outlet.rate().bps() - self.shift).max(1.0))
+    }
+
+    fn set_lambda(&mut self, lambda: Rate, now: Time) {
+        self.outlet.set_rate(Rate::from_bps(lambda.bps() + self.shift), now);
+    }
+
+    /// So much is shifted to the layer (or, negative, from it) from now on, in bit/s.
+    pub(super) fn set_shift(&mut self, shift: f64, now: Time) {
+        if shift != self.shift {
+            let lambda = self.lambda().bps();
+            self.outlet.set_rate(Rate::from_bps(lambda + shift), now);
+            self.shift = self.outlet.rate().bps() - lambda;
+        }
+    }
+
+    fn operating(&self) -> Operating {
+        Operating {
+            rate: self.lambda(),
+            rtt: self.control_rtt(),
+            deviation: Span::from_secs_f64(self.rtt.deviation()),
+            packet_size: self.outlet.config().packet_size,
+        }
+    }
+
+    /// A packet leaves.
+    pub(super) fn on_departure(&mut self, now: Time) {
+        self.policy.on_departure();
+        let Some(pause) = self.outlet.resume(now) else { return };
+        self.heard_at += pause;
+        if let Mode::Seek { since } | Mode::Low { since } = &mut self.mode {
+            *since += pause;
+        }
+        self.tick_at = now + self.control_rtt();
+    }
+
+    /// Every round-trip time (seed 000, 4.1.2).
+    fn tick(&mut self, now: Time) {
+        let rtt = self.control_rtt();
+        let next = self.tick_at + rtt;
+        self.tick_at = if next > now { next } else { now + rtt };
+        let growth = self.outlet.watch(rtt, now);
+        let grows = matches!(self.mode, Mode::On | Mode::Seek { .. });
+        if growth == Growth::Allowed && grows && self.gate.is_open(now, rtt) {
+            let raised = self.policy.on_tick(self.operating());
+            self.set_lambda(raised, now);
+        }
+        if self.outlet.is_idle() {
+            self.tick_at = self.outlet.rest_until(self.tick_at);
+        }
+    }
+
+    /// When silence has lasted long enough for the next step.
+    fn step_at(&self, layer: Layer) -> Time {
+        if self.outlet.is_idle() {
+            return Time::NEVER;
+        }
+        match self.mode {
+            Mode::On if self.representative.is_some() => self.heard_at + self.beat() * SILENT,
+            Mode::Seek { since } => since + self.beat() * SEEKING,
+            Mode::Low { since } if layer.0 > 0 => since + self.beat() * LOW,
+            _ => Time::NEVER,
+        }
+    }
+
+    /// Silence has lasted long enough: ask everybody, slow down, switch off (seed 000, 4.1.3). The base layer is never off.
+    fn step(&mut self, layer: Layer, now: Time) {
+        if now < self.step_at(layer) {
+            return;
+        }
+        match self.mode {
+            Mode::On => self.seek(now),
+            Mode::Seek { .. } => {
+                self.mode = Mode::Low { since: now };
+                let packet = u64::from(self.outlet.config().packet_size);
+                self.set_lambda(self.lambda().min(Rate::of(packet, self.beat())), now);
+            }
+            Mode::Low { .. } => self.switch_off(),
+            Mode::Off => {}
+        }
+    }
+
+    /// Headers say from now on that everybody may report.
+    fn seek(&mut self, now: Time) {
+        self.mode = Mode::Seek { since: now };
+    }
+
+    /// A receiver left: it is not followed any longer.
+    pub(super) fn forget(&mut self, receiver: ReceiverId, now: Time) {
+        if self.followed().is_some_and(|followed| followed.id == receiver) {
+            self.representative = None;
+            self.seek(now);
+        }
+    }
+
+    /// The group is another one now.
+    pub(super) fn start_again(&mut self, config: &Config, layer: Layer, now: Time) {
+        if !self.is_on() {
+            return;
+        }
+        if self.representative.take().is_some() {
+            self.seek(now);
+        }
+        self.rtt = Ewma::new(RTT_GAIN);
+        self.policy = config.policy_choice().policy_after(config.sending.start);
+        if layer.0 == 0 {
+            self.outlet.start_again(now);
+        }
+        self.tick_at = now + self.control_rtt();
+    }
+
+    pub(super) fn set_bounds(&mut self, bounds: Bounds, now: Time) {
+        let lambda = self.lambda();
+        self.shift = 0.0;
+        self.outlet.set_bounds(bounds, now);
+        self.outlet.set_rate(lambda, now);
+    }
+
+    /// A report about how congested its sender is.
+    pub(super) fn on_averaged(
+        &mut self,
+        report: Representative,
+        kind: Kind,
+        echo: Echo,
+        now: Time,
+    ) -> Outcome {
+        if kind == Kind::Loss && self.last_loss == Some((report.id, echo.seq)) {
+            return Outcome::Nothing;
+        }
+        let sample = self.outlet.sample(echo, now);
+        self.tally.indications += u64::from(kind == Kind::Loss);
+        match self.followed().copied() {
+            Some(followed) if followed.id == report.id => self.renew(followed, report, sample, now),
+            Some(followed) if !self.is_worse(&report, &followed) => return Outcome::Nothing,
+            _ => self.follow(report, sample, now),
+        }
+        if let Some(sample) = sample {
+            match kind {
+                Kind::Loss => self.outlet.on_rtt(sample, now),
+                Kind::Heartbeat => self.outlet.on_alive(sample, now),
+            }
+        }
+        if kind == Kind::Heartbeat {
+            return Outcome::Nothing;
+        }
+        self.last_loss = Some((report.id, echo.seq));
+        self.tally.events += 1;
+        self.tally.followed += 1;
+        self.cut(report.rate, now)
+    }
+
+    /// Whether another receiver is to be followed instead (seed 000, 4.1.2).
+    fn is_worse(&self, report: &Representative, followed: &Representative) -> bool {
+        if followed.knows_nothing() {
+            return !report.knows_nothing();
+        }
+        report.samples >= u16::from(self.wanted) && report.estimate().replaces(followed.estimate())
+    }
+
+    /// News of the representative itself.
+    fn renew(&mut self, followed: Representative, report: Representative, sample: Option<Span>, now: Time) {
+        let changed = Representative { rate: None, ..followed } != Representative { rate: None, ..report };
+        if changed {
+            self.count_update();
+        }
+        self.representative = Some(report);
+        self.heard_at = now;
+        if let Some(sample) = sample {
+            self.rtt.add(sample.as_secs_f64(), 0.0);
+        }
+    }
+
+    fn follow(&mut self, report: Representative, sample: Option<Span>, now: Time) {
+        self.representative = Some(report);
+        self.mode = Mode::On;
+        self.heard_at = now;
+        self.count_update();
+        if let Some(sample) = sample {
+            self.rtt.restart(sample.as_secs_f64(), 0.0);
+        }
+    }
+
+    /// Zero is only said before anybody was followed.
+    fn count_update(&mut self) {
+        self.updates = self.updates.checked_add(1).unwrap_or(1);
+    }
+
+    /// At most once per round-trip time (seed 000, 4.1.2).
+    fn cut(&mut self, throughput: Option<Rate>, now: Time) -> Outcome {
+        self.outlet.end_start_up();
+        if !self.gate.is_open(now, self.control_rtt()) {
+            return Outcome::Nothing;
+        }
+        let own = self.lambda();
+        let level = if self.on_throughput { throughput.unwrap_or(own) } else { own };
+        let lowered = self.policy.on_congestion(self.operating(), Congestion { level, keep: self.keep });
+        self.gate.close(now);
+        self.set_lambda(lowered, now);
+        Outcome::Cut
+    }
+
+    /// A receiver of the layer is alive.
+    pub(super) fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
+        let Some(sample) = self.outlet.sample(echo, now) else { return };
+        if self.followed().is_some_and(|followed| followed.id == from) {
+            self.rtt.add(sample.as_secs_f64(), 0.0);
+        }
+        self.outlet.on_alive(sample, now);
+    }
+
+    #[cfg(test)]
+    pub(super) fn mode(&self) -> Mode {
+        self.mode
+    }
+}

@@ -1,0 +1,79 @@
+//! Probabilistic inter-layer bandwidth shifting, "PIBS" (seed 000, 4.1.4.3).
+//!
+//! Now and then, for the time between two cuts of a layer, the layer sends a tenth faster and the one above as much slower.
+//! A receiver of the lower layer alone that is not hurt by that shares its bottleneck with both layers, and may join the
+//! upper one without anybody being worse off.
+
+use super::config::Config;
+use super::layer::LayerControl;
+use crate::packet::{Flags, Layer};
+use crate::rng::Rng;
+use crate::time::Time;
+
+/// Which layer gains, if any does: no two layers shift at the same time.
+#[derive(Debug, Clone)]
+pub(super) struct Shift {
+    gaining: Option<Layer>,
+    /// "rho" and "delta".
+    probability: f64,
+    part: f64,
+}
+
+impl Shift {
+    pub(super) fn new(config: &Config) -> Shift {
+        Shift { gaining: None, probability: config.shift_probability, part: config.shift }
+    }
+
+    /// A rate control period of `layer` ends and another one begins.
+    pub(super) fn on_cut(&mut self, layer: Layer, layers: &[LayerControl], rng: &mut Rng) {
+        if self.gaining == Some(layer) {
+            self.gaining = None;
+        }
+        if self.gaining.is_none() && may_shift(layer, layers) && rng.chance(self.probability) {
+            self.gaining = Some(layer);
+        }
+    }
+
+    /// A layer may have been switched off, or started anew.
+    pub(super) fn check(&mut self, layers: &[LayerControl]) {
+        self.gaining = self.gaining.filter(|layer| may_shift(*layer, layers));
+    }
+
+    /// Keep what is shifted in proportion to rates as they are now.
+    // Seed gap: 4.1.4.3 lets the giving layer fall to zero, where nobody could tell it from one that is off. Here it keeps the
+    // lowest rate that a layer may have.
+    pub(super) fn apply(&self, layers: &mut [LayerControl], now: Time) {
+        let mut from_below = 0.0;
+        for layer in 0..layers.len() {
+            let gain = match self.gaining {
+                Some(Layer(gaining)) if usize::from(gaining) == layer => {
+                    let above = layers[layer + 1].lambda().bps();
+                    (self.part * layers[layer].lambda().bps()).min(above)
+                }
+                _ => 0.0,
+            };
+            layers[layer].set_shift(gain - from_below, now);
+            from_below = gain;
+        }
+    }
+
+    /// What packets of `layer` say.
+    pub(super) fn flags(&self, layer: Layer) -> Flags {
+        match self.gaining {
+            Some(gaining) if gaining == layer => Flags::GAINS,
+            Some(gaining) if gaining.0 + 1 == layer.0 => Flags::GIVES,
+            _ => Flags::default(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn gaining(&self) -> Option<Layer> {
+        self.gaining
+    }
+}
+
+/// Whether there is a layer above to shift from, and neither is in start-up.
+fn may_shift(layer: Layer, layers: &[LayerControl]) -> bool {
+    let at = |index: usize| layers.get(index).is_some_and(LayerControl::is_steady);
+    at(usize::from(layer.0)) && at(usize::from(layer.0) + 1)
+}

@@ -1,0 +1,366 @@
+//! How congested a receiver is in a layer: the throughput attenuation factor and its two parts (seed 000, 4.1.1).
+
+use super::conditions::Estimate;
+use super::config::{Config, CorMean, TafSample};
+use crate::packet::Flags;
+use crate::time::{Span, Time};
+
+/// The most samples that can be kept.
+pub(super) const MOST: usize = 30;
+
+/// The latest samples of something.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ring {
+    values: [f32; MOST],
+    next: u8,
+    count: u8,
+    limit: u8,
+}
+
+impl Ring {
+    /// For `limit` samples, 2 to [`MOST`].
+    pub(super) const fn new(limit: u8) -> Ring {
+        Ring { values: [0.0; MOST], next: 0, count: 0, limit }
+    }
+
+    pub(super) const fn len(&self) -> u8 {
+        self.count
+    }
+
+    pub(super) const fn is_full(&self) -> bool {
+        self.count == self.limit
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Ring::new(self.limit);
+    }
+
+    pub(super) fn push(&mut self, value: f64) {
+        self.values[usize::from(self.next)] = value as f32;
+        self.next = (self.next + 1) % self.limit;
+        self.count = (self.count + 1).min(self.limit);
+    }
+
+    /// The newest `most` of them, in no particular order.
+    fn newest(&self, most: u8) -> impl Iterator<Item = f64> + Clone {
+        let (count, next, limit) = (self.count.min(most), self.next, self.limit);
+        (1..=count).map(move |back| f64::from(self.values[usize::from((next + limit - back) % limit)]))
+    }
+
+    /// `None` without a sample.
+    pub(super) fn mean(&self) -> Option<f64> {
+        self.mean_with(0.0, 0)
+    }
+
+    /// Mean of the newest ones and of `copies` more samples of this value, N together at most.
+    fn mean_with(&self, value: f64, copies: u8) -> Option<f64> {
+        let kept = self.newest(self.limit - copies.min(self.limit));
+        let count = kept.clone().count() + usize::from(copies);
+        (count > 0).then(|| (kept.sum::<f64>() + value * f64::from(copies)) / count as f64)
+    }
+
+    /// Mean and standard deviation (divided by n - 1); zeros without samples, and no deviation of a single one.
+    pub(super) fn moments(&self) -> (f64, f64) {
+        moments(self.newest(self.limit))
+    }
+
+    /// Mean and standard error.
+    pub(super) fn estimate(&self) -> Estimate {
+        estimate(self.newest(self.limit))
+    }
+
+    /// The same as if there were `copies` more samples of this value now, which push out the oldest.
+    fn estimate_with(&self, value: f64, copies: u8) -> Estimate {
+        let copies = copies.min(self.limit);
+        let kept = self.newest(self.limit - copies);
+        estimate(kept.chain(std::iter::repeat_n(value, usize::from(copies))))
+    }
+}
+
+fn moments(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let count = values.clone().count();
+    if count == 0 {
+        return (0.0, 0.0);
+    }
+    let mean = values.clone().sum::<f64>() / count as f64;
+    if count == 1 {
+        return (mean, 0.0);
+    }
+    let squares = values.map(|value| (value - mean).powi(2)).sum::<f64>();
+    (mean, (squares / (count - 1) as f64).sqrt())
+}
+
+fn estimate(values: impl Iterator<Item = f64> + Clone) -> Estimate {
+    let count = values.clone().count().max(1) as f64;
+    let (mean, deviation) = moments(values);
+    Estimate { mean, error: deviation / count.sqrt() }
+}
+
+/// What a receiver knows about its own congestion in one layer.
+#[derive(Debug, Clone)]
+pub(super) struct Taf {
+    sample: TafSample,
+    cor_mean: CorMean,
+    /// Individual throughput attenuation factors.
+    itaf: Ring,
+    /// Rates of congestion occurrence in 1/s, or with [`CorMean::Harmonic`] the intervals in s.
+    occurrence: Ring,
+    /// Attenuation factors, in 1/s.
+    factors: Ring,
+    /// Individual factors measured while no bandwidth was shifted, "theta".
+    pub(super) steady: Ring,
+    /// Individual factors measured while the layer gained by a shift, "theta'".
+    pub(super) shifted: Ring,
+    /// The latest congestion epoch; before the first, when the layer was joined.
+    latest: Time,
+    epochs: Epochs,
+}
+
+/// How many there were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Epochs {
+    None,
+    Some,
+}
+
+/// What a congestion epoch has added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Added {
+    /// A sample of the attenuation factor.
+    pub(super) factor: bool,
+    /// A sample of an individual factor under shifted bandwidth.
+    pub(super) shifted: bool,
+}
+
+/// No interval counts as shorter.
+const SHORTEST: Span = Span::from_micros(1);
+
+impl Taf {
+    /// In a layer that is joined now.
+    pub(super) fn new(config: &Rules, now: Time) -> Taf {
+        let ring = Ring::new(config.samples);
+        Taf {
+            sample: config.taf,
+            cor_mean: config.cor,
+            itaf: ring,
+            occurrence: ring,
+            factors: ring,
+            steady: ring,
+            shifted: ring,
+            latest: now,
+            epochs: Epochs::None,
+        }
+    }
+
+    /// Before the first packet: the layer counts as joined now.
+    pub(super) fn joined(&mut self, now: Time) {
+        self.latest = now;
+    }
+
+    /// A congestion epoch now. `itaf` is its individual factor, where that could be measured, and `flags` those of the packet
+    /// that it was measured on.
+    // Seed gap: 4.1.4.3 knows periods with and without shifting. A layer that gives bandwidth to the one below is in neither.
+    pub(super) fn on_epoch(&mut self, itaf: Option<f64>, flags: Flags, now: Time) -> Added {
+        let mut added = Added::default();
+        if let Some(itaf) = itaf {
+            self.itaf.push(itaf);
+            if flags.has(Flags::GAINS) {
+                self.shifted.push(itaf);
+                added.shifted = true;
+            } else if !flags.has(Flags::GIVES) {
+                self.steady.push(itaf);
+            }
+        }
+        let again = std::mem::replace(&mut self.epochs, Epochs::Some) == Epochs::Some;
+        let interval = now.since(std::mem::replace(&mut self.latest, now)).max(SHORTEST).as_secs_f64();
+        if !again {
+            return added;
+        }
+        self.occurrence.push(self.stored(interval));
+        let sample = match self.sample {
+            TafSample::Smoothed => self.itaf.mean().zip(self.rate_of(self.occurrence.mean())),
+            TafSample::Product => itaf.zip(Some(1.0 / interval)),
+        };
+        if let Some((itaf, cor)) = sample {
+            self.factors.push(itaf * cor);
+            added.factor = true;
+        }
+        added
+    }
+
+    /// An interval as it is kept.
+    fn stored(&self, interval: f64) -> f64 {
+        match self.cor_mean {
+            CorMean::Mean => 1.0 / interval,
+            CorMean::Harmonic => interval,
+        }
+    }
+
+    /// The rate of occurrence that a mean of what is kept stands for.
+    fn rate_of(&self, mean: Option<f64>) -> Option<f64> {
+        match self.cor_mean {
+            CorMean::Mean => mean,
+            CorMean::Harmonic => mean.map(|interval| 1.0 / interval.max(SHORTEST.as_secs_f64())),
+        }
+    }
+
+    /// Samples of the attenuation factor, N at most.
+    pub(super) const fn len(&self) -> u8 {
+        self.factors.len()
+    }
+
+    /// Whether there are N.
+    pub(super) const fn is_settled(&self) -> bool {
+        self.factors.is_full()
+    }
+
+    /// Mean and standard error, "Theta" and "Theta^sigma / sqrt(n)".
+    pub(super) fn estimate(&self) -> Estimate {
+        self.factors.estimate()
+    }
+
+    /// Mean and standard deviation.
+    pub(super) fn moments(&self) -> (f64, f64) {
+        self.factors.moments()
+    }
+
+    /// As if a packet were lost now, and `copies` times so (seed 000, 4.1.4.2). Nothing is kept of it.
+    // Seed gap: 4.1.4.2 prints 1 / (t1 - t2), which is negative, for t2 is the later one.
+    pub(super) fn assumed(&self, copies: u8, now: Time) -> Estimate {
+        let interval = now.since(self.latest).max(SHORTEST).as_secs_f64();
+        let cor = self.rate_of(self.occurrence.mean_with(self.stored(interval), copies)).unwrap_or(0.0);
+        let itaf = self.itaf.mean().unwrap_or(0.0);
+        self.factors.estimate_with(itaf * cor, copies)
+    }
+
+    /// The latest congestion epoch; before the first one, when the layer was joined.
+    pub(super) const fn latest(&self) -> Time {
+        self.latest
+    }
+
+    /// Another set of layers: what was measured about shifting does not hold any longer.
+    pub(super) fn forget_shifts(&mut self) {
+        self.steady.clear();
+        self.shifted.clear();
+    }
+}
+
+/// What of the configuration a receiver needs for every layer that it joins.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    pub(super) samples: u8,
+    pub(super) comparisons: u8,
+    pub(super) taf: TafSample,
+    pub(super) cor: CorMean,
+}
+
+impl Rules {
+    pub(super) fn new(config: &Config) -> Rules {
+        Rules {
+            samples: config.samples.clamp(2, MOST as u8),
+            comparisons: config.comparisons.max(1),
+            taf: config.taf,
+            cor: config.cor,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: f64) -> Time {
+        Time::from_secs_f64(secs)
+    }
+
+    fn taf(change: impl FnOnce(&mut Config)) -> Taf {
+        let mut config = Config::seed();
+        change(&mut config);
+        Taf::new(&Rules::new(&config), Time::ZERO)
+    }
+
+    fn none() -> Flags {
+        Flags::default()
+    }
+
+    #[test]
+    fn a_ring_keeps_the_latest_and_divides_by_one_less() {
+        let mut ring = Ring::new(3);
+        [9.0, 1.0, 2.0, 6.0].into_iter().for_each(|value| ring.push(value));
+        let (mean, deviation) = ring.moments();
+        assert_eq!((ring.len(), mean), (3, 3.0));
+        assert!((deviation - 7f64.sqrt()).abs() < 1e-12);
+        assert_eq!(ring.mean_with(0.0, 1), Some(8.0 / 3.0), "2, 6 and 0");
+    }
+
+    /// T-GM-1: epochs at 1, 3 and 3.5 s.
+    #[test]
+    fn factors_are_products_of_means() {
+        let mut taf = taf(|_| {});
+        assert_eq!(taf.on_epoch(Some(0.2), none(), at(1.0)), Added::default(), "no interval yet");
+        assert!(taf.on_epoch(Some(0.4), none(), at(3.0)).factor);
+        assert!((taf.moments().0 - 0.3 * 0.5).abs() < 1e-6);
+        taf.on_epoch(Some(0.6), none(), at(3.5));
+        let second = 0.4 * (0.5 + 2.0) / 2.0;
+        assert!((taf.moments().0 - (0.15 + second) / 2.0).abs() < 1e-6);
+        assert_eq!(taf.len(), 2);
+    }
+
+    /// T-GM-1, the other reading.
+    #[test]
+    fn factors_may_be_products_of_single_samples() {
+        let mut taf = taf(|config| config.taf = TafSample::Product);
+        taf.on_epoch(Some(0.2), none(), at(1.0));
+        taf.on_epoch(Some(0.4), none(), at(3.0));
+        taf.on_epoch(Some(0.6), none(), at(3.5));
+        assert!((taf.moments().0 - (0.2 + 1.2) / 2.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_harmonic_mean_of_occurrence_hardly_sees_a_single_short_interval() {
+        let mut taf = taf(|config| config.cor = CorMean::Harmonic);
+        for time in [1.0, 3.0, 3.0, 5.0] {
+            taf.on_epoch(Some(0.5), none(), at(time));
+        }
+        let newest = taf.factors.newest(1).next().expect("three factors");
+        assert!((newest - 0.5 * 3.0 / 4.0).abs() < 1e-6, "{newest}");
+    }
+
+    #[test]
+    fn individual_factors_are_told_apart_by_what_is_shifted() {
+        let mut taf = taf(|_| {});
+        for (flags, itaf) in [(none(), 0.1), (Flags::GAINS, 0.2), (Flags::GIVES, 0.3)] {
+            taf.on_epoch(Some(itaf), flags, at(itaf));
+        }
+        assert_eq!((taf.steady.len(), taf.shifted.len(), taf.itaf.len()), (1, 1, 3));
+        assert!((taf.shifted.moments().0 - 0.2).abs() < 1e-6);
+    }
+
+    /// T-GM-4.
+    #[test]
+    fn an_assumed_loss_leaves_nothing_behind() {
+        let mut taf = taf(|_| {});
+        for second in 1..=40 {
+            taf.on_epoch(Some(0.3), none(), at(f64::from(second)));
+        }
+        let before = (taf.estimate(), taf.len(), taf.latest);
+        let assumed = taf.assumed(1, at(50.0));
+        assert!(assumed.mean < before.0.mean, "ten seconds without a loss");
+        assert_eq!((taf.estimate(), taf.len(), taf.latest), before);
+    }
+
+    #[test]
+    fn a_receiver_that_never_lost_anything_assumes_nothing() {
+        assert_eq!(taf(|_| {}).assumed(1, at(5.0)), Estimate::default());
+    }
+
+    #[test]
+    fn long_silence_outweighs_old_samples_only_where_it_adds_up() {
+        let mut taf = taf(|_| {});
+        for second in 1..=40 {
+            taf.on_epoch(Some(0.3), none(), at(f64::from(second)));
+        }
+        assert!(taf.assumed(1, at(1000.0)).mean > 0.28);
+        assert!(taf.assumed(30, at(1000.0)).mean < 0.001);
+    }
+}

@@ -1,0 +1,693 @@
+//! T-GM-3 to T-GM-8, and what else a receiver and a source do by themselves.
+
+use super::layer::Mode;
+use super::{Assumed, Config, Control, Farewell, Receiver, Source};
+use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _};
+use crate::packet::{
+    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq, Standing,
+    Standings,
+};
+use crate::rate::Bounds;
+use crate::rng::Rng;
+use crate::time::{Rate, Span, Time};
+
+const ME: ReceiverId = ReceiverId::new(1).expect("not zero");
+const OTHER: ReceiverId = ReceiverId::new(2).expect("not zero");
+const THIRD: ReceiverId = ReceiverId::new(3).expect("not zero");
+const RTT: Span = Span::from_millis(100);
+const SIZE: u16 = 1000;
+
+/// Few samples, so that tests are short.
+fn short() -> Config {
+    Config { samples: 4, comparisons: 3, ..Config::seed() }
+}
+
+/// A receiver, and headers that say what the test wants.
+struct Hand {
+    receiver: Receiver,
+    now: Time,
+    seq: [u64; 8],
+    /// By layers: who is followed, its mean and its updates.
+    followed: [(Option<ReceiverId>, f32, u8); 8],
+    standings: Standings,
+    rng: Rng,
+    effects: Effects,
+}
+
+impl Hand {
+    /// In a base layer whose representative is another one, with a mean of 10/s.
+    fn new(config: Config) -> Hand {
+        Hand {
+            receiver: Receiver::new(ME, &config),
+            now: Time::from_secs_f64(1.0),
+            seq: [0; 8],
+            followed: [(Some(OTHER), 10.0, 1); 8],
+            standings: Standings::default().with(Layer(0), Standing::Settled),
+            rng: Rng::new(1, 1),
+            effects: Effects::new(),
+        }
+    }
+
+    fn call(&mut self, act: impl FnOnce(&mut Receiver, &mut Cx<'_>)) -> Vec<Effect> {
+        act(&mut self.receiver, &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects });
+        self.effects.drain().collect()
+    }
+
+    /// A packet `gap` after the one before, with so many lost in front of it.
+    fn packet_with(&mut self, layer: u8, gap: Span, lost: u32, flags: Flags) -> Vec<Effect> {
+        self.now += gap;
+        let index = usize::from(layer);
+        self.seq[index] += 1 + u64::from(lost);
+        let (id, mean, updates) = self.followed[index];
+        let mark = Mark::Layered { id, mean, error: 0.001, rtt: 0.1, updates, standings: self.standings };
+        let data = Data {
+            seq: Seq(self.seq[index]),
+            sent_at: self.now,
+            rate: 1e6,
+            payload: Payload::NONE,
+            flags,
+            mark,
+        };
+        let arrival = Arrival { size: SIZE, lost, ..Arrival::default() };
+        self.call(|receiver, cx| receiver.on_data(&data, Layer(layer), arrival, cx))
+    }
+
+    fn packet(&mut self, layer: u8, gap: Span, lost: u32) -> Vec<Effect> {
+        self.packet_with(layer, gap, lost, Flags::default())
+    }
+
+    /// Two packets at four fifths of the rate of their sending, then a loss, a second after the loss before.
+    fn loss_with(&mut self, layer: u8, flags: Flags) -> Vec<Effect> {
+        self.packet(layer, Span::from_millis(980), 0);
+        self.packet_with(layer, Span::from_millis(10), 0, flags);
+        self.packet(layer, Span::from_millis(10), 1)
+    }
+
+    fn loss(&mut self, layer: u8) -> Vec<Effect> {
+        self.loss_with(layer, Flags::default())
+    }
+
+    fn losses(&mut self, layer: u8, count: u32) -> Vec<Effect> {
+        (0..count).flat_map(|_| self.loss(layer)).collect()
+    }
+
+    /// The representative of a layer loses something, and this receiver does not.
+    fn others_loss(&mut self, layer: u8) -> Vec<Effect> {
+        self.followed[usize::from(layer)].2 += 1;
+        self.packet(layer, Span::from_secs(1), 0)
+    }
+
+    /// What the receiver does by itself until `span` has passed.
+    fn wait(&mut self, span: Span) -> Vec<Effect> {
+        let end = self.now + span;
+        let mut effects = Vec::new();
+        while self.receiver.deadline() <= end {
+            self.now = self.receiver.deadline().max(self.now);
+            effects.extend(self.call(|receiver, cx| receiver.on_deadline(cx)));
+        }
+        self.now = end;
+        effects
+    }
+
+    /// The representative of a layer says another mean.
+    fn say(&mut self, layer: u8, mean: f32) {
+        self.followed[usize::from(layer)].1 = mean;
+        self.followed[usize::from(layer)].2 += 1;
+    }
+
+    fn follow(&mut self, layer: u8, id: Option<ReceiverId>) {
+        self.followed[usize::from(layer)].0 = id;
+        self.followed[usize::from(layer)].2 += 1;
+    }
+
+    fn stand(&mut self, layer: u8, standing: Standing) {
+        self.standings = self.standings.with(Layer(layer), standing);
+    }
+
+    /// Joins the next layer by comparisons at the representative's losses.
+    fn climb(&mut self) {
+        let top = self.receiver.subscription().0;
+        self.packet(top, Span::from_millis(10), 0);
+        while self.receiver.subscription().0 == top {
+            self.others_loss(top);
+        }
+    }
+}
+
+fn joins(effects: &[Effect]) -> Vec<u8> {
+    let layers = effects.iter().filter_map(|effect| match effect {
+        Effect::Subscribe(layer) => Some(layer.0),
+        _ => None,
+    });
+    layers.collect()
+}
+
+fn causes(effects: &[Effect]) -> Vec<(u8, Cause)> {
+    let reports = effects.iter().filter_map(|effect| match effect {
+        Effect::Report(Report { layer, content: Content::Averaged { cause, .. }, .. }) => {
+            Some((layer.0, *cause))
+        }
+        _ => None,
+    });
+    reports.collect()
+}
+
+/// T-GM-1, as it comes from packets: 1 - 0.8 Mbit/s over 1 Mbit/s, once a second.
+#[test]
+fn the_attenuation_factor_is_measured_on_the_two_packets_before_a_loss() {
+    let mut hand = Hand::new(short());
+    hand.losses(0, 3);
+    let (mean, deviation, samples) = hand.receiver.attenuation(Layer(0)).expect("joined");
+    assert!((mean - 0.2).abs() < 1e-6 && deviation < 1e-6, "{mean} {deviation}");
+    assert_eq!(samples, 2, "the first loss has no interval before it");
+}
+
+#[test]
+fn the_attenuation_factor_is_measured_over_a_window_where_times_are_uncertain() {
+    let mut hand = Hand::new(Config { samples: 4, ..Config::transport(SIZE) });
+    for turn in 0..600u32 {
+        // In bursts of four back to back, one in 100 packets lost: what one pair says would be nonsense.
+        let gap = if turn.is_multiple_of(4) { Span::from_millis(40) } else { Span::from_micros(3) };
+        hand.packet(0, gap, u32::from(turn % 100 == 99));
+    }
+    let (mean, _, samples) = hand.receiver.attenuation(Layer(0)).expect("joined");
+    // 0.8 of 1 Mbit/s arrives, a loss a second: 0.2 but for the edges of the window.
+    assert!(samples == 4 && (0.1..0.35).contains(&mean), "{mean} of {samples}");
+}
+
+/// T-GM-3.
+#[test]
+fn a_join_takes_n_samples_and_j_comparisons_in_a_row() {
+    let mut hand = Hand::new(short());
+    let before = hand.losses(0, 6);
+    assert_eq!(joins(&before), [], "a loss without an interval, then 4 samples, of them 2 comparisons");
+    assert_eq!(joins(&hand.loss(0)), [1]);
+    assert_eq!(hand.receiver.counts().joins_at_own, 1);
+}
+
+/// T-GM-3.
+#[test]
+fn one_comparison_to_the_contrary_begins_the_count_anew() {
+    let mut hand = Hand::new(short());
+    hand.losses(0, 6);
+    hand.say(0, 0.3);
+    assert_eq!(joins(&hand.loss(0)), [], "less than twice 0.2");
+    hand.say(0, 10.0);
+    assert_eq!(joins(&hand.losses(0, 2)), []);
+    assert_eq!(joins(&hand.loss(0)), [1]);
+}
+
+#[test]
+fn a_representative_with_few_samples_is_not_compared_with() {
+    let mut hand = Hand::new(short());
+    hand.stand(0, Standing::Followed);
+    assert_eq!(joins(&hand.losses(0, 20)), []);
+    (0..10).for_each(|_| assert_eq!(joins(&hand.others_loss(0)), []));
+}
+
+#[test]
+fn a_receiver_without_losses_joins_at_those_of_the_representative() {
+    let mut hand = Hand::new(short());
+    hand.packet(0, RTT, 0);
+    assert_eq!(joins(&hand.others_loss(0)), []);
+    assert_eq!(joins(&hand.others_loss(0)), []);
+    assert_eq!(joins(&hand.others_loss(0)), [1]);
+    assert_eq!(hand.receiver.counts().joins_at_others, 1);
+}
+
+/// T-GM-4, the rule around it: a loss of its own between two of the representative's is no assumed one, and resets nothing.
+#[test]
+fn a_loss_of_its_own_takes_the_place_of_an_assumed_one() {
+    let mut hand = Hand::new(short());
+    hand.packet(0, RTT, 0);
+    hand.others_loss(0);
+    hand.others_loss(0);
+    hand.loss(0);
+    assert_eq!(joins(&hand.others_loss(0)), [], "the loss before it was real");
+    assert_eq!(joins(&hand.others_loss(0)), [1], "the third in favour");
+}
+
+#[test]
+fn old_losses_hold_a_receiver_back_for_ever_or_not() {
+    for (assumed, joined) in [(Assumed::Once, 0), (Assumed::Each, 1)] {
+        let mut hand = Hand::new(Config { assumed, ..short() });
+        hand.followed[0].1 = 0.25;
+        hand.losses(0, 10);
+        (0..40).for_each(|_| drop(hand.others_loss(0)));
+        assert_eq!(hand.receiver.subscription(), Layer(joined), "{assumed:?}");
+    }
+}
+
+/// T-GM-5.
+#[test]
+fn no_layer_is_joined_while_another_one_has_no_representative() {
+    let mut hand = Hand::new(short());
+    hand.stand(3, Standing::Open);
+    assert_eq!(joins(&hand.losses(0, 7)), []);
+    assert_eq!(hand.receiver.counts().vetoes, 1);
+    hand.stand(3, Standing::Off);
+    assert_eq!(joins(&hand.losses(0, 2)), [], "the count began anew");
+    assert_eq!(joins(&hand.loss(0)), [1]);
+}
+
+/// T-GM-5.
+#[test]
+fn a_representative_of_any_layer_joins_none() {
+    let mut hand = Hand::new(short());
+    hand.climb();
+    hand.stand(1, Standing::Settled);
+    hand.follow(0, Some(ME));
+    hand.packet(0, RTT, 0);
+    hand.packet(1, RTT, 0);
+    for _ in 0..9 {
+        assert_eq!(joins(&hand.others_loss(1)), []);
+    }
+    assert_eq!(hand.receiver.counts().vetoes, 3);
+}
+
+/// T-GM-5.
+#[test]
+fn a_receiver_that_may_become_a_representative_joins_none() {
+    let mut hand = Hand::new(short());
+    hand.climb();
+    hand.stand(1, Standing::Settled);
+    hand.say(0, 0.01);
+    hand.losses(0, 3);
+    hand.packet(1, RTT, 0);
+    (0..9).for_each(|_| assert_eq!(joins(&hand.others_loss(1)), []));
+    assert_eq!(hand.receiver.counts().vetoes, 3);
+}
+
+#[test]
+fn shifts_that_do_not_hurt_make_a_receiver_join() {
+    for (mean, expected) in [(10.0, vec![1]), (0.1, vec![])] {
+        let mut hand = Hand::new(Config { comparisons: 200, ..short() });
+        hand.stand(1, Standing::Settled);
+        hand.followed[0].1 = mean;
+        let steady = hand.losses(0, 4);
+        assert_eq!(joins(&steady), []);
+        let shifted: Vec<Effect> = (0..4).flat_map(|_| hand.loss_with(0, Flags::GAINS)).collect();
+        assert_eq!(joins(&shifted), expected, "at 0.1 it may become the representative");
+    }
+}
+
+#[test]
+fn shifts_say_nothing_where_no_layer_is_above() {
+    let mut hand = Hand::new(Config { comparisons: 200, ..short() });
+    hand.losses(0, 4);
+    let shifted: Vec<Effect> = (0..8).flat_map(|_| hand.loss_with(0, Flags::GAINS)).collect();
+    assert_eq!(joins(&shifted), []);
+}
+
+#[test]
+fn a_layer_that_is_off_is_asked_for_until_its_first_packet() {
+    let mut hand = Hand::new(short());
+    hand.packet(0, RTT, 0);
+    hand.others_loss(0);
+    hand.others_loss(0);
+    let joined = hand.others_loss(0);
+    assert_eq!((joins(&joined), causes(&joined)), (vec![1], vec![(1, Cause::Joining)]));
+    assert_eq!(causes(&hand.wait(Span::from_millis(350))), [(1, Cause::Joining); 3]);
+    hand.follow(1, Some(ME));
+    hand.stand(1, Standing::Followed);
+    hand.packet(1, RTT, 0);
+    assert_eq!(causes(&hand.wait(Span::from_micros(1))).first(), Some(&(1, Cause::Heartbeat)));
+    assert_eq!(hand.receiver.counts().requests, 5, "one more while the packet was on its way");
+}
+
+#[test]
+fn a_layer_that_never_comes_is_left_and_not_joined_again_soon() {
+    let mut hand = Hand::new(short());
+    hand.climb();
+    let effects = hand.wait(Span::from_secs(3));
+    assert_eq!(causes(&effects).len(), 19, "twenty in all");
+    assert_eq!(joins(&effects), [0]);
+    let left_at = hand.now;
+    hand.packet(0, RTT, 0);
+    while hand.receiver.subscription() == Layer(0) {
+        hand.others_loss(0);
+    }
+    assert!(hand.now.since(left_at) > Span::from_secs(5));
+}
+
+/// T-GM-7.
+#[test]
+fn a_representative_sends_a_heartbeat_each_round_trip_and_none_after_a_loss() {
+    let mut hand = Hand::new(short());
+    hand.follow(0, Some(ME));
+    hand.packet(0, RTT, 0);
+    assert_eq!(causes(&hand.wait(Span::from_millis(1050))), [(0, Cause::Heartbeat); 11], "the first at once");
+    let lost = hand.packet(0, Span::from_millis(10), 1);
+    assert_eq!(causes(&lost), [(0, Cause::Loss)]);
+    assert_eq!(causes(&hand.wait(Span::from_millis(99))), [], "the loss stands for it");
+    assert_eq!(causes(&hand.wait(Span::from_millis(2))), [(0, Cause::Heartbeat)]);
+    hand.follow(0, Some(OTHER));
+    hand.packet(0, Span::from_millis(10), 0);
+    assert_eq!(hand.wait(Span::from_secs(5)), [], "another one is followed now");
+}
+
+#[test]
+fn a_source_that_is_gone_gets_no_heartbeats() {
+    let mut hand = Hand::new(short());
+    hand.follow(0, Some(ME));
+    hand.packet(0, RTT, 0);
+    let beats = causes(&hand.wait(Span::from_secs(60))).len();
+    assert!((100..103).contains(&beats), "{beats}: for ten seconds");
+    assert!(hand.receiver.deadline().is_never());
+}
+
+#[test]
+fn others_report_only_when_they_are_worse_for_sure() {
+    let mut hand = Hand::new(short());
+    let quiet = hand.losses(0, 6);
+    assert_eq!(causes(&quiet), [], "0.2 against 10");
+    hand.say(0, 0.19);
+    let mut effects = hand.loss(0);
+    effects.extend(hand.wait(RTT * 2));
+    assert_eq!(causes(&effects), [], "less than a quarter more");
+    assert_eq!((hand.receiver.counts().losses, hand.receiver.suppressed()), (0, 7));
+    hand.say(0, 0.15);
+    let mut effects = hand.loss(0);
+    effects.extend(hand.wait(RTT * 2));
+    assert_eq!(causes(&effects), [(0, Cause::Loss)]);
+}
+
+#[test]
+fn everybody_answers_when_the_representative_is_gone_until_another_one_is_named() {
+    let mut hand = Hand::new(short());
+    hand.packet(0, RTT, 0);
+    hand.follow(0, None);
+    hand.packet(0, RTT, 0);
+    assert_eq!(causes(&hand.wait(RTT * 2)), [(0, Cause::Heartbeat)]);
+    hand.packet(0, RTT, 0);
+    assert!(!hand.receiver.deadline().is_never(), "still nobody");
+    hand.follow(0, Some(THIRD));
+    hand.packet(0, Span::from_micros(1), 0);
+    assert!(hand.receiver.deadline().is_never());
+    assert_eq!(hand.receiver.suppressed(), 1);
+}
+
+#[test]
+fn nobody_answers_before_anybody_was_followed() {
+    let mut hand = Hand::new(short());
+    hand.followed[0] = (None, f32::INFINITY, 0);
+    hand.packet(0, RTT, 0);
+    hand.packet(0, RTT, 0);
+    assert!(hand.receiver.deadline().is_never());
+    hand.packet(0, RTT, 1);
+    assert_eq!(causes(&hand.wait(RTT * 2)), [(0, Cause::Loss)]);
+}
+
+#[test]
+fn a_receiver_that_limits_two_layers_leaves_the_upper_one_and_not_the_base_layer() {
+    let mut hand = Hand::new(Config { farewell: Farewell::Told, ..short() });
+    hand.climb();
+    hand.stand(1, Standing::Settled);
+    hand.follow(0, Some(ME));
+    hand.follow(1, Some(ME));
+    hand.losses(0, 10);
+    assert_eq!(joins(&hand.losses(1, 4)), [], "three samples of the upper layer are not enough");
+    let effects = hand.loss(1);
+    assert_eq!(joins(&effects), [0]);
+    assert!(causes(&effects).contains(&(1, Cause::Leaving)));
+    assert_eq!(joins(&hand.losses(0, 20)), []);
+}
+
+/// A source with nobody at the other end but the test.
+struct Desk {
+    source: Source,
+    now: Time,
+    newest: [u64; 8],
+    flags: [Flags; 8],
+    marks: [Option<Mark>; 8],
+    rng: Rng,
+    effects: Effects,
+}
+
+impl Desk {
+    fn new(config: Config) -> Desk {
+        let mut desk = Desk {
+            source: Source::new(config),
+            now: Time::ZERO,
+            newest: [0; 8],
+            flags: [Flags::default(); 8],
+            marks: [None; 8],
+            rng: Rng::new(4, 4),
+            effects: Effects::new(),
+        };
+        desk.call(|source, cx| source.start(cx));
+        desk
+    }
+
+    fn call<T>(&mut self, act: impl FnOnce(&mut Source, &mut Cx<'_>) -> T) -> T {
+        act(&mut self.source, &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects })
+    }
+
+    fn departure(&self, layer: u8) -> Time {
+        match self.source.departure(Layer(layer)) {
+            Departure::At(time) => time,
+            Departure::AfterReport => Time::NEVER,
+        }
+    }
+
+    fn run(&mut self, span: Span) {
+        let end = self.now + span;
+        loop {
+            let (layer, at) =
+                (0..8).map(|l| (l, self.departure(l))).min_by_key(|(_, at)| *at).expect("eight");
+            let deadline = self.source.deadline();
+            if at.min(deadline) > end {
+                break;
+            }
+            self.now = self.now.max(at.min(deadline));
+            if deadline <= at {
+                self.call(|source, cx| source.on_deadline(cx));
+            } else {
+                let stamp = self.call(|source, cx| source.on_departure(Layer(layer), SIZE, cx));
+                let index = usize::from(layer);
+                (self.newest[index], self.flags[index]) = (stamp.seq.0, stamp.flags);
+                self.marks[index] = Some(stamp.mark);
+            }
+        }
+        self.now = end;
+    }
+
+    fn hear(
+        &mut self,
+        layer: u8,
+        from: ReceiverId,
+        cause: Cause,
+        (mean, deviation, samples): (f32, f32, u16),
+    ) {
+        let echo = Echo { seq: Seq(self.newest[usize::from(layer)]), hold: Span::MAX };
+        let content = Content::Averaged { echo, mean, deviation, samples, rate: 0.0, cause };
+        let report = Report { from, layer: Layer(layer), content };
+        self.call(|source, cx| source.on_report(&report, cx));
+    }
+
+    fn beats(&mut self, layers: u8, from: ReceiverId, count: u32) {
+        for _ in 0..count {
+            (0..layers).for_each(|layer| self.hear(layer, from, Cause::Heartbeat, (1.0, 0.1, 30)));
+            self.run(RTT);
+        }
+    }
+
+    fn standing(&mut self, layer: u8) -> Standing {
+        self.run(RTT * 2);
+        let Some(Mark::Layered { standings, .. }) = self.marks[0] else { panic!("the base layer sends") };
+        standings.of(Layer(layer))
+    }
+
+    fn rate(&self, layer: u8) -> f64 {
+        self.source.layer_rate(Layer(layer)).bps()
+    }
+
+    fn mode(&self, layer: usize) -> Mode {
+        self.source.control_of(layer).mode()
+    }
+}
+
+#[test]
+fn a_layer_grows_by_a_packet_per_round_trip_and_halves_at_most_once_in_one() {
+    let mut desk = Desk::new(Config::seed());
+    desk.run(Span::from_secs(2));
+    let before = desk.rate(0);
+    assert!((before / 8e4 - 21.0).abs() < 1.1, "{before}");
+    desk.hear(0, OTHER, Cause::Loss, (1.0, 0.0, 1));
+    assert!((desk.rate(0) / before - 0.5).abs() < 1e-9);
+    desk.run(Span::from_micros(10));
+    desk.hear(0, OTHER, Cause::Loss, (1.1, 0.0, 2));
+    assert!((desk.rate(0) / before - 0.5).abs() < 1e-9);
+}
+
+#[test]
+fn only_a_receiver_that_is_worse_for_sure_takes_the_representatives_place() {
+    let mut desk = Desk::new(Config::seed());
+    desk.run(Span::from_secs(1));
+    desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
+    desk.run(RTT);
+    for (report, follows) in [((1.2, 0.1, 30), OTHER), ((5.0, 0.1, 29), OTHER), ((1.4, 0.1, 30), THIRD)] {
+        desk.hear(0, THIRD, Cause::Loss, report);
+        assert_eq!(desk.source.observe().limiting, Some(follows), "{report:?}");
+    }
+}
+
+#[test]
+fn a_representative_without_samples_gives_way_to_anybody_with_one() {
+    let mut desk = Desk::new(Config::seed());
+    desk.run(Span::from_secs(1));
+    desk.hear(0, OTHER, Cause::Loss, (0.0, 0.0, 0));
+    desk.hear(0, THIRD, Cause::Loss, (0.5, 0.0, 1));
+    assert_eq!(desk.source.observe().limiting, Some(THIRD));
+}
+
+/// T-GM-6.
+#[test]
+fn a_layer_is_on_when_it_is_asked_for_and_off_when_nobody_answers_any_more() {
+    let mut desk = Desk::new(Config::seed());
+    desk.run(Span::from_secs(1));
+    assert_eq!((desk.rate(1), desk.departure(1)), (0.0, Time::NEVER));
+    desk.hear(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
+    assert_eq!(desk.rate(1), 8e4, "a packet per round-trip time");
+    assert_eq!(desk.standing(1), Standing::Followed);
+    desk.run(Span::from_secs(10));
+    assert_eq!(desk.rate(1), 0.0);
+    assert_eq!(desk.standing(1), Standing::Off);
+    assert_eq!(desk.standing(0), Standing::Open);
+}
+
+/// T-GM-6: 8, 4 and 20 round-trip times.
+#[test]
+fn silence_makes_a_layer_ask_then_slow_down_then_stop() {
+    let mut desk = Desk::new(Config { sending: crate::rate::Sending::seed(), ..Config::seed() });
+    desk.run(Span::from_secs(1));
+    desk.hear(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
+    let (millis, slack) = (Span::from_millis, Span::from_millis(5));
+    desk.run(millis(800).saturating_sub(slack));
+    assert_eq!(desk.mode(1), Mode::On);
+    desk.run(slack * 2);
+    assert!(matches!(desk.mode(1), Mode::Seek { .. }));
+    assert!(desk.rate(1) > 5.0 * 8e4, "the rate is not touched yet");
+    desk.run(millis(400));
+    assert!(matches!(desk.mode(1), Mode::Low { .. }));
+    assert_eq!(desk.rate(1), 8e4);
+    desk.run(millis(1980));
+    assert!(matches!(desk.mode(1), Mode::Low { .. }));
+    assert_eq!(desk.rate(1), 8e4, "no growth");
+    desk.run(millis(30));
+    assert_eq!(desk.mode(1), Mode::Off);
+}
+
+/// T-GM-6.
+#[test]
+fn the_base_layer_is_never_off_and_an_answer_makes_it_grow_again() {
+    let mut desk = Desk::new(Config::seed());
+    desk.run(Span::from_secs(1));
+    desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
+    desk.run(Span::from_secs(60));
+    assert!(matches!(desk.mode(0), Mode::Low { .. }));
+    assert!(desk.rate(0) > 0.0);
+    let low = desk.rate(0);
+    desk.hear(0, THIRD, Cause::Heartbeat, (0.0, 0.0, 0));
+    assert_eq!((desk.mode(0), desk.rate(0)), (Mode::On, low));
+    assert_eq!(desk.source.observe().limiting, Some(THIRD));
+}
+
+#[test]
+fn layers_are_switched_on_from_below_and_within_the_limit() {
+    let mut desk = Desk::new(Config { layers: 3, ..Config::seed() });
+    desk.run(Span::from_secs(1));
+    for (asked, on) in [(2, 1), (1, 2), (2, 3), (3, 3), (9, 3)] {
+        desk.hear(asked.min(7), OTHER, Cause::Joining, (0.0, 0.0, 0));
+        let count = (0..8).filter(|layer| desk.rate(*layer) > 0.0).count();
+        assert_eq!(count, on, "after {asked} was asked for");
+    }
+}
+
+#[test]
+fn a_representative_that_says_farewell_is_replaced_at_once() {
+    let mut desk = Desk::new(Config::transport(SIZE));
+    desk.run(Span::from_secs(1));
+    desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
+    desk.hear(0, OTHER, Cause::Leaving, (1.0, 0.1, 30));
+    assert!(matches!(desk.mode(0), Mode::Seek { .. }));
+    desk.hear(0, THIRD, Cause::Heartbeat, (0.0, 0.0, 0));
+    desk.call(|source, cx| source.control(crate::node::Control::Forget(THIRD), cx.now));
+    assert!(matches!(desk.mode(0), Mode::Seek { .. }));
+}
+
+/// T-GM-8.
+#[test]
+fn shifts_move_a_tenth_between_two_layers_in_a_tenth_of_the_periods() {
+    let mut desk = Desk::new(Config::seed());
+    desk.run(Span::from_secs(1));
+    (1..4).for_each(|layer| desk.hear(layer, OTHER, Cause::Joining, (0.0, 0.0, 0)));
+    desk.run(RTT * 5);
+    let (mut periods, mut shifted) = (0, 0);
+    for turn in 0..6000u32 {
+        desk.beats(4, OTHER, 2);
+        let (layer, before) = ((turn % 4) as u8, desk.source.gaining());
+        desk.hear(layer, OTHER, Cause::Loss, (1.0, 0.1, 30));
+        let gaining = desk.source.gaining();
+        if layer < 3 && before.is_none_or(|before| before == Layer(layer)) {
+            periods += 1;
+            shifted += u32::from(gaining.is_some());
+        }
+        let lambdas: f64 = (0..4).map(|l| desk.source.control_of(l).lambda().bps()).sum();
+        let sent: f64 = (0..4).map(|l| desk.rate(l)).sum();
+        assert!((sent / lambdas - 1.0).abs() < 1e-9, "nothing is added in all");
+        if let Some(Layer(gains)) = gaining {
+            let own = desk.source.control_of(usize::from(gains)).lambda().bps();
+            assert!((desk.rate(gains) / own - 1.1).abs() < 1e-9);
+            desk.run(RTT);
+            let (gains, gives) = (usize::from(gains), usize::from(gains) + 1);
+            assert!(desk.flags[gains].has(Flags::GAINS) && desk.flags[gives].has(Flags::GIVES));
+            let others = (0..4).filter(|layer| *layer != gains && *layer != gives);
+            assert!(others.into_iter().all(|layer| desk.flags[layer] == Flags::default()));
+        }
+    }
+    let part = f64::from(shifted) / f64::from(periods);
+    assert!((0.08..0.12).contains(&part), "{part} of {periods}");
+}
+
+#[test]
+fn a_highest_rate_is_one_of_all_layers_together() {
+    let mut desk = Desk::new(Config::seed());
+    let bounds = Bounds { min: Rate::from_bps(8000.0), max: Rate::from_mbps(1.0) };
+    desk.call(|source, cx| source.control(crate::node::Control::Limits(bounds), cx.now));
+    desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
+    desk.beats(1, OTHER, 3);
+    desk.hear(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
+    desk.beats(2, OTHER, 200);
+    let (sum, base) = (desk.source.observe().rate.bps(), desk.rate(0));
+    assert!(sum < 1.01e6 && base > 0.99e6, "{base} of {sum}");
+}
+
+#[test]
+fn other_controls_cut_by_other_rules() {
+    for (control, kept) in [(Control::Aimd, 0.5), (Control::Ormcc, 0.75 * 0.9)] {
+        let mut desk = Desk::new(Config { control, ..Config::seed() });
+        desk.run(Span::from_secs(3));
+        let before = desk.rate(0);
+        let echo = Echo { seq: Seq(desk.newest[0]), hold: Span::ZERO };
+        let rate = (before * 0.9) as f32;
+        let content =
+            Content::Averaged { echo, mean: 1.0, deviation: 0.1, samples: 1, rate, cause: Cause::Loss };
+        let report = Report { from: OTHER, layer: Layer(0), content };
+        desk.call(|source, cx| source.on_report(&report, cx));
+        assert!((desk.rate(0) / before - kept).abs() < 1e-6, "{control:?}");
+    }
+}
+
+#[test]
+fn absurd_reports_change_nothing() {
+    let mut desk = Desk::new(Config::seed());
+    desk.run(Span::from_secs(1));
+    let before = desk.rate(0);
+    for (mean, deviation) in [(f32::NAN, 0.0), (f32::INFINITY, 0.0), (-1.0, 0.0), (1.0, f32::NAN)] {
+        desk.hear(0, OTHER, Cause::Loss, (mean, deviation, 30));
+    }
+    desk.newest[0] += 1000;
+    desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
+    assert_eq!((desk.rate(0), desk.source.observe().limiting), (before, None));
+}
