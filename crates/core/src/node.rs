@@ -22,7 +22,7 @@ pub struct Cx<'a> {
 
 /// The effects of a call, in order. The driver keeps one and drains it after each call, so its
 /// memory is allocated once.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Effects(Vec<Effect>);
 
 /// Something that a role wants done.

@@ -539,10 +539,8 @@ fn a_source_that_does_not_fill_its_burst_makes_nobody_join() {
     let mut sent = pair.sender.run_until(at(0.74));
     pair.sender.now = at(0.9);
     sent.extend(pair.sender.run_until(at(1.9)));
-    let mut numbers = 0;
-    for packet in sent.iter().filter(|p| p.layer.0 == 0) {
-        assert_eq!(packet.data.seq.0, numbers);
-        numbers += 1;
+    for (number, packet) in sent.iter().filter(|p| p.layer.0 == 0).enumerate() {
+        assert_eq!(packet.data.seq, Seq(number as u64));
         pair.deliver(packet, None);
     }
     assert_eq!(pair.levels(), [1]);

@@ -2,18 +2,28 @@
 
 use super::config::Config;
 use crate::rate::Sending;
-use crate::schemes::catalogue::{Configure, Entry, Opt};
+use crate::schemes::catalogue::{Configure, Entry, Opt, number, within};
+use crate::time::Rate;
 
 impl Configure for Config {
     const ENTRY: Entry = Entry {
         name: "smcc",
         number: 9,
         summary: "layers with fixed highest rates, each controlled as by TFMCC",
-        source: "seed 000, chapter 4",
-        sender: "sends",
-        receiver: "receives",
-        options: &[Opt { name: "layers", meaning: "how many layers there are at most, 1 to 8" }],
-        deviations: &[],
+        source: "seed 000, 4.1",
+        sender: "sends each layer as fast as its limiting receiver says, up to the layer's highest rate",
+        receiver: "calculates TCP's rate over its layers; joins and leaves layers by it, and reports what the lower ones leave over",
+        options: &[
+            Opt { name: "layers", meaning: "how many layers there are at most, 1 to 8" },
+            Opt {
+                name: "cap1",
+                meaning: "highest rate of the base layer in bit/s, 1000 to 1e11; others: twice the one below",
+            },
+        ],
+        deviations: &[
+            "Joins are not preceded by attempts that raise the rate step by step: the new layer itself begins slowly.",
+            "A layer that nobody reports about for 10 s is off.",
+        ],
     };
 
     fn seed() -> Config {
@@ -25,16 +35,17 @@ impl Configure for Config {
     }
 
     fn sending(&self) -> &Sending {
-        &self.sending
+        &self.control.sending
     }
 
     fn sending_mut(&mut self) -> &mut Sending {
-        &mut self.sending
+        &mut self.control.sending
     }
 
     fn set(&mut self, option: &str, value: &str) -> Option<()> {
         match option {
             "layers" => self.layers = value.parse().ok().filter(|layers| (1..=8).contains(layers))?,
+            "cap1" => self.cap = Rate::from_bps(within(value, 1e3, 1e11)?),
             _ => return None,
         }
         Some(())
@@ -43,6 +54,7 @@ impl Configure for Config {
     fn get(&self, option: &str) -> String {
         match option {
             "layers" => self.layers.to_string(),
+            "cap1" => number(self.cap.bps()),
             _ => String::new(),
         }
     }

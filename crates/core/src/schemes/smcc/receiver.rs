@@ -1,31 +1,270 @@
-//! SMCC's receiver.
+//! SMCC's receiver: calculates TCP's rate over all its layers, and tells each layer what is left for it (seed 000, 4.1).
 
 use super::config::Config;
-use crate::node::Cx;
-use crate::packet::{Arrival, Data, Layer, ReceiverId};
-use crate::time::Time;
+use crate::node::{Cx, Effect, Effects, Receiver as _};
+use crate::packet::{Arrival, Cause, Content, Data, Echo, Layer, Mark, ReceiverId, Report, Seq};
+use crate::schemes::tfmcc;
+use crate::time::{Rate, Span, Time};
 
 /// A receiver of a session.
 #[derive(Debug, Clone)]
-pub struct Receiver {
+pub struct Receiver(Box<Member>);
+
+#[derive(Debug, Clone)]
+struct Member {
     me: ReceiverId,
+    config: Config,
+    /// Of each layer subscribed to. All see the packets of all layers, in one sequence, and so calculate one rate; each
+    /// sees the headers of its own layer alone.
+    calculators: Vec<tfmcc::Receiver>,
+    seen: [Option<Seen>; LAYERS],
+    /// Packets of all layers so far, lost ones included: the numbers of that one sequence.
+    packets: u64,
+    /// How long the estimate has been above what the layers may have.
+    above: Above,
+    wait: Option<Wait>,
+    /// No layer is joined before this moment: one did not come.
+    hold_until: Time,
+    /// What the calculators want to be done.
+    effects: Effects,
 }
+
+const _: () = assert!(size_of::<Receiver>() <= 8);
+
+/// The newest packet of a layer.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    seq: Seq,
+    at: Time,
+    /// The rate it says it was sent at.
+    rate: f32,
+}
+
+/// Counts feedback rounds of the highest layer that began with the estimate above.
+#[derive(Debug, Clone, Copy, Default)]
+struct Above {
+    round: Option<u8>,
+    begun: u8,
+}
+
+/// A layer was joined, and no packet of it has come yet.
+#[derive(Debug, Clone, Copy)]
+struct Wait {
+    asks: u8,
+    next_at: Time,
+}
+
+const LAYERS: usize = 8;
+/// A layer that does not come is asked for so often, then left.
+const MOST_ASKS: u8 = 20;
+/// Not more often than this.
+const ASK_EVERY: Span = Span::from_millis(100);
+/// Then no layer is joined for so long.
+const HOLD_OFF: Span = Span::from_secs(30);
+/// The highest layer has been switched off when it was silent this long and others were not.
+const SILENT_AFTER: Span = Span::from_secs(4);
+/// No report says less than a packet in this time.
+const SLOWEST_GAP: Span = Span::from_secs(8);
 
 impl Receiver {
     /// A receiver that has received nothing.
-    pub fn new(me: ReceiverId, _config: &Config) -> Receiver {
-        Receiver { me }
+    pub fn new(me: ReceiverId, config: &Config) -> Receiver {
+        let mut calculators = Vec::with_capacity(usize::from(config.layers));
+        calculators.push(tfmcc::Receiver::new(me, &config.control));
+        Receiver(Box::new(Member {
+            me,
+            config: *config,
+            calculators,
+            seen: [None; LAYERS],
+            packets: 0,
+            above: Above::default(),
+            wait: None,
+            hold_until: Time::ZERO,
+            effects: Effects::new(),
+        }))
+    }
+
+    /// The highest layer it is subscribed to.
+    pub fn level(&self) -> u8 {
+        self.0.level()
+    }
+
+    /// TCP's rate over all its layers.
+    pub fn estimate(&self, now: Time) -> Rate {
+        self.0.estimate(now)
+    }
+}
+
+impl Member {
+    fn level(&self) -> u8 {
+        self.calculators.len() as u8 - 1
+    }
+
+    fn estimate(&self, now: Time) -> Rate {
+        self.calculators[usize::from(self.level())].calculated(now)
+    }
+
+    /// What the lower layers leave of `rate` for this one.
+    fn left_for(&self, layer: u8, rate: f64) -> f64 {
+        let slowest = Rate::of(u64::from(self.config.control.sending.packet_size), SLOWEST_GAP);
+        (rate - self.config.cap_below(layer).bps()).max(slowest.bps())
+    }
+
+    /// Call a layer's calculator, and say what it wants to say as the layer's own.
+    fn calculate(&mut self, layer: u8, cx: &mut Cx<'_>, act: impl FnOnce(&mut tfmcc::Receiver, &mut Cx<'_>)) {
+        let mut effects = std::mem::take(&mut self.effects);
+        let inner = &mut Cx { now: cx.now, rng: cx.rng, effects: &mut effects };
+        act(&mut self.calculators[usize::from(layer)], inner);
+        for effect in effects.drain() {
+            if let (Effect::Report(report), Some(seen)) = (effect, self.seen[usize::from(layer)]) {
+                cx.effects.push(Effect::Report(self.translated(report, layer, seen, cx.now)));
+            }
+        }
+        self.effects = effects;
+    }
+
+    fn translated(&self, mut report: Report, layer: u8, seen: Seen, now: Time) -> Report {
+        report.layer = Layer(layer);
+        *report.content.echo_mut() = Echo { seq: seen.seq, hold: now.since(seen.at) };
+        if let Content::Calculated { rate, .. } = &mut report.content {
+            *rate = self.left_for(layer, f64::from(*rate)) as f32;
+        }
+        report
+    }
+
+    /// The header of a layer, as its calculator has to see it: in rates of all layers.
+    fn header(&self, mark: Mark, layer: u8) -> Mark {
+        match mark {
+            Mark::Equation { suppress_above, rtt_max, round, to, echo, limiting } => {
+                let suppress_above = suppress_above + self.config.cap_below(layer).bps() as f32;
+                Mark::Equation { suppress_above, rtt_max, round, to, echo, limiting }
+            }
+            _ => Mark::None,
+        }
+    }
+
+    /// Join or leave a layer, as the estimate says. `round` is that of the highest layer when its packet came.
+    fn consider(&mut self, round: Option<u8>, cx: &mut Cx<'_>) {
+        let (level, estimate) = (self.level(), self.estimate(cx.now).bps());
+        if level > 0 && estimate < self.config.cap_below(level).bps() {
+            return self.leave(cx);
+        }
+        let Some(round) = round else { return };
+        let may_join = level + 1 < self.config.layers && self.wait.is_none() && cx.now >= self.hold_until;
+        if !may_join || estimate <= self.config.cap_up_to(level).bps() {
+            self.above = Above { round: Some(round), begun: 0 };
+        } else if self.above.round != Some(round) {
+            let begun = self.above.round.map_or(0, |_| self.above.begun + 1);
+            self.above = Above { round: Some(round), begun };
+            // The second one begins: the estimate was above all through the first.
+            if begun >= 2 {
+                self.join(cx);
+            }
+        }
+    }
+
+    fn join(&mut self, cx: &mut Cx<'_>) {
+        let calculator = self.calculators[usize::from(self.level())].clone();
+        self.calculators.push(calculator);
+        let level = self.level();
+        self.seen[usize::from(level)] = None;
+        self.above = Above::default();
+        cx.effects.push(Effect::Subscribe(Layer(level)));
+        self.wait = Some(Wait { asks: 0, next_at: cx.now });
+        self.ask(cx);
+    }
+
+    fn leave(&mut self, cx: &mut Cx<'_>) {
+        let level = self.level();
+        self.calculate(level, cx, |calculator, cx| calculator.on_leave(cx));
+        self.calculators.pop();
+        (self.above, self.wait) = (Above::default(), None);
+        cx.effects.push(Effect::Subscribe(Layer(level - 1)));
+    }
+
+    /// Ask the source for the highest layer, which may be off.
+    fn ask(&mut self, cx: &mut Cx<'_>) {
+        let Some(wait) = &mut self.wait else { return };
+        if cx.now < wait.next_at {
+            return;
+        }
+        if wait.asks == MOST_ASKS {
+            self.hold_until = cx.now + HOLD_OFF;
+            return self.leave(cx);
+        }
+        let level = self.calculators.len() as u8 - 1;
+        let rtt = self.calculators[usize::from(level)].rtt();
+        *wait = Wait { asks: wait.asks + 1, next_at: cx.now + rtt.max(ASK_EVERY) };
+        // Nothing of the layer has come, so no packet can be named for a round-trip sample.
+        let echo = Echo { seq: Seq(0), hold: Span::MAX };
+        let rate = self.left_for(level, self.estimate(cx.now).bps()) as f32;
+        let content =
+            Content::Averaged { echo, mean: 0.0, deviation: 0.0, samples: 0, rate, cause: Cause::Joining };
+        cx.effects.push(Effect::Report(Report { from: self.me, layer: Layer(level), content }));
+    }
+
+    /// A packet of `layer` has come: the highest layer is there, or has been silent for long.
+    fn watch_highest(&mut self, layer: Layer, cx: &mut Cx<'_>) {
+        let level = self.level();
+        if layer.0 == level {
+            self.wait = None;
+        } else if self.wait.is_none()
+            && self.seen[usize::from(level)].is_some_and(|seen| cx.now.since(seen.at) > SILENT_AFTER)
+        {
+            self.wait = Some(Wait { asks: 0, next_at: cx.now });
+            self.ask(cx);
+        }
     }
 }
 
 impl crate::node::Receiver for Receiver {
-    fn on_data(&mut self, _data: &Data, _layer: Layer, _arrival: Arrival, _cx: &mut Cx<'_>) {
-        debug_assert!(self.me.get() > 0);
+    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
+        let member = &mut *self.0;
+        // A late packet's place in the one sequence is gone.
+        if layer.0 > member.level() || arrival.late {
+            return;
+        }
+        member.packets += 1 + u64::from(arrival.lost);
+        let rate = if data.rate.is_finite() { data.rate.max(0.0) } else { 0.0 };
+        member.seen[usize::from(layer.0)] = Some(Seen { seq: data.seq, at: cx.now, rate });
+        let level = member.level();
+        let rates = member.seen[..=usize::from(level)].iter().flatten();
+        let rate = rates.map(|seen| seen.rate).sum();
+        for calculator in 0..=level {
+            let mark = if calculator == layer.0 { member.header(data.mark, calculator) } else { Mark::None };
+            let seen = Data { seq: Seq(member.packets), rate, mark, ..*data };
+            let layer = Layer(calculator);
+            member.calculate(calculator, cx, |receiver, cx| receiver.on_data(&seen, layer, arrival, cx));
+        }
+        member.watch_highest(layer, cx);
+        let round = match data.mark {
+            Mark::Equation { round, .. } if layer.0 == level => Some(round),
+            _ => None,
+        };
+        member.consider(round, cx);
     }
 
     fn deadline(&self) -> Time {
-        Time::NEVER
+        let reports = self.0.calculators.iter().map(|calculator| calculator.deadline());
+        let ask = self.0.wait.map_or(Time::NEVER, |wait| wait.next_at);
+        reports.min().unwrap_or(Time::NEVER).min(ask)
     }
 
-    fn on_deadline(&mut self, _cx: &mut Cx<'_>) {}
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        let member = &mut *self.0;
+        for layer in 0..=member.level() {
+            member.calculate(layer, cx, |calculator, cx| calculator.on_deadline(cx));
+        }
+        member.ask(cx);
+    }
+
+    fn on_leave(&mut self, cx: &mut Cx<'_>) {
+        for layer in (0..=self.0.level()).rev() {
+            self.0.calculate(layer, cx, |calculator, cx| calculator.on_leave(cx));
+        }
+    }
+
+    fn suppressed(&self) -> u32 {
+        self.0.calculators.iter().map(|calculator| calculator.suppressed()).sum()
+    }
 }

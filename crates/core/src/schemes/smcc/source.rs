@@ -1,78 +1,182 @@
-//! SMCC's source.
+//! SMCC's source: a TFMCC source per layer, between fixed limits (seed 000, 4.1).
 
 use super::config::Config;
-use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
-use crate::packet::{Layer, Mark, Report};
-use crate::rate::Outlet;
-use crate::time::Time;
+use crate::node::{Control, Cx, Departure, Observation, Source as _, Stamp, Tally};
+use crate::packet::{Cause, Content, Layer, Report};
+use crate::rate::Bounds;
+use crate::schemes::tfmcc;
+use crate::time::{Rate, Span, Time};
 
 /// The source of a session.
 #[derive(Debug, Clone)]
 pub struct Source {
     config: Config,
-    outlet: Outlet,
+    layers: Vec<Stream>,
 }
+
+/// A layer.
+#[derive(Debug, Clone)]
+struct Stream {
+    control: tfmcc::Source,
+    state: State,
+    /// When a report about it came last, or it was switched on.
+    heard_at: Time,
+}
+
+/// Whether a layer is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It never was.
+    New,
+    /// It was.
+    Off,
+    On,
+}
+
+/// A layer that nobody reports about is off after this time. Its limiting receiver reports every round trip.
+const OFF_AFTER: Span = Span::from_secs(10);
+/// An upper layer is not sent slower than a packet in this time.
+const SLOWEST_GAP: Span = Span::from_secs(8);
 
 impl Source {
     /// A source that has not started.
     pub fn new(config: Config) -> Source {
-        Source { config, outlet: Outlet::new(config.sending) }
+        let stream = |layer| {
+            let mut control = config.control;
+            control.sending.bounds = limits(&config, layer).unwrap_or(config.control.sending.bounds);
+            if layer > 0 {
+                // Rings that grow when they are needed: eight full ones are much.
+                control.sending.history_packets = control.sending.history_packets.min(1 << 16);
+            }
+            Stream { control: tfmcc::Source::new(control), state: State::New, heard_at: Time::ZERO }
+        };
+        Source { config, layers: (0..config.layers.clamp(1, 8)).map(stream).collect() }
     }
+
+    fn sent(&self) -> impl Iterator<Item = &Stream> {
+        self.layers.iter().filter(|stream| stream.state == State::On)
+    }
+
+    fn stream(&self, layer: Layer) -> Option<&Stream> {
+        self.layers.get(usize::from(layer.0)).filter(|stream| stream.state == State::On)
+    }
+
+    /// A receiver wants `layer`: it is switched on, with those below it.
+    fn switch_on(&mut self, layer: Layer, cx: &mut Cx<'_>) {
+        for (layer, stream) in (0..=layer.0).zip(&mut self.layers) {
+            if stream.state == State::On || limits(&self.config, layer).is_none() {
+                continue;
+            }
+            match stream.state {
+                State::New => stream.control.start(cx),
+                _ => stream.control.control(Control::StartAgain, cx.now),
+            }
+            (stream.state, stream.heard_at) = (State::On, cx.now);
+        }
+    }
+
+    fn set_bounds(&mut self, bounds: Bounds, now: Time) {
+        self.config.control.sending.bounds = bounds;
+        for (layer, stream) in (0..).zip(&mut self.layers) {
+            match limits(&self.config, layer) {
+                Some(bounds) => stream.control.control(Control::Limits(bounds), now),
+                None if stream.state == State::On => stream.state = State::Off,
+                None => {}
+            }
+        }
+    }
+}
+
+/// The limits of a layer; `None` when the highest rate of all leaves nothing for it.
+fn limits(config: &Config, layer: u8) -> Option<Bounds> {
+    let all = config.control.sending.bounds;
+    let base = config.cap.max(all.min).min(all.max);
+    if layer == 0 {
+        return Some(Bounds { min: all.min, max: base });
+    }
+    let below = base.bps() + config.cap_below(layer).bps() - config.cap.bps();
+    let left = Rate::from_bps(all.max.bps() - below);
+    let min = Rate::of(u64::from(config.control.sending.packet_size), SLOWEST_GAP);
+    (left.bps() > min.bps()).then(|| Bounds { min, max: left.min(config.cap_of(layer)) })
 }
 
 impl crate::node::Source for Source {
     fn start(&mut self, cx: &mut Cx<'_>) {
-        self.outlet.start(cx.now);
+        self.switch_on(Layer(0), cx);
     }
 
     fn departure(&self, layer: Layer) -> Departure {
-        match layer {
-            Layer(0) => Departure::At(self.outlet.departure()),
-            _ => Departure::At(Time::NEVER),
+        self.stream(layer).map_or(Departure::At(Time::NEVER), |stream| stream.control.departure(layer))
+    }
+
+    fn on_departure(&mut self, layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
+        // A layer that does not exist is never due.
+        let highest = self.layers.len() - 1;
+        self.layers[usize::from(layer.0).min(highest)].control.on_departure(layer, size, cx)
+    }
+
+    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
+        if let Content::Averaged { cause: Cause::Joining, .. } = report.content {
+            return self.switch_on(report.layer, cx);
         }
-    }
-
-    fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
-        let departed = self.outlet.depart(size, self.config.sending.initial_rtt, cx.now);
-        let mark = Mark::Equation {
-            suppress_above: f32::INFINITY,
-            rtt_max: 0.0,
-            round: 0,
-            to: None,
-            echo: 0,
-            limiting: false,
-        };
-        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, mark }
-    }
-
-    fn on_report(&mut self, _report: &Report, cx: &mut Cx<'_>) {
-        self.outlet.on_sign_of_life(cx.now);
+        let stream = self.layers.get_mut(usize::from(report.layer.0));
+        if let Some(stream) = stream.filter(|stream| stream.state == State::On) {
+            stream.heard_at = cx.now;
+            stream.control.on_report(report, cx);
+        }
     }
 
     fn deadline(&self) -> Time {
-        Time::NEVER
+        let controls = self.sent().map(|stream| stream.control.deadline());
+        let silences = self.sent().skip(1).map(|stream| stream.heard_at + OFF_AFTER);
+        controls.chain(silences).min().unwrap_or(Time::NEVER)
     }
 
-    fn on_deadline(&mut self, _cx: &mut Cx<'_>) {}
-
-    fn control(&mut self, control: Control, now: Time) {
-        self.outlet.control(control, now);
-    }
-
-    fn observe(&self) -> Observation {
-        Observation {
-            rate: self.outlet.pace(),
-            rtt: self.config.sending.initial_rtt,
-            limiting: None,
-            level: None,
-            rtt_max: self.outlet.rtt_max(),
-            cuts: 0,
-            tally: Tally::default(),
-            starting: self.outlet.is_starting(),
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        for (layer, stream) in self.layers.iter_mut().enumerate() {
+            if stream.state != State::On {
+                continue;
+            }
+            stream.control.on_deadline(cx);
+            if layer > 0 && cx.now >= stream.heard_at + OFF_AFTER {
+                stream.state = State::Off;
+            }
         }
     }
 
+    fn control(&mut self, control: Control, now: Time) {
+        if let Control::Limits(bounds) = control {
+            return self.set_bounds(bounds, now);
+        }
+        for stream in self.layers.iter_mut().filter(|stream| stream.state == State::On) {
+            stream.control.control(control, now);
+        }
+    }
+
+    /// The round-trip time and the receiver are the base layer's.
+    fn observe(&self) -> Observation {
+        let base = self.layers[0].control.observe();
+        let max = self.config.control.sending.bounds.max;
+        let mut all = Observation { rate: Rate::ZERO, cuts: 0, tally: Tally::default(), ..base };
+        for (layer, stream) in self.layers.iter().enumerate() {
+            let seen = stream.control.observe();
+            if stream.state == State::On || layer == 0 {
+                all.rate = (all.rate + seen.rate).min(max);
+                all.rtt_max = all.rtt_max.max(seen.rtt_max);
+            }
+            all.cuts += seen.cuts;
+            all.tally.indications += seen.tally.indications;
+            all.tally.events += seen.tally.events;
+            all.tally.followed += seen.tally.followed;
+        }
+        all
+    }
+
     fn layers(&self) -> u8 {
-        self.config.layers
+        self.layers.len() as u8
+    }
+
+    fn layer_rate(&self, layer: Layer) -> Rate {
+        self.stream(layer).map_or(Rate::ZERO, |stream| stream.control.observe().rate)
     }
 }

@@ -133,7 +133,7 @@ impl Receiver {
     }
 
     /// The rate that this receiver would report now ("X_r").
-    fn calculated(&self, now: Time) -> Rate {
+    pub fn calculated(&self, now: Time) -> Rate {
         let size = f64::from(self.size);
         let rate = if self.has_loss() {
             equation::rate(size, self.rtt(), self.loss())

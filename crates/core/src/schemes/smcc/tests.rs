@@ -1,0 +1,325 @@
+//! SMCC's tests: the source's layers, then the receiver's choice among them.
+
+use super::{Config, Receiver, Source};
+use crate::node::{Control, Cx, Departure, Effect, Effects, Receiver as _, Source as _};
+use crate::packet::{
+    Arrival, Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq,
+};
+use crate::rate::Bounds;
+use crate::rng::Rng;
+use crate::time::{Rate, Span, Time};
+
+fn at(seconds: f64) -> Time {
+    Time::from_secs_f64(seconds)
+}
+
+fn me() -> ReceiverId {
+    ReceiverId::new(7).expect("not zero")
+}
+
+fn mbps(rate: f64) -> Rate {
+    Rate::from_mbps(rate)
+}
+
+#[test]
+fn layers_may_have_1_2_4_megabits_and_so_3_takes_two_and_100_seven() {
+    let config = Config::seed();
+    assert_eq!([0, 1, 2, 6].map(|layer| config.cap_of(layer)), [1.0, 2.0, 4.0, 64.0].map(mbps));
+    let needed = |rate: f64| (0..8).take_while(|&layer| config.cap_below(layer).bps() < rate * 1e6).count();
+    assert_eq!((needed(3.0), needed(100.0)), (2, 7));
+}
+
+struct Sender {
+    source: Source,
+    rng: Rng,
+    effects: Effects,
+    now: Time,
+    /// Newest number of each layer.
+    newest: [Seq; 8],
+}
+
+impl Sender {
+    fn new(config: Config) -> Sender {
+        let mut sender = Sender {
+            source: Source::new(config),
+            rng: Rng::new(1, 1),
+            effects: Effects::new(),
+            now: Time::ZERO,
+            newest: [Seq(0); 8],
+        };
+        sender.call(|source, cx| source.start(cx));
+        sender
+    }
+
+    fn call<T>(&mut self, act: impl FnOnce(&mut Source, &mut Cx<'_>) -> T) -> T {
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        act(&mut self.source, cx)
+    }
+
+    fn run_until(&mut self, end: f64) {
+        loop {
+            let due = |layer| match self.source.departure(Layer(layer)) {
+                Departure::At(due) => (due, layer),
+                Departure::AfterReport => panic!("TFMCC has no window"),
+            };
+            let (departure, layer) = (0..8).map(due).min().expect("eight layers");
+            let deadline = self.source.deadline();
+            let next = departure.min(deadline).max(self.now);
+            if next >= at(end) {
+                self.now = at(end);
+                return;
+            }
+            self.now = next;
+            if deadline <= next {
+                self.call(|source, cx| source.on_deadline(cx));
+            } else {
+                let stamp = self.call(|source, cx| source.on_departure(Layer(layer), 1000, cx));
+                self.newest[usize::from(layer)] = stamp.seq;
+            }
+        }
+    }
+
+    /// A receiver 50 ms away reports about each of these layers every 50 ms: so fast.
+    fn run_with_reports(&mut self, end: f64, layers: &[u8], rate: Rate) {
+        while self.now < at(end) {
+            let newest = self.newest;
+            self.run_until(self.now.as_secs_f64() + 0.05);
+            for &layer in layers {
+                let echo = Echo { seq: newest[usize::from(layer)], hold: Span::ZERO };
+                let (rate, stamp, knows) = (rate.bps() as f32, 0, Knows::RTT.with(Knows::LOSS));
+                let content = Content::Calculated { echo, rate, stamp, round: 0, knows };
+                self.call(|source, cx| {
+                    source.on_report(&Report { from: me(), layer: Layer(layer), content }, cx)
+                });
+            }
+        }
+    }
+
+    fn ask_for(&mut self, layer: u8) {
+        let echo = Echo { seq: Seq(0), hold: Span::MAX };
+        let content = Content::Averaged {
+            echo,
+            mean: 0.0,
+            deviation: 0.0,
+            samples: 0,
+            rate: 0.0,
+            cause: Cause::Joining,
+        };
+        self.call(|source, cx| source.on_report(&Report { from: me(), layer: Layer(layer), content }, cx));
+    }
+
+    fn on(&self) -> Vec<u8> {
+        (0..8).filter(|&layer| self.source.layer_rate(Layer(layer)).bps() > 0.0).collect()
+    }
+}
+
+#[test]
+fn a_layer_is_off_until_asked_for_and_again_when_nobody_reports_about_it() {
+    let mut sender = Sender::new(Config::seed());
+    sender.run_until(2.0);
+    assert_eq!((sender.on(), sender.source.departure(Layer(1))), (vec![0], Departure::At(Time::NEVER)));
+    sender.ask_for(1);
+    assert_eq!(sender.on(), [0, 1]);
+    sender.run_with_reports(20.0, &[0, 1], mbps(0.5));
+    assert_eq!(sender.on(), [0, 1]);
+    let numbers = sender.newest[1];
+    sender.run_with_reports(29.0, &[0], mbps(0.5));
+    assert_eq!(sender.on(), [0, 1], "not yet");
+    sender.run_with_reports(31.0, &[0], mbps(0.5));
+    assert_eq!(sender.on(), [0]);
+    sender.run_until(60.0);
+    assert_eq!(sender.on(), [0], "the base layer stays");
+    sender.ask_for(1);
+    sender.run_until(62.0);
+    assert!(sender.newest[1] > numbers, "numbers go on where they stopped");
+}
+
+#[test]
+fn no_layer_is_faster_than_its_highest_rate() {
+    let mut sender = Sender::new(Config::seed());
+    sender.run_until(0.5);
+    sender.ask_for(2);
+    sender.run_with_reports(120.0, &[0, 1, 2], mbps(50.0));
+    let rates = [0, 1, 2].map(|layer| sender.source.layer_rate(Layer(layer)));
+    assert_eq!(rates, [1.0, 2.0, 4.0].map(mbps));
+    assert_eq!(sender.source.observe().rate, mbps(7.0));
+}
+
+#[test]
+fn the_limits_of_the_session_take_from_the_top_and_raise_the_base() {
+    for (min, max, rates) in
+        [(0.01, 2.5, [1.0, 1.5, 0.0]), (0.01, 0.5, [0.5, 0.0, 0.0]), (2.0, 6.0, [2.0, 2.0, 2.0])]
+    {
+        let mut sender = Sender::new(Config::seed());
+        sender.source.control(Control::Limits(Bounds { min: mbps(min), max: mbps(max) }), Time::ZERO);
+        sender.run_until(0.5);
+        sender.ask_for(2);
+        sender.run_with_reports(120.0, &[0, 1, 2], mbps(50.0));
+        assert_eq!(
+            [0, 1, 2].map(|layer| sender.source.layer_rate(Layer(layer))),
+            rates.map(mbps),
+            "{min} to {max}"
+        );
+    }
+}
+
+/// A receiver of layers that each come at a steady rate, with 20 ms for a feedback round.
+struct Fed {
+    receiver: Receiver,
+    rng: Rng,
+    effects: Effects,
+    now: Time,
+    next: [Seq; 8],
+    due: [Time; 8],
+    levels: Vec<(Time, u8)>,
+    asks: Vec<Time>,
+    reports: Vec<(Layer, f64)>,
+}
+
+impl Fed {
+    fn new() -> Fed {
+        Fed {
+            receiver: Receiver::new(me(), &Config::seed()),
+            rng: Rng::new(4, 4),
+            effects: Effects::new(),
+            now: Time::ZERO,
+            next: [Seq(0); 8],
+            due: [Time::ZERO; 8],
+            levels: Vec::new(),
+            asks: Vec::new(),
+            reports: Vec::new(),
+        }
+    }
+
+    /// Packets of the layers come at these rates in Mbit/s; each is lost with this probability.
+    fn feed(&mut self, seconds: f64, rates: &[f64], loss: f64) {
+        let end = self.now + Span::from_secs_f64(seconds);
+        let mut lost = [0; 8];
+        self.due.fill(self.now);
+        loop {
+            let layer = (0..rates.len()).min_by_key(|&layer| self.due[layer]).expect("some layer");
+            let next = self.due[layer].min(self.receiver.deadline()).max(self.now);
+            if next >= end {
+                self.now = end;
+                return;
+            }
+            self.now = next;
+            if self.receiver.deadline() <= next {
+                self.call(|receiver, cx| receiver.on_deadline(cx));
+                continue;
+            }
+            self.due[layer] += mbps(rates[layer]).span_of(1000);
+            let seq = self.next[layer];
+            self.next[layer] = seq.next();
+            if layer > usize::from(self.receiver.level()) {
+                continue;
+            }
+            if self.rng.chance(loss) {
+                lost[layer] += 1;
+                continue;
+            }
+            let data = self.packet(seq, rates[layer]);
+            let arrival =
+                Arrival { size: 1000, lost: std::mem::take(&mut lost[layer]), ..Arrival::default() };
+            self.call(|receiver, cx| receiver.on_data(&data, Layer(layer as u8), arrival, cx));
+        }
+    }
+
+    fn packet(&self, seq: Seq, rate: f64) -> Data {
+        let mark = Mark::Equation {
+            suppress_above: f32::INFINITY,
+            rtt_max: 0.05,
+            round: (self.now.as_nanos() / 300_000_000) as u8,
+            to: None,
+            echo: 0,
+            limiting: false,
+        };
+        let (payload, flags) = (Payload::NONE, Flags::default());
+        Data { seq, sent_at: self.now - Span::from_millis(25), rate: rate as f32 * 1e6, payload, flags, mark }
+    }
+
+    fn call(&mut self, act: impl FnOnce(&mut Receiver, &mut Cx<'_>)) {
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        act(&mut self.receiver, cx);
+        for effect in self.effects.drain() {
+            match effect {
+                Effect::Subscribe(Layer(level)) => self.levels.push((self.now, level)),
+                Effect::Report(Report { content: Content::Averaged { .. }, .. }) => self.asks.push(self.now),
+                Effect::Report(Report { layer, content: Content::Calculated { rate, .. }, .. }) => {
+                    self.reports.push((layer, f64::from(rate) / 1e6));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn levels(&self) -> Vec<u8> {
+        self.levels.iter().map(|change| change.1).collect()
+    }
+}
+
+#[test]
+fn a_receiver_joins_when_its_estimate_was_above_the_cap_for_a_whole_round() {
+    // Without loss the estimate is twice what comes.
+    for (rate, joins) in [(0.45, 0), (0.6, 1)] {
+        let mut fed = Fed::new();
+        fed.feed(1.5, &[rate], 0.0);
+        assert_eq!(fed.levels.len(), joins, "{rate}");
+        assert!(
+            fed.levels.iter().all(|change| (0.6..1.0).contains(&change.0.as_secs_f64())),
+            "{:?}",
+            fed.levels
+        );
+    }
+}
+
+#[test]
+fn the_estimate_is_over_all_layers_and_reports_say_what_lower_ones_leave_over() {
+    let mut fed = Fed::new();
+    fed.feed(1.0, &[1.0], 0.0);
+    fed.feed(2.0, &[1.0, 1.0], 0.0);
+    assert_eq!(fed.levels(), [1, 2], "four is more than 1 + 2");
+    let estimate = fed.receiver.estimate(fed.now).bps() / 1e6;
+    assert!((3.5..4.5).contains(&estimate), "{estimate}");
+    let of =
+        |layer: u8| fed.reports.iter().rev().find(|report| report.0 == Layer(layer)).expect("reported").1;
+    assert!((of(0) - estimate).abs() < 0.4 && (of(1) - (estimate - 1.0)).abs() < 0.4, "{:?}", fed.reports);
+}
+
+#[test]
+fn a_receiver_leaves_when_its_estimate_falls_below_the_cap_of_the_level_beneath() {
+    let mut fed = Fed::new();
+    fed.feed(1.0, &[1.0], 0.0);
+    fed.feed(1.0, &[1.0, 1.9], 0.0);
+    assert_eq!(fed.receiver.level(), 2);
+    fed.feed(10.0, &[1.0, 1.9, 0.5], 0.1);
+    assert_eq!(fed.levels(), [1, 2, 1, 0]);
+    assert!(fed.receiver.estimate(fed.now).bps() < 1e6);
+}
+
+#[test]
+fn a_layer_that_does_not_come_is_asked_for_and_given_up() {
+    let mut fed = Fed::new();
+    fed.feed(20.0, &[1.0], 0.0);
+    assert_eq!(fed.levels(), [1, 0]);
+    assert_eq!(fed.asks.len(), 20);
+    assert!(fed.asks.windows(2).all(|w| w[1].since(w[0]) >= Span::from_millis(100)));
+    fed.feed(20.0, &[1.0], 0.0);
+    assert_eq!(fed.levels(), [1, 0, 1, 0], "again after half a minute");
+}
+
+#[test]
+fn a_layer_that_falls_silent_is_asked_for_again() {
+    let mut fed = Fed::new();
+    fed.feed(0.95, &[1.0], 0.0);
+    fed.feed(0.5, &[1.0, 0.3], 0.0);
+    let before = fed.asks.len();
+    fed.feed(3.9, &[1.0], 0.0);
+    assert_eq!((fed.asks.len(), fed.receiver.level()), (before, 1));
+    fed.feed(0.5, &[1.0], 0.0);
+    assert!(fed.asks.len() > before);
+    fed.feed(0.5, &[1.0, 0.3], 0.0);
+    let asked = fed.asks.len();
+    fed.feed(1.0, &[1.0, 0.3], 0.0);
+    assert_eq!((fed.asks.len(), fed.receiver.level()), (asked, 1), "it is there again");
+}
