@@ -115,6 +115,51 @@ pub struct Fit {
     pub r_squared: f64,
 }
 
+/// How the points of a line are placed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scale {
+    /// As they are.
+    #[default]
+    Linear,
+    /// By the logarithms of both coordinates: the slope is an exponent.
+    Logarithmic,
+}
+
+/// A number that says something about a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Trait {
+    /// [`Fit::slope`].
+    #[default]
+    Slope,
+    /// [`Fit::intercept`].
+    Intercept,
+    /// [`Fit::r_squared`].
+    Explained,
+}
+
+impl Fit {
+    /// One of its numbers.
+    pub const fn get(&self, which: Trait) -> f64 {
+        match which {
+            Trait::Slope => self.slope,
+            Trait::Intercept => self.intercept,
+            Trait::Explained => self.r_squared,
+        }
+    }
+}
+
+impl Scale {
+    /// The line that fits best; `None` for fewer than two different abscissas, and where there is no logarithm.
+    pub fn fit(self, points: &[(f64, f64)]) -> Option<Fit> {
+        let placed: Vec<(f64, f64)> = match self {
+            Scale::Linear => points.to_vec(),
+            Scale::Logarithmic => points.iter().map(|(x, y)| (x.ln(), y.ln())).collect(),
+        };
+        let sound = placed.iter().all(|(x, y)| x.is_finite() && y.is_finite());
+        if sound { fit(&placed) } else { None }
+    }
+}
+
 /// The line that fits best; `None` for fewer than two different abscissas.
 pub fn fit(points: &[(f64, f64)]) -> Option<Fit> {
     let n = points.len() as f64;
@@ -220,5 +265,15 @@ mod tests {
         let noisy = fit(&[(0.0, 1.0), (1.0, 4.0), (2.0, 5.0)]).expect("a line");
         near(noisy.r_squared, 12.0 / 13.0, 1e-12);
         assert_eq!(fit(&[(1.0, 2.0), (1.0, 3.0)]), None);
+    }
+
+    #[test]
+    fn the_slope_between_logarithms_is_the_exponent() {
+        let law: Vec<(f64, f64)> = [0.001, 0.01, 0.1].map(|p: f64| (p, 7.0 / p.sqrt())).into();
+        let fit = Scale::Logarithmic.fit(&law).expect("positive numbers have logarithms");
+        near(fit.get(Trait::Slope), -0.5, 1e-12);
+        near(fit.get(Trait::Intercept), 7f64.ln(), 1e-9);
+        near(fit.get(Trait::Explained), 1.0, 1e-12);
+        assert_eq!(Scale::Logarithmic.fit(&[(0.0, 1.0), (1.0, 2.0)]), None);
     }
 }

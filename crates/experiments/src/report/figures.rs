@@ -1,5 +1,9 @@
 //! Figures of any scenario's results.
 
+mod layers;
+
+pub use layers::{rates as layer_rates, subscription_layers, subscriptions};
+
 use crate::plot::{Axis, Colour, Dot, Figure, Join, Joined, Layer, Panel, Ranges, Weight};
 use crate::results::Results;
 use crate::scenario::{Point, Scenario, Setting};
@@ -27,6 +31,8 @@ pub fn figures(scenario: &Scenario, results: &Results) -> Vec<Named> {
     }
     all.extend(queues(scenario.title(), results).map(|figure| ("queues", figure)));
     all.extend(representatives(scenario.title(), results).map(|figure| ("representatives", figure)));
+    all.extend(layers::subscriptions(scenario, results).map(|figure| ("subscriptions", figure)));
+    all.extend(layers::rates(scenario, results).map(|figure| ("layers", figure)));
     all
 }
 

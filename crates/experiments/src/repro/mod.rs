@@ -24,7 +24,7 @@ use crate::edit::Edit;
 use crate::report::figures::Named;
 use crate::results::Results;
 use crate::run::{Progress, RunError, RunOptions, run};
-use crate::scenario::{Claim, Point, Scenario};
+use crate::scenario::{Claim, Point, Scenario, Trend};
 use std::num::NonZeroUsize;
 
 /// How thoroughly.
@@ -137,6 +137,11 @@ pub fn judge(scenario: &Scenario, results: &Results) -> Vec<Judged> {
     let mut judged = Vec::new();
     for claim in scenario.claims() {
         let points: Vec<&Point> = results.points.iter().filter(|point| claim.is_about(point)).collect();
+        if let Some(trend) = &claim.trend {
+            let values = trends(claim, trend, &points, results);
+            judged.push(one(claim, claim.name.clone(), &values));
+            continue;
+        }
         let namesakes = scenario.claims().iter().filter(|other| other.name == claim.name).count();
         for point in &points {
             let name = if points.len() == 1 && namesakes == 1 {
@@ -144,15 +149,35 @@ pub fn judge(scenario: &Scenario, results: &Results) -> Vec<Judged> {
             } else {
                 format!("{} ({point})", claim.name)
             };
-            let values = values(claim, point.index, results);
-            let mut one = Judged::measured(name, claim.published, tolerance(claim), &values);
-            if let Some(note) = &claim.note {
-                one.note.clone_from(note);
-            }
-            judged.push(one);
+            judged.push(one(claim, name, &values(claim, point.index, results)));
         }
     }
     judged
+}
+
+fn one(claim: &Claim, name: String, values: &[f64]) -> Judged {
+    let mut judged = Judged::measured(name, claim.published, tolerance(claim), values);
+    if let Some(note) = &claim.note {
+        judged.note.clone_from(note);
+    }
+    judged
+}
+
+/// The line through the points, one for each seed.
+fn trends(claim: &Claim, trend: &Trend, points: &[&Point], results: &Results) -> Vec<f64> {
+    let of = |point: usize, name: &str, seed: u64| {
+        let mut rows = results.metrics.iter();
+        rows.find(|row| row.point == point && row.seed == seed && row.name == name).map(|row| row.value)
+    };
+    let line = |&seed: &u64| {
+        let place = |point: &&Point| {
+            let (x, y) = (of(point.index, &trend.against, seed)?, of(point.index, &claim.of, seed)?);
+            Some((x, y))
+        };
+        let places: Vec<(f64, f64)> = points.iter().filter_map(place).collect();
+        trend.scale.fit(&places).map_or(f64::NAN, |fit| fit.get(trend.number))
+    };
+    results.identity.seeds.iter().map(line).collect()
 }
 
 fn tolerance(claim: &Claim) -> Tolerance {

@@ -20,21 +20,47 @@ pub struct Measured {
 }
 
 /// The tables, in the order in which they are written.
-pub(crate) const TABLES: &[&str] =
-    &["metrics", "rates", "averages", "samples", "queues", "representatives", "feedback", "transfers"];
+pub(crate) const TABLES: &[&str] = &[
+    "metrics",
+    "rates",
+    "averages",
+    "samples",
+    "queues",
+    "representatives",
+    "feedback",
+    "transfers",
+    "subscriptions",
+    "layers",
+];
 
 /// One run, its plan, and who is who.
-struct Run<'a> {
-    plan: &'a Plan,
-    layout: &'a Layout,
+pub(super) struct Run<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) layout: &'a Layout,
     outcome: &'a Outcome,
     /// Members of sessions below this number have bins.
     watched: usize,
 }
 
-/// How many members are counted per bin: as many as two million bins allow, and at least 256.
+/// A receiver of a flow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Who<'a> {
+    /// Number of the flow in its group, from 1.
+    pub copy: u64,
+    /// Number of the flow.
+    pub flow: usize,
+    /// Its number in the flow.
+    pub at: usize,
+    pub member: &'a MemberOutcome,
+}
+
+/// How many members are counted per bin: all where some have metrics of their own, else as many as two million bins
+/// allow, and at least 256.
 pub(crate) fn watched(plan: &Plan) -> u32 {
     const BINS: u64 = 2_000_000;
+    if plan.flows.iter().any(|flow| !flow.parts.is_empty()) {
+        return plan.probe.watch.unwrap_or(u32::MAX);
+    }
     let bins = plan.duration.as_nanos() / plan.probe.bin.as_nanos().max(1) + 1;
     plan.probe.watch.unwrap_or((BINS / bins).clamp(256, u64::from(u32::MAX)) as u32)
 }
@@ -57,6 +83,8 @@ pub(crate) fn measure(plan: &Plan, layout: &Layout, outcome: &Outcome) -> Measur
     tables.push(run.representatives());
     tables.push(run.feedback());
     tables.push(run.transfers());
+    tables.push(run.subscriptions());
+    tables.push(run.layers());
     Measured { tables, metrics }
 }
 
@@ -68,17 +96,37 @@ fn metric_table(metrics: &[(String, f64)]) -> Table {
 
 impl<'a> Run<'a> {
     /// The flows of a group, numbered within it from 1.
-    fn group(&self, group: usize) -> impl Iterator<Item = (u64, usize, &'a FlowOutcome)> {
+    pub(super) fn group(&self, group: usize) -> impl Iterator<Item = (u64, usize, &'a FlowOutcome)> {
         let flows = self.layout.flows.iter().enumerate().filter(move |(_, flow)| flow.group == group);
         let outcomes = &self.outcome.flows;
         flows.zip(1..).map(move |((index, _), number)| (number, index, &outcomes[index]))
     }
 
-    fn name(&self, group: usize) -> &'a str {
+    pub(super) fn name(&self, group: usize) -> &'a str {
         &self.plan.flows[group].name.value
     }
 
-    fn receiver(&self, flow: usize, member: usize) -> String {
+    /// All receivers of a group.
+    pub(super) fn receivers(&self, group: usize) -> impl Iterator<Item = Who<'a>> {
+        self.group(group).flat_map(|(copy, flow, outcome)| {
+            outcome.members.iter().enumerate().map(move |(at, member)| Who { copy, flow, at, member })
+        })
+    }
+
+    /// The node of a receiver.
+    pub(super) fn node(&self, who: &Who<'_>) -> u32 {
+        self.layout.flows[who.flow].receivers[who.at]
+    }
+
+    /// When a receiver is there; its flow may not have begun yet, or have ended.
+    pub(super) fn stays(&self, who: &Who<'_>) -> impl Iterator<Item = (Time, Time)> {
+        let (flow, at) = (&self.layout.flows[who.flow], who.at);
+        let first = flow.stays.get(at).copied().unwrap_or((Time::ZERO, Time::NEVER));
+        let returns = flow.returns.iter().filter(move |(member, ..)| *member as usize == at);
+        std::iter::once(first).chain(returns.map(|&(_, join, leave)| (join, leave)))
+    }
+
+    pub(super) fn receiver(&self, flow: usize, member: usize) -> String {
         self.layout.names.name(self.layout.flows[flow].receivers[member])
     }
 
@@ -100,7 +148,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whole bins within a window.
-    fn range(&self, window: &Window) -> std::ops::Range<usize> {
+    pub(super) fn range(&self, window: &Window) -> std::ops::Range<usize> {
         let bin = self.plan.probe.bin.as_nanos();
         let from = window.from.as_nanos().div_ceil(bin) as usize;
         let to = (window.to.as_nanos() / bin) as usize;
@@ -347,6 +395,8 @@ impl<'a> Run<'a> {
             for group in 0..self.plan.flows.len() {
                 shares.extend(self.rate_metrics(group, window, &mut out));
                 self.round_trip_metric(group, window, &mut out);
+                self.layer_metrics(group, window, &mut out);
+                self.parts_in_window(group, window, &mut out);
             }
             if shares.len() > 1 {
                 out.add("jain", stats::jain(&shares));
@@ -359,7 +409,10 @@ impl<'a> Run<'a> {
         for group in 0..self.plan.flows.len() {
             self.feedback_metrics(group, &mut out);
             self.flow_metrics(group, &mut out);
+            self.join_metrics(self.name(group), &self.receivers(group).collect::<Vec<_>>(), &mut out);
+            self.parts_of_run(group, &mut out);
         }
+        self.fit_metrics(&mut out);
         out.all
     }
 
@@ -377,20 +430,31 @@ impl<'a> Run<'a> {
         }
         let mean = self.rate(bytes, range.len()) / receivers as f64;
         out.add(&format!("{name}.rate"), mean);
-        let rates: Vec<f64> =
-            self.watched(group).map(|(.., member)| self.member_rate(member, &range)).collect();
+        let watched: Vec<&MemberOutcome> = self.watched(group).map(|(.., member)| member).collect();
+        self.spread_metrics(name, &watched, &range, out);
+        Some(mean)
+    }
+
+    /// How the rates of some receivers differ; their mean, when there is one.
+    pub(super) fn spread_metrics(
+        &self,
+        name: &str,
+        members: &[&MemberOutcome],
+        range: &std::ops::Range<usize>,
+        out: &mut Metrics,
+    ) -> Option<f64> {
+        let rates: Vec<f64> = members.iter().map(|member| self.member_rate(member, range)).collect();
         if rates.len() > 1 {
             out.add(&format!("{name}.rate.sd"), stats::deviation(&rates));
             out.add(&format!("{name}.rate.min"), rates.iter().copied().fold(f64::INFINITY, f64::min));
             out.add(&format!("{name}.rate.max"), rates.iter().copied().fold(0.0, f64::max));
             out.add(&format!("{name}.jain"), stats::jain(&rates));
         }
-        let variations: Vec<f64> =
-            self.watched(group).filter_map(|(.., m)| self.variation(m, &range)).collect();
+        let variations: Vec<f64> = members.iter().filter_map(|m| self.variation(m, range)).collect();
         if !variations.is_empty() {
             out.add(&format!("{name}.cov"), stats::mean(&variations));
         }
-        Some(mean)
+        (!rates.is_empty()).then(|| stats::mean(&rates))
     }
 
     /// Coefficient of variation of a receiver's rate in stretches of a second.
@@ -430,7 +494,7 @@ impl<'a> Run<'a> {
         if packets + lost > 0.0 {
             out.add(&format!("{name}.loss"), lost / (packets + lost));
         }
-        out.add(&format!("{name}.goodput"), self.goodput(group));
+        out.add(&format!("{name}.goodput"), self.goodput(self.receivers(group)));
     }
 
     /// What became of reports at the sources; means over the sessions of the group.
@@ -448,22 +512,16 @@ impl<'a> Run<'a> {
     }
 
     /// Bits per second that reached applications, while their flow was there.
-    fn goodput(&self, group: usize) -> f64 {
-        let bits = 8.0 * f64::from(self.plan.flows[group].packet);
-        let mut rates = Vec::new();
-        for (_, index, outcome) in self.group(group) {
-            let flow = &self.layout.flows[index];
-            for (at, member) in outcome.members.iter().enumerate() {
-                let first = flow.stays.get(at).copied().unwrap_or((Time::ZERO, Time::NEVER));
-                let returns = flow.returns.iter().filter(|(member, ..)| *member as usize == at);
-                let stays = std::iter::once(first).chain(returns.map(|&(_, join, leave)| (join, leave)));
-                let end = flow.stop.min(self.plan.duration);
-                let seconds = |(join, leave): (Time, Time)| end.min(leave).since(flow.start.max(join));
-                let there: f64 = stays.map(|stay| seconds(stay).as_secs_f64()).sum();
-                rates.push(if there > 0.0 { member.delivered as f64 * bits / there } else { 0.0 });
-            }
-        }
-        stats::mean(&rates)
+    pub(super) fn goodput(&self, receivers: impl Iterator<Item = Who<'a>>) -> f64 {
+        let rate = |who: Who<'a>| {
+            let flow = &self.layout.flows[who.flow];
+            let bits = 8.0 * f64::from(self.plan.flows[flow.group].packet);
+            let end = flow.stop.min(self.plan.duration);
+            let seconds = |(join, leave): (Time, Time)| end.min(leave).since(flow.start.max(join));
+            let there: f64 = self.stays(&who).map(|stay| seconds(stay).as_secs_f64()).sum();
+            if there > 0.0 { who.member.delivered as f64 * bits / there } else { 0.0 }
+        };
+        stats::mean(&receivers.map(rate).collect::<Vec<_>>())
     }
 
     /// The round trip as senders saw it in a window; the mean over the flows of the group.
@@ -562,14 +620,14 @@ impl<'a> Run<'a> {
 }
 
 #[derive(Debug, Default)]
-struct Metrics {
-    all: Vec<(String, f64)>,
+pub(super) struct Metrics {
+    pub(super) all: Vec<(String, f64)>,
     suffix: String,
 }
 
 impl Metrics {
     /// Numbers that are none (the fairness of nothing) are left out.
-    fn add(&mut self, name: &str, value: f64) {
+    pub(super) fn add(&mut self, name: &str, value: f64) {
         if value.is_finite() {
             self.all.push((format!("{name}{}", self.suffix), value));
         }

@@ -8,13 +8,16 @@
 //! | [`measure`] | from one run's outcome to rows and metrics |
 //! | [`write`](mod@write) | CSV files and `manifest.json` |
 //! | [`merge`](mod@merge) | the results of several shards into one |
+//! | `parts` `layers` | what is measured of some receivers of a flow, and of sessions of several layers |
 //! | [`capture`] | packets of tapped links as pcapng, with the bytes they would have on a real wire |
 
 pub mod capture;
+mod layers;
 pub mod measure;
 pub mod merge;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod parts;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -37,7 +40,8 @@ pub struct Results {
     pub points: Vec<Point>,
     /// The runs that were made: number of a point, and seed.
     pub jobs: Vec<(usize, u64)>,
-    /// `metrics`, `rates`, `averages`, `samples`, `queues`, `representatives`, `feedback`, `transfers`.
+    /// `metrics`, `rates`, `averages`, `samples`, `queues`, `representatives`, `feedback`, `transfers`, `subscriptions`,
+    /// `layers`.
     pub tables: Vec<Table>,
     /// The metrics once more, for claims.
     pub metrics: Vec<MetricRow>,

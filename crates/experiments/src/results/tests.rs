@@ -140,3 +140,5 @@ fn stacked_tables_begin_with_point_axes_and_seed() {
     let text = String::from_utf8(to_csv(&tables[0])).expect("text");
     assert_eq!(text, "point,n,q,seed,x\n0,1,red,5,9\n1,2,red,5,9\n");
 }
+
+mod layers;

@@ -19,6 +19,8 @@ pub struct Layout {
     pub(crate) specs: Vec<LinkSpec>,
     pub(crate) flows: Vec<LaidFlow>,
     pub(crate) changes: Vec<(Time, u32, Change)>,
+    /// By group and part: the nodes.
+    pub(crate) parts: Vec<Vec<Vec<u32>>>,
     pub(crate) aggregators: Vec<u32>,
     pub(crate) probes: Vec<u32>,
     pub(crate) taps: Vec<u32>,
@@ -78,6 +80,7 @@ impl Layout {
             specs: Vec::new(),
             flows: Vec::new(),
             changes: Vec::new(),
+            parts: Vec::new(),
             aggregators: Vec::new(),
             probes: Vec::new(),
             taps: Vec::new(),
@@ -88,6 +91,7 @@ impl Layout {
         for (group, flow) in plan.flows.iter().enumerate() {
             let rng = Rng::new(seed, FLOW_STREAM - group as u64);
             builder.flow(group, flow, plan.duration, rng);
+            builder.parts(group, flow);
         }
         for change in &plan.changes {
             for link in builder.find_links(&change.links) {
@@ -486,6 +490,22 @@ impl Builder {
                 index += 1;
             }
         }
+    }
+
+    /// Who is in each part of a group; at least one receiver must be.
+    fn parts(&mut self, group: usize, plan: &FlowPlan) {
+        let mut all = Vec::new();
+        for part in &plan.parts {
+            let nodes = self.find(&part.receivers);
+            let mut receivers =
+                self.layout.flows.iter().filter(|flow| flow.group == group).flat_map(|flow| &flow.receivers);
+            if !nodes.is_empty() && !receivers.any(|receiver| nodes.contains(receiver)) {
+                let message = format!("nobody in this part is a receiver of \"{}\"", plan.name.value);
+                self.wrong.push(Diagnostic::new(&part.name.span, message, "an empty part"));
+            }
+            all.push(nodes);
+        }
+        self.layout.parts.push(all);
     }
 
     /// Source and receivers of each session or unicast flow.

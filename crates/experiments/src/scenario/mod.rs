@@ -30,6 +30,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Look};
 pub use layout::Layout;
 pub use template::{TEMPLATES, Template, template};
 
+use crate::stats::{Scale, Trait};
 use faircast_sim::Network;
 use plan::Plan;
 use std::collections::BTreeMap;
@@ -92,6 +93,8 @@ pub struct Claim {
     pub over_at: Vec<(String, Setting)>,
     /// At which points of the sweep: those with these values.
     pub at: Vec<(String, Setting)>,
+    /// The claim is about the line through all these points; `None` for one claim at each of them.
+    pub trend: Option<Trend>,
     /// The least value that holds it.
     pub low: Option<f64>,
     /// The largest.
@@ -100,6 +103,17 @@ pub struct Claim {
     pub tolerance: Option<f64>,
     /// For people.
     pub note: Option<String>,
+}
+
+/// A metric against another, over the points of a sweep.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Trend {
+    /// The other metric.
+    pub against: String,
+    /// Which number of the line through the points.
+    pub number: Trait,
+    /// How they are placed.
+    pub scale: Scale,
 }
 
 impl Claim {

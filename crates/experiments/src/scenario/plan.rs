@@ -1,6 +1,7 @@
 //! What a scenario file says at one point of its sweep, with types in place of texts.
 
 use super::Claim;
+use crate::stats::Scale;
 use faircast_aqm::{LossSpec, QueueSpec};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
@@ -87,7 +88,31 @@ pub(crate) struct FlowPlan {
     pub start: Many,
     pub stop: Option<Many>,
     pub jitter: f64,
+    pub parts: Vec<PartPlan>,
     pub kind: FlowKind,
+}
+
+/// Receivers of a group that have metrics of their own.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PartPlan {
+    pub name: At<String>,
+    pub receivers: Patterns,
+}
+
+/// A line through metrics of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FitPlan {
+    pub name: String,
+    pub of: Vec<String>,
+    /// One for each of these metrics.
+    pub against: Vec<Abscissa>,
+    pub scale: Scale,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Abscissa {
+    Number(f64),
+    Metric(String),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -170,6 +195,7 @@ pub(crate) struct Plan {
     pub aggregate_for: Span,
     pub changes: Vec<ChangePlan>,
     pub windows: Vec<Window>,
+    pub fits: Vec<FitPlan>,
     pub probe: Probe,
     pub claims: Vec<Claim>,
 }

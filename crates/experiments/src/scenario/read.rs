@@ -2,12 +2,13 @@
 
 use super::diagnostic::Diagnostic;
 use super::plan::{
-    At, ChangePlan, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, Plan, Probe, SessionPlan,
-    Topology, Window, Wire,
+    Abscissa, At, ChangePlan, Ecn, Ends, FitPlan, FlowKind, FlowPlan, LinkPlan, Many, PartPlan, Patterns,
+    Per, Plan, Probe, SessionPlan, Topology, Window, Wire,
 };
 use super::syntax::{Node, Value};
 use super::units::{self, LawOf};
-use super::{Claim, Setting, names, shape, shapes};
+use super::{Claim, Setting, Trend, names, shape, shapes};
+use crate::stats::{Scale, Trait};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
 use faircast_sim::{Change, Law, Supply};
@@ -37,6 +38,7 @@ pub(crate) fn plan(root: &Node) -> Result<Plan, Vec<Diagnostic>> {
         aggregate_for: span(root, "aggregate_for").unwrap_or(Span::from_secs(1)),
         changes: tables(root, "change").map(|node| change(node, &mut wrong)).collect(),
         windows: windows(root, duration, probe.bin, &mut wrong),
+        fits: tables(root, "fit").map(|node| fit(node, &mut wrong)).collect(),
         probe,
         claims: tables(root, "claim").map(|node| claim(node, &mut wrong)).collect(),
     };
@@ -185,16 +187,62 @@ fn ends(node: &Node, wrong: &mut Vec<Diagnostic>) -> Ends {
     }
 }
 
-fn flow(node: &Node, jitter: f64, wrong: &mut Vec<Diagnostic>) -> FlowPlan {
+/// A name that becomes part of metrics' names.
+fn name(node: &Node, whose: &str, wrong: &mut Vec<Diagnostic>) -> At<String> {
     let name = node.get("name");
     let name = At {
         value: name.and_then(Node::text).unwrap_or_default().to_owned(),
         span: name.map_or(0..0, |name| name.span.clone()),
     };
-    if name.value.is_empty() || name.value.contains([' ', '.', '@', ',', '"']) || name.value == "link" {
-        let message =
-            "a flow's name becomes part of metrics' names: letters, digits, `-` and `_`, and not \"link\"";
+    if name.value.is_empty() || name.value.contains([' ', '.', '@', ',', '"']) {
+        let message = format!("{whose} name becomes part of metrics' names: letters, digits, `-` and `_`");
         wrong.push(Diagnostic::new(&name.span, message, "not as a name"));
+    }
+    name
+}
+
+fn parts(node: &Node, wrong: &mut Vec<Diagnostic>) -> Vec<PartPlan> {
+    let mut all: Vec<PartPlan> = Vec::new();
+    for part in tables(node, "parts") {
+        let name = name(part, "a part's", wrong);
+        if all.iter().any(|other| other.name.value == name.value) {
+            let message = format!("two parts are called \"{}\"", name.value);
+            wrong.push(Diagnostic::new(&name.span, message, "the second one"));
+        }
+        all.push(PartPlan { name, receivers: patterns(part, "receivers") });
+    }
+    all
+}
+
+fn scale(node: &Node) -> Scale {
+    if text(node, "scale").as_deref() == Some("log") { Scale::Logarithmic } else { Scale::Linear }
+}
+
+fn fit(node: &Node, wrong: &mut Vec<Diagnostic>) -> FitPlan {
+    let against = node.get("against").map_or(&[][..], Node::items).iter();
+    let abscissa = |node: &Node| match (node.number().or_else(|| units::rate(node)), node.text()) {
+        (Some(number), _) => Abscissa::Number(number),
+        (None, text) => Abscissa::Metric(text.unwrap_or_default().to_owned()),
+    };
+    let plan = FitPlan {
+        name: name(node, "a fit's", wrong).value,
+        of: patterns(node, "of").into_iter().map(|metric| metric.value).collect(),
+        against: against.map(abscissa).collect(),
+        scale: scale(node),
+    };
+    if plan.of.len() != plan.against.len() || plan.of.len() < 2 {
+        let message = format!("{} metrics against {}", plan.of.len(), plan.against.len());
+        let help = "at least two metrics, and something to set each against";
+        wrong.push(Diagnostic::new(&node.span, message, "no line").help(help));
+    }
+    plan
+}
+
+fn flow(node: &Node, jitter: f64, wrong: &mut Vec<Diagnostic>) -> FlowPlan {
+    let name = name(node, "a flow's", wrong);
+    if ["link", "fit"].contains(&name.value.as_str()) {
+        let message = format!("a flow cannot be called \"{}\": other metrics begin so", name.value);
+        wrong.push(Diagnostic::new(&name.span, message, "not this name"));
     }
     let packet = size(node, "packet").unwrap_or(1000);
     let kind = match node.get("kind").and_then(Node::text).unwrap_or_default() {
@@ -219,6 +267,7 @@ fn flow(node: &Node, jitter: f64, wrong: &mut Vec<Diagnostic>) -> FlowPlan {
         start: many(node, "start", units::time).unwrap_or(Many::one(0.0)),
         stop: many(node, "stop", units::time),
         jitter: time(node, "start_jitter").unwrap_or(jitter),
+        parts: parts(node, wrong),
         kind,
     }
 }
@@ -370,11 +419,26 @@ fn claim(node: &Node, wrong: &mut Vec<Diagnostic>) -> Claim {
         over: text(node, "over"),
         over_at: place("over_at"),
         at: place("at"),
+        trend: text(node, "against").map(|against| Trend {
+            against,
+            number: match text(node, "fit").as_deref() {
+                Some("intercept") => Trait::Intercept,
+                Some("r2") => Trait::Explained,
+                _ => Trait::Slope,
+            },
+            scale: scale(node),
+        }),
         low: number(node, "low"),
         high: number(node, "high"),
         tolerance: node.get("tolerance").and_then(units::share),
         note: text(node, "note"),
     };
+    let (trend, of_trends) =
+        (claim.trend.is_some(), node.get("fit").is_some() || node.get("scale").is_some());
+    if trend && claim.over.is_some() || of_trends && !trend {
+        let message = "`fit` and `scale` belong to `against`, and a claim has either that or `over`";
+        wrong.push(Diagnostic::new(&node.span, message, "a ratio or a trend?"));
+    }
     let relative = claim.tolerance.is_some() && claim.published.is_some();
     if !relative && claim.low.is_none() && claim.high.is_none() {
         let message = "a claim needs `low` or `high`, or `published` and a `tolerance`";

@@ -59,6 +59,10 @@ pub(crate) enum Takes {
     NamesOrNone,
     /// Numbers or texts.
     Labels,
+    /// A metric or a list of them.
+    Metrics,
+    /// Numbers, rates or metrics.
+    Abscissas,
     /// A multicast scheme and its options.
     Scheme,
     /// A buffer limit, or a discipline as text.
@@ -185,7 +189,8 @@ fn check_value(key: &str, node: &Node, takes: &Takes, wrong: &mut Vec<Diagnostic
         Takes::Rates => many(node, units::rate),
         Takes::Names => node.items().iter().all(|item| item.text().is_some()) && !node.items().is_empty(),
         Takes::NamesOrNone => node.items().iter().all(|item| item.text().is_some()),
-        Takes::Labels => matches!(&node.value, Value::List(items)
+        Takes::Metrics => node.items().iter().all(|item| item.text().is_some()) && !node.items().is_empty(),
+        Takes::Abscissas | Takes::Labels => matches!(&node.value, Value::List(items)
             if items.iter().all(|item| matches!(item.value, Value::Text(_) | Value::Number(_)))),
         Takes::Seeds => {
             units::whole(node).is_some_and(|count| (1..=100_000).contains(&count)) || wholes(node)
@@ -331,6 +336,10 @@ impl Takes {
             }
             Takes::NamesOrNone => "a name or a pattern, or a list of them, which may be empty",
             Takes::Labels => "a list of numbers or texts",
+            Takes::Metrics => "a list of metrics such as \"multicast.rate\"",
+            Takes::Abscissas => {
+                "a list of numbers, of rates such as \"1 Mbit/s\", or of metrics, one for each of `of`"
+            }
             Takes::Names => {
                 "a name or a pattern such as \"leaf3\", \"leaf*\" or \"leaf[1-16]\", or a list of them"
             }
@@ -364,11 +373,13 @@ impl Takes {
             | Takes::Queue
             | Takes::Loss => quantity,
             Takes::Times | Takes::Rates => or_list(quantity),
-            Takes::Names => or_list(json!({"type": "string"})),
+            Takes::Names | Takes::Metrics => or_list(json!({"type": "string"})),
             Takes::NamesOrNone => {
                 json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
             }
-            Takes::Labels => json!({"type": "array", "items": {"type": ["string", "number"]}}),
+            Takes::Labels | Takes::Abscissas => {
+                json!({"type": "array", "items": {"type": ["string", "number"]}})
+            }
             Takes::Seeds => or_list(json!({"type": "integer", "minimum": 0})),
             Takes::Wholes => {
                 json!({"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1})

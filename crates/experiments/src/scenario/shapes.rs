@@ -36,6 +36,7 @@ pub(crate) static SCENARIO: Shape = Shape {
         key("aggregate_for", Takes::Time, Default("1 s"), "So long a report passed on keeps others back."),
         key("change", Takes::Tables(&CHANGE), Optional, "What happens to links over time."),
         key("window", Takes::Tables(&WINDOW), Optional, "Further windows in which metrics are taken."),
+        key("fit", Takes::Tables(&FIT), Optional, "Straight lines through metrics of a run."),
         key("probe", Takes::Table(&PROBE), Optional, "What is recorded."),
         key("sweep", Takes::Axes, Optional, "Which keys take which values, one run for each combination."),
         key("claim", Takes::Tables(&CLAIM), Optional, "What is expected of the metrics."),
@@ -182,6 +183,12 @@ const ALONG: Field = key(
     Optional,
     "In place of `from` and `to`: a flow from end to end of each of these links.",
 );
+const PARTS: Field = key(
+    "parts",
+    Takes::Tables(&PART),
+    Optional,
+    "Receivers that have metrics of their own: `FLOW.PART.rate` beside `FLOW.rate`.",
+);
 const ON: Field = key("on", Takes::Law(LawOf::Times), Optional, "The application sends for so long,");
 const OFF: Field =
     key("off", Takes::Law(LawOf::Times), Optional, "then has nothing new for so long, and so on.");
@@ -222,8 +229,18 @@ static SESSION: Shape = Shape {
             Default("off"),
             "Whether queues that mark may mark its data in place of dropping it.",
         ),
-        key("join_latency", Takes::Time, Default("0 s"), "Time of a join per router that has to be asked."),
-        key("leave_latency", Takes::Time, Default("0 s"), "How long packets keep coming after a leave."),
+        key(
+            "join_latency",
+            Takes::Time,
+            Default("0 s"),
+            "Time of a join, of the session or of a layer, per router that has to be asked.",
+        ),
+        key(
+            "leave_latency",
+            Takes::Time,
+            Default("0 s"),
+            "How long packets keep coming over a link after the last receiver behind it left the session or a layer.",
+        ),
         key(
             "mute_after",
             Takes::Time,
@@ -242,6 +259,16 @@ static SESSION: Shape = Shape {
             Default("20 s"),
             "So long after each change of `expected`, any representative will do.",
         ),
+        PARTS,
+    ],
+};
+
+static PART: Shape = Shape {
+    name: "parts",
+    about: "Some receivers of a flow.",
+    fields: &[
+        key("name", Takes::Text, Required, "What stands behind the flow's name in metrics."),
+        key("receivers", Takes::Names, Required, "Who they are."),
     ],
 };
 
@@ -277,6 +304,7 @@ static UDP: Shape = Shape {
         JITTER,
         ON,
         OFF,
+        PARTS,
     ],
 };
 
@@ -305,6 +333,7 @@ static UNICAST: Shape = Shape {
             "Transfers on new connections: packets of each,",
         ),
         key("pause", Takes::Law(LawOf::Times), Optional, "and the time between two."),
+        PARTS,
     ],
 };
 
@@ -333,6 +362,25 @@ static WINDOW: Shape = Shape {
         key("name", Takes::Text, Required, "What stands behind the @."),
         key("from", Takes::Time, Required, "Its begin."),
         key("to", Takes::Time, Required, "Its end."),
+    ],
+};
+
+const FIT_SCALE: Field = key(
+    "scale",
+    Takes::Words(&["linear", "log"]),
+    Default("linear"),
+    "With `log`, the line goes through the logarithms of both: its slope is an exponent.",
+);
+
+static FIT: Shape = Shape {
+    name: "[[fit]]",
+    about: "A straight line through metrics of a run, by least squares. It makes the metrics `fit.NAME.slope`, \
+            `fit.NAME.intercept` and `fit.NAME.r2`, the part of the variance that the line explains.",
+    fields: &[
+        key("name", Takes::Text, Required, "What its metrics are called by."),
+        key("of", Takes::Metrics, Required, "The metrics, such as `multicast.slow.rate`."),
+        key("against", Takes::Abscissas, Required, "What each of them is set against."),
+        FIT_SCALE,
     ],
 };
 
@@ -383,7 +431,8 @@ pub(crate) static AXIS: Shape = Shape {
 
 static CLAIM: Shape = Shape {
     name: "[[claim]]",
-    about: "A metric, or the ratio of two, and where it should lie.",
+    about: "A metric, the ratio of two, or the trend of one against another over the points of the sweep, and where it \
+            should lie.",
     fields: &[
         key("name", Takes::Text, Required, "What is claimed."),
         key("of", Takes::Text, Required, "A metric, such as `multicast.rate`."),
@@ -395,6 +444,19 @@ static CLAIM: Shape = Shape {
             "Where `over` is taken: what it says in place of the claim's own point.",
         ),
         key("at", Takes::Place, Optional, "The point of the sweep; none for all points."),
+        key(
+            "against",
+            Takes::Text,
+            Optional,
+            "A metric. The claim is about the line through all its points, each at this metric and `of`.",
+        ),
+        key(
+            "fit",
+            Takes::Words(&["slope", "intercept", "r2"]),
+            Default("slope"),
+            "Which number of that line: its slope, its value at 0, or the part of the variance that it explains.",
+        ),
+        FIT_SCALE,
         key("published", Takes::Number, Optional, "The value that is published."),
         key("tolerance", Takes::Share, Optional, "Relative to `published`."),
         key("low", Takes::Number, Optional, "The least."),
@@ -405,6 +467,6 @@ static CLAIM: Shape = Shape {
 
 /// All shapes, in the order of the reference.
 pub(crate) static ALL: &[&Shape] = &[
-    &SCENARIO, &STAR, &DUMBBELL, &TREE, &CHAIN, &WIRE, &LINK, &SESSION, &EXPECTED, &UDP, &UNICAST, &CHANGE,
-    &WINDOW, &PROBE, &AXIS, &CLAIM,
+    &SCENARIO, &STAR, &DUMBBELL, &TREE, &CHAIN, &WIRE, &LINK, &SESSION, &EXPECTED, &UDP, &UNICAST, &PART,
+    &CHANGE, &WINDOW, &FIT, &PROBE, &AXIS, &CLAIM,
 ];

@@ -1,4 +1,5 @@
 use super::*;
+use crate::stats::{Scale, Trait};
 use faircast_core::time::Time;
 
 fn parse(text: &str) -> Scenario {
@@ -359,4 +360,45 @@ fn the_examples_in_the_documentation_are_right() {
     for part in text.split("```toml\n").skip(2).filter_map(|rest| rest.split("```").next()) {
         Node::parse(part).unwrap_or_else(|wrong| panic!("{part}: {wrong:?}"));
     }
+}
+
+#[test]
+fn parts_name_receivers_of_their_flow() {
+    let with = |parts: &str| star("") + parts + "\n";
+    let layout = parse(&with("parts = [{ name = \"a\", receivers = \"leaf[1-2]\" }]")).layout(0, 1);
+    assert_eq!(layout.parts[0][0].len(), 2);
+    assert!(
+        refusal(&with("parts = [{ name = \"a\", receivers = \"hub\" }]")).contains("nobody in this part")
+    );
+    assert!(
+        refusal(&with("parts = [{ name = \"a\", receivers = \"laef1\" }]")).contains("did you mean leaf*?")
+    );
+    assert!(refusal(&with("parts = [{ name = \"a b\", receivers = \"leaf1\" }]")).contains("a part's name"));
+    assert!(refusal(&with("parts = [{ name = \"a\" }]")).contains("parts needs `receivers`"));
+    let twice = "parts = [{ name = \"a\", receivers = \"leaf1\" }, { name = \"a\", receivers = \"leaf2\" }]";
+    assert!(refusal(&with(twice)).contains("two parts are called \"a\""));
+}
+
+#[test]
+fn a_fit_wants_a_partner_for_each_metric() {
+    let with = |against: &str| {
+        star("") + "[[fit]]\nname = \"f\"\nof = [\"m.rate\", \"m.loss\"]\nagainst = " + against + "\n"
+    };
+    assert_eq!(parse(&with("[1, \"2 Mbit/s\"]")).plan(0).fits.len(), 1);
+    assert!(refusal(&with("[1]")).contains("2 metrics against 1"));
+    assert!(refusal(&with("7")).contains("`against` takes a list of numbers, of rates"));
+}
+
+#[test]
+fn a_claim_is_about_a_ratio_or_a_trend() {
+    let with = |more: &str| star("") + "[[claim]]\nname = \"c\"\nof = \"m.rate\"\nlow = 0\n" + more;
+    let scenario = parse(&with("against = \"m.loss\"\nfit = \"r2\"\nscale = \"log\"\n"));
+    let trend = scenario.claims()[0].trend.clone().expect("it has one");
+    assert_eq!((trend.number, trend.scale), (Trait::Explained, Scale::Logarithmic));
+    assert!(
+        refusal(&with("against = \"m.loss\"\nover = \"m.rate\"\n"))
+            .contains("a claim has either that or `over`")
+    );
+    assert!(refusal(&with("fit = \"slope\"\n")).contains("belong to `against`"));
+    assert!(refusal(&with("against = \"m.loss\"\nfit = \"slop\"\n")).contains("did you mean `slope`?"));
 }

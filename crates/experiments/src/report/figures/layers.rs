@@ -1,0 +1,131 @@
+//! Figures of sessions of several layers.
+
+use super::{Columns, MOST_PANELS, Trace, Unit, panel_title};
+use crate::plot::{Axis, Colour, Figure, Join, Layer, Panel, Ranges, Weight};
+use crate::results::Results;
+use crate::scenario::{Point, Scenario};
+use std::collections::BTreeSet;
+
+/// Most lines of a panel.
+const MOST_LINES: usize = 7;
+
+/// The flows that a table is about, in the order of the scenario.
+fn flows<'a>(scenario: &'a Scenario, columns: &Columns<'_>) -> Vec<&'a str> {
+    let known: BTreeSet<&str> = columns.texts("flow").iter().map(String::as_str).collect();
+    scenario.groups().filter(|group| known.contains(group)).collect()
+}
+
+/// Traces of a flow in the first run at a point: what each is called, in the order of the table.
+fn traces_of(
+    columns: &Columns<'_>,
+    point: usize,
+    flow: &str,
+    value: &str,
+    key: impl Fn(usize) -> String,
+) -> Vec<(String, Trace)> {
+    let (points, seeds, names) = (columns.wholes("point"), columns.wholes("seed"), columns.texts("flow"));
+    let (times, wholes, numbers) = (columns.numbers("time"), columns.wholes(value), columns.numbers(value));
+    let mut seed = None;
+    let mut all: Vec<(String, Trace)> = Vec::new();
+    for row in (0..names.len()).filter(|row| points[*row] == point as u64 && names[*row] == flow) {
+        if *seed.get_or_insert(seeds[row]) != seeds[row] {
+            break;
+        }
+        let y = wholes.get(row).map_or_else(|| numbers[row], |value| *value as f64);
+        let key = key(row);
+        match all.last_mut().filter(|(known, _)| *known == key) {
+            Some((_, trace)) => trace.push((times[row], y)),
+            None => all.push((key, vec![(times[row], y)])),
+        }
+    }
+    all
+}
+
+/// How many layers the receivers of a flow have over time, in the first run at a point.
+pub fn subscription_layers(scenario: &Scenario, results: &Results, point: usize, flow: &str) -> Vec<Layer> {
+    let Some(table) = results.table("subscriptions") else { return Vec::new() };
+    let columns = Columns(table);
+    let (copies, receivers) = (columns.wholes("copy"), columns.texts("receiver"));
+    let several = copies.iter().any(|copy| *copy != 1);
+    let key = |row: usize| match several {
+        true => format!("{} ({})", receivers[row], copies[row]),
+        false => receivers[row].clone(),
+    };
+    let traces = traces_of(&columns, point, flow, "layers", key).into_iter().take(MOST_LINES).enumerate();
+    let layer = |(colour, (name, mut trace)): (usize, (String, Trace))| {
+        if let Some(&(_, last)) = trace.last() {
+            trace.push((scenario.duration(point), last));
+        }
+        Layer::steps(name, colour, trace)
+    };
+    traces.map(layer).collect()
+}
+
+fn titled(point: &Point, flow: &str) -> String {
+    let place = panel_title(point);
+    if place.is_empty() { flow.to_owned() } else { format!("{flow}, {place}") }
+}
+
+/// How many layers receivers have over time: a panel for each flow and point.
+pub fn subscriptions(scenario: &Scenario, results: &Results) -> Option<Figure> {
+    let flows = flows(scenario, &Columns(results.table("subscriptions")?));
+    let mut panels = Vec::new();
+    for point in &results.points {
+        for flow in &flows {
+            let layers = subscription_layers(scenario, results, point.index, flow);
+            let (x, y) = (Axis::new("time (s)").from(0.0), Axis::new("layers").from(0.0));
+            panels.push(Panel { title: titled(point, flow), x, y, layers });
+        }
+    }
+    let subtitle = "How many layers each receiver is subscribed to, in one run.";
+    figure(scenario, subtitle, panels)
+}
+
+/// The rates of layers over time: a panel for each flow and point.
+pub fn rates(scenario: &Scenario, results: &Results) -> Option<Figure> {
+    let columns = Columns(results.table("layers")?);
+    let unit = Unit::of(columns.numbers("rate").iter().copied().fold(0.0, f64::max));
+    let (copies, layers) = (columns.wholes("copy"), columns.wholes("layer"));
+    let key = |row: usize| match copies[row] {
+        1 => format!("layer {}", layers[row]),
+        copy => format!("{copy}: {}", layers[row]),
+    };
+    let mut panels = Vec::new();
+    for point in &results.points {
+        for flow in flows(scenario, &columns) {
+            let traces = traces_of(&columns, point.index, flow, "rate", key).into_iter();
+            let on = |(name, trace): &(String, Trace)| {
+                name.starts_with("layer") && trace.iter().any(|(_, rate)| *rate > 0.0)
+            };
+            let line = |(colour, (name, trace))| Layer::Line {
+                name,
+                colour: Colour::Series(colour),
+                weight: Weight::Light,
+                join: Join::Straight,
+                points: unit.scaled(trace),
+            };
+            let layers = traces.filter(on).take(MOST_LINES).enumerate().map(line).collect();
+            let x = Axis::new("time (s)").from(0.0);
+            let y = Axis::new(format!("rate ({})", unit.name)).from(0.0);
+            panels.push(Panel { title: titled(point, flow), x, y, layers });
+        }
+    }
+    figure(
+        scenario,
+        "The rate at which each layer is sent, in one run; layers that are never on are left out.",
+        panels,
+    )
+}
+
+fn figure(scenario: &Scenario, subtitle: &str, mut panels: Vec<Panel>) -> Option<Figure> {
+    panels.retain(|panel| !panel.layers.is_empty());
+    panels.truncate(MOST_PANELS);
+    let figure = Figure {
+        title: scenario.title().into(),
+        subtitle: subtitle.into(),
+        panels,
+        ranges: Ranges::Shared,
+        columns: 0,
+    };
+    (!figure.panels.is_empty()).then_some(figure)
+}
