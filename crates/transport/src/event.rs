@@ -60,8 +60,19 @@ pub enum Event {
         /// `follow`, `deferred` or `dropped`.
         action: &'static str,
     },
+    /// This receiver has joined or left layers of a layered session.
+    Layers(Subscription),
     /// Once a second.
     Progress(Progress),
+}
+
+/// How much of a layered session a receiver takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Subscription {
+    /// Layers joined, the base layer included.
+    pub joined: u8,
+    /// Layers that there may be.
+    pub of: u8,
 }
 
 /// The state of a session, once a second.
@@ -87,6 +98,8 @@ pub struct Progress {
     pub receivers: u64,
     /// Receivers done (source).
     pub verified: u64,
+    /// The layers that are joined (receiver of a layered session).
+    pub layers: Option<Subscription>,
 }
 
 /// How a `send` ended.
@@ -153,4 +166,19 @@ pub struct ReceiveReport {
     pub dropped_local: u64,
     /// Worth knowing: links and modes that could not be set.
     pub warnings: Vec<String>,
+    /// What became of the layers of a layered session.
+    pub layers: Option<LayersReport>,
+}
+
+/// What a receiver did with the layers of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LayersReport {
+    /// Layers that there may be.
+    pub of: u8,
+    /// The most that were joined at one time, the base layer included.
+    pub highest: u8,
+    /// Layers joined above the base layer, each time counted.
+    pub joins: u64,
+    /// Layers left again while the session went on.
+    pub leaves: u64,
 }

@@ -87,7 +87,8 @@ impl Spool {
     }
 }
 
-fn nameless(dir: &Path) -> io::Result<File> {
+/// A file in `dir` that has no name and goes with its last descriptor.
+pub(crate) fn nameless(dir: &Path) -> io::Result<File> {
     let mode = Mode::RUSR | Mode::WUSR;
     match rustix::fs::open(dir, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
         Ok(fd) => Ok(fd.into()),

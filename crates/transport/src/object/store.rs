@@ -11,6 +11,7 @@ use super::journal::Journal;
 use super::layout::Layout;
 use super::manifest::{Entry, Kind, Manifest, STATE_DIR};
 use super::publish::{self, Tree};
+use super::spool::nameless;
 use super::sys::{self, OpenFiles};
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FallocateFlags, FlockOperation, Mode, OFlags};
@@ -307,6 +308,22 @@ impl Store {
         Ok(Put::Stored)
     }
 
+    /// A file without a name beside the parts, for what is not placed yet: as much as is still to come, at
+    /// most. It goes with its descriptor.
+    ///
+    /// # Errors
+    /// [`ObjectError::DiskFull`] when there is no room for that and for the files.
+    pub(crate) fn room(&self) -> Result<(File, PathBuf), ObjectError> {
+        let to_allocate = self.geometry.tape_len.unwrap_or(0).saturating_sub(self.place.allocated());
+        let (needed, available) = (to_allocate + self.left(), self.place.available());
+        if needed > available {
+            return Err(ObjectError::DiskFull { path: self.place.out_path.clone(), needed, available });
+        }
+        let path = self.place.path(self.transfer);
+        let file = nameless(&path).map_err(|e| ObjectError::io(&path, "create a temporary file in it", e))?;
+        Ok((file, path))
+    }
+
     /// Check all blocks against the source's `root`, give every file its mode, time and name, make
     /// links and directories, and tidy up. If this is cut short, opening the store and finishing it
     /// again goes on.
@@ -567,14 +584,7 @@ impl Place {
 
     /// Make sure that all content has room, and reserve it for large files.
     fn make_room(&self, manifest: &Manifest) -> Result<(), ObjectError> {
-        let mut needed = manifest.content_len();
-        for part in rustix::fs::Dir::read_from(&self.parts).into_iter().flatten().flatten() {
-            if let Ok(stat) = rustix::fs::statat(&self.parts, part.file_name(), AtFlags::SYMLINK_NOFOLLOW)
-                && rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file()
-            {
-                needed = needed.saturating_sub(stat.st_blocks as u64 * 512);
-            }
-        }
+        let needed = manifest.content_len().saturating_sub(self.allocated());
         let available = self.available();
         if needed > available {
             return Err(ObjectError::DiskFull { path: self.out_path.clone(), needed, available });
@@ -595,6 +605,18 @@ impl Place {
             }
         }
         Ok(())
+    }
+
+    /// Bytes that part files have on the disk already.
+    fn allocated(&self) -> u64 {
+        let parts = rustix::fs::Dir::read_from(&self.parts).into_iter().flatten().flatten();
+        let stats = parts.filter_map(|part| {
+            rustix::fs::statat(&self.parts, part.file_name(), AtFlags::SYMLINK_NOFOLLOW).ok()
+        });
+        stats
+            .filter(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_file())
+            .map(|stat| stat.st_blocks as u64 * 512)
+            .sum()
     }
 
     fn available(&self) -> u64 {

@@ -668,6 +668,7 @@ impl Session {
             representative: seen.limiting.and_then(address_of).map(|address| address.to_string()),
             receivers: self.report.receivers,
             verified: 0,
+            layers: None,
         }));
     }
 }

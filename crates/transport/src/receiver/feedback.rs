@@ -1,16 +1,18 @@
 //! What the receiver hears from the source beside data, and what it tells it.
 
 use super::{
-    CONFIRM_PATIENCE, Finished, Load, NOTHING_YET, Outbox, Phase, Session, Stream, echo, intake::Intake,
-    place::Place, reason,
+    BASE, CONFIRM_PATIENCE, Finished, Layers, Load, NOTHING_YET, Outbox, Phase, Session, Stream, echo,
+    intake::{Intake, Repair},
+    place::Place,
+    reason,
 };
 use crate::error::Error;
 use crate::event::Event;
 use crate::members::{first_turn, stretched};
 use crate::object::{Geometry, TransferId};
 use faircast_core::delivery::needs::Needs;
-use faircast_core::node::{Cx, Effect, Effects, Receiver as _};
-use faircast_core::packet::{Content, Layer, Report, Seq, SessionId};
+use faircast_core::node::{Cx, Effect, Receiver as _};
+use faircast_core::packet::{Content, Report, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
@@ -127,8 +129,10 @@ impl Session {
         let transfer = TransferId(announce.transfer.0);
         let place = Place::open(&self.setup.destination, transfer, geometry, live.then_some(first))?;
         let spread = millis(announce.spread_ms);
-        let intake =
-            Intake::new(place, geometry, first, Needs::new(FIRST_RTT, spread), self.setup.reordering);
+        let layers = Layers::new(self.setup.group, &announce, self.setup.reordering);
+        let repair = if layers.is_layered() { Repair::Fountain } else { Repair::OnRequest };
+        let needs = Needs::new(FIRST_RTT, spread);
+        let intake = Intake::new(place, geometry, first, needs, repair, self.setup.memory)?;
         self.codec.follow(session);
         self.events.push(Event::Joined {
             receiver: self.setup.id.to_string(),
@@ -140,6 +144,7 @@ impl Session {
             source: from,
             announced: announce,
             receiver: scheme.receiver(self.setup.id),
+            layers,
             intake,
             newest: NOTHING_YET,
             newest_at: now,
@@ -174,6 +179,7 @@ impl Session {
         stream.source = from;
         stream.announced = announce;
         stream.receiver = scheme.receiver(self.setup.id);
+        stream.layers.restart(self.setup.group, &stream.announced);
         stream.intake.restart();
         stream.newest = NOTHING_YET;
         stream.newest_at = now;
@@ -216,7 +222,7 @@ impl Session {
             if let Some(scheme) = scheme_of(&stream.announced) {
                 stream.receiver = scheme.receiver(me);
             }
-            stream.intake.needs.arm(now, &mut self.rng);
+            stream.intake.arm(now, &mut self.rng);
         }
         (stream.blocks, stream.root) = (status.blocks.or(stream.blocks), status.root.or(stream.root));
         stream.intake.on_complete_to(status.complete_to, status.blocks, now, &mut self.rng);
@@ -260,6 +266,8 @@ impl Session {
                 self.totals.finished = now;
                 self.finished =
                     Some(Finished { files: done.files, bytes: done.bytes, warnings: done.warnings });
+                self.leave_layers(now);
+                let Some(stream) = &mut self.stream else { return };
                 // Receivers are often done at the same moment: each waits for its turn.
                 (stream.member_at, stream.member_tries) = (now + turn(stream.spread, &mut self.rng), 0);
                 self.phase = Phase::Confirming { until: now + stream.spread * 2 + CONFIRM_PATIENCE };
@@ -274,14 +282,9 @@ impl Session {
             if stream.receiver.deadline() <= now {
                 let mut cx = Cx { now, rng: &mut self.scheme_rng, effects: &mut self.effects };
                 stream.receiver.on_deadline(&mut cx);
-                send_effects(
-                    &mut self.effects,
-                    &mut self.codec,
-                    &mut self.outbox,
-                    stream.session,
-                    Span::ZERO,
-                );
+                self.carry_out(Span::ZERO, now);
             }
+            let Some(stream) = &mut self.stream else { return };
             if stream.intake.needs.deadline() <= now {
                 let mut echo = echo(stream, now);
                 // What left before the last status and is not here is lost, not on its way, even
@@ -341,13 +344,46 @@ impl Session {
         }
     }
 
+    /// Do what the scheme wants done. `late` is how long the packet that caused it had waited in the
+    /// socket's buffer: this host's time, not the path's.
+    pub(super) fn carry_out(&mut self, late: Span, now: Time) {
+        let Some(stream) = &mut self.stream else { return };
+        for effect in self.effects.drain() {
+            match effect {
+                Effect::Report(mut report) => {
+                    let echo = report.content.echo_mut();
+                    echo.hold = echo.hold + late;
+                    self.outbox.add(&mut self.codec, stream.session, &Message::Report(report));
+                }
+                Effect::Subscribe(top) => {
+                    self.events.extend(stream.layers.subscribe(top, now).map(Event::Layers));
+                }
+                Effect::Emit(..) | Effect::Reassign(..) => {} // a receiver does neither
+            }
+        }
+    }
+
+    /// Nothing more is wanted of any layer; a scheme that tells its source about layers says so.
+    pub(super) fn leave_layers(&mut self, now: Time) {
+        let Some(stream) = &mut self.stream else { return };
+        if stream.layers.is_layered() && self.phase == Phase::Receiving {
+            let mut cx = Cx { now, rng: &mut self.scheme_rng, effects: &mut self.effects };
+            stream.receiver.on_leave(&mut cx);
+            self.carry_out(Span::ZERO, now);
+        }
+    }
+
     /// How full the socket's buffer is, and how many datagrams it has dropped so far.
     pub(crate) fn on_backlog(&mut self, filled: f64, dropped: u64, now: Time) {
         self.totals.dropped_local = dropped;
         let Some(stream) = &mut self.stream else { return };
         stream.load.measure(now);
         let quiet = now.since(stream.pressed_at) < PRESSED_EVERY;
+        // A host that is too slow for its layers shall leave some and not slow the group: what its own buffers drop is lost
+        // to the scheme as if the path had dropped it.
+        let layered = stream.layers.is_layered();
         if filled < PRESSED
+            || layered
             || quiet
             || self.phase != Phase::Receiving
             || stream.deferred
@@ -358,7 +394,7 @@ impl Session {
         stream.pressed_at = now;
         let rate = (stream.load.capacity_bps * (1.0 + LEVEL - filled).max(0.3)) as f32;
         let content = Content::Sustainable { echo: echo(stream, now), rate };
-        let report = Report { from: self.setup.id, layer: Layer(0), content };
+        let report = Report { from: self.setup.id, layer: BASE, content };
         let (codec, session) = (&mut self.codec, stream.session);
         self.outbox.add(codec, session, &Message::Report(report));
     }
@@ -380,24 +416,6 @@ fn scheme_of(announce: &Announce) -> Option<Scheme> {
 /// moments are alike.
 fn turn(spread: Span, rng: &mut Rng) -> Span {
     spread.scaled(rng.unit())
-}
-
-/// Send what the scheme wants to report. `late` is how long the packet that caused it had waited in
-/// the socket's buffer: this host's time, not the path's.
-pub(super) fn send_effects(
-    effects: &mut Effects,
-    codec: &mut ReceiverCodec,
-    outbox: &mut Outbox,
-    session: SessionId,
-    late: Span,
-) {
-    for effect in effects.drain() {
-        if let Effect::Report(mut report) = effect {
-            let echo = report.content.echo_mut();
-            echo.hold = echo.hold + late;
-            outbox.add(codec, session, &Message::Report(report));
-        }
-    }
 }
 
 /// Ask for symbols: neighbouring blocks with the same need share an entry.

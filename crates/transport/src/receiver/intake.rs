@@ -4,14 +4,14 @@ use super::place::{Place, Placed};
 use crate::assembly::{Added, Assembly};
 use crate::error::Error;
 use crate::object::{Geometry, verify_block};
-use faircast_core::delivery::gaps::Gaps;
+use crate::spill::Gathering;
 use faircast_core::delivery::needs::Needs;
 use faircast_core::rng::Rng;
 use faircast_core::time::Time;
 use faircast_wire::{DataPacket, Scheduled};
 
 /// Memory for incomplete blocks, in bytes.
-const INCOMPLETE: usize = 256 << 20;
+pub(crate) const INCOMPLETE: usize = 256 << 20;
 
 /// A stream does not jump ahead by more blocks than this.
 const FARTHEST: u32 = 1 << 16;
@@ -23,12 +23,28 @@ pub(super) enum Progressed {
     Block,
 }
 
+/// How what is missing comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repair {
+    /// It is asked for.
+    OnRequest,
+    /// By itself: the source sends ever new symbols of all blocks (layers).
+    Fountain,
+}
+
+/// Blocks that are not complete.
+enum Incomplete {
+    /// One comes after the other.
+    InTurn(Assembly),
+    /// All fill up at the same time.
+    Together(Box<Gathering>),
+}
+
 /// The data path of a receiver.
 pub(super) struct Intake {
-    pub(super) gaps: Gaps,
-    reordering: u8,
     pub(super) needs: Needs,
-    assembly: Assembly,
+    repair: Repair,
+    incomplete: Incomplete,
     place: Place,
     geometry: Geometry,
     /// Blocks below this have been sent once by the source.
@@ -42,12 +58,30 @@ pub(super) struct Intake {
 }
 
 impl Intake {
-    pub(super) fn new(place: Place, geometry: Geometry, first: u32, needs: Needs, reordering: u8) -> Intake {
-        Intake {
-            gaps: Gaps::new(reordering),
-            reordering,
+    /// What comes to `place` from block `first` on; incomplete blocks take about `memory` bytes.
+    pub(super) fn new(
+        place: Place,
+        geometry: Geometry,
+        first: u32,
+        needs: Needs,
+        repair: Repair,
+        memory: usize,
+    ) -> Result<Intake, Error> {
+        let symbol_size = usize::from(geometry.symbol_size);
+        let incomplete = match repair {
+            Repair::OnRequest => Incomplete::InTurn(Assembly::new(symbol_size, memory)),
+            Repair::Fountain => {
+                // All of what is missing, and its last symbols beside it.
+                let may_be_large = geometry.tape_len.is_none_or(|len| len + len / 16 > memory as u64);
+                let room = if may_be_large { Some(place.room()?) } else { None };
+                let blocks = Gathering::new(symbol_size, geometry.symbols_per_block, memory, room);
+                Incomplete::Together(Box::new(blocks))
+            }
+        };
+        Ok(Intake {
             needs,
-            assembly: Assembly::new(usize::from(geometry.symbol_size), INCOMPLETE),
+            repair,
+            incomplete,
             place,
             geometry,
             passed: first,
@@ -56,13 +90,19 @@ impl Intake {
             wanted: Vec::new(),
             symbols: 0,
             symbols_needed: 0,
-        }
+        })
     }
 
-    /// The same content comes in a new session: its packets are numbered anew.
+    /// The same content comes in a new session.
     pub(super) fn restart(&mut self) {
-        self.gaps = Gaps::new(self.reordering);
         self.passed = self.low;
+    }
+
+    /// Something may be missing: ask for it soon, if one asks at all.
+    pub(super) fn arm(&mut self, now: Time, rng: &mut Rng) {
+        if self.repair == Repair::OnRequest {
+            self.needs.arm(now, rng);
+        }
     }
 
     pub(super) fn on_symbol(
@@ -82,7 +122,7 @@ impl Intake {
         if block > self.passed {
             self.passed = block;
             if self.low < block {
-                self.needs.arm(now, rng);
+                self.arm(now, rng);
             }
         }
         // Of a stream nobody has told how long its last block is; the packet does.
@@ -90,34 +130,76 @@ impl Intake {
         if !shaped || packet.symbols > self.geometry.symbols_per_block || block < self.low {
             return Ok(Progressed::No);
         }
-        if self.place.has(block) {
+        if self.place.has(block) || self.incomplete.is_kept(block) {
             return Ok(Progressed::No);
         }
         self.symbols += 1;
         if block < self.passed {
             self.needs.on_symbol(block, now);
         }
-        match self.assembly.add(block, packet.symbols, packet.data.payload.symbol, packet.payload) {
-            Added::Useless | Added::Kept => return Ok(Progressed::No),
-            Added::Complete => {}
+        let symbol = packet.data.payload.symbol;
+        let added = match &mut self.incomplete {
+            Incomplete::InTurn(blocks) => blocks.add(block, packet.symbols, symbol, packet.payload),
+            Incomplete::Together(blocks) => blocks.add(block, packet.symbols, symbol, packet.payload)?,
+        };
+        if added != Added::Complete {
+            return Ok(Progressed::No);
         }
-        let Some((block, bytes)) = self.assembly.take() else { return Ok(Progressed::No) };
+        let complete = match &mut self.incomplete {
+            Incomplete::InTurn(blocks) => blocks.take(),
+            Incomplete::Together(blocks) => blocks.take(),
+        };
+        let Some((block, bytes)) = complete else { return Ok(Progressed::No) };
         self.symbols_needed += u64::from(packet.symbols);
+        let progressed = self.store(block, bytes)?;
+        if matches!(progressed, Progressed::Block) {
+            self.store_kept()?;
+        }
+        Ok(progressed)
+    }
+
+    /// A block is complete: to its place with it.
+    fn store(&mut self, block: u32, bytes: Vec<u8>) -> Result<Progressed, Error> {
         let Ok((data, hash)) = verify_block(&bytes) else {
             // Not what the source sealed: collect it again.
-            self.assembly.recycle(bytes);
+            self.recycle(bytes);
             return Ok(Progressed::No);
         };
-        let placed = self.place.put(block, data, hash)?;
-        self.assembly.recycle(bytes);
-        if placed == Placed::Refused {
-            return Ok(Progressed::No); // no room before the manifest is known: it will be asked for
+        match (self.place.put(block, data, hash)?, &mut self.incomplete) {
+            (Placed::Kept, _) => self.recycle(bytes),
+            // There is no room before the manifest is known, or what comes before it: it will be asked for,
+            (Placed::Refused, Incomplete::InTurn(blocks)) => {
+                blocks.recycle(bytes);
+                return Ok(Progressed::No);
+            }
+            // or must not be lost.
+            (Placed::Refused, Incomplete::Together(blocks)) => {
+                blocks.keep(block, bytes)?;
+                return Ok(Progressed::No);
+            }
         }
         self.needs.on_complete(block);
         while self.place.has(self.low) {
             self.low += 1;
         }
         Ok(Progressed::Block)
+    }
+
+    /// Blocks that had no place before may have one now.
+    fn store_kept(&mut self) -> Result<(), Error> {
+        while let Incomplete::Together(blocks) = &mut self.incomplete
+            && let Some(block) = blocks.first_kept().filter(|block| self.place.takes(*block))
+            && let Some(bytes) = blocks.take_kept(block)?
+        {
+            self.store(block, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn recycle(&mut self, bytes: Vec<u8>) {
+        if let Incomplete::InTurn(blocks) = &mut self.incomplete {
+            blocks.recycle(bytes);
+        }
     }
 
     /// The source says how far it is.
@@ -127,7 +209,7 @@ impl Intake {
             self.end = Some(end);
         }
         if self.low < self.passed && self.needs.deadline().is_never() {
-            self.needs.arm(now, rng);
+            self.arm(now, rng);
         }
     }
 
@@ -146,7 +228,10 @@ impl Intake {
     /// The source keeps no blocks before this one.
     pub(super) fn skip_before(&mut self, oldest: u32) -> Result<(), Error> {
         if oldest > self.low {
-            self.assembly.drop_before(oldest);
+            match &mut self.incomplete {
+                Incomplete::InTurn(blocks) => blocks.drop_before(oldest),
+                Incomplete::Together(blocks) => blocks.drop_before(oldest),
+            }
             self.needs.forget_before(oldest);
             self.place.skip_before(oldest)?;
             self.low = oldest;
@@ -162,10 +247,10 @@ impl Intake {
         let mut wanted = std::mem::take(&mut self.wanted);
         wanted.clear();
         let until = self.passed.min(self.end.unwrap_or(u32::MAX));
-        let (place, assembly, geometry) = (&self.place, &self.assembly, &self.geometry);
+        let (place, incomplete, geometry) = (&self.place, &self.incomplete, &self.geometry);
         let missing = (self.low..until)
             .filter(|block| !place.has(*block))
-            .map(|block| (block, assembly.needed(block).unwrap_or_else(|| geometry.symbols(block))));
+            .map(|block| (block, incomplete.needed(block).unwrap_or_else(|| geometry.symbols(block))));
         self.needs.due(now, rng, missing, &mut wanted);
         self.wanted = wanted;
         &self.wanted
@@ -203,10 +288,28 @@ impl Intake {
     }
 
     pub(super) fn decoded(&self) -> u64 {
-        self.assembly.decoded
+        match &self.incomplete {
+            Incomplete::InTurn(blocks) => blocks.decoded,
+            Incomplete::Together(blocks) => blocks.decoded,
+        }
     }
 
     fn needed(&self, block: u32) -> u16 {
-        self.assembly.needed(block).unwrap_or_else(|| self.geometry.symbols(block))
+        self.incomplete.needed(block).unwrap_or_else(|| self.geometry.symbols(block))
+    }
+}
+
+impl Incomplete {
+    /// Whether the block is complete and has no place yet.
+    fn is_kept(&self, block: u32) -> bool {
+        matches!(self, Incomplete::Together(blocks) if blocks.is_kept(block))
+    }
+
+    /// Symbols that `block` still needs; `None` when none of it has arrived.
+    fn needed(&self, block: u32) -> Option<u16> {
+        match self {
+            Incomplete::InTurn(blocks) => blocks.needed(block),
+            Incomplete::Together(blocks) => blocks.needed(block),
+        }
     }
 }

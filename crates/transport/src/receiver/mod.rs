@@ -9,6 +9,7 @@
 
 mod feedback;
 mod intake;
+mod layers;
 pub(crate) mod place;
 
 use crate::config::{Destination, Durability};
@@ -16,12 +17,14 @@ use crate::error::Error;
 use crate::event::{Event, Progress, ReceiveReport};
 use crate::object::ObjectError;
 use faircast_core::node::{Cx, Effects, Receiver as _};
-use faircast_core::packet::{Echo, ReceiverId, Seq, SessionId};
+use faircast_core::packet::{Echo, Layer, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::AnyReceiver;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Announce, MemberState, Message, OpenError, ReceiverCodec};
+use faircast_wire::{Announce, DataPacket, MemberState, Message, OpenError, ReceiverCodec};
+pub(crate) use intake::INCOMPLETE;
 use intake::Intake;
+use layers::{Heard, Layers};
 use std::net::{IpAddr, SocketAddr};
 
 /// Why a receiver has failed, as it tells the source.
@@ -58,6 +61,8 @@ pub(crate) struct Setup {
     pub(crate) group: SocketAddr,
     /// Seconds since 1970 at session time zero.
     pub(crate) unix_secs: u64,
+    /// Bytes of memory for incomplete blocks, about: [`INCOMPLETE`].
+    pub(crate) memory: usize,
 }
 
 /// One run of a receiver.
@@ -91,6 +96,7 @@ struct Fixed {
     group: SocketAddr,
     unix_secs: u64,
     reordering: u8,
+    memory: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +117,9 @@ struct Stream {
     source: SocketAddr,
     announced: Announce,
     receiver: AnyReceiver,
+    layers: Layers,
     intake: Intake,
+    /// Of the base layer.
     newest: Echo,
     newest_at: Time,
     /// The source had sent so many packets when it last told its status.
@@ -199,6 +207,7 @@ impl Session {
                 group: setup.group,
                 unix_secs: setup.unix_secs,
                 reordering: setup.reordering,
+                memory: setup.memory,
             },
             codec: setup.codec,
             phase: Phase::Searching,
@@ -243,44 +252,66 @@ impl Session {
         }
         self.clocks.heard_at = now;
         match message {
-            Message::Data(packet) => {
-                self.totals.packets += 1;
-                self.totals.bytes += u64::from(size);
-                self.totals.first_packet.get_or_insert(now);
-                let mut arrival = stream.intake.gaps.on_arrival(packet.data.seq);
-                (arrival.size, arrival.marked) = (size, marked);
-                self.totals.lost += u64::from(arrival.lost);
-                stream.load.take_in(size, arrived);
-                if !arrival.late {
-                    stream.newest = Echo { seq: packet.data.seq, hold: Span::ZERO };
-                    stream.newest_at = arrived;
-                }
-                if !stream.deferred && self.phase == Phase::Receiving {
-                    let mut cx = Cx { now: arrived, rng: &mut self.scheme_rng, effects: &mut self.effects };
-                    stream.receiver.on_data(&packet.data, packet.layer, arrival, &mut cx);
-                    if !self.effects.as_slice().is_empty() {
-                        let late = now.since(arrived);
-                        feedback::send_effects(
-                            &mut self.effects,
-                            &mut self.codec,
-                            &mut self.outbox,
-                            session,
-                            late,
-                        );
-                    }
-                }
-                if self.phase == Phase::Receiving && packet.symbols > 0 {
-                    let outcome = stream.intake.on_symbol(&packet, now, &mut self.rng);
-                    match outcome {
-                        Ok(intake::Progressed::No) => {}
-                        Ok(intake::Progressed::Block) => self.after_block(now),
-                        Err(error) => self.fail(error, now),
-                    }
-                }
-            }
+            Message::Data(packet) => self.on_data(&packet, size, marked, arrived, now),
             Message::Status(status) => self.on_status(&status, now),
             _ => self.totals.refused += 1,
         }
+    }
+
+    fn on_data(&mut self, packet: &DataPacket<'_>, size: u16, marked: bool, arrived: Time, now: Time) {
+        let Some(stream) = &mut self.stream else { return };
+        let Some(heard) = stream.layers.on_packet(packet.layer, packet.data.seq, arrived) else {
+            self.totals.refused += 1;
+            return;
+        };
+        self.totals.packets += 1;
+        self.totals.bytes += u64::from(size);
+        self.totals.first_packet.get_or_insert(now);
+        stream.load.take_in(size, arrived);
+        if let Heard::Subscribed(mut arrival) = heard {
+            (arrival.size, arrival.marked) = (size, marked);
+            self.totals.lost += u64::from(arrival.lost);
+            if !arrival.late && packet.layer == BASE {
+                stream.newest = Echo { seq: packet.data.seq, hold: Span::ZERO };
+                stream.newest_at = arrived;
+            }
+            if !stream.deferred && self.phase == Phase::Receiving {
+                let mut cx = Cx { now: arrived, rng: &mut self.scheme_rng, effects: &mut self.effects };
+                stream.receiver.on_data(&packet.data, packet.layer, arrival, &mut cx);
+                self.carry_out(now.since(arrived), now);
+            }
+        }
+        if self.phase == Phase::Receiving && packet.symbols > 0 {
+            let Some(stream) = &mut self.stream else { return };
+            match stream.intake.on_symbol(packet, now, &mut self.rng) {
+                Ok(intake::Progressed::No) => {}
+                Ok(intake::Progressed::Block) => self.after_block(now),
+                Err(error) => self.fail(error, now),
+            }
+        }
+    }
+
+    /// The groups above the base layer's that are wanted now, bottom up. The driver joins and leaves groups
+    /// until these are joined and no other.
+    pub(crate) fn groups(&self) -> &[SocketAddr] {
+        match &self.stream {
+            Some(stream) if self.phase == Phase::Receiving => stream.layers.groups(),
+            _ => &[],
+        }
+    }
+
+    /// The group of a layer that is wanted could not be joined. Nothing comes on it, which the scheme sees
+    /// for itself; the session goes on with the layers below.
+    pub(crate) fn on_join_failed(&mut self, layer: Layer, why: &dyn std::fmt::Display) {
+        let Some(stream) = &mut self.stream else { return };
+        if stream.layers.refuse(layer) {
+            let joined = stream.layers.subscription().joined;
+            self.events.push(Event::Warning(format!(
+                "cannot join layer {}, so no more than {joined} are received: {why}",
+                layer.0
+            )));
+        }
+        self.events.push(Event::Layers(stream.layers.subscription()));
     }
 
     /// Time has passed.
@@ -362,6 +393,7 @@ impl Session {
     /// Stop early: tell the source.
     pub(crate) fn stop(&mut self, now: Time) {
         self.failure = Some(Error::Stopped);
+        self.leave_layers(now);
         self.tell_membership(MemberState::Leaving, 0, now);
         self.phase = Phase::Over;
     }
@@ -397,6 +429,7 @@ impl Session {
             refused: self.totals.refused,
             dropped_local: self.totals.dropped_local,
             warnings: finished.warnings,
+            layers: self.stream.as_ref().and_then(|stream| stream.layers.report()),
         })
     }
 
@@ -436,6 +469,7 @@ impl Session {
             representative: None,
             receivers: 0,
             verified: 0,
+            layers: stream.layers.is_layered().then(|| stream.layers.subscription()),
         }));
     }
 
@@ -444,6 +478,7 @@ impl Session {
         let reason = reason(&error);
         self.failure = Some(error);
         self.totals.finished = now;
+        self.leave_layers(now);
         self.tell_membership(MemberState::Failed, reason, now);
         self.phase = Phase::Confirming { until: now + Span::from_millis(300) };
     }
@@ -499,6 +534,8 @@ fn reason(error: &Error) -> u8 {
 fn echo(stream: &Stream, now: Time) -> Echo {
     Echo { seq: stream.newest.seq, hold: now.since(stream.newest_at) }
 }
+
+const BASE: Layer = Layer(0);
 
 /// No packet has this number: it is the largest that can be told.
 const NOTHING_YET: Echo = Echo { seq: Seq((1 << 62) - 1), hold: Span::ZERO };

@@ -2,9 +2,11 @@
 
 use crate::config::{Destination, Durability};
 use crate::error::Error;
+use crate::object::spool::nameless;
 use crate::object::{
     self, Geometry, Hash, Kind, Manifest, ObjectError, Put, RootHasher, Store, StreamSink, Sunk, TransferId,
 };
+use crate::spill::Room;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
@@ -126,6 +128,26 @@ impl Place {
                 Put::Stored | Put::AlreadyHad => Ok(Placed::Kept),
             },
         }
+    }
+
+    /// Whether there is room for this block now, as far as can be told.
+    pub(super) fn takes(&self, block: u32) -> bool {
+        match &self.to {
+            To::Files(store) => store.manifest().is_some() || block < self.geometry.manifest_blocks(),
+            To::Stream { sink, .. } => block == sink.next(),
+            To::Finished { .. } => false,
+        }
+    }
+
+    /// Room on the disk for symbols of incomplete blocks: beside the files to be, or where temporary files are.
+    pub(super) fn room(&self) -> Result<Room, Error> {
+        if let To::Files(store) = &self.to {
+            let (file, path) = store.room()?;
+            return Ok(Room { file, path });
+        }
+        let path = std::env::temp_dir();
+        let file = nameless(&path).map_err(|e| ObjectError::io(&path, "create a temporary file in it", e))?;
+        Ok(Room { file, path })
     }
 
     /// The source has forgotten the blocks before this one (a live stream). How many are lost.

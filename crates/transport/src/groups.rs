@@ -1,0 +1,166 @@
+//! The sockets of a session's groups at a receiver: its own group's, and one for each layer that is joined.
+//!
+//! All are read together, and what they hold comes out in the order of arrival, so that a host that was
+//! busy for a while does not see one layer's past after another's present.
+
+use crate::error::Error;
+use faircast_core::packet::Layer;
+use faircast_net::{Batch, Faults, GroupSocket, Injector, Meta, NetError, Waiter, Want, Watch};
+use std::net::SocketAddr;
+use std::time::Instant;
+
+/// Sockets that are waited for at most; those of further layers are read whenever something wakes.
+const WATCHED: usize = 32;
+
+/// Receive calls take so many datagrams (or coalesced runs) at most.
+const SLOTS: usize = 8;
+
+/// The base group, the layers that are joined, and those that were left but not read to their end.
+pub(crate) struct Groups {
+    base: Member,
+    layers: Vec<Member>,
+    left: Vec<Member>,
+    faults: Option<(Faults, u64)>,
+    /// Datagrams that sockets dropped which are closed now.
+    dropped: u64,
+}
+
+struct Member {
+    group: SocketAddr,
+    socket: GroupSocket,
+    batch: Batch,
+    injector: Option<Injector>,
+}
+
+/// How full a host's buffers are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Backlog {
+    /// Of the base group's, the part in use.
+    pub(crate) filled: f64,
+    /// Datagrams that all of them have dropped so far.
+    pub(crate) dropped: u64,
+}
+
+impl Groups {
+    /// The base group, joined. Each socket has faults of its own, from a stream of the seed.
+    pub(crate) fn new(base: GroupSocket, faults: Option<(Faults, u64)>) -> Groups {
+        let base = Member::new(base.group(), base, faults, 0);
+        Groups { base, layers: Vec::new(), left: Vec::new(), faults, dropped: 0 }
+    }
+
+    /// The base group's socket, which feedback leaves by too.
+    pub(crate) fn base(&self) -> &GroupSocket {
+        &self.base.socket
+    }
+
+    /// Join and leave layers until just these groups are joined, bottom up.
+    ///
+    /// # Errors
+    /// The layer that could not be joined, and why; those below it are.
+    pub(crate) fn follow(&mut self, wanted: &[SocketAddr]) -> Result<(), (Layer, NetError)> {
+        let same =
+            self.layers.iter().zip(wanted).take_while(|(joined, group)| joined.group == **group).count();
+        while self.layers.len() > same {
+            let Some(top) = self.layers.pop() else { break };
+            // A socket that cannot leave its group does so when it is closed.
+            if top.socket.leave().is_ok() {
+                self.left.push(top);
+            } else {
+                self.dropped += top.dropped();
+            }
+        }
+        for (number, &group) in (1..).zip(wanted).skip(same) {
+            let socket = self.base.socket.open_beside(group).map_err(|error| (Layer(number), error))?;
+            self.layers.push(Member::new(group, socket, self.faults, number.into()));
+        }
+        Ok(())
+    }
+
+    /// Whether other groups are wanted than are joined.
+    pub(crate) fn differ_from(&self, wanted: &[SocketAddr]) -> bool {
+        self.layers.len() != wanted.len()
+            || self.layers.iter().zip(wanted).any(|(joined, group)| joined.group != *group)
+    }
+
+    /// Read the sockets whose datagrams have all been delivered, and close those of layers that were left
+    /// and are read to their end.
+    pub(crate) fn receive(&mut self) -> Result<(), Error> {
+        for member in self.members() {
+            if member.batch.next_at().is_none() {
+                member.socket.receive(&mut member.batch)?;
+            }
+        }
+        let dropped = &mut self.dropped;
+        self.left.retain_mut(|member| {
+            let has_more = member.batch.next_at().is_some();
+            *dropped += if has_more { 0 } else { member.dropped() };
+            has_more
+        });
+        Ok(())
+    }
+
+    /// Give what was read to `each`, in the order of arrival; how many datagrams that were. Stops when what
+    /// comes next may still be in a socket.
+    pub(crate) fn deliver(&mut self, mut each: impl FnMut(&mut [u8], Meta)) -> usize {
+        let now = Instant::now();
+        for injector in self.members().filter_map(|member| member.injector.as_mut()) {
+            injector.release(now, &mut each);
+        }
+        let mut delivered = 0;
+        loop {
+            let waiting = self.members().filter_map(|member| Some((member.batch.next_at()?, member)));
+            let Some((_, member)) = waiting.min_by_key(|(at, _)| *at) else { return delivered };
+            if let Some((bytes, meta)) = member.batch.take() {
+                match &mut member.injector {
+                    None => each(bytes, meta),
+                    Some(injector) => injector.pass(bytes, meta, &mut each),
+                }
+            }
+            delivered += 1;
+            if member.batch.next_at().is_none() && member.batch.is_full() {
+                return delivered;
+            }
+        }
+    }
+
+    /// How full the buffers are.
+    pub(crate) fn backlog(&self) -> Result<Backlog, Error> {
+        let base = self.base.socket.backlog()?;
+        let others = self.layers.iter().chain(&self.left).map(Member::dropped).sum::<u64>();
+        Ok(Backlog { filled: base.fill(), dropped: self.dropped + others + u64::from(base.drops) })
+    }
+
+    /// Wait for a datagram or a moment.
+    pub(crate) fn wait(&self, waiter: &mut Waiter, until: Instant) -> Result<(), Error> {
+        let mut watched = [Watch::new(&self.base.socket, Want::Readable); WATCHED];
+        let layers = self.layers.iter().take(WATCHED - 1);
+        for (place, member) in watched[1..].iter_mut().zip(layers) {
+            *place = Watch::new(&member.socket, Want::Readable);
+        }
+        let count = (1 + self.layers.len()).min(WATCHED);
+        waiter.wait(&watched[..count], Some(until))?;
+        Ok(())
+    }
+
+    fn members(&mut self) -> impl Iterator<Item = &mut Member> {
+        std::iter::once(&mut self.base).chain(&mut self.layers).chain(&mut self.left)
+    }
+}
+
+/// However a session ends, it leaves its groups from the top down.
+impl Drop for Groups {
+    fn drop(&mut self) {
+        while self.layers.pop().is_some() {}
+    }
+}
+
+impl Member {
+    fn new(group: SocketAddr, socket: GroupSocket, faults: Option<(Faults, u64)>, number: u64) -> Member {
+        let injector = faults.map(|(faults, stream)| Injector::new(faults, stream.wrapping_add(number)));
+        Member { group, socket, batch: Batch::new(SLOTS), injector }
+    }
+
+    fn dropped(&self) -> u64 {
+        self.socket.backlog().map_or(0, |backlog| backlog.drops.into())
+    }
+}

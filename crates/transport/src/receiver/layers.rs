@@ -1,0 +1,256 @@
+//! The layers of a session at a receiver: which are wanted, where they are, and the stream of each.
+
+use crate::event::{LayersReport, Subscription};
+use faircast_core::delivery::gaps::Gaps;
+use faircast_core::packet::{Arrival, Layer, Seq};
+use faircast_core::time::Time;
+use faircast_wire::{Announce, layers::group_of};
+use std::net::SocketAddr;
+
+/// So many layers are followed at most, whatever is announced.
+const MOST: u8 = 32;
+
+/// The subscription to layers 0 to some top one, which the scheme decides about.
+pub(super) struct Layers {
+    /// Of the layers above the base layer, as far as addresses or ports reach.
+    groups: Vec<SocketAddr>,
+    top: u8,
+    /// This layer cannot be joined, so nothing comes on it and those above.
+    refused: Option<u8>,
+    /// By layer; those above the top are of earlier times.
+    streams: Vec<Joined>,
+    reordering: u8,
+    highest: u8,
+    joins: u64,
+    leaves: u64,
+    warned: bool,
+}
+
+/// One layer's stream since it was joined.
+struct Joined {
+    gaps: Gaps,
+    since: Time,
+}
+
+/// What the scheme is told of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// It belongs to the subscription.
+    Subscribed(Arrival),
+    /// Nothing: it is of a layer that was left, or came before that was joined. Its symbol is as good as any.
+    Beside,
+}
+
+impl Layers {
+    /// The layers that are announced on the group `base`, subscribed to the base layer alone.
+    pub(super) fn new(base: SocketAddr, announce: &Announce, reordering: u8) -> Layers {
+        let mut layers = Layers {
+            groups: Vec::new(),
+            top: 0,
+            refused: None,
+            streams: Vec::new(),
+            reordering,
+            highest: 0,
+            joins: 0,
+            leaves: 0,
+            warned: false,
+        };
+        layers.restart(base, announce);
+        layers
+    }
+
+    /// Another session with the same content begins: all streams are new ones.
+    pub(super) fn restart(&mut self, base: SocketAddr, announce: &Announce) {
+        let above =
+            (1..announce.layers.min(MOST)).map_while(|n| group_of(base, Layer(n), announce.spacing()));
+        self.groups = above.collect();
+        (self.top, self.refused) = (0, None);
+        self.streams = vec![Joined { gaps: Gaps::new(self.reordering), since: Time::ZERO }];
+    }
+
+    /// Whether there is more than the base layer.
+    pub(super) fn is_layered(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
+    /// Be subscribed to the layers up to and including `top`. What that is now, when it is something else.
+    pub(super) fn subscribe(&mut self, top: Layer, now: Time) -> Option<Subscription> {
+        let top = top.0.min(self.groups.len() as u8);
+        if top == self.top {
+            return None;
+        }
+        for joined in self.top + 1..=top {
+            let fresh = Joined { gaps: Gaps::new(self.reordering), since: now };
+            match self.streams.get_mut(usize::from(joined)) {
+                Some(stream) => *stream = fresh,
+                None => self.streams.push(fresh),
+            }
+        }
+        self.joins += u64::from(top.saturating_sub(self.top));
+        self.leaves += u64::from(self.top.saturating_sub(top));
+        self.top = top;
+        self.highest = self.highest.max(top);
+        if self.refused.is_some_and(|refused| top < refused) {
+            self.refused = None; // it may work the next time
+        }
+        Some(self.subscription())
+    }
+
+    /// A layer could not be joined; whether that is the first time.
+    pub(super) fn refuse(&mut self, layer: Layer) -> bool {
+        self.refused = Some(layer.0);
+        !std::mem::replace(&mut self.warned, true)
+    }
+
+    /// The groups above the base layer's to be received, bottom up.
+    pub(super) fn groups(&self) -> &[SocketAddr] {
+        let joined = self.refused.map_or(self.top, |refused| self.top.min(refused - 1));
+        &self.groups[..usize::from(joined)]
+    }
+
+    /// How much is received.
+    pub(super) fn subscription(&self) -> Subscription {
+        Subscription { joined: self.groups().len() as u8 + 1, of: self.groups.len() as u8 + 1 }
+    }
+
+    /// A packet of `layer` has arrived; `None` when there is no such layer.
+    pub(super) fn on_packet(&mut self, layer: Layer, seq: Seq, arrived: Time) -> Option<Heard> {
+        if usize::from(layer.0) > self.groups.len() {
+            return None;
+        }
+        match self.streams.get_mut(usize::from(layer.0)) {
+            Some(stream) if layer.0 <= self.top && arrived >= stream.since => {
+                Some(Heard::Subscribed(stream.gaps.on_arrival(seq)))
+            }
+            _ => Some(Heard::Beside),
+        }
+    }
+
+    /// What became of the layers; `None` for a session at one rate.
+    pub(super) fn report(&self) -> Option<LayersReport> {
+        let of = self.groups.len() as u8 + 1;
+        let (highest, joins, leaves) = (self.highest + 1, self.joins, self.leaves);
+        self.is_layered().then_some(LayersReport { of, highest, joins, leaves })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_core::time::Span;
+
+    fn announced(layers: u8, flags: u8) -> Announce {
+        Announce {
+            salt: [0; 16],
+            unix_secs: 0,
+            transfer: Default::default(),
+            tape_len: None,
+            manifest_len: 1,
+            symbol_size: 64,
+            symbols_per_block: 4,
+            first_block: 0,
+            next_seq: 0,
+            scheme: 8,
+            layers,
+            options: Default::default(),
+            spread_ms: 10,
+            flags,
+            name: Default::default(),
+        }
+    }
+
+    fn four() -> Layers {
+        let base = "239.255.70.1:5777".parse().expect("an address");
+        Layers::new(base, &announced(4, 0), 1)
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn lost(layers: &mut Layers, layer: u8, seq: u64, now: Time) -> Option<u32> {
+        match layers.on_packet(Layer(layer), Seq(seq), now) {
+            Some(Heard::Subscribed(arrival)) => Some(arrival.lost),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_receiver_begins_with_the_base_layer_alone() {
+        let mut layers = four();
+        assert!(layers.groups().is_empty());
+        assert_eq!(layers.subscription(), Subscription { joined: 1, of: 4 });
+        assert_eq!(layers.on_packet(Layer(1), Seq(0), at(0)), Some(Heard::Beside));
+        assert_eq!(layers.on_packet(Layer(4), Seq(0), at(0)), None, "there are four");
+    }
+
+    #[test]
+    fn groups_follow_the_subscription() {
+        let mut layers = four();
+        assert_eq!(layers.subscribe(Layer(2), at(0)), Some(Subscription { joined: 3, of: 4 }));
+        assert_eq!(layers.subscribe(Layer(2), at(0)), None);
+        let groups: Vec<String> = layers.groups().iter().map(SocketAddr::to_string).collect();
+        assert_eq!(groups, ["239.255.70.2:5777", "239.255.70.3:5777"]);
+        layers.subscribe(Layer(9), at(1));
+        assert_eq!(layers.subscription(), Subscription { joined: 4, of: 4 }, "there are no more");
+        layers.subscribe(Layer(0), at(2));
+        assert!(layers.groups().is_empty());
+        assert_eq!(layers.report(), Some(LayersReport { of: 4, highest: 4, joins: 3, leaves: 3 }));
+    }
+
+    #[test]
+    fn layers_may_differ_by_port() {
+        let base = "[ff15::7]:5777".parse().expect("an address");
+        let mut layers = Layers::new(base, &announced(3, Announce::LAYERS_BY_PORT), 1);
+        layers.subscribe(Layer(2), at(0));
+        let groups: Vec<String> = layers.groups().iter().map(SocketAddr::to_string).collect();
+        assert_eq!(groups, ["[ff15::7]:5778", "[ff15::7]:5779"]);
+    }
+
+    #[test]
+    fn a_session_at_one_rate_has_nothing_to_say_about_layers() {
+        let base = "239.255.70.1:5777".parse().expect("an address");
+        let mut layers = Layers::new(base, &announced(1, 0), 1);
+        assert!(!layers.is_layered() && layers.report().is_none());
+        assert_eq!(layers.subscribe(Layer(1), at(0)), None);
+    }
+
+    #[test]
+    fn every_layer_has_gaps_of_its_own_and_begins_anew_when_it_is_joined() {
+        let mut layers = four();
+        layers.subscribe(Layer(1), at(10));
+        assert_eq!(lost(&mut layers, 0, 5, at(11)), Some(0));
+        assert_eq!(lost(&mut layers, 1, 70, at(11)), Some(0));
+        assert_eq!(lost(&mut layers, 1, 72, at(12)), Some(1));
+        assert_eq!(lost(&mut layers, 0, 6, at(12)), Some(0));
+        layers.subscribe(Layer(0), at(13));
+        assert_eq!(lost(&mut layers, 1, 73, at(14)), None, "left");
+        layers.subscribe(Layer(1), at(20));
+        assert_eq!(lost(&mut layers, 1, 90, at(19)), None, "waited in the buffer since before the join");
+        assert_eq!(lost(&mut layers, 1, 99, at(21)), Some(0));
+        assert_eq!(lost(&mut layers, 1, 101, at(22)), Some(1));
+    }
+
+    #[test]
+    fn what_cannot_be_joined_is_tried_again_after_the_scheme_has_left_it() {
+        let mut layers = four();
+        layers.subscribe(Layer(3), at(0));
+        assert!(layers.refuse(Layer(2)));
+        assert_eq!((layers.groups().len(), layers.subscription().joined), (1, 2));
+        layers.subscribe(Layer(2), at(1));
+        assert_eq!(layers.groups().len(), 1);
+        layers.subscribe(Layer(1), at(2));
+        layers.subscribe(Layer(2), at(3));
+        assert_eq!(layers.groups().len(), 2);
+        assert!(!layers.refuse(Layer(2)), "said before");
+    }
+
+    #[test]
+    fn a_new_session_begins_at_the_base_layer_and_the_account_goes_on() {
+        let mut layers = four();
+        layers.subscribe(Layer(2), at(0));
+        layers.restart("239.255.70.1:5777".parse().expect("an address"), &announced(8, 0));
+        assert_eq!(layers.subscription(), Subscription { joined: 1, of: 8 });
+        assert_eq!(layers.report().map(|report| (report.highest, report.joins)), Some((3, 2)));
+    }
+}
