@@ -2,7 +2,7 @@
 //! format that scripts rely on; fields are added, never renamed.
 
 use crate::failure::{Failure, class_name};
-use faircast_transport::event::Progress;
+use faircast_transport::event::{LayersReport, Progress, Subscription};
 use faircast_transport::{Event, ReceiveReport, SendReport};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -23,7 +23,9 @@ pub enum Line<'a> {
     Left { receiver: &'a str, host: &'a str, verified: bool, reason: Option<&'a str> },
     /// A receiver cannot keep up.
     Slow { receiver: &'a str, host: &'a str, rate_bps: f64, action: &'a str },
-    /// Once a second.
+    /// Layers were joined or left.
+    Layers { joined: u8, of: u8 },
+    /// Once a second; `layers` is null in a session at one rate.
     Progress {
         seconds: f64,
         bytes: u64,
@@ -35,6 +37,7 @@ pub enum Line<'a> {
         representative: Option<&'a str>,
         receivers: u64,
         verified: u64,
+        layers: Option<Joined>,
     },
     /// What went wrong; a `done` with `"ok":false` follows.
     Error { class: &'a str, message: String, hint: Option<String> },
@@ -80,6 +83,7 @@ pub enum Done<'a> {
         refused: u64,
         dropped_local: u64,
         warnings: &'a [String],
+        layers: Option<Layers>,
         cpu_seconds: Option<f64>,
     },
     /// Of either end of a session over PGM.
@@ -93,6 +97,34 @@ pub enum Done<'a> {
 pub struct Incomplete<'a> {
     host: &'a str,
     reason: &'a str,
+}
+
+/// The layers of a session that a receiver has joined.
+#[derive(Debug, Serialize)]
+pub struct Joined {
+    joined: u8,
+    of: u8,
+}
+
+/// What a receiver did with the layers of a session.
+#[derive(Debug, Serialize)]
+pub struct Layers {
+    of: u8,
+    highest: u8,
+    joins: u64,
+    leaves: u64,
+}
+
+impl From<Subscription> for Joined {
+    fn from(Subscription { joined, of }: Subscription) -> Joined {
+        Joined { joined, of }
+    }
+}
+
+impl From<LayersReport> for Layers {
+    fn from(LayersReport { of, highest, joins, leaves }: LayersReport) -> Layers {
+        Layers { of, highest, joins, leaves }
+    }
 }
 
 impl<'a> Line<'a> {
@@ -115,6 +147,7 @@ impl<'a> Line<'a> {
             Event::SlowReceiver { receiver, host, rate_bps, action } => {
                 Line::Slow { receiver, host, rate_bps: *rate_bps, action }
             }
+            Event::Layers(Subscription { joined, of }) => Line::Layers { joined: *joined, of: *of },
             Event::Progress(progress) => Line::progress(progress),
         }
     }
@@ -131,6 +164,7 @@ impl<'a> Line<'a> {
             representative: progress.representative.as_deref(),
             receivers: progress.receivers,
             verified: progress.verified,
+            layers: progress.layers.map(Joined::from),
         }
     }
 
@@ -172,6 +206,7 @@ impl<'a> Line<'a> {
             refused: report.refused,
             dropped_local: report.dropped_local,
             warnings: &report.warnings,
+            layers: report.layers.map(Layers::from),
             cpu_seconds,
         })
     }
@@ -229,6 +264,7 @@ mod tests {
                 rate_bps: 1e7,
                 action: "deferred",
             },
+            Event::Layers(Subscription { joined: 3, of: 8 }),
             Event::Progress(Progress {
                 seconds: 1.0,
                 bytes: 500,
@@ -240,6 +276,7 @@ mod tests {
                 representative: Some("lab-07".into()),
                 receivers: 3,
                 verified: 1,
+                layers: Some(Subscription { joined: 3, of: 8 }),
             }),
         ];
         let lines: String = events.iter().map(|event| text(&Line::of(event))).collect();
@@ -266,12 +303,15 @@ mod tests {
 
     #[test]
     fn the_last_line_of_a_receiver_has_every_field_of_its_report() {
-        let report = ReceiveReport { ok: true, files: 1, bytes: 9, lost: 2, ..ReceiveReport::default() };
+        let layers = Some(LayersReport { of: 8, highest: 4, joins: 5, leaves: 2 });
+        let report =
+            ReceiveReport { ok: true, files: 1, bytes: 9, lost: 2, layers, ..ReceiveReport::default() };
         assert_eq!(
             text(&Line::received(&report, None)),
             "{\"event\":\"done\",\"ok\":true,\"files\":1,\"bytes\":9,\"seconds\":0.0,\"goodput_bps\":0.0,\
              \"resumed_bytes\":0,\"refetched_bytes\":0,\"packets\":0,\"lost\":2,\"symbol_ratio\":0.0,\
-             \"repaired_blocks\":0,\"refused\":0,\"dropped_local\":0,\"warnings\":[],\"cpu_seconds\":null}\n"
+             \"repaired_blocks\":0,\"refused\":0,\"dropped_local\":0,\"warnings\":[],\
+             \"layers\":{\"of\":8,\"highest\":4,\"joins\":5,\"leaves\":2},\"cpu_seconds\":null}\n"
         );
     }
 

@@ -5,7 +5,7 @@ use crate::failure::painted;
 use crate::json::{self, Line};
 use crate::units;
 use faircast_transport::Event;
-use faircast_transport::event::Progress;
+use faircast_transport::event::{Progress, Subscription};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -208,6 +208,9 @@ fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
             };
             (Level::Normal, warning(&text))
         }
+        Event::Layers(Subscription { joined, of }) => {
+            (Level::Verbose, format!("takes {joined} of {of} layers"))
+        }
         Event::Progress(_) => return None,
     };
     (level >= least).then_some(text)
@@ -220,6 +223,7 @@ pub fn progress_line(role: Role, progress: &Progress) -> String {
     parts.push(units::rate(progress.rate_bps));
     parts.extend(progress.rtt_ms.map(|ms| format!("rtt {ms:.1} ms")));
     parts.push(format!("loss {}", units::percent(progress.loss)));
+    parts.extend(progress.layers.map(|layers| format!("{} of {} layers", layers.joined, layers.of)));
     parts.extend(progress.representative.as_ref().map(|host| format!("limited by {host}")));
     if role == Role::Source {
         parts.push(format!("{} of {} done", progress.verified, progress.receivers));
@@ -236,7 +240,9 @@ pub fn progress_block(role: Role, progress: &Progress) -> String {
         progress.allowed_bps.map(|bps| format!(" of {} allowed", units::rate(bps))).unwrap_or_default();
     let rtt = progress.rtt_ms.map(|ms| format!(", rtt {ms:.1} ms")).unwrap_or_default();
     let rate = units::rate(progress.rate_bps);
-    lines.push(format!("{indent} {rate}{allowed}{rtt}, loss {}", units::percent(progress.loss)));
+    let layers = progress.layers.map(|layers| format!(", {} of {} layers", layers.joined, layers.of));
+    let layers = layers.unwrap_or_default();
+    lines.push(format!("{indent} {rate}{allowed}{rtt}, loss {}{layers}", units::percent(progress.loss)));
     if role == Role::Source {
         let limiting = match &progress.representative {
             Some(host) => format!("limited by {host}; "),
@@ -295,6 +301,7 @@ mod tests {
             representative: Some("lab-07".into()),
             receivers: 8,
             verified: 3,
+            layers: None,
         }
     }
 
@@ -311,6 +318,15 @@ mod tests {
         let block = progress_block(Role::Source, &halfway());
         assert!(block.contains("limited by lab-07; 3 of 8 receivers done"), "{block}");
         assert!(block.contains("2:48 left"), "{block}");
+        assert!(block.lines().all(|line| line.chars().count() <= 80), "{block}");
+    }
+
+    #[test]
+    fn a_receiver_of_layers_is_told_how_many_it_takes() {
+        let progress = Progress { layers: Some(Subscription { joined: 2, of: 8 }), ..halfway() };
+        assert!(progress_line(Role::Receiver, &progress).contains("  2 of 8 layers"));
+        let block = progress_block(Role::Receiver, &progress);
+        assert!(block.contains("loss 0.10 %, 2 of 8 layers"), "{block}");
         assert!(block.lines().all(|line| line.chars().count() <= 80), "{block}");
     }
 

@@ -313,6 +313,7 @@ fn progress(line: &Value) -> Progress {
         representative: line["representative"].as_str().map(str::to_owned),
         receivers: count("receivers"),
         verified: count("verified"),
+        layers: None,
     }
 }
 
