@@ -1,6 +1,7 @@
 //! What every scheme promises, whatever happens to it: random operations, the same for all schemes.
 //!
 //! - The rate is a finite number within its limits, and no congestion report raises it.
+//! - The rate is the sum of the layers', and a layer that is off is never due.
 //! - A departure is never further in the past than a late host may catch up.
 //! - A deadline that was dealt with lies in the future (no driver is caught in a loop).
 //! - Early calls of `on_deadline` change nothing.
@@ -67,6 +68,7 @@ enum SourceOp {
     /// A report; the packet it answers counts back from the newest (negative: one that has not left).
     Report {
         from: u8,
+        layer: u8,
         kind: u8,
         back: i8,
         hold_us: u32,
@@ -92,13 +94,15 @@ fn number() -> impl Strategy<Value = f32> {
 }
 
 fn source_op() -> impl Strategy<Value = SourceOp> {
-    let report = (1u8..6, 0u8..14, -3i8..100, prop_oneof![0u32..50_000, Just(u32::MAX)], number(), number());
+    let hold = prop_oneof![0u32..50_000, Just(u32::MAX)];
+    let layer = prop_oneof![4 => Just(0u8), 1 => 1u8..10];
+    let report = ((1u8..6, layer), 0u8..14, -3i8..100, hold, number(), number());
     prop_oneof![
         4 => (1u8..60).prop_map(SourceOp::Send),
         1 => (0u32..3_000_000).prop_map(SourceOp::SendLate),
         1 => (0u32..20_000_000).prop_map(SourceOp::Pause),
-        6 => report.prop_map(|(from, kind, back, hold_us, number, other)| {
-            SourceOp::Report { from, kind, back, hold_us, number, other }
+        6 => report.prop_map(|((from, layer), kind, back, hold_us, number, other)| {
+            SourceOp::Report { from, layer, kind, back, hold_us, number, other }
         }),
         1 => (1u8..6).prop_map(SourceOp::Forget),
         1 => (1e3f32..1e6, 1e4f32..1e9).prop_map(|(min, max)| SourceOp::Limit { min, max }),
@@ -169,7 +173,25 @@ impl SourceRun {
         self.trace.add_debug(&(self.now, seen, self.source.deadline(), self.source.departure(Layer(0))));
         let rate = seen.rate.bps();
         let (min, max) = (self.bounds.min.bps(), self.bounds.max.bps());
-        assert!(rate.is_finite() && rate >= min.min(max) && rate <= max, "{rate} not in {min}..={max}");
+        // A further layer that is on may have a packet per 8 s where nothing is left for it.
+        let least = Rate::of(u64::from(SIZE), Span::from_secs(8)).bps() * f64::from(self.source.layers() - 1);
+        assert!(
+            rate.is_finite() && rate >= min.min(max) && rate <= max + least,
+            "{rate} not in {min}..={max}"
+        );
+        self.check_layers(rate);
+    }
+
+    fn check_layers(&self, rate: f64) {
+        let mut sum = 0.0;
+        for layer in (0..self.source.layers()).map(Layer) {
+            let part = self.source.layer_rate(layer).bps();
+            if part == 0.0 && layer.0 > 0 {
+                assert_eq!(self.source.departure(layer), Departure::At(Time::NEVER), "{layer:?} is off");
+            }
+            sum += part;
+        }
+        assert!((sum / rate - 1.0).abs() < 1e-9, "layers have {sum} of {rate}");
     }
 
     fn tell(&mut self, control: Control) {
@@ -212,7 +234,7 @@ impl SourceRun {
         self.newest += 1;
         assert_eq!(stamp.seq, Seq(self.newest as u64), "numbers have no holes");
         self.trace.add_debug(&stamp);
-        let gap = self.source.observe().rate.span_of(u64::from(SIZE));
+        let gap = self.source.layer_rate(Layer(0)).span_of(u64::from(SIZE));
         let credit = (gap * 2).max(Span::from_millis(10));
         assert!(self.departure() + credit >= self.now, "{} at {}", self.departure(), self.now);
     }
@@ -236,12 +258,12 @@ impl SourceRun {
                 }
             }
             SourceOp::Pause(length) => self.pass(self.now + Span::from_micros(u64::from(length))),
-            SourceOp::Report { from, kind, back, hold_us, number, other } => {
+            SourceOp::Report { from, layer, kind, back, hold_us, number, other } => {
                 let before = self.source.observe().rate;
                 let seq = Seq((self.newest - i64::from(back)).max(0) as u64);
                 let echo = Echo { seq, hold: Span::from_micros(u64::from(hold_us)) };
                 let content = content(kind, echo, number, other);
-                let report = Report { from: id(from), layer: Layer(0), content };
+                let report = Report { from: id(from), layer: Layer(layer), content };
                 self.call(|source, cx| source.on_report(&report, cx));
                 if let Content::Congested { cause: Cause::Loss | Cause::Mark | Cause::Accumulation, .. } =
                     content
