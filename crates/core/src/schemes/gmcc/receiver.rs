@@ -22,8 +22,10 @@ pub struct Receiver {
     /// The layers that it is subscribed to, the base layer first.
     joined: Vec<Joined>,
     knocking: Option<Knocking>,
-    /// No join before this.
-    held_off_until: Time,
+    /// By layers: when it may be joined again, and after how many visits that were short.
+    barred: [Barred; Standings::LAYERS as usize],
+    /// Checks in a row that were in favour of a leave.
+    leaning: u8,
     settings: Settings,
     counts: Counts,
 }
@@ -59,6 +61,8 @@ pub(super) struct Settings {
     pub(super) window: Span,
     layers: u8,
     assumed: Assumed,
+    checks: u8,
+    rejoin: Span,
     farewell: Farewell,
     beat: Span,
     reports_per_rtt: Option<u16>,
@@ -74,6 +78,14 @@ struct Knocking {
     next_at: Time,
 }
 
+/// What a receiver has learned about joining a layer.
+#[derive(Debug, Clone, Copy, Default)]
+struct Barred {
+    until: Time,
+    joined_at: Time,
+    visits: u8,
+}
+
 /// Why a layer is joined.
 #[derive(Debug, Clone, Copy)]
 enum Situation {
@@ -82,13 +94,15 @@ enum Situation {
     Shifts,
 }
 
-const _: () = assert!(size_of::<Receiver>() <= 320);
+const _: () = assert!(size_of::<Receiver>() <= 520);
 
 /// Silence of the source after which nothing is sent to it.
 const STALE_AFTER: Span = Span::from_secs(10);
 /// A layer is asked for so often, and for so long at least.
 const TRIES: u8 = 20;
 const PATIENCE: Span = Span::from_secs(2);
+/// A layer is not barred for longer than the shortest time, doubled so often.
+const LONGEST: u8 = 6;
 /// Round-trip times without a join after a layer that never came.
 const HOLD_OFF: u64 = 64;
 
@@ -101,6 +115,8 @@ impl Receiver {
             window: config.window,
             layers: config.layers.min(Standings::LAYERS),
             assumed: config.assumed,
+            checks: config.checks,
+            rejoin: config.rejoin,
             farewell: config.farewell,
             beat: config.shortest_beat,
             reports_per_rtt: config.reports_per_rtt,
@@ -113,7 +129,8 @@ impl Receiver {
             standings: Standings::default(),
             joined: vec![Joined::new(&settings, Time::ZERO)],
             knocking: None,
-            held_off_until: Time::ZERO,
+            barred: [Barred::default(); Standings::LAYERS as usize],
+            leaning: 0,
             settings,
             counts: Counts::default(),
         }
@@ -239,8 +256,12 @@ impl Receiver {
 
     /// New samples in a layer: leave or join?
     fn decide(&mut self, index: usize, added: Added, cx: &mut Cx<'_>) {
-        if added.factor && self.should_leave() {
-            return self.leave(cx);
+        if added.factor {
+            self.leaning = if self.limits_too_much() { self.leaning.saturating_add(1) } else { 0 };
+            if self.leaning >= self.settings.checks {
+                self.bar(cx.now);
+                return self.leave(cx);
+            }
         }
         if index != self.top() {
             return;
@@ -316,7 +337,7 @@ impl Receiver {
     }
 
     /// Whether it limits more than one layer, and has waited long enough to know (seed 000, 4.1.5).
-    fn should_leave(&self) -> bool {
+    fn limits_too_much(&self) -> bool {
         let settled = self.joined.iter().all(|joined| joined.gate >= self.settings.rules.samples);
         settled && self.joined.iter().filter(|joined| self.limits(joined)).count() > 1
     }
@@ -324,7 +345,7 @@ impl Receiver {
     /// Join the next layer, unless that would be spurious.
     fn join(&mut self, situation: Situation, cx: &mut Cx<'_>) {
         let next = self.joined.len();
-        if next >= usize::from(self.settings.layers) || cx.now < self.held_off_until {
+        if next >= usize::from(self.settings.layers) || cx.now < self.barred[next].until {
             return;
         }
         if self.is_join_vetoed() {
@@ -336,10 +357,22 @@ impl Receiver {
             Situation::OthersLosses => self.counts.joins_at_others += 1,
             Situation::Shifts => self.counts.joins_at_shifts += 1,
         }
+        self.barred[next].joined_at = cx.now;
+        self.leaning = 0;
         self.joined.push(Joined::new(&self.settings, cx.now));
         self.joined.iter_mut().for_each(Joined::reopen_gate);
         cx.effects.push(Effect::Subscribe(Layer(next as u8)));
         self.knock_at(Layer(next as u8), cx);
+    }
+
+    /// The highest layer was too much: do not come back at once, and the later, the shorter the visits are.
+    fn bar(&mut self, now: Time) {
+        let top = self.top();
+        let barred = &mut self.barred[top];
+        let span = |visits: u8| self.settings.rejoin * (1 << visits.min(LONGEST));
+        let short = now.since(barred.joined_at) < span(barred.visits) * 2;
+        barred.visits = if short { barred.visits.saturating_add(1) } else { 0 };
+        barred.until = now + span(barred.visits);
     }
 
     /// Leave the highest layer.
@@ -351,6 +384,7 @@ impl Receiver {
         if self.settings.farewell == Farewell::Told && self.is_representative(Layer(top as u8)) {
             self.say(top, Cause::Leaving, self.joined[top].echo(cx.now), cx);
         }
+        self.leaning = 0;
         self.joined.pop();
         self.joined.iter_mut().for_each(Joined::reopen_gate);
         self.knocking = self.knocking.filter(|knocking| usize::from(knocking.layer.0) < top);
@@ -374,7 +408,7 @@ impl Receiver {
         let beat = self.beat(&self.joined[0]);
         if knocking.tries >= TRIES && cx.now.since(knocking.since) >= PATIENCE {
             self.knocking = None;
-            self.held_off_until = cx.now + beat * HOLD_OFF;
+            self.barred[self.top()].until = cx.now + beat * HOLD_OFF;
             return self.leave(cx);
         }
         let unanswered = matches!(self.standing(index), Standing::Off | Standing::Open);
