@@ -127,12 +127,13 @@ impl Session {
         let live = announce.flags & Announce::LIVE != 0;
         let first = if live { announce.first_block } else { 0 };
         let transfer = TransferId(announce.transfer.0);
-        let place = Place::open(&self.setup.destination, transfer, geometry, live.then_some(first))?;
+        let memory = self.setup.memory;
+        let place = Place::open(&self.setup.destination, transfer, geometry, live.then_some(first), memory)?;
         let spread = millis(announce.spread_ms);
         let layers = Layers::new(self.setup.group, &announce, self.setup.reordering);
         let repair = if layers.is_layered() { Repair::Fountain } else { Repair::OnRequest };
         let needs = Needs::new(FIRST_RTT, spread);
-        let intake = Intake::new(place, geometry, first, needs, repair, self.setup.memory)?;
+        let intake = Intake::new(place, geometry, first, needs, repair, memory)?;
         self.codec.follow(session);
         self.events.push(Event::Joined {
             receiver: self.setup.id.to_string(),

@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 
-/// Blocks that arrive before the manifest wait in memory, up to so many bytes.
-const WAITING: usize = 64 << 20;
+/// Blocks that arrive before the manifest wait in memory, in this part of it.
+const WAITING: usize = 4;
 
 /// Blocks of a stream that arrive before their predecessors, likewise.
-const EARLY: usize = 128 << 20;
+const EARLY: usize = 2;
 
 /// A stream's block may be this far ahead of what is written; memory grows with it.
 const FARTHEST: u32 = 1 << 20;
@@ -36,6 +36,7 @@ pub(super) struct Place {
     /// Blocks before the manifest is known.
     waiting: BTreeMap<u32, (Vec<u8>, Hash)>,
     waiting_bytes: usize,
+    waiting_most: usize,
     resumed_bytes: u64,
     spoiled_bytes: u64,
     /// Length of the tape by its last block, which alone may be short.
@@ -57,31 +58,40 @@ pub(super) struct Done {
 }
 
 impl Place {
-    /// A place for `transfer`, from block `first` on. A live stream goes to one file even into a
+    /// A place for `transfer`, from block `first` on, that keeps about `memory` bytes of blocks too early to be placed. A live stream goes to one file even into a
     /// directory, for whoever joins late never sees its name.
     pub(super) fn open(
         destination: &Destination,
         transfer: TransferId,
         geometry: Geometry,
         live: Option<u32>,
+        memory: usize,
     ) -> Result<Place, Error> {
         let to = match (destination, live) {
             (Destination::Directory(out), None) => To::Files(Box::new(Store::open(out, transfer, geometry)?)),
             (Destination::Directory(out), Some(first)) => {
                 let path = out.join(format!("stream-{}", &transfer.to_string()[..8]));
                 let file = File::create(&path).map_err(|e| ObjectError::io(&path, "create", e))?;
-                To::stream(Box::new(file), geometry, first)
+                To::stream(Box::new(file), geometry, first, memory)
             }
             (Destination::Stdout, first) => {
-                To::stream(Box::new(std::io::stdout()), geometry, first.unwrap_or(0))
+                To::stream(Box::new(std::io::stdout()), geometry, first.unwrap_or(0), memory)
             }
         };
         let (resumed_bytes, spoiled_bytes) = match &to {
             To::Files(store) => (store.verified_bytes(), store.spoiled_bytes()),
             _ => (0, 0),
         };
-        let (waiting, waiting_bytes, short_end) = (BTreeMap::new(), 0, None);
-        Ok(Place { to, geometry, waiting, waiting_bytes, resumed_bytes, spoiled_bytes, short_end })
+        Ok(Place {
+            to,
+            geometry,
+            waiting: BTreeMap::new(),
+            waiting_bytes: 0,
+            waiting_most: memory / WAITING,
+            resumed_bytes,
+            spoiled_bytes,
+            short_end: None,
+        })
     }
 
     pub(super) fn has(&self, block: u32) -> bool {
@@ -112,7 +122,9 @@ impl Place {
                 }
             },
             To::Files(store) => match store.put(block, data, hash)? {
-                Put::NeedsManifest if self.waiting_bytes + data.len() > WAITING => Ok(Placed::Refused),
+                Put::NeedsManifest if self.waiting_bytes + data.len() > self.waiting_most => {
+                    Ok(Placed::Refused)
+                }
                 Put::NeedsManifest => {
                     self.waiting_bytes += data.len();
                     self.waiting.insert(block, (data.to_vec(), hash));
@@ -260,9 +272,9 @@ fn count_files(manifest: &Manifest) -> u64 {
 pub(crate) const LIVE_ROOT: [u8; 32] = [0; 32];
 
 impl To {
-    fn stream(to: Box<dyn Write>, geometry: Geometry, first: u32) -> To {
+    fn stream(to: Box<dyn Write>, geometry: Geometry, first: u32, memory: usize) -> To {
         let skip = if first == 0 { u64::from(geometry.manifest_len) } else { 0 };
-        let sink = Box::new(StreamSink::new(to, first, skip, EARLY));
+        let sink = Box::new(StreamSink::new(to, first, skip, memory / EARLY));
         To::Stream { sink, hashes: RootHasher::new(geometry), first, lost: 0 }
     }
 }

@@ -1,0 +1,145 @@
+//! Receivers of layers: what they join and leave, and what becomes of symbols on the way.
+
+use super::*;
+use crate::event::Subscription;
+use faircast_core::packet::Layer;
+use faircast_wire::GroupKey;
+
+/// Eight layers, from 0.25 Mbit/s on, doubling.
+const RLC: &str = "rlc,base=250000";
+const CONTENT: u64 = 2_000_000;
+
+fn fast() -> Link {
+    Link::millis(5).mbps(20.0).fifo(60_000)
+}
+
+/// The subscriptions that a receiver told of, in order.
+fn told(net: &Net, receiver: usize) -> Vec<Subscription> {
+    let layers = |event: &Event| match event {
+        Event::Layers(subscription) => Some(*subscription),
+        _ => None,
+    };
+    net.receivers[receiver].events.iter().filter_map(|(_, event)| layers(event)).collect()
+}
+
+/// Run until this receiver has joined so many layers.
+fn run_until_joined(net: &mut Net, receiver: usize, joined: usize) {
+    let has = |net: &Net| {
+        let session = net.receivers[receiver].session.as_ref();
+        session.is_some_and(|session| session.groups().len() + 1 >= joined)
+    };
+    net.run_until(secs(60), has);
+}
+
+#[test]
+fn what_is_joined_and_left_is_told_and_adds_up() {
+    let mut net = Net::new(1);
+    let all = net.receivers(1, fast(), Link::millis(5));
+    let source = net.source(Offer::bytes(CONTENT).by(RLC).expect(1));
+    run_until_joined(&mut net, 0, 4);
+    net.group_of(0).down.set_link(Link::millis(5).mbps(0.7).fifo(20_000));
+    net.run_to_end(secs(100));
+    net.assert_all_verified(source, all);
+    let (told, report) = (told(&net, 0), net.receivers[0].report());
+    let layers = report.layers.expect("a session in layers");
+    let (mut joins, mut leaves, mut before) = (0, 0, 1);
+    for Subscription { joined, of } in &told {
+        assert_eq!(*of, 8);
+        joins += u64::from(joined.saturating_sub(before));
+        leaves += u64::from(before.saturating_sub(*joined));
+        before = *joined;
+    }
+    assert_eq!((layers.of, layers.joins, layers.leaves), (8, joins, leaves), "{told:?}");
+    assert_eq!(Some(layers.highest), told.iter().map(|told| told.joined).max());
+    assert!(layers.highest >= 4 && layers.leaves >= 2, "0.7 Mbit/s hold two layers: {layers:?}");
+    let progress = net.receivers[0].events.iter().rev().find_map(|(_, event)| match event {
+        Event::Progress(progress) => Some(progress.layers),
+        _ => None,
+    });
+    assert_eq!(progress.flatten().map(|layers| layers.of), Some(8));
+}
+
+#[test]
+fn with_little_memory_everything_arrives_by_way_of_the_disk() {
+    let mut net = Net::new(2);
+    let all = net.receivers(2, fast().losing(0.01), Link::millis(5));
+    for (receiver, memory) in [(0, 0), (1, 200_000)] {
+        net.receivers[receiver].session = None;
+        net.receivers[receiver].memory = memory;
+        net.start_receiver(receiver);
+    }
+    let source = net.source(Offer::bytes(CONTENT).by(RLC).expect(2));
+    net.run_to_end(secs(100));
+    net.assert_all_verified(source, all.clone());
+    for receiver in all {
+        let node = &net.receivers[receiver];
+        assert!(node.report().symbol_ratio <= 1.05, "nothing has come in vain: {:?}", node.report());
+        assert!(!node.dir.join(".faircast").exists(), "nothing is left behind");
+    }
+}
+
+#[test]
+fn receivers_go_on_with_a_source_of_layers_that_is_started_again() {
+    let mut net = Net::new(3);
+    let all = net.receivers(2, fast(), Link::millis(5));
+    let source = net.source(Offer::bytes(CONTENT).by(RLC).expect(2));
+    run_until_joined(&mut net, 0, 4);
+    let had = net.receivers[0].session.as_ref().map_or(0, |session| session.groups().len());
+    net.kill_source(source);
+    net.run_for(secs(1));
+    net.start_source(source);
+    net.run_for(secs(1));
+    let has = net.receivers[0].session.as_ref().map_or(0, |session| session.groups().len());
+    assert!(has < had, "it begins with the base layer again: {has} after {had}");
+    net.run_to_end(secs(100));
+    net.assert_all_verified(source, all.clone());
+    for receiver in all {
+        let report = net.receivers[receiver].report();
+        assert!(report.symbol_ratio <= 1.2, "what had come before counts: {report:?}");
+    }
+}
+
+#[test]
+fn a_receiver_that_is_stopped_leaves_all_layers_at_once() {
+    let mut net = Net::new(4);
+    net.receivers(2, fast(), Link::millis(5));
+    let source = net.source(Offer::bytes(CONTENT).by(RLC).expect(2).wait_secs(2));
+    run_until_joined(&mut net, 0, 3);
+    let now = net.now;
+    let session = net.receivers[0].session.as_mut().expect("it runs");
+    session.stop(now);
+    assert!(session.groups().is_empty());
+    net.run_to_end(secs(100));
+    assert!(net.receivers[1].has(&net.sources[source]));
+    assert_eq!(net.sources[source].report().incomplete, [("host0".to_owned(), "it left".to_owned())]);
+}
+
+#[test]
+fn a_host_that_cannot_join_a_layer_goes_on_below_it_and_says_so_once() {
+    let mut net = Net::new(5);
+    let all = net.receivers(1, fast(), Link::millis(5));
+    net.receivers[0].refuses = Some(Layer(2));
+    let source = net.source(Offer::bytes(CONTENT / 2).by(RLC).expect(1));
+    net.run_to_end(secs(100));
+    net.assert_all_verified(source, all);
+    let warnings = |event: &&(Time, Event)| matches!(&event.1, Event::Warning(text) if text.contains("cannot join layer 2"));
+    assert_eq!(net.receivers[0].events.iter().filter(warnings).count(), 1);
+    let most = told(&net, 0).iter().map(|told| told.joined).max();
+    assert!(most.is_some(), "{:?}", told(&net, 0));
+    let last = told(&net, 0).last().copied();
+    assert_eq!(last, Some(Subscription { joined: 2, of: 8 }));
+}
+
+#[test]
+fn layers_are_sealed_like_everything_else() {
+    let key = GroupKey::from_bytes([9; 32]);
+    let mut net = Net::new(6);
+    let all = net.receivers_with(2, fast().losing(0.01), Link::millis(5), None, Some(key.clone()));
+    let strangers = net.receivers(1, fast(), Link::millis(5));
+    let source = net.source(Offer::bytes(CONTENT / 2).by(RLC).expect(2).sealed(key));
+    net.run_until(secs(100), |net| net.sources[0].session.is_none());
+    net.assert_all_verified(source, all);
+    let stranger =
+        net.receivers[strangers.start].session.as_ref().expect("it waits for a session that it can open");
+    assert!(stranger.groups().is_empty());
+}
