@@ -7,6 +7,7 @@ use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
 use faircast_net::Faults;
 use faircast_transport::Slow;
+use faircast_wire::Spacing;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -94,6 +95,9 @@ pub struct Sending {
     /// Congestion control, with options as in `ormcc,beta=0.7`; see `faircast schemes`
     #[arg(long, value_name = "SCHEME[,K=V]", value_parser = scheme, default_value = "ormcc")]
     pub cc: Scheme,
+    /// Where the groups of a layered scheme are: at addresses or at ports in a row, from --group on
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = LayersBy::Address)]
+    pub layers_by: LayersBy,
     /// Never send slower than this, in bit/s, like 800k or 10M
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     pub min: Option<Rate>,
@@ -121,6 +125,24 @@ pub struct Sending {
     pub wiring: Wiring,
 }
 
+/// How the groups of the layers follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LayersBy {
+    /// The base layer's address and the next ones: routers forward to each host the layers that it wants
+    Address,
+    /// The base layer's port and the next ones: for networks that grant one group only
+    Port,
+}
+
+impl From<LayersBy> for Spacing {
+    fn from(by: LayersBy) -> Spacing {
+        match by {
+            LayersBy::Address => Spacing::Address,
+            LayersBy::Port => Spacing::Port,
+        }
+    }
+}
+
 /// How a session tells what it does.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Telling {
@@ -141,6 +163,7 @@ pub struct Telling {
     faircast send disk.img --expect 30\n  \
     faircast send models/ notes.txt --key lab.key --iface eth0\n  \
     faircast send disk.img --slow floor:50M        slow hosts are served last\n  \
+    faircast send disk.img --cc rlc                in layers: every host at its own speed\n  \
     faircast send log.txt --wire pgm --framing zmq     to ZeroMQ's epgm:// subscribers\n  \
     tar c src | faircast send - --name src.tar")]
 pub struct Send {

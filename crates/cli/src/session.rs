@@ -173,6 +173,7 @@ fn resolve_sending(
         interface: session.iface,
         ttl: sending.ttl,
         scheme: sending.cc,
+        spacing: sending.layers_by.into(),
         min: sending.min,
         max: sending.max,
         slow: sending.slow,

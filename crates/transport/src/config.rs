@@ -3,7 +3,7 @@
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
 use faircast_net::Faults;
-use faircast_wire::GroupKey;
+use faircast_wire::{GroupKey, Spacing};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -52,11 +52,13 @@ pub struct SendConfig {
     pub ttl: u8,
     /// Congestion control.
     pub scheme: Scheme,
-    /// Never slower than this.
+    /// Where the groups of the layers are, when the scheme has several.
+    pub spacing: Spacing,
+    /// Never slower than this; of a layered scheme, its base layer.
     pub min: Option<Rate>,
-    /// Never faster than this.
+    /// Never faster than this, all layers together.
     pub max: Option<Rate>,
-    /// What one slow receiver may cost.
+    /// What one slow receiver may cost. Layers answer that in their own way: with them it is [`Slow::Follow`].
     pub slow: Slow,
     /// Seal everything under this key.
     pub key: Option<GroupKey>,

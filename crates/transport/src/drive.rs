@@ -1,12 +1,13 @@
 //! Sessions on real sockets and in real time: one thread, one loop, each.
 
-use crate::config::{Content, ReceiveConfig, SendConfig};
+use crate::config::{Content, ReceiveConfig, SendConfig, Slow};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
+use crate::groups::Groups;
 use crate::object::Tape;
 use crate::receiver;
 use crate::source::{self, supply::Supply};
-use faircast_core::packet::{ReceiverId, SessionId};
+use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
@@ -14,7 +15,7 @@ use faircast_net::{
     Batch, Choice, GroupOptions, GroupSocket, Injector, Membership, SendOutcome, SourceOptions, SourceSocket,
     Waiter, Want, Watch, choose,
 };
-use faircast_wire::{Form, Name, ReceiverCodec, SourceCodec, data_header_len};
+use faircast_wire::{Form, Name, ReceiverCodec, SourceCodec, Spacing, data_header_len, group_of};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -50,6 +51,7 @@ pub fn send(
     stop: &AtomicBool,
 ) -> Result<SendReport, Error> {
     let clock = Clock::start();
+    let groups = layer_groups(&config)?;
     let choice = choose(config.group.ip(), config.interface.as_deref())?;
     let options = SourceOptions { ttl: config.ttl, ..SourceOptions::default() };
     let socket = SourceSocket::open(config.group, &choice, &options)?;
@@ -90,6 +92,7 @@ pub fn send(
         codec: SourceCodec::new(session, config.key.as_ref(), salt),
         salt,
         scheme,
+        spacing: config.spacing,
         supply,
         rng: Rng::new(random[3], 0),
         name: config.host,
@@ -105,7 +108,7 @@ pub fn send(
     };
     let mut session = source::Session::new(setup, clock.now());
     let injector = config.faults.map(|faults| Injector::new(faults, random[3]));
-    run_source(&mut session, &socket, &clock, injector, events, stop)?;
+    run_source(&mut session, &socket, &groups, &clock, injector, events, stop)?;
     session.report().map_err(|error| match error {
         Error::NoReceiver { waited, .. } => Error::NoReceiver { group, waited, ttl },
         other => other,
@@ -154,16 +157,45 @@ pub fn receive(
         silence: span(config.silence),
         group: config.group,
         unix_secs: clock.unix_nanos / 1_000_000_000,
+        memory: receiver::INCOMPLETE,
     };
     let mut session = receiver::Session::new(setup, clock.now());
-    let injector = config.faults.map(|faults| Injector::new(faults, random[3]));
-    run_receiver(&mut session, &socket, &clock, injector, events, stop)?;
+    let groups = Groups::new(socket, config.faults.map(|faults| (faults, random[3])));
+    run_receiver(&mut session, groups, &clock, events, stop)?;
     session.report()
+}
+
+/// The groups of all layers, the base layer's first; whether everything goes with them.
+fn layer_groups(config: &SendConfig) -> Result<Vec<SocketAddr>, Error> {
+    let (layers, scheme) = (config.scheme.layers().max(1), config.scheme.name());
+    let refused = match (&config.content, config.slow) {
+        _ if layers == 1 => None,
+        (Content::Live { .. }, _) => Some((
+            "a live stream",
+            "choose another --cc, or send a file or a pipe that all receivers shall get whole",
+        )),
+        (_, Slow::Floor(_) | Slow::Drop(_)) => {
+            Some(("--slow", "slow receivers take fewer layers and cost the others nothing, leave it out"))
+        }
+        _ => None,
+    };
+    if let Some((what, instead)) = refused {
+        return Err(Error::NotInLayers { what, scheme, instead });
+    }
+    let group = |layer| group_of(config.group, Layer(layer), config.spacing);
+    (0..layers).map(group).collect::<Option<Vec<_>>>().ok_or_else(|| {
+        let (by, other) = match config.spacing {
+            Spacing::Address => ("address", "port"),
+            Spacing::Port => ("port", "address"),
+        };
+        Error::NoGroupForLayer { scheme, layers, top: layers - 1, by, other, group: config.group }
+    })
 }
 
 fn run_source(
     session: &mut source::Session,
     socket: &SourceSocket,
+    groups: &[SocketAddr],
     clock: &Clock,
     mut injector: Option<Injector>,
     events: &mut dyn FnMut(Event),
@@ -183,7 +215,8 @@ fn run_source(
         session.on_time(now);
         session.take_events().into_iter().for_each(&mut *events);
         if let Some(outgoing) = session.next(now, &mut out) {
-            send_all(socket, &out, outgoing.segment, &mut waiter)?;
+            let group = groups[usize::from(outgoing.layer.0)];
+            send_all(socket, &out, outgoing.segment, group, &mut waiter)?;
         }
         if session.is_over() {
             session.take_events().into_iter().for_each(&mut *events);
@@ -198,16 +231,17 @@ fn run_source(
     }
 }
 
-/// Hand over a batch, waiting while the queue is full.
+/// Hand over a batch for this group, waiting while the queue is full.
 pub(crate) fn send_all(
     socket: &SourceSocket,
     bytes: &[u8],
     segment: usize,
+    group: SocketAddr,
     waiter: &mut Waiter,
 ) -> Result<(), Error> {
     let mut rest = bytes;
     loop {
-        match socket.send_batch(rest, segment)? {
+        match socket.send_batch_to(rest, segment, group)? {
             SendOutcome::Sent => return Ok(()),
             SendOutcome::Blocked { sent } => {
                 rest = &rest[(sent * segment).min(rest.len())..];
@@ -223,35 +257,39 @@ pub(crate) fn send_all(
 
 fn run_receiver(
     session: &mut receiver::Session,
-    socket: &GroupSocket,
+    mut groups: Groups,
     clock: &Clock,
-    mut injector: Option<Injector>,
     events: &mut dyn FnMut(Event),
     stop: &AtomicBool,
 ) -> Result<(), Error> {
-    let (mut batch, mut waiter) = (Batch::new(8), Waiter::new());
+    let mut waiter = Waiter::new();
     let mut backlog_at = Time::ZERO;
     loop {
         if stop.load(Ordering::Relaxed) {
             session.stop(clock.now());
         }
-        let received = socket.receive(&mut batch)?;
+        groups.receive()?;
         let now = clock.now();
-        batch.deliver(injector.as_mut(), |bytes, meta| {
+        let received = groups.deliver(|bytes, meta| {
             let marked = meta.ecn == faircast_net::Ecn::Ce;
             session.on_datagram(bytes, meta.from, marked, clock.time(meta.received_at).min(now), now);
         });
         let now = clock.now();
         if received > 0 && now >= backlog_at {
             backlog_at = now + BACKLOG_EVERY;
-            let backlog = socket.backlog()?;
-            session.on_backlog(backlog.fill(), u64::from(backlog.drops), now);
+            let backlog = groups.backlog()?;
+            session.on_backlog(backlog.filled, backlog.dropped, now);
         }
         session.on_time(now);
+        if groups.differ_from(session.groups())
+            && let Err((layer, error)) = groups.follow(session.groups())
+        {
+            session.on_join_failed(layer, &error);
+        }
         let mut refused = Ok(());
         session.take_feedback(|bytes, to| {
             if refused.is_ok() {
-                refused = socket.send_to(bytes, to).map(drop);
+                refused = groups.base().send_to(bytes, to).map(drop);
             }
         });
         refused?;
@@ -262,7 +300,7 @@ fn run_receiver(
         if received == 0 {
             session.on_waiting(now);
             let until = clock.instant(session.wake_at()).min(Instant::now() + STOP_CHECK);
-            waiter.wait(&[Watch::new(socket, Want::Readable)], Some(until))?;
+            groups.wait(&mut waiter, until)?;
         }
     }
 }
@@ -323,6 +361,11 @@ impl Clock {
     pub(crate) fn start() -> Clock {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Clock { origin: Instant::now(), unix_nanos: unix.as_nanos() as u64 }
+    }
+
+    /// When the session started, in seconds since 1970.
+    pub(crate) fn unix_secs(&self) -> u64 {
+        self.unix_nanos / 1_000_000_000
     }
 
     pub(crate) fn now(&self) -> Time {

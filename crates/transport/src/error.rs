@@ -46,6 +46,34 @@ pub enum Error {
         /// Bytes that there is room for.
         most: usize,
     },
+    /// The group's address or port is too high for all layers.
+    #[error(
+        "{scheme} sends {layers} layers and there is no group for layer {top} by {by} from {group}; choose a lower one with --group, or --layers-by {other}, or fewer layers"
+    )]
+    NoGroupForLayer {
+        /// The scheme's name.
+        scheme: &'static str,
+        /// How many layers it has.
+        layers: u8,
+        /// The highest one.
+        top: u8,
+        /// How the groups follow each other.
+        by: &'static str,
+        /// How else they could.
+        other: &'static str,
+        /// The base layer's group.
+        group: std::net::SocketAddr,
+    },
+    /// Layers with something that they do not go with.
+    #[error("{what} does not go with {scheme}, which sends in layers: {instead}")]
+    NotInLayers {
+        /// What was asked for.
+        what: &'static str,
+        /// The scheme's name.
+        scheme: &'static str,
+        /// What to do instead.
+        instead: &'static str,
+    },
     /// No session was announced.
     #[error("no session was announced on {group} within {waited:?}{hint}")]
     NoSession {
@@ -170,6 +198,8 @@ impl Error {
             | Error::PgmContent { .. }
             | Error::DatagramSize { .. }
             | Error::SchemeOptions { .. }
+            | Error::NoGroupForLayer { .. }
+            | Error::NotInLayers { .. }
             | Error::NotAStream { .. } => Class::Usage,
             Error::Net(_)
             | Error::Object(_)

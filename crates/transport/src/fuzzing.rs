@@ -8,7 +8,7 @@ use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{ReceiverCodec, SourceCodec};
+use faircast_wire::{ReceiverCodec, SourceCodec, Spacing};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -99,6 +99,7 @@ fn source(file: &Path, slow: Slow) -> source::Session {
         codec: SourceCodec::new(SESSION, None, SALT),
         salt: SALT,
         scheme,
+        spacing: Spacing::Address,
         supply: Supply::files(tape),
         rng: Rng::new(1, 0),
         name: "source".to_owned(),
@@ -135,6 +136,7 @@ fn receiver(out: &Path) -> receiver::Session {
         silence: Span::from_secs(60),
         group: GROUP,
         unix_secs: UNIX_SECS,
+        memory: receiver::INCOMPLETE,
     };
     receiver::Session::new(setup, Time::ZERO)
 }

@@ -11,6 +11,7 @@ pub mod error;
 pub mod event;
 #[doc(hidden)]
 pub mod fuzzing;
+mod groups;
 mod members;
 pub mod object;
 #[cfg(test)]
@@ -18,6 +19,7 @@ mod pair;
 pub mod pgm;
 mod receiver;
 mod source;
+mod spill;
 
 pub use config::{Content, Destination, Durability, ReceiveConfig, SendConfig, Slow};
 pub use drive::{receive, send};

@@ -1,4 +1,4 @@
-//! A digital fountain over layers: which symbol of which block leaves next on each layer (seed 004, V).
+//! A digital fountain over layers: which symbol of which block leaves next on each layer (seed 004, 5).
 //!
 //! Nobody asks for anything. Every symbol is sent once, on one layer, and any K of a block's symbols give the block, so all
 //! that a receiver of any level needs is about as many packets as the content has symbols. For that, whatever a receiver is

@@ -211,7 +211,7 @@ fn run(count: usize, offer: Offer, loss: f64) -> Run {
             let [_, _, high, low] = (index as u32).to_be_bytes();
             source.on_datagram(&mut bytes, SocketAddr::from(([10, 1, high, low], 5778)), now);
         }
-        source.drive(now, |bytes| {
+        source.drive(now, |bytes, _| {
             order += 1;
             sent.add(now, bytes.len() as u64);
             down.insert((now + ONE_WAY, order), bytes.to_vec());

@@ -3,6 +3,7 @@
 use super::link::{Copies, Link, Pipe};
 use super::node::{Offer, ReceiverNode, SourceNode};
 use super::trace::Trace;
+use faircast_core::packet::Layer;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_wire::GroupKey;
@@ -61,6 +62,7 @@ enum What {
     Down {
         source: usize,
         group: usize,
+        layer: Layer,
         bytes: Rc<[u8]>,
     },
     /// To one receiver, damaged or late.
@@ -225,7 +227,7 @@ impl Net {
         let Some(Reverse(entry)) = self.calendar.pop() else { return false };
         self.now = self.now.max(entry.at);
         match entry.what {
-            What::Down { source, group, bytes } => self.arrive_at_group(source, group, &bytes),
+            What::Down { source, group, layer, bytes } => self.arrive_at_group(source, group, layer, &bytes),
             What::One { from, receiver, mut bytes } => self.arrive(receiver, from, &mut bytes),
             What::Up { source, from, mut bytes } => {
                 self.trace.on_up(self.now, source, &bytes);
@@ -254,11 +256,11 @@ impl Net {
         true
     }
 
-    fn arrive_at_group(&mut self, source: usize, group: usize, bytes: &[u8]) {
+    fn arrive_at_group(&mut self, source: usize, group: usize, layer: Layer, bytes: &[u8]) {
         let (members, link) = (self.groups[group].members.clone(), *self.groups[group].down.link());
         let from = self.sources[source].address;
         for receiver in members {
-            if self.receivers[receiver].session.is_none() {
+            if !self.receivers[receiver].takes(layer) {
                 continue;
             }
             let mut copy = bytes.to_vec();
@@ -287,8 +289,8 @@ impl Net {
     fn drive_source(&mut self, source: usize) {
         let now = self.now;
         let mut sent = Vec::new();
-        self.sources[source].drive(now, |bytes| sent.push(Rc::<[u8]>::from(bytes)));
-        for bytes in sent {
+        self.sources[source].drive(now, |bytes, layer| sent.push((Rc::<[u8]>::from(bytes), layer)));
+        for (bytes, layer) in sent {
             let size = (bytes.len() + OVERHEAD) as u64;
             self.trace.on_sent(now, source, &bytes, size);
             let Some(at) = self.trunk.pass(size, now) else { continue };
@@ -297,14 +299,21 @@ impl Net {
             }
             for group in 0..self.groups.len() {
                 if self.groups[group].hears.is_none_or(|only| only == source)
+                    && self.is_wanted(group, layer)
                     && let Some(at) = self.groups[group].down.pass(size, at)
                 {
                     let bytes = Rc::clone(&bytes);
-                    self.book(at, (0, group), What::Down { source, group, bytes });
+                    self.book(at, (0, group), What::Down { source, group, layer, bytes });
                 }
             }
         }
         self.reschedule_source(source);
+    }
+
+    /// Routers forward the base layer anyway, and others to whoever has joined them.
+    fn is_wanted(&self, group: usize, layer: Layer) -> bool {
+        let mut members = self.receivers[self.groups[group].members.clone()].iter();
+        layer == Layer(0) || members.any(|member| member.takes(layer))
     }
 
     fn drive_receiver(&mut self, receiver: usize) {

@@ -7,11 +7,11 @@ use crate::event::{Event, ReceiveReport, SendReport};
 use crate::object::Tape;
 use crate::receiver;
 use crate::source::{self, supply::Supply};
-use faircast_core::packet::{ReceiverId, SessionId};
+use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{Form, GroupKey, ReceiverCodec, SourceCodec, data_header_len};
+use faircast_wire::{Form, GroupKey, ReceiverCodec, SourceCodec, Spacing, data_header_len};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -27,6 +27,8 @@ const MOST_TURNS: u32 = 200_000;
 #[derive(Debug, Clone)]
 pub(super) struct Offer {
     pub(super) bytes: u64,
+    /// Congestion control, as on the command line.
+    scheme: &'static str,
     /// Zeros that take no room on the disk.
     sparse: bool,
     datagram: usize,
@@ -45,6 +47,7 @@ impl Offer {
     pub(super) fn bytes(bytes: u64) -> Offer {
         Offer {
             bytes,
+            scheme: "ormcc",
             sparse: false,
             datagram: 1472,
             symbols_per_block: 256,
@@ -61,6 +64,11 @@ impl Offer {
     /// So many zeros.
     pub(super) fn zeros(bytes: u64) -> Offer {
         Offer { sparse: true, ..Offer::bytes(bytes) }
+    }
+
+    /// With this congestion control.
+    pub(super) fn by(self, scheme: &'static str) -> Offer {
+        Offer { scheme, ..self }
     }
 
     pub(super) fn expect(self, receivers: u32) -> Offer {
@@ -146,7 +154,7 @@ impl SourceNode {
     pub(super) fn start(&mut self, now: Time) {
         let offer = &self.offer;
         let form = if offer.key.is_some() { Form::Sealed } else { Form::Open };
-        let scheme: Scheme = "ormcc".parse().expect("the scheme is there");
+        let scheme: Scheme = offer.scheme.parse().expect("the scheme is there");
         let symbol = ((offer.datagram - data_header_len(&scheme.mark(), form)) / 8 * 8) as u16;
         let tape = Tape::open(std::slice::from_ref(&self.content), symbol, offer.symbols_per_block)
             .expect("the content can be read");
@@ -160,6 +168,7 @@ impl SourceNode {
             codec: SourceCodec::new(self.id, offer.key.as_ref(), salt),
             salt,
             scheme,
+            spacing: Spacing::Address,
             supply: Supply::files(tape),
             rng: Rng::new(self.rng.bits(), 0),
             name: "source".to_owned(),
@@ -184,7 +193,7 @@ impl SourceNode {
     }
 
     /// Everything that is due.
-    pub(super) fn drive(&mut self, now: Time, mut send: impl FnMut(&[u8])) {
+    pub(super) fn drive(&mut self, now: Time, mut send: impl FnMut(&[u8], Layer)) {
         let here = local(now, self.origin);
         for _ in 0..MOST_TURNS {
             let Some(session) = &mut self.session else { return };
@@ -192,7 +201,7 @@ impl SourceNode {
             let outgoing = session.next(here, &mut self.out);
             self.events.extend(session.take_events().into_iter().map(|event| (now, event)));
             if let Some(outgoing) = outgoing {
-                self.out.chunks(outgoing.segment).for_each(&mut send);
+                self.out.chunks(outgoing.segment).for_each(|bytes| send(bytes, outgoing.layer));
             }
             if session.is_over() {
                 self.ended = self.session.take().map(source::Session::report);
@@ -234,6 +243,10 @@ pub(super) struct ReceiverNode {
     pub(super) path_rng: Rng,
     /// Into memory that nobody reads; only for content without bytes.
     pub(super) to_stdout: bool,
+    /// Bytes of memory for incomplete blocks.
+    pub(super) memory: usize,
+    /// Its host joins no layer from this one on.
+    pub(super) refuses: Option<Layer>,
     key: Option<GroupKey>,
     rng: Rng,
     origin: Time,
@@ -261,6 +274,8 @@ impl ReceiverNode {
             scheduled: Time::NEVER,
             path_rng: Rng::new(seed, 1 << 33 | index as u64),
             to_stdout: false,
+            memory: receiver::INCOMPLETE,
+            refuses: None,
             key,
             rng: Rng::new(seed, 1 << 34 | index as u64),
             origin: Time::ZERO,
@@ -296,6 +311,7 @@ impl ReceiverNode {
             silence: Span::from_secs(20),
             group: SocketAddr::from(([239, 255, 70, 1], 5777)),
             unix_secs,
+            memory: self.memory,
         };
         self.origin = now;
         self.backlog_at = Time::ZERO;
@@ -317,6 +333,9 @@ impl ReceiverNode {
         let here = local(now, self.origin);
         let Some(session) = &mut self.session else { return };
         session.on_time(here);
+        if let Some(refused) = self.refuses.filter(|layer| session.groups().len() >= usize::from(layer.0)) {
+            session.on_join_failed(refused, &"its port is taken");
+        }
         session.take_feedback(send);
         self.events.extend(session.take_events().into_iter().map(|event| (now, event)));
         if session.is_over() {
@@ -325,6 +344,11 @@ impl ReceiverNode {
             return;
         }
         session.on_waiting(here);
+    }
+
+    /// Whether packets of this layer come here.
+    pub(super) fn takes(&self, layer: Layer) -> bool {
+        self.session.as_ref().is_some_and(|session| usize::from(layer.0) <= session.groups().len())
     }
 
     pub(super) fn wake_at(&self) -> Time {

@@ -35,7 +35,7 @@ use faircast_core::schemes::ormcc::Config;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{FlowId, LinkId, Member, Network, Options, Passage, SessionSpec, Tapped, TappedPacket};
 use faircast_wire::{
-    DataPacket, Form, Kind, Message, Newest, ReceiverCodec, SourceCodec, data_header_len, encode,
+    DataPacket, Form, Kind, Message, Newest, ReceiverCodec, SourceCodec, Spacing, data_header_len, encode,
     encode_data, parse, peek,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -530,6 +530,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::Session {
         codec: SourceCodec::new(SESSION, None, salt),
         salt,
         scheme: star.scheme,
+        spacing: Spacing::Address,
         supply: Supply::files(Tape::open(&[content], SYMBOL, 64).expect("the content can be read")),
         rng: net.source_rng(0),
         name: "source".to_owned(),
@@ -568,6 +569,7 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
         silence: Span::from_secs(60),
         group: SocketAddr::from(([239, 255, 70, 1], 5777)),
         unix_secs: UNIX_SECS,
+        memory: receiver::INCOMPLETE,
     };
     receiver::Session::new(setup, Time::ZERO + setting.ahead - EARLIER)
 }

@@ -63,6 +63,10 @@ pub fn send(
     let (datagram, _) = sizes(config.datagram, &choice, config.group, Form::Open, &config.scheme)?;
     let room = feed::room(datagram, options_len(config.scheme.mark()));
     check_messages(config.options.framing, config.options.messages, room)?;
+    if config.scheme.layers() > 1 {
+        let (scheme, instead) = (config.scheme.name(), "choose another --cc, or leave out --wire pgm");
+        return Err(Error::NotInLayers { what: "PGM", scheme, instead });
+    }
     let random = random();
     let gsi = random[0].to_le_bytes();
     let tsi = Tsi { gsi: Gsi(std::array::from_fn(|at| gsi[at])), port: random[1] as u16 };
@@ -162,7 +166,7 @@ fn run_source(
         session.on_time(now);
         session.take_events().into_iter().for_each(&mut *events);
         if let Some(outgoing) = session.next(now, &mut out) {
-            send_all(socket, &out, outgoing.segment, &mut waiter)?;
+            send_all(socket, &out, outgoing.segment, socket.group(), &mut waiter)?;
         }
         if session.is_over() {
             session.take_events().into_iter().for_each(&mut *events);

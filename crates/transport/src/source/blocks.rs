@@ -8,6 +8,9 @@ use faircast_fec::{BlockEncoder, RepairSource, Shape};
 /// Memory for blocks that may be asked for again, in bytes.
 const CACHE: usize = 16 << 20;
 
+/// A fountain comes back to all blocks, so more of them pay. With what makes repair symbols it is about three times this.
+const FOUNTAIN_CACHE: usize = 32 << 20;
+
 /// Recently sent blocks with their encoders.
 pub(super) struct Blocks {
     slots: Vec<Slot>,
@@ -24,9 +27,15 @@ struct Slot {
 }
 
 impl Blocks {
-    pub(super) fn new(symbol_size: u16, symbols_per_block: u16) -> Blocks {
+    /// For sessions of so many layers: each is at a block of its own.
+    pub(super) fn new(symbol_size: u16, symbols_per_block: u16, layers: u8) -> Blocks {
         let block_len = usize::from(symbol_size) * usize::from(symbols_per_block);
-        let most = (CACHE / block_len.max(1)).clamp(2, 1024);
+        let cache = if layers > 1 { FOUNTAIN_CACHE } else { CACHE };
+        Blocks::with_room(symbol_size, (cache / block_len.max(1)).clamp(1 + usize::from(layers), 1024))
+    }
+
+    /// With room for `most` blocks.
+    pub(super) fn with_room(symbol_size: u16, most: usize) -> Blocks {
         let scratch = vec![0; usize::from(symbol_size)];
         Blocks { slots: Vec::with_capacity(most), most, clock: 0, symbol_size, scratch }
     }
@@ -44,6 +53,16 @@ impl Blocks {
             .repair(pick.symbol, &mut self.scratch)
             .expect("the ledger picks repair ids in range, scratch is one symbol");
         Ok((symbols, &self.scratch))
+    }
+
+    /// Whether it is kept ready.
+    pub(super) fn has(&self, block: u32) -> bool {
+        self.slots.iter().any(|slot| slot.block == block)
+    }
+
+    /// Whether so many blocks can be kept ready, all at once.
+    pub(super) fn keeps(&self, blocks: u32) -> bool {
+        blocks as usize <= self.most
     }
 
     fn slot(&mut self, block: u32, supply: &mut Supply) -> Result<usize, ObjectError> {

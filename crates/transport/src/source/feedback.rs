@@ -44,6 +44,9 @@ impl Session {
                 if let Phase::Gathering { heard } = &mut self.phase {
                     *heard = now;
                 }
+                if matches!(self.phase, Phase::Sending) {
+                    self.plan.welcome();
+                }
                 self.events.push(Event::Joined { receiver, host, address: from });
             }
             Change::Done => self.events.push(Event::Left { receiver, host, verified: true, reason: None }),
@@ -53,7 +56,7 @@ impl Session {
                 self.events.push(Event::Left { receiver, host, verified: false, reason });
             }
         }
-        if report.echo.seq < self.next_seq {
+        if report.echo.seq < self.next_seqs[0] {
             let alive = Report { from: report.from, layer: Layer(0), content: Content::Alive(report.echo) };
             self.pass_on(&alive, now);
         }
@@ -78,7 +81,7 @@ impl Session {
         for need in &request.needs {
             let run = u32::from(need.run).min(MOST_BLOCKS);
             for block in need.first..need.first.saturating_add(run) {
-                scheduled |= self.ledger.request(block, need.symbols, request.echo.seq);
+                scheduled |= self.plan.request(block, need.symbols, request.echo.seq);
             }
         }
         if scheduled && self.members.count() > 1 {
@@ -89,6 +92,10 @@ impl Session {
     fn on_report(&mut self, report: Report, now: Time) {
         self.members.on_sign_of_life(report.from, now);
         if !self.is_served(report.from) {
+            return;
+        }
+        if report.layer.0 >= self.layers() {
+            self.counts.refused += 1;
             return;
         }
         if let (Slow::Floor(bound) | Slow::Drop(bound), Serving::Together) = (self.setup.slow, self.serving)
@@ -104,7 +111,9 @@ impl Session {
             }
         }
         self.pass_on(&report, now);
-        self.name_the_limiting(now);
+        if self.layers() == 1 {
+            self.name_the_limiting(now); // on layers nobody limits the others
+        }
     }
 
     fn pass_on(&mut self, report: &Report, now: Time) {
@@ -125,7 +134,7 @@ impl Session {
         self.members.set_pace(id, pace);
         self.source.control(Control::StartAgain, now);
         self.source.control(Control::Members(self.members.unfinished()), now);
-        self.ledger.clear_requests();
+        self.plan.clear_requests();
         self.name(id, level, action);
         self.status_soon(now);
     }

@@ -10,23 +10,24 @@
 mod blocks;
 mod feedback;
 pub(crate) mod pipe;
+mod plan;
 mod reader;
 mod status;
 pub(crate) mod supply;
 
 use crate::config::Slow;
 use crate::error::Error;
-use crate::event::{Event, Progress, SendReport};
+use crate::event::{Event, Progress, SendReport, Subscription};
 use crate::members::{Members, Pace, onset};
 use blocks::Blocks;
-use faircast_core::delivery::ledger::Ledger;
 use faircast_core::node::{Control, Cx, Departure, Effects, Source as _, Stamp};
-use faircast_core::packet::{Data, Flags, Layer, Payload, ReceiverId, Seq};
+use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Seq};
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnySource, Scheme};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{DataPacket, SourceCodec};
+use faircast_wire::{DataPacket, SourceCodec, Spacing};
+use plan::Plan;
 use std::time::Duration;
 use supply::Supply;
 
@@ -49,6 +50,8 @@ pub(crate) struct Setup {
     pub(crate) codec: SourceCodec,
     pub(crate) salt: [u8; 16],
     pub(crate) scheme: Scheme,
+    /// Where the layers are, if there are several.
+    pub(crate) spacing: Spacing,
     pub(crate) supply: Supply,
     /// The scheme's random stream: nothing else draws from it.
     pub(crate) rng: Rng,
@@ -75,7 +78,7 @@ pub(crate) struct Session {
     source: AnySource,
     supply: Supply,
     blocks: Blocks,
-    ledger: Ledger,
+    plan: Plan,
     members: Members,
     rng: Rng,
     effects: Effects,
@@ -83,7 +86,10 @@ pub(crate) struct Session {
     phase: Phase,
     serving: Serving,
     clocks: Clocks,
-    next_seq: Seq,
+    /// Number of each layer's next packet.
+    next_seqs: Vec<Seq>,
+    /// The block that each layer was last made ready for.
+    ahead: Vec<Option<u32>>,
     /// Bytes around the symbol of the latest data packet.
     header: usize,
     slow_named: Vec<ReceiverId>,
@@ -97,6 +103,7 @@ pub(crate) struct Session {
 struct Fixed {
     salt: [u8; 16],
     scheme: Scheme,
+    spacing: Spacing,
     name: String,
     datagram: usize,
     overhead: usize,
@@ -155,23 +162,31 @@ struct Counts {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outgoing {
     pub(crate) segment: usize,
+    /// To the group of this layer.
+    pub(crate) layer: Layer,
 }
 
 impl Session {
-    pub(crate) fn new(setup: Setup, now: Time) -> Session {
+    pub(crate) fn new(mut setup: Setup, now: Time) -> Session {
         let geometry = setup.supply.geometry();
-        let mut ledger = Ledger::new(geometry.manifest_blocks());
+        let layers = setup.scheme.layers().max(1);
+        let mut plan = Plan::new(layers, &geometry);
         for block in 0..setup.supply.ready() {
-            ledger.push(setup.supply.symbols(block));
+            plan.push(setup.supply.symbols(block));
         }
-        let blocks = Blocks::new(geometry.symbol_size, geometry.symbols_per_block);
+        if layers > 1 {
+            setup.supply.read_as_told();
+        }
+        let blocks = Blocks::new(geometry.symbol_size, geometry.symbols_per_block, layers);
         let source = setup.scheme.source();
-        let says_rate = if source.observe().starting { RATE_LEN } else { 0 };
+        let is_said = source.observe().starting || needs_rate(&setup.scheme.mark());
+        let says_rate = if is_said { RATE_LEN } else { 0 };
         let header = setup.codec.data_header_len(&setup.scheme.mark()) - RATE_LEN + says_rate;
         let mut session = Session {
             setup: Fixed {
                 salt: setup.salt,
                 scheme: setup.scheme,
+                spacing: setup.spacing,
                 name: setup.name,
                 datagram: setup.datagram,
                 overhead: setup.overhead,
@@ -187,7 +202,7 @@ impl Session {
             source,
             supply: setup.supply,
             blocks,
-            ledger,
+            plan,
             members: Members::default(),
             rng: setup.rng,
             effects: Effects::new(),
@@ -204,7 +219,8 @@ impl Session {
                 finished: now,
                 idle_since: None,
             },
-            next_seq: Seq(0),
+            next_seqs: vec![Seq(0); layers.into()],
+            ahead: vec![None; layers.into()],
             header,
             slow_named: Vec::new(),
             followed_named: Vec::new(),
@@ -224,10 +240,7 @@ impl Session {
         at = at.min(self.source.deadline());
         match self.phase {
             Phase::Gathering { heard } => at.min(self.clocks.heartbeat_at).min(self.start_at(heard)),
-            Phase::Sending if !self.ledger.is_idle() => match self.source.departure(BASE) {
-                Departure::At(departure) => at.min(departure),
-                Departure::AfterReport => at,
-            },
+            Phase::Sending if !self.plan.is_idle() => at.min(self.next_departure().0),
             Phase::Sending if self.supply.has_work() => now,
             Phase::Sending => {
                 let end = self.clocks.idle_since.map_or(Time::NEVER, |since| since + self.linger());
@@ -246,6 +259,7 @@ impl Session {
         if self.clocks.second_at <= now {
             self.clocks.second_at += Span::from_secs(1);
             self.tell_progress(now);
+            self.plan_visits();
             self.look_for_silence(now);
         }
         if let Err(error) = self.take_supply() {
@@ -275,7 +289,7 @@ impl Session {
         }
         let segment = out.len();
         self.counts.wire_bytes += (segment + self.setup.overhead) as u64;
-        (segment > 0).then_some(Outgoing { segment })
+        (segment > 0).then_some(Outgoing { segment, layer: BASE })
     }
 
     /// Stop early: tell the receivers.
@@ -329,7 +343,7 @@ impl Session {
             seconds,
             start_seconds: started.as_secs_f64(),
             goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
-            repair_ratio: self.ledger.symbols_sent() as f64 / self.counts.content_symbols.max(1) as f64,
+            repair_ratio: self.plan.symbols_sent() as f64 / self.counts.content_symbols.max(1) as f64,
             packets: self.counts.packets,
             cuts: self.source.observe().cuts,
             incomplete,
@@ -339,13 +353,13 @@ impl Session {
     }
 
     fn write_data(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outgoing> {
-        match self.source.departure(BASE) {
-            Departure::At(at) if at <= now => {}
-            _ => return None,
+        let (at, layer) = self.next_departure();
+        if at > now {
+            return None;
         }
         let mut segment = 0;
         for sent in 0..MOST_SEGMENTS {
-            let Some(pick) = self.ledger.pick() else { break };
+            let Some((pick, flags)) = self.plan.pick(layer) else { break };
             let (symbols, payload) = match self.blocks.symbol(pick, &mut self.supply) {
                 Ok(symbol) => symbol,
                 Err(error) => {
@@ -355,21 +369,20 @@ impl Session {
             };
             let size = (payload.len() + self.header + self.setup.overhead) as u16;
             let stamp = self.source.on_departure(
-                BASE,
+                layer,
                 size,
                 &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects },
             );
-            let repair = if sent_before(pick.kind) { Flags::REPAIR } else { Flags::default() };
             let packet = DataPacket {
                 data: Data {
                     seq: stamp.seq,
                     sent_at: now,
                     rate: said_rate(&stamp),
                     payload: Payload { block: pick.block, symbol: pick.symbol },
-                    flags: stamp.flags.with(repair),
+                    flags: stamp.flags.with(flags),
                     mark: stamp.mark,
                 },
-                layer: BASE,
+                layer,
                 symbols,
                 payload,
             };
@@ -386,12 +399,12 @@ impl Session {
                     self.clocks.started = Some(now);
                 }
             }
-            self.next_seq = stamp.seq.next();
-            self.ledger.sent(pick, stamp.seq);
+            self.next_seqs[usize::from(layer.0)] = stamp.seq.next();
+            self.plan.sent(pick, stamp.seq);
             self.counts.packets += 1;
             self.counts.wire_bytes += (len + self.setup.overhead) as u64;
             debug_assert_eq!(len, segment, "the packets of one burst have one length");
-            let due = match self.source.departure(BASE) {
+            let due = match self.source.departure(layer) {
                 Departure::At(at) => at <= now + BURST,
                 Departure::AfterReport => false,
             };
@@ -399,22 +412,58 @@ impl Session {
                 break;
             }
         }
-        if segment > 0 && self.ledger.is_idle() {
+        if segment > 0 && self.plan.is_idle() {
             self.clocks.status_at = now; // tell at once that this was all
         }
-        (segment > 0).then_some(Outgoing { segment })
+        self.make_ready(layer);
+        (segment > 0).then_some(Outgoing { segment, layer })
+    }
+
+    fn layers(&self) -> u8 {
+        self.next_seqs.len() as u8
+    }
+
+    /// Which layer may send first, and when; never when none may before a report.
+    fn next_departure(&self) -> (Time, Layer) {
+        let departure = |layer| match self.source.departure(layer) {
+            Departure::At(at) => (at, layer),
+            Departure::AfterReport => (Time::NEVER, layer),
+        };
+        (0..self.layers()).map(|layer| departure(Layer(layer))).min().unwrap_or((Time::NEVER, BASE))
+    }
+
+    /// Let the block be read that the layer comes to next.
+    fn make_ready(&mut self, layer: Layer) {
+        let ahead = &mut self.ahead[usize::from(layer.0)];
+        let coming = self.plan.coming(layer);
+        if coming != *ahead {
+            *ahead = coming;
+            coming
+                .filter(|block| !self.blocks.has(*block))
+                .into_iter()
+                .for_each(|block| self.supply.order(block));
+        }
+    }
+
+    /// How long layers stay with a block at the rate of now.
+    fn plan_visits(&mut self) {
+        if self.blocks.keeps(self.plan.end()) {
+            return;
+        }
+        let packet = (self.setup.datagram + self.setup.overhead) as f64;
+        self.plan.spare_visits(self.source.observe().rate.bps() / 8.0 / packet);
     }
 
     /// Take blocks that a pipe has ready, and hash blocks that are not sent in this session.
     fn take_supply(&mut self) -> Result<(), crate::object::ObjectError> {
-        let busy = !self.ledger.is_idle() || !matches!(self.phase, Phase::Sending);
+        let busy = !self.plan.is_idle() || !matches!(self.phase, Phase::Sending);
         self.supply.poll(!busy)?;
-        while self.ledger.end() < self.supply.ready() {
-            let symbols = self.supply.symbols(self.ledger.end());
-            self.ledger.push(symbols);
+        while self.plan.end() < self.supply.ready() {
+            let symbols = self.supply.symbols(self.plan.end());
+            self.plan.push(symbols);
         }
         self.counts.content_symbols = self.supply.content_symbols();
-        self.ledger.forget_before(self.supply.oldest());
+        self.plan.forget_before(self.supply.oldest());
         Ok(())
     }
 
@@ -465,8 +514,10 @@ impl Session {
                 .iter()
                 .all(|(_, member)| u64::from(member.blocks_missing) * 100 < u64::from(total) * 98);
         if all_resume {
-            self.ledger.skip_front();
+            self.plan.skip_front();
         }
+        self.plan.welcome();
+        self.plan_visits();
         self.phase = Phase::Sending;
         self.clocks.status_at = now;
         self.clocks.announce_at = now + Span::from_millis(500);
@@ -482,7 +533,7 @@ impl Session {
             return;
         }
         let somebody_is_done = self.members.done() > 0;
-        if somebody_is_done && self.supply.root().is_none() && self.ledger.is_idle() {
+        if somebody_is_done && self.supply.root().is_none() && self.plan.is_idle() {
             return; // still hashing what is not sent in this session
         }
         let idle_since = *self.clocks.idle_since.get_or_insert(now);
@@ -535,10 +586,7 @@ impl Session {
         let representative =
             seen.limiting.and_then(|id| self.members.get(id)).map(|member| member.host.clone());
         let total = self.supply.content_bytes();
-        let capacity = self.supply.geometry().capacity();
-        let sent = (u64::from(self.ledger.complete_to()) * capacity)
-            .saturating_sub(u64::from(self.supply.geometry().manifest_len))
-            .min(total);
+        let sent = self.bytes_sent_once().min(total);
         self.events.push(Event::Progress(Progress {
             seconds: now.as_secs_f64(),
             bytes: sent,
@@ -550,15 +598,39 @@ impl Session {
             representative,
             receivers: self.members.count() as u64,
             verified: self.members.done() as u64,
+            layers: self.layers_on(),
         }));
+    }
+
+    /// Bytes of content that have left once.
+    fn bytes_sent_once(&self) -> u64 {
+        let geometry = self.supply.geometry();
+        let bytes = match self.plan {
+            Plan::Asked(_) => u64::from(self.plan.complete_to()) * geometry.capacity(),
+            Plan::Fountain(_) => self.plan.symbols_sent_first() * u64::from(geometry.symbol_size),
+        };
+        bytes.saturating_sub(u64::from(geometry.manifest_len))
+    }
+
+    /// How many of a layered session's layers send.
+    fn layers_on(&self) -> Option<Subscription> {
+        let of = self.layers();
+        let is_on = |layer: &u8| self.source.layer_rate(Layer(*layer)).bps() > 0.0;
+        (of > 1).then(|| Subscription { joined: (0..of).filter(is_on).count() as u8, of })
     }
 }
 
-/// Receivers need the rate in start-up only; otherwise it is left out and saves two bytes.
+/// Most receivers need the rate in start-up only; otherwise it is left out and saves two bytes. It decides on a packet's
+/// length, so who says it says it always: never zero.
 fn said_rate(stamp: &Stamp) -> f32 {
-    if stamp.flags.has(Flags::STARTING) { stamp.rate.bps() as f32 } else { 0.0 }
+    let is_needed = stamp.flags.has(Flags::STARTING) || needs_rate(&stamp.mark);
+    if is_needed { (stamp.rate.bps() as f32).max(1.0) } else { 0.0 }
 }
 
-fn sent_before(kind: faircast_core::delivery::ledger::PickKind) -> bool {
-    kind != faircast_core::delivery::ledger::PickKind::Front
+/// GMCC's receivers compare the rate of each packet with how fast it came.
+fn needs_rate(mark: &Mark) -> bool {
+    matches!(mark, Mark::Layered { .. })
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,18 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 /// So many blocks are read ahead.
 const AHEAD: u32 = 4;
 
+/// Blocks that were read ahead and are not wanted yet, when they are not read in a row.
+const MOST_EARLY: usize = 16;
+
+/// Which blocks are read ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ahead {
+    /// Those that follow.
+    InARow,
+    /// Those that are ordered.
+    AsTold,
+}
+
 /// Reads the blocks of a tape of files, mostly in order.
 pub(super) struct Reader {
     orders: Sender<(u32, Vec<u8>)>,
@@ -17,6 +29,7 @@ pub(super) struct Reader {
     early: Vec<Read>,
     spare: Vec<Vec<u8>>,
     blocks: u32,
+    ahead: Ahead,
 }
 
 /// A block as read.
@@ -43,10 +56,22 @@ impl Reader {
                 }
             }
         });
-        let mut reader =
-            Reader { orders, read, under_way: VecDeque::new(), early: Vec::new(), spare: Vec::new(), blocks };
+        let mut reader = Reader {
+            orders,
+            read,
+            under_way: VecDeque::new(),
+            early: Vec::new(),
+            spare: Vec::new(),
+            blocks,
+            ahead: Ahead::InARow,
+        };
         (0..AHEAD).for_each(|block| reader.order(block));
         reader
+    }
+
+    /// From now on blocks are read ahead when they are ordered, and no others.
+    pub(super) fn read_as_told(&mut self) {
+        self.ahead = Ahead::AsTold;
     }
 
     /// Block `block`, sealed, in exchange for the memory in `bytes`; its source symbols and hash. The
@@ -66,6 +91,13 @@ impl Reader {
             self.early.push(read);
         };
         *bytes = read.bytes;
+        if self.ahead == Ahead::AsTold {
+            if self.early.len() > MOST_EARLY {
+                self.spare.push(self.early.remove(0).bytes); // ordered in vain
+            }
+            self.spare.truncate(MOST_EARLY);
+            return read.sealed;
+        }
         let next = block + 1..self.blocks.min(block.saturating_add(1 + AHEAD));
         // What was read ahead in vain (the front has moved elsewhere) gives its memory back.
         if self.early.len() > AHEAD as usize {
@@ -79,7 +111,8 @@ impl Reader {
         read.sealed
     }
 
-    fn order(&mut self, block: u32) {
+    /// Read `block` when what was ordered before has been read.
+    pub(super) fn order(&mut self, block: u32) {
         let known = self.under_way.contains(&block) || self.early.iter().any(|read| read.block == block);
         if block < self.blocks && !known {
             self.under_way.push_back(block);
@@ -108,6 +141,30 @@ mod tests {
         let mut bytes = Vec::new();
         reader.take(block, &mut bytes).expect("readable");
         verify_block(&bytes).expect("sealed").0.to_vec()
+    }
+
+    #[test]
+    fn blocks_that_were_ordered_are_read_and_no_others() {
+        let (mut reader, content, _dir) = reader_of(20_000);
+        reader.read_as_told();
+        let blocks = reader.blocks;
+        let mut all = vec![Vec::new(); blocks as usize];
+        for at in 0..blocks {
+            let block = at * 7 % blocks; // a prime to the number of blocks
+            reader.order((at + 1) * 7 % blocks);
+            all[block as usize] = data(&mut reader, block);
+            assert!(reader.early.len() + reader.under_way.len() <= 6, "four from the start, and one");
+        }
+        assert!(all.concat().ends_with(&content));
+    }
+
+    #[test]
+    fn what_was_ordered_in_vain_is_not_kept() {
+        let (mut reader, _, _dir) = reader_of(60_000);
+        reader.read_as_told();
+        (0..100).for_each(|block| reader.order(block));
+        (0..30).for_each(|_| _ = data(&mut reader, 99));
+        assert!(reader.early.len() <= 100 - 30 + MOST_EARLY, "{}", reader.early.len());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::members::Pace;
 use faircast_core::node::{Cx, Source as _};
 use faircast_core::packet::{Data, Payload};
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Announce, DataPacket, Message, Name, Scheduled, Status, TransferId};
+use faircast_wire::{Announce, DataPacket, Message, Name, Spacing, Status, TransferId};
 
 /// Announcements while receivers gather, and later.
 const ANNOUNCE_GATHERING: Span = Span::from_millis(25);
@@ -31,13 +31,13 @@ impl Session {
             manifest_len: geometry.manifest_len,
             symbol_size: geometry.symbol_size,
             symbols_per_block: geometry.symbols_per_block,
-            first_block: self.ledger.oldest(),
-            next_seq: self.next_seq.0,
+            first_block: self.plan.oldest(),
+            next_seq: self.next_seqs[0].0,
             scheme: self.setup.scheme.number(),
-            layers: 1,
+            layers: self.layers(),
             options: Name::clipped(&self.setup.scheme.options()),
             spread_ms: millis(spread),
-            flags: if self.supply.is_live() { Announce::LIVE } else { 0 },
+            flags: self.announced_flags(),
             name: Name::clipped(&self.setup.name),
         };
         self.write(&Message::Announce(announce), out, now);
@@ -49,6 +49,12 @@ impl Session {
             ANNOUNCE_SENDING
         };
         self.clocks.announce_at = now + pause.min(ANNOUNCE_SENDING);
+    }
+
+    fn announced_flags(&self) -> u8 {
+        let live = if self.supply.is_live() { Announce::LIVE } else { 0 };
+        let by_port = self.layers() > 1 && self.setup.spacing == Spacing::Port;
+        live | if by_port { Announce::LAYERS_BY_PORT } else { 0 }
     }
 
     /// A packet without content, so that receivers that have joined can measure the round trip.
@@ -72,7 +78,7 @@ impl Session {
         {
             self.fail(Error::Wire(error), now);
         }
-        self.next_seq = stamp.seq.next();
+        self.next_seqs[0] = stamp.seq.next();
         self.counts.packets += 1;
         self.clocks.heartbeat_at = self.clocks.announce_at;
     }
@@ -83,17 +89,15 @@ impl Session {
             |pace| self.members.with_pace(pace).map(|(id, _)| id).take(room / 4 / 4).collect::<Vec<_>>();
         let (lagging, dropped) = (ids(Pace::Deferred), ids(Pace::Dropped));
         let confirmed = self.members.take_confirmations(room / 4 / 3);
-        let left = room - 4 * (lagging.len() + dropped.len() + confirmed.len());
-        let scheduled = self
-            .ledger
-            .scheduled()
-            .take(left / 6)
-            .map(|(block, symbols)| Scheduled { block, symbols })
-            .collect();
+        let upper_seqs: Vec<u64> = self.next_seqs[1..].iter().map(|seq| seq.0).collect();
+        let ids_len = 4 * (lagging.len() + dropped.len() + confirmed.len());
+        let left = room.saturating_sub(ids_len + 8 * upper_seqs.len());
+        let scheduled = self.plan.scheduled(left / 6);
         let rtt = self.rtt_max();
         let status = Status {
-            next_seq: self.next_seq.0,
-            complete_to: self.ledger.complete_to(),
+            next_seq: self.next_seqs[0].0,
+            upper_seqs,
+            complete_to: self.plan.complete_to(),
             blocks: self.supply.is_whole().then(|| self.supply.ready()),
             root: self.supply.root().map(|hash| hash.0),
             spread_ms: millis(self.members.spread(now, self.setup.spread)),

@@ -224,6 +224,24 @@ impl Supply {
         }
     }
 
+    /// Blocks will not be read in a row: [`Supply::order`] tells which come next.
+    pub(crate) fn read_as_told(&mut self) {
+        if let Supply::Tape(taped) = self
+            && let From::Files(reader) = &mut taped.from
+        {
+            reader.read_as_told();
+        }
+    }
+
+    /// Block `block` will be read soon.
+    pub(crate) fn order(&mut self, block: u32) {
+        if let Supply::Tape(taped) = self
+            && let From::Files(reader) = &mut taped.from
+        {
+            reader.order(block);
+        }
+    }
+
     /// The root over all blocks, once all are hashed.
     pub(crate) fn root(&self) -> Option<Hash> {
         match self {

@@ -1,0 +1,71 @@
+//! Sessions in layers: receivers of different speeds, one fountain.
+
+use super::*;
+use faircast_wire::{Kind, peek};
+
+/// Eight layers, from 0.25 Mbit/s on, doubling.
+const RLC: &str = "rlc,base=250000";
+
+#[test]
+fn receivers_of_different_speeds_get_everything_each_in_its_own_time() {
+    let mut net = Net::new(3);
+    net.trace.record = true;
+    let fast = net.receivers(2, Link::millis(5).mbps(40.0).fifo(60_000), Link::millis(5));
+    let medium = net.receivers(1, Link::millis(5).mbps(1.2).fifo(20_000), Link::millis(5));
+    let slow = net.receivers(1, Link::millis(5).mbps(0.4).fifo(15_000), Link::millis(5));
+    let source = net.source(Offer::bytes(3_000_000).by(RLC).expect(4));
+    net.run_to_end(secs(300));
+    for all in [fast.clone(), medium.clone(), slow.clone()] {
+        net.assert_all_verified(source, all);
+    }
+    let ended = |receivers: &Range<usize>| net.receivers[receivers.start].ended_at.as_secs_f64();
+    assert!(ended(&fast) * 1.2 < ended(&medium), "{} and {}", ended(&fast), ended(&medium));
+    assert!(ended(&medium) * 1.5 < ended(&slow), "{} and {}", ended(&medium), ended(&slow));
+    let asked = net
+        .trace
+        .up
+        .iter()
+        .filter(|(_, _, bytes)| peek(bytes).is_ok_and(|header| header.kind == Kind::Request));
+    assert_eq!(asked.count(), 0, "nobody asks for anything");
+}
+
+#[test]
+fn a_slow_receiver_costs_the_others_nothing() {
+    let time_of_fast = |slow: usize| {
+        let mut net = Net::new(3);
+        let fast = net.receivers(1, Link::millis(5).mbps(40.0).fifo(60_000), Link::millis(5));
+        net.receivers(slow, Link::millis(5).mbps(0.3).fifo(15_000), Link::millis(5));
+        net.source(Offer::bytes(1_000_000).by(RLC).expect(1 + slow as u32));
+        net.run_to_end(secs(300));
+        net.receivers[fast.start].ended_at.as_secs_f64()
+    };
+    let (alone, beside) = (time_of_fast(0), time_of_fast(3));
+    assert!(beside <= alone * 1.05, "{beside} s beside slow ones, {alone} s alone");
+}
+
+#[test]
+fn no_symbol_crosses_twice_and_losses_cost_little() {
+    let mut net = Net::new(5);
+    let all = net.receivers(3, Link::millis(5).mbps(40.0).fifo(60_000).losing(0.02), Link::millis(5));
+    let source = net.source(Offer::bytes(2_000_000).by(RLC).expect(3));
+    net.run_to_end(secs(300));
+    net.assert_all_verified(source, all.clone());
+    for receiver in all {
+        let report = net.receivers[receiver].report();
+        assert!(report.symbol_ratio <= 1.08, "{report:?}");
+    }
+}
+
+#[test]
+fn who_comes_late_gets_everything_too() {
+    let mut net = Net::new(9);
+    let first = net.receivers(1, Link::millis(5).mbps(2.0).fifo(20_000), Link::millis(5));
+    let source = net.source(Offer::bytes(2_000_000).by(RLC).expect(2).wait_secs(2));
+    net.run_for(secs(4));
+    let late = net.receivers(1, Link::millis(5).mbps(20.0).fifo(40_000), Link::millis(5));
+    net.run_to_end(secs(300));
+    net.assert_all_verified(source, first);
+    net.assert_all_verified(source, late.clone());
+    let report = net.receivers[late.start].report();
+    assert!(report.symbol_ratio <= 1.08, "{report:?}");
+}

@@ -1,0 +1,298 @@
+//! The source's half of layered sessions.
+
+use super::*;
+use crate::object::{Tape, verify_block};
+use faircast_core::packet::{Content, Echo, Report};
+use faircast_fec::{Shape, decode};
+use faircast_wire::{
+    Announce, Kind, Member as MemberReport, MemberState, Message, Name, Newest, ReceiverCodec, Status, parse,
+    peek,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use tempfile::TempDir;
+
+const RECEIVER: ([u8; 4], u16) = ([192, 0, 2, 1], 5778);
+
+/// A tape of random bytes, in blocks of `symbols` symbols of `size` bytes.
+fn tape(len: usize, size: u16, symbols: u16) -> (Tape, TempDir) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut rng = Rng::new(1, len as u64);
+    let bytes: Vec<u8> = (0..len).map(|_| rng.bits() as u8).collect();
+    std::fs::write(dir.path().join("content"), bytes).expect("room for a small file");
+    (Tape::open(&[dir.path().join("content")], size, symbols).expect("a readable file"), dir)
+}
+
+/// Who is subscribed to layers 0 to `level` and loses this part of all packets.
+struct Listener {
+    level: u8,
+    loss: f64,
+    got: BTreeMap<u32, Vec<(u32, Vec<u8>)>>,
+    done: BTreeSet<u32>,
+    received: u64,
+}
+
+impl Listener {
+    fn new(level: u8, loss: f64) -> Listener {
+        Listener { level, loss, got: BTreeMap::new(), done: BTreeSet::new(), received: 0 }
+    }
+
+    fn hear(&mut self, block: u32, symbol: u32, shape: Shape, bytes: &[u8], rng: &mut Rng) {
+        if rng.chance(self.loss) {
+            return;
+        }
+        self.received += 1;
+        if self.done.contains(&block) {
+            return;
+        }
+        let symbols = self.got.entry(block).or_default();
+        symbols.push((symbol, bytes.to_vec()));
+        if symbols.len() < usize::from(shape.symbols()) {
+            return;
+        }
+        if let Some(whole) = decode(shape, symbols.iter().map(|(symbol, bytes)| (*symbol, bytes.as_slice())))
+        {
+            verify_block(&whole).expect("a block that proves itself");
+            self.got.remove(&block);
+            self.done.insert(block);
+        }
+    }
+}
+
+#[test]
+fn content_larger_than_what_is_kept_ready_reaches_every_level_with_and_without_loss() {
+    let (layers, size, symbols) = (5, 16, 128);
+    let (tape, _dir) = tape(100_000, size, symbols);
+    let geometry = tape.geometry();
+    let mut supply = Supply::files(tape);
+    supply.read_as_told();
+    let mut blocks = Blocks::with_room(size, 6);
+    let mut plan = Plan::new(layers, &geometry);
+    (0..supply.ready()).for_each(|block| plan.push(supply.symbols(block)));
+    plan.spare_visits(0.0);
+    plan.welcome();
+    assert!(supply.ready() > 45 && !blocks.keeps(supply.ready()), "{}", supply.ready());
+
+    let mut listeners: Vec<_> =
+        [0, 2, 4].into_iter().flat_map(|level| [0.0, 0.05].map(|loss| Listener::new(level, loss))).collect();
+    let mut rng = Rng::new(3, 3);
+    let slots = 1_u32 << (layers - 1);
+    let mut seen = BTreeSet::new();
+    for slot in 0_u32.. {
+        let slot = slot % slots;
+        let layer = Layer(if slot == 0 { 0 } else { layers - 1 - slot.trailing_zeros() as u8 });
+        let (pick, _) = plan.pick(layer).expect("a fountain does not end");
+        assert!(seen.insert((pick.block, pick.symbol)), "{pick:?} twice");
+        let (symbols, bytes) = blocks.symbol(pick, &mut supply).expect("readable");
+        let shape = Shape::new(symbols, size).expect("a block's shape");
+        let here = listeners.iter_mut().filter(|listener| listener.level >= layer.0);
+        here.for_each(|listener| listener.hear(pick.block, pick.symbol, shape, bytes, &mut rng));
+        if let Some(coming) = plan.coming(layer).filter(|block| !blocks.has(*block)) {
+            supply.order(coming);
+        }
+        listeners.retain(|listener| {
+            let is_done = listener.done.len() == supply.ready() as usize;
+            let needed = listener.received as f64 / supply.content_symbols() as f64 * (1.0 - listener.loss);
+            let most = if listener.loss > 0.0 { 1.15 } else { 1.05 };
+            assert!(needed < most, "level {} with loss {}", listener.level, listener.loss);
+            !is_done
+        });
+        if listeners.is_empty() {
+            return;
+        }
+    }
+}
+
+/// A session in virtual time, and what it sent.
+struct Run {
+    session: Session,
+    now: Time,
+    sent: Vec<(Time, Layer, Vec<u8>)>,
+    answers: ReceiverCodec,
+    _dir: TempDir,
+}
+
+fn receiver_id() -> ReceiverId {
+    ReceiverId::new(5).expect("five is not zero")
+}
+
+impl Run {
+    fn of(scheme: &str, len: usize) -> Run {
+        let (tape, dir) = tape(len, 1_000, 64);
+        let id = faircast_core::packet::SessionId(7);
+        let setup = Setup {
+            codec: SourceCodec::new(id, None, [3; 16]),
+            salt: [3; 16],
+            scheme: scheme.parse::<Scheme>().expect("a scheme").with_packet_size(1_062),
+            spacing: Spacing::Port,
+            supply: Supply::files(tape),
+            rng: Rng::new(1, 0),
+            name: "source".to_owned(),
+            datagram: 1_472,
+            overhead: 28,
+            slow: Slow::Follow,
+            min: None,
+            max: None,
+            expect: Some(1),
+            wait: Duration::from_secs(10),
+            spread: Span::from_millis(10),
+            unix_secs: 1_800_000_000,
+        };
+        let session = Session::new(setup, Time::ZERO);
+        let answers = ReceiverCodec::new(None, receiver_id(), 1);
+        Run { session, now: Time::ZERO, sent: Vec::new(), answers, _dir: dir }
+    }
+
+    fn run_for(&mut self, span: Span) {
+        let (end, mut out) = (self.now + span, Vec::new());
+        while self.now < end && !self.session.is_over() {
+            self.session.on_time(self.now);
+            if let Some(outgoing) = self.session.next(self.now, &mut out) {
+                let datagrams = out.chunks(outgoing.segment);
+                self.sent.extend(datagrams.map(|bytes| (self.now, outgoing.layer, bytes.to_vec())));
+            }
+            self.now = self.session.wake_at(self.now).max(self.now).min(end);
+        }
+    }
+
+    fn hear(&mut self, message: &Message<'_>) {
+        let mut bytes = Vec::new();
+        self.answers.encode(&mut bytes, faircast_core::packet::SessionId(7), message).expect("it fits");
+        self.session.on_datagram(&mut bytes, SocketAddr::from(RECEIVER), self.now);
+    }
+
+    fn member(&mut self, state: MemberState) {
+        self.hear(&Message::Member(MemberReport {
+            from: receiver_id(),
+            state,
+            reason: 0,
+            verified_bytes: 0,
+            blocks_missing: 0,
+            rate: 0.0,
+            loss: 0.0,
+            dropped_local: 0,
+            echo: Echo { seq: Seq(0), hold: Span::MAX },
+            host: Name::clipped("lab-01"),
+        }));
+    }
+
+    fn messages(&self) -> impl Iterator<Item = (Layer, Message<'_>)> {
+        let read = |bytes| parse(bytes, &Newest::default()).expect("whole").1;
+        self.sent.iter().map(move |(_, layer, bytes)| (*layer, read(bytes)))
+    }
+
+    fn announced(&self) -> Announce {
+        let announce = self.messages().find_map(|(_, message)| match message {
+            Message::Announce(announce) => Some(announce),
+            _ => None,
+        });
+        announce.expect("it is announced")
+    }
+
+    fn status(&self) -> Status {
+        let statuses = self.messages().filter_map(|(_, message)| match message {
+            Message::Status(status) => Some(status),
+            _ => None,
+        });
+        statuses.last().expect("there is a status")
+    }
+}
+
+#[test]
+fn every_layer_is_a_stream_of_its_own_and_no_symbol_leaves_twice() {
+    let mut run = Run::of("rlc,layers=4,base=1000000", 300_000);
+    run.run_for(Span::from_millis(50));
+    run.member(MemberState::Joined);
+    run.run_for(Span::from_secs(4));
+    let (mut next, mut seen) = ([0_u64; 4], BTreeSet::new());
+    for (to, message) in run.messages() {
+        let Message::Data(packet) = message else {
+            assert_eq!(to, Layer(0), "whatever is not data is for all");
+            continue;
+        };
+        assert_eq!(packet.layer, to);
+        let next = &mut next[usize::from(to.0)];
+        assert_eq!(packet.data.seq.0, *next);
+        *next += 1;
+        let payload = packet.data.payload;
+        assert!(payload == Payload::NONE || seen.insert((payload.block, payload.symbol)), "{payload:?}");
+        assert!(!packet.data.flags.has(Flags::REPAIR));
+    }
+    let [base, first, second, third] = next.map(|count| count as f64);
+    for (lower, upper) in [(base, first), (first * 2.0, second), (second * 2.0, third)] {
+        assert!((0.9..1.1).contains(&(upper / lower)), "{next:?}");
+    }
+    let announce = run.announced();
+    assert_eq!((announce.layers, announce.spacing()), (4, Spacing::Port));
+    let status = run.status();
+    assert_eq!(status.upper_seqs.len(), 3);
+    assert!(
+        status.scheduled.is_empty()
+            && status.upper_seqs.iter().zip(&next[1..]).all(|(said, sent)| said <= sent)
+    );
+}
+
+#[test]
+fn the_layers_that_limits_take_away_are_silent() {
+    let mut run = Run::of("rlc,layers=4,base=1000000", 300_000);
+    run.session
+        .source
+        .control(Control::Limits(Bounds { min: Rate::ZERO, max: Rate::from_mbps(2.5) }), run.now);
+    run.run_for(Span::from_millis(50));
+    run.member(MemberState::Joined);
+    run.run_for(Span::from_secs(2));
+    let layers: BTreeSet<Layer> = run.sent.iter().map(|(_, layer, _)| *layer).collect();
+    assert_eq!(layers, BTreeSet::from([Layer(0), Layer(1)]));
+    assert_eq!(run.session.layers_on(), Some(Subscription { joined: 2, of: 4 }));
+}
+
+#[test]
+fn a_fountain_flows_until_everybody_is_done() {
+    let mut run = Run::of("rlc,layers=2,base=2000000", 50_000);
+    run.run_for(Span::from_millis(50));
+    run.member(MemberState::Joined);
+    run.run_for(Span::from_secs(5));
+    assert!(run.session.plan.symbols_sent() > 1_000, "{}", run.session.plan.symbols_sent());
+    assert!(run.session.supply.root().is_some(), "every block was read");
+    run.member(MemberState::Done);
+    run.run_for(Span::from_secs(1));
+    assert!(run.session.is_over());
+    assert!(run.session.report().expect("it went well").ok);
+}
+
+#[test]
+fn packets_of_a_scheme_whose_receivers_need_the_rate_say_it_always() {
+    let mut run = Run::of("gmcc", 50_000);
+    run.run_for(Span::from_millis(50));
+    run.member(MemberState::Joined);
+    run.run_for(Span::from_secs(1));
+    let mut packets = 0;
+    for (_, message) in run.messages() {
+        if let Message::Data(packet) = message {
+            assert!(packet.data.rate > 0.0, "{packet:?}");
+            packets += 1;
+        }
+    }
+    assert!(packets > 10, "{packets}");
+}
+
+#[test]
+fn reports_about_layers_that_are_not_and_requests_change_nothing() {
+    let mut run = Run::of("rlc,layers=2,base=1000000", 50_000);
+    run.run_for(Span::from_millis(50));
+    run.member(MemberState::Joined);
+    let echo = Echo { seq: Seq(0), hold: Span::ZERO };
+    run.hear(&Message::Report(Report {
+        from: receiver_id(),
+        layer: Layer(2),
+        content: Content::Alive(echo),
+    }));
+    assert_eq!(run.session.counts.refused, 1);
+    let needs = vec![faircast_wire::Need { first: 0, run: 1, symbols: 9 }];
+    run.hear(&Message::Request(faircast_wire::Request { from: receiver_id(), needs, echo }));
+    run.run_for(Span::from_secs(1));
+    assert!(run.status().scheduled.is_empty());
+    let kinds: BTreeSet<Kind> =
+        run.sent.iter().filter_map(|(_, _, bytes)| Some(peek(bytes).ok()?.kind)).collect();
+    assert_eq!(kinds, BTreeSet::from([Kind::Data, Kind::Announce, Kind::Status]));
+}
