@@ -34,6 +34,8 @@ pub use error::{Change, ObjectError, Obstacle};
 pub use geometry::{Geometry, GeometryError, Hash, TRAILER, TransferId};
 pub(crate) use journal::fuzz as fuzz_journal;
 pub use manifest::{Entry, Kind, Manifest, ManifestError, PathError};
+pub(crate) use manifest::{STATE_DIR, check_path};
+pub(crate) use publish::{DIR, Tree, open_or_create_dir};
 pub use sink::{StreamSink, Sunk};
 pub use store::{Durability, Finished, Put, SkippedLink, Store};
 pub use tape::{BlockRead, Skipped, Tape};

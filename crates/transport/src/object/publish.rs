@@ -70,6 +70,13 @@ impl<'a> Tree<'a> {
         Ok((dir.expect("directories that are not there are created"), name))
     }
 
+    /// The same for a path that no manifest has; it must have been checked.
+    pub(crate) fn place<'p>(&mut self, path: &'p str) -> Result<(BorrowedFd<'_>, &'p str), ObjectError> {
+        let (above, name) = split(path);
+        let dir = self.dir(above, Absent::Create)?;
+        Ok((dir.expect("directories that are not there are created"), name))
+    }
+
     fn path_of(&self, entry: &Entry) -> PathBuf {
         self.out_path.join(&entry.path)
     }

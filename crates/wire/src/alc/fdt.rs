@@ -1,6 +1,7 @@
 //! File delivery tables: which files a session has, as XML (RFC 6726, 3.4.2).
 
 use super::fec::{Fec, Oti, Params};
+use crate::layers::Spacing;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use quick_xml::escape::escape;
@@ -22,13 +23,21 @@ pub struct Fdt {
     pub expires: u64,
     /// Whether these are all files that the session will ever have ("Complete").
     pub complete: bool,
-    /// The congestion control with its options, as `faircast --cc` takes it. An attribute of faircast's own.
-    pub congestion_control: Option<String>,
-    /// How many layers the session has, and "address" or "port" for what grows from one layer's group to the next. An
-    /// attribute of faircast's own.
-    pub layers: Option<(u8, String)>,
+    /// How the session is spread over layers. Attributes of faircast's own.
+    pub layering: Option<Layering>,
     /// The files.
     pub files: Vec<File>,
+}
+
+/// What receivers of a session with layers must know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layering {
+    /// The congestion control with its options, as `faircast --cc` takes it.
+    pub scheme: String,
+    /// Bytes of a packet, IP and UDP headers included.
+    pub packet_size: u16,
+    /// How the groups of the layers follow each other.
+    pub spacing: Spacing,
 }
 
 /// A file of the table.
@@ -107,15 +116,11 @@ impl Fdt {
         if self.complete {
             attribute(&mut out, "Complete", "true");
         }
-        if self.congestion_control.is_some() || self.layers.is_some() {
+        if let Some(Layering { scheme, packet_size, spacing }) = &self.layering {
             attribute(&mut out, "xmlns:fc", FAIRCAST_NAMESPACE);
-        }
-        if let Some(scheme) = &self.congestion_control {
             attribute(&mut out, "fc:Congestion-Control", escape(scheme));
-        }
-        if let Some((layers, spacing)) = &self.layers {
-            attribute(&mut out, "fc:Layers", layers);
-            attribute(&mut out, "fc:Layer-Spacing", escape(spacing));
+            attribute(&mut out, "fc:Packet-Size", packet_size);
+            attribute(&mut out, "fc:Layer-Spacing", text_of(*spacing));
         }
         out.push_str(">\n");
         self.files.iter().for_each(|file| file.put(&mut out));
@@ -152,6 +157,13 @@ impl Fdt {
             }
         }
         read.map(|(fdt, _)| fdt).ok_or(FdtError::NoInstance)
+    }
+}
+
+const fn text_of(spacing: Spacing) -> &'static str {
+    match spacing {
+        Spacing::Address => "address",
+        Spacing::Port => "port",
     }
 }
 
@@ -279,19 +291,25 @@ fn attributes(
 
 fn read_instance(element: &BytesStart<'_>) -> Result<(Fdt, RawOti), FdtError> {
     let (mut fdt, mut oti) = (Fdt::default(), RawOti::default());
-    let (mut layers, mut spacing) = (None, None);
+    let (mut scheme, mut packet_size, mut spacing) = (None, None, None);
     attributes(element, |name, value| {
         match name {
             "Expires" => fdt.expires = number(value, "Expires", 0)?,
             "Complete" => fdt.complete = matches!(value.trim(), "true" | "1"),
-            "Congestion-Control" => fdt.congestion_control = Some(value.to_owned()),
-            "Layers" => layers = Some(number(value, "Layers", 0)?),
-            "Layer-Spacing" => spacing = Some(value.to_owned()),
+            "Congestion-Control" => scheme = Some(value.to_owned()),
+            "Packet-Size" => packet_size = Some(number(value, "Packet-Size", 0)?),
+            "Layer-Spacing" => {
+                let known =
+                    [Spacing::Address, Spacing::Port].into_iter().find(|spacing| text_of(*spacing) == value);
+                spacing = Some(known.ok_or_else(|| bad("Layer-Spacing", value, 0))?);
+            }
             _ => oti.take(name, value, 0)?,
         }
         Ok(())
     })?;
-    fdt.layers = layers.zip(spacing);
+    if let (Some(scheme), Some(packet_size), Some(spacing)) = (scheme, packet_size, spacing) {
+        fdt.layering = Some(Layering { scheme, packet_size, spacing });
+    }
     Ok((fdt, oti))
 }
 

@@ -34,8 +34,8 @@ mod packet;
 mod tests;
 
 pub use cci::Rlc;
-pub use fdt::{FAIRCAST_NAMESPACE, Fdt, FdtError, File, MOST_FDT, MOST_FILES};
-pub use fec::{Blocks, Fec, Oti, Params, PayloadId};
+pub use fdt::{FAIRCAST_NAMESPACE, Fdt, FdtError, File, Layering, MOST_FDT, MOST_FILES};
+pub use fec::{Blocks, Fec, MOST_RAPTORQ, MOST_TRANSFER, Oti, Params, PayloadId};
 pub use packet::{Closing, EncodeError, Extensions, FdtHeader, Packet, ParseError, Times, encode, parse};
 
 /// The object that the file delivery table travels as (RFC 6726, 3.3).

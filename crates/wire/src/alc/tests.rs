@@ -1,4 +1,5 @@
 use super::*;
+use crate::layers::Spacing;
 use faircast_core::packet::{Flags, Layer};
 use proptest::prelude::*;
 
@@ -265,8 +266,7 @@ proptest! {
     fn a_table_that_is_written_reads_the_same(
         expires in any::<u64>(),
         complete in any::<bool>(),
-        congestion_control in proptest::option::of("[a-z,=0-9&<\"']{1,20}"),
-        layers in proptest::option::of((1..9u8, "address|port")),
+        layering in proptest::option::of(("[a-z,=0-9&<\"']{1,20}", any::<u16>(), any::<bool>())),
         files in proptest::collection::vec(
             ("[a-zA-Z0-9%/.&<>\"' é-]{1,40}", any::<u32>(), any::<Option<[u8; 16]>>(), proptest::option::of(oti())),
             0..5,
@@ -282,7 +282,11 @@ proptest! {
             md5,
             oti,
         });
-        let fdt = Fdt { expires, complete, congestion_control, layers, files: files.collect() };
+        let layering = layering.map(|(scheme, packet_size, port)| {
+            let spacing = if port { Spacing::Port } else { Spacing::Address };
+            Layering { scheme, packet_size, spacing }
+        });
+        let fdt = Fdt { expires, complete, layering, files: files.collect() };
         prop_assert_eq!(Fdt::parse(fdt.encode().as_bytes()), Ok(fdt));
     }
 

@@ -1,0 +1,427 @@
+//! `send` and `recv` with `--wire alc`: files over ALC and FLUTE, to and from programs that are no faircast.
+
+use crate::args::{self, Sending};
+use crate::failure::{Failure, Usage};
+use crate::json::{self, Line};
+use crate::session::{self, Output, RECEIVE_BUFFER, Resolved, Verdict};
+use crate::tell::{self, Role};
+use crate::{system, units, values};
+use clap::{Args, ValueEnum};
+use faircast_core::schemes::Scheme;
+use faircast_core::time::Rate;
+use faircast_transport::Content;
+use faircast_transport::alc::{self, AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Pacing, Repeat};
+use faircast_transport::config::{Destination, Slow};
+use faircast_wire::alc::Fec;
+use serde::Serialize;
+use std::sync::atomic::AtomicBool;
+
+/// Erasure codes of a session over ALC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Code {
+    /// None: what is lost comes again in the next round
+    None,
+    /// RaptorQ: each round brings other symbols, and any of them will do
+    Raptorq,
+}
+
+/// What only ALC's sources have.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct AlcOptions {
+    /// Over ALC: always send at this rate, in bit/s, headers included
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    pub rate: Option<Rate>,
+    /// Over ALC: the erasure code [default: none, with --cc rlc raptorq]
+    #[arg(long, value_name = "CODE", value_enum)]
+    pub fec: Option<Code>,
+    /// Over ALC: send everything so many times (`3`), for so long (`10m`), or until stopped (`forever`) [default: 3, with
+    /// --cc rlc twice for receivers of the lowest layer]
+    #[arg(long, value_name = "N|TIME|forever", value_parser = repeat)]
+    pub repeat: Option<Repeat>,
+}
+
+fn repeat(text: &str) -> Result<Repeat, String> {
+    match text.parse() {
+        _ if text == "forever" => return Ok(Repeat::Forever),
+        Ok(0) => {}
+        Ok(rounds) => return Ok(Repeat::Rounds(rounds)),
+        Err(_) if text.ends_with(|last: char| last.is_ascii_alphabetic()) => {
+            return values::span(text).map(Repeat::For).map_err(|error| error.to_string());
+        }
+        Err(_) => {}
+    }
+    Err(format!("`{text}` is no number of rounds and no time; write `3`, `90s`, `10m` or `forever`"))
+}
+
+impl AlcOptions {
+    /// That nothing is asked of another format that only ALC has.
+    ///
+    /// # Errors
+    /// [`Usage::NeedsAlc`].
+    pub fn check_absent(&self) -> Result<(), Usage> {
+        let given = [
+            ("--rate", self.rate.is_some()),
+            ("--fec", self.fec.is_some()),
+            ("--repeat", self.repeat.is_some()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((option, _)) => Err(Usage::NeedsAlc(option)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// That nothing is asked of ALC that it cannot do.
+fn refuse(given: &[(&'static str, bool, &'static str)]) -> Result<(), Usage> {
+    match given.iter().find(|(_, given, _)| *given) {
+        Some((option, _, why)) => Err(Usage::NotOverAlc { option, why }),
+        None => Ok(()),
+    }
+}
+
+impl args::Send {
+    /// What will be sent over ALC.
+    ///
+    /// # Errors
+    /// [`Usage`] when options contradict each other, name what is not there or mean nothing over ALC.
+    pub fn resolve_alc(self) -> Result<Resolved<AlcSend>, Usage> {
+        self.sending.wiring.check_without_pgm()?;
+        refuse(&[
+            (
+                "-",
+                self.paths.iter().any(|path| path.as_os_str() == "-"),
+                "FLUTE's files have lengths; name a file",
+            ),
+            ("--name", self.name.is_some(), "files keep their names"),
+            ("--key", self.session.key.is_some(), "ALC has no encryption here"),
+            ("--faults", self.session.faults.is_some(), "its source receives nothing"),
+        ])?;
+        let content = session::send_content(self.paths, None)?;
+        let (pacing, fec, repeat) = pacing(&self.sending, &self.alc)?;
+        let mut warnings = Vec::new();
+        if !self.sending.open {
+            warnings.push("ALC is not sealed: who is on the network can read and forge this".into());
+        }
+        if let Pacing::Fixed(rate) = pacing {
+            let rate = units::rate(rate.bps());
+            warnings.push(format!(
+                "a fixed rate gives way to nobody: make sure that {rate} are free on every path"
+            ));
+        }
+        let config = AlcSend {
+            group: self.session.group,
+            interface: self.session.iface,
+            ttl: self.sending.ttl,
+            pacing,
+            fec,
+            repeat,
+            datagram: self.sending.datagram,
+            content,
+        };
+        Ok(Resolved { config, telling: self.telling, warnings })
+    }
+}
+
+/// How fast and how often. `--cc` has a default for other formats, so that one does not count as typed.
+fn pacing(sending: &Sending, options: &AlcOptions) -> Result<(Pacing, Fec, Repeat), Usage> {
+    let silent = "ALC's receivers never say anything";
+    refuse(&[
+        ("--slow", sending.slow != Slow::Follow, silent),
+        ("--expect", sending.expect.is_some(), silent),
+        ("--min", sending.min.is_some(), "the rate does not change; say --rate, or --cc rlc,base=RATE"),
+        ("--max", sending.max.is_some(), "the rate does not change; say --rate, or --cc rlc,layers=N"),
+    ])?;
+    let fec = |default| match options.fec.unwrap_or(default) {
+        Code::None => Fec::NoCode,
+        Code::Raptorq => Fec::RaptorQ,
+    };
+    match (sending.cc, options.rate) {
+        (Scheme::Rlc(_), Some(_)) => Err(Usage::RateAndScheme),
+        (scheme @ Scheme::Rlc(_), None) => {
+            refuse(&[(
+                "--fec none",
+                options.fec == Some(Code::None) && scheme.layers() > 1,
+                "receivers of some layers would wait for symbols of the others for ever; use --fec raptorq",
+            )])?;
+            // A receiver of the lowest layer alone gets one packet of 2^(layers - 1).
+            let rounds = 2 << scheme.layers().saturating_sub(1);
+            let pacing = Pacing::Layered { scheme, spacing: sending.layers_by.into() };
+            Ok((pacing, fec(Code::Raptorq), options.repeat.unwrap_or(Repeat::Rounds(rounds))))
+        }
+        (Scheme::Ormcc(_), Some(rate)) => {
+            Ok((Pacing::Fixed(rate), fec(Code::None), options.repeat.unwrap_or(Repeat::Rounds(3))))
+        }
+        (Scheme::Ormcc(_), None) => Err(Usage::NoRate),
+        _ => Err(Usage::NotOverAlc {
+            option: "--cc",
+            why: "its source needs answers, so say --cc rlc or --rate RATE",
+        }),
+    }
+}
+
+impl args::Recv {
+    /// What will be received over ALC.
+    ///
+    /// # Errors
+    /// [`Usage`] when options contradict each other or mean nothing over ALC.
+    pub fn resolve_alc(self) -> Result<Resolved<AlcReceive>, Usage> {
+        self.wiring.check_without_pgm()?;
+        refuse(&[
+            ("--key", self.session.key.is_some(), "ALC has no encryption here"),
+            ("--stdout", self.stdout, "files come in any order and in parts; use --out DIR"),
+            ("--sync", self.sync, "files are not flushed one by one"),
+        ])?;
+        self.check_source()?;
+        let Destination::Directory(out) = self.destination()? else {
+            return Err(Usage::NotOverAlc { option: "--stdout", why: "use --out DIR" });
+        };
+        let config = AlcReceive {
+            group: self.session.group,
+            interface: self.session.iface,
+            source: self.source,
+            out,
+            wait: self.wait,
+            silence: self.silence,
+            buffer: RECEIVE_BUFFER,
+            faults: self.session.faults,
+        };
+        Ok(Resolved { config, telling: self.telling, warnings: Vec::new() })
+    }
+}
+
+/// The last line of a session over ALC, for programs.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum Done {
+    /// Of a source.
+    Sent {
+        ok: bool,
+        files: u64,
+        bytes: u64,
+        layers: u64,
+        rounds: u64,
+        seconds: f64,
+        rate_bps: f64,
+        packets: u64,
+        table_packets: u64,
+        cpu_seconds: Option<f64>,
+    },
+    /// Of a receiver.
+    Received {
+        ok: bool,
+        files: u64,
+        known: u64,
+        verified: u64,
+        bytes: u64,
+        seconds: f64,
+        goodput_bps: f64,
+        packets: u64,
+        lost: u64,
+        symbol_ratio: f64,
+        repaired_blocks: u64,
+        layers: u64,
+        highest_layer: u64,
+        joins: u64,
+        leaves: u64,
+        refused: u64,
+        dropped_local: u64,
+        skipped: Vec<String>,
+        cpu_seconds: Option<f64>,
+    },
+}
+
+fn sent(report: &AlcSendReport) -> Line<'static> {
+    Line::Done(json::Done::Alc(Done::Sent {
+        ok: report.ok,
+        files: report.files,
+        bytes: report.bytes,
+        layers: report.layers,
+        rounds: report.rounds,
+        seconds: report.seconds,
+        rate_bps: report.rate_bps,
+        packets: report.packets,
+        table_packets: report.table_packets,
+        cpu_seconds: system::cpu_seconds(),
+    }))
+}
+
+fn received(report: &AlcReceiveReport) -> Line<'static> {
+    Line::Done(json::Done::Alc(Done::Received {
+        ok: report.ok,
+        files: report.files,
+        known: report.known,
+        verified: report.verified,
+        bytes: report.bytes,
+        seconds: report.seconds,
+        goodput_bps: report.goodput_bps,
+        packets: report.packets,
+        lost: report.lost,
+        symbol_ratio: report.symbol_ratio,
+        repaired_blocks: report.repaired_blocks,
+        layers: report.layers,
+        highest_layer: report.highest_layer,
+        joins: report.joins,
+        leaves: report.leaves,
+        refused: report.refused,
+        dropped_local: report.dropped_local,
+        skipped: report.skipped.clone(),
+        cpu_seconds: system::cpu_seconds(),
+    }))
+}
+
+/// Run a `send` over ALC and tell it.
+///
+/// # Errors
+/// Why it failed, or that it was stopped before everything had been sent once.
+pub fn send<'a>(
+    resolved: Resolved<AlcSend>,
+    output: Output<'a>,
+    stop: &'a AtomicBool,
+) -> Result<(), Failure> {
+    session::tell(Role::Unanswered, resolved, output, stop, alc::send, |report: &AlcSendReport| Verdict {
+        done: sent(report),
+        summary: vec![format!(
+            "sent {} in {}, {} in {}: {} on {}; ALC does not say who has everything",
+            units::count(report.files, "file"),
+            units::count(report.rounds, "round"),
+            units::count(report.packets, "packet"),
+            units::seconds(report.seconds),
+            units::rate(report.rate_bps),
+            units::count(report.layers, "layer"),
+        )],
+        shortfall: (!report.ok).then(|| "stopped before everything had been sent once".to_owned()),
+    })
+}
+
+/// Run a `recv` over ALC and tell it.
+///
+/// # Errors
+/// Why it failed, or that not every file has arrived.
+pub fn receive<'a>(
+    resolved: Resolved<AlcReceive>,
+    output: Output<'a>,
+    stop: &'a AtomicBool,
+) -> Result<(), Failure> {
+    session::tell(Role::Receiver, resolved, output, stop, alc::receive, |report: &AlcReceiveReport| Verdict {
+        done: received(report),
+        summary: received_summary(report),
+        shortfall: (!report.ok).then(|| {
+            let known = units::count(report.known, "file");
+            format!("{} of {known} arrived; the others are named above", report.files)
+        }),
+    })
+}
+
+fn received_summary(report: &AlcReceiveReport) -> Vec<String> {
+    let mut lines = vec![format!(
+        "received {}, {} in {}: {}, {} repaired, {} checked by MD5",
+        units::count(report.files, "file"),
+        units::bytes(report.bytes),
+        units::seconds(report.seconds),
+        units::rate(report.goodput_bps),
+        units::count(report.repaired_blocks, "block"),
+        report.verified,
+    )];
+    if report.layers > 1 {
+        lines.push(format!(
+            "took up to {} of {} layers; joined layers {}, left them {}",
+            report.highest_layer + 1,
+            report.layers,
+            units::count(report.joins, "time"),
+            units::count(report.leaves, "time"),
+        ));
+    }
+    if report.dropped_local > 0 {
+        lines.push(tell::warning(&format!(
+            "this host's own socket buffer dropped {}; raise it with `sysctl -w net.core.rmem_max={RECEIVE_BUFFER}`",
+            units::count(report.dropped_local, "packet"),
+        )));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+    use std::time::Duration;
+
+    fn sending(line: &[&str]) -> Result<AlcSend, Usage> {
+        let words = ["faircast", "send", "Cargo.toml", "--wire", "alc"].iter().chain(line);
+        match Cli::try_parse_from(words).expect("it can be typed").command {
+            Command::Send(send) => send.resolve_alc().map(|resolved| resolved.config),
+            other => panic!("{other:?} is no send"),
+        }
+    }
+
+    #[test]
+    fn a_fixed_rate_sends_three_rounds_without_a_code_unless_told_otherwise() {
+        let config = sending(&["--rate", "2M"]).expect("fine");
+        assert_eq!(config.pacing, Pacing::Fixed(Rate::from_mbps(2.0)));
+        assert_eq!((config.fec, config.repeat), (Fec::NoCode, Repeat::Rounds(3)));
+        let config = sending(&["--rate", "2M", "--fec", "raptorq", "--repeat", "forever"]).expect("fine");
+        assert_eq!((config.fec, config.repeat), (Fec::RaptorQ, Repeat::Forever));
+    }
+
+    #[test]
+    fn layers_have_a_code_and_rounds_for_the_lowest_one() {
+        let config = sending(&["--cc", "rlc,layers=4"]).expect("fine");
+        assert!(matches!(config.pacing, Pacing::Layered { scheme: Scheme::Rlc(_), .. }));
+        assert_eq!((config.fec, config.repeat), (Fec::RaptorQ, Repeat::Rounds(16)));
+    }
+
+    #[test]
+    fn what_alc_cannot_do_is_refused_with_the_reason() {
+        for (line, option) in [
+            (["--expect", "3"], "--expect"),
+            (["--slow", "drop:1M"], "--slow"),
+            (["--key", "k"], "--key"),
+            (["--cc", "tfmcc"], "--cc"),
+            (["--max", "3M"], "--max"),
+        ] {
+            let refused = sending(&line).expect_err(option);
+            assert!(
+                matches!(refused, Usage::NotOverAlc { option: named, .. } if named == option),
+                "{refused}"
+            );
+        }
+        assert!(matches!(sending(&[]), Err(Usage::NoRate)));
+        assert!(matches!(sending(&["--cc", "rlc", "--rate", "1M"]), Err(Usage::RateAndScheme)));
+        let layers = sending(&["--cc", "rlc", "--fec", "none"]);
+        assert!(matches!(layers, Err(Usage::NotOverAlc { option: "--fec none", .. })));
+        assert!(matches!(sending(&["--framing", "zmq"]), Err(Usage::NeedsPgm("--framing"))));
+    }
+
+    #[test]
+    fn what_only_alc_can_do_is_refused_elsewhere() {
+        for wire in ["native", "pgm"] {
+            let line = ["faircast", "send", "Cargo.toml", "--wire", wire, "--fec", "raptorq"];
+            let Command::Send(send) = Cli::try_parse_from(line).expect("it can be typed").command else {
+                panic!("it is a send")
+            };
+            let refused = if wire == "pgm" { send.resolve_pgm().err() } else { send.resolve().err() };
+            assert!(matches!(refused, Some(Usage::NeedsAlc("--fec"))));
+        }
+    }
+
+    #[test]
+    fn repetitions_are_rounds_times_or_for_ever() {
+        assert_eq!(repeat("3"), Ok(Repeat::Rounds(3)));
+        assert_eq!(repeat("90s"), Ok(Repeat::For(Duration::from_secs(90))));
+        assert_eq!(repeat("forever"), Ok(Repeat::Forever));
+        assert!(repeat("0").is_err() && repeat("often").is_err() && repeat("-1").is_err());
+    }
+
+    #[test]
+    fn the_last_lines_have_every_field_of_their_reports() {
+        let mut out = Vec::new();
+        json::write(&mut out, &sent(&AlcSendReport { rounds: 3, ..Default::default() })).expect("memory");
+        json::write(&mut out, &received(&AlcReceiveReport { known: 2, ..Default::default() }))
+            .expect("memory");
+        let lines: Vec<serde_json::Value> =
+            out.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        assert!(lines.iter().all(|line| line["event"] == "done" && line["ok"] == false));
+        assert_eq!((&lines[0]["rounds"], &lines[1]["known"]), (&3.into(), &2.into()));
+    }
+}

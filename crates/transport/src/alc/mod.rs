@@ -1,0 +1,171 @@
+//! Sessions over ALC with FLUTE (RFC 5775, 6726): files to any number of receivers that never answer.
+//!
+//! ```text
+//!  files -> blocks -> carousel -> packets at a fixed rate ------------> one group ------> objects -> verified files
+//!             |          ^                                                                   ^
+//!             |          +- the table of files, again and again                              |
+//!             +- RaptorQ, new symbols each round -> layers by a timetable -> groups -> joined and left by RLC
+//! ```
+//!
+//! [`send`] and [`receive`] run a session on sockets; the state machines below know no socket and no clock. A source
+//! hears nothing: who lost something waits for the next round of the carousel. With an erasure code a round brings new
+//! symbols, so that a receiver needs as many as a block has, whichever they are; that is what makes layers work: all
+//! layers are fed from one fountain, and a receiver of some of them gets everything too, only later.
+
+mod drive;
+mod files;
+mod names;
+mod objects;
+mod receiver;
+mod source;
+#[cfg(test)]
+mod tests;
+
+pub use drive::{receive, send};
+
+use crate::config::Content;
+use faircast_core::schemes::Scheme;
+use faircast_core::time::Rate;
+use faircast_net::Faults;
+use faircast_wire::Spacing;
+use faircast_wire::alc::Fec;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How fast a source sends, and on what.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pacing {
+    /// Always at this rate, headers included, on the session's group.
+    Fixed(Rate),
+    /// By the timetable of a scheme whose source needs no answers (RLC), on a group for each of its layers.
+    Layered {
+        /// The scheme.
+        scheme: Scheme,
+        /// How the groups of the layers follow each other.
+        spacing: Spacing,
+    },
+}
+
+/// How long a source goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// So many times the whole content.
+    Rounds(u64),
+    /// So long.
+    For(Duration),
+    /// Until it is stopped.
+    Forever,
+}
+
+/// How a source over ALC runs.
+#[derive(Debug, Clone)]
+pub struct AlcSend {
+    /// Group address and port, of the lowest layer.
+    pub group: SocketAddr,
+    /// Interface by name or address; chosen by route when `None`.
+    pub interface: Option<String>,
+    /// Time to live of the packets.
+    pub ttl: u8,
+    /// How fast.
+    pub pacing: Pacing,
+    /// The erasure code.
+    pub fec: Fec,
+    /// How long.
+    pub repeat: Repeat,
+    /// Largest UDP datagram; from the interface's MTU (at most 1500) when `None`.
+    pub datagram: Option<u16>,
+    /// Files and directory trees.
+    pub content: Content,
+}
+
+/// How a receiver over ALC runs.
+#[derive(Debug, Clone)]
+pub struct AlcReceive {
+    /// Group address and port, of the lowest layer.
+    pub group: SocketAddr,
+    /// Interface by name or address; chosen by route when `None`.
+    pub interface: Option<String>,
+    /// Accept packets from this source only.
+    pub source: Option<IpAddr>,
+    /// The directory that files go to.
+    pub out: PathBuf,
+    /// Give up when no session is heard for so long; wait for ever when `None`.
+    pub wait: Option<Duration>,
+    /// End when a session that was heard is silent for so long.
+    pub silence: Duration,
+    /// Receive buffer of each socket, in bytes.
+    pub buffer: usize,
+    /// Errors to inject into what is received, for tests.
+    pub faults: Option<Faults>,
+}
+
+/// How a source over ALC ended.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AlcSendReport {
+    /// Whether every file was sent once at least.
+    pub ok: bool,
+    /// Files.
+    pub files: u64,
+    /// Bytes of content.
+    pub bytes: u64,
+    /// Layers sent on.
+    pub layers: u64,
+    /// Rounds of the carousel that were finished.
+    pub rounds: u64,
+    /// Seconds from the first packet to the last.
+    pub seconds: f64,
+    /// Bytes sent over `seconds`, headers included, in bit/s.
+    pub rate_bps: f64,
+    /// Packets sent.
+    pub packets: u64,
+    /// Those among them that carried the table of files.
+    pub table_packets: u64,
+}
+
+/// How a receiver over ALC ended.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AlcReceiveReport {
+    /// Whether every file of the table has arrived, and is what the table says.
+    pub ok: bool,
+    /// Files that are whole and in their place.
+    pub files: u64,
+    /// Files of the table.
+    pub known: u64,
+    /// Those among the whole ones whose MD5 the table said.
+    pub verified: u64,
+    /// Bytes of the whole files.
+    pub bytes: u64,
+    /// From the first packet of the session to the end, in seconds.
+    pub seconds: f64,
+    /// Content over `seconds`, in bit/s.
+    pub goodput_bps: f64,
+    /// Packets received.
+    pub packets: u64,
+    /// Packets lost, as far as layers show it.
+    pub lost: u64,
+    /// Symbols received over symbols needed.
+    pub symbol_ratio: f64,
+    /// Blocks that needed symbols of the erasure code.
+    pub repaired_blocks: u64,
+    /// How many layers the session has.
+    pub layers: u64,
+    /// The highest layer that was joined; 0 is the lowest of all.
+    pub highest_layer: u64,
+    /// How often a layer was joined, the lowest one not counted.
+    pub joins: u64,
+    /// How often one was left.
+    pub leaves: u64,
+    /// Packets that were refused: damaged, not of this session, or not known.
+    pub refused: u64,
+    /// Datagrams that this host's own socket buffers dropped.
+    pub dropped_local: u64,
+    /// Files that could not be taken, with the reason.
+    pub skipped: Vec<String>,
+}
+
+/// Bytes of a packet before its symbols, the congestion control information left out: LCT's header with the longer
+/// identifiers that many files need, and the payload ID.
+const FIXED_LEN: usize = 4 + 8 + 4;
+/// What a packet of the table has on top: EXT_FDT and EXT_FTI.
+const TABLE_LEN: usize = 4 + 16;

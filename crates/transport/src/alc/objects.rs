@@ -1,0 +1,359 @@
+//! A receiver's files: symbols become blocks, blocks become a file, and a whole file gets its name.
+
+use super::names;
+use crate::object::{DIR, ObjectError, STATE_DIR, Tree, open_or_create_dir};
+use faircast_fec::{ALIGNMENT, MAX_SYMBOLS, Shape, decode};
+use faircast_wire::alc::{Blocks, File as Entry, Oti, Params, PayloadId};
+use md5::{Digest, Md5};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// The longest block without a code that a receiver keeps account of: the number of a symbol has 16 bits.
+const MOST_NO_CODE: u32 = 1 << 16;
+
+/// The output directory.
+#[derive(Debug)]
+pub(super) struct Place {
+    path: PathBuf,
+    out: OwnedFd,
+    parts: OwnedFd,
+    /// Names of this receiver's parts begin with it.
+    prefix: String,
+}
+
+/// Why a file of the table is not taken.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unfit {
+    #[error("its name cannot be used: {0}")]
+    Name(#[from] crate::object::PathError),
+    #[error("it is compressed ({0}), which is not undone here")]
+    Compressed(String),
+    #[error("the table does not say how it is cut into symbols, or says it in a way that is not known")]
+    NoOti,
+    #[error("its blocks of {0} symbols of {1} bytes are not supported")]
+    Blocks(u32, u16),
+    #[error("its blocks are cut into {0} sub-blocks, which is not supported")]
+    SubBlocks(u16),
+    #[error("{0} bytes of content travel as {1}, although nothing is compressed")]
+    Lengths(u64, u64),
+}
+
+impl Place {
+    /// Open the directory, or make it.
+    pub fn open(path: &Path, random: u64) -> Result<Place, ObjectError> {
+        let failed = |doing| move |error: rustix::io::Errno| ObjectError::io(path, doing, error);
+        std::fs::create_dir_all(path)
+            .map_err(|error| ObjectError::io(path, "create this directory", error))?;
+        let out = rustix::fs::open(path, DIR, Mode::empty()).map_err(failed("open this directory"))?;
+        let state = path.join(STATE_DIR);
+        let parts = open_or_create_dir(&out, STATE_DIR, Mode::RWXU, &state)?;
+        Ok(Place { path: path.to_path_buf(), out, parts, prefix: format!("alc-{random:016x}") })
+    }
+
+    fn part(&self, toi: u128) -> String {
+        format!("{}-{toi}", self.prefix)
+    }
+
+    fn create(&self, toi: u128) -> Result<File, ObjectError> {
+        let name = self.part(toi);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = rustix::fs::openat(&self.parts, &name, flags, Mode::from_raw_mode(0o644));
+        let failed =
+            |error| ObjectError::io(self.path.join(STATE_DIR).join(&name), "create this file", error);
+        Ok(made.map_err(failed)?.into())
+    }
+
+    /// Give a whole file its name; what had it before is replaced.
+    fn publish(&self, toi: u128, path: &str) -> Result<(), ObjectError> {
+        let mut tree = Tree::new(&self.out, &self.path);
+        let (above, name) = tree.place(path)?;
+        rustix::fs::renameat(&self.parts, self.part(toi), above, name)
+            .map_err(|error| ObjectError::io(self.path.join(path), "put this file in its place", error))
+    }
+
+    fn discard(&self, toi: u128) {
+        rustix::fs::unlinkat(&self.parts, self.part(toi), AtFlags::empty()).ok();
+    }
+}
+
+/// Leave nothing behind: files that are not whole are of no use to anybody.
+impl Drop for Place {
+    fn drop(&mut self) {
+        rustix::fs::unlinkat(self.out.as_fd(), STATE_DIR, AtFlags::REMOVEDIR).ok();
+    }
+}
+
+/// A file that is being received.
+#[derive(Debug)]
+pub(super) struct Assembly {
+    toi: u128,
+    path: String,
+    oti: Oti,
+    blocks: Blocks,
+    md5: Option<[u8; 16]>,
+    part: Option<File>,
+    /// Blocks that have some symbols.
+    open: BTreeMap<u32, Block>,
+    whole: HashSet<u32>,
+    repaired: u64,
+    symbols: u64,
+}
+
+/// A block that is not whole.
+#[derive(Debug, Default)]
+struct Block {
+    /// One bit for each source symbol that is in the file.
+    have: Vec<u64>,
+    count: u32,
+    repairs: BTreeMap<u32, Box<[u8]>>,
+}
+
+/// What a symbol has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It was known, or is of no use.
+    Useless,
+    /// The file still lacks some.
+    More,
+    /// The file is whole, is what the table says, and has its name.
+    Done,
+    /// The file is not what the table says; it begins anew.
+    Wrong,
+}
+
+impl Assembly {
+    /// Begin a file of the table.
+    pub fn begin(entry: &Entry) -> Result<Assembly, Unfit> {
+        let path = names::path_of(&entry.location)?;
+        if let Some(encoding) =
+            entry.content_encoding.as_ref().filter(|text| !matches!(text.as_str(), "" | "null"))
+        {
+            return Err(Unfit::Compressed(encoding.clone()));
+        }
+        if let (Some(content), Some(transfer)) = (entry.content_length, entry.transfer_length)
+            && content != transfer
+        {
+            return Err(Unfit::Lengths(content, transfer));
+        }
+        let oti = entry.oti.ok_or(Unfit::NoOti)?;
+        let blocks = oti.blocks().ok_or(Unfit::NoOti)?;
+        let (len, size) = (blocks.len(0), oti.symbol_size);
+        match oti.params {
+            Params::RaptorQ { sub_blocks, .. } if sub_blocks > 1 => return Err(Unfit::SubBlocks(sub_blocks)),
+            Params::RaptorQ { .. } if len > MAX_SYMBOLS.into() || !size.is_multiple_of(ALIGNMENT) => {
+                return Err(Unfit::Blocks(len, size));
+            }
+            _ if len > MOST_NO_CODE => return Err(Unfit::Blocks(len, size)),
+            _ => {}
+        }
+        let (open, whole) = (BTreeMap::new(), HashSet::new());
+        Ok(Assembly {
+            toi: entry.toi,
+            path,
+            oti,
+            blocks,
+            md5: entry.md5,
+            part: None,
+            open,
+            whole,
+            repaired: 0,
+            symbols: 0,
+        })
+    }
+
+    /// Where it goes, below the output directory.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub fn len(&self) -> u64 {
+        self.oti.transfer_length
+    }
+
+    /// Whether the table says what its content must be.
+    pub fn is_checked(&self) -> bool {
+        self.md5.is_some()
+    }
+
+    pub fn oti(&self) -> &Oti {
+        &self.oti
+    }
+
+    /// Blocks that only came together with the code's symbols.
+    pub fn repaired(&self) -> u64 {
+        self.repaired
+    }
+
+    /// Symbols taken, useless ones too, and symbols needed.
+    pub fn symbols(&self) -> (u64, u64) {
+        (self.symbols, self.blocks.symbols())
+    }
+
+    /// Bytes of the blocks that are whole.
+    pub fn received(&self) -> u64 {
+        let size = u64::from(self.oti.symbol_size);
+        let of = |block: u32| u64::from(self.blocks.len(block)) * size;
+        let whole: u64 = self.whole.iter().map(|block| of(*block)).sum();
+        whole.min(self.oti.transfer_length)
+    }
+
+    /// A file without bytes is whole at once.
+    pub fn take_nothing(&mut self, place: &Place) -> Result<Taken, ObjectError> {
+        if self.blocks.is_empty() { self.finish(place) } else { Ok(Taken::More) }
+    }
+
+    /// Symbols have come: one, or several in a row.
+    pub fn take(&mut self, id: PayloadId, bytes: &[u8], place: &Place) -> Result<Taken, ObjectError> {
+        let mut taken = Taken::Useless;
+        let size = usize::from(self.oti.symbol_size);
+        for (symbol, bytes) in (id.symbol..).zip(bytes.chunks(size)) {
+            match self.take_one(PayloadId { symbol, ..id }, bytes, place)? {
+                Taken::Useless => {}
+                Taken::More => taken = Taken::More,
+                last => return Ok(last),
+            }
+        }
+        Ok(taken)
+    }
+
+    fn take_one(&mut self, id: PayloadId, bytes: &[u8], place: &Place) -> Result<Taken, ObjectError> {
+        let len = self.blocks.len(id.block);
+        self.symbols += 1;
+        if len == 0 || self.whole.contains(&id.block) {
+            return Ok(Taken::Useless);
+        }
+        let place_of = (self.blocks.first(id.block) + u64::from(id.symbol)) * u64::from(self.oti.symbol_size);
+        let block = self.open.entry(id.block).or_default();
+        if id.symbol < len {
+            let left = self.oti.transfer_length - place_of.min(self.oti.transfer_length);
+            let wanted = left.min(self.oti.symbol_size.into()) as usize;
+            let fits = bytes.len() == wanted || bytes.len() == usize::from(self.oti.symbol_size);
+            if !fits || !block.note(id.symbol, len) {
+                return Ok(Taken::Useless);
+            }
+            write(&mut self.part, place, self.toi, &bytes[..wanted], place_of)?;
+        } else {
+            let coded = matches!(self.oti.params, Params::RaptorQ { .. });
+            let full = bytes.len() == usize::from(self.oti.symbol_size);
+            // A block can be solved with a few more symbols than it has, at most: the others need no memory.
+            if !coded
+                || !full
+                || block.repairs.len() > len as usize + 8
+                || block.repairs.contains_key(&id.symbol)
+            {
+                return Ok(Taken::Useless);
+            }
+            block.repairs.insert(id.symbol, bytes.into());
+        }
+        if block.count == len
+            || (block.count as usize + block.repairs.len() >= len as usize && self.solve(id.block, place)?)
+        {
+            self.open.remove(&id.block);
+            self.whole.insert(id.block);
+            if self.whole.len() == self.blocks.count() as usize {
+                return self.finish(place);
+            }
+        }
+        Ok(Taken::More)
+    }
+
+    /// Put a block together from source symbols in the file and those of the code; whether that worked.
+    fn solve(&mut self, number: u32, place: &Place) -> Result<bool, ObjectError> {
+        let (len, size) = (self.blocks.len(number), usize::from(self.oti.symbol_size));
+        let shape = Shape::new(len as u16, self.oti.symbol_size).expect("the file was refused otherwise");
+        let from = self.blocks.first(number) * size as u64;
+        let there = (self.oti.transfer_length - from).min((len as usize * size) as u64) as usize;
+        let Some(block) = self.open.get(&number) else { return Ok(false) };
+        let mut bytes = vec![0; len as usize * size];
+        if block.count > 0 {
+            let part = self.part.as_ref().expect("its source symbols were written there");
+            let read = super::receiver::read_at(part, &mut bytes[..there], from);
+            read.map_err(|error| ObjectError::io(place.path.join(STATE_DIR), "read a part", error))?;
+        }
+        let source = (0..len).filter(|symbol| block.has(*symbol));
+        let source = source.map(|symbol| (symbol, &bytes[symbol as usize * size..][..size]));
+        let repairs = block.repairs.iter().map(|(symbol, bytes)| (*symbol, &bytes[..]));
+        let Some(solved) = decode(shape, source.chain(repairs)) else { return Ok(false) };
+        write(&mut self.part, place, self.toi, &solved[..there], from)?;
+        self.repaired += 1;
+        Ok(true)
+    }
+
+    fn finish(&mut self, place: &Place) -> Result<Taken, ObjectError> {
+        let part = match self.part.take() {
+            Some(part) => part,
+            None => place.create(self.toi)?,
+        };
+        let failed = |error| ObjectError::io(place.path.join(&self.path), "read what has come", error);
+        let right = match self.md5 {
+            Some(md5) => md5_of(&part, self.oti.transfer_length).map_err(failed)? == md5,
+            None => true,
+        };
+        if !right {
+            self.open.clear();
+            self.whole.clear();
+            place.discard(self.toi);
+            return Ok(Taken::Wrong);
+        }
+        drop(part);
+        place.publish(self.toi, &self.path).inspect_err(|_| place.discard(self.toi))?;
+        Ok(Taken::Done)
+    }
+
+    /// Remove what is not whole.
+    pub fn abandon(&mut self, place: &Place) {
+        if self.part.take().is_some() {
+            place.discard(self.toi);
+        }
+    }
+}
+
+impl Block {
+    /// Note a source symbol; whether it is new.
+    fn note(&mut self, symbol: u32, len: u32) -> bool {
+        self.have.resize(len.div_ceil(64) as usize, 0);
+        let word = &mut self.have[symbol as usize / 64];
+        let bit = 1 << (symbol % 64);
+        let new = *word & bit == 0;
+        *word |= bit;
+        self.count += u32::from(new);
+        new
+    }
+
+    fn has(&self, symbol: u32) -> bool {
+        self.have.get(symbol as usize / 64).is_some_and(|word| word & 1 << (symbol % 64) != 0)
+    }
+}
+
+fn write(
+    part: &mut Option<File>,
+    place: &Place,
+    toi: u128,
+    bytes: &[u8],
+    offset: u64,
+) -> Result<(), ObjectError> {
+    let part = match part {
+        Some(part) => part,
+        None => part.insert(place.create(toi)?),
+    };
+    let failed =
+        |error| ObjectError::writing(place.path.join(STATE_DIR), "write a part", error, bytes.len() as u64);
+    part.write_all_at(bytes, offset).map_err(failed)
+}
+
+fn md5_of(file: &File, len: u64) -> std::io::Result<[u8; 16]> {
+    let (mut hasher, mut buffer, mut at) = (Md5::new(), vec![0; 1 << 18], 0);
+    while at < len {
+        let read = file.read_at(&mut buffer, at)?;
+        if read == 0 {
+            break;
+        }
+        hasher.update(&buffer[..read]);
+        at += read as u64;
+    }
+    Ok(hasher.finalize().into())
+}

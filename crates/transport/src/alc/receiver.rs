@@ -1,0 +1,595 @@
+//! The receiver: which session, which files, which layers.
+
+use super::AlcReceiveReport;
+use super::objects::{Assembly, Place, Taken};
+use crate::error::Error;
+use crate::event::{Event, Progress};
+use crate::object::ObjectError;
+use faircast_core::delivery::gaps::Gaps;
+use faircast_core::node::{Cx, Effect, Effects, Receiver};
+use faircast_core::packet::{Arrival, Data, Layer, Mark, Payload, ReceiverId, Seq};
+use faircast_core::rng::Rng;
+use faircast_core::schemes::{AnyReceiver, Scheme};
+use faircast_core::time::{Span, Time};
+use faircast_wire::Spacing;
+use faircast_wire::alc::{
+    self, Blocks, Closing, FDT_TOI, Fdt, Fec, Layering, MOST_FDT, NTP_UNIX_SECS, Oti, Packet, Rlc,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// Packets that came before the table are kept, so many at most.
+const EARLY: usize = 4_096;
+/// A packet is lost when so many with higher numbers have come.
+const REORDERING: u8 = 3;
+/// Tables that are being put together at the same time.
+const TABLES: usize = 4;
+
+/// How a receiver is set up.
+pub(super) struct Setup {
+    pub group: SocketAddr,
+    pub only: Option<IpAddr>,
+    pub out: PathBuf,
+    pub wait: Option<Span>,
+    pub silence: Span,
+    pub overhead: usize,
+    pub unix_secs: u64,
+    pub random: u64,
+}
+
+pub(super) struct Session {
+    setup: Setup,
+    place: Option<Place>,
+    rng: Rng,
+    effects: Effects,
+    /// The session that is followed: its source and its number.
+    followed: Option<(IpAddr, u64)>,
+    tables: VecDeque<(u32, Table)>,
+    /// The newest instance that was read.
+    instance: Option<u32>,
+    complete: bool,
+    objects: BTreeMap<u128, Object>,
+    early: VecDeque<(u128, Vec<u8>)>,
+    control: Option<Control>,
+    spacing: Spacing,
+    started: Time,
+    begun: Option<Time>,
+    heard: Time,
+    tell_at: Time,
+    bytes: u64,
+    told_bytes: u64,
+    ended: Option<Ended>,
+    report: AlcReceiveReport,
+    events: Vec<Event>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Complete,
+    Closed,
+    Silent,
+    NoSession,
+    Stopped,
+}
+
+/// A table that is being put together.
+struct Table {
+    oti: Oti,
+    blocks: Blocks,
+    bytes: Vec<u8>,
+    have: Vec<bool>,
+    missing: usize,
+}
+
+/// A file of the table.
+enum Object {
+    Open(Box<Assembly>),
+    Done,
+    Skipped,
+}
+
+/// The receiver's half of the congestion control.
+struct Control {
+    scheme: AnyReceiver,
+    level: u8,
+    streams: Vec<Stream>,
+    /// The newest slot that a packet was sent in.
+    slot: Option<u32>,
+}
+
+/// One layer's numbers.
+struct Stream {
+    gaps: Gaps,
+    newest: Option<u64>,
+}
+
+impl Stream {
+    fn new() -> Stream {
+        Stream { gaps: Gaps::new(REORDERING), newest: None }
+    }
+
+    /// The number that the lower 16 bits belong to: the nearest to the newest one.
+    fn number(&mut self, low: u16) -> Seq {
+        let newest = self.newest.unwrap_or(1 << 16);
+        let ahead = low.wrapping_sub(newest as u16) as i16;
+        let number = newest.saturating_add_signed(ahead.into());
+        let number = if self.newest.is_none() { (1 << 16) + u64::from(low) } else { number };
+        self.newest = Some(self.newest.map_or(number, |newest| newest.max(number)));
+        Seq(number)
+    }
+}
+
+impl Session {
+    pub fn new(setup: Setup, now: Time) -> Result<Session, Error> {
+        let place = Place::open(&setup.out, setup.random)?;
+        let rng = Rng::new(setup.random, 0);
+        Ok(Session {
+            setup,
+            place: Some(place),
+            rng,
+            effects: Effects::new(),
+            followed: None,
+            tables: VecDeque::new(),
+            instance: None,
+            complete: false,
+            objects: BTreeMap::new(),
+            early: VecDeque::new(),
+            control: None,
+            spacing: Spacing::Address,
+            started: now,
+            begun: None,
+            heard: now,
+            tell_at: now + Span::from_secs(1),
+            bytes: 0,
+            told_bytes: 0,
+            ended: None,
+            report: AlcReceiveReport { layers: 1, ..AlcReceiveReport::default() },
+            events: Vec::new(),
+        })
+    }
+
+    /// The highest layer that packets are wanted of, and how the groups of the layers follow each other.
+    pub fn subscription(&self) -> (Layer, Spacing) {
+        (Layer(self.control.as_ref().map_or(0, |control| control.level)), self.spacing)
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    pub fn stop(&mut self) {
+        self.ended.get_or_insert(Ended::Stopped);
+    }
+
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    pub fn dropped(&mut self, packets: u64) {
+        self.report.dropped_local = packets;
+    }
+
+    /// When something is to be done next.
+    pub fn wake_at(&self) -> Time {
+        let patience = match self.followed {
+            Some(_) => self.heard + self.setup.silence,
+            None => self.setup.wait.map_or(Time::NEVER, |wait| self.started + wait),
+        };
+        let deadline = self.control.as_ref().map_or(Time::NEVER, |control| control.scheme.deadline());
+        patience.min(deadline).min(self.tell_at)
+    }
+
+    pub fn on_time(&mut self, now: Time) {
+        if let Some(control) = &mut self.control
+            && control.scheme.deadline() <= now
+        {
+            control.scheme.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+            self.obey();
+        }
+        if now >= self.tell_at {
+            self.tell(now);
+        }
+        if self.ended.is_none() {
+            let silent = now >= self.heard + self.setup.silence;
+            self.ended = match self.followed {
+                Some(_) if silent => Some(Ended::Silent),
+                None if self.setup.wait.is_some_and(|wait| now >= self.started + wait) => {
+                    Some(Ended::NoSession)
+                }
+                _ => None,
+            };
+        }
+    }
+
+    /// A datagram came from `from` at `at`.
+    ///
+    /// # Errors
+    /// When what it holds cannot be written.
+    pub fn on_datagram(&mut self, bytes: &[u8], from: IpAddr, at: Time) -> Result<(), Error> {
+        if self.ended.is_some() || self.setup.only.is_some_and(|only| only != from) {
+            return Ok(());
+        }
+        let (packet, tsi) = match alc::parse(bytes) {
+            Ok(packet @ Packet { tsi: Some(tsi), .. }) => (packet, tsi),
+            _ => {
+                self.report.refused += 1;
+                return Ok(());
+            }
+        };
+        if *self.followed.get_or_insert((from, tsi)) != (from, tsi) {
+            self.report.refused += 1;
+            return Ok(());
+        }
+        self.begun.get_or_insert(at);
+        self.heard = at;
+        self.bytes += (bytes.len() + self.setup.overhead) as u64;
+        if !self.steer(&packet, bytes.len(), at) {
+            return Ok(());
+        }
+        self.report.packets += 1;
+        match packet.toi {
+            Some(FDT_TOI) if packet.extensions.fdt.is_some() => self.take_table(&packet, at)?,
+            Some(toi) if toi != FDT_TOI => self.take_symbols(toi, &packet, bytes)?,
+            _ => {}
+        }
+        if matches!(packet.closing, Closing::Session | Closing::Both) {
+            self.ended.get_or_insert(Ended::Closed);
+        }
+        Ok(())
+    }
+
+    /// Hand the packet to the congestion control; whether it belongs to a layer that is wanted.
+    fn steer(&mut self, packet: &Packet<'_>, len: usize, now: Time) -> bool {
+        let (Some(control), Some(rlc)) = (&mut self.control, Rlc::from_bytes(packet.cci)) else {
+            return true;
+        };
+        if rlc.layer.0 > control.level {
+            return false;
+        }
+        let stream = &mut control.streams[usize::from(rlc.layer.0)];
+        let seq = stream.number(rlc.seq);
+        let arrival = stream.gaps.on_arrival(seq);
+        let size = (len + self.setup.overhead) as u16;
+        // The nearest to the newest slot, as with sequence numbers.
+        let newest = control.slot.unwrap_or(rlc.slot);
+        let ahead = (rlc.slot.wrapping_sub(newest) << 8) as i32 >> 8;
+        let slot = newest.saturating_add_signed(ahead);
+        control.slot = Some(newest.max(slot));
+        let data = Data {
+            seq,
+            sent_at: Time::ZERO,
+            rate: 0.0,
+            payload: Payload::NONE,
+            flags: rlc.flags,
+            mark: Mark::Timetable { slot },
+        };
+        self.report.lost += u64::from(arrival.lost);
+        let arrival = Arrival { size, ..arrival };
+        control.scheme.on_data(
+            &data,
+            rlc.layer,
+            arrival,
+            &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects },
+        );
+        self.obey();
+        true
+    }
+
+    /// Do what the congestion control wants.
+    fn obey(&mut self) {
+        let Some(control) = &mut self.control else { return };
+        for effect in self.effects.drain() {
+            let Effect::Subscribe(Layer(level)) = effect else { continue };
+            let level = level.min(control.streams.len() as u8 - 1);
+            for layer in control.level + 1..=level {
+                control.streams[usize::from(layer)] = Stream::new();
+                self.report.joins += 1;
+            }
+            self.report.leaves += u64::from(control.level.saturating_sub(level));
+            control.level = level;
+            self.report.highest_layer = self.report.highest_layer.max(level.into());
+        }
+    }
+
+    fn take_table(&mut self, packet: &Packet<'_>, now: Time) -> Result<(), Error> {
+        let (Some(header), Some(id)) = (packet.extensions.fdt, packet.payload_id) else { return Ok(()) };
+        if self.instance == Some(header.instance) {
+            return Ok(());
+        }
+        if packet.extensions.encoding.is_some_and(|encoding| encoding != 0) {
+            self.warn_once("the table of files is compressed, which is not undone here");
+            return Ok(());
+        }
+        let at = match self.tables.iter().position(|(instance, _)| *instance == header.instance) {
+            Some(at) => at,
+            None => {
+                let Some(table) = packet.extensions.oti.and_then(Table::new) else { return Ok(()) };
+                self.tables.truncate(TABLES - 1);
+                self.tables.push_front((header.instance, table));
+                0
+            }
+        };
+        if !self.tables[at].1.take(id.block, id.symbol, packet.symbols) {
+            return Ok(());
+        }
+        let Some((instance, table)) = self.tables.remove(at) else { return Ok(()) };
+        match Fdt::parse(&table.bytes) {
+            Ok(fdt) => {
+                self.instance = Some(instance);
+                self.read_table(fdt, now)?;
+            }
+            Err(error) => self.warn_once(&format!("the table of files cannot be read: {error}")),
+        }
+        Ok(())
+    }
+
+    fn warn_once(&mut self, text: &str) {
+        if !self.report.skipped.iter().any(|told| told == text) {
+            self.report.skipped.push(text.to_owned());
+            self.events.push(Event::Warning(text.to_owned()));
+        }
+    }
+
+    fn read_table(&mut self, fdt: Fdt, now: Time) -> Result<(), Error> {
+        let unix = self.setup.unix_secs + now.as_nanos() / 1_000_000_000;
+        if fdt.expires < unix + NTP_UNIX_SECS {
+            self.warn_once("a table of files has expired and is not used; are the clocks right?");
+            return Ok(());
+        }
+        self.complete |= fdt.complete;
+        if let Some(layering) = &fdt.layering
+            && self.control.is_none()
+        {
+            self.begin_control(layering);
+        }
+        let news = fdt.files.iter().filter(|file| !self.objects.contains_key(&file.toi)).count();
+        for file in fdt.files {
+            if file.toi == FDT_TOI || self.objects.contains_key(&file.toi) {
+                continue;
+            }
+            let object = match Assembly::begin(&file) {
+                Ok(assembly) => Object::Open(Box::new(assembly)),
+                Err(why) => {
+                    self.warn_once(&format!("{} is not taken: {why}", file.location.escape_debug()));
+                    Object::Skipped
+                }
+            };
+            self.report.known += 1;
+            self.objects.insert(file.toi, object);
+            self.act(file.toi, |assembly, place| assembly.take_nothing(place))?;
+        }
+        if news > 0 {
+            let lens = self.objects.values().map(|object| match object {
+                Object::Open(assembly) => assembly.len(),
+                Object::Done | Object::Skipped => 0,
+            });
+            self.events.push(Event::Content {
+                transfer: self.followed.map_or(String::new(), |(from, tsi)| format!("{from}/{tsi}")),
+                files: self.report.known,
+                bytes: Some(lens.sum()),
+                resumed_bytes: 0,
+            });
+        }
+        for (toi, bytes) in std::mem::take(&mut self.early) {
+            if let Ok(packet) = alc::parse(&bytes) {
+                self.take_symbols(toi, &packet, &bytes)?;
+            }
+        }
+        self.check_completion();
+        Ok(())
+    }
+
+    fn begin_control(&mut self, layering: &Layering) {
+        let Ok(scheme @ Scheme::Rlc(_)) = layering.scheme.parse::<Scheme>() else {
+            let text = layering.scheme.escape_debug();
+            return self.warn_once(&format!(
+                "the session's congestion control ({text}) is not known; only its lowest layer is received"
+            ));
+        };
+        let me = ReceiverId::new(self.setup.random | 1).expect("an odd number is not zero");
+        let streams = (0..scheme.layers()).map(|_| Stream::new()).collect();
+        self.spacing = layering.spacing;
+        self.report.layers = scheme.layers().into();
+        let scheme = scheme.with_packet_size(layering.packet_size).receiver(me);
+        self.control = Some(Control { scheme, level: 0, streams, slot: None });
+    }
+
+    fn take_symbols(&mut self, toi: u128, packet: &Packet<'_>, bytes: &[u8]) -> Result<(), Error> {
+        let Some(id) = packet.payload_id else { return Ok(()) };
+        let fec: Fec = packet.fec;
+        match self.objects.get(&toi) {
+            // What the table says may change; what a packet of a file that is not in it says is kept for later.
+            None => {
+                if self.early.len() < EARLY && !self.complete {
+                    self.early.push_back((toi, bytes.to_vec()));
+                }
+                return Ok(());
+            }
+            Some(Object::Open(assembly)) if assembly.oti().fec() == fec => {}
+            Some(_) => return Ok(()),
+        }
+        self.act(toi, |assembly, place| assembly.take(id, packet.symbols, place))?;
+        self.check_completion();
+        Ok(())
+    }
+
+    /// Do something with a file, and note what came of it.
+    fn act(
+        &mut self,
+        toi: u128,
+        act: impl FnOnce(&mut Assembly, &Place) -> Result<Taken, ObjectError>,
+    ) -> Result<(), Error> {
+        let (Some(place), Some(object)) = (&self.place, self.objects.get_mut(&toi)) else { return Ok(()) };
+        let Object::Open(assembly) = object else { return Ok(()) };
+        let taken = match act(assembly, place) {
+            Err(error @ ObjectError::InTheWay { .. }) => {
+                assembly.abandon(place);
+                self.objects.insert(toi, Object::Skipped);
+                self.warn_once(&format!("a file is not taken: {error}"));
+                return Ok(());
+            }
+            other => other?,
+        };
+        match taken {
+            Taken::Useless | Taken::More => {}
+            Taken::Done => {
+                self.report.files += 1;
+                self.report.verified += u64::from(assembly.is_checked());
+                self.report.bytes += assembly.len();
+                self.count(toi);
+                self.objects.insert(toi, Object::Done);
+            }
+            Taken::Wrong => {
+                let path = assembly.path().to_owned();
+                self.warn_once(&format!("{path} is not what the table says (MD5); it is received again"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Add a file's symbols to the account.
+    fn count(&mut self, toi: u128) {
+        let Some(Object::Open(assembly)) = self.objects.get(&toi) else { return };
+        let (came, needed) = assembly.symbols();
+        let before = self.report.bytes - assembly.len();
+        let ratio = came as f64 / needed.max(1) as f64;
+        // A mean over the bytes of all files.
+        let (old, new) = (before as f64, assembly.len() as f64);
+        if old + new > 0.0 {
+            self.report.symbol_ratio = (self.report.symbol_ratio * old + ratio * new) / (old + new);
+        }
+        self.report.repaired_blocks += assembly.repaired();
+    }
+
+    fn check_completion(&mut self) {
+        let open = self.objects.values().any(|object| matches!(object, Object::Open(_)));
+        if self.complete && !open && !self.objects.is_empty() {
+            self.ended.get_or_insert(Ended::Complete);
+        }
+    }
+
+    fn tell(&mut self, now: Time) {
+        let received = |object: &Object| match object {
+            Object::Open(assembly) => (assembly.received(), assembly.len()),
+            Object::Done | Object::Skipped => (0, 0),
+        };
+        let (some, all) = self.objects.values().map(received).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+        let past = now.since(self.tell_at).as_secs_f64() + 1.0;
+        self.events.push(Event::Progress(Progress {
+            seconds: now.since(self.started).as_secs_f64(),
+            bytes: self.report.bytes + some,
+            total_bytes: (!self.objects.is_empty()).then_some(self.report.bytes + all),
+            rate_bps: (self.bytes - self.told_bytes) as f64 * 8.0 / past,
+            ..Progress::default()
+        }));
+        self.told_bytes = self.bytes;
+        self.tell_at = now + Span::from_secs(1);
+    }
+
+    /// How it ended.
+    ///
+    /// # Errors
+    /// When nothing was heard, or not everything that was known has come.
+    pub fn report(mut self) -> Result<AlcReceiveReport, Error> {
+        if let Some(place) = &self.place {
+            for object in self.objects.values_mut() {
+                if let Object::Open(assembly) = object {
+                    assembly.abandon(place);
+                }
+            }
+        }
+        self.place = None;
+        let mut report = self.report;
+        report.seconds = self.begun.map_or(0.0, |begun| self.heard.since(begun).as_secs_f64());
+        report.goodput_bps =
+            if report.seconds > 0.0 { report.bytes as f64 * 8.0 / report.seconds } else { 0.0 };
+        report.ok = report.known > 0 && report.files == report.known;
+        let why = match self.ended {
+            Some(Ended::NoSession) => {
+                let waited = self.setup.wait.unwrap_or_default();
+                let waited = std::time::Duration::from_nanos(waited.as_nanos());
+                return Err(Error::AlcNoSession { group: self.setup.group, waited });
+            }
+            Some(Ended::Stopped) if !report.ok => return Err(Error::Stopped),
+            _ if report.ok || !report.skipped.is_empty() => return Ok(report),
+            Some(Ended::Closed) => "the source ended the session",
+            _ => "the source fell silent",
+        };
+        Err(Error::AlcEnded { why, files: report.files, known: report.known })
+    }
+}
+
+impl Table {
+    fn new(oti: Oti) -> Option<Table> {
+        let blocks = oti.blocks()?;
+        let sound = oti.fec() != Fec::RaptorQ && oti.transfer_length <= MOST_FDT as u64 && !blocks.is_empty();
+        if !sound {
+            return None;
+        }
+        let symbols = blocks.symbols() as usize;
+        let bytes = vec![0; oti.transfer_length as usize];
+        Some(Table { oti, blocks, bytes, have: vec![false; symbols], missing: symbols })
+    }
+
+    /// Take symbols; whether the table is whole now.
+    fn take(&mut self, block: u32, symbol: u32, bytes: &[u8]) -> bool {
+        let size = usize::from(self.oti.symbol_size);
+        for (symbol, bytes) in (symbol..).zip(bytes.chunks(size)) {
+            if symbol >= self.blocks.len(block) {
+                break;
+            }
+            let number = (self.blocks.first(block) + u64::from(symbol)) as usize;
+            let into = &mut self.bytes[number * size..];
+            let wanted = into.len().min(size);
+            if bytes.len() >= wanted && !self.have[number] {
+                into[..wanted].copy_from_slice(&bytes[..wanted]);
+                self.have[number] = true;
+                self.missing -= 1;
+            }
+        }
+        self.missing == 0
+    }
+}
+
+/// Read until `buf` is full or the file ends: symbols of a block that have not come may lie beyond its end.
+pub(super) fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buf.len() {
+        match file.read_at(&mut buf[done..], offset + done as u64) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+#[cfg(test)]
+mod unwrapping {
+    use super::*;
+
+    #[test]
+    fn sequence_numbers_go_on_beyond_16_bits_and_late_ones_stay_late() {
+        let mut stream = Stream::new();
+        let start = stream.number(65_534).0;
+        let rest = [65_535u16, 1, 0, 2].map(|low| stream.number(low).0 - start);
+        assert_eq!(rest, [1, 3, 2, 4]);
+    }
+
+    #[test]
+    fn a_table_in_any_order_is_whole_when_all_symbols_are_there() {
+        let params = faircast_wire::alc::Params::NoCode { max_block: 2 };
+        let mut table =
+            Table::new(Oti { transfer_length: 10, symbol_size: 4, params }).expect("it can be cut");
+        assert!(!table.take(1, 0, b"ij"));
+        assert!(!table.take(0, 1, b"efgh"));
+        assert!(!table.take(0, 7, b"xxxx"));
+        assert!(table.take(0, 0, b"abcd"));
+        assert_eq!(table.bytes, b"abcdefghij");
+    }
+}

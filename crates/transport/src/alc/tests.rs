@@ -1,0 +1,309 @@
+//! Sources and receivers in virtual time, without sockets.
+
+use super::files::Found;
+use super::source::Pace;
+use super::*;
+use crate::error::Error;
+use faircast_core::packet::Layer;
+use faircast_core::rng::Rng;
+use faircast_core::time::{Span, Time};
+use faircast_wire::alc::{Layering, Rlc, parse};
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use tempfile::TempDir;
+
+const UNIX_SECS: u64 = 1_790_000_000;
+const FROM: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+
+fn noise(len: usize) -> Vec<u8> {
+    let mut rng = Rng::new(5, len as u64);
+    (0..len).map(|_| rng.bits() as u8).collect()
+}
+
+/// A tree with an empty file, a short one and one of many blocks.
+fn tree(len: usize) -> TempDir {
+    let directory = TempDir::new().expect("a temporary directory");
+    let top = directory.path().join("tree");
+    fs::create_dir_all(top.join("deep er")).expect("writable");
+    fs::write(top.join("empty"), []).expect("writable");
+    fs::write(top.join("deep er/short"), b"a few bytes").expect("writable");
+    fs::write(top.join("large.bin"), noise(len)).expect("writable");
+    directory
+}
+
+fn source(directory: &Path, fec: Fec, pacing: Pacing, repeat: Repeat) -> source::Session {
+    let found = Found::look(&[directory.join("tree")], fec, 1_024).expect("it can be sent");
+    let (pace, layering) = match pacing {
+        Pacing::Fixed(rate) => (Pace::Fixed { rate, next: Time::ZERO }, None),
+        Pacing::Layered { scheme, spacing } => (
+            Pace::Timetable(Box::new(scheme.with_packet_size(1_080).source())),
+            Some(Layering { scheme: scheme.to_string(), packet_size: 1_080, spacing }),
+        ),
+    };
+    let (room, rng) = (1_000, Rng::new(7, 0));
+    let setup = source::Setup {
+        tsi: 9,
+        found,
+        pace,
+        layering,
+        repeat,
+        room,
+        overhead: 28,
+        unix_secs: UNIX_SECS,
+        rng,
+    };
+    source::Session::new(setup, Time::ZERO)
+}
+
+fn receiver(out: &Path) -> receiver::Session {
+    let setup = receiver::Setup {
+        group: "239.1.1.1:5777".parse().expect("an address"),
+        only: None,
+        out: out.to_path_buf(),
+        wait: Some(Span::from_secs(5)),
+        silence: Span::from_secs(5),
+        overhead: 28,
+        unix_secs: UNIX_SECS,
+        random: 3,
+    };
+    receiver::Session::new(setup, Time::ZERO).expect("the directory can be made")
+}
+
+/// Run a source until it or the receiver is over; `passes` says which packets arrive.
+fn run(
+    source: &mut source::Session,
+    receiver: &mut receiver::Session,
+    mut passes: impl FnMut(Layer, &[u8], Time) -> bool,
+) {
+    let (mut now, mut out) = (Time::ZERO, Vec::new());
+    while !source.is_over() && !receiver.is_over() {
+        source.on_time(now);
+        while let Some(layer) = source.next(now, &mut out).expect("files can be read") {
+            if layer <= receiver.subscription().0 && passes(layer, &out, now) {
+                receiver.on_datagram(&out, FROM, now).expect("files can be written");
+            }
+            source.on_time(now);
+        }
+        receiver.on_time(now);
+        now = source.wake_at().min(receiver.wake_at()).max(now + Span::from_nanos(1));
+    }
+}
+
+fn same(directory: &Path, out: &Path) -> bool {
+    ["tree/empty", "tree/deep er/short", "tree/large.bin"].iter().all(|file| {
+        let (sent, got) = (fs::read(directory.join(file)), fs::read(out.join(file)));
+        sent.is_ok_and(|sent| got.is_ok_and(|got| got == sent))
+    })
+}
+
+fn fixed() -> Pacing {
+    Pacing::Fixed(Rate::from_mbps(10.0))
+}
+
+#[test]
+fn a_tree_arrives_in_one_round_when_nothing_is_lost() {
+    for fec in [Fec::NoCode, Fec::RaptorQ] {
+        let (sent, out) = (tree(1_500_000), TempDir::new().expect("a temporary directory"));
+        let mut source = source(sent.path(), fec, fixed(), Repeat::Rounds(1));
+        let mut receiver = receiver(out.path());
+        run(&mut source, &mut receiver, |_, _, _| true);
+        assert!(same(sent.path(), out.path()));
+        let report = receiver.report().expect("all has come");
+        assert_eq!((report.ok, report.files, report.verified, report.known), (true, 3, 3, 3));
+        assert_eq!(report.bytes, 1_500_011);
+        let names: Vec<_> = fs::read_dir(out.path()).expect("readable").collect();
+        assert_eq!(names.len(), 1, "nothing else is left: {names:?}");
+    }
+}
+
+#[test]
+fn with_a_code_every_round_brings_what_any_receiver_lacks() {
+    let (sent, out) = (tree(1_500_000), TempDir::new().expect("a temporary directory"));
+    let mut source = source(sent.path(), Fec::RaptorQ, fixed(), Repeat::Rounds(3));
+    let (mut receiver, mut rng) = (receiver(out.path()), Rng::new(1, 1));
+    run(&mut source, &mut receiver, |_, _, _| !rng.chance(0.3));
+    assert!(same(sent.path(), out.path()));
+    let report = receiver.report().expect("all has come");
+    assert!(source.report().rounds < 2 && report.repaired_blocks > 3, "{report:?}");
+    // 1.43 rounds would do, and what is sent is in steps of an eighth.
+    assert!(report.symbol_ratio < 1.2, "{report:?}");
+}
+
+#[test]
+fn without_a_code_the_carousel_brings_lost_symbols_again() {
+    let (sent, out) = (tree(300_000), TempDir::new().expect("a temporary directory"));
+    let mut source = source(sent.path(), Fec::NoCode, fixed(), Repeat::Rounds(20));
+    let (mut receiver, mut rng) = (receiver(out.path()), Rng::new(1, 1));
+    run(&mut source, &mut receiver, |_, _, _| !rng.chance(0.3));
+    assert!(same(sent.path(), out.path()));
+    assert!(source.report().rounds >= 2);
+}
+
+#[test]
+fn who_comes_late_gets_everything_from_the_next_round() {
+    let (sent, out) = (tree(1_500_000), TempDir::new().expect("a temporary directory"));
+    let mut source = source(sent.path(), Fec::NoCode, fixed(), Repeat::Forever);
+    let mut receiver = receiver(out.path());
+    run(&mut source, &mut receiver, |_, _, now| now > Time::from_secs_f64(0.7));
+    assert!(same(sent.path(), out.path()) && receiver.report().is_ok_and(|report| report.ok));
+}
+
+#[test]
+fn a_session_that_ends_too_early_is_said_to_have() {
+    let (sent, out) = (tree(1_500_000), TempDir::new().expect("a temporary directory"));
+    let mut source = source(sent.path(), Fec::NoCode, fixed(), Repeat::Rounds(1));
+    let (mut receiver, mut count) = (receiver(out.path()), 0);
+    run(&mut source, &mut receiver, |_, _, _| {
+        count += 1;
+        count != 100
+    });
+    let error = receiver.report().expect_err("a symbol is missing");
+    assert!(matches!(error, Error::AlcEnded { files: 2, known: 3, .. }), "{error}");
+    assert!(!out.path().join("tree/large.bin").exists() && !out.path().join(".faircast").exists());
+}
+
+#[test]
+fn what_was_changed_on_the_way_is_not_published() {
+    let (sent, out) = (tree(200_000), TempDir::new().expect("a temporary directory"));
+    let mut source = source(sent.path(), Fec::NoCode, fixed(), Repeat::Rounds(1));
+    let mut receiver = receiver(out.path());
+    let (mut now, mut packet, mut changed) = (Time::ZERO, Vec::new(), 0);
+    while !source.is_over() {
+        source.on_time(now);
+        while let Some(_layer) = source.next(now, &mut packet).expect("files can be read") {
+            let is_large = parse(&packet).is_ok_and(|packet| packet.toi == Some(3));
+            if is_large && changed == 0 {
+                *packet.last_mut().expect("it has bytes") ^= 1;
+                changed += 1;
+            }
+            receiver.on_datagram(&packet, FROM, now).expect("files can be written");
+            source.on_time(now);
+        }
+        now = source.wake_at();
+    }
+    assert_eq!(changed, 1);
+    let report = receiver.report().expect("it is told in the report");
+    assert_eq!((report.ok, report.files, report.skipped.len()), (false, 2, 1));
+    assert!(!out.path().join("tree/large.bin").exists());
+}
+
+#[test]
+fn no_name_of_a_table_leads_out_of_the_directory() {
+    use faircast_wire::alc::{
+        Extensions, FDT_TOI, Fdt, FdtHeader, File, Oti, Packet, Params, PayloadId, encode,
+    };
+    let directory = TempDir::new().expect("a temporary directory");
+    let out = directory.path().join("out");
+    fs::create_dir_all(&out).expect("writable");
+    std::os::unix::fs::symlink(directory.path(), out.join("link")).expect("writable");
+    let mut receiver = receiver(&out);
+    let params = Params::NoCode { max_block: 8 };
+    let oti = |transfer_length| Oti { transfer_length, symbol_size: 1_400, params };
+    let names = ["../evil", "a/../../evil", "%2e%2e/evil", "link/evil", "good"];
+    let files = (1..).zip(names).map(|(toi, location)| File {
+        location: location.into(),
+        toi,
+        transfer_length: Some(3),
+        oti: Some(oti(3)),
+        ..File::default()
+    });
+    let expires = UNIX_SECS + faircast_wire::alc::NTP_UNIX_SECS + 60;
+    let table = Fdt { expires, complete: true, files: files.collect(), ..Fdt::default() }.encode();
+    let packet = |toi: u128, bytes: &[u8], fdt: Option<FdtHeader>| {
+        let oti = fdt.map(|_| oti(bytes.len() as u64));
+        let extensions = Extensions { fdt, oti, ..Extensions::default() };
+        let (payload_id, closing) = (Some(PayloadId::default()), Default::default());
+        let packet = Packet {
+            cci: &[0; 4],
+            tsi: Some(1),
+            toi: Some(toi),
+            fec: Fec::NoCode,
+            psi: 0,
+            closing,
+            extensions,
+            payload_id,
+            symbols: bytes,
+        };
+        let mut out = Vec::new();
+        encode(&mut out, &packet).expect("it can be written");
+        out
+    };
+    let header = FdtHeader { version: 2, instance: 0 };
+    receiver.on_datagram(&packet(FDT_TOI, table.as_bytes(), Some(header)), FROM, Time::ZERO).expect("taken");
+    for toi in 1..=5 {
+        receiver.on_datagram(&packet(toi, b"abc", None), FROM, Time::ZERO).expect("taken, or left out");
+    }
+    assert_eq!(
+        receiver.report().map(|report| (report.ok, report.files, report.skipped.len())).ok(),
+        Some((false, 1, 4))
+    );
+    assert!(out.join("good").exists() && !directory.path().join("evil").exists());
+}
+
+fn layered(options: &str) -> Pacing {
+    let scheme = format!("rlc,{options}").parse().expect("options of RLC");
+    Pacing::Layered { scheme, spacing: Spacing::Address }
+}
+
+/// A bottleneck of so many bit/s with a queue of 30 packets.
+fn bottleneck(bps: f64) -> impl FnMut(Layer, &[u8], Time) -> bool {
+    let mut free_at = Time::ZERO;
+    move |_, bytes, now| {
+        let time = Rate::from_bps(bps).span_of(bytes.len() as u64 + 28);
+        let waiting = free_at.since(now);
+        let passes = waiting < time.scaled(30.0);
+        if passes {
+            free_at = free_at.max(now) + time;
+        }
+        passes
+    }
+}
+
+#[test]
+fn a_receiver_of_layers_goes_up_as_far_as_its_bottleneck_lets_it() {
+    let mut seconds = Vec::new();
+    for (bps, highest) in [(300e3, 1), (1.2e6, 3), (1e9, 3)] {
+        let (sent, out) = (tree(2_000_000), TempDir::new().expect("a temporary directory"));
+        let pacing = layered("layers=4,base=128000");
+        let mut source = source(sent.path(), Fec::RaptorQ, pacing, Repeat::Forever);
+        let mut receiver = receiver(out.path());
+        run(&mut source, &mut receiver, bottleneck(bps));
+        assert!(same(sent.path(), out.path()));
+        let report = receiver.report().expect("all has come");
+        assert_eq!((report.ok, report.layers), (true, 4));
+        assert!(report.highest_layer >= highest.min(1) && report.joins >= 1, "{bps}: {report:?}");
+        seconds.push(report.seconds);
+    }
+    // The last two can take everything, the first one only the lowest two of four layers.
+    assert!(seconds[0] > 2.0 * seconds[1], "{seconds:?}");
+}
+
+#[test]
+fn layers_never_carry_the_same_symbol_twice() {
+    let sent = tree(2_000_000);
+    let mut source = source(
+        sent.path(),
+        Fec::RaptorQ,
+        layered("layers=4,base=512000"),
+        Repeat::For(Duration::from_secs(20)),
+    );
+    let (mut now, mut out, mut seen, mut layers) =
+        (Time::ZERO, Vec::new(), std::collections::HashSet::new(), [0; 4]);
+    while !source.is_over() {
+        source.on_time(now);
+        while let Some(layer) = source.next(now, &mut out).expect("files can be read") {
+            let packet = parse(&out).expect("whole");
+            let rlc = Rlc::from_bytes(packet.cci).expect("RLC's");
+            assert_eq!(rlc.layer, layer);
+            layers[usize::from(layer.0)] += 1;
+            // The large file; others are so short that they come again and again.
+            if packet.toi == Some(3) {
+                assert!(seen.insert(packet.payload_id), "{packet:?}");
+            }
+            source.on_time(now);
+        }
+        now = source.wake_at();
+    }
+    assert!(layers[3] > 2 * layers[1] && layers[1] > 100, "{layers:?}");
+}
