@@ -176,6 +176,62 @@ pub enum Error {
         /// Bytes of content delivered.
         bytes: u64,
     },
+    /// Content that FLUTE cannot carry.
+    #[error("cannot send {what} over ALC: its files have names and lengths; write it to a file first")]
+    AlcContent {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// A file that is too long for the erasure code.
+    #[error(
+        "{} has {bytes} bytes, but with these datagrams --fec {fec} reaches {most}; use larger ones (--datagram) or the other code",
+        .path.display()
+    )]
+    AlcTooLong {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Its length.
+        bytes: u64,
+        /// The code.
+        fec: &'static str,
+        /// The longest file that it reaches.
+        most: u64,
+    },
+    /// Layers beyond the last address or port.
+    #[error(
+        "layer {layer} of the group {group} would be no multicast group; choose a lower address, or fewer layers (--cc rlc,layers=N)"
+    )]
+    AlcLayer {
+        /// The layer.
+        layer: u8,
+        /// The session's group.
+        group: std::net::SocketAddr,
+    },
+    /// A packet could not be written: a number that the format has no room for.
+    #[error("cannot write an ALC packet: {0}")]
+    Alc(#[from] faircast_wire::alc::EncodeError),
+    /// Nothing was heard.
+    #[error(
+        "no ALC session was heard on {group} within {waited:?}; is the source sending there, within its --ttl?"
+    )]
+    AlcNoSession {
+        /// The group.
+        group: std::net::SocketAddr,
+        /// How long the receiver waited.
+        waited: Duration,
+    },
+    /// The session ended, or nothing of it came any more, before everything was there.
+    #[error(
+        "{why} before everything had arrived: {files} of {known} files are whole; ask the source for more rounds (--repeat)"
+    )]
+    AlcEnded {
+        /// What happened, as a sentence without an end.
+        why: &'static str,
+        /// Files that are whole.
+        files: u64,
+        /// Files of the table.
+        known: u64,
+    },
     /// The user stopped it.
     #[error("stopped")]
     Stopped,
@@ -192,10 +248,15 @@ impl Error {
             | Error::RootMismatch
             | Error::PgmReset
             | Error::PgmSilent { .. }
+            | Error::AlcNoSession { .. }
+            | Error::AlcEnded { .. }
             | Error::Stopped => Class::Transfer,
             Error::PgmNeedsIpv4(_)
             | Error::PgmMessage { .. }
             | Error::PgmContent { .. }
+            | Error::AlcContent { .. }
+            | Error::AlcTooLong { .. }
+            | Error::AlcLayer { .. }
             | Error::DatagramSize { .. }
             | Error::SchemeOptions { .. }
             | Error::NoGroupForLayer { .. }
@@ -206,7 +267,8 @@ impl Error {
             | Error::MtuTooSmall { .. }
             | Error::Pipe(_)
             | Error::Wire(_)
-            | Error::Pgm(_) => Class::System,
+            | Error::Pgm(_)
+            | Error::Alc(_) => Class::System,
         }
     }
 }

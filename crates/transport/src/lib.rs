@@ -4,6 +4,7 @@
 //! `faircast-net`, one thread each, until the transfer has ended. What happens on the way is told
 //! as [`event::Event`]s.
 
+pub mod alc;
 mod assembly;
 pub mod config;
 mod drive;
