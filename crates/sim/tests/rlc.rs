@@ -1,0 +1,191 @@
+//! What seed 004 says of RLC: the law of its throughput, how receivers keep together, and how sessions share a link.
+
+mod nets;
+
+use faircast_aqm::{LinkSpec, LossSpec};
+use faircast_core::schemes::Scheme;
+use faircast_core::time::{Span, Time};
+use faircast_sim::{Member, MemberOutcome, Network, NodeId, Options, Outcome, SessionSpec, Watch};
+use nets::{link, wide};
+
+/// Bytes of a packet in the paper.
+const PACKET: u16 = 500;
+/// Time between packets of the base layer, "tau".
+const TAU: f64 = 0.125;
+
+fn seconds(seconds: f64) -> Time {
+    Time::from_secs_f64(seconds)
+}
+
+/// A session of the paper's kind; routers take so long to stop sending a layer.
+fn session(options: &str, source: NodeId, members: Vec<Member>, leave: Span) -> SessionSpec {
+    let scheme: Scheme = format!("rlc,preset=seed{options}").parse().expect("a scheme");
+    let (join_latency, packet_size) = (Span::from_millis(20), PACKET);
+    SessionSpec { scheme, packet_size, join_latency, leave_latency: leave, ..nets::session(source, members) }
+}
+
+fn run(net: &Network, until: f64) -> Outcome {
+    let options =
+        Options { until: seconds(until), sample: Span::MAX, watch: Watch::First(256), ..Options::default() };
+    net.run(&options).expect("a sound network")
+}
+
+/// The level of a receiver at a moment.
+fn level(member: &MemberOutcome, at: Time) -> u8 {
+    member.subscriptions.iter().take_while(|change| change.0 <= at).last().map_or(0, |change| change.1)
+}
+
+/// Received in this part of the run, in bit/s.
+fn rate(member: &MemberOutcome, from: usize, to: usize) -> f64 {
+    member.bins[from.min(member.bins.len())..to.min(member.bins.len())].iter().sum::<u64>() as f64 * 8.0
+        / (to - from) as f64
+}
+
+/// Loss events and the rate of one receiver whose packets are lost at random, each with probability `loss`: packets per
+/// loss event, losses within the `deaf` period being one, and the rate in packets per slot.
+fn at_random(loss: f64, deaf: &str, until: f64, seed: u64) -> (f64, f64) {
+    let mut net = Network::new(seed);
+    let (source, leaf) = (net.node(), net.node());
+    let lossy = LinkSpec { loss: Some(LossSpec::Bernoulli(loss)), ..wide(100.0, 5) };
+    net.duplex(source, leaf, lossy, wide(100.0, 5));
+    net.session(session(deaf, source, vec![nets::member(leaf)], Span::ZERO));
+    let outcome = run(&net, until);
+    let member = &outcome.flows[0].members[0];
+    let whole = rate(member, 100, until as usize) / (8.0 * f64::from(PACKET)) * TAU;
+    (member.suppressed as f64 / (member.packets + member.lost) as f64, whole)
+}
+
+/// T-RL-8: with losses at random the rate is K s / (tau sqrt(P W p)), K between 1 and 1.45.
+#[test]
+fn the_rate_falls_with_the_square_root_of_the_loss_rate() {
+    let mut points = Vec::new();
+    for (loss, until) in [(3e-4, 12_000.0), (1e-3, 8_000.0), (3e-3, 6_000.0), (1e-2, 4_000.0)] {
+        let runs = [1, 2].map(|seed| at_random(loss, ",deaf=0.125", until, seed));
+        let (events, rate) = ((runs[0].0 + runs[1].0) / 2.0, (runs[0].1 + runs[1].1) / 2.0);
+        let constant = rate * (8.0 * events).sqrt();
+        println!(
+            "loss {loss}: {events:.2e} events per packet, {rate:.2} packets per slot, K = {constant:.2}"
+        );
+        assert!((1.0..1.45).contains(&constant), "K = {constant} at {loss}");
+        points.push((events.ln(), rate.ln()));
+    }
+    let slope = slope(&points);
+    println!("slope {slope:.3}");
+    assert!((slope + 0.5).abs() < 0.05, "{slope}");
+}
+
+fn slope(points: &[(f64, f64)]) -> f64 {
+    let n = points.len() as f64;
+    let mean = |part: fn(&(f64, f64)) -> f64| points.iter().map(part).sum::<f64>() / n;
+    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+    let (above, below) = points.iter().fold((0.0, 0.0), |(above, below), point| {
+        (above + (point.0 - x) * (point.1 - y), below + (point.0 - x).powi(2))
+    });
+    above / below
+}
+
+/// Four receivers behind a bottleneck, at different distances, that come 20 s apart.
+fn together(bottleneck: LinkSpec, seed: u64) -> Outcome {
+    let mut net = Network::new(seed);
+    let (source, near, far) = (net.node(), net.node(), net.node());
+    net.duplex(source, near, wide(100.0, 5), wide(100.0, 5));
+    net.duplex(near, far, bottleneck, wide(1.5, 20));
+    let members = (0..4).map(|number| {
+        let leaf = net.node();
+        net.duplex(far, leaf, wide(100.0, 5 + 15 * number), wide(100.0, 5 + 15 * number));
+        Member { join: seconds(20.0 * number as f64), ..nets::member(leaf) }
+    });
+    let members = members.collect();
+    net.session(session("", source, members, Span::from_secs(2)));
+    run(&net, 420.0)
+}
+
+/// The share of a time in which all receivers have the same level.
+fn agreement(members: &[MemberOutcome], from: f64, to: f64) -> f64 {
+    let steps = ((to - from) * 100.0) as u32;
+    let agree = |step: &u32| {
+        let at = seconds(from + f64::from(*step) / 100.0);
+        members.iter().all(|member| level(member, at) == level(&members[0], at))
+    };
+    (0..steps).filter(agree).count() as f64 / f64::from(steps)
+}
+
+/// T-RL-7.
+#[test]
+fn receivers_behind_one_bottleneck_that_came_at_different_times_keep_to_one_level() {
+    for packets in [10, 30, 100] {
+        for seed in [1, 2] {
+            let outcome = together(link(1.5, 20, packets), seed);
+            let members = &outcome.flows[0].members;
+            let share = agreement(members, 120.0, 420.0);
+            let rates: Vec<f64> = members.iter().map(|member| rate(member, 120, 420) / 1e6).collect();
+            println!("{packets} packets, seed {seed}: together {share:.3}, {rates:.2?} Mbit/s");
+            assert!(share > 0.95, "{share} with {packets} packets");
+        }
+    }
+}
+
+/// T-RL-10: what does not fit is left before the routers could have noticed, and tried again when it is due.
+#[test]
+fn a_layer_that_does_not_fit_is_left_within_the_leave_delay_and_tried_again_at_the_next_point() {
+    let leave = Span::from_secs(2);
+    for packets in [20, 60] {
+        let outcome = together(link(1.5, 20, packets), 3);
+        let member = &outcome.flows[0].members[0];
+        let failed: Vec<(Time, Time)> = member
+            .subscriptions
+            .windows(2)
+            .filter(|w| w[0].1 == 6 && w[1].1 < 6)
+            .map(|w| (w[0].0, w[1].0))
+            .collect();
+        println!("{packets}: {:?}", member.subscriptions);
+        assert!(!failed.is_empty(), "{packets}: never tried");
+        assert!(failed.iter().all(|(up, down)| down.since(*up) < leave), "{packets}: {failed:?}");
+        // Points of level 5 are 32 s apart.
+        let retries = failed.windows(2).map(|w| w[1].0.since(w[0].0).as_secs_f64());
+        assert!(retries.into_iter().all(|apart| apart > 31.9), "{packets}: {failed:?}");
+    }
+}
+
+/// Sessions of one receiver each, from sources at different distances, over one bottleneck, beginning within 10 s.
+fn side_by_side(bottleneck: LinkSpec, sessions: u32, seed: u64) -> Vec<f64> {
+    let mut net = Network::new(seed);
+    let (near, far) = (net.node(), net.node());
+    net.duplex(near, far, bottleneck, wide(1.5, 20));
+    for number in 0..sessions {
+        let (source, leaf) = (net.node(), net.node());
+        let millis = 5 + u64::from(number * 90 / sessions);
+        net.duplex(source, near, wide(100.0, millis), wide(100.0, millis));
+        net.duplex(far, leaf, wide(100.0, 1), wide(100.0, 1));
+        let start = seconds(
+            10.0 * f64::from((number * 7 + 3) % sessions) / f64::from(sessions) + 0.013 * f64::from(number),
+        );
+        let member = Member { join: start, ..nets::member(leaf) };
+        net.session(SessionSpec { start, ..session("", source, vec![member], Span::from_secs(2)) });
+    }
+    let outcome = run(&net, 660.0);
+    outcome.flows.iter().map(|flow| rate(&flow.members[0], 60, 660)).collect()
+}
+
+/// (sum x)^2 / (n sum x^2).
+fn fairness(rates: &[f64]) -> f64 {
+    rates.iter().sum::<f64>().powi(2)
+        / (rates.len() as f64 * rates.iter().map(|rate| rate * rate).sum::<f64>())
+}
+
+/// T-RL-9.
+#[test]
+fn sessions_share_a_link_with_red_fairly() {
+    let red = LinkSpec { queue: "red,buffer=60,mean=500".parse().expect("a queue"), ..link(1.5, 20, 0) };
+    for sessions in [4, 8, 16] {
+        let (mut indices, mut used) = (Vec::new(), Vec::new());
+        for seed in 1..=3 {
+            let rates = side_by_side(red.clone(), sessions, seed);
+            indices.push(fairness(&rates));
+            used.push(rates.iter().sum::<f64>() / 1.5e6);
+        }
+        println!("{sessions} sessions: fairness {indices:.3?}, use {used:.2?}");
+        let mean = indices.iter().sum::<f64>() / indices.len() as f64;
+        assert!(mean > 0.95, "{mean} for {sessions}");
+    }
+}
