@@ -1,9 +1,10 @@
 //! Receivers of layers: what they join and leave, and what becomes of symbols on the way.
 
+use super::node::{ReceiverNode, SourceNode};
 use super::*;
 use crate::event::Subscription;
 use faircast_core::packet::Layer;
-use faircast_wire::GroupKey;
+use faircast_wire::{GroupKey, Kind, peek};
 
 /// Eight layers, from 0.25 Mbit/s on, doubling.
 const RLC: &str = "rlc,base=250000";
@@ -142,4 +143,40 @@ fn layers_are_sealed_like_everything_else() {
     let stranger =
         net.receivers[strangers.start].session.as_ref().expect("it waits for a session that it can open");
     assert!(stranger.groups().is_empty());
+}
+
+/// A receiver that gets nothing but the upper layers' symbols, as if it had just left them, and whose own buffer overflows.
+#[test]
+fn symbols_of_layers_that_are_not_joined_are_content_and_nothing_to_the_scheme() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let offer = Offer::bytes(300_000).by(RLC).expect(1);
+    let mut source = SourceNode::new(1, 0, offer, dir.path().join("in").join("content"));
+    let mut receiver = ReceiverNode::new(1, 0, 0, dir.path().join("out"), None);
+    let mut now = Time::ZERO;
+    source.start(now);
+    receiver.start(now);
+    while receiver.ended.is_none() {
+        assert!(now < Time::ZERO + secs(60), "{:?}", receiver.events);
+        let (mut down, mut up) = (Vec::new(), Vec::new());
+        source.drive(now, |bytes, layer| down.push((bytes.to_vec(), layer)));
+        for (mut bytes, layer) in down {
+            let kind = peek(&bytes).expect("the source's own").kind;
+            if kind != Kind::Data || layer > Layer(0) {
+                receiver.on_datagram(&mut bytes, source.address, now);
+            }
+        }
+        if let Some(session) = &mut receiver.session {
+            session.on_backlog(0.9, 7, now);
+        }
+        receiver.drive(now, |bytes, _| up.push(bytes.to_vec()));
+        for mut bytes in up {
+            assert_eq!(peek(&bytes).expect("the receiver's own").kind, Kind::Member, "no request, no report");
+            source.on_datagram(&mut bytes, receiver.address, now);
+        }
+        now = source.wake_at(now).min(receiver.wake_at()).max(now + Span::from_micros(1));
+    }
+    assert!(receiver.has(&source));
+    let report = receiver.report();
+    let layers = report.layers.expect("a session in layers");
+    assert_eq!((layers.highest, layers.joins, report.lost, report.dropped_local), (1, 0, 0, 7), "{report:?}");
 }

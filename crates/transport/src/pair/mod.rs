@@ -16,6 +16,7 @@ mod crowd;
 mod determinism;
 mod failure;
 mod forgery;
+mod joining;
 mod layers;
 mod lifecycle;
 mod link;
