@@ -381,3 +381,60 @@ impl Clock {
         self.origin + Duration::from_nanos(time.as_nanos()).min(self.origin.elapsed() + far)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Class;
+    use faircast_core::time::Rate;
+
+    fn config(scheme: &str, group: &str) -> SendConfig {
+        SendConfig {
+            group: group.parse().expect("a group"),
+            interface: None,
+            ttl: 1,
+            scheme: scheme.parse().expect("a scheme"),
+            spacing: Spacing::Address,
+            min: None,
+            max: None,
+            slow: Slow::Follow,
+            key: None,
+            expect: None,
+            wait: Duration::ZERO,
+            datagram: None,
+            content: Content::Paths(Vec::new()),
+            host: String::new(),
+            faults: None,
+        }
+    }
+
+    #[test]
+    fn every_layer_has_a_group_and_a_session_at_one_rate_has_one() {
+        let groups = |config: &SendConfig| layer_groups(config).expect("enough addresses").len();
+        assert_eq!(groups(&config("ormcc", "239.255.255.255:5777")), 1);
+        assert_eq!(groups(&config("rlc,layers=5", "239.255.70.1:5777")), 5);
+        let by_port = SendConfig { spacing: Spacing::Port, ..config("rlc", "[ff15::7]:5777") };
+        let groups = layer_groups(&by_port).expect("enough ports");
+        assert_eq!(groups.last().map(SocketAddr::to_string).as_deref(), Some("[ff15::7]:5784"));
+    }
+
+    #[test]
+    fn layers_beyond_the_last_group_are_refused_before_anything_is_sent() {
+        let error = layer_groups(&config("rlc,layers=4", "239.255.255.254:5777")).expect_err("two addresses");
+        assert_eq!(error.class(), Class::Usage);
+        assert!(error.to_string().contains("no group for layer 3 by address"), "{error}");
+    }
+
+    #[test]
+    fn what_does_not_go_with_layers_is_refused() {
+        let live = Content::Live { history: Duration::from_secs(1) };
+        let live = SendConfig { content: live, ..config("rlc", "239.255.70.1:5777") };
+        let slow =
+            SendConfig { slow: Slow::Drop(Rate::from_mbps(1.0)), ..config("rlc", "239.255.70.1:5777") };
+        for config in [live, slow] {
+            let error = layer_groups(&config).expect_err("it makes no sense");
+            assert!(matches!(error, Error::NotInLayers { scheme: "rlc", .. }), "{error}");
+            assert_eq!(error.class(), Class::Usage);
+        }
+    }
+}

@@ -1,6 +1,7 @@
 use super::*;
 use crate::args::{Cli, Command};
 use clap::Parser;
+use faircast_wire::Spacing;
 
 fn typed(line: &[&str]) -> Command {
     let words = ["faircast"].iter().chain(line);
@@ -36,6 +37,17 @@ fn a_send_without_flags_is_the_sensible_one() {
 #[test]
 fn who_says_open_is_not_reminded() {
     assert!(sending(&["send", "Cargo.toml", "--open"]).expect("fine").warnings.is_empty());
+}
+
+#[test]
+fn layers_are_at_addresses_in_a_row_or_at_ports() {
+    let spacing = |flags: &[&str]| {
+        let line = [&["send", "Cargo.toml", "--cc", "rlc"][..], flags].concat();
+        sending(&line).expect("fine").config.spacing
+    };
+    assert_eq!(spacing(&[]), Spacing::Address);
+    assert_eq!(spacing(&["--layers-by", "port"]), Spacing::Port);
+    assert!(refused(&["send", "Cargo.toml", "--layers-by", "host"]).contains("address"));
 }
 
 #[test]

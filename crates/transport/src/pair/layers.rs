@@ -21,12 +21,7 @@ fn receivers_of_different_speeds_get_everything_each_in_its_own_time() {
     let ended = |receivers: &Range<usize>| net.receivers[receivers.start].ended_at.as_secs_f64();
     assert!(ended(&fast) * 1.2 < ended(&medium), "{} and {}", ended(&fast), ended(&medium));
     assert!(ended(&medium) * 1.5 < ended(&slow), "{} and {}", ended(&medium), ended(&slow));
-    let asked = net
-        .trace
-        .up
-        .iter()
-        .filter(|(_, _, bytes)| peek(bytes).is_ok_and(|header| header.kind == Kind::Request));
-    assert_eq!(asked.count(), 0, "nobody asks for anything");
+    assert_eq!(requests(&net), 0, "nobody asks for anything");
 }
 
 #[test]
@@ -68,4 +63,28 @@ fn who_comes_late_gets_everything_too() {
     net.assert_all_verified(source, late.clone());
     let report = net.receivers[late.start].report();
     assert!(report.symbol_ratio <= 1.08, "{report:?}");
+}
+
+#[test]
+fn layers_that_follow_their_receivers_bring_the_same_bytes_to_all() {
+    for scheme in ["gmcc", "smcc"] {
+        let mut net = Net::new(11);
+        net.trace.record = true;
+        let fast = net.receivers(1, Link::millis(10).mbps(8.0).fifo(40_000), Link::millis(10));
+        let slow = net.receivers(2, Link::millis(10).mbps(1.0).fifo(20_000), Link::millis(10));
+        let source = net.source(Offer::bytes(2_000_000).by(scheme).at_most_mbps(20.0).expect(3));
+        net.run_to_end(secs(300));
+        net.assert_all_verified(source, fast.clone());
+        net.assert_all_verified(source, slow.clone());
+        let ended = |receivers: &Range<usize>| net.receivers[receivers.start].ended_at;
+        println!("{scheme}: {} and {}", ended(&fast).as_secs_f64(), ended(&slow).as_secs_f64());
+        assert!(ended(&fast) <= ended(&slow), "{scheme}");
+        assert_eq!(requests(&net), 0, "{scheme}");
+    }
+}
+
+/// How many datagrams asked the source for symbols.
+fn requests(net: &Net) -> usize {
+    let is_request = |bytes: &[u8]| peek(bytes).is_ok_and(|header| header.kind == Kind::Request);
+    net.trace.up.iter().filter(|(_, _, bytes)| is_request(bytes)).count()
 }

@@ -6,9 +6,9 @@ use faircast_core::delivery::ledger::{Ledger, Pick, PickKind};
 use faircast_core::packet::{Flags, Layer, Seq};
 use faircast_wire::Scheduled;
 
-/// At this many packets per second, all layers together, a block is visited for one symbol more. Making a block ready takes
-/// about half a millisecond; so it costs a quarter of a processor.
-const VISITS: f64 = 600.0;
+/// At this many packets per second, all layers together, a visit to a block lasts one symbol longer. Making a block ready
+/// takes nearly half a millisecond, so it costs about half a processor.
+const VISITS: f64 = 1_200.0;
 
 /// More symbols at a visit would make receivers wait for their last blocks: see [`Carousel::set_run`].
 const LONGEST_RUN: f64 = 16.0;
