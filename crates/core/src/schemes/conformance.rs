@@ -48,8 +48,12 @@ fn schemes() -> Vec<Scheme> {
     for text in ["mca,mode=bin,preset=seed", "mca,mode=bin", "mca-plus,suppress=nobody,policy=sqrt"] {
         all.push(text.parse::<Scheme>().expect("valid").with_packet_size(SIZE).with_short_history());
     }
-    for options in ["n=2,j=1", "preset=seed,control=ormcc,n=2,j=1,taf=product", "control=tfmcc,start=linear"]
-    {
+    for options in [
+        "n=2,j=1",
+        "preset=seed,control=ormcc,n=2,j=1,taf=product",
+        "control=tfmcc,start=linear",
+        "control=pgmcc",
+    ] {
         let scheme: Scheme = format!("gmcc,{options}").parse().expect("valid");
         all.push(scheme.with_packet_size(SIZE).with_short_history());
     }

@@ -87,6 +87,8 @@ pub enum CorMean {
     /// Mean of the reciprocals of intervals: the seed.
     Mean,
     /// Reciprocal of the mean interval, which a single short interval does not change much.
+    // Seed gap: 4.1.1.2 averages reciprocals, of which those of two losses in a row outweigh all others. With this mean,
+    // receivers join and leave as chapter 4 reports in more of its networks.
     Harmonic,
 }
 

@@ -1,5 +1,6 @@
 //! What a receiver knows about one of the layers that it is subscribed to.
 
+use super::acks::Arrived;
 use super::conditions::Estimate;
 use super::config::Output;
 use super::receiver::Settings;
@@ -18,6 +19,8 @@ pub(super) struct Joined {
     /// The latest valid representative's mean.
     pub(super) reference: Option<f64>,
     arrivals: Throughput,
+    /// Where the representative acknowledges.
+    pub(super) arrived: Arrived,
     /// The packet before the newest one.
     before_at: Option<Time>,
     joined_at: Time,
@@ -81,6 +84,7 @@ impl Joined {
             heard: None,
             reference: None,
             arrivals: Throughput::new(),
+            arrived: Arrived::default(),
             before_at: None,
             joined_at: now,
             gate: 0,
@@ -109,9 +113,11 @@ impl Joined {
         self.heard.and_then(|heard| heard.followed)
     }
 
-    /// Whether somebody was followed before, and nobody is now: all are asked to answer.
-    pub(super) fn is_orphaned(&self) -> bool {
-        self.heard.is_some_and(|heard| heard.representative.is_none() && heard.updates != 0)
+    /// Whether nobody is followed and somebody has to be, for somebody was before, or because acknowledgements are needed:
+    /// all are asked to answer.
+    pub(super) fn is_orphaned(&self, settings: &Settings) -> bool {
+        let wanted = |heard: &Heard| heard.updates != 0 || settings.acknowledges;
+        self.heard.is_some_and(|heard| heard.representative.is_none() && wanted(&heard))
     }
 
     /// Copy what a packet that is not late says about its layer.

@@ -1,5 +1,6 @@
 //! One layer at the source: whom it follows, how fast it goes, and whether it is on (seed 000, 4.1.2 and 4.1.3).
 
+use super::acks::{Acknowledged, Halved};
 use super::conditions::Estimate;
 use super::config::{Config, Control};
 use crate::estimate::Ewma;
@@ -14,6 +15,8 @@ pub(super) struct LayerControl {
     mode: Mode,
     pub(super) outlet: Outlet,
     policy: AnyPolicy,
+    /// With [`Control::Pgmcc`] in place of the policy.
+    acks: Option<Box<Acknowledged>>,
     keep: f64,
     on_throughput: bool,
     /// "N".
@@ -101,6 +104,7 @@ impl LayerControl {
             mode: Mode::Off,
             outlet: Outlet::new(sending),
             policy: config.policy_choice().policy_after(sending.start),
+            acks: (config.control == Control::Pgmcc).then(|| Box::new(Acknowledged::new(config))),
             keep: if on_throughput { config.beta } else { HALF },
             on_throughput,
             wanted: config.samples,
@@ -121,25 +125,37 @@ impl LayerControl {
         self.mode != Mode::Off
     }
 
-    /// Whether the layer is on, and past its start-up.
+    /// Whether the layer is on, past its start-up, and has a rate that can be shifted.
+    // Seed gap: 4.1.4.3 shifts rates. A layer that is run by a window has none of its own, and shifts nothing.
     pub(super) fn is_steady(&self) -> bool {
-        self.is_on() && !self.outlet.is_starting()
+        self.is_on() && !self.outlet.is_starting() && self.acks.is_none()
     }
 
     pub(super) fn departure(&self) -> Departure {
-        Departure::At(self.outlet.departure())
+        match &self.acks {
+            Some(acks) if !acks.has_token() => Departure::AfterReport,
+            _ => Departure::At(self.outlet.departure()),
+        }
     }
 
     pub(super) fn deadline(&self, layer: Layer) -> Time {
+        let timeout = self.acks.as_ref().map_or(Time::NEVER, |acks| acks.deadline());
         if self.outlet.is_idle() {
-            return self.tick_at;
+            return self.tick_at.min(timeout);
         }
-        self.tick_at.min(self.step_at(layer)).min(self.outlet.deadline())
+        self.tick_at.min(self.step_at(layer)).min(self.outlet.deadline()).min(timeout)
     }
 
     pub(super) fn on_deadline(&mut self, layer: Layer, now: Time) {
         if now < self.deadline(layer) {
             return;
+        }
+        if let Some(acks) = &mut self.acks
+            && now >= acks.deadline()
+        {
+            acks.time_out();
+            self.gate.close(now);
+            self.follow_window(now);
         }
         if now >= self.tick_at {
             self.tick(now);
@@ -165,6 +181,9 @@ impl LayerControl {
         self.outlet.begin(rtt, now);
         self.tick_at = now + self.control_rtt();
         self.shift = 0.0;
+        if let Some(acks) = &mut self.acks {
+            acks.restart();
+        }
         let nothing = Representative { id: from, mean: 0.0, deviation: 0.0, samples: 0, rate: None };
         self.follow(nothing, None, now);
     }
@@ -192,6 +211,9 @@ impl LayerControl {
         }
     }
 
+    /// What packets of the layer say.
+    // Seed gap: 4.1.2 broadcasts what is known about representatives. Here every packet says it about its own layer, and of all
+    // layers only whether they are on and followed, which is all that counts for receivers that have not joined them.
     pub(super) fn mark(&self, standings: Standings) -> Mark {
         let (id, estimate) = match self.followed() {
             Some(followed) => (Some(followed.id), followed.estimate()),
@@ -246,9 +268,42 @@ impl LayerControl {
         }
     }
 
+    /// The rate follows the window, where there is one.
+    fn follow_window(&mut self, now: Time) {
+        if let Some(acks) = &self.acks {
+            let rate = acks.rate(self.outlet.config().packet_size, self.control_rtt());
+            self.set_lambda(rate, now);
+        }
+    }
+
+    /// An acknowledgement.
+    pub(super) fn on_selective(&mut self, from: ReceiverId, echo: Echo, bitmap: u32, now: Time) -> Outcome {
+        self.on_alive(from, echo, now);
+        let rtt = self.control_rtt();
+        let sample = self.outlet.sample(echo, now);
+        let is_followed = self.followed().is_some_and(|followed| followed.id == from);
+        let Some(acks) = &mut self.acks else { return Outcome::Nothing };
+        if is_followed {
+            self.heard_at = now;
+        }
+        let halved = acks.on_selective(from, echo.seq, bitmap, sample.filter(|_| is_followed), rtt, now);
+        self.follow_window(now);
+        match halved {
+            Halved::No => Outcome::Nothing,
+            Halved::Yes => {
+                self.gate.close(now);
+                Outcome::Cut
+            }
+        }
+    }
+
     /// A packet leaves.
     pub(super) fn on_departure(&mut self, now: Time) {
         self.policy.on_departure();
+        let id = self.followed().map(|followed| followed.id);
+        if let Some(acks) = &mut self.acks {
+            acks.on_departure(id, now);
+        }
         let Some(pause) = self.outlet.resume(now) else { return };
         self.heard_at += pause;
         if let Mode::Seek { since } | Mode::Low { since } = &mut self.mode {
@@ -264,7 +319,7 @@ impl LayerControl {
         self.tick_at = if next > now { next } else { now + rtt };
         let growth = self.outlet.watch(rtt, now);
         let grows = matches!(self.mode, Mode::On | Mode::Seek { .. });
-        if growth == Growth::Allowed && grows && self.gate.is_open(now, rtt) {
+        if growth == Growth::Allowed && grows && self.acks.is_none() && self.gate.is_open(now, rtt) {
             let raised = self.policy.on_tick(self.operating());
             self.set_lambda(raised, now);
         }
@@ -295,6 +350,9 @@ impl LayerControl {
             Mode::On => self.seek(now),
             Mode::Seek { .. } => {
                 self.mode = Mode::Low { since: now };
+                if let Some(acks) = &mut self.acks {
+                    acks.restart();
+                }
                 let packet = u64::from(self.outlet.config().packet_size);
                 self.set_lambda(self.lambda().min(Rate::of(packet, self.beat())), now);
             }
@@ -328,6 +386,9 @@ impl LayerControl {
         self.policy = config.policy_choice().policy_after(config.sending.start);
         if layer.0 == 0 {
             self.outlet.start_again(now);
+        }
+        if let Some(acks) = &mut self.acks {
+            acks.restart();
         }
         self.tick_at = now + self.control_rtt();
     }
@@ -401,6 +462,9 @@ impl LayerControl {
         if let Some(sample) = sample {
             self.rtt.restart(sample.as_secs_f64(), 0.0);
         }
+        if let Some(acks) = &mut self.acks {
+            acks.follow(sample, now);
+        }
     }
 
     /// Zero is only said before anybody was followed.
@@ -411,7 +475,7 @@ impl LayerControl {
     /// At most once per round-trip time (seed 000, 4.1.2).
     fn cut(&mut self, throughput: Option<Rate>, now: Time) -> Outcome {
         self.outlet.end_start_up();
-        if !self.gate.is_open(now, self.control_rtt()) {
+        if self.acks.is_some() || !self.gate.is_open(now, self.control_rtt()) {
             return Outcome::Nothing;
         }
         let own = self.lambda();

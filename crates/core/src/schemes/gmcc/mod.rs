@@ -26,6 +26,7 @@
 //!   └─────┘           └────┘<───── any report ─────└──────┘<───────────────└─────┘   (base layer: never)
 //! ```
 
+mod acks;
 mod conditions;
 mod config;
 mod joined;

@@ -1,6 +1,6 @@
 //! GMCC's receiver: measures how congested it is in each layer, and joins and leaves layers by comparing.
 
-use super::config::{Assumed, Config, Farewell, Output};
+use super::config::{Assumed, Config, Control, Farewell, Output};
 use super::joined::{DEFAULT_RTT, Joined, News};
 use super::taf::{Added, Rules};
 use crate::node::{Cx, Effect};
@@ -59,6 +59,8 @@ pub(super) struct Settings {
     pub(super) rules: Rules,
     pub(super) output: Output,
     pub(super) window: Span,
+    /// Whether representatives acknowledge packets.
+    pub(super) acknowledges: bool,
     layers: u8,
     assumed: Assumed,
     checks: u8,
@@ -113,6 +115,7 @@ impl Receiver {
             rules: Rules::new(config),
             output: config.output,
             window: config.window,
+            acknowledges: config.control == Control::Pgmcc,
             layers: config.layers.min(Standings::LAYERS),
             assumed: config.assumed,
             checks: config.checks,
@@ -176,7 +179,7 @@ impl Receiver {
         let taf = &joined.taf;
         match (joined.representative(), joined.followed()) {
             (Some(id), _) if id == self.me => true,
-            (None, _) => cause != Cause::Heartbeat || joined.is_orphaned(),
+            (None, _) => cause != Cause::Heartbeat || joined.is_orphaned(&self.settings),
             (Some(_), _) if cause == Cause::Heartbeat => false,
             (Some(_), Some(followed)) if followed.mean > 0.0 => {
                 taf.is_settled() && taf.estimate().replaces(followed)
@@ -439,7 +442,7 @@ impl Receiver {
                 self.joined[index].pending = None;
                 self.counts.suppressed += 1;
             }
-        } else if joined.is_orphaned() {
+        } else if joined.is_orphaned(&self.settings) {
             let delay = self.delay(joined, cx);
             self.joined[index].plan(newest, Cause::Heartbeat, delay, cx.now);
         }
@@ -450,6 +453,14 @@ impl Receiver {
             let beat = self.beat(joined);
             let first = joined.reported_at.map_or(cx.now, |last| (last + beat).max(cx.now));
             self.joined[index].beat_at = first;
+        }
+    }
+
+    /// As a representative under PGMCC's control does with every packet.
+    fn acknowledge(&self, index: usize, cx: &mut Cx<'_>) {
+        let joined = &self.joined[index];
+        if self.settings.acknowledges && joined.representative() == Some(self.me) {
+            self.send(index, joined.arrived.acknowledgement(joined.echo(cx.now).hold), cx);
         }
     }
 
@@ -500,8 +511,14 @@ impl crate::node::Receiver for Receiver {
             crate::node::Receiver::on_deadline(self, cx);
         }
         let index = usize::from(layer.0);
-        if index >= self.joined.len() || arrival.late {
+        if index >= self.joined.len() {
             return;
+        }
+        if self.settings.acknowledges {
+            self.joined[index].arrived.note(data.seq);
+        }
+        if arrival.late {
+            return self.acknowledge(index, cx);
         }
         self.last_arrival = cx.now;
         if let Mark::Layered { standings, .. } = data.mark {
@@ -525,6 +542,7 @@ impl crate::node::Receiver for Receiver {
         // A decision may have changed the set of layers.
         if let Some(joined) = self.joined.get_mut(index) {
             joined.note(data, arrival, cx.now);
+            self.acknowledge(index, cx);
             self.reconsider(index, data.seq, cx);
             let ahead = news == News::Updated && self.is_ahead_at_others_loss(index, cx.now);
             if ahead && index == self.top() {

@@ -5,7 +5,7 @@ use super::layer::{Kind, LayerControl, Outcome, Representative};
 use super::shift::Shift;
 use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
 use crate::packet::{Cause, Content, Layer, ReceiverId, Report, Standings};
-use crate::rate::{Bounds, Sending};
+use crate::rate::{Bounds, Sending, Start};
 use crate::time::{Rate, Span, Time};
 
 /// The source of a GMCC session. Its state grows with the number of layers, not with that of receivers.
@@ -121,6 +121,9 @@ fn slowest(config: &Config, min: Rate) -> Rate {
 
 fn sending_of(config: &Config, layer: Layer) -> Sending {
     let mut sending = config.sending;
+    if config.control == super::Control::Pgmcc {
+        sending.start = Start::Linear; // a window opens by itself
+    }
     if layer.0 > 0 {
         sending.bounds.min = slowest(config, sending.bounds.min);
     }
@@ -169,7 +172,12 @@ impl crate::node::Source for Source {
                 control.outlet.on_received(from, echo, bps(rate), loss, now);
                 control.on_alive(from, echo, now);
             }
-            Content::Alive(echo) | Content::Selective { echo, .. } => control.on_alive(from, echo, now),
+            Content::Selective { echo, bitmap, .. } => {
+                if control.on_selective(from, echo, bitmap, now) == Outcome::Cut {
+                    self.shift.on_cut(layer, &self.layers, cx.rng);
+                }
+            }
+            Content::Alive(echo) => control.on_alive(from, echo, now),
             Content::Sustainable { rate, .. } => control.outlet.on_sustainable(from, bps(rate), now),
             Content::Congested { .. } | Content::Lost { .. } | Content::Calculated { .. } => {}
         }

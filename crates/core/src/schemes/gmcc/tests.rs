@@ -679,6 +679,49 @@ fn other_controls_cut_by_other_rules() {
     }
 }
 
+/// Acknowledges everything that has left on the base layer.
+fn acknowledge(desk: &mut Desk) {
+    let echo = Echo { seq: Seq(desk.newest[0]), hold: Span::ZERO };
+    let content = Content::Selective { echo, behind: 0, bitmap: u32::MAX, loss: 0.0 };
+    let report = Report { from: OTHER, layer: Layer(0), content };
+    desk.call(|source, cx| source.on_report(&report, cx));
+}
+
+#[test]
+fn a_window_sends_what_the_representative_acknowledges_and_no_more() {
+    let mut desk = Desk::new(Config { control: Control::Pgmcc, ..Config::seed() });
+    desk.run(Span::from_millis(500));
+    assert_eq!(desk.newest[0], 0, "one packet");
+    assert_eq!(desk.source.departure(Layer(0)), Departure::AfterReport);
+    desk.hear(0, OTHER, Cause::Heartbeat, (0.0, 0.0, 0));
+    assert_eq!(desk.source.observe().limiting, Some(OTHER));
+    for _ in 0..10 {
+        desk.run(RTT);
+        acknowledge(&mut desk);
+    }
+    let opened = desk.newest[0];
+    assert!(opened > 15, "{opened}: the window opens");
+    desk.run(Span::from_millis(150));
+    let waiting = desk.newest[0];
+    desk.run(Span::from_millis(40));
+    assert_eq!(desk.newest[0], waiting, "nothing without acknowledgements");
+    desk.run(Span::from_secs(10));
+    assert!(desk.newest[0] > waiting, "but after a timeout");
+}
+
+#[test]
+fn a_representative_acknowledges_every_packet_where_a_window_wants_that() {
+    let mut hand = Hand::new(Config { control: Control::Pgmcc, ..short() });
+    hand.follow(0, Some(ME));
+    for _ in 0..5 {
+        let effects = hand.packet(0, Span::from_millis(10), 0);
+        let acknowledges = |effect: &Effect| {
+            matches!(effect, Effect::Report(Report { content: Content::Selective { .. }, .. }))
+        };
+        assert!(effects.iter().any(acknowledges), "{effects:?}");
+    }
+}
+
 #[test]
 fn absurd_reports_change_nothing() {
     let mut desk = Desk::new(Config::seed());

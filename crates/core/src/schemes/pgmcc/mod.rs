@@ -30,8 +30,8 @@ mod receiver;
 mod source;
 #[cfg(test)]
 mod tests;
-mod timeout;
-mod window;
+pub(super) mod timeout;
+pub(super) mod window;
 
 pub use config::{Config, Formula, Measure, Tokens};
 pub use receiver::Receiver;

@@ -10,7 +10,7 @@ const DEVIATION_GAIN: f64 = 0.25;
 
 /// Smoothed round trip of the acker and the timeout that follows from it.
 #[derive(Debug, Clone)]
-pub(super) struct Timeout {
+pub(in crate::schemes) struct Timeout {
     mean: Ewma,
     /// Smoothed with a gain of its own, so the mean's is not used.
     deviation: f64,
@@ -20,7 +20,7 @@ pub(super) struct Timeout {
 }
 
 impl Timeout {
-    pub(super) fn new(config: &Config) -> Timeout {
+    pub(in crate::schemes) fn new(config: &Config) -> Timeout {
         Timeout {
             mean: Ewma::new(MEAN_GAIN),
             deviation: 0.0,
@@ -31,7 +31,7 @@ impl Timeout {
     }
 
     /// A round trip to the receiver that acknowledges.
-    pub(super) fn sample(&mut self, sample: Span) {
+    pub(in crate::schemes) fn sample(&mut self, sample: Span) {
         let secs = sample.as_secs_f64();
         self.deviation = match self.mean.mean() {
             Some(mean) => self.deviation + DEVIATION_GAIN * ((secs - mean).abs() - self.deviation),
@@ -41,7 +41,7 @@ impl Timeout {
     }
 
     /// Another receiver acknowledges from now on.
-    pub(super) fn restart(&mut self, sample: Option<Span>) {
+    pub(in crate::schemes) fn restart(&mut self, sample: Option<Span>) {
         if let Some(sample) = sample {
             self.mean = Ewma::new(MEAN_GAIN);
             self.sample(sample);
@@ -50,12 +50,12 @@ impl Timeout {
     }
 
     /// Smoothed round trip, once there was a sample.
-    pub(super) fn smoothed(&self) -> Option<Span> {
+    pub(in crate::schemes) fn smoothed(&self) -> Option<Span> {
         self.mean.mean().map(Span::from_secs_f64)
     }
 
     /// How long to wait for an acknowledgement.
-    pub(super) fn span(&self) -> Span {
+    pub(in crate::schemes) fn span(&self) -> Span {
         let base = match self.mean.mean() {
             Some(mean) => Span::from_secs_f64(mean + 4.0 * self.deviation),
             None => self.first,
@@ -64,12 +64,12 @@ impl Timeout {
     }
 
     /// It ran out: wait twice as long for the next.
-    pub(super) fn back_off(&mut self) {
+    pub(in crate::schemes) fn back_off(&mut self) {
         self.doublings = (self.doublings + 1).min(16);
     }
 
     /// Acknowledgements come again.
-    pub(super) fn end_back_off(&mut self) {
+    pub(in crate::schemes) fn end_back_off(&mut self) {
         self.doublings = 0;
     }
 }

@@ -7,7 +7,7 @@ use crate::packet::{ReceiverId, Seq};
 
 /// Window "W", tokens "T" and which packets are not yet acknowledged.
 #[derive(Debug, Clone)]
-pub(super) struct Window {
+pub(in crate::schemes) struct Window {
     size: f64,
     tokens: f64,
     /// Below this the opening is exponential.
@@ -32,7 +32,7 @@ struct Slot {
 
 /// Whether acknowledgements open the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opening {
+pub(in crate::schemes) enum Opening {
     /// They do.
     Open,
     /// The application does not use it.
@@ -41,13 +41,13 @@ pub(super) enum Opening {
 
 /// What an acknowledgement has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Outcome {
+pub(in crate::schemes) struct Outcome {
     /// Packets acknowledged for the first time.
-    pub(super) acknowledged: u32,
+    pub(in crate::schemes) acknowledged: u32,
     /// Packets declared lost.
-    pub(super) lost: u32,
+    pub(in crate::schemes) lost: u32,
     /// Whether the window was halved.
-    pub(super) cut: bool,
+    pub(in crate::schemes) cut: bool,
 }
 
 const FEWEST: usize = 64;
@@ -59,7 +59,7 @@ const BITS: u64 = 32;
 
 impl Window {
     /// Of one packet, with its token.
-    pub(super) fn new(config: &Config, threshold: f64) -> Window {
+    pub(in crate::schemes) fn new(config: &Config, threshold: f64) -> Window {
         Window {
             size: 1.0,
             tokens: 1.0,
@@ -74,26 +74,26 @@ impl Window {
     }
 
     /// Its size in packets.
-    pub(super) const fn size(&self) -> f64 {
+    pub(in crate::schemes) const fn size(&self) -> f64 {
         self.size
     }
 
     /// Whether there is a token for another packet.
-    pub(super) fn has_token(&self) -> bool {
+    pub(in crate::schemes) fn has_token(&self) -> bool {
         self.tokens >= 1.0
     }
 
-    pub(super) const fn in_flight(&self) -> u64 {
+    pub(in crate::schemes) const fn in_flight(&self) -> u64 {
         self.in_flight
     }
 
     /// From now on the opening is exponential up to here.
-    pub(super) const fn set_threshold(&mut self, threshold: f64) {
+    pub(in crate::schemes) const fn set_threshold(&mut self, threshold: f64) {
         self.threshold = threshold;
     }
 
     /// The next packet leaves and asks `acker` to acknowledge it.
-    pub(super) fn depart(&mut self, acker: Option<ReceiverId>) {
+    pub(in crate::schemes) fn depart(&mut self, acker: Option<ReceiverId>) {
         if self.next - self.oldest == self.slots.len() as u64 {
             if self.slots.len() < MOST { self.grow() } else { self.credit_oldest() }
         }
@@ -119,7 +119,7 @@ impl Window {
     }
 
     /// Whom packet `seq` asked for an acknowledgement, while that is remembered.
-    pub(super) fn designated(&self, seq: Seq) -> Option<ReceiverId> {
+    pub(in crate::schemes) fn designated(&self, seq: Seq) -> Option<ReceiverId> {
         let known = seq.0 < self.next && self.next - seq.0 <= self.slots.len() as u64;
         if known { self.slots[self.place(seq.0)].acker } else { None }
     }
@@ -133,7 +133,7 @@ impl Window {
     }
 
     /// `from` has received `newest` and, where bit k of the bitmap is set, the packet k before it.
-    pub(super) fn acknowledge(
+    pub(in crate::schemes) fn acknowledge(
         &mut self,
         from: ReceiverId,
         newest: Seq,
@@ -193,7 +193,7 @@ impl Window {
     }
 
     /// Congestion that no packet was lost by: a mark on packet `seq`. Whether the window was halved.
-    pub(super) fn on_mark(&mut self, seq: Seq) -> bool {
+    pub(in crate::schemes) fn on_mark(&mut self, seq: Seq) -> bool {
         let cut = self.suspended_to.is_none_or(|last| seq.0 > last);
         if cut {
             self.halve();
@@ -209,7 +209,7 @@ impl Window {
     }
 
     /// A smaller window, with so many tokens fewer.
-    pub(super) fn shrink_to(&mut self, size: f64) {
+    pub(in crate::schemes) fn shrink_to(&mut self, size: f64) {
         if size < self.size {
             self.tokens -= self.size - size;
             self.size = size;
@@ -231,7 +231,7 @@ impl Window {
     }
 
     /// No acknowledgement for a whole timeout: begin again with one packet. What is in flight is forgotten.
-    pub(super) fn restart(&mut self) {
+    pub(in crate::schemes) fn restart(&mut self) {
         for seq in self.oldest..self.next {
             let place = self.place(seq);
             self.slots[place].in_flight = false;
@@ -243,7 +243,7 @@ impl Window {
 
     /// Packets that named nobody will not be acknowledged: give their tokens back.
     // The draft gives back one token. With as many as there are such packets, tokens and packets in flight still add up.
-    pub(super) fn credit_unasked(&mut self) {
+    pub(in crate::schemes) fn credit_unasked(&mut self) {
         for seq in self.oldest..self.next {
             if self.slots[self.place(seq)].acker.is_none() && self.land(seq) {
                 self.tokens += 1.0;
@@ -252,7 +252,7 @@ impl Window {
     }
 
     /// The oldest packet in flight is given up, for a packet that must leave.
-    pub(super) fn credit_oldest(&mut self) {
+    pub(in crate::schemes) fn credit_oldest(&mut self) {
         while self.oldest < self.next {
             let news = self.land(self.oldest);
             self.oldest += 1;

@@ -1,0 +1,169 @@
+//! A layer that is run by PGMCC's window: the representative acknowledges every packet (seed 000, 4.1.2, which names PGMCC's
+//! mechanism as one that may take the place of its own).
+//!
+//! Who is followed is decided as with the other controls; PGMCC's own election plays no part.
+
+use super::config::Config;
+use crate::packet::{Content, Echo, ReceiverId, Seq};
+use crate::rate::Start;
+use crate::schemes::pgmcc;
+use crate::schemes::pgmcc::timeout::Timeout;
+use crate::schemes::pgmcc::window::{Opening, Window};
+use crate::time::{Rate, Span, Time};
+
+/// The source's side.
+#[derive(Debug, Clone)]
+pub(super) struct Acknowledged {
+    window: Window,
+    timeout: Timeout,
+    timeout_at: Time,
+    /// When there was no token last: only a window that is used may open.
+    starved_at: Option<Time>,
+    /// Up to where the opening is exponential at least.
+    least_threshold: f64,
+}
+
+/// Whether the window was halved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Halved {
+    No,
+    Yes,
+}
+
+impl Acknowledged {
+    pub(super) fn new(config: &Config) -> Acknowledged {
+        let rules = pgmcc::Config::seed();
+        let threshold = match config.sending.start {
+            Start::Linear => rules.ssthresh,
+            Start::Doubling(_) => f64::INFINITY,
+        };
+        Acknowledged {
+            window: Window::new(&rules, threshold),
+            timeout: Timeout::new(&rules),
+            timeout_at: Time::NEVER,
+            starved_at: None,
+            least_threshold: rules.ssthresh,
+        }
+    }
+
+    pub(super) fn has_token(&self) -> bool {
+        self.window.has_token()
+    }
+
+    /// The window per round-trip time.
+    pub(super) fn rate(&self, packet_size: u16, rtt: Span) -> Rate {
+        Rate::of(u64::from(packet_size), rtt) * self.window.size()
+    }
+
+    pub(super) const fn deadline(&self) -> Time {
+        self.timeout_at
+    }
+
+    fn restart_timer(&mut self, now: Time) {
+        self.timeout_at = if self.window.in_flight() > 0 { now + self.timeout.span() } else { Time::NEVER };
+    }
+
+    /// A packet leaves and names this representative.
+    pub(super) fn on_departure(&mut self, representative: Option<ReceiverId>, now: Time) {
+        self.window.depart(representative);
+        if !self.window.has_token() {
+            self.starved_at = Some(now);
+        }
+        if self.timeout_at.is_never() {
+            self.restart_timer(now);
+        }
+    }
+
+    /// Somebody else is followed from now on: packets that named nobody will not be acknowledged.
+    pub(super) fn follow(&mut self, sample: Option<Span>, now: Time) {
+        self.window.credit_unasked();
+        self.timeout.restart(sample);
+        self.restart_timer(now);
+    }
+
+    /// An acknowledgement. `followed` tells whether its sender is the representative, whose round trips count.
+    pub(super) fn on_selective(
+        &mut self,
+        from: ReceiverId,
+        seq: Seq,
+        bitmap: u32,
+        sample: Option<Span>,
+        rtt: Span,
+        now: Time,
+    ) -> Halved {
+        let used = !self.window.has_token() || self.starved_at.is_some_and(|at| now.since(at) <= rtt);
+        let before = self.window.size();
+        let opening = if used { Opening::Open } else { Opening::Hold };
+        let outcome = self.window.acknowledge(from, seq, bitmap, opening);
+        if let Some(sample) = sample {
+            self.timeout.sample(sample);
+        }
+        if outcome.acknowledged + outcome.lost > 0 {
+            self.timeout.end_back_off();
+            self.restart_timer(now);
+        }
+        if outcome.cut {
+            self.window.set_threshold(self.least_threshold.max(before / 2.0));
+            return Halved::Yes;
+        }
+        Halved::No
+    }
+
+    /// Begin again with one packet.
+    pub(super) fn restart(&mut self) {
+        let half = self.window.size() / 2.0;
+        self.window.restart();
+        self.window.set_threshold(self.least_threshold.max(half));
+        self.timeout_at = Time::NEVER;
+    }
+
+    /// No acknowledgement came in time.
+    pub(super) fn time_out(&mut self) {
+        self.restart();
+        self.timeout.back_off();
+    }
+}
+
+/// The receiver's side: which of the latest 32 packets of a layer have come.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Arrived {
+    newest: Seq,
+    /// Bit k: the packet k before the newest one has arrived.
+    bitmap: u32,
+}
+
+impl Arrived {
+    pub(super) fn note(&mut self, seq: Seq) {
+        if self.bitmap == 0 {
+            *self = Arrived { newest: seq, bitmap: 1 };
+        } else if seq > self.newest {
+            let step = u32::try_from(seq.0 - self.newest.0).unwrap_or(u32::MAX);
+            *self = Arrived { newest: seq, bitmap: self.bitmap.checked_shl(step).unwrap_or(0) | 1 };
+        } else {
+            let back = u32::try_from(self.newest.0 - seq.0).unwrap_or(u32::MAX);
+            self.bitmap |= 1u32.checked_shl(back).unwrap_or(0);
+        }
+    }
+
+    /// The acknowledgement of all of them, sent when `hold` has passed since the newest one came.
+    pub(super) fn acknowledgement(&self, hold: Span) -> Content {
+        let behind = 32 - (!self.bitmap).leading_zeros();
+        let echo = Echo { seq: self.newest, hold };
+        Content::Selective { echo, behind, bitmap: self.bitmap, loss: 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn late_packets_fill_their_place_in_an_acknowledgement() {
+        let mut arrived = Arrived::default();
+        [5, 8, 6].into_iter().for_each(|seq| arrived.note(Seq(seq)));
+        let Content::Selective { echo, bitmap, .. } = arrived.acknowledgement(Span::ZERO) else {
+            panic!("an acknowledgement")
+        };
+        assert_eq!((echo.seq, bitmap), (Seq(8), 0b1101));
+    }
+}
