@@ -121,7 +121,7 @@ pub struct SendReport {
     pub start_seconds: f64,
     /// Content over `seconds`, in bit/s.
     pub goodput_bps: f64,
-    /// Symbols sent over symbols of the content.
+    /// Symbols sent, on all layers together, over symbols of the content.
     pub repair_ratio: f64,
     /// Datagrams sent.
     pub packets: u64,
