@@ -164,3 +164,83 @@ impl Member {
         self.socket.backlog().map_or(0, |backlog| backlog.drops.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_net::{Choice, GroupOptions, Membership, SourceOptions, SourceSocket, choose};
+    use std::time::Duration;
+
+    /// A session's group and two layers on the loopback interface, joined, and a source to them.
+    fn three(port: u16) -> (Vec<SocketAddr>, Groups, SourceSocket) {
+        let groups: Vec<SocketAddr> = (1..=3).map(|n| SocketAddr::from(([239, 255, 78, n], port))).collect();
+        let choice: Choice = choose(groups[0].ip(), Some("lo")).expect("there is a loopback interface");
+        let options = GroupOptions { receive_buffer: 1 << 20 };
+        let base = GroupSocket::open(groups[0], Membership::AnySource, &choice, &options).expect("it joins");
+        let mut joined = Groups::new(base, None);
+        joined.follow(&groups[1..]).expect("layers join");
+        let options = SourceOptions { ttl: 0, ..SourceOptions::default() };
+        let source = SourceSocket::open(groups[0], &choice, &options).expect("a source opens");
+        (groups, joined, source)
+    }
+
+    fn send(source: &SourceSocket, number: u8, to: SocketAddr) {
+        let sent = source.send_batch_to(&[number; 64], 64, to).expect("it sends");
+        assert_eq!(sent, faircast_net::SendOutcome::Sent);
+    }
+
+    /// What comes until `count` are there.
+    fn receive(joined: &mut Groups, count: usize) -> Vec<u8> {
+        let (mut waiter, mut got) = (Waiter::new(), Vec::new());
+        let end = Instant::now() + Duration::from_secs(10);
+        while got.len() < count && Instant::now() < end {
+            joined.receive().expect("it receives");
+            if joined.deliver(|bytes, _| got.push(bytes[0])) == 0 {
+                joined.wait(&mut waiter, Instant::now() + Duration::from_millis(50)).expect("it waits");
+            }
+        }
+        got
+    }
+
+    #[test]
+    fn datagrams_of_all_layers_come_in_the_order_of_their_arrival() {
+        let (groups, mut joined, source) = three(47_281);
+        let mut order = 0x9e37_79b9_u32;
+        for number in 0..120 {
+            order = order.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            send(&source, number, groups[(order >> 24) as usize % 3]);
+        }
+        assert!(receive(&mut joined, 120).into_iter().eq(0..120));
+    }
+
+    #[test]
+    fn what_came_before_a_layer_was_left_is_read_and_nothing_after_it() {
+        let (groups, mut joined, source) = three(47_282);
+        (0..30).for_each(|number| send(&source, number, groups[2]));
+        assert!(joined.differ_from(&groups[1..2]) && !joined.differ_from(&groups[1..]));
+        joined.follow(&groups[1..2]).expect("leaving works");
+        assert!(!joined.differ_from(&groups[1..2]));
+        send(&source, 77, groups[2]);
+        send(&source, 30, groups[1]);
+        send(&source, 31, groups[0]);
+        assert!(receive(&mut joined, 32).into_iter().eq(0..32));
+        joined.receive().expect("it receives");
+        assert!(joined.left.is_empty(), "the socket is closed");
+        joined.follow(&groups[1..]).expect("it joins again");
+        send(&source, 5, groups[2]);
+        assert_eq!(receive(&mut joined, 1), [5]);
+    }
+
+    #[test]
+    fn a_layer_that_cannot_be_joined_is_named_and_those_below_it_are_joined() {
+        let (groups, mut joined, source) = three(47_283);
+        joined.follow(&[]).expect("leaving works");
+        let _taken = std::net::UdpSocket::bind((groups[2].ip(), 47_284)).expect("the port is free");
+        let wanted = [groups[1], SocketAddr::new(groups[2].ip(), 47_284)];
+        let (layer, error) = joined.follow(&wanted).expect_err("another program has it");
+        assert_eq!(layer, Layer(2));
+        assert!(matches!(error, NetError::PortTaken { .. }), "{error}");
+        send(&source, 9, groups[1]);
+        assert_eq!(receive(&mut joined, 1), [9]);
+    }
+}
