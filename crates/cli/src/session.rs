@@ -6,6 +6,7 @@ use crate::json::Line;
 use crate::tell::{self, Human, Level, Reader, Role, Teller};
 use crate::{key, system, units};
 use faircast_core::time::Rate;
+use faircast_transport::event::LayersReport;
 use faircast_transport::{
     Class, Content, Destination, Durability, Error, Event, ReceiveConfig, ReceiveReport, SendConfig,
     SendReport, Slow,
@@ -375,6 +376,14 @@ fn received_summary(report: &ReceiveReport) -> Vec<String> {
         units::count(report.repaired_blocks, "block"),
         if report.ok { ", all verified" } else { "" },
     )];
+    lines.extend(report.layers.map(|layers| {
+        let LayersReport { of, highest, joins, leaves } = layers;
+        format!(
+            "took up to {highest} of {of} layers; joined layers {}, left them {}",
+            units::count(joins, "time"),
+            units::count(leaves, "time"),
+        )
+    }));
     if report.dropped_local > 0 {
         lines.push(tell::warning(&format!(
             "this host's own socket buffer dropped {}; raise it with `sysctl -w net.core.rmem_max={RECEIVE_BUFFER}`",
