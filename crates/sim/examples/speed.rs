@@ -1,6 +1,8 @@
 //! How fast the engine is: `speed tcp N SECONDS` runs the star of the ns-2 comparison (N receivers, each behind a link
 //! of its own with one TCP Reno flow, and a multicast stream at 0.3 Mbit/s to all), `speed ormcc N SECONDS` a star of
-//! ORMCC, `speed tree N SECONDS` a tree of two levels with two single receivers beside every last hop. One line of JSON.
+//! ORMCC, `speed tree N SECONDS` a tree of two levels with two single receivers beside every last hop, `speed layers N
+//! SECONDS` GMCC's layers to N receivers in six groups with two single receivers of PGMCC beside each (seed 000, 4.3).
+//! One line of JSON.
 
 use faircast_aqm::{Limit, LinkSpec, QueueSpec};
 use faircast_core::rng::Rng;
@@ -115,6 +117,34 @@ fn tree(fan: usize) -> Network {
     net
 }
 
+/// Receivers in six groups behind last hops of 0.2 to 1.2 Mbit/s with two single receivers of PGMCC beside each, and
+/// GMCC to all.
+fn layers(receivers: usize) -> Network {
+    let mut net = Network::new(1);
+    let (source, hub) = (net.node(), net.node());
+    net.duplex(source, hub, wide(100.0, 1), wide(100.0, 1));
+    let scheme = |name: &str| name.parse::<Scheme>().expect("a scheme").with_packet_size(1000);
+    let (gmcc, pgmcc) = (scheme("gmcc,preset=seed"), scheme("pgmcc,preset=seed"));
+    let mut rng = Rng::new(1, 99);
+    let mut members = Vec::with_capacity(receivers);
+    for number in 0..receivers {
+        let leaf = net.node();
+        let rate = 0.2 * (number % 6 + 1) as f64;
+        net.duplex(hub, leaf, LinkSpec { rate: Rate::from_mbps(rate), ..bottleneck(20) }, wide(1.0, 20));
+        let member = Member { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None };
+        members.push(member);
+        for _ in 0..2 {
+            let single = net.node();
+            net.duplex(single, hub, wide(10.0, 1), wide(10.0, 1));
+            let start = Time::from_secs_f64(rng.unit());
+            let spec = session(single, vec![member], Config::seed());
+            net.session(SessionSpec { scheme: pgmcc, start, ..spec });
+        }
+    }
+    net.session(SessionSpec { scheme: gmcc, ..session(source, members, Config::seed()) });
+    net
+}
+
 fn peak_memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM"));
@@ -131,6 +161,7 @@ fn main() {
     let net = match kind.as_str() {
         "tcp" => tcp_star(receivers),
         "tree" => tree(receivers.isqrt()),
+        "layers" => layers(receivers),
         _ => ormcc_star(receivers),
     };
     let until = Time::from_secs_f64(seconds);

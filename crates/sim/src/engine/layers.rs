@@ -201,6 +201,7 @@ impl Subscription {
 
 impl Engine {
     /// An entry about a gate or a member that joins.
+    #[cold]
     pub(super) fn turn(&mut self, number: u32, now: u64) {
         if number & GATE != 0 {
             return self.gates.turn(number & !GATE, now, &mut self.calendar);
@@ -218,6 +219,7 @@ impl Engine {
     }
 
     /// A member wants the layers up to this one from now on.
+    #[cold]
     pub(super) fn subscribe(&mut self, session: u32, member: u32, now: u64, to: Layer) {
         let top = self.sessions[session as usize].layers - 1;
         let it = &mut self.sessions[session as usize].members[member as usize];
@@ -237,6 +239,7 @@ impl Engine {
     }
 
     /// A member has left the session: it wants nothing any more. When it comes back, it begins with the base layer.
+    #[cold]
     pub(super) fn unsubscribe(&mut self, session: u32, member: u32, now: u64) {
         let layers = self.sessions[session as usize].layers;
         let it = &mut self.sessions[session as usize].members[member as usize];
@@ -248,7 +251,8 @@ impl Engine {
         it.set(0, now);
     }
 
-    /// A layered session's data has reached a member.
+    /// A layered session's data has reached a member. Never inlined: others would pay for its registers.
+    #[inline(never)]
     pub(super) fn deliver_layer(&mut self, session: u32, number: u32, packet: &Logged) {
         let &Logged { at: now, data, size, layer, marked, .. } = packet;
         let host = self.sessions[session as usize].members[number as usize].host;
