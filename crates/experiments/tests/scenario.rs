@@ -287,3 +287,93 @@ fn captured_packets_are_what_wireshark_takes_them_for() {
     let sacks = dissect(&file, &["tcp.options.sack_le"]).expect("was there before");
     assert!(sacks.iter().any(|packet| !packet[0].is_empty()));
 }
+
+/// RLC to a slow and a fast receiver, with a twin of each beside it.
+const LAYERED: &str = r#"
+title = "Layers"
+duration = "60 s"
+warmup = "30 s"
+
+[topology]
+kind = "star"
+leaves = 4
+leaf = { rate = ["250 kbit/s", "2 Mbit/s"], delay = "20 ms", queue = "20 packets" }
+
+[[flow]]
+name = "layered"
+kind = "session"
+scheme = "rlc,preset=seed"
+from = "src1"
+to = "leaf*"
+join_latency = "20 ms"
+leave_latency = "200 ms"
+parts = [{ name = "slow", receivers = ["leaf1", "leaf3"] }, { name = "fast", receivers = ["leaf2", "leaf4"] }]
+
+[[fit]]
+name = "width"
+of = ["layered.slow.rate", "layered.fast.rate"]
+against = ["250 kbit/s", "2 Mbit/s"]
+"#;
+
+#[test]
+fn sessions_of_several_layers_have_subscriptions_to_look_at() {
+    let scenario = Scenario::parse(LAYERED, "layered.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let results = run(&scenario, &threads(1), &Silent).expect("it runs");
+    let metric = |name: &str| *results.metric(0, name).first().unwrap_or_else(|| panic!("no {name}"));
+    assert!(metric("layered.fast.layers") > metric("layered.slow.layers") + 1.0);
+    assert!(metric("layered.fast.rate") > 2.0 * metric("layered.slow.rate"));
+    assert!(metric("fit.width.slope") > 0.2, "{}", metric("fit.width.slope"));
+    assert!(metric("layered.slow.join.1") < metric("layered.fast.join.3"));
+    assert!(metric("layered.fast.layers.max") >= metric("layered.fast.layers.end"));
+    assert!(metric("layered.layers.agreement") < metric("layered.fast.layers.agreement"));
+    let figures = faircast_experiments::report::figures::figures(&scenario, &results);
+    for name in ["subscriptions", "layers"] {
+        let (_, figure) = figures.iter().find(|(known, _)| *known == name).expect("there are several layers");
+        let svg = figure.svg();
+        assert!(svg.contains("<path") && !svg.contains("NaN"), "{name}");
+    }
+}
+
+#[test]
+fn a_trend_is_judged_over_the_points_of_a_sweep() {
+    let text = r#"
+title = "TCP's rate falls with the square root of the loss rate"
+duration = "100 s"
+[[link]]
+from = "a"
+to = "b"
+rate = "100 Mbit/s"
+delay = "50 ms"
+queue = "1 MB"
+[[flow]]
+name = "tcp"
+kind = "tcp-sack"
+from = "a"
+to = "b"
+[probe]
+links = "a->b"
+[sweep]
+loss = { set = ["link.1.loss"], to = ["0.2 %", "0.5 %", "1 %", "2 %"] }
+[[claim]]
+name = "exponent"
+of = "tcp.goodput"
+against = "link.a->b.loss"
+scale = "log"
+low = -0.8
+high = -0.4
+[[claim]]
+name = "explained"
+of = "tcp.goodput"
+against = "link.a->b.loss"
+scale = "log"
+fit = "r2"
+low = 0.9
+"#;
+    let scenario = Scenario::parse(text, "trend.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let results = run(&scenario, &threads(2), &Silent).expect("it runs");
+    let judged = faircast_experiments::repro::judge(&scenario, &results);
+    assert_eq!(judged.len(), 2, "one for each claim, not one for each point");
+    for claim in judged {
+        assert_eq!(claim.verdict, faircast_experiments::repro::Verdict::Holds, "{claim:?}");
+    }
+}
