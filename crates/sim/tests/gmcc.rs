@@ -4,8 +4,10 @@ mod nets;
 
 use faircast_aqm::LinkSpec;
 use faircast_core::schemes::Scheme;
-use faircast_core::time::{Span, Time};
-use faircast_sim::{Network, NodeId, Options, Outcome, SessionSpec, UnicastProtocol, UnicastSpec};
+use faircast_core::time::Time;
+use faircast_sim::{
+    MemberOutcome, Network, NodeId, Options, Outcome, SessionSpec, UnicastProtocol, UnicastSpec,
+};
 use nets::{link, member, reno, session, wide};
 
 const BUFFER: u32 = 20;
@@ -107,102 +109,103 @@ fn six(seed: u64, options: &str) -> Network {
     net
 }
 
-/// A local network.
-fn local(seed: u64, options: &str, rates: &[f64], millis: u64, buffer: u32) -> Network {
+/// A local network, with the preset for real ones.
+fn local(seed: u64, rates: &[f64]) -> Network {
     let mut net = Network::new(seed);
     let (source, router) = (net.node(), net.node());
     net.duplex(source, router, wide(1000.0, 0), wide(1000.0, 0));
     let mut receivers = Vec::new();
     for rate in rates {
         let leaf = net.node();
-        net.duplex(router, leaf, link(*rate, millis, buffer), wide(*rate, millis));
+        net.duplex(router, leaf, link(*rate, 1, 100), wide(*rate, 1));
         receivers.push(leaf);
     }
-    let scheme: Scheme = format!("gmcc{options}").parse().expect("a scheme");
-    let scheme = scheme.with_packet_size(1400);
+    let scheme = "gmcc".parse::<Scheme>().expect("a scheme").with_packet_size(1400);
     net.session(SessionSpec { scheme, packet_size: 1400, ..gmcc("", source, &receivers) });
     net
 }
 
 fn run(net: &Network, secs: f64) -> Outcome {
-    let options = Options { until: Time::from_secs_f64(secs), sample: Span::from_secs(5), ..Options::default() };
+    let options = Options { until: Time::from_secs_f64(secs), ..Options::default() };
     net.run(&options).expect("a sound network")
 }
 
-fn show(name: &str, outcome: &Outcome, secs: f64) {
-    println!("=== {name}");
-    for (index, flow) in outcome.flows.iter().enumerate() {
-        for (number, member) in flow.members.iter().enumerate() {
-            let rate = member.bytes as f64 * 8.0 / secs / 1e6;
-            let changes: Vec<String> =
-                member.subscriptions.iter().map(|(at, to)| format!("{:.1}:{to}", at.as_secs_f64())).collect();
-            println!(
-                "flow {index} member {number}: {rate:.3} Mbit/s, lost {}, reports {}, suppressed {}: {}",
-                member.lost,
-                member.reports,
-                member.suppressed,
-                changes.join(" ")
-            );
-        }
-        if flow.layers.len() > 1 {
-            println!("representatives {:?}", flow.representatives.iter().map(|(at, who)| (at.as_secs_f64() as u32, *who)).take(40).collect::<Vec<_>>());
-            for layer in &flow.layers {
-                let rates: Vec<u32> = layer.rates.iter().map(|rate| (rate.bps() / 1e3) as u32).collect();
-                println!("  layer sent {} rates {rates:?}", layer.sent);
-            }
-        }
+/// What came of the layered session's receivers.
+fn members(outcome: &Outcome) -> &[MemberOutcome] {
+    let layered = outcome.flows.iter().find(|flow| flow.layers.len() > 1);
+    &layered.expect("a layered session").members
+}
+
+fn mbps(member: &MemberOutcome, secs: f64) -> f64 {
+    member.bytes as f64 * 8.0 / secs / 1e6
+}
+
+/// When the subscription changed, and what it was then.
+fn changes(member: &MemberOutcome) -> Vec<(f64, u8)> {
+    member.subscriptions.iter().map(|(at, layer)| (at.as_secs_f64(), *layer)).collect()
+}
+
+/// T-GM-9.
+#[test]
+fn two_bottlenecks_take_two_layers_and_no_more() {
+    for seed in 1..=2 {
+        let outcome = run(&two_links(seed, "", [1.0, 10.0]), 100.0);
+        let [slow, fast] = members(&outcome) else { panic!("two receivers") };
+        assert_eq!(changes(slow), [], "seed {seed}");
+        let levels = changes(fast);
+        assert!(levels[0].0 < 60.0 && levels.iter().all(|(_, layer)| *layer < 2), "seed {seed}: {levels:?}");
+        assert!(mbps(fast, 100.0) > 3.0 * mbps(slow, 100.0), "seed {seed}");
     }
 }
 
-fn brief(name: &str, outcome: &Outcome, secs: f64) {
-    let flow = outcome.flows.iter().find(|flow| flow.layers.len() > 1).expect("a layered session");
-    print!("{name}:");
-    for member in &flow.members {
-        let rate = member.bytes as f64 * 8.0 / secs / 1e6;
-        let mut level = 0;
-        let (mut joins, mut leaves) = (0, 0);
-        for (_, to) in &member.subscriptions {
-            if *to > level { joins += 1 } else { leaves += 1 }
-            level = *to;
-        }
-        let all: Vec<String> =
-            member.subscriptions.iter().map(|(at, to)| format!("{:.0}:{to}", at.as_secs_f64())).collect();
-        if all.len() < 8 { print!(" [{}]", all.join(" ")); }
-        let first = member.subscriptions.first().map_or(0.0, |s| s.0.as_secs_f64());
-        print!(" | {rate:.2} +{joins} -{leaves} ({first:.0}s) r{}", member.reports);
+/// T-GM-10.
+#[test]
+fn shifts_let_a_receiver_join_that_shares_its_bottleneck_with_the_layer_above() {
+    for seed in 1..=2 {
+        let outcome = run(&shared(seed, ""), 300.0);
+        let [first, late, slow] = members(&outcome) else { panic!("three receivers") };
+        let [(at, 1)] = changes(late)[..] else { panic!("seed {seed}: {:?}", changes(late)) };
+        assert!((100.0..200.0).contains(&at), "seed {seed}: {at}");
+        assert!(late.reports < 10, "seed {seed}: {} reports of somebody who is never followed", late.reports);
+        assert!(first.reports > 1000 && slow.reports > 1000, "two representatives");
+        assert_eq!(changes(slow), []);
     }
-    println!();
+}
+
+/// T-GM-11.
+#[test]
+fn receivers_behind_six_bottlenecks_get_what_these_take() {
+    let outcome = run(&six(1, ""), 600.0);
+    let members = members(&outcome);
+    for (fewer, more) in members.iter().zip(&members[1..]) {
+        assert!(mbps(fewer, 600.0) < mbps(more, 600.0));
+    }
+    for member in members {
+        assert!(member.subscriptions.len() < 30, "{:?}", changes(member));
+    }
+}
+
+/// T-GM-12, with the harmonic mean: with the letter's, receivers often leave before the pause is over.
+#[test]
+fn a_receiver_joins_soon_after_traffic_pauses_and_leaves_at_once_when_it_goes_on() {
+    for seed in 1..=2 {
+        let outcome = run(&pausing(seed, ",cor=harmonic", 14.0), 220.0);
+        let [_, second] = members(&outcome) else { panic!("two receivers") };
+        let levels = changes(second);
+        let joins = levels.iter().find(|(_, layer)| *layer > 0).expect("it joins").0;
+        assert!((100.0..160.0).contains(&joins), "seed {seed}: {levels:?}");
+        let leaves = levels.iter().find(|(at, layer)| *at > joins && *layer == 0).expect("it leaves").0;
+        assert!((200.0..210.0).contains(&leaves), "seed {seed}: {levels:?}");
+    }
 }
 
 #[test]
-fn look() {
-    let only = std::env::var("LOOK").unwrap_or_default();
-    let options = std::env::var("OPTIONS").unwrap_or_default();
-    let show = if std::env::var("FULL").is_ok() { show } else { brief };
-    let seeds = 1..=std::env::var("SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(2u64);
-    for seed in seeds {
-        if only.contains('5') {
-            for (millis, buffer) in [(0, 40), (0, 200), (1, 100), (20, 100)] {
-                for rates in [&[2.0, 10.0, 40.0, 100.0][..], &[5.0, 50.0], &[20.0, 20.0, 22.0], &[100.0, 1.0, 100.0]] {
-                    let name = format!("LAN {millis} ms {buffer} {rates:?}");
-                    show(&name, &run(&local(seed, &options, rates, millis, buffer), 60.0), 60.0);
-                }
-            }
-        }
-        if only.contains('1') {
-            show("GM-1a", &run(&two_links(seed, &options, [1.0, 5.0]), 100.0), 100.0);
-            show("GM-1b", &run(&two_links(seed, &options, [1.0, 10.0]), 100.0), 100.0);
-        }
-        if only.contains('2') {
-            for rate in [2.0, 3.5, 7.0, 14.0] {
-                show(&format!("GM-2 {rate:>5}"), &run(&pausing(seed, &options, rate), 300.0), 300.0);
-            }
-        }
-        if only.contains('3') {
-            show("GM-3", &run(&shared(seed, &options), 600.0), 600.0);
-        }
-        if only.contains('4') {
-            show("GM-4", &run(&six(seed, &options), 600.0), 600.0);
-        }
+fn on_a_local_network_fast_receivers_join_within_seconds() {
+    let outcome = run(&local(1, &[2.0, 10.0, 40.0, 100.0]), 60.0);
+    let [slow, others @ ..] = members(&outcome) else { panic!("four receivers") };
+    for member in others {
+        assert!(changes(member)[0].0 < 10.0, "{:?}", changes(member));
+        assert!(mbps(member, 60.0) > 2.0 * mbps(slow, 60.0));
+        assert!(member.subscriptions.len() < 20, "{:?}", changes(member));
     }
 }
