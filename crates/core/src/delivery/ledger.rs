@@ -5,6 +5,7 @@
 //! for receivers that joined late or were deferred). The first blocks, which describe the content,
 //! are always urgent.
 
+use super::carousel::SYMBOL_LIMIT;
 use crate::packet::Seq;
 use std::collections::BTreeSet;
 
@@ -70,8 +71,8 @@ struct Stretch {
     count: u16,
 }
 
-/// Encoding symbol ids are 24 bits on the wire; after the last one repairs start over.
-const LAST_SYMBOL: u32 = (1 << 24) - 1;
+/// After the last encoding symbol id that the code has, repairs start over.
+const LAST_SYMBOL: u32 = SYMBOL_LIMIT - 1;
 
 impl Ledger {
     /// An account whose blocks below `urgent_below` describe the content.
