@@ -137,9 +137,13 @@ impl Carousel {
         if level == 0
             && let Some(block) = self.next_leading()
         {
-            // Who was there from the start needs no more of it; the lead of those who come later is beside the goals.
-            let is_ahead = self.served[block * self.layers] >= lead_of(self.blocks[block].symbols);
-            return Some(self.take(block, if is_ahead { self.layers } else { 0 }));
+            // Half of the first lead counts for the goals: it falls into the start of the session, when much may be lost, and
+            // who lost too much of it must not wait until all other blocks have caught up. The lead of those who come later is
+            // beside the goals.
+            let Block { symbols, next } = self.blocks[block];
+            let is_ahead = self.served[block * self.layers] >= lead_of(symbols) / 2;
+            let counts = !is_ahead && next % 2 == 0;
+            return Some(self.take(block, if counts { 0 } else { self.layers }));
         }
         let block = self.advance(level);
         Some(self.take(block, level))

@@ -161,6 +161,26 @@ fn a_lead_costs_those_who_have_it_no_more_than_its_symbols() {
 }
 
 #[test]
+fn who_loses_much_of_the_lead_has_what_describes_the_content_before_the_rest() {
+    let all = vec![K; 55];
+    let mut carousel = fountain(1, 2, &all);
+    carousel.lead();
+    let mut member = Member::new(0, 0, 0.05, all.len());
+    let mut rng = Rng::new(3, 1);
+    let mut packets = 0;
+    while member.missing > 0 {
+        // Doubling rates at the start overshoot: a third is lost.
+        member.loss = if packets < 600 { 0.33 } else { 0.05 };
+        member.take(carousel.next(Layer(0)).expect("there are blocks"), &all, &mut rng);
+        packets += 1;
+        if (1..all.len()).all(|block| member.counts[block] >= K) {
+            assert!(member.counts[0] >= K, "{} after {packets}", member.counts[0]);
+        }
+    }
+    assert!(packets < 16_500, "{packets} packets for {} symbols at 5 % of loss", 55 * u32::from(K));
+}
+
+#[test]
 fn blocks_that_appear_later_are_brought_up_soon() {
     let mut carousel = fountain(2, 4, &[K; 10]);
     let mut counts = vec![[0_u32; 2]; 20];
