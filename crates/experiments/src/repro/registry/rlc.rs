@@ -1,0 +1,83 @@
+//! Seed 004: RLC, receivers that take layers by themselves.
+
+use super::{Embedded, Entry, embedded};
+use crate::report::figures;
+
+pub(super) static ENTRIES: &[Entry] = &[
+    Entry {
+        // seed 004, 3
+        id: "004/eq-2",
+        aliases: &[],
+        about: "RLC's throughput falls with the square root of the loss rate",
+        published: "The approximate model of section 3: T = K s / (tau sqrt(P W p)), as TCP's but for the constant. The \
+                    equation is lost; it and K = 1.19 are reconstructed.",
+        scenario: embedded!("004/eq-2.toml", &[], figures::figures),
+        calculation: None,
+        open: &[],
+        known: "With the deaf period, losses that follow each other closely cost one layer, but nothing is joined \
+                meanwhile either: the more often something is lost, the more of the time a receiver is deaf, and \
+                the rate falls faster than with the square root.",
+    },
+    Entry {
+        // seed 004, 4
+        id: "004/fig-5",
+        aliases: &["004/fig-4"],
+        about: "RLC sessions over one bottleneck: throughput by loss rate, fairness and use of the link",
+        published: "Throughput of many sessions by their burst loss rate, with the model's line: RED close to it, drop-tail \
+                    slightly above. Fairness index satisfactory with both, better with RED; many sessions use \
+                    more of the link than few.",
+        scenario: embedded!("004/fig-5.toml", &[("sweep.sessions.to", "[2, 32]")], figures::figures),
+        calculation: None,
+        open: &[],
+        known: "Timetables of all sessions have the same period, so that with drop-tail the bursts of some meet a full \
+                queue each time and those of others never do: who began at a bad moment stays low. RED's drops at \
+                random take turns. With many sessions most are at the lowest level, which no loss makes slower.",
+    },
+    Entry {
+        // seed 004, 4
+        id: "004/sec-4",
+        aliases: &[],
+        about: "As many RLC sessions as TCP flows that are equally aggressive",
+        published: "In words: RLC is slightly more aggressive than the equations say, since it takes bursts of losses for \
+                    one.",
+        scenario: embedded!("004/sec-4.toml", &[("sweep.pairs.to", "[2, 4]")], figures::figures),
+        calculation: None,
+        open: &[],
+        known: "",
+    },
+    Entry {
+        // seed 004, 4
+        id: "004/fig-7",
+        aliases: &["004/fig-6"],
+        about: "RLC sessions and a TCP flow with large packets over a slow long path",
+        published: "Rates over time on a real path: the sessions share evenly; TCP, with packets of full size and a short \
+                    round trip, is the more aggressive one.",
+        scenario: embedded!("004/fig-7.toml", &[], figures::figures),
+        calculation: None,
+        open: &[],
+        known: "",
+    },
+    Entry {
+        // seed 004, 4
+        id: "004/fig-8",
+        aliases: &[],
+        about: "Receivers of one RLC session start at different times, behind different bottlenecks",
+        published: "Rates over time: receivers behind one bottleneck converge fast and keep in step; those behind slower \
+                    ones are disturbed little.",
+        scenario: embedded!("004/fig-8.toml", &[], figures::figures),
+        calculation: None,
+        open: &[],
+        known: "",
+    },
+    Entry {
+        // seed 004, 4
+        id: "004/fig-9",
+        aliases: &[],
+        about: "The same with a TCP flow through one of the bottlenecks",
+        published: "Rates over time: TCP competes with the receiver behind its bottleneck, and hardly with the others.",
+        scenario: embedded!("004/fig-9.toml", &[], figures::figures),
+        calculation: None,
+        open: &[],
+        known: "",
+    },
+];
