@@ -71,6 +71,8 @@ impl Engine {
         }
     }
 
+    // Most links have no bundle: what asks for one should not pay for this.
+    #[inline(never)]
     fn catch_up_branch(&mut self, branch: u32) {
         let part = &self.branches[branch as usize];
         let bundle = part.part_of;
