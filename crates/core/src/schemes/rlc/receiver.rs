@@ -19,8 +19,10 @@ pub struct Receiver {
     level: u8,
     deaf_until: Time,
     burst: Burst,
-    /// Arrivals that revealed a loss or carried a mark.
-    congested: u32,
+    /// Loss events: losses closer together than the deaf period are one (seed 004, 4).
+    events: u32,
+    /// Losses until then belong to the latest event.
+    event_until: Time,
     intakes: Box<[Intake]>,
 }
 
@@ -68,7 +70,8 @@ impl Receiver {
             level: 0,
             deaf_until: Time::ZERO,
             burst: Burst::of(u64::MAX, Time::ZERO),
-            congested: 0,
+            events: 0,
+            event_until: Time::ZERO,
             intakes: vec![Intake::default(); usize::from(config.layers.max(1))].into(),
         }
     }
@@ -84,7 +87,10 @@ impl Receiver {
 
     /// A loss, or a mark: outside of bursts it lowers the level, once per deaf period. The lowest level is never left.
     fn on_congestion(&mut self, slots: (u64, u64), cx: &mut Cx<'_>) {
-        self.congested += 1;
+        if cx.now >= self.event_until {
+            self.events += 1;
+            self.event_until = cx.now + self.deaf;
+        }
         if self.timetable.is_one_burst(slots.0, slots.1) {
             if slots.1 / self.timetable.distance() == self.burst.cycle {
                 self.burst.hope = Hope::Gone;
@@ -176,6 +182,6 @@ impl crate::node::Receiver for Receiver {
     fn on_deadline(&mut self, _cx: &mut Cx<'_>) {}
 
     fn suppressed(&self) -> u32 {
-        self.congested
+        self.events
     }
 }
