@@ -45,7 +45,7 @@ fn estimate(results: &Results, point: &Point, metric: &str) -> Option<Estimate> 
     (!values.is_empty()).then(|| Estimate::of(&values))
 }
 
-/// A table for each point of the sweep: the groups of flows, then the probed links.
+/// A table for each point of the sweep: the groups of flows, the layers of those that have several, then the probed links.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -55,6 +55,10 @@ pub fn text(scenario: &Scenario, results: &Results, out: &mut impl Write) -> io:
             writeln!(out, "{}{point}", if number == 0 { "" } else { "\n" })?;
         }
         write!(out, "{}", groups(scenario, results, point).text())?;
+        let layers = layers(results, point);
+        if !layers.is_empty() {
+            write!(out, "\n{}", layers.text())?;
+        }
         let links = links(results, point);
         if !links.is_empty() {
             write!(out, "\n{}", links.text())?;
@@ -91,6 +95,39 @@ fn groups(scenario: &Scenario, results: &Results, point: &Point) -> Grid {
             cell("rtt", &|seconds| format!("{:.0} ms", seconds * 1e3)),
             cell("reports", &|count| format!("{count:.0}")),
             cell("suppression", &units::percent),
+        ]);
+    }
+    grid
+}
+
+/// Sessions of several layers, and the parts of them that the scenario names.
+fn layers(results: &Results, point: &Point) -> Grid {
+    let mut grid = Grid::new(&[
+        ("layers of", Align::Left),
+        ("mean", Align::Right),
+        ("at the end", Align::Right),
+        ("most", Align::Right),
+        ("agree", Align::Right),
+        ("joins", Align::Right),
+        ("leaves", Align::Right),
+        ("mean rate", Align::Right),
+    ]);
+    let names = results.metric_names();
+    for who in names.iter().filter_map(|name| name.strip_suffix(".layers")) {
+        let cell = |name: &str, show: &dyn Fn(f64) -> String| {
+            let metric = estimate(results, point, &format!("{who}.{name}"));
+            metric.map_or_else(|| "-".to_owned(), |estimate| show(estimate.mean))
+        };
+        let count = |count: f64| format!("{count:.0}");
+        grid.row(vec![
+            who.to_owned(),
+            cell("layers", &|layers| format!("{layers:.1}")),
+            cell("layers.end", &|layers| format!("{layers:.1}")),
+            cell("layers.max", &count),
+            cell("layers.agreement", &units::percent),
+            cell("joins", &count),
+            cell("leaves", &count),
+            cell("rate", &units::rate),
         ]);
     }
     grid
