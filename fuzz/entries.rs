@@ -7,6 +7,7 @@ mod checksum;
 use checksum::correct;
 use faircast_core::packet::{Content, Echo, Layer, ReceiverId, Report, Seq, SessionId};
 use faircast_core::time::Span;
+use faircast_wire::alc::{self, Fdt, Rlc};
 use faircast_wire::pgm::{self, Body, MessageSink, Unframer};
 use faircast_wire::{
     Announce, DataPacket, GroupKey, Message, Name, Newest, OpenError, ReceiverCodec, SourceCodec, Status,
@@ -51,6 +52,31 @@ pub fn pgm(input: &[u8]) {
     }
     pgm::encode(&mut again, &read).expect("what was read can be written");
     assert_eq!(pgm::parse(&again).expect("what was written is whole"), read);
+}
+
+/// Any bytes as ALC, and as a file delivery table: read or refused. What is read can be written and reads the same again.
+pub fn alc(input: &[u8]) {
+    if let Ok(table) = Fdt::parse(input) {
+        assert_eq!(Fdt::parse(table.encode().as_bytes()).expect("what was written is a table"), table);
+        table.files.iter().filter_map(|file| file.oti).for_each(cut);
+    }
+    let Ok(read) = alc::parse(input) else { return };
+    read.extensions.oti.into_iter().for_each(cut);
+    if let Some(rlc) = Rlc::from_bytes(read.cci) {
+        assert_eq!(Rlc::from_bytes(&rlc.to_bytes()), Some(rlc));
+    }
+    let mut again = Vec::new();
+    // An object of RaptorQ's has a length of 40 bits wherever it was read, the others' have 48: all can be written.
+    alc::encode(&mut again, &read).expect("what was read can be written");
+    assert_eq!(alc::parse(&again).expect("what was written is whole"), read);
+}
+
+/// However an object is cut, its blocks follow each other and its last symbol is in the last one.
+fn cut(oti: alc::Oti) {
+    let Some(blocks) = oti.blocks() else { return };
+    let last = blocks.count().saturating_sub(1);
+    assert_eq!(blocks.first(last) + u64::from(blocks.len(last)), blocks.symbols());
+    assert_eq!(blocks.len(blocks.count()), 0);
 }
 
 /// Counts the bytes of messages.

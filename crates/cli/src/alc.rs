@@ -9,7 +9,6 @@ use crate::{system, units, values};
 use clap::{Args, ValueEnum};
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
-use faircast_transport::Content;
 use faircast_transport::alc::{self, AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Pacing, Repeat};
 use faircast_transport::config::{Destination, Slow};
 use faircast_wire::alc::Fec;

@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use crate::alc::AlcOptions;
 use crate::pgm::Wiring;
 use crate::values;
 use clap::{Args, Parser, Subcommand, ValueHint};
@@ -165,6 +166,7 @@ pub struct Telling {
     faircast send disk.img --slow floor:50M        slow hosts are served last\n  \
     faircast send disk.img --cc rlc                in layers: every host at its own speed\n  \
     faircast send log.txt --wire pgm --framing zmq     to ZeroMQ's epgm:// subscribers\n  \
+    faircast send maps/ --wire alc --rate 5M       to FLUTE receivers, which never answer\n  \
     tar c src | faircast send - --name src.tar")]
 pub struct Send {
     /// Files and directories; `-` is standard input
@@ -176,6 +178,9 @@ pub struct Send {
     /// How it is sent.
     #[command(flatten)]
     pub sending: Sending,
+    /// What only ALC has.
+    #[command(flatten)]
+    pub alc: AlcOptions,
     /// Name of the file that standard input becomes [default: stdin]
     #[arg(long, value_name = "NAME", value_parser = values::file_name)]
     pub name: Option<String>,

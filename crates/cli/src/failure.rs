@@ -135,6 +135,23 @@ pub enum Usage {
         /// Why not.
         why: &'static str,
     },
+    /// An option of ALC with another format.
+    #[error("`{0}` means something over ALC only; add `--wire alc`, or leave it out")]
+    NeedsAlc(&'static str),
+    /// An option of other formats with ALC.
+    #[error("`{option}` cannot be used with `--wire alc`: {why}; leave it out")]
+    NotOverAlc {
+        /// As given.
+        option: &'static str,
+        /// Why not.
+        why: &'static str,
+    },
+    /// No rate over ALC.
+    #[error("over ALC nobody answers, so the rate cannot adapt; say `--rate RATE`, or `--cc rlc` to send in layers")]
+    NoRate,
+    /// A fixed rate and a timetable.
+    #[error("`--rate` and `--cc rlc` both say how fast to send; leave one out (`--cc rlc,base=RATE` sets the lowest layer's)")]
+    RateAndScheme,
     /// No such reproduction.
     #[error(transparent)]
     NoSuchReproduction(#[from] faircast_experiments::repro::NoSuchEntry),

@@ -88,6 +88,8 @@ pub enum Done<'a> {
     },
     /// Of either end of a session over PGM.
     Pgm(crate::pgm::Done),
+    /// Of either end of a session over ALC.
+    Alc(crate::alc::Done),
     /// It did not come to a report.
     Failed { ok: bool },
 }

@@ -4,12 +4,13 @@
 //! |---|---|
 //! | [`args`] [`values`] | what can be typed |
 //! | [`session`] | `send`, `stream`, `recv`: typed, resolved, run |
-//! | [`pgm`] | the same over PGM |
+//! | [`pgm`] [`alc`] | the same over PGM, and over ALC with FLUTE |
 //! | [`tell`] [`json`] [`units`] | how a session is told to people and to programs |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
 //! | [`key`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
 //! | [`failure`] [`system`] | errors, exit codes, signals |
 
+mod alc;
 mod args;
 mod demo;
 mod doctor;
@@ -49,6 +50,11 @@ fn dispatch(command: Command) -> Result<(), Failure> {
             let resolved = resolved(send.resolve_pgm(), json)?;
             in_session(Channel::Stdout, |output, stop| pgm::send(resolved, output, stop))
         }
+        Command::Send(send) if send.sending.wiring.wire == Wire::Alc => {
+            let json = send.telling.json;
+            let resolved = resolved(send.resolve_alc(), json)?;
+            in_session(Channel::Stdout, |output, stop| alc::send(resolved, output, stop))
+        }
         Command::Send(send) => {
             let json = send.telling.json;
             let resolved = resolved(send.resolve(), json)?;
@@ -61,6 +67,10 @@ fn dispatch(command: Command) -> Result<(), Failure> {
             let resolved = resolved(stream.resolve_pgm(), json)?;
             in_session(Channel::Stdout, |output, stop| pgm::send(resolved, output, stop))
         }
+        Command::Stream(stream) if stream.sending.wiring.wire == Wire::Alc => {
+            let why = "FLUTE's files have lengths, a live stream has none";
+            Err(Failure::from(failure::Usage::NotOverAlc { option: "stream", why }))
+        }
         Command::Stream(stream) => {
             let json = stream.telling.json;
             let resolved = resolved(stream.resolve(), json)?;
@@ -71,6 +81,10 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Recv(recv) => {
             let json = recv.telling.json;
             let channel = if recv.stdout { Channel::Stderr } else { Channel::Stdout };
+            if recv.wiring.wire == Wire::Alc {
+                let resolved = resolved(recv.resolve_alc(), json)?;
+                return in_session(channel, |output, stop| alc::receive(resolved, output, stop));
+            }
             if recv.wiring.wire == Wire::Pgm {
                 let resolved = resolved(recv.resolve_pgm(), json)?;
                 return in_session(channel, |output, stop| pgm::receive(resolved, output, stop));

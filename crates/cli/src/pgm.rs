@@ -22,6 +22,8 @@ pub enum Wire {
     Native,
     /// PGM over UDP (RFC 3208), as OpenPGM and ZeroMQ's epgm:// speak it
     Pgm,
+    /// ALC and FLUTE (RFC 5775, 6726), as flute-alc speaks them: files to receivers that never answer
+    Alc,
 }
 
 /// How content lies in PGM's packets.
@@ -75,11 +77,11 @@ impl Wiring {
         }
     }
 
-    /// That nothing is asked of the native format that only PGM has.
+    /// That nothing is asked of another format that only PGM has.
     ///
     /// # Errors
     /// [`Usage::NeedsPgm`].
-    pub fn check_native(&self) -> Result<(), Usage> {
+    pub fn check_without_pgm(&self) -> Result<(), Usage> {
         let given = [
             ("--framing", self.framing.is_some()),
             ("--message", self.message.is_some()),
@@ -107,6 +109,7 @@ impl args::Send {
     /// # Errors
     /// [`Usage`] when options contradict each other, name what is not there or mean nothing over PGM.
     pub fn resolve_pgm(self) -> Result<Resolved<PgmSend>, Usage> {
+        self.alc.check_absent()?;
         let named = ("--name", self.name.is_some(), "PGM carries no names");
         refuse(&[named])?;
         let content = session::send_content(self.paths, None)?;

@@ -62,7 +62,8 @@ impl args::Send {
     /// # Errors
     /// [`Usage`] when options contradict each other or name what is not there.
     pub fn resolve(self) -> Result<Resolved<SendConfig>, Usage> {
-        self.sending.wiring.check_native()?;
+        self.sending.wiring.check_without_pgm()?;
+        self.alc.check_absent()?;
         let content = send_content(self.paths, self.name)?;
         resolve_sending(content, self.session, self.sending, self.telling)
     }
@@ -74,7 +75,7 @@ impl args::Stream {
     /// # Errors
     /// [`Usage`] when options contradict each other.
     pub fn resolve(self) -> Result<Resolved<SendConfig>, Usage> {
-        self.sending.wiring.check_native()?;
+        self.sending.wiring.check_without_pgm()?;
         refuse_keyboard("stream")?;
         let content = Content::Live { history: self.history };
         resolve_sending(content, self.session, self.sending, self.telling)
@@ -88,7 +89,7 @@ impl args::Recv {
     /// [`Usage`] when options contradict each other or name what cannot be used.
     pub fn resolve(self) -> Result<Resolved<ReceiveConfig>, Usage> {
         let mut warnings = Vec::new();
-        self.wiring.check_native()?;
+        self.wiring.check_without_pgm()?;
         self.check_source()?;
         let destination = self.destination()?;
         let config = ReceiveConfig {

@@ -34,6 +34,11 @@ fn the_corpus_of_pgm_is_harmless() {
 }
 
 #[test]
+fn the_corpus_of_alc_is_harmless() {
+    replay("alc", entries::alc);
+}
+
+#[test]
 fn the_corpus_of_source_open_is_harmless() {
     replay("source_open", entries::source_open);
 }

@@ -23,7 +23,7 @@ const TABLE_HOLDS: Span = Span::from_secs(7 * 86_400);
 /// The end is said so often: each packet can be lost.
 const GOODBYES: u32 = 3;
 /// After a pause, so much of a fixed rate is caught up with at most.
-const BURST: Span = Span::from_millis(5);
+const BURST: Span = Span::from_millis(25);
 /// The number of an instance has 20 bits.
 const INSTANCES: u32 = 1 << 20;
 

@@ -4,7 +4,6 @@ use super::fec::{Fec, Oti, Params};
 use crate::layers::Spacing;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use quick_xml::escape::escape;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 use std::fmt::Write;
@@ -165,6 +164,22 @@ const fn text_of(spacing: Spacing) -> &'static str {
         Spacing::Address => "address",
         Spacing::Port => "port",
     }
+}
+
+/// Text as it stands in an attribute. White space that is not a blank would be read as one (XML 1.0, 3.3.3).
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\t' | '\n' | '\r' => escaped.push_str(&format!("&#{};", u32::from(c))),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
 }
 
 fn attribute(out: &mut String, name: &str, value: impl std::fmt::Display) {

@@ -268,7 +268,7 @@ proptest! {
         complete in any::<bool>(),
         layering in proptest::option::of(("[a-z,=0-9&<\"']{1,20}", any::<u16>(), any::<bool>())),
         files in proptest::collection::vec(
-            ("[a-zA-Z0-9%/.&<>\"' é-]{1,40}", any::<u32>(), any::<Option<[u8; 16]>>(), proptest::option::of(oti())),
+            ("[a-zA-Z0-9%/.&<>\"' é\t\n\r-]{1,40}", any::<u32>(), any::<Option<[u8; 16]>>(), proptest::option::of(oti())),
             0..5,
         ),
     ) {
