@@ -9,6 +9,7 @@ mod emulated;
 mod failures;
 mod kit;
 mod late;
+mod layers;
 mod pgm;
 mod resume;
 mod schemes;
