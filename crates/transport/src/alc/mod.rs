@@ -35,6 +35,7 @@ use std::time::Duration;
 
 /// How fast a source sends, and on what.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there is one per session")]
 pub enum Pacing {
     /// Always at this rate, headers included, on the session's group.
     Fixed(Rate),

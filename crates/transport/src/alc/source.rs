@@ -335,7 +335,7 @@ impl Session {
         let past = now.since(self.tell_at).as_secs_f64() + 1.0;
         self.events.push(Event::Progress(Progress {
             seconds: now.since(self.started).as_secs_f64(),
-            bytes: (self.carousel.rounds() > 0).then_some(self.report.bytes).unwrap_or_default(),
+            bytes: if self.carousel.rounds() > 0 { self.report.bytes } else { 0 },
             total_bytes: Some(self.report.bytes),
             rate_bps: (self.sent_bytes - self.told_bytes) as f64 * 8.0 / past,
             allowed_bps: Some(allowed),

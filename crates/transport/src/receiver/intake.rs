@@ -33,6 +33,7 @@ pub(super) enum Repair {
 }
 
 /// Blocks that are not complete.
+#[expect(clippy::large_enum_variant, reason = "there is one per session")]
 enum Incomplete {
     /// One comes after the other.
     InTurn(Assembly),
