@@ -167,9 +167,7 @@ fn side_by_side(bottleneck: LinkSpec, sessions: u32, seed: u64) -> Vec<f64> {
         let millis = 5 + u64::from(number * 90 / sessions);
         net.duplex(source, near, wide(100.0, millis), wide(100.0, millis));
         net.duplex(far, leaf, wide(100.0, 1), wide(100.0, 1));
-        let start = seconds(
-            10.0 * f64::from((number * 7 + 3) % sessions) / f64::from(sessions) + 0.013 * f64::from(number),
-        );
+        let start = seconds(10.0 * starts.unit());
         let member = Member { join: start, ..nets::member(leaf) };
         net.session(SessionSpec { start, ..session("", source, vec![member], LEAVE) });
     }
@@ -190,7 +188,7 @@ fn sessions_share_a_link_with_red_fairly() {
     for sessions in [8, 16] {
         let (mut indices, mut used) = (Vec::new(), Vec::new());
         for seed in 1..=2 {
-            let rates = side_by_side(red.clone(), sessions, seed);
+            let rates = side_by_side(red, sessions, seed);
             indices.push(fairness(&rates));
             used.push(rates.iter().sum::<f64>() / 1.5e6);
         }
