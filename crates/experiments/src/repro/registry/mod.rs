@@ -3,7 +3,9 @@
 mod accumulation;
 mod chapter2;
 mod chapter3;
+mod chapter4;
 mod own;
+mod rlc;
 
 use super::Judged;
 use crate::report::figures::Named;
@@ -82,7 +84,14 @@ use embedded;
 
 /// All of them, in the order of the documents, then our own.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
-    let parts = [chapter2::ENTRIES, chapter3::ENTRIES, accumulation::ENTRIES, own::ENTRIES];
+    let parts = [
+        chapter2::ENTRIES,
+        chapter3::ENTRIES,
+        chapter4::ENTRIES,
+        accumulation::ENTRIES,
+        rlc::ENTRIES,
+        own::ENTRIES,
+    ];
     parts.into_iter().flatten()
 }
 
