@@ -169,6 +169,7 @@ impl args::Recv {
             ("--key", self.session.key.is_some(), "ALC has no encryption here"),
             ("--stdout", self.stdout, "files come in any order and in parts; use --out DIR"),
             ("--sync", self.sync, "files are not flushed one by one"),
+            ("--layer-to", !self.layer_to.is_empty(), "its layers carry parts of the same files"),
         ])?;
         self.check_source()?;
         let Destination::Directory(out) = self.destination()? else {

@@ -4,6 +4,7 @@ use crate::alc::AlcOptions;
 use crate::pgm::Wiring;
 use crate::values;
 use clap::{Args, Parser, Subcommand, ValueHint};
+use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
 use faircast_net::Faults;
@@ -35,7 +36,7 @@ pub enum Command {
     Send(Send),
     /// Receive what a source sends
     Recv(Recv),
-    /// Send standard input live: who joins late starts at the present
+    /// Send standard input live, or a stream on each layer: who joins late starts at the present
     Stream(Stream),
     /// Make a key that seals sessions
     Keygen(Keygen),
@@ -189,15 +190,25 @@ pub struct Send {
     pub telling: Telling,
 }
 
-/// Send standard input live: who joins late starts at the present.
+/// Send standard input live, or a stream on each layer: who joins late starts at the present.
+///
+/// With --layer each receiver gets the base layer's stream and as many of the others as its path carries. Nobody asks
+/// for repairs then: they are sent with the data, and what still is missing is left out.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     ffmpeg ... -f mpegts - | faircast stream --key lab.key\n  \
-    journalctl -f | faircast stream --history 30")]
+    journalctl -f | faircast stream --history 30\n  \
+    faircast stream --cc rlc,base=2e6 --layer base.pipe --layer more.pipe      a stream on each layer")]
 pub struct Stream {
-    /// How long sent data can still be repaired, in seconds
+    /// How long sent data can still be repaired, in seconds; with --layer, how long it may wait to be sent
     #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "5")]
     pub history: Duration,
+    /// A stream of its own for each layer of --cc rlc or gmcc, base layer first: a file, a named pipe, or `-`
+    #[arg(long = "layer", value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub layers: Vec<PathBuf>,
+    /// With --layer: repairs that are sent with the data, in percent of it [default: 10%]
+    #[arg(long, value_name = "PERCENT", value_parser = values::percent, requires = "layers")]
+    pub repair: Option<f64>,
     /// The session.
     #[command(flatten)]
     pub session: Session,
@@ -217,6 +228,7 @@ pub struct Stream {
     faircast recv --out /srv/images\n  \
     faircast recv --key lab.key --iface eth0 --wait 60\n  \
     faircast recv --stdout | tar x\n  \
+    faircast recv --stdout --layer-to 1=more.pipe | player      two layers of a live stream\n  \
     faircast recv --source 192.0.2.1 --group 232.1.1.1        source-specific multicast")]
 pub struct Recv {
     /// The session.
@@ -228,9 +240,12 @@ pub struct Recv {
     /// Directory for what is received; made when it is not there
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub out: PathBuf,
-    /// Write one file or a stream to standard output
+    /// Write one file or a stream to standard output; of a stream in layers, the base layer
     #[arg(long, conflicts_with = "out")]
     pub stdout: bool,
+    /// Write this layer of a live stream to a file or named pipe; 0 is the base layer. Can be given for each layer
+    #[arg(long, value_name = "N=PATH", value_parser = values::layer_to)]
+    pub layer_to: Vec<(Layer, PathBuf)>,
     /// Give up when no session begins for so many seconds [default: wait for ever]
     #[arg(long, value_name = "SECONDS", value_parser = values::span)]
     pub wait: Option<Duration>,

@@ -14,6 +14,9 @@ pub enum Usage {
     /// Standard input and paths at once.
     #[error("`-` (standard input) cannot be sent together with paths; send them one after the other")]
     StdinAndPaths,
+    /// Standard input on two layers.
+    #[error("`--layer -` is given twice, but there is one standard input; use named pipes for the others")]
+    StdinTwice,
     /// A name for something that has one.
     #[error("`--name` names standard input, but paths are sent; leave it out or send `-`")]
     NameWithoutStdin,

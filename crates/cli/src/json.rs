@@ -2,7 +2,7 @@
 //! format that scripts rely on; fields are added, never renamed.
 
 use crate::failure::{Failure, class_name};
-use faircast_transport::event::{LayersReport, Progress, Subscription};
+use faircast_transport::event::{Flow, LayersReport, Progress, StreamReceived, StreamSent, Subscription};
 use faircast_transport::{Event, ReceiveReport, SendReport};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -25,6 +25,8 @@ pub enum Line<'a> {
     Slow { receiver: &'a str, host: &'a str, rate_bps: f64, action: &'a str },
     /// Layers were joined or left.
     Layers { joined: u8, of: u8 },
+    /// A layer of a live stream `comes` or `stops`; `to` is null when nobody wants it.
+    Output { layer: u8, flow: &'static str, bytes: u64, to: Option<&'a str> },
     /// Once a second; `layers` is null in a session at one rate.
     Progress {
         seconds: f64,
@@ -65,6 +67,7 @@ pub enum Done<'a> {
         incomplete: Vec<Incomplete<'a>>,
         slow: &'a [String],
         refused: u64,
+        streams: Vec<SentStream>,
         cpu_seconds: Option<f64>,
     },
     /// Of a receiver.
@@ -84,6 +87,7 @@ pub enum Done<'a> {
         dropped_local: u64,
         warnings: &'a [String],
         layers: Option<Layers>,
+        streams: Vec<ReceivedStream<'a>>,
         cpu_seconds: Option<f64>,
     },
     /// Of either end of a session over PGM.
@@ -115,6 +119,37 @@ pub struct Layers {
     highest: u8,
     joins: u64,
     leaves: u64,
+}
+
+/// What was sent on a layer of a live stream.
+#[derive(Debug, Serialize)]
+pub struct SentStream {
+    bytes: u64,
+    blocks: u64,
+    blocks_dropped: u64,
+}
+
+/// What has come of a layer of a live stream.
+#[derive(Debug, Serialize)]
+pub struct ReceivedStream<'a> {
+    bytes: u64,
+    blocks: u64,
+    blocks_lost: u64,
+    seconds: f64,
+    to: Option<&'a str>,
+}
+
+impl From<&StreamSent> for SentStream {
+    fn from(&StreamSent { bytes, blocks, blocks_dropped }: &StreamSent) -> SentStream {
+        SentStream { bytes, blocks, blocks_dropped }
+    }
+}
+
+impl<'a> From<&'a StreamReceived> for ReceivedStream<'a> {
+    fn from(got: &'a StreamReceived) -> ReceivedStream<'a> {
+        let &StreamReceived { bytes, blocks, blocks_lost, seconds, .. } = got;
+        ReceivedStream { bytes, blocks, blocks_lost, seconds, to: got.to.as_deref() }
+    }
 }
 
 impl From<Subscription> for Joined {
@@ -150,6 +185,13 @@ impl<'a> Line<'a> {
                 Line::Slow { receiver, host, rate_bps: *rate_bps, action }
             }
             Event::Layers(Subscription { joined, of }) => Line::Layers { joined: *joined, of: *of },
+            Event::Output { layer, flow, bytes, to } => {
+                let flow = match flow {
+                    Flow::Comes => "comes",
+                    Flow::Stops => "stops",
+                };
+                Line::Output { layer: *layer, flow, bytes: *bytes, to: to.as_deref() }
+            }
             Event::Progress(progress) => Line::progress(progress),
         }
     }
@@ -187,6 +229,7 @@ impl<'a> Line<'a> {
             incomplete: report.incomplete.iter().map(|(host, reason)| Incomplete { host, reason }).collect(),
             slow: &report.slow,
             refused: report.refused,
+            streams: report.streams.iter().map(SentStream::from).collect(),
             cpu_seconds,
         })
     }
@@ -209,6 +252,7 @@ impl<'a> Line<'a> {
             dropped_local: report.dropped_local,
             warnings: &report.warnings,
             layers: report.layers.map(Layers::from),
+            streams: report.streams.iter().map(ReceivedStream::from).collect(),
             cpu_seconds,
         })
     }
@@ -267,6 +311,7 @@ mod tests {
                 action: "deferred",
             },
             Event::Layers(Subscription { joined: 3, of: 8 }),
+            Event::Output { layer: 1, flow: Flow::Comes, bytes: 0, to: Some("out/stream.layer1".into()) },
             Event::Progress(Progress {
                 seconds: 1.0,
                 bytes: 500,
@@ -299,21 +344,24 @@ mod tests {
             "{\"event\":\"done\",\"ok\":false,\"receivers\":2,\"missing\":0,\"verified\":1,\"bytes\":0,\"seconds\":0.0,\
              \"start_seconds\":0.0,\"goodput_bps\":0.0,\"repair_ratio\":0.0,\"packets\":0,\"cuts\":0,\
              \"incomplete\":[{\"host\":\"lab-07\",\"reason\":\"silent\"}],\"slow\":[],\"refused\":0,\
-             \"cpu_seconds\":0.5}\n"
+             \"streams\":[],\"cpu_seconds\":0.5}\n"
         );
     }
 
     #[test]
     fn the_last_line_of_a_receiver_has_every_field_of_its_report() {
         let layers = Some(LayersReport { of: 8, highest: 4, joins: 5, leaves: 2 });
+        let streams = vec![StreamReceived { bytes: 9, blocks: 1, ..StreamReceived::default() }];
         let report =
-            ReceiveReport { ok: true, files: 1, bytes: 9, lost: 2, layers, ..ReceiveReport::default() };
+            ReceiveReport { ok: true, files: 1, bytes: 9, lost: 2, layers, streams, ..Default::default() };
         assert_eq!(
             text(&Line::received(&report, None)),
             "{\"event\":\"done\",\"ok\":true,\"files\":1,\"bytes\":9,\"seconds\":0.0,\"goodput_bps\":0.0,\
              \"resumed_bytes\":0,\"refetched_bytes\":0,\"packets\":0,\"lost\":2,\"symbol_ratio\":0.0,\
              \"repaired_blocks\":0,\"refused\":0,\"dropped_local\":0,\"warnings\":[],\
-             \"layers\":{\"of\":8,\"highest\":4,\"joins\":5,\"leaves\":2},\"cpu_seconds\":null}\n"
+             \"layers\":{\"of\":8,\"highest\":4,\"joins\":5,\"leaves\":2},\
+             \"streams\":[{\"bytes\":9,\"blocks\":1,\"blocks_lost\":0,\"seconds\":0.0,\"to\":null}],\
+             \"cpu_seconds\":null}\n"
         );
     }
 

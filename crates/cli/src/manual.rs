@@ -45,8 +45,8 @@ fn markdown() -> String {
          transfer failed, 2 usage, 3 network or system. `NO_COLOR` is honoured. The first SIGINT or SIGTERM\n\
          ends a session in order, the second one at once.\n\n\
          With `--json` a session tells one JSON object a line: `opened`, `warning`, `content`, `joined`, `left`,\n\
-         `slow`, `layers`, once a second `progress`, on failure `error`, and always `done` as the last line. Rates are in\n\
-         bit/s (`_bps`), times in seconds or milliseconds (`_ms`).\n",
+         `slow`, `layers`, `output`, once a second `progress`, on failure `error`, and always `done` as the last line.\n\
+         Rates are in bit/s (`_bps`), times in seconds or milliseconds (`_ms`).\n",
     );
     let mut command = Cli::command();
     command.build();

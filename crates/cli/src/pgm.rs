@@ -123,6 +123,7 @@ impl args::Stream {
     /// # Errors
     /// [`Usage`] when options contradict each other or mean nothing over PGM.
     pub fn resolve_pgm(self) -> Result<Resolved<PgmSend>, Usage> {
+        refuse(&[("--layer", !self.layers.is_empty(), "PGM has no layers")])?;
         session::refuse_keyboard("stream")?;
         let content = Content::Live { history: self.history };
         resolve_sending(content, self.session, self.sending, self.telling)
@@ -175,6 +176,7 @@ impl args::Recv {
         refuse(&[
             ("--key", self.session.key.is_some(), "PGM has no encryption"),
             ("--sync", self.sync, "what comes over PGM is never known to be whole"),
+            ("--layer-to", !self.layer_to.is_empty(), "PGM has no layers"),
         ])?;
         self.check_source()?;
         let destination = self.destination()?;

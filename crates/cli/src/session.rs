@@ -8,8 +8,8 @@ use crate::{key, system, units};
 use faircast_core::time::Rate;
 use faircast_transport::event::LayersReport;
 use faircast_transport::{
-    Class, Content, Destination, Durability, Error, Event, ReceiveConfig, ReceiveReport, SendConfig,
-    SendReport, Slow,
+    Class, Content, Destination, Durability, Error, Event, LayerInput, ReceiveConfig, ReceiveReport,
+    SendConfig, SendReport, Slow,
 };
 use faircast_wire::GroupKey;
 use std::io::{self, IsTerminal, Write};
@@ -18,6 +18,9 @@ use std::sync::atomic::AtomicBool;
 
 /// Receive buffer asked of the system, in bytes: a tenth of a second at 1 Gbit/s.
 pub const RECEIVE_BUFFER: usize = 16 << 20;
+
+/// Repairs that are sent with a stream on layers when nothing else is asked for, over its own symbols.
+const REPAIR: f64 = 0.1;
 
 /// What will be done, and what the user should know before.
 #[derive(Debug)]
@@ -76,8 +79,16 @@ impl args::Stream {
     /// [`Usage`] when options contradict each other.
     pub fn resolve(self) -> Result<Resolved<SendConfig>, Usage> {
         self.sending.wiring.check_without_pgm()?;
-        refuse_keyboard("stream")?;
-        let content = Content::Live { history: self.history };
+        let content = match self.layers.is_empty() {
+            true => {
+                refuse_keyboard("stream")?;
+                Content::Live { history: self.history }
+            }
+            false => {
+                let repair = self.repair.unwrap_or(REPAIR);
+                Content::Layers { inputs: layer_inputs(self.layers)?, history: self.history, repair }
+            }
+        };
         resolve_sending(content, self.session, self.sending, self.telling)
     }
 }
@@ -97,6 +108,7 @@ impl args::Recv {
             interface: self.session.iface,
             source: self.source,
             destination,
+            layers_to: self.layer_to,
             key: read_key(self.session.key.as_deref(), &mut warnings)?,
             wait: self.wait,
             silence: self.silence,
@@ -131,6 +143,21 @@ impl args::Recv {
             false => Ok(Destination::Directory(self.out.clone())),
         }
     }
+}
+
+/// What each layer carries.
+fn layer_inputs(paths: Vec<PathBuf>) -> Result<Vec<LayerInput>, Usage> {
+    let is_stdin = |path: &PathBuf| path == Path::new("-");
+    match paths.iter().filter(|path| is_stdin(path)).count() {
+        0 => {}
+        1 => refuse_keyboard("stream --layer -")?,
+        _ => return Err(Usage::StdinTwice),
+    }
+    if let Some(missing) = paths.iter().find(|path| !is_stdin(path) && !path.exists()) {
+        return Err(Usage::NoSuchPath(missing.clone()));
+    }
+    let input = |path| if is_stdin(&path) { LayerInput::Stdin } else { LayerInput::Path(path) };
+    Ok(paths.into_iter().map(input).collect())
 }
 
 pub(crate) fn send_content(paths: Vec<PathBuf>, name: Option<String>) -> Result<Content, Usage> {
@@ -330,6 +357,10 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
         report.verified,
         report.receivers,
     )];
+    lines.extend((0..).zip(&report.streams).map(|(layer, sent): (u8, _)| {
+        let (bytes, blocks) = (units::bytes(sent.bytes), units::count(sent.blocks, "block"));
+        format!("layer {layer}: {bytes} in {blocks}, {} dropped", sent.blocks_dropped)
+    }));
     if !report.slow.is_empty() {
         lines.push(format!("slow: {}", report.slow.join(", ")));
     }
@@ -383,6 +414,14 @@ fn received_summary(report: &ReceiveReport) -> Vec<String> {
             "took up to {highest} of {of} layers; joined layers {}, left them {}",
             units::count(joins, "time"),
             units::count(leaves, "time"),
+        )
+    }));
+    lines.extend((0..).zip(&report.streams).map(|(layer, got): (u8, _)| {
+        let to = got.to.as_ref().map_or_else(String::new, |to| format!(", in {to}"));
+        let (bytes, joined) = (units::bytes(got.bytes), units::seconds(got.seconds));
+        format!(
+            "layer {layer}: {bytes}, {} lost, joined for {joined}{to}",
+            units::count(got.blocks_lost, "block")
         )
     }));
     if report.dropped_local > 0 {

@@ -5,7 +5,7 @@ use crate::failure::painted;
 use crate::json::{self, Line};
 use crate::units;
 use faircast_transport::Event;
-use faircast_transport::event::{Progress, Subscription};
+use faircast_transport::event::{Flow, Progress, Subscription};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -210,6 +210,13 @@ fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
         }
         Event::Layers(Subscription { joined, of }) => {
             (Level::Verbose, format!("takes {joined} of {of} layers"))
+        }
+        Event::Output { layer, flow: Flow::Comes, to, .. } => {
+            let to = to.as_ref().map_or_else(String::new, |to| format!(", to {to}"));
+            (Level::Verbose, format!("layer {layer} comes{to}"))
+        }
+        Event::Output { layer, flow: Flow::Stops, bytes, .. } => {
+            (Level::Verbose, format!("layer {layer} stops after {}", units::bytes(*bytes)))
         }
         Event::Progress(_) => return None,
     };

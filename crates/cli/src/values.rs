@@ -1,7 +1,9 @@
 //! Values as people type them: rates, spans, groups.
 
+use faircast_core::packet::Layer;
 use faircast_core::time::Rate;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// faircast's port, used when a group is given without one.
@@ -56,6 +58,12 @@ pub enum BadValue {
     /// Not a time to live.
     #[error("`{0}` is not a TTL; use 1 to 255")]
     NotATtl(String),
+    /// Not a part of a hundred.
+    #[error("`{0}` is not a percentage; use 0% to 100%")]
+    NotAPercentage(String),
+    /// Not a layer and a path.
+    #[error("`{0}` does not say where a layer goes; write its number and a path, like 1=more.ts")]
+    NotALayer(String),
     /// Nobody is waited for.
     #[error("0 receivers cannot be waited for; leave --expect out to serve whoever comes")]
     NobodyExpected,
@@ -127,6 +135,26 @@ pub fn span(text: &str) -> Result<Duration, BadValue> {
         secs if secs > LONGEST => Err(BadValue::TooLong),
         secs => Ok(Duration::from_secs_f64(secs)),
     }
+}
+
+/// A percentage, as a part of 1.
+///
+/// # Errors
+/// [`BadValue::NotAPercentage`].
+pub fn percent(text: &str) -> Result<f64, BadValue> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim_end().parse::<f64>();
+    let percent = number.ok().filter(|percent| (0.0..=100.0).contains(percent));
+    percent.map(|percent| percent / 100.0).ok_or_else(|| BadValue::NotAPercentage(text.into()))
+}
+
+/// A layer, and a path for its stream.
+///
+/// # Errors
+/// [`BadValue::NotALayer`].
+pub fn layer_to(text: &str) -> Result<(Layer, PathBuf), BadValue> {
+    let (number, path) = text.split_once('=').unwrap_or((text, ""));
+    let layer = number.parse().ok().filter(|_| !path.is_empty());
+    layer.map(|layer| (Layer(layer), path.into())).ok_or_else(|| BadValue::NotALayer(text.into()))
 }
 
 /// A multicast group: `239.255.70.1:5777`, `239.255.70.1`, `[ff15::7]:5777`, `ff15::7`.
@@ -289,5 +317,22 @@ mod tests {
         assert_eq!(ttl("0"), Err(BadValue::TtlZero));
         assert_eq!(ttl("1"), Ok(1));
         assert_eq!(ttl("256"), Err(BadValue::NotATtl("256".into())));
+    }
+
+    #[test]
+    fn a_percentage_is_a_part_of_a_hundred() {
+        assert_eq!(percent("10%"), Ok(0.1));
+        assert_eq!(percent("0"), Ok(0.0));
+        for bad in ["101%", "-1", "much", "nan"] {
+            assert_eq!(percent(bad), Err(BadValue::NotAPercentage(bad.into())));
+        }
+    }
+
+    #[test]
+    fn a_layer_goes_to_a_path() {
+        assert_eq!(layer_to("1=a=b"), Ok((Layer(1), "a=b".into())));
+        for bad in ["1", "1=", "=x", "300=x"] {
+            assert_eq!(layer_to(bad), Err(BadValue::NotALayer(bad.into())));
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What a session is told before it starts.
 
+use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
 use faircast_net::Faults;
@@ -24,7 +25,7 @@ pub enum Slow {
 }
 
 /// What is sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Content {
     /// Files and directory trees.
     Paths(Vec<PathBuf>),
@@ -39,6 +40,24 @@ pub enum Content {
         /// How long sent data can still be repaired.
         history: Duration,
     },
+    /// A live stream of its own on each layer of a layered scheme. Nobody asks for repairs: they are sent with the data.
+    Layers {
+        /// What each layer carries, the base layer's first.
+        inputs: Vec<LayerInput>,
+        /// What an input has brought is dropped when its layer could not send it for so long. Files wait instead.
+        history: Duration,
+        /// Repair symbols over source symbols, 0 to 1. Twice as many are sent to receivers that lose much.
+        repair: f64,
+    },
+}
+
+/// What a layer carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LayerInput {
+    /// Standard input.
+    Stdin,
+    /// A file, or a named pipe.
+    Path(PathBuf),
 }
 
 /// How `send` and `stream` run.
@@ -83,7 +102,7 @@ pub struct SendConfig {
 pub enum Destination {
     /// Into this directory, under the names that the source sends.
     Directory(PathBuf),
-    /// In order to standard output; a tree cannot go there.
+    /// In order to standard output; a tree cannot go there. Of a live stream in layers it is the base layer.
     Stdout,
 }
 
@@ -108,6 +127,8 @@ pub struct ReceiveConfig {
     pub source: Option<IpAddr>,
     /// Where content goes.
     pub destination: Destination,
+    /// Where single layers of a live stream go instead: files, or named pipes.
+    pub layers_to: Vec<(Layer, PathBuf)>,
     /// Open sealed sessions under this key; without one only unsealed sessions are accepted.
     pub key: Option<GroupKey>,
     /// Give up when no session is announced for so long; wait for ever when `None`.

@@ -6,6 +6,7 @@ use crate::event::{Event, ReceiveReport, SendReport};
 use crate::groups::Groups;
 use crate::object::Tape;
 use crate::receiver;
+use crate::source::streams::{Cut, Fill};
 use crate::source::{self, supply::Supply};
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
@@ -46,11 +47,12 @@ const BACKLOG_EVERY: Span = Span::from_millis(1);
 /// # Errors
 /// When the session cannot start or the content cannot be read; see [`Error::class`].
 pub fn send(
-    config: SendConfig,
+    mut config: SendConfig,
     events: &mut dyn FnMut(Event),
     stop: &AtomicBool,
 ) -> Result<SendReport, Error> {
     let clock = Clock::start();
+    config.scheme = scheme_for(config.scheme, &config.content)?;
     let groups = layer_groups(&config)?;
     let choice = choose(config.group.ip(), config.interface.as_deref())?;
     let options = SourceOptions { ttl: config.ttl, ..SourceOptions::default() };
@@ -66,6 +68,12 @@ pub fn send(
         Content::Stdin { name } => Supply::pipe(name, symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos)?,
         Content::Live { history } => {
             Supply::live(symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos, *history)?
+        }
+        Content::Layers { inputs, history, repair } => {
+            let fill = Fill::of(&config.scheme);
+            let history = span(*history);
+            let cut = Cut { symbol_size, symbols: SYMBOLS_PER_BLOCK, repair: *repair, history, fill };
+            Supply::streams(inputs, cut, clock.unix_nanos)?
         }
     };
     for warning in supply.warnings() {
@@ -150,6 +158,7 @@ pub fn receive(
         reordering: receiver::REORDERING,
         host: config.host,
         destination: config.destination,
+        layers_to: config.layers_to,
         durability: config.durability,
         only: config.source,
         overhead: overhead(config.group),
@@ -165,6 +174,19 @@ pub fn receive(
     session.report()
 }
 
+/// The scheme that sends this: with as many layers as there are streams for.
+fn scheme_for(scheme: Scheme, content: &Content) -> Result<Scheme, Error> {
+    let Content::Layers { inputs, .. } = content else { return Ok(scheme) };
+    let (count, layers, name) = (inputs.len(), scheme.layers(), scheme.name());
+    match count {
+        _ if layers <= 1 => Err(Error::NeedsLayers { scheme: name }),
+        0 => Err(Error::LayerInputs { count, layers, scheme: name }),
+        // A session of one layer would be one at a single rate.
+        1..256 if count <= usize::from(layers) => Ok(scheme.with_layers(count.max(2) as u8)),
+        _ => Err(Error::LayerInputs { count, layers, scheme: name }),
+    }
+}
+
 /// The groups of all layers, the base layer's first; whether everything goes with them.
 fn layer_groups(config: &SendConfig) -> Result<Vec<SocketAddr>, Error> {
     let (layers, scheme) = (config.scheme.layers().max(1), config.scheme.name());
@@ -172,7 +194,7 @@ fn layer_groups(config: &SendConfig) -> Result<Vec<SocketAddr>, Error> {
         _ if layers == 1 => None,
         (Content::Live { .. }, _) => Some((
             "a live stream",
-            "choose another --cc, or send a file or a pipe that all receivers shall get whole",
+            "give each layer a stream of its own (--layer base.ts --layer more.ts), or choose another --cc",
         )),
         (_, Slow::Floor(_) | Slow::Drop(_)) => {
             Some(("--slow", "slow receivers take fewer layers and cost the others nothing, leave it out"))
@@ -284,7 +306,7 @@ fn run_receiver(
         if groups.differ_from(session.groups())
             && let Err((layer, error)) = groups.follow(session.groups())
         {
-            session.on_join_failed(layer, &error);
+            session.on_join_failed(layer, &error, now);
         }
         let mut refused = Ok(());
         session.take_feedback(|bytes, to| {
@@ -435,6 +457,25 @@ mod tests {
             let error = layer_groups(&config).expect_err("it makes no sense");
             assert!(matches!(error, Error::NotInLayers { scheme: "rlc", .. }), "{error}");
             assert_eq!(error.class(), Class::Usage);
+        }
+    }
+
+    #[test]
+    fn streams_take_as_many_layers_as_they_need_and_no_more() {
+        let layers = |scheme: &str, count: usize| {
+            let inputs = vec![crate::config::LayerInput::Stdin; count];
+            let content = Content::Layers { inputs, history: Duration::ZERO, repair: 0.1 };
+            scheme_for(scheme.parse().expect("a scheme"), &content).map(|scheme| scheme.layers())
+        };
+        assert_eq!(layers("rlc", 3).expect("eight layers"), 3);
+        assert_eq!(layers("gmcc", 1).expect("eight layers"), 2, "the second one stays empty");
+        for (scheme, count, words) in [
+            ("ormcc", 1, "use --cc rlc or --cc gmcc"),
+            ("rlc,layers=2", 3, "3 streams"),
+            ("rlc", 0, "0 streams"),
+        ] {
+            let error = layers(scheme, count).expect_err("they do not fit");
+            assert!(error.to_string().contains(words) && error.class() == Class::Usage, "{error}");
         }
     }
 }

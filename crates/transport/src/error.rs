@@ -74,6 +74,26 @@ pub enum Error {
         /// What to do instead.
         instead: &'static str,
     },
+    /// Streams in layers with a scheme that has none.
+    #[error(
+        "--layer needs a scheme that sends in layers, which {scheme} does not: use --cc rlc or --cc gmcc"
+    )]
+    NeedsLayers {
+        /// The scheme's name.
+        scheme: &'static str,
+    },
+    /// Each stream needs a layer.
+    #[error(
+        "{count} streams (--layer) do not fit the {layers} layers of {scheme}: give 1 to {layers}, base layer first"
+    )]
+    LayerInputs {
+        /// How many streams there are.
+        count: usize,
+        /// How many layers there are.
+        layers: u8,
+        /// The scheme's name.
+        scheme: &'static str,
+    },
     /// No session was announced.
     #[error("no session was announced on {group} within {waited:?}{hint}")]
     NoSession {
@@ -261,6 +281,8 @@ impl Error {
             | Error::SchemeOptions { .. }
             | Error::NoGroupForLayer { .. }
             | Error::NotInLayers { .. }
+            | Error::NeedsLayers { .. }
+            | Error::LayerInputs { .. }
             | Error::NotAStream { .. } => Class::Usage,
             Error::Net(_)
             | Error::Object(_)

@@ -62,8 +62,28 @@ pub enum Event {
     },
     /// This receiver has joined or left layers of a layered session.
     Layers(Subscription),
+    /// The bytes of a layer of a live stream begin to come, go on after a while without, or stop.
+    Output {
+        /// The layer.
+        layer: u8,
+        /// What it does from now on.
+        flow: Flow,
+        /// Bytes of it that have been written so far.
+        bytes: u64,
+        /// Where it is written; `None` when nobody wants it.
+        to: Option<String>,
+    },
     /// Once a second.
     Progress(Progress),
+}
+
+/// Whether a layer's bytes come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// They come: from here on the output holds the stream as it is at present.
+    Comes,
+    /// The layer was left, or the session has ended.
+    Stops,
 }
 
 /// How much of a layered session a receiver takes.
@@ -133,6 +153,19 @@ pub struct SendReport {
     pub slow: Vec<String>,
     /// Packets that were refused: forged, replayed, damaged.
     pub refused: u64,
+    /// Of a live stream in layers: what has become of each, the base layer first.
+    pub streams: Vec<StreamSent>,
+}
+
+/// What has become of a layer's stream at its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StreamSent {
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Blocks sent.
+    pub blocks: u64,
+    /// Blocks that grew too old before the layer could send them.
+    pub blocks_dropped: u64,
 }
 
 /// How a `recv` ended.
@@ -168,6 +201,23 @@ pub struct ReceiveReport {
     pub warnings: Vec<String>,
     /// What became of the layers of a layered session.
     pub layers: Option<LayersReport>,
+    /// Of a live stream in layers: what has come of each, the base layer first.
+    pub streams: Vec<StreamReceived>,
+}
+
+/// What has come of a layer's stream.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct StreamReceived {
+    /// Bytes in order, without those of lost blocks.
+    pub bytes: u64,
+    /// Blocks, each verified.
+    pub blocks: u64,
+    /// Blocks that could not be completed while the layer was joined.
+    pub blocks_lost: u64,
+    /// For how long the layer was joined, in seconds.
+    pub seconds: f64,
+    /// Where it was written; `None` when nobody wants it.
+    pub to: Option<String>,
 }
 
 /// What a receiver did with the layers of a session.

@@ -129,6 +129,7 @@ fn receiver(out: &Path) -> receiver::Session {
         reordering: receiver::REORDERING,
         host: "receiver".to_owned(),
         destination: Destination::Directory(out.to_path_buf()),
+        layers_to: Vec::new(),
         durability: Durability::Fast,
         only: None,
         overhead: OVERHEAD,

@@ -22,7 +22,7 @@ mod receiver;
 mod source;
 mod spill;
 
-pub use config::{Content, Destination, Durability, ReceiveConfig, SendConfig, Slow};
+pub use config::{Content, Destination, Durability, LayerInput, ReceiveConfig, SendConfig, Slow};
 pub use drive::{receive, send};
 pub use error::{Class, Error};
 pub use event::{Event, ReceiveReport, SendReport};

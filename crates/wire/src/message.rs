@@ -51,7 +51,8 @@ pub struct Announce {
     pub transfer: TransferId,
     /// Bytes of the whole tape (all files in a row); `None` for an open-ended stream.
     pub tape_len: Option<u64>,
-    /// Bytes of the manifest.
+    /// Bytes of the manifest. 0 with [`Announce::LIVE`]: each layer carries a stream of its own, blocks are numbered by
+    /// layer, and nobody asks for repairs.
     pub manifest_len: u32,
     /// Bytes of a symbol.
     pub symbol_size: u16,

@@ -9,6 +9,7 @@ mod emulated;
 mod failures;
 mod kit;
 mod late;
+mod layered_streams;
 mod layers;
 mod pgm;
 mod resume;

@@ -204,6 +204,19 @@ impl Scheme {
         }
     }
 
+    /// The same with at most so many layers. A scheme of one rate stays one.
+    #[must_use]
+    pub fn with_layers(mut self, layers: u8) -> Scheme {
+        let most = match &mut self {
+            Scheme::Gmcc(config) => &mut config.layers,
+            Scheme::Rlc(config) => &mut config.layers,
+            Scheme::Smcc(config) => &mut config.layers,
+            _ => return self,
+        };
+        *most = layers.min(*most).max(1);
+        self
+    }
+
     /// Its limits.
     pub fn bounds(&self) -> Bounds {
         self.sending().bounds
@@ -443,6 +456,17 @@ mod tests {
         );
         assert_eq!(message("ormcc,beta"), "option \"beta\" has no value; write beta=VALUE");
         assert!(message("ormcc,start=fast").contains("it is: linear | doubling"));
+    }
+
+    #[test]
+    fn layers_can_be_taken_away_and_not_added() {
+        let layers = |scheme: &str, layers| {
+            let scheme = scheme.parse::<Scheme>().expect("it is in the catalogue").with_layers(layers);
+            (scheme.layers(), scheme.options())
+        };
+        assert_eq!(layers("rlc", 3), (3, "layers=3".to_owned()));
+        assert_eq!(layers("gmcc,layers=2", 5).0, 2);
+        assert_eq!(layers("ormcc", 5), (1, String::new()));
     }
 
     #[test]

@@ -42,7 +42,9 @@ pub fn send(
     let paths = match &config.content {
         Content::Paths(paths) => paths,
         Content::Stdin { .. } => return Err(Error::AlcContent { what: "standard input" }),
-        Content::Live { .. } => return Err(Error::AlcContent { what: "a live stream" }),
+        Content::Live { .. } | Content::Layers { .. } => {
+            return Err(Error::AlcContent { what: "a live stream" });
+        }
     };
     let groups = groups(&config)?;
     let choice = choose(config.group.ip(), config.interface.as_deref())?;

@@ -25,6 +25,7 @@ mod node;
 mod repair;
 mod slow;
 mod startup;
+mod streams;
 mod trace;
 mod twin;
 

@@ -1,11 +1,13 @@
 //! Sources and receivers, driven the way [`crate::drive`] does it.
 
 use super::net::OVERHEAD;
+use super::streams::Made;
 use crate::config::{Destination, Durability, Slow};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
 use crate::object::Tape;
 use crate::receiver;
+use crate::source::streams::{Cut, Feed, Fill, Streams};
 use crate::source::{self, supply::Supply};
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
@@ -40,6 +42,8 @@ pub(super) struct Offer {
     wait: Duration,
     spread: Span,
     pub(super) key: Option<GroupKey>,
+    /// A live stream on each layer, and how much older than this blocks may grow.
+    streams: Option<(Vec<Made>, Span)>,
 }
 
 impl Offer {
@@ -58,7 +62,13 @@ impl Offer {
             wait: Duration::from_secs(10),
             spread: Span::from_millis(10),
             key: None,
+            streams: None,
         }
+    }
+
+    /// A live stream on each layer; what cannot be sent for so long is dropped.
+    pub(super) fn streams(streams: &[Made], history: Span) -> Offer {
+        Offer { streams: Some((streams.to_vec(), history)), ..Offer::bytes(0) }
     }
 
     /// So many zeros.
@@ -156,8 +166,20 @@ impl SourceNode {
         let form = if offer.key.is_some() { Form::Sealed } else { Form::Open };
         let scheme: Scheme = offer.scheme.parse().expect("the scheme is there");
         let symbol = ((offer.datagram - data_header_len(&scheme.mark(), form)) / 8 * 8) as u16;
-        let tape = Tape::open(std::slice::from_ref(&self.content), symbol, offer.symbols_per_block)
-            .expect("the content can be read");
+        let supply = match &offer.streams {
+            None => Supply::files(
+                Tape::open(std::slice::from_ref(&self.content), symbol, offer.symbols_per_block)
+                    .expect("the content can be read"),
+            ),
+            Some((streams, history)) => {
+                let symbols = offer.symbols_per_block;
+                let (repair, fill) = (0.1, Fill::of(&scheme));
+                let cut = Cut { symbol_size: symbol, symbols, repair, history: *history, fill };
+                let feeds = streams.iter().map(|made| Box::new(made.clone()) as Box<dyn Feed>);
+                let streams = Streams::new(feeds.collect(), cut, now.as_nanos());
+                Supply::Streams(Box::new(streams.expect("symbols make blocks")))
+            }
+        };
         let scheme = scheme.with_packet_size((offer.datagram + OVERHEAD) as u16);
         let mut salt = [0; 16];
         salt[..8].copy_from_slice(&self.rng.bits().to_le_bytes());
@@ -169,7 +191,7 @@ impl SourceNode {
             salt,
             scheme,
             spacing: Spacing::Address,
-            supply: Supply::files(tape),
+            supply,
             rng: Rng::new(self.rng.bits(), 0),
             name: "source".to_owned(),
             datagram: offer.datagram,
@@ -304,6 +326,7 @@ impl ReceiverNode {
             reordering: receiver::REORDERING,
             host: self.host.clone(),
             destination,
+            layers_to: Vec::new(),
             durability: Durability::Fast,
             only: None,
             overhead: OVERHEAD,
@@ -334,7 +357,7 @@ impl ReceiverNode {
         let Some(session) = &mut self.session else { return };
         session.on_time(here);
         if let Some(refused) = self.refuses.filter(|layer| session.groups().len() >= usize::from(layer.0)) {
-            session.on_join_failed(refused, &"its port is taken");
+            session.on_join_failed(refused, &"its port is taken", here);
         }
         session.take_feedback(send);
         self.events.extend(session.take_events().into_iter().map(|event| (now, event)));

@@ -562,6 +562,7 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
         reordering: setting.reordering,
         host: format!("host{index}"),
         destination: Destination::Directory(out),
+        layers_to: Vec::new(),
         durability: Durability::Fast,
         only: None,
         overhead: OVERHEAD,

@@ -274,6 +274,7 @@ fn input(content: &Content) -> Result<(Box<dyn Input>, Option<u64>), Error> {
             Ok((Box::new(Whole(file)), known.is_file().then_some(known.len())))
         }
         Content::Stdin { .. } | Content::Live { .. } => Ok((Box::new(Live(Pipe::stdin().0)), None)),
+        Content::Layers { .. } => Err(Error::PgmContent { what: "streams in layers".to_owned() }),
     }
 }
 

@@ -1,10 +1,13 @@
 //! What the receiver hears from the source beside data, and what it tells it.
 
 use super::{
-    BASE, CONFIRM_PATIENCE, Finished, Layers, Load, NOTHING_YET, Outbox, Phase, Session, Stream, echo,
+    BASE, CONFIRM_PATIENCE, Finished, Layers, Load, NOTHING_YET, Outbox, Phase, Session, Stream,
+    delivery::Delivery,
+    echo,
     intake::{Intake, Repair},
     place::Place,
     reason,
+    streams::Streams,
 };
 use crate::error::Error;
 use crate::event::Event;
@@ -53,7 +56,7 @@ impl Session {
                 stream.announced = announce;
                 set_pace(stream, stream.rtt, millis(announce.spread_ms), now);
                 let skipped = if announce.flags & Announce::LIVE != 0 {
-                    stream.intake.skip_before(announce.first_block)
+                    stream.delivery.skip_before(announce.first_block)
                 } else {
                     Ok(())
                 };
@@ -120,20 +123,29 @@ impl Session {
             symbol_size: announce.symbol_size,
             symbols_per_block: announce.symbols_per_block,
         };
-        if geometry.check().is_err() {
+        let live = announce.flags & Announce::LIVE != 0;
+        // Streams in layers have no manifest, for who joins late would never see it.
+        let in_layers = live && announce.manifest_len == 0;
+        let described = if in_layers { Geometry { manifest_len: 1, ..geometry } } else { geometry };
+        if described.check().is_err() {
             self.hint = Some("a session is there whose announcement makes no sense");
             return Ok(());
         }
-        let live = announce.flags & Announce::LIVE != 0;
         let first = if live { announce.first_block } else { 0 };
         let transfer = TransferId(announce.transfer.0);
-        let memory = self.setup.memory;
-        let place = Place::open(&self.setup.destination, transfer, geometry, live.then_some(first), memory)?;
         let spread = millis(announce.spread_ms);
         let layers = Layers::new(self.setup.group, &announce, self.setup.reordering);
-        let repair = if layers.is_layered() { Repair::Fountain } else { Repair::OnRequest };
-        let needs = Needs::new(FIRST_RTT, spread);
-        let intake = Intake::new(place, geometry, first, needs, repair, memory)?;
+        let delivery = if in_layers {
+            let (to, own) = (&self.setup.destination, &self.setup.layers_to);
+            let (of, reordering) = (layers.subscription().of, self.setup.reordering);
+            Delivery::Streams(Box::new(Streams::new(to, own, transfer, &geometry, of, reordering, now)?))
+        } else {
+            let (to, memory) = (&self.setup.destination, self.setup.memory);
+            let place = Place::open(to, transfer, geometry, live.then_some(first), memory)?;
+            let repair = if layers.is_layered() { Repair::Fountain } else { Repair::OnRequest };
+            let needs = Needs::new(FIRST_RTT, spread);
+            Delivery::Object(Box::new(Intake::new(place, geometry, first, needs, repair, memory)?))
+        };
         self.codec.follow(session);
         self.events.push(Event::Joined {
             receiver: self.setup.id.to_string(),
@@ -146,7 +158,7 @@ impl Session {
             announced: announce,
             receiver: scheme.receiver(self.setup.id),
             layers,
-            intake,
+            delivery,
             newest: NOTHING_YET,
             newest_at: now,
             sent: 0,
@@ -181,7 +193,7 @@ impl Session {
         stream.announced = announce;
         stream.receiver = scheme.receiver(self.setup.id);
         stream.layers.restart(self.setup.group, &stream.announced);
-        stream.intake.restart();
+        let restarted = stream.delivery.restart(now);
         stream.newest = NOTHING_YET;
         stream.newest_at = now;
         stream.sent = 0;
@@ -192,6 +204,9 @@ impl Session {
         self.clocks.heard_at = now;
         self.events
             .push(Event::Warning("the source has been restarted; going on with what is here".to_owned()));
+        if let Err(error) = restarted {
+            self.fail(error, now);
+        }
     }
 
     pub(super) fn on_status(&mut self, status: &Status, now: Time) {
@@ -223,11 +238,10 @@ impl Session {
             if let Some(scheme) = scheme_of(&stream.announced) {
                 stream.receiver = scheme.receiver(me);
             }
-            stream.intake.arm(now, &mut self.rng);
+            stream.delivery.arm(now, &mut self.rng);
         }
         (stream.blocks, stream.root) = (status.blocks.or(stream.blocks), status.root.or(stream.root));
-        stream.intake.on_complete_to(status.complete_to, status.blocks, now, &mut self.rng);
-        stream.intake.on_scheduled(&status.scheduled, now);
+        stream.delivery.on_status(status, now, &mut self.rng);
         self.after_block(now);
         if self.phase == Phase::Receiving && status.flags & Status::CLOSING != 0 {
             self.end("it had waited long enough, or was stopped", now);
@@ -244,25 +258,23 @@ impl Session {
     pub(super) fn after_block(&mut self, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         if !stream.content_told
-            && let Some(files) = stream.intake.place().files()
+            && let Some(files) = stream.delivery.files()
         {
             stream.content_told = true;
             self.events.push(Event::Content {
                 transfer: stream.announced.transfer.to_string(),
                 files,
-                bytes: stream.intake.content_bytes(),
-                resumed_bytes: stream.intake.resumed_bytes(),
+                bytes: stream.delivery.content_bytes(),
+                resumed_bytes: stream.delivery.resumed_bytes().0,
             });
         }
-        if !stream.intake.is_complete() {
+        if !stream.delivery.is_complete() {
             return;
         }
         let Some(root) = stream.root else { return };
-        self.totals.symbols = stream.intake.symbols;
-        self.totals.symbols_needed = stream.intake.symbols_needed;
-        self.totals.repaired = stream.intake.decoded();
+        (self.totals.symbols, self.totals.symbols_needed, self.totals.repaired) = stream.delivery.symbols();
         let blocks = stream.blocks.unwrap_or(0);
-        match stream.intake.place().finish(blocks, root, self.setup.durability) {
+        match stream.delivery.finish(blocks, root, self.setup.durability, now) {
             Ok(done) => {
                 self.totals.finished = now;
                 self.finished =
@@ -286,12 +298,12 @@ impl Session {
                 self.carry_out(Span::ZERO, now);
             }
             let Some(stream) = &mut self.stream else { return };
-            if stream.intake.needs.deadline() <= now {
+            if stream.delivery.deadline() <= now {
                 let mut echo = echo(stream, now);
                 // What left before the last status and is not here is lost, not on its way, even
                 // when nothing came after it that would show the gap.
                 echo.seq = echo.seq.max(Seq(stream.sent.saturating_sub(1)));
-                let wanted = stream.intake.due(now, &mut self.rng);
+                let wanted = stream.delivery.due(now, &mut self.rng);
                 request(wanted, self.setup.id, echo, &mut self.codec, &mut self.outbox, stream.session);
             }
         }
@@ -328,8 +340,8 @@ impl Session {
             from: self.setup.id,
             state,
             reason,
-            verified_bytes: stream.intake.verified_bytes(),
-            blocks_missing: stream.intake.missing(),
+            verified_bytes: stream.delivery.verified_bytes(),
+            blocks_missing: stream.delivery.missing(),
             rate: stream.load.capacity_bps as f32,
             loss: self.totals.lost as f32 / packets as f32,
             dropped_local: self.totals.dropped_local.min(u64::from(u32::MAX)) as u32,
@@ -349,6 +361,7 @@ impl Session {
     /// socket's buffer: this host's time, not the path's.
     pub(super) fn carry_out(&mut self, late: Span, now: Time) {
         let Some(stream) = &mut self.stream else { return };
+        let mut written = Ok(());
         for effect in self.effects.drain() {
             match effect {
                 Effect::Report(mut report) => {
@@ -357,10 +370,16 @@ impl Session {
                     self.outbox.add(&mut self.codec, stream.session, &Message::Report(report));
                 }
                 Effect::Subscribe(top) => {
-                    self.events.extend(stream.layers.subscribe(top, now).map(Event::Layers));
+                    if let Some(subscription) = stream.layers.subscribe(top, now) {
+                        self.events.push(Event::Layers(subscription));
+                        written = written.and(stream.delivery.subscribe(subscription, now));
+                    }
                 }
                 Effect::Emit(..) | Effect::Reassign(..) => {} // a receiver does neither
             }
+        }
+        if let Err(error) = written {
+            self.fail(error, now);
         }
     }
 
@@ -451,7 +470,7 @@ fn set_pace(stream: &mut Stream, rtt: Span, spread: Span, now: Time) {
     stream.member_at = stretched(stream.member_at, now, stream.spread, spread);
     (stream.rtt, stream.spread) = (rtt, spread);
     // Requests need less spreading than membership: any of them serves all.
-    stream.intake.needs.set_pace(rtt, spread.min(rtt * 2 + Span::from_millis(2)));
+    stream.delivery.set_pace(rtt, spread.min(rtt * 2 + Span::from_millis(2)));
 }
 
 fn millis(milliseconds: u32) -> Span {

@@ -7,15 +7,19 @@
 //!   Searching -- announced --> Receiving -- all verified and placed --> Confirming -- heard --> Over
 //! ```
 
+mod delivery;
 mod feedback;
 mod intake;
 mod layers;
+mod output;
 pub(crate) mod place;
+mod streams;
 
 use crate::config::{Destination, Durability};
 use crate::error::Error;
 use crate::event::{Event, Progress, ReceiveReport};
 use crate::object::ObjectError;
+use delivery::Delivery;
 use faircast_core::node::{Cx, Effects, Receiver as _};
 use faircast_core::packet::{Echo, Layer, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
@@ -23,9 +27,9 @@ use faircast_core::schemes::AnyReceiver;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, DataPacket, MemberState, Message, OpenError, ReceiverCodec};
 pub(crate) use intake::INCOMPLETE;
-use intake::Intake;
 use layers::{Heard, Layers};
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 /// Why a receiver has failed, as it tells the source.
 pub(crate) const REASON_DISK_FULL: u8 = 1;
@@ -51,6 +55,8 @@ pub(crate) struct Setup {
     pub(crate) reordering: u8,
     pub(crate) host: String,
     pub(crate) destination: Destination,
+    /// Where layers of a live stream go instead.
+    pub(crate) layers_to: Vec<(Layer, PathBuf)>,
     pub(crate) durability: Durability,
     /// Accept this source only.
     pub(crate) only: Option<IpAddr>,
@@ -88,6 +94,7 @@ struct Fixed {
     id: ReceiverId,
     host: String,
     destination: Destination,
+    layers_to: Vec<(Layer, PathBuf)>,
     durability: Durability,
     only: Option<IpAddr>,
     overhead: usize,
@@ -118,7 +125,7 @@ struct Stream {
     announced: Announce,
     receiver: AnyReceiver,
     layers: Layers,
-    intake: Intake,
+    delivery: Delivery,
     /// Of the base layer.
     newest: Echo,
     newest_at: Time,
@@ -199,6 +206,7 @@ impl Session {
                 id: setup.id,
                 host: setup.host,
                 destination: setup.destination,
+                layers_to: setup.layers_to,
                 durability: setup.durability,
                 only: setup.only,
                 overhead: setup.overhead,
@@ -283,7 +291,7 @@ impl Session {
         }
         if self.phase == Phase::Receiving && packet.symbols > 0 {
             let Some(stream) = &mut self.stream else { return };
-            match stream.intake.on_symbol(packet, now, &mut self.rng) {
+            match stream.delivery.on_symbol(packet, now, &mut self.rng) {
                 Ok(intake::Progressed::No) => {}
                 Ok(intake::Progressed::Block) => self.after_block(now),
                 Err(error) => self.fail(error, now),
@@ -302,7 +310,7 @@ impl Session {
 
     /// The group of a layer that is wanted could not be joined. Nothing comes on it, which the scheme sees
     /// for itself; the session goes on with the layers below.
-    pub(crate) fn on_join_failed(&mut self, layer: Layer, why: &dyn std::fmt::Display) {
+    pub(crate) fn on_join_failed(&mut self, layer: Layer, why: &dyn std::fmt::Display, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         if stream.layers.refuse(layer) {
             let joined = stream.layers.subscription().joined;
@@ -311,7 +319,12 @@ impl Session {
                 layer.0
             )));
         }
-        self.events.push(Event::Layers(stream.layers.subscription()));
+        let subscription = stream.layers.subscription();
+        let stopped = stream.delivery.subscribe(subscription, now);
+        self.events.push(Event::Layers(subscription));
+        if let Err(error) = stopped {
+            self.fail(error, now);
+        }
     }
 
     /// Time has passed.
@@ -370,7 +383,7 @@ impl Session {
                 if stream.deferred {
                     at
                 } else {
-                    at.min(stream.receiver.deadline()).min(stream.intake.needs.deadline())
+                    at.min(stream.receiver.deadline()).min(stream.delivery.deadline())
                 }
             }
             Phase::Confirming { until } => at.min(until).min(stream.member_at),
@@ -403,7 +416,9 @@ impl Session {
     }
 
     pub(crate) fn take_events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
+        let mut events = std::mem::take(&mut self.events);
+        events.extend(self.stream.iter_mut().flat_map(|stream| stream.delivery.take_events()));
+        events
     }
 
     /// How it ended.
@@ -414,14 +429,16 @@ impl Session {
         let finished = self.finished.take().unwrap_or_default();
         let from = self.totals.first_packet.unwrap_or(self.totals.finished);
         let seconds = self.totals.finished.since(from).as_secs_f64();
+        let (resumed_bytes, refetched_bytes) =
+            self.stream.as_ref().map_or((0, 0), |stream| stream.delivery.resumed_bytes());
         Ok(ReceiveReport {
             ok: true,
             files: finished.files,
             bytes: finished.bytes,
             seconds,
             goodput_bps: if seconds > 0.0 { finished.bytes as f64 * 8.0 / seconds } else { 0.0 },
-            resumed_bytes: self.stream.as_ref().map_or(0, |stream| stream.intake.resumed_bytes()),
-            refetched_bytes: self.stream.as_ref().map_or(0, |stream| stream.intake.refetched_bytes()),
+            resumed_bytes,
+            refetched_bytes,
             packets: self.totals.packets,
             lost: self.totals.lost,
             symbol_ratio: self.totals.symbols as f64 / self.totals.symbols_needed.max(1) as f64,
@@ -430,6 +447,7 @@ impl Session {
             dropped_local: self.totals.dropped_local,
             warnings: finished.warnings,
             layers: self.stream.as_ref().and_then(|stream| stream.layers.report()),
+            streams: self.stream.as_ref().map_or_else(Vec::new, |stream| stream.delivery.streams()),
         })
     }
 
@@ -448,7 +466,7 @@ impl Session {
     }
 
     fn verified_bytes(&self) -> u64 {
-        self.stream.as_ref().map_or(0, |stream| stream.intake.verified_bytes())
+        self.stream.as_ref().map_or(0, |stream| stream.delivery.verified_bytes())
     }
 
     fn tell_progress(&mut self, now: Time) {
@@ -460,8 +478,8 @@ impl Session {
             (self.totals.bytes, self.totals.lost, self.totals.packets);
         self.events.push(Event::Progress(Progress {
             seconds: now.since(stream.since).as_secs_f64(),
-            bytes: stream.intake.verified_bytes(),
-            total_bytes: stream.intake.content_bytes(),
+            bytes: stream.delivery.verified_bytes(),
+            total_bytes: stream.delivery.content_bytes(),
             rate_bps: bytes as f64 * 8.0,
             allowed_bps: None,
             rtt_ms: Some(stream.rtt.as_secs_f64() * 1e3),

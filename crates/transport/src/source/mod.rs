@@ -13,13 +13,16 @@ pub(crate) mod pipe;
 mod plan;
 mod reader;
 mod status;
+pub(crate) mod streams;
 pub(crate) mod supply;
 
 use crate::config::Slow;
 use crate::error::Error;
 use crate::event::{Event, Progress, SendReport, Subscription};
 use crate::members::{Members, Pace, onset};
+use crate::object::ObjectError;
 use blocks::Blocks;
+use faircast_core::delivery::ledger::Pick;
 use faircast_core::node::{Control, Cx, Departure, Effects, Source as _, Stamp};
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Seq};
 use faircast_core::rate::Bounds;
@@ -41,6 +44,9 @@ const MOST_BYTES: usize = 65_000;
 
 /// Packets that are due within this time leave together: one packet below about 10 Mbit/s.
 const BURST: Span = Span::from_micros(1_000);
+
+/// Inputs are looked at so often when nothing else is to be done.
+const LOOK_EVERY: Span = Span::from_millis(2);
 
 /// So many bytes of a data packet say its rate, when it does.
 const RATE_LEN: usize = 2;
@@ -240,14 +246,19 @@ impl Session {
         at = at.min(self.source.deadline());
         match self.phase {
             Phase::Gathering { heard } => at.min(self.clocks.heartbeat_at).min(self.start_at(heard)),
-            Phase::Sending if !self.plan.is_idle() => at.min(self.next_departure().0),
+            Phase::Sending if !self.is_idle() => at.min(self.next_departure().0).min(self.look_at(now)),
             Phase::Sending if self.supply.has_work() => now,
             Phase::Sending => {
                 let end = self.clocks.idle_since.map_or(Time::NEVER, |since| since + self.linger());
-                at.min(now + Span::from_millis(2)).min(if end > now { end } else { Time::NEVER })
+                at.min(now + LOOK_EVERY).min(if end > now { end } else { Time::NEVER })
             }
-            _ => at.min(now + Span::from_millis(2)),
+            _ => at.min(now + LOOK_EVERY),
         }
+    }
+
+    /// When inputs are looked at, besides what is sent meanwhile.
+    fn look_at(&self, now: Time) -> Time {
+        if matches!(self.supply, Supply::Streams(_)) { now + LOOK_EVERY } else { Time::NEVER }
     }
 
     /// Time has passed.
@@ -260,9 +271,10 @@ impl Session {
             self.clocks.second_at += Span::from_secs(1);
             self.tell_progress(now);
             self.plan_visits();
+            self.look_after_streams();
             self.look_for_silence(now);
         }
-        if let Err(error) = self.take_supply() {
+        if let Err(error) = self.take_supply(now) {
             self.fail(error.into(), now);
         }
         match self.phase {
@@ -343,12 +355,16 @@ impl Session {
             seconds,
             start_seconds: started.as_secs_f64(),
             goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
-            repair_ratio: self.plan.symbols_sent() as f64 / self.counts.content_symbols.max(1) as f64,
+            repair_ratio: self.symbols_sent() as f64 / self.counts.content_symbols.max(1) as f64,
             packets: self.counts.packets,
             cuts: self.source.observe().cuts,
             incomplete,
             slow: self.slow_named.iter().filter_map(|id| self.members.get(*id)).map(host).collect(),
             refused: self.counts.refused,
+            streams: match &self.supply {
+                Supply::Streams(streams) => streams.report(),
+                _ => Vec::new(),
+            },
         })
     }
 
@@ -359,14 +375,15 @@ impl Session {
         }
         let mut segment = 0;
         for sent in 0..MOST_SEGMENTS {
-            let Some((pick, flags)) = self.plan.pick(layer) else { break };
-            let (symbols, payload) = match self.blocks.symbol(pick, &mut self.supply) {
-                Ok(symbol) => symbol,
+            let chosen = match choose(&mut self.plan, &mut self.blocks, &mut self.supply, layer) {
+                Ok(Some(chosen)) => chosen,
+                Ok(None) => break,
                 Err(error) => {
                     self.fail(error.into(), now);
                     break;
                 }
             };
+            let Chosen { place, symbols, payload, flags, pick } = chosen;
             let size = (payload.len() + self.header + self.setup.overhead) as u16;
             let stamp = self.source.on_departure(
                 layer,
@@ -378,7 +395,7 @@ impl Session {
                     seq: stamp.seq,
                     sent_at: now,
                     rate: said_rate(&stamp),
-                    payload: Payload { block: pick.block, symbol: pick.symbol },
+                    payload: place,
                     flags: stamp.flags.with(flags),
                     mark: stamp.mark,
                 },
@@ -400,7 +417,9 @@ impl Session {
                 }
             }
             self.next_seqs[usize::from(layer.0)] = stamp.seq.next();
-            self.plan.sent(pick, stamp.seq);
+            if let Some(pick) = pick {
+                self.plan.sent(pick, stamp.seq);
+            }
             self.counts.packets += 1;
             self.counts.wire_bytes += (len + self.setup.overhead) as u64;
             debug_assert_eq!(len, segment, "the packets of one burst have one length");
@@ -412,7 +431,7 @@ impl Session {
                 break;
             }
         }
-        if segment > 0 && self.plan.is_idle() {
+        if segment > 0 && self.plan.is_idle() && self.supply.ready() > 0 {
             self.clocks.status_at = now; // tell at once that this was all
         }
         self.make_ready(layer);
@@ -429,7 +448,30 @@ impl Session {
             Departure::At(at) => (at, layer),
             Departure::AfterReport => (Time::NEVER, layer),
         };
-        (0..self.layers()).map(|layer| departure(Layer(layer))).min().unwrap_or((Time::NEVER, BASE))
+        let sent = (0..self.layers()).map(Layer).filter(|layer| self.has_something_for(*layer));
+        sent.map(departure).min().unwrap_or((Time::NEVER, BASE))
+    }
+
+    fn has_something_for(&self, layer: Layer) -> bool {
+        match &self.supply {
+            Supply::Streams(streams) => streams.has(layer),
+            _ => true, // the plan has something for all or none
+        }
+    }
+
+    /// Whether nothing waits to be sent.
+    fn is_idle(&self) -> bool {
+        match &self.supply {
+            Supply::Streams(streams) => !(0..self.layers()).any(|layer| streams.has(Layer(layer))),
+            _ => self.plan.is_idle(),
+        }
+    }
+
+    fn symbols_sent(&self) -> u64 {
+        match &self.supply {
+            Supply::Streams(streams) => streams.symbols().0,
+            _ => self.plan.symbols_sent(),
+        }
     }
 
     /// Let the block be read that the layer comes to next.
@@ -454,8 +496,25 @@ impl Session {
         self.plan.spare_visits(self.source.observe().rate.bps() / 8.0 / packet);
     }
 
+    /// Repair as much as receivers lose, and say what had to be dropped.
+    fn look_after_streams(&mut self) {
+        let loss = self.members.iter().filter(|(_, member)| member.pace == Pace::Together);
+        let loss = loss.map(|(_, member)| member.loss).fold(0.0, f32::max);
+        if let Supply::Streams(streams) = &mut self.supply {
+            streams.hear_loss(f64::from(loss));
+            self.events.extend(streams.warnings().into_iter().map(Event::Warning));
+        }
+    }
+
     /// Take blocks that a pipe has ready, and hash blocks that are not sent in this session.
-    fn take_supply(&mut self) -> Result<(), crate::object::ObjectError> {
+    fn take_supply(&mut self, now: Time) -> Result<(), ObjectError> {
+        if let Supply::Streams(streams) = &mut self.supply {
+            let before = streams.is_whole();
+            streams.poll(now, |layer| self.source.layer_rate(layer))?;
+            if streams.is_whole() && !before {
+                self.clocks.status_at = now; // tell at once that this was all
+            }
+        }
         let busy = !self.plan.is_idle() || !matches!(self.phase, Phase::Sending);
         self.supply.poll(!busy)?;
         while self.plan.end() < self.supply.ready() {
@@ -518,6 +577,9 @@ impl Session {
         }
         self.plan.welcome();
         self.plan_visits();
+        if let Supply::Streams(streams) = &mut self.supply {
+            streams.start(now);
+        }
         self.phase = Phase::Sending;
         self.clocks.status_at = now;
         self.clocks.announce_at = now + Span::from_millis(500);
@@ -604,6 +666,9 @@ impl Session {
 
     /// Bytes of content that have left once.
     fn bytes_sent_once(&self) -> u64 {
+        if let Supply::Streams(streams) = &self.supply {
+            return streams.bytes();
+        }
         let geometry = self.supply.geometry();
         let bytes = match self.plan {
             Plan::Asked(_) => u64::from(self.plan.complete_to()) * geometry.capacity(),
@@ -618,6 +683,39 @@ impl Session {
         let is_on = |layer: &u8| self.source.layer_rate(Layer(*layer)).bps() > 0.0;
         (of > 1).then(|| Subscription { joined: (0..of).filter(is_on).count() as u8, of })
     }
+}
+
+/// What leaves on a layer next.
+struct Chosen<'a> {
+    place: Payload,
+    /// Source symbols of its block.
+    symbols: u16,
+    payload: &'a [u8],
+    flags: Flags,
+    /// What the plan has to be told of.
+    pick: Option<Pick>,
+}
+
+fn choose<'a>(
+    plan: &mut Plan,
+    blocks: &'a mut Blocks,
+    supply: &'a mut Supply,
+    layer: Layer,
+) -> Result<Option<Chosen<'a>>, ObjectError> {
+    if let Supply::Streams(streams) = supply {
+        let chosen = streams.next(layer).map(|(place, symbols, payload)| Chosen {
+            place,
+            symbols,
+            payload,
+            flags: Flags::default(),
+            pick: None,
+        });
+        return Ok(chosen);
+    }
+    let Some((pick, flags)) = plan.pick(layer) else { return Ok(None) };
+    let (symbols, payload) = blocks.symbol(pick, supply)?;
+    let place = Payload { block: pick.block, symbol: pick.symbol };
+    Ok(Some(Chosen { place, symbols, payload, flags, pick: Some(pick) }))
 }
 
 /// Most receivers need the rate in start-up only; otherwise it is left out and saves two bytes. It decides on a packet's

@@ -1,8 +1,11 @@
-//! Standard input, read by a thread of its own so that nobody waits for it.
+//! Standard input, files and named pipes, each read by a thread of its own so that nobody waits for it.
 
+use super::streams::Pacing;
 use crate::object::ObjectError;
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -19,6 +22,7 @@ pub(crate) struct PipeReader(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
+    name: PathBuf,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -34,11 +38,26 @@ struct State {
 impl Pipe {
     /// Begin to read standard input.
     pub(crate) fn stdin() -> (Pipe, PipeReader) {
-        Pipe::reading(io::stdin())
+        Pipe::reading("-", io::stdin())
     }
 
-    fn reading(mut from: impl Read + Send + 'static) -> (Pipe, PipeReader) {
-        let shared = Arc::new(Shared::default());
+    /// Begin to read this file, or this named pipe: as soon as it is opened for writing.
+    ///
+    /// # Errors
+    /// When a file cannot be opened.
+    pub(super) fn open(path: &Path, pacing: Pacing) -> Result<Pipe, ObjectError> {
+        let (pipe, _) = match pacing {
+            Pacing::Waits => {
+                Pipe::reading(path, File::open(path).map_err(|e| ObjectError::io(path, "read", e))?)
+            }
+            // Opening it waits for its other end: so only its thread does that.
+            Pacing::Live => Pipe::reading(path, Later { path: path.to_path_buf(), file: None }),
+        };
+        Ok(pipe)
+    }
+
+    fn reading(name: impl AsRef<Path>, mut from: impl Read + Send + 'static) -> (Pipe, PipeReader) {
+        let shared = Arc::new(Shared { name: name.as_ref().to_path_buf(), ..Shared::default() });
         let ours = Arc::clone(&shared);
         std::thread::spawn(move || {
             let mut chunk = vec![0; CHUNK];
@@ -77,7 +96,7 @@ impl Pipe {
     pub(crate) fn take(&self, most: usize, patience: Duration) -> Result<Option<Vec<u8>>, ObjectError> {
         let mut state = self.0.lock();
         if let Some(error) = state.failed.take() {
-            return Err(ObjectError::io("-", "read the stream", error));
+            return Err(ObjectError::io(&self.0.name, "read the stream", error));
         }
         let waited = state.oldest.is_some_and(|oldest| oldest.elapsed() >= patience);
         if state.bytes.is_empty() || (state.bytes.len() < most && !waited && !state.ended) {
@@ -94,6 +113,22 @@ impl Pipe {
     pub(crate) fn is_drained(&self) -> bool {
         let state = self.0.lock();
         state.ended && state.bytes.is_empty()
+    }
+}
+
+/// A named pipe that is opened when it is read.
+struct Later {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Read for Later {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(File::open(&self.path)?),
+        };
+        file.read(into)
     }
 }
 
@@ -126,7 +161,7 @@ mod tests {
     #[test]
     fn everything_comes_through_in_order() {
         let content: Vec<u8> = (0..1_000_000u32).map(|n| n as u8).collect();
-        let (pipe, mut reader) = Pipe::reading(io::Cursor::new(content.clone()));
+        let (pipe, mut reader) = Pipe::reading("-", io::Cursor::new(content.clone()));
         let mut got = Vec::new();
         reader.read_to_end(&mut got).expect("memory can be read");
         assert_eq!(got, content);
@@ -135,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_last_bytes_come_when_the_pipe_ends() {
-        let (pipe, _reader) = Pipe::reading(io::Cursor::new(vec![7; 10]));
+        let (pipe, _reader) = Pipe::reading("-", io::Cursor::new(vec![7; 10]));
         while !pipe.has(100) {
             std::thread::yield_now();
         }

@@ -2,6 +2,8 @@
 
 use super::pipe::Pipe;
 use super::reader::Reader;
+use super::streams::{Cut, Feed, Input, Streams};
+use crate::config::LayerInput;
 use crate::error::Error;
 use crate::object::{
     BlockRead, Entry, Geometry, Hash, Kind, Manifest, ObjectError, RootHasher, Skipped, Tape, TransferId,
@@ -20,6 +22,8 @@ pub(crate) enum Supply {
     Tape(Box<Taped>),
     /// Blocks are made of what comes and kept for a while.
     Live(Box<Live>),
+    /// A stream on each layer, which cuts its own blocks.
+    Streams(Box<Streams>),
 }
 
 pub(crate) struct Taped {
@@ -102,6 +106,13 @@ impl Supply {
         })))
     }
 
+    /// A stream on each layer, the base layer's first.
+    pub(crate) fn streams(inputs: &[LayerInput], cut: Cut, unix_nanos: u64) -> Result<Supply, Error> {
+        let open = |input| Input::open(input).map(|input| Box::new(input) as Box<dyn Feed>);
+        let feeds = inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        Ok(Supply::Streams(Box::new(Streams::new(feeds, cut, unix_nanos)?)))
+    }
+
     fn taped(tape: Tape, pipe: Option<Pipe>) -> Supply {
         let geometry = tape.geometry();
         let ready = geometry.blocks().unwrap_or(0);
@@ -129,6 +140,7 @@ impl Supply {
             Supply::Tape(taped) if taped.is_pipe() => Geometry { tape_len: None, ..taped.geometry },
             Supply::Tape(taped) => taped.geometry,
             Supply::Live(live) => live.geometry,
+            Supply::Streams(streams) => streams.geometry(),
         }
     }
 
@@ -136,6 +148,7 @@ impl Supply {
         match self {
             Supply::Tape(taped) => taped.transfer,
             Supply::Live(live) => live.transfer,
+            Supply::Streams(streams) => streams.transfer(),
         }
     }
 
@@ -148,7 +161,7 @@ impl Supply {
                 };
                 taped.skipped.iter().map(words).collect()
             }
-            Supply::Live(_) => Vec::new(),
+            Supply::Live(_) | Supply::Streams(_) => Vec::new(),
         }
     }
 
@@ -156,21 +169,23 @@ impl Supply {
         match self {
             Supply::Tape(taped) => taped.files,
             Supply::Live(_) => 1,
+            Supply::Streams(streams) => streams.count(),
         }
     }
 
-    /// Blocks below this one can be read.
+    /// Blocks below this one can be read. Of streams in layers none, for those have blocks of their own.
     pub(crate) fn ready(&self) -> u32 {
         match self {
             Supply::Tape(taped) => taped.ready,
             Supply::Live(live) => live.oldest + live.kept.len() as u32,
+            Supply::Streams(_) => 0,
         }
     }
 
     /// Older blocks are gone.
     pub(crate) fn oldest(&self) -> u32 {
         match self {
-            Supply::Tape(_) => 0,
+            Supply::Tape(_) | Supply::Streams(_) => 0,
             Supply::Live(live) => live.oldest,
         }
     }
@@ -180,11 +195,12 @@ impl Supply {
         match self {
             Supply::Tape(taped) => taped.is_whole(),
             Supply::Live(live) => live.whole,
+            Supply::Streams(streams) => streams.is_whole(),
         }
     }
 
     pub(crate) fn is_live(&self) -> bool {
-        matches!(self, Supply::Live(_))
+        matches!(self, Supply::Live(_) | Supply::Streams(_))
     }
 
     /// Source symbols of a block.
@@ -195,6 +211,7 @@ impl Supply {
                 let at = block.checked_sub(live.oldest).and_then(|at| live.kept.get(at as usize));
                 at.map_or(0, |(_, symbols, _)| *symbols) // none of a block that is gone already
             }
+            Supply::Streams(_) => 0,
         }
     }
 
@@ -209,6 +226,7 @@ impl Supply {
                 None => 0,
             },
             Supply::Live(live) => live.symbols,
+            Supply::Streams(streams) => streams.symbols().1,
         }
     }
 
@@ -221,6 +239,7 @@ impl Supply {
                 taped.geometry.tape_len.unwrap_or(so_far).saturating_sub(manifest)
             }
             Supply::Live(live) => live.bytes,
+            Supply::Streams(streams) => streams.bytes(),
         }
     }
 
@@ -246,7 +265,7 @@ impl Supply {
     pub(crate) fn root(&self) -> Option<Hash> {
         match self {
             Supply::Tape(taped) => taped.root,
-            Supply::Live(live) => live.whole.then_some(Hash(LIVE_ROOT)),
+            Supply::Live(_) | Supply::Streams(_) => self.is_whole().then_some(Hash(LIVE_ROOT)),
         }
     }
 
@@ -254,7 +273,7 @@ impl Supply {
     pub(crate) fn has_work(&self) -> bool {
         match self {
             Supply::Tape(taped) => taped.is_whole() && taped.root.is_none(),
-            Supply::Live(_) => false,
+            Supply::Live(_) | Supply::Streams(_) => false,
         }
     }
 
@@ -264,6 +283,7 @@ impl Supply {
         match self {
             Supply::Tape(taped) => taped.poll(leisure),
             Supply::Live(live) => live.poll(),
+            Supply::Streams(_) => Ok(()), // wants to know the time and the rates
         }
     }
 
@@ -281,6 +301,7 @@ impl Supply {
                 bytes.extend_from_slice(sealed);
                 Ok(*symbols)
             }
+            Supply::Streams(_) => Err(ObjectError::NoSuchBlock { index: block, blocks: 0 }),
         }
     }
 }

@@ -1,0 +1,94 @@
+//! Live streams in layers between real hosts: each gets as many as its path carries.
+
+use crate::kit::{Ended, FAIRCAST, Running, Stage, must, noise, tell};
+use faircast_testkit::{Bottleneck, Forwarding, Lab, Offloads, require_root};
+
+const SLOW: usize = 0;
+const FAST: usize = 1;
+
+/// Bursts long enough to show a path of 0.6 Mbit/s that it has no room for a second layer of 0.5 Mbit/s.
+const RLC: &str = "rlc,base=500000,b=12";
+
+fn stage() -> Option<Stage> {
+    let root = require_root()?;
+    let plan = Lab::plan().receivers(2).offloads(Offloads::Off).forwarding(Forwarding::ToMembers);
+    let plan = plan.bottleneck(SLOW as u16, Bottleneck::mbps(0.6).queue(5_000));
+    Some(Stage::new(&root, plan.bottleneck(FAST as u16, Bottleneck::mbps(10.0))))
+}
+
+/// What a receiver called `host` has of a layer.
+fn got(stage: &Stage, host: &str, layer: u8) -> Vec<u8> {
+    let files = must(std::fs::read_dir(stage.path(host))).filter_map(|entry| Some(entry.ok()?.path()));
+    let end = format!(".layer{layer}");
+    let mut files = files.filter(|path| path.to_string_lossy().ends_with(&end));
+    files.next().map_or_else(Vec::new, |path| must(std::fs::read(path)))
+}
+
+/// How the bytes of a layer came and stopped, as told.
+fn flows(ended: &Ended, layer: u64) -> Vec<String> {
+    let of_layer = ended.all("output").filter(|event| event["layer"] == layer);
+    of_layer.map(|event| event["flow"].as_str().unwrap_or("").to_owned()).collect()
+}
+
+#[test]
+fn the_base_layer_reaches_all_and_the_upper_one_those_whose_path_carries_it() {
+    let Some(stage) = stage() else { return };
+    let (base, upper) = (stage.file("base", 350_000), stage.file("upper", 350_000));
+    let receivers = stage.recv_everywhere(&[]);
+    let line = format!(
+        "exec {FAIRCAST} stream --cc {RLC} --layer {base} --layer {upper} --repair 100% --expect 2 --open --json --group {}",
+        stage.group
+    );
+    let source = Running::shell(stage.lab.sender(), &line);
+    let ended: Vec<Ended> = receivers.into_iter().map(|receiver| receiver.succeeds(55)).collect();
+    let source = source.succeeds(20);
+    tell(&format!("layers: {:?} and {:?}", ended[SLOW].done()["streams"], ended[FAST].done()["streams"]));
+    for host in ["r0", "r1"] {
+        assert!(got(&stage, host, 0) == noise("base", 350_000), "{host} has not all of the base: {ended:?}");
+    }
+    let upper = got(&stage, "r1", 1);
+    assert!(upper.len() > 100_000 && noise("upper", 350_000).ends_with(&upper), "{:?}", ended[FAST]);
+    assert_eq!(flows(&ended[FAST], 1), ["comes", "stops"]);
+    assert!(got(&stage, "r0", 1).is_empty() && flows(&ended[SLOW], 1).is_empty(), "{:?}", ended[SLOW]);
+    assert_eq!(source.done()["streams"][1]["bytes"], 350_000);
+}
+
+#[test]
+fn live_pipes_come_out_of_standard_output_and_a_named_pipe() {
+    let Some(stage) = stage() else { return };
+    let (in_pipe, out_pipe, base, upper) =
+        (stage.text("in"), stage.text("out"), stage.text("base.out"), stage.text("upper.out"));
+    let listen = format!(
+        "mkfifo {out_pipe}; cat {out_pipe} > {upper} & {FAIRCAST} recv --quiet --stdout --layer-to 1={out_pipe} --group {} > {base} && wait",
+        stage.group
+    );
+    let receiver = Running::shell(stage.lab.receiver(FAST), &listen);
+    let lines = "i=0; while [ $i -lt 80 ]; do i=$((i+1)); echo line $i of a layer; sleep 0.1; done";
+    let line = format!(
+        "mkfifo {in_pipe}; ({lines}) > {in_pipe} & ({lines}) | {FAIRCAST} stream --cc {RLC} --layer - --layer {in_pipe} --open --json --group {}",
+        stage.group
+    );
+    let source = Running::shell(stage.lab.sender(), &line).succeeds(50);
+    assert_eq!(receiver.ends(20).code, 0, "{source:?}");
+    let (base, upper) = (must(std::fs::read_to_string(base)), must(std::fs::read_to_string(upper)));
+    assert!(base.ends_with("line 80 of a layer\n") && base.lines().count() >= 60, "{base}");
+    assert!(upper.ends_with("line 80 of a layer\n") && upper.lines().count() >= 20, "{upper}");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_advice() {
+    let Some(stage) = stage() else { return };
+    let file = stage.file("base", 10);
+    let refused = |how: &str, words: &str| {
+        let line = format!("exec {FAIRCAST} stream {how} --open --json --group {} < /dev/null", stage.group);
+        Running::shell(stage.lab.sender(), &line).ends(20).failed(2, words);
+    };
+    refused(&format!("--layer {file}"), "--cc rlc or --cc gmcc");
+    refused(
+        &format!("--cc rlc,layers=2 {}", format!("--layer {file} ").repeat(3)),
+        "do not fit the 2 layers of rlc",
+    );
+    refused("--cc rlc", "give each layer a stream of its own");
+    refused("--cc rlc --layer - --layer -", "one standard input");
+    refused("--cc rlc --layer /nowhere/to/be/found", "there is nothing at");
+}

@@ -1,0 +1,234 @@
+//! Live streams in layers: what comes of each layer, in order, whatever is lost or left.
+
+use super::*;
+use crate::event::{Flow, StreamReceived};
+use crate::object::ObjectError;
+use crate::source::streams::{Feed, Pacing};
+use faircast_core::time::Rate;
+use std::collections::BTreeSet;
+
+/// Two layers of 0.5 Mbit/s.
+const RLC: &str = "rlc,base=500000,layers=2";
+
+/// Streams are made of numbered records of this many bytes, so that a part shows where it was cut out.
+const RECORD: usize = 20;
+
+/// A made-up input: records at a rate, or a file of them.
+#[derive(Debug, Clone)]
+pub(super) struct Made {
+    rate: Option<Rate>,
+    bytes: usize,
+    taken: usize,
+}
+
+impl Made {
+    /// So many bytes that come at a rate, from the start on.
+    pub(super) fn live(mbps: f64, bytes: usize) -> Made {
+        Made { rate: Some(Rate::from_mbps(mbps)), bytes, taken: 0 }
+    }
+
+    /// So many bytes that wait to be sent.
+    pub(super) fn file(bytes: usize) -> Made {
+        Made { rate: None, bytes, taken: 0 }
+    }
+
+    fn all(bytes: usize) -> Vec<u8> {
+        Made::part(0..bytes)
+    }
+
+    fn part(range: Range<usize>) -> Vec<u8> {
+        let first = range.start / RECORD;
+        let records = (first..range.end.div_ceil(RECORD)).map(|number| format!("record {number:012}\n"));
+        let begin = range.start - first * RECORD;
+        records.collect::<String>().into_bytes()[begin..begin + range.len()].to_vec()
+    }
+}
+
+impl Feed for Made {
+    fn take(&mut self, most: usize, now: Time) -> Result<Option<Vec<u8>>, ObjectError> {
+        let come = self.rate.map_or(self.bytes, |rate| rate.bytes_in(now.since(Time::ZERO)) as usize);
+        let there = come.min(self.bytes) - self.taken;
+        if there == 0 || there < most && come < self.bytes {
+            return Ok(None);
+        }
+        let len = there.min(most);
+        self.taken += len;
+        Ok(Some(Made::part(self.taken - len..self.taken)))
+    }
+
+    fn is_over(&self) -> bool {
+        self.taken == self.bytes
+    }
+
+    fn pacing(&self) -> Pacing {
+        if self.rate.is_some() { Pacing::Live } else { Pacing::Waits }
+    }
+}
+
+fn access(mbps: f64) -> Link {
+    Link::millis(5).mbps(mbps).fifo(20_000)
+}
+
+impl Net {
+    /// What a receiver has of a layer.
+    fn got(&self, receiver: usize, layer: u8) -> Vec<u8> {
+        let dir = std::fs::read_dir(&self.receivers[receiver].dir).expect("it has a directory");
+        let end = format!(".layer{layer}");
+        let mut files = dir.filter_map(|entry| Some(entry.ok()?.path()));
+        let file = files.find(|path| path.to_string_lossy().ends_with(&end));
+        file.map_or_else(Vec::new, |path| std::fs::read(path).expect("it can be read"))
+    }
+
+    /// Of a layer, the report of a receiver that ended well.
+    fn stream(&self, receiver: usize, layer: usize) -> &StreamReceived {
+        &self.receivers[receiver].report().streams[layer]
+    }
+
+    fn flows(&self, receiver: usize, of: u8) -> Vec<Flow> {
+        let flow = |event: &Event| match event {
+            Event::Output { layer, flow, .. } if *layer == of => Some(*flow),
+            _ => None,
+        };
+        self.receivers[receiver].events.iter().filter_map(|(_, event)| flow(event)).collect()
+    }
+}
+
+/// The numbers of the whole records in a part of a stream.
+fn records(part: &[u8]) -> Vec<usize> {
+    let lines = std::str::from_utf8(part).expect("records are text").lines();
+    lines.filter_map(|line| line.strip_prefix("record ")?.get(..12)?.parse().ok()).collect()
+}
+
+fn assert_in_order(part: &[u8]) {
+    let numbers = records(part);
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "out of order or twice");
+}
+
+#[test]
+fn each_layers_stream_comes_whole_to_whoever_can_take_it() {
+    let mut net = Net::new(1);
+    let fast = net.receivers(1, access(5.0), Link::millis(5)).start;
+    let slow = net.receivers(1, access(0.8), Link::millis(5)).start;
+    let (base, upper) = (Made::live(0.4, 600_000), Made::live(0.4, 600_000));
+    let source = net.source(Offer::streams(&[base, upper], secs(5)).by(RLC).expect(2));
+    net.run_to_end(secs(60));
+    let report = net.sources[source].report();
+    assert!(report.ok && report.verified == 2, "{report:?}");
+    assert_eq!(report.streams.iter().map(|stream| stream.blocks_dropped).sum::<u64>(), 0, "{report:?}");
+    assert!(net.got(fast, 0) == Made::all(600_000), "{:?}", net.stream(fast, 0));
+    let upper = net.got(fast, 1);
+    assert!(Made::all(600_000).ends_with(&upper), "joined at the present: {:?}", net.stream(fast, 1));
+    assert!(upper.len() > 350_000, "{:?}", net.stream(fast, 1));
+    assert_eq!(net.flows(fast, 1), [Flow::Comes, Flow::Stops]);
+    // The slow one tries the upper layer now and then, and loses some packets of the base while it does.
+    let base = net.got(slow, 0);
+    assert_in_order(&base);
+    assert!(base.len() > 550_000, "{:?}", net.stream(slow, 0));
+    assert!(net.stream(slow, 1).seconds < net.stream(fast, 1).seconds / 2.0, "{:?}", net.stream(slow, 1));
+}
+
+#[test]
+fn repairs_make_good_for_losses_and_what_they_do_not_is_skipped_and_counted() {
+    let mut net = Net::new(2);
+    net.trace.record = true;
+    let lossy = net.receivers(1, access(5.0).losing(0.03), Link::millis(5)).start;
+    let worse = net.receivers(1, access(5.0).losing(0.25), Link::millis(5)).start;
+    let base = Made::live(0.3, 400_000);
+    net.source(Offer::streams(&[base, Made::live(0.1, 1_000)], secs(5)).by(RLC).expect(2));
+    net.run_to_end(secs(60));
+    let (lossy_base, worse_base) = (net.got(lossy, 0), net.got(worse, 0));
+    let stream = net.stream(lossy, 0);
+    assert!(lossy_base.len() > 395_000 && stream.blocks_lost <= 1, "{stream:?}");
+    let stream = net.stream(worse, 0);
+    assert!(stream.blocks_lost > 0 && stream.bytes == worse_base.len() as u64, "{stream:?}");
+    assert!(worse_base.len() > 100_000, "a gap holds up nothing: {stream:?}");
+    assert_in_order(&worse_base);
+    let mut missing: BTreeSet<_> = (0..400_000 / RECORD).collect();
+    records(&worse_base).iter().for_each(|number| _ = missing.remove(number));
+    assert!(!missing.is_empty());
+    let asked = net.trace.up.iter().filter(|(_, _, bytes)| {
+        faircast_wire::peek(bytes).is_ok_and(|header| header.kind == faircast_wire::Kind::Request)
+    });
+    assert_eq!(asked.count(), 0, "nobody asks for anything");
+    assert!(!net.trace.up.is_empty());
+}
+
+#[test]
+fn who_comes_late_starts_at_the_present() {
+    let mut net = Net::new(3);
+    let first = net.receivers(1, access(5.0), Link::millis(5)).start;
+    let inputs = [Made::live(0.4, 600_000), Made::live(0.4, 600_000)];
+    net.source(Offer::streams(&inputs, secs(5)).by(RLC).expect(1));
+    net.run_for(secs(5));
+    let late = net.receivers(1, access(5.0), Link::millis(5)).start;
+    net.run_to_end(secs(60));
+    assert!(net.got(first, 0) == Made::all(600_000));
+    let got = net.got(late, 0);
+    assert!(Made::all(600_000).ends_with(&got), "the end of the stream, without gaps");
+    assert!((250_000..400_000).contains(&got.len()), "{} of the last 7 s", got.len());
+    assert_eq!(net.stream(late, 0).blocks_lost, 0, "what was before it came is not lost");
+}
+
+#[test]
+fn a_layer_that_comes_back_goes_on_at_the_present() {
+    let mut net = Net::new(4);
+    let receiver = net.receivers(1, access(5.0), Link::millis(5)).start;
+    let inputs = [Made::live(0.4, 1_200_000), Made::live(0.4, 1_200_000)];
+    net.source(Offer::streams(&inputs, secs(5)).by(RLC).expect(1));
+    net.run_until(secs(10), |net| net.flows(receiver, 1) == [Flow::Comes]);
+    net.run_for(secs(2));
+    net.group_of(receiver).down.set_link(access(0.6));
+    net.run_until(secs(10), |net| net.flows(receiver, 1) == [Flow::Comes, Flow::Stops]);
+    net.run_for(secs(1));
+    net.group_of(receiver).down.set_link(access(5.0));
+    net.run_to_end(secs(60));
+    assert_eq!(net.flows(receiver, 1).len() % 2, 0, "each start has its stop");
+    assert!(net.flows(receiver, 1).len() >= 4, "{:?}", net.flows(receiver, 1));
+    let upper = net.got(receiver, 1);
+    assert_in_order(&upper);
+    assert!(upper.ends_with(b"record 000000059999\n"), "{:?}", net.stream(receiver, 1));
+    assert!(
+        net.stream(receiver, 1).blocks_lost < 20,
+        "only while it was joined: {:?}",
+        net.stream(receiver, 1)
+    );
+    assert!(net.got(receiver, 0).len() > 1_100_000, "{:?}", net.stream(receiver, 0));
+}
+
+#[test]
+fn what_a_layer_cannot_send_in_time_is_dropped_at_the_source_and_told() {
+    let mut net = Net::new(5);
+    let receiver = net.receivers(1, access(5.0), Link::millis(5)).start;
+    let inputs = [Made::live(0.9, 1_100_000), Made::live(0.2, 200_000)];
+    let source = net.source(Offer::streams(&inputs, secs(1)).by(RLC).expect(1));
+    net.run_to_end(secs(60));
+    let report = net.sources[source].report();
+    assert!(report.streams[0].blocks_dropped > 0 && report.streams[1].blocks_dropped == 0, "{report:?}");
+    let warned: Vec<Time> = net.sources[source]
+        .events
+        .iter()
+        .filter(|(_, event)| matches!(event, Event::Warning(text) if text.contains("layer 0 is sent slower")))
+        .map(|(at, _)| *at)
+        .collect();
+    assert!(warned.len() > 2, "{warned:?}");
+    assert!(warned.windows(2).all(|pair| pair[1].since(pair[0]) >= secs(1)), "once a second: {warned:?}");
+    let ended = net.receivers[receiver].ended_at;
+    assert!(ended.since(Time::ZERO) < secs(14), "the delay does not grow: {ended:?}");
+    assert_in_order(&net.got(receiver, 0));
+    let missing = net.stream(receiver, 0).blocks_lost;
+    assert_eq!(missing, report.streams[0].blocks_dropped, "nothing else is missing");
+}
+
+#[test]
+fn files_wait_for_their_layers_and_end_when_each_has_been_sent() {
+    let mut net = Net::new(6);
+    let receiver = net.receivers(1, access(5.0), Link::millis(5)).start;
+    let inputs = [Made::file(300_000), Made::file(500_000)];
+    let source = net.source(Offer::streams(&inputs, secs(1)).by(RLC).expect(1));
+    net.run_to_end(secs(60));
+    let report = net.sources[source].report();
+    let sent: Vec<_> = report.streams.iter().map(|stream| (stream.bytes, stream.blocks_dropped)).collect();
+    assert_eq!(sent, [(300_000, 0), (500_000, 0)]);
+    assert!(net.got(receiver, 0) == Made::all(300_000));
+    assert!(Made::all(500_000).ends_with(&net.got(receiver, 1)));
+}

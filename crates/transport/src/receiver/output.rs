@@ -1,0 +1,257 @@
+//! Where the bytes of a layer go: a file, standard output, or a named pipe that may have no reader yet.
+
+use crate::object::ObjectError;
+use rustix::fs::{Mode, OFlags};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// So much waits for the reader of a pipe; what comes beyond it is lost to him, and to nobody else.
+const MOST_WAITING: usize = 8 << 20;
+
+/// A pipe without a reader is tried again after this.
+const TRY_AGAIN: Duration = Duration::from_millis(20);
+
+/// At the end readers have so long to take what waits for them.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The place of one layer's bytes.
+pub(super) enum Output {
+    /// Nobody wants them.
+    Nobody,
+    /// A file, made when the first byte comes.
+    File { path: PathBuf, file: Option<File> },
+    /// Standard output.
+    Stdout,
+    /// A named pipe.
+    Pipe { path: PathBuf, courier: Courier },
+}
+
+/// What became of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    Yes,
+    /// Whoever reads the pipe is too slow: there is no room.
+    Full,
+}
+
+impl Output {
+    /// To this file or named pipe.
+    pub(super) fn to(path: &Path) -> Output {
+        let path = path.to_path_buf();
+        match path.metadata() {
+            Ok(meta) if meta.file_type().is_fifo() => {
+                Output::Pipe { courier: Courier::start(path.clone()), path }
+            }
+            _ => Output::File { path, file: None },
+        }
+    }
+
+    /// All of `data`, or nothing of it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn write(&mut self, data: &[u8]) -> Result<Written, ObjectError> {
+        match self {
+            Output::Nobody => {}
+            Output::File { path, file } => {
+                let file = match file {
+                    Some(file) => file,
+                    None => {
+                        file.insert(File::create(&*path).map_err(|e| ObjectError::io(&*path, "create", e))?)
+                    }
+                };
+                let failed = |e| ObjectError::writing(&*path, "write", e, data.len() as u64);
+                file.write_all(data).map_err(failed)?;
+            }
+            Output::Stdout => {
+                let mut out = io::stdout().lock();
+                let written = out.write_all(data).and_then(|()| out.flush());
+                written.map_err(|e| ObjectError::io("-", "write the stream", e))?;
+            }
+            Output::Pipe { path, courier } => {
+                return courier.take(data).map_err(|e| ObjectError::io(&*path, "write the stream", e));
+            }
+        }
+        Ok(Written::Yes)
+    }
+
+    /// What people call it.
+    pub(super) fn name(&self) -> Option<String> {
+        match self {
+            Output::Nobody => None,
+            Output::Stdout => Some("-".to_owned()),
+            Output::File { path, .. } | Output::Pipe { path, .. } => Some(path.display().to_string()),
+        }
+    }
+}
+
+/// Carries bytes to a named pipe, in a thread of its own: the session waits for no reader.
+pub(super) struct Courier(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Vec<u8>>,
+    bytes: usize,
+    last: Last,
+    failed: Option<io::Error>,
+}
+
+/// Whether there will be more.
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Last {
+    /// As far as is known.
+    #[default]
+    MoreComes,
+    /// What waits is the end.
+    Waits,
+    /// Everything is written, or never will be.
+    Gone,
+}
+
+impl Courier {
+    fn start(path: PathBuf) -> Courier {
+        let shared = Arc::new(Shared::default());
+        let ours = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            let carried = ours.carry(&path);
+            let mut state = ours.lock();
+            state.failed = carried.err();
+            state.last = Last::Gone;
+            ours.changed.notify_all();
+        });
+        Courier(shared)
+    }
+
+    fn take(&self, data: &[u8]) -> io::Result<Written> {
+        let mut state = self.0.lock();
+        if let Some(error) = state.failed.take() {
+            return Err(error);
+        }
+        if state.bytes + data.len() > MOST_WAITING {
+            return Ok(Written::Full);
+        }
+        state.bytes += data.len();
+        state.waiting.push_back(data.to_vec());
+        self.0.changed.notify_all();
+        Ok(Written::Yes)
+    }
+}
+
+/// The end: readers get what is on its way to them.
+impl Drop for Courier {
+    fn drop(&mut self) {
+        let end = Instant::now() + PATIENCE;
+        let mut state = self.0.lock();
+        if state.last == Last::MoreComes {
+            state.last = Last::Waits;
+            self.0.changed.notify_all();
+        }
+        while state.last != Last::Gone && Instant::now() < end {
+            let waited = self.0.changed.wait_timeout(state, TRY_AGAIN);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Shared {
+    /// Open the pipe as soon as it has a reader, and write what comes until the last of it.
+    fn carry(&self, path: &Path) -> io::Result<()> {
+        let Some(mut pipe) = self.open(path)? else { return Ok(()) };
+        loop {
+            let mut state = self.lock();
+            while state.waiting.is_empty() {
+                if state.last == Last::Waits {
+                    return Ok(());
+                }
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            let Some(next) = state.waiting.pop_front() else { continue };
+            state.bytes -= next.len();
+            drop(state);
+            pipe.write_all(&next)?;
+        }
+    }
+
+    /// `None` when the session has ended before anybody read.
+    fn open(&self, path: &Path) -> io::Result<Option<File>> {
+        loop {
+            let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            match rustix::fs::open(path, flags, Mode::empty()) {
+                Ok(pipe) => {
+                    rustix::fs::fcntl_setfl(&pipe, OFlags::empty())?;
+                    return Ok(Some(File::from(pipe)));
+                }
+                Err(rustix::io::Errno::NXIO) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let state = self.lock();
+            if state.last == Last::Waits {
+                return Ok(None);
+            }
+            drop(self.changed.wait_timeout(state, TRY_AGAIN));
+        }
+    }
+
+    /// A thread that has panicked leaves whole blocks behind.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    fn pipe(dir: &Path) -> PathBuf {
+        let path = dir.join("pipe");
+        let made = rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RWXU, 0);
+        made.expect("a temporary directory takes pipes");
+        path
+    }
+
+    #[test]
+    fn a_pipe_that_is_read_later_gets_what_has_waited() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = pipe(dir.path());
+        let mut output = Output::to(&path);
+        assert_eq!(output.write(b"waits ").expect("nobody reads yet"), Written::Yes);
+        let reader = std::thread::spawn(move || {
+            let mut got = Vec::new();
+            File::open(&path).and_then(|mut pipe| pipe.read_to_end(&mut got)).map(|_| got)
+        });
+        assert_eq!(output.write(b"and comes").expect("room"), Written::Yes);
+        drop(output);
+        assert_eq!(reader.join().expect("no panic").expect("readable"), b"waits and comes");
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_reads_takes_only_so_much() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let mut output = Output::to(&pipe(dir.path()));
+        let block = vec![0; MOST_WAITING / 2];
+        let written: Vec<_> = (0..3).map(|_| output.write(&block).expect("it waits")).collect();
+        assert_eq!(written, [Written::Yes, Written::Yes, Written::Full]);
+    }
+
+    #[test]
+    fn a_file_is_made_with_its_first_byte() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("layer1");
+        let mut output = Output::to(&path);
+        assert!(!path.exists());
+        output.write(b"data").expect("room");
+        assert_eq!(std::fs::read(path).expect("it is there now"), b"data");
+    }
+}

@@ -1,0 +1,352 @@
+//! Live streams in layers at a receiver: blocks in, each layer's bytes out, in order.
+//!
+//! The source sends a layer's blocks one after the other, each with its repairs, and nothing of a block after the next one
+//! has begun. So what is incomplete when packets of a later block come, and some more for a path that reorders, is given
+//! up: a gap never holds up what follows.
+
+use super::output::{Output, Written};
+use crate::assembly::{Added, Assembly};
+use crate::config::Destination;
+use crate::error::Error;
+use crate::event::{Event, Flow, StreamReceived, Subscription};
+use crate::object::{Geometry, ObjectError, TransferId, verify_block};
+use faircast_core::packet::Layer;
+use faircast_core::time::{Span, Time};
+use faircast_wire::DataPacket;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+
+/// Memory for the incomplete blocks of one layer: there are hardly more than two at a time.
+const INCOMPLETE: usize = 16 << 20;
+
+/// A stream does not jump ahead by more blocks than this.
+const FARTHEST: u32 = 1 << 16;
+
+/// The streams of a session, by layer.
+pub(super) struct Streams {
+    lanes: Vec<Lane>,
+    reordering: u64,
+    symbols_per_block: u16,
+    /// The source has said that this was all.
+    pub(super) ended: Option<Ended>,
+    pub(super) events: Vec<Event>,
+    pub(super) symbols: u64,
+    pub(super) symbols_needed: u64,
+}
+
+/// That all streams have ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ended;
+
+/// One layer's stream.
+struct Lane {
+    output: Output,
+    blocks: Assembly,
+    state: State,
+    /// Packets that have come since the layer was joined.
+    packets: u64,
+    /// The newest blocks, and at which packet each was first heard of.
+    newest: VecDeque<(u32, u64)>,
+    /// The block that is written next.
+    next: u32,
+    /// The block in whose midst the layer was joined.
+    cut: Option<u32>,
+    /// Complete blocks that wait for earlier ones.
+    early: BTreeMap<u32, Vec<u8>>,
+    joined_for: Span,
+    got: StreamReceived,
+    refused: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The layer is not joined.
+    Left,
+    /// It is, and nothing has come yet.
+    Joined { since: Time },
+    /// Its blocks come.
+    Flowing { since: Time },
+}
+
+impl Streams {
+    /// Streams on `layers` layers, of which the base layer is joined.
+    ///
+    /// # Errors
+    /// When the directory cannot be made.
+    pub(super) fn new(
+        destination: &Destination,
+        layers_to: &[(Layer, PathBuf)],
+        transfer: TransferId,
+        geometry: &Geometry,
+        layers: u8,
+        reordering: u8,
+        now: Time,
+    ) -> Result<Streams, Error> {
+        if let Destination::Directory(out) = destination {
+            std::fs::create_dir_all(out).map_err(|e| ObjectError::io(out, "create", e))?;
+        }
+        let output = |layer: u8| {
+            let own = layers_to.iter().rev().find(|(of, _)| *of == Layer(layer));
+            match (own, destination) {
+                (Some((_, path)), _) => Output::to(path),
+                (None, Destination::Directory(out)) => {
+                    let name = format!("stream-{}.layer{layer}", &transfer.to_string()[..8]);
+                    Output::to(&out.join(name))
+                }
+                (None, Destination::Stdout) if layer == 0 => Output::Stdout,
+                (None, Destination::Stdout) => Output::Nobody,
+            }
+        };
+        let lanes = (0..layers.max(1)).map(|layer| Lane::new(output(layer), geometry.symbol_size));
+        let mut streams = Streams {
+            lanes: lanes.collect(),
+            reordering: reordering.into(),
+            symbols_per_block: geometry.symbols_per_block,
+            ended: None,
+            events: Vec::new(),
+            symbols: 0,
+            symbols_needed: 0,
+        };
+        for (Layer(layer), path) in layers_to.iter().filter(|(layer, _)| layer.0 >= layers) {
+            let path = path.display();
+            let text = format!("the session has {layers} layers: nothing comes for layer {layer}, to {path}");
+            streams.events.push(Event::Warning(text));
+        }
+        streams.lanes[0].state = State::Joined { since: now };
+        Ok(streams)
+    }
+
+    /// The subscription is this from now on.
+    pub(super) fn subscribe(&mut self, subscription: Subscription, now: Time) -> Result<(), Error> {
+        for layer in 0..self.lanes.len() {
+            let is_joined = layer < usize::from(subscription.joined);
+            let lane = &mut self.lanes[layer];
+            match lane.state {
+                State::Left if is_joined => lane.state = State::Joined { since: now },
+                State::Joined { .. } | State::Flowing { .. } if !is_joined => self.stop(layer, now)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Another session with the same streams begins: their blocks have new numbers.
+    pub(super) fn restart(&mut self, now: Time) -> Result<(), Error> {
+        for layer in 0..self.lanes.len() {
+            self.stop(layer, now)?;
+            self.lanes[layer].next = 0;
+        }
+        self.lanes[0].state = State::Joined { since: now };
+        Ok(())
+    }
+
+    /// A packet of a layer that is joined.
+    pub(super) fn on_symbol(&mut self, packet: &DataPacket<'_>) -> Result<(), Error> {
+        let number = usize::from(packet.layer.0);
+        let (block, symbol) = (packet.data.payload.block, packet.data.payload.symbol);
+        let Some(lane) = self.lanes.get_mut(number).filter(|lane| lane.state != State::Left) else {
+            return Ok(());
+        };
+        if block == u32::MAX || packet.symbols > self.symbols_per_block {
+            return Ok(()); // makes no sense
+        }
+        match lane.state {
+            State::Joined { since } => {
+                if block < lane.next {
+                    return Ok(()); // of earlier times
+                }
+                (lane.state, lane.next) = (State::Flowing { since }, block);
+                lane.cut = (symbol > 0).then_some(block);
+                let (layer, to) = (packet.layer.0, lane.output.name());
+                self.events.push(Event::Output { layer, flow: Flow::Comes, bytes: lane.got.bytes, to });
+            }
+            _ if block < lane.next || block > lane.newest().saturating_add(FARTHEST) => return Ok(()),
+            _ => {}
+        }
+        self.symbols += 1;
+        if let Some(needed) = lane.take_in(block, packet) {
+            self.symbols_needed += u64::from(needed);
+        }
+        let given_up = lane.given_up(self.reordering);
+        let written = lane.write(given_up);
+        self.check(number, written)
+    }
+
+    /// All streams have ended: write what there is of each.
+    pub(super) fn finish(&mut self, now: Time) -> Result<(), Error> {
+        (0..self.lanes.len()).try_for_each(|layer| self.stop(layer, now))
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Bytes written, of all layers.
+    pub(super) fn bytes(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.got.bytes).sum()
+    }
+
+    /// Blocks that repairs have completed.
+    pub(super) fn decoded(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.blocks.decoded).sum()
+    }
+
+    /// How many layers have brought anything.
+    pub(super) fn files(&self) -> u64 {
+        self.lanes.iter().filter(|lane| lane.got.blocks > 0 && lane.got.to.is_some()).count() as u64
+    }
+
+    /// What has come of each layer.
+    pub(super) fn report(&self) -> Vec<StreamReceived> {
+        let of = |lane: &Lane| StreamReceived { seconds: lane.joined_for.as_secs_f64(), ..lane.got.clone() };
+        self.lanes.iter().map(of).collect()
+    }
+
+    /// What users should know at the end.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let lost = (0..).zip(&self.lanes).filter(|(_, lane): &(u8, _)| lane.got.blocks_lost > 0);
+        let refused = (0..).zip(&self.lanes).filter(|(_, lane): &(u8, _)| lane.refused > 0);
+        let lost = lost.map(|(layer, lane)| {
+            let (lost, all) = (lane.got.blocks_lost, lane.got.blocks + lane.got.blocks_lost);
+            format!("{lost} of {all} blocks of layer {layer} are missing")
+        });
+        let refused = refused.map(|(layer, lane)| {
+            format!("whoever reads layer {layer} was too slow for {} blocks", lane.refused)
+        });
+        lost.chain(refused).collect()
+    }
+
+    /// A layer comes no more, for now: write what is complete of it.
+    fn stop(&mut self, layer: usize, now: Time) -> Result<(), Error> {
+        let lane = &mut self.lanes[layer];
+        let since = match lane.state {
+            State::Left => return Ok(()),
+            State::Joined { since } | State::Flowing { since } => since,
+        };
+        let flowed = matches!(lane.state, State::Flowing { .. });
+        lane.joined_for = lane.joined_for + now.since(since);
+        lane.state = State::Left;
+        if !flowed {
+            return Ok(());
+        }
+        // Of a layer that is left nothing is missing: the rest of its newest block was not waited for.
+        if self.ended.is_none() {
+            lane.cut = Some(lane.newest());
+        }
+        let written = lane.write(lane.newest().saturating_add(1));
+        lane.newest.clear();
+        (lane.packets, lane.cut) = (0, None);
+        let to = lane.output.name();
+        let bytes = lane.got.bytes;
+        self.events.push(Event::Output { layer: layer as u8, flow: Flow::Stops, bytes, to });
+        self.check(layer, written)
+    }
+
+    /// An upper layer that cannot be written is no reason to lose the others.
+    fn check(&mut self, layer: usize, written: Result<(), ObjectError>) -> Result<(), Error> {
+        match written {
+            Err(error) if layer > 0 => {
+                self.lanes[layer].output = Output::Nobody;
+                self.events.push(Event::Warning(format!("layer {layer} is not written any more: {error}")));
+                Ok(())
+            }
+            other => Ok(other?),
+        }
+    }
+}
+
+impl Lane {
+    fn new(output: Output, symbol_size: u16) -> Lane {
+        let got = StreamReceived { to: output.name(), ..StreamReceived::default() };
+        Lane {
+            output,
+            blocks: Assembly::new(usize::from(symbol_size), INCOMPLETE),
+            state: State::Left,
+            packets: 0,
+            newest: VecDeque::new(),
+            next: 0,
+            cut: None,
+            early: BTreeMap::new(),
+            joined_for: Span::ZERO,
+            got,
+            refused: 0,
+        }
+    }
+
+    /// The newest block that was heard of.
+    fn newest(&self) -> u32 {
+        self.newest.back().map_or(self.next, |(block, _)| *block)
+    }
+
+    /// Keep a symbol. When it completes a block, how many that took.
+    fn take_in(&mut self, block: u32, packet: &DataPacket<'_>) -> Option<u16> {
+        self.packets += 1;
+        if self.newest.back().is_none_or(|(newest, _)| block > *newest) {
+            self.newest.push_back((block, self.packets));
+        }
+        if self.early.contains_key(&block) {
+            return None; // more repairs than were needed
+        }
+        let symbol = packet.data.payload.symbol;
+        if self.blocks.add(block, packet.symbols, symbol, packet.payload) != Added::Complete {
+            return None;
+        }
+        let (block, bytes) = self.blocks.take()?;
+        // Otherwise it is not what the source sealed, and counts as lost.
+        let sound = verify_block(&bytes).ok().map(|(data, _)| data.len());
+        if let Some(len) = sound {
+            let mut data = bytes;
+            data.truncate(len);
+            self.early.insert(block, data);
+        }
+        sound.map(|_| packet.symbols)
+    }
+
+    /// Of blocks below this one nothing will come any more.
+    fn given_up(&mut self, reordering: u64) -> u32 {
+        let mut below = self.next;
+        while let Some(&(block, first)) = self.newest.front() {
+            if block > self.next && first + reordering > self.packets {
+                break;
+            }
+            below = below.max(block);
+            if self.newest.len() == 1 {
+                break; // the newest stays known
+            }
+            self.newest.pop_front();
+        }
+        below
+    }
+
+    /// Write what is complete: without gaps, and below `given_up` across them.
+    fn write(&mut self, given_up: u32) -> Result<(), ObjectError> {
+        let before = self.next;
+        loop {
+            if let Some(data) = self.early.remove(&self.next) {
+                self.next += 1;
+                match self.output.write(&data)? {
+                    Written::Yes => {
+                        self.got.bytes += data.len() as u64;
+                        self.got.blocks += 1;
+                    }
+                    Written::Full => self.refused += 1,
+                }
+                continue;
+            }
+            if self.next >= given_up {
+                if self.next > before {
+                    self.blocks.drop_before(self.next);
+                }
+                return Ok(());
+            }
+            let found = self.early.first_key_value().map_or(given_up, |(block, _)| (*block).min(given_up));
+            let missing = u64::from(found - self.next);
+            let is_cut = self.cut.take_if(|cut| (self.next..found).contains(cut)).is_some();
+            self.got.blocks_lost += missing - u64::from(is_cut);
+            self.next = found;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

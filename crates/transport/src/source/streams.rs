@@ -1,0 +1,441 @@
+//! Live streams in layers: a stream of its own for each layer, base first, that nobody asks to be repaired.
+//!
+//! ```text
+//!   layer l:  | K source symbols | R repairs || K' source symbols | R' repairs | more repairs while nothing waits
+//!              block n                        block n + 1
+//! ```
+//!
+//! A block leaves whole before the next one begins. So a receiver that sees the next one knows that nothing of this one
+//! will come any more, and goes on without it. Who is late drops: what a layer could not send in time is left out in whole
+//! blocks.
+
+use super::pipe::Pipe;
+use crate::error::Error;
+use crate::event::StreamSent;
+use crate::object::{Entry, Geometry, Kind, Manifest, ObjectError, TransferId, seal_block};
+use faircast_core::packet::{Layer, Payload};
+use faircast_core::schemes::Scheme;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_fec::{BlockEncoder, RepairSource, Shape};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::time::Duration;
+
+/// A block is what a layer sends in this time, or what has come when its first byte has waited for so long.
+const LATENCY: Span = Span::from_millis(100);
+
+/// But not less than this, so that a repair in ten symbols is one.
+const SMALLEST: u16 = 8;
+
+/// So much of a live input waits to be sent; then whoever writes it waits.
+const MOST_WAITING: usize = 8 << 20;
+
+/// Of an input that can wait, so many blocks are read ahead.
+const AHEAD: usize = 2;
+
+/// Before anybody receives, the newest blocks of a live input are kept, however old.
+const KEPT: usize = 4;
+
+/// After the last symbol receivers have so long to take it in, before they are told that this was all.
+const TAIL: Span = Span::from_millis(300);
+
+/// What receivers lose is repaired with so much to spare,
+const SPARE: f64 = 1.5;
+/// and with no more than so many times what was asked for.
+const MOST_RAISED: f64 = 2.0;
+
+/// Where the bytes of a layer come from.
+pub(crate) trait Feed {
+    /// Up to `most` bytes: when there are so many, or some have waited for [`LATENCY`], or at the end.
+    fn take(&mut self, most: usize, now: Time) -> Result<Option<Vec<u8>>, ObjectError>;
+
+    /// Whether everything was taken and nothing will come any more.
+    fn is_over(&self) -> bool;
+
+    /// Whether it waits for its layer.
+    fn pacing(&self) -> Pacing;
+}
+
+/// Whether an input waits until its layer has sent what came before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pacing {
+    /// A file: it is read as its layer sends.
+    Waits,
+    /// A pipe: it is read as it comes, and what cannot be sent in time is dropped.
+    Live,
+}
+
+/// A file or pipe.
+pub(crate) struct Input {
+    pipe: Pipe,
+    pacing: Pacing,
+}
+
+impl Input {
+    /// Begin to read this file or named pipe, or standard input. A pipe may be opened by its writer later.
+    ///
+    /// # Errors
+    /// When a file cannot be opened.
+    pub(crate) fn open(input: &crate::config::LayerInput) -> Result<Input, ObjectError> {
+        use crate::config::LayerInput;
+        let (pipe, pacing) = match input {
+            LayerInput::Stdin => {
+                let is_file = Path::new("/dev/stdin").metadata().is_ok_and(|meta| meta.file_type().is_file());
+                (Pipe::stdin().0, if is_file { Pacing::Waits } else { Pacing::Live })
+            }
+            LayerInput::Path(path) => {
+                let meta = path.metadata().map_err(|e| ObjectError::io(path, "read", e))?;
+                let pacing = if meta.is_file() { Pacing::Waits } else { Pacing::Live };
+                (Pipe::open(path, pacing)?, pacing)
+            }
+        };
+        Ok(Input { pipe, pacing })
+    }
+}
+
+impl Feed for Input {
+    fn take(&mut self, most: usize, _: Time) -> Result<Option<Vec<u8>>, ObjectError> {
+        self.pipe.take(most, Duration::from_nanos(LATENCY.as_nanos()))
+    }
+
+    fn is_over(&self) -> bool {
+        self.pipe.is_drained()
+    }
+
+    fn pacing(&self) -> Pacing {
+        self.pacing
+    }
+}
+
+/// What a layer's idle turns are used for: repairs beyond those of each block.
+///
+/// Receivers judge by what comes on a layer whether they can take more. One that is sent far below its rate tells them
+/// nothing; RLC's take a burst that is not full for no burst (seed 004, 3).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Fill {
+    /// All of them: the layers' rates are bounded.
+    All,
+    /// Up to so many times a block's source symbols: the rates would take whatever there is.
+    Times(u32),
+}
+
+impl Fill {
+    /// What this scheme's receivers need.
+    pub(crate) fn of(scheme: &Scheme) -> Fill {
+        match scheme {
+            Scheme::Gmcc(_) => Fill::Times(3),
+            _ => Fill::All,
+        }
+    }
+}
+
+/// How streams are cut and repaired.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cut {
+    pub(crate) symbol_size: u16,
+    /// Source symbols of a block at most.
+    pub(crate) symbols: u16,
+    /// Repair symbols over source symbols.
+    pub(crate) repair: f64,
+    /// What a live input has brought is dropped when it could not be sent for so long.
+    pub(crate) history: Span,
+    pub(crate) fill: Fill,
+}
+
+/// The streams of all layers that have one.
+pub(crate) struct Streams {
+    lanes: Vec<Lane>,
+    cut: Cut,
+    geometry: Geometry,
+    transfer: TransferId,
+    /// Repairs over source symbols, as receivers' losses want it.
+    repair: f64,
+    started: Option<Time>,
+    ended: Option<Time>,
+    whole: Whole,
+    scratch: Vec<u8>,
+}
+
+/// Whether everything has been sent and the receivers may be told so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    No,
+    Yes,
+}
+
+/// The stream of one layer.
+struct Lane {
+    feed: Box<dyn Feed>,
+    waiting: VecDeque<Sealed>,
+    waiting_bytes: usize,
+    sending: Option<Sending>,
+    /// The number of the block that is made next.
+    next: u32,
+    /// The layer is off since then.
+    off_since: Option<Time>,
+    sent: StreamSent,
+    symbols: u64,
+    source_symbols: u64,
+    warned_of: u64,
+}
+
+/// A block that has not begun to leave.
+struct Sealed {
+    number: u32,
+    bytes: Vec<u8>,
+    symbols: u16,
+    /// Bytes of the stream in it.
+    data: u64,
+    made: Time,
+}
+
+/// The block that leaves, or has left last.
+struct Sending {
+    number: u32,
+    encoder: BlockEncoder,
+    data: u64,
+    made: Time,
+    next: u32,
+    /// Its own repairs end below this symbol,
+    end: u32,
+    /// and what fills idle turns below this one.
+    limit: u32,
+}
+
+impl Streams {
+    /// A stream on each layer from the base up, cut like this; `unix_nanos` tells the session from others.
+    ///
+    /// # Errors
+    /// When symbols of this size make no block.
+    pub(crate) fn new(feeds: Vec<Box<dyn Feed>>, cut: Cut, unix_nanos: u64) -> Result<Streams, Error> {
+        let entry =
+            Entry { path: "layers".to_owned(), kind: Kind::Stream, mode: 0o644, mtime: unix_nanos as i64 };
+        let manifest = Manifest::new(vec![entry]).map_err(ObjectError::from)?.encode();
+        let named = Geometry {
+            tape_len: None,
+            manifest_len: manifest.len() as u32,
+            symbol_size: cut.symbol_size,
+            symbols_per_block: cut.symbols,
+        };
+        named.check().map_err(ObjectError::from)?;
+        Ok(Streams {
+            lanes: feeds.into_iter().map(Lane::new).collect(),
+            cut,
+            // The manifest is not sent: who joins late would never see it.
+            geometry: Geometry { manifest_len: 0, ..named },
+            transfer: TransferId::of(&manifest, &named),
+            repair: cut.repair,
+            started: None,
+            ended: None,
+            whole: Whole::No,
+            scratch: vec![0; usize::from(cut.symbol_size)],
+        })
+    }
+
+    pub(crate) fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    pub(crate) fn transfer(&self) -> TransferId {
+        self.transfer
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.lanes.len() as u64
+    }
+
+    /// Receivers are there: from now on blocks leave, or grow too old.
+    pub(crate) fn start(&mut self, now: Time) {
+        self.started.get_or_insert(now);
+    }
+
+    /// Take in what has come, and leave out what is too old. `rate` is what each layer is sent at.
+    pub(crate) fn poll(&mut self, now: Time, rate: impl Fn(Layer) -> Rate) -> Result<(), ObjectError> {
+        let (cut, started) = (self.cut, self.started);
+        for (layer, lane) in (0..).zip(&mut self.lanes) {
+            let rate = rate(Layer(layer));
+            lane.off_since = if rate.bps() > 0.0 { None } else { lane.off_since.or(Some(now)) };
+            lane.take_in(&cut, rate, now)?;
+            lane.drop_old(&cut, started, now);
+        }
+        let is_finished = |lane: &Lane| lane.is_finished(cut.history, now);
+        self.ended = match started {
+            Some(_) if self.lanes.iter().all(is_finished) => self.ended.or(Some(now)),
+            _ => None,
+        };
+        if self.ended.is_some_and(|ended| now >= ended + TAIL) {
+            self.whole = Whole::Yes;
+        }
+        Ok(())
+    }
+
+    /// A receiver loses this part of what is sent to it, 0 to 1: the worst of them.
+    pub(crate) fn hear_loss(&mut self, loss: f64) {
+        let wanted = if loss.is_finite() { loss * SPARE } else { 0.0 };
+        self.repair = wanted.clamp(self.cut.repair, self.cut.repair * MOST_RAISED);
+    }
+
+    /// Whether something is there to leave on this layer.
+    pub(crate) fn has(&self, layer: Layer) -> bool {
+        self.lanes.get(usize::from(layer.0)).is_some_and(Lane::has)
+    }
+
+    /// What leaves on `layer` now: where it belongs, the number of source symbols of its block, and the symbol.
+    pub(crate) fn next(&mut self, layer: Layer) -> Option<(Payload, u16, &[u8])> {
+        let lane = self.lanes.get_mut(usize::from(layer.0))?;
+        if !lane.has() {
+            return None;
+        }
+        lane.turn(&self.cut, self.repair);
+        let sending = lane.sending.as_mut().filter(|sending| sending.next < sending.limit)?;
+        let (symbol, symbols) = (sending.next, sending.encoder.shape().symbols());
+        sending.next += 1;
+        lane.symbols += 1;
+        let payload = Payload { block: sending.number, symbol };
+        if symbol < u32::from(symbols) {
+            let bytes = sending.encoder.source(symbol).expect("a source symbol's id is below K");
+            return Some((payload, symbols, bytes));
+        }
+        sending.encoder.repair(symbol, &mut self.scratch).expect("limits are ids, scratch is one symbol");
+        Some((payload, symbols, &self.scratch))
+    }
+
+    /// Whether all inputs have ended and all of them has been sent.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole == Whole::Yes
+    }
+
+    /// Bytes that have begun to leave.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.sent.bytes).sum()
+    }
+
+    /// All symbols that have left, and source symbols of the blocks that have begun to.
+    pub(crate) fn symbols(&self) -> (u64, u64) {
+        let sum = |of: fn(&Lane) -> u64| self.lanes.iter().map(of).sum();
+        (sum(|lane| lane.symbols), sum(|lane| lane.source_symbols))
+    }
+
+    /// What has become of each layer.
+    pub(crate) fn report(&self) -> Vec<StreamSent> {
+        self.lanes.iter().map(|lane| lane.sent).collect()
+    }
+
+    /// What was dropped since this was asked last, in words.
+    pub(crate) fn warnings(&mut self) -> Vec<String> {
+        let history = self.cut.history;
+        let dropped = (0..).zip(&mut self.lanes).filter_map(|(layer, lane): (u8, _)| {
+            let dropped = lane.sent.blocks_dropped - lane.warned_of;
+            lane.warned_of = lane.sent.blocks_dropped;
+            (dropped > 0).then(|| {
+                format!(
+                    "layer {layer} is sent slower than its stream comes: dropped {dropped} blocks older than {history}"
+                )
+            })
+        });
+        dropped.collect()
+    }
+}
+
+impl Lane {
+    fn new(feed: Box<dyn Feed>) -> Lane {
+        Lane {
+            feed,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            sending: None,
+            next: 0,
+            off_since: None,
+            sent: StreamSent::default(),
+            symbols: 0,
+            source_symbols: 0,
+            warned_of: 0,
+        }
+    }
+
+    /// Make blocks of what has come: each of what the layer sends in [`LATENCY`].
+    fn take_in(&mut self, cut: &Cut, rate: Rate, now: Time) -> Result<(), ObjectError> {
+        let in_time = rate.bps() / 8.0 * LATENCY.as_secs_f64() / f64::from(cut.symbol_size);
+        let symbols = (in_time as u16).clamp(SMALLEST.min(cut.symbols), cut.symbols);
+        let most = usize::from(symbols) * usize::from(cut.symbol_size) - crate::object::TRAILER;
+        let has_room = |lane: &Lane| match lane.feed.pacing() {
+            Pacing::Waits => lane.waiting.len() < AHEAD,
+            Pacing::Live => lane.waiting_bytes < MOST_WAITING,
+        };
+        while has_room(self) {
+            let Some(mut bytes) = self.feed.take(most, now)? else { break };
+            let data = bytes.len() as u64;
+            let (symbols, _) = seal_block(&mut bytes, cut.symbol_size);
+            self.waiting_bytes += bytes.len();
+            self.waiting.push_back(Sealed { number: self.next, bytes, symbols, data, made: now });
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    /// Leave out what has waited for longer than the history, in whole blocks.
+    fn drop_old(&mut self, cut: &Cut, started: Option<Time>, now: Time) {
+        if self.feed.pacing() == Pacing::Waits {
+            return;
+        }
+        let is_old = |made: Time| now.since(made.max(started.unwrap_or(made))) > cut.history;
+        while self.waiting.front().is_some_and(|block| is_old(block.made))
+            && (started.is_some() || self.waiting.len() > KEPT)
+            && let Some(block) = self.waiting.pop_front()
+        {
+            self.waiting_bytes -= block.bytes.len();
+            // Before the start nobody misses it.
+            self.sent.blocks_dropped += u64::from(started.is_some());
+        }
+        let stuck = |sending: &mut Sending| {
+            sending.next < u32::from(sending.encoder.shape().symbols()) && is_old(sending.made)
+        };
+        if let Some(sending) = self.sending.take_if(stuck) {
+            self.sent.blocks -= 1;
+            self.sent.bytes -= sending.data;
+            self.sent.blocks_dropped += 1;
+        }
+    }
+
+    /// Go on to the next block when this one has left and another one is there.
+    fn turn(&mut self, cut: &Cut, repair: f64) {
+        if self.is_leaving() {
+            return;
+        }
+        let Some(block) = self.waiting.pop_front() else { return };
+        self.waiting_bytes -= block.bytes.len();
+        let Sealed { number, bytes, symbols, data, made } = block;
+        let shape = Shape::new(symbols, cut.symbol_size).expect("blocks are sealed within the geometry");
+        let encoder = BlockEncoder::new(shape, bytes).expect("a sealed block has K times T bytes");
+        let end = u32::from(symbols) + (f64::from(symbols) * repair).ceil() as u32;
+        let limit = match cut.fill {
+            Fill::All => faircast_fec::MAX_ESI,
+            Fill::Times(times) => end + u32::from(symbols) * times,
+        };
+        self.sent.bytes += data;
+        self.sent.blocks += 1;
+        self.source_symbols += u64::from(symbols);
+        self.sending = Some(Sending { number, encoder, data, made, next: 0, end, limit });
+    }
+
+    /// Whether a block is on its way out.
+    fn is_leaving(&self) -> bool {
+        self.sending.as_ref().is_some_and(|sending| sending.next < sending.end)
+    }
+
+    fn has(&self) -> bool {
+        let fills = |sending: &Sending| sending.next < sending.limit && !self.feed.is_over();
+        self.is_leaving() || !self.waiting.is_empty() || self.sending.as_ref().is_some_and(fills)
+    }
+
+    /// Whether nothing of it will leave any more: it has ended, or its file waits for a layer that nobody wants.
+    fn is_finished(&self, patience: Span, now: Time) -> bool {
+        let ended = self.feed.is_over() && self.waiting.is_empty() && !self.is_leaving();
+        let is_unwanted = self.feed.pacing() == Pacing::Waits
+            && self.off_since.is_some_and(|since| now.since(since) > patience);
+        ended || is_unwanted
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+use super::*;
+
+const T: u16 = 64;
+
+/// Bytes that are there already, and perhaps more later.
+struct Ready {
+    bytes: Vec<u8>,
+    taken: usize,
+    pacing: Pacing,
+    more: More,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum More {
+    Comes,
+    Never,
+}
+
+impl Feed for Ready {
+    fn take(&mut self, most: usize, _: Time) -> Result<Option<Vec<u8>>, ObjectError> {
+        let rest = &self.bytes[self.taken..];
+        let taken = rest[..rest.len().min(most)].to_vec();
+        self.taken += taken.len();
+        Ok(Some(taken).filter(|taken| !taken.is_empty()))
+    }
+
+    fn is_over(&self) -> bool {
+        self.more == More::Never && self.taken == self.bytes.len()
+    }
+
+    fn pacing(&self) -> Pacing {
+        self.pacing
+    }
+}
+
+fn cut() -> Cut {
+    Cut { symbol_size: T, symbols: 20, repair: 0.1, history: Span::from_secs(1), fill: Fill::Times(0) }
+}
+
+fn feed(len: usize, pacing: Pacing, more: More) -> Box<dyn Feed> {
+    Box::new(Ready { bytes: vec![7; len], taken: 0, pacing, more })
+}
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Span::from_millis(millis)
+}
+
+/// Streams that were started at time zero, at a rate that gives full blocks.
+fn started(feeds: Vec<Box<dyn Feed>>, cut: Cut) -> Streams {
+    let mut streams = Streams::new(feeds, cut, 1).expect("symbols make blocks");
+    streams.start(at(0));
+    streams.poll(at(0), |_| Rate::from_mbps(10.0)).expect("nothing fails");
+    streams
+}
+
+/// What leaves on a layer until nothing is left: block and symbol.
+fn all(streams: &mut Streams, layer: u8) -> Vec<(u32, u32)> {
+    let next = || {
+        streams.poll(at(0), |_| Rate::from_mbps(10.0)).expect("nothing fails");
+        streams.next(Layer(layer)).map(|(place, ..)| (place.block, place.symbol))
+    };
+    std::iter::from_fn(next).take(10_000).collect()
+}
+
+#[test]
+fn a_block_leaves_with_its_repairs_before_the_next_one_begins() {
+    let full = 20 * usize::from(T) - crate::object::TRAILER;
+    let mut streams = started(vec![feed(full + 10, Pacing::Waits, More::Never)], cut());
+    let mut expected: Vec<_> = (0..22).map(|symbol| (0, symbol)).collect();
+    // 10 bytes and their trailer are one symbol, and one repair is the least.
+    expected.extend([(1, 0), (1, 1)]);
+    assert_eq!(all(&mut streams, 0), expected);
+    assert_eq!(streams.symbols(), (24, 21));
+    let sent = StreamSent { bytes: full as u64 + 10, blocks: 2, blocks_dropped: 0 };
+    assert_eq!(streams.report(), [sent]);
+}
+
+#[test]
+fn what_a_slow_layer_sends_in_time_is_a_small_block() {
+    let mut streams = Streams::new(vec![feed(100_000, Pacing::Waits, More::Never)], cut(), 1).expect("fine");
+    streams.start(at(0));
+    streams.poll(at(0), |_| Rate::from_bps(1_000.0)).expect("nothing fails");
+    let (_, symbols, _) = streams.next(Layer(0)).expect("a block is there");
+    assert_eq!(symbols, SMALLEST);
+}
+
+#[test]
+fn each_layer_sends_its_own_stream_and_those_without_one_nothing() {
+    let feeds = vec![feed(100, Pacing::Waits, More::Never), feed(0, Pacing::Waits, More::Never)];
+    let mut streams = started(feeds, cut());
+    assert!(streams.has(Layer(0)) && !streams.has(Layer(1)) && !streams.has(Layer(2)));
+    assert!(streams.next(Layer(1)).is_none() && streams.next(Layer(2)).is_none());
+    assert!(!all(&mut streams, 0).is_empty());
+}
+
+#[test]
+fn losses_raise_the_repairs_within_bounds() {
+    let repairs = |loss: f64| {
+        let mut streams = started(vec![feed(1_200, Pacing::Waits, More::Never)], cut());
+        streams.hear_loss(loss);
+        all(&mut streams, 0).len() as u64 - streams.symbols().1
+    };
+    assert_eq!([0.0, 0.05, 0.1, 0.5, f64::NAN].map(repairs), [2, 2, 3, 4, 2]);
+}
+
+#[test]
+fn idle_turns_are_filled_with_repairs_until_the_input_ends() {
+    let filled = Cut { fill: Fill::Times(2), ..cut() };
+    let mut open = started(vec![feed(1_200, Pacing::Live, More::Comes)], filled);
+    assert_eq!(all(&mut open, 0).len(), 20 + 2 + 2 * 20);
+    let mut ended = started(vec![feed(1_200, Pacing::Live, More::Never)], filled);
+    assert_eq!(all(&mut ended, 0).len(), 22);
+}
+
+#[test]
+fn what_a_live_input_brought_too_long_ago_is_dropped_in_whole_blocks_and_told_once() {
+    let mut streams = started(vec![feed(5_000, Pacing::Live, More::Comes)], cut());
+    let begun = streams.next(Layer(0)).map(|(place, ..)| place);
+    assert_eq!(begun, Some(Payload { block: 0, symbol: 0 }));
+    streams.poll(at(1_001), |_| Rate::ZERO).expect("nothing fails");
+    assert!(!streams.has(Layer(0)), "the block under way and all that waited");
+    let report = streams.report()[0];
+    assert_eq!((report.blocks, report.bytes, report.blocks_dropped), (0, 0, 5));
+    let warnings = streams.warnings();
+    assert!(warnings[0].contains("layer 0") && warnings[0].contains("dropped 5 blocks"), "{warnings:?}");
+    assert_eq!(streams.warnings(), Vec::<String>::new());
+}
+
+#[test]
+fn a_file_waits_for_a_layer_that_is_off_until_all_others_have_ended() {
+    let feeds = vec![feed(100, Pacing::Waits, More::Never), feed(50_000, Pacing::Waits, More::Never)];
+    let mut streams = started(feeds, cut());
+    all(&mut streams, 0);
+    let rate = |layer: Layer| if layer.0 == 0 { Rate::from_mbps(1.0) } else { Rate::ZERO };
+    for millis in (0..1_000).step_by(100) {
+        streams.poll(at(millis), rate).expect("nothing fails");
+        assert!(!streams.is_whole() && streams.has(Layer(1)));
+    }
+    for millis in [1_500, 2_000] {
+        streams.poll(at(millis), rate).expect("nothing fails");
+    }
+    assert!(streams.is_whole(), "nobody wants the rest");
+    assert_eq!(streams.report()[1].blocks_dropped, 0);
+}
+
+#[test]
+fn receivers_are_told_of_the_end_a_little_later() {
+    let mut streams = started(vec![feed(100, Pacing::Waits, More::Never)], cut());
+    assert!(!streams.is_whole());
+    all(&mut streams, 0);
+    assert!(!streams.is_whole(), "the last packets are on their way");
+    streams.poll(at(301), |_| Rate::from_mbps(1.0)).expect("nothing fails");
+    assert!(streams.is_whole());
+}
+
+#[test]
+fn before_the_start_the_newest_blocks_are_kept() {
+    let mut streams = Streams::new(vec![feed(20_000, Pacing::Live, More::Comes)], cut(), 1).expect("fine");
+    for millis in [0, 3_000] {
+        streams.poll(at(millis), |_| Rate::from_mbps(10.0)).expect("nothing fails");
+    }
+    streams.start(at(3_000));
+    streams.poll(at(3_900), |_| Rate::from_mbps(10.0)).expect("nothing fails");
+    let left: std::collections::BTreeSet<_> =
+        all(&mut streams, 0).into_iter().map(|(block, _)| block).collect();
+    assert_eq!(left.len(), KEPT);
+    assert_eq!(streams.report()[0].blocks_dropped, 0, "nobody was there to miss them");
+}
