@@ -247,16 +247,18 @@ pub fn progress_block(role: Role, progress: &Progress) -> String {
         progress.allowed_bps.map(|bps| format!(" of {} allowed", units::rate(bps))).unwrap_or_default();
     let rtt = progress.rtt_ms.map(|ms| format!(", rtt {ms:.1} ms")).unwrap_or_default();
     let rate = units::rate(progress.rate_bps);
-    let layers = progress.layers.map(|layers| format!(", {} of {} layers", layers.joined, layers.of));
-    let layers = layers.unwrap_or_default();
-    lines.push(format!("{indent} {rate}{allowed}{rtt}, loss {}{layers}", units::percent(progress.loss)));
+    let layers = progress.layers.map(|layers| format!("{} of {} layers", layers.joined, layers.of));
+    let at_receiver = layers.as_ref().filter(|_| role == Role::Receiver);
+    let at_receiver = at_receiver.map(|layers| format!(", {layers}")).unwrap_or_default();
+    lines.push(format!("{indent} {rate}{allowed}{rtt}, loss {}{at_receiver}", units::percent(progress.loss)));
     if role == Role::Source {
         let limiting = match &progress.representative {
             Some(host) => format!("limited by {host}; "),
             None => String::new(),
         };
+        let layers = layers.map(|layers| format!("{layers}; ")).unwrap_or_default();
         let receivers = units::count(progress.receivers, "receiver");
-        lines.push(format!("{indent} {limiting}{} of {receivers} done", progress.verified));
+        lines.push(format!("{indent} {limiting}{layers}{} of {receivers} done", progress.verified));
     }
     lines.join("\n")
 }
@@ -332,8 +334,11 @@ mod tests {
     fn a_receiver_of_layers_is_told_how_many_it_takes() {
         let progress = Progress { layers: Some(Subscription { joined: 2, of: 8 }), ..halfway() };
         assert!(progress_line(Role::Receiver, &progress).contains("  2 of 8 layers"));
-        let block = progress_block(Role::Receiver, &progress);
+        let block = progress_block(Role::Receiver, &Progress { allowed_bps: None, ..progress.clone() });
         assert!(block.contains("loss 0.10 %, 2 of 8 layers"), "{block}");
+        assert!(block.lines().all(|line| line.chars().count() <= 80), "{block}");
+        let block = progress_block(Role::Source, &progress);
+        assert!(block.contains("2 of 8 layers; 3 of 8 receivers done"), "{block}");
         assert!(block.lines().all(|line| line.chars().count() <= 80), "{block}");
     }
 
