@@ -76,7 +76,7 @@ pub enum Error {
     },
     /// Streams in layers with a scheme that has none.
     #[error(
-        "--layer needs a scheme that sends in layers, which {scheme} does not: use --cc rlc or --cc gmcc"
+        "--layer needs a scheme that sends in layers, which {scheme} does not; use --cc rlc or --cc gmcc"
     )]
     NeedsLayers {
         /// The scheme's name.
@@ -84,7 +84,7 @@ pub enum Error {
     },
     /// Each stream needs a layer.
     #[error(
-        "{count} streams (--layer) do not fit the {layers} layers of {scheme}: give 1 to {layers}, base layer first"
+        "{count} streams (--layer) do not fit the {layers} layers of {scheme}; give 1 to {layers}, base layer first"
     )]
     LayerInputs {
         /// How many streams there are.

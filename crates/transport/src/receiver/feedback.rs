@@ -123,28 +123,18 @@ impl Session {
             symbol_size: announce.symbol_size,
             symbols_per_block: announce.symbols_per_block,
         };
-        let live = announce.flags & Announce::LIVE != 0;
         // Streams in layers have no manifest, for who joins late would never see it.
-        let in_layers = live && announce.manifest_len == 0;
+        let in_layers = announce.flags & Announce::LIVE != 0 && announce.manifest_len == 0;
         let described = if in_layers { Geometry { manifest_len: 1, ..geometry } } else { geometry };
         if described.check().is_err() {
             self.hint = Some("a session is there whose announcement makes no sense");
             return Ok(());
         }
-        let first = if live { announce.first_block } else { 0 };
-        let transfer = TransferId(announce.transfer.0);
         let spread = millis(announce.spread_ms);
         let layers = Layers::new(self.setup.group, &announce, self.setup.reordering);
-        let delivery = if in_layers {
-            let (to, own) = (&self.setup.destination, &self.setup.layers_to);
-            let (of, reordering) = (layers.subscription().of, self.setup.reordering);
-            Delivery::Streams(Box::new(Streams::new(to, own, transfer, &geometry, of, reordering, now)?))
-        } else {
-            let (to, memory) = (&self.setup.destination, self.setup.memory);
-            let place = Place::open(to, transfer, geometry, live.then_some(first), memory)?;
-            let repair = if layers.is_layered() { Repair::Fountain } else { Repair::OnRequest };
-            let needs = Needs::new(FIRST_RTT, spread);
-            Delivery::Object(Box::new(Intake::new(place, geometry, first, needs, repair, memory)?))
+        let delivery = match in_layers {
+            true => self.place_for_streams(&announce, &geometry, &layers, now)?,
+            false => self.place_for_object(&announce, geometry, &layers)?,
         };
         self.codec.follow(session);
         self.events.push(Event::Joined {
@@ -180,6 +170,36 @@ impl Session {
         self.phase = Phase::Receiving;
         self.clocks.heard_at = now;
         Ok(())
+    }
+
+    fn place_for_streams(
+        &self,
+        announce: &Announce,
+        geometry: &Geometry,
+        layers: &Layers,
+        now: Time,
+    ) -> Result<Delivery, Error> {
+        let (to, own, reordering) = (&self.setup.destination, &self.setup.layers_to, self.setup.reordering);
+        let (transfer, of) = (TransferId(announce.transfer.0), layers.subscription().of);
+        let streams = Streams::new(to, own, transfer, geometry, of, reordering, now)?;
+        Ok(Delivery::Streams(Box::new(streams)))
+    }
+
+    fn place_for_object(
+        &self,
+        announce: &Announce,
+        geometry: Geometry,
+        layers: &Layers,
+    ) -> Result<Delivery, Error> {
+        let live = announce.flags & Announce::LIVE != 0;
+        let first = if live { announce.first_block } else { 0 };
+        let (to, transfer, memory) =
+            (&self.setup.destination, TransferId(announce.transfer.0), self.setup.memory);
+        let place = Place::open(to, transfer, geometry, live.then_some(first), memory)?;
+        let repair = if layers.is_layered() { Repair::Fountain } else { Repair::OnRequest };
+        let needs = Needs::new(FIRST_RTT, millis(announce.spread_ms));
+        let intake = Intake::new(place, geometry, first, needs, repair, memory)?;
+        Ok(Delivery::Object(Box::new(intake)))
     }
 
     /// The source was restarted with the same content: go on with what is there.

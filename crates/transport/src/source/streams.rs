@@ -407,7 +407,7 @@ impl Lane {
         let Sealed { number, bytes, symbols, data, made } = block;
         let shape = Shape::new(symbols, cut.symbol_size).expect("blocks are sealed within the geometry");
         let encoder = BlockEncoder::new(shape, bytes).expect("a sealed block has K times T bytes");
-        let end = u32::from(symbols) + (f64::from(symbols) * repair).ceil() as u32;
+        let end = u32::from(symbols) + repairs(symbols, repair);
         let limit = match cut.fill {
             Fill::All => faircast_fec::MAX_ESI,
             Fill::Times(times) => end + u32::from(symbols) * times,
@@ -435,6 +435,11 @@ impl Lane {
             && self.off_since.is_some_and(|since| now.since(since) > patience);
         ended || is_unwanted
     }
+}
+
+/// The part `share` of so many symbols, rounded up: a tenth of ten is one, whatever the fractions say.
+fn repairs(symbols: u16, share: f64) -> u32 {
+    (f64::from(symbols) * share - 1e-6).ceil() as u32
 }
 
 #[cfg(test)]

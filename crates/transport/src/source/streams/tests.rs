@@ -94,6 +94,14 @@ fn each_layer_sends_its_own_stream_and_those_without_one_nothing() {
 }
 
 #[test]
+fn parts_of_symbols_are_rounded_up_and_whole_ones_are_not() {
+    assert_eq!(
+        [(30, 0.1), (31, 0.1), (1, 0.1), (20, 0.15), (8, 0.0), (7, 1.0)].map(|(k, of)| repairs(k, of)),
+        [3, 4, 1, 3, 0, 7]
+    );
+}
+
+#[test]
 fn losses_raise_the_repairs_within_bounds() {
     let repairs = |loss: f64| {
         let mut streams = started(vec![feed(1_200, Pacing::Waits, More::Never)], cut());
