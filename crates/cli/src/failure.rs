@@ -150,10 +150,14 @@ pub enum Usage {
         why: &'static str,
     },
     /// No rate over ALC.
-    #[error("over ALC nobody answers, so the rate cannot adapt; say `--rate RATE`, or `--cc rlc` to send in layers")]
+    #[error(
+        "over ALC nobody answers, so the rate cannot adapt; say `--rate RATE`, or `--cc rlc` to send in layers"
+    )]
     NoRate,
     /// A fixed rate and a timetable.
-    #[error("`--rate` and `--cc rlc` both say how fast to send; leave one out (`--cc rlc,base=RATE` sets the lowest layer's)")]
+    #[error(
+        "`--rate` and `--cc rlc` both say how fast to send; leave one out (`--cc rlc,base=RATE` sets the lowest layer's)"
+    )]
     RateAndScheme,
     /// No such reproduction.
     #[error(transparent)]

@@ -11,6 +11,7 @@ mod kit;
 mod late;
 mod layered_streams;
 mod layers;
+mod memberships;
 mod pgm;
 mod resume;
 mod schemes;
