@@ -347,13 +347,17 @@ fn conclude<Report>(
 }
 
 fn sent_summary(report: &SendReport) -> Vec<String> {
+    // Layers send until the slowest is done, which says nothing about repairs.
+    let spent = match report.layers {
+        0 | 1 => format!("{} repair", units::percent((report.repair_ratio - 1.0).max(0.0))),
+        layers => format!("{:.1} times that on {layers} layers", report.repair_ratio),
+    };
     let mut lines = vec![format!(
-        "sent {} to {} in {}: {}, {} repair, {} of {} verified",
+        "sent {} to {} in {}: {}, {spent}, {} of {} verified",
         units::bytes(report.bytes),
         units::count(report.receivers, "receiver"),
         units::seconds(report.seconds),
         units::rate(report.goodput_bps),
-        units::percent((report.repair_ratio - 1.0).max(0.0)),
         report.verified,
         report.receivers,
     )];

@@ -143,6 +143,8 @@ pub struct SendReport {
     pub goodput_bps: f64,
     /// Symbols sent, on all layers together, over symbols of the content.
     pub repair_ratio: f64,
+    /// Layers that the session might use; 1 for one rate.
+    pub layers: u8,
     /// Datagrams sent.
     pub packets: u64,
     /// Rate cuts.

@@ -159,6 +159,23 @@ fn a_receiver_without_everything_makes_the_send_fail_by_name() {
 }
 
 #[test]
+fn layers_are_told_apart_from_repairs() {
+    let report = |layers| SendReport {
+        ok: true,
+        receivers: 1,
+        verified: 1,
+        repair_ratio: 3.5,
+        layers,
+        ..SendReport::default()
+    };
+    let line = ["send", "Cargo.toml", "--open"];
+    let (_, people, _) = told(&line, Event::Warning("w".into()), Ok(report(1)));
+    assert!(people.contains(", 250.0 % repair, "), "{people}");
+    let (_, people, _) = told(&line, Event::Warning("w".into()), Ok(report(8)));
+    assert!(people.contains(", 3.5 times that on 8 layers, "), "{people}");
+}
+
+#[test]
 fn quiet_says_nothing_when_all_is_well() {
     let good = SendReport { ok: true, receivers: 1, verified: 1, ..SendReport::default() };
     let (program, people, result) = told(&["send", "Cargo.toml", "-q"], Event::Warning("w".into()), Ok(good));

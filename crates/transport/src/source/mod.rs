@@ -355,6 +355,7 @@ impl Session {
             seconds,
             start_seconds: started.as_secs_f64(),
             goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
+            layers: self.source.layers(),
             repair_ratio: self.symbols_sent() as f64 / self.counts.content_symbols.max(1) as f64,
             packets: self.counts.packets,
             cuts: self.source.observe().cuts,
