@@ -100,7 +100,8 @@ pub struct Subscription {
 pub struct Progress {
     /// Seconds since the session started.
     pub seconds: f64,
-    /// Source: bytes of content sent once; receiver: bytes verified.
+    /// Source: bytes of content sent once; receiver: bytes verified and, of a file in layers, whose blocks are
+    /// all done at the end, bytes that have come.
     pub bytes: u64,
     /// Bytes of content in all, when known.
     pub total_bytes: Option<u64>,

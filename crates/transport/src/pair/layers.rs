@@ -25,6 +25,22 @@ fn receivers_of_different_speeds_get_everything_each_in_its_own_time() {
 }
 
 #[test]
+fn progress_counts_what_has_come_while_all_blocks_fill_up_together() {
+    let mut net = Net::new(13);
+    let slow = net.receivers(1, Link::millis(5).mbps(0.4).fifo(15_000), Link::millis(5));
+    net.source(Offer::bytes(1_000_000).by(RLC).expect(1));
+    net.run_to_end(secs(300));
+    let progress = net.receivers[slow.start].events.iter().filter_map(|(_, event)| match event {
+        Event::Progress(progress) => Some(progress.bytes),
+        _ => None,
+    });
+    let bytes: Vec<u64> = progress.collect();
+    assert!(bytes.is_sorted() && bytes.iter().all(|&bytes| bytes <= 1_000_000), "{bytes:?}");
+    let half_way = bytes[bytes.len() / 2];
+    assert!((300_000..700_000).contains(&half_way), "{bytes:?}");
+}
+
+#[test]
 fn a_slow_receiver_costs_the_others_nothing() {
     let time_of_fast = |slow: usize| {
         let mut net = Net::new(3);

@@ -148,6 +148,13 @@ impl Delivery {
         }
     }
 
+    pub(super) fn gathered_bytes(&self) -> u64 {
+        match self {
+            Delivery::Object(intake) => intake.gathered_bytes(),
+            Delivery::Streams(_) => self.verified_bytes(),
+        }
+    }
+
     pub(super) fn verified_bytes(&self) -> u64 {
         match self {
             Delivery::Object(intake) => intake.verified_bytes(),

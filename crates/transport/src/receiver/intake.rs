@@ -270,6 +270,16 @@ impl Intake {
         self.place.verified_bytes()
     }
 
+    /// How far it is, in bytes of content: what is verified or, where all blocks fill up at the same time, what has come.
+    pub(super) fn gathered_bytes(&self) -> u64 {
+        let verified = self.place.verified_bytes();
+        let Incomplete::Together(_) = self.incomplete else { return verified };
+        let incomplete = self.symbols.saturating_sub(self.symbols_needed);
+        let gathered = verified + incomplete * u64::from(self.geometry.symbol_size);
+        // Some symbols are more than their block needs, and some describe the content.
+        gathered.min(self.content_bytes().unwrap_or(u64::MAX)).max(verified)
+    }
+
     pub(super) fn resumed_bytes(&self) -> u64 {
         self.place.resumed_bytes()
     }

@@ -478,7 +478,7 @@ impl Session {
             (self.totals.bytes, self.totals.lost, self.totals.packets);
         self.events.push(Event::Progress(Progress {
             seconds: now.since(stream.since).as_secs_f64(),
-            bytes: stream.delivery.verified_bytes(),
+            bytes: stream.delivery.gathered_bytes(),
             total_bytes: stream.delivery.content_bytes(),
             rate_bps: bytes as f64 * 8.0,
             allowed_bps: None,
