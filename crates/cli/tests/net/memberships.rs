@@ -12,9 +12,9 @@ const RLC: &str = "rlc,base=1000000";
 fn joined(node: &Node, stage: &Stage) -> Vec<IpAddr> {
     let shown =
         must(run("ip", &["-n", node.namespace(), "maddr", "show", "dev", Node::INTERFACE], LIMIT)).stdout;
-    let mut words = shown.lines().filter_map(|line| line.trim().strip_prefix("inet"));
+    let words = shown.lines().filter_map(|line| line.trim().strip_prefix("inet"));
     let mut groups = Vec::new();
-    while let Some(group) = words.next() {
+    for group in words {
         let named = group.trim_start_matches('6').split_whitespace().next();
         groups.extend(named.and_then(|word| word.parse().ok()).filter(|group| is_of(stage, *group)));
     }
