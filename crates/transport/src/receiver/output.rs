@@ -161,6 +161,7 @@ impl Drop for Courier {
             let waited = self.0.changed.wait_timeout(state, TRY_AGAIN);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        state.last = Last::Gone; // whoever has not begun to read by now gets nothing
     }
 }
 
@@ -171,7 +172,7 @@ impl Shared {
         loop {
             let mut state = self.lock();
             while state.waiting.is_empty() {
-                if state.last == Last::Waits {
+                if state.last != Last::MoreComes {
                     return Ok(());
                 }
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -196,7 +197,7 @@ impl Shared {
                 Err(error) => return Err(error.into()),
             }
             let state = self.lock();
-            if state.last == Last::Waits {
+            if state.last == Last::Gone || state.last == Last::Waits && state.waiting.is_empty() {
                 return Ok(None);
             }
             drop(self.changed.wait_timeout(state, TRY_AGAIN));
