@@ -110,8 +110,8 @@ pub enum Control {
     Members(usize),
     /// The rate stays between these limits from now on.
     Limits(Bounds),
-    /// Something came from a receiver that is not a report to the scheme (a negative acknowledgement of the transport, a
-    /// membership report): the group is not silent.
+    /// What is sent arrives, as something tells that is no report to the scheme (a negative acknowledgement of a foreign
+    /// protocol): the group is not silent. A message that does not depend on data that arrived lately is none.
     SignOfLife,
 }
 
@@ -129,7 +129,8 @@ pub enum Verdict {
 /// The sender's end of a scheme. It is asked *when may layer L send next*, not for a rate or a
 /// window; a blocked socket simply stops asking.
 pub trait Source {
-    /// The session starts now. Called once, before anything else.
+    /// The session starts now. Called once. Packets that leave before it are probes: they are numbered and marked, and from
+    /// reports about them a source learns round-trip times and nothing else. Until then it has no deadline.
     fn start(&mut self, cx: &mut Cx<'_>);
     /// When `layer` may send its next packet.
     fn departure(&self, layer: Layer) -> Departure;

@@ -233,7 +233,9 @@ fn run_source(
         }
         socket.receive(&mut batch)?;
         let now = clock.now();
-        batch.deliver(injector.as_mut(), |bytes, meta| session.on_datagram(bytes, meta.from, now));
+        batch.deliver(injector.as_mut(), |bytes, meta| {
+            session.on_datagram(bytes, meta.from, clock.time(meta.received_at).min(now), now);
+        });
         session.on_time(now);
         session.take_events().into_iter().for_each(&mut *events);
         if let Some(outgoing) = session.next(now, &mut out) {
@@ -309,7 +311,7 @@ fn run_receiver(
             session.on_join_failed(layer, &error, now);
         }
         let mut refused = Ok(());
-        session.take_feedback(|bytes, to| {
+        session.take_feedback(clock.now(), |bytes, to| {
             if refused.is_ok() {
                 refused = groups.base().send_to(bytes, to).map(drop);
             }

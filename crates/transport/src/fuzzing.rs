@@ -178,6 +178,7 @@ impl Network {
                         &mut datagram,
                         if stranger { STRANGER } else { RECEIVER },
                         self.now,
+                        self.now,
                     );
                 } else {
                     let from = if stranger { STRANGER } else { SOURCE };
@@ -219,10 +220,10 @@ impl Network {
         self.receiver.on_time(now);
         self.receiver.on_waiting(now);
         let mut feedback = Vec::new();
-        self.receiver.take_feedback(|datagram, _| feedback.push(datagram.to_vec()));
+        self.receiver.take_feedback(now, |datagram, _| feedback.push(datagram.to_vec()));
         for (count, datagram) in feedback.iter().enumerate() {
             if let Some(mut datagram) = pass(datagram, count) {
-                self.source.on_datagram(&mut datagram, RECEIVER, now);
+                self.source.on_datagram(&mut datagram, RECEIVER, now, now);
             }
         }
         self.source.take_events();

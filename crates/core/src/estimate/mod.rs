@@ -2,10 +2,12 @@
 
 pub mod accumulation;
 pub mod ewma;
+pub mod group_rtt;
 pub mod rtt;
 pub mod throughput;
 
 pub use accumulation::{Accumulation, ControlClock, Measuring};
 pub use ewma::Ewma;
-pub use rtt::{LargestRtt, SendHistory, Transmission};
+pub use group_rtt::GroupRtt;
+pub use rtt::{SendHistory, Transmission};
 pub use throughput::Throughput;

@@ -103,46 +103,6 @@ impl SendHistory {
     }
 }
 
-/// The largest round-trip time seen, for ever or over the last one to two memory spans.
-#[derive(Debug, Clone, Copy)]
-pub struct LargestRtt {
-    memory: Option<Span>,
-    current: Span,
-    previous: Span,
-    turn_at: Time,
-    until_seen: Span,
-}
-
-impl LargestRtt {
-    /// Nothing seen: `until_seen` stands in. With a `memory`, a sample is forgotten after one to two of these spans
-    /// (never the last one).
-    pub const fn new(until_seen: Span, memory: Option<Span>) -> LargestRtt {
-        LargestRtt { memory, current: Span::ZERO, previous: Span::ZERO, turn_at: Time::ZERO, until_seen }
-    }
-
-    /// Take a sample.
-    pub fn add(&mut self, sample: Span, now: Time) {
-        if let Some(memory) = self.memory
-            && now >= self.turn_at
-        {
-            self.previous = self.current;
-            self.current = Span::ZERO;
-            self.turn_at = now + memory;
-        }
-        self.current = self.current.max(sample);
-    }
-
-    /// The largest, or the stand-in.
-    pub fn get(&self) -> Span {
-        if self.is_seen() { self.current.max(self.previous) } else { self.until_seen }
-    }
-
-    /// Whether there was a sample.
-    pub fn is_seen(&self) -> bool {
-        self.current.max(self.previous) > Span::ZERO
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,19 +143,5 @@ mod tests {
             history.sample(echo(4999, Span::ZERO), now),
             Some(Span::from_micros(1).max(Span::from_nanos(1001)))
         );
-    }
-
-    #[test]
-    fn the_largest_round_trip_is_forgotten_only_with_a_memory() {
-        let seconds = |s| Time::from_secs_f64(s);
-        for (memory, expected) in [(None, 500), (Some(Span::from_secs(30)), 20)] {
-            let mut largest = LargestRtt::new(Span::from_millis(100), memory);
-            assert_eq!(largest.get(), Span::from_millis(100));
-            largest.add(Span::from_millis(500), seconds(1.0));
-            largest.add(Span::from_millis(20), seconds(32.0));
-            assert_eq!(largest.get(), Span::from_millis(500));
-            largest.add(Span::from_millis(20), seconds(63.0));
-            assert_eq!(largest.get(), Span::from_millis(expected));
-        }
     }
 }

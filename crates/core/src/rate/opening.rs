@@ -18,6 +18,7 @@ pub struct Opening {
 #[derive(Debug, Clone, Copy, Default)]
 struct Round {
     rate: f32,
+    first: Seq,
     first_at: Time,
     last_at: Time,
     /// Without the first packet's, so that `bytes / (last_at - first_at)` is a rate.
@@ -70,16 +71,20 @@ impl Opening {
             self.answer = None;
         }
         if self.round.packets == 0 || differs(self.round.rate, data.rate) {
-            self.round = Round { rate: data.rate, first_at: cx.now, ..Round::default() };
+            self.round = Round { rate: data.rate, first: data.seq, first_at: cx.now, ..Round::default() };
         } else {
             self.round.bytes += u64::from(arrival.size);
         }
         self.round.packets += 1;
-        self.round.lost = self.round.lost.saturating_add(arrival.lost);
+        // A gap shows itself some packets late; what was lost before the round is not its loss.
+        let sent = (data.seq.0.saturating_sub(self.round.first.0) + 1).min(u64::from(u32::MAX)) as u32;
+        let missing = sent.saturating_sub(self.round.packets);
+        self.round.lost = self.round.lost.saturating_add(arrival.lost).min(missing);
         self.round.last_at = cx.now;
         if data.flags.has(Flags::ROUND_END) && self.round.packets >= FEWEST {
             self.answer = self.answer_to(data.seq, rtt_max, law, cx);
-            self.round = Round { packets: 1, first_at: cx.now, rate: data.rate, ..Round::default() };
+            self.round =
+                Round { packets: 1, first: data.seq, first_at: cx.now, rate: data.rate, ..Round::default() };
         }
     }
 

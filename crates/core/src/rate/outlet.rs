@@ -12,9 +12,9 @@ use super::bounds::{Bounds, Guard, SendMeter, Usage};
 use super::pacer::CatchUp;
 use super::start::{Doubling, Progress};
 use super::{Pacer, Pressure, StartUp};
-use crate::estimate::{LargestRtt, SendHistory};
+use crate::estimate::{GroupRtt, SendHistory};
 use crate::node::Control;
-use crate::packet::{Echo, Flags, ReceiverId, Seq};
+use crate::packet::{Echo, Flags, ReceiverId, Report, Seq};
 use crate::time::{Rate, Span, Time};
 
 /// How a source sends, whatever its scheme. A part of every scheme's configuration.
@@ -26,9 +26,10 @@ pub struct Sending {
     pub initial_rtt: Span,
     /// No round-trip time counts as shorter than this when the rate is controlled.
     pub shortest_rtt: Span,
-    /// How long the largest round-trip time is remembered; `None` for ever, as in the seed.
+    /// How long a member counts for the largest round-trip time after its latest sample, and then with the least of its
+    /// latest samples; `None` for the largest sample ever, as in the seed.
     // Seed gap: 3.1.4 spreads reports over the largest round-trip time ever seen, so one hiccup of one host would slow
-    // every election for the rest of a session. `Sending::transport` forgets after 5 to 10 s.
+    // every election for the rest of a session.
     pub rtt_max_memory: Option<Span>,
     /// How the session starts.
     pub start: Start,
@@ -78,7 +79,7 @@ impl Sending {
         Sending {
             packet_size,
             shortest_rtt: Span::from_millis(1),
-            rtt_max_memory: Some(Span::from_secs(5)),
+            rtt_max_memory: Some(Span::from_secs(30)),
             start: Start::Doubling(Doubling::default()),
             bounds: Bounds { min: slowest, max: Rate::UNLIMITED },
             silent_group_guard: Guard::On,
@@ -116,13 +117,18 @@ pub struct Outlet {
     pressure: Pressure,
     pacer: Pacer,
     history: SendHistory,
+    /// Whether the session has started; before it, packets that leave are probes.
+    is_running: bool,
     start_up: Option<StartUp>,
-    rtt_max: LargestRtt,
+    /// Members that answer a start-up.
+    members: usize,
+    rtt_max: GroupRtt,
     meter: SendMeter,
     last_departure: Time,
     idle: Option<Idle>,
-    heard_at: Time,
-    silent_since: Time,
+    silence: Silence,
+    /// The rate up to which it comes back by doubling, after it was lowered without congestion.
+    threshold: Option<Rate>,
 }
 
 /// The application has nothing to send.
@@ -130,6 +136,25 @@ pub struct Outlet {
 struct Idle {
     since: Time,
     slower_at: Time,
+}
+
+/// What is known about the group's being there.
+#[derive(Debug, Clone, Copy)]
+struct Silence {
+    /// When the newest packet left of which it is known that it arrived anywhere.
+    confirmed_at: Time,
+    /// The rate before it was lowered because nothing was confirmed, and when it is lowered again.
+    lowered: Option<Lowered>,
+    /// Losses of packets before this one were no congestion: nothing arrived for a while.
+    over_at: Seq,
+    /// It is over since the latest [`Outlet::watch`].
+    is_over: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Lowered {
+    from: Rate,
+    again_at: Time,
 }
 
 /// A packet that leaves.
@@ -156,10 +181,32 @@ pub enum Growth {
 const LONGEST_RTT: Span = Span::from_secs(10);
 /// When the group is another one, before its first answer.
 const ASSUMED_RTT: Span = Span::from_millis(5);
-/// Idle or silent for so many round trips.
+/// Idle for so many round trips.
 const IDLE_AFTER: u64 = 4;
+/// Slower when idle for so many round trips, at least for this time, as TCP is after a timeout (RFC 2861, 3; RFC 6298,
+/// 2.4); and again each time that it has passed.
 const SLOWER_AFTER: u64 = 10;
-const SILENT_AFTER: Span = Span::from_secs(2);
+const SLOWER_AFTER_LEAST: Span = Span::from_secs(1);
+/// The part of the rate up to which it comes back by doubling: after idleness (RFC 2861, 3), and after silence (RFC 5681,
+/// 3.1).
+const AFTER_IDLENESS: f64 = 0.75;
+const AFTER_SILENCE: f64 = 0.5;
+/// Nothing that left so many round trips ago, at least so long ago, has been confirmed: the group is silent. Some receiver
+/// shows at least four times a second that it is there.
+const SILENT_AFTER: u64 = 10;
+const SILENT_AFTER_LEAST: Span = Span::from_secs(1);
+/// And no slower than a packet in this time, or the end of an interruption would not be noticed.
+pub(crate) const PROBED_EVERY: Span = Span::from_millis(250);
+/// Receivers that allow for reordering see a gap so many packets late at most.
+const REORDERED: u64 = 4;
+/// While it is silent the rate is halved every so many round trips, at least in this time.
+const HALVED_EVERY: u64 = 4;
+const HALVED_EVERY_LEAST: Span = Span::from_millis(250);
+
+/// How long an application may be idle before it is slowed down.
+fn slower_after(rtt: Span) -> Span {
+    (rtt * SLOWER_AFTER).max(SLOWER_AFTER_LEAST)
+}
 
 impl Outlet {
     /// An outlet that has not started.
@@ -175,39 +222,60 @@ impl Outlet {
             pressure: Pressure::default(),
             pacer: Pacer::new(rate, config.catch_up),
             history: SendHistory::new(config.history_packets),
+            is_running: false,
             start_up,
-            rtt_max: LargestRtt::new(config.initial_rtt, config.rtt_max_memory),
+            members: 1,
+            rtt_max: GroupRtt::new(config.initial_rtt, config.rtt_max_memory),
             meter: SendMeter::new(Time::ZERO),
             last_departure: Time::ZERO,
             idle: None,
-            heard_at: Time::ZERO,
-            silent_since: Time::ZERO,
+            silence: Silence { confirmed_at: Time::ZERO, lowered: None, over_at: Seq(0), is_over: false },
+            threshold: None,
         }
     }
 
-    /// The session starts now.
+    /// The session starts now. Of what happened before, round-trip times count and nothing else.
     pub fn start(&mut self, now: Time) {
+        self.is_running = true;
         self.pacer.restart(now);
         self.meter = SendMeter::new(now);
         self.last_departure = now;
-        self.on_sign_of_life(now);
+        self.idle = None;
+        self.silence.confirmed_at = self.silence.confirmed_at.max(now);
+        self.silence.lowered = None;
+        if self.rtt_max.is_known() {
+            self.start_up_after(self.rtt_max.get(), now);
+        }
+    }
+
+    /// Whether the session has started.
+    pub const fn is_running(&self) -> bool {
+        self.is_running
+    }
+
+    /// Start-up from its beginning, over paths of this round-trip time; where the configuration has none, at a packet per
+    /// round trip.
+    fn start_up_after(&mut self, rtt: Span, now: Time) {
+        let packet_size = self.config.packet_size;
+        let rate = match self.config.start {
+            Start::Linear => Rate::of(u64::from(packet_size), rtt),
+            Start::Doubling(doubling) => {
+                let mut start_up = StartUp::new(doubling, packet_size, rtt);
+                start_up.set_group(self.members);
+                self.start_up = Some(start_up);
+                doubling.initial_rate(rtt, packet_size)
+            }
+        };
+        self.set_rate(rate, now);
     }
 
     /// A layer is switched on: it begins as a session does, over paths of which another layer knows this round-trip time.
     pub fn begin(&mut self, rtt: Span, now: Time) {
+        self.rtt_max = GroupRtt::new(rtt, self.config.rtt_max_memory);
+        self.start_up = None;
+        self.threshold = None;
         self.start(now);
-        self.idle = None;
-        self.rtt_max = LargestRtt::new(rtt, self.config.rtt_max_memory);
-        self.start_up = match self.config.start {
-            Start::Linear => None,
-            Start::Doubling(doubling) => Some(StartUp::new(doubling, self.config.packet_size, rtt)),
-        };
-        let packet = u64::from(self.config.packet_size);
-        let rate = match self.config.start {
-            Start::Linear => Rate::of(packet, rtt),
-            Start::Doubling(doubling) => doubling.initial_rate(rtt, self.config.packet_size),
-        };
-        self.set_rate(rate, now);
+        self.start_up_after(rtt, now);
     }
 
     /// What the scheme allows.
@@ -252,6 +320,11 @@ impl Outlet {
         self.rtt_max.get()
     }
 
+    /// Whether it comes from samples.
+    pub fn rtt_is_known(&self) -> bool {
+        self.rtt_max.is_known()
+    }
+
     /// Whether start-up still decides the rate.
     pub const fn is_starting(&self) -> bool {
         self.start_up.is_some()
@@ -284,8 +357,9 @@ impl Outlet {
         match control {
             Control::Members(members) => self.set_group(members),
             Control::Limits(bounds) => self.set_bounds(bounds, now),
-            Control::SignOfLife => self.on_sign_of_life(now),
-            Control::Forget(_) | Control::StartAgain => {}
+            Control::SignOfLife => self.confirm(now),
+            Control::Forget(receiver) => self.rtt_max.forget(receiver),
+            Control::StartAgain => {}
         }
     }
 
@@ -297,6 +371,7 @@ impl Outlet {
 
     /// So many receivers take part and answer: start-up waits for all of a small group.
     pub fn set_group(&mut self, members: usize) {
+        self.members = members;
         if let Some(start_up) = &mut self.start_up {
             start_up.set_group(members);
         }
@@ -304,15 +379,21 @@ impl Outlet {
 
     /// The group is another one now: start up anew, where the configuration does so at all.
     pub fn start_again(&mut self, now: Time) {
-        self.rtt_max = LargestRtt::new(self.config.shortest_rtt.max(ASSUMED_RTT), self.config.rtt_max_memory);
-        if let Start::Doubling(doubling) = self.config.start {
-            self.start_up = Some(StartUp::new(doubling, self.config.packet_size, self.rtt_max.get()));
-            self.set_rate(doubling.initial_rate(self.rtt_max.get(), self.config.packet_size), now);
+        let assumed = self.config.shortest_rtt.max(ASSUMED_RTT);
+        self.rtt_max = GroupRtt::new(assumed, self.config.rtt_max_memory);
+        self.threshold = None;
+        self.silence.lowered = None;
+        if let Start::Doubling(_) = self.config.start {
+            self.start_up_after(assumed, now);
         }
     }
 
     /// A packet of `size` bytes leaves now; `rtt` limits how far a late host catches up.
     pub fn depart(&mut self, size: u16, rtt: Span, now: Time) -> Departed {
+        if !self.is_running {
+            let (seq, rate) = (self.history.record(now), self.said_rate());
+            return Departed { seq, rate, flags: Flags::default() };
+        }
         self.pressure.recover(self.rate, now);
         self.adjust_pace(now);
         let rate = self.said_rate();
@@ -333,13 +414,34 @@ impl Outlet {
     /// Called before [`Outlet::depart`].
     pub fn resume(&mut self, now: Time) -> Option<Span> {
         let idle = self.idle.take()?;
+        let pause = now.since(idle.since);
         if let Some(start_up) = &mut self.start_up {
             start_up.resume();
         }
-        self.on_sign_of_life(now);
+        if pause >= SILENT_AFTER_LEAST / 2 {
+            // Receivers had little to answer. A short pause is no excuse for silence.
+            self.silence.confirmed_at = self.silence.confirmed_at.max(now);
+        }
         self.meter = SendMeter::new(now);
+        self.come_back(now);
         self.adjust_pace(now);
-        Some(now.since(idle.since))
+        Some(pause)
+    }
+
+    /// The rate was lowered without congestion: from where it is now it doubles up to the threshold.
+    fn come_back(&mut self, now: Time) {
+        let threshold = self.threshold.take();
+        let Some(threshold) = threshold.filter(|threshold| threshold.bps() > self.rate.bps()) else { return };
+        let Start::Doubling(doubling) = self.config.start else { return };
+        if self.start_up.is_some() {
+            return;
+        }
+        let rtt = self.rtt_max.get();
+        let first = doubling.initial_rate(rtt, self.config.packet_size).max(self.rate).min(threshold);
+        let mut start_up = StartUp::new(doubling, self.config.packet_size, rtt).up_to(threshold);
+        start_up.set_group(self.members);
+        self.start_up = Some(start_up);
+        self.set_rate(first, now);
     }
 
     /// Once per round-trip time: watches for idleness and silence, lowers the rate where they last, and tells whether
@@ -348,6 +450,9 @@ impl Outlet {
         self.pressure.recover(self.rate, now);
         self.watch_application(now, rtt);
         let silent = self.slow_down_in_silence(now, rtt);
+        if std::mem::take(&mut self.silence.is_over) {
+            self.come_back(now);
+        }
         let usage = self.meter.usage(now, self.rate, rtt, self.config.packet_size);
         let guarded = self.config.idle_guard == Guard::On;
         let frozen = self.idle.is_some() || silent || (usage == Usage::Partial && guarded);
@@ -363,10 +468,12 @@ impl Outlet {
         let free_since = self.last_departure.max(self.pacer.departure());
         match &mut self.idle {
             None if now.since(free_since) > rtt * IDLE_AFTER => {
-                self.idle = Some(Idle { since: free_since, slower_at: free_since + rtt * SLOWER_AFTER });
+                let slower_at = free_since + slower_after(rtt);
+                self.idle = Some(Idle { since: free_since, slower_at });
             }
             Some(idle) if now >= idle.slower_at => {
-                idle.slower_at += rtt * SLOWER_AFTER;
+                idle.slower_at += slower_after(rtt);
+                self.threshold = self.threshold.or(Some(self.rate * AFTER_IDLENESS));
                 let floor = self.config.initial_rate().min(self.rate);
                 self.rate = (self.rate * 0.5).max(floor);
             }
@@ -374,20 +481,23 @@ impl Outlet {
         }
     }
 
-    /// No sign of life from anybody: do not grow, and halve again and again. Tells whether the group is silent.
+    /// Nothing that left lately has been confirmed by anybody: do not grow, and halve again and again. Tells whether the
+    /// group is silent.
     // Seed gap: 3.1.5 takes silence for a network without congestion, so a source without receivers would grow for
     // ever. The guard is off in `Sending::seed`.
     fn slow_down_in_silence(&mut self, now: Time, rtt: Span) -> bool {
-        let patience = (rtt * SLOWER_AFTER).max(SILENT_AFTER);
+        let patience = (rtt * SILENT_AFTER).max(SILENT_AFTER_LEAST);
         if self.config.silent_group_guard == Guard::Off
             || self.idle.is_some()
-            || now.since(self.heard_at) < patience
+            || now.since(self.silence.confirmed_at) < patience
         {
             return false;
         }
-        if now.since(self.silent_since) >= patience * 2 {
-            self.silent_since += patience;
-            self.rate = self.config.bounds.clamp(self.rate * 0.5);
+        let lowered = self.silence.lowered.get_or_insert(Lowered { from: self.rate, again_at: now });
+        if now >= lowered.again_at {
+            lowered.again_at = now + (rtt * HALVED_EVERY).max(HALVED_EVERY_LEAST);
+            let least = Rate::of(u64::from(self.config.packet_size), PROBED_EVERY).min(self.rate);
+            self.rate = self.config.bounds.clamp((self.rate * 0.5).max(least));
         }
         true
     }
@@ -402,10 +512,34 @@ impl Outlet {
         }
     }
 
-    /// Something came from a receiver: the group is not silent.
-    pub fn on_sign_of_life(&mut self, now: Time) {
-        self.heard_at = self.heard_at.max(now);
-        self.silent_since = self.heard_at;
+    /// Packet `seq` has arrived somewhere. After silence the rate comes back, by doubling.
+    pub fn on_arrived(&mut self, seq: Seq, now: Time) {
+        if let Some(confirmed_at) = self.confirmed_at(seq, now) {
+            self.confirm(confirmed_at);
+        }
+    }
+
+    /// Until when everything that left has arrived somewhere, if packet `seq` has: when nothing newer has left, nobody has
+    /// anything to confirm.
+    pub fn confirmed_at(&self, seq: Seq, now: Time) -> Option<Time> {
+        if seq.next() == self.next_seq() { Some(now) } else { self.sent_at(seq) }
+    }
+
+    fn confirm(&mut self, confirmed_at: Time) {
+        if confirmed_at <= self.silence.confirmed_at {
+            return;
+        }
+        self.silence.confirmed_at = confirmed_at;
+        if let Some(lowered) = self.silence.lowered.take() {
+            self.silence.over_at = Seq(self.next_seq().0 + REORDERED);
+            self.threshold = Some(self.threshold.unwrap_or(Rate::ZERO).max(lowered.from * AFTER_SILENCE));
+            self.silence.is_over = true; // no report raises the rate
+        }
+    }
+
+    /// Whether a loss that packet `seq` has revealed is one of an interruption, in which nothing arrived: no congestion.
+    pub fn is_of_interruption(&self, seq: Seq) -> bool {
+        seq < self.silence.over_at
     }
 
     /// A round-trip sample from an answer to `echo` that came now. `None` for an unknown packet, one sent again, and
@@ -420,18 +554,28 @@ impl Outlet {
     }
 
     /// A round-trip sample counts for the largest one.
-    pub fn on_rtt(&mut self, sample: Span, now: Time) {
-        self.rtt_max.add(sample, now);
+    pub fn on_rtt(&mut self, from: ReceiverId, sample: Span, now: Time) {
+        self.rtt_max.add(from, sample, now);
     }
 
     /// The same from an answer that is no report of congestion: it may set the first rate of a start-up.
-    pub fn on_alive(&mut self, sample: Span, now: Time) {
-        self.rtt_max.add(sample, now);
+    pub fn on_alive(&mut self, from: ReceiverId, sample: Span, now: Time) {
+        self.rtt_max.add(from, sample, now);
         let rtt_max = self.rtt_max.get();
         if let Some(start_up) = &mut self.start_up {
             let progress = start_up.on_rtt(rtt_max);
             self.make_progress(progress, now);
         }
+    }
+
+    /// Before the session has started, reports count as round-trip samples and nothing else. Whether this was one.
+    pub fn is_probed(&mut self, report: &Report, now: Time) -> bool {
+        if !self.is_running
+            && let Some(sample) = self.sample(report.content.echo(), now)
+        {
+            self.rtt_max.add(report.from, sample, now);
+        }
+        !self.is_running
     }
 
     /// A receiver answers a round of the start-up ([`crate::packet::Content::Received`]).
@@ -450,6 +594,7 @@ impl Outlet {
 
     /// Congestion ends the start-up: from now on the scheme decides, beginning at the rate at which packets left.
     pub fn end_start_up(&mut self) {
+        self.threshold = None;
         if self.start_up.take().is_some() {
             self.rate = self.rate.min(self.pacer.rate());
         }

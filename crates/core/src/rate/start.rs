@@ -88,6 +88,8 @@ pub struct StartUp {
     wanted: usize,
     /// Rounds that were answered, but not by all.
     partial_rounds: u8,
+    /// It is over at this rate.
+    ceiling: Rate,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -169,7 +171,16 @@ impl StartUp {
             answers: 0,
             wanted: 1,
             partial_rounds: 0,
+            ceiling: Rate::UNLIMITED,
         }
+    }
+
+    /// Over at this rate: a slow start up to a threshold (RFC 5681, 3.1).
+    #[must_use]
+    pub const fn up_to(mut self, ceiling: Rate) -> StartUp {
+        self.ceiling = ceiling;
+        self.answers = 1; // the path is not unknown
+        self
     }
 
     /// Packet `seq` leaves now at `rate`: the flags that it carries.
@@ -302,8 +313,11 @@ impl StartUp {
         let next = (ended.sent * 2.0).min(received * factor);
         // A host that was held up has sent less than it might: that says nothing against the rate.
         let next = if slow { next } else { next.max(rate) };
-        if self.unused_rounds >= UNUSED_ROUNDS || (!slow && limits.is_at_max(next)) {
-            return Progress::Over(next);
+        let at_most = next.min(self.ceiling);
+        if self.unused_rounds >= UNUSED_ROUNDS
+            || (!slow && (limits.is_at_max(next) || at_most.bps() < next.bps()))
+        {
+            return Progress::Over(at_most);
         }
         self.before = Some(Ended { slow, received, ..ended });
         self.round = Round::new(self.round.floor);

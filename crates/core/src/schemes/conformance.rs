@@ -5,6 +5,7 @@
 //! - A departure is never further in the past than a late host may catch up.
 //! - A deadline that was dealt with lies in the future (no driver is caught in a loop).
 //! - Early calls of `on_deadline` change nothing.
+//! - What happens before the start teaches it round-trip times and nothing else, and nothing is due until then.
 //! - A call has few effects.
 //! - The same operations give the same trace, bit for bit.
 
@@ -149,7 +150,8 @@ struct SourceRun {
 }
 
 impl SourceRun {
-    fn new(scheme: &Scheme, spurious: Spurious) -> SourceRun {
+    /// A source that has started, after so many probes.
+    fn new(scheme: &Scheme, probes: u8, spurious: Spurious) -> SourceRun {
         let mut run = SourceRun {
             source: scheme.source(),
             bounds: scheme.bounds(),
@@ -160,8 +162,25 @@ impl SourceRun {
             spurious,
             trace: Trace::default(),
         };
+        (0..probes).for_each(|turn| run.probe(turn));
+        assert!(run.source.deadline().is_never(), "nothing is due before the start");
         run.call(|source, cx| source.start(cx));
         run
+    }
+
+    /// A packet leaves before the start, and somebody answers.
+    fn probe(&mut self, turn: u8) {
+        let mut stamp = None;
+        self.call(|source, cx| stamp = Some(source.on_departure(Layer(0), SIZE, cx)));
+        self.newest += 1;
+        assert_eq!(stamp.map(|stamp| stamp.seq), Some(Seq(self.newest as u64)), "numbers have no holes");
+        self.now += Span::from_millis(u64::from(turn % 7) * 50);
+        let echo = Echo { seq: Seq(self.newest as u64), hold: Span::from_millis(u64::from(turn % 3)) };
+        for content in [Content::Alive(echo), content(turn, echo, 1e4, 1.0)] {
+            let report = Report { from: id(turn % 3 + 1), layer: Layer(0), content };
+            self.call(|source, cx| source.on_report(&report, cx));
+        }
+        self.tell(Control::Members(usize::from(turn)));
     }
 
     fn call(&mut self, act: impl FnOnce(&mut AnySource, &mut Cx<'_>)) {
@@ -320,8 +339,8 @@ fn content(kind: u8, echo: Echo, number: f32, other: f32) -> Content {
     }
 }
 
-fn source_trace(scheme: &Scheme, ops: &[SourceOp], spurious: Spurious) -> Trace {
-    let mut run = SourceRun::new(scheme, spurious);
+fn source_trace(scheme: &Scheme, ops: &[SourceOp], probes: u8, spurious: Spurious) -> Trace {
+    let mut run = SourceRun::new(scheme, probes, spurious);
     for op in ops {
         run.apply(op);
     }
@@ -425,11 +444,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_source_keeps_its_promises(ops in prop::collection::vec(source_op(), 1..120)) {
+    fn every_source_keeps_its_promises(
+        ops in prop::collection::vec(source_op(), 1..120),
+        probes in prop_oneof![2 => Just(0u8), 1 => 1u8..40],
+    ) {
         for scheme in schemes() {
-            let trace = source_trace(&scheme, &ops, Spurious::No);
-            prop_assert_eq!(trace, source_trace(&scheme, &ops, Spurious::No), "the same again");
-            prop_assert_eq!(trace, source_trace(&scheme, &ops, Spurious::Yes), "with early calls");
+            let trace = source_trace(&scheme, &ops, probes, Spurious::No);
+            prop_assert_eq!(trace, source_trace(&scheme, &ops, probes, Spurious::No), "the same again");
+            prop_assert_eq!(trace, source_trace(&scheme, &ops, probes, Spurious::Yes), "with early calls");
         }
     }
 

@@ -49,7 +49,7 @@ pub struct Star {
 }
 
 /// As a transport's receivers do.
-const ALIVE_EVERY: Span = Span::from_secs(1);
+const ALIVE_EVERY: Span = Span::from_millis(250);
 
 enum Event {
     Arrive(usize, Data),

@@ -84,7 +84,7 @@ fn receivers_go_on_with_a_source_of_layers_that_is_started_again() {
     let mut net = Net::new(3);
     let all = net.receivers(2, fast(), Link::millis(5));
     let source = net.source(Offer::bytes(CONTENT).by(RLC).expect(2));
-    run_until_joined(&mut net, 0, 4);
+    run_until_joined(&mut net, 0, 3);
     let had = net.receivers[0].session.as_ref().map_or(0, |session| session.groups().len());
     net.kill_source(source);
     net.run_for(secs(1));

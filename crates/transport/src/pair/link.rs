@@ -15,13 +15,24 @@ pub(super) struct Link {
     corruption: f64,
     /// This part of the datagrams takes up to so much longer.
     reordering: (f64, Span),
+    /// Larger datagrams do not pass, headers included.
+    mtu: u64,
 }
 
 impl Default for Link {
     fn default() -> Link {
         let reordering = (0.0, Span::ZERO);
         let (rate, delay) = (Rate::UNLIMITED, Span::ZERO);
-        Link { rate, delay, queue: u64::MAX, loss: 0.0, duplication: 0.0, corruption: 0.0, reordering }
+        Link {
+            rate,
+            delay,
+            queue: u64::MAX,
+            loss: 0.0,
+            duplication: 0.0,
+            corruption: 0.0,
+            reordering,
+            mtu: u64::MAX,
+        }
     }
 }
 
@@ -38,6 +49,11 @@ impl Link {
     /// A FIFO queue of so many bytes before the link.
     pub(super) fn fifo(self, bytes: u64) -> Link {
         Link { queue: bytes, ..self }
+    }
+
+    /// Drops datagrams that are larger, headers included, and tells nobody.
+    pub(super) fn mtu(self, mtu: u64) -> Link {
+        Link { mtu, ..self }
     }
 
     pub(super) fn losing(self, loss: f64) -> Link {
@@ -107,8 +123,11 @@ impl Pipe {
     }
 
     /// When a datagram of `size` bytes that comes at `now` is at the other end; `None` when the queue
-    /// is full.
+    /// is full, or the datagram too large.
     pub(super) fn pass(&mut self, size: u64, now: Time) -> Option<Time> {
+        if size > self.link.mtu {
+            return None;
+        }
         if self.link.rate.bps().is_infinite() {
             return Some(now + self.link.delay);
         }

@@ -210,7 +210,7 @@ impl SourceNode {
     pub(super) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, now: Time) {
         let now = local(now, self.origin);
         if let Some(session) = &mut self.session {
-            session.on_datagram(bytes, from, now);
+            session.on_datagram(bytes, from, now, now);
         }
     }
 
@@ -359,7 +359,7 @@ impl ReceiverNode {
         if let Some(refused) = self.refuses.filter(|layer| session.groups().len() >= usize::from(layer.0)) {
             session.on_join_failed(refused, &"its port is taken", here);
         }
-        session.take_feedback(send);
+        session.take_feedback(here, send);
         self.events.extend(session.take_events().into_iter().map(|event| (now, event)));
         if session.is_over() {
             self.ended = self.session.take().map(receiver::Session::report);

@@ -384,8 +384,13 @@ impl World {
                 now = receiver.wake_at();
                 assert!(now < begin, "it joins in time");
                 receiver.on_time(now);
-                receiver.take_feedback(|bytes, _| {
-                    self.source.on_datagram(&mut bytes.to_vec(), receiver_address(index), Time::ZERO);
+                receiver.take_feedback(Time::ZERO, |bytes, _| {
+                    self.source.on_datagram(
+                        &mut bytes.to_vec(),
+                        receiver_address(index),
+                        Time::ZERO,
+                        Time::ZERO,
+                    );
                     joined = true;
                 });
             }
@@ -440,7 +445,7 @@ impl World {
                 self.drive_receiver(index);
             }
             What::AtSource(index, mut bytes) => {
-                self.source.on_datagram(&mut bytes, receiver_address(index), self.now);
+                self.source.on_datagram(&mut bytes, receiver_address(index), self.now, self.now);
                 self.drive_source();
             }
         }
@@ -484,7 +489,7 @@ impl World {
         let receiver = &mut self.receivers[index];
         receiver.on_time(here);
         let mut sent = Vec::new();
-        receiver.take_feedback(|bytes, _| sent.push(bytes.to_vec()));
+        receiver.take_feedback(here, |bytes, _| sent.push(bytes.to_vec()));
         receiver.take_events();
         assert!(!receiver.is_over(), "the content is longer than the run");
         receiver.on_waiting(here);
@@ -616,7 +621,7 @@ fn assert_busy_twins(star: &Star, setting: Setting) {
     let (lost, reports) = (simulated.lost(), simulated.reports());
     let cuts = simulated.cuts;
     println!("{} packets on links, {lost} lost, {reports} reports, {cuts} cuts", simulated.packets.len());
-    assert!(lost > 100 && reports > 30 && cuts > 20 && simulated.representatives() > 1);
+    assert!(lost > 100 && reports > 30 && cuts > 10 && simulated.representatives() > 1);
 }
 
 #[test]

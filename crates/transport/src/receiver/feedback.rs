@@ -20,7 +20,7 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
-    Announce, Form, Member, MemberState, Message, Name, Need, ReceiverCodec, Request, Status, data_header_len,
+    Announce, Form, Member, MemberState, Message, Name, Need, Request, Status, data_header_len,
 };
 use std::net::SocketAddr;
 
@@ -28,7 +28,7 @@ use std::net::SocketAddr;
 const FIRST_RTT: Span = Span::from_millis(5);
 
 /// A receiver shows that it is alive at least so often.
-const ALIVE: Span = Span::from_secs(1);
+const ALIVE: Span = Span::from_millis(250);
 
 /// Requests per datagram.
 const MOST_NEEDS: usize = 120;
@@ -78,12 +78,12 @@ impl Session {
             return;
         }
         if let Err(error) = self.follow(session, announce, from, now) {
-            self.refuse(session, error, from);
+            self.refuse(session, error, from, now);
         }
     }
 
     /// There is no place for this session's content here: tell its source why, for the user there.
-    fn refuse(&mut self, session: SessionId, error: Error, source: SocketAddr) {
+    fn refuse(&mut self, session: SessionId, error: Error, source: SocketAddr, now: Time) {
         self.codec.follow(session);
         let member = Member {
             from: self.setup.id,
@@ -99,7 +99,7 @@ impl Session {
         };
         // Twice, for nobody waits for an answer.
         for _ in 0..2 {
-            self.outbox.add(&mut self.codec, session, &Message::Member(member));
+            self.outbox.add(session, Message::Member(member), now);
         }
         self.outbox.to = Some(source);
         self.failure = Some(error);
@@ -156,6 +156,7 @@ impl Session {
             spread,
             since: now,
             deferred: false,
+            begun: false,
             registered: false,
             content_told: false,
             blocks: geometry.blocks(),
@@ -218,6 +219,7 @@ impl Session {
         stream.newest_at = now;
         stream.sent = 0;
         stream.deferred = false;
+        stream.begun = false;
         stream.registered = false;
         stream.root = None;
         (stream.member_at, stream.member_tries) = (now + delay, 0);
@@ -324,7 +326,7 @@ impl Session {
                 // when nothing came after it that would show the gap.
                 echo.seq = echo.seq.max(Seq(stream.sent.saturating_sub(1)));
                 let wanted = stream.delivery.due(now, &mut self.rng);
-                request(wanted, self.setup.id, echo, &mut self.codec, &mut self.outbox, stream.session);
+                request(wanted, self.setup.id, echo, &mut self.outbox, stream.session, now);
             }
         }
         self.report_membership(now);
@@ -368,8 +370,7 @@ impl Session {
             echo: echo(stream, now),
             host: Name::clipped(&self.setup.host),
         };
-        let (codec, session) = (&mut self.codec, stream.session);
-        self.outbox.add(codec, session, &Message::Member(member));
+        self.outbox.add(stream.session, Message::Member(member), now);
         stream.member_at = now + pause(stream);
         stream.member_tries += 1;
         if state == MemberState::Receiving {
@@ -387,7 +388,7 @@ impl Session {
                 Effect::Report(mut report) => {
                     let echo = report.content.echo_mut();
                     echo.hold = echo.hold + late;
-                    self.outbox.add(&mut self.codec, stream.session, &Message::Report(report));
+                    self.outbox.add(stream.session, Message::Report(report), now);
                 }
                 Effect::Subscribe(top) => {
                     if let Some(subscription) = stream.layers.subscribe(top, now) {
@@ -435,8 +436,7 @@ impl Session {
         let rate = (stream.load.capacity_bps * (1.0 + LEVEL - filled).max(0.3)) as f32;
         let content = Content::Sustainable { echo: echo(stream, now), rate };
         let report = Report { from: self.setup.id, layer: BASE, content };
-        let (codec, session) = (&mut self.codec, stream.session);
-        self.outbox.add(codec, session, &Message::Report(report));
+        self.outbox.add(stream.session, Message::Report(report), now);
     }
 }
 
@@ -463,9 +463,9 @@ fn request(
     wanted: &[(u32, u16)],
     from: faircast_core::packet::ReceiverId,
     echo: faircast_core::packet::Echo,
-    codec: &mut ReceiverCodec,
     outbox: &mut Outbox,
     session: SessionId,
+    now: Time,
 ) {
     let mut needs: Vec<Need> = Vec::new();
     for &(block, symbols) in wanted {
@@ -482,7 +482,7 @@ fn request(
     }
     for needs in needs.chunks(MOST_NEEDS) {
         let request = Request { from, needs: needs.to_vec(), echo };
-        outbox.add(codec, session, &Message::Request(request));
+        outbox.add(session, Message::Request(request), now);
     }
 }
 

@@ -68,6 +68,12 @@ impl Layers {
         self.streams = vec![Joined { gaps: Gaps::new(self.reordering), since: Time::ZERO }];
     }
 
+    /// The session begins with packet `seq` of the base layer: what was lost of the probes before it is no loss.
+    pub(super) fn begin(&mut self, seq: Seq, now: Time) {
+        self.streams[0] = Joined { gaps: Gaps::new(self.reordering), since: Time::ZERO };
+        self.on_packet(Layer(0), seq, now);
+    }
+
     /// Whether there is more than the base layer.
     pub(super) fn is_layered(&self) -> bool {
         !self.groups.is_empty()

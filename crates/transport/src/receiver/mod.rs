@@ -21,7 +21,7 @@ use crate::event::{Event, Progress, ReceiveReport};
 use crate::object::ObjectError;
 use delivery::Delivery;
 use faircast_core::node::{Cx, Effects, Receiver as _};
-use faircast_core::packet::{Echo, Layer, ReceiverId, Seq, SessionId};
+use faircast_core::packet::{Echo, Layer, Payload, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::AnyReceiver;
 use faircast_core::time::{Span, Time};
@@ -136,6 +136,8 @@ struct Stream {
     since: Time,
     /// The source serves this receiver later, and wants no requests now.
     deferred: bool,
+    /// Whether content has come: until then, what comes are probes.
+    begun: bool,
     registered: bool,
     content_told: bool,
     blocks: Option<u32>,
@@ -162,10 +164,17 @@ struct Load {
 /// Datagrams that wait to be sent to the source.
 #[derive(Default)]
 struct Outbox {
+    waiting: Vec<Waiting>,
     bytes: Vec<u8>,
-    ends: Vec<usize>,
     /// The source that was refused; otherwise they go to the one that is followed.
     to: Option<SocketAddr>,
+}
+
+/// A message that is sent when everything that has arrived is taken in, which may take a while.
+struct Waiting {
+    session: SessionId,
+    message: Message<'static>,
+    since: Time,
 }
 
 #[derive(Debug)]
@@ -283,7 +292,13 @@ impl Session {
                 stream.newest = Echo { seq: packet.data.seq, hold: Span::ZERO };
                 stream.newest_at = arrived;
             }
-            if !stream.deferred && self.phase == Phase::Receiving {
+            // A probe before the start is no part of the session that the scheme controls.
+            let is_probe = packet.data.payload == Payload::NONE;
+            if !is_probe && !std::mem::replace(&mut stream.begun, true) {
+                stream.layers.begin(packet.data.seq, now);
+                arrival.lost = 0;
+            }
+            if !is_probe && !stream.deferred && self.phase == Phase::Receiving {
                 let mut cx = Cx { now: arrived, rng: &mut self.scheme_rng, effects: &mut self.effects };
                 stream.receiver.on_data(&packet.data, packet.layer, arrival, &mut cx);
                 self.carry_out(now.since(arrived), now);
@@ -392,15 +407,17 @@ impl Session {
     }
 
     /// Where feedback goes, and the datagrams that wait to be sent there.
-    pub(crate) fn take_feedback(&mut self, mut send: impl FnMut(&[u8], SocketAddr)) {
+    pub(crate) fn take_feedback(&mut self, now: Time, mut send: impl FnMut(&[u8], SocketAddr)) {
         let Some(to) = self.stream.as_ref().map(|stream| stream.source).or(self.outbox.to) else { return };
-        let mut from = 0;
-        for &end in &self.outbox.ends {
-            send(&self.outbox.bytes[from..end], to);
-            from = end;
+        let Outbox { waiting, bytes, .. } = &mut self.outbox;
+        for mut waiting in waiting.drain(..) {
+            waiting.hold_until(now);
+            bytes.clear();
+            // One that cannot be written (before the announcement, say) is left out.
+            if self.codec.encode(bytes, waiting.session, &waiting.message).is_ok() {
+                send(bytes, to);
+            }
         }
-        self.outbox.bytes.clear();
-        self.outbox.ends.clear();
     }
 
     /// Stop early: tell the source.
@@ -530,11 +547,23 @@ impl Load {
 }
 
 impl Outbox {
-    /// Write a message; one that cannot be written (before the announcement, say) is left out.
-    fn add(&mut self, codec: &mut ReceiverCodec, session: SessionId, message: &Message<'_>) {
-        if codec.encode(&mut self.bytes, session, message).is_ok() {
-            self.ends.push(self.bytes.len());
-        }
+    /// A message that says how things are now.
+    fn add(&mut self, session: SessionId, message: Message<'static>, now: Time) {
+        self.waiting.push(Waiting { session, message, since: now });
+    }
+}
+
+impl Waiting {
+    /// It leaves now: the time that it waited is no part of a round trip.
+    fn hold_until(&mut self, now: Time) {
+        let waited = now.since(self.since);
+        let echo = match &mut self.message {
+            Message::Report(report) => report.content.echo_mut(),
+            Message::Member(member) => &mut member.echo,
+            Message::Request(request) => &mut request.echo,
+            Message::Data(_) | Message::Announce(_) | Message::Status(_) => return,
+        };
+        echo.hold = echo.hold + waited;
     }
 }
 

@@ -22,12 +22,21 @@ const NEAR: f64 = 1.25;
 const NAMED_AFTER: Span = Span::from_secs(2);
 
 impl Session {
-    /// A datagram from a receiver.
-    pub(crate) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, now: Time) {
+    /// A datagram from a receiver that arrived at `arrived` (the kernel's time, not after `now`).
+    pub(crate) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, arrived: Time, now: Time) {
+        // What it waited here is this host's time, not the path's.
+        let waited = now.since(arrived);
         match self.codec.open(bytes) {
-            Ok(Message::Report(report)) => self.on_report(report, now),
+            Ok(Message::Report(mut report)) => {
+                let echo = report.content.echo_mut();
+                echo.hold = echo.hold + waited;
+                self.on_report(report, now);
+            }
             Ok(Message::Request(request)) => self.on_request(&request, now),
-            Ok(Message::Member(member)) => self.on_member(&member, from, now),
+            Ok(Message::Member(mut member)) => {
+                member.echo.hold = member.echo.hold + waited;
+                self.on_member(&member, from, now);
+            }
             Ok(Message::Data(_) | Message::Announce(_) | Message::Status(_)) | Err(_) => {
                 self.counts.refused += 1
             }
@@ -73,7 +82,6 @@ impl Session {
 
     fn on_request(&mut self, request: &Request, now: Time) {
         self.members.on_sign_of_life(request.from, now);
-        self.source.control(Control::SignOfLife, now);
         if !self.is_served(request.from) {
             return;
         }

@@ -235,8 +235,6 @@ impl Session {
             failure: None,
         };
         session.bound_rate(now);
-        let mut cx = Cx { now, rng: &mut session.rng, effects: &mut session.effects };
-        session.source.start(&mut cx);
         session
     }
 
@@ -582,6 +580,9 @@ impl Session {
             streams.start(now);
         }
         self.phase = Phase::Sending;
+        self.source.control(Control::Members(self.members.unfinished()), now);
+        self.source.start(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+        self.effects.drain().for_each(drop);
         self.clocks.status_at = now;
         self.clocks.announce_at = now + Span::from_millis(500);
     }

@@ -158,7 +158,7 @@ impl Run {
     fn hear(&mut self, message: &Message<'_>) {
         let mut bytes = Vec::new();
         self.answers.encode(&mut bytes, faircast_core::packet::SessionId(7), message).expect("it fits");
-        self.session.on_datagram(&mut bytes, SocketAddr::from(RECEIVER), self.now);
+        self.session.on_datagram(&mut bytes, SocketAddr::from(RECEIVER), self.now, self.now);
     }
 
     fn member(&mut self, state: MemberState) {

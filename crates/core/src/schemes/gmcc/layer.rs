@@ -420,14 +420,17 @@ impl LayerControl {
         }
         if let Some(sample) = sample {
             match kind {
-                Kind::Loss => self.outlet.on_rtt(sample, now),
-                Kind::Heartbeat => self.outlet.on_alive(sample, now),
+                Kind::Loss => self.outlet.on_rtt(report.id, sample, now),
+                Kind::Heartbeat => self.outlet.on_alive(report.id, sample, now),
             }
         }
         if kind == Kind::Heartbeat {
             return Outcome::Nothing;
         }
         self.last_loss = Some((report.id, echo.seq));
+        if self.outlet.is_of_interruption(echo.seq) {
+            return Outcome::Nothing;
+        }
         self.tally.events += 1;
         self.tally.followed += 1;
         self.cut(report.rate, now)
@@ -492,7 +495,7 @@ impl LayerControl {
         if self.followed().is_some_and(|followed| followed.id == from) {
             self.rtt.add(sample.as_secs_f64(), 0.0);
         }
-        self.outlet.on_alive(sample, now);
+        self.outlet.on_alive(from, sample, now);
     }
 
     #[cfg(test)]

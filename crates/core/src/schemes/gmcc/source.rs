@@ -152,7 +152,12 @@ impl crate::node::Source for Source {
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
         let (now, from, layer) = (cx.now, report.from, report.layer);
-        self.layers.iter_mut().for_each(|control| control.outlet.on_sign_of_life(now));
+        if !self.layers[0].is_on() {
+            if layer == Layer(0) {
+                self.layers[0].outlet.is_probed(report, now);
+            }
+            return;
+        }
         if let Content::Averaged { cause: Cause::Joining, .. } = report.content {
             self.on_joining(layer, from, now);
         }
@@ -163,6 +168,7 @@ impl crate::node::Source for Source {
         if !control.outlet.has_left(report.content.echo()) {
             return;
         }
+        control.outlet.on_arrived(report.content.echo().seq, now);
         let bps = |rate: f32| Rate::from_bps(f64::from(rate));
         match report.content {
             Content::Averaged { cause: Cause::Leaving, .. }
@@ -214,7 +220,7 @@ impl crate::node::Source for Source {
             Control::Limits(bounds) => self.set_bounds(bounds, now),
             Control::Members(members) => self.layers[0].outlet.set_group(members),
             Control::SignOfLife => {
-                self.layers.iter_mut().for_each(|control| control.outlet.on_sign_of_life(now));
+                self.layers.iter_mut().for_each(|layer| layer.outlet.control(control, now));
             }
         }
         self.shift.check(&self.layers);
@@ -225,7 +231,9 @@ impl crate::node::Source for Source {
         let base = &self.layers[0];
         let sum = |of: fn(&Tally) -> u64| self.layers.iter().map(|control| of(&control.tally)).sum();
         Observation {
-            rate: self.on().fold(Rate::ZERO, |sum, control| sum + control.outlet.pace()),
+            rate: (0..self.layers())
+                .map(|layer| self.layer_rate(Layer(layer)))
+                .fold(Rate::ZERO, |a, b| a + b),
             rtt: base.control_rtt(),
             limiting: base.followed().map(|followed| followed.id),
             level: base.followed().and_then(|followed| followed.rate),
@@ -245,7 +253,11 @@ impl crate::node::Source for Source {
     }
 
     fn layer_rate(&self, layer: Layer) -> Rate {
-        self.get(layer).map_or(Rate::ZERO, |control| control.outlet.pace())
+        match self.get(layer) {
+            Some(control) => control.outlet.pace(),
+            None if layer == Layer(0) => self.layers[0].outlet.pace(), // not started
+            None => Rate::ZERO,
+        }
     }
 }
 

@@ -85,9 +85,12 @@ impl Source {
         if losses.count == 0 {
             return;
         }
+        if self.outlet.is_of_interruption(losses.first) {
+            return;
+        }
         let Some(reporter) = self.cascade.reporter(from) else { return };
         if self.cascade.names(reporter, losses.echo.seq) {
-            self.time(losses, now);
+            self.time(from, losses, now);
         }
         let keep = if self.outlet.is_starting() { AFTER_START_UP } else { 1.0 };
         self.outlet.end_start_up();
@@ -98,7 +101,7 @@ impl Source {
     /// Round-trip samples, also from indications that are filtered (appendix A).
     // Seed gap: appendix A times every indication. A request that is repeated would count the receiver's own patience as
     // round trip, so only the first report of a packet by a receiver is timed.
-    fn time(&mut self, losses: Losses, now: Time) {
+    fn time(&mut self, from: ReceiverId, losses: Losses, now: Time) {
         let Losses { echo, first, count } = losses;
         // A report that names the lost packet itself stands for one such report of each packet of the burst.
         let names_lost_packet = echo.seq == first && echo.hold == Span::ZERO;
@@ -107,7 +110,7 @@ impl Source {
             let echo = Echo { seq: Seq(echo.seq.0 + nth), hold: echo.hold };
             if let Some(sample) = self.outlet.sample(echo, now) {
                 self.round_trip.add(sample);
-                self.outlet.on_rtt(sample, now);
+                self.outlet.on_rtt(from, sample, now);
             }
         }
     }
@@ -130,7 +133,7 @@ impl Source {
         if self.cascade.worst().is_none_or(|worst| worst == from) {
             self.round_trip.add(sample);
         }
-        self.outlet.on_alive(sample, now);
+        self.outlet.on_alive(from, sample, now);
     }
 
     /// The group is another one now: what was learned about the old one's paths does not hold.
@@ -153,6 +156,9 @@ impl Source {
 impl crate::node::Source for Source {
     fn start(&mut self, cx: &mut Cx<'_>) {
         self.outlet.start(cx.now);
+        if self.outlet.rtt_is_known() {
+            self.round_trip = RoundTrip::new(&self.config, self.outlet.rtt_max());
+        }
         self.cascade.start(&self.round_trip, cx.now);
         self.tick_at = cx.now + self.interval();
     }
@@ -173,10 +179,10 @@ impl crate::node::Source for Source {
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
         let (now, from) = (cx.now, report.from);
-        if !self.outlet.has_left(report.content.echo()) {
+        if !self.outlet.has_left(report.content.echo()) || self.outlet.is_probed(report, now) {
             return;
         }
-        self.outlet.on_sign_of_life(now);
+        self.outlet.on_arrived(report.content.echo().seq, now);
         let bps = |rate: f32| Rate::from_bps(f64::from(rate));
         match report.content {
             Content::Lost { echo, first, count, .. } => {
@@ -226,10 +232,11 @@ impl crate::node::Source for Source {
     }
 
     fn control(&mut self, control: Control, now: Time) {
+        self.outlet.control(control, now);
         match control {
             Control::Forget(receiver) => self.cascade.forget(receiver),
             Control::StartAgain => self.start_again(now),
-            other => self.outlet.control(other, now),
+            Control::Members(_) | Control::Limits(_) | Control::SignOfLife => {}
         }
     }
 

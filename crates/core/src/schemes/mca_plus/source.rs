@@ -149,11 +149,14 @@ impl Source {
         {
             self.rtt.add(sample.as_secs_f64(), 0.0);
         }
-        self.outlet.on_alive(sample, now);
+        self.outlet.on_alive(from, sample, now);
     }
 
     fn on_congested(&mut self, from: ReceiverId, echo: Echo, level: Level, keep: f64, now: Time) {
         if self.last_report == Some((from, echo.seq)) {
+            return;
+        }
+        if self.outlet.is_of_interruption(echo.seq) {
             return;
         }
         self.tally.indications += 1;
@@ -167,7 +170,7 @@ impl Source {
             } else {
                 self.rtt.add(sample_secs, 0.0);
             }
-            self.outlet.on_rtt(sample, now);
+            self.outlet.on_rtt(from, sample, now);
         }
         if accepted {
             self.last_report = Some((from, echo.seq));
@@ -261,10 +264,10 @@ impl crate::node::Source for Source {
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
         let (now, from) = (cx.now, report.from);
-        if !self.outlet.has_left(report.content.echo()) {
+        if !self.outlet.has_left(report.content.echo()) || self.outlet.is_probed(report, now) {
             return;
         }
-        self.outlet.on_sign_of_life(now);
+        self.outlet.on_arrived(report.content.echo().seq, now);
         let bps = |rate: f32| Rate::from_bps(f64::from(rate));
         match report.content {
             Content::Congested { cause: Cause::Leaving, .. } => self.forget(from),
@@ -308,10 +311,11 @@ impl crate::node::Source for Source {
     }
 
     fn control(&mut self, control: Control, now: Time) {
+        self.outlet.control(control, now);
         match control {
             Control::Forget(receiver) => self.forget(receiver),
             Control::StartAgain => self.start_again(now),
-            other => self.outlet.control(other, now),
+            Control::Members(_) | Control::Limits(_) | Control::SignOfLife => {}
         }
     }
 

@@ -33,6 +33,8 @@ pub struct Config {
     pub shortest_rto: Span,
     /// The timeout before the first round-trip sample.
     pub first_rto: Span,
+    /// No timeout is longer, however often it was doubled, but for a longer round-trip time.
+    pub longest_rto: Span,
     /// Packets leave no faster than this times the window per round-trip time; `None` for at once when there is a token.
     pub pacing: Option<f64>,
 }
@@ -85,6 +87,7 @@ impl Config {
             tokens: Tokens::Returned,
             shortest_rto: Span::from_millis(200),
             first_rto: Span::from_secs(3),
+            longest_rto: Span::from_secs(64),
             pacing: None,
         }
     }
@@ -95,6 +98,7 @@ impl Config {
         Config {
             sending: Sending::transport(packet_size),
             first_rto: Span::from_secs(1),
+            longest_rto: Span::from_secs(1),
             pacing: Some(1.25),
             ack_every: 4,
             ..Config::seed()

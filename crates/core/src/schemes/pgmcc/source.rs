@@ -4,7 +4,7 @@ use super::config::{Config, Measure};
 use super::election::{load, replaces};
 use super::timeout::Timeout;
 use super::window::{Opening, Window};
-use crate::estimate::{LargestRtt, SendHistory};
+use crate::estimate::{GroupRtt, SendHistory};
 use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
 use crate::packet::{Cause, Content, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
 use crate::rate::{Pacer, Pressure, Start};
@@ -22,7 +22,9 @@ pub struct Source {
     /// The acker's load, "M_acker".
     load: f64,
     history: SendHistory,
-    rtt_max: LargestRtt,
+    /// Whether the session has started; before it, packets that leave are probes.
+    is_running: bool,
+    rtt_max: GroupRtt,
     pressure: Pressure,
     pacer: Pacer,
     timeout_at: Time,
@@ -57,7 +59,8 @@ impl Source {
             former: None,
             load: 0.0,
             history: SendHistory::new(sending.history_packets),
-            rtt_max: LargestRtt::new(sending.initial_rtt, sending.rtt_max_memory),
+            is_running: false,
+            rtt_max: GroupRtt::new(sending.initial_rtt, sending.rtt_max_memory),
             pressure: Pressure::default(),
             pacer: Pacer::new(sending.bounds.max, sending.catch_up),
             timeout_at: Time::NEVER,
@@ -105,9 +108,9 @@ impl Source {
     }
 
     /// Any sample counts for the largest round-trip time.
-    fn sample(&mut self, echo: Echo, now: Time) -> Option<Span> {
+    fn sample(&mut self, from: ReceiverId, echo: Echo, now: Time) -> Option<Span> {
         let sample = self.history.sample(echo, now).filter(|sample| *sample <= LONGEST_RTT)?;
-        self.rtt_max.add(sample, now);
+        self.rtt_max.add(from, sample, now);
         Some(sample)
     }
 
@@ -158,7 +161,7 @@ impl Source {
     }
 
     fn on_acknowledged(&mut self, from: ReceiverId, echo: Echo, bitmap: u32, loss: f32, now: Time) {
-        let sample = self.sample(echo, now);
+        let sample = self.sample(from, echo, now);
         let asked = [self.acker, self.former, self.window.designated(echo.seq)].contains(&Some(from));
         if asked {
             let before = self.window.size();
@@ -195,7 +198,7 @@ impl Source {
 
     fn on_lost(&mut self, from: ReceiverId, report: (Seq, u16), echo: Echo, loss: f32, now: Time) {
         let (first, count) = report;
-        let sample = self.sample(echo, now);
+        let sample = self.sample(from, echo, now);
         if count > 0 && self.acker == Some(from) && self.window.designated(first) == Some(from) {
             // The acker reports marks alone in this way.
             let before = self.window.size();
@@ -210,7 +213,7 @@ impl Source {
     }
 
     fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
-        let sample = self.sample(echo, now);
+        let sample = self.sample(from, echo, now);
         if let Some(sample) = sample
             && self.acker == Some(from)
         {
@@ -223,7 +226,10 @@ impl Source {
     fn time_out(&mut self, now: Time) {
         let before = self.window.size();
         self.window.restart();
-        self.window.set_threshold(self.threshold_after(before / 2.0));
+        if self.retries == 0 {
+            // Of several timeouts in a row the first one tells what the path carried (RFC 5681, 3.1).
+            self.window.set_threshold(self.threshold_after(before / 2.0));
+        }
         self.timeout.back_off();
         self.retries += 1;
         self.cuts += 1;
@@ -281,7 +287,7 @@ impl Source {
         self.window.restart();
         self.window.set_threshold(first_threshold(&self.config));
         self.timeout = Timeout::new(&self.config);
-        self.rtt_max = LargestRtt::new(self.config.sending.initial_rtt, self.config.sending.rtt_max_memory);
+        self.rtt_max = GroupRtt::new(self.config.sending.initial_rtt, self.config.sending.rtt_max_memory);
         (self.retries, self.starting, self.timeout_at) = (0, true, Time::NEVER);
         self.adjust_pace(now);
     }
@@ -297,8 +303,16 @@ fn first_threshold(config: &Config) -> f64 {
 
 impl crate::node::Source for Source {
     fn start(&mut self, cx: &mut Cx<'_>) {
+        self.is_running = true;
         self.pacer.restart(cx.now);
         self.last_departure = cx.now;
+        if self.history.next() > Seq(0) {
+            self.window.restart();
+        }
+        if self.rtt_max.is_known() {
+            self.timeout.restart(Some(self.rtt_max.get()));
+            self.adjust_pace(cx.now);
+        }
     }
 
     fn departure(&self, _: Layer) -> Departure {
@@ -307,6 +321,11 @@ impl crate::node::Source for Source {
 
     fn on_departure(&mut self, _: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
         let now = cx.now;
+        if !self.is_running {
+            let seq = self.history.record(now);
+            self.window.depart(None);
+            return Stamp { seq, rate: self.rate(), flags: Flags::default(), mark: Mark::Acker(None) };
+        }
         self.resume(now);
         self.pressure.recover(self.window_rate(), now);
         self.adjust_pace(now);
@@ -326,6 +345,10 @@ impl crate::node::Source for Source {
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
         let (now, from) = (cx.now, report.from);
         if report.content.echo().seq >= self.history.next() {
+            return;
+        }
+        if !self.is_running {
+            self.sample(from, report.content.echo(), now);
             return;
         }
         match report.content {
@@ -350,11 +373,14 @@ impl crate::node::Source for Source {
     }
 
     fn deadline(&self) -> Time {
-        self.timeout_at.min(self.due_by_lowest_rate())
+        if self.is_running { self.timeout_at.min(self.due_by_lowest_rate()) } else { Time::NEVER }
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
         let now = cx.now;
+        if !self.is_running {
+            return;
+        }
         if now >= self.timeout_at {
             self.time_out(now);
         }
@@ -367,7 +393,10 @@ impl crate::node::Source for Source {
 
     fn control(&mut self, control: Control, now: Time) {
         match control {
-            Control::Forget(receiver) => self.forget(receiver),
+            Control::Forget(receiver) => {
+                self.rtt_max.forget(receiver);
+                self.forget(receiver);
+            }
             Control::StartAgain => self.start_again(now),
             Control::Limits(bounds) => {
                 self.config.sending.bounds = bounds;

@@ -4,7 +4,6 @@ use super::config::Config;
 use crate::estimate::Ewma;
 use crate::time::Span;
 
-const LONGEST: Span = Span::from_secs(64);
 const MEAN_GAIN: f64 = 0.125;
 const DEVIATION_GAIN: f64 = 0.25;
 
@@ -16,6 +15,7 @@ pub(in crate::schemes) struct Timeout {
     deviation: f64,
     shortest: Span,
     first: Span,
+    longest: Span,
     doublings: u32,
 }
 
@@ -26,6 +26,7 @@ impl Timeout {
             deviation: 0.0,
             shortest: config.shortest_rto,
             first: config.first_rto,
+            longest: config.longest_rto,
             doublings: 0,
         }
     }
@@ -60,7 +61,8 @@ impl Timeout {
             Some(mean) => Span::from_secs_f64(mean + 4.0 * self.deviation),
             None => self.first,
         };
-        (base.max(self.shortest) * (1 << self.doublings)).min(LONGEST)
+        let base = base.max(self.shortest);
+        (base * (1 << self.doublings)).min(self.longest.max(base))
     }
 
     /// It ran out: wait twice as long for the next.
@@ -97,7 +99,7 @@ mod tests {
         (0..3).for_each(|_| timeout.back_off());
         assert_eq!(timeout.span(), Span::from_millis(1600));
         (0..30).for_each(|_| timeout.back_off());
-        assert_eq!(timeout.span(), LONGEST);
+        assert_eq!(timeout.span(), Span::from_secs(64));
         timeout.end_back_off();
         assert_eq!(timeout.span(), Span::from_millis(200));
     }

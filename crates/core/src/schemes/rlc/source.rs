@@ -146,6 +146,8 @@ impl Source {
 impl crate::node::Source for Source {
     fn start(&mut self, cx: &mut Cx<'_>) {
         self.began = cx.now;
+        // Probes have taken turns of a timetable that begins now.
+        self.streams.iter_mut().for_each(|stream| stream.turn = 0);
     }
 
     fn departure(&self, layer: Layer) -> Departure {

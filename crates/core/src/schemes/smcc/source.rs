@@ -120,7 +120,8 @@ impl crate::node::Source for Source {
             return self.switch_on(report.layer, cx);
         }
         let stream = self.layers.get_mut(usize::from(report.layer.0));
-        if let Some(stream) = stream.filter(|stream| stream.state == State::On) {
+        let hears = |stream: &&mut Stream| stream.state == State::On || report.layer == Layer(0);
+        if let Some(stream) = stream.filter(hears) {
             stream.heard_at = cx.now;
             stream.control.on_report(report, cx);
         }
@@ -177,6 +178,10 @@ impl crate::node::Source for Source {
     }
 
     fn layer_rate(&self, layer: Layer) -> Rate {
-        self.stream(layer).map_or(Rate::ZERO, |stream| stream.control.observe().rate)
+        match self.stream(layer) {
+            Some(stream) => stream.control.observe().rate,
+            None if layer == Layer(0) => self.layers[0].control.observe().rate, // not started
+            None => Rate::ZERO,
+        }
     }
 }

@@ -19,6 +19,7 @@ pub struct Receiver {
     role: Role,
     arrivals: Throughput,
     joined_at: Time,
+    began: Began,
     /// Mean size of a packet, in bytes.
     size: f32,
     /// `None` before anything was missing.
@@ -73,6 +74,23 @@ const SIZE_GAIN: f32 = 1.0 / 16.0;
 /// No measurement of a received rate is over a shorter time.
 const SHORTEST_WINDOW: Span = Span::from_millis(2);
 
+/// Where the stream began, for the last time.
+#[derive(Debug, Clone, Copy)]
+struct Began {
+    first: Seq,
+    /// Packets since then, in order.
+    came: u32,
+}
+
+impl Began {
+    /// Of so many lost packets, those of the stream. A gap shows itself some packets late, thus also one before which
+    /// everything is forgotten.
+    fn of_stream(self, lost: u32, by: Seq) -> u32 {
+        let sent = (by.0.saturating_sub(self.first.0)).min(u64::from(u32::MAX)) as u32;
+        lost.min(sent.saturating_sub(self.came - 1))
+    }
+}
+
 impl Receiver {
     /// A receiver that has heard nothing yet.
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
@@ -92,6 +110,7 @@ impl Receiver {
             role: Role::Other,
             arrivals: Throughput::new(),
             joined_at: Time::ZERO,
+            began: Began { first: Seq(0), came: 0 },
             size: 0.0,
             history: None,
             report: None,
@@ -125,8 +144,11 @@ impl Receiver {
 
     /// How fast packets come, over so many round-trip times ("X_recv").
     fn received(&self, round_trips: f64, now: Time) -> Rate {
-        let said = self.heard.map_or(Rate::ZERO, |heard| Rate::from_bps(f64::from(heard.rate)));
-        let Some(four) = self.arrivals.latest_four(now) else { return said };
+        let Some(four) = self.arrivals.latest_four(now) else {
+            // Too few to tell: what the source says, where it does.
+            let said = self.heard.map_or(0.0, |heard| f64::from(heard.rate));
+            return if said > 0.0 { Rate::from_bps(said) } else { Rate::UNLIMITED };
+        };
         let window = self.rtt().scaled(round_trips).max(four).max(SHORTEST_WINDOW);
         let present = now.since(self.joined_at);
         self.arrivals.rate(now, window.min(present).min(self.arrivals.covered()))
@@ -256,8 +278,9 @@ impl Receiver {
             history.miss(before.seq.next(), data.seq, before.at, now);
         }
         let mut begun = false;
-        if arrival.lost > 0 {
-            begun |= history.lose(arrival.lost, data.seq, now, rtt, discounting);
+        let lost = self.began.of_stream(arrival.lost, data.seq);
+        if lost > 0 {
+            begun |= history.lose(lost, data.seq, now, rtt, discounting);
         }
         if arrival.marked {
             begun |= history.mark(data.seq, now, rtt, discounting);
@@ -273,7 +296,8 @@ impl Receiver {
     }
 
     /// The stream begins, or begins again after so long that what was learned is void.
-    fn begin(&mut self, now: Time) {
+    fn begin(&mut self, seq: Seq, now: Time) {
+        self.began = Began { first: seq, came: 0 };
         (self.joined_at, self.history, self.report) = (now, None, None);
         self.arrivals = Throughput::new();
     }
@@ -287,9 +311,13 @@ impl Receiver {
         if self.has_loss() {
             knows = knows.with(Knows::LOSS);
         }
+        let rate = self.calculated(cx.now);
+        if !rate.is_usable() {
+            return; // nothing is known yet
+        }
         let content = Content::Calculated {
             echo: Echo { seq: heard.seq, hold: cx.now.since(heard.at) },
-            rate: self.calculated(cx.now).bps() as f32,
+            rate: rate.bps() as f32,
             stamp: Clock::stamp(cx.now),
             round: heard.round,
             knows,
@@ -312,7 +340,7 @@ impl crate::node::Receiver for Receiver {
         let before = match self.heard {
             Some(heard) if now.since(heard.at) <= heard.rtt_max * FORGOTTEN_AFTER => Some(heard),
             _ => {
-                self.begin(now);
+                self.begin(data.seq, now);
                 None
             }
         };
@@ -327,6 +355,7 @@ impl crate::node::Receiver for Receiver {
             self.arrivals.record(now, arrival.size);
             return;
         }
+        self.began.came = self.began.came.saturating_add(1);
         if let Some(before) = before
             && (data.seq > before.seq.next() || arrival.lost > 0 || arrival.marked)
         {

@@ -4,8 +4,9 @@ use super::config::Config;
 use super::echoes::{Echo, Echoes, Urgency};
 use super::timer;
 use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
-use crate::packet::{self, Cause, Content, Knows, Layer, Mark, ReceiverId, Report};
+use crate::packet::{self, Cause, Content, Knows, Layer, Mark, ReceiverId, Report, Seq};
 use crate::rate::bounds::Guard;
+use crate::rate::outlet::PROBED_EVERY;
 use crate::rate::{Growth, Outlet, Sending, Start};
 use crate::time::{Rate, Span, Time};
 
@@ -26,6 +27,10 @@ pub struct Source {
     round: Round,
     echoes: Echoes,
     heard_at: Time,
+    /// Whether the rate was lowered because nobody was heard, and nobody has been since.
+    is_silent: bool,
+    /// That is over since the latest tick.
+    is_heard_again: bool,
     tick_at: Time,
     cuts: u64,
     tally: Tally,
@@ -129,6 +134,8 @@ impl Source {
             round: Round::new(0, Time::ZERO),
             echoes: Echoes::new(),
             heard_at: Time::ZERO,
+            is_silent: false,
+            is_heard_again: false,
             tick_at: Time::NEVER,
             cuts: 0,
             tally: Tally::default(),
@@ -181,7 +188,7 @@ impl Source {
 
     fn on_calculated(&mut self, report: &Report, now: Time) {
         let Some(report) = self.checked(report, now) else { return };
-        self.note_round_trip(report.rtt);
+        self.note_round_trip(report.from, report.rtt, now);
         let limits = self.limiting.is_some_and(|limiting| limiting.id == report.from);
         let has_loss = report.knows.has(Knows::LOSS);
         if has_loss && self.is_starting() {
@@ -220,12 +227,25 @@ impl Source {
         Some(Calculated { from: report.from, rate: bps, adjusted, rtt, knows, echo })
     }
 
-    fn note_round_trip(&mut self, rtt: Span) {
+    fn note_round_trip(&mut self, from: ReceiverId, rtt: Span, now: Time) {
+        self.outlet.on_rtt(from, rtt, now);
+        if self.config.sending.rtt_max_memory.is_some() {
+            return self.follow_group();
+        }
         self.round.peak = self.round.peak.max(rtt);
         if rtt > self.rtt_max {
             self.rtt_max = rtt.min(LONGEST_RTT);
             self.round.grew = true;
         }
+    }
+
+    /// "R_max" is what the group's recent samples make it.
+    // RFC 4654, 2.4.2 takes any larger sample at once, so that one late answer would stretch the rounds of feedback for
+    // minutes. On real networks a receiver has to confirm it.
+    fn follow_group(&mut self) {
+        let packet = self.outlet.rate().span_of(u64::from(self.config.sending.packet_size));
+        let largest = self.outlet.rtt_max().max(packet);
+        self.rtt_max = largest.clamp(self.config.sending.shortest_rtt, LONGEST_RTT);
     }
 
     /// A receiver that does not limit has answered: its rate silences those that are hardly lower.
@@ -360,7 +380,9 @@ impl Source {
     }
 
     fn end_round(&mut self, now: Time) {
-        if !self.round.grew {
+        if self.config.sending.rtt_max_memory.is_some() {
+            self.follow_group();
+        } else if !self.round.grew {
             let packet = self.outlet.rate().span_of(u64::from(self.config.sending.packet_size));
             let lower = self.rtt_max.scaled(self.config.rtt_max_kept).max(self.round.peak).max(packet);
             self.rtt_max = lower.clamp(self.config.sending.shortest_rtt, LONGEST_RTT);
@@ -370,6 +392,9 @@ impl Source {
 
     /// Every largest round-trip time: is anybody missing?
     fn tick(&mut self, now: Time) {
+        if std::mem::take(&mut self.is_heard_again) {
+            self.come_back(now);
+        }
         self.growth = self.outlet.watch(self.rtt_max, now);
         self.advance(now);
         self.tick_at = now + self.rtt_max;
@@ -394,12 +419,22 @@ impl Source {
         }
     }
 
+    /// Nobody is heard: half the rate. When it is known again what the receivers can take, the rate comes back by
+    /// doubling.
     fn halve(&mut self, now: Time) {
-        let lower = self.outlet.rate() * 0.5;
-        if let Phase::SlowStart(ramp) = &mut self.phase {
-            *ramp = Ramp { from: lower, to: lower, since: now };
+        let before = self.outlet.rate();
+        let sending = &self.config.sending;
+        let lower = match sending.start {
+            Start::Linear => before * 0.5,
+            Start::Doubling(_) => (before * 0.5).max(Rate::of(u64::from(sending.packet_size), PROBED_EVERY)),
+        };
+        match &mut self.phase {
+            Phase::SlowStart(ramp) => *ramp = Ramp { from: lower, to: lower, since: now },
+            Phase::Steady if sending.start != Start::Linear => self.phase = Phase::Resuming { to: before },
+            Phase::Steady | Phase::Resuming { .. } => {}
         }
         self.raised_at = now;
+        self.is_silent = true;
         self.set_rate(lower, now);
     }
 
@@ -417,10 +452,41 @@ impl Source {
         }
     }
 
+    /// A packet has arrived somewhere. The group is silent when nothing newer has.
+    fn on_arrived(&mut self, seq: Seq, now: Time) {
+        let Some(confirmed_at) = self.outlet.confirmed_at(seq, now) else { return };
+        if confirmed_at > self.heard_at {
+            self.heard_at = confirmed_at;
+            if std::mem::take(&mut self.is_silent) {
+                (self.is_heard_again, self.tick_at) = (true, now); // no report raises the rate
+            }
+        }
+    }
+
+    /// Somebody is heard again: begin as at the start, unless the rate before was lower.
+    fn come_back(&mut self, now: Time) {
+        let sending = &self.config.sending;
+        let Start::Doubling(doubling) = sending.start else { return };
+        let first = doubling.initial_rate(self.outlet.rtt_max(), sending.packet_size);
+        let first = match &self.phase {
+            Phase::Resuming { to } => first.min(*to),
+            _ => first,
+        };
+        if first.bps() <= self.outlet.rate().bps() {
+            return;
+        }
+        if let Phase::SlowStart(ramp) = &mut self.phase {
+            *ramp = Ramp { from: first, to: first, since: now };
+        }
+        self.raised_at = now;
+        self.outlet.set_rate(first, now);
+        self.follow_group();
+    }
+
     /// A receiver shows that it is there, and how far away.
-    fn on_alive(&mut self, echo: packet::Echo, now: Time) {
+    fn on_alive(&mut self, from: ReceiverId, echo: packet::Echo, now: Time) {
         if let Some(sample) = self.outlet.sample(echo, now) {
-            self.note_round_trip(sample.max(self.config.sending.shortest_rtt));
+            self.note_round_trip(from, sample.max(self.config.sending.shortest_rtt), now);
         }
     }
 
@@ -459,6 +525,9 @@ impl Source {
 impl crate::node::Source for Source {
     fn start(&mut self, cx: &mut Cx<'_>) {
         self.outlet.start(cx.now);
+        if self.outlet.rtt_is_known() {
+            self.rtt_max = self.outlet.rtt_max();
+        }
         self.begin(cx.now);
     }
 
@@ -486,16 +555,16 @@ impl crate::node::Source for Source {
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
         let (now, from) = (cx.now, report.from);
-        if !self.outlet.has_left(report.content.echo()) {
+        if !self.outlet.has_left(report.content.echo()) || self.outlet.is_probed(report, now) {
             return;
         }
-        self.heard_at = now;
+        self.on_arrived(report.content.echo().seq, now);
         match report.content {
             Content::Calculated { .. } => self.on_calculated(report, now),
             Content::Congested { cause: Cause::Leaving, .. } => self.forget(from, now),
             Content::Alive(echo)
             | Content::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
-                self.on_alive(echo, now);
+                self.on_alive(from, echo, now);
             }
             Content::Sustainable { rate, .. } => {
                 self.outlet.on_sustainable(from, Rate::from_bps(f64::from(rate)), now);
@@ -509,7 +578,10 @@ impl crate::node::Source for Source {
     }
 
     fn deadline(&self) -> Time {
-        if self.outlet.is_idle() { self.tick_at } else { self.tick_at.min(self.round_deadline()) }
+        if self.outlet.is_idle() || !self.outlet.is_running() {
+            return self.tick_at;
+        }
+        self.tick_at.min(self.round_deadline())
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {

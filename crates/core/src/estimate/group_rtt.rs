@@ -1,0 +1,248 @@
+//! The largest round-trip time of a group, from recent samples of its members.
+//!
+//! It times start-up rounds, the spread of feedback and the patience with silent receivers. One late answer (a host that
+//! was held up) says nothing about the path, so each member counts with the median of its latest three samples.
+
+use crate::packet::ReceiverId;
+use crate::time::{Span, Time};
+
+/// The largest round-trip time of a group.
+#[derive(Debug, Clone)]
+pub struct GroupRtt {
+    /// Before the first sample.
+    assumed: Span,
+    estimate: Estimate,
+}
+
+#[derive(Debug, Clone)]
+enum Estimate {
+    /// The largest sample ever (seed 000, 3.1.4).
+    Largest(Span),
+    /// The largest of the members' recent medians.
+    Recent(Box<Recent>),
+}
+
+/// The members with the largest round-trip times, as far as they are known.
+#[derive(Debug, Clone)]
+struct Recent {
+    /// A member that has not been heard for so long is forgotten.
+    memory: Span,
+    members: Vec<Member>,
+    /// The largest of all, kept up to date.
+    largest: Span,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Member {
+    id: ReceiverId,
+    /// The latest last.
+    samples: [Span; SAMPLES],
+    /// How many of them are samples: the last ones.
+    count: usize,
+    heard_at: Time,
+}
+
+/// So many latest samples of a member count.
+const SAMPLES: usize = 3;
+/// So many members are remembered: those with the largest round-trip times.
+const MOST_MEMBERS: usize = 16;
+
+impl GroupRtt {
+    /// Nothing is known: `assumed` stands in. Without a `memory` the largest sample counts for ever, as in the seed; with
+    /// one, recent medians count, of members that were heard within it.
+    pub fn new(assumed: Span, memory: Option<Span>) -> GroupRtt {
+        let estimate = match memory {
+            None => Estimate::Largest(Span::ZERO),
+            Some(memory) => {
+                let members = Vec::with_capacity(MOST_MEMBERS);
+                Estimate::Recent(Box::new(Recent { memory, members, largest: Span::ZERO }))
+            }
+        };
+        GroupRtt { assumed, estimate }
+    }
+
+    /// A sample of this member.
+    pub fn add(&mut self, from: ReceiverId, sample: Span, now: Time) {
+        match &mut self.estimate {
+            Estimate::Largest(largest) => *largest = sample.max(*largest),
+            Estimate::Recent(recent) => recent.add(from, sample, now),
+        }
+    }
+
+    /// This member does not belong to the group any more.
+    pub fn forget(&mut self, id: ReceiverId) {
+        if let Estimate::Recent(recent) = &mut self.estimate {
+            recent.members.retain(|member| member.id != id);
+            if !recent.members.is_empty() {
+                recent.largest = recent.measure();
+            }
+        }
+    }
+
+    /// The largest, or the one assumed.
+    pub fn get(&self) -> Span {
+        if self.is_known() { self.largest() } else { self.assumed }
+    }
+
+    /// Whether there was a sample.
+    pub fn is_known(&self) -> bool {
+        self.largest() > Span::ZERO
+    }
+
+    fn largest(&self) -> Span {
+        match &self.estimate {
+            Estimate::Largest(largest) => *largest,
+            Estimate::Recent(recent) => recent.largest,
+        }
+    }
+}
+
+impl Recent {
+    fn add(&mut self, from: ReceiverId, sample: Span, now: Time) {
+        let memory = self.memory;
+        match self.members.iter_mut().find(|member| member.id == from) {
+            Some(member) => member.add(sample, now),
+            None => {
+                self.members.retain(|member| now.since(member.heard_at) <= memory);
+                self.insert(Member::new(from, sample, now));
+            }
+        }
+        self.members.retain(|member| now.since(member.heard_at) <= memory);
+        self.largest = self.measure();
+    }
+
+    /// In a full table a newcomer takes the place of the nearest member, if it is farther away.
+    fn insert(&mut self, newcomer: Member) {
+        if self.members.len() < MOST_MEMBERS {
+            self.members.push(newcomer);
+        } else if let Some(nearest) = self.members.iter_mut().min_by_key(|member| member.typical())
+            && nearest.typical() < newcomer.typical()
+        {
+            *nearest = newcomer;
+        }
+    }
+
+    /// The largest of the members that have confirmed theirs; before anybody has, the median of single samples.
+    fn measure(&self) -> Span {
+        let confirmed = self.members.iter().filter(|member| member.count > 1).map(Member::typical).max();
+        confirmed.unwrap_or_else(|| {
+            let mut single = [Span::ZERO; MOST_MEMBERS];
+            let count = self.members.len();
+            for (place, member) in single.iter_mut().zip(&self.members) {
+                *place = member.typical();
+            }
+            single[..count].sort_unstable();
+            if count == 0 { self.largest } else { single[(count - 1) / 2] }
+        })
+    }
+}
+
+impl Member {
+    fn new(id: ReceiverId, sample: Span, now: Time) -> Member {
+        Member { id, samples: [sample; SAMPLES], count: 1, heard_at: now }
+    }
+
+    fn add(&mut self, sample: Span, now: Time) {
+        self.samples.rotate_left(1);
+        self.samples[SAMPLES - 1] = sample;
+        self.count = (self.count + 1).min(SAMPLES);
+        self.heard_at = now;
+    }
+
+    /// The median; of two samples the lower.
+    fn typical(&self) -> Span {
+        let mut known = self.samples;
+        let known = &mut known[SAMPLES - self.count..];
+        known.sort_unstable();
+        known[(known.len() - 1) / 2]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ASSUMED: Span = Span::from_millis(100);
+
+    fn member(number: u64) -> ReceiverId {
+        ReceiverId::new(number).expect("tests number from one")
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    /// Samples in milliseconds of these members, 10 ms apart.
+    fn group(samples: &[(u64, u64)]) -> GroupRtt {
+        let mut group = GroupRtt::new(ASSUMED, Some(Span::from_secs(5)));
+        for (turn, &(from, millis)) in (1..).zip(samples) {
+            group.add(member(from), Span::from_millis(millis), at(10 * turn));
+        }
+        group
+    }
+
+    #[test]
+    fn before_the_first_sample_the_assumed_one_stands_in() {
+        assert_eq!(GroupRtt::new(ASSUMED, None).get(), ASSUMED);
+        assert_eq!(group(&[]).get(), ASSUMED);
+        assert!(!group(&[]).is_known() && group(&[(1, 20)]).is_known());
+    }
+
+    #[test]
+    fn one_late_answer_counts_nothing() {
+        assert_eq!(group(&[(1, 20), (1, 21), (1, 2000)]).get(), Span::from_millis(21));
+        assert_eq!(group(&[(1, 20), (2, 2000), (1, 22), (3, 25)]).get(), Span::from_millis(20));
+        assert_eq!(group(&[(1, 2000), (1, 22)]).get(), Span::from_millis(22));
+    }
+
+    #[test]
+    fn the_first_answers_of_several_members_count_with_their_median() {
+        assert_eq!(group(&[(1, 20), (2, 2000), (3, 25)]).get(), Span::from_millis(25));
+    }
+
+    #[test]
+    fn the_farthest_member_counts_once_it_has_confirmed() {
+        assert_eq!(group(&[(1, 20), (2, 200), (1, 20), (2, 190)]).get(), Span::from_millis(190));
+    }
+
+    #[test]
+    fn a_path_that_got_longer_counts_after_two_samples() {
+        assert_eq!(group(&[(1, 20), (1, 20), (1, 80)]).get(), Span::from_millis(20));
+        assert_eq!(group(&[(1, 20), (1, 20), (1, 80), (1, 81)]).get(), Span::from_millis(80));
+    }
+
+    #[test]
+    fn a_member_that_is_not_heard_or_left_is_forgotten() {
+        let mut group = group(&[(1, 20), (2, 200), (1, 20), (2, 190)]);
+        group.add(member(1), Span::from_millis(20), at(6000));
+        assert_eq!(group.get(), Span::from_millis(20));
+        group.forget(member(1));
+        assert_eq!(group.get(), Span::from_millis(20), "the last one stands in");
+    }
+
+    #[test]
+    fn of_a_large_group_the_farthest_are_remembered() {
+        let mut samples: Vec<_> = (1..=100).flat_map(|id| [(id, 10), (id, 10)]).collect();
+        samples.extend([(500, 300), (501, 2000), (500, 310)]);
+        assert_eq!(group(&samples).get(), Span::from_millis(300));
+    }
+
+    #[test]
+    fn without_a_memory_the_largest_sample_counts_for_ever() {
+        let mut group = GroupRtt::new(ASSUMED, None);
+        for (millis, now) in [(20, 1), (500, 2), (20, 90_000)] {
+            group.add(member(1), Span::from_millis(millis), at(now));
+        }
+        assert_eq!(group.get(), Span::from_millis(500));
+    }
+
+    #[test]
+    fn any_number_of_samples_is_taken() {
+        let mut group = group(&[]);
+        for turn in 1..100 {
+            group.add(member(1), Span::from_millis(1000 - turn), at(turn));
+            let before = if turn > 2 { turn - 1 } else { turn };
+            assert_eq!(group.get(), Span::from_millis(1000 - before), "the last but one is the median");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What hosts do on their first day: they come late, and they are held up.
+
+use super::*;
+use faircast_core::schemes::CATALOGUE;
+
+/// Schemes whose receivers answer; the others wait for nobody.
+fn schemes_with_feedback() -> impl Iterator<Item = &'static str> {
+    CATALOGUE.iter().map(|entry| entry.name).filter(|name| *name != "rlc")
+}
+
+/// How long these receivers take for 4 MB from the first packet of the content on, when the last one comes so many seconds
+/// after the others.
+fn transfer(scheme: &'static str, receivers: usize, late_secs: u64, expect: u32) -> f64 {
+    let mut net = Net::new(7).with_trunk(Link::millis(5).mbps(40.0).fifo(100_000));
+    let link = (Link::millis(5), Link::millis(10));
+    net.receivers(receivers - 1, link.0, link.1);
+    let source = net.source(Offer::bytes(4_000_000).by(scheme).expect(expect).wait_secs(60));
+    net.run_for(secs(late_secs));
+    net.receivers(1, link.0, link.1);
+    net.run_to_end(secs(600));
+    net.assert_all_verified(source, 0..receivers);
+    net.sources[source].report().seconds
+}
+
+#[test]
+fn the_wait_for_the_last_of_two_costs_the_transfer_nothing() {
+    for scheme in schemes_with_feedback() {
+        let (together, late) = (transfer(scheme, 2, 0, 2), transfer(scheme, 2, 15, 2));
+        println!("{scheme}: {together:.2} s together, {late:.2} s after a wait of 15 s");
+        assert!(late <= 1.2 * together, "{scheme}: {late} after {together}");
+    }
+}
+
+#[test]
+fn the_wait_for_the_last_of_thirty_costs_the_transfer_nothing() {
+    for scheme in schemes_with_feedback() {
+        let (together, late) = (transfer(scheme, 30, 0, 30), transfer(scheme, 30, 59, 30));
+        println!("{scheme}: {together:.2} s together, {late:.2} s after a wait of 59 s");
+        assert!(late <= 1.2 * together, "{scheme}: {late} after {together}");
+    }
+}
+
+#[test]
+fn a_wait_in_vain_costs_those_who_came_nothing() {
+    for scheme in schemes_with_feedback() {
+        let run = |expect| {
+            let mut net = Net::new(8).with_trunk(Link::millis(5).mbps(40.0).fifo(100_000));
+            net.receivers(2, Link::millis(5), Link::millis(10));
+            let source = net.source(Offer::bytes(4_000_000).by(scheme).expect(expect).wait_secs(20));
+            net.run_to_end(secs(600));
+            assert_eq!(net.sources[source].report().verified, 2);
+            // The end is the last one's: the source waits for the missing one after it.
+            let last = net.receivers.iter().map(|node| node.ended_at.as_secs_f64()).fold(0.0, f64::max);
+            last - net.sources[source].report().start_seconds
+        };
+        let (all, missing) = (run(2), run(3));
+        println!("{scheme}: {all:.2} s with all, {missing:.2} s after a wait in vain");
+        assert!(missing <= 1.2 * all, "{scheme}: {missing} after {all}");
+    }
+}

@@ -1,0 +1,92 @@
+//! Nothing is heard, or nothing arrives, for a while or for good: the rate falls, and comes back.
+
+use super::*;
+use faircast_core::schemes::CATALOGUE;
+
+/// Schemes whose receivers answer: RLC's rates are fixed, and receivers leave what they cannot take.
+fn schemes_with_feedback() -> impl Iterator<Item = &'static str> {
+    CATALOGUE.iter().map(|entry| entry.name).filter(|name| *name != "rlc")
+}
+
+const TRUNK: f64 = 20.0;
+
+/// Three receivers 40 ms away and a source that has sent for so many seconds.
+fn running(scheme: &'static str, seconds: u64) -> Net {
+    let mut net = Net::new(11).with_trunk(trunk());
+    net.receivers(3, Link::millis(10), Link::millis(20));
+    net.source(Offer::zeros(1_000_000_000).by(scheme).expect(3).wait_secs(120));
+    net.run_for(secs(seconds));
+    net
+}
+
+fn trunk() -> Link {
+    Link::millis(10).mbps(TRUNK).fifo(100_000)
+}
+
+/// Bytes a second that left within the latest so many milliseconds.
+fn sent(net: &Net, millis: u64) -> f64 {
+    let bytes = net.trace.sent[0].between(net.now - Span::from_millis(millis), net.now);
+    bytes as f64 * 1000.0 / millis as f64
+}
+
+/// The rate in each half of a second after an accident, as parts of the one before.
+fn falls(net: &mut Net, halves: usize) -> Vec<f64> {
+    let before = sent(net, 2_000);
+    let half = |net: &mut Net| {
+        net.run_for(Span::from_millis(500));
+        sent(net, 500) / before
+    };
+    (0..halves).map(|_| half(net)).collect()
+}
+
+/// At most the former rate for a second and a half, an eighth of it after three seconds, and little after six.
+#[track_caller]
+fn assert_gives_way(scheme: &str, parts: &[f64]) {
+    println!("{scheme}: {}", parts.iter().map(|part| format!("{part:.3}")).collect::<Vec<_>>().join(" "));
+    assert!(parts[6..].iter().all(|part| *part < 0.125), "{scheme}: {parts:?}");
+    assert!(parts[12..].iter().all(|part| *part < 0.03), "{scheme}: {parts:?}");
+}
+
+#[test]
+fn without_any_feedback_every_source_gives_way() {
+    for scheme in schemes_with_feedback() {
+        let mut net = running(scheme, 10);
+        net.group_of(0).up.set_link(Link::millis(20).losing(1.0));
+        let parts = falls(&mut net, 16);
+        assert_gives_way(scheme, &parts);
+    }
+}
+
+#[test]
+fn into_total_loss_of_data_every_source_gives_way_although_small_packets_pass() {
+    for scheme in schemes_with_feedback() {
+        let mut net = running(scheme, 10);
+        net.trunk.set_link(trunk().mtu(1000));
+        let parts = falls(&mut net, 16);
+        assert_gives_way(scheme, &parts);
+    }
+}
+
+#[test]
+fn after_an_interruption_the_rate_is_back_at_half_within_two_seconds() {
+    for scheme in schemes_with_feedback() {
+        for outage in [4, 10] {
+            let mut net = running(scheme, 20);
+            let before = sent(&net, 5_000);
+            net.trunk.set_link(trunk().losing(1.0));
+            net.group_of(0).up.set_link(Link::millis(20).losing(1.0));
+            net.run_for(secs(outage));
+            net.trunk.set_link(trunk());
+            net.group_of(0).up.set_link(Link::millis(20));
+            let restored = net.now;
+            let mut back = None;
+            while back.is_none() && net.now < restored + secs(20) {
+                net.run_for(Span::from_millis(100));
+                let is_back = sent(&net, 300) >= before / 2.0;
+                back = is_back.then(|| net.now.since(restored).as_secs_f64());
+            }
+            println!("{scheme}: after {outage} s back at half of {:.1} Mbit/s in {back:?} s", before * 8e-6);
+            assert!(back.is_some_and(|back| back <= 2.0), "{scheme}: {back:?}");
+        }
+    }
+}
