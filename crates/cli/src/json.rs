@@ -2,7 +2,9 @@
 //! format that scripts rely on; fields are added, never renamed.
 
 use crate::failure::{Failure, class_name};
-use faircast_transport::event::{Flow, LayersReport, Progress, StreamReceived, StreamSent, Subscription};
+use faircast_transport::event::{
+    Flow, LayersReport, Limit, Progress, StreamReceived, StreamSent, Subscription,
+};
 use faircast_transport::{Event, ReceiveReport, SendReport};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -27,7 +29,8 @@ pub enum Line<'a> {
     Layers { joined: u8, of: u8 },
     /// A layer of a live stream `comes` or `stops`; `to` is null when nobody wants it.
     Output { layer: u8, flow: &'static str, bytes: u64, to: Option<&'a str> },
-    /// Once a second; `layers` is null in a session at one rate.
+    /// Once a second; `layers` is null in a session at one rate. `limited_by` is `congestion`, `window` (of the receiver on
+    /// the host `window_of`), `application` or `max`, and null where it is not known.
     Progress {
         seconds: f64,
         bytes: u64,
@@ -40,6 +43,8 @@ pub enum Line<'a> {
         receivers: u64,
         verified: u64,
         layers: Option<Joined>,
+        limited_by: Option<&'static str>,
+        window_of: Option<&'a str>,
     },
     /// What went wrong; a `done` with `"ok":false` follows.
     Error { class: &'a str, message: String, hint: Option<String> },
@@ -209,6 +214,11 @@ impl<'a> Line<'a> {
             receivers: progress.receivers,
             verified: progress.verified,
             layers: progress.layers.map(Joined::from),
+            limited_by: progress.limited_by.as_ref().map(Limit::word),
+            window_of: match &progress.limited_by {
+                Some(Limit::Window(host)) => Some(host),
+                _ => None,
+            },
         }
     }
 
@@ -324,6 +334,7 @@ mod tests {
                 receivers: 3,
                 verified: 1,
                 layers: Some(Subscription { joined: 3, of: 8 }),
+                limited_by: Some(Limit::Window("lab-07".into())),
             }),
         ];
         let lines: String = events.iter().map(|event| text(&Line::of(event))).collect();

@@ -5,7 +5,7 @@ use crate::failure::painted;
 use crate::json::{self, Line};
 use crate::units;
 use faircast_transport::Event;
-use faircast_transport::event::{Flow, Progress, Subscription};
+use faircast_transport::event::{Flow, Limit, Progress, Subscription};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -231,7 +231,7 @@ pub fn progress_line(role: Role, progress: &Progress) -> String {
     parts.extend(progress.rtt_ms.map(|ms| format!("rtt {ms:.1} ms")));
     parts.push(format!("loss {}", units::percent(progress.loss)));
     parts.extend(progress.layers.map(|layers| format!("{} of {} layers", layers.joined, layers.of)));
-    parts.extend(progress.representative.as_ref().map(|host| format!("limited by {host}")));
+    parts.extend(limiting(progress));
     if role == Role::Source {
         parts.push(format!("{} of {} done", progress.verified, progress.receivers));
     }
@@ -252,15 +252,20 @@ pub fn progress_block(role: Role, progress: &Progress) -> String {
     let at_receiver = at_receiver.map(|layers| format!(", {layers}")).unwrap_or_default();
     lines.push(format!("{indent} {rate}{allowed}{rtt}, loss {}{at_receiver}", units::percent(progress.loss)));
     if role == Role::Source {
-        let limiting = match &progress.representative {
-            Some(host) => format!("limited by {host}; "),
-            None => String::new(),
-        };
+        let limiting = limiting(progress).map(|words| format!("{words}; ")).unwrap_or_default();
         let layers = layers.map(|layers| format!("{layers}; ")).unwrap_or_default();
         let receivers = units::count(progress.receivers, "receiver");
         lines.push(format!("{indent} {limiting}{layers}{} of {receivers} done", progress.verified));
     }
     lines.join("\n")
+}
+
+/// Who limits the rate: by the network on the way there, or by what the host itself can take.
+fn limiting(progress: &Progress) -> Option<String> {
+    match (&progress.limited_by, &progress.representative) {
+        (Some(Limit::Window(host)), _) => Some(format!("limited by the buffers of {host}")),
+        (_, representative) => representative.as_ref().map(|host| format!("limited by {host}")),
+    }
 }
 
 fn amount(progress: &Progress) -> String {
@@ -311,6 +316,7 @@ mod tests {
             receivers: 8,
             verified: 3,
             layers: None,
+            limited_by: None,
         }
     }
 

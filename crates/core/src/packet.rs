@@ -286,13 +286,6 @@ pub enum Content {
         /// Why it is sent.
         cause: Cause,
     },
-    /// I can keep up with this rate and no more: a receiver's own speed.
-    Sustainable {
-        /// The packet answered.
-        echo: Echo,
-        /// The rate, in bit/s.
-        rate: f32,
-    },
 }
 
 /// What a receiver of equation-based control knows (RFC 4654, 2.2).
@@ -385,8 +378,7 @@ impl Content {
             | Content::Received { echo, .. }
             | Content::Selective { echo, .. }
             | Content::Calculated { echo, .. }
-            | Content::Averaged { echo, .. }
-            | Content::Sustainable { echo, .. } => echo,
+            | Content::Averaged { echo, .. } => echo,
         }
     }
 
@@ -399,8 +391,7 @@ impl Content {
             | Content::Received { echo, .. }
             | Content::Selective { echo, .. }
             | Content::Calculated { echo, .. }
-            | Content::Averaged { echo, .. }
-            | Content::Sustainable { echo, .. } => echo,
+            | Content::Averaged { echo, .. } => echo,
         }
     }
 }

@@ -302,7 +302,7 @@ fn run_receiver(
         if received > 0 && now >= backlog_at {
             backlog_at = now + BACKLOG_EVERY;
             let backlog = groups.backlog()?;
-            session.on_backlog(backlog.filled, backlog.dropped, now);
+            session.on_backlog(backlog, now);
         }
         session.on_time(now);
         if groups.differ_from(session.groups())
@@ -322,7 +322,6 @@ fn run_receiver(
             return Ok(());
         }
         if received == 0 {
-            session.on_waiting(now);
             let until = clock.instant(session.wake_at()).min(Instant::now() + STOP_CHECK);
             groups.wait(&mut waiter, until)?;
         }

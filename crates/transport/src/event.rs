@@ -121,6 +121,33 @@ pub struct Progress {
     pub verified: u64,
     /// The layers that are joined (receiver of a layered session).
     pub layers: Option<Subscription>,
+    /// What limited the rate over the last second (source of a session at one rate).
+    pub limited_by: Option<Limit>,
+}
+
+/// What limits a source's rate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Limit {
+    /// The network, as the congestion control sees it.
+    Congestion,
+    /// The buffers of the receiver on this host: its disk, its processor, or who reads its output.
+    Window(String),
+    /// There is not more to send.
+    Application,
+    /// The user (`--max`).
+    Max,
+}
+
+impl Limit {
+    /// In one word.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Limit::Congestion => "congestion",
+            Limit::Window(_) => "window",
+            Limit::Application => "application",
+            Limit::Max => "max",
+        }
+    }
 }
 
 /// How a `send` ended.

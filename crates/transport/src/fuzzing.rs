@@ -2,7 +2,7 @@
 
 use crate::config::{Destination, Durability, Slow};
 use crate::object::{self, Tape};
-use crate::receiver;
+use crate::receiver::{self, Backlog};
 use crate::source::{self, supply::Supply};
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
@@ -216,9 +216,9 @@ impl Network {
                 count += 1;
             }
         }
-        self.receiver.on_backlog(if marked { 0.5 } else { 0.0 }, u64::from(marked), now);
+        let (used, dropped) = if marked { (1 << 19, 1) } else { (0, 0) };
+        self.receiver.on_backlog(Backlog { used, capacity: 1 << 20, dropped }, now);
         self.receiver.on_time(now);
-        self.receiver.on_waiting(now);
         let mut feedback = Vec::new();
         self.receiver.take_feedback(now, |datagram, _| feedback.push(datagram.to_vec()));
         for (count, datagram) in feedback.iter().enumerate() {

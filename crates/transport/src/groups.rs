@@ -4,6 +4,7 @@
 //! busy for a while does not see one layer's past after another's present.
 
 use crate::error::Error;
+use crate::receiver::Backlog;
 use faircast_core::packet::Layer;
 use faircast_net::{Batch, Faults, GroupSocket, Injector, Meta, NetError, Waiter, Want, Watch};
 use std::net::SocketAddr;
@@ -30,15 +31,6 @@ struct Member {
     socket: GroupSocket,
     batch: Batch,
     injector: Option<Injector>,
-}
-
-/// How full a host's buffers are.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Backlog {
-    /// Of the base group's, the part in use.
-    pub(crate) filled: f64,
-    /// Datagrams that all of them have dropped so far.
-    pub(crate) dropped: u64,
 }
 
 impl Groups {
@@ -123,11 +115,15 @@ impl Groups {
         }
     }
 
-    /// How full the buffers are.
+    /// How full the base group's buffer is, and what all of them have dropped.
     pub(crate) fn backlog(&self) -> Result<Backlog, Error> {
         let base = self.base.socket.backlog()?;
         let others = self.layers.iter().chain(&self.left).map(Member::dropped).sum::<u64>();
-        Ok(Backlog { filled: base.fill(), dropped: self.dropped + others + u64::from(base.drops) })
+        Ok(Backlog {
+            used: base.used_bytes as u64,
+            capacity: base.capacity_bytes as u64,
+            dropped: self.dropped + others + u64::from(base.drops),
+        })
     }
 
     /// Wait for a datagram or a moment.

@@ -1,7 +1,9 @@
 //! Messages to bytes. What cannot be said on the wire is refused, and the buffer is left as it was.
 
 use crate::half;
-use crate::message::{Announce, DataPacket, Kind, Member, MemberState, Message, Name, Request, Status};
+use crate::message::{
+    Announce, DataPacket, Kind, Member, MemberState, Message, Name, Request, Status, Window,
+};
 use crate::parse::{
     CRC_LEN, HEADER_LEN, MAGIC, NO_BLOCKS, NO_SYMBOL, OPEN_ENDED, RATE, SEALED, SEQ_LIMIT, VERSION, checksum,
 };
@@ -304,6 +306,7 @@ pub(crate) fn put_body(out: &mut Vec<u8>, message: &Message<'_>, end: usize) -> 
         Message::Status(status) => fit = put_status(out, status, end)?,
         Message::Request(request) => fit = put_request(out, request, end)?,
         Message::Member(member) => put_member(out, member)?,
+        Message::Window(window) => put_window(out, window)?,
     }
     check_len(out.len() - body, end.saturating_sub(body))?;
     Ok(fit)
@@ -371,11 +374,6 @@ pub(crate) fn put_content(out: &mut Vec<u8>, content: &Content) -> Result<(), En
             put_rate(out, "rate", rate)?;
             out.push(cause_number(cause));
             Ok(())
-        }
-        Content::Sustainable { echo, rate } => {
-            out.push(5);
-            put_echo(out, echo)?;
-            put_rate(out, "rate", rate)
         }
     }
 }
@@ -488,6 +486,11 @@ fn put_member(out: &mut Vec<u8>, member: &Member) -> Result<(), EncodeError> {
     put_echo(out, member.echo)?;
     put_name(out, &member.host);
     Ok(())
+}
+
+fn put_window(out: &mut Vec<u8>, window: &Window) -> Result<(), EncodeError> {
+    put_echo(out, window.echo)?;
+    put_seq(out, "limit", window.limit.0)
 }
 
 fn put_echo(out: &mut Vec<u8>, echo: Echo) -> Result<(), EncodeError> {

@@ -74,7 +74,7 @@ const DATA_FLAGS: &[(u8, &str)] = &[
 ];
 const KNOWS: &[(u8, &str)] = &[(1, "round-trip time"), (2, "loss"), (4, "leaving")];
 const ANNOUNCE_FLAGS: &[(u8, &str)] = &[(1, "live"), (2, "register"), (4, "layers_by_port")];
-const STATUS_FLAGS: &[(u8, &str)] = &[(1, "closing"), (2, "hush"), (4, "solicit")];
+const STATUS_FLAGS: &[(u8, &str)] = &[(1, "closing"), (2, "hush"), (4, "solicit"), (8, "held")];
 const CAUSES: &[(u8, &str)] =
     &[(0, "loss"), (1, "mark"), (2, "heartbeat"), (3, "leaving"), (4, "joining"), (5, "accumulation")];
 const STATES: &[(u8, &str)] = &[(0, "joined"), (1, "receiving"), (2, "done"), (3, "failed"), (4, "leaving")];
@@ -209,6 +209,20 @@ pub const BODIES: &[Layout] = &[
             field("host", Shape::Text, "the receiver's host; at most 63 bytes"),
         ],
     },
+    Layout {
+        name: "window",
+        number: 7,
+        purpose: "receiver to source: how far it may send before this receiver's buffers overflow",
+        fields: &[
+            ECHO_SEQ,
+            ECHO_HOLD,
+            field(
+                "limit",
+                Shape::Uint(8),
+                "packets of layer 0 below this number fit, unwrapped; 2^62 - 1: no limit",
+            ),
+        ],
+    },
 ];
 
 /// The marks of data packets, by the upper half of the header's third byte.
@@ -318,12 +332,6 @@ pub const CONTENTS: &[Layout] = &[
             field("bitmap", Shape::Hex(4), "bit k: packet echo_seq - k has arrived"),
             field("loss", Shape::Float, "smoothed loss fraction, 0 to 1"),
         ],
-    },
-    Layout {
-        name: "sustainable",
-        number: 5,
-        purpose: "I can keep up with this rate and no more",
-        fields: &[ECHO_SEQ, ECHO_HOLD, field("rate", Shape::Float, "the rate, in bit/s; not negative")],
     },
     Layout {
         name: "calculated",

@@ -37,7 +37,7 @@ pub use key::{GroupKey, KeyError};
 pub use layers::{Spacing, group_of};
 pub use message::{
     Announce, DataPacket, Header, Kind, Member, MemberState, Message, Name, NameTooLong, Need, Request,
-    Scheduled, Status, TransferId,
+    Scheduled, Status, TransferId, Window,
 };
 pub use parse::{Newest, ParseError, parse, peek};
 pub use receiver::ReceiverCodec;

@@ -5,7 +5,7 @@
 //! the encoder.
 
 use crate::layers::Spacing;
-use faircast_core::packet::{Data, Echo, Layer, ReceiverId, Report, SessionId};
+use faircast_core::packet::{Data, Echo, Layer, ReceiverId, Report, Seq, SessionId};
 use std::fmt;
 use std::str::FromStr;
 
@@ -24,6 +24,8 @@ pub enum Message<'a> {
     Request(Request),
     /// Receiver to source: who I am and how far I am.
     Member(Member),
+    /// Receiver to source: how far it may send before my buffers overflow.
+    Window(Window),
 }
 
 /// A data packet: the core's view of it, and the symbol it carries.
@@ -105,7 +107,7 @@ pub struct Status {
     pub spread_ms: u32,
     /// Receivers that the source knows of.
     pub members: u32,
-    /// See [`Status::CLOSING`], [`Status::HUSH`] and [`Status::SOLICIT`].
+    /// See [`Status::CLOSING`], [`Status::HUSH`], [`Status::SOLICIT`] and [`Status::HELD`].
     pub flags: u8,
     /// Largest round-trip time, in microseconds.
     pub rtt_max_us: u32,
@@ -128,6 +130,8 @@ impl Status {
     pub const HUSH: u8 = 1 << 1;
     /// Flag: everybody reports within the spread.
     pub const SOLICIT: u8 = 1 << 2;
+    /// Flag: no more data leaves until a receiver's window opens ([`Window`]).
+    pub const HELD: u8 = 1 << 3;
 }
 
 /// A repair that is under way.
@@ -186,6 +190,22 @@ pub struct Member {
     pub host: Name,
 }
 
+/// A receive window: flow control, as in TCP and QUIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// Whose.
+    pub from: ReceiverId,
+    /// The newest packet that it has taken out of its buffers.
+    pub echo: Echo,
+    /// Packets of the base layer below this number fit its buffers; [`Window::UNLIMITED`] when it sets no limit.
+    pub limit: Seq,
+}
+
+impl Window {
+    /// The largest number that can be told: no limit.
+    pub const UNLIMITED: Seq = Seq((1 << 62) - 1);
+}
+
 /// What a receiver is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberState {
@@ -233,6 +253,8 @@ pub enum Kind {
     Request = 5,
     /// [`Message::Member`].
     Member = 6,
+    /// [`Message::Window`].
+    Window = 7,
 }
 
 impl Kind {
@@ -245,13 +267,14 @@ impl Kind {
             4 => Kind::Status,
             5 => Kind::Request,
             6 => Kind::Member,
+            7 => Kind::Window,
             _ => return None,
         })
     }
 
     /// Whether receivers send it (and not the source).
     pub const fn is_feedback(self) -> bool {
-        matches!(self, Kind::Report | Kind::Request | Kind::Member)
+        matches!(self, Kind::Report | Kind::Request | Kind::Member | Kind::Window)
     }
 }
 
@@ -265,6 +288,7 @@ impl Message<'_> {
             Message::Status(_) => Kind::Status,
             Message::Request(_) => Kind::Request,
             Message::Member(_) => Kind::Member,
+            Message::Window(_) => Kind::Window,
         }
     }
 
@@ -274,6 +298,7 @@ impl Message<'_> {
             Message::Report(report) => Some(report.from),
             Message::Request(request) => Some(request.from),
             Message::Member(member) => Some(member.from),
+            Message::Window(window) => Some(window.from),
             Message::Data(_) | Message::Announce(_) | Message::Status(_) => None,
         }
     }

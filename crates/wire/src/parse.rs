@@ -21,7 +21,7 @@
 use crate::half;
 use crate::message::{
     Announce, DataPacket, Header, Kind, Member, MemberState, Message, Name, Need, Request, Scheduled, Status,
-    TransferId,
+    TransferId, Window,
 };
 use crc_fast::{CrcAlgorithm, Digest};
 use faircast_core::packet::{
@@ -232,6 +232,9 @@ pub(crate) fn read_body<'a>(
         }
         (Kind::Request, Some(from)) => Message::Request(read_request(from, &mut reader)?),
         (Kind::Member, Some(from)) => Message::Member(read_member(from, &mut reader)?),
+        (Kind::Window, Some(from)) => {
+            Message::Window(Window { from, echo: reader.echo()?, limit: reader.seq("limit")? })
+        }
         (_, None) => return Err(ParseError::BadValue { field: "from", value: 0 }),
     };
     match reader.left() {
@@ -332,7 +335,6 @@ pub(crate) fn read_content(r: &mut Reader<'_>) -> Result<Content, ParseError> {
             bitmap: r.u32()?,
             loss: r.fraction("loss")?,
         },
-        5 => Content::Sustainable { echo: r.echo()?, rate: r.rate("rate")? },
         6 => Content::Calculated {
             echo: r.echo()?,
             rate: r.rate("rate")?,

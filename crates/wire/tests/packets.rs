@@ -11,7 +11,7 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::fields::{BODIES, CONTENTS, Field, Layout, MARKS, Shape};
 use faircast_wire::{
     Announce, DataPacket, EncodeError, Form, Member, MemberState, Message, Name, Need, Newest, ParseError,
-    Request, Scheduled, Status, TransferId, data_header_len, encode, encode_data, half, parse, peek,
+    Request, Scheduled, Status, TransferId, Window, data_header_len, encode, encode_data, half, parse, peek,
 };
 use proptest::prelude::*;
 
@@ -383,7 +383,6 @@ fn any_content() -> impl Strategy<Value = Content> {
                 knows: Knows(knows)
             }
         ),
-        (echoes(), rate()).prop_map(|(echo, rate)| Content::Sustainable { echo, rate }),
     ]
 }
 
@@ -493,6 +492,11 @@ fn any_message() -> impl Strategy<Value = Message<'static>> {
             echo
         })),
         any_member().prop_map(Message::Member),
+        (ids(), echoes(), seqs()).prop_map(|(from, echo, seq)| Message::Window(Window {
+            from,
+            echo,
+            limit: Seq(seq)
+        })),
     ]
 }
 

@@ -314,6 +314,7 @@ fn progress(line: &Value) -> Progress {
         receivers: count("receivers"),
         verified: count("verified"),
         layers: None,
+        limited_by: None,
     }
 }
 

@@ -12,7 +12,6 @@ pub mod opening;
 pub mod outlet;
 pub mod pacer;
 pub mod policy;
-pub mod pressure;
 pub mod start;
 
 pub use aimd::Aimd;
@@ -24,5 +23,4 @@ pub use opening::Opening;
 pub use outlet::{Growth, Outlet, Sending, Start};
 pub use pacer::Pacer;
 pub use policy::{AnyPolicy, Congestion, Operating, PolicyChoice, RatePolicy};
-pub use pressure::Pressure;
 pub use start::{Doubling, StartUp};

@@ -5,13 +5,13 @@
 //!   the scheme: whom to follow, when to grow, when to cut
 //!        |  set_rate                      ^ growth, sample
 //!        v                                |
-//!   outlet:  limits -> pressure -> start-up's pace -> pacer -> numbered departures
+//!   outlet:  limits -> start-up's pace -> pacer -> numbered departures
 //! ```
 
 use super::bounds::{Bounds, Guard, SendMeter, Usage};
 use super::pacer::CatchUp;
 use super::start::{Doubling, Progress};
-use super::{Pacer, Pressure, StartUp};
+use super::{Pacer, StartUp};
 use crate::estimate::{GroupRtt, SendHistory};
 use crate::node::Control;
 use crate::packet::{Echo, Flags, ReceiverId, Report, Seq};
@@ -114,7 +114,6 @@ pub struct Outlet {
     config: Sending,
     /// What the scheme allows.
     rate: Rate,
-    pressure: Pressure,
     pacer: Pacer,
     history: SendHistory,
     /// Whether the session has started; before it, packets that leave are probes.
@@ -219,7 +218,6 @@ impl Outlet {
         Outlet {
             config,
             rate,
-            pressure: Pressure::default(),
             pacer: Pacer::new(rate, config.catch_up),
             history: SendHistory::new(config.history_packets),
             is_running: false,
@@ -343,7 +341,7 @@ impl Outlet {
 
     /// The rate that packets say they are sent at.
     pub fn said_rate(&self) -> Rate {
-        self.config.bounds.clamp(self.pressure.applied_to(self.rate))
+        self.config.bounds.clamp(self.rate)
     }
 
     fn adjust_pace(&mut self, now: Time) {
@@ -394,7 +392,6 @@ impl Outlet {
             let (seq, rate) = (self.history.record(now), self.said_rate());
             return Departed { seq, rate, flags: Flags::default() };
         }
-        self.pressure.recover(self.rate, now);
         self.adjust_pace(now);
         let rate = self.said_rate();
         let seq = self.history.record(now);
@@ -447,7 +444,6 @@ impl Outlet {
     /// Once per round-trip time: watches for idleness and silence, lowers the rate where they last, and tells whether
     /// the scheme may raise it.
     pub fn watch(&mut self, rtt: Span, now: Time) -> Growth {
-        self.pressure.recover(self.rate, now);
         self.watch_application(now, rtt);
         let silent = self.slow_down_in_silence(now, rtt);
         if std::mem::take(&mut self.silence.is_over) {
@@ -584,12 +580,6 @@ impl Outlet {
             let progress = start_up.on_received(from, echo.seq, rate, loss, self.rate, &self.config.bounds);
             self.make_progress(progress, now);
         }
-    }
-
-    /// A receiver cannot take more than `rate` ([`crate::packet::Content::Sustainable`]).
-    pub fn on_sustainable(&mut self, from: ReceiverId, rate: Rate, now: Time) {
-        self.pressure.on_report(from, rate, self.said_rate(), now);
-        self.set_rate(self.rate, now);
     }
 
     /// Congestion ends the start-up: from now on the scheme decides, beginning at the rate at which packets left.

@@ -319,7 +319,7 @@ fn content(kind: u8, echo: Echo, number: f32, other: f32) -> Content {
         2 => congested(Cause::Leaving),
         3 => congested(Cause::Heartbeat),
         4 | 5 => Content::Received { echo, rate: number, loss: if other > 1e6 { 0.0 } else { other } },
-        6 => Content::Sustainable { echo, rate: number },
+        6 => Content::Received { echo, rate: number, loss: 0.0 },
         7 => Content::Lost { echo, first: echo.seq, count: u16::MAX, loss: number },
         8 => Content::Lost { echo, first: Seq(echo.seq.0.saturating_sub(1)), count: 1, loss: 0.01 },
         9 => {

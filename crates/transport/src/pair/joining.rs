@@ -166,7 +166,7 @@ fn symbols_of_layers_that_are_not_joined_are_content_and_nothing_to_the_scheme()
             }
         }
         if let Some(session) = &mut receiver.session {
-            session.on_backlog(0.9, 7, now);
+            session.on_backlog(crate::receiver::Backlog { used: 900, capacity: 1000, dropped: 7 }, now);
         }
         receiver.drive(now, |bytes, _| up.push(bytes.to_vec()));
         for mut bytes in up {

@@ -26,10 +26,12 @@ mod node;
 mod repair;
 mod silence;
 mod slow;
+mod socket;
 mod startup;
 mod streams;
 mod trace;
 mod twin;
+mod window;
 
 use crate::event::Event;
 use faircast_core::time::{Span, Time};

@@ -5,7 +5,7 @@ use super::node::{Offer, ReceiverNode, SourceNode};
 use super::trace::Trace;
 use faircast_core::packet::Layer;
 use faircast_core::rng::Rng;
-use faircast_core::time::{Span, Time};
+use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::GroupKey;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -163,6 +163,17 @@ impl Net {
     /// The receiver's process dies.
     pub(super) fn kill_receiver(&mut self, receiver: usize) {
         self.receivers[receiver].session = None;
+    }
+
+    /// The receiver's process is stopped for so long: datagrams wait in its socket's buffer, as far as they fit.
+    pub(super) fn pause_receiver(&mut self, receiver: usize, span: Span) {
+        self.receivers[receiver].socket.stop_until(self.now + span);
+        self.reschedule_receiver(receiver);
+    }
+
+    /// The receiver's process takes in so much from now on, and no more.
+    pub(super) fn limit_receiver(&mut self, receiver: usize, rate: Rate) {
+        self.receivers[receiver].socket.takes(rate);
     }
 
     /// The receiver is started (again), in its directory, under a new id.

@@ -1,6 +1,7 @@
 //! Sources and receivers, driven the way [`crate::drive`] does it.
 
 use super::net::OVERHEAD;
+use super::socket::Socket;
 use super::streams::Made;
 use crate::config::{Destination, Durability, Slow};
 use crate::error::Error;
@@ -269,6 +270,7 @@ pub(super) struct ReceiverNode {
     pub(super) memory: usize,
     /// Its host joins no layer from this one on.
     pub(super) refuses: Option<Layer>,
+    pub(super) socket: Socket,
     key: Option<GroupKey>,
     rng: Rng,
     origin: Time,
@@ -301,6 +303,7 @@ impl ReceiverNode {
             key,
             rng: Rng::new(seed, 1 << 34 | index as u64),
             origin: Time::ZERO,
+            socket: Socket::default(),
             backlog_at: Time::ZERO,
         }
     }
@@ -337,22 +340,37 @@ impl ReceiverNode {
             memory: self.memory,
         };
         self.origin = now;
+        self.socket.restart();
         self.backlog_at = Time::ZERO;
         self.ended = None;
         self.session = Some(receiver::Session::new(setup, Time::ZERO));
     }
 
+    /// A datagram reaches the host. The process takes it out of the socket's buffer at once, unless it is slow or stopped.
     pub(super) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, now: Time) {
+        if self.session.is_some() && self.socket.put(bytes, from, now) {
+            self.take_in(now);
+        }
+    }
+
+    /// The process takes out what it can take by now.
+    fn take_in(&mut self, now: Time) {
         let here = local(now, self.origin);
-        let Some(session) = &mut self.session else { return };
-        session.on_datagram(bytes, from, false, here, here);
-        if here >= self.backlog_at {
-            self.backlog_at = here + Span::from_millis(1);
-            session.on_backlog(0.0, 0, here);
+        while let Some((mut bytes, from, arrived)) = self.socket.take(now) {
+            let Some(session) = &mut self.session else { return };
+            session.on_datagram(&mut bytes, from, false, local(arrived, self.origin), here);
+            if here >= self.backlog_at {
+                self.backlog_at = here + Span::from_millis(1);
+                session.on_backlog(self.socket.backlog(), here);
+            }
         }
     }
 
     pub(super) fn drive(&mut self, now: Time, send: impl FnMut(&[u8], SocketAddr)) {
+        if self.socket.is_stopped(now) {
+            return;
+        }
+        self.take_in(now);
         let here = local(now, self.origin);
         let Some(session) = &mut self.session else { return };
         session.on_time(here);
@@ -364,9 +382,7 @@ impl ReceiverNode {
         if session.is_over() {
             self.ended = self.session.take().map(receiver::Session::report);
             self.ended_at = now;
-            return;
         }
-        session.on_waiting(here);
     }
 
     /// Whether packets of this layer come here.
@@ -375,7 +391,8 @@ impl ReceiverNode {
     }
 
     pub(super) fn wake_at(&self) -> Time {
-        self.session.as_ref().map_or(Time::NEVER, |session| global(session.wake_at(), self.origin))
+        let Some(session) = &self.session else { return Time::NEVER };
+        self.socket.wake_at(global(session.wake_at(), self.origin))
     }
 
     /// The report of a session that has ended well.

@@ -492,7 +492,6 @@ impl World {
         receiver.take_feedback(here, |bytes, _| sent.push(bytes.to_vec()));
         receiver.take_events();
         assert!(!receiver.is_over(), "the content is longer than the run");
-        receiver.on_waiting(here);
         for bytes in sent {
             match peek(&bytes).expect("the receiver writes headers").kind {
                 Kind::Report => {

@@ -669,6 +669,7 @@ impl Session {
             receivers: self.report.receivers,
             verified: 0,
             layers: None,
+            limited_by: None,
         }));
     }
 }

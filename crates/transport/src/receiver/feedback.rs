@@ -1,7 +1,7 @@
 //! What the receiver hears from the source beside data, and what it tells it.
 
 use super::{
-    BASE, CONFIRM_PATIENCE, Finished, Layers, Load, NOTHING_YET, Outbox, Phase, Session, Stream,
+    Backlog, CONFIRM_PATIENCE, Finished, Layers, NOTHING_YET, Outbox, Phase, Session, Stream, Window,
     delivery::Delivery,
     echo,
     intake::{Intake, Repair},
@@ -15,7 +15,7 @@ use crate::members::{first_turn, stretched};
 use crate::object::{Geometry, TransferId};
 use faircast_core::delivery::needs::Needs;
 use faircast_core::node::{Cx, Effect, Receiver as _};
-use faircast_core::packet::{Content, Report, Seq, SessionId};
+use faircast_core::packet::{Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
@@ -32,15 +32,6 @@ const ALIVE: Span = Span::from_millis(250);
 
 /// Requests per datagram.
 const MOST_NEEDS: usize = 120;
-
-/// A receiver whose socket buffer is this full cannot keep up, and says so.
-const PRESSED: f64 = 0.2;
-
-/// At this fill it asks for just the rate at which it takes packets in; below for more, above for less.
-const LEVEL: f64 = 0.3;
-
-/// It says so at most this often.
-const PRESSED_EVERY: Span = Span::from_millis(10);
 
 impl Session {
     pub(super) fn on_announce(
@@ -142,6 +133,7 @@ impl Session {
             host: announce.name.as_str().to_owned(),
             address: from,
         });
+        let window = Window::new(packet_size(&announce, &scheme));
         let mut stream = Stream {
             session,
             source: from,
@@ -163,8 +155,7 @@ impl Session {
             root: None,
             member_at: now,
             member_tries: 0,
-            pressed_at: Time::ZERO,
-            load: Load { from: now, ..Load::default() },
+            window,
         };
         stream.member_at = now + first_turn(stream.spread, &mut self.rng);
         self.stream = Some(stream);
@@ -217,6 +208,7 @@ impl Session {
         let restarted = stream.delivery.restart(now);
         stream.newest = NOTHING_YET;
         stream.newest_at = now;
+        stream.window = Window::new(packet_size(&stream.announced, &scheme));
         stream.sent = 0;
         stream.deferred = false;
         stream.begun = false;
@@ -238,6 +230,7 @@ impl Session {
             set_pace(stream, Span::from_micros(u64::from(status.rtt_max_us)), millis(status.spread_ms), now);
         }
         stream.sent = stream.sent.max(status.next_seq);
+        stream.window.on_status(status.next_seq, status.members, status.flags & Status::HELD != 0);
         if status.confirmed.contains(&me) {
             stream.registered = true;
             if matches!(self.phase, Phase::Confirming { .. }) {
@@ -306,6 +299,9 @@ impl Session {
                 // Receivers are often done at the same moment: each waits for its turn.
                 (stream.member_at, stream.member_tries) = (now + turn(stream.spread, &mut self.rng), 0);
                 self.phase = Phase::Confirming { until: now + stream.spread * 2 + CONFIRM_PATIENCE };
+                if stream.window.has_told() {
+                    self.tell_window(faircast_wire::Window::UNLIMITED, now); // it wants no more
+                }
             }
             Err(error) => self.fail(error, now),
         }
@@ -329,6 +325,7 @@ impl Session {
                 request(wanted, self.setup.id, echo, &mut self.outbox, stream.session, now);
             }
         }
+        self.advertise(now);
         self.report_membership(now);
     }
 
@@ -364,7 +361,7 @@ impl Session {
             reason,
             verified_bytes: stream.delivery.verified_bytes(),
             blocks_missing: stream.delivery.missing(),
-            rate: stream.load.capacity_bps as f32,
+            rate: self.totals.rate_bps as f32,
             loss: self.totals.lost as f32 / packets as f32,
             dropped_local: self.totals.dropped_local.min(u64::from(u32::MAX)) as u32,
             echo: echo(stream, now),
@@ -414,29 +411,29 @@ impl Session {
         }
     }
 
-    /// How full the socket's buffer is, and how many datagrams it has dropped so far.
-    pub(crate) fn on_backlog(&mut self, filled: f64, dropped: u64, now: Time) {
-        self.totals.dropped_local = dropped;
+    /// So full is the base group's socket, and so many datagrams were dropped.
+    pub(crate) fn on_backlog(&mut self, backlog: Backlog, now: Time) {
+        self.totals.dropped_local = backlog.dropped;
         let Some(stream) = &mut self.stream else { return };
-        stream.load.measure(now);
-        let quiet = now.since(stream.pressed_at) < PRESSED_EVERY;
         // A host that is too slow for its layers shall leave some and not slow the group: what its own buffers drop is lost
         // to the scheme as if the path had dropped it.
-        let layered = stream.layers.is_layered();
-        if filled < PRESSED
-            || layered
-            || quiet
-            || self.phase != Phase::Receiving
-            || stream.deferred
-            || stream.load.capacity_bps <= 0.0
-        {
-            return;
+        if !stream.layers.is_layered() {
+            stream.window.on_backlog(backlog, now);
         }
-        stream.pressed_at = now;
-        let rate = (stream.load.capacity_bps * (1.0 + LEVEL - filled).max(0.3)) as f32;
-        let content = Content::Sustainable { echo: echo(stream, now), rate };
-        let report = Report { from: self.setup.id, layer: BASE, content };
-        self.outbox.add(stream.session, Message::Report(report), now);
+    }
+
+    /// Tell the source how far it may send, when it is time. Who is served later wants nothing now.
+    fn advertise(&mut self, now: Time) {
+        let Some(stream) = self.stream.as_mut().filter(|stream| !stream.deferred) else { return };
+        if let Some(limit) = stream.window.due(now) {
+            self.tell_window(limit, now);
+        }
+    }
+
+    fn tell_window(&mut self, limit: Seq, now: Time) {
+        let Some(stream) = &self.stream else { return };
+        let window = faircast_wire::Window { from: self.setup.id, echo: echo(stream, now), limit };
+        self.outbox.add(stream.session, Message::Window(window), now);
     }
 }
 
@@ -447,9 +444,13 @@ const IPV4_HEADERS: usize = 28;
 fn scheme_of(announce: &Announce) -> Option<Scheme> {
     let number = Scheme::from_number(announce.scheme)?;
     let scheme: Scheme = format!("{},{}", number.name(), announce.options.as_str()).parse().ok()?;
+    Some(scheme.with_packet_size(packet_size(announce, &scheme)))
+}
+
+/// Bytes of a data packet on the wire.
+fn packet_size(announce: &Announce, scheme: &Scheme) -> u16 {
     let header = data_header_len(&scheme.mark(), Form::Open) + IPV4_HEADERS;
-    let packet_size = announce.symbol_size.saturating_add(header as u16);
-    Some(scheme.with_packet_size(packet_size))
+    announce.symbol_size.saturating_add(header as u16)
 }
 
 /// A random moment of `spread`: all receivers have to speak, none is hushed by another, so all

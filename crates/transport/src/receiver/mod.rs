@@ -14,6 +14,7 @@ mod layers;
 mod output;
 pub(crate) mod place;
 mod streams;
+mod window;
 
 use crate::config::{Destination, Durability};
 use crate::error::Error;
@@ -30,6 +31,8 @@ pub(crate) use intake::INCOMPLETE;
 use layers::{Heard, Layers};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+pub(crate) use window::Backlog;
+use window::Window;
 
 /// Why a receiver has failed, as it tells the source.
 pub(crate) const REASON_DISK_FULL: u8 = 1;
@@ -144,21 +147,7 @@ struct Stream {
     root: Option<[u8; 32]>,
     member_at: Time,
     member_tries: u32,
-    pressed_at: Time,
-    load: Load,
-}
-
-/// How fast this host takes packets in while it has any: its own limit.
-#[derive(Debug, Default)]
-struct Load {
-    from: Time,
-    bytes: u64,
-    /// Time without anything to take in, since `from`.
-    idle: Span,
-    /// Nothing has been there since then.
-    waiting_from: Option<Time>,
-    /// Over the last measurement, in bit/s; 0 before there is one.
-    capacity_bps: f64,
+    window: Window,
 }
 
 /// Datagrams that wait to be sent to the source.
@@ -189,6 +178,8 @@ struct Totals {
     lost: u64,
     bytes: u64,
     bytes_last: u64,
+    /// Over the last second, in bit/s.
+    rate_bps: f64,
     lost_last: u64,
     packets_last: u64,
     refused: u64,
@@ -284,13 +275,13 @@ impl Session {
         self.totals.packets += 1;
         self.totals.bytes += u64::from(size);
         self.totals.first_packet.get_or_insert(now);
-        stream.load.take_in(size, arrived);
         if let Heard::Subscribed(mut arrival) = heard {
             (arrival.size, arrival.marked) = (size, marked);
             self.totals.lost += u64::from(arrival.lost);
             if !arrival.late && packet.layer == BASE {
                 stream.newest = Echo { seq: packet.data.seq, hold: Span::ZERO };
                 stream.newest_at = arrived;
+                stream.window.on_packet(packet.data.seq, arrived, now);
             }
             // A probe before the start is no part of the session that the scheme controls.
             let is_probe = packet.data.payload == Payload::NONE;
@@ -345,7 +336,9 @@ impl Session {
     /// Time has passed.
     pub(crate) fn on_time(&mut self, now: Time) {
         if self.clocks.second_at <= now {
-            self.clocks.second_at += Span::from_secs(1);
+            // A process that was stopped does not make up for the seconds it missed.
+            self.clocks.second_at =
+                (self.clocks.second_at + Span::from_secs(1)).max(now + Span::from_millis(1));
             self.codec.set_time(self.setup.unix_secs + now.as_nanos() / 1_000_000_000);
             self.tell_progress(now);
         }
@@ -380,13 +373,6 @@ impl Session {
         }
     }
 
-    /// Everything that has arrived is taken in; the driver waits from now on.
-    pub(crate) fn on_waiting(&mut self, now: Time) {
-        if let Some(stream) = &mut self.stream {
-            stream.load.waiting_from.get_or_insert(now);
-        }
-    }
-
     /// When [`Session::on_time`] wants to be called.
     pub(crate) fn wake_at(&self) -> Time {
         let at = self.clocks.second_at;
@@ -398,7 +384,9 @@ impl Session {
                 if stream.deferred {
                     at
                 } else {
-                    at.min(stream.receiver.deadline()).min(stream.delivery.deadline())
+                    at.min(stream.receiver.deadline())
+                        .min(stream.delivery.deadline())
+                        .min(stream.window.deadline())
                 }
             }
             Phase::Confirming { until } => at.min(until).min(stream.member_at),
@@ -493,6 +481,7 @@ impl Session {
         let packets = self.totals.packets - self.totals.packets_last;
         (self.totals.bytes_last, self.totals.lost_last, self.totals.packets_last) =
             (self.totals.bytes, self.totals.lost, self.totals.packets);
+        self.totals.rate_bps = bytes as f64 * 8.0;
         self.events.push(Event::Progress(Progress {
             seconds: now.since(stream.since).as_secs_f64(),
             bytes: stream.delivery.gathered_bytes(),
@@ -505,6 +494,7 @@ impl Session {
             receivers: 0,
             verified: 0,
             layers: stream.layers.is_layered().then(|| stream.layers.subscription()),
+            limited_by: None,
         }));
     }
 
@@ -517,33 +507,6 @@ impl Session {
         self.tell_membership(MemberState::Failed, reason, now);
         self.phase = Phase::Confirming { until: now + Span::from_millis(300) };
     }
-}
-
-impl Load {
-    /// A packet that arrived at `arrived` is taken in.
-    fn take_in(&mut self, size: u16, arrived: Time) {
-        self.bytes += u64::from(size);
-        if let Some(waiting_from) = self.waiting_from.take() {
-            self.idle = self.idle + arrived.since(waiting_from);
-        }
-    }
-
-    /// Measure, when enough time has passed for it.
-    fn measure(&mut self, now: Time) {
-        let passed = now.since(self.from);
-        if passed < Load::LEAST {
-            return;
-        }
-        let busy = passed.saturating_sub(self.idle).max(passed / 16);
-        let measured = self.bytes as f64 * 8.0 / busy.as_secs_f64();
-        // Faster at once, for it has been shown; slower with time, for the host may have done something else.
-        let gain = if measured > self.capacity_bps { 0.5 } else { 0.2 };
-        self.capacity_bps += gain * (measured - self.capacity_bps);
-        (self.from, self.bytes, self.idle) = (now, 0, Span::ZERO);
-    }
-
-    /// Long enough for a host that does several things to have done each of them.
-    const LEAST: Span = Span::from_millis(50);
 }
 
 impl Outbox {
@@ -561,6 +524,7 @@ impl Waiting {
             Message::Report(report) => report.content.echo_mut(),
             Message::Member(member) => &mut member.echo,
             Message::Request(request) => &mut request.echo,
+            Message::Window(window) => &mut window.echo,
             Message::Data(_) | Message::Announce(_) | Message::Status(_) => return,
         };
         echo.hold = echo.hold + waited;

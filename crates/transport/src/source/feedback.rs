@@ -1,13 +1,14 @@
 //! What the source makes of reports.
 
+use super::window::GivenUp;
 use super::{Phase, Serving, Session};
 use crate::config::Slow;
 use crate::event::Event;
 use crate::members::{Change, Member, Pace};
-use faircast_core::node::{Control, Cx, Source as _};
+use faircast_core::node::{Control, Cx, Departure, Source as _};
 use faircast_core::packet::{Cause, Content, Layer, ReceiverId, Report};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{Member as MemberReport, MemberState, Message, Request};
+use faircast_wire::{Member as MemberReport, MemberState, Message, Request, Window};
 use std::net::SocketAddr;
 
 /// One request may ask for so many blocks at most.
@@ -17,6 +18,9 @@ const MOST_BLOCKS: u32 = 8192;
 /// be slow.
 const SLOW_FOR: Span = Span::from_millis(200);
 const NEAR: f64 = 1.25;
+
+/// A window must hold the source for so long to be slow: longer than a host is away for a moment.
+const HELD_FOR: Span = Span::from_millis(500);
 
 /// A receiver that has limited the rate for so long is named.
 const NAMED_AFTER: Span = Span::from_secs(2);
@@ -36,6 +40,10 @@ impl Session {
             Ok(Message::Member(mut member)) => {
                 member.echo.hold = member.echo.hold + waited;
                 self.on_member(&member, from, now);
+            }
+            Ok(Message::Window(mut window)) => {
+                window.echo.hold = window.echo.hold + waited;
+                self.on_window(&window, now);
             }
             Ok(Message::Data(_) | Message::Announce(_) | Message::Status(_)) | Err(_) => {
                 self.counts.refused += 1
@@ -58,8 +66,12 @@ impl Session {
                 }
                 self.events.push(Event::Joined { receiver, host, address: from });
             }
-            Change::Done => self.events.push(Event::Left { receiver, host, verified: true, reason: None }),
+            Change::Done => {
+                self.windows.forget(report.from);
+                self.events.push(Event::Left { receiver, host, verified: true, reason: None });
+            }
             Change::Failed => {
+                self.windows.forget(report.from);
                 self.source.control(Control::Forget(report.from), now);
                 let reason = self.members.get(report.from).map(reason);
                 self.events.push(Event::Left { receiver, host, verified: false, reason });
@@ -124,6 +136,59 @@ impl Session {
         }
     }
 
+    /// A receiver's window is the transport's matter; to the scheme its sender is alive.
+    fn on_window(&mut self, window: &Window, now: Time) {
+        self.members.on_sign_of_life(window.from, now);
+        let known = self.members.get(window.from).is_some_and(|member| !member.is_finished());
+        if !known || self.layers() > 1 || !self.is_served(window.from) {
+            return;
+        }
+        if !self.windows.on_window(window, self.next_seqs[0], now) {
+            self.counts.refused += 1;
+            return;
+        }
+        let alive = Report { from: window.from, layer: Layer(0), content: Content::Alive(window.echo) };
+        self.pass_on(&alive, now);
+    }
+
+    /// Who holds the source, and may it?
+    pub(super) fn watch_windows(&mut self, now: Time) {
+        let next = self.next_seqs[0];
+        let wants = matches!(self.source.departure(Layer(0)), Departure::At(at) if at <= now);
+        if self.layers() > 1 || !wants || self.is_idle() {
+            return;
+        }
+        let was_asked = self.windows.ask_at() <= now;
+        while let Some(given_up) = self.windows.hold(next, now) {
+            if let GivenUp::Stalled(id) = given_up {
+                self.name(id, Rate::ZERO, "follow");
+            }
+        }
+        if !was_asked {
+            self.clocks.status_at = self.clocks.status_at.min(self.windows.ask_at());
+        }
+        self.look_at_the_holder(now);
+    }
+
+    /// A window that holds the group below the bound of `--slow` is like congestion that does.
+    fn look_at_the_holder(&mut self, now: Time) {
+        let size = (self.setup.datagram + self.setup.overhead) as u64;
+        let Some((id, span, level)) = self.windows.holding(size) else { return };
+        match (self.setup.slow, self.serving) {
+            (Slow::Floor(bound) | Slow::Drop(bound), Serving::Together) => {
+                if span >= HELD_FOR && level.bps() < bound.bps() {
+                    self.set_aside(id, level, now);
+                }
+            }
+            _ => {
+                let alone = self.members.count() < 2;
+                if span >= NAMED_AFTER && !alone && !self.followed_named.contains(&id) {
+                    self.name(id, level, "follow");
+                }
+            }
+        }
+    }
+
     fn pass_on(&mut self, report: &Report, now: Time) {
         self.source.on_report(report, &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
         self.effects.drain().for_each(drop);
@@ -140,6 +205,7 @@ impl Session {
             _ => (Pace::Deferred, "deferred"),
         };
         self.members.set_pace(id, pace);
+        self.windows.forget(id);
         self.source.control(Control::StartAgain, now);
         self.source.control(Control::Members(self.members.unfinished()), now);
         self.plan.clear_requests();
@@ -204,6 +270,7 @@ impl Session {
             self.source.control(Control::Members(self.members.unfinished()), now);
         }
         for id in gone {
+            self.windows.forget(id);
             self.source.control(Control::Forget(id), now);
             if let Some(member) = self.members.get(id) {
                 self.events.push(Event::Left {

@@ -15,10 +15,11 @@ mod reader;
 mod status;
 pub(crate) mod streams;
 pub(crate) mod supply;
+mod window;
 
 use crate::config::Slow;
 use crate::error::Error;
-use crate::event::{Event, Progress, SendReport, Subscription};
+use crate::event::{Event, Limit, Progress, SendReport, Subscription};
 use crate::members::{Members, Pace, onset};
 use crate::object::ObjectError;
 use blocks::Blocks;
@@ -33,6 +34,7 @@ use faircast_wire::{DataPacket, SourceCodec, Spacing};
 use plan::Plan;
 use std::time::Duration;
 use supply::Supply;
+use window::Windows;
 
 const BASE: Layer = Layer(0);
 
@@ -47,6 +49,11 @@ const BURST: Span = Span::from_micros(1_000);
 
 /// Inputs are looked at so often when nothing else is to be done.
 const LOOK_EVERY: Span = Span::from_millis(2);
+
+/// A window that holds the source for so much of a second limits the rate; an application that uses less than this part of
+/// it does.
+const HELD_PART: Span = Span::from_millis(100);
+const USED_PART: f64 = 0.8;
 
 /// So many bytes of a data packet say its rate, when it does.
 const RATE_LEN: usize = 2;
@@ -86,6 +93,7 @@ pub(crate) struct Session {
     blocks: Blocks,
     plan: Plan,
     members: Members,
+    windows: Windows,
     rng: Rng,
     effects: Effects,
     events: Vec<Event>,
@@ -210,6 +218,7 @@ impl Session {
             blocks,
             plan,
             members: Members::default(),
+            windows: Windows::default(),
             rng: setup.rng,
             effects: Effects::new(),
             events: Vec::new(),
@@ -244,7 +253,9 @@ impl Session {
         at = at.min(self.source.deadline());
         match self.phase {
             Phase::Gathering { heard } => at.min(self.clocks.heartbeat_at).min(self.start_at(heard)),
-            Phase::Sending if !self.is_idle() => at.min(self.next_departure().0).min(self.look_at(now)),
+            Phase::Sending if !self.is_idle() => {
+                at.min(self.next_departure().0).min(self.look_at(now)).min(self.hold_at())
+            }
             Phase::Sending if self.supply.has_work() => now,
             Phase::Sending => {
                 let end = self.clocks.idle_since.map_or(Time::NEVER, |since| since + self.linger());
@@ -277,7 +288,10 @@ impl Session {
         }
         match self.phase {
             Phase::Gathering { heard } => self.consider_start(heard, now),
-            Phase::Sending => self.consider_end(now),
+            Phase::Sending => {
+                self.watch_windows(now);
+                self.consider_end(now);
+            }
             Phase::Closing { .. } | Phase::Over => {}
         }
     }
@@ -309,6 +323,12 @@ impl Session {
 
     pub(crate) fn is_over(&self) -> bool {
         self.phase == Phase::Over
+    }
+
+    /// The number of the base layer's next packet.
+    #[cfg(test)]
+    pub(crate) fn next_seq(&self) -> Seq {
+        self.next_seqs[0]
     }
 
     /// How the scheme sees the session.
@@ -416,16 +436,14 @@ impl Session {
                 }
             }
             self.next_seqs[usize::from(layer.0)] = stamp.seq.next();
+            self.windows.on_departure(now);
             if let Some(pick) = pick {
                 self.plan.sent(pick, stamp.seq);
             }
             self.counts.packets += 1;
             self.counts.wire_bytes += (len + self.setup.overhead) as u64;
             debug_assert_eq!(len, segment, "the packets of one burst have one length");
-            let due = match self.source.departure(layer) {
-                Departure::At(at) => at <= now + BURST,
-                Departure::AfterReport => false,
-            };
+            let due = self.departure(layer) <= now + BURST;
             if !due || out.len() + segment > MOST_BYTES || sent + 1 == MOST_SEGMENTS {
                 break;
             }
@@ -443,12 +461,27 @@ impl Session {
 
     /// Which layer may send first, and when; never when none may before a report.
     fn next_departure(&self) -> (Time, Layer) {
-        let departure = |layer| match self.source.departure(layer) {
-            Departure::At(at) => (at, layer),
-            Departure::AfterReport => (Time::NEVER, layer),
-        };
         let sent = (0..self.layers()).map(Layer).filter(|layer| self.has_something_for(*layer));
-        sent.map(departure).min().unwrap_or((Time::NEVER, BASE))
+        sent.map(|layer| (self.departure(layer), layer)).min().unwrap_or((Time::NEVER, BASE))
+    }
+
+    /// When the layer may send next: as its scheme says, and as receivers' windows let it.
+    fn departure(&self, layer: Layer) -> Time {
+        let Departure::At(at) = self.source.departure(layer) else { return Time::NEVER };
+        if self.layers() > 1 {
+            return at; // who cannot take a layer leaves it
+        }
+        let size = (self.setup.datagram + self.setup.overhead) as u64;
+        self.windows.departure(at, self.next_seqs[0], self.setup.min, size)
+    }
+
+    /// When the windows are to be looked at next; never while they let packets through.
+    fn hold_at(&self) -> Time {
+        match self.source.departure(BASE) {
+            _ if self.layers() > 1 || self.windows.allows(self.next_seqs[0]) => Time::NEVER,
+            Departure::At(at) if !self.windows.is_held() => at,
+            _ => self.windows.deadline(),
+        }
     }
 
     fn has_something_for(&self, layer: Layer) -> bool {
@@ -649,6 +682,7 @@ impl Session {
         self.counts.wire_bytes_last = self.counts.wire_bytes;
         let representative =
             seen.limiting.and_then(|id| self.members.get(id)).map(|member| member.host.clone());
+        let limited_by = self.limit(bytes, now);
         let total = self.supply.content_bytes();
         let sent = self.bytes_sent_once().min(total);
         self.events.push(Event::Progress(Progress {
@@ -663,7 +697,24 @@ impl Session {
             receivers: self.members.count() as u64,
             verified: self.members.done() as u64,
             layers: self.layers_on(),
+            limited_by,
         }));
+    }
+
+    /// What limited the rate over the last second, in which so many bytes left.
+    fn limit(&mut self, bytes: u64, now: Time) -> Option<Limit> {
+        let (held, by) = self.windows.take_held(now);
+        if self.layers() > 1 || !matches!(self.phase, Phase::Sending) {
+            return None;
+        }
+        let allowed = self.source.observe().rate;
+        let host = by.and_then(|id| self.members.get(id)).map(|member| member.host.clone());
+        Some(match host {
+            Some(host) if held >= HELD_PART => Limit::Window(host),
+            _ if (bytes as f64) * 8.0 < allowed.bps() * USED_PART => Limit::Application,
+            _ if self.setup.max.is_some_and(|max| allowed.bps() >= max.bps()) => Limit::Max,
+            _ => Limit::Congestion,
+        })
     }
 
     /// Bytes of content that have left once.

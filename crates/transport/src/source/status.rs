@@ -16,6 +16,9 @@ const ANNOUNCE_SENDING: Span = Span::from_millis(500);
 const STATUS_LEAST: Span = Span::from_millis(10);
 const STATUS_MOST: Span = Span::from_millis(200);
 
+/// While receivers' windows hold the source it asks for them so often at least.
+const STATUS_HELD: Span = Span::from_millis(50);
+
 /// News waits so long for more news.
 const NEWS: Span = Span::from_millis(2);
 
@@ -102,7 +105,7 @@ impl Session {
             root: self.supply.root().map(|hash| hash.0),
             spread_ms: millis(self.members.spread(now, self.setup.spread)),
             members: self.members.count() as u32,
-            flags: if matches!(self.phase, Phase::Closing { .. }) { Status::CLOSING } else { 0 },
+            flags: self.status_flags(now),
             rtt_max_us: (rtt.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32,
             scheduled,
             confirmed,
@@ -112,12 +115,19 @@ impl Session {
         self.write(&Message::Status(status), out, now);
         self.clocks.status_sent = now;
         let cost = self.source.observe().rate.span_of(out.len() as u64 * 20).min(Span::from_secs(1));
-        let pause = rtt.max(STATUS_LEAST).min(STATUS_MOST).max(cost);
+        let most = if self.windows.ask_at() <= now { STATUS_HELD } else { STATUS_MOST };
+        let pause = rtt.max(STATUS_LEAST).min(most).max(cost);
         self.clocks.status_at = now + if self.members.has_confirmations() { NEWS } else { pause };
         if let Phase::Closing { left } = self.phase {
             self.clocks.status_at = now + STATUS_LEAST;
             self.phase = if left == 0 { Phase::Over } else { Phase::Closing { left: left - 1 } };
         }
+    }
+
+    fn status_flags(&self, now: Time) -> u8 {
+        let closing = if matches!(self.phase, Phase::Closing { .. }) { Status::CLOSING } else { 0 };
+        let held = if self.windows.ask_at() <= now { Status::HELD } else { 0 };
+        closing | held
     }
 
     fn write(&mut self, message: &Message<'_>, out: &mut Vec<u8>, now: Time) {

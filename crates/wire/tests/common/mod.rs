@@ -8,7 +8,7 @@ use faircast_core::packet::{
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
     Announce, DataPacket, GroupKey, Member, MemberState, Message, Name, Need, Request, Scheduled, Status,
-    TransferId,
+    TransferId, Window,
 };
 
 pub const SESSION: SessionId = SessionId(0xfa1c_a570);
@@ -129,6 +129,10 @@ pub fn request() -> Request {
     Request { from: receiver(0x1122_3344), needs, echo: echo(501) }
 }
 
+pub fn window() -> Window {
+    Window { from: receiver(0x1122_3344), echo: echo(502), limit: Seq(0x1_0000_0203) }
+}
+
 pub fn contents() -> Vec<(&'static str, Content)> {
     let congested = |cause| Content::Congested { echo: echo(41), level: 1.5e6, mean: 2e6, cause };
     vec![
@@ -142,7 +146,6 @@ pub fn contents() -> Vec<(&'static str, Content)> {
         ("lost", Content::Lost { echo: echo(47), first: Seq(42), count: 3, loss: 0.25 }),
         ("received", Content::Received { echo: echo(43), rate: 3e6, loss: 0.5 }),
         ("selective", Content::Selective { echo: echo(44), behind: 3, bitmap: 0xf00d_0007, loss: 0.125 }),
-        ("sustainable", Content::Sustainable { echo: echo(45), rate: 4e6 }),
         ("calculated", {
             let knows = Knows::RTT.with(Knows::LOSS);
             Content::Calculated { echo: echo(46), rate: 5e6, stamp: 0x0102_0304, round: 9, knows }
@@ -180,6 +183,7 @@ pub fn from_receiver() -> Vec<(&'static str, Message<'static>)> {
     all.push(("request", Message::Request(request())));
     all.push(("no request", Message::Request(Request { needs: vec![], ..request() })));
     all.push(("member", Message::Member(member())));
+    all.push(("window", Message::Window(window())));
     for (name, state) in [
         ("joined", MemberState::Joined),
         ("done", MemberState::Done),

@@ -184,7 +184,6 @@ impl crate::node::Source for Source {
                 }
             }
             Content::Alive(echo) => control.on_alive(from, echo, now),
-            Content::Sustainable { rate, .. } => control.outlet.on_sustainable(from, bps(rate), now),
             Content::Congested { .. } | Content::Lost { .. } | Content::Calculated { .. } => {}
         }
         self.settle(now);

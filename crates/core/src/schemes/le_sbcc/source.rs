@@ -201,7 +201,6 @@ impl crate::node::Source for Source {
                 self.outlet.on_received(from, echo, bps(rate), loss, now);
                 self.on_alive(from, echo, now);
             }
-            Content::Sustainable { rate, .. } => self.outlet.on_sustainable(from, bps(rate), now),
             Content::Congested { cause: Cause::Accumulation, .. }
             | Content::Calculated { .. }
             | Content::Averaged { .. } => {}

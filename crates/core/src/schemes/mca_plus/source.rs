@@ -280,7 +280,6 @@ impl crate::node::Source for Source {
             }
             Content::Alive(echo) | Content::Selective { echo, .. } => self.on_alive(from, echo, now),
             Content::Received { echo, rate, loss } => self.on_received(from, echo, bps(rate), loss, now),
-            Content::Sustainable { rate, .. } => self.outlet.on_sustainable(from, bps(rate), now),
             Content::Lost { .. } | Content::Calculated { .. } | Content::Averaged { .. } => {}
         }
     }

@@ -412,17 +412,6 @@ fn a_group_without_its_slow_part_starts_up_anew() {
 }
 
 #[test]
-fn a_receivers_own_limit_caps_the_rate_and_fades() {
-    let mut sender = Sender::new(Config::seed());
-    sender.run_until(at(2.0));
-    let before = sender.rate();
-    sender.hear(1, Content::Sustainable { echo: Echo { seq: Seq(5), hold: Span::ZERO }, rate: 1.2e6 });
-    assert_eq!(sender.rate(), f64::from(1.2e6f32));
-    sender.run_until(at(3.0));
-    assert!(sender.rate() > before, "{}", sender.rate());
-}
-
-#[test]
 fn a_rate_that_is_not_used_does_not_grow() {
     let mut sender = Sender::new(Config::seed());
     sender.run_until(at(2.0));

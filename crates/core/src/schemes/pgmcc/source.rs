@@ -7,7 +7,7 @@ use super::window::{Opening, Window};
 use crate::estimate::{GroupRtt, SendHistory};
 use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
 use crate::packet::{Cause, Content, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
-use crate::rate::{Pacer, Pressure, Start};
+use crate::rate::{Pacer, Start};
 use crate::time::{Rate, Span, Time};
 
 /// The source of a PGMCC session. Its state grows with the window, not with the number of receivers.
@@ -25,7 +25,6 @@ pub struct Source {
     /// Whether the session has started; before it, packets that leave are probes.
     is_running: bool,
     rtt_max: GroupRtt,
-    pressure: Pressure,
     pacer: Pacer,
     timeout_at: Time,
     // The draft begins to count again with each negative acknowledgement, so that those of others would keep an acker that
@@ -61,7 +60,6 @@ impl Source {
             history: SendHistory::new(sending.history_packets),
             is_running: false,
             rtt_max: GroupRtt::new(sending.initial_rtt, sending.rtt_max_memory),
-            pressure: Pressure::default(),
             pacer: Pacer::new(sending.bounds.max, sending.catch_up),
             timeout_at: Time::NEVER,
             retries: 0,
@@ -87,9 +85,9 @@ impl Source {
         Rate::of(u64::from(self.config.sending.packet_size), self.rtt()) * self.window.size()
     }
 
-    /// The same within the limits of user, hosts and network.
+    /// The same within the user's limits.
     fn rate(&self) -> Rate {
-        self.config.sending.bounds.clamp(self.pressure.applied_to(self.window_rate()))
+        self.config.sending.bounds.clamp(self.window_rate())
     }
 
     fn adjust_pace(&mut self, now: Time) {
@@ -97,7 +95,7 @@ impl Source {
             Some(gain) => self.window_rate() * gain,
             None => Rate::UNLIMITED,
         };
-        let pace = self.pressure.applied_to(free).max(self.rate());
+        let pace = free.max(self.rate());
         self.pacer.set_rate(self.config.sending.bounds.clamp(pace), now);
     }
 
@@ -327,7 +325,6 @@ impl crate::node::Source for Source {
             return Stamp { seq, rate: self.rate(), flags: Flags::default(), mark: Mark::Acker(None) };
         }
         self.resume(now);
-        self.pressure.recover(self.window_rate(), now);
         self.adjust_pace(now);
         let seq = self.history.record(now);
         self.window.depart(self.acker);
@@ -360,10 +357,6 @@ impl crate::node::Source for Source {
             Content::Alive(echo)
             | Content::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
                 self.on_alive(from, echo, now);
-            }
-            Content::Sustainable { rate, .. } => {
-                self.pressure.on_report(from, Rate::from_bps(f64::from(rate)), self.rate(), now);
-                self.adjust_pace(now);
             }
             Content::Congested { .. }
             | Content::Received { .. }

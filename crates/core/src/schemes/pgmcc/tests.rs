@@ -203,23 +203,6 @@ fn a_highest_rate_spaces_packets_and_keeps_the_window_from_growing() {
 }
 
 #[test]
-fn a_slow_host_holds_the_rate_down() {
-    let path = Path { rate: Rate::from_mbps(100.0), rtt: millis(20), buffer: 100_000 };
-    let mut star = Star::new(&Scheme::Pgmcc(Config::transport(SIZE)), SIZE, &[path], 1);
-    star.run_until(Time::from_secs_f64(2.0));
-    for step in 0..100u64 {
-        let echo = Echo { seq: Seq(0), hold: Span::ZERO };
-        let content = Content::Sustainable { echo, rate: 2e6 };
-        let report = Report { from: receiver_id(1), layer: Layer(0), content };
-        let (mut rng, mut effects) = (Rng::new(1, 1), Effects::new());
-        star.source.on_report(&report, &mut Cx { now: star.now, rng: &mut rng, effects: &mut effects });
-        star.run_until(Time::from_secs_f64(2.0) + millis(10 * (step + 1)));
-    }
-    let sent = Rate::of(star.sent_between(2500, 3000), millis(500));
-    assert!((1.5e6..2.5e6).contains(&sent.bps()), "{sent}");
-}
-
-#[test]
 fn after_a_pause_no_more_than_a_small_window_leaves_at_once() {
     let path = Path { rate: Rate::from_mbps(10.0), rtt: millis(50), buffer: 60_000 };
     let mut star = Star::new(&Scheme::Pgmcc(Config::seed()), SIZE, &[path], 1);

@@ -566,9 +566,6 @@ impl crate::node::Source for Source {
             | Content::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
                 self.on_alive(from, echo, now);
             }
-            Content::Sustainable { rate, .. } => {
-                self.outlet.on_sustainable(from, Rate::from_bps(f64::from(rate)), now);
-            }
             Content::Congested { .. }
             | Content::Lost { .. }
             | Content::Received { .. }

@@ -1,0 +1,107 @@
+//! The buffer of a receiver's socket, and a process that takes in only so much or is stopped.
+
+use crate::receiver::Backlog;
+use faircast_core::time::{Rate, Span, Time};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+/// The kernel charges so much for a datagram of up to 1500 bytes (Linux: a page's half and its own record).
+const COST: u64 = 2304;
+
+/// What a process gets that asks for the default buffer and may have it, in the kernel's units.
+const CAPACITY: u64 = 16 << 20;
+
+/// Datagrams that have arrived and were not taken out yet.
+pub(super) struct Socket {
+    /// In the kernel's units, as [`Backlog::capacity`].
+    pub(super) capacity: u64,
+    waiting: VecDeque<(Vec<u8>, SocketAddr, Time)>,
+    dropped: u64,
+    stopped_until: Time,
+    pub(super) rate: Rate,
+    /// When the process has room for the next datagram.
+    free_at: Time,
+}
+
+impl Default for Socket {
+    fn default() -> Socket {
+        Socket {
+            capacity: CAPACITY,
+            waiting: VecDeque::new(),
+            dropped: 0,
+            stopped_until: Time::ZERO,
+            rate: Rate::UNLIMITED,
+            free_at: Time::ZERO,
+        }
+    }
+}
+
+impl Socket {
+    /// Another process opens it anew.
+    pub(super) fn restart(&mut self) {
+        *self = Socket { capacity: self.capacity, rate: self.rate, ..Socket::default() };
+    }
+
+    /// A datagram arrives; whether there was room for it.
+    pub(super) fn put(&mut self, bytes: &[u8], from: SocketAddr, now: Time) -> bool {
+        let fits = self.used() <= self.capacity;
+        if fits {
+            self.waiting.push_back((bytes.to_vec(), from, now));
+        }
+        self.dropped += u64::from(!fits);
+        fits
+    }
+
+    /// The next datagram, if the process takes one by now; and when it had arrived.
+    pub(super) fn take(&mut self, now: Time) -> Option<(Vec<u8>, SocketAddr, Time)> {
+        if self.is_stopped(now) || self.free_at > now {
+            return None;
+        }
+        let taken = self.waiting.pop_front()?;
+        if self.rate.is_usable() && self.rate.bps() < Rate::UNLIMITED.bps() {
+            self.free_at = self.free_at.max(taken.2) + self.rate.span_of(taken.0.len() as u64);
+        }
+        Some(taken)
+    }
+
+    pub(super) fn stop_until(&mut self, until: Time) {
+        self.stopped_until = until;
+    }
+
+    pub(super) fn takes(&mut self, rate: Rate) {
+        self.rate = rate;
+    }
+
+    pub(super) fn is_stopped(&self, now: Time) -> bool {
+        now < self.stopped_until
+    }
+
+    /// When the process does something, which wants to at `at`.
+    pub(super) fn wake_at(&self, at: Time) -> Time {
+        let next = if self.waiting.is_empty() { Time::NEVER } else { self.free_at };
+        at.min(next).max(self.stopped_until)
+    }
+
+    pub(super) fn backlog(&self) -> Backlog {
+        Backlog { used: self.used(), capacity: self.capacity, dropped: self.dropped }
+    }
+
+    fn used(&self) -> u64 {
+        self.waiting.len() as u64 * COST
+    }
+}
+
+#[test]
+fn a_stopped_process_loses_what_does_not_fit_and_a_slow_one_takes_its_time() {
+    let (mut socket, from) = (Socket { capacity: 2 * COST, ..Socket::default() }, ([10, 0, 0, 1], 7).into());
+    socket.stop_until(Time::ZERO + Span::from_millis(10));
+    let fits: Vec<bool> = (0..5).map(|_| socket.put(&[0; 1250], from, Time::ZERO)).collect();
+    assert_eq!(fits, [true, true, true, false, false]);
+    assert_eq!(socket.backlog(), Backlog { used: 3 * COST, capacity: 2 * COST, dropped: 2 });
+    assert!(socket.take(Time::ZERO).is_none());
+    assert_eq!(socket.wake_at(Time::ZERO), Time::ZERO + Span::from_millis(10));
+    socket.takes(Rate::from_mbps(1.0));
+    let at = Time::ZERO + Span::from_millis(15);
+    let taken = std::iter::from_fn(|| socket.take(at)).count();
+    assert_eq!(taken, 2, "one for each 10 ms");
+}

@@ -1,0 +1,229 @@
+//! Receive windows: slow, stopped and dishonest receivers, for every scheme of one rate.
+
+use super::*;
+use crate::config::Slow;
+use faircast_core::packet::{Echo, ReceiverId, Seq};
+use faircast_core::schemes::{CATALOGUE, Scheme};
+use faircast_core::time::Rate;
+use faircast_wire::{Kind, Message, ReceiverCodec, Window, peek};
+
+/// The schemes of one rate.
+fn schemes() -> impl Iterator<Item = &'static str> {
+    let of_one_rate = |name: &&str| name.parse::<Scheme>().is_ok_and(|scheme| scheme.layers() <= 1);
+    CATALOGUE.iter().map(|entry| entry.name).filter(of_one_rate)
+}
+
+fn millis(millis: u64) -> Span {
+    Span::from_millis(millis)
+}
+
+/// A fast local network.
+fn lan() -> Link {
+    Link::default().mbps(200.0).fifo(4_000_000)
+}
+
+fn net(scheme: &'static str, receivers: usize, offer: Offer) -> (Net, usize) {
+    let mut net = Net::new(3);
+    net.receivers(receivers, lan(), Link::millis(1));
+    let source = net.source(offer.by(scheme).expect(receivers as u32));
+    (net, source)
+}
+
+/// Runs until data have flowed for a while.
+fn settle(net: &mut Net, source: usize) {
+    net.run_until(secs(30), |net| net.trace.sent.get(source).is_some_and(|sent| sent.total() > 2_000_000));
+}
+
+/// How fast the source sends from now on, over `span`, in bit/s.
+fn rate_over(net: &mut Net, source: usize, span: Span) -> f64 {
+    let from = net.now;
+    net.run_for(span);
+    net.trace.sent[source].between(from, net.now) as f64 * 8.0 / span.as_secs_f64()
+}
+
+fn dropped(net: &Net, receiver: usize) -> u64 {
+    net.receivers[receiver].socket.backlog().dropped
+}
+
+#[test]
+fn the_rate_is_what_a_slow_receiver_takes_without_loss_and_follows_it_both_ways() {
+    for scheme in schemes() {
+        let (mut net, source) = net(scheme, 2, Offer::zeros(1 << 30));
+        settle(&mut net, source);
+        net.run_for(secs(2));
+        for mbps in [16.0, 48.0, 16.0_f64] {
+            // Before the first time its buffer had room for much more.
+            let first = net.receivers[1].socket.rate.bps() > 1e12;
+            net.limit_receiver(1, Rate::from_mbps(mbps));
+            net.run_for(if first { secs(3) } else { millis(500) });
+            let rate = rate_over(&mut net, source, secs(2)) / 1e6;
+            println!("{scheme}: {mbps} Mbit/s taken, {rate:.1} sent");
+            assert!((0.8 * mbps..1.2 * mbps).contains(&rate), "{scheme} sends {rate} Mbit/s for {mbps}");
+        }
+        assert_eq!((dropped(&net, 0), dropped(&net, 1)), (0, 0), "{scheme}");
+    }
+}
+
+#[test]
+fn a_process_that_is_stopped_for_a_moment_loses_nothing_and_costs_a_moment() {
+    for scheme in schemes() {
+        let run = |pause: bool| {
+            let (mut net, source) = net(scheme, 3, Offer::bytes(8_000_000));
+            // As much as a user without privileges gets.
+            net.receivers[2].socket.capacity = 425_984;
+            settle(&mut net, source);
+            if pause {
+                net.pause_receiver(2, millis(300));
+            }
+            net.run_to_end(secs(120));
+            net.assert_all_verified(source, 0..3);
+            assert_eq!(net.receivers[2].report().dropped_local, 0, "{scheme}");
+            net.sources[source].report().seconds
+        };
+        let (without, with) = (run(false), run(true));
+        println!("{scheme}: {without:.2} s, with a pause of 0.3 s {with:.2} s");
+        assert!(with < without + 20.0, "{scheme}: {without} and {with}");
+    }
+}
+
+#[test]
+fn a_process_that_is_stopped_for_long_holds_the_others_for_a_second() {
+    for scheme in schemes() {
+        let (mut net, source) = net(scheme, 3, Offer::bytes(16_000_000).at_most_mbps(40.0));
+        net.receivers[2].socket.capacity = 425_984;
+        settle(&mut net, source);
+        net.pause_receiver(2, secs(3));
+        net.run_for(millis(1_700));
+        let rate = rate_over(&mut net, source, secs(1)) / 1e6;
+        println!("{scheme}: {rate:.1} Mbit/s while one has been silent for more than a second");
+        assert!(rate > 1.0, "{scheme}: {rate}");
+        net.run_to_end(secs(120));
+        net.assert_all_verified(source, 0..3);
+    }
+}
+
+#[test]
+fn a_receiver_that_dies_holds_the_others_for_a_second() {
+    for scheme in schemes() {
+        let (mut net, source) = net(scheme, 3, Offer::bytes(16_000_000).at_most_mbps(40.0));
+        settle(&mut net, source);
+        net.kill_receiver(2);
+        net.run_until(secs(60), |net| net.receivers[..2].iter().all(|node| node.session.is_none()));
+        assert!((0..2).all(|receiver| net.receivers[receiver].has(&net.sources[source])), "{scheme}");
+    }
+}
+
+#[test]
+fn lost_advertisements_cost_no_more_than_time() {
+    for scheme in schemes() {
+        let mut net = Net::new(4);
+        net.receivers(2, lan(), Link::millis(1).losing(0.3));
+        let source = net.source(Offer::bytes(6_000_000).by(scheme).expect(2));
+        for receiver in 0..2 {
+            net.receivers[receiver].socket.capacity = 425_984;
+            net.limit_receiver(receiver, Rate::from_mbps(24.0));
+        }
+        net.run_to_end(secs(120));
+        net.assert_all_verified(source, 0..2);
+        let seconds = net.sources[source].report().seconds;
+        println!("{scheme}: {seconds:.2} s of 2.0 s");
+        assert!(net.receivers.iter().all(|node| node.report().dropped_local == 0), "{scheme}");
+    }
+}
+
+/// A window that receiver 1 never sent reaches the source.
+fn forge(net: &mut Net, source: usize, echo: Seq, limit: Seq) {
+    let told = net.sources[source].events.iter().find_map(|(_, event)| match event {
+        Event::Joined { receiver, host, .. } if host == "host1" => u64::from_str_radix(receiver, 16).ok(),
+        _ => None,
+    });
+    let id = told.and_then(ReceiverId::new).expect("it has joined");
+    let window = Window { from: id, echo: Echo { seq: echo, hold: Span::ZERO }, limit };
+    let mut bytes = Vec::new();
+    let session = net.sources[source].id;
+    let encoded = ReceiverCodec::new(None, id, 1).encode(&mut bytes, session, &Message::Window(window));
+    encoded.expect("an open session");
+    net.inject_up(source, net.receivers[1].address, bytes);
+}
+
+#[test]
+fn forged_windows_neither_stop_a_group_for_ever_nor_say_what_cannot_be() {
+    for scheme in schemes() {
+        let (mut net, source) = net(scheme, 2, Offer::bytes(12_000_000).at_most_mbps(40.0));
+        settle(&mut net, source);
+        // Packets that were never sent, and every number there is.
+        forge(&mut net, source, Seq((1 << 62) - 2), Seq(0));
+        assert!(rate_over(&mut net, source, millis(200)) > 0.0, "{scheme}");
+        // The newest packet, and no room: the true receiver's are never newer for long.
+        let end = net.now + secs(8);
+        while net.now < end
+            && let Some(session) = &net.sources[source].session
+        {
+            let newest = Seq(session.next_seq().0 - 1);
+            forge(&mut net, source, newest, Seq(0));
+            net.run_for(millis(20));
+        }
+        net.run_to_end(secs(120));
+        net.assert_all_verified(source, 0..2);
+    }
+}
+
+#[test]
+fn a_window_that_stays_closed_is_named_and_given_up() {
+    for scheme in schemes() {
+        let (mut net, source) = net(scheme, 3, Offer::bytes(12_000_000).at_most_mbps(40.0));
+        settle(&mut net, source);
+        // It takes in a packet in a minute, and goes on saying so.
+        net.limit_receiver(2, Rate::from_bps(200.0));
+        let began = net.now;
+        net.run_until(secs(60), |net| net.receivers[..2].iter().all(|node| node.session.is_none()));
+        let seconds = net.now.since(began).as_secs_f64();
+        println!("{scheme}: the others are done after {seconds:.1} s");
+        assert!((0..2).all(|receiver| net.receivers[receiver].has(&net.sources[source])), "{scheme}");
+    }
+}
+
+#[test]
+fn a_window_that_holds_the_group_below_the_bound_of_slow_is_set_aside_as_congestion_is() {
+    for scheme in schemes() {
+        for (slow, done) in
+            [(Slow::Floor(Rate::from_mbps(20.0)), "deferred"), (Slow::Drop(Rate::from_mbps(20.0)), "dropped")]
+        {
+            let offer = Offer::bytes(24_000_000).at_most_mbps(60.0).slow(slow);
+            let (mut net, source) = net(scheme, 3, offer);
+            net.receivers[2].socket.capacity = 425_984;
+            net.limit_receiver(2, Rate::from_mbps(8.0));
+            net.run_until(secs(60), |net| net.receivers[..2].iter().all(|node| node.session.is_none()));
+            let named = net.told(source, |event| {
+                matches!(event, Event::SlowReceiver { host, action, .. } if host == "host2" && *action == done)
+            });
+            let named = named.expect("the slow receiver is named").as_secs_f64();
+            let fast = net.receivers[..2].iter().map(|node| node.ended_at.as_secs_f64()).fold(0.0, f64::max);
+            println!("{scheme}: {done} after {named:.2} s, the others are done at {fast:.1} s");
+            assert!(fast < 20.0, "{scheme}: {fast}");
+            assert!((0..2).all(|receiver| net.receivers[receiver].has(&net.sources[source])), "{scheme}");
+        }
+    }
+}
+
+#[test]
+fn of_forty_receivers_only_the_slow_one_advertises_and_all_follow_it() {
+    for scheme in schemes() {
+        let (mut net, source) = net(scheme, 40, Offer::zeros(1 << 30));
+        settle(&mut net, source);
+        net.limit_receiver(7, Rate::from_mbps(20.0));
+        net.run_for(secs(3));
+        net.trace.record = true;
+        let rate = rate_over(&mut net, source, secs(2)) / 1e6;
+        let windows = net
+            .trace
+            .up
+            .iter()
+            .filter(|(_, _, bytes)| peek(bytes).is_ok_and(|header| header.kind == Kind::Window));
+        let windows = windows.count();
+        println!("{scheme}: {rate:.1} Mbit/s, {windows} advertisements in 2 s");
+        assert!((16.0..24.0).contains(&rate), "{scheme}: {rate}");
+        assert!(windows < 300, "{scheme}: {windows}");
+        assert!((0..40).all(|receiver| dropped(&net, receiver) == 0), "{scheme}");
+    }
+}

@@ -1,0 +1,450 @@
+//! The receive window: how many more packets this host's buffers can take, and when to tell the source
+//! (docs/decisions/0022-receive-windows.md).
+//!
+//! As in TCP (RFC 9293, 3.8.6), the right edge of the window is the newest packet taken out of the socket plus all that the
+//! socket can hold, so it does not depend on how much waits there at the moment. A receiver that cannot keep up advertises less:
+//! what it takes out in [`DELAY`], for packets that wait in its socket delay its reports.
+
+use faircast_core::packet::Seq;
+use faircast_core::time::{Span, Time};
+
+/// How full the socket's buffer is, in the kernel's own units (`SO_MEMINFO`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Backlog {
+    /// Bytes of kernel memory in use, the kernel's own overhead included.
+    pub(crate) used: u64,
+    /// Bytes of kernel memory allowed.
+    pub(crate) capacity: u64,
+    /// Datagrams dropped so far because the buffer was full.
+    pub(crate) dropped: u64,
+}
+
+/// In groups of so many members at most, everybody advertises while data flow.
+pub(crate) const EVERYBODY: u32 = 24;
+
+/// The part of the buffer that is advertised. The kernel gives memory back lazily: up to a quarter of the buffer may still be
+/// charged for packets that have been read (`udp_rmem_release`). The rest is for packets without a number, and for bursts whose
+/// memory is larger than the average.
+const ADVERTISED: f64 = 5.0 / 8.0;
+
+/// The part that the kernel may still charge for packets that have been read.
+const LAZY: f64 = 1.0 / 4.0;
+
+/// While a receiver keeps up it advertises so often.
+const REGULARLY: Span = Span::from_millis(25);
+
+/// And whenever so large a part of the window has been used up since.
+const PART: u64 = 4;
+
+/// When no packet was taken out for so long that had waited less, the receiver cannot keep up.
+const WAITED: Span = Span::from_millis(10);
+
+/// Over this is looked whether it keeps up, and how fast it takes packets out.
+const LOOK: Span = Span::from_millis(20);
+
+/// A receiver that cannot keep up lets packets wait for so long: enough for a busy host's processes to take their turns.
+const DELAY: Span = Span::from_millis(200);
+
+/// Its window is no smaller than this, in packets.
+const SMALLEST: f64 = 16.0;
+
+/// While it keeps up its window grows by this factor in each [`LOOK`], up to the whole room.
+const GROWTH: f64 = 1.25;
+
+/// From this fill on it is worth counting what the buffer holds.
+const COUNTED: f64 = 1.0 / 16.0;
+
+/// A receiver that limits the source advertises so often at most, times the members of a small group.
+const OFTEN: Span = Span::from_micros(500);
+const OFTEN_LEAST: Span = Span::from_millis(2);
+
+/// Whatever happens, advertisements are so far apart.
+const LEAST: Span = Span::from_micros(500);
+
+/// In a large group, those who cannot keep up advertise so often, at least and at most.
+const CROWD_LEAST: Span = Span::from_millis(20);
+const CROWD_MOST: Span = Span::from_millis(250);
+
+/// In a large group, who could not keep up goes on advertising for so long.
+const CALM: Span = Span::from_secs(1);
+
+/// An advertisement may be lost: without new data it is repeated after this, and then ever later, so often.
+const REPEAT: Span = Span::from_millis(10);
+const REPEATS: u32 = 6;
+
+/// So often the source is told that there is no limit any more.
+const LIFTS: u32 = 3;
+
+/// No kernel buffers a datagram in less memory than this.
+const LEAST_COST: f64 = 2304.0;
+
+/// One receiver's window, of the base layer.
+#[derive(Debug)]
+pub(super) struct Window {
+    buffer: Backlog,
+    /// Kernel memory per packet, in bytes: measured, and guessed on the safe side before that.
+    cost: f64,
+    /// At least and at most this much, whatever is measured.
+    costs: (f64, f64),
+    probe: Option<Probe>,
+    /// The newest packet taken out of the socket, or known not to come any more.
+    passed: Option<Seq>,
+    told: Option<Told>,
+    /// The source waits: advertise as soon as may be.
+    asked: bool,
+    members: u32,
+    look: Look,
+    /// What is advertised, in packets, if not the whole room.
+    size: f64,
+    /// When it could not keep up last.
+    slow_at: Option<Time>,
+    /// In a large group: whether the source knows of a limit, and how often it was told that there is none any more.
+    limits: bool,
+    lifted: u32,
+}
+
+/// The latest advertisement.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    at: Time,
+    passed: Seq,
+    /// How often it has been said without anything new.
+    times: u32,
+}
+
+/// What happened since [`Look::from`].
+#[derive(Debug, Default)]
+struct Look {
+    from: Option<(Time, Seq)>,
+    /// How long the packet had waited that had waited least.
+    waited: Option<Span>,
+    /// Packets per second that were taken out, over the last ones.
+    rate: f64,
+}
+
+/// Counts the packets that were in the buffer at one moment, to learn how much memory each takes.
+#[derive(Debug)]
+struct Probe {
+    at: Time,
+    used: u64,
+    count: u64,
+    /// The last of them that arrived together (coalesced): whether they were all in the buffer is not certain.
+    run: (Time, u64),
+}
+
+impl Window {
+    /// A window for datagrams of `size` bytes on the wire.
+    pub(super) fn new(size: u16) -> Window {
+        let size = usize::from(size);
+        // A datagram's memory is a power of two and the kernel's own record, or whole pages; twice that is on the safe side.
+        let usual = (size.next_power_of_two() + 256) as f64;
+        let cost = usual.max(LEAST_COST) * 2.0;
+        Window {
+            buffer: Backlog::default(),
+            cost,
+            costs: (size as f64, cost * 4.0),
+            probe: None,
+            passed: None,
+            told: None,
+            asked: false,
+            members: 0,
+            look: Look::default(),
+            size: f64::INFINITY,
+            slow_at: None,
+            limits: false,
+            lifted: LIFTS,
+        }
+    }
+
+    /// Packet `seq` of the base layer was taken out of the socket, where it had been since `arrived`.
+    pub(super) fn on_packet(&mut self, seq: Seq, arrived: Time, now: Time) {
+        self.passed = self.passed.max(Some(seq));
+        let waited = now.since(arrived);
+        self.look.waited = Some(self.look.waited.map_or(waited, |least| least.min(waited)));
+        self.look(now);
+        let Some(probe) = &mut self.probe else { return };
+        if arrived <= probe.at {
+            probe.count += 1;
+            probe.run = if probe.run.0 == arrived { (arrived, probe.run.1 + 1) } else { (arrived, 1) };
+        } else {
+            self.finish_probe();
+        }
+    }
+
+    /// What the source had sent before it sent this status is here or will never be: the status came behind it.
+    pub(super) fn on_status(&mut self, next_seq: u64, members: u32, held: bool) {
+        if self.passed.is_some() {
+            self.passed = self.passed.max(next_seq.checked_sub(1).map(Seq));
+        }
+        self.members = members;
+        self.asked |= held && (self.is_small_group() || self.limits || self.lifted < LIFTS);
+    }
+
+    /// So full is the socket's buffer now.
+    pub(super) fn on_backlog(&mut self, backlog: Backlog, now: Time) {
+        self.buffer = backlog;
+        if self.probe.is_none() && self.filled() >= COUNTED {
+            self.probe = Some(Probe { at: now, used: backlog.used, count: 0, run: (now, 0) });
+        }
+    }
+
+    /// Does this host keep up? At the end of each [`LOOK`] the window follows.
+    fn look(&mut self, now: Time) {
+        let Some(passed) = self.passed else { return };
+        let Some((from, first)) = self.look.from else {
+            self.look.from = Some((now, passed));
+            return;
+        };
+        let span = now.since(from);
+        if span < LOOK {
+            return;
+        }
+        let rate = (passed.0 - first.0) as f64 / span.as_secs_f64();
+        self.look.rate = if self.look.rate > 0.0 { (self.look.rate + rate) / 2.0 } else { rate };
+        let slow = self.look.waited.take().is_some_and(|least| least > WAITED);
+        if slow {
+            self.slow_at = Some(now);
+            self.size = (self.look.rate * DELAY.as_secs_f64()).max(SMALLEST);
+        } else {
+            let looks = (span.as_secs_f64() / LOOK.as_secs_f64()).min(100.0);
+            self.size = self.size.min(self.whole()) * GROWTH.powf(looks);
+        }
+        self.look.from = Some((now, passed));
+    }
+
+    fn finish_probe(&mut self) {
+        let Some(probe) = self.probe.take() else { return };
+        let count = probe.count - probe.run.1;
+        if count < 8 || probe.count < 4 * probe.run.1 {
+            return;
+        }
+        // Some of what was in use may belong to packets that had been read already.
+        let lazy = self.buffer.capacity as f64 * LAZY;
+        let (least, most) = ((probe.used as f64 - lazy) / count as f64, probe.used as f64 / count as f64);
+        if least > self.cost {
+            self.cost = least;
+        } else if most < self.cost {
+            self.cost -= (self.cost - most) / 8.0;
+        }
+        self.cost = self.cost.clamp(self.costs.0, self.costs.1);
+    }
+
+    fn filled(&self) -> f64 {
+        match self.buffer.capacity {
+            0 => 0.0,
+            capacity => self.buffer.used as f64 / capacity as f64,
+        }
+    }
+
+    /// So many packets fit the empty buffer, for certain.
+    fn whole(&self) -> f64 {
+        self.buffer.capacity as f64 * ADVERTISED / self.cost
+    }
+
+    /// So many packets are advertised.
+    fn room(&self) -> u64 {
+        (self.whole().min(self.size) as u64).max(1)
+    }
+
+    /// Whether this host could not keep up a moment ago.
+    fn is_slow(&self) -> bool {
+        self.slow_at.is_some_and(|at| self.look.from.is_none_or(|(from, _)| at >= from))
+    }
+
+    /// The limit to tell the source now, if it is time: packets below it fit.
+    pub(super) fn due(&mut self, now: Time) -> Option<Seq> {
+        if self.deadline() > now {
+            return None;
+        }
+        let passed = self.passed?;
+        let is_new = self.told.is_none_or(|told| told.passed < passed) || self.asked;
+        let times = self.told.filter(|_| !is_new).map_or(0, |told| told.times + 1);
+        self.told = Some(Told { at: now, passed, times });
+        self.asked = false;
+        if self.is_small_group() || self.slow_at.is_some_and(|at| now.since(at) < CALM) {
+            (self.limits, self.lifted) = (true, 0);
+            return Some(Seq(passed.0 + 1 + self.room()));
+        }
+        // It is not slow any more: said once, and again when the source waits.
+        self.limits = false;
+        self.lifted += 1;
+        Some(faircast_wire::Window::UNLIMITED)
+    }
+
+    /// Whether the source may know of a limit.
+    pub(super) fn has_told(&self) -> bool {
+        self.told.is_some()
+    }
+
+    /// When the next advertisement is due.
+    pub(super) fn deadline(&self) -> Time {
+        let Some(passed) = self.passed.filter(|_| self.buffer.capacity > 0) else { return Time::NEVER };
+        let small = self.is_small_group();
+        let Some(told) = self.told else {
+            return if small || self.slow_at.is_some() { Time::ZERO } else { Time::NEVER };
+        };
+        if !small && !self.limits && !self.asked && self.slow_at.is_none_or(|at| at <= told.at) {
+            return Time::NEVER;
+        }
+        let new = passed.0.saturating_sub(told.passed.0);
+        let pause = match (small, self.is_slow() || self.asked) {
+            _ if new == 0 && !self.asked => {
+                let waits = told.times < REPEATS;
+                return if waits { told.at + REPEAT * (1 << told.times) } else { Time::NEVER };
+            }
+            _ if new >= self.room() / PART => LEAST,
+            (true, true) => OFTEN_LEAST.max(OFTEN * u64::from(self.members)),
+            (true, false) => REGULARLY,
+            (false, _) => (Span::from_millis(1) * u64::from(self.members)).max(CROWD_LEAST).min(CROWD_MOST),
+        };
+        told.at + if small { pause } else { pause.max(CROWD_LEAST) }
+    }
+
+    /// Nobody knows how many there are before the first status.
+    fn is_small_group(&self) -> bool {
+        (1..=EVERYBODY).contains(&self.members)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAPACITY: u64 = 16 << 20;
+
+    fn at(micros: u64) -> Time {
+        Time::ZERO + Span::from_micros(micros)
+    }
+
+    fn backlog(used: u64) -> Backlog {
+        Backlog { used, capacity: CAPACITY, dropped: 0 }
+    }
+
+    /// A window of one of `members`, whose buffer is empty.
+    fn window(members: u32) -> Window {
+        let mut window = Window::new(1500);
+        window.on_status(0, members, false);
+        window.on_backlog(backlog(0), at(0));
+        window
+    }
+
+    #[test]
+    fn the_right_edge_is_what_was_taken_out_and_the_whole_room() {
+        let mut window = window(1);
+        assert_eq!(window.due(at(0)), None, "nothing has come yet");
+        window.on_packet(Seq(9), at(1), at(1));
+        let room = window.room();
+        assert_eq!(window.due(at(1)), Some(Seq(10 + room)));
+        assert!(room * 2304 < CAPACITY && room * 2304 > CAPACITY / 4, "{room}");
+        window.on_backlog(backlog(CAPACITY / 2), at(26_000));
+        window.on_packet(Seq(20), at(2), at(26_000));
+        assert_eq!(
+            window.due(at(26_000)),
+            Some(Seq(21 + room)),
+            "what waits in the socket does not count twice"
+        );
+    }
+
+    #[test]
+    fn a_receiver_that_keeps_up_speaks_regularly_and_one_that_does_not_speaks_often() {
+        let mut window = window(4);
+        window.on_packet(Seq(0), at(0), at(0));
+        assert!(window.due(at(0)).is_some());
+        window.on_packet(Seq(1), at(10), at(10));
+        assert_eq!(window.deadline(), at(25_000));
+        window.on_packet(Seq(1 + window.room() / PART), at(11), at(11));
+        assert_eq!(window.deadline(), at(500), "a quarter is used up");
+        assert!(window.due(at(500)).is_some());
+        let first = 2 + window.room() / PART;
+        (0..80).for_each(|n| window.on_packet(Seq(first + n), at(1_000 * n), at(1_000 * n + 25_000)));
+        assert!(window.due(at(104_500)).is_some(), "what it has taken out meanwhile");
+        window.on_packet(Seq(first + 80), at(80_000), at(104_600));
+        assert_eq!(window.deadline(), at(104_500) + OFTEN_LEAST);
+    }
+
+    #[test]
+    fn who_cannot_keep_up_advertises_what_it_takes_out_in_a_moment_and_the_whole_room_when_it_can_again() {
+        let mut window = window(1);
+        let whole = window.room();
+        // Each waits for 50 ms, and one is taken out in a millisecond.
+        (0..200).for_each(|n| window.on_packet(Seq(n), at(n * 1_000), at(n * 1_000 + 50_000)));
+        assert!((180..220).contains(&window.room()), "{}", window.room());
+        (200..800).for_each(|n| window.on_packet(Seq(n), at(n * 1_000), at(n * 1_000)));
+        assert_eq!(window.room(), whole);
+    }
+
+    #[test]
+    fn an_advertisement_is_repeated_for_a_while_when_no_data_follow() {
+        let mut window = window(4);
+        window.on_packet(Seq(0), at(0), at(0));
+        let mut said = 0;
+        while window.deadline() < Time::NEVER {
+            let now = window.deadline();
+            said += usize::from(window.due(now).is_some());
+            assert!(said < 20 && now < at(1_000_000), "{said} until {now}");
+        }
+        assert_eq!(said, 1 + REPEATS as usize);
+        window.on_status(1, 4, true);
+        assert!(window.due(at(2_000_000)).is_some(), "the source asks");
+    }
+
+    #[test]
+    fn packets_that_were_lost_at_the_end_do_not_close_the_window_for_ever() {
+        let mut window = window(4);
+        window.on_packet(Seq(0), at(0), at(0));
+        window.due(at(0));
+        window.on_status(5_000, 4, true);
+        assert_eq!(window.due(at(10_000)), Some(Seq(5_000 + window.room())));
+    }
+
+    #[test]
+    fn in_a_large_group_only_those_speak_whose_buffers_fill() {
+        let mut window = window(40);
+        window.on_packet(Seq(0), at(0), at(0));
+        assert_eq!(window.deadline(), Time::NEVER);
+        window.on_packet(Seq(1), at(1), at(30_000));
+        window.on_packet(Seq(2), at(2), at(60_000));
+        assert!(window.due(at(60_000)).is_some_and(|limit| limit < Seq(1 << 30)));
+        for step in 3..40 {
+            window.on_packet(Seq(step), at(step * 50_000), at(step * 50_000));
+            if window.due(at(step * 50_000)) == Some(faircast_wire::Window::UNLIMITED) {
+                window.on_packet(Seq(step + 1), at(step * 50_000 + 1), at(step * 50_000 + 1));
+                assert_eq!(window.deadline(), Time::NEVER, "it says so once");
+                return;
+            }
+        }
+        panic!("the limit is never lifted");
+    }
+
+    #[test]
+    fn the_memory_that_packets_take_is_learned_from_what_was_in_the_buffer() {
+        let mut window = window(1);
+        let first = window.room();
+        for round in 1..60 {
+            let now = at(round * 10_000);
+            window.on_backlog(backlog(2_000 * 2304), now);
+            (0..2_001).for_each(|n| {
+                let arrived = at(round * 10_000 - 2_001 + n);
+                window.on_packet(Seq(round * 3_000 + n), arrived, arrived);
+            });
+            let later = now + Span::from_micros(1);
+            window.on_packet(Seq(round * 3_000 + 2_500), later, later);
+        }
+        assert!(window.room() > first && (window.cost - 2304.0).abs() < 30.0, "{}", window.cost);
+        for round in 60..80 {
+            let now = at(round * 10_000);
+            window.on_backlog(backlog(2_000 * 8192), now);
+            (0..2_001).for_each(|n| {
+                let arrived = at(round * 10_000 - 2_001 + n);
+                window.on_packet(Seq(round * 3_000 + n), arrived, arrived);
+            });
+            let later = now + Span::from_micros(1);
+            window.on_packet(Seq(round * 3_000 + 2_500), later, later);
+        }
+        assert!(
+            window.cost > 5_000.0,
+            "memory that is in use for certain raises it at once: {}",
+            window.cost
+        );
+    }
+}

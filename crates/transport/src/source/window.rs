@@ -1,0 +1,340 @@
+//! Receivers' windows at the source: how far it may send, who holds it, and for how long that may be
+//! (docs/decisions/0022-receive-windows.md).
+
+use faircast_core::packet::{ReceiverId, Seq};
+use faircast_core::time::{Rate, Span, Time};
+use faircast_wire::Window;
+use std::collections::BTreeMap;
+
+/// A member that has said nothing for so long while the source waits for it does not hold the others any more.
+pub(super) const LAPSE: Span = Span::from_secs(1);
+
+/// A member whose window stays closed for so long is treated as silent, though it speaks.
+pub(super) const STALL: Span = Span::from_secs(5);
+
+/// A member that holds the source in every such time holds it all the time.
+const AGAIN: Span = Span::from_millis(100);
+
+/// While a window holds the source, what it lets through leaves at this multiple of the rate at which it opens: evenly, not
+/// in bursts as fast as the scheme allows, which queues on the way would have to take.
+const EVENLY: f64 = 1.25;
+
+/// Over this the rate at which a window opens is measured.
+const SMOOTH: Span = Span::from_millis(20);
+
+/// The source asks for windows when it has waited for so long.
+const ASK: Span = Span::from_millis(10);
+
+/// The windows of those who advertise.
+#[derive(Debug, Default)]
+pub(super) struct Windows {
+    known: BTreeMap<ReceiverId, Edge>,
+    /// The smallest limit, and whose it is.
+    lowest: Option<(Seq, ReceiverId)>,
+    /// Since when nothing has left because of it, though there was something to send and the scheme allowed it.
+    held_since: Option<Time>,
+    holding: Option<Holding>,
+    /// When a packet left last: without any limit at least one packet leaves per so much time (`--min`).
+    sent_at: Time,
+    /// Time held since that was asked for at `asked_at`, and by whom last.
+    held: (Span, Option<ReceiverId>),
+    asked_at: Time,
+}
+
+/// One member's right edge.
+#[derive(Debug, Clone, Copy)]
+struct Edge {
+    limit: Seq,
+    /// The newest packet that the member had taken out when it said so: orders advertisements.
+    echo: Seq,
+    heard_at: Time,
+    /// When the limit grew last.
+    moved_at: Time,
+    counts: Counts,
+    /// At what rate the limit grows, in packets per second; zero before that is known.
+    opening: f64,
+}
+
+/// Whether a member's window holds the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    Yes,
+    /// Not before it is heard again.
+    Silent,
+    /// Not before its limit lies beyond what has been sent.
+    Stalled,
+}
+
+/// One member has held the source again and again.
+#[derive(Debug, Clone, Copy)]
+struct Holding {
+    by: ReceiverId,
+    since: Time,
+    /// Its limit then.
+    from: Seq,
+    until: Time,
+}
+
+/// A member whose window stayed closed for too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GivenUp {
+    /// It says nothing any more.
+    Silent(ReceiverId),
+    /// It speaks and does not open its window.
+    Stalled(ReceiverId),
+}
+
+impl Windows {
+    /// A member advertises; `next` is the number of the next packet. What cannot be true is ignored; whether it was.
+    pub(super) fn on_window(&mut self, window: &Window, next: Seq, now: Time) -> bool {
+        if window.echo.seq >= next {
+            return false;
+        }
+        let new = Edge {
+            limit: window.limit,
+            echo: window.echo.seq,
+            heard_at: now,
+            moved_at: now,
+            counts: Counts::Yes,
+            opening: 0.0,
+        };
+        let edge = self.known.entry(window.from).or_insert(new);
+        let since = now.since(std::mem::replace(&mut edge.heard_at, now));
+        if window.echo.seq >= edge.echo {
+            if window.limit > edge.limit {
+                edge.moved_at = now;
+            }
+            edge.open(window.limit, since);
+            (edge.limit, edge.echo) = (window.limit, window.echo.seq);
+        }
+        match edge.counts {
+            Counts::Yes => {}
+            Counts::Stalled if edge.limit <= next => {}
+            Counts::Silent | Counts::Stalled => (edge.counts, edge.moved_at) = (Counts::Yes, now),
+        }
+        self.find_lowest();
+        if self.allows(next) {
+            self.release(now);
+        }
+        true
+    }
+
+    /// A member is done, gone or set aside: it limits nobody.
+    pub(super) fn forget(&mut self, id: ReceiverId) {
+        if self.known.remove(&id).is_some() {
+            self.find_lowest();
+        }
+    }
+
+    fn find_lowest(&mut self) {
+        let count = self.known.iter().filter(|(_, edge)| edge.counts == Counts::Yes);
+        self.lowest = count.map(|(id, edge)| (edge.limit, *id)).min();
+    }
+
+    /// Whether packet `seq` fits everybody's buffers.
+    pub(super) fn allows(&self, seq: Seq) -> bool {
+        self.lowest.is_none_or(|(limit, _)| seq < limit)
+    }
+
+    /// When packet `next` may leave, which the scheme lets go at `at`. What the user wants at `least` leaves
+    /// whatever receivers say, a packet of `size` bytes at a time.
+    pub(super) fn departure(&self, at: Time, next: Seq, least: Option<Rate>, size: u64) -> Time {
+        if self.allows(next) {
+            return at.max(self.evenly());
+        }
+        least.map_or(Time::NEVER, |rate| at.max(self.sent_at + rate.span_of(size)))
+    }
+
+    /// When the next packet leaves if what a window lets through leaves evenly.
+    fn evenly(&self) -> Time {
+        let (Some(holding), Some((_, lowest))) = (self.holding, self.lowest) else { return Time::ZERO };
+        if holding.by != lowest || self.sent_at.since(holding.until) > AGAIN {
+            return Time::ZERO;
+        }
+        let rate = self.known.get(&lowest).map_or(0.0, |edge| edge.opening) * EVENLY;
+        // A pause that was longer than this was the window's, and is over.
+        let spacing = if rate > 0.0 { Span::from_secs_f64((1.0 / rate).min(0.02)) } else { Span::ZERO };
+        self.sent_at + spacing
+    }
+
+    /// A packet leaves.
+    pub(super) fn on_departure(&mut self, now: Time) {
+        // Packets that leave together count one after the other.
+        self.sent_at = self.evenly().max(now);
+        self.release(now);
+    }
+
+    fn release(&mut self, now: Time) {
+        if let Some(since) = self.held_since.take() {
+            self.held.0 = self.held.0 + now.since(since.max(self.asked_at));
+        }
+    }
+
+    /// Packet `next` could leave but for the windows; who is given up now, if anybody is.
+    pub(super) fn hold(&mut self, next: Seq, now: Time) -> Option<GivenUp> {
+        let (limit, by) = self.lowest.filter(|(limit, _)| next >= *limit)?;
+        let since = *self.held_since.get_or_insert(now);
+        self.held.1 = Some(by);
+        match &mut self.holding {
+            Some(holding) if holding.by == by && now.since(holding.until) < AGAIN => holding.until = now,
+            _ => self.holding = Some(Holding { by, since: now, from: limit, until: now }),
+        }
+        let edge = self.known.get_mut(&by)?;
+        let (silent_at, stalled_at) = edge.ends(since);
+        let given_up = match () {
+            () if silent_at <= now => {
+                edge.counts = Counts::Silent;
+                GivenUp::Silent(by)
+            }
+            () if stalled_at <= now => {
+                edge.counts = Counts::Stalled;
+                GivenUp::Stalled(by)
+            }
+            () => return None,
+        };
+        self.find_lowest();
+        self.release(now);
+        self.holding = None;
+        Some(given_up)
+    }
+
+    /// When [`Windows::hold`] wants to be called again, while the source is held.
+    pub(super) fn deadline(&self) -> Time {
+        let (Some(since), Some((_, by))) = (self.held_since, self.lowest) else { return Time::NEVER };
+        let ends = self.known.get(&by).map(|edge| edge.ends(since));
+        ends.map_or(Time::NEVER, |(silent_at, stalled_at)| silent_at.min(stalled_at))
+    }
+
+    /// Whether they hold the source now.
+    pub(super) fn is_held(&self) -> bool {
+        self.held_since.is_some()
+    }
+
+    /// Since when receivers are to be asked for their windows; never while the source is not held.
+    pub(super) fn ask_at(&self) -> Time {
+        self.held_since.map_or(Time::NEVER, |since| since + ASK)
+    }
+
+    /// Who has held the source without a break, for how long, and at what rate its window let packets of `size`
+    /// bytes through meanwhile.
+    pub(super) fn holding(&self, size: u64) -> Option<(ReceiverId, Span, Rate)> {
+        let holding = self.holding?;
+        let limit = self.known.get(&holding.by)?.limit;
+        let span = holding.until.since(holding.since);
+        Some((holding.by, span, Rate::of(limit.0.saturating_sub(holding.from.0).saturating_mul(size), span)))
+    }
+
+    /// For how long the source was held since this was asked last, and by whom last.
+    pub(super) fn take_held(&mut self, now: Time) -> (Span, Option<ReceiverId>) {
+        let (held, by) = std::mem::take(&mut self.held);
+        let goes_on = self.held_since.map_or(Span::ZERO, |since| now.since(since.max(self.asked_at)));
+        self.asked_at = now;
+        (held + goes_on, by)
+    }
+}
+
+impl Edge {
+    /// The limit is another one, `since` after it was told last.
+    fn open(&mut self, limit: Seq, since: Span) {
+        let grown = limit.0.saturating_sub(self.limit.0) as f64;
+        let seconds = since.as_secs_f64();
+        if seconds < 50e-6 {
+            return;
+        }
+        let (sample, weight) = (grown / seconds, seconds / (seconds + SMOOTH.as_secs_f64()));
+        let weight = if sample > self.opening { weight.max(0.25) } else { weight };
+        self.opening += weight * (sample - self.opening);
+    }
+
+    /// When a member is given up that has held the source since then: silent, and stalled.
+    fn ends(&self, since: Time) -> (Time, Time) {
+        (self.heard_at.max(since) + LAPSE, self.moved_at.max(since) + STALL)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_core::packet::Echo;
+
+    fn id(number: u64) -> ReceiverId {
+        ReceiverId::new(number).expect("tests number from one")
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn window(from: u64, echo: u64, limit: u64) -> Window {
+        Window { from: id(from), echo: Echo { seq: Seq(echo), hold: Span::ZERO }, limit: Seq(limit) }
+    }
+
+    #[test]
+    fn nobody_sends_beyond_the_smallest_limit_and_an_older_one_does_not_count() {
+        let mut windows = Windows::default();
+        assert!(windows.allows(Seq(1 << 40)), "nobody advertises");
+        assert!(windows.on_window(&window(1, 5, 100), Seq(10), at(0)));
+        assert!(windows.on_window(&window(2, 5, 50), Seq(10), at(0)));
+        assert!(windows.allows(Seq(49)) && !windows.allows(Seq(50)));
+        assert!(windows.on_window(&window(2, 8, 120), Seq(10), at(1)));
+        assert!(windows.on_window(&window(2, 6, 60), Seq(10), at(2)), "it was overtaken on its way");
+        assert!(windows.allows(Seq(99)) && !windows.allows(Seq(100)));
+        windows.forget(id(1));
+        assert!(windows.allows(Seq(119)));
+        assert!(!windows.on_window(&window(3, 10, 0), Seq(10), at(3)), "it cannot have that packet");
+        assert!(windows.allows(Seq(119)));
+    }
+
+    #[test]
+    fn who_falls_silent_is_waited_for_a_second_and_counts_again_when_heard() {
+        let mut windows = Windows::default();
+        windows.on_window(&window(1, 5, 10), Seq(10), at(0));
+        windows.on_window(&window(2, 5, 40), Seq(10), at(0));
+        assert_eq!(windows.hold(Seq(10), at(200)), None);
+        assert_eq!(windows.deadline(), at(1_200));
+        assert_eq!(windows.hold(Seq(10), at(1_200)), Some(GivenUp::Silent(id(1))));
+        assert!(windows.allows(Seq(39)) && !windows.allows(Seq(40)));
+        windows.on_window(&window(1, 9, 20), Seq(15), at(1_300));
+        assert!(!windows.allows(Seq(20)));
+    }
+
+    #[test]
+    fn who_speaks_and_stays_closed_is_waited_for_some_seconds() {
+        let mut windows = Windows::default();
+        windows.on_window(&window(1, 5, 6), Seq(10), at(0));
+        let given_up = (1..10_000).find_map(|millis| {
+            windows.on_window(&window(1, 5, 6), Seq(10), at(millis));
+            windows.hold(Seq(10), at(millis)).map(|given_up| (given_up, millis))
+        });
+        assert_eq!(given_up, Some((GivenUp::Stalled(id(1)), 5_001)));
+        windows.on_window(&window(1, 5, 7), Seq(10), at(6_000));
+        assert!(windows.allows(Seq(10)), "that is no room");
+        windows.on_window(&window(1, 5, 20), Seq(10), at(6_001));
+        assert!(windows.allows(Seq(19)) && !windows.allows(Seq(20)));
+    }
+
+    #[test]
+    fn the_lowest_rate_of_the_user_is_sent_whatever_receivers_say() {
+        let mut windows = Windows::default();
+        windows.on_window(&window(1, 5, 0), Seq(10), at(0));
+        windows.on_departure(at(100));
+        let least = Some(Rate::from_mbps(1.0));
+        assert_eq!(windows.departure(at(0), Seq(10), least, 1_250), at(110));
+        assert_eq!(windows.departure(at(0), Seq(10), None, 1_250), Time::NEVER);
+    }
+
+    #[test]
+    fn who_holds_the_source_and_at_what_rate_is_known() {
+        let mut windows = Windows::default();
+        for step in 0..=50u64 {
+            let next = Seq(100 + step);
+            windows.on_window(&window(1, 50 + step, 100 + step), next, at(step * 10));
+            assert_eq!(windows.hold(next, at(step * 10)), None);
+            windows.on_departure(at(step * 10 + 5));
+        }
+        let (by, span, rate) = windows.holding(1_250).expect("somebody does");
+        assert_eq!((by, span), (id(1), Span::from_millis(500)));
+        assert!((rate.bps() - 1e6).abs() < 1.0, "{rate}");
+        assert_eq!(windows.take_held(at(600)).1, Some(id(1)));
+    }
+}
