@@ -132,7 +132,7 @@ pub enum Limit {
     Congestion,
     /// The buffers of the receiver on this host: its disk, its processor, or who reads its output.
     Window(String),
-    /// There is not more to send.
+    /// There is not more to send, or this host sends no faster.
     Application,
     /// The user (`--max`).
     Max,

@@ -19,3 +19,4 @@ mod security;
 mod sessions;
 mod slow;
 mod streams;
+mod window;

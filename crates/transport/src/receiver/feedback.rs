@@ -230,7 +230,8 @@ impl Session {
             set_pace(stream, Span::from_micros(u64::from(status.rtt_max_us)), millis(status.spread_ms), now);
         }
         stream.sent = stream.sent.max(status.next_seq);
-        stream.window.on_status(status.next_seq, status.members, status.flags & Status::HELD != 0);
+        let held = status.flags & Status::HELD != 0;
+        stream.window.on_status(status.next_seq, status.members, stream.rtt, held);
         if status.confirmed.contains(&me) {
             stream.registered = true;
             if matches!(self.phase, Phase::Confirming { .. }) {

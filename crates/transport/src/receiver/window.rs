@@ -45,6 +45,9 @@ const LOOK: Span = Span::from_millis(20);
 /// A receiver that cannot keep up lets packets wait for so long: enough for a busy host's processes to take their turns.
 const DELAY: Span = Span::from_millis(200);
 
+/// After a loss in its own buffer a receiver advertises no more than the buffer holds for so long.
+const WARY: Span = Span::from_secs(5);
+
 /// Its window is no smaller than this, in packets.
 const SMALLEST: f64 = 16.0;
 
@@ -98,6 +101,10 @@ pub(super) struct Window {
     size: f64,
     /// When it could not keep up last.
     slow_at: Option<Time>,
+    /// When the buffer overflowed last.
+    dropped_at: Option<Time>,
+    /// The shortest round-trip time that the source has told.
+    rtt: Span,
     /// In a large group: whether the source knows of a limit, and how often it was told that there is none any more.
     limits: bool,
     lifted: u32,
@@ -136,9 +143,10 @@ impl Window {
     /// A window for datagrams of `size` bytes on the wire.
     pub(super) fn new(size: u16) -> Window {
         let size = usize::from(size);
-        // A datagram's memory is a power of two and the kernel's own record, or whole pages; twice that is on the safe side.
+        // A datagram's memory is a power of two and the kernel's own record. With drivers that take a page for each it is not
+        // twice that, and still less than the whole buffer.
         let usual = (size.next_power_of_two() + 256) as f64;
-        let cost = usual.max(LEAST_COST) * 2.0;
+        let cost = usual.max(LEAST_COST) * 1.25;
         Window {
             buffer: Backlog::default(),
             cost,
@@ -151,6 +159,8 @@ impl Window {
             look: Look::default(),
             size: f64::INFINITY,
             slow_at: None,
+            dropped_at: None,
+            rtt: Span::from_millis(100),
             limits: false,
             lifted: LIFTS,
         }
@@ -172,7 +182,8 @@ impl Window {
     }
 
     /// What the source had sent before it sent this status is here or will never be: the status came behind it.
-    pub(super) fn on_status(&mut self, next_seq: u64, members: u32, held: bool) {
+    pub(super) fn on_status(&mut self, next_seq: u64, members: u32, rtt: Span, held: bool) {
+        self.rtt = self.rtt.min(rtt);
         if self.passed.is_some() {
             self.passed = self.passed.max(next_seq.checked_sub(1).map(Seq));
         }
@@ -182,6 +193,9 @@ impl Window {
 
     /// So full is the socket's buffer now.
     pub(super) fn on_backlog(&mut self, backlog: Backlog, now: Time) {
+        if backlog.dropped > self.buffer.dropped {
+            self.dropped_at = Some(now);
+        }
         self.buffer = backlog;
         if self.probe.is_none() && self.filled() >= COUNTED {
             self.probe = Some(Probe { at: now, used: backlog.used, count: 0, run: (now, 0) });
@@ -210,6 +224,7 @@ impl Window {
             self.size = self.size.min(self.whole()) * GROWTH.powf(looks);
         }
         self.look.from = Some((now, passed));
+        self.dropped_at = self.dropped_at.filter(|at| now.since(*at) < WARY);
     }
 
     fn finish_probe(&mut self) {
@@ -241,9 +256,15 @@ impl Window {
         self.buffer.capacity as f64 * ADVERTISED / self.cost
     }
 
-    /// So many packets are advertised.
+    /// So many packets are advertised. On a long and fast path more are under way than the buffer could hold: who keeps up
+    /// lets the source double its rate in each round trip.
     fn room(&self) -> u64 {
-        (self.whole().min(self.size) as u64).max(1)
+        let whole = self.whole();
+        let far = match self.dropped_at {
+            None => self.look.rate * self.rtt.as_secs_f64() * 2.0,
+            Some(_) => 0.0,
+        };
+        (if self.size < whole { self.size } else { whole.max(far) } as u64).max(1)
     }
 
     /// Whether this host could not keep up a moment ago.
@@ -323,7 +344,7 @@ mod tests {
     /// A window of one of `members`, whose buffer is empty.
     fn window(members: u32) -> Window {
         let mut window = Window::new(1500);
-        window.on_status(0, members, false);
+        window.on_status(0, members, Span::from_millis(1), false);
         window.on_backlog(backlog(0), at(0));
         window
     }
@@ -374,6 +395,19 @@ mod tests {
     }
 
     #[test]
+    fn on_a_long_path_who_keeps_up_advertises_what_may_be_under_way_until_it_loses_something() {
+        let mut window = Window::new(1500);
+        window.on_status(0, 1, Span::from_millis(100), false);
+        let small = Backlog { used: 0, capacity: 425_984, dropped: 0 };
+        window.on_backlog(small, at(0));
+        let whole = window.room();
+        (0..2_000).for_each(|n| window.on_packet(Seq(n), at(n * 100), at(n * 100)));
+        assert!(window.room() > whole * 10, "{whole} {}", window.room());
+        window.on_backlog(Backlog { dropped: 1, ..small }, at(200_000));
+        assert_eq!(window.room(), whole);
+    }
+
+    #[test]
     fn an_advertisement_is_repeated_for_a_while_when_no_data_follow() {
         let mut window = window(4);
         window.on_packet(Seq(0), at(0), at(0));
@@ -384,7 +418,7 @@ mod tests {
             assert!(said < 20 && now < at(1_000_000), "{said} until {now}");
         }
         assert_eq!(said, 1 + REPEATS as usize);
-        window.on_status(1, 4, true);
+        window.on_status(1, 4, Span::from_millis(1), true);
         assert!(window.due(at(2_000_000)).is_some(), "the source asks");
     }
 
@@ -393,7 +427,7 @@ mod tests {
         let mut window = window(4);
         window.on_packet(Seq(0), at(0), at(0));
         window.due(at(0));
-        window.on_status(5_000, 4, true);
+        window.on_status(5_000, 4, Span::from_millis(1), true);
         assert_eq!(window.due(at(10_000)), Some(Seq(5_000 + window.room())));
     }
 

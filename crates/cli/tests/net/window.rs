@@ -1,0 +1,105 @@
+//! Receive windows between real hosts: who takes in only so much, or nothing for a moment, loses nothing.
+
+use crate::kit::{FAIRCAST, Running, Stage, must, noise, tell};
+use faircast_testkit::{Lab, require_root, run};
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How fast the reader of standard output takes bytes, and how many at that rate.
+const PLAN: [(f64, usize); 3] = [(10e6, 15_000_000), (30e6, 30_000_000), (10e6, 15_000_000)];
+
+/// A reader takes no more than this at once.
+const BITE: usize = 65_536;
+
+/// Reads to the end by the plan; the bytes, and how long they took at each rate.
+fn read_slowly(child: &mut Child) -> (Vec<u8>, Vec<f64>) {
+    let mut pipe = child.stdout.take().expect("it is piped");
+    let (mut all, mut took) = (Vec::new(), Vec::new());
+    let mut bite = vec![0; BITE];
+    for (rate, bytes) in PLAN {
+        let (mut began, end) = (None, all.len() + bytes);
+        while all.len() < end {
+            let room = BITE.min(end - all.len());
+            let read = pipe.read(&mut bite[..room]).expect("a pipe can be read");
+            if read == 0 {
+                break;
+            }
+            all.extend_from_slice(&bite[..read]);
+            began.get_or_insert_with(Instant::now);
+            std::thread::sleep(Duration::from_secs_f64(read as f64 / rate));
+        }
+        took.push(began.map_or(0.0, |began: Instant| began.elapsed().as_secs_f64()));
+    }
+    pipe.read_to_end(&mut all).expect("a pipe can be read");
+    (all, took)
+}
+
+#[test]
+fn a_reader_that_takes_its_time_sets_the_rate_and_nobody_loses_anything() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan().receivers(3));
+    let bytes: usize = PLAN.iter().map(|(_, bytes)| bytes).sum();
+    let file = stage.file("image", bytes);
+    let others = [stage.recv(1, "r1", &[]), stage.recv(2, "r2", &[])];
+    let log = must(std::fs::File::create(stage.path("log")));
+    let args = ["recv", "--stdout", "--host", "slow", "--group", &stage.group];
+    let spawned = must(stage.lab.receiver(0).inside(|| {
+        Command::new(FAIRCAST).args(args).stdout(Stdio::piped()).stderr(Stdio::from(log)).spawn()
+    }));
+    let mut slow = must(spawned);
+    let source = stage.send(&[&file], &["--expect", "3", "--wait", "20"]);
+    let (got, took) = read_slowly(&mut slow);
+    let source = source.succeeds(60);
+    assert!(must(slow.wait()).success(), "{}", must(std::fs::read_to_string(stage.path("log"))));
+    assert!(got == noise("image", bytes), "all of it, in order");
+    let rates: Vec<f64> =
+        PLAN.iter().zip(&took).map(|((_, bytes), took)| *bytes as f64 / took / 1e6).collect();
+    tell(&format!("read at most at 10, 30 and 10 MB/s; came at {rates:.1?} MB/s"));
+    assert!(rates.iter().zip(PLAN).all(|(got, (most, _))| *got > 0.4e-6 * most), "{rates:?}: {source:?}");
+    let limited = source.all("progress").filter(|line| line["limited_by"] == "window").count();
+    assert!(limited > 0, "it says what limits it: {source:?}");
+    let named = source.all("progress").any(|line| line["window_of"] == "slow");
+    assert!(named, "and who: {source:?}");
+    for other in others {
+        let other = other.succeeds(10);
+        assert_eq!((other.number("lost"), other.number("dropped_local")), (0.0, 0.0), "{other:?}");
+    }
+    let log = must(std::fs::read_to_string(stage.path("log")));
+    assert!(log.lines().last().is_some_and(|line| line.contains("loss 0 %")), "{log}");
+}
+
+#[test]
+fn a_receiver_that_is_stopped_for_a_moment_loses_nothing_even_with_a_small_buffer() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan().receivers(2));
+    let file = stage.file("image", 60_000_000);
+    // Without this privilege the system grants the buffer that everybody gets, of 208 KiB.
+    let (out, group) = (stage.text("r0"), &stage.group);
+    let line = format!(
+        "exec setpriv --bounding-set=-net_admin {FAIRCAST} recv --json --group {group} --host r0 --out {out}"
+    );
+    let mut stopped = Running::shell(stage.lab.receiver(0), &line);
+    stopped.said("\"opened\"", 20);
+    let other = stage.recv(1, "r1", &[]);
+    let mut source = stage.send(&[&file], &["--expect", "2", "--wait", "20", "--max", "200M"]);
+    source.said("\"progress\"", 20);
+    let signal = |name| must(run("kill", &[name, &stopped.task.pid().to_string()], Duration::from_secs(5)));
+    for _ in 0..3 {
+        signal("-STOP");
+        std::thread::sleep(Duration::from_millis(300));
+        signal("-CONT");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    stopped.said("\"done\"", 60);
+    let source = source.succeeds(60);
+    for receiver in [stopped, other] {
+        let ended = receiver.succeeds(10);
+        assert_eq!(
+            (ended.number("lost"), ended.number("dropped_local")),
+            (0.0, 0.0),
+            "{ended:?}: {source:?}"
+        );
+    }
+    tell(&format!("60 MB with three pauses of 0.3 s: {:.1} s", source.number("seconds")));
+}
