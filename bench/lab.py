@@ -5,8 +5,10 @@ exception; programs are killed by their own process id.
 """
 
 import fcntl
+import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,15 +17,29 @@ import time
 
 sys.dont_write_bytecode = True
 LOCK = "/run/lock/faircast-lab"
+MORTAL = ["setpriv", "--pdeathsig", "KILL"]
 OFFLOADS = ["tso", "gso", "gro", "tx-udp-segmentation", "tx-gso-list", "rx-gro-list", "rx-udp-gro-forwarding"]
 
 
 def end_in_order():
-    """Make SIGTERM an exception, so that namespaces and programs are removed then too."""
-    def leave(*_):
-        raise SystemExit("stopped")
+    """Make SIGTERM, SIGHUP and the first SIGINT an exception, so that namespaces and programs are removed then too."""
+    ends = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT]
 
-    signal.signal(signal.SIGTERM, leave)
+    def leave(number, _):
+        for each in ends:  # another one must not interrupt the tidying up
+            signal.signal(each, signal.SIG_IGN)
+        raise SystemExit(f"stopped by {signal.Signals(number).name}; what has been measured is kept")
+
+    for each in ends:
+        signal.signal(each, leave)
+
+
+def sweep():
+    """Remove namespaces of benchmarks that were killed before they could do so: their names carry a process id."""
+    for line in sh("ip", "netns", "list").splitlines():
+        owner = re.match(r"(?:fcbench|fcemu)(\d+)\b", line)
+        if owner and not os.path.exists(f"/proc/{owner.group(1)}"):
+            sh("ip", "netns", "del", line.split()[0], check=False)
 
 
 class Buffers:
@@ -49,15 +65,30 @@ def sh(*args, check=True):
     return done.stdout
 
 
+class Turn:
+    """One benchmark or test at a time on this machine, while this lasts."""
+
+    def __enter__(self):
+        self.file = open(LOCK, "w")
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+
+    def __exit__(self, *_):
+        self.file.close()
+
+
 class Lab:
     """Namespaces `sender`, `receivers[i]` and `tcp` (a second sender), each with an `eth0`, on a bridge.
 
     With `snooping` the bridge queries for members (IGMPv3, MLDv2) and sends a group only to ports with members, as a
-    router does; without, it sends everything to all.
+    router does; without, it sends everything to all. One lab at a time runs on a machine, unless the caller has its turn
+    already (`turn=False`): then labs may run side by side.
     """
 
-    def __init__(self, receivers, offloads=True, mtu=1500, snooping=False):
-        self.tag = f"fcbench{os.getpid()}"
+    count = itertools.count()
+
+    def __init__(self, receivers, offloads=True, mtu=1500, snooping=False, turn=True):
+        self.tag = f"fcbench{os.getpid()}-{next(Lab.count)}"
+        self.turn = Turn() if turn else None
         self.bridge = f"{self.tag}-bridge"
         self.sender = f"{self.tag}-sender"
         self.tcp = f"{self.tag}-tcp"
@@ -66,8 +97,8 @@ class Lab:
         self.offloads, self.mtu, self.snooping = offloads, mtu, snooping
 
     def __enter__(self):
-        self.turn = open(LOCK, "w")
-        fcntl.flock(self.turn, fcntl.LOCK_EX)  # one lab at a time on this machine
+        if self.turn:
+            self.turn.__enter__()
         try:
             sh("ip", "netns", "add", self.bridge)
             # The bridge needs its own IPv6 address at once: without one it cannot ask for members of IPv6 groups.
@@ -136,17 +167,19 @@ class Lab:
     def __exit__(self, *_):
         for ns in [self.sender, self.tcp, *self.receivers, self.bridge]:
             sh("ip", "netns", "del", ns, check=False)
-        self.turn.close()
+        if self.turn:
+            self.turn.__exit__()
 
 
 class Program:
     """A program in a namespace. Notes the moment of every line it prints, and its processor time at its end."""
 
     def __init__(self, ns, *args, cwd=None):
-        # `ip netns exec` replaces itself by the program, so the process id is the program's own.
+        # `setpriv` and `ip netns exec` replace themselves by the program, so the process id is the program's own. It is
+        # killed when the thread that started it ends, however that ends.
         self.args = [str(a) for a in args]
         self.lines, self.ended, self.cpu, self.code = [], None, None, None
-        self.process = subprocess.Popen(["ip", "netns", "exec", ns, *self.args], stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen([*MORTAL, "ip", "netns", "exec", ns, *self.args], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=cwd)
         self.readers = [threading.Thread(target=self._read, daemon=True), threading.Thread(target=self._wait, daemon=True)]
         for reader in self.readers:
@@ -210,7 +243,7 @@ while True:
     def __init__(self, ns, every=0.01):
         super().__init__(daemon=True)
         self.samples = []
-        self.process = subprocess.Popen(["ip", "netns", "exec", ns, sys.executable, "-u", "-c", self.READER, str(every)],
+        self.process = subprocess.Popen([*MORTAL, "ip", "netns", "exec", ns, sys.executable, "-u", "-c", self.READER, str(every)],
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.start()
 

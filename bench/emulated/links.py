@@ -1,24 +1,23 @@
 """Namespaces joined by emulated links, for benchmarks."""
 
-import fcntl
+import itertools
 import os
 import re
 import subprocess
 
-import lab as laboratory
-from lab import sh
+from lab import MORTAL, sh
 
 
 class Emulated:
     """Hosts, joined by a plan's links while this lasts. `hosts` says which groups each gets: `all`, `none` or addresses."""
 
-    count = 0
+    count = itertools.count(1)
 
     def __init__(self, emulator, hosts, links, scratch):
-        Emulated.count += 1
+        number = next(Emulated.count)
         self.emulator, self.hosts, self.links = emulator, hosts, links
-        self.plan = os.path.join(scratch, f"plan{Emulated.count}")
-        self.namespaces = {name: f"fcemu{os.getpid()}-{Emulated.count}-{name}" for name in hosts}
+        self.plan = os.path.join(scratch, f"plan{number}")
+        self.namespaces = {name: f"fcemu{os.getpid()}-{number}-{name}" for name in hosts}
         self.addresses = {ns: f"10.79.0.{number + 1}" for number, ns in enumerate(self.namespaces.values())}
         self.process, self.report = None, ""
 
@@ -32,7 +31,7 @@ class Emulated:
                 for name, ns in self.namespaces.items():
                     file.write(f"host {name} {self.addresses[ns]} netns={ns} groups={self.hosts[name]}\n")
                 file.write(self.links)
-            self.process = subprocess.Popen([self.emulator, self.plan], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            self.process = subprocess.Popen([*MORTAL, self.emulator, self.plan], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                             stderr=subprocess.PIPE, text=True)
             if self.process.stdout.readline() != "ready\n":
                 raise RuntimeError(self.process.stderr.read().strip())
@@ -63,14 +62,3 @@ class Triple(Emulated):
         super().__init__(emulator, {"source": "none", "tcp": "none", "receiver": "all"}, links, scratch)
         self.sender, self.tcp = self.namespaces["source"], self.namespaces["tcp"]
         self.receivers = [self.namespaces["receiver"]]
-
-
-class Turn:
-    """One lab at a time on this machine."""
-
-    def __enter__(self):
-        self.file = open(laboratory.LOCK, "w")
-        fcntl.flock(self.file, fcntl.LOCK_EX)
-
-    def __exit__(self, *_):
-        self.file.close()

@@ -1,0 +1,159 @@
+"""What benchmarks share besides the lab: a journal that lets an interrupted benchmark go on, jobs side by side, and tables.
+
+Standard library only.
+"""
+
+import csv
+import hashlib
+import json
+import os
+import statistics
+import threading
+import time
+
+
+class Journal:
+    """Every finished run as a line of JSON, so that the same command goes on where it was interrupted.
+
+    A run is known by what it is named by (`key`, a dictionary), which contains a digest of the binary that was measured: with
+    another binary everything is measured anew.
+    """
+
+    def __init__(self, path, fresh=False):
+        self.path, self.rows, self.lock = path, {}, threading.Lock()
+        if fresh and os.path.exists(path):
+            os.remove(path)
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                for line in file:
+                    try:
+                        row = json.loads(line)
+                    except json.JSONDecodeError:
+                        continue  # it was stopped in the middle of a line
+                    self.rows[self.name(row["key"])] = row
+
+    @staticmethod
+    def name(key):
+        return json.dumps(key, sort_keys=True)
+
+    def get(self, key):
+        """What this run gave, or None if it is still to do."""
+        row = self.rows.get(self.name(key))
+        return row["result"] if row else None
+
+    def put(self, key, result):
+        with self.lock:
+            self.rows[self.name(key)] = {"key": key, "result": result}
+            with open(self.path, "a", encoding="utf-8") as file:
+                file.write(json.dumps({"key": key, "result": result}) + "\n")
+
+
+def fingerprint(path):
+    """The first letters of a program's SHA-256."""
+    state = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            state.update(block)
+    return state.hexdigest()[:12]
+
+
+class Stopped(Exception):
+    """The benchmark is being stopped."""
+
+
+class Crew:
+    """Jobs side by side, no more than so many at once. When the benchmark is stopped, so are they, and they tidy up."""
+
+    def __init__(self, most):
+        self.most, self.halt = most, threading.Event()
+
+    def sleep(self, seconds):
+        """Sleep, unless the benchmark is stopped."""
+        if self.halt.wait(max(0, seconds)):
+            raise Stopped
+
+    def run(self, jobs):
+        """Run jobs; `jobs` are functions without arguments that keep their results themselves."""
+        waiting, lock = list(reversed(jobs)), threading.Lock()
+        troubles = []
+
+        def work():
+            while not self.halt.is_set():
+                with lock:
+                    if not waiting:
+                        return
+                    job = waiting.pop()
+                try:
+                    job()
+                except Stopped:
+                    return
+                except Exception as error:  # the other jobs go on, and the caller hears of it
+                    troubles.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(min(self.most, len(jobs)))]
+        for thread in threads:
+            thread.start()
+        try:
+            while any(thread.is_alive() for thread in threads):
+                time.sleep(0.1)  # so that a signal is noticed at once
+        except BaseException:
+            self.halt.set()
+            raise
+        finally:
+            for thread in threads:
+                thread.join()
+        return troubles
+
+
+class Processors(threading.Thread):
+    """Samples the machine's processor time: (monotonic seconds, seconds all processors worked, seconds they had)."""
+
+    def __init__(self, every=0.05):
+        super().__init__(daemon=True)
+        self.every, self.samples, self.over = every, [], threading.Event()
+        self.start()
+
+    def run(self):
+        tick = os.sysconf("SC_CLK_TCK")
+        while not self.over.wait(self.every):
+            with open("/proc/stat", encoding="ascii") as file:
+                user, nice, system, idle, wait, hard, soft, steal = map(int, file.readline().split()[1:9])
+            busy = user + nice + system + hard + soft
+            self.samples.append((time.monotonic(), busy / tick, (busy + idle + wait + steal) / tick))
+
+    def stop(self):
+        self.over.set()
+        self.join(2)
+
+    def idle(self, begin, end):
+        """The idle part of all processors between two moments, 0 to 1; None for too short a time."""
+        inside = [s for s in self.samples if begin - self.every <= s[0] <= end + self.every]
+        if len(inside) < 2 or inside[-1][2] <= inside[0][2]:
+            return None
+        return 1 - (inside[-1][1] - inside[0][1]) / (inside[-1][2] - inside[0][2])
+
+
+def short(value):
+    """A number with three digits, or what else it is."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def spread(values):
+    """`median (least to most)` of numbers; of texts, how often each was seen."""
+    values = [v for v in values if v is not None]
+    if not values:
+        return "-"
+    if any(isinstance(v, str) for v in values):
+        seen = {str(v): sum(1 for w in values if w == v) for v in values}
+        return "; ".join(f"{text} ({count}x)" if len(values) > 1 else text for text, count in seen.items())
+    middle, least, most = statistics.median(values), min(values), max(values)
+    return short(middle) if len(values) == 1 else f"{short(middle)} ({short(least)} to {short(most)})"
+
+
+def write_csv(path, columns, rows):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
