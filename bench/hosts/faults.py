@@ -1,0 +1,98 @@
+"""What goes wrong on purpose: paths that drop packets, interfaces that go down, hosts that are busy or stand still."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from lab import MORTAL, sh
+
+# Rules on the bridge between all hosts. Drops there are silent, as in a network; a rule in a host's own way out would
+# make its system calls fail.
+FEEDBACK = 'iifname "p-recv*" ip protocol udp drop'
+LARGE = "meta length > 1000 drop"
+EVERYTHING = "drop"
+
+
+class BridgeDrops:
+    """The lab's bridge drops what a rule of nftables says, from `start` until `end`."""
+
+    def __init__(self, lab, rule):
+        self.lab, self.rule = lab, rule
+
+    def start(self):
+        nft(self.lab.bridge, f"table bridge fault {{ chain forward {{ type filter hook forward priority 0; {self.rule}\n}} }}")
+
+    def end(self):
+        nft(self.lab.bridge, "delete table bridge fault")
+
+
+class Deaf:
+    """Hosts whose interface drops all that arrives: with both ends of a path deaf, the path is out."""
+
+    def __init__(self, namespaces):
+        self.namespaces = namespaces
+
+    def start(self):
+        for ns in self.namespaces:
+            nft(ns, 'table netdev fault { chain in { type filter hook ingress device "eth0" priority 0; drop\n} }')
+
+    def end(self):
+        for ns in self.namespaces:
+            nft(ns, "delete table netdev fault")
+
+
+class LinkDown:
+    """A host's interface is down; its addresses stay, its routes go and are made again, as a network manager does it."""
+
+    def __init__(self, ns):
+        self.ns = ns
+
+    def start(self):
+        sh("ip", "-n", self.ns, "link", "set", "eth0", "down")
+
+    def end(self):
+        sh("ip", "-n", self.ns, "link", "set", "eth0", "up")
+        sh("ip", "-n", self.ns, "route", "replace", "multicast", "224.0.0.0/4", "dev", "eth0")
+
+
+class Standstill:
+    """A program gets no processor: stopped and continued by signals."""
+
+    def __init__(self, program):
+        self.program = program
+
+    def start(self):
+        self.send(signal.SIGSTOP)
+
+    def end(self):
+        self.send(signal.SIGCONT)
+
+    def send(self, number):
+        if self.program.ended is None:
+            os.kill(self.program.process.pid, number)
+
+
+class Busy:
+    """So many programs that do nothing but compute, at ordinary priority, while this lasts."""
+
+    def __init__(self, count):
+        self.count, self.programs = count, []
+
+    def __enter__(self):
+        for _ in range(self.count):
+            self.programs.append(subprocess.Popen([*MORTAL, sys.executable, "-c", "while True: pass"]))
+        if self.count:
+            time.sleep(0.3)
+
+    def __exit__(self, *_):
+        for program in self.programs:
+            program.kill()
+            program.wait()
+
+
+def nft(ns, text):
+    done = subprocess.run(["ip", "netns", "exec", ns, "nft", "-f", "-"], input=text, capture_output=True, text=True, timeout=20)
+    if done.returncode != 0:
+        raise RuntimeError(f"nft in {ns}: {done.stderr.strip()}")

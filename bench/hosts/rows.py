@@ -1,0 +1,543 @@
+"""The situations: what is set up, what goes wrong, and what is measured. `SITUATIONS` lists them in the order of the table.
+
+A situation has cases; a case names another one (`base`) if it is compared with it within the same round. `run` makes one run
+of a case with one binary and returns what was measured: numbers, or texts. `goals` are what is wanted, of every run.
+"""
+
+import json
+import os
+import random
+import shutil
+import tempfile
+import time
+from types import SimpleNamespace
+
+import traces
+from cast import Cast, events, last_words
+from faults import EVERYTHING, FEEDBACK, LARGE, BridgeDrops, Busy, Deaf, LinkDown, Standstill
+from keep import short
+from lab import Counter, Lab, sh
+from links import Triple
+from peers import Udpcast
+
+SETTLE = 0.7  # seconds that receivers get to open their sockets before the source starts
+DISK = "/var/tmp"
+
+
+def case(name, base=None, **parameters):
+    return SimpleNamespace(name=name, base=base, **parameters)
+
+
+class Situation:
+    """What situations have in common."""
+
+    name, title, light = "", "", False
+    goals = {}  # measure -> (least, most), either may be None
+    ratio = None  # this measure is divided by the base case's of the same round, as `<measure> / base`
+    udpcast = False  # whether udpcast takes its turns
+
+    def cases(self, args):
+        raise NotImplementedError
+
+    def seconds(self, args, one):
+        """About how long a run of a case takes."""
+        raise NotImplementedError
+
+    def run(self, bench, one, binary, number):
+        raise NotImplementedError
+
+
+def transferred(cast, begin, numbers, limit):
+    """What all transfers tell: seconds from the first data to the last receiver's verified end, at most `limit`."""
+    done = [cast.finished(i) for i in numbers]
+    finished = all(done)
+    seconds = max(done) - begin if finished else limit
+    out = {"seconds": round(seconds, 3), "outcome": cast.outcome(numbers)}
+    if finished:
+        out["goodput_mbps"] = round(cast.size * 8 / seconds / 1e6, 1)
+    return out
+
+
+class Late(Situation):
+    """The last receiver joins late, or the wait for it runs out."""
+
+    name = "late"
+    title = "The last receiver joins late (`send --expect N --wait S`), or the wait runs out"
+    ratio = "seconds"
+    goals = {"seconds / base": (None, 1.2)}
+
+    def cases(self, args):
+        for scheme in args.schemes or feedback_schemes(args):
+            mbytes = args.mbytes if scheme.split(",")[0] == "ormcc" else 20
+            yield case(f"{scheme}, 2 present", scheme=scheme, mbytes=mbytes, expect=2, come=2, late=0)
+            yield case(f"{scheme}, the second after {args.late:g} s", f"{scheme}, 2 present", scheme=scheme, mbytes=mbytes,
+                       expect=2, come=2, late=args.late)
+            yield case(f"{scheme}, 1 of 2, the wait of {args.late:g} s runs out", f"{scheme}, 2 present", scheme=scheme,
+                       mbytes=mbytes, expect=2, come=1, late=args.late)
+        yield case("ormcc, 30 present", scheme="ormcc", mbytes=args.mbytes, expect=30, come=30, late=0)
+        yield case(f"ormcc, the last of 30 after {args.last:g} s", "ormcc, 30 present", scheme="ormcc", mbytes=args.mbytes,
+                   expect=30, come=30, late=args.last)
+
+    def seconds(self, args, one):
+        return one.late + 8
+
+    def run(self, bench, one, binary, number):
+        limit = bench.args.limit
+        with Lab(one.expect) as lab, Cast(bench, lab, binary, bench.source(one.mbytes)) as cast:
+            early = one.come - 1 if one.late and one.come == one.expect else one.come
+            for i in range(early):
+                cast.receive(i)
+            cast.count(lab.sender)
+            bench.crew.sleep(SETTLE)
+            wait = one.late if one.come < one.expect else one.late + 45
+            cast.send(one.expect, "--cc", one.scheme, wait=wait)
+            bench.crew.sleep(one.late - 0.3)
+            if early < one.come:
+                cast.receive(one.come - 1)
+            begin = cast.await_data(one.come, 30) if one.come == one.expect else self.after_wait(cast, one)
+            cast.await_done(begin + limit)
+            out = transferred(cast, begin, range(one.come), limit)
+            # How slow the source thought it had to be in the first three seconds.
+            allowed = [e["allowed_bps"] for at, e in events(cast.sender, "progress") if begin <= at <= begin + 3 and e["allowed_bps"]]
+            return out | ({"least allowed, kbit/s": round(min(allowed) / 1e3)} if allowed else {})
+
+    @staticmethod
+    def after_wait(cast, one):
+        """The first data after the source's wait has run out."""
+        until = cast.sent_at + one.late
+        cast.bench.crew.sleep(until - time.monotonic() - 0.2)
+        while time.monotonic() < until + 15 and cast.sender.ended is None:
+            if begin := traces.first(cast.sent(), until - 0.2, 3_000):
+                return begin
+            cast.bench.crew.sleep(0.01)
+        raise RuntimeError(f"no data after the wait: {cast.sender.tail()}")
+
+
+class Start(Situation):
+    """Many receivers that start together, on tmpfs and on disk."""
+
+    name = "start"
+    title = "16 receivers started together"
+    goals = {"s to 80 %": (None, 1.0)}
+
+    def cases(self, args):
+        yield case("tmpfs", directory=None, busy=0)
+        yield case("disk", directory=DISK, busy=0)
+
+    def seconds(self, args, one):
+        return 12
+
+    def run(self, bench, one, binary, number):
+        if binary == "udpcast":
+            return self.run_udpcast(bench, one)
+        if one.directory:
+            os.sync()  # what earlier runs left is not to be written out in this one's time
+        count = bench.args.receivers
+        with Lab(count) as lab, Cast(bench, lab, binary, bench.source(bench.args.mbytes), one.directory) as cast, Busy(one.busy):
+            for i in range(count):
+                cast.receive(i)
+            cast.count(lab.sender)
+            bench.crew.sleep(SETTLE + 0.3)
+            cast.send(count)
+            begin = cast.await_data(count)
+            cast.await_done(begin + bench.args.limit)
+            cast.stop()
+            out = transferred(cast, begin, range(count), bench.args.limit)
+            end = begin + out["seconds"]
+            rtts = cast.told("rtt_ms")
+            out |= self.course(cast.sent(), begin, end)
+            out["idle, %"] = percent(cast.processors.idle(begin, end))
+            cpu = sum(p.cpu for p in cast.programs if p.cpu)
+            out["CPU, ns per byte"] = round(cpu * 1e9 / cast.size / count, 2)
+            if rtts:
+                out["most rtt_ms"] = round(max(rtts), 1)
+            return out
+
+    @staticmethod
+    def course(sent, begin, end):
+        """How the rate rose: from the first data until a half second at 80 % of the best half second."""
+        best = max((rate for _, rate in traces.windows(sent, begin, end, 0.5)), default=None)
+        if best is None:
+            return {"s to 80 %": 0.0}
+        trace = [round(rate, 1) for rate in traces.rates(sent, begin, end)]
+        return {"s to 80 %": round(traces.reached(sent, begin, end, 0.8 * best), 2), "best half second, Mbit/s": round(best),
+                "trace": trace}
+
+    def run_udpcast(self, bench, one):
+        """The same with udpcast, at its tuned settings."""
+        peer = Udpcast(**{"full-duplex": True, "max-slice-size": 512}, rcvbuf=8_000_000)
+        count, source = bench.args.receivers, bench.source(bench.args.mbytes)
+        directory = tempfile.mkdtemp(prefix="faircast-hosts-", dir=one.directory or bench.scratch)
+        try:
+            with Lab(count) as lab, Busy(one.busy):
+                outs = [os.path.join(directory, f"out{i}") for i in range(count)]
+                for out in outs:
+                    os.makedirs(out)
+                programs = [peer.receive(lab, i, out) for i, out in enumerate(outs)]
+                bench.crew.sleep(SETTLE)
+                counter = Counter(lab.sender)
+                try:
+                    bench.crew.sleep(0.3)
+                    programs.append(peer.send(lab, source))
+                    end = time.monotonic() + bench.args.limit + 10
+                    while time.monotonic() < end and not all(peer.finished(p) for p in programs[:-1]):
+                        bench.crew.sleep(0.02)
+                    programs[-1].wait(5)
+                finally:
+                    counter.stop()
+                    for program in programs:
+                        program.stop()
+                done, begin = [peer.finished(p) for p in programs[:-1]], counter.passed(64_000)
+                if not all(done) or not begin:
+                    return {"seconds": bench.args.limit, "outcome": "incomplete"}
+                size = os.path.getsize(source)
+                cpu = sum(p.cpu for p in programs)
+                return {"seconds": round(max(done) - begin, 3), "outcome": "complete",
+                        "goodput_mbps": round(size * 8 / (max(done) - begin) / 1e6, 1),
+                        "CPU, ns per byte": round(cpu * 1e9 / size / count, 2)}
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+class BusyHosts(Start):
+    """The same with two programs that compute beside it, and udpcast in turn."""
+
+    name = "busy"
+    title = "16 receivers, with two other programs that compute all the time"
+    ratio = "seconds"
+    udpcast = True
+    goals = {"seconds / base": (None, 2.5)}
+
+    def cases(self, args):
+        yield case("quiet", directory=None, busy=0)
+        yield case("two busy programs", "quiet", directory=None, busy=2)
+
+
+class Throttled(Situation):
+    """One receiver whose destination takes 30 MB/s, or first 10, then 30, then 10."""
+
+    name = "throttled"
+    title = "One receiver whose destination takes so many MB/s (`recv --stdout` into a slow reader)"
+    goals = {"rate / limit": (0.8, 1.2), "rate / limit, from a second after up": (0.8, 1.2),
+             "rate / limit, from a second after down": (0.8, 1.2), "lost": (0, 0), "s to follow up": (None, 0.5), "s to follow down": (None, 0.5),
+             "dropped_local": (0, 0)}
+
+    def cases(self, args):
+        yield case("30 MB/s", profile="30", mbytes=300, steps=[])
+        yield case("10, 30, 10 MB/s", profile="10:6,30:6,10", mbytes=300, steps=[(6, 30, "up"), (12, 10, "down")])
+
+    def seconds(self, args, one):
+        return 22
+
+    def run(self, bench, one, binary, number):
+        with Lab(1) as lab, Cast(bench, lab, binary, bench.source(one.mbytes)) as cast:
+            program = cast.receive_throttled(0, one.profile)
+            cast.count(lab.sender)
+            bench.crew.sleep(SETTLE + 0.3)
+            cast.send(1)
+            begin = cast.await_data(1)
+            cast.await_done(begin + 60)
+            cast.stop()
+            reads = [line.split() for _, line in program.lines if line.startswith("read ")]
+            digest = next((line.split()[1] for _, line in program.lines if line.startswith("digest ")), None)
+            right = digest == bench.digest(cast.source)
+            end = cast.sender.ended or time.monotonic()
+            out = {"seconds": round(end - begin, 2), "outcome": "complete" if right else f"incomplete, source {last_words(cast.sender)}"}
+            started = float(reads[0][1]) if reads else begin
+            out |= self.followed(cast.sent(), started, end, one)
+            done = [event for _, event in events(program, "done")]
+            if done and "lost" in done[-1]:
+                out |= {"lost": done[-1]["lost"], "dropped_local": done[-1]["dropped_local"]}
+            return out | {"trace": [round(r, 1) for r in traces.rates(cast.sent(), begin, end)]}
+
+    @staticmethod
+    def followed(sent, started, end, one):
+        """How well the source's rate lay at the limit: from two seconds after the start, and after each change of it."""
+        limit = float(one.profile.split(":")[0].split(",")[0])
+        until = started + one.steps[0][0] if one.steps else end - 1
+        out = {"rate / limit": round(traces.mbps(sent, started + 2, until) / (8 * limit), 3)}
+        # Half seconds of sending: how far from the limit they were.
+        off = [abs(rate / (8 * limit) - 1) for _, rate in traces.windows(sent, started + 2, until, 0.5)]
+        out["half seconds within 20 %, %"] = percent(sum(o <= 0.2 for o in off) / max(len(off), 1))
+        for (at, limit, way), until in zip(one.steps, [at for at, *_ in one.steps[1:]] + [end - started - 1]):
+            moment = started + at
+            if until > at + 2:
+                out[f"rate / limit, from a second after {way}"] = round(traces.mbps(sent, moment + 1, started + until) / (8 * limit), 3)
+            near = next((start - moment for start, rate in traces.windows(sent, moment, min(moment + 6, end), 0.5)
+                         if 0.8 <= rate / (8 * limit) <= 1.2), None)
+            out[f"s to follow {way}"] = round(near, 2) if near is not None else "never"
+        return out
+
+
+class Stopped(Situation):
+    """One receiver gets no processor for 300 ms."""
+
+    name = "stopped"
+    title = "One of four receivers stands still for 300 ms (SIGSTOP) at a random moment"
+    ratio = "seconds"
+    goals = {"s more than base": (None, 0.3)}
+
+    def cases(self, args):
+        for name, options, mbytes in [("at most 400 Mbit/s", ["--max", "400M"], 100), ("no limit", [], 400)]:
+            yield case(f"{name}, undisturbed", options=options, mbytes=mbytes, stop=False)
+            yield case(f"{name}, 300 ms", f"{name}, undisturbed", options=options, mbytes=mbytes, stop=True)
+
+    def seconds(self, args, one):
+        return 8
+
+    def run(self, bench, one, binary, number):
+        with Lab(4) as lab, Cast(bench, lab, binary, bench.source(one.mbytes)) as cast:
+            for i in range(4):
+                cast.receive(i)
+            cast.count(lab.sender)
+            bench.crew.sleep(SETTLE)
+            cast.send(4, *one.options)
+            begin = cast.await_data(4)
+            out = {}
+            if one.stop:
+                # Within the first second and a half, every other time in start-up; the same for every binary.
+                after = random.Random(f"moment {number}").uniform(0.02, 0.3 if number % 2 == 0 else 1.5)
+                fault = Standstill(cast.receivers[0])
+                bench.crew.sleep(begin + after - time.monotonic())
+                hit = cast.receivers[0].ended is None
+                fault.start()
+                bench.crew.sleep(0.3)
+                fault.end()
+                out = {"stopped after, s": round(after, 2)} | ({} if hit else {"note": "it had ended before"})
+            cast.await_done(begin + bench.args.limit)
+            return transferred(cast, begin, range(4), bench.args.limit) | out
+
+
+class Silence(Situation):
+    """From 3 s on the bridge drops what a rule says, until the session ends."""
+
+    light = True
+    cap = 20
+
+    def cases(self, args):
+        for scheme in args.schemes or self.defaults:
+            yield case(scheme, scheme=scheme)
+
+    def seconds(self, args, one):
+        return args.silence_limit + 3
+
+    def run(self, bench, one, binary, number):
+        mbytes = int(self.cap / 8 * bench.args.silence_limit * 1.2) + 10
+        offloads = self.rule != LARGE  # with them the bridge would see several packets as one large one
+        with Lab(2, offloads=offloads, turn=False) as lab, Cast(bench, lab, binary, bench.source(mbytes)) as cast:
+            for i in range(2):
+                cast.receive(i)
+            cast.count(lab.sender)
+            bench.crew.sleep(SETTLE)
+            cast.send(2, "--cc", one.scheme, "--max", f"{self.cap}M")
+            begin = cast.await_data(2)
+            bench.crew.sleep(begin + 3 - time.monotonic())
+            BridgeDrops(lab, self.rule).start()
+            cut = time.monotonic()
+            end = cut + bench.args.silence_limit
+            while time.monotonic() < end and cast.sender.ended is None:
+                bench.crew.sleep(0.1)
+            ended = cast.sender.ended
+            cast.stop()
+            sent, end = cast.sent(), ended or end
+            before = traces.mbps(sent, begin + 1, cut)
+            out = {"before, Mbit/s": round(before, 2)}
+            for second in (1, 5, 10, 20):
+                if cut + second + 1 <= end:
+                    out[f"after {second} s, Mbit/s"] = round(traces.mbps(sent, cut + second, cut + second + 1), 3)
+            half, tenth = (traces.fell(sent, cut, end, before * part) for part in (0.5, 0.1))
+            out["s to a half"] = round(half, 2) if half is not None else "never"
+            out["s to a tenth"] = round(tenth, 2) if tenth is not None else "never"
+            out["sent after the cut, MB"] = round((traces.at(sent, end) - traces.at(sent, cut)) / 1e6, 1)
+            out["ended after, s"] = round(ended - cut, 1) if ended else f"not within {bench.args.silence_limit:g}"
+            out["source"] = last_words(cast.sender) if ended else "had to be ended"
+            out["receiver"] = last_words(cast.receivers[0])
+            return out | {"trace": [round(r, 3) for r in traces.rates(sent, begin, end, 1.0)]}
+
+
+class NoFeedback(Silence):
+    """All that receivers send is dropped."""
+
+    name, rule = "no-feedback", FEEDBACK
+    title = "All feedback is cut after 3 s, `--max 20M`"
+    defaults = ["ormcc", "le-sbcc", "tfmcc"]
+    goals = {"s to a half": (None, 2.0)}
+
+
+class BlackHole(Silence):
+    """Packets of more than 1000 bytes are dropped, as where the MTU is smaller than both ends think."""
+
+    name, rule = "black-hole", LARGE
+    title = "Packets of more than 1000 bytes are dropped after 3 s, `--max 20M`"
+    defaults = ["ormcc", "le-sbcc", "tfmcc"]
+    goals = {"s to a half": (None, 2.0)}
+
+
+class Outage(Situation):
+    """A path or an interface is out for some seconds and comes back."""
+
+    light = True
+    mbps = 50
+
+    def seconds(self, args, one):
+        return 45
+
+    def fault(self, bench, lab, one):
+        raise NotImplementedError
+
+    def lab(self, bench, one):
+        lab = Lab(2, offloads=False, turn=False)
+        return lab, lambda: lab.bottleneck(0, self.mbps * 1_000_000, 250_000)
+
+    def run(self, bench, one, binary, number):
+        lab, prepare = self.lab(bench, one)
+        with lab, Cast(bench, lab, binary, bench.source(int(self.mbps / 8 * 30))) as cast:
+            prepare()
+            count = len(lab.receivers)
+            for i in range(count):
+                cast.receive(i)
+            cast.count(lab.sender, lab.receivers[0])
+            bench.crew.sleep(SETTLE)
+            cast.send(count, "--cc", one.scheme)
+            begin = cast.await_data(count)
+            bench.crew.sleep(begin + 6 - time.monotonic())
+            fault = self.fault(bench, lab, one)
+            fault.start()
+            out_at = time.monotonic()
+            bench.crew.sleep(one.out)
+            fault.end()
+            back = time.monotonic()
+            cast.await_done(back + 60)
+            cast.stop()
+            got = cast.got(0)
+            end = min(cast.receivers[0].ended or time.monotonic(), back + 60)
+            before = traces.mbps(got, out_at - 3, out_at)
+            half = traces.reached(got, back, end, before / 2, 0.2)
+            out = {"before, Mbit/s": round(before, 1), "outcome": cast.outcome(range(count)),
+                   "s to half the rate": round(half, 2) if half is not None else "never"}
+            if half is not None and end > back + 6:
+                out["seconds 1 to 5 after, part of before"] = round(traces.mbps(got, back + 1, back + 6) / before, 2)
+            for name, program in [("source", cast.sender), ("receiver", cast.receivers[0])]:
+                if program.code != 0:
+                    out[name] = last_words(program)
+            return out | {"trace": [round(r, 2) for r in traces.rates(got, begin, end, 0.5)]}
+
+
+class InterfaceDown(Outage):
+    """An interface goes down and comes back."""
+
+    name = "link-down"
+    title = "An interface is down for 10 s; 50 Mbit/s before that receiver"
+    goals = {"s to half the rate": (None, 2.0)}
+
+    def cases(self, args):
+        for scheme in args.schemes or ["ormcc"]:
+            for host in ["sender", "receiver"]:
+                yield case(f"{scheme}, {host}", scheme=scheme, host=host, out=10)
+
+    def fault(self, bench, lab, one):
+        return LinkDown(lab.sender if one.host == "sender" else lab.receivers[0])
+
+
+class PathOut(Outage):
+    """Nothing passes for 4 s, on the bridge and over an emulated path with a long round trip."""
+
+    name = "outage"
+    title = "Nothing passes for 4 s; 50 Mbit/s"
+    goals = {"s to half the rate": (None, 1.0)}
+
+    def cases(self, args):
+        for scheme in args.schemes or ["ormcc", "le-sbcc", "tfmcc"]:
+            yield case(f"{scheme}, bridge", scheme=scheme, emulated=False, out=4)
+            if args.emulator:
+                yield case(f"{scheme}, emulated path, 40 ms", scheme=scheme, emulated=True, out=4)
+
+    def lab(self, bench, one):
+        if not one.emulated:
+            return super().lab(bench, one)
+        plan = (f"router r\nlink source r delay=10ms\nlink tcp r delay=10ms\n"
+                f"link r receiver rate={self.mbps}M delay=10ms queue=droptail,167\n")
+        return Triple(bench.args.emulator, plan, bench.scratch), lambda: None
+
+    def fault(self, bench, lab, one):
+        return Deaf([lab.sender, lab.receivers[0]]) if one.emulated else BridgeDrops(lab, EVERYTHING)
+
+
+class Layers(Situation):
+    """Two receivers of a layered session, one behind 20 Mbit/s."""
+
+    light = True
+    snooping = False
+
+    def cases(self, args):
+        for scheme in [s for s in args.schemes if s.split(",")[0] in LAYERED] or LAYERED:
+            yield case(scheme, scheme=scheme)
+
+    def seconds(self, args, one):
+        return args.layers_limit + 4
+
+    def run(self, bench, one, binary, number):
+        limit = bench.args.layers_limit
+        with Lab(2, offloads=False, snooping=self.snooping, turn=False) as lab, \
+                Cast(bench, lab, binary, bench.source(20)) as cast:
+            lab.bottleneck(0, 20_000_000)
+            if self.snooping:
+                lab.bottleneck(1, 100_000_000, 250_000)
+            for i in range(2):
+                cast.receive(i)
+            cast.count(lab.sender, *lab.receivers)
+            bench.crew.sleep(SETTLE)
+            cast.send(2, "--cc", one.scheme)
+            begin = cast.await_data(2)
+            cast.await_done(begin + limit)
+            end = min(max(r.ended or time.monotonic() for r in cast.receivers.values()), begin + limit)
+            dropped = drops(lab, 0)
+            cast.stop()
+            return self.told(cast, lab, begin, end, dropped, limit)
+
+    @staticmethod
+    def told(cast, lab, begin, end, dropped, limit):
+        out = {}
+        for number, name in enumerate(["slow", "fast"]):
+            done = cast.finished(number)
+            out[f"{name}, s"] = round(done - begin, 1) if done else f"not within {limit:g}"
+            out[f"{name}, % verified"] = percent(cast.verified(number))
+        passed = traces.at(cast.got(0), end) - traces.at(cast.got(0), begin)
+        out["lost before the slow one, %"] = percent(dropped / max(dropped + passed / 1470, 1))
+        out["sent, Mbit/s"] = round(traces.mbps(cast.sent(), begin, end), 2)
+        said = " ".join(program.text().lower() for program in cast.programs)
+        out["snooping named"] = "yes" if "snooping" in said else "no"
+        out["source"] = last_words(cast.sender)
+        return out
+
+
+class Floods(Layers):
+    """The bridge sends every group to everybody."""
+
+    name = "flood"
+    title = "Layers on a bridge that floods, 20 Mbit/s before one of two receivers, 20 MB"
+
+
+class Snoops(Layers):
+    """The bridge forwards a group to its members only."""
+
+    name, snooping = "snoop", True
+    title = "Layers on a bridge with IGMP snooping and a querier, 20 and 100 Mbit/s, 20 MB"
+
+
+LAYERED = ["gmcc", "rlc", "smcc"]
+SITUATIONS = [Late(), Start(), BusyHosts(), Throttled(), Stopped(), NoFeedback(), BlackHole(), InterfaceDown(), PathOut(),
+              Floods(), Snoops()]
+
+
+def feedback_schemes(args):
+    return [name for name in args.catalogue if name != "rlc"]
+
+
+def drops(lab, receiver):
+    shown = json.loads(sh("tc", "-n", lab.bridge, "-s", "-j", "qdisc", "show", "dev", lab.port(lab.receivers[receiver])))
+    return shown[0]["drops"]
+
+
+def percent(part):
+    return None if part is None else float(short(100 * part))
