@@ -12,6 +12,8 @@ class Peer:
 
     name = "?"
     done = None  # a word that a receiver prints when it has the file; None: it ends then
+    closed = None  # a word that it prints when the file has its name, if that is later
+    lingers = 0.0  # seconds that a receiver waits on purpose, for others' sake, before it prints that
 
     def __init__(self, **settings):
         self.settings = settings
@@ -32,7 +34,9 @@ class Peer:
     def finished(self, program):
         """When this receiver had everything, or None."""
         at = program.said(self.done) if self.done else None
-        return at or (program.ended if program.code == 0 and not self.done else None)
+        if at:
+            return at - self.lingers
+        return program.ended if program.code == 0 and not self.done else None
 
 
 class Faircast(Peer):
@@ -62,7 +66,8 @@ class Uftp(Peer):
     """A fixed rate in kbit/s (`rate`, -1 is unlimited), or `cc=tfmcc`. No encryption."""
 
     name = "uftp"
-    done = "Group complete"
+    done = "File transfer complete"
+    closed = "Group file transfer confirmed"
 
     def receive(self, lab, number, directory):
         return Program(lab.receivers[number], "uftpd", "-d", "-q", "-t", "-D", directory, "-M", GROUP, "-p", PORT,
@@ -85,10 +90,11 @@ class Udpcast(Peer):
 
     name = "udpcast"
     done = "Transfer complete"
+    lingers = 0.1  # --exit-wait
 
     def receive(self, lab, number, directory):
         return Program(lab.receivers[number], "udp-receiver", "--file", os.path.join(directory, "received"), "--nokbd",
-                       "--interface", "eth0", "--nosync", "--rcvbuf", self.settings["rcvbuf"], "--exit-wait", 100,
+                       "--interface", "eth0", "--nosync", "--rcvbuf", self.settings["rcvbuf"], "--exit-wait", int(self.lingers * 1000),
                        "--start-timeout", 20, "--receive-timeout", 20, "--no-progress")
 
     def send(self, lab, file):
