@@ -4,13 +4,15 @@ CARGO ?= cargo
 FAIRCAST := $(or $(CARGO_TARGET_DIR),target)/release/faircast
 EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 
-.PHONY: help needs test lint lint-format lint-clippy lint-doc bench bench-peers bench-fairness bench-emulated bench-layers bench-sim count fuzz-replay reproduce reproduce-interop validate docs-plots
+.PHONY: help needs test lint lint-format lint-clippy lint-doc bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-layers bench-sim count fuzz-replay reproduce reproduce-interop validate docs-plots
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
 	@echo "make lint            format, clippy, documentation, all warnings are errors"
 	@echo "make bench           micro-benchmarks of the codec and the erasure code"
 	@echo "make bench-peers     faircast against uftp, udpcast and NORM, in namespaces (root)"
+	@echo "make bench-hosts     late receivers, busy and slow hosts, outages, plain switches; ARGS=\"--before BINARY\" (root)"
+	@echo "make bench-tcp       five minutes beside Reno, CUBIC and BBR, start and long run apart, and simulated (root, hours)"
 	@echo "make bench-fairness  faircast against TCP through one bottleneck, in namespaces (root)"
 	@echo "make bench-emulated  emulated links: their accuracy, and faircast against TCP at real round trips (root)"
 	@echo "make bench-layers    receivers behind very different links in one session, and how fast routers prune (root)"
@@ -48,6 +50,16 @@ bench-peers:
 	@scripts/needs bench
 	$(CARGO) build --release -p faircast
 	bench/peers/run --faircast $(FAIRCAST) $(ARGS)
+
+bench-hosts:
+	@scripts/needs bench
+	$(CARGO) build --release -p faircast -p faircast-emulator
+	bench/hosts/run --faircast $(FAIRCAST) --emulator $(EMULATOR) $(ARGS)
+
+bench-tcp:
+	@scripts/needs bench
+	$(CARGO) build --release -p faircast -p faircast-emulator
+	bench/tcp/run --faircast $(FAIRCAST) --emulator $(EMULATOR) $(ARGS)
 
 bench-fairness:
 	@scripts/needs bench

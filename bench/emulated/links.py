@@ -62,3 +62,21 @@ class Triple(Emulated):
         super().__init__(emulator, {"source": "none", "tcp": "none", "receiver": "all"}, links, scratch)
         self.sender, self.tcp = self.namespaces["source"], self.namespaces["tcp"]
         self.receivers = [self.namespaces["receiver"]]
+
+
+PACKET = 1500
+
+
+def bottleneck(rtt, mbps, queue=None, jitter=None):
+    """A bottleneck's queue in packets (one bandwidth-delay product, but at least 50), and the senders' jitter in ms (up to one
+    transmission at the bottleneck), unless they are given. `rtt` in ms, `mbps` in Mbit/s."""
+    queue = int(queue or max(50, -(-int(mbps * 1e6 / 8 * rtt / 1000) // PACKET)))
+    return queue, PACKET * 8 / mbps / 1000 if jitter is None else jitter
+
+
+def shared_path(rtt, mbps, queue, jitter):
+    """The links of a `Triple` whose two senders share a bottleneck before the receiver."""
+    quarter = rtt / 4
+    return (f"router r\nlink source r delay={quarter}ms jitter={jitter:g}ms back jitter=0ms\n"
+            f"link tcp r delay={quarter}ms jitter={jitter:g}ms back jitter=0ms\n"
+            f"link r receiver rate={mbps}M delay={quarter}ms queue=droptail,{queue}\n")

@@ -22,7 +22,7 @@ class BridgeDrops:
         self.lab, self.rule = lab, rule
 
     def start(self):
-        nft(self.lab.bridge, f"table bridge fault {{ chain forward {{ type filter hook forward priority 0; {self.rule}\n}} }}")
+        nft(self.lab.bridge, f"table bridge fault {{ chain forward {{ type filter hook forward priority 0; {self.rule}\n}}\n}}\n")
 
     def end(self):
         nft(self.lab.bridge, "delete table bridge fault")
@@ -36,7 +36,7 @@ class Deaf:
 
     def start(self):
         for ns in self.namespaces:
-            nft(ns, 'table netdev fault { chain in { type filter hook ingress device "eth0" priority 0; drop\n} }')
+            nft(ns, 'table netdev fault { chain in { type filter hook ingress device "eth0" priority 0; drop\n}\n}\n')
 
     def end(self):
         for ns in self.namespaces:

@@ -337,7 +337,7 @@ class Silence(Situation):
             end = cut + bench.args.silence_limit
             while time.monotonic() < end and cast.sender.ended is None:
                 bench.crew.sleep(0.1)
-            ended = cast.sender.ended
+            ended, told = cast.sender.ended, {"source": last_words(cast.sender), "receiver": last_words(cast.receivers[0])}
             cast.stop()
             sent, end = cast.sent(), ended or end
             before = traces.mbps(sent, begin + 1, cut)
@@ -350,9 +350,7 @@ class Silence(Situation):
             out["s to a tenth"] = round(tenth, 2) if tenth is not None else "never"
             out["sent after the cut, MB"] = round((traces.at(sent, end) - traces.at(sent, cut)) / 1e6, 1)
             out["ended after, s"] = round(ended - cut, 1) if ended else f"not within {bench.args.silence_limit:g}"
-            out["source"] = last_words(cast.sender) if ended else "had to be ended"
-            out["receiver"] = last_words(cast.receivers[0])
-            return out | {"trace": [round(r, 3) for r in traces.rates(sent, begin, end, 1.0)]}
+            return out | told | {"trace": [round(r, 3) for r in traces.rates(sent, begin, end, 1.0)]}
 
 
 class NoFeedback(Silence):
@@ -407,19 +405,19 @@ class Outage(Situation):
             bench.crew.sleep(one.out)
             fault.end()
             back = time.monotonic()
-            cast.await_done(back + 60)
+            cast.await_done(back + bench.args.limit)
+            ends = {name: last_words(program) for name, program in [("source", cast.sender), ("receiver", cast.receivers[0])]}
+            outcome = cast.outcome(range(count))
             cast.stop()
             got = cast.got(0)
-            end = min(cast.receivers[0].ended or time.monotonic(), back + 60)
+            end = min(cast.receivers[0].ended or time.monotonic(), back + bench.args.limit)
             before = traces.mbps(got, out_at - 3, out_at)
             half = traces.reached(got, back, end, before / 2, 0.2)
-            out = {"before, Mbit/s": round(before, 1), "outcome": cast.outcome(range(count)),
+            out = {"before, Mbit/s": round(before, 1), "outcome": outcome,
                    "s to half the rate": round(half, 2) if half is not None else "never"}
             if half is not None and end > back + 6:
                 out["seconds 1 to 5 after, part of before"] = round(traces.mbps(got, back + 1, back + 6) / before, 2)
-            for name, program in [("source", cast.sender), ("receiver", cast.receivers[0])]:
-                if program.code != 0:
-                    out[name] = last_words(program)
+            out |= {name: words for name, words in ends.items() if words != "exit 0"}
             return out | {"trace": [round(r, 2) for r in traces.rates(got, begin, end, 0.5)]}
 
 
@@ -491,9 +489,9 @@ class Layers(Situation):
             begin = cast.await_data(2)
             cast.await_done(begin + limit)
             end = min(max(r.ended or time.monotonic() for r in cast.receivers.values()), begin + limit)
-            dropped = drops(lab, 0)
+            dropped, ends = drops(lab, 0), last_words(cast.sender)
             cast.stop()
-            return self.told(cast, lab, begin, end, dropped, limit)
+            return {"source": ends} | self.told(cast, lab, begin, end, dropped, limit)
 
     @staticmethod
     def told(cast, lab, begin, end, dropped, limit):
@@ -507,7 +505,6 @@ class Layers(Situation):
         out["sent, Mbit/s"] = round(traces.mbps(cast.sent(), begin, end), 2)
         said = " ".join(program.text().lower() for program in cast.programs)
         out["snooping named"] = "yes" if "snooping" in said else "no"
-        out["source"] = last_words(cast.sender)
         return out
 
 
