@@ -9,14 +9,17 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 sys.dont_write_bytecode = True
 LOCK = "/run/lock/faircast-lab"
+MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 MORTAL = ["setpriv", "--pdeathsig", "KILL"]
 OFFLOADS = ["tso", "gso", "gro", "tx-udp-segmentation", "tx-gso-list", "rx-gro-list", "rx-udp-gro-forwarding"]
 
@@ -35,11 +38,20 @@ def end_in_order():
 
 
 def sweep():
-    """Remove namespaces of benchmarks that were killed before they could do so: their names carry a process id."""
+    """Remove what benchmarks left that were killed before they could do so: names carry a process id."""
     for line in sh("ip", "netns", "list").splitlines():
         owner = re.match(r"(?:fcbench|fcemu)(\d+)\b", line)
         if owner and not os.path.exists(f"/proc/{owner.group(1)}"):
             sh("ip", "netns", "del", line.split()[0], check=False)
+    for name in os.listdir(MEMORY) if MEMORY else []:
+        owner = re.match(r"faircast-bench-(\d+)-", name)
+        if owner and not os.path.exists(f"/proc/{owner.group(1)}"):
+            shutil.rmtree(os.path.join(MEMORY, name), ignore_errors=True)
+
+
+def scratch():
+    """A temporary directory in memory, so that no disk is measured."""
+    return tempfile.TemporaryDirectory(dir=MEMORY, prefix=f"faircast-bench-{os.getpid()}-")
 
 
 class Buffers:
