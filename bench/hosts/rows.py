@@ -150,7 +150,7 @@ class Start(Situation):
             cpu = sum(p.cpu for p in cast.programs if p.cpu)
             out["CPU, ns per byte"] = round(cpu * 1e9 / cast.size / count, 2)
             if rtts:
-                out["most rtt_ms"] = round(max(rtts), 1)
+                out |= {"most rtt_ms": round(max(rtts), 1), "trace of rtt_ms": [round(rtt, 2) for rtt in rtts]}
             return out
 
     @staticmethod
