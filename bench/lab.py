@@ -58,15 +58,17 @@ class Buffers:
     """Lets every program have socket buffers of 64 MB while this lasts; all tools ask for more than the usual limit."""
 
     NAMES = ["net.core.rmem_max", "net.core.wmem_max"]
+    LIMIT = 64 << 20
 
     def __enter__(self):
-        self.before = [sh("sysctl", "-n", name).strip() for name in self.NAMES]
+        self.before = {name: int(sh("sysctl", "-n", name)) for name in self.NAMES}
         for name in self.NAMES:
-            sh("sysctl", "-qw", f"{name}={64 << 20}")
+            sh("sysctl", "-qw", f"{name}={self.LIMIT}")
 
     def __exit__(self, *_):
-        for name, value in zip(self.NAMES, self.before):
-            sh("sysctl", "-qw", f"{name}={value}")
+        for name, value in self.before.items():
+            if value != self.LIMIT:  # otherwise another benchmark has set it, and will set it back
+                sh("sysctl", "-qw", f"{name}={value}")
 
 
 def sh(*args, check=True):
