@@ -130,7 +130,7 @@ class Processors(threading.Thread):
         inside = [s for s in self.samples if begin - self.every <= s[0] <= end + self.every]
         if len(inside) < 2 or inside[-1][2] <= inside[0][2]:
             return None
-        return 1 - (inside[-1][1] - inside[0][1]) / (inside[-1][2] - inside[0][2])
+        return max(0.0, 1 - (inside[-1][1] - inside[0][1]) / (inside[-1][2] - inside[0][2]))
 
 
 def short(value):

@@ -55,19 +55,23 @@ def scratch():
 
 
 class Buffers:
-    """Lets every program have socket buffers of 64 MB while this lasts; all tools ask for more than the usual limit."""
+    """Lets every program have socket buffers of so many bytes, 64 MiB unless said, while this lasts; all tools ask for more than
+    the usual limit."""
 
     NAMES = ["net.core.rmem_max", "net.core.wmem_max"]
     LIMIT = 64 << 20
 
+    def __init__(self, limit=LIMIT):
+        self.limit = limit
+
     def __enter__(self):
         self.before = {name: int(sh("sysctl", "-n", name)) for name in self.NAMES}
         for name in self.NAMES:
-            sh("sysctl", "-qw", f"{name}={self.LIMIT}")
+            sh("sysctl", "-qw", f"{name}={self.limit}")
 
     def __exit__(self, *_):
         for name, value in self.before.items():
-            if value != self.LIMIT:  # otherwise another benchmark has set it, and will set it back
+            if value != self.limit:  # otherwise another benchmark has set it, and will set it back
                 sh("sysctl", "-qw", f"{name}={value}")
 
 

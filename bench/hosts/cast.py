@@ -44,10 +44,15 @@ def last_words(program):
 class Cast:
     """Starts a source and receivers of faircast in a lab's namespaces, and stops them and counts at the end."""
 
-    def __init__(self, bench, lab, binary, source, directory=None):
-        self.bench, self.lab, self.binary, self.source = bench, lab, binary, source
+    def __init__(self, bench, lab, binary, source, directory=None, user=None):
+        """`user` is the number of the user that the programs run as, if not root."""
+        self.bench, self.lab, self.source = bench, lab, source
+        drop = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups"] if user else []
+        self.faircast = [*drop, bench.readable(binary) if user else binary]
         self.size = os.path.getsize(source)
         self.directory = tempfile.mkdtemp(prefix="faircast-hosts-", dir=directory or bench.scratch)
+        if user:
+            os.chown(self.directory, user, user)
         self.programs, self.counters, self.receivers = [], {}, {}
         self.sender = self.processors = self.sent_at = None
 
@@ -81,7 +86,7 @@ class Cast:
 
     def receive(self, number):
         """Start a receiver that writes to a directory of its own."""
-        program = self.start(self.lab.receivers[number], self.binary, "recv", "--group", GROUP, "--iface", "eth0", "--host",
+        program = self.start(self.lab.receivers[number], *self.faircast, "recv", "--group", GROUP, "--iface", "eth0", "--host",
                              f"r{number}", "--out", self.out(number), "--json")
         self.receivers[number] = program
         return program
@@ -89,13 +94,13 @@ class Cast:
     def receive_throttled(self, number, profile):
         """Start a receiver whose output is read at the given rates only."""
         program = self.start(self.lab.receivers[number], sys.executable, "-u", os.path.join(HERE, "throttle.py"), profile,
-                             self.binary, "recv", "--group", GROUP, "--iface", "eth0", "--host", f"r{number}", "--stdout", "--json")
+                             *self.faircast, "recv", "--group", GROUP, "--iface", "eth0", "--host", f"r{number}", "--stdout", "--json")
         self.receivers[number] = program
         return program
 
     def send(self, expect, *options, wait=30):
         self.sent_at = time.monotonic()
-        self.sender = self.start(self.lab.sender, self.binary, "send", self.source, "--group", GROUP, "--iface", "eth0",
+        self.sender = self.start(self.lab.sender, *self.faircast, "send", self.source, "--group", GROUP, "--iface", "eth0",
                                  "--open", "--expect", expect, "--wait", wait, "--json", *options)
         return self.sender
 

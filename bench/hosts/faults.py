@@ -44,15 +44,20 @@ class Deaf:
 
 
 class LinkDown:
-    """A host's interface is down; its addresses stay, its routes go and are made again, as a network manager does it."""
+    """A host's interface is down; its routes go and are made again, as a network manager does it. Its address stays, or is
+    another one when it comes back."""
 
-    def __init__(self, ns):
-        self.ns = ns
+    def __init__(self, lab, ns, renumber=False):
+        self.ns, self.renumber, self.address = ns, renumber, lab.addresses[ns]
 
     def start(self):
         sh("ip", "-n", self.ns, "link", "set", "eth0", "down")
 
     def end(self):
+        if self.renumber:
+            sh("ip", "-n", self.ns, "address", "flush", "dev", "eth0", "scope", "global")
+            other = self.address.replace("10.78.", "10.78.1", 1)  # 10.78.0.3 becomes 10.78.10.3
+            sh("ip", "-n", self.ns, "address", "add", f"{other}/16", "broadcast", "+", "dev", "eth0")
         sh("ip", "-n", self.ns, "link", "set", "eth0", "up")
         sh("ip", "-n", self.ns, "route", "replace", "multicast", "224.0.0.0/4", "dev", "eth0")
 

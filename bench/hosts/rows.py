@@ -16,12 +16,13 @@ import traces
 from cast import Cast, events, last_words
 from faults import EVERYTHING, FEEDBACK, LARGE, BridgeDrops, Busy, Deaf, LinkDown, Standstill
 from keep import short
-from lab import Counter, Lab, sh
+from lab import Buffers, Counter, Lab, sh
 from links import Triple
 from peers import Udpcast
 
 SETTLE = 0.7  # seconds that receivers get to open their sockets before the source starts
 DISK = "/var/tmp"
+NOBODY = 65534
 
 
 def case(name, base=None, **parameters):
@@ -121,8 +122,9 @@ class Start(Situation):
     goals = {"s to 80 %": (None, 1.0)}
 
     def cases(self, args):
-        yield case("tmpfs", directory=None, busy=0)
-        yield case("disk", directory=DISK, busy=0)
+        yield case("tmpfs", directory=None, busy=0, user=None)
+        yield case("disk", directory=DISK, busy=0, user=None)
+        yield case("tmpfs, an ordinary user, socket buffers of 208 KiB at most", directory=None, busy=0, user=NOBODY)
 
     def seconds(self, args, one):
         return 12
@@ -133,7 +135,9 @@ class Start(Situation):
         if one.directory:
             os.sync()  # what earlier runs left is not to be written out in this one's time
         count = bench.args.receivers
-        with Lab(count) as lab, Cast(bench, lab, binary, bench.source(bench.args.mbytes), one.directory) as cast, Busy(one.busy):
+        # An ordinary user gets no larger buffers than the system's limit, and this is its usual value; root gets any.
+        with Lab(count) as lab, Buffers(208 << 10 if one.user else Buffers.LIMIT), Busy(one.busy), \
+                Cast(bench, lab, binary, bench.source(bench.args.mbytes), one.directory, one.user) as cast:
             for i in range(count):
                 cast.receive(i)
             cast.count(lab.sender)
@@ -149,6 +153,8 @@ class Start(Situation):
             out["idle, %"] = percent(cast.processors.idle(begin, end))
             cpu = sum(p.cpu for p in cast.programs if p.cpu)
             out["CPU, ns per byte"] = round(cpu * 1e9 / cast.size / count, 2)
+            ends = [event for r in cast.receivers.values() for _, event in events(r, "done") if "lost" in event]
+            out |= {"lost": sum(e["lost"] for e in ends), "dropped_local": sum(e["dropped_local"] for e in ends)}
             if rtts:
                 out |= {"most rtt_ms": round(max(rtts), 1), "trace of rtt_ms": [round(rtt, 2) for rtt in rtts]}
             return out
@@ -209,8 +215,8 @@ class BusyHosts(Start):
     goals = {"seconds / base": (None, 2.5)}
 
     def cases(self, args):
-        yield case("quiet", directory=None, busy=0)
-        yield case("two busy programs", "quiet", directory=None, busy=2)
+        yield case("quiet", directory=None, busy=0, user=None)
+        yield case("two busy programs", "quiet", directory=None, busy=2, user=None)
 
 
 class Throttled(Situation):
@@ -380,7 +386,7 @@ class Outage(Situation):
     def seconds(self, args, one):
         return 45
 
-    def fault(self, bench, lab, one):
+    def fault(self, bench, lab, cast, one):
         raise NotImplementedError
 
     def lab(self, bench, one):
@@ -399,7 +405,7 @@ class Outage(Situation):
             cast.send(count, "--cc", one.scheme)
             begin = cast.await_data(count)
             bench.crew.sleep(begin + 6 - time.monotonic())
-            fault = self.fault(bench, lab, one)
+            fault = self.fault(bench, lab, cast, one)
             fault.start()
             out_at = time.monotonic()
             bench.crew.sleep(one.out)
@@ -422,7 +428,7 @@ class Outage(Situation):
 
 
 class InterfaceDown(Outage):
-    """An interface goes down and comes back."""
+    """An interface goes down and comes back, with its address or another one."""
 
     name = "link-down"
     title = "An interface is down for 10 s; 50 Mbit/s before that receiver"
@@ -431,10 +437,27 @@ class InterfaceDown(Outage):
     def cases(self, args):
         for scheme in args.schemes or ["ormcc"]:
             for host in ["sender", "receiver"]:
-                yield case(f"{scheme}, {host}", scheme=scheme, host=host, out=10)
+                yield case(f"{scheme}, {host}", scheme=scheme, host=host, out=10, renumber=False)
+                yield case(f"{scheme}, {host}, then another address", scheme=scheme, host=host, out=10, renumber=True)
 
-    def fault(self, bench, lab, one):
-        return LinkDown(lab.sender if one.host == "sender" else lab.receivers[0])
+    def fault(self, bench, lab, cast, one):
+        return LinkDown(lab, lab.sender if one.host == "sender" else lab.receivers[0], one.renumber)
+
+
+class Suspended(Outage):
+    """A program is suspended for 20 s, as with a laptop's lid or a virtual machine that moves."""
+
+    name = "suspended"
+    title = "The sender or one of two receivers is suspended for 20 s (SIGSTOP); 50 Mbit/s before that receiver"
+    goals = {"s to half the rate": (None, 2.0)}
+
+    def cases(self, args):
+        for scheme in args.schemes or ["ormcc"]:
+            for host in ["sender", "receiver"]:
+                yield case(f"{scheme}, {host}", scheme=scheme, host=host, out=20)
+
+    def fault(self, bench, lab, cast, one):
+        return Standstill(cast.sender if one.host == "sender" else cast.receivers[0])
 
 
 class PathOut(Outage):
@@ -457,7 +480,7 @@ class PathOut(Outage):
                 f"link r receiver rate={self.mbps}M delay=10ms queue=droptail,167\n")
         return Triple(bench.args.emulator, plan, bench.scratch), lambda: None
 
-    def fault(self, bench, lab, one):
+    def fault(self, bench, lab, cast, one):
         return Deaf([lab.sender, lab.receivers[0]]) if one.emulated else BridgeDrops(lab, EVERYTHING)
 
 
@@ -523,8 +546,8 @@ class Snoops(Layers):
 
 
 LAYERED = ["gmcc", "rlc", "smcc"]
-SITUATIONS = [Late(), Start(), BusyHosts(), Throttled(), Stopped(), NoFeedback(), BlackHole(), InterfaceDown(), PathOut(),
-              Floods(), Snoops()]
+SITUATIONS = [Late(), Start(), BusyHosts(), Throttled(), Stopped(), NoFeedback(), BlackHole(), InterfaceDown(), Suspended(),
+              PathOut(), Floods(), Snoops()]
 
 
 def feedback_schemes(args):
