@@ -68,7 +68,7 @@ class Late(Situation):
     goals = {"seconds / base": (None, 1.2)}
 
     def cases(self, args):
-        for scheme in args.schemes or feedback_schemes(args):
+        for scheme in answering(args.schemes or args.catalogue):
             mbytes = args.mbytes if scheme.split(",")[0] == "ormcc" else 20
             yield case(f"{scheme}, 2 present", scheme=scheme, mbytes=mbytes, expect=2, come=2, late=0)
             yield case(f"{scheme}, the second after {args.late:g} s", f"{scheme}, 2 present", scheme=scheme, mbytes=mbytes,
@@ -321,7 +321,7 @@ class Silence(Situation):
     cap = 20
 
     def cases(self, args):
-        for scheme in args.schemes or self.defaults:
+        for scheme in answering(args.schemes) or self.defaults:
             yield case(scheme, scheme=scheme)
 
     def seconds(self, args, one):
@@ -550,8 +550,9 @@ SITUATIONS = [Late(), Start(), BusyHosts(), Throttled(), Stopped(), NoFeedback()
               PathOut(), Floods(), Snoops()]
 
 
-def feedback_schemes(args):
-    return [name for name in args.catalogue if name != "rlc"]
+def answering(schemes):
+    """Those whose receivers report anything."""
+    return [scheme for scheme in schemes if scheme.split(",")[0] != "rlc"]
 
 
 def drops(lab, receiver):

@@ -17,7 +17,7 @@ from peers import Faircast
 FIRST_DATA = 3_000
 EVERY = 0.05
 STEP = 0.1
-LEAD = 2.0  # seconds by which the simulated session starts before its TCP flow
+SIM_LEAD = 0.05  # seconds that pass between a session's first data and the start of a real TCP flow
 
 
 def real(bench, scheme, rtt, tcp):
@@ -43,6 +43,7 @@ def real(bench, scheme, rtt, tcp):
                 limit = time.monotonic() + 20
                 while ours.passed(FIRST_DATA) is None and time.monotonic() < limit and sender.ended is None:
                     bench.crew.sleep(0.01)
+                bench.crew.sleep(args.lead)
                 begin = time.monotonic()
                 flow = Program(lab.tcp, "iperf3", "-c", lab.addresses[receiver], "-t", int(args.seconds), "-C", tcp, "-J")
                 programs.append(flow)
@@ -78,13 +79,14 @@ def simulated(bench, scheme, rtt, parts):
     args = bench.args
     queue, jitter = bottleneck(rtt, args.mbps)
     directory = tempfile.mkdtemp(dir=bench.scratch)
-    windows = "".join(f'[[window]]\nname = "{name}"\nfrom = "{LEAD + begin:g} s"\nto = "{LEAD + end:g} s"\n' for name, begin, end in parts)
+    lead = args.lead + SIM_LEAD
+    windows = "".join(f'[[window]]\nname = "{name}"\nfrom = "{lead + begin:g} s"\nto = "{lead + end:g} s"\n' for name, begin, end in parts)
     try:
         scenario = os.path.join(directory, "scenario.toml")
         with open(scenario, "w", encoding="utf-8") as file:
             file.write(f"""title = "{scheme} beside one TCP flow"
-duration = "{args.seconds + LEAD + 0.2:g} s"
-warmup = "{LEAD:g} s"
+duration = "{args.seconds + lead + 0.2:g} s"
+warmup = "{lead:g} s"
 seeds = {args.seeds}
 [topology]
 kind = "dumbbell"
@@ -99,14 +101,14 @@ scheme = "{scheme}"
 packet = "1470 B"
 from = "src1"
 to = "leaf1"
-start = "{LEAD - args.sim_lead:g} s"
+start = "0 s"
 [[flow]]
 name = "tcp"
 kind = "{args.sim_tcp},jitter={jitter / 1000:g}"
 packet = "1500 B"
 from = "src2"
 to = "leaf2"
-start = "{LEAD:g} s .. {LEAD + 0.1:g} s"
+start = "{lead:g} s .. {lead + 0.1:g} s"
 {windows}""")
         done = subprocess.run([args.faircast, "sim", "run", scenario, "-q", "--out", os.path.join(directory, "out")],
                               capture_output=True, text=True, timeout=1800)
