@@ -43,6 +43,7 @@ fn a_receiver_that_is_killed_and_started_again_fetches_only_the_rest() {
     let all = net.receivers(2, path(), path());
     let source = net.source(Offer::bytes(20_000_000).at_most_mbps(40.0));
     net.run_for(secs(3));
+    let sent = net.trace.sent[source].total();
     net.kill_receiver(0);
     net.run_for(Span::from_millis(300));
     net.start_receiver(0);
@@ -50,7 +51,8 @@ fn a_receiver_that_is_killed_and_started_again_fetches_only_the_rest() {
     net.assert_all_verified(source, all);
     let (report, resumed) = (net.sources[source].report(), net.receivers[0].report().resumed_bytes);
     println!("killed and resumed: {resumed} bytes resumed, sent {:.3} x the content", report.repair_ratio);
-    assert!(resumed > 6_000_000, "{resumed}");
+    // Some of the rest was lost, and its repair had not come yet.
+    assert!(resumed as f64 > 0.8 * sent as f64, "{resumed} of {sent}");
     assert_eq!((report.verified, report.receivers), (2, 2), "the same host counts once");
     assert!(report.repair_ratio < 1.3, "{}", report.repair_ratio);
 }

@@ -36,6 +36,9 @@ const REGULARLY: Span = Span::from_millis(25);
 /// And whenever so large a part of the window has been used up since.
 const PART: u64 = 4;
 
+/// Less than this part is not worth saying before [`CALM`] has passed.
+const LITTLE: u64 = 64;
+
 /// When no packet was taken out for so long that had waited less, the receiver cannot keep up.
 const WAITED: Span = Span::from_millis(10);
 
@@ -68,7 +71,7 @@ const LEAST: Span = Span::from_micros(500);
 const CROWD_LEAST: Span = Span::from_millis(20);
 const CROWD_MOST: Span = Span::from_millis(250);
 
-/// In a large group, who could not keep up goes on advertising for so long.
+/// In a large group, who could not keep up goes on advertising for so long. In a small one little news waits for so long.
 const CALM: Span = Span::from_secs(1);
 
 /// An advertisement may be lost: without new data it is repeated after this, and then ever later, so often.
@@ -115,6 +118,8 @@ pub(super) struct Window {
 struct Told {
     at: Time,
     passed: Seq,
+    /// How many packets more than the one before.
+    step: u64,
     /// How often it has been said without anything new.
     times: u32,
 }
@@ -280,7 +285,11 @@ impl Window {
         let passed = self.passed?;
         let is_new = self.told.is_none_or(|told| told.passed < passed) || self.asked;
         let times = self.told.filter(|_| !is_new).map_or(0, |told| told.times + 1);
-        self.told = Some(Told { at: now, passed, times });
+        let step = self.told.map_or(u64::MAX, |told| match is_new {
+            true => passed.0.saturating_sub(told.passed.0),
+            false => told.step,
+        });
+        self.told = Some(Told { at: now, passed, step, times });
         self.asked = false;
         if self.is_small_group() || self.slow_at.is_some_and(|at| now.since(at) < CALM) {
             (self.limits, self.lifted) = (true, 0);
@@ -310,11 +319,14 @@ impl Window {
         let new = passed.0.saturating_sub(told.passed.0);
         let pause = match (small, self.is_slow() || self.asked) {
             _ if new == 0 && !self.asked => {
-                let waits = told.times < REPEATS;
+                // Without this one the source might stand still.
+                let matters = told.step >= self.room() / PART || self.is_slow();
+                let waits = told.times < REPEATS && matters;
                 return if waits { told.at + REPEAT * (1 << told.times) } else { Time::NEVER };
             }
             _ if new >= self.room() / PART => LEAST,
             (true, true) => OFTEN_LEAST.max(OFTEN * u64::from(self.members)),
+            (true, false) if new < self.room() / LITTLE => CALM,
             (true, false) => REGULARLY,
             (false, _) => (Span::from_millis(1) * u64::from(self.members)).max(CROWD_LEAST).min(CROWD_MOST),
         };
@@ -358,10 +370,10 @@ mod tests {
         assert_eq!(window.due(at(1)), Some(Seq(10 + room)));
         assert!(room * 2304 < CAPACITY && room * 2304 > CAPACITY / 4, "{room}");
         window.on_backlog(backlog(CAPACITY / 2), at(26_000));
-        window.on_packet(Seq(20), at(2), at(26_000));
+        window.on_packet(Seq(90), at(2), at(26_000));
         assert_eq!(
             window.due(at(26_000)),
-            Some(Seq(21 + room)),
+            Some(Seq(91 + room)),
             "what waits in the socket does not count twice"
         );
     }
@@ -372,6 +384,8 @@ mod tests {
         window.on_packet(Seq(0), at(0), at(0));
         assert!(window.due(at(0)).is_some());
         window.on_packet(Seq(1), at(10), at(10));
+        assert_eq!(window.deadline(), at(1_000_000), "hardly anything");
+        window.on_packet(Seq(1 + window.room() / LITTLE), at(10), at(10));
         assert_eq!(window.deadline(), at(25_000));
         window.on_packet(Seq(1 + window.room() / PART), at(11), at(11));
         assert_eq!(window.deadline(), at(500), "a quarter is used up");

@@ -173,7 +173,7 @@ impl Session {
     /// A window that holds the group below the bound of `--slow` is like congestion that does.
     fn look_at_the_holder(&mut self, now: Time) {
         let size = (self.setup.datagram + self.setup.overhead) as u64;
-        let Some((id, span, level)) = self.windows.holding(size) else { return };
+        let Some((id, span, level)) = self.windows.holding(size, now) else { return };
         match (self.setup.slow, self.serving) {
             (Slow::Floor(bound) | Slow::Drop(bound), Serving::Together) => {
                 if span >= HELD_FOR && level.bps() < bound.bps() {

@@ -12,6 +12,9 @@ pub(super) const LAPSE: Span = Span::from_secs(1);
 /// A member whose window stays closed for so long is treated as silent, though it speaks.
 pub(super) const STALL: Span = Span::from_secs(5);
 
+/// Who is slow, and not away for a moment, is heard in every such time.
+const SPEAKS: Span = Span::from_millis(250);
+
 /// A member that holds the source in every such time holds it all the time.
 const AGAIN: Span = Span::from_millis(100);
 
@@ -215,11 +218,15 @@ impl Windows {
         self.held_since.map_or(Time::NEVER, |since| since + ASK)
     }
 
-    /// Who has held the source without a break, for how long, and at what rate its window let packets of `size`
-    /// bytes through meanwhile.
-    pub(super) fn holding(&self, size: u64) -> Option<(ReceiverId, Span, Rate)> {
+    /// Who has held the source without a break and goes on speaking, for how long, and at what rate its window let
+    /// packets of `size` bytes through meanwhile.
+    pub(super) fn holding(&self, size: u64, now: Time) -> Option<(ReceiverId, Span, Rate)> {
         let holding = self.holding?;
-        let limit = self.known.get(&holding.by)?.limit;
+        let edge = self.known.get(&holding.by)?;
+        if now.since(edge.heard_at) > SPEAKS {
+            return None; // it is not slow but away
+        }
+        let limit = edge.limit;
         let span = holding.until.since(holding.since);
         Some((holding.by, span, Rate::of(limit.0.saturating_sub(holding.from.0).saturating_mul(size), span)))
     }
@@ -332,7 +339,7 @@ mod tests {
             assert_eq!(windows.hold(next, at(step * 10)), None);
             windows.on_departure(at(step * 10 + 5));
         }
-        let (by, span, rate) = windows.holding(1_250).expect("somebody does");
+        let (by, span, rate) = windows.holding(1_250, at(505)).expect("somebody does");
         assert_eq!((by, span), (id(1), Span::from_millis(500)));
         assert!((rate.bps() - 1e6).abs() < 1.0, "{rate}");
         assert_eq!(windows.take_held(at(600)).1, Some(id(1)));
