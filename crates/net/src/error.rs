@@ -93,6 +93,20 @@ pub enum NetError {
         /// Where to.
         to: SocketAddr,
     },
+    /// The interface accepts nothing for a while.
+    #[error("interface {name} takes no packets (is its cable plugged in?)")]
+    Stuck {
+        /// Its name.
+        name: String,
+    },
+    /// An interface has lost the address that a session is known by.
+    #[error("interface {name} has lost the address {address}, which this session is known by")]
+    AddressGone {
+        /// The address.
+        address: IpAddr,
+        /// The interface's name.
+        name: String,
+    },
     /// There is no way to a unicast address.
     #[error("{to} cannot be reached from this host")]
     Unreachable {
@@ -144,9 +158,56 @@ impl NetError {
         }
     }
 
+    /// Whether this may pass by itself: an interface that is down, gone or without its address, a route that has
+    /// vanished, a packet filter, a queue that takes nothing.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            NetError::NoSuchInterface { .. }
+            | NetError::InterfaceDown { .. }
+            | NetError::NoAddress { .. }
+            | NetError::WhichInterface { .. }
+            | NetError::NoMulticastRoute { .. }
+            | NetError::Denied { .. }
+            | NetError::Unreachable { .. }
+            | NetError::AddressGone { .. }
+            | NetError::Stuck { .. } => true,
+            NetError::System { source, .. } => source.raw_os_error().is_some_and(passes),
+            NetError::NotMulticastCapable { .. }
+            | NetError::NotMulticast { .. }
+            | NetError::MixedFamilies { .. }
+            | NetError::PortTaken { .. }
+            | NetError::TooManyMemberships { .. }
+            | NetError::TooLarge { .. }
+            | NetError::BufferTooSmall { .. }
+            | NetError::ControlTruncated => false,
+        }
+    }
+
     pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> NetError {
         move |source| NetError::System { doing, source }
     }
+}
+
+/// What the kernel answers while the network below a socket is not what it was. A socket bound to an address that the
+/// host has lost, or a route of type blackhole, give EINVAL in some kernels.
+fn passes(code: i32) -> bool {
+    matches!(
+        code,
+        libc::ENETDOWN
+            | libc::ENETUNREACH
+            | libc::EHOSTDOWN
+            | libc::EHOSTUNREACH
+            | libc::EADDRNOTAVAIL
+            | libc::ENODEV
+            | libc::ENXIO
+            | libc::EINVAL
+            | libc::EPERM
+            | libc::EACCES
+            | libc::ENOBUFS
+            | libc::ENOMEM
+            | libc::EIO
+            | libc::ECONNREFUSED
+    )
 }
 
 fn family(address: &IpAddr) -> &'static str {
@@ -163,5 +224,23 @@ fn route(group: &IpAddr) -> String {
         IpAddr::V6(_) => {
             "to stay on this host add a route (`ip -6 route add local ff00::/8 dev lo`)".to_owned()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_network_does_may_pass_and_what_was_asked_for_may_not() {
+        let of = |code| NetError::System { doing: "sending", source: io::Error::from_raw_os_error(code) };
+        assert!(
+            [libc::ENETDOWN, libc::ENODEV, libc::EADDRNOTAVAIL].into_iter().all(|code| of(code).may_pass())
+        );
+        assert!(
+            ![libc::EBADF, libc::EMSGSIZE, libc::EAFNOSUPPORT].into_iter().any(|code| of(code).may_pass())
+        );
+        assert!(NetError::InterfaceDown { name: "eth0".into() }.may_pass());
+        assert!(!NetError::TooLarge { size: 9000, mtu: 1472 }.may_pass());
     }
 }

@@ -84,6 +84,17 @@ impl GroupSocket {
         GroupSocket::with_feedback(feedback, group, self.membership, &self.choice, buffer)
     }
 
+    /// Join the same group with the same membership on another interface, or on one that has been made again or has
+    /// another address; feedback leaves from there.
+    ///
+    /// # Errors
+    /// As [`GroupSocket::open`].
+    pub fn open_again(&self, choice: &Choice) -> Result<GroupSocket, NetError> {
+        let options = GroupOptions { receive_buffer: self.udp.receive_buffer().asked };
+        let group = SocketAddr::new(self.group.ip(), self.group.port());
+        GroupSocket::open(group, self.membership, choice, &options)
+    }
+
     fn with_feedback(
         feedback: Arc<UnicastSocket>,
         group: SocketAddr,

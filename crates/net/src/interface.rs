@@ -88,6 +88,45 @@ pub fn choose(group: IpAddr, wanted: Option<&str>) -> Result<Choice, NetError> {
     }
 }
 
+/// Choose once more, for a session that began on the interface of `before`, after something has changed: that interface
+/// by its name, made again or with other addresses as may be, with the address of before if it still has it. When the
+/// user named none, the interface that the routing table leads to now serves as well while that one cannot.
+///
+/// # Errors
+/// As [`choose`], about the interface of `before`.
+pub fn choose_again(group: IpAddr, wanted: Option<&str>, before: &Choice) -> Result<Choice, NetError> {
+    again(&interfaces()?, group, wanted, before, || routed(group))
+}
+
+fn again(
+    all: &[Interface],
+    group: IpAddr,
+    wanted: Option<&str>,
+    before: &Choice,
+    routed: impl FnOnce() -> Option<IpAddr>,
+) -> Result<Choice, NetError> {
+    // An interface that was asked for by an address which has moved is the one that has it now.
+    let named = wanted.filter(|wanted| wanted.parse::<IpAddr>().is_ok());
+    if let Some(Ok(choice)) = named.map(|address| asked(all, group, address)) {
+        return Ok(choice);
+    }
+    match asked(all, group, &before.chosen.name) {
+        Ok(mut choice) => {
+            if choice.chosen.addrs.contains(&before.local) {
+                choice.local = before.local;
+            }
+            Ok(Choice { why: before.why, ..choice })
+        }
+        Err(error) => {
+            let elsewhere = wanted.is_none().then(|| by_itself(all, group, routed()));
+            match elsewhere {
+                Some(Ok(choice)) if choice.why == Why::Route => Ok(choice),
+                _ => Err(error),
+            }
+        }
+    }
+}
+
 fn asked(all: &[Interface], group: IpAddr, wanted: &str) -> Result<Choice, NetError> {
     let address = wanted.parse::<IpAddr>().ok();
     let found = all.iter().find(|i| i.name == wanted || address.is_some_and(|a| i.addrs.contains(&a)));
@@ -272,6 +311,37 @@ mod tests {
     fn without_a_network_there_is_loopback() {
         let choice = by_itself(&host()[..1], GROUP, None).expect("loopback");
         assert_eq!((choice.local, choice.why), (ip("127.0.0.1"), Why::Loopback));
+    }
+
+    #[test]
+    fn an_interface_that_comes_back_is_the_same_whatever_its_number_and_addresses() {
+        let before = by_itself(&host(), GROUP, None).expect("eth0");
+        let renewed =
+            [interface("lo", 1, &["127.0.0.1"]), interface("eth0", 9, &["192.0.2.77", "192.0.2.5"])];
+        let choice = again(&renewed, GROUP, None, &before, || None).expect("it is back");
+        assert_eq!((choice.chosen.index, choice.local), (9, ip("192.0.2.5")), "it has its address still");
+        let moved = [interface("lo", 1, &["127.0.0.1"]), interface("eth0", 9, &["198.51.100.7"])];
+        let choice =
+            again(&moved, GROUP, Some("192.0.2.5"), &before, || None).expect("it has another address");
+        assert_eq!((choice.chosen.index, choice.local), (9, ip("198.51.100.7")));
+    }
+
+    #[test]
+    fn while_the_interface_is_gone_only_the_routing_table_offers_another() {
+        let before = by_itself(&host(), GROUP, None).expect("eth0");
+        let others = [interface("lo", 1, &["127.0.0.1"]), interface("eth1", 3, &["198.51.100.5"])];
+        let gone = |wanted, routed| again(&others, GROUP, wanted, &before, || routed);
+        assert!(
+            matches!(gone(None, None), Err(NetError::NoSuchInterface { .. })),
+            "eth1 was never asked for"
+        );
+        let choice = gone(None, Some(ip("198.51.100.5"))).expect("the group is routed there now");
+        assert_eq!(choice.chosen.name, "eth1");
+        assert!(gone(Some("eth0"), Some(ip("198.51.100.5"))).is_err(), "the user has said eth0");
+        assert!(
+            again(&others[..1], GROUP, None, &before, || Some(ip("127.0.0.1"))).is_err(),
+            "loopback is no network"
+        );
     }
 
     #[test]

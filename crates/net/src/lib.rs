@@ -3,6 +3,7 @@
 //! | item | what it is |
 //! |---|---|
 //! | [`interfaces`], [`choose`] | which network interface carries a group, and why |
+//! | [`Changes`], [`choose_again`] | news about interfaces and addresses, and what carries the group since |
 //! | [`SourceSocket`] | sends to the group, up to 64 datagrams a call (GSO); receives the unicast feedback |
 //! | [`GroupSocket`] | joins a group (any source, or one), receives it, sends feedback by unicast |
 //! | [`UnicastSocket`] | the feedback socket alone, for receivers of several groups |
@@ -24,6 +25,7 @@
 
 mod batch;
 mod buffers;
+mod changes;
 mod error;
 mod faults;
 mod group;
@@ -37,10 +39,11 @@ mod wait;
 
 pub use batch::{Batch, Meta, SLOT};
 pub use buffers::{Backlog, Granted, MIN_RECEIVE_BUFFER};
+pub use changes::{Changes, News};
 pub use error::{ExitClass, NetError};
 pub use faults::{FaultSpecError, Faults, Injector, Tally};
 pub use group::{GroupOptions, GroupSocket, Membership};
-pub use interface::{Choice, Interface, Why, choose, interfaces};
+pub use interface::{Choice, Interface, Why, choose, choose_again, interfaces};
 pub use source::{SourceOptions, SourceSocket};
 pub use udp::{Ecn, MAX_SEGMENTS, SendOutcome};
 pub use unicast::{UnicastOptions, UnicastSocket};

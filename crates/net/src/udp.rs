@@ -223,12 +223,19 @@ impl Udp {
     fn send_error(&self, e: io::Error, to: SocketAddr, size: usize) -> NetError {
         match e.raw_os_error() {
             Some(libc::EMSGSIZE) => NetError::TooLarge { size, mtu: self.largest.min(size - 1) },
-            Some(libc::ENETUNREACH | libc::EADDRNOTAVAIL | libc::ENODEV | libc::ENETDOWN)
+            Some(libc::ENETUNREACH | libc::EADDRNOTAVAIL | libc::ENODEV | libc::ENETDOWN | libc::EINVAL)
                 if to.ip().is_multicast() =>
             {
                 NetError::NoMulticastRoute { group: to.ip() }
             }
-            Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN) => NetError::Unreachable { to },
+            Some(
+                libc::ENETUNREACH
+                | libc::EHOSTUNREACH
+                | libc::ENETDOWN
+                | libc::EADDRNOTAVAIL
+                | libc::ENODEV
+                | libc::EINVAL,
+            ) => NetError::Unreachable { to },
             Some(libc::EPERM | libc::EACCES) => NetError::Denied { to },
             _ => NetError::System { doing: "sending", source: e },
         }

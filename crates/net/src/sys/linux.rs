@@ -4,7 +4,7 @@
 
 use super::{Control, MAX_CALL, parse_address, set_option};
 use crate::buffers::Backlog;
-use socket2::{SockAddr, SockRef};
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 use std::io;
 use std::mem::{self, MaybeUninit};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -348,6 +348,21 @@ pub(crate) fn poll(watched: &mut [libc::pollfd], timeout: Option<Duration>) -> i
     let ready =
         unsafe { libc::ppoll(watched.as_mut_ptr(), watched.len() as libc::nfds_t, limit, ptr::null()) };
     if ready >= 0 { Ok(ready as usize) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A socket that becomes readable when interfaces or their addresses change (rtnetlink(7)).
+pub(crate) fn listen_for_changes() -> io::Result<Socket> {
+    let kind = Type::RAW.nonblocking().cloexec();
+    let socket =
+        Socket::new(Domain::from(libc::AF_NETLINK), kind, Some(Protocol::from(libc::NETLINK_ROUTE)))?;
+    // SAFETY: all-zero bytes are a valid `sockaddr_nl`, a plain C structure of integers.
+    let mut name: libc::sockaddr_nl = unsafe { mem::zeroed() };
+    name.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+    name.nl_groups = (libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR) as u32;
+    let len = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
+    // SAFETY: `name` is valid for reads of `len` bytes, its size, during the call.
+    let done = unsafe { libc::bind(socket.as_raw_fd(), (&raw const name).cast(), len) };
+    if done == 0 { Ok(socket) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Let the calling thread's timers fire on time instead of up to 50 microseconds late.

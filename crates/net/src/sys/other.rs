@@ -2,7 +2,7 @@
 
 use super::{Control, MAX_CALL};
 use crate::buffers::Backlog;
-use socket2::{SockAddr, SockRef};
+use socket2::{SockAddr, SockRef, Socket};
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::BorrowedFd;
@@ -140,5 +140,10 @@ pub(crate) fn poll(watched: &mut [libc::pollfd], timeout: Option<Duration>) -> i
 
 /// Not here.
 pub(crate) fn sharpen_timers() -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Not here.
+pub(crate) fn listen_for_changes() -> io::Result<Socket> {
     Err(io::ErrorKind::Unsupported.into())
 }

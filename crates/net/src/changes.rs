@@ -1,0 +1,90 @@
+//! News about this host's interfaces and addresses.
+
+use crate::sys;
+use socket2::Socket;
+use std::cell::Cell;
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+/// Tells that interfaces, their addresses or their carrier have changed: who hears of it looks again with
+/// [`crate::choose_again`].
+///
+/// On Linux the kernel tells it (rtnetlink); where it does not, a change is assumed every two seconds.
+#[derive(Debug)]
+pub struct Changes {
+    told: Option<Socket>,
+    assumed_at: Cell<Instant>,
+}
+
+const ASSUMED_EVERY: Duration = Duration::from_secs(2);
+
+/// What has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum News {
+    /// Nothing, as far as is known.
+    Nothing,
+    /// Other interfaces.
+    Elsewhere,
+    /// The interface that was asked about, perhaps among others.
+    Here,
+}
+
+/// Of a message only its beginning is looked at.
+const MESSAGE: usize = 64;
+
+/// The interface's number follows the header (16 bytes) and 4 bytes of the body, in messages about links (`ifinfomsg`) as
+/// in those about addresses (`ifaddrmsg`).
+const INDEX_AT: usize = 20;
+
+/// A host whose interfaces change faster than this is asked again at the next call.
+const MOST_MESSAGES: usize = 256;
+
+impl Changes {
+    /// Listen from now on.
+    pub fn listen() -> Changes {
+        Changes { told: sys::listen_for_changes().ok(), assumed_at: Cell::new(Instant::now()) }
+    }
+
+    /// What has changed since the last call, for one who uses the interface with this number.
+    pub fn news(&self, index: u32) -> News {
+        let Some(socket) = &self.told else {
+            if self.assumed_at.get().elapsed() < ASSUMED_EVERY {
+                return News::Nothing;
+            }
+            self.assumed_at.set(Instant::now());
+            return News::Here;
+        };
+        let (mut buffer, mut news) = ([0; MESSAGE], News::Nothing);
+        for _ in 0..MOST_MESSAGES {
+            let mut socket: &Socket = socket;
+            news = match socket.read(&mut buffer) {
+                Ok(len) => news.max(about(&buffer[..len], index)),
+                // More has happened than the socket could hold.
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => News::Here,
+                Err(_) => break,
+            };
+        }
+        news
+    }
+}
+
+fn about(message: &[u8], index: u32) -> News {
+    let named =
+        message.get(INDEX_AT..).and_then(|rest| rest.first_chunk()).map(|four| u32::from_ne_bytes(*four));
+    if named.is_none_or(|named| named == index) { News::Here } else { News::Elsewhere }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_about_the_interface_whose_number_is_in_it_and_one_cut_short_about_any() {
+        let mut message = [0; MESSAGE];
+        message[INDEX_AT..][..4].copy_from_slice(&7u32.to_ne_bytes());
+        assert_eq!((about(&message, 7), about(&message, 8)), (News::Here, News::Elsewhere));
+        for have in 0..INDEX_AT + 4 {
+            assert_eq!(about(&message[..have], 8), News::Here);
+        }
+    }
+}
