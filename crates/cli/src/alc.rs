@@ -114,6 +114,7 @@ impl args::Send {
             pacing,
             fec,
             repeat,
+            patience: self.sending.patience,
             datagram: self.sending.datagram,
             content,
         };
@@ -181,7 +182,7 @@ impl args::Recv {
             source: self.source,
             out,
             wait: self.wait,
-            silence: self.silence,
+            silence: self.patience,
             buffer: RECEIVE_BUFFER,
             faults: self.session.faults,
         };

@@ -116,9 +116,12 @@ pub struct Sending {
     /// Start when so many receivers have joined, and end when they are done
     #[arg(long, value_name = "N", value_parser = values::receivers)]
     pub expect: Option<u32>,
-    /// How long to wait for receivers, in seconds
+    /// How long to wait for receivers to join, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "10")]
     pub wait: Duration,
+    /// How long receivers may be silent, or not be reached by data, and the network be gone, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "60")]
+    pub patience: Duration,
     /// Largest UDP datagram, in bytes [default: what the interface carries, at most 1500]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(256..=65_507))]
     pub datagram: Option<u16>,
@@ -249,9 +252,9 @@ pub struct Recv {
     /// Give up when no session begins for so many seconds [default: wait for ever]
     #[arg(long, value_name = "SECONDS", value_parser = values::span)]
     pub wait: Option<Duration>,
-    /// Give up when the source is silent for so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "30")]
-    pub silence: Duration,
+    /// Give up when the source is silent, none of its data arrives, or the network is gone for so many seconds
+    #[arg(long, alias = "silence", value_name = "SECONDS", value_parser = values::span, default_value = "60")]
+    pub patience: Duration,
     /// Flush every file to the disk before it gets its name
     #[arg(long)]
     pub sync: bool,

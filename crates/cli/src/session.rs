@@ -111,7 +111,7 @@ impl args::Recv {
             layers_to: self.layer_to,
             key: read_key(self.session.key.as_deref(), &mut warnings)?,
             wait: self.wait,
-            silence: self.silence,
+            patience: self.patience,
             durability: if self.sync { Durability::Synced } else { Durability::Fast },
             host: self.session.host.unwrap_or_else(system::host_name),
             buffer: RECEIVE_BUFFER,
@@ -209,6 +209,7 @@ fn resolve_sending(
         key,
         expect: sending.expect,
         wait: sending.wait,
+        patience: sending.patience,
         datagram: sending.datagram,
         content,
         host: session.host.unwrap_or_else(system::host_name),
@@ -396,7 +397,8 @@ fn sent_shortfall(report: &SendReport) -> String {
         (_, 0) => absent,
         _ => format!("{absent}, {incomplete}"),
     };
-    format!("{what}; run both commands again, receivers resume where they were")
+    let advice = report.advice.as_deref().map_or_else(String::new, |advice| format!("; {advice}"));
+    format!("{what}{advice}; run both commands again, receivers resume where they were")
 }
 
 fn received_summary(report: &ReceiveReport) -> Vec<String> {

@@ -84,8 +84,10 @@ pub struct SendConfig {
     /// End when this many receivers are done, and start when this many have joined.
     pub expect: Option<u32>,
     /// How long to wait for receivers: before the start for the first (or all of `expect`), and
-    /// at the end for those that are silent.
+    /// at the end for those of `expect` that have never come.
     pub wait: Duration,
+    /// How long receivers may be silent, or get nothing, and the network be gone, before they are given up.
+    pub patience: Duration,
     /// Largest UDP datagram, in bytes, without IP and UDP headers; from the interface's MTU (at
     /// most 1500) when `None`.
     pub datagram: Option<u16>,
@@ -133,8 +135,8 @@ pub struct ReceiveConfig {
     pub key: Option<GroupKey>,
     /// Give up when no session is announced for so long; wait for ever when `None`.
     pub wait: Option<Duration>,
-    /// Give up when a session that has started is silent for so long.
-    pub silence: Duration,
+    /// Give up when a session that has started is silent, brings no data, or the network is gone for so long.
+    pub patience: Duration,
     /// Whether content is flushed to the disk.
     pub durability: Durability,
     /// This host's name in the source's messages.

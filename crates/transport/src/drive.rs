@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
 use crate::groups::Groups;
 use crate::object::Tape;
+use crate::outage::{Moves, Outage, Uplink};
 use crate::receiver;
 use crate::source::streams::{Cut, Fill};
 use crate::source::{self, supply::Supply};
@@ -13,8 +14,7 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_net::{
-    Batch, Choice, GroupOptions, GroupSocket, Injector, Membership, SendOutcome, SourceOptions, SourceSocket,
-    Waiter, Want, Watch, choose,
+    Batch, Choice, GroupOptions, GroupSocket, Injector, Membership, SourceOptions, Waiter, choose,
 };
 use faircast_wire::{Form, Name, ReceiverCodec, SourceCodec, Spacing, data_header_len, group_of};
 use std::net::SocketAddr;
@@ -54,15 +54,13 @@ pub fn send(
     let clock = Clock::start();
     config.scheme = scheme_for(config.scheme, &config.content)?;
     let groups = layer_groups(&config)?;
-    let choice = choose(config.group.ip(), config.interface.as_deref())?;
     let options = SourceOptions { ttl: config.ttl, ..SourceOptions::default() };
-    let socket = SourceSocket::open(config.group, &choice, &options)?;
-    events(opened(config.group, &choice));
-    if let Some(warning) = socket.receive_buffer().warning() {
-        events(Event::Warning(warning));
-    }
+    let mut uplink = Uplink::open(config.group, config.interface, options, config.patience, Moves::Anywhere)?;
+    events(opened(config.group, uplink.choice()));
+    uplink.warning().into_iter().for_each(|warning| events(Event::Warning(warning)));
     let form = if config.key.is_some() { Form::Sealed } else { Form::Open };
-    let (datagram, symbol_size) = sizes(config.datagram, &choice, config.group, form, &config.scheme)?;
+    let (datagram, symbol_size) =
+        sizes(config.datagram, uplink.choice(), config.group, form, &config.scheme)?;
     let supply = match &config.content {
         Content::Paths(paths) => Supply::files(Tape::open(paths, symbol_size, SYMBOLS_PER_BLOCK)?),
         Content::Stdin { name } => Supply::pipe(name, symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos)?,
@@ -111,16 +109,23 @@ pub fn send(
         max: config.max,
         expect: config.expect,
         wait: config.wait,
+        patience: config.patience,
         spread: if config.ttl <= 1 { SPREAD_LOCAL } else { SPREAD_FAR },
         unix_secs: clock.unix_nanos / 1_000_000_000,
     };
     let mut session = source::Session::new(setup, clock.now());
     let injector = config.faults.map(|faults| Injector::new(faults, random[3]));
-    run_source(&mut session, &socket, &groups, &clock, injector, events, stop)?;
-    session.report().map_err(|error| match error {
+    run_source(&mut session, &mut uplink, &groups, &clock, injector, events, stop)?;
+    let report = session.report().map_err(|error| match error {
         Error::NoReceiver { waited, .. } => Error::NoReceiver { group, waited, ttl },
         other => other,
-    })
+    });
+    // Receivers that were not heard because the network was gone are not what is wrong.
+    match (uplink.into_error(), &report) {
+        (Some(gone), Ok(report)) if !report.ok => Err(gone),
+        (Some(gone), Err(error)) if error.may_be_the_network() => Err(gone),
+        _ => report,
+    }
 }
 
 /// Receive one session from the group. Returns when everything is verified and in its place.
@@ -135,6 +140,7 @@ pub fn receive(
 ) -> Result<ReceiveReport, Error> {
     let clock = Clock::start();
     let choice = choose(config.group.ip(), config.interface.as_deref())?;
+    let mut outage = Outage::of_listener(config.group.ip(), config.interface, config.patience);
     let membership = config.source.map_or(Membership::AnySource, Membership::OnlyFrom);
     let socket = GroupSocket::open(
         config.group,
@@ -163,15 +169,18 @@ pub fn receive(
         only: config.source,
         overhead: overhead(config.group),
         wait: config.wait.map(span),
-        silence: span(config.silence),
+        patience: span(config.patience),
         group: config.group,
         unix_secs: clock.unix_nanos / 1_000_000_000,
         memory: receiver::INCOMPLETE,
     };
     let mut session = receiver::Session::new(setup, clock.now());
     let groups = Groups::new(socket, config.faults.map(|faults| (faults, random[3])));
-    run_receiver(&mut session, groups, &clock, events, stop)?;
-    session.report()
+    run_receiver(&mut session, groups, &mut outage, &clock, events, stop)?;
+    match (session.report(), outage.into_error()) {
+        (Err(error), Some(gone)) if error.may_be_the_network() => Err(gone),
+        (report, _) => report,
+    }
 }
 
 /// The scheme that sends this: with as many layers as there are streams for.
@@ -216,7 +225,7 @@ fn layer_groups(config: &SendConfig) -> Result<Vec<SocketAddr>, Error> {
 
 fn run_source(
     session: &mut source::Session,
-    socket: &SourceSocket,
+    uplink: &mut Uplink,
     groups: &[SocketAddr],
     clock: &Clock,
     mut injector: Option<Injector>,
@@ -231,16 +240,21 @@ fn run_source(
             stopped = true;
             session.stop(clock.now());
         }
-        socket.receive(&mut batch)?;
+        if uplink.look(events)? {
+            session.announce_soon(clock.now());
+        }
+        uplink.receive(&mut batch)?;
         let now = clock.now();
         batch.deliver(injector.as_mut(), |bytes, meta| {
             session.on_datagram(bytes, meta.from, clock.time(meta.received_at).min(now), now);
         });
         session.on_time(now);
         session.take_events().into_iter().for_each(&mut *events);
-        if let Some(outgoing) = session.next(now, &mut out) {
+        if !uplink.holds()
+            && let Some(outgoing) = session.next(now, &mut out)
+        {
             let group = groups[usize::from(outgoing.layer.0)];
-            send_all(socket, &out, outgoing.segment, group, &mut waiter)?;
+            uplink.send(&out, outgoing.segment, group, &mut waiter, events)?;
         }
         if session.is_over() {
             session.take_events().into_iter().for_each(&mut *events);
@@ -248,33 +262,9 @@ fn run_source(
         }
         let now = clock.now();
         let wake = session.wake_at(now);
-        if wake > now {
-            let until = clock.instant(wake).min(Instant::now() + STOP_CHECK);
-            waiter.wait(&[Watch::new(socket, Want::Readable)], Some(until))?;
-        }
-    }
-}
-
-/// Hand over a batch for this group, waiting while the queue is full.
-pub(crate) fn send_all(
-    socket: &SourceSocket,
-    bytes: &[u8],
-    segment: usize,
-    group: SocketAddr,
-    waiter: &mut Waiter,
-) -> Result<(), Error> {
-    let mut rest = bytes;
-    loop {
-        match socket.send_batch_to(rest, segment, group)? {
-            SendOutcome::Sent => return Ok(()),
-            SendOutcome::Blocked { sent } => {
-                rest = &rest[(sent * segment).min(rest.len())..];
-                if rest.is_empty() {
-                    return Ok(());
-                }
-                let soon = Instant::now() + Duration::from_millis(1);
-                waiter.wait(&[Watch::new(socket, Want::Writable)], Some(soon))?;
-            }
+        if wake > now || uplink.holds() {
+            let until = if wake > now { clock.instant(wake) } else { Instant::now() + STOP_CHECK };
+            uplink.wait(&mut waiter, until.min(Instant::now() + STOP_CHECK))?;
         }
     }
 }
@@ -282,6 +272,7 @@ pub(crate) fn send_all(
 fn run_receiver(
     session: &mut receiver::Session,
     mut groups: Groups,
+    outage: &mut Outage,
     clock: &Clock,
     events: &mut dyn FnMut(Event),
     stop: &AtomicBool,
@@ -292,6 +283,7 @@ fn run_receiver(
         if stop.load(Ordering::Relaxed) {
             session.stop(clock.now());
         }
+        groups.look(outage, session.silence(clock.now()), events)?;
         groups.receive()?;
         let now = clock.now();
         let received = groups.deliver(|bytes, meta| {
@@ -310,13 +302,12 @@ fn run_receiver(
         {
             session.on_join_failed(layer, &error, now);
         }
-        let mut refused = Ok(());
-        session.take_feedback(clock.now(), |bytes, to| {
-            if refused.is_ok() {
-                refused = groups.base().send_to(bytes, to).map(drop);
-            }
+        let mut refused = None;
+        session.take_feedback(clock.now(), |bytes, to| match groups.base().send_to(bytes, to) {
+            Ok(_) => outage.works(events),
+            Err(error) => refused = Some(error),
         });
-        refused?;
+        refused.map_or(Ok(()), |error| outage.failed(error, events))?;
         session.take_events().into_iter().for_each(&mut *events);
         if session.is_over() {
             return Ok(());
@@ -424,6 +415,7 @@ mod tests {
             key: None,
             expect: None,
             wait: Duration::ZERO,
+            patience: Duration::from_secs(60),
             datagram: None,
             content: Content::Paths(Vec::new()),
             host: String::new(),

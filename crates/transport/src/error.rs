@@ -15,6 +15,13 @@ pub enum Class {
     System,
 }
 
+/// What keeps data from arriving where announcements do.
+pub(crate) const LOOK_AT_PATH: &str =
+    "look at the MTU of the path (`--datagram 1200` at the source sends smaller packets) and at firewalls";
+
+/// What keeps answers from arriving.
+pub(crate) const LOOK_AT_WAY_BACK: &str = "nobody was heard: look at the way back, UDP from the receivers to the port that this host sends from, and at firewalls";
+
 /// Why a session could not run, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -103,6 +110,29 @@ pub enum Error {
         waited: Duration,
         /// What was seen instead, as a sentence, or nothing.
         hint: String,
+    },
+    /// The network was gone for too long.
+    #[error("{why}; waited {} s for it (--patience). Run the command again when it is back: receivers resume", .lasted.as_secs())]
+    Outage {
+        /// How long it was gone.
+        lasted: Duration,
+        /// What is wrong with it.
+        why: NetError,
+    },
+    /// The source is heard, but nothing that it sends arrives.
+    #[error(
+        "announcements arrive but no data: none of {packets} packets of {bytes} bytes within {} s; {LOOK_AT_PATH}; {verified_bytes} bytes are verified and kept",
+        .lasted.as_secs()
+    )]
+    NothingArrives {
+        /// Packets that the source has sent and that are not here.
+        packets: u64,
+        /// Bytes of each, IP and UDP headers included.
+        bytes: usize,
+        /// For how long.
+        lasted: Duration,
+        /// Bytes verified.
+        verified_bytes: u64,
     },
     /// The source went silent in the middle.
     #[error(
@@ -258,12 +288,25 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether it says no more than that nothing was heard, which has another cause when this host's network was gone.
+    pub(crate) const fn may_be_the_network(&self) -> bool {
+        matches!(
+            self,
+            Error::NoReceiver { .. }
+                | Error::NoSession { .. }
+                | Error::SourceSilent { .. }
+                | Error::NothingArrives { .. }
+                | Error::Ended { .. }
+        )
+    }
+
     /// Whose fault it is.
     pub fn class(&self) -> Class {
         match self {
             Error::NoReceiver { .. }
             | Error::NoSession { .. }
             | Error::SourceSilent { .. }
+            | Error::NothingArrives { .. }
             | Error::Ended { .. }
             | Error::RootMismatch
             | Error::PgmReset
@@ -285,6 +328,7 @@ impl Error {
             | Error::LayerInputs { .. }
             | Error::NotAStream { .. } => Class::Usage,
             Error::Net(_)
+            | Error::Outage { .. }
             | Error::Object(_)
             | Error::MtuTooSmall { .. }
             | Error::Pipe(_)

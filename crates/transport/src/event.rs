@@ -183,6 +183,8 @@ pub struct SendReport {
     pub slow: Vec<String>,
     /// Packets that were refused: forged, replayed, damaged.
     pub refused: u64,
+    /// Of a session that ended without everybody: what to look at, when something shows.
+    pub advice: Option<String>,
     /// Of a live stream in layers: what has become of each, the base layer first.
     pub streams: Vec<StreamSent>,
 }

@@ -110,6 +110,7 @@ fn source(file: &Path, slow: Slow) -> source::Session {
         max: None,
         expect: None,
         wait: Duration::from_secs(30),
+        patience: Duration::from_secs(30),
         spread: Span::from_millis(10),
         unix_secs: UNIX_SECS,
     };
@@ -134,7 +135,7 @@ fn receiver(out: &Path) -> receiver::Session {
         only: None,
         overhead: OVERHEAD,
         wait: None,
-        silence: Span::from_secs(60),
+        patience: Span::from_secs(60),
         group: GROUP,
         unix_secs: UNIX_SECS,
         memory: receiver::INCOMPLETE,

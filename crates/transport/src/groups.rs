@@ -4,17 +4,25 @@
 //! busy for a while does not see one layer's past after another's present.
 
 use crate::error::Error;
+use crate::event::Event;
+use crate::outage::{Look, Outage, received};
 use crate::receiver::Backlog;
 use faircast_core::packet::Layer;
 use faircast_net::{Batch, Faults, GroupSocket, Injector, Meta, NetError, Waiter, Want, Watch};
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Sockets that are waited for at most; those of further layers are read whenever something wakes.
 const WATCHED: usize = 32;
 
 /// Receive calls take so many datagrams (or coalesced runs) at most.
 const SLOTS: usize = 8;
+
+/// When the network changes, silence of this length says that memberships may have been lost with it.
+const SOON_SILENT: Duration = Duration::from_millis(500);
+
+/// In a silent session groups are joined again so often.
+const REJOIN_EVERY: Duration = Duration::from_secs(5);
 
 /// The base group, the layers that are joined, and those that were left but not read to their end.
 pub(crate) struct Groups {
@@ -24,6 +32,7 @@ pub(crate) struct Groups {
     faults: Option<(Faults, u64)>,
     /// Datagrams that sockets dropped which are closed now.
     dropped: u64,
+    rejoined_at: Instant,
 }
 
 struct Member {
@@ -37,12 +46,71 @@ impl Groups {
     /// The base group, joined. Each socket has faults of its own, from a stream of the seed.
     pub(crate) fn new(base: GroupSocket, faults: Option<(Faults, u64)>) -> Groups {
         let base = Member::new(base.group(), base, faults, 0);
-        Groups { base, layers: Vec::new(), left: Vec::new(), faults, dropped: 0 }
+        Groups { base, layers: Vec::new(), left: Vec::new(), faults, dropped: 0, rejoined_at: Instant::now() }
     }
 
     /// The base group's socket, which feedback leaves by too.
     pub(crate) fn base(&self) -> &GroupSocket {
         &self.base.socket
+    }
+
+    /// Look whether the interface is still the one that it was, and join everything again where that may be of use: on
+    /// another interface, and where nothing has come for `silent` while the network changed or as time goes by, for
+    /// switches and routers forget.
+    ///
+    /// # Errors
+    /// When the network has been gone for too long, or the system refuses.
+    pub(crate) fn look(
+        &mut self,
+        outage: &mut Outage,
+        silent: Option<Duration>,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<(), Error> {
+        outage.ends_by_patience(silent.is_some());
+        match outage.look(self.base.socket.choice(), true, events)? {
+            Look::Other(choice) => {
+                let before = self.base.socket.choice().clone();
+                match self.base.socket.open_again(&choice) {
+                    Ok(socket) => {
+                        self.replace(socket);
+                        outage.moved(&before, &choice, events);
+                    }
+                    Err(error) => outage.failed(error, events)?,
+                }
+            }
+            Look::Changed if silent.is_none_or(|silent| silent >= SOON_SILENT) => self.rejoin(),
+            Look::Changed | Look::Same => {
+                let now = Instant::now();
+                if silent.is_some_and(|silent| silent >= REJOIN_EVERY)
+                    && now.duration_since(self.rejoined_at) >= REJOIN_EVERY
+                {
+                    self.rejoin();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The same groups by another base socket; what the old sockets hold is still read. Layers follow.
+    fn replace(&mut self, base: GroupSocket) {
+        let base = Member::new(self.base.group, base, self.faults, 0);
+        let before = std::mem::replace(&mut self.base, base);
+        for member in std::iter::once(before).chain(self.layers.drain(..)) {
+            if member.socket.leave().is_ok() {
+                self.left.push(member);
+            } else {
+                self.dropped += member.dropped();
+            }
+        }
+        self.rejoined_at = Instant::now();
+    }
+
+    /// Tell switches and routers once more. What cannot be joined now is tried again later.
+    fn rejoin(&mut self) {
+        self.rejoined_at = Instant::now();
+        for member in std::iter::once(&self.base).chain(&self.layers) {
+            let _ = member.socket.rejoin();
+        }
     }
 
     /// Join and leave layers until just these groups are joined, bottom up.
@@ -79,7 +147,7 @@ impl Groups {
     pub(crate) fn receive(&mut self) -> Result<(), Error> {
         for member in self.members() {
             if member.batch.next_at().is_none() {
-                member.socket.receive(&mut member.batch)?;
+                received(member.socket.receive(&mut member.batch))?;
             }
         }
         let dropped = &mut self.dropped;
@@ -165,7 +233,6 @@ impl Member {
 mod tests {
     use super::*;
     use faircast_net::{Choice, GroupOptions, Membership, SourceOptions, SourceSocket, choose};
-    use std::time::Duration;
 
     /// A session's group and two layers on the loopback interface, joined, and a source to them.
     fn three(port: u16) -> (Vec<SocketAddr>, Groups, SourceSocket) {

@@ -15,6 +15,7 @@ pub mod fuzzing;
 mod groups;
 mod members;
 pub mod object;
+mod outage;
 #[cfg(test)]
 mod pair;
 pub mod pgm;

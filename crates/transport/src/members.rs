@@ -1,6 +1,6 @@
 //! Who takes part, as the source knows it.
 
-use faircast_core::packet::ReceiverId;
+use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Member as Report, MemberState};
@@ -19,6 +19,12 @@ const SLOW_REPORTS: u8 = 3;
 
 /// A receiver that was silent for so long, and whose host has a newer one of its name, was started again.
 const REPLACED_AFTER: Span = Span::from_secs(3);
+
+/// Data has not reached a receiver when so many packets left and it has none of them;
+const UNREACHED_PACKETS: u64 = 4;
+
+/// that is sure when half as many more have left and been lost as well, and this long has passed.
+const UNREACHED_SURE: Span = Span::from_secs(2);
 
 /// Reports are counted for so long before the spread follows them.
 const SPREAD_WINDOW: Span = Span::from_millis(20);
@@ -50,6 +56,8 @@ pub struct Members {
 struct Tally {
     done: usize,
     unfinished: usize,
+    /// Of the unfinished.
+    mute: usize,
 }
 
 /// One receiver.
@@ -73,6 +81,14 @@ pub struct Member {
     pub loss: f32,
     /// Whether it holds the others up, and what was done about it.
     pub pace: Pace,
+    /// The newest packet of the base layer that it has, as far as it has told; the congestion control may ask.
+    pub echo: Option<Seq>,
+    /// When that last was another one.
+    pub echo_at: Time,
+    /// Whether it is heard, and data reaches it.
+    pub mute: Mute,
+    /// It joined before this packet left.
+    first: Seq,
     slow_reports: u8,
     slow_since: Time,
     joined_at: Time,
@@ -89,6 +105,35 @@ pub enum Pace {
     Dropped,
     /// It is not heard any more.
     Gone,
+}
+
+/// Whether a receiver can be counted on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mute {
+    /// It is heard and reached, as far as anybody knows.
+    No,
+    /// It has not been heard for some time.
+    Silent,
+    /// It is heard, and none of the packets that left since has reached it.
+    Unreached {
+        /// When that was noticed,
+        since: Time,
+        /// what the next packet was then,
+        next: Seq,
+        /// and whether those were lost too that left later.
+        sure: bool,
+        /// Whether it was named.
+        told: bool,
+    },
+}
+
+/// Receivers of which something has to be told.
+#[derive(Debug, Default)]
+pub struct Muted {
+    /// They have fallen silent.
+    pub silent: Vec<ReceiverId>,
+    /// They answer, and are not reached by data.
+    pub unreached: Vec<ReceiverId>,
 }
 
 /// What a report changed.
@@ -126,7 +171,10 @@ impl Members {
         member.blocks_missing = report.blocks_missing;
         member.verified_bytes = report.verified_bytes;
         member.loss = if report.loss.is_finite() { report.loss.clamp(0.0, 1.0) } else { 0.0 };
-        if member.pace == Pace::Gone {
+        if member.mute == Mute::Silent {
+            member.mute = Mute::No;
+        }
+        if member.pace == Pace::Gone && member.mute == Mute::No {
             member.pace = Pace::Together;
         }
         if !was_finished {
@@ -150,7 +198,75 @@ impl Members {
     pub fn on_sign_of_life(&mut self, from: ReceiverId, now: Time) {
         if let Some(member) = self.known.get_mut(&from) {
             member.heard_at = now;
+            if member.mute == Mute::Silent {
+                self.tally.discount(member);
+                member.mute = Mute::No;
+                self.tally.count(member);
+            }
         }
+    }
+
+    /// A member has told the newest packet that it has, when the next one would be `next`; those below `long_gone` had
+    /// left seconds ago, those below `recent` a moment ago. Whether it counts again.
+    pub fn on_echo(
+        &mut self,
+        from: ReceiverId,
+        echo: Option<Seq>,
+        next: Seq,
+        long_gone: Seq,
+        recent: Seq,
+        now: Time,
+    ) -> bool {
+        let Some(member) = self.known.get_mut(&from) else { return false };
+        if member.joined_at == now && member.echo.is_none() {
+            member.first = next;
+        }
+        self.tally.discount(member);
+        let was_mute = member.is_mute();
+        if echo > member.echo {
+            (member.echo, member.echo_at) = (echo, now);
+            if matches!(member.mute, Mute::Unreached { .. }) {
+                member.mute = Mute::No;
+                member.pace = if member.pace == Pace::Gone { Pace::Together } else { member.pace };
+            }
+        }
+        let has = member.echo.map_or(member.first, Seq::next).max(member.first);
+        match &mut member.mute {
+            Mute::Unreached { since, next, sure, .. } => {
+                let lasted = now.since(*since) >= UNREACHED_SURE;
+                *sure |= lasted && recent.0 >= next.0 + UNREACHED_PACKETS / 2;
+            }
+            mute if has.0 + UNREACHED_PACKETS <= long_gone.0 => {
+                *mute = Mute::Unreached { since: now, next, sure: false, told: false };
+            }
+            _ => {}
+        }
+        self.tally.count(member);
+        was_mute && !member.is_mute()
+    }
+
+    /// Those who have fallen silent for `silent_after`, and those who are not reached, when it has not been said before.
+    pub fn mute(&mut self, now: Time, silent_after: Span) -> Muted {
+        let mut muted = Muted::default();
+        for (id, member) in &mut self.known {
+            if !member.is_waited_for() {
+                continue;
+            }
+            self.tally.discount(member);
+            match &mut member.mute {
+                Mute::Unreached { sure: true, told, .. } if !*told => {
+                    *told = true;
+                    muted.unreached.push(*id);
+                }
+                mute @ Mute::No if now.since(member.heard_at) > silent_after => {
+                    *mute = Mute::Silent;
+                    muted.silent.push(*id);
+                }
+                _ => {}
+            }
+            self.tally.count(member);
+        }
+        muted
     }
 
     /// A receiver reported congestion at `level`, while no more than about `bound` was sent; whether
@@ -226,12 +342,19 @@ impl Members {
         self.tally.unfinished
     }
 
-    /// Mark those that have been silent for `patience` as gone, and sooner those that were started
+    /// How many of those served together, and without everything yet, are heard and reached.
+    pub fn answering(&self) -> usize {
+        self.tally.unfinished - self.tally.mute
+    }
+
+    /// Mark those that have been silent, or not been reached, for `patience` as gone, and sooner those that were started
     /// again; their ids. All that live are heard once in `spread`.
     pub fn expire(&mut self, now: Time, patience: Span, spread: Span) -> Vec<ReceiverId> {
-        let is_waited_for =
-            |member: &Member| matches!(member.pace, Pace::Together | Pace::Deferred) && !member.is_finished();
-        let silent = |member: &Member, span: Span| is_waited_for(member) && now.since(member.heard_at) > span;
+        let silent = |member: &Member, span: Span| {
+            let unreached = matches!(member.mute, Mute::Unreached { since, told: true, .. }
+                if now.since(since) > patience);
+            member.is_waited_for() && (unreached || now.since(member.heard_at) > span)
+        };
         let soonest = REPLACED_AFTER.max(spread * 2).min(patience);
         if !self.known.values().any(|member| silent(member, soonest)) {
             return Vec::new();
@@ -329,12 +452,16 @@ pub fn stretched(turn: Time, now: Time, spread: Span, longer: Span) -> Time {
 impl Tally {
     fn count(&mut self, member: &Member) {
         self.done += usize::from(member.state == MemberState::Done);
-        self.unfinished += usize::from(member.pace == Pace::Together && !member.is_finished());
+        let unfinished = member.pace == Pace::Together && !member.is_finished();
+        self.unfinished += usize::from(unfinished);
+        self.mute += usize::from(unfinished && member.is_mute());
     }
 
     fn discount(&mut self, member: &Member) {
         self.done -= usize::from(member.state == MemberState::Done);
-        self.unfinished -= usize::from(member.pace == Pace::Together && !member.is_finished());
+        let unfinished = member.pace == Pace::Together && !member.is_finished();
+        self.unfinished -= usize::from(unfinished);
+        self.mute -= usize::from(unfinished && member.is_mute());
     }
 }
 
@@ -352,10 +479,28 @@ impl Member {
             verified_bytes: report.verified_bytes,
             loss: 0.0,
             pace: Pace::Together,
+            echo: None,
+            echo_at: now,
+            mute: Mute::No,
+            first: Seq(0),
             slow_reports: 0,
             slow_since: now,
             joined_at: now,
         }
+    }
+
+    /// Whether it has everything.
+    pub fn has_all(&self) -> bool {
+        self.state == MemberState::Done
+    }
+
+    fn is_waited_for(&self) -> bool {
+        matches!(self.pace, Pace::Together | Pace::Deferred) && !self.is_finished()
+    }
+
+    /// Whether it was said to be silent, or not reached.
+    fn is_mute(&self) -> bool {
+        matches!(self.mute, Mute::Silent | Mute::Unreached { told: true, .. })
     }
 
     /// Whether nothing more is expected of it.

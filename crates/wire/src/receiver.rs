@@ -1,6 +1,8 @@
 //! A receiver's codec.
 
-use crate::encode::{EncodeError, FEEDBACK_LIMIT, Fit, encode, put_body, put_header, put_id, undo_on_error};
+use crate::encode::{
+    EncodeError, FEEDBACK_LIMIT, Fit, Form, encode, put_body, put_header, put_id, undo_on_error,
+};
 use crate::key::GroupKey;
 use crate::message::{Announce, Header, Kind, Message};
 use crate::parse::{Fixed, HEADER_LEN, Newest, ParseError, Reader, SEALED, parse, read_body};
@@ -99,6 +101,11 @@ impl ReceiverCodec {
     /// Allow announcements to be this many seconds off.
     pub const fn set_skew(&mut self, secs: u64) {
         self.skew = secs;
+    }
+
+    /// Whether packets are sealed.
+    pub const fn form(&self) -> Form {
+        if self.key.is_some() { Form::Sealed } else { Form::Open }
     }
 
     /// The session that is followed.

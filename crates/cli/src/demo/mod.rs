@@ -207,7 +207,7 @@ impl Stage<'_> {
 
     fn receiver(&self, number: usize) -> Vec<OsString> {
         let mut words = self.common("recv", &receiver_name(number));
-        words.extend(os(["--wait", "30", "--silence", "15", "--out"]));
+        words.extend(os(["--wait", "30", "--patience", "15", "--out"]));
         words.push(receiver_directory(self.place, number).into());
         if number == LOSSY.0 {
             words.extend(["--faults".into(), format!("loss={},seed=1", LOSSY.1).into()]);

@@ -54,7 +54,7 @@ fn layers_are_at_addresses_in_a_row_or_at_ports() {
 fn a_recv_without_flags_waits_for_ever_and_writes_here() {
     let config = receiving(&["recv"]).expect("fine").config;
     assert_eq!(config.destination, Destination::Directory(".".into()));
-    assert_eq!((config.wait, config.silence.as_secs()), (None, 30));
+    assert_eq!((config.wait, config.patience.as_secs()), (None, 60));
     assert_eq!(config.durability, Durability::Fast);
     assert_eq!(receiving(&["recv", "--stdout"]).expect("fine").config.destination, Destination::Stdout);
 }

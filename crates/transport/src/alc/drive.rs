@@ -7,12 +7,13 @@ use crate::config::Content;
 use crate::drive::{Clock, opened, random, span};
 use crate::error::Error;
 use crate::event::Event;
+use crate::outage::{Look, Moves, Outage, Uplink, received as taken};
 use faircast_core::packet::Layer;
 use faircast_core::rng::Rng;
 use faircast_core::time::Time;
 use faircast_net::{
-    Batch, Choice, GroupOptions, GroupSocket, Injector, Membership, SendOutcome, SourceOptions, SourceSocket,
-    Waiter, Want, Watch, choose,
+    Batch, Choice, GroupOptions, GroupSocket, Injector, Membership, SourceOptions, Waiter, Want, Watch,
+    choose,
 };
 use faircast_wire::alc::{Layering, Rlc};
 use faircast_wire::{Spacing, group_of};
@@ -47,9 +48,10 @@ pub fn send(
         }
     };
     let groups = groups(&config)?;
-    let choice = choose(config.group.ip(), config.interface.as_deref())?;
     let options = SourceOptions { ttl: config.ttl, ..SourceOptions::default() };
-    let socket = SourceSocket::open(config.group, &choice, &options)?;
+    // The source's address is a part of the session's name (RFC 5651, 3).
+    let mut uplink = Uplink::open(config.group, config.interface, options, config.patience, Moves::Nowhere)?;
+    let choice = uplink.choice().clone();
     events(opened(config.group, &choice));
     let overhead = overhead(config.group);
     let datagram = datagram(config.datagram, &choice, overhead)?;
@@ -79,7 +81,7 @@ pub fn send(
         rng: Rng::new(random[1], 0),
     };
     let mut session = source::Session::new(setup, clock.now());
-    run_source(&mut session, &socket, &groups, &clock, events, stop)?;
+    run_source(&mut session, &mut uplink, &groups, &clock, events, stop)?;
     Ok(session.report())
 }
 
@@ -127,7 +129,7 @@ fn datagram(asked: Option<u16>, choice: &Choice, overhead: usize) -> Result<usiz
 
 fn run_source(
     session: &mut source::Session,
-    socket: &SourceSocket,
+    uplink: &mut Uplink,
     groups: &[SocketAddr],
     clock: &Clock,
     events: &mut dyn FnMut(Event),
@@ -140,34 +142,28 @@ fn run_source(
             session.stop();
         }
         // Nobody has anything to say to this socket; what comes is taken so that it does not wake us again.
-        socket.receive(&mut batch)?;
+        uplink.look(events)?;
+        uplink.receive(&mut batch)?;
         for _ in 0..TURN {
             let now = clock.now();
             session.on_time(now);
-            match session.next(now, &mut out)? {
-                Some(layer) => send_one(socket, &out, groups[usize::from(layer.0)], &mut waiter)?,
-                None => break,
+            if uplink.holds() {
+                break;
             }
+            let Some(layer) = session.next(now, &mut out)? else { break };
+            uplink.send(&out, out.len(), groups[usize::from(layer.0)], &mut waiter, events)?;
         }
         session.take_events().into_iter().for_each(&mut *events);
         if session.is_over() {
             return Ok(());
         }
         let wake = session.wake_at();
-        if wake > clock.now() {
-            let until = clock.instant(wake).min(Instant::now() + STOP_CHECK);
-            waiter.wait(&[Watch::new(socket, Want::Readable)], Some(until))?;
+        let now = clock.now();
+        if wake > now || uplink.holds() {
+            let until = if wake > now { clock.instant(wake) } else { Instant::now() + STOP_CHECK };
+            uplink.wait(&mut waiter, until.min(Instant::now() + STOP_CHECK))?;
         }
     }
-}
-
-/// Hand over a packet, waiting while the queue is full.
-fn send_one(socket: &SourceSocket, bytes: &[u8], to: SocketAddr, waiter: &mut Waiter) -> Result<(), Error> {
-    while let SendOutcome::Blocked { .. } = socket.send_batch_to(bytes, bytes.len(), to)? {
-        let soon = Instant::now() + Duration::from_millis(1);
-        waiter.wait(&[Watch::new(socket, Want::Writable)], Some(soon))?;
-    }
-    Ok(())
 }
 
 /// Receive the files of one session. Returns when all files of a complete table are there, or when the session ends.
@@ -182,6 +178,7 @@ pub fn receive(
     let clock = Clock::start();
     let choice = choose(config.group.ip(), config.interface.as_deref())?;
     let random = random();
+    let mut outage = Outage::of_listener(config.group.ip(), config.interface, config.silence);
     let mut channels = Channels {
         membership: config.source.map_or(Membership::AnySource, Membership::OnlyFrom),
         options: GroupOptions { receive_buffer: config.buffer },
@@ -207,7 +204,7 @@ pub fn receive(
     };
     let mut session = receiver::Session::new(setup, clock.now())?;
     let injector = config.faults.map(|faults| Injector::new(faults, random[1]));
-    let run = run_receiver(&mut session, &mut channels, &clock, injector, events, stop);
+    let run = run_receiver(&mut session, &mut channels, &mut outage, &clock, injector, events, stop);
     session.dropped(channels.leave()?);
     // A report cleans up too, so it comes before the error.
     let report = session.report();
@@ -218,6 +215,7 @@ pub fn receive(
 fn run_receiver(
     session: &mut receiver::Session,
     channels: &mut Channels,
+    outage: &mut Outage,
     clock: &Clock,
     mut injector: Option<Injector>,
     events: &mut dyn FnMut(Event),
@@ -228,9 +226,14 @@ fn run_receiver(
         if stop.load(Ordering::Relaxed) {
             session.stop();
         }
+        if let Look::Other(choice) = outage.look(&channels.choice, true, events)? {
+            outage.moved(&channels.choice, &choice, events);
+            channels.leave()?;
+            channels.choice = *choice;
+        }
         let (mut received, mut failed) = (0, Ok(()));
         for socket in &channels.sockets {
-            received += socket.receive(&mut batch)?;
+            received += taken(socket.receive(&mut batch))?;
             let now = clock.now();
             batch.deliver(injector.as_mut(), |bytes, meta| {
                 if failed.is_ok() {
@@ -242,13 +245,16 @@ fn run_receiver(
         failed?;
         session.on_time(clock.now());
         let (level, spacing) = session.subscription();
-        channels.join(level, spacing)?;
+        match channels.join(level, spacing) {
+            Err(Error::Net(error)) => outage.failed(error, events)?,
+            joined => joined?,
+        }
         session.take_events().into_iter().for_each(&mut *events);
         if session.is_over() {
             return Ok(());
         }
         if received == 0 {
-            let until = clock.instant(session.wake_at()).min(Instant::now() + STOP_CHECK);
+            let until = outage.until(clock.instant(session.wake_at()).min(Instant::now() + STOP_CHECK));
             let watches: Vec<Watch<'_>> =
                 channels.sockets.iter().map(|socket| Watch::new(socket, Want::Readable)).collect();
             waiter.wait(&watches, Some(until))?;

@@ -74,6 +74,8 @@ pub struct AlcSend {
     pub fec: Fec,
     /// How long.
     pub repeat: Repeat,
+    /// How long the network may be gone.
+    pub patience: Duration,
     /// Largest UDP datagram; from the interface's MTU (at most 1500) when `None`.
     pub datagram: Option<u16>,
     /// Files and directory trees.

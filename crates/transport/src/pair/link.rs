@@ -13,10 +13,10 @@ pub(super) struct Link {
     loss: f64,
     duplication: f64,
     corruption: f64,
+    /// Larger datagrams do not pass.
+    largest: usize,
     /// This part of the datagrams takes up to so much longer.
     reordering: (f64, Span),
-    /// Larger datagrams do not pass, headers included.
-    mtu: u64,
 }
 
 impl Default for Link {
@@ -30,8 +30,8 @@ impl Default for Link {
             loss: 0.0,
             duplication: 0.0,
             corruption: 0.0,
+            largest: usize::MAX,
             reordering,
-            mtu: u64::MAX,
         }
     }
 }
@@ -51,11 +51,6 @@ impl Link {
         Link { queue: bytes, ..self }
     }
 
-    /// Drops datagrams that are larger, headers included, and tells nobody.
-    pub(super) fn mtu(self, mtu: u64) -> Link {
-        Link { mtu, ..self }
-    }
-
     pub(super) fn losing(self, loss: f64) -> Link {
         Link { loss, ..self }
     }
@@ -68,6 +63,11 @@ impl Link {
         Link { corruption, ..self }
     }
 
+    /// Datagrams above so many bytes vanish.
+    pub(super) fn dropping_above(self, largest: usize) -> Link {
+        Link { largest, ..self }
+    }
+
     pub(super) fn reordering(self, part: f64, by: Span) -> Link {
         Link { reordering: (part, by), ..self }
     }
@@ -75,6 +75,9 @@ impl Link {
     /// What becomes of one datagram that one receiver of this link should get: when each copy
     /// arrives, later than it would on the undamaged link.
     pub(super) fn damage(&self, bytes: &mut [u8], rng: &mut Rng) -> Copies {
+        if bytes.len() > self.largest {
+            return Copies::Lost;
+        }
         if self.loss > 0.0 && rng.chance(self.loss) {
             return Copies::Lost;
         }
@@ -123,11 +126,8 @@ impl Pipe {
     }
 
     /// When a datagram of `size` bytes that comes at `now` is at the other end; `None` when the queue
-    /// is full, or the datagram too large.
+    /// is full.
     pub(super) fn pass(&mut self, size: u64, now: Time) -> Option<Time> {
-        if size > self.link.mtu {
-            return None;
-        }
         if self.link.rate.bps().is_infinite() {
             return Some(now + self.link.delay);
         }

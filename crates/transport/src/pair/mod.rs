@@ -12,6 +12,7 @@
 //! net.assert_all_verified(source, all);
 //! ```
 
+mod blackhole;
 mod crowd;
 mod determinism;
 mod failure;
@@ -23,6 +24,7 @@ mod lifecycle;
 mod link;
 mod net;
 mod node;
+mod outage;
 mod repair;
 mod silence;
 mod slow;

@@ -23,6 +23,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Session time zero, in seconds since 1970.
 const UNIX_SECS: u64 = 1_800_000_000;
 
+/// How long sources and receivers wait for each other.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
 /// A source that wakes up so often at one moment does not sleep any more.
 const MOST_TURNS: u32 = 200_000;
 
@@ -41,6 +44,7 @@ pub(super) struct Offer {
     max: Option<Rate>,
     expect: Option<u32>,
     wait: Duration,
+    patience: Duration,
     spread: Span,
     pub(super) key: Option<GroupKey>,
     /// A live stream on each layer, and how much older than this blocks may grow.
@@ -61,6 +65,7 @@ impl Offer {
             max: None,
             expect: None,
             wait: Duration::from_secs(10),
+            patience: PATIENCE,
             spread: Span::from_millis(10),
             key: None,
             streams: None,
@@ -202,6 +207,7 @@ impl SourceNode {
             max: offer.max,
             expect: offer.expect,
             wait: offer.wait,
+            patience: offer.patience,
             spread: offer.spread,
             unix_secs: UNIX_SECS + now.as_nanos() / 1_000_000_000,
         };
@@ -334,7 +340,7 @@ impl ReceiverNode {
             only: None,
             overhead: OVERHEAD,
             wait: None,
-            silence: Span::from_secs(20),
+            patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
             group: SocketAddr::from(([239, 255, 70, 1], 5777)),
             unix_secs,
             memory: self.memory,

@@ -61,7 +61,7 @@ fn without_any_feedback_every_source_gives_way() {
 fn into_total_loss_of_data_every_source_gives_way_although_small_packets_pass() {
     for scheme in schemes_with_feedback() {
         let mut net = running(scheme, 10);
-        net.trunk.set_link(trunk().mtu(1000));
+        net.group_of(0).down.set_link(Link::millis(10).dropping_above(1000));
         let parts = falls(&mut net, 16);
         assert_gives_way(scheme, &parts);
     }

@@ -546,6 +546,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::Session {
         expect: Some(star.leaves.len() as u32),
         // Nobody is missed who does not say that it is there.
         wait: Duration::from_secs(3600),
+        patience: Duration::from_secs(3600),
         spread: Span::from_millis(10),
         unix_secs: UNIX_SECS,
     };
@@ -571,7 +572,7 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
         only: None,
         overhead: OVERHEAD,
         wait: None,
-        silence: Span::from_secs(60),
+        patience: Span::from_secs(60),
         group: SocketAddr::from(([239, 255, 70, 1], 5777)),
         unix_secs: UNIX_SECS,
         memory: receiver::INCOMPLETE,

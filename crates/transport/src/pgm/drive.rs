@@ -7,9 +7,10 @@ use super::{
     Framing, Messages, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, ipv4, receiver, source,
 };
 use crate::config::{Content, Destination};
-use crate::drive::{Clock, opened, random, send_all, sizes, span};
+use crate::drive::{Clock, opened, random, sizes, span};
 use crate::error::Error;
 use crate::event::Event;
+use crate::outage::{Look, Moves, Outage, Uplink, received};
 use crate::source::pipe::Pipe;
 use faircast_core::packet::Mark;
 use faircast_core::rate::bounds::Guard;
@@ -18,8 +19,7 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_net::{
-    Batch, GroupOptions, GroupSocket, Injector, Membership, SourceOptions, SourceSocket, Waiter, Want, Watch,
-    choose,
+    Batch, GroupOptions, GroupSocket, Injector, Membership, SourceOptions, Waiter, Want, Watch, choose,
 };
 use faircast_wire::Form;
 use faircast_wire::pgm::{DATA_HEADER_LEN, Gsi, Options, PgmccData, Said, Stamp, Tsi, data_len};
@@ -50,17 +50,15 @@ pub fn send(
     let clock = Clock::start();
     let group = ipv4(config.group.ip())?;
     let (input, total) = input(&config.content)?;
-    let choice = choose(config.group.ip(), config.interface.as_deref())?;
-    let local = ipv4(choice.local)?;
     // NAKs come to this port of this host: receivers do not look where data came from.
     let port = config.options.nak_port.unwrap_or(config.group.port());
     let options = SourceOptions { ttl: config.ttl, port, ..SourceOptions::default() };
-    let socket = SourceSocket::open(config.group, &choice, &options)?;
-    events(opened(config.group, &choice));
-    if let Some(warning) = socket.receive_buffer().warning() {
-        events(Event::Warning(warning));
-    }
-    let (datagram, _) = sizes(config.datagram, &choice, config.group, Form::Open, &config.scheme)?;
+    // The source's address is in its packets, and receivers send NAKs there.
+    let mut uplink = Uplink::open(config.group, config.interface, options, config.patience, Moves::Nowhere)?;
+    let local = ipv4(uplink.choice().local)?;
+    events(opened(config.group, uplink.choice()));
+    uplink.warning().into_iter().for_each(|warning| events(Event::Warning(warning)));
+    let (datagram, _) = sizes(config.datagram, uplink.choice(), config.group, Form::Open, &config.scheme)?;
     let room = feed::room(datagram, options_len(config.scheme.mark()));
     check_messages(config.options.framing, config.options.messages, room)?;
     if config.scheme.layers() > 1 {
@@ -99,7 +97,7 @@ pub fn send(
     };
     let mut session = source::Session::new(setup, clock.now());
     let injector = config.faults.map(|faults| Injector::new(faults, random[3]));
-    run_source(&mut session, &socket, &clock, injector, events, stop)?;
+    run_source(&mut session, &mut uplink, &clock, injector, events, stop)?;
     session.report()
 }
 
@@ -115,6 +113,7 @@ pub fn receive(
     let clock = Clock::start();
     let group = ipv4(config.group.ip())?;
     let choice = choose(config.group.ip(), config.interface.as_deref())?;
+    let mut outage = Outage::of_listener(config.group.ip(), config.interface, config.silence);
     let local = ipv4(choice.local)?;
     let membership = config.source.map_or(Membership::AnySource, Membership::OnlyFrom);
     let options = GroupOptions { receive_buffer: config.buffer };
@@ -140,13 +139,13 @@ pub fn receive(
     let open = Box::new(move |tsi| output(&destination, tsi).map(|to| Delivery::new(to, framing, messages)));
     let mut session = receiver::Session::new(setup, open, clock.now());
     let injector = config.faults.map(|faults| Injector::new(faults, random[1]));
-    run_receiver(&mut session, &socket, &clock, injector, events, stop)?;
+    run_receiver(&mut session, socket, &mut outage, &clock, injector, events, stop)?;
     session.report()
 }
 
 fn run_source(
     session: &mut source::Session,
-    socket: &SourceSocket,
+    uplink: &mut Uplink,
     clock: &Clock,
     mut injector: Option<Injector>,
     events: &mut dyn FnMut(Event),
@@ -160,13 +159,16 @@ fn run_source(
             stopped = true;
             session.stop(clock.now());
         }
-        socket.receive(&mut batch)?;
+        uplink.look(events)?;
+        uplink.receive(&mut batch)?;
         let now = clock.now();
         batch.deliver(injector.as_mut(), |bytes, meta| session.on_datagram(bytes, meta.from, now));
         session.on_time(now);
         session.take_events().into_iter().for_each(&mut *events);
-        if let Some(outgoing) = session.next(now, &mut out) {
-            send_all(socket, &out, outgoing.segment, socket.group(), &mut waiter)?;
+        if !uplink.holds()
+            && let Some(outgoing) = session.next(now, &mut out)
+        {
+            uplink.send(&out, outgoing.segment, uplink.group(), &mut waiter, events)?;
         }
         if session.is_over() {
             session.take_events().into_iter().for_each(&mut *events);
@@ -174,16 +176,17 @@ fn run_source(
         }
         let now = clock.now();
         let wake = session.wake_at(now);
-        if wake > now {
-            let until = clock.instant(wake).min(Instant::now() + STOP_CHECK);
-            waiter.wait(&[Watch::new(socket, Want::Readable)], Some(until))?;
+        if wake > now || uplink.holds() {
+            let until = if wake > now { clock.instant(wake) } else { Instant::now() + STOP_CHECK };
+            uplink.wait(&mut waiter, until.min(Instant::now() + STOP_CHECK))?;
         }
     }
 }
 
 fn run_receiver(
     session: &mut receiver::Session,
-    socket: &GroupSocket,
+    mut socket: GroupSocket,
+    outage: &mut Outage,
     clock: &Clock,
     mut injector: Option<Injector>,
     events: &mut dyn FnMut(Event),
@@ -195,7 +198,16 @@ fn run_receiver(
         if stop.load(Ordering::Relaxed) {
             session.stop();
         }
-        let received = socket.receive(&mut batch)?;
+        if let Look::Other(choice) = outage.look(socket.choice(), true, events)? {
+            match socket.open_again(&choice) {
+                Ok(opened) => {
+                    outage.moved(socket.choice(), &choice, events);
+                    socket = opened;
+                }
+                Err(error) => outage.failed(error, events)?,
+            }
+        }
+        let received = received(socket.receive(&mut batch))?;
         let now = clock.now();
         batch.deliver(injector.as_mut(), |bytes, meta| {
             let at = clock.time(meta.received_at).min(now);
@@ -207,13 +219,12 @@ fn run_receiver(
             session.on_backlog(socket.backlog()?.drops.into());
         }
         session.on_time(now);
-        let mut refused = Ok(());
-        session.take_feedback(|bytes, to| {
-            if refused.is_ok() {
-                refused = socket.send_to(bytes, to).map(drop);
-            }
+        let mut refused = None;
+        session.take_feedback(|bytes, to| match socket.send_to(bytes, to) {
+            Ok(_) => outage.works(events),
+            Err(error) => refused = Some(error),
         });
-        refused?;
+        refused.map_or(Ok(()), |error| outage.failed(error, events))?;
         session.take_events().into_iter().for_each(&mut *events);
         if session.is_over() {
             return Ok(());
@@ -221,7 +232,7 @@ fn run_receiver(
         if received == 0 {
             session.on_waiting();
             let until = clock.instant(session.wake_at()).min(Instant::now() + STOP_CHECK);
-            waiter.wait(&[Watch::new(socket, Want::Readable)], Some(until))?;
+            waiter.wait(&[Watch::new(&socket, Want::Readable)], Some(until))?;
         }
     }
 }

@@ -85,6 +85,8 @@ pub struct PgmSend {
     pub max: Option<Rate>,
     /// How long no receiver must have missed anything before the session ends.
     pub linger: Duration,
+    /// How long the network may be gone.
+    pub patience: Duration,
     /// Largest UDP datagram; from the interface's MTU (at most 1500) when `None`.
     pub datagram: Option<u16>,
     /// One file, or standard input.

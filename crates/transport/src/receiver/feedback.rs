@@ -6,6 +6,7 @@ use super::{
     echo,
     intake::{Intake, Repair},
     place::Place,
+    reach::Reach,
     reason,
     streams::Streams,
 };
@@ -44,7 +45,7 @@ impl Session {
         if let Some(stream) = &mut self.stream {
             if stream.session == session && stream.source == from {
                 self.clocks.heard_at = now;
-                stream.announced = announce;
+                (stream.announced, stream.announced_at) = (announce, now);
                 set_pace(stream, stream.rtt, millis(announce.spread_ms), now);
                 let skipped = if announce.flags & Announce::LIVE != 0 {
                     stream.delivery.skip_before(announce.first_block)
@@ -55,6 +56,9 @@ impl Session {
                     self.fail(error, now);
                 }
                 return;
+            }
+            if stream.session == session {
+                return self.consider_move(announce, from, now);
             }
             let restarted = stream.announced.transfer == announce.transfer
                 && stream.session != session
@@ -138,6 +142,8 @@ impl Session {
             session,
             source: from,
             announced: announce,
+            announced_at: now,
+            reach: Reach::new(announce.next_seq),
             receiver: scheme.receiver(self.setup.id),
             layers,
             delivery,
@@ -202,7 +208,8 @@ impl Session {
         self.codec.follow(session);
         stream.session = session;
         stream.source = from;
-        stream.announced = announce;
+        (stream.announced, stream.announced_at) = (announce, now);
+        stream.reach = Reach::new(announce.next_seq);
         stream.receiver = scheme.receiver(self.setup.id);
         stream.layers.restart(self.setup.group, &stream.announced);
         let restarted = stream.delivery.restart(now);
@@ -232,6 +239,7 @@ impl Session {
         stream.sent = stream.sent.max(status.next_seq);
         let held = status.flags & Status::HELD != 0;
         stream.window.on_status(status.next_seq, status.members, stream.rtt, held);
+        stream.reach.on_next_seq(status.next_seq, now);
         if status.confirmed.contains(&me) {
             stream.registered = true;
             if matches!(self.phase, Phase::Confirming { .. }) {
@@ -299,7 +307,8 @@ impl Session {
                 let Some(stream) = &mut self.stream else { return };
                 // Receivers are often done at the same moment: each waits for its turn.
                 (stream.member_at, stream.member_tries) = (now + turn(stream.spread, &mut self.rng), 0);
-                self.phase = Phase::Confirming { until: now + stream.spread * 2 + CONFIRM_PATIENCE };
+                let patience = (stream.spread * 2 + CONFIRM_PATIENCE).max(self.setup.patience);
+                self.phase = Phase::Confirming { until: now + patience };
                 if stream.window.has_told() {
                     self.tell_window(faircast_wire::Window::UNLIMITED, now); // it wants no more
                 }
@@ -442,7 +451,7 @@ impl Session {
 const IPV4_HEADERS: usize = 28;
 
 /// The scheme that is announced, with its options; `None` for one that this version does not know.
-fn scheme_of(announce: &Announce) -> Option<Scheme> {
+pub(super) fn scheme_of(announce: &Announce) -> Option<Scheme> {
     let number = Scheme::from_number(announce.scheme)?;
     let scheme: Scheme = format!("{},{}", number.name(), announce.options.as_str()).parse().ok()?;
     Some(scheme.with_packet_size(packet_size(announce, &scheme)))

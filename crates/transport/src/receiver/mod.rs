@@ -13,6 +13,7 @@ mod intake;
 mod layers;
 mod output;
 pub(crate) mod place;
+mod reach;
 mod streams;
 mod window;
 
@@ -26,9 +27,10 @@ use faircast_core::packet::{Echo, Layer, Payload, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::AnyReceiver;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Announce, DataPacket, MemberState, Message, OpenError, ReceiverCodec};
+use faircast_wire::{Announce, DataPacket, Kind, MemberState, Message, OpenError, ReceiverCodec, peek};
 pub(crate) use intake::INCOMPLETE;
 use layers::{Heard, Layers};
+use reach::Reach;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 pub(crate) use window::Backlog;
@@ -39,6 +41,7 @@ pub(crate) const REASON_DISK_FULL: u8 = 1;
 pub(crate) const REASON_PERMISSION: u8 = 2;
 pub(crate) const REASON_CONTENT: u8 = 3;
 pub(crate) const REASON_OTHER: u8 = 4;
+pub(crate) const REASON_NO_DATA: u8 = 5;
 
 /// Real networks reorder: a packet is lost when three later ones have come (`00-common`, C5).
 pub(crate) const REORDERING: u8 = 3;
@@ -66,7 +69,8 @@ pub(crate) struct Setup {
     /// IP and UDP headers of each datagram.
     pub(crate) overhead: usize,
     pub(crate) wait: Option<Span>,
-    pub(crate) silence: Span,
+    /// How long the source may be silent, or its data not arrive.
+    pub(crate) patience: Span,
     pub(crate) group: SocketAddr,
     /// Seconds since 1970 at session time zero.
     pub(crate) unix_secs: u64,
@@ -102,7 +106,7 @@ struct Fixed {
     only: Option<IpAddr>,
     overhead: usize,
     wait: Option<Span>,
-    silence: Span,
+    patience: Span,
     group: SocketAddr,
     unix_secs: u64,
     reordering: u8,
@@ -126,6 +130,8 @@ struct Stream {
     session: SessionId,
     source: SocketAddr,
     announced: Announce,
+    announced_at: Time,
+    reach: Reach,
     receiver: AnyReceiver,
     layers: Layers,
     delivery: Delivery,
@@ -170,6 +176,8 @@ struct Waiting {
 struct Clocks {
     second_at: Time,
     heard_at: Time,
+    /// It was told that nothing is heard.
+    silence_told: bool,
 }
 
 #[derive(Debug, Default)]
@@ -211,7 +219,7 @@ impl Session {
                 only: setup.only,
                 overhead: setup.overhead,
                 wait: setup.wait,
-                silence: setup.silence,
+                patience: setup.patience,
                 group: setup.group,
                 unix_secs: setup.unix_secs,
                 reordering: setup.reordering,
@@ -225,7 +233,7 @@ impl Session {
             effects: Effects::new(),
             events: Vec::new(),
             outbox: Outbox::default(),
-            clocks: Clocks { second_at: now + Span::from_secs(1), heard_at: now },
+            clocks: Clocks { second_at: now + Span::from_secs(1), heard_at: now, silence_told: false },
             totals: Totals::default(),
             failure: None,
             finished: None,
@@ -243,6 +251,10 @@ impl Session {
         now: Time,
     ) {
         if self.setup.only.is_some_and(|only| only != from.ip()) {
+            return;
+        }
+        if self.is_from_elsewhere(bytes, from) {
+            self.totals.refused += 1;
             return;
         }
         let size = (bytes.len() + self.setup.overhead) as u16;
@@ -264,6 +276,12 @@ impl Session {
             Message::Status(status) => self.on_status(&status, now),
             _ => self.totals.refused += 1,
         }
+    }
+
+    /// Whether this is of the session that is followed and not from its source: only an announcement is looked at then.
+    fn is_from_elsewhere(&self, bytes: &[u8], from: SocketAddr) -> bool {
+        let Some(stream) = self.stream.as_ref().filter(|stream| stream.source != from) else { return false };
+        peek(bytes).is_ok_and(|header| header.session == stream.session && header.kind != Kind::Announce)
     }
 
     fn on_data(&mut self, packet: &DataPacket<'_>, size: u16, marked: bool, arrived: Time, now: Time) {
@@ -295,6 +313,7 @@ impl Session {
                 self.carry_out(now.since(arrived), now);
             }
         }
+        self.data_comes((packet.layer == BASE).then_some(packet.data.seq.0));
         if self.phase == Phase::Receiving && packet.symbols > 0 {
             let Some(stream) = &mut self.stream else { return };
             match stream.delivery.on_symbol(packet, now, &mut self.rng) {
@@ -343,6 +362,7 @@ impl Session {
             self.tell_progress(now);
         }
         let silent = now.since(self.clocks.heard_at);
+        self.tell_silence(silent);
         match self.phase {
             Phase::Searching => {
                 if let Some(waited) = self.setup.wait.filter(|wait| silent >= *wait) {
@@ -353,14 +373,17 @@ impl Session {
                 }
             }
             Phase::Receiving => {
-                if silent >= self.setup.silence {
+                if silent >= self.setup.patience {
                     let silent = std::time::Duration::from_nanos(silent.as_nanos());
                     self.failure =
                         Some(Error::SourceSilent { silent, verified_bytes: self.verified_bytes() });
                     self.phase = Phase::Over;
                     return;
                 }
-                self.run_timers(now);
+                self.look_for_data(now);
+                if self.phase == Phase::Receiving {
+                    self.run_timers(now);
+                }
             }
             Phase::Confirming { until } => {
                 if now >= until {
@@ -537,7 +560,7 @@ fn reason(error: &Error) -> u8 {
         Error::Object(ObjectError::DiskFull { .. }) => REASON_DISK_FULL,
         Error::Object(ObjectError::Denied { .. } | ObjectError::ReadOnly { .. }) => REASON_PERMISSION,
         Error::RootMismatch => REASON_CONTENT,
-        _ => REASON_OTHER,
+        _ => reach::reason(error).unwrap_or(REASON_OTHER),
     }
 }
 

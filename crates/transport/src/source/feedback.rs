@@ -77,7 +77,9 @@ impl Session {
                 self.events.push(Event::Left { receiver, host, verified: false, reason });
             }
         }
-        if report.echo.seq < self.next_seqs[0] {
+        let echo = (report.echo.seq < self.next_seqs[0]).then_some(report.echo.seq);
+        self.on_echo(report.from, echo, now);
+        if echo.is_some() {
             let alive = Report { from: report.from, layer: Layer(0), content: Content::Alive(report.echo) };
             self.pass_on(&alive, now);
         }
@@ -85,7 +87,7 @@ impl Session {
             self.source.control(Control::Forget(report.from), now);
         }
         if change != Change::None {
-            self.source.control(Control::Members(self.members.unfinished()), now);
+            self.source.control(Control::Members(self.members.answering()), now);
         }
         if self.members.has_confirmations() {
             self.status_soon(now);
@@ -207,7 +209,7 @@ impl Session {
         self.members.set_pace(id, pace);
         self.windows.forget(id);
         self.source.control(Control::StartAgain, now);
-        self.source.control(Control::Members(self.members.unfinished()), now);
+        self.source.control(Control::Members(self.members.answering()), now);
         self.plan.clear_requests();
         self.name(id, level, action);
         self.status_soon(now);
@@ -219,7 +221,7 @@ impl Session {
         self.members.recall();
         self.bound_rate(now);
         self.source.control(Control::StartAgain, now);
-        self.source.control(Control::Members(self.members.unfinished()), now);
+        self.source.control(Control::Members(self.members.answering()), now);
         self.status_soon(now);
     }
 
@@ -256,40 +258,12 @@ impl Session {
             self.followed_named.push(id);
         }
     }
-
-    /// Once a second: who has not been heard for too long?
-    pub(super) fn look_for_silence(&mut self, now: Time) {
-        if !matches!(self.phase, Phase::Sending) {
-            return;
-        }
-        let spread = self.members.spread(now, self.setup.spread);
-        let patience = self.setup.wait.max(spread * 4).max(Span::from_secs(5));
-        let gone = self.members.expire(now, patience, spread);
-        let replaced = if gone.is_empty() { Default::default() } else { self.members.replaced() };
-        if !gone.is_empty() {
-            self.source.control(Control::Members(self.members.unfinished()), now);
-        }
-        for id in gone {
-            self.windows.forget(id);
-            self.source.control(Control::Forget(id), now);
-            if let Some(member) = self.members.get(id) {
-                self.events.push(Event::Left {
-                    receiver: id.to_string(),
-                    host: member.host.clone(),
-                    verified: false,
-                    reason: Some(match replaced.contains(&id) {
-                        true => "it was started again".to_owned(),
-                        false => format!("silent for {patience}"),
-                    }),
-                });
-            }
-        }
-    }
 }
 
 /// Why a receiver does not have everything, in words.
 pub(super) fn reason(member: &Member) -> String {
     let words = match (member.pace, member.state, member.reason) {
+        _ if super::reach::is_unreached(member) => "it answers but no data arrives there",
         (Pace::Dropped, ..) => "dropped: too slow",
         (Pace::Gone, ..) => "silent",
         (_, _, crate::receiver::REASON_DISK_FULL) => "its disk is full",

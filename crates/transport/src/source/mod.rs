@@ -11,6 +11,7 @@ mod blocks;
 mod feedback;
 pub(crate) mod pipe;
 mod plan;
+mod reach;
 mod reader;
 mod status;
 pub(crate) mod streams;
@@ -18,9 +19,10 @@ pub(crate) mod supply;
 mod window;
 
 use crate::config::Slow;
+use crate::drive::span;
 use crate::error::Error;
 use crate::event::{Event, Limit, Progress, SendReport, Subscription};
-use crate::members::{Members, Pace, onset};
+use crate::members::{Member, Members, Pace, onset};
 use crate::object::ObjectError;
 use blocks::Blocks;
 use faircast_core::delivery::ledger::Pick;
@@ -32,6 +34,7 @@ use faircast_core::schemes::{AnySource, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{DataPacket, SourceCodec, Spacing};
 use plan::Plan;
+use reach::Left;
 use std::time::Duration;
 use supply::Supply;
 use window::Windows;
@@ -78,6 +81,8 @@ pub(crate) struct Setup {
     pub(crate) max: Option<Rate>,
     pub(crate) expect: Option<u32>,
     pub(crate) wait: Duration,
+    /// How long receivers may be silent, or not be reached.
+    pub(crate) patience: Duration,
     /// Feedback is spread over at least this.
     pub(crate) spread: Span,
     /// Seconds since 1970 at session time zero.
@@ -110,6 +115,9 @@ pub(crate) struct Session {
     followed_named: Vec<ReceiverId>,
     followed: Option<(ReceiverId, Time)>,
     counts: Counts,
+    left: Left,
+    /// Members whose answers the scheme was told to count on.
+    answering: usize,
     failure: Option<Error>,
 }
 
@@ -126,6 +134,7 @@ struct Fixed {
     max: Option<Rate>,
     expect: Option<u32>,
     wait: Span,
+    patience: Span,
     spread: Span,
     unix_secs: u64,
 }
@@ -208,7 +217,8 @@ impl Session {
                 min: setup.min,
                 max: setup.max,
                 expect: setup.expect,
-                wait: Span::from_nanos(setup.wait.as_nanos().min(u128::from(u64::MAX)) as u64),
+                wait: span(setup.wait),
+                patience: span(setup.patience),
                 spread: setup.spread.max(Members::turns(setup.expect.unwrap_or(0) as usize)),
                 unix_secs: setup.unix_secs,
             },
@@ -241,6 +251,8 @@ impl Session {
             followed_named: Vec::new(),
             followed: None,
             counts: Counts::default(),
+            left: Left::default(),
+            answering: 0,
             failure: None,
         };
         session.bound_rate(now);
@@ -281,7 +293,7 @@ impl Session {
             self.tell_progress(now);
             self.plan_visits();
             self.look_after_streams();
-            self.look_for_silence(now);
+            self.look_for_reach(now);
         }
         if let Err(error) = self.take_supply(now) {
             self.fail(error.into(), now);
@@ -314,6 +326,16 @@ impl Session {
         let segment = out.len();
         self.counts.wire_bytes += (segment + self.setup.overhead) as u64;
         (segment > 0).then_some(Outgoing { segment, layer: BASE })
+    }
+
+    /// The network is back, or another one: say so that receivers find it.
+    pub(crate) fn announce_soon(&mut self, now: Time) {
+        if matches!(self.phase, Phase::Gathering { .. } | Phase::Sending) {
+            self.clocks.announce_at = now;
+        }
+        if self.phase == Phase::Sending {
+            self.status_soon(now);
+        }
     }
 
     /// Stop early: tell the receivers.
@@ -377,6 +399,7 @@ impl Session {
             repair_ratio: self.symbols_sent() as f64 / self.counts.content_symbols.max(1) as f64,
             packets: self.counts.packets,
             cuts: self.source.observe().cuts,
+            advice: if incomplete.is_empty() { None } else { self.advice() },
             incomplete,
             slow: self.slow_named.iter().filter_map(|id| self.members.get(*id)).map(host).collect(),
             refused: self.counts.refused,
@@ -613,7 +636,7 @@ impl Session {
             streams.start(now);
         }
         self.phase = Phase::Sending;
-        self.source.control(Control::Members(self.members.unfinished()), now);
+        self.source.control(Control::Members(self.members.answering()), now);
         self.source.start(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
         self.effects.drain().for_each(drop);
         self.clocks.status_at = now;
@@ -643,7 +666,10 @@ impl Session {
     /// left may come back.
     fn linger(&self) -> Span {
         let missing = self.setup.expect.is_some_and(|expected| (self.members.count() as u32) < expected);
-        if missing || self.members.done() == 0 { self.setup.wait } else { Span::ZERO }
+        // Those who were waited for in vain have had their time.
+        let given_up = |member: &Member| member.pace == Pace::Gone || reach::is_unreached(member);
+        let left = self.members.done() == 0 && !self.members.iter().any(|(_, member)| given_up(member));
+        if missing || left { self.setup.wait } else { Span::ZERO }
     }
 
     fn close(&mut self, now: Time) {

@@ -135,6 +135,7 @@ impl Run {
             max: None,
             expect: Some(1),
             wait: Duration::from_secs(10),
+            patience: Duration::from_secs(60),
             spread: Span::from_millis(10),
             unix_secs: 1_800_000_000,
         };

@@ -1,0 +1,464 @@
+//! Networks that are gone for a while: interfaces that go down, lose their address or are made again, routes that vanish,
+//! packet filters.
+//!
+//! Nothing of that ends a session before its patience does. What cannot leave is lost, as on the path; sending is tried
+//! again after a pause, and sockets and memberships are made again where the interface has another number or address
+//! (`docs/decisions/0023-outages.md`).
+
+use crate::error::Error;
+use crate::event::Event;
+use faircast_net::{
+    Batch, Changes, Choice, NetError, News, SendOutcome, SourceOptions, SourceSocket, Waiter, Want, Watch,
+    choose, choose_again,
+};
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+/// While nothing can be sent, it is tried so often.
+const TRY_EVERY: Duration = Duration::from_millis(50);
+
+/// News of the interfaces is looked at so often.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// While the network is gone the interfaces are looked at so often, news or not.
+const LOOK_ANYWAY: Duration = Duration::from_secs(1);
+
+/// Shorter outages are not worth telling.
+const TOLD_AFTER: Duration = Duration::from_millis(300);
+
+/// An interface that takes nothing for so long is not merely busy: at 12 kbit/s a packet takes as long.
+const STUCK_AFTER: Duration = Duration::from_secs(1);
+
+/// The same while that is known.
+const STUCK_STILL: Duration = Duration::from_millis(20);
+
+/// What a session knows of its host's network.
+pub(crate) struct Outage {
+    group: IpAddr,
+    wanted: Option<String>,
+    patience: Duration,
+    moves: Moves,
+    changes: Changes,
+    look_at: Instant,
+    looked_anyway: Instant,
+    /// Something has left, so that what fails now did not fail from the beginning.
+    worked: bool,
+    /// Nothing is lost by waiting longer.
+    endless: bool,
+    broken: Option<Broken>,
+}
+
+/// Whether a session can go on from another address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moves {
+    /// It can.
+    Anywhere,
+    /// Its address is part of its name: it waits until it has it again.
+    Nowhere,
+}
+
+struct Broken {
+    since: Instant,
+    why: NetError,
+    /// It is the interface, and not only what was sent.
+    interface: bool,
+    try_at: Instant,
+    told: bool,
+}
+
+/// What a look at the interfaces has found.
+#[derive(Debug)]
+pub(crate) enum Look {
+    /// Nothing new.
+    Same,
+    /// Something has changed, or is back, and the sockets are still the right ones.
+    Changed,
+    /// Sockets must be opened on this.
+    Other(Box<Choice>),
+}
+
+impl Outage {
+    pub(crate) fn new(group: IpAddr, wanted: Option<String>, patience: Duration, moves: Moves) -> Outage {
+        let (changes, now) = (Changes::listen(), Instant::now());
+        let (look_at, looked_anyway) = (now, now);
+        Outage {
+            group,
+            wanted,
+            patience,
+            moves,
+            changes,
+            look_at,
+            looked_anyway,
+            worked: false,
+            endless: false,
+            broken: None,
+        }
+    }
+
+    /// The same for one that listens, perhaps for days, before it sends anything. It does not end by this before it says
+    /// with [`Outage::ends_by_patience`] that it waits for something.
+    pub(crate) fn of_listener(group: IpAddr, wanted: Option<String>, patience: Duration) -> Outage {
+        Outage { worked: true, endless: true, ..Outage::new(group, wanted, patience, Moves::Anywhere) }
+    }
+
+    /// Whether an outage that lasts ends the session.
+    pub(crate) fn ends_by_patience(&mut self, ends: bool) {
+        self.endless = !ends;
+    }
+
+    /// Something could not be sent or opened.
+    ///
+    /// # Errors
+    /// When that will not pass, never worked, or has lasted for too long.
+    pub(crate) fn failed(&mut self, why: NetError, events: &mut dyn FnMut(Event)) -> Result<(), Error> {
+        if !why.may_pass() || !self.worked {
+            return Err(why.into());
+        }
+        let now = Instant::now();
+        let fresh = Broken { since: now, why, interface: false, try_at: now, told: false };
+        let broken = self.broken.get_or_insert(fresh);
+        broken.try_at = now + TRY_EVERY;
+        self.wait(now, events)
+    }
+
+    /// Something was sent.
+    pub(crate) fn works(&mut self, events: &mut dyn FnMut(Event)) {
+        self.worked = true;
+        self.end(events);
+    }
+
+    /// Whether nothing should be sent now.
+    pub(crate) fn holds(&self) -> bool {
+        self.broken.as_ref().is_some_and(|broken| Instant::now() < broken.try_at)
+    }
+
+    /// When to try again, if that is earlier.
+    pub(crate) fn until(&self, moment: Instant) -> Instant {
+        match &self.broken {
+            Some(broken) if broken.try_at > Instant::now() => moment.min(broken.try_at),
+            _ => moment,
+        }
+    }
+
+    /// Look at the interfaces, when it is time or something has changed. Sockets are open on `before`, if at all.
+    ///
+    /// # Errors
+    /// When the network has been gone for too long.
+    pub(crate) fn look(
+        &mut self,
+        before: &Choice,
+        is_open: bool,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<Look, Error> {
+        let now = Instant::now();
+        if now < self.look_at {
+            return Ok(Look::Same);
+        }
+        self.look_at = now + LOOK_EVERY;
+        let news = self.changes.news(before.chosen.index);
+        let anyway = self.broken.is_some() && now.duration_since(self.looked_anyway) >= LOOK_ANYWAY;
+        if news == News::Nothing && !anyway {
+            self.wait(now, events)?;
+            return Ok(Look::Same);
+        }
+        self.looked_anyway = now;
+        match self.choose(before) {
+            Err(why) => {
+                let broken = Broken { since: now, why, interface: true, try_at: now, told: false };
+                let kept = self.broken.take();
+                // What is wrong with the interface says more than what could not be sent.
+                let (since, told) = kept.map_or((now, false), |kept| (kept.since, kept.told));
+                self.broken = Some(Broken { since, told, try_at: now + TRY_EVERY, ..broken });
+                self.wait(now, events)?;
+                Ok(Look::Same)
+            }
+            Ok(choice) if is_open && same_place(&choice, before) => {
+                let is_back = self.broken.as_ref().is_some_and(|broken| broken.interface);
+                if is_back {
+                    self.end(events);
+                } else {
+                    self.wait(now, events)?;
+                }
+                Ok(if is_back || news == News::Here { Look::Changed } else { Look::Same })
+            }
+            Ok(choice) => Ok(Look::Other(Box::new(choice))),
+        }
+    }
+
+    /// Sockets are open where [`Outage::look`] said.
+    pub(crate) fn moved(&mut self, from: &Choice, to: &Choice, events: &mut dyn FnMut(Event)) {
+        self.end(events);
+        if !same_place(from, to) {
+            events(Event::Warning(match (from.local == to.local, &to.chosen.name) {
+                (true, name) => format!("{name} has been made again; going on"),
+                (false, name) => format!("going on with {} of {name} (before: {})", to.local, from.local),
+            }));
+        }
+    }
+
+    /// Why the network is gone, if it is and has been for a while.
+    pub(crate) fn into_error(self) -> Option<Error> {
+        self.broken
+            .filter(|broken| broken.told)
+            .map(|broken| Error::Outage { lasted: broken.since.elapsed(), why: broken.why })
+    }
+
+    fn choose(&self, before: &Choice) -> Result<Choice, NetError> {
+        let choice = choose_again(self.group, self.wanted.as_deref(), before)?;
+        match self.moves {
+            Moves::Nowhere if choice.local != before.local => {
+                let name = choice.chosen.name;
+                Err(NetError::AddressGone { address: before.local, name })
+            }
+            _ => Ok(choice),
+        }
+    }
+
+    /// Tell of an outage in time, and end with it in time.
+    fn wait(&mut self, now: Instant, events: &mut dyn FnMut(Event)) -> Result<(), Error> {
+        let Some(broken) = &mut self.broken else { return Ok(()) };
+        let lasted = now.duration_since(broken.since);
+        if lasted >= TOLD_AFTER && !broken.told {
+            broken.told = true;
+            let rest = self.patience.saturating_sub(lasted).as_secs_f64();
+            events(Event::Warning(match self.endless {
+                true => format!("{}; waiting for that", broken.why),
+                false => format!("{}; the session waits up to {rest:.0} s for that (--patience)", broken.why),
+            }));
+        }
+        if lasted < self.patience || self.endless {
+            return Ok(());
+        }
+        let error = self.broken.take().map(|broken| Error::Outage { lasted, why: broken.why });
+        error.map_or(Ok(()), Err)
+    }
+
+    fn end(&mut self, events: &mut dyn FnMut(Event)) {
+        if let Some(broken) = self.broken.take().filter(|broken| broken.told) {
+            let lasted = broken.since.elapsed().as_secs_f64();
+            events(Event::Warning(format!("the network is back after {lasted:.1} s; going on")));
+        }
+    }
+}
+
+fn same_place(one: &Choice, other: &Choice) -> bool {
+    (one.chosen.index, one.local) == (other.chosen.index, other.local)
+}
+
+/// A source's socket, and what becomes of it.
+pub(crate) struct Uplink {
+    socket: Option<SourceSocket>,
+    choice: Choice,
+    group: SocketAddr,
+    options: SourceOptions,
+    outage: Outage,
+}
+
+impl Uplink {
+    /// Choose the interface and open the socket.
+    ///
+    /// # Errors
+    /// When there is none, or the system refuses.
+    pub(crate) fn open(
+        group: SocketAddr,
+        interface: Option<String>,
+        mut options: SourceOptions,
+        patience: Duration,
+        moves: Moves,
+    ) -> Result<Uplink, Error> {
+        let choice = choose(group.ip(), interface.as_deref())?;
+        let socket = SourceSocket::open(group, &choice, &options)?;
+        // A socket that is opened again has the same port, so that receivers notice nothing.
+        options.port = socket.local_addr().port();
+        let outage = Outage::new(group.ip(), interface, patience, moves);
+        Ok(Uplink { socket: Some(socket), choice, group, options, outage })
+    }
+
+    /// The interface in use.
+    pub(crate) fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    /// What the receive buffer lacks.
+    pub(crate) fn warning(&self) -> Option<String> {
+        self.socket.as_ref().and_then(|socket| socket.receive_buffer().warning())
+    }
+
+    /// The group.
+    pub(crate) fn group(&self) -> SocketAddr {
+        self.group
+    }
+
+    /// Whether nothing should be sent now.
+    pub(crate) fn holds(&self) -> bool {
+        self.outage.holds()
+    }
+
+    /// Look whether the interface is still the one that it was; whether it is another one now, or back.
+    ///
+    /// # Errors
+    /// When it has been gone for too long.
+    pub(crate) fn look(&mut self, events: &mut dyn FnMut(Event)) -> Result<bool, Error> {
+        match self.outage.look(&self.choice, self.socket.is_some(), events)? {
+            Look::Same => Ok(false),
+            Look::Changed => Ok(true),
+            Look::Other(choice) => {
+                self.socket = None; // two sockets cannot have one port
+                match self.open_again(&choice) {
+                    Ok(socket) => {
+                        self.outage.moved(&self.choice, &choice, events);
+                        (self.socket, self.choice) = (Some(socket), *choice);
+                        Ok(true)
+                    }
+                    Err(error) => self.outage.failed(error, events).map(|()| false),
+                }
+            }
+        }
+    }
+
+    fn open_again(&self, choice: &Choice) -> Result<SourceSocket, NetError> {
+        match SourceSocket::open(self.group, choice, &self.options) {
+            Err(NetError::PortTaken { .. }) if self.outage.moves == Moves::Anywhere => {
+                SourceSocket::open(self.group, choice, &SourceOptions { port: 0, ..self.options.clone() })
+            }
+            opened => opened,
+        }
+    }
+
+    /// Receive the feedback that is there.
+    ///
+    /// # Errors
+    /// What will not pass.
+    pub(crate) fn receive(&self, batch: &mut Batch) -> Result<usize, Error> {
+        let Some(socket) = &self.socket else { return Ok(0) };
+        received(socket.receive(batch))
+    }
+
+    /// Send datagrams of `segment` bytes each to this group; what does not leave is lost.
+    ///
+    /// # Errors
+    /// What will not pass, and what has not passed for too long.
+    pub(crate) fn send(
+        &mut self,
+        bytes: &[u8],
+        segment: usize,
+        to: SocketAddr,
+        waiter: &mut Waiter,
+        events: &mut dyn FnMut(Event),
+    ) -> Result<(), Error> {
+        let Some(socket) = &self.socket else { return Ok(()) };
+        let most = if self.outage.broken.is_some() { STUCK_STILL } else { STUCK_AFTER };
+        match send_all(socket, bytes, segment, to, waiter, most) {
+            Ok(()) => {
+                self.outage.works(events);
+                Ok(())
+            }
+            Err(error) => self.outage.failed(error, events),
+        }
+    }
+
+    /// Wait for feedback or a moment.
+    ///
+    /// # Errors
+    /// When the system does not wait.
+    pub(crate) fn wait(&self, waiter: &mut Waiter, until: Instant) -> Result<(), Error> {
+        let until = Some(self.outage.until(until));
+        match &self.socket {
+            Some(socket) => waiter.wait(&[Watch::new(socket, Want::Readable)], until)?,
+            None => waiter.wait(&[], until)?,
+        };
+        Ok(())
+    }
+
+    /// Why the network is gone, if it is.
+    pub(crate) fn into_error(self) -> Option<Error> {
+        self.outage.into_error()
+    }
+}
+
+/// What came of receiving: news about the network below is not about what was received.
+pub(crate) fn received(outcome: Result<usize, NetError>) -> Result<usize, Error> {
+    match outcome {
+        Err(error) if error.may_pass() => Ok(0),
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Hand over a batch for this group, waiting while the queue is full; not for longer than `most` without any of it
+/// being taken.
+fn send_all(
+    socket: &SourceSocket,
+    bytes: &[u8],
+    segment: usize,
+    group: SocketAddr,
+    waiter: &mut Waiter,
+    most: Duration,
+) -> Result<(), NetError> {
+    let (mut rest, mut taken_at) = (bytes, Instant::now());
+    loop {
+        match socket.send_batch_to(rest, segment, group)? {
+            SendOutcome::Sent => return Ok(()),
+            SendOutcome::Blocked { sent } => {
+                rest = &rest[(sent * segment).min(rest.len())..];
+                if rest.is_empty() {
+                    return Ok(());
+                }
+                let now = Instant::now();
+                if sent > 0 {
+                    taken_at = now;
+                } else if now.duration_since(taken_at) >= most {
+                    return Err(NetError::Stuck { name: socket.choice().chosen.name.clone() });
+                }
+                waiter.wait(&[Watch::new(socket, Want::Writable)], Some(now + Duration::from_millis(1)))?;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Class;
+
+    const GROUP: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(239, 255, 70, 1));
+
+    fn outage(patience: Duration) -> Outage {
+        Outage::new(GROUP, None, patience, Moves::Anywhere)
+    }
+
+    fn denied() -> NetError {
+        NetError::Denied { to: SocketAddr::new(GROUP, 5777) }
+    }
+
+    #[test]
+    fn what_never_worked_and_what_will_not_pass_are_no_outages() {
+        let mut outage = outage(Duration::from_secs(60));
+        assert!(outage.failed(denied(), &mut |_| ()).is_err(), "nothing has left yet");
+        outage.works(&mut |_| ());
+        assert!(outage.failed(denied(), &mut |_| ()).is_ok() && outage.holds());
+        let error = outage.failed(NetError::TooLarge { size: 9000, mtu: 1472 }, &mut |_| ());
+        assert!(matches!(error, Err(Error::Net(NetError::TooLarge { .. }))), "{error:?}");
+    }
+
+    #[test]
+    fn an_outage_is_told_once_and_ends_with_the_patience_or_when_something_leaves() {
+        let (mut outage, mut told) = (outage(Duration::from_millis(700)), Vec::new());
+        let mut tell = |event| told.push(event);
+        outage.works(&mut tell);
+        let ended = loop {
+            if let Err(error) = outage.failed(denied(), &mut tell) {
+                break error;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert_eq!(ended.class(), Class::System);
+        assert!(ended.to_string().contains("packet filter"), "{ended}");
+        assert!(!outage.holds());
+        outage.works(&mut tell);
+        assert!(matches!(&told[..], [Event::Warning(text)] if text.contains("--patience")), "{told:?}");
+        let mut listener = Outage::of_listener(GROUP, None, Duration::ZERO);
+        assert!(listener.failed(denied(), &mut |_| ()).is_ok(), "it waits for a session as long as it takes");
+        listener.ends_by_patience(true);
+        assert!(listener.failed(denied(), &mut |_| ()).is_err());
+    }
+}

@@ -1,0 +1,125 @@
+//! Paths that carry small datagrams and drop large ones, with every scheme: announcements arrive, data does not.
+
+use super::node::PATIENCE;
+use super::*;
+use crate::error::{Class, Error};
+use faircast_core::schemes::CATALOGUE;
+
+fn path() -> Link {
+    Link::millis(5).mbps(8.0).fifo(40_000)
+}
+
+fn hole() -> Link {
+    path().dropping_above(1_000)
+}
+
+fn first_warning(events: &[(Time, Event)], words: &str) -> Option<Time> {
+    let says = |(_, event): &&(Time, Event)| matches!(event, Event::Warning(text) if text.contains(words));
+    events.iter().find(says).map(|(at, _)| *at)
+}
+
+/// What both ends say of total loss since `from`, and when.
+fn assert_total_loss(net: &Net, source: usize, receivers: Range<usize>, from: Time, name: &str) {
+    let after = |at: Time| at.since(from).as_secs_f64();
+    let patience = PATIENCE.as_secs_f64();
+    for receiver in receivers {
+        let node = &net.receivers[receiver];
+        let told = first_warning(&node.events, "announcements arrive but no data").map(after);
+        assert!(told.is_some_and(|told| told < 10.0), "{name}: {told:?}");
+        let ended = after(node.ended_at);
+        println!("{name}: {} says so after {told:?} s and ends after {ended:.1} s", node.host);
+        match &node.ended {
+            Some(Err(error @ (Error::NothingArrives { .. } | Error::Ended { .. }))) => {
+                assert_eq!(error.class(), Class::Transfer);
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+        assert!(ended <= patience + 15.0, "{name}: {ended}");
+    }
+    let told = first_warning(&net.sources[source].events, "no data arrives there").map(after);
+    assert!(told.is_some_and(|told| told < 20.0), "{name}: the source says so after {told:?}");
+    println!("{name}: the source says so after {told:?} s");
+}
+
+#[test]
+fn large_packets_that_never_pass_end_the_session_with_the_mtu_by_any_scheme() {
+    for entry in CATALOGUE {
+        let mut net = Net::new(1);
+        let all = net.receivers(2, hole(), Link::millis(5));
+        let source = net.source(Offer::bytes(2_000_000).by(entry.name).at_most_mbps(20.0).expect(2));
+        net.run_to_end(secs(90));
+        assert_total_loss(&net, source, all, Time::ZERO, entry.name);
+        let report = net.sources[source].report();
+        assert!(!report.ok && report.verified == 0, "{report:?}");
+        let advice = report.advice.as_deref().unwrap_or_default();
+        assert!(advice.contains("--datagram 1200"), "{}: {report:?}", entry.name);
+    }
+}
+
+#[test]
+fn large_packets_that_do_not_pass_any_more_end_the_session_too() {
+    for entry in CATALOGUE {
+        let mut net = Net::new(2);
+        let all = net.receivers(2, path(), Link::millis(5));
+        let source = net.source(Offer::bytes(40_000_000).by(entry.name).at_most_mbps(20.0).expect(2));
+        net.run_for(secs(4));
+        let from = net.now;
+        net.group_of(all.start).down.set_link(hole());
+        net.run_to_end(secs(120));
+        assert_total_loss(&net, source, all, from, entry.name);
+        let report = net.sources[source].report();
+        assert!(report.advice.as_deref().is_some_and(|advice| advice.contains("MTU")), "{report:?}");
+    }
+}
+
+#[test]
+fn one_member_in_a_black_hole_is_named_and_the_others_finish_meanwhile() {
+    for entry in CATALOGUE {
+        let mut net = Net::new(3);
+        let well = net.receivers(2, path(), Link::millis(5));
+        let lost = net.receivers(1, hole(), Link::millis(5));
+        let source = net.source(Offer::bytes(1_000_000).by(entry.name).at_most_mbps(20.0).expect(3));
+        net.run_to_end(secs(400));
+        for receiver in well {
+            let node = &net.receivers[receiver];
+            assert!(node.report().ok && node.has(&net.sources[source]), "{}", entry.name);
+            println!("{}: {} is done after {:.1} s", entry.name, node.host, node.ended_at.as_secs_f64());
+        }
+        assert_total_loss(&net, source, lost, Time::ZERO, entry.name);
+        let report = net.sources[source].report();
+        assert_eq!((report.verified, report.incomplete.len()), (2, 1), "{}: {report:?}", entry.name);
+        assert_eq!(report.incomplete[0].1, "it answers but no data arrives there", "{}", entry.name);
+    }
+}
+
+#[test]
+fn a_hole_that_closes_again_is_forgotten() {
+    let mut net = Net::new(4);
+    let all = net.receivers(2, path(), Link::millis(5));
+    let source = net.source(Offer::bytes(4_000_000).at_most_mbps(20.0).expect(2));
+    net.run_for(secs(2));
+    net.group_of(all.start).down.set_link(hole());
+    net.run_for(secs(12));
+    net.group_of(all.start).down.set_link(path());
+    net.run_to_end(secs(120));
+    net.assert_all_verified(source, all.clone());
+    for receiver in all {
+        let events = &net.receivers[receiver].events;
+        assert!(first_warning(events, "data comes again") > first_warning(events, "but no data"));
+    }
+}
+
+#[test]
+fn no_session_on_a_good_path_speaks_of_loss() {
+    for entry in CATALOGUE {
+        let mut net = Net::new(5);
+        let all = net.receivers(3, path().losing(0.02), Link::millis(5).losing(0.1));
+        let source = net.source(Offer::bytes(3_000_000).by(entry.name).at_most_mbps(20.0).expect(3));
+        net.run_to_end(secs(600));
+        net.assert_all_verified(source, all.clone());
+        assert_eq!(first_warning(&net.sources[source].events, ""), None, "{}", entry.name);
+        for receiver in all {
+            assert_eq!(first_warning(&net.receivers[receiver].events, ""), None, "{}", entry.name);
+        }
+    }
+}

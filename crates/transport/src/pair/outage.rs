@@ -1,0 +1,189 @@
+//! Paths that are gone for a while, or for ever, one way or both, with every scheme.
+
+use super::node::PATIENCE;
+use super::*;
+use crate::error::Error;
+use faircast_core::schemes::CATALOGUE;
+
+fn path() -> Link {
+    Link::millis(5).mbps(8.0).fifo(40_000)
+}
+
+fn back() -> Link {
+    Link::millis(5)
+}
+
+/// Two receivers of so many bytes, by this scheme, some seconds after the start.
+fn started(scheme: &'static str, bytes: u64) -> (Net, Range<usize>, usize) {
+    let mut net = Net::new(7);
+    let all = net.receivers(2, path(), back());
+    let source = net.source(Offer::bytes(bytes).by(scheme).at_most_mbps(20.0).expect(2));
+    net.run_for(secs(2));
+    assert!(net.sources[source].session.is_some() && bytes_sent(&net, source) > 0, "{scheme}");
+    (net, all, source)
+}
+
+fn bytes_sent(net: &Net, source: usize) -> u64 {
+    net.trace.sent.get(source).map_or(0, |sent| sent.total())
+}
+
+fn cut(net: &mut Net, down: bool, up: bool) {
+    let dead = |link: Link, is_dead: bool| if is_dead { link.losing(1.0) } else { link };
+    let group = net.group_of(0);
+    group.down.set_link(dead(path(), down));
+    group.up.set_link(dead(back(), up));
+}
+
+fn warnings(events: &[(Time, Event)], words: &str) -> usize {
+    let says = |(_, event): &&(Time, Event)| matches!(event, Event::Warning(text) if text.contains(words));
+    events.iter().filter(says).count()
+}
+
+fn patience() -> f64 {
+    PATIENCE.as_secs_f64()
+}
+
+#[test]
+fn a_path_that_is_gone_for_ten_seconds_ends_nothing_by_any_scheme() {
+    for entry in CATALOGUE {
+        let (mut net, all, source) = started(entry.name, 2_500_000);
+        cut(&mut net, true, true);
+        net.run_for(secs(10));
+        assert!(!net.is_over(), "{}", entry.name);
+        cut(&mut net, false, false);
+        let from = net.now;
+        net.run_to_end(secs(600));
+        println!("{}: done {:.1} s after the path was back", entry.name, net.now.since(from).as_secs_f64());
+        net.assert_all_verified(source, all.clone());
+        // One after the other, or both at once.
+        let named = warnings(&net.sources[source].events, "been silent for");
+        assert!((1..=2).contains(&named), "{}: {named}", entry.name);
+        assert_eq!(net.sources[source].report().advice, None);
+        for receiver in all {
+            assert_eq!(warnings(&net.receivers[receiver].events, "no data"), 0, "{}", entry.name);
+        }
+    }
+}
+
+#[test]
+fn a_source_that_nobody_answers_any_more_ends_with_its_patience_and_names_the_way_back() {
+    for entry in CATALOGUE {
+        let (mut net, _, source) = started(entry.name, 60_000_000);
+        cut(&mut net, false, true);
+        let from = net.now;
+        net.run_until(secs(60), |net| net.sources[source].session.is_none());
+        let lasted = net.now.since(from).as_secs_f64();
+        let report = net.sources[source].report();
+        println!("{}: ended {lasted:.1} s after the last answer", entry.name);
+        assert!((patience() - 2.0..patience() + 4.0).contains(&lasted), "{}: {lasted}", entry.name);
+        assert!(!report.ok && report.verified == 0, "{}: {report:?}", entry.name);
+        assert!(report.incomplete.iter().all(|(_, reason)| reason == "silent"), "{report:?}");
+        let advice = report.advice.as_deref().unwrap_or_default();
+        assert!(advice.contains("the way back"), "{}: {advice:?}", entry.name);
+        // One after the other, or both at once.
+        let named = warnings(&net.sources[source].events, "been silent for");
+        assert!((1..=2).contains(&named), "{}: {named}", entry.name);
+    }
+}
+
+#[test]
+fn receivers_that_hear_nothing_any_more_end_with_their_patience_whatever_the_scheme() {
+    for entry in CATALOGUE {
+        let (mut net, all, _) = started(entry.name, 60_000_000);
+        cut(&mut net, true, false);
+        let from = net.now;
+        net.run_until(secs(60), |net| net.receivers.iter().all(|node| node.session.is_none()));
+        let lasted = net.now.since(from).as_secs_f64();
+        assert!((patience() - 1.0..patience() + 2.0).contains(&lasted), "{}: {lasted}", entry.name);
+        for receiver in all {
+            let ended = &net.receivers[receiver].ended;
+            assert!(matches!(ended, Some(Err(Error::SourceSilent { .. }))), "{}: {ended:?}", entry.name);
+        }
+    }
+}
+
+#[test]
+fn who_is_silent_for_a_while_is_named_and_waited_for_and_no_hindrance() {
+    let mut net = Net::new(3);
+    let well = net.receivers(1, path(), back());
+    let away = net.receivers(1, path(), back());
+    let source = net.source(Offer::bytes(6_000_000).expect(2));
+    net.run_for(secs(2));
+    for (down, up) in [(path().losing(1.0), back().losing(1.0)), (path(), back())] {
+        let group = net.group_of(away.start);
+        group.down.set_link(down);
+        group.up.set_link(up);
+        net.run_for(secs(15));
+    }
+    net.run_to_end(secs(120));
+    net.assert_all_verified(source, well.start..away.end);
+    let named = |words: &str| warnings(&net.sources[source].events, words);
+    assert_eq!((named("host1 has been silent"), named("host0")), (1, 0));
+    assert!(net.receivers[well.start].ended_at < Time::ZERO + secs(14), "the other one did not wait");
+}
+
+#[test]
+fn a_receiver_whose_last_word_is_lost_says_it_again_until_it_is_heard() {
+    let mut net = Net::new(4);
+    let all = net.receivers(2, path(), back());
+    let source = net.source(Offer::bytes(1_000_000).expect(2));
+    net.run_until(secs(60), |net| bytes_sent(net, 0) > 1_000_000);
+    cut(&mut net, false, true);
+    net.run_for(secs(10));
+    cut(&mut net, false, false);
+    net.run_to_end(secs(60));
+    net.assert_all_verified(source, all);
+}
+
+/// A source that goes on from another address, and somebody who repeats its announcements from there.
+#[test]
+fn a_source_that_moves_is_followed_when_its_old_address_is_silent() {
+    for key in [None, Some(faircast_wire::GroupKey::from_bytes([5; 32]))] {
+        let mut net = Net::new(5);
+        let all = net.receivers_with(2, path(), back(), None, key.clone());
+        let offer = Offer::bytes(4_000_000).expect(2);
+        let source = net.source(key.into_iter().fold(offer, Offer::sealed));
+        net.run_for(secs(2));
+        let address = std::net::SocketAddr::from(([10, 0, 0, 99], 40_000));
+        net.sources[source].address = address;
+        net.run_to_end(secs(120));
+        net.assert_all_verified(source, all.clone());
+        for receiver in all {
+            assert_eq!(warnings(&net.receivers[receiver].events, "goes on from 10.0.0.99:40000"), 1);
+        }
+    }
+}
+
+#[test]
+fn announcements_from_another_address_change_nothing_while_the_source_is_heard_nor_when_they_are_old() {
+    let mut net = Net::new(6);
+    let all = net.receivers(2, path(), back());
+    let source = net.source(Offer::bytes(6_000_000).expect(2));
+    net.trace.record = true;
+    net.run_for(secs(3));
+    net.trace.record = false;
+    let is_announcement = |bytes: &[u8]| {
+        faircast_wire::peek(bytes).is_ok_and(|header| header.kind == faircast_wire::Kind::Announce)
+    };
+    let overheard: Vec<_> =
+        net.trace.down.iter().filter(|(_, _, bytes)| is_announcement(bytes)).cloned().collect();
+    assert!(overheard.len() > 4, "{}", overheard.len());
+    let elsewhere = std::net::SocketAddr::from(([10, 9, 9, 9], 5777));
+    let repeat = |net: &mut Net| {
+        for (_, receiver, bytes) in &overheard {
+            net.inject_down(*receiver, elsewhere, bytes.clone());
+        }
+        net.run_for(Span::from_nanos(1));
+    };
+    repeat(&mut net);
+    // Even when the source is not heard: its clock has gone on.
+    cut(&mut net, true, true);
+    net.run_for(secs(8));
+    repeat(&mut net);
+    cut(&mut net, false, false);
+    net.run_to_end(secs(120));
+    net.assert_all_verified(source, all.clone());
+    for receiver in all {
+        assert_eq!(warnings(&net.receivers[receiver].events, "goes on from"), 0);
+    }
+}

@@ -1,0 +1,222 @@
+//! Whether data comes where announcements do, and from where the source sends.
+//!
+//! On a path that drops large packets (an MTU that nobody told, a firewall) announcements and status messages arrive and
+//! data does not. The status says how many packets have left, so a receiver knows that it should have some.
+
+use super::{Error, Event, Phase, REASON_NO_DATA, Session, Stream};
+use faircast_core::time::{Span, Time};
+use faircast_wire::{Announce, data_header_len};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// A receiver says that no data comes when none has come for so long,
+const TOLD_AFTER: Span = Span::from_secs(3);
+
+/// and so many packets at least have left.
+const ENOUGH: u64 = 4;
+
+/// A source that is heard is where it is. One that has been silent for so long may be somewhere else.
+const MOVED_AFTER: Span = Span::from_secs(2);
+
+/// A source that is silent for this part of the patience is said to be, though not before several announcements can have
+/// been lost.
+const SILENT_AFTER: f64 = 1.0 / 12.0;
+const SOONEST: Span = Span::from_secs(5);
+
+/// The clock of a source that moves goes on as before; older announcements are somebody's recordings.
+const CLOCKS_AGREE: u64 = 5;
+
+/// What has come of what has left.
+#[derive(Debug)]
+pub(super) struct Reach {
+    /// The number after that of the newest packet that has come, on the base layer.
+    expected: u64,
+    missing: Option<Missing>,
+}
+
+/// Packets have left that are not here.
+#[derive(Debug)]
+struct Missing {
+    since: Time,
+    /// The source's next number when that was noticed, and now.
+    at_first: u64,
+    now: u64,
+    told: bool,
+}
+
+impl Reach {
+    /// Of a source whose next packet has this number.
+    pub(super) fn new(next_seq: u64) -> Reach {
+        Reach { expected: next_seq, missing: None }
+    }
+
+    /// A packet has come, of the base layer if it has a number here; whether it was told that none comes.
+    pub(super) fn on_data(&mut self, seq: Option<u64>) -> bool {
+        if let Some(seq) = seq {
+            self.expected = self.expected.max(seq.saturating_add(1));
+        }
+        self.missing.take().is_some_and(|missing| missing.told)
+    }
+
+    /// The source's next packet on the base layer has this number.
+    pub(super) fn on_next_seq(&mut self, next: u64, now: Time) {
+        if next < self.expected.saturating_add(ENOUGH) {
+            return;
+        }
+        let fresh = Missing { since: now, at_first: next, now: next, told: false };
+        let missing = self.missing.get_or_insert(fresh);
+        missing.now = missing.now.max(next);
+    }
+
+    /// For how long nothing has come although packets left all the time, and how many, when that is worth telling.
+    fn loss(&self, now: Time) -> Option<(Span, u64)> {
+        let missing = self.missing.as_ref()?;
+        let lasted = now.since(missing.since);
+        let goes_on = missing.now > missing.at_first;
+        (goes_on && lasted >= TOLD_AFTER).then(|| (lasted, missing.now - self.expected))
+    }
+
+    /// Whether it has to be told, which it is from now on.
+    fn tell(&mut self) -> bool {
+        self.missing.as_mut().is_some_and(|missing| !std::mem::replace(&mut missing.told, true))
+    }
+}
+
+impl Session {
+    /// For how long the source has been silent; `None` while none is followed.
+    pub(crate) fn silence(&self, now: Time) -> Option<Duration> {
+        match self.phase {
+            Phase::Receiving | Phase::Confirming { .. } => {
+                Some(Duration::from_nanos(now.since(self.clocks.heard_at).as_nanos()))
+            }
+            Phase::Searching | Phase::Over => None,
+        }
+    }
+
+    /// Say that the source is silent, and that it is not any more.
+    pub(super) fn tell_silence(&mut self, silent: Span) {
+        let patience = self.setup.patience;
+        let is_silent = silent >= patience.scaled(SILENT_AFTER).max(SOONEST.min(patience.scaled(0.5)));
+        let waits = self.stream.is_some() && !matches!(self.phase, Phase::Searching | Phase::Over);
+        if !waits || is_silent == self.clocks.silence_told {
+            return;
+        }
+        self.clocks.silence_told = is_silent;
+        self.events.push(Event::Warning(match is_silent {
+            true => format!(
+                "the source has been silent for {silent}; waiting up to {patience} for it (--patience)"
+            ),
+            false => "the source is heard again".to_owned(),
+        }));
+    }
+
+    /// Data has come, of the base layer if it has a number here.
+    pub(super) fn data_comes(&mut self, seq: Option<u64>) {
+        if self.stream.as_mut().is_some_and(|stream| stream.reach.on_data(seq)) {
+            self.events.push(Event::Warning("data comes again".to_owned()));
+        }
+    }
+
+    /// Say that nothing comes, and end with that in time.
+    pub(super) fn look_for_data(&mut self, now: Time) {
+        let Some(stream) = &mut self.stream else { return };
+        let Some((lasted, packets)) = stream.reach.loss(now) else { return };
+        let announced = &stream.announced;
+        let form = self.codec.form();
+        let size = usize::from(announced.symbol_size) + self.setup.overhead;
+        let bytes = super::feedback::scheme_of(announced)
+            .map_or(size, |scheme| size + data_header_len(&scheme.mark(), form));
+        let error = Error::NothingArrives {
+            packets,
+            bytes,
+            lasted: Duration::from_nanos(lasted.as_nanos()),
+            verified_bytes: stream.delivery.verified_bytes(),
+        };
+        if stream.reach.tell() {
+            self.events.push(Event::Warning(format!(
+                "announcements arrive but no data: none of the last {packets} packets of {bytes} bytes; {}",
+                crate::error::LOOK_AT_PATH
+            )));
+        }
+        if lasted >= self.setup.patience {
+            self.fail(error, now);
+        }
+    }
+
+    /// The session that is followed is announced from another address: go there if its source has moved.
+    pub(super) fn consider_move(&mut self, announce: Announce, from: SocketAddr, now: Time) {
+        let silent = now.since(self.clocks.heard_at);
+        let Some(stream) = self.stream.as_mut().filter(|_| silent >= MOVED_AFTER) else {
+            self.totals.refused += 1;
+            return;
+        };
+        if !continues(stream, &announce, now) {
+            self.totals.refused += 1;
+            return;
+        }
+        let before = std::mem::replace(&mut stream.source, from);
+        (stream.announced, stream.announced_at) = (announce, now);
+        stream.member_at = stream.member_at.min(now);
+        self.clocks.heard_at = now;
+        self.events.push(Event::Warning(format!("the source goes on from {from} (before: {before})")));
+    }
+}
+
+/// Whether an announcement is the next one of this stream's source: what never changes is the same, and its clock and
+/// its numbers have gone on as they should.
+fn continues(stream: &Stream, announce: &Announce, now: Time) -> bool {
+    let known = &stream.announced;
+    let elapsed = now.since(stream.announced_at).as_nanos() / 1_000_000_000;
+    let same = (announce.transfer, announce.salt, announce.tape_len, announce.manifest_len)
+        == (known.transfer, known.salt, known.tape_len, known.manifest_len)
+        && (announce.symbol_size, announce.symbols_per_block, announce.scheme, announce.layers)
+            == (known.symbol_size, known.symbols_per_block, known.scheme, known.layers);
+    same && announce.next_seq >= known.next_seq
+        && announce.unix_secs.abs_diff(known.unix_secs.saturating_add(elapsed)) <= CLOCKS_AGREE
+}
+
+/// What a receiver tells the source when it ends for that.
+pub(super) const fn reason(error: &Error) -> Option<u8> {
+    match error {
+        Error::NothingArrives { .. } => Some(REASON_NO_DATA),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Time {
+        Time::ZERO + Span::from_secs(seconds)
+    }
+
+    #[test]
+    fn data_that_stays_away_while_packets_leave_is_missed_after_seconds() {
+        let mut reach = Reach::new(10);
+        for second in 0..6 {
+            reach.on_next_seq(10 + second * 20, at(second));
+        }
+        assert_eq!(reach.loss(at(3)), None);
+        assert_eq!(reach.loss(at(5)), Some((Span::from_secs(4), 100)));
+        assert!(reach.tell() && !reach.tell(), "it is told once");
+        assert!(reach.on_data(Some(110)), "and told when it is over");
+        assert_eq!(reach.loss(at(60)), None);
+    }
+
+    #[test]
+    fn a_source_that_sends_nothing_is_not_missed() {
+        let mut reach = Reach::new(0);
+        reach.on_data(Some(90));
+        // The last packets are lost, and nothing follows them.
+        (0..60).for_each(|second| reach.on_next_seq(100, at(second)));
+        assert_eq!(reach.loss(at(60)), None);
+        // Some that are on their way are not missed either.
+        let mut reach = Reach::new(0);
+        (0..60).for_each(|second| {
+            reach.on_next_seq(second * 10 + ENOUGH - 1, at(second));
+            reach.on_data(Some(second * 10));
+        });
+        assert_eq!(reach.loss(at(60)), None);
+    }
+}

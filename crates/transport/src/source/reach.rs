@@ -1,0 +1,156 @@
+//! Whether receivers are reached, and are heard.
+//!
+//! A member that hears announcements answers them, so that it is known as one. The newest packet that it has (its echo)
+//! says whether data reaches it too. One that is silent, or reached by no data, is named and waited for; it does not
+//! count among those whose answers the congestion control waits for. In the end patience is over.
+
+use super::{Phase, Session};
+use crate::event::Event;
+use crate::members::{Member, Mute};
+use faircast_core::node::{Control, Source as _};
+use faircast_core::packet::{ReceiverId, Seq};
+use faircast_core::time::{Span, Time};
+use std::collections::VecDeque;
+
+/// Who has none of the packets that left so long ago is not reached by them.
+const UNREACHED_AFTER: Span = Span::from_secs(5);
+
+/// A receiver that is silent for this part of the patience is named, and no longer counted on: 5 s of a minute,
+const NAMED_AFTER: f64 = 1.0 / 12.0;
+
+/// but not before several of its reports, one a second, can have been lost.
+const SOONEST: Span = Span::from_secs(5);
+
+/// So many are named at once.
+const MOST_NAMED: usize = 3;
+
+/// When packets of the base layer left, a sample each second.
+#[derive(Debug, Default)]
+pub(super) struct Left(VecDeque<(Time, Seq)>);
+
+impl Left {
+    /// `next` is the number of the next packet now.
+    pub(super) fn sample(&mut self, now: Time, next: Seq) {
+        self.0.push_back((now, next));
+        while self.0.len() > 2 && now.since(self.0[1].0) >= UNREACHED_AFTER {
+            self.0.pop_front();
+        }
+    }
+
+    /// Packets below this number had left for so long before `now` at least.
+    fn before(&self, now: Time, span: Span) -> Seq {
+        let old = self.0.iter().rev().find(|(at, _)| now.since(*at) >= span);
+        old.map_or(Seq(0), |(_, next)| *next)
+    }
+}
+
+impl Session {
+    /// A member has told the newest packet that it has; `None` when it has none.
+    pub(super) fn on_echo(&mut self, from: ReceiverId, echo: Option<Seq>, now: Time) {
+        let long_gone = self.left.before(now, UNREACHED_AFTER);
+        let recent = self.left.before(now, Span::from_secs(1));
+        if self.members.on_echo(from, echo, self.next_seqs[0], long_gone, recent, now) {
+            self.tell_answering(now);
+        }
+    }
+
+    /// Once a second: who has not been heard, and whom has no data reached?
+    pub(super) fn look_for_reach(&mut self, now: Time) {
+        self.left.sample(now, self.next_seqs[0]);
+        if !matches!(self.phase, Phase::Sending) {
+            return;
+        }
+        let spread = self.members.spread(now, self.setup.spread);
+        let patience = self.setup.patience.max(spread * 4);
+        let soonest = SOONEST.min(patience.scaled(0.5)).max(spread * 4);
+        let silent_after = patience.scaled(NAMED_AFTER).max(soonest);
+        let muted = self.members.mute(now, silent_after);
+        for id in muted.silent.iter().chain(&muted.unreached) {
+            self.source.control(Control::Forget(*id), now);
+        }
+        let waits = format!("waiting up to {} s for that (--patience)", self.setup.patience.as_secs_f64());
+        if !muted.silent.is_empty() {
+            let who = self.named(&muted.silent, ("has", "have"));
+            self.events.push(Event::Warning(format!("{who} been silent for {silent_after}; {waits}")));
+        }
+        if !muted.unreached.is_empty() {
+            let who = self.named(&muted.unreached, ("answers", "answer"));
+            let symbol = usize::from(self.supply.geometry().symbol_size);
+            let bytes = symbol + self.header + self.setup.overhead;
+            self.events.push(Event::Warning(format!(
+                "{who} but no data arrives there: packets of {bytes} bytes do not get through; {}; {waits}",
+                crate::error::LOOK_AT_PATH
+            )));
+        }
+        self.give_up(now, patience, spread);
+        self.tell_answering(now);
+    }
+
+    /// Wait no longer for those who have been silent, or not reached, for so long.
+    fn give_up(&mut self, now: Time, patience: Span, spread: Span) {
+        let gone = self.members.expire(now, patience, spread);
+        let replaced = if gone.is_empty() { Default::default() } else { self.members.replaced() };
+        for id in gone {
+            self.windows.forget(id);
+            self.source.control(Control::Forget(id), now);
+            let Some(member) = self.members.get(id) else { continue };
+            let reason = match member.mute {
+                Mute::Unreached { .. } => format!("no data has reached it for {patience}"),
+                _ if replaced.contains(&id) => "it was started again".to_owned(),
+                _ => format!("silent for {patience}"),
+            };
+            let (receiver, host) = (id.to_string(), member.host.clone());
+            self.events.push(Event::Left { receiver, host, verified: false, reason: Some(reason) });
+        }
+    }
+
+    /// Tell the scheme how many answers it can count on, when that has changed.
+    fn tell_answering(&mut self, now: Time) {
+        let answering = self.members.answering();
+        if self.answering != answering {
+            self.answering = answering;
+            self.source.control(Control::Members(answering), now);
+        }
+    }
+
+    /// These receivers by name, as the subject of a sentence.
+    fn named(&self, ids: &[ReceiverId], (one, many): (&str, &str)) -> String {
+        let hosts = ids.iter().filter_map(|id| self.members.get(*id)).map(|member| member.host.as_str());
+        let mut names: Vec<String> = hosts.take(MOST_NAMED).map(str::to_owned).collect();
+        if ids.len() > MOST_NAMED {
+            names.push(format!("{} others", ids.len() - MOST_NAMED));
+        }
+        format!("{} {}", names.join(", "), if ids.len() == 1 { one } else { many })
+    }
+
+    /// What the user should look at when it ended without everybody.
+    pub(super) fn advice(&self) -> Option<String> {
+        let lacking = || self.members.iter().map(|(_, member)| member).filter(|member| !member.has_all());
+        if lacking().any(is_unreached) {
+            return Some(crate::error::LOOK_AT_PATH.to_owned());
+        }
+        let nobody_heard = self.members.done() == 0 && lacking().all(|member| member.mute == Mute::Silent);
+        (nobody_heard && lacking().next().is_some()).then(|| crate::error::LOOK_AT_WAY_BACK.to_owned())
+    }
+}
+
+/// Whether a member gave up, or was given up, because no data arrived.
+pub(super) fn is_unreached(member: &Member) -> bool {
+    matches!(member.mute, Mute::Unreached { .. }) || member.reason == crate::receiver::REASON_NO_DATA
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_known_for_some_seconds_what_had_left_when() {
+        let mut left = Left::default();
+        let at = |second| Time::ZERO + Span::from_secs(second);
+        assert_eq!(left.before(at(0), UNREACHED_AFTER), Seq(0));
+        (0..100).for_each(|second| left.sample(at(second), Seq(second * 10)));
+        assert_eq!(left.before(at(99), UNREACHED_AFTER), Seq(940));
+        assert_eq!(left.before(at(99), Span::from_secs(1)), Seq(980));
+        assert!(left.0.len() < 10, "{}", left.0.len());
+    }
+}
