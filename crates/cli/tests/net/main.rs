@@ -12,6 +12,7 @@ mod late;
 mod layered_streams;
 mod layers;
 mod memberships;
+mod outages;
 mod pgm;
 mod resume;
 mod schemes;

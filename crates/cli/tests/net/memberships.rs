@@ -147,7 +147,7 @@ fn a_receiver_whose_link_fails_leaves_every_group_and_says_what_it_has() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan());
     let file = stage.file("image", 20_000_000);
-    let mut receiver = stage.recv(0, "r0", &["--silence", "2"]);
+    let mut receiver = stage.recv(0, "r0", &["--patience", "2"]);
     let _sent = stage.send(&[&file], &["--cc", RLC, "--expect", "1"]);
     receiver.said("\"joined\":3", 30);
     must(stage.lab.set_link(0, Link::Down));

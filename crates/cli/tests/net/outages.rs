@@ -1,0 +1,271 @@
+//! Interfaces that go down, lose their address or are made again, and paths that drop large packets: what the program
+//! says, and that it goes on.
+
+use crate::kit::{Ended, Running, Stage, must};
+use faircast_testkit::{Lab, Link, Node, Offloads, require_root, run};
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn ip(namespace: &str, command: &str) {
+    let args: Vec<_> = ["-n", namespace].into_iter().chain(command.split(' ')).collect();
+    must(run("ip", &args, LIMIT));
+}
+
+fn route(node: &Node) {
+    ip(node.namespace(), "route replace multicast 224.0.0.0/4 dev eth0");
+}
+
+fn down(node: &Node) {
+    ip(node.namespace(), "link set eth0 down");
+}
+
+fn up(node: &Node) {
+    ip(node.namespace(), "link set eth0 up");
+    route(node);
+    // The kernel takes IPv6 addresses away from interfaces that go down.
+    ip(node.namespace(), &format!("address replace {}/64 dev eth0 nodad", node.ipv6()));
+}
+
+/// The interface is gone, cable and all.
+fn delete(node: &Node) {
+    ip(node.namespace(), "link del eth0");
+}
+
+/// It is there again, with another number.
+fn make_again(lab: &Lab, node: &Node) {
+    let (host, bridge, port) = (node.namespace(), lab.bridge(), node.port());
+    ip(host, &format!("link add eth0 type veth peer name {port} netns {bridge}"));
+    ip(bridge, &format!("link set {port} master br0 up"));
+    ip(host, &format!("address add {}/16 broadcast + dev eth0", node.ipv4()));
+    up(node);
+}
+
+/// A transfer at a rate at which it takes seconds, to two hosts, that has got somewhere.
+struct Under {
+    stage: Stage,
+    file: String,
+    source: Running,
+    receivers: Vec<Running>,
+}
+
+impl Under {
+    fn way(stage: Stage, bytes: usize, more: &[&str]) -> Under {
+        let file = stage.file("image", bytes);
+        let receivers = stage.recv_everywhere(more);
+        let mut source = stage.send(&[&file], &[&["--expect", "2", "--max", "20M"], more].concat());
+        source.reaches(0.1, 30);
+        Under { stage, file, source, receivers }
+    }
+
+    fn of_two_hosts() -> Option<Under> {
+        let root = require_root()?;
+        Some(Under::way(Stage::new(&root, Lab::plan().receivers(2)), 15_000_000, &[]))
+    }
+
+    /// It must end well.
+    fn ends_well(self) -> (Ended, Vec<Ended>) {
+        let source = self.source.succeeds(90);
+        let receivers: Vec<Ended> =
+            self.receivers.into_iter().map(|receiver| receiver.succeeds(20)).collect();
+        assert!(self.stage.has("r0", &self.file) && self.stage.has("r1", &self.file));
+        (source, receivers)
+    }
+}
+
+fn warned(ended: &Ended, words: &str) -> usize {
+    let says =
+        |event: &&serde_json::Value| event["message"].as_str().is_some_and(|text| text.contains(words));
+    ended.all("warning").filter(says).count()
+}
+
+#[test]
+fn a_source_whose_interface_is_down_for_ten_seconds_goes_on() {
+    let Some(under) = Under::of_two_hosts() else { return };
+    down(under.stage.lab.sender());
+    std::thread::sleep(Duration::from_secs(10));
+    up(under.stage.lab.sender());
+    let (source, receivers) = under.ends_well();
+    assert_eq!(warned(&source, "eth0 is down"), 1, "{source:?}");
+    assert_eq!(warned(&source, "the network is back after"), 1, "{source:?}");
+    for receiver in receivers {
+        assert_eq!(warned(&receiver, "the source has been silent"), 1, "{receiver:?}");
+        assert_eq!(warned(&receiver, "the source is heard again"), 1, "{receiver:?}");
+    }
+}
+
+#[test]
+fn a_receiver_whose_interface_is_down_for_ten_seconds_goes_on_and_the_other_does_not_wait() {
+    let Some(under) = Under::of_two_hosts() else { return };
+    down(under.stage.lab.receiver(0));
+    std::thread::sleep(Duration::from_secs(10));
+    up(under.stage.lab.receiver(0));
+    let (source, receivers) = under.ends_well();
+    assert_eq!(warned(&source, "r0 has been silent"), 1, "{source:?}");
+    assert_eq!(warned(&receivers[0], "eth0 is down"), 1, "{:?}", receivers[0]);
+    assert_eq!(warned(&receivers[0], "the network is back after"), 1, "{:?}", receivers[0]);
+    assert_eq!(warned(&receivers[1], ""), 0, "{:?}", receivers[1]);
+}
+
+#[test]
+fn interfaces_that_are_deleted_and_made_again_are_found_again_on_either_side() {
+    let Some(under) = Under::of_two_hosts() else { return };
+    let lab = &under.stage.lab;
+    for node in [lab.receiver(1), lab.sender()] {
+        delete(node);
+        std::thread::sleep(Duration::from_secs(2));
+        make_again(lab, node);
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    let (source, receivers) = under.ends_well();
+    assert_eq!(warned(&source, "eth0 has been made again"), 1, "{source:?}");
+    assert_eq!(warned(&receivers[1], "eth0 has been made again"), 1, "{:?}", receivers[1]);
+}
+
+#[test]
+fn layers_are_joined_again_on_an_interface_that_is_made_again() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan());
+    let file = stage.file("image", 12_000_000);
+    let mut receiver = stage.recv(0, "r0", &[]);
+    let source = stage.send(&[&file], &["--cc", "rlc,base=1000000", "--expect", "1", "--max", "16M"]);
+    receiver.said("\"joined\":3", 30);
+    delete(stage.lab.receiver(0));
+    std::thread::sleep(Duration::from_secs(1));
+    make_again(&stage.lab, stage.lab.receiver(0));
+    let got = receiver.succeeds(90);
+    source.succeeds(20);
+    assert!(stage.has("r0", &file));
+    let after = got.events.iter().skip_while(|event| !event.to_string().contains("made again"));
+    let joined =
+        after.filter(|event| event["event"] == "layers").filter_map(|event| event["joined"].as_u64());
+    assert!(joined.max() >= Some(3), "{got:?}");
+}
+
+#[test]
+fn a_source_that_gets_another_address_is_followed_sealed_or_not() {
+    for sealed in [false, true] {
+        let Some(root) = require_root() else { return };
+        let stage = Stage::new(&root, Lab::plan().receivers(2));
+        let key = stage.text("key");
+        if sealed {
+            Running::start(stage.lab.sender(), &["keygen", &key]).ends(5);
+        }
+        let more = ["--key", key.as_str()];
+        let under = Under::way(stage, 15_000_000, if sealed { &more } else { &[] });
+        let (host, address) = (under.stage.lab.sender().namespace(), under.stage.lab.sender().ipv4());
+        let other = "10.77.200.9";
+        ip(host, &format!("address del {address}/16 dev eth0"));
+        ip(host, &format!("address add {other}/16 broadcast + dev eth0"));
+        let (source, receivers) = under.ends_well();
+        assert_eq!(warned(&source, &format!("going on with {other} of eth0")), 1, "{source:?}");
+        for receiver in receivers {
+            assert_eq!(warned(&receiver, &format!("the source goes on from {other}")), 1, "{receiver:?}");
+        }
+    }
+}
+
+#[test]
+fn a_receiver_that_gets_another_address_goes_on_by_either_family() {
+    for group in ["239.255.70.9:5931", "[ff15::70:9]:5932"] {
+        let Some(root) = require_root() else { return };
+        let stage = Stage::new(&root, Lab::plan().receivers(2)).with_group(group);
+        let under = Under::way(stage, 15_000_000, &[]);
+        let node = under.stage.lab.receiver(0);
+        let host = node.namespace();
+        match group.starts_with('[') {
+            true => {
+                ip(host, &format!("address del {}/64 dev eth0", node.ipv6()));
+                let mut segments = node.ipv6().segments();
+                segments[7] = 0x9999;
+                ip(host, &format!("address add {}/64 dev eth0 nodad", std::net::Ipv6Addr::from(segments)));
+            }
+            false => {
+                ip(host, &format!("address del {}/16 dev eth0", node.ipv4()));
+                ip(host, "address add 10.77.201.9/16 broadcast + dev eth0");
+            }
+        }
+        let (_, receivers) = under.ends_well();
+        assert_eq!(warned(&receivers[0], "going on with "), 1, "{:?}", receivers[0]);
+    }
+}
+
+#[test]
+fn an_ipv6_session_survives_its_sources_interface() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan().receivers(2)).with_group("[ff15::70:9]:5933");
+    let under = Under::way(stage, 15_000_000, &[]);
+    down(under.stage.lab.sender());
+    std::thread::sleep(Duration::from_secs(3));
+    up(under.stage.lab.sender());
+    under.ends_well();
+}
+
+#[test]
+fn a_cable_that_is_unplugged_for_a_while_ends_nothing() {
+    let Some(under) = Under::of_two_hosts() else { return };
+    let (bridge, port) = (under.stage.lab.bridge(), under.stage.lab.sender().port());
+    ip(bridge, &format!("link set {port} down"));
+    must(under.stage.lab.set_link(0, Link::Down));
+    std::thread::sleep(Duration::from_secs(4));
+    ip(bridge, &format!("link set {port} up"));
+    must(under.stage.lab.set_link(0, Link::Up));
+    under.ends_well();
+}
+
+#[test]
+fn a_network_that_stays_away_ends_both_sides_with_their_patience_and_what_is_wrong() {
+    let Some(root) = require_root() else { return };
+    let under = Under::way(Stage::new(&root, Lab::plan().receivers(2)), 15_000_000, &["--patience", "4"]);
+    down(under.stage.lab.sender());
+    down(under.stage.lab.receiver(0));
+    let Under { source, receivers, .. } = under;
+    let source = source.ends(20);
+    source.failed(3, "eth0 is down");
+    assert!(source.message().contains("--patience"), "{source:?}");
+    let mut receivers = receivers.into_iter();
+    receivers.next().expect("there are two").ends(10).failed(3, "eth0 is down");
+    // The other one's network is well.
+    receivers.next().expect("there are two").ends(10).failed(1, "the source has been silent for");
+}
+
+#[test]
+fn a_path_that_drops_large_packets_is_named_at_both_ends_and_smaller_ones_pass() {
+    let Some(root) = require_root() else { return };
+    let plan = Lab::plan().receivers(1).offloads(Offloads::Off);
+    let stage = Stage::new(&root, plan);
+    let file = stage.file("image", 2_000_000);
+    // A bridge's port carries no frame above its own MTU, and tells nobody.
+    ip(stage.lab.bridge(), &format!("link set {} mtu 1300", stage.lab.receiver(0).port()));
+    let receiver = stage.recv(0, "r0", &["--patience", "12"]);
+    let source = stage.send(&[&file], &["--expect", "1", "--patience", "12"]).ends(60);
+    let receiver = receiver.ends(20);
+    receiver.failed(1, "announcements arrive but no data");
+    assert!(receiver.message().contains("--datagram 1200"), "{receiver:?}");
+    assert_eq!(warned(&receiver, "packets of 149"), 1, "{receiver:?}");
+    source.failed(1, "no data arrives there");
+    assert!(source.message().contains("--datagram 1200"), "{source:?}");
+    assert_eq!(warned(&source, "packets of 149"), 1, "{source:?}");
+    // What they advise helps.
+    let receiver = stage.recv(0, "r0", &[]);
+    stage.send(&[&file], &["--expect", "1", "--datagram", "1200"]).succeeds(30);
+    receiver.succeeds(10);
+    assert!(stage.has("r0", &file));
+}
+
+#[test]
+fn answers_that_never_arrive_end_the_source_with_its_patience_and_the_way_back() {
+    let Some(root) = require_root() else { return };
+    let under = Under::way(Stage::new(&root, Lab::plan().receivers(2)), 40_000_000, &["--patience", "6"]);
+    // Multicast needs no way back, answers do.
+    for node in under.stage.lab.receivers() {
+        ip(node.namespace(), &format!("route add prohibit {}/32", under.stage.lab.sender().ipv4()));
+    }
+    let Under { source, receivers, .. } = under;
+    let source = source.ends(40);
+    source.failed(1, "the way back");
+    assert_eq!(source.number("verified"), 0.0, "{source:?}");
+    for receiver in receivers {
+        receiver.ends(20).failed(3, "packet filter");
+    }
+}
