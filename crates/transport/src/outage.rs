@@ -187,13 +187,15 @@ impl Outage {
 
     /// Sockets are open where [`Outage::look`] said.
     pub(crate) fn moved(&mut self, from: &Choice, to: &Choice, events: &mut dyn FnMut(Event)) {
-        self.end(events);
-        if !same_place(from, to) {
-            events(Event::Warning(match (from.local == to.local, &to.chosen.name) {
-                (true, name) => format!("{name} has been made again; going on"),
-                (false, name) => format!("going on with {} of {name} (before: {})", to.local, from.local),
-            }));
+        if same_place(from, to) {
+            return self.end(events);
         }
+        let name = &to.chosen.name;
+        let lasted = self.broken.take().map_or(0.0, |broken| broken.since.elapsed().as_secs_f64());
+        events(Event::Warning(match from.local == to.local {
+            true => format!("{name} has been made again, after {lasted:.1} s; going on"),
+            false => format!("going on with {} of {name} (before: {})", to.local, from.local),
+        }));
     }
 
     /// Why the network is gone, if it is and has been for a while.
