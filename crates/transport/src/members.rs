@@ -498,9 +498,9 @@ impl Member {
         matches!(self.pace, Pace::Together | Pace::Deferred) && !self.is_finished()
     }
 
-    /// Whether it was said to be silent, or not reached.
+    /// Whether it cannot be counted on now.
     fn is_mute(&self) -> bool {
-        matches!(self.mute, Mute::Silent | Mute::Unreached { told: true, .. })
+        self.mute != Mute::No
     }
 
     /// Whether nothing more is expected of it.

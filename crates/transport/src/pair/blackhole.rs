@@ -92,6 +92,24 @@ fn one_member_in_a_black_hole_is_named_and_the_others_finish_meanwhile() {
     }
 }
 
+/// It asks for everything, again and again.
+#[test]
+fn a_member_in_a_black_hole_costs_the_others_little() {
+    let time_of_others = |lost: usize| {
+        let mut net = Net::new(6);
+        let well = net.receivers(2, path(), Link::millis(5));
+        net.receivers(lost, hole(), Link::millis(5));
+        net.source(Offer::bytes(20_000_000).at_most_mbps(20.0).expect(2 + lost as u32));
+        net.run_to_end(secs(400));
+        net.receivers[well].iter().map(|node| node.ended_at.as_secs_f64()).fold(0.0, f64::max)
+    };
+    let (alone, beside) = (time_of_others(0), time_of_others(1));
+    println!(
+        "two receivers are done after {alone:.1} s alone, and {beside:.1} s beside one that is not reached"
+    );
+    assert!(beside < 1.3 * alone, "{beside} s, {alone} s alone");
+}
+
 #[test]
 fn a_hole_that_closes_again_is_forgotten() {
     let mut net = Net::new(4);

@@ -187,3 +187,29 @@ fn announcements_from_another_address_change_nothing_while_the_source_is_heard_n
         assert_eq!(warnings(&net.receivers[receiver].events, "goes on from"), 0);
     }
 }
+
+/// Who still searches believes the first announcement that it hears, wherever it comes from; not for long.
+#[test]
+fn a_receiver_that_was_led_astray_by_a_repeated_announcement_finds_the_source() {
+    let key = faircast_wire::GroupKey::from_bytes([6; 32]);
+    let mut net = Net::new(8);
+    let early = net.receivers_with(1, path(), back(), None, Some(key.clone()));
+    let source = net.source(Offer::bytes(8_000_000).sealed(key.clone()));
+    net.trace.record = true;
+    net.run_for(secs(2));
+    net.trace.record = false;
+    let is_announcement = |bytes: &[u8]| {
+        faircast_wire::peek(bytes).is_ok_and(|header| header.kind == faircast_wire::Kind::Announce)
+    };
+    let newest = net.trace.down.iter().rev().find(|(_, _, bytes)| is_announcement(bytes)).cloned();
+    let (_, _, bytes) = newest.expect("sources announce");
+    let late = net.receivers_with(1, path(), back(), None, Some(key));
+    let elsewhere = std::net::SocketAddr::from(([10, 9, 9, 9], 5777));
+    net.inject_down(late.start, elsewhere, bytes);
+    net.run_to_end(secs(120));
+    net.assert_all_verified(source, early.start..late.end);
+    assert_eq!(
+        warnings(&net.receivers[late.start].events, "goes on from 10.0.0.1:5777 (before: 10.9.9.9"),
+        1
+    );
+}

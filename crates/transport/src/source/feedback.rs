@@ -96,7 +96,7 @@ impl Session {
 
     fn on_request(&mut self, request: &Request, now: Time) {
         self.members.on_sign_of_life(request.from, now);
-        if !self.is_served(request.from) {
+        if !self.is_served(request.from) || self.asks_in_vain(request.from) {
             return;
         }
         let mut scheduled = false;

@@ -123,6 +123,12 @@ impl Session {
         format!("{} {}", names.join(", "), if ids.len() == 1 { one } else { many })
     }
 
+    /// Whether a member asks for what would not reach it. As long as others are reached, what is sent to them shows when it
+    /// is reached again; otherwise what it asks for does.
+    pub(super) fn asks_in_vain(&self, from: ReceiverId) -> bool {
+        self.members.get(from).is_some_and(is_unreached) && self.members.answering() > 0
+    }
+
     /// What the user should look at when it ended without everybody.
     pub(super) fn advice(&self) -> Option<String> {
         let lacking = || self.members.iter().map(|(_, member)| member).filter(|member| !member.has_all());
