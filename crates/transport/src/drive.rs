@@ -177,10 +177,7 @@ pub fn receive(
     let mut session = receiver::Session::new(setup, clock.now());
     let groups = Groups::new(socket, config.faults.map(|faults| (faults, random[3])));
     run_receiver(&mut session, groups, &mut outage, &clock, events, stop)?;
-    match (session.report(), outage.into_error()) {
-        (Err(error), Some(gone)) if error.may_be_the_network() => Err(gone),
-        (report, _) => report,
-    }
+    outage.explains(session.report())
 }
 
 /// The scheme that sends this: with as many layers as there are streams for.

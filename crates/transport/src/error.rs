@@ -297,6 +297,9 @@ impl Error {
                 | Error::SourceSilent { .. }
                 | Error::NothingArrives { .. }
                 | Error::Ended { .. }
+                | Error::PgmSilent { .. }
+                | Error::AlcNoSession { .. }
+                | Error::AlcEnded { .. }
         )
     }
 

@@ -198,6 +198,14 @@ impl Outage {
         }));
     }
 
+    /// What came of a session that listened: when nothing was heard because the network is gone, that is what is wrong.
+    pub(crate) fn explains<T>(self, report: Result<T, Error>) -> Result<T, Error> {
+        match (report, self.into_error()) {
+            (Err(error), Some(gone)) if error.may_be_the_network() => Err(gone),
+            (report, _) => report,
+        }
+    }
+
     /// Why the network is gone, if it is and has been for a while.
     pub(crate) fn into_error(self) -> Option<Error> {
         self.broken

@@ -209,7 +209,7 @@ pub fn receive(
     // A report cleans up too, so it comes before the error.
     let report = session.report();
     run?;
-    report
+    outage.explains(report)
 }
 
 fn run_receiver(

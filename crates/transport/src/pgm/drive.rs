@@ -140,7 +140,7 @@ pub fn receive(
     let mut session = receiver::Session::new(setup, open, clock.now());
     let injector = config.faults.map(|faults| Injector::new(faults, random[1]));
     run_receiver(&mut session, socket, &mut outage, &clock, injector, events, stop)?;
-    session.report()
+    outage.explains(session.report())
 }
 
 fn run_source(
