@@ -11,6 +11,7 @@ mod blocks;
 mod feedback;
 pub(crate) mod pipe;
 mod plan;
+mod progress;
 mod reach;
 mod reader;
 mod status;
@@ -21,7 +22,7 @@ mod window;
 use crate::config::Slow;
 use crate::drive::span;
 use crate::error::Error;
-use crate::event::{Event, Limit, Progress, SendReport, Subscription};
+use crate::event::Event;
 use crate::members::{Member, Members, Pace, onset};
 use crate::object::ObjectError;
 use blocks::Blocks;
@@ -52,11 +53,6 @@ const BURST: Span = Span::from_micros(1_000);
 
 /// Inputs are looked at so often when nothing else is to be done.
 const LOOK_EVERY: Span = Span::from_millis(2);
-
-/// A window that holds the source for so much of a second limits the rate; an application that uses less than this part of
-/// it does.
-const HELD_PART: Span = Span::from_millis(100);
-const USED_PART: f64 = 0.8;
 
 /// So many bytes of a data packet say its rate, when it does.
 const RATE_LEN: usize = 2;
@@ -363,53 +359,6 @@ impl Session {
         std::mem::take(&mut self.events)
     }
 
-    /// How it ended.
-    pub(crate) fn report(mut self) -> Result<SendReport, Error> {
-        if let Some(error) = self.failure.take() {
-            return Err(error);
-        }
-        let started = self.clocks.started.unwrap_or(self.clocks.finished);
-        let seconds = self.clocks.finished.since(started).as_secs_f64();
-        let bytes = self.supply.content_bytes();
-        let host = |member: &crate::members::Member| member.host.clone();
-        let replaced = self.members.replaced();
-        let receivers = (self.members.count() - replaced.len()) as u64;
-        let incomplete: Vec<_> = self
-            .members
-            .iter()
-            .filter(|(_, member)| {
-                member.state != faircast_wire::MemberState::Done && member.pace != Pace::Dropped
-            })
-            .filter(|(id, _)| !replaced.contains(id))
-            .map(|(_, member)| (host(member), feedback::reason(member)))
-            .collect();
-        let verified = self.members.done() as u64;
-        let dropped = self.members.with_pace(Pace::Dropped).count() as u64;
-        let expected = u64::from(self.setup.expect.unwrap_or(0));
-        Ok(SendReport {
-            ok: incomplete.is_empty() && verified > 0 && verified + dropped >= expected,
-            receivers,
-            missing: expected.saturating_sub(receivers),
-            verified,
-            bytes,
-            seconds,
-            start_seconds: started.as_secs_f64(),
-            goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
-            layers: self.source.layers(),
-            repair_ratio: self.symbols_sent() as f64 / self.counts.content_symbols.max(1) as f64,
-            packets: self.counts.packets,
-            cuts: self.source.observe().cuts,
-            advice: if incomplete.is_empty() { None } else { self.advice() },
-            incomplete,
-            slow: self.slow_named.iter().filter_map(|id| self.members.get(*id)).map(host).collect(),
-            refused: self.counts.refused,
-            streams: match &self.supply {
-                Supply::Streams(streams) => streams.report(),
-                _ => Vec::new(),
-            },
-        })
-    }
-
     fn write_data(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outgoing> {
         let (at, layer) = self.next_departure();
         if at > now {
@@ -700,67 +649,6 @@ impl Session {
         let min = lowest.fold(Rate::ZERO, Rate::max);
         let max = self.setup.max.unwrap_or(self.setup.scheme.bounds().max).max(min);
         self.source.control(Control::Limits(Bounds { min, max }), now);
-    }
-
-    fn tell_progress(&mut self, now: Time) {
-        let seen = self.source.observe();
-        let bytes = self.counts.wire_bytes - self.counts.wire_bytes_last;
-        self.counts.wire_bytes_last = self.counts.wire_bytes;
-        let representative =
-            seen.limiting.and_then(|id| self.members.get(id)).map(|member| member.host.clone());
-        let limited_by = self.limit(bytes, now);
-        let total = self.supply.content_bytes();
-        let sent = self.bytes_sent_once().min(total);
-        self.events.push(Event::Progress(Progress {
-            seconds: now.as_secs_f64(),
-            bytes: sent,
-            total_bytes: self.supply.is_whole().then_some(total),
-            rate_bps: bytes as f64 * 8.0,
-            allowed_bps: Some(seen.rate.bps()),
-            rtt_ms: Some(seen.rtt.as_secs_f64() * 1e3),
-            loss: f64::from(self.members.iter().map(|(_, member)| member.loss).fold(0.0, f32::max)),
-            representative,
-            receivers: self.members.count() as u64,
-            verified: self.members.done() as u64,
-            layers: self.layers_on(),
-            limited_by,
-        }));
-    }
-
-    /// What limited the rate over the last second, in which so many bytes left.
-    fn limit(&mut self, bytes: u64, now: Time) -> Option<Limit> {
-        let (held, by) = self.windows.take_held(now);
-        if self.layers() > 1 || !matches!(self.phase, Phase::Sending) {
-            return None;
-        }
-        let allowed = self.source.observe().rate;
-        let host = by.and_then(|id| self.members.get(id)).map(|member| member.host.clone());
-        Some(match host {
-            Some(host) if held >= HELD_PART => Limit::Window(host),
-            _ if (bytes as f64) * 8.0 < allowed.bps() * USED_PART => Limit::Application,
-            _ if self.setup.max.is_some_and(|max| allowed.bps() >= max.bps()) => Limit::Max,
-            _ => Limit::Congestion,
-        })
-    }
-
-    /// Bytes of content that have left once.
-    fn bytes_sent_once(&self) -> u64 {
-        if let Supply::Streams(streams) = &self.supply {
-            return streams.bytes();
-        }
-        let geometry = self.supply.geometry();
-        let bytes = match self.plan {
-            Plan::Asked(_) => u64::from(self.plan.complete_to()) * geometry.capacity(),
-            Plan::Fountain(_) => self.plan.symbols_sent_first() * u64::from(geometry.symbol_size),
-        };
-        bytes.saturating_sub(u64::from(geometry.manifest_len))
-    }
-
-    /// How many of a layered session's layers send.
-    fn layers_on(&self) -> Option<Subscription> {
-        let of = self.layers();
-        let is_on = |layer: &u8| self.source.layer_rate(Layer(*layer)).bps() > 0.0;
-        (of > 1).then(|| Subscription { joined: (0..of).filter(is_on).count() as u8, of })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The source's half of layered sessions.
 
 use super::*;
+use crate::event::Subscription;
 use crate::object::{Tape, verify_block};
 use faircast_core::packet::{Content, Echo, Report};
 use faircast_fec::{Shape, decode};
