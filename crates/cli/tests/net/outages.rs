@@ -269,3 +269,34 @@ fn answers_that_never_arrive_end_the_source_with_its_patience_and_the_way_back()
         receiver.ends(20).failed(3, "packet filter");
     }
 }
+
+/// The same over PGM and ALC, whose sources are named by their address.
+#[test]
+fn sources_of_other_formats_wait_for_their_interface_too() {
+    let Some(root) = require_root() else { return };
+    for (wire, more) in [
+        ("pgm", ["--cc", "le-sbcc,rtt=0.005", "--max", "4M", "--wait", "2"]),
+        ("alc", ["--rate", "4M", "--repeat", "4", "--datagram", "1400"]),
+    ] {
+        let stage = Stage::new(&root, Lab::plan());
+        let file = stage.file("image", 2_000_000);
+        let out = stage.text("r0");
+        let common = ["--wire", wire, "--json", "--group", &stage.group];
+        let mut receiver =
+            Running::start(stage.lab.receiver(0), &[&["recv", "--out", &out], &common[..]].concat());
+        receiver.said("\"opened\"", 10);
+        let mut source =
+            Running::start(stage.lab.sender(), &[&["send", &file], &common[..], &more[..]].concat());
+        source.said("\"progress\"", 20);
+        down(stage.lab.sender());
+        std::thread::sleep(Duration::from_secs(2));
+        up(stage.lab.sender());
+        let (source, receiver) = (source.ends(60), receiver.ends(20));
+        assert_eq!((source.code, receiver.code), (0, 0), "{source:?} {receiver:?}");
+        assert_eq!(warned(&source, "eth0 is down"), 1, "{source:?}");
+        assert_eq!(warned(&source, "the network is back after"), 1, "{source:?}");
+        let files = must(std::fs::read_dir(&out)).flatten().map(|entry| entry.path());
+        let got = files.filter(|path| path.is_file()).map(|path| must(std::fs::read(path)));
+        assert!(got.eq([must(std::fs::read(&file))]), "{wire}: it is something else");
+    }
+}
