@@ -418,7 +418,8 @@ class Outage(Situation):
             got = cast.got(0)
             end = min(cast.receivers[0].ended or time.monotonic(), back + bench.args.limit)
             before = traces.mbps(got, out_at - 3, out_at)
-            half = traces.reached(got, back, end, before / 2, 0.2)
+            # A session that had stopped before the fault has nothing to come back to.
+            half = traces.reached(got, back, end, before / 2, 0.2) if before >= 1 else None
             out = {"before, Mbit/s": round(before, 1), "outcome": outcome,
                    "s to half the rate": round(half, 2) if half is not None else "never"}
             if half is not None and end > back + 6:
