@@ -31,6 +31,9 @@ const FIRST_RTT: Span = Span::from_millis(5);
 /// A receiver shows that it is alive at least so often.
 const ALIVE: Span = Span::from_millis(250);
 
+/// What the source has to confirm is said again after this at the latest, or the spread where that is longer.
+const LATEST: Span = Span::from_secs(1);
+
 /// Requests per datagram.
 const MOST_NEEDS: usize = 120;
 
@@ -359,8 +362,8 @@ impl Session {
         let pause = |stream: &Stream| match state {
             MemberState::Receiving => ALIVE.max(stream.spread),
             _ => {
-                (stream.spread + stream.rtt * 2).max(Span::from_millis(10))
-                    * (1 << stream.member_tries.min(5))
+                let first = (stream.spread + stream.rtt * 2).max(Span::from_millis(10));
+                (first * (1 << stream.member_tries.min(5))).min(LATEST.max(stream.spread))
             }
         };
         let Some(stream) = &mut self.stream else { return };

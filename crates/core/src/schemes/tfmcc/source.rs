@@ -613,7 +613,10 @@ impl crate::node::Source for Source {
             rtt: self.limiting.map_or(self.rtt_max, |limiting| limiting.rtt),
             limiting: self.limiting.map(|limiting| limiting.id),
             level: self.limiting.map(|limiting| limiting.rate),
-            rtt_max: self.rtt_max,
+            rtt_max: match self.config.sending.rtt_max_memory {
+                Some(_) => self.outlet.rtt_max(), // without what low rates add to it
+                None => self.rtt_max,
+            },
             cuts: self.cuts,
             tally: self.tally,
             starting: self.is_starting(),
