@@ -25,6 +25,8 @@ pub struct Receiver {
     /// `None` before anything was missing.
     history: Option<Box<History>>,
     report: Option<Planned>,
+    /// The newest packet when it reported last.
+    reported: Option<Seq>,
     suppressed: u32,
 }
 
@@ -71,6 +73,8 @@ const DEFAULT_RTT_MAX: Span = Span::from_millis(500);
 const FORGOTTEN_AFTER: u64 = 10;
 /// How fast the mean packet size follows.
 const SIZE_GAIN: f32 = 1.0 / 16.0;
+/// Four packets that came within less came as a burst.
+const SHORTEST_SPAN: Span = Span::from_micros(20);
 /// No measurement of a received rate is over a shorter time.
 const SHORTEST_WINDOW: Span = Span::from_millis(2);
 
@@ -114,6 +118,7 @@ impl Receiver {
             size: 0.0,
             history: None,
             report: None,
+            reported: None,
             suppressed: 0,
         }
     }
@@ -142,16 +147,21 @@ impl Receiver {
         self.history.as_ref().is_some_and(|history| history.has_loss())
     }
 
-    /// How fast packets come, over so many round-trip times ("X_recv").
-    fn received(&self, round_trips: f64, now: Time) -> Rate {
-        let Some(four) = self.arrivals.latest_four(now) else {
+    /// How fast packets came, over so many round-trip times up to the latest of them ("X_recv"): a pause of the source says
+    /// nothing about the path.
+    fn received(&self, round_trips: f64, latest: Time) -> Rate {
+        let four = self.arrivals.latest_four(latest).filter(|four| *four >= SHORTEST_SPAN);
+        let Some(four) = four else {
             // Too few to tell: what the source says, where it does.
             let said = self.heard.map_or(0.0, |heard| f64::from(heard.rate));
             return if said > 0.0 { Rate::from_bps(said) } else { Rate::UNLIMITED };
         };
         let window = self.rtt().scaled(round_trips).max(four).max(SHORTEST_WINDOW);
-        let present = now.since(self.joined_at);
-        self.arrivals.rate(now, window.min(present).min(self.arrivals.covered()))
+        let window = window.min(latest.since(self.joined_at));
+        if four >= self.arrivals.covered() {
+            return Rate::of(4 * self.size as u64, four); // slower than the buckets reach back
+        }
+        self.arrivals.rate(latest, window.min(self.arrivals.covered()))
     }
 
     /// The rate that this receiver would report now ("X_r").
@@ -160,7 +170,8 @@ impl Receiver {
         let rate = if self.has_loss() {
             equation::rate(size, self.rtt(), self.loss())
         } else {
-            self.received(f64::from(self.settings.received_over), now) * 2.0
+            let latest = self.heard.map_or(now, |heard| heard.at);
+            self.received(f64::from(self.settings.received_over), latest) * 2.0
         };
         rate.max(Rate::of(size as u64, self.settings.slowest_gap))
     }
@@ -302,7 +313,7 @@ impl Receiver {
         self.arrivals = Throughput::new();
     }
 
-    fn send(&self, besides: Knows, cx: &mut Cx<'_>) {
+    fn send(&mut self, besides: Knows, cx: &mut Cx<'_>) {
         let Some(heard) = self.heard else { return };
         let mut knows = besides;
         if self.clock.is_measured() {
@@ -322,6 +333,7 @@ impl Receiver {
             round: heard.round,
             knows,
         };
+        self.reported = Some(heard.seq);
         cx.effects.push(Effect::Report(Report { from: self.me, layer: heard.layer, content }));
     }
 
@@ -391,8 +403,8 @@ impl crate::node::Receiver for Receiver {
         }
         let Some(heard) = self.heard else { return };
         match self.role {
-            // Without packets there is nothing new to say, and the next one will wake it.
-            Role::Limiting if cx.now.since(heard.at) > heard.rtt_max * FORGOTTEN_AFTER => {}
+            // Without packets there is nothing new to say (RFC 5348, 6.2), and the next one will wake it.
+            Role::Limiting if self.reported == Some(heard.seq) => {}
             Role::Limiting => self.send_as_limiting(cx),
             Role::Other if self.has_reason(&heard, cx.now) => self.send(Knows::default(), cx),
             Role::Other => self.suppressed += 1,

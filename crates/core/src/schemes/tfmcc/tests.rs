@@ -637,3 +637,20 @@ fn a_group_of_sixty_four_gives_few_reports() {
     // The limiting one reports each round trip, some 10 a second; of the others 5 to 10 a round of six round trips.
     assert!(all < 60 * 30, "{all}");
 }
+
+#[test]
+fn a_pause_of_the_source_says_nothing_about_the_path() {
+    let mut ear = Ear::new(1);
+    ear.stream(0, 100, header(0, f32::INFINITY));
+    let now = at(10.8);
+    let stamp = ((now - millis(50)).as_nanos() / 1000) as u32;
+    ear.hear(now, 100, echo(2, stamp, true), PLAIN);
+    assert!(ear.receiver.is_limiting());
+    // Of all reports until packets come again, only those that have one to tell about; none says that less arrives.
+    let mut reports = ear.wait(at(12.0));
+    assert!(reports.len() <= 1, "{reports:?}");
+    reports.extend(ear.hear(at(12.0), 101, echo(2, stamp, true), PLAIN));
+    for report in &reports {
+        assert!(rate_of(report).0 > 1.8e6, "{report:?}");
+    }
+}
