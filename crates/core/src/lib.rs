@@ -9,6 +9,7 @@
 //! | [`time`] [`packet`] [`node`] [`rng`] | units, what travels, the four roles, random streams |
 //! | [`estimate`] [`suppress`] [`rate`] | parts that schemes share: means, round trips, throughput; delays; pacing, gates, guards |
 //! | [`schemes`] | the schemes, by name |
+//! | [`half`] | the 16-bit numbers of marks |
 //! | [`delivery`] | gaps, requests, and the account of what must be sent again |
 //! | [`analysis`] | what the documents compute about their schemes |
 //! | [`unicast`] | TCP, TFRC and RAP, which multicast shares bottlenecks with |
@@ -16,6 +17,7 @@
 pub mod analysis;
 pub mod delivery;
 pub mod estimate;
+pub mod half;
 pub mod node;
 pub mod packet;
 pub mod rate;

@@ -3,6 +3,7 @@
 //! Contents and marks are named by meaning, not by scheme, so that relays and routers can
 //! aggregate without knowing the scheme. A `level` is in the scheme's own unit.
 
+use crate::half::Half;
 use crate::time::{Rate, Span, Time};
 use std::fmt;
 use std::num::NonZeroU64;
@@ -163,9 +164,11 @@ pub enum Mark {
         /// Mean of its level.
         mean: f32,
         /// Standard error of that mean: standard deviation over the square root of the number of samples.
-        error: f32,
+        error: Half,
         /// Smoothed round-trip time to it, in seconds.
-        rtt: f32,
+        rtt: Half,
+        /// The rate at which the layer above is sent, in bit/s; zero while that is off.
+        above: Half,
         /// Grows by one, modulo 256, with each change of its statistics.
         updates: u8,
         /// Where every layer stands.
@@ -173,9 +176,9 @@ pub enum Mark {
     },
 }
 
-/// Where each of up to eight layers stands, two bits a layer, the base layer's lowest.
+/// Where each of up to sixteen layers stands, two bits a layer, the base layer's lowest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Standings(pub u16);
+pub struct Standings(pub u32);
 
 /// Where a layer stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -398,7 +401,7 @@ impl Content {
 
 impl Standings {
     /// So many layers can be told about.
-    pub const LAYERS: u8 = 8;
+    pub const LAYERS: u8 = 16;
 
     /// Where `layer` stands; off for layers that cannot be told about.
     pub const fn of(self, layer: Layer) -> Standing {
@@ -413,11 +416,11 @@ impl Standings {
         }
     }
 
-    /// The same with another standing of `layer`, which must be one of the first eight.
+    /// The same with another standing of `layer`, which must be one that can be told about.
     #[must_use]
     pub const fn with(self, layer: Layer, standing: Standing) -> Standings {
         let at = 2 * layer.0;
-        Standings(self.0 & !(3 << at) | (standing as u16) << at)
+        Standings(self.0 & !(3 << at) | (standing as u32) << at)
     }
 }
 
@@ -470,14 +473,14 @@ mod tests {
     #[test]
     fn each_layer_has_a_standing_of_its_own() {
         let all = [Standing::Off, Standing::Open, Standing::Followed, Standing::Settled];
-        let mut standings = Standings(u16::MAX);
-        for (layer, standing) in (0..8).zip(all.iter().cycle()) {
+        let mut standings = Standings(u32::MAX);
+        for (layer, standing) in (0..Standings::LAYERS).zip(all.iter().cycle()) {
             standings = standings.with(Layer(layer), *standing);
         }
-        for (layer, standing) in (0..8).zip(all.iter().cycle()) {
+        for (layer, standing) in (0..Standings::LAYERS).zip(all.iter().cycle()) {
             assert_eq!(standings.of(Layer(layer)), *standing);
         }
-        assert_eq!(standings.of(Layer(8)), Standing::Off);
+        assert_eq!(standings.of(Layer(Standings::LAYERS)), Standing::Off);
     }
 
     #[test]

@@ -24,7 +24,7 @@ struct Session {
     lost: [u32; LAYERS],
 }
 
-const LAYERS: usize = 8;
+const LAYERS: usize = 16;
 
 impl Session {
     /// Packets leave when they may; one in a thousand is lost; reports arrive with the next packet, or when the source

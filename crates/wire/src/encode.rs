@@ -1,6 +1,5 @@
 //! Messages to bytes. What cannot be said on the wire is refused, and the buffer is left as it was.
 
-use crate::half;
 use crate::message::{
     Announce, DataPacket, Kind, Member, MemberState, Message, Name, Request, Status, Window,
 };
@@ -8,7 +7,10 @@ use crate::parse::{
     CRC_LEN, HEADER_LEN, MAGIC, NO_BLOCKS, NO_SYMBOL, OPEN_ENDED, RATE, SEALED, SEQ_LIMIT, VERSION, checksum,
 };
 use crate::seal::{BOOT_LEN, NONCE_LEN, TAG_LEN};
-use faircast_core::packet::{Cause, Content, Data, Echo, Layer, Mark, Payload, ReceiverId, SessionId};
+use faircast_core::half::{self, Half};
+use faircast_core::packet::{
+    Cause, Content, Data, Echo, Layer, Mark, Payload, ReceiverId, SessionId, Standings,
+};
 
 /// Bytes of the sender's id in front of what receivers send.
 pub(crate) const ID_LEN: usize = 4;
@@ -110,10 +112,23 @@ pub const fn data_header_len(mark: &Mark, form: Form) -> usize {
 }
 
 /// The most that [`data_header_len`] ever is.
-pub const MOST_DATA_HEADER: usize = data_header_len(
-    &Mark::Equation { suppress_above: 0.0, rtt_max: 0.0, round: 0, to: None, echo: 0, limiting: false },
-    Form::Sealed,
-);
+pub const MOST_DATA_HEADER: usize = {
+    let equation =
+        Mark::Equation { suppress_above: 0.0, rtt_max: 0.0, round: 0, to: None, echo: 0, limiting: false };
+    let standings = Standings(0);
+    let layered = Mark::Layered {
+        id: None,
+        mean: 0.0,
+        error: Half(0),
+        rtt: Half(0),
+        above: Half(0),
+        updates: 0,
+        standings,
+    };
+    let (equation, layered) =
+        (data_header_len(&equation, Form::Sealed), data_header_len(&layered, Form::Sealed));
+    if layered > equation { layered } else { equation }
+};
 
 /// Bytes of the mark.
 pub(crate) const fn mark_len(mark: &Mark) -> usize {
@@ -122,7 +137,7 @@ pub(crate) const fn mark_len(mark: &Mark) -> usize {
         Mark::Representative { .. } => 10,
         Mark::Acker(_) | Mark::Timetable { .. } => 4,
         Mark::Equation { .. } => 14,
-        Mark::Layered { .. } => 13,
+        Mark::Layered { .. } => 17,
     }
 }
 
@@ -283,11 +298,10 @@ pub(crate) fn put_mark(out: &mut Vec<u8>, mark: &Mark) -> Result<(), EncodeError
             out.extend_from_slice(&echo.to_be_bytes());
         }
         Mark::Timetable { slot } => out.extend_from_slice(&slot.to_be_bytes()),
-        Mark::Layered { id, mean, error, rtt, updates, standings } => {
+        Mark::Layered { id, mean, error, rtt, above, updates, standings } => {
             put_id(out, "representative", id)?;
             put_half(out, "mean", mean)?;
-            put_half(out, "error", error)?;
-            put_half(out, "rtt", rtt)?;
+            [error, rtt, above].iter().for_each(|number| out.extend_from_slice(&number.0.to_be_bytes()));
             out.push(updates);
             out.extend_from_slice(&standings.0.to_be_bytes());
         }

@@ -273,10 +273,11 @@ pub const MARKS: &[Layout] = &[
             field("mean", Shape::Half, "mean of its level"),
             field("error", Shape::Half, "standard error of that mean"),
             field("rtt", Shape::Half, "round-trip time to it, in seconds"),
+            field("above", Shape::Half, "rate of the layer above, in bit/s; 0: off"),
             field("updates", Shape::Uint(1), "changes of its statistics so far, modulo 256"),
             field(
                 "standings",
-                Shape::Hex(2),
+                Shape::Hex(4),
                 "two bits a layer, the base layer's lowest: 0 off, 1 nobody followed, 2 followed, 3 followed and settled",
             ),
         ],

@@ -12,7 +12,6 @@
 //! | [`key`] [`seal`] | the group's key, and packets sealed under it |
 //! | [`source`] [`receiver`] | the two ends' codecs: encode, seal, open, replay protection |
 //! | [`mod@layers`] | the groups of a session's layers |
-//! | [`half`] | the 16-bit numbers of the marks |
 //! | [`pgm`] | PGM over UDP (RFC 3208), a foreign format |
 //! | [`alc`] | ALC/LCT with FLUTE (RFC 5775, 5651, 6726), another |
 //! | [`fields`] | the field table: `docs/wire.md` and the Wireshark dissector come from it |
@@ -20,7 +19,6 @@
 pub mod alc;
 pub mod encode;
 pub mod fields;
-pub mod half;
 pub mod key;
 pub mod layers;
 pub mod message;

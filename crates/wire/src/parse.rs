@@ -18,12 +18,12 @@
 //! Numbers are big endian. `docs/wire.md` has every field. Both functions here are total: they take
 //! any bytes and either return what they mean or say what is wrong.
 
-use crate::half;
 use crate::message::{
     Announce, DataPacket, Header, Kind, Member, MemberState, Message, Name, Need, Request, Scheduled, Status,
     TransferId, Window,
 };
 use crc_fast::{CrcAlgorithm, Digest};
+use faircast_core::half::{self, Half};
 use faircast_core::packet::{
     Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
     Standings,
@@ -286,10 +286,11 @@ pub(crate) fn read_mark(number: u8, r: &mut Reader<'_>) -> Result<Mark, ParseErr
         5 => Mark::Layered {
             id: r.id_or_none()?,
             mean: r.half()?,
-            error: r.half()?,
-            rtt: r.half()?,
+            error: Half(r.u16()?),
+            rtt: Half(r.u16()?),
+            above: Half(r.u16()?),
             updates: r.u8()?,
-            standings: Standings(r.u16()?),
+            standings: Standings(r.u32()?),
         },
         unknown => return Err(ParseError::UnknownMark(unknown)),
     })

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{LIMIT, SESSION, SYMBOL, all, bytes_of, data, from_source, marks, receiver, request, status};
+use faircast_core::half::{self, Half};
 use faircast_core::packet::{
     Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
     Standings,
@@ -11,7 +12,7 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::fields::{BODIES, CONTENTS, Field, Layout, MARKS, Shape};
 use faircast_wire::{
     Announce, DataPacket, EncodeError, Form, Member, MemberState, Message, Name, Need, Newest, ParseError,
-    Request, Scheduled, Status, TransferId, Window, data_header_len, encode, encode_data, half, parse, peek,
+    Request, Scheduled, Status, TransferId, Window, data_header_len, encode, encode_data, parse, peek,
 };
 use proptest::prelude::*;
 
@@ -198,7 +199,7 @@ fn a_data_header_keeps_its_length_within_a_kind_of_mark() {
             assert_eq!(out.len() - SYMBOL.len(), data_header_len(&mark, Form::Open) - saved, "{name}");
         }
         // TFMCC echoes stamps in data packets; GMCC says where every layer stands.
-        let most = if matches!(mark, Mark::Equation { .. } | Mark::Layered { .. }) { 46 } else { 42 };
+        let most = if matches!(mark, Mark::Equation { .. } | Mark::Layered { .. }) { 49 } else { 42 };
         assert!(data_header_len(&mark, Form::Open) <= most, "{name}");
         assert!(data_header_len(&mark, Form::Sealed) - data_header_len(&mark, Form::Open) <= 28, "{name}");
     }
@@ -323,12 +324,13 @@ fn any_mark() -> impl Strategy<Value = Mark> {
             }
         ),
         any::<u32>().prop_map(|slot| Mark::Timetable { slot }),
-        (id(), halves(), halves(), halves(), any::<u8>(), any::<u16>()).prop_map(
-            |(id, mean, error, rtt, updates, standings)| Mark::Layered {
+        (id(), halves(), any::<[u16; 3]>(), any::<u8>(), any::<u32>()).prop_map(
+            |(id, mean, [error, rtt, above], updates, standings)| Mark::Layered {
                 id,
                 mean,
-                error,
-                rtt,
+                error: Half(error),
+                rtt: Half(rtt),
+                above: Half(above),
                 updates,
                 standings: Standings(standings)
             }

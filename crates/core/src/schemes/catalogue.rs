@@ -1,6 +1,7 @@
 //! Schemes by name and options: `ormcc`, `ormcc,beta=0.7,start=linear`.
 
 use super::{AnyReceiver, AnySource, each, gmcc, le_sbcc, mca, mca_plus, ormcc, pgmcc, rlc, smcc, tfmcc};
+use crate::half::Half;
 use crate::packet::{Mark, ReceiverId, Standings};
 use crate::rate::start::Doubling;
 use crate::rate::{Bounds, Sending, Start};
@@ -233,8 +234,9 @@ impl Scheme {
             Scheme::Gmcc(_) => Mark::Layered {
                 id: None,
                 mean: f32::INFINITY,
-                error: 0.0,
-                rtt: 0.0,
+                error: Half(0),
+                rtt: Half(0),
+                above: Half(0),
                 updates: 0,
                 standings: Standings(0),
             },
@@ -395,6 +397,15 @@ mod tests {
     #[test]
     fn a_name_alone_is_the_transport_preset() {
         assert_eq!("ormcc".parse(), Ok(Scheme::Ormcc(ormcc::Config::transport(1400))));
+    }
+
+    #[test]
+    fn schemes_of_layers_have_sixteen_at_most() {
+        for name in ["gmcc", "rlc", "smcc"] {
+            let scheme: Scheme = format!("{name},layers=16").parse().expect("sixteen can be told about");
+            assert_eq!(scheme.layers(), 16, "{name}");
+            format!("{name},layers=17").parse::<Scheme>().expect_err("seventeen cannot");
+        }
     }
 
     #[test]

@@ -379,8 +379,9 @@ impl Packet {
             }
             Mark::Timetable { .. } => Mark::Timetable { slot: mean.to_bits() },
             Mark::Layered { .. } => {
-                let (updates, standings) = (self.marked, Standings(deviation.to_bits() as u16));
-                Mark::Layered { id, mean, error: deviation, rtt: rtt_max, updates, standings }
+                let (updates, standings) = (self.marked, Standings(deviation.to_bits()));
+                let (error, rtt, above) = (deviation.into(), rtt_max.into(), (mean * 2.0).into());
+                Mark::Layered { id, mean, error, rtt, above, updates, standings }
             }
         }
     }

@@ -7,7 +7,7 @@ use super::option::{
 use super::parse::{AFI_IPV4, AFI_IPV6, OPTIONS_FOR_ROUTERS, OPTIONS_PRESENT};
 use super::{Body, DATA_HEADER_LEN, HEADER_LEN, Nak, OPT_FAIRCAST, Packet};
 use crate::encode::{mark_len, mark_number, put_content, put_mark};
-use crate::half;
+use faircast_core::half;
 use std::net::IpAddr;
 
 const CHECKSUM_AT: usize = 6;

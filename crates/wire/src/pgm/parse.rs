@@ -6,8 +6,8 @@ use super::option::{
     PgmccFeedback, RST, SAYS_CONTENT, SAYS_STAMP, SEQUENCES_PER_NAK, SYN, Said, Stamp,
 };
 use super::{Ack, Body, Data, Gsi, HEADER_LEN, Nak, OPT_FAIRCAST, Packet, Spm, checksum};
-use crate::half;
 use crate::parse::{Reader as NativeReader, read_content, read_mark};
+use faircast_core::half;
 use faircast_core::packet::Flags;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

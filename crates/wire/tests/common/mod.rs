@@ -1,6 +1,7 @@
 //! One message of each kind, mark and content, with a name.
 #![allow(dead_code, reason = "every test file uses a part")]
 
+use faircast_core::half::Half;
 use faircast_core::packet::{
     Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
     Standings,
@@ -65,8 +66,8 @@ pub fn marks() -> Vec<(&'static str, Mark)> {
         }),
         ("timetable", Mark::Timetable { slot: 0x0a0b_0c0d }),
         ("layered", {
-            let (mean, error, rtt, standings) = (0.25, 0.0625, 0.125, Standings(0b01_10_11));
-            Mark::Layered { id, mean, error, rtt, updates: 7, standings }
+            let (error, rtt, above) = (Half::from(0.0625), Half::from(0.125), Half::from(2_097_152.0));
+            Mark::Layered { id, mean: 0.25, error, rtt, above, updates: 7, standings: Standings(0x8000_001b) }
         }),
     ]
 }

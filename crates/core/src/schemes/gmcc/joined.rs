@@ -124,6 +124,7 @@ impl Joined {
     #[inline]
     pub(super) fn read(&mut self, data: &Data, now: Time) -> News {
         let Mark::Layered { id, mean, error, rtt, updates, .. } = data.mark else { return News::Same };
+        let (error, rtt) = (error.get(), rtt.get());
         let Some(heard) = &mut self.heard else {
             (self.joined_at, self.before_at) = (now, None);
             self.taf.joined(now);

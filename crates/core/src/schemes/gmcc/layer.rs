@@ -213,8 +213,9 @@ impl LayerControl {
 
     /// What packets of the layer say.
     // Seed gap: 4.1.2 broadcasts what is known about representatives. Here every packet says it about its own layer, and of all
-    // layers only whether they are on and followed, which is all that counts for receivers that have not joined them.
-    pub(super) fn mark(&self, standings: Standings) -> Mark {
+    // layers only whether they are on and followed, and how fast the one above is sent, which is all that counts for receivers
+    // that have not joined them.
+    pub(super) fn mark(&self, above: Rate, standings: Standings) -> Mark {
         let (id, estimate) = match self.followed() {
             Some(followed) => (Some(followed.id), followed.estimate()),
             None => (None, Estimate { mean: f64::INFINITY, error: 0.0 }),
@@ -222,8 +223,9 @@ impl LayerControl {
         Mark::Layered {
             id,
             mean: estimate.mean as f32,
-            error: estimate.error as f32,
-            rtt: self.control_rtt().as_secs_f64() as f32,
+            error: (estimate.error as f32).into(),
+            rtt: (self.control_rtt().as_secs_f64() as f32).into(),
+            above: (above.bps() as f32).into(),
             updates: self.updates,
             standings,
         }

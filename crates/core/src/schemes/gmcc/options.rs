@@ -123,7 +123,7 @@ fn whole(value: &str, least: u8, most: u8) -> Option<u8> {
 }
 
 const OPTIONS: &[Opt] = &[
-    Opt { name: "layers", meaning: "how many layers there are at most, 1 to 8" },
+    Opt { name: "layers", meaning: "how many layers there are at most, 1 to 16" },
     Opt { name: "control", meaning: "aimd | ormcc | tfmcc | pgmcc: what moves the rate of a layer" },
     Opt { name: "policy", meaning: PolicyChoice::MEANING },
     Opt {

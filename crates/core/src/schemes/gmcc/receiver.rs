@@ -23,7 +23,7 @@ pub struct Receiver {
     joined: Vec<Joined>,
     knocking: Option<Knocking>,
     /// By layers: when it may be joined again, and after how many visits that were short.
-    barred: [Barred; Standings::LAYERS as usize],
+    barred: Box<[Barred]>,
     /// Checks in a row that were in favour of a leave.
     leaning: u8,
     settings: Settings,
@@ -116,7 +116,7 @@ impl Receiver {
             output: config.output,
             window: config.window,
             acknowledges: config.control == Control::Pgmcc,
-            layers: config.layers.min(Standings::LAYERS),
+            layers: config.layers.clamp(1, Standings::LAYERS),
             assumed: config.assumed,
             checks: config.checks,
             rejoin: config.rejoin,
@@ -132,7 +132,7 @@ impl Receiver {
             standings: Standings::default(),
             joined: vec![Joined::new(&settings, Time::ZERO)],
             knocking: None,
-            barred: [Barred::default(); Standings::LAYERS as usize],
+            barred: vec![Barred::default(); usize::from(settings.layers)].into(),
             leaning: 0,
             settings,
             counts: Counts::default(),

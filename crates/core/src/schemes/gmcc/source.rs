@@ -143,10 +143,11 @@ impl crate::node::Source for Source {
     fn on_departure(&mut self, layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
         let standings = self.standings();
         let flags = self.shift.flags(layer);
+        let above = crate::node::Source::layer_rate(self, Layer(layer.0 + 1));
         let control = &mut self.layers[usize::from(layer.0)];
         control.on_departure(cx.now);
         let departed = control.outlet.depart(size, control.control_rtt(), cx.now);
-        let mark = control.mark(standings);
+        let mark = control.mark(above, standings);
         Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags.with(flags), mark }
     }
 

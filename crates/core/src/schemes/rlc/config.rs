@@ -15,7 +15,7 @@ use crate::time::{Rate, Span};
 pub struct Config {
     /// How packets are sent, whatever the scheme.
     pub sending: Sending,
-    /// How many layers there are at most, 1 to 8.
+    /// How many layers there are at most, 1 to 16.
     pub layers: u8,
     /// How fast the base layer is.
     pub pace: Pace,

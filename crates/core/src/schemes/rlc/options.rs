@@ -1,6 +1,7 @@
 //! RLC's parameters as text.
 
 use super::config::{Config, Pace, Points};
+use super::source::LAYERS;
 use crate::rate::Sending;
 use crate::schemes::catalogue::{Configure, Entry, Opt, number, positive, within};
 use crate::time::{Rate, Span};
@@ -14,7 +15,7 @@ impl Configure for Config {
         sender: "sends each layer by a timetable, with bursts at double rate that try out the next layer; hears nothing",
         receiver: "leaves a layer at a loss, joins one at a synchronisation point after a burst without loss; reports nothing",
         options: &[
-            Opt { name: "layers", meaning: "how many layers there are at most, 1 to 8" },
+            Opt { name: "layers", meaning: "how many layers there are at most, 1 to 16" },
             Opt {
                 name: "tau0",
                 meaning: "time between packets of the base layer in seconds, or auto: by its rate",
@@ -71,7 +72,7 @@ impl Configure for Config {
 
     fn set(&mut self, option: &str, value: &str) -> Option<()> {
         match (option, value) {
-            ("layers", _) => self.layers = whole(value, 1, 8)? as u8,
+            ("layers", _) => self.layers = whole(value, 1, LAYERS as u16)? as u8,
             ("tau0" | "base", "auto") => {}
             ("tau0", _) => self.pace = Pace::Every(Span::from_secs_f64(within(value, 1e-6, 60.0)?)),
             ("base", _) => self.pace = Pace::Rate(Rate::from_bps(positive(value)?)),

@@ -33,7 +33,7 @@ struct Stream {
 }
 
 /// At most so many layers.
-const LAYERS: usize = 8;
+pub(super) const LAYERS: usize = 16;
 
 impl Source {
     /// A source that has not started.

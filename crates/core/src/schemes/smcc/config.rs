@@ -3,6 +3,9 @@
 use crate::schemes::tfmcc;
 use crate::time::Rate;
 
+/// At most so many layers.
+pub(super) const LAYERS: usize = 16;
+
 /// Everything that can be chosen. [`Config::seed`] is what the thesis says of it, [`Config::transport`] is for real networks.
 ///
 /// The lowest rate of the limits raises the base layer; the highest takes from the upper layers.
@@ -10,7 +13,7 @@ use crate::time::Rate;
 pub struct Config {
     /// How each layer is controlled.
     pub control: tfmcc::Config,
-    /// How many layers there are at most, 1 to 8.
+    /// How many layers there are at most, 1 to 16.
     pub layers: u8,
     /// The base layer's highest rate; each further layer may have twice the one below it.
     pub cap: Rate,

@@ -1,6 +1,6 @@
 //! SMCC's parameters as text.
 
-use super::config::Config;
+use super::config::{Config, LAYERS};
 use crate::rate::Sending;
 use crate::schemes::catalogue::{Configure, Entry, Opt, number, within};
 use crate::time::Rate;
@@ -14,7 +14,7 @@ impl Configure for Config {
         sender: "sends each layer as fast as its limiting receiver says, up to the layer's highest rate",
         receiver: "calculates TCP's rate over its layers; joins and leaves layers by it, and reports what the lower ones leave over",
         options: &[
-            Opt { name: "layers", meaning: "how many layers there are at most, 1 to 8" },
+            Opt { name: "layers", meaning: "how many layers there are at most, 1 to 16" },
             Opt {
                 name: "cap1",
                 meaning: "highest rate of the base layer in bit/s, 1000 to 1e11; others: twice the one below",
@@ -44,7 +44,9 @@ impl Configure for Config {
 
     fn set(&mut self, option: &str, value: &str) -> Option<()> {
         match option {
-            "layers" => self.layers = value.parse().ok().filter(|layers| (1..=8).contains(layers))?,
+            "layers" => {
+                self.layers = value.parse().ok().filter(|layers| (1..=LAYERS as u8).contains(layers))?
+            }
             "cap1" => self.cap = Rate::from_bps(within(value, 1e3, 1e11)?),
             _ => return None,
         }

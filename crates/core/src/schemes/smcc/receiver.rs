@@ -1,6 +1,6 @@
 //! SMCC's receiver: calculates TCP's rate over all its layers, and tells each layer what is left for it (seed 000, 4.1).
 
-use super::config::Config;
+use super::config::{Config, LAYERS};
 use crate::node::{Cx, Effect, Effects, Receiver as _};
 use crate::packet::{Arrival, Cause, Content, Data, Echo, Layer, Mark, ReceiverId, Report, Seq};
 use crate::schemes::tfmcc;
@@ -54,7 +54,6 @@ struct Wait {
     next_at: Time,
 }
 
-const LAYERS: usize = 8;
 /// A layer that does not come is asked for so often, then left.
 const MOST_ASKS: u8 = 20;
 /// Not more often than this.

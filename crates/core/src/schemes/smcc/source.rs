@@ -1,6 +1,6 @@
 //! SMCC's source: a TFMCC source per layer, between fixed limits (seed 000, 4.1).
 
-use super::config::Config;
+use super::config::{Config, LAYERS};
 use crate::node::{Control, Cx, Departure, Observation, Source as _, Stamp, Tally};
 use crate::packet::{Cause, Content, Layer, Report};
 use crate::rate::Bounds;
@@ -45,12 +45,12 @@ impl Source {
             let mut control = config.control;
             control.sending.bounds = limits(&config, layer).unwrap_or(config.control.sending.bounds);
             if layer > 0 {
-                // Rings that grow when they are needed: eight full ones are much.
+                // Rings that grow when they are needed: sixteen full ones are much.
                 control.sending.history_packets = control.sending.history_packets.min(1 << 16);
             }
             Stream { control: tfmcc::Source::new(control), state: State::New, heard_at: Time::ZERO }
         };
-        Source { config, layers: (0..config.layers.clamp(1, 8)).map(stream).collect() }
+        Source { config, layers: (0..config.layers.clamp(1, LAYERS as u8)).map(stream).collect() }
     }
 
     fn sent(&self) -> impl Iterator<Item = &Stream> {

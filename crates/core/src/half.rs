@@ -1,4 +1,4 @@
-//! The 16-bit numbers of the marks: rates, levels and times, never negative.
+//! Numbers of 16 bits, as marks say them: rates, levels and times, never negative.
 //!
 //! ```text
 //!  15        10 9                   0
@@ -19,6 +19,23 @@ const F32_OFFSET: u32 = ((127 - BIAS) as u32) << FRACTION_BITS;
 
 /// Largest relative error of a number within the range.
 pub const ERROR: f64 = 1.0 / 2048.0;
+
+/// Such a number as it is kept in a packet: half the size of an `f32`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Half(pub u16);
+
+impl Half {
+    /// The number.
+    pub fn get(self) -> f32 {
+        decode(self.0)
+    }
+}
+
+impl From<f32> for Half {
+    fn from(value: f32) -> Half {
+        Half(encode(value))
+    }
+}
 
 /// To the nearest code. Not-a-number and negative numbers become zero.
 pub fn encode(value: f32) -> u16 {
