@@ -6,7 +6,7 @@
 use crate::half::Half;
 use crate::time::{Rate, Span, Time};
 use std::fmt;
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 
 /// Which session a packet belongs to; drawn at random by the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +15,10 @@ pub struct SessionId(pub u32);
 /// Who reports. Zero is nobody, so `Option<ReceiverId>` costs nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReceiverId(NonZeroU64);
+
+/// A receiver whose number fits the wire's 32 bits, in half the space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ShortId(NonZeroU32);
 
 /// A layer (group) of a multi-rate session; 0 is the base layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -160,13 +164,13 @@ pub enum Mark {
     /// The representative of the packet's layer and its statistics, and where every layer stands (GMCC).
     Layered {
         /// Who it is; `None` while there is no valid one and everybody may report.
-        id: Option<ReceiverId>,
+        id: Option<ShortId>,
         /// Mean of its level.
         mean: f32,
         /// Standard error of that mean: standard deviation over the square root of the number of samples.
-        error: Half,
+        error: f32,
         /// Smoothed round-trip time to it, in seconds.
-        rtt: Half,
+        rtt: f32,
         /// The rate at which the layer above is sent, in bit/s; zero while that is off.
         above: Half,
         /// Grows by one, modulo 256, with each change of its statistics.
@@ -368,6 +372,19 @@ impl ReceiverId {
     /// The number.
     pub const fn get(self) -> u64 {
         self.0.get()
+    }
+}
+
+impl ShortId {
+    /// `None` for a number of more than 32 bits.
+    pub fn of(id: ReceiverId) -> Option<ShortId> {
+        NonZeroU32::try_from(id.0).ok().map(ShortId)
+    }
+}
+
+impl From<ShortId> for ReceiverId {
+    fn from(id: ShortId) -> ReceiverId {
+        ReceiverId(id.0.into())
     }
 }
 

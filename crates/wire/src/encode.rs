@@ -116,15 +116,8 @@ pub const MOST_DATA_HEADER: usize = {
     let equation =
         Mark::Equation { suppress_above: 0.0, rtt_max: 0.0, round: 0, to: None, echo: 0, limiting: false };
     let standings = Standings(0);
-    let layered = Mark::Layered {
-        id: None,
-        mean: 0.0,
-        error: Half(0),
-        rtt: Half(0),
-        above: Half(0),
-        updates: 0,
-        standings,
-    };
+    let layered =
+        Mark::Layered { id: None, mean: 0.0, error: 0.0, rtt: 0.0, above: Half(0), updates: 0, standings };
     let (equation, layered) =
         (data_header_len(&equation, Form::Sealed), data_header_len(&layered, Form::Sealed));
     if layered > equation { layered } else { equation }
@@ -299,9 +292,11 @@ pub(crate) fn put_mark(out: &mut Vec<u8>, mark: &Mark) -> Result<(), EncodeError
         }
         Mark::Timetable { slot } => out.extend_from_slice(&slot.to_be_bytes()),
         Mark::Layered { id, mean, error, rtt, above, updates, standings } => {
-            put_id(out, "representative", id)?;
+            put_id(out, "representative", id.map(ReceiverId::from))?;
             put_half(out, "mean", mean)?;
-            [error, rtt, above].iter().for_each(|number| out.extend_from_slice(&number.0.to_be_bytes()));
+            put_half(out, "error", error)?;
+            put_half(out, "rtt", rtt)?;
+            out.extend_from_slice(&above.0.to_be_bytes());
             out.push(updates);
             out.extend_from_slice(&standings.0.to_be_bytes());
         }

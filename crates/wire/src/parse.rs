@@ -26,7 +26,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{
     Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
-    Standings,
+    ShortId, Standings,
 };
 use faircast_core::time::{Span, Time};
 
@@ -284,10 +284,10 @@ pub(crate) fn read_mark(number: u8, r: &mut Reader<'_>) -> Result<Mark, ParseErr
         },
         4 => Mark::Timetable { slot: r.u32()? },
         5 => Mark::Layered {
-            id: r.id_or_none()?,
+            id: r.id_or_none()?.and_then(ShortId::of),
             mean: r.half()?,
-            error: Half(r.u16()?),
-            rtt: Half(r.u16()?),
+            error: r.half()?,
+            rtt: r.half()?,
             above: Half(r.u16()?),
             updates: r.u8()?,
             standings: Standings(r.u32()?),

@@ -6,7 +6,7 @@ use common::{LIMIT, SESSION, SYMBOL, all, bytes_of, data, from_source, marks, re
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{
     Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
-    Standings,
+    ShortId, Standings,
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::fields::{BODIES, CONTENTS, Field, Layout, MARKS, Shape};
@@ -324,12 +324,12 @@ fn any_mark() -> impl Strategy<Value = Mark> {
             }
         ),
         any::<u32>().prop_map(|slot| Mark::Timetable { slot }),
-        (id(), halves(), any::<[u16; 3]>(), any::<u8>(), any::<u32>()).prop_map(
-            |(id, mean, [error, rtt, above], updates, standings)| Mark::Layered {
-                id,
+        (id(), [halves(), halves(), halves()], any::<u16>(), any::<u8>(), any::<u32>()).prop_map(
+            |(id, [mean, error, rtt], above, updates, standings)| Mark::Layered {
+                id: id.and_then(ShortId::of),
                 mean,
-                error: Half(error),
-                rtt: Half(rtt),
+                error,
+                rtt,
                 above: Half(above),
                 updates,
                 standings: Standings(standings)

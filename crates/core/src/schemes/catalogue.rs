@@ -205,6 +205,11 @@ impl Scheme {
         }
     }
 
+    /// Whether its receivers report to the source, which follows them.
+    pub const fn has_feedback(&self) -> bool {
+        !matches!(self, Scheme::Rlc(_))
+    }
+
     /// The same with at most so many layers. A scheme of one rate stays one.
     #[must_use]
     pub fn with_layers(mut self, layers: u8) -> Scheme {
@@ -234,8 +239,8 @@ impl Scheme {
             Scheme::Gmcc(_) => Mark::Layered {
                 id: None,
                 mean: f32::INFINITY,
-                error: Half(0),
-                rtt: Half(0),
+                error: 0.0,
+                rtt: 0.0,
                 above: Half(0),
                 updates: 0,
                 standings: Standings(0),

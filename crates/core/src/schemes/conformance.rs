@@ -14,7 +14,7 @@ use super::{AnyReceiver, AnySource, CATALOGUE, Scheme};
 use crate::node::{Control, Cx, Departure, Effects, Receiver as _, Source as _};
 use crate::packet::{
     Arrival, Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq,
-    Standings,
+    ShortId, Standings,
 };
 use crate::rate::Bounds;
 use crate::rng::Rng;
@@ -380,8 +380,8 @@ impl Packet {
             Mark::Timetable { .. } => Mark::Timetable { slot: mean.to_bits() },
             Mark::Layered { .. } => {
                 let (updates, standings) = (self.marked, Standings(deviation.to_bits()));
-                let (error, rtt, above) = (deviation.into(), rtt_max.into(), (mean * 2.0).into());
-                Mark::Layered { id, mean, error, rtt, above, updates, standings }
+                let (id, above) = (id.and_then(ShortId::of), (mean * 2.0).into());
+                Mark::Layered { id, mean, error: deviation, rtt: rtt_max, above, updates, standings }
             }
         }
     }

@@ -171,19 +171,25 @@ fn mark_is_near(sent: &Mark, got: &Mark) -> bool {
                 && near(*suppress_above, *above2)
                 && near(*rtt_max, *rtt_max2)
         }
-        (Mark::Layered { mean, .. }, Mark::Layered { mean: mean2, .. }) => {
-            near(*mean, *mean2) && with_mean(*sent, *mean2) == *got
+        (
+            Mark::Layered { id, mean, error, rtt, above, updates, standings },
+            Mark::Layered {
+                id: id2,
+                mean: mean2,
+                error: error2,
+                rtt: rtt2,
+                above: above2,
+                updates: updates2,
+                standings: standings2,
+            },
+        ) => {
+            (id, above, updates, standings) == (id2, above2, updates2, standings2)
+                && near(*mean, *mean2)
+                && near(*error, *error2)
+                && near(*rtt, *rtt2)
         }
         (sent, got) => sent == got,
     }
-}
-
-/// The same mark of a layer with another mean: all its other fields pass as they are.
-fn with_mean(mut mark: Mark, new: f32) -> Mark {
-    if let Mark::Layered { mean, .. } = &mut mark {
-        *mean = new;
-    }
-    mark
 }
 
 fn content_is_near(sent: &Content, got: &Content) -> bool {

@@ -5,8 +5,8 @@ use super::{Assumed, Config, Control, Farewell, Receiver, Source};
 use crate::half::Half;
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _};
 use crate::packet::{
-    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq, Standing,
-    Standings,
+    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq, ShortId,
+    Standing, Standings,
 };
 use crate::rate::Bounds;
 use crate::rng::Rng;
@@ -60,8 +60,8 @@ impl Hand {
         let index = usize::from(layer);
         self.seq[index] += 1 + u64::from(lost);
         let (id, mean, updates) = self.followed[index];
-        let (error, rtt, above, standings) = (Half::from(0.001), Half::from(0.1), Half(0), self.standings);
-        let mark = Mark::Layered { id, mean, error, rtt, above, updates, standings };
+        let (id, above, standings) = (id.and_then(ShortId::of), Half(0), self.standings);
+        let mark = Mark::Layered { id, mean, error: 0.001, rtt: 0.1, above, updates, standings };
         let data = Data {
             seq: Seq(self.seq[index]),
             sent_at: self.now,
