@@ -107,6 +107,14 @@ impl Opening {
         Some(Answer { at, seq, event_at: cx.now, sent: round.rate, received, loss })
     }
 
+    /// The rate at which the round arrived that the packet handed over last has ended, if it ended one and nothing of the
+    /// round was lost.
+    pub fn whole_round(&self, ended_at: Time) -> Option<f32> {
+        self.answer
+            .filter(|answer| answer.event_at == ended_at && answer.loss == 0.0)
+            .map(|answer| answer.received)
+    }
+
     /// When an answer is due.
     #[inline]
     pub fn deadline(&self) -> Time {

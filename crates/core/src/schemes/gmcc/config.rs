@@ -31,6 +31,8 @@ pub struct Config {
     pub window: Span,
     /// What silence of a receiver counts for when the representative loses.
     pub assumed: Assumed,
+    /// Whether layers are joined before statistics of losses are there.
+    pub joins: Joins,
     /// Checks in a row that a leave takes.
     // Seed gap: 4.1.5 leaves at the first check that says so. With few samples a check errs more often, so
     // `Config::transport` wants several.
@@ -114,6 +116,17 @@ pub enum Assumed {
     Each,
 }
 
+/// When a layer may be joined.
+// Seed gap: 4.1.4 compares statistics of N losses. `Config::transport` takes what a layer's start-up has shown, and the
+// representative's losses alone, for evidence too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Joins {
+    /// At comparisons of losses: the seed.
+    Compared,
+    /// Also where a start-up, or losses of the representative alone, show room.
+    Early,
+}
+
 /// Whether the representative of a layer tells the source that it leaves the layer.
 // Seed gap: 4.1.3 lets the source notice a representative's leave by its silence. On real networks it says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,6 +153,7 @@ impl Config {
             output: Output::Pair,
             window: Span::from_secs(1),
             assumed: Assumed::Once,
+            joins: Joins::Compared,
             checks: 1,
             rejoin: Span::ZERO,
             shift_probability: 0.1,
@@ -164,6 +178,7 @@ impl Config {
             output: Output::Window,
             window: Span::from_millis(250),
             assumed: Assumed::Each,
+            joins: Joins::Early,
             checks: 3,
             rejoin: Span::from_secs(2),
             shortest_beat: Span::from_millis(25),

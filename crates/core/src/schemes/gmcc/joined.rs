@@ -1,6 +1,7 @@
 //! What a receiver knows about one of the layers that it is subscribed to.
 
 use super::acks::Arrived;
+use super::climb::Climb;
 use super::conditions::Estimate;
 use super::config::Output;
 use super::receiver::Settings;
@@ -38,6 +39,7 @@ pub(super) struct Joined {
     pub(super) beat_at: Time,
     pub(super) reported_at: Option<Time>,
     pub(super) opening: Opening,
+    pub(super) climb: Climb,
 }
 
 /// The newest packet of a layer.
@@ -53,6 +55,7 @@ pub(super) struct Heard {
     pub(super) followed: Option<Estimate>,
     pub(super) rtt: Span,
     rtt_said: f32,
+    mean_said: f32,
     pub(super) updates: u8,
 }
 
@@ -96,6 +99,7 @@ impl Joined {
             beat_at: Time::NEVER,
             reported_at: None,
             opening: Opening::default(),
+            climb: Climb::new(now),
         }
     }
 
@@ -124,9 +128,10 @@ impl Joined {
     #[inline]
     pub(super) fn read(&mut self, data: &Data, now: Time) -> News {
         let Mark::Layered { id, mean, error, rtt, updates, .. } = data.mark else { return News::Same };
-        let (error, rtt) = (error.get(), rtt.get());
+        let id = id.map(ReceiverId::from);
         let Some(heard) = &mut self.heard else {
             (self.joined_at, self.before_at) = (now, None);
+            self.climb = Climb::new(now);
             self.taf.joined(now);
             let mut heard = Heard::first();
             (heard.representative, heard.updates) = (id, updates);
@@ -137,7 +142,7 @@ impl Joined {
         };
         let news = if heard.updates == updates { News::Same } else { News::Updated };
         heard.updates = updates;
-        if news == News::Updated || heard.representative != id {
+        if news == News::Updated || heard.representative != id || heard.mean_said != mean {
             heard.representative = id;
             heard.follow(id, mean, error, rtt);
             self.reference = heard.followed.map(|followed| followed.mean).or(self.reference);
@@ -194,6 +199,7 @@ impl Joined {
         let flags = self.heard.map_or(Flags::default(), |heard| heard.flags);
         let added = self.taf.on_epoch(itaf, flags, now);
         (self.quiet, self.lost_since_update) = (0, true);
+        self.climb.on_loss();
         if added.factor {
             self.gate = self.gate.saturating_add(1);
         }
@@ -208,6 +214,21 @@ impl Joined {
             self.quiet = 0;
         }
         self.quiet
+    }
+
+    /// Updates of the representative since the latest loss here.
+    pub(super) const fn quiet(&self) -> u8 {
+        self.quiet
+    }
+
+    /// The rate that the newest packet said, in bit/s.
+    pub(super) fn rate(&self) -> Option<f32> {
+        self.heard.filter(|heard| heard.size > 0).map(|heard| heard.rate)
+    }
+
+    /// The size of the newest packet, in bits.
+    pub(super) fn packet_bits(&self) -> u32 {
+        self.heard.map_or(0, |heard| u32::from(heard.size) * 8)
     }
 
     /// Plan a report about this moment, unless one is planned.
@@ -252,12 +273,14 @@ impl Heard {
             followed: None,
             rtt: DEFAULT_RTT,
             rtt_said: f32::NAN,
+            mean_said: f32::NAN,
             updates: 0,
         }
     }
 
     fn follow(&mut self, id: Option<ReceiverId>, mean: f32, error: f32, rtt: f32) {
         let sound = mean.is_finite() && mean >= 0.0 && error.is_finite() && error >= 0.0;
+        self.mean_said = mean;
         let estimate = Estimate { mean: f64::from(mean), error: f64::from(error) };
         self.followed = id.filter(|_| sound).map(|_| estimate);
         self.time(rtt);

@@ -2,10 +2,10 @@
 
 use super::acks::{Acknowledged, Halved};
 use super::conditions::Estimate;
-use super::config::{Config, Control};
+use super::config::{Config, Control, Joins};
 use crate::estimate::Ewma;
 use crate::node::{Departure, Tally};
-use crate::packet::{Echo, Layer, Mark, ReceiverId, Seq, Standing, Standings};
+use crate::packet::{Echo, Layer, Mark, ReceiverId, Seq, ShortId, Standing, Standings};
 use crate::rate::{AnyPolicy, Bounds, Congestion, CutGate, Growth, Operating, Outlet, RatePolicy, Sending};
 use crate::time::{Rate, Span, Time};
 
@@ -19,6 +19,8 @@ pub(super) struct LayerControl {
     acks: Option<Box<Acknowledged>>,
     keep: f64,
     on_throughput: bool,
+    /// Whether a cut is one of all layers that its receiver has.
+    joins: Joins,
     /// "N".
     wanted: u8,
     shortest_beat: Span,
@@ -80,6 +82,8 @@ const SILENT: u64 = 8;
 const SEEKING: u64 = 4;
 const LOW: u64 = 20;
 const RTT_GAIN: f64 = 0.125;
+/// So many samples are enough to take a representative's place where layers are joined early.
+pub(super) const SOON: u16 = 3;
 /// The part of the rate that the seed's cut keeps.
 const HALF: f64 = 0.5;
 
@@ -107,6 +111,7 @@ impl LayerControl {
             acks: (config.control == Control::Pgmcc).then(|| Box::new(Acknowledged::new(config))),
             keep: if on_throughput { config.beta } else { HALF },
             on_throughput,
+            joins: config.joins,
             wanted: config.samples,
             shortest_beat: config.shortest_beat,
             representative: None,
@@ -221,10 +226,10 @@ impl LayerControl {
             None => (None, Estimate { mean: f64::INFINITY, error: 0.0 }),
         };
         Mark::Layered {
-            id,
+            id: id.and_then(ShortId::of),
             mean: estimate.mean as f32,
-            error: (estimate.error as f32).into(),
-            rtt: (self.control_rtt().as_secs_f64() as f32).into(),
+            error: estimate.error as f32,
+            rtt: self.control_rtt().as_secs_f64() as f32,
             above: (above.bps() as f32).into(),
             updates: self.updates,
             standings,
@@ -408,6 +413,7 @@ impl LayerControl {
         report: Representative,
         kind: Kind,
         echo: Echo,
+        below: Rate,
         now: Time,
     ) -> Outcome {
         if kind == Kind::Loss && self.last_loss == Some((report.id, echo.seq)) {
@@ -416,7 +422,7 @@ impl LayerControl {
         let sample = self.outlet.sample(echo, now);
         self.tally.indications += u64::from(kind == Kind::Loss);
         match self.followed().copied() {
-            Some(followed) if followed.id == report.id => self.renew(followed, report, sample, now),
+            Some(followed) if followed.id == report.id => self.renew(followed, report, kind, sample, now),
             Some(followed) if !self.is_worse(&report, &followed) => return Outcome::Nothing,
             _ => self.follow(report, sample, now),
         }
@@ -435,7 +441,7 @@ impl LayerControl {
         }
         self.tally.events += 1;
         self.tally.followed += 1;
-        self.cut(report.rate, now)
+        self.cut(report.rate, below, now)
     }
 
     /// Whether another receiver is to be followed instead (seed 000, 4.1.2).
@@ -443,13 +449,25 @@ impl LayerControl {
         if followed.knows_nothing() {
             return !report.knows_nothing();
         }
-        report.samples >= u16::from(self.wanted) && report.estimate().replaces(followed.estimate())
+        let enough = match self.joins {
+            Joins::Compared => u16::from(self.wanted),
+            Joins::Early => SOON.min(self.wanted.into()),
+        };
+        report.samples >= enough && report.estimate().replaces(followed.estimate())
     }
 
     /// News of the representative itself.
-    fn renew(&mut self, followed: Representative, report: Representative, sample: Option<Span>, now: Time) {
+    fn renew(
+        &mut self,
+        followed: Representative,
+        report: Representative,
+        kind: Kind,
+        sample: Option<Span>,
+        now: Time,
+    ) {
         let changed = Representative { rate: None, ..followed } != Representative { rate: None, ..report };
-        if changed {
+        let counts = self.joins == Joins::Compared || kind == Kind::Loss;
+        if changed && counts {
             self.count_update();
         }
         self.representative = Some(report);
@@ -478,7 +496,9 @@ impl LayerControl {
     }
 
     /// At most once per round-trip time (seed 000, 4.1.2).
-    fn cut(&mut self, throughput: Option<Rate>, now: Time) -> Outcome {
+    // Seed gap: 4.1.2 halves the layer. A receiver of several layers then gives up less than half of what it has; with
+    // `Joins::Early` half of all its layers is taken from the highest one, down to a packet per round-trip time.
+    fn cut(&mut self, throughput: Option<Rate>, below: Rate, now: Time) -> Outcome {
         self.outlet.end_start_up();
         if self.acks.is_some() || !self.gate.is_open(now, self.control_rtt()) {
             return Outcome::Nothing;
@@ -487,6 +507,15 @@ impl LayerControl {
         let level = if self.on_throughput { throughput.unwrap_or(own) } else { own };
         let lowered = self.policy.on_congestion(self.operating(), Congestion { level, keep: self.keep });
         self.gate.close(now);
+        let lowered = match self.joins {
+            Joins::Compared => lowered,
+            Joins::Early => {
+                let kept = lowered.bps() / own.bps();
+                let share = Rate::from_bps((own.bps() + below.bps()) * kept - below.bps());
+                let packet = Rate::of(self.outlet.config().packet_size.into(), self.control_rtt());
+                lowered.min(share.max(packet))
+            }
+        };
         self.set_lambda(lowered, now);
         Outcome::Cut
     }

@@ -27,6 +27,7 @@
 //! ```
 
 mod acks;
+mod climb;
 mod conditions;
 mod config;
 mod joined;
@@ -39,6 +40,6 @@ mod taf;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Assumed, Config, Control, CorMean, Farewell, Output, TafSample};
+pub use config::{Assumed, Config, Control, CorMean, Farewell, Joins, Output, TafSample};
 pub use receiver::{Counts, Receiver};
 pub use source::Source;

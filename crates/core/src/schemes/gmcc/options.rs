@@ -1,6 +1,6 @@
 //! GMCC's parameters as text.
 
-use super::config::{Assumed, Config, Control, CorMean, Farewell, Output, TafSample};
+use super::config::{Assumed, Config, Control, CorMean, Farewell, Joins, Output, TafSample};
 use super::taf::MOST;
 use crate::packet::Standings;
 use crate::rate::{PolicyChoice, Sending};
@@ -66,6 +66,8 @@ impl Configure for Config {
             ("window", _) => self.window = Span::from_secs_f64(positive(value)?),
             ("assumed", "once") => self.assumed = Assumed::Once,
             ("assumed", "each") => self.assumed = Assumed::Each,
+            ("joins", "compared") => self.joins = Joins::Compared,
+            ("joins", "early") => self.joins = Joins::Early,
             ("checks", _) => self.checks = whole(value, 1, 200)?,
             ("rejoin", _) => self.rejoin = Span::from_secs_f64(within(value, 0.0, 3600.0)?),
             ("rho", _) => self.shift_probability = within(value, 0.0, 1.0)?,
@@ -111,6 +113,7 @@ impl Config {
             "cor" => choose(self.cor == CorMean::Mean, "mean", "harmonic"),
             "output" => choose(self.output == Output::Pair, "pair", "window"),
             "assumed" => choose(self.assumed == Assumed::Once, "once", "each"),
+            "joins" => choose(self.joins == Joins::Compared, "compared", "early"),
             "farewell" => choose(self.farewell == Farewell::Silent, "silent", "told"),
             _ => "",
         }
@@ -137,6 +140,10 @@ const OPTIONS: &[Opt] = &[
     Opt { name: "output", meaning: "pair | window: how the rate before a loss is measured" },
     Opt { name: "window", meaning: "over how many seconds arrivals are counted" },
     Opt { name: "assumed", meaning: "once | each: what losses that only the representative has count for" },
+    Opt {
+        name: "joins",
+        meaning: "compared | early: layers are joined at comparisons of losses, or also where a start-up or the representative's losses alone show room",
+    },
     Opt { name: "checks", meaning: "checks in a row that a leave takes, 1 to 200" },
     Opt { name: "rejoin", meaning: "least seconds before a layer that was left is joined again, 0 to 3600" },
     Opt { name: "rho", meaning: "probability that bandwidth is shifted between two cuts, 0 to 1" },

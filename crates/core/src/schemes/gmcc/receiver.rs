@@ -1,8 +1,9 @@
 //! GMCC's receiver: measures how congested it is in each layer, and joins and leaves layers by comparing.
 
-use super::config::{Assumed, Config, Control, Farewell, Output};
+use super::climb::has_room;
+use super::config::{Assumed, Config, Control, Farewell, Joins, Output};
 use super::joined::{DEFAULT_RTT, Joined, News};
-use super::taf::{Added, Rules};
+use super::taf::{Added, Rules, Taf};
 use crate::node::{Cx, Effect};
 use crate::packet::{
     Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq, Standing, Standings,
@@ -17,6 +18,12 @@ pub struct Receiver {
     /// When something is to be done next.
     wake_at: Time,
     last_arrival: Time,
+    /// The latest loss in any layer.
+    lost_at: Time,
+    /// When it is looked at next whether there is room for another layer.
+    look_at: Time,
+    /// The rate at which the layer above the highest one is sent, in bit/s.
+    above: f32,
     /// Where all layers stand, by the newest packet.
     standings: Standings,
     /// The layers that it is subscribed to, the base layer first.
@@ -39,6 +46,8 @@ pub struct Counts {
     pub joins_at_others: u32,
     /// Joins because shifted bandwidth did not hurt (seed 000, 4.1.4.3).
     pub joins_at_shifts: u32,
+    /// Joins because a start-up or the representative's losses alone have shown room.
+    pub joins_at_room: u32,
     /// Decisions to join that were cancelled (seed 000, 4.1.4.4).
     pub vetoes: u32,
     /// Layers left.
@@ -63,6 +72,7 @@ pub(super) struct Settings {
     pub(super) acknowledges: bool,
     layers: u8,
     assumed: Assumed,
+    joins: Joins,
     checks: u8,
     rejoin: Span,
     farewell: Farewell,
@@ -94,10 +104,15 @@ enum Situation {
     OwnLosses,
     OthersLosses,
     Shifts,
+    Room,
 }
 
-const _: () = assert!(size_of::<Receiver>() <= 520);
+const _: () = assert!(size_of::<Receiver>() <= 400);
 
+/// So many samples are enough to take a representative's place where layers are joined early.
+const SOON: u8 = super::layer::SOON as u8;
+/// The part of all its layers that a layer must bring to be kept.
+const LITTLE: f64 = 0.1;
 /// Silence of the source after which nothing is sent to it.
 const STALE_AFTER: Span = Span::from_secs(10);
 /// A layer is asked for so often, and for so long at least.
@@ -118,6 +133,7 @@ impl Receiver {
             acknowledges: config.control == Control::Pgmcc,
             layers: config.layers.clamp(1, Standings::LAYERS),
             assumed: config.assumed,
+            joins: config.joins,
             checks: config.checks,
             rejoin: config.rejoin,
             farewell: config.farewell,
@@ -129,6 +145,9 @@ impl Receiver {
             me,
             wake_at: Time::NEVER,
             last_arrival: Time::ZERO,
+            lost_at: Time::ZERO,
+            look_at: Time::ZERO,
+            above: 0.0,
             standings: Standings::default(),
             joined: vec![Joined::new(&settings, Time::ZERO)],
             knocking: None,
@@ -177,12 +196,16 @@ impl Receiver {
     // somebody has N.
     fn may_report(&self, joined: &Joined, cause: Cause) -> bool {
         let taf = &joined.taf;
+        if self.is_early() && cause != Cause::Heartbeat && !std::ptr::eq(joined, &self.joined[self.top()]) {
+            return false;
+        }
+        let enough = |taf: &Taf| taf.is_settled() || (self.is_early() && taf.len() >= SOON);
         match (joined.representative(), joined.followed()) {
             (Some(id), _) if id == self.me => true,
             (None, _) => cause != Cause::Heartbeat || joined.is_orphaned(&self.settings),
             (Some(_), _) if cause == Cause::Heartbeat => false,
             (Some(_), Some(followed)) if followed.mean > 0.0 => {
-                taf.is_settled() && taf.estimate().replaces(followed)
+                enough(taf) && taf.estimate().replaces(followed)
             }
             (Some(_), Some(_)) => taf.len() > 0 && taf.estimate().mean > 0.0,
             (Some(_), None) => false,
@@ -209,7 +232,7 @@ impl Receiver {
             Cause::Leaving => {}
             Cause::Loss | Cause::Mark | Cause::Accumulation => self.counts.losses += 1,
         }
-        let (settings, me) = (self.settings, self.me);
+        let (settings, me, highest) = (self.settings, self.me, self.top());
         let joined = &mut self.joined[index];
         if cause != Cause::Joining {
             joined.reported_at = Some(cx.now);
@@ -217,13 +240,21 @@ impl Receiver {
         if joined.representative() == Some(me) {
             joined.beat_at = cx.now + joined.rtt().max(settings.beat);
         }
-        let (mean, deviation) = joined.taf.moments();
+        let (mean, deviation, samples) = match settings.joins {
+            Joins::Compared => (joined.taf.moments().0, joined.taf.moments().1, joined.taf.len()),
+            // Of layers below its highest one a receiver says no more than that it is there.
+            Joins::Early if index < highest => (0.0, 0.0, 0),
+            Joins::Early => {
+                let (mean, deviation) = joined.taf.moments_now(cx.now);
+                (mean, deviation, joined.taf.len())
+            }
+        };
         let rate = joined.arrival_rate(&settings, cx.now).bps();
         let content = Content::Averaged {
             echo,
             mean: mean as f32,
             deviation: deviation as f32,
-            samples: joined.taf.len().into(),
+            samples: samples.into(),
             rate: rate as f32,
             cause,
         };
@@ -235,6 +266,7 @@ impl Receiver {
     fn on_congestion(&mut self, index: usize, seq: Seq, cause: Cause, cx: &mut Cx<'_>) {
         let settings = self.settings;
         let added = self.joined[index].on_epoch(&settings, cx.now);
+        self.lost_at = cx.now;
         let joined = &self.joined[index];
         if !self.may_report(joined, cause) || self.speaks_too_often(joined, cx.now) {
             self.counts.suppressed += 1;
@@ -245,9 +277,21 @@ impl Receiver {
             let delay = self.delay(joined, cx);
             self.joined[index].plan(seq, cause, delay, cx.now);
         }
-        if added != Added::default() {
+        if added != Added::default() || self.is_early() {
             self.decide(index, added, cx);
         }
+    }
+
+    /// Whatever layer a packet was lost of, it is the highest one that makes it too much. Losses within a round-trip time
+    /// are one epoch.
+    fn on_early_congestion(&mut self, index: usize, seq: Seq, cause: Cause, cx: &mut Cx<'_>) {
+        let top = self.top();
+        let again = cx.now.since(self.lost_at) < self.joined[top].rtt();
+        if again && self.joined[top].taf.has_lost() {
+            return;
+        }
+        let seq = if index == top { seq } else { self.joined[top].echo(cx.now).seq };
+        self.on_congestion(top, seq, cause, cx);
     }
 
     fn speaks_too_often(&self, joined: &Joined, now: Time) -> bool {
@@ -259,7 +303,14 @@ impl Receiver {
 
     /// New samples in a layer: leave or join?
     fn decide(&mut self, index: usize, added: Added, cx: &mut Cx<'_>) {
-        if added.factor {
+        if self.is_early() {
+            let squeezed = self.is_squeezed(index);
+            self.leaning = if squeezed { self.leaning.saturating_add(1) } else { 0 };
+            if self.leaning >= self.settings.checks {
+                self.bar(cx.now);
+                return self.leave(cx);
+            }
+        } else if added.factor {
             self.leaning = if self.limits_too_much() { self.leaning.saturating_add(1) } else { 0 };
             if self.leaning >= self.settings.checks {
                 self.bar(cx.now);
@@ -323,12 +374,27 @@ impl Receiver {
         above && enough && taf.shifted.estimate().is_like(taf.steady.estimate())
     }
 
+    /// Whether the highest layer has shown room for the next one.
+    #[inline(never)]
+    fn look_for_room(&mut self, cx: &mut Cx<'_>) {
+        let joined = &self.joined[self.top()];
+        self.look_at = cx.now + joined.rtt() / 2;
+        let total = self.joined.iter().filter_map(Joined::rate).map(f64::from).sum();
+        let (lost_at, above) = (self.lost_at, f64::from(self.above));
+        if has_room(self.settings.joins, joined, lost_at, total, above, cx.now) {
+            self.join(Situation::Room, cx);
+        }
+    }
+
     fn standing(&self, index: usize) -> Standing {
         self.standings.of(Layer(index as u8))
     }
 
     /// Whether a join would be spurious (seed 000, 4.1.4.4).
     fn is_join_vetoed(&self) -> bool {
+        if self.is_early() {
+            return self.standing(self.top()) == Standing::Open || self.limits(&self.joined[self.top()]);
+        }
         let unsettled = (0..Standings::LAYERS).any(|l| self.standings.of(Layer(l)) == Standing::Open);
         unsettled || self.joined.iter().any(|joined| self.limits(joined))
     }
@@ -337,6 +403,18 @@ impl Receiver {
     fn limits(&self, joined: &Joined) -> bool {
         let may = |followed| joined.taf.len() > 0 && joined.taf.estimate().may_replace(followed);
         joined.representative() == Some(self.me) || joined.followed().is_some_and(may)
+    }
+
+    /// Whether its losses go on although its highest layer, which it limits, has come down to next to nothing.
+    fn is_squeezed(&self, top: usize) -> bool {
+        let joined = &self.joined[top];
+        let total: f64 = self.joined.iter().filter_map(Joined::rate).map(f64::from).sum();
+        let rate = joined.rate().map_or(0.0, f64::from);
+        top > 0 && joined.representative() == Some(self.me) && rate < LITTLE * total
+    }
+
+    fn is_early(&self) -> bool {
+        self.settings.joins == Joins::Early
     }
 
     /// Whether it limits more than one layer, and has waited long enough to know (seed 000, 4.1.5).
@@ -359,10 +437,12 @@ impl Receiver {
             Situation::OwnLosses => self.counts.joins_at_own += 1,
             Situation::OthersLosses => self.counts.joins_at_others += 1,
             Situation::Shifts => self.counts.joins_at_shifts += 1,
+            Situation::Room => self.counts.joins_at_room += 1,
         }
         self.barred[next].joined_at = cx.now;
         self.leaning = 0;
         self.joined.push(Joined::new(&self.settings, cx.now));
+        self.above = 0.0;
         self.joined.iter_mut().for_each(Joined::reopen_gate);
         cx.effects.push(Effect::Subscribe(Layer(next as u8)));
         self.knock_at(Layer(next as u8), cx);
@@ -475,6 +555,7 @@ impl Receiver {
         if data.flags.has(Flags::STARTING) || joined.opening.is_active() {
             let rtt = joined.rtt();
             joined.opening.on_data(data, arrival, rtt, self.settings.law, cx);
+            joined.climb.note(data, joined.opening.whole_round(cx.now), cx.now);
         }
     }
 
@@ -521,8 +602,11 @@ impl crate::node::Receiver for Receiver {
             return self.acknowledge(index, cx);
         }
         self.last_arrival = cx.now;
-        if let Mark::Layered { standings, .. } = data.mark {
+        if let Mark::Layered { standings, above, .. } = data.mark {
             self.standings = standings;
+            if index == self.top() {
+                self.above = above.get();
+            }
         }
         if self.knocking.is_some_and(|knocking| knocking.layer == layer) {
             self.knocking = None;
@@ -536,8 +620,10 @@ impl crate::node::Receiver for Receiver {
             Arrival { marked: true, .. } if !self.has_just_lost(index, cx.now) => Some(Cause::Mark),
             _ => None,
         };
-        if let Some(cause) = cause {
-            self.on_congestion(index, data.seq, cause, cx);
+        match cause {
+            Some(cause) if self.is_early() => self.on_early_congestion(index, data.seq, cause, cx),
+            Some(cause) => self.on_congestion(index, data.seq, cause, cx),
+            None => {}
         }
         // A decision may have changed the set of layers.
         if let Some(joined) = self.joined.get_mut(index) {
@@ -548,6 +634,8 @@ impl crate::node::Receiver for Receiver {
             if ahead && index == self.top() {
                 self.joined[index].at_others = 0;
                 self.join(Situation::OthersLosses, cx);
+            } else if cx.now >= self.look_at && index == self.top() {
+                self.look_for_room(cx);
             }
         }
         self.watch_standings(cx);

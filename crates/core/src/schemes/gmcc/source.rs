@@ -70,8 +70,9 @@ impl Source {
             samples: samples.min(u16::from(self.config.samples)),
             rate,
         };
-        let control = &mut self.layers[usize::from(report.layer.0)];
-        if control.on_averaged(said, kind, echo, cx.now) == Outcome::Cut {
+        let index = usize::from(report.layer.0);
+        let below = self.layers[..index].iter().fold(Rate::ZERO, |sum, control| sum + control.lambda());
+        if self.layers[index].on_averaged(said, kind, echo, below, cx.now) == Outcome::Cut {
             self.shift.on_cut(report.layer, &self.layers, cx.rng);
         }
     }

@@ -224,6 +224,26 @@ impl Taf {
         self.factors.moments()
     }
 
+    /// Whether there was an epoch.
+    pub(super) fn has_lost(&self) -> bool {
+        self.epochs == Epochs::Some
+    }
+
+    /// Mean and standard deviation, with what the silence since the latest epoch says: as many samples as there should have
+    /// been meanwhile are as if a packet were lost now.
+    pub(super) fn moments_now(&self, now: Time) -> (f64, f64) {
+        let silence = now.since(self.latest).max(SHORTEST).as_secs_f64();
+        let Some(rate) = self.rate_of(self.occurrence.mean()) else { return self.moments() };
+        let missed = (silence * rate).min(f64::from(self.factors.limit)) as u8;
+        if missed < 2 {
+            return self.moments();
+        }
+        let cor = self.rate_of(self.occurrence.mean_with(self.stored(silence), missed)).unwrap_or(0.0);
+        let itaf = self.itaf.mean().unwrap_or(0.0);
+        let Estimate { mean, error } = self.factors.estimate_with(itaf * cor, missed);
+        (mean, error * f64::from(self.factors.len().max(1)).sqrt())
+    }
+
     /// As if a packet were lost now, and `copies` times so (seed 000, 4.1.4.2). Nothing is kept of it.
     // Seed gap: 4.1.4.2 prints 1 / (t1 - t2), which is negative, for t2 is the later one.
     pub(super) fn assumed(&self, copies: u8, now: Time) -> Estimate {

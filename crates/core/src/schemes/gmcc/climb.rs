@@ -1,0 +1,81 @@
+//! Joining layers before the statistics of losses are there: what a layer's start-up and its silence prove.
+//!
+//! Seed 000 compares losses, so a receiver waits until a representative has had `N` of them, in every layer anew. Fast
+//! layers lose a packet each few seconds or minutes. Three things are known much sooner:
+//!
+//! - A layer that starts doubles its rate until somebody cannot follow. Who got the fastest round without a loss has been
+//!   shown a path for that rate, and the layer goes on at less.
+//! - The representative has lost again and again, and nothing was lost here meanwhile.
+//! - Packets say how fast the layer above is sent, so that a receiver need not try what cannot fit.
+
+use super::config::Joins;
+use super::joined::Joined;
+use crate::packet::{Data, Flags};
+use crate::time::{Span, Time};
+
+/// What one layer has proved.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Climb {
+    /// The fastest round of the layer's start-up that came whole, in bit/s.
+    peak: f32,
+    /// When the layer's start-up was over, or the layer was joined, if that was later.
+    settled_at: Time,
+    starting: bool,
+    /// Whether something was lost since.
+    spoiled: bool,
+}
+
+/// A layer must have become slower than its fastest round by this much before others are taken for what limits it.
+const HEADROOM: f32 = 1.25;
+/// Without a start-up: so many updates of the representative without a loss here.
+const QUIET: u8 = 3;
+/// Round-trip times without a loss after the start-up, in which the queues that it has filled overflow or not.
+const DRAIN: u64 = 2;
+/// The same in a layer that was running when it was joined.
+const TRIAL: u64 = 4;
+/// Of round-trip times that are shorter than this so many say nothing.
+const SHORTEST: Span = Span::from_millis(25);
+
+impl Climb {
+    pub(super) const fn new(now: Time) -> Climb {
+        Climb { peak: 0.0, settled_at: now, starting: false, spoiled: false }
+    }
+
+    /// A packet of the layer has come, and this was the rate of a round that it ended, if it ended one without losses.
+    pub(super) fn note(&mut self, data: &Data, whole_round: Option<f32>, now: Time) {
+        if data.flags.has(Flags::STARTING) {
+            self.starting = true;
+            self.peak = whole_round.map_or(self.peak, |rate| self.peak.max(rate));
+        } else if self.starting {
+            (self.starting, self.settled_at) = (false, now);
+        }
+    }
+
+    /// Something was lost: perhaps by chance, perhaps because another flow began.
+    pub(super) fn on_loss(&mut self) {
+        self.spoiled = true;
+    }
+}
+
+/// Whether a receiver whose highest layer is this one should join the next, which is sent at `above` bit/s: it takes all
+/// joined layers at `total` bit/s, and lost something in any of them at `lost_at` last.
+pub(super) fn has_room(
+    joins: Joins,
+    joined: &Joined,
+    lost_at: Time,
+    total: f64,
+    above: f64,
+    now: Time,
+) -> bool {
+    let climb = &joined.climb;
+    let Some(rate) = joined.rate().filter(|_| joins == Joins::Early && !climb.starting) else { return false };
+    let rtt = joined.rtt().max(SHORTEST);
+    let clean = now.since(climb.settled_at.max(lost_at));
+    let shown = climb.peak >= HEADROOM * rate && clean >= rtt * DRAIN;
+    let shown = shown && (!climb.spoiled || joined.quiet() >= 1 || clean >= rtt * TRIAL);
+    let quiet = joined.quiet() >= QUIET && clean >= rtt * TRIAL;
+    // What a TCP flow would have grown by meanwhile.
+    let rounds = clean.as_secs_f64() / rtt.as_secs_f64();
+    let grown = rounds * f64::from(joined.packet_bits()) / rtt.as_secs_f64();
+    (shown || quiet) && above <= total + grown
+}
