@@ -54,6 +54,12 @@ pub enum Points {
     Doubling,
     /// 2^(i+1) - 1, as the MCL library has it. They are not always points of the level below.
     Mcl,
+    /// Every burst is a point of every level, and receivers choose by what they have met: a level that was never too much
+    /// is joined at the first burst that comes through, one that was is waited for as long as a TCP flow of half the
+    /// round-trip time would take, and twice as long after each visit that was short.
+    // Seed gap: with section 3's points, 2^i apart, a receiver needs two minutes for the way up to the seventh level,
+    // whatever its link. `Config::transport` starts as TCP does, quickly up to the first loss.
+    Every,
 }
 
 /// A layer is left when nobody answered two queries, a second apart (IGMPv2; RFC 2236, 8.8).
@@ -76,7 +82,7 @@ impl Config {
         }
     }
 
-    /// A real network: from 0.5 to 64 Mbit/s. Less than half a megabit is of no use to those who push files, and eight
+    /// A real network: from 0.5 to 64 Mbit/s, every burst a point. Less than half a megabit is of no use to those who push files, and eight
     /// layers of it end below what an ordinary access line carries twice. Slots are shorter then than the paper's, so
     /// there are six times as many to a burst and between bursts: a burst still lasts an eighth of a second, long enough
     /// to fill a queue, and points of the lowest level are still a second apart.
@@ -86,6 +92,7 @@ impl Config {
             pace: Pace::Rate(Rate::from_mbps(0.5)),
             distance: 48,
             burst: 6,
+            points: Points::Every,
             ..Config::seed()
         }
     }

@@ -19,6 +19,7 @@
 mod config;
 mod level;
 mod options;
+mod patience;
 mod receiver;
 mod source;
 #[cfg(test)]

@@ -32,7 +32,7 @@ impl Configure for Config {
             },
             Opt {
                 name: "points",
-                meaning: "doubling | mcl: points of level i are 2^i or 2^(i+1)-1 times as far apart as of level 0",
+                meaning: "doubling | mcl | every: points of level i are 2^i or 2^(i+1)-1 times as far apart as of level 0, or every burst is one and receivers wait by what they have met",
             },
             Opt {
                 name: "leave-delay",
@@ -81,6 +81,7 @@ impl Configure for Config {
             ("b", _) => self.burst = whole(value, 1, 511)?,
             ("points", "doubling") => self.points = Points::Doubling,
             ("points", "mcl") => self.points = Points::Mcl,
+            ("points", "every") => self.points = Points::Every,
             ("leave-delay", _) => self.leave_delay = Span::from_secs_f64(within(value, 0.0, 60.0)?),
             ("deaf", "auto") => self.deaf = None,
             ("deaf", _) => self.deaf = Some(Span::from_secs_f64(within(value, 0.0, 600.0)?)),
@@ -103,6 +104,7 @@ impl Configure for Config {
             ("points", _) => match self.points {
                 Points::Doubling => "doubling".into(),
                 Points::Mcl => "mcl".into(),
+                Points::Every => "every".into(),
             },
             ("leave-delay", _) => number(self.leave_delay.as_secs_f64()),
             ("deaf", _) => self.deaf.map_or("auto".into(), |deaf| number(deaf.as_secs_f64())),

@@ -1,7 +1,8 @@
 //! RLC's receiver: goes up at synchronisation points, down at losses, and never says anything (seed 004, 3).
 
-use super::config::Config;
+use super::config::{Config, Points};
 use super::level::{Copy, Intake, News};
+use super::patience::Patience;
 use super::timetable::Timetable;
 use crate::node::{Cx, Effect};
 use crate::packet::{Arrival, Data, Flags, Layer, Mark, ReceiverId};
@@ -15,6 +16,8 @@ pub struct Receiver {
     stretch: Option<f64>,
     /// How many layers there are.
     layers: u8,
+    /// Where every burst is a point.
+    patience: Option<Box<Patience>>,
     /// Subscribed to layers 0 to this one.
     level: u8,
     deaf_until: Time,
@@ -67,6 +70,7 @@ impl Receiver {
             deaf: config.deaf_period(),
             stretch: config.stretch,
             layers: config.layers,
+            patience: (config.points == Points::Every).then(|| Box::new(Patience::new())),
             level: 0,
             deaf_until: Time::ZERO,
             burst: Burst::of(u64::MAX, Time::ZERO),
@@ -97,6 +101,9 @@ impl Receiver {
             }
         } else if self.level > 0 && !self.is_deaf(cx.now) {
             self.deaf_until = cx.now + self.deaf;
+            if let Some(patience) = &mut self.patience {
+                patience.on_leave(self.level, slots.1 / self.timetable.distance(), cx.now);
+            }
             self.subscribe(self.level - 1, cx);
         }
     }
@@ -120,16 +127,20 @@ impl Receiver {
             self.burst.point = Point::Seen;
         }
         if self.burst.came == self.timetable.packets_of_burst(self.level) && self.may_go_up(cx.now) {
+            if let Some(patience) = &mut self.patience {
+                patience.on_join(cx.now);
+            }
             self.subscribe(self.level + 1, cx);
         }
     }
 
     fn may_go_up(&self, now: Time) -> bool {
-        let Burst { since, point, hope, .. } = self.burst;
+        let Burst { cycle, since, point, hope, .. } = self.burst;
         let nominal = self.timetable.length_of_burst(self.level);
         let stretched = self.stretch.is_some_and(|factor| now.since(since) > nominal.scaled(factor));
         self.level + 1 < self.layers
             && (point, hope) == (Point::Seen, Hope::Open)
+            && self.patience.as_ref().is_none_or(|patience| patience.is_over(self.level, cycle))
             && !stretched
             && !self.is_deaf(now)
     }

@@ -113,6 +113,7 @@ impl Source {
         let spacing = match self.config.points {
             Points::Doubling => 1 << level,
             Points::Mcl => (2 << level) - 1,
+            Points::Every => 1,
         };
         level + 1 < self.sent && burst.is_multiple_of(spacing * u64::from(self.config.bursts.max(1)))
     }

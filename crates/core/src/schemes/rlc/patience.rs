@@ -1,0 +1,88 @@
+//! How long a receiver waits before it tries a level again ([`super::Points::Every`]).
+
+use super::source::LAYERS;
+use crate::time::{Span, Time};
+
+/// What a receiver has met at each level.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// Levels that were too much once, a bit each.
+    left: u32,
+    /// Visits of each level in a row that were short.
+    short: [u8; LAYERS],
+    joined_at: Time,
+    /// Bursts up to this one tell nothing: something was lost then.
+    quiet_from: u64,
+}
+
+/// A level that is left sooner is waited for longer the next time.
+const SHORT: Span = Span::from_secs(8);
+const MOST_DOUBLINGS: u8 = 4;
+/// The paper's points of level i are 2^i bursts apart, as a TCP flow with a round trip of tau sqrt(P W) would need; a quarter
+/// of that is one with half the round trip.
+const QUARTER: u32 = 2;
+
+impl Patience {
+    pub(super) const fn new() -> Patience {
+        Patience { left: 0, short: [0; LAYERS], joined_at: Time::ZERO, quiet_from: 0 }
+    }
+
+    pub(super) fn on_join(&mut self, now: Time) {
+        self.joined_at = now;
+    }
+
+    /// `level` is left because of a loss in this cycle.
+    pub(super) fn on_leave(&mut self, level: u8, cycle: u64, now: Time) {
+        let index = usize::from(level).min(LAYERS - 1);
+        self.left |= 1 << index;
+        let was_short = now.since(self.joined_at) < SHORT;
+        self.short[index] = if was_short { (self.short[index] + 1).min(MOST_DOUBLINGS) } else { 0 };
+        self.quiet_from = cycle;
+        // The level below was not visited for nothing.
+        self.joined_at = Time::ZERO;
+    }
+
+    /// Whether the burst of this cycle may lead from `level` to the next one.
+    pub(super) fn is_over(&self, level: u8, cycle: u64) -> bool {
+        let next = usize::from(level + 1).min(LAYERS - 1);
+        if self.left & 1 << next == 0 {
+            return true;
+        }
+        let bursts = ((1u64 << level) >> QUARTER).max(1) << self.short[next];
+        cycle.saturating_sub(self.quiet_from) >= bursts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: u64) -> Time {
+        Time::ZERO + Span::from_secs(secs)
+    }
+
+    #[test]
+    fn a_level_that_was_never_too_much_is_not_waited_for() {
+        let patience = Patience::new();
+        assert!((0..15).all(|level| patience.is_over(level, 1)));
+    }
+
+    #[test]
+    fn a_level_that_was_too_much_is_waited_for_longer_after_each_short_visit() {
+        let mut patience = Patience::new();
+        let waited = |patience: &Patience, from: u64| {
+            (1..).find(|n| patience.is_over(3, from + n)).expect("some time")
+        };
+        let mut seen = Vec::new();
+        for visit in 1..=8 {
+            patience.on_join(at(100 * visit));
+            patience.on_leave(4, 100 * visit, at(100 * visit + 1));
+            seen.push(waited(&patience, 100 * visit));
+        }
+        assert_eq!(seen, [4, 8, 16, 32, 32, 32, 32, 32]);
+        patience.on_join(at(1000));
+        patience.on_leave(4, 1000, at(1020));
+        assert_eq!(waited(&patience, 1000), 2, "a long visit");
+        assert!(patience.is_over(2, 1001), "what is below");
+    }
+}
