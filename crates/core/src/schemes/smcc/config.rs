@@ -15,19 +15,33 @@ pub struct Config {
     pub control: tfmcc::Config,
     /// How many layers there are at most, 1 to 16.
     pub layers: u8,
+    /// What of the layers below counts where a receiver says what is left for a layer, joins and leaves.
+    pub lower: Lower,
     /// The base layer's highest rate; each further layer may have twice the one below it.
     pub cap: Rate,
+}
+
+/// What the lower layers are taken for.
+// Seed gap: 4.1 compares with highest rates. A receiver that shares a lower layer with a slower one gets less of it than
+// that, and would need the whole highest rate as its share before it may make up for it. `Config::transport` takes the
+// rates at which layers are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lower {
+    /// For their highest rates: the seed.
+    Caps,
+    /// For the rates at which they are sent.
+    Rates,
 }
 
 impl Config {
     /// As the thesis describes it: 1, 2, 4 .. Mbit/s, seven layers for 100 Mbit/s.
     pub fn seed() -> Config {
-        Config { control: tfmcc::Config::seed(), layers: 8, cap: Rate::from_mbps(1.0) }
+        Config { control: tfmcc::Config::seed(), layers: 8, lower: Lower::Caps, cap: Rate::from_mbps(1.0) }
     }
 
     /// A sender on a real network.
     pub fn transport(packet_size: u16) -> Config {
-        Config { control: tfmcc::Config::transport(packet_size), ..Config::seed() }
+        Config { control: tfmcc::Config::transport(packet_size), lower: Lower::Rates, ..Config::seed() }
     }
 
     /// The highest rate of `layer`.

@@ -20,6 +20,6 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use config::Config;
+pub use config::{Config, Lower};
 pub use receiver::Receiver;
 pub use source::Source;

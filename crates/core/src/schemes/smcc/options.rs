@@ -1,6 +1,6 @@
 //! SMCC's parameters as text.
 
-use super::config::{Config, LAYERS};
+use super::config::{Config, LAYERS, Lower};
 use crate::rate::Sending;
 use crate::schemes::catalogue::{Configure, Entry, Opt, number, within};
 use crate::time::Rate;
@@ -16,12 +16,17 @@ impl Configure for Config {
         options: &[
             Opt { name: "layers", meaning: "how many layers there are at most, 1 to 16" },
             Opt {
+                name: "lower",
+                meaning: "caps | rates: lower layers count with their highest rates, or with those at which they are sent",
+            },
+            Opt {
                 name: "cap1",
                 meaning: "highest rate of the base layer in bit/s, 1000 to 1e11; others: twice the one below",
             },
         ],
         deviations: &[
             "Joins are not preceded by attempts that raise the rate step by step: the new layer itself begins slowly.",
+            "On real networks lower layers count with the rates at which they are sent, not with their highest rates.",
             "A layer that nobody reports about for 10 s is off.",
         ],
     };
@@ -47,6 +52,13 @@ impl Configure for Config {
             "layers" => {
                 self.layers = value.parse().ok().filter(|layers| (1..=LAYERS as u8).contains(layers))?
             }
+            "lower" => {
+                self.lower = match value {
+                    "caps" => Lower::Caps,
+                    "rates" => Lower::Rates,
+                    _ => return None,
+                }
+            }
             "cap1" => self.cap = Rate::from_bps(within(value, 1e3, 1e11)?),
             _ => return None,
         }
@@ -56,6 +68,10 @@ impl Configure for Config {
     fn get(&self, option: &str) -> String {
         match option {
             "layers" => self.layers.to_string(),
+            "lower" => match self.lower {
+                Lower::Caps => "caps".into(),
+                Lower::Rates => "rates".into(),
+            },
             "cap1" => number(self.cap.bps()),
             _ => String::new(),
         }

@@ -1,6 +1,6 @@
 //! SMCC's receiver: calculates TCP's rate over all its layers, and tells each layer what is left for it (seed 000, 4.1).
 
-use super::config::{Config, LAYERS};
+use super::config::{Config, LAYERS, Lower};
 use crate::node::{Cx, Effect, Effects, Receiver as _};
 use crate::packet::{Arrival, Cause, Content, Data, Echo, Layer, Mark, ReceiverId, Report, Seq};
 use crate::schemes::tfmcc;
@@ -64,6 +64,8 @@ const HOLD_OFF: Span = Span::from_secs(30);
 const SILENT_AFTER: Span = Span::from_secs(4);
 /// No report says less than a packet in this time.
 const SLOWEST_GAP: Span = Span::from_secs(8);
+/// Where layers count with their rates, another one is joined when TCP would have this much of what all bring.
+const CLEARLY: f64 = 1.25;
 
 impl Receiver {
     /// A receiver that has received nothing.
@@ -103,10 +105,30 @@ impl Member {
         self.calculators[usize::from(self.level())].calculated(now)
     }
 
+    /// What the layers below this one bring together, in bit/s.
+    fn below(&self, layer: u8) -> f64 {
+        let cap = self.config.cap_below(layer).bps();
+        match self.config.lower {
+            Lower::Caps => cap,
+            Lower::Rates => {
+                let seen = self.seen[..usize::from(layer)].iter().flatten();
+                seen.map(|seen| f64::from(seen.rate)).sum::<f64>().min(cap)
+            }
+        }
+    }
+
+    /// What TCP's rate must be above for another layer.
+    fn enough(&self) -> f64 {
+        match self.config.lower {
+            Lower::Caps => self.config.cap_up_to(self.level()).bps(),
+            Lower::Rates => self.below(self.level() + 1) * CLEARLY,
+        }
+    }
+
     /// What the lower layers leave of `rate` for this one.
     fn left_for(&self, layer: u8, rate: f64) -> f64 {
         let slowest = Rate::of(u64::from(self.config.control.sending.packet_size), SLOWEST_GAP);
-        (rate - self.config.cap_below(layer).bps()).max(slowest.bps())
+        (rate - self.below(layer)).max(slowest.bps())
     }
 
     /// Call a layer's calculator, and say what it wants to say as the layer's own.
@@ -135,7 +157,7 @@ impl Member {
     fn header(&self, mark: Mark, layer: u8) -> Mark {
         match mark {
             Mark::Equation { suppress_above, rtt_max, round, to, echo, limiting } => {
-                let suppress_above = suppress_above + self.config.cap_below(layer).bps() as f32;
+                let suppress_above = suppress_above + self.below(layer) as f32;
                 Mark::Equation { suppress_above, rtt_max, round, to, echo, limiting }
             }
             _ => Mark::None,
@@ -145,12 +167,12 @@ impl Member {
     /// Join or leave a layer, as the estimate says. `round` is that of the highest layer when its packet came.
     fn consider(&mut self, round: Option<u8>, cx: &mut Cx<'_>) {
         let (level, estimate) = (self.level(), self.estimate(cx.now).bps());
-        if level > 0 && estimate < self.config.cap_below(level).bps() {
+        if level > 0 && estimate < self.below(level) {
             return self.leave(cx);
         }
         let Some(round) = round else { return };
         let may_join = level + 1 < self.config.layers && self.wait.is_none() && cx.now >= self.hold_until;
-        if !may_join || estimate <= self.config.cap_up_to(level).bps() {
+        if !may_join || estimate <= self.enough() {
             self.above = Above { round: Some(round), begun: 0 };
         } else if self.above.round != Some(round) {
             let begun = self.above.round.map_or(0, |_| self.above.begun + 1);
