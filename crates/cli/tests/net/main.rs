@@ -7,6 +7,7 @@ mod crowd;
 mod damage;
 mod emulated;
 mod failures;
+mod flooding;
 mod kit;
 mod late;
 mod layered_streams;

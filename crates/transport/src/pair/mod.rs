@@ -16,6 +16,7 @@ mod blackhole;
 mod crowd;
 mod determinism;
 mod failure;
+mod flooding;
 mod forgery;
 mod hosts;
 mod joining;

@@ -47,6 +47,8 @@ pub(super) struct Group {
     members: Range<usize>,
     /// The only source whose datagrams come here, when not all do.
     hears: Option<usize>,
+    /// Whether the link carries all layers, whoever has joined them.
+    pub(super) floods: bool,
 }
 
 struct Entry {
@@ -134,7 +136,13 @@ impl Net {
     ) -> Range<usize> {
         let members = self.receivers.len()..self.receivers.len() + count;
         let group = self.groups.len();
-        self.groups.push(Group { down: Pipe::new(down), up: Pipe::new(up), members: members.clone(), hears });
+        self.groups.push(Group {
+            down: Pipe::new(down),
+            up: Pipe::new(up),
+            members: members.clone(),
+            hears,
+            floods: false,
+        });
         for index in members.clone() {
             let dir = self.dir.path().join(format!("out{index}"));
             let mut node = ReceiverNode::new(self.seed, index, group, dir, key.clone());
@@ -324,7 +332,7 @@ impl Net {
     /// Routers forward the base layer anyway, and others to whoever has joined them.
     fn is_wanted(&self, group: usize, layer: Layer) -> bool {
         let mut members = self.receivers[self.groups[group].members.clone()].iter();
-        layer == Layer(0) || members.any(|member| member.takes(layer))
+        layer == Layer(0) || self.groups[group].floods || members.any(|member| member.takes(layer))
     }
 
     fn drive_receiver(&mut self, receiver: usize) {

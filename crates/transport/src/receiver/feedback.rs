@@ -1,7 +1,8 @@
 //! What the receiver hears from the source beside data, and what it tells it.
 
 use super::{
-    Backlog, CONFIRM_PATIENCE, Finished, Layers, NOTHING_YET, Outbox, Phase, Session, Stream, Window,
+    Backlog, CONFIRM_PATIENCE, FLOODED, Finished, Layers, NOTHING_YET, Outbox, Phase, Session, Stream,
+    Window,
     delivery::Delivery,
     echo,
     intake::{Intake, Repair},
@@ -243,6 +244,7 @@ impl Session {
         let held = status.flags & Status::HELD != 0;
         stream.window.on_status(status.next_seq, status.members, stream.rtt, held);
         stream.reach.on_next_seq(status.next_seq, now);
+        stream.layers.on_status(&status.upper_seqs);
         if status.confirmed.contains(&me) {
             stream.registered = true;
             if matches!(self.phase, Phase::Confirming { .. }) {
@@ -358,7 +360,29 @@ impl Session {
         self.tell_membership(state, 0, now);
     }
 
+    /// Say so when layers seem to come that nobody here has joined. Once a second.
+    pub(super) fn look_for_flooding(&mut self, now: Time) {
+        let Some(stream) = &mut self.stream else { return };
+        if self.phase != Phase::Receiving || !stream.registered {
+            return;
+        }
+        let Some((part, is_news)) = stream.layers.flooded(now) else { return };
+        if is_news {
+            self.events.push(Event::Warning(format!(
+                "the lowest layer alone is received, and {:.0} % of it are lost while others are sent: the network carries all \
+                 layers to this host, or the link is too slow for one. Switch on IGMP snooping (IPv6: MLD snooping) with a \
+                 querier on the switch; the session goes on at one rate meanwhile",
+                part * 100.0
+            )));
+        }
+        self.tell(MemberState::Receiving, FLOODED, Some(part as f32), now);
+    }
+
     pub(super) fn tell_membership(&mut self, state: MemberState, reason: u8, now: Time) {
+        self.tell(state, reason, None, now);
+    }
+
+    fn tell(&mut self, state: MemberState, reason: u8, loss: Option<f32>, now: Time) {
         let pause = |stream: &Stream| match state {
             MemberState::Receiving => ALIVE.max(stream.spread),
             _ => {
@@ -375,7 +399,7 @@ impl Session {
             verified_bytes: stream.delivery.verified_bytes(),
             blocks_missing: stream.delivery.missing(),
             rate: self.totals.rate_bps as f32,
-            loss: self.totals.lost as f32 / packets as f32,
+            loss: loss.unwrap_or(self.totals.lost as f32 / packets as f32),
             dropped_local: self.totals.dropped_local.min(u64::from(u32::MAX)) as u32,
             echo: echo(stream, now),
             host: Name::clipped(&self.setup.host),

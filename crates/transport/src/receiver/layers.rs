@@ -1,8 +1,10 @@
 //! The layers of a session at a receiver: which are wanted, where they are, and the stream of each.
 
+use super::flood::{Base, FloodWatch};
 use crate::event::{LayersReport, Subscription};
 use faircast_core::delivery::gaps::Gaps;
 use faircast_core::packet::{Arrival, Layer, Seq};
+use faircast_core::schemes::Scheme;
 use faircast_core::time::Time;
 use faircast_wire::{Announce, layers::group_of};
 use std::net::SocketAddr;
@@ -24,6 +26,7 @@ pub(super) struct Layers {
     joins: u64,
     leaves: u64,
     warned: bool,
+    flood: FloodWatch,
 }
 
 /// One layer's stream since it was joined.
@@ -54,6 +57,7 @@ impl Layers {
             joins: 0,
             leaves: 0,
             warned: false,
+            flood: FloodWatch::new(Base::Followed, Time::ZERO),
         };
         layers.restart(base, announce);
         layers
@@ -64,6 +68,8 @@ impl Layers {
         let above =
             (1..announce.layers.min(MOST)).map_while(|n| group_of(base, Layer(n), announce.spacing()));
         self.groups = above.collect();
+        let follows = Scheme::from_number(announce.scheme).is_none_or(|scheme| scheme.has_feedback());
+        self.flood = FloodWatch::new(if follows { Base::Followed } else { Base::Fixed }, Time::ZERO);
         (self.top, self.refused) = (0, None);
         self.streams = vec![Joined { gaps: Gaps::new(self.reordering), since: Time::ZERO }];
     }
@@ -95,6 +101,7 @@ impl Layers {
         self.joins += u64::from(top.saturating_sub(self.top));
         self.leaves += u64::from(self.top.saturating_sub(top));
         self.top = top;
+        self.flood.on_subscription(top, now);
         self.highest = self.highest.max(top);
         if self.refused.is_some_and(|refused| top < refused) {
             self.refused = None; // it may work the next time
@@ -126,10 +133,26 @@ impl Layers {
         }
         match self.streams.get_mut(usize::from(layer.0)) {
             Some(stream) if layer.0 <= self.top && arrived >= stream.since => {
-                Some(Heard::Subscribed(stream.gaps.on_arrival(seq)))
+                let arrival = stream.gaps.on_arrival(seq);
+                if layer.0 == 0 {
+                    self.flood.on_packet(arrival);
+                }
+                Some(Heard::Subscribed(arrival))
             }
             _ => Some(Heard::Beside),
         }
+    }
+
+    /// The source has told the numbers of the upper layers' next packets.
+    pub(super) fn on_status(&mut self, upper_seqs: &[u64]) {
+        self.flood.on_status(upper_seqs);
+    }
+
+    /// The part of the base layer's packets that is lost although nothing else is joined, where upper layers may be the
+    /// reason, and whether that is seen for the first time. To be asked about once a second.
+    pub(super) fn flooded(&mut self, now: Time) -> Option<(f64, bool)> {
+        let part = self.flood.look(now).filter(|_| !self.groups.is_empty())?;
+        Some((part, self.flood.is_news()))
     }
 
     /// What became of the layers; `None` for a session at one rate.

@@ -9,6 +9,7 @@
 
 mod delivery;
 mod feedback;
+mod flood;
 mod intake;
 mod layers;
 mod output;
@@ -42,6 +43,8 @@ pub(crate) const REASON_PERMISSION: u8 = 2;
 pub(crate) const REASON_CONTENT: u8 = 3;
 pub(crate) const REASON_OTHER: u8 = 4;
 pub(crate) const REASON_NO_DATA: u8 = 5;
+/// Of a receiver that goes on: it loses packets of the lowest layer, the only one that it has joined, while others are sent.
+pub(crate) const FLOODED: u8 = 16;
 
 /// Real networks reorder: a packet is lost when three later ones have come (`00-common`, C5).
 pub(crate) const REORDERING: u8 = 3;
@@ -360,6 +363,7 @@ impl Session {
                 (self.clocks.second_at + Span::from_secs(1)).max(now + Span::from_millis(1));
             self.codec.set_time(self.setup.unix_secs + now.as_nanos() / 1_000_000_000);
             self.tell_progress(now);
+            self.look_for_flooding(now);
         }
         let silent = now.since(self.clocks.heard_at);
         self.tell_silence(silent);

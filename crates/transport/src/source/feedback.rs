@@ -1,10 +1,12 @@
 //! What the source makes of reports.
 
+use super::flood::Step;
 use super::window::GivenUp;
-use super::{Phase, Serving, Session};
+use super::{BASE, Phase, Serving, Session};
 use crate::config::Slow;
 use crate::event::Event;
 use crate::members::{Change, Member, Pace};
+use crate::receiver::FLOODED;
 use faircast_core::node::{Control, Cx, Departure, Source as _};
 use faircast_core::packet::{Cause, Content, Layer, ReceiverId, Report};
 use faircast_core::time::{Rate, Span, Time};
@@ -86,11 +88,46 @@ impl Session {
         if change == Change::Done {
             self.source.control(Control::Forget(report.from), now);
         }
+        if report.state == MemberState::Receiving && report.reason == FLOODED && self.layers() > 1 {
+            self.on_flooded(report.from, f64::from(report.loss), now);
+        }
         if change != Change::None {
             self.source.control(Control::Members(self.members.answering()), now);
         }
         if self.members.has_confirmations() {
             self.status_soon(now);
+        }
+    }
+
+    /// A receiver of the lowest layer alone loses packets while others are sent.
+    fn on_flooded(&mut self, from: ReceiverId, loss: f64, now: Time) {
+        if !matches!(self.phase, Phase::Sending) {
+            return;
+        }
+        let (total, base) = (self.source.observe().rate, self.source.layer_rate(BASE));
+        let was_limited = self.flood.limit().is_usable();
+        match self.flood.on_complaint(from, loss, total, base, now) {
+            Step::Nothing => return,
+            Step::Limit(rate) if !was_limited => {
+                let host =
+                    self.members.get(from).map_or_else(|| from.to_string(), |member| member.host.clone());
+                self.events.push(Event::Warning(format!(
+                    "{host} loses {:.0} % of the lowest layer, the only one that it has joined: the network carries all layers \
+                     to it, or its link is too slow for one. All layers together are limited to {:.1} Mbit/s. Switch on IGMP \
+                     snooping (IPv6: MLD snooping) with a querier on the switch",
+                    loss * 100.0,
+                    rate.bps() / 1e6
+                )));
+            }
+            Step::Limit(_) | Step::NotFlooded => {}
+        }
+        self.bound_rate(now);
+    }
+
+    /// Nobody has complained for a while.
+    pub(super) fn limit_less(&mut self, now: Time) {
+        if self.flood.grow(self.source.observe().rate, now) {
+            self.bound_rate(now);
         }
     }
 

@@ -9,6 +9,7 @@
 
 mod blocks;
 mod feedback;
+mod flood;
 pub(crate) mod pipe;
 mod plan;
 mod progress;
@@ -114,6 +115,7 @@ pub(crate) struct Session {
     left: Left,
     /// Members whose answers the scheme was told to count on.
     answering: usize,
+    flood: flood::Flood,
     failure: Option<Error>,
 }
 
@@ -249,6 +251,7 @@ impl Session {
             counts: Counts::default(),
             left: Left::default(),
             answering: 0,
+            flood: flood::Flood::default(),
             failure: None,
         };
         session.bound_rate(now);
@@ -290,6 +293,7 @@ impl Session {
             self.plan_visits();
             self.look_after_streams();
             self.look_for_reach(now);
+            self.limit_less(now);
         }
         if let Err(error) = self.take_supply(now) {
             self.fail(error.into(), now);
@@ -647,7 +651,7 @@ impl Session {
         let floor = floor.filter(|_| !serving_deferred);
         let lowest = [Some(self.setup.scheme.bounds().min), self.setup.min, floor].into_iter().flatten();
         let min = lowest.fold(Rate::ZERO, Rate::max);
-        let max = self.setup.max.unwrap_or(self.setup.scheme.bounds().max).max(min);
+        let max = self.setup.max.unwrap_or(self.setup.scheme.bounds().max).min(self.flood.limit()).max(min);
         self.source.control(Control::Limits(Bounds { min, max }), now);
     }
 }

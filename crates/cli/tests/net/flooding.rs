@@ -1,0 +1,31 @@
+//! Sessions in layers behind a bridge that forwards every group to everybody.
+
+use crate::kit::{Ended, Stage, tell};
+use faircast_testkit::{Bottleneck, Forwarding, Lab, Offloads, require_root};
+
+const FILE: usize = 6_000_000;
+
+/// Whether the session told the remedy.
+fn told(ended: &Ended) -> bool {
+    ended.all("warning").any(|line| line.to_string().contains("querier"))
+}
+
+/// RLC sends 64 Mbit/s on eight layers, whoever listens; one link carries 10.
+#[test]
+fn a_receiver_that_is_flooded_says_so_and_gets_everything() {
+    let Some(root) = require_root() else { return };
+    let plan = Lab::plan().receivers(2).offloads(Offloads::Off).forwarding(Forwarding::ToAll);
+    let stage = Stage::new(&root, plan.bottleneck(0, Bottleneck::mbps(10.0).queue(50_000)));
+    let file = stage.file("image", FILE);
+    let receivers = stage.recv_everywhere(&[]);
+    let source = stage.send(&[&file], &["--cc", "rlc", "--expect", "2"]);
+    let ended: Vec<Ended> = receivers.into_iter().map(|receiver| receiver.succeeds(100)).collect();
+    let source = source.succeeds(20);
+    let seconds: Vec<f64> = ended.iter().map(|receiver| receiver.number("seconds")).collect();
+    tell(&format!("flooded: done after {seconds:.1?} s"));
+    for host in ["r0", "r1"] {
+        assert!(stage.has(host, &file), "{host} has other bytes");
+    }
+    assert!(told(&ended[0]) && told(&source), "{:?} {source:?}", ended[0]);
+    assert!(!told(&ended[1]), "{:?}", ended[1]);
+}

@@ -1,0 +1,185 @@
+//! Whether layers that nobody here wants arrive all the same: a switch that floods multicast.
+//!
+//! A receiver that has left all upper layers and still loses packets of the base layer, while the source sends upper
+//! layers, is behind a link that either carries those layers or is too slow for the base layer alone. From here both look
+//! the same, also by the interface's counters, for adapters drop groups that were not joined before anything counts them.
+//! So the receiver says what it sees, and the source, which can slow the upper layers, finds out which it is.
+
+use faircast_core::packet::Arrival;
+use faircast_core::time::{Span, Time};
+
+/// Packets of a layer that was left still come for so long: routers ask twice, a second apart, before they stop it
+/// (RFC 2236, 8.8; RFC 3376, 8.8).
+const PRUNED: Span = Span::from_secs(3);
+/// Losses are judged over so long and over so many packets; where packets are rare, longer.
+const WINDOW: Span = Span::from_secs(2);
+const FEWEST: u64 = 20;
+const LONGEST: Span = Span::from_secs(10);
+/// Fewer than these prove nothing, however long it takes.
+const NEVER_FEWER: u64 = 5;
+/// This part of the packets must be lost where rates follow nobody.
+const MUCH: f64 = 0.05;
+/// The same where the base layer follows the slowest receiver, which loses some packets of every layer that it limits.
+const MUCH_FOR_FOLLOWED: f64 = 0.1;
+/// So many windows in a row, for TCP beside makes one bad now and then; one is enough where so much is lost.
+const WINDOWS: u8 = 4;
+const MOST: f64 = 0.12;
+const MOST_FOR_FOLLOWED: f64 = 0.25;
+const WINDOWS_OF_MOST: u8 = 1;
+/// Once it has said so, so much in one window is enough where rates are fixed: bursts that the link cannot carry keep it from
+/// joining anything.
+const AGAIN: f64 = 0.02;
+/// Upper layers must send this much of what the base layer does.
+const ACTIVE: f64 = 0.25;
+
+/// What a receiver of the base layer alone observes.
+#[derive(Debug)]
+pub(super) struct FloodWatch {
+    /// When the last upper layer was left; `None` while there are some.
+    alone_since: Option<Time>,
+    window_from: Time,
+    came: u64,
+    lost: u64,
+    /// Packets that the source has sent on upper layers: when the window began, and by its newest status.
+    upper: Option<(u64, u64)>,
+    told: bool,
+    /// Windows in a row that were bad.
+    bad: u8,
+    base: Base,
+}
+
+/// What the rate of the base layer depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Base {
+    /// On nothing.
+    Fixed,
+    /// On its slowest receiver.
+    Followed,
+}
+
+impl FloodWatch {
+    pub(super) const fn new(base: Base, now: Time) -> FloodWatch {
+        let (alone_since, window_from) = (Some(now), now);
+        FloodWatch { alone_since, window_from, came: 0, lost: 0, upper: None, told: false, bad: 0, base }
+    }
+
+    /// The highest layer that is joined is another one.
+    pub(super) fn on_subscription(&mut self, top: u8, now: Time) {
+        self.alone_since = (top == 0).then_some(now);
+        self.bad = 0;
+        self.begin(now);
+    }
+
+    /// A packet of the base layer.
+    pub(super) fn on_packet(&mut self, arrival: Arrival) {
+        self.came += u64::from(!arrival.late);
+        self.lost += u64::from(arrival.lost);
+    }
+
+    /// The numbers of the next packets of the upper layers.
+    pub(super) fn on_status(&mut self, upper_seqs: &[u64]) {
+        let sum = upper_seqs.iter().fold(0u64, |sum, seq| sum.saturating_add(*seq));
+        let first = self.upper.map_or(sum, |(first, _)| first);
+        self.upper = Some((first, sum));
+    }
+
+    /// The part of the base layer's packets that was lost, when that is too much and upper layers are sent meanwhile. Judged
+    /// once in a window.
+    pub(super) fn look(&mut self, now: Time) -> Option<f64> {
+        let alone = self.alone_since.is_some_and(|since| now.since(since) >= PRUNED);
+        if !alone {
+            self.begin(now);
+            return None;
+        }
+        let (seen, passed) = (self.came + self.lost, now.since(self.window_from));
+        let long_enough = (passed >= WINDOW && seen >= FEWEST) || passed >= LONGEST;
+        if !long_enough {
+            return None;
+        }
+        let part = self.lost as f64 / seen.max(1) as f64;
+        let upper = self.upper.map_or(0, |(first, newest)| newest.saturating_sub(first));
+        let active = upper as f64 >= ACTIVE * seen as f64;
+        self.begin(now);
+        let (much, most) = match self.base {
+            Base::Fixed if self.told => (AGAIN, AGAIN),
+            Base::Fixed => (MUCH, MOST),
+            Base::Followed => (MUCH_FOR_FOLLOWED, MOST_FOR_FOLLOWED),
+        };
+        let windows = if part >= most { WINDOWS_OF_MOST } else { WINDOWS };
+        let bad = seen >= NEVER_FEWER && part >= much && active;
+        self.bad = if bad { self.bad.saturating_add(1) } else { 0 };
+        (self.bad >= windows).then_some(part)
+    }
+
+    /// Whether the user has not been told yet; asked once.
+    pub(super) fn is_news(&mut self) -> bool {
+        !std::mem::replace(&mut self.told, true)
+    }
+
+    fn begin(&mut self, now: Time) {
+        (self.window_from, self.came, self.lost) = (now, 0, 0);
+        self.upper = self.upper.map(|(_, newest)| (newest, newest));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    /// A second of 100 packets a second, of which one in `one_in` is lost, and 50 on upper layers.
+    fn second(watch: &mut FloodWatch, number: u64, one_in: u64, upper: u64) -> Option<f64> {
+        for packet in 0..100 {
+            let lost = u32::from(packet % one_in == 0);
+            if lost == 0 {
+                watch.on_packet(Arrival::default());
+            } else {
+                watch.lost += 1;
+            }
+        }
+        watch.on_status(&[number * upper, 7]);
+        watch.look(at((number + 1) * 1000))
+    }
+
+    #[test]
+    fn losses_of_the_base_layer_alone_while_others_are_sent_are_noticed() {
+        let mut watch = FloodWatch::new(Base::Fixed, at(0));
+        watch.on_status(&[0, 7]);
+        let seen: Vec<bool> = (0..16).map(|number| second(&mut watch, number, 10, 50).is_some()).collect();
+        assert!(seen.iter().any(|noticed| *noticed), "{seen:?}");
+        assert!(!seen[..8].contains(&true), "routers are given time to stop what was left: {seen:?}");
+        assert!(watch.is_news() && !watch.is_news());
+    }
+
+    #[test]
+    fn nothing_is_said_without_losses_or_without_upper_layers_or_with_one_of_them_joined() {
+        let mut watch = FloodWatch::new(Base::Fixed, at(0));
+        assert!((0..16).all(|number| second(&mut watch, number, 101, 50).is_none_or(|part| part < 0.05)));
+        let mut watch = FloodWatch::new(Base::Fixed, at(0));
+        assert!((0..16).all(|number| second(&mut watch, number, 10, 0).is_none()));
+        let mut watch = FloodWatch::new(Base::Fixed, at(0));
+        watch.on_subscription(1, at(0));
+        assert!((0..16).all(|number| second(&mut watch, number, 10, 50).is_none()));
+    }
+
+    #[test]
+    fn losses_that_a_layer_has_because_it_follows_its_slowest_receiver_are_no_flooding() {
+        let mut watch = FloodWatch::new(Base::Followed, at(0));
+        assert!((0..12).all(|number| second(&mut watch, number, 15, 50).is_none()));
+        let seen = (12..24).filter(|&number| second(&mut watch, number, 4, 50).is_some()).count();
+        assert!(seen >= 3, "{seen}");
+    }
+
+    #[test]
+    fn a_layer_that_was_just_left_may_still_come() {
+        let mut watch = FloodWatch::new(Base::Fixed, at(0));
+        watch.on_status(&[0, 7]);
+        watch.on_subscription(1, at(0));
+        watch.on_subscription(0, at(4_500));
+        let seen: Vec<u64> = (4..20).filter(|&number| second(&mut watch, number, 10, 50).is_some()).collect();
+        assert!(seen.first().is_some_and(|first| *first >= 8), "{seen:?}");
+    }
+}

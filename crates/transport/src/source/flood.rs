@@ -1,0 +1,205 @@
+//! A session in layers on a network that carries every layer to everybody: it goes on at one rate for all layers together
+//! that the receivers behind full links can take.
+//!
+//! Receivers of the base layer alone that lose say so ([`crate::receiver::FLOODED`]). Whether they lose because all layers
+//! reach them, or because their link is too slow for the base layer alone, shows when the others are slowed down:
+//!
+//! ```text
+//!   complaint ──> all layers together: what arrived there, and a little less ──> silence: it was flooding;
+//!                          ^                                     │               grow slowly until the next complaint
+//!                          └── complaint, fewer losses ──────────┤
+//!                                                                └── as many losses as before: it was not;
+//!                                                                    as before, and that receiver is not listened to for a while
+//! ```
+//!
+//! So a receiver that complains in vain, or a forged complaint, slows the others for some seconds, and each time twice as
+//! long passes until it is listened to again.
+
+use faircast_core::packet::ReceiverId;
+use faircast_core::time::{Rate, Span, Time};
+use std::collections::BTreeMap;
+
+/// What the complaints of receivers make of the highest rate.
+#[derive(Debug, Default)]
+pub(super) struct Flood {
+    /// Of all layers together.
+    limit: Option<Rate>,
+    /// The receiver whose complaint is being tried, and the first one's losses.
+    trial: Option<Trial>,
+    changed_at: Time,
+    complained_at: Time,
+    /// Receivers whose complaints were in vain: not listened to until then, and how often that was so.
+    ignored: BTreeMap<ReceiverId, (Time, u8)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Trial {
+    from: ReceiverId,
+    loss: f64,
+    steps: u8,
+}
+
+/// What a complaint has changed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Step {
+    /// Nothing.
+    Nothing,
+    /// All layers together are limited to this rate.
+    Limit(Rate),
+    /// The upper layers have nothing to do with it: no limit.
+    NotFlooded,
+}
+
+/// A change shows in the complaints after this: the losses of two seconds, told within one.
+const SHOWS_AFTER: Span = Span::from_secs(4);
+/// What arrived, less this, is tried.
+const MARGIN: f64 = 0.85;
+/// From the second step on losses must have fallen to this part, or the upper layers are not the reason.
+const BETTER: f64 = 0.7;
+/// So long without a complaint, then more is tried.
+const QUIET: Span = Span::from_secs(10);
+const MORE: f64 = 1.1;
+/// A limit grows to this much of what is sent, and no further while that is not used.
+const ROOM: f64 = 2.5;
+/// The first time a receiver is not listened to for so long.
+const IGNORED: Span = Span::from_secs(60);
+const MOST_DOUBLINGS: u8 = 6;
+/// So many receivers are remembered as complaining in vain; with more, nobody is listened to.
+const MOST_IGNORED: usize = 64;
+
+impl Flood {
+    /// The highest rate of all layers together.
+    pub(super) fn limit(&self) -> Rate {
+        self.limit.unwrap_or(Rate::UNLIMITED)
+    }
+
+    /// A receiver of the base layer alone loses this part of its packets, while `total` is sent on all layers and `base` on
+    /// the lowest.
+    pub(super) fn on_complaint(
+        &mut self,
+        from: ReceiverId,
+        loss: f64,
+        total: Rate,
+        base: Rate,
+        now: Time,
+    ) -> Step {
+        let ignored = self.ignored.get(&from).is_some_and(|(until, _)| now < *until);
+        if ignored || self.ignored.len() >= MOST_IGNORED || !(0.0..=1.0).contains(&loss) {
+            return Step::Nothing;
+        }
+        self.complained_at = now;
+        if self.limit.is_some() && now.since(self.changed_at) < SHOWS_AFTER {
+            return Step::Nothing;
+        }
+        let trial = *self.trial.get_or_insert(Trial { from, loss, steps: 0 });
+        let nothing_left = total.bps() <= base.bps() * 1.05;
+        let in_vain = trial.from == from && trial.steps >= 2 && loss > BETTER * trial.loss;
+        if nothing_left || in_vain {
+            self.give_up_on(from, now);
+            return Step::NotFlooded;
+        }
+        let limit = Rate::from_bps((total.bps() * (1.0 - loss) * MARGIN).max(base.bps()));
+        self.trial = Some(Trial { steps: trial.steps.saturating_add(1), ..trial });
+        (self.limit, self.changed_at) = (Some(limit), now);
+        Step::Limit(limit)
+    }
+
+    fn give_up_on(&mut self, from: ReceiverId, now: Time) {
+        let (_, times) = self.ignored.get(&from).copied().unwrap_or_default();
+        let until = now + IGNORED * (1 << times.min(MOST_DOUBLINGS));
+        self.ignored.insert(from, (until, times.saturating_add(1)));
+        (self.limit, self.trial, self.changed_at) = (None, None, now);
+    }
+
+    /// Once a second, while `total` is sent: whether the limit is another one now.
+    pub(super) fn grow(&mut self, total: Rate, now: Time) -> bool {
+        let Some(limit) = self.limit else { return false };
+        let quiet = now.since(self.complained_at.max(self.changed_at)) >= QUIET;
+        if !quiet || limit.bps() > ROOM * total.bps() {
+            return false;
+        }
+        self.trial = None;
+        (self.limit, self.changed_at) = (Some(limit * MORE), now);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: ReceiverId = ReceiverId::new(1).expect("not zero");
+    const TWO: ReceiverId = ReceiverId::new(2).expect("not zero");
+    const BASE: Rate = Rate::from_mbps(0.5);
+
+    fn at(secs: u64) -> Time {
+        Time::ZERO + Span::from_secs(secs)
+    }
+
+    fn mbps(rate: f64) -> Rate {
+        Rate::from_mbps(rate)
+    }
+
+    fn limited(step: Step) -> f64 {
+        let Step::Limit(rate) = step else { panic!("{step:?}") };
+        rate.bps() / 1e6
+    }
+
+    #[test]
+    fn a_complaint_brings_all_layers_together_below_what_arrived() {
+        let mut flood = Flood::default();
+        let limit = limited(flood.on_complaint(ONE, 0.7, mbps(64.0), BASE, at(1)));
+        assert!((16.0..20.0).contains(&limit), "{limit}");
+        assert_eq!(
+            flood.on_complaint(TWO, 0.7, mbps(64.0), BASE, at(2)),
+            Step::Nothing,
+            "it does not show yet"
+        );
+        assert!(limited(flood.on_complaint(ONE, 0.1, mbps(16.0), BASE, at(6))) < 13.0);
+    }
+
+    #[test]
+    fn silence_lets_it_grow_slowly_and_no_further_than_is_used() {
+        let mut flood = Flood::default();
+        let limit = limited(flood.on_complaint(ONE, 0.7, mbps(64.0), BASE, at(0)));
+        let grown = (1..=60).filter(|&second| flood.grow(mbps(16.0), at(second))).count();
+        assert_eq!(grown, 6);
+        assert!((flood.limit().bps() / 1e6 - limit * 1.1f64.powi(6)).abs() < 1e-6);
+        (61..1000).for_each(|second| {
+            flood.grow(mbps(1.0), at(second));
+        });
+        assert!(flood.limit().bps() < 64e6);
+    }
+
+    #[test]
+    fn who_loses_as_much_without_the_upper_layers_is_not_listened_to_for_a_while_and_then_longer() {
+        let mut flood = Flood::default();
+        let mut now = 0;
+        let cycle = |flood: &mut Flood, mut now: u64| {
+            let mut total = mbps(32.0);
+            loop {
+                match flood.on_complaint(ONE, 0.3, total, BASE, at(now)) {
+                    Step::Limit(limit) => total = limit,
+                    Step::NotFlooded => return now,
+                    Step::Nothing => {}
+                }
+                now += 1;
+                assert!(now < 2000, "it ends");
+            }
+        };
+        now = cycle(&mut flood, now);
+        assert!(now <= 12, "{now}");
+        assert_eq!(flood.limit(), Rate::UNLIMITED);
+        assert_eq!(flood.on_complaint(ONE, 0.3, mbps(32.0), BASE, at(now + 59)), Step::Nothing);
+        now = cycle(&mut flood, now + 60);
+        assert_eq!(flood.on_complaint(ONE, 0.3, mbps(32.0), BASE, at(now + 119)), Step::Nothing);
+    }
+
+    #[test]
+    fn numbers_that_make_no_sense_change_nothing() {
+        let mut flood = Flood::default();
+        for loss in [f64::NAN, -1.0, 1.5, f64::INFINITY] {
+            assert_eq!(flood.on_complaint(ONE, loss, mbps(32.0), BASE, at(0)), Step::Nothing);
+        }
+    }
+}
