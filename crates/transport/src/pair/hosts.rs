@@ -9,12 +9,18 @@ fn schemes_with_feedback() -> impl Iterator<Item = &'static str> {
 }
 
 /// How long these receivers take for 4 MB from the first packet of the content on, when the last one comes so many seconds
-/// after the others.
-fn transfer(scheme: &'static str, receivers: usize, late_secs: u64, expect: u32) -> f64 {
-    let mut net = Net::new(7).with_trunk(Link::millis(5).mbps(40.0).fifo(100_000));
+/// after the others: the median of three networks.
+fn transfer(scheme: &'static str, receivers: usize, late_secs: u64) -> f64 {
+    let mut all = [7, 8, 9].map(|seed| one_transfer(seed, scheme, receivers, late_secs));
+    all.sort_by(f64::total_cmp);
+    all[1]
+}
+
+fn one_transfer(seed: u64, scheme: &'static str, receivers: usize, late_secs: u64) -> f64 {
+    let mut net = Net::new(seed).with_trunk(Link::millis(5).mbps(40.0).fifo(100_000));
     let link = (Link::millis(5), Link::millis(10));
     net.receivers(receivers - 1, link.0, link.1);
-    let source = net.source(Offer::bytes(4_000_000).by(scheme).expect(expect).wait_secs(60));
+    let source = net.source(Offer::bytes(4_000_000).by(scheme).expect(receivers as u32).wait_secs(60));
     net.run_for(secs(late_secs));
     net.receivers(1, link.0, link.1);
     net.run_to_end(secs(600));
@@ -25,7 +31,7 @@ fn transfer(scheme: &'static str, receivers: usize, late_secs: u64, expect: u32)
 #[test]
 fn the_wait_for_the_last_of_two_costs_the_transfer_nothing() {
     for scheme in schemes_with_feedback() {
-        let (together, late) = (transfer(scheme, 2, 0, 2), transfer(scheme, 2, 15, 2));
+        let (together, late) = (transfer(scheme, 2, 0), transfer(scheme, 2, 15));
         println!("{scheme}: {together:.2} s together, {late:.2} s after a wait of 15 s");
         assert!(late <= 1.2 * together, "{scheme}: {late} after {together}");
     }
@@ -34,7 +40,7 @@ fn the_wait_for_the_last_of_two_costs_the_transfer_nothing() {
 #[test]
 fn the_wait_for_the_last_of_thirty_costs_the_transfer_nothing() {
     for scheme in schemes_with_feedback() {
-        let (together, late) = (transfer(scheme, 30, 0, 30), transfer(scheme, 30, 59, 30));
+        let (together, late) = (transfer(scheme, 30, 0), transfer(scheme, 30, 59));
         println!("{scheme}: {together:.2} s together, {late:.2} s after a wait of 59 s");
         assert!(late <= 1.2 * together, "{scheme}: {late} after {together}");
     }

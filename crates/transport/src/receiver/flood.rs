@@ -32,6 +32,10 @@ const AGAIN: f64 = 0.02;
 /// Upper layers must send this much of what the base layer does.
 const ACTIVE: f64 = 0.25;
 
+/// A path on which nothing came for so long was interrupted.
+const INTERRUPTED: Span = Span::from_secs(1);
+const REVEALED: u8 = 8;
+
 /// What a receiver of the base layer alone observes.
 #[derive(Debug)]
 pub(super) struct FloodWatch {
@@ -45,6 +49,9 @@ pub(super) struct FloodWatch {
     told: bool,
     /// Windows in a row that were bad.
     bad: u8,
+    /// When the newest packet arrived, and after an interruption for how many packets losses do not count.
+    newest_at: Time,
+    unsaid: u8,
     base: Base,
 }
 
@@ -60,7 +67,18 @@ pub(super) enum Base {
 impl FloodWatch {
     pub(super) const fn new(base: Base, now: Time) -> FloodWatch {
         let (alone_since, window_from) = (Some(now), now);
-        FloodWatch { alone_since, window_from, came: 0, lost: 0, upper: None, told: false, bad: 0, base }
+        FloodWatch {
+            alone_since,
+            window_from,
+            came: 0,
+            lost: 0,
+            upper: None,
+            told: false,
+            bad: 0,
+            newest_at: now,
+            unsaid: 0,
+            base,
+        }
     }
 
     /// The highest layer that is joined is another one.
@@ -70,10 +88,19 @@ impl FloodWatch {
         self.begin(now);
     }
 
-    /// A packet of the base layer.
-    pub(super) fn on_packet(&mut self, arrival: Arrival) {
+    /// A packet of the base layer arrived.
+    pub(super) fn on_packet(&mut self, arrival: Arrival, arrived: Time) {
+        if arrived.since(std::mem::replace(&mut self.newest_at, arrived)) >= INTERRUPTED {
+            // What nothing came of for so long was interrupted, not flooded; the gap shows itself some packets later.
+            self.begin(arrived);
+            (self.bad, self.unsaid) = (0, REVEALED);
+        }
         self.came += u64::from(!arrival.late);
-        self.lost += u64::from(arrival.lost);
+        if self.unsaid > 0 {
+            self.unsaid -= 1;
+        } else {
+            self.lost += u64::from(arrival.lost);
+        }
     }
 
     /// The numbers of the next packets of the upper layers.
@@ -135,7 +162,7 @@ mod tests {
         for packet in 0..100 {
             let lost = u32::from(packet % one_in == 0);
             if lost == 0 {
-                watch.on_packet(Arrival::default());
+                watch.on_packet(Arrival::default(), at(number * 1000 + packet * 10));
             } else {
                 watch.lost += 1;
             }
@@ -171,6 +198,21 @@ mod tests {
         assert!((0..12).all(|number| second(&mut watch, number, 15, 50).is_none()));
         let seen = (12..24).filter(|&number| second(&mut watch, number, 4, 50).is_some()).count();
         assert!(seen >= 3, "{seen}");
+    }
+
+    #[test]
+    fn an_interruption_is_no_flooding() {
+        let mut watch = FloodWatch::new(Base::Fixed, at(0));
+        for number in 0..8 {
+            assert_eq!(second(&mut watch, number, 1000, 50), None);
+        }
+        for number in 12..20 {
+            watch.on_packet(
+                Arrival { lost: u32::from(number == 12) * 400, ..Arrival::default() },
+                at(number * 1000),
+            );
+            assert_eq!(second(&mut watch, number, 1000, 50), None);
+        }
     }
 
     #[test]

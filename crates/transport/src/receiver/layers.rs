@@ -135,7 +135,7 @@ impl Layers {
             Some(stream) if layer.0 <= self.top && arrived >= stream.since => {
                 let arrival = stream.gaps.on_arrival(seq);
                 if layer.0 == 0 {
-                    self.flood.on_packet(arrival);
+                    self.flood.on_packet(arrival, arrived);
                 }
                 Some(Heard::Subscribed(arrival))
             }

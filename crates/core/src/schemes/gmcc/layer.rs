@@ -526,6 +526,10 @@ impl LayerControl {
         if self.followed().is_some_and(|followed| followed.id == from) {
             self.rtt.add(sample.as_secs_f64(), 0.0);
         }
+        if let Mode::Low { .. } = self.mode {
+            // Somebody is there, who has lost nothing lately: as before anybody was followed.
+            (self.mode, self.representative) = (Mode::On, None);
+        }
         self.outlet.on_alive(from, sample, now);
     }
 
