@@ -26,7 +26,7 @@ pub enum Shape {
     Choice(&'static [(u8, &'static str)]),
     /// One byte of flags, by mask.
     Flags(&'static [(u8, &'static str)]),
-    /// A 16-bit number of [`crate::half`].
+    /// A 16-bit number of [`faircast_core::half`].
     Half,
     /// IEEE 754 single precision.
     Float,

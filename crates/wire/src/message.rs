@@ -31,7 +31,7 @@ pub enum Message<'a> {
 /// A data packet: the core's view of it, and the symbol it carries.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DataPacket<'a> {
-    /// What the core sees. Its rate and its mark's numbers travel as [`crate::half`]s; a rate of
+    /// What the core sees. Its rate and its mark's numbers travel as [`faircast_core::half`]s; a rate of
     /// zero ("the scheme does not say") is left out and saves two bytes.
     pub data: Data,
     /// Its layer.
