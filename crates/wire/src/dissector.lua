@@ -161,7 +161,7 @@ function Cursor:fields(fields, tree)
   end
 end
 
-local function is_feedback(kind) return kind == 2 or kind == 5 or kind == 6 end
+local function is_feedback(kind) return kind == 2 or kind == 5 or kind == 6 or kind == 7 end
 
 local function dissect_sealed(cursor, tree, kind)
   if kind == 3 then tree:add(f_nonce, cursor:take(12, "nonce")) end

@@ -2,8 +2,9 @@
 //!
 //! Each packet books the departure of the next one: `8 s / rate` after its own booked time, not
 //! after the time it really left, so that a host that wakes late catches up. How far it may catch up
-//! is limited: the larger of a few packets and a few milliseconds, and never more than a
-//! round-trip time. A change of rate rescales the part of the wait that is left.
+//! is limited: a few packets within a round-trip time, or what leaves in a few milliseconds. The latter is not bound to
+//! the round-trip time: on a busy host a process waits longer for its turn than packets travel on a local network, and
+//! would send a part of its rate only. A change of rate rescales the part of the wait that is left.
 
 use crate::time::{Rate, Span, Time};
 
@@ -51,10 +52,10 @@ impl Pacer {
         self.rate
     }
 
-    /// A packet of `size` bytes leaves now: book the next one. `rtt` limits the catching up.
+    /// A packet of `size` bytes leaves now: book the next one. `rtt` limits the catching up beyond some milliseconds.
     pub fn book(&mut self, now: Time, size: u16, rtt: Span) {
         let gap = self.rate.span_of(u64::from(size));
-        let credit = (gap * u64::from(self.catch_up.packets)).max(self.catch_up.span).min(rtt);
+        let credit = (gap * u64::from(self.catch_up.packets)).min(rtt).max(self.catch_up.span);
         self.next = self.next.max(now - credit) + gap;
     }
 
@@ -108,10 +109,13 @@ mod tests {
     }
 
     #[test]
-    fn nobody_catches_up_more_than_a_round_trip() {
-        let mut pacer = Pacer::new(Rate::from_mbps(80.0), CatchUp::default());
-        pacer.book(at(1000), 1000, Span::from_millis(1));
-        assert_eq!(pacer.departure(), at(999) + Span::from_micros(100));
+    fn packets_are_caught_up_within_a_round_trip_and_ten_milliseconds_always() {
+        let mut slow = Pacer::new(Rate::from_mbps(0.08), CatchUp::default());
+        slow.book(at(1000), 1000, Span::from_millis(150));
+        assert_eq!(slow.departure(), at(950), "two packets would be 200 ms");
+        let mut fast = Pacer::new(Rate::from_mbps(80.0), CatchUp::default());
+        fast.book(at(1000), 1000, Span::from_millis(1));
+        assert_eq!(fast.departure(), at(990) + Span::from_micros(100));
     }
 
     #[test]
