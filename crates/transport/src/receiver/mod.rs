@@ -371,7 +371,7 @@ impl Session {
         match self.phase {
             Phase::Searching => {
                 if let Some(waited) = self.setup.wait.filter(|wait| silent >= *wait) {
-                    let hint = self.hint.map_or_else(String::new, |hint| format!(" ({hint})"));
+                    let hint = self.hint.map_or_else(String::new, |hint| format!("; {hint}"));
                     let waited = std::time::Duration::from_nanos(waited.as_nanos());
                     self.failure = Some(Error::NoSession { group: self.setup.group, waited, hint });
                     self.phase = Phase::Over;
@@ -487,12 +487,12 @@ impl Session {
     fn on_refused(&mut self, error: &OpenError) {
         self.hint = match error {
             OpenError::NeedsKey(_) => Some("a sealed session is there: give its --key"),
-            OpenError::Unsealed(_) => Some("an unsealed session is there; leave out --key to accept it"),
+            OpenError::Unsealed(_) => Some("an unsealed session is there: leave out --key to accept it"),
             OpenError::Stale { .. } => {
                 Some("a session is there whose clock differs from this host's by minutes")
             }
             OpenError::OtherSession(_) | OpenError::NotAnnounced(_) => return,
-            _ if self.stream.is_none() => Some("packets are there that do not open; is it the same key"),
+            _ if self.stream.is_none() => Some("packets are there that do not open: is it the same key?"),
             _ => self.hint,
         };
         self.totals.refused += 1;
