@@ -8,7 +8,7 @@ const HALF_SECOND: Span = Span::from_millis(500);
 fn a_fast_and_long_path_is_half_used_within_five_seconds() {
     let mut net = Net::new(1).with_trunk(Link::millis(45).mbps(1_000.0).fifo(6_000_000));
     net.receivers(2, Link::millis(5), Link::millis(50));
-    let source = net.source(Offer::zeros(4_000_000_000).datagrams_of(8_972).expect(2));
+    let source = net.source(Offer::zeros(1_000_000_000).datagrams_of(8_972).expect(2));
     let half = 500e6 / 8.0 * 0.5;
     let mut filled = None;
     for _ in 0..40 {

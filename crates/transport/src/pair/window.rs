@@ -48,7 +48,7 @@ fn dropped(net: &Net, receiver: usize) -> u64 {
 #[test]
 fn the_rate_is_what_a_slow_receiver_takes_without_loss_and_follows_it_both_ways() {
     for scheme in schemes() {
-        let (mut net, source) = net(scheme, 2, Offer::zeros(1 << 30));
+        let (mut net, source) = net(scheme, 2, Offer::zeros(1 << 28));
         settle(&mut net, source);
         net.run_for(secs(2));
         for mbps in [16.0, 48.0, 16.0_f64] {
@@ -211,7 +211,7 @@ fn a_window_that_holds_the_group_below_the_bound_of_slow_is_set_aside_as_congest
 #[test]
 fn of_forty_receivers_only_the_slow_one_advertises_and_all_follow_it() {
     for scheme in schemes() {
-        let (mut net, source) = net(scheme, 40, Offer::zeros(1 << 30));
+        let (mut net, source) = net(scheme, 40, Offer::zeros(1 << 26));
         settle(&mut net, source);
         net.limit_receiver(7, Rate::from_mbps(20.0));
         net.run_for(secs(3));
