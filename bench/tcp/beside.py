@@ -17,6 +17,7 @@ from peers import Faircast
 FIRST_DATA = 3_000
 EVERY = 0.05
 STEP = 0.1
+SIM_WAIT = 1.0  # seconds before a session's start, in which its receivers answer probes as they do while a real source waits
 SIM_LEAD = 0.05  # seconds that pass between a session's first data and the start of a real TCP flow
 
 
@@ -79,7 +80,7 @@ def simulated(bench, scheme, rtt, parts):
     args = bench.args
     queue, jitter = bottleneck(rtt, args.mbps)
     directory = tempfile.mkdtemp(dir=bench.scratch)
-    lead = args.lead + SIM_LEAD
+    lead = SIM_WAIT + args.lead + SIM_LEAD
     windows = "".join(f'[[window]]\nname = "{name}"\nfrom = "{lead + begin:g} s"\nto = "{lead + end:g} s"\n' for name, begin, end in parts)
     try:
         scenario = os.path.join(directory, "scenario.toml")
@@ -101,7 +102,8 @@ scheme = "{scheme}"
 packet = "1470 B"
 from = "src1"
 to = "leaf1"
-start = "0 s"
+start = "{SIM_WAIT:g} s"
+alive = "250 ms"
 [[flow]]
 name = "tcp"
 kind = "{args.sim_tcp},jitter={jitter / 1000:g}"

@@ -36,6 +36,7 @@ fn session(source: faircast_sim::NodeId, members: Vec<Member>, config: Config) -
         stop: Time::NEVER,
         join_latency: Span::ZERO,
         leave_latency: Span::ZERO,
+        alive: None,
     }
 }
 

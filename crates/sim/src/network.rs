@@ -40,6 +40,9 @@ pub struct SessionSpec {
     pub join_latency: Span,
     /// How long packets keep coming over a link after its last member left.
     pub leave_latency: Span,
+    /// How often members say that they are there, as a transport's receivers do, which gives the source samples of the
+    /// round-trip time; the source also sends up to four probes before it starts, so far apart. `None` for never.
+    pub alive: Option<Span>,
 }
 
 /// A receiver of a session.

@@ -37,6 +37,7 @@ fn star(mbps: &[f64], change: impl Fn(usize, &mut Member)) -> (Network, Vec<Link
         scheme,
         join_latency: JOIN,
         leave_latency: LEAVE,
+        alive: None,
         ..nets::session(source, members)
     });
     links.iter().for_each(|link| net.tap(*link));

@@ -39,6 +39,42 @@ fn a_source_that_has_sent_all_it_had_goes_on_listening() {
     assert_eq!(limited.flows[0].feedback, member.reports, "all that was said was heard");
 }
 
+/// One receiver 200 ms away, that says so often that it is there; when the source starts, and what it knows then.
+fn probed(alive: Option<Span>, start: f64) -> (Option<u64>, Span) {
+    let mut net = Network::new(3);
+    let (source, leaf) = (net.node(), net.node());
+    net.duplex(source, leaf, nets::link(10.0, 100, 200), nets::wide(10.0, 100));
+    let start = Time::from_secs_f64(start);
+    let scheme = "ormcc,preset=transport".parse().expect("a scheme");
+    net.session(SessionSpec { alive, start, scheme, ..nets::session(source, vec![nets::member(leaf)]) });
+    let options = Options {
+        until: start + Span::from_secs(5),
+        sample: Span::from_millis(100),
+        bin: Span::from_millis(100),
+        ..Options::default()
+    };
+    let flow = &net.run(&options).expect("a sound network").flows[0];
+    let view = flow.samples.iter().find_map(|sample| match sample {
+        SourceSample::Session { at, view } if *at > start => Some(view),
+        _ => None,
+    });
+    let first = flow.sent_bins.iter().position(|bytes| *bytes > 0).map(|bin| bin as u64 * 100);
+    (first, view.expect("it has started").rtt_max)
+}
+
+#[test]
+fn members_that_answer_probes_are_known_when_the_source_starts() {
+    let (first, rtt) = probed(None, 2.0);
+    assert_eq!((first, rtt), (Some(2000), Span::from_millis(100)), "it is assumed");
+    let (first, rtt) = probed(Some(Span::from_millis(250)), 2.0);
+    assert_eq!(first, Some(1000), "four probes");
+    assert!((Span::from_millis(200)..Span::from_millis(205)).contains(&rtt), "{rtt}");
+    let (first, _) = probed(Some(Span::from_millis(250)), 0.3);
+    assert_eq!(first, Some(0), "there was time for one probe, 250 ms before");
+    let (first, _) = probed(Some(Span::from_millis(250)), 0.0);
+    assert_eq!(first, Some(0));
+}
+
 #[test]
 fn an_application_that_is_silent_now_and_then_sends_in_its_spans_only() {
     let (mut net, flow) = pair(drop_tail());

@@ -78,6 +78,14 @@ fn members_that_come_and_go() {
 }
 
 #[test]
+fn members_that_say_that_they_are_there() {
+    let quiet = assert_twins(&nets::saying(8, None), 40.0);
+    let saying = assert_twins(&nets::saying(8, Some(Span::from_millis(250))), 40.0);
+    let more = saying.flows[0].feedback - quiet.flows[0].feedback;
+    assert!((8 * 130..8 * 160).contains(&more), "four times a second each: {more}");
+}
+
+#[test]
 fn members_that_come_back_again_and_again() {
     let outcome = assert_twins(&nets::coming_back(8), 60.0);
     let packets: Vec<u64> = outcome.flows[0].members.iter().map(|member| member.packets).collect();

@@ -41,6 +41,7 @@ const OF_SESSIONS: &[&str] = &[
     "leave",
     "join_latency",
     "leave_latency",
+    "alive",
     "mute_after",
     "expected",
     "settle",

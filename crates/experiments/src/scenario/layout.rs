@@ -195,6 +195,7 @@ fn session_spec(plan: &FlowPlan, session: &SessionPlan, flow: &LaidFlow) -> Sess
         stop: flow.stop,
         join_latency: session.join_latency,
         leave_latency: session.leave_latency,
+        alive: session.alive,
     }
 }
 

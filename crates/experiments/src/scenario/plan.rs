@@ -138,6 +138,7 @@ pub(crate) struct SessionPlan {
     pub leave: Option<Many>,
     pub join_latency: Span,
     pub leave_latency: Span,
+    pub alive: Option<Span>,
     pub mute_after: Option<Span>,
     pub expected: Vec<(Time, Patterns)>,
     pub settle: Span,

@@ -285,6 +285,7 @@ fn session(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> FlowKind {
         leave: many(node, "leave", units::time),
         join_latency: span(node, "join_latency").unwrap_or_default(),
         leave_latency: span(node, "leave_latency").unwrap_or_default(),
+        alive: span(node, "alive"),
         mute_after: span(node, "mute_after"),
         expected: expected.collect(),
         settle: span(node, "settle").unwrap_or(Span::from_secs(20)),

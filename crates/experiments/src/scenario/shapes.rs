@@ -242,6 +242,12 @@ static SESSION: Shape = Shape {
             "How long packets keep coming over a link after the last receiver behind it left the session or a layer.",
         ),
         key(
+            "alive",
+            Takes::Time,
+            Optional,
+            "Receivers also say so often that they are there, as those of a real network do (`250 ms`), and up to four probes so far apart leave before the start; otherwise the source learns round-trip times from the scheme's own reports alone.",
+        ),
+        key(
             "mute_after",
             Takes::Time,
             Optional,

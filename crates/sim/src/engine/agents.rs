@@ -4,11 +4,11 @@ use super::layers::Subscription;
 use crate::routes::NONE;
 use crate::traffic::Supply;
 use faircast_core::delivery::gaps::InOrder;
-use faircast_core::node::{Departure, Receiver as _, Source as _};
-use faircast_core::packet::{Data, Layer, Mark, ReceiverId, SessionId};
+use faircast_core::node::{Departure, Effect, Effects, Receiver as _, Source as _};
+use faircast_core::packet::{Content, Data, Echo, Layer, Mark, ReceiverId, Report, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, AnySource, Scheme};
-use faircast_core::time::Time;
+use faircast_core::time::{Span, Time};
 use faircast_core::unicast::{AnySender, AnySink, Protocol};
 
 /// No moment.
@@ -82,6 +82,10 @@ pub struct Session {
     pub present: Box<[(u64, u64)]>,
     /// How many are there when the source starts.
     pub at_start: usize,
+    /// How often members say that they are there.
+    pub alive: Option<u64>,
+    /// Probes that leave before the start.
+    pub probes_left: u8,
     pub members: Vec<Member>,
 }
 
@@ -107,6 +111,12 @@ impl Session {
         let at = at.as_nanos().max(now);
         let over = self.talks.partition_point(|&(_, to)| to <= at);
         self.talks.get(over).map_or(NEVER, |&(from, _)| at.max(from))
+    }
+
+    /// When the next probe leaves, which lets members answer before the start; [`NEVER`] for none.
+    pub fn probe_at(&self) -> u64 {
+        let Some(alive) = self.alive.filter(|_| self.probes_left > 0) else { return NEVER };
+        self.start.saturating_sub(alive * u64::from(self.probes_left))
     }
 
     /// Whether any member is there.
@@ -203,6 +213,7 @@ impl Member {
 pub struct MemberExtra {
     pub bins: Option<Vec<u64>>,
     pub mute: Option<Mute>,
+    pub alive: Option<Alive>,
     /// In sessions of several layers.
     pub subscription: Option<Subscription>,
     /// When it comes back and leaves again, the next one last.
@@ -210,6 +221,30 @@ pub struct MemberExtra {
     /// In earlier stays.
     pub lost_before: u64,
     pub suppressed_before: u32,
+}
+
+impl MemberExtra {
+    /// A packet of the base layer has come.
+    pub fn on_data(&mut self, member: u32, data: &Data, at: u64, effects: &mut Effects) {
+        if let Some(mute) = &mut self.mute {
+            mute.on_data(member, data, at);
+        }
+        if let Some(alive) = &mut self.alive
+            && at >= alive.next
+        {
+            alive.next = at + alive.every;
+            let from = ReceiverId::new(u64::from(member) + 1).expect("members are numbered from one");
+            let echo = Echo { seq: data.seq, hold: Span::ZERO };
+            effects.push(Effect::Report(Report { from, layer: Layer(0), content: Content::Alive(echo) }));
+        }
+    }
+}
+
+/// A receiver says that it is there, as a transport's do: with the first packet after each such time.
+#[derive(Debug, Clone, Copy)]
+pub struct Alive {
+    pub every: u64,
+    pub next: u64,
 }
 
 /// A receiver that falls silent once it has been the representative for long enough.

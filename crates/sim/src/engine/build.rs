@@ -2,8 +2,8 @@
 
 use super::Engine;
 use super::agents::{
-    Agent, Application, Ends, Host, Member, MemberExtra, Meter, Mute, NEVER, Phase, Sampler, SenderAgent,
-    SenderKind, SenderRest, Session, SinkAgent, Slot, Talks,
+    Agent, Alive, Application, Ends, Host, Member, MemberExtra, Meter, Mute, NEVER, Phase, Sampler,
+    SenderAgent, SenderKind, SenderRest, Session, SinkAgent, Slot, Talks,
 };
 use super::aggregation::Aggregator;
 use super::bundles::Bundle;
@@ -336,10 +336,19 @@ impl Builder<'_> {
             let bins = (index < watched as usize && self.options.bin != Span::MAX).then(Vec::new);
             let returns = stays.after_the_first(index);
             let subscription = gates.get(index).map(|&gates| Subscription::new(gates, layers));
-            let extra = (mute.is_some() || bins.is_some() || !returns.is_empty() || subscription.is_some())
-                .then(|| {
-                    Box::new(MemberExtra { bins, mute, returns, subscription, ..MemberExtra::default() })
-                });
+            let alive = spec.alive.map(|every| {
+                // Members do not all speak at once.
+                let turn = index as u64 * every.as_nanos() / spec.members.len() as u64;
+                Alive { every: every.as_nanos(), next: member.join.as_nanos() + turn }
+            });
+            let extra = (mute.is_some()
+                || alive.is_some()
+                || bins.is_some()
+                || !returns.is_empty()
+                || subscription.is_some())
+            .then(|| {
+                Box::new(MemberExtra { bins, mute, alive, returns, subscription, ..MemberExtra::default() })
+            });
             members.push(Member {
                 receiver: spec.scheme.receiver(me),
                 gaps: Default::default(),
@@ -387,6 +396,8 @@ impl Builder<'_> {
             scheme: spec.scheme,
             present: stays.together(),
             at_start: stays.how_many(spec.start.as_nanos()),
+            alive: spec.alive.map(Span::as_nanos),
+            probes_left: probes(spec),
             members,
         });
         Ok(())
@@ -556,7 +567,7 @@ impl Builder<'_> {
                 Agent::Source(number) => {
                     let it = &mut self.sessions[number as usize];
                     it.slot = slot;
-                    it.start.min(it.sampler.next)
+                    it.start.min(it.probe_at()).min(it.sampler.next)
                 }
                 Agent::Member { session, member } => {
                     let it = &mut self.sessions[session as usize].members[member as usize];
@@ -671,3 +682,9 @@ impl Builder<'_> {
 
 /// With so many agents, a host looks for the next deadline in a tree.
 const MANY_AGENTS: u32 = 12;
+
+/// Probes that there is time for before the session starts: at most four.
+fn probes(spec: &SessionSpec) -> u8 {
+    let Some(every) = spec.alive.filter(|every| *every > Span::ZERO) else { return 0 };
+    (spec.start.as_nanos() / every.as_nanos()).min(4) as u8
+}

@@ -126,6 +126,11 @@ impl Engine {
                 self.records.sample_layers(it.flow, &it.source);
             }
         }
+        if it.phase == Phase::Waiting && it.probe_at() <= now {
+            it.probes_left -= 1;
+            self.send(number, Layer(0), now);
+        }
+        let it = &mut self.sessions[number as usize];
         if it.phase == Phase::Waiting && it.start <= now {
             it.phase = Phase::Running;
             // As a transport does once it knows who is there.
@@ -163,42 +168,49 @@ impl Engine {
             if at > now {
                 return;
             }
-            let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
-            let stamp = it.source.on_departure(layer, it.packet_size, cx);
-            let mut data = Data {
-                seq: stamp.seq,
-                sent_at: time(now),
-                rate: stamp.rate.bps() as f32,
-                payload: Payload::NONE,
-                flags: stamp.flags,
-                mark: stamp.mark,
-            };
-            let (size, root, bundle, flow, id) = (it.packet_size, it.root, it.root_bundle, it.flow, it.id);
-            let layers = it.layers;
-            it.sent += 1;
             it.left -= 1;
-            let capable = it.capable;
-            if let Some(done) = it.sent_meter.add(now, size, self.bin) {
-                self.records.sent(flow, done);
-            }
-            if let Some(passage) = &mut self.passage {
-                let packet = Packet { session: id, layer, size, body: packet::Body::Data(data) };
-                if let packet::Body::Data(passed) = passage.pass(&packet).body {
-                    data = passed;
-                }
-            }
-            if layers > 1 {
-                self.records.sent_on(flow, layer, size);
-            }
-            let packet = Logged { at: now, data, size, layer, marked: false, capable };
-            self.fan_out(root, bundle, &packet, &mut None);
+            self.send(number, layer, now);
         }
+    }
+
+    /// The next packet leaves the source.
+    #[inline]
+    fn send(&mut self, number: u32, layer: Layer, now: u64) {
+        let it = &mut self.sessions[number as usize];
+        let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
+        let stamp = it.source.on_departure(layer, it.packet_size, cx);
+        let mut data = Data {
+            seq: stamp.seq,
+            sent_at: time(now),
+            rate: stamp.rate.bps() as f32,
+            payload: Payload::NONE,
+            flags: stamp.flags,
+            mark: stamp.mark,
+        };
+        let (size, root, bundle, flow, id) = (it.packet_size, it.root, it.root_bundle, it.flow, it.id);
+        let layers = it.layers;
+        it.sent += 1;
+        let capable = it.capable;
+        if let Some(done) = it.sent_meter.add(now, size, self.bin) {
+            self.records.sent(flow, done);
+        }
+        if let Some(passage) = &mut self.passage {
+            let packet = Packet { session: id, layer, size, body: packet::Body::Data(data) };
+            if let packet::Body::Data(passed) = passage.pass(&packet).body {
+                data = passed;
+            }
+        }
+        if layers > 1 {
+            self.records.sent_on(flow, layer, size);
+        }
+        let packet = Logged { at: now, data, size, layer, marked: false, capable };
+        self.fan_out(root, bundle, &packet, &mut None);
     }
 
     fn source_deadline(&self, number: u32, now: u64) -> u64 {
         let it = &self.sessions[number as usize];
         let own = match it.phase {
-            Phase::Waiting => it.start,
+            Phase::Waiting => it.start.min(it.probe_at()),
             Phase::Running => it.departure(now).0.min(it.source.deadline().as_nanos()).min(it.stop),
             Phase::Stopped => NEVER,
         };
@@ -215,6 +227,10 @@ impl Engine {
                 .on_report(report, &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
             self.note_source(number, now);
             self.depart(number, now);
+        } else if it.phase == Phase::Waiting && it.alive.is_some() {
+            // It answers a probe.
+            it.source
+                .on_report(report, &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
         }
         let (deadline, slot) = (self.source_deadline(number, now), self.sessions[number as usize].slot);
         self.set_deadline(host, slot, deadline);
@@ -264,10 +280,8 @@ impl Engine {
                 put(bins, done);
             }
         }
-        if let Some(extra) = &mut it.extra
-            && let Some(mute) = &mut extra.mute
-        {
-            mute.on_data(number, data, now);
+        if let Some(extra) = &mut it.extra {
+            extra.on_data(number, data, now, &mut self.effects);
         }
         let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
         it.receiver.on_data(data, Layer(0), arrival, cx);

@@ -276,8 +276,8 @@ impl Engine {
                 put(bins, done);
             }
         }
-        if let Some(mute) = &mut extra.mute {
-            mute.on_data(number, &data, now);
+        if layer == Layer(0) {
+            extra.on_data(number, &data, now, &mut self.effects);
         }
         it.count(now, (u64::from(layer.0) << 56) | data.seq.0, size);
         let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };

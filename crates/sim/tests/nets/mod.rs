@@ -47,6 +47,7 @@ pub fn session(source: NodeId, members: Vec<Member>) -> SessionSpec {
         stop: Time::NEVER,
         join_latency: Span::from_millis(20),
         leave_latency: Span::from_millis(200),
+        alive: None,
     }
 }
 
@@ -202,6 +203,22 @@ pub fn rough_star(receivers: usize) -> Network {
 }
 
 /// Members that join late or leave early.
+/// Members that also say that they are there, over links of a constant rate, and a source that probes.
+pub fn saying(receivers: usize, alive: Option<Span>) -> Network {
+    let mut net = Network::new(5);
+    let (source, router) = (net.node(), net.node());
+    net.duplex(source, router, wide(10.0, 1), wide(10.0, 1));
+    let leaves: Vec<NodeId> = (0..receivers).map(|_| net.node()).collect();
+    for &leaf in &leaves {
+        net.duplex(router, leaf, link(1.0, 20, 25), wide(1.0, 20));
+    }
+    let start = Time::from_secs_f64(2.0);
+    let members = leaves.into_iter().map(member).collect();
+    net.session(SessionSpec { alive, start, ..session(source, members) });
+    net
+}
+
+/// Members of which one comes late and some leave.
 pub fn coming_and_going(receivers: usize) -> Network {
     let mut net = Network::new(5);
     let (source, router) = (net.node(), net.node());

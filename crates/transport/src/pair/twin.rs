@@ -240,6 +240,7 @@ impl Star {
             stop: Time::NEVER,
             join_latency: Span::ZERO,
             leave_latency: Span::ZERO,
+            alive: None,
         });
         net
     }
