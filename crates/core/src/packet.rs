@@ -104,6 +104,8 @@ impl Flags {
     pub const GAP_SEEN: Flags = Flags(1 << 5);
     /// Control packet of an accumulation measurement: due at a known time after the ones before (MCA, MCA+).
     pub const CONTROL: Flags = Flags(1 << 6);
+    /// The source waits for the answers of all receivers to this start-up round: each answers at once.
+    pub const EVERYBODY: Flags = Flags(1 << 7);
     /// The layer sends faster for a while than its own control says, at the cost of the layer above (GMCC). The same bit as
     /// [`Flags::BURST`]: no scheme has both.
     pub const GAINS: Flags = Flags(1 << 3);

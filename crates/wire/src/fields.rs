@@ -71,6 +71,7 @@ const DATA_FLAGS: &[(u8, &str)] = &[
     (16, "sync"),
     (32, "gap seen"),
     (64, "control"),
+    (128, "everybody"),
 ];
 const KNOWS: &[(u8, &str)] = &[(1, "round-trip time"), (2, "loss"), (4, "leaving")];
 const ANNOUNCE_FLAGS: &[(u8, &str)] = &[(1, "live"), (2, "register"), (4, "layers_by_port")];

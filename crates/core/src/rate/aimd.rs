@@ -9,7 +9,7 @@ pub struct Aimd;
 
 impl RatePolicy for Aimd {
     fn on_tick(&mut self, at: Operating) -> Rate {
-        at.rate + Rate::of(u64::from(at.packet_size), at.rtt)
+        at.rate + Rate::of(u64::from(at.packet_size), at.full_rtt)
     }
 
     fn on_congestion(&mut self, at: Operating, congestion: Congestion) -> Rate {
@@ -25,6 +25,7 @@ mod tests {
     const AT: Operating = Operating {
         rate: Rate::from_mbps(1.0),
         rtt: Span::from_millis(100),
+        full_rtt: Span::from_millis(100),
         deviation: Span::ZERO,
         packet_size: 1000,
     };

@@ -56,6 +56,7 @@ mod tests {
     const AT: Operating = Operating {
         rate: Rate::from_bps(16.0 * 80_000.0),
         rtt: Span::from_millis(100),
+        full_rtt: Span::from_millis(100),
         deviation: Span::ZERO,
         packet_size: 1000,
     };

@@ -1,6 +1,7 @@
 //! The receivers' half of the doubling start-up ([`super::start`]): measure a round, answer when its end is flagged.
 //!
-//! Answers are spread like congestion reports, slow receivers' earlier ones, so that of a large group a few answer.
+//! Answers of a large group are spread like congestion reports, slow receivers' earlier ones, so that a few answer. A small one
+//! is waited for to the last member, and answers at once.
 
 use crate::node::Cx;
 use crate::packet::{Arrival, Content, Data, Echo, Flags, Seq};
@@ -82,7 +83,7 @@ impl Opening {
         self.round.lost = self.round.lost.saturating_add(arrival.lost).min(missing);
         self.round.last_at = cx.now;
         if data.flags.has(Flags::ROUND_END) && self.round.packets >= FEWEST {
-            self.answer = self.answer_to(data.seq, rtt_max, law, cx);
+            self.answer = self.answer_to(data, rtt_max, law, cx);
             self.round =
                 Round { packets: 1, first: data.seq, first_at: cx.now, rate: data.rate, ..Round::default() };
         }
@@ -90,7 +91,7 @@ impl Opening {
 
     fn answer_to(
         &self,
-        seq: Seq,
+        data: &Data,
         rtt_max: Span,
         law: TruncatedExponential,
         cx: &mut Cx<'_>,
@@ -103,8 +104,12 @@ impl Opening {
         let received = received.bps() as f32;
         let loss = round.lost as f32 / (round.packets as f32 + round.lost as f32);
         let hurry = if received < NOTICEABLY_LESS * round.rate { SOON } else { 1.0 };
-        let at = cx.now + law.delay((rtt_max * 2).scaled(hurry), cx.rng);
-        Some(Answer { at, seq, event_at: cx.now, sent: round.rate, received, loss })
+        let at = if data.flags.has(Flags::EVERYBODY) {
+            cx.now // nobody's answer makes another one superfluous
+        } else {
+            cx.now + law.delay((rtt_max * 2).scaled(hurry), cx.rng)
+        };
+        Some(Answer { at, seq: data.seq, event_at: cx.now, sent: round.rate, received, loss })
     }
 
     /// The rate at which the round arrived that the packet handed over last has ended, if it ended one and nothing of the

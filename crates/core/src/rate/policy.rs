@@ -15,6 +15,8 @@ pub struct Operating {
     pub rate: Rate,
     /// The round-trip time that counts.
     pub rtt: Span,
+    /// The round-trip time at congestion, when the bottleneck's queue is full; at least `rtt`.
+    pub full_rtt: Span,
     /// Its mean deviation; zero where the scheme does not measure it.
     pub deviation: Span,
     /// Packet size in bytes.

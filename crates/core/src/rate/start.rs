@@ -12,7 +12,7 @@
 //! receiver's answer waits in the slow receiver's queue; of a large one so many answers are waited
 //! for, and as long as a slow one may take.
 //!
-//! A round is a round-trip time long (at least 2.5 ms). Its end is flagged in one packet; receivers answer with
+//! A round is a round-trip time long, half of one where everybody answers at once (at least 2.5 ms). Its end is flagged in one packet; receivers answer with
 //! the rate at which the round's packets arrived. The source goes on with twice that, or with twice
 //! its own rate where that is less. Of several answers to a round the lowest counts, also when it
 //! comes late. Two rounds in a row that arrive at less than three quarters of their rate, and at about the
@@ -86,6 +86,8 @@ pub struct StartUp {
     answers: u32,
     /// So many answers complete a round.
     wanted: usize,
+    /// Whether the whole group is waited for.
+    everybody: bool,
     /// Rounds that were answered, but not by all.
     partial_rounds: u8,
     /// It is over at this rate.
@@ -170,6 +172,7 @@ impl StartUp {
             missed: 0,
             answers: 0,
             wanted: 1,
+            everybody: true,
             partial_rounds: 0,
             ceiling: Rate::UNLIMITED,
         }
@@ -185,6 +188,7 @@ impl StartUp {
 
     /// Packet `seq` leaves now at `rate`: the flags that it carries.
     pub fn on_departure(&mut self, seq: Seq, size: u16, rate: Rate, now: Time, rtt: Span) -> Flags {
+        let long = self.round_of(rtt);
         let round = &mut self.round;
         let first_at = *round.first_at.get_or_insert(now);
         if now > first_at || round.packets > 0 {
@@ -192,7 +196,7 @@ impl StartUp {
         }
         round.packets += 1;
         let passed = now.since(first_at);
-        let complete = round.packets >= FEWEST && passed >= rtt.max(self.config.shortest_round);
+        let complete = round.packets >= FEWEST && passed >= long;
         if !complete || now < round.flag_again_at {
             return Flags::STARTING;
         }
@@ -202,7 +206,14 @@ impl StartUp {
             round.overdue_at = now + answered_within(rtt).max(PATIENCE);
         }
         round.flag_again_at = now + answered_within(rtt);
-        Flags::STARTING.with(Flags::ROUND_END)
+        let end = Flags::STARTING.with(Flags::ROUND_END);
+        if self.everybody { end.with(Flags::EVERYBODY) } else { end }
+    }
+
+    /// How long a round is: where everybody answers at once, half a round trip is enough to measure by.
+    fn round_of(&self, rtt: Span) -> Span {
+        let round = if self.everybody { rtt / 2 } else { rtt };
+        round.max(self.config.shortest_round)
     }
 
     /// A receiver got the round that `seq` ended at this rate, with this part of it lost.
@@ -237,6 +248,7 @@ impl StartUp {
     /// The group has so many members that answer.
     pub fn set_group(&mut self, members: usize) {
         self.wanted = members.clamp(1, MOST_ANSWERS);
+        self.everybody = members <= MOST_ANSWERS;
     }
 
     /// A round-trip sample: before any answer, the first round's rate depends on it. A first round that is waiting

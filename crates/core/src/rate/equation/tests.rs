@@ -7,6 +7,7 @@ use crate::unicast::formula::Path;
 const AT: Operating = Operating {
     rate: Rate::from_mbps(1.0),
     rtt: Span::from_millis(100),
+    full_rtt: Span::from_millis(100),
     deviation: Span::from_millis(10),
     packet_size: 1000,
 };

@@ -270,6 +270,7 @@ impl LayerControl {
         Operating {
             rate: self.lambda(),
             rtt: self.control_rtt(),
+            full_rtt: self.control_rtt(),
             deviation: Span::from_secs_f64(self.rtt.deviation()),
             packet_size: self.outlet.config().packet_size,
         }

@@ -48,6 +48,7 @@ impl Configure for Config {
             "On real networks reports name the packet that revealed the loss and say how long they were held.",
             "On real networks a receiver reports losses at most once in 5 ms.",
             "On real networks other answers time the round trip too: anybody's before the first loss, then the worst receiver's.",
+            "The longer round trip at congestion makes the steps smaller, where other answers tell the present one.",
             "On real networks the session starts by doubling in rounds instead of a packet per round-trip time.",
             "A rate that is not used does not grow, nor does one that nobody seems to receive.",
         ],

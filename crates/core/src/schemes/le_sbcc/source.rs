@@ -16,6 +16,8 @@ pub struct Source {
     /// Sends at the rate that the scheme allows.
     outlet: Outlet,
     round_trip: RoundTrip,
+    /// Samples of losses alone: with the queue full that lost the packets.
+    full_round_trip: RoundTrip,
     cascade: Cascade,
     /// When the rate may grow next, "RateIncreaseTimer".
     tick_at: Time,
@@ -46,6 +48,7 @@ impl Source {
             policy: config.policy.policy_after(config.sending.start),
             outlet,
             round_trip: RoundTrip::new(&config, config.sending.initial_rtt),
+            full_round_trip: RoundTrip::new(&config, Span::ZERO),
             cascade: Cascade::new(&config),
             tick_at: Time::NEVER,
         }
@@ -59,10 +62,17 @@ impl Source {
         }
     }
 
+    /// How much longer a round trip is with the queue full that loses packets: one where all samples are of losses.
+    fn fullness(&self) -> f64 {
+        let (full, mean) = (self.full_round_trip.mean(), self.round_trip.mean());
+        (full.as_secs_f64() / mean.as_secs_f64()).max(1.0)
+    }
+
     fn operating(&self) -> Operating {
         Operating {
             rate: self.outlet.rate(),
             rtt: self.interval(),
+            full_rtt: self.interval().scaled(self.fullness()),
             deviation: self.round_trip.deviation(),
             packet_size: self.config.sending.packet_size,
         }
@@ -110,6 +120,7 @@ impl Source {
             let echo = Echo { seq: Seq(echo.seq.0 + nth), hold: echo.hold };
             if let Some(sample) = self.outlet.sample(echo, now) {
                 self.round_trip.add(sample);
+                self.full_round_trip.add(sample);
                 self.outlet.on_rtt(from, sample, now);
             }
         }
@@ -141,6 +152,7 @@ impl Source {
         self.outlet.start_again(now);
         self.policy = self.config.policy.policy_after(self.config.sending.start);
         self.round_trip = RoundTrip::new(&self.config, self.outlet.rtt_max());
+        self.full_round_trip = RoundTrip::new(&self.config, Span::ZERO);
         self.cascade.forget_all();
         self.tick_at = now + self.interval();
     }

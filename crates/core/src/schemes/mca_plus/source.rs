@@ -107,6 +107,7 @@ impl Source {
         Operating {
             rate: self.outlet.rate(),
             rtt: self.period(),
+            full_rtt: self.period(),
             deviation: Span::ZERO, // the period has it
             packet_size: self.config.sending.packet_size,
         }

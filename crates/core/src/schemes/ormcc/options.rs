@@ -21,7 +21,14 @@ impl Configure for Config {
                 meaning: "part of the throughput at congestion that is kept after a cut, 0.5 to 1",
             },
             Opt { name: "alpha", meaning: "gain of means at source and receivers, 0 to 1" },
-            Opt { name: "window", meaning: "over how many seconds throughput at congestion is measured" },
+            Opt {
+                name: "window",
+                meaning: "over how many seconds throughput at congestion is measured at most",
+            },
+            Opt {
+                name: "window-least",
+                meaning: "and at least: so many seconds, the largest round-trip time, and what 16 packets take",
+            },
             Opt { name: "spread", meaning: "steepness of the law of report delays, above 0" },
             Opt {
                 name: "switch-on",
@@ -34,7 +41,8 @@ impl Configure for Config {
         ],
         deviations: &[
             "Reports carry how long the receiver held them, so that their random delay is no round-trip time.",
-            "On real networks beta is 0.75 instead of 0.65: packets are paced by fine timers.",
+            "On real networks throughput at congestion is measured over a tenth of a second to a second, by distance and rate.",
+            "A packet per round trip is a packet per round-trip time at congestion, where a transport's other answers tell the present one.",
             "On real networks the session starts by doubling in rounds instead of a packet per round-trip time.",
             "On real networks the representative sends at most eight reports per round-trip time.",
             "A rate that is not used does not grow, nor does one that nobody seems to receive.",
@@ -66,6 +74,7 @@ impl Configure for Config {
                 self.alpha_source = self.alpha_receiver;
             }
             ("window", _) => self.trac_window = Span::from_secs_f64(positive(value)?),
+            ("window-least", _) => self.trac_least = Span::from_secs_f64(positive(value)?),
             ("spread", _) => {
                 self.delay_law = TruncatedExponential::new(positive(value).filter(|l| *l <= 50.0)? as f32);
             }
@@ -84,6 +93,7 @@ impl Configure for Config {
             "beta" => number(self.beta),
             "alpha" => number(self.alpha_source),
             "window" => number(self.trac_window.as_secs_f64()),
+            "window-least" => number(self.trac_least.as_secs_f64()),
             "spread" => number(f64::from(self.delay_law.steepness())),
             "switch-on" => match self.switch_on {
                 SwitchOn::Sample => "sample".into(),

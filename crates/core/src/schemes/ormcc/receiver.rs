@@ -45,6 +45,7 @@ struct Settings {
     alpha: f32,
     reports_per_rtt: Option<u16>,
     trac_window: Span,
+    trac_least: Span,
     law: TruncatedExponential,
 }
 
@@ -102,6 +103,7 @@ impl Receiver {
             alpha: config.alpha_receiver as f32,
             reports_per_rtt: config.reports_per_rtt,
             trac_window: config.trac_window,
+            trac_least: config.trac_least,
             law: config.delay_law,
         };
         Receiver {
@@ -178,8 +180,10 @@ impl Receiver {
     // a largest round-trip time and four packets; during start-up just that, and after it the time since its end.
     fn throughput_at_congestion(&self, now: Time) -> Option<Rate> {
         let four = self.arrivals.latest_four(now)?;
-        let least = self.rtt_max().max(four).max(SHORTEST_WINDOW).min(self.settings.trac_window);
-        let window = now.since(self.measure_from).max(least).min(self.settings.trac_window);
+        let Settings { trac_window, trac_least, .. } = self.settings;
+        let most = trac_least.max(self.rtt_max()).max(four * 4).min(trac_window);
+        let least = self.rtt_max().max(four).max(SHORTEST_WINDOW).min(most);
+        let window = now.since(self.measure_from).max(least).min(most);
         let present = now.since(self.joined_at);
         (present >= window).then(|| self.arrivals.rate(now, window)).filter(|rate| rate.is_usable())
     }

@@ -20,6 +20,8 @@ pub struct Source {
     /// Its throughput at congestion, "E(mu_cr)" and deviation.
     level: Ewma,
     rtt: Ewma,
+    /// Samples from its reports of congestion alone: with its bottleneck's queue full.
+    full_rtt: Ewma,
     /// How long the representative takes to report once its bottleneck is full, "T^cr".
     response: Ewma,
     check: Option<Check>,
@@ -64,6 +66,7 @@ impl Source {
             standing: Standing::Invalid,
             level: Ewma::new(config.alpha_source),
             rtt: Ewma::new(RTT_GAIN),
+            full_rtt: Ewma::new(RTT_GAIN),
             response: Ewma::new(RESPONSE_GAIN),
             check: None,
             grace_until: Time::ZERO,
@@ -89,6 +92,7 @@ impl Source {
         self.distrust();
         self.level = Ewma::new(self.config.alpha_source);
         self.rtt = Ewma::new(RTT_GAIN);
+        self.full_rtt = Ewma::new(RTT_GAIN);
         self.response = Ewma::new(RESPONSE_GAIN);
         self.policy = self.config.policy.policy_after(self.config.sending.start);
         self.outlet.start_again(now);
@@ -105,6 +109,7 @@ impl Source {
         Operating {
             rate: self.outlet.rate(),
             rtt: self.control_rtt(),
+            full_rtt: self.full_rtt.mean().map_or(Span::ZERO, Span::from_secs_f64).max(self.control_rtt()),
             deviation: Span::from_secs_f64(self.rtt.deviation()),
             packet_size: self.config.sending.packet_size,
         }
@@ -206,6 +211,7 @@ impl Source {
         self.level.add(level.bps(), level.bps() * FIRST_DEVIATION);
         if let Some(sample) = sample {
             self.rtt.add(sample.as_secs_f64(), 0.0);
+            self.full_rtt.add(sample.as_secs_f64(), 0.0);
         }
     }
 
@@ -229,6 +235,7 @@ impl Source {
         }
         if let Some(sample) = sample {
             self.rtt.restart(sample.as_secs_f64(), 0.0);
+            self.full_rtt.restart(sample.as_secs_f64(), 0.0);
         }
         true
     }

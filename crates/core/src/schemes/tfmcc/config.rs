@@ -92,13 +92,15 @@ impl Config {
         }
     }
 
-    /// A real network: the first largest round-trip time is 20 ms (a longer one counts at once) and is halved per round where paths are shorter, the
-    /// first loss interval is that of RFC 5348, and a host that is held up for less than 200 ms is not missed.
+    /// A real network: the first largest round-trip time is 20 ms (a longer one counts at once) and is halved per round where
+    /// paths are shorter, the first loss interval is that of RFC 5348, slow start doubles what came in the latest round trip alone (over three it
+    /// grows by a third in each, and a TCP beside it takes the path first), and a host that is held up for less than 200 ms is not missed.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending { initial_rtt: Span::from_millis(20), ..Sending::transport(packet_size) },
             rtt_max_kept: 0.5,
             first: FirstInterval::Rfc5348,
+            received_over: 1.0,
             patience: Span::from_millis(200),
             ..Config::seed()
         }

@@ -43,6 +43,7 @@ impl Configure for Config {
             "A receiver does not leave by itself when its rate stays below a packet per 8 s.",
             "On real networks the largest round-trip time is halved, not lowered by a tenth, in a round without a larger one.",
             "On real networks the first loss interval is that of RFC 5348: with the RFC's own, a loss at a few packets per round trip lowers the rate to a thirtieth.",
+            "On real networks slow start begins with 10 packets per round trip and doubles what came in the latest one.",
             "On real networks a silence of less than 200 ms is never taken for an absence.",
         ],
     };

@@ -164,6 +164,17 @@ impl Source {
         self.tick_at = now + self.rtt_max;
     }
 
+    /// Where probes have told the round-trip time, slow start begins as the other schemes' start-up does, with an initial
+    /// window (RFC 6928) in place of a packet.
+    fn begin_at_known_distance(&mut self, now: Time) {
+        if let Start::Doubling(doubling) = self.config.sending.start
+            && self.outlet.rtt_is_known()
+        {
+            let first = doubling.initial_rate(self.outlet.rtt_max(), self.config.sending.packet_size);
+            self.outlet.set_rate(first, now);
+        }
+    }
+
     fn set_rate(&mut self, rate: Rate, now: Time) {
         if rate.bps() < self.outlet.rate().bps() {
             self.cuts += 1;
@@ -528,6 +539,7 @@ impl crate::node::Source for Source {
         if self.outlet.rtt_is_known() {
             self.rtt_max = self.outlet.rtt_max();
         }
+        self.begin_at_known_distance(cx.now);
         self.begin(cx.now);
     }
 
