@@ -12,7 +12,7 @@
 //! receiver's answer waits in the slow receiver's queue; of a large one so many answers are waited
 //! for, and as long as a slow one may take.
 //!
-//! A round is a round-trip time long, half of one where everybody answers at once (at least 2.5 ms). Its end is flagged in one packet; receivers answer with
+//! A round is a round-trip time long, three quarters of one where everybody answers at once (at least 2.5 ms). Its end is flagged in one packet; receivers answer with
 //! the rate at which the round's packets arrived. The source goes on with twice that, or with twice
 //! its own rate where that is less. Of several answers to a round the lowest counts, also when it
 //! comes late. Two rounds in a row that arrive at less than three quarters of their rate, and at about the
@@ -210,9 +210,10 @@ impl StartUp {
         if self.everybody { end.with(Flags::EVERYBODY) } else { end }
     }
 
-    /// How long a round is: where everybody answers at once, half a round trip is enough to measure by.
+    /// How long a round is. Where everybody answers at once it is shorter, so that a TCP that starts at the same time does not take
+    /// a long path first (`docs/decisions/`, the one on beta).
     fn round_of(&self, rtt: Span) -> Span {
-        let round = if self.everybody { rtt / 2 } else { rtt };
+        let round = if self.everybody { rtt * 3 / 4 } else { rtt };
         round.max(self.config.shortest_round)
     }
 
