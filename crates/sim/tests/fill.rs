@@ -95,6 +95,19 @@ fn under_gmcc_everybody_has_half_of_tcps_rate_from_20_megabytes_on() {
 }
 
 #[test]
+fn under_smcc_receivers_behind_fast_links_have_half_of_tcps_rate_within_15_seconds_and_keep_it() {
+    for seed in [31, 32, 33] {
+        let outcome = six("smcc", seed);
+        let after = half_after(&outcome, FASTEST);
+        assert!(after.is_some_and(|secs| secs <= 15), "seed {seed}: {after:?}");
+        for receiver in [FASTEST - 1, FASTEST] {
+            let share = share(&outcome, receiver, 15, SECS as usize);
+            assert!(share >= 0.5, "seed {seed}: {share} at {} Mbit/s", LINKS[receiver]);
+        }
+    }
+}
+
+#[test]
 fn under_rlc_the_fastest_of_six_climbs_in_seconds_and_not_in_minutes() {
     for seed in [31, 32, 33] {
         let outcome = six("rlc", seed);

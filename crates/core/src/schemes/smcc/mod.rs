@@ -19,7 +19,8 @@ mod receiver;
 mod source;
 #[cfg(test)]
 mod tests;
+mod visits;
 
-pub use config::{Config, Lower};
+pub use config::{Config, Joins, Lower};
 pub use receiver::Receiver;
 pub use source::Source;

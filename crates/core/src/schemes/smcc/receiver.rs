@@ -1,6 +1,7 @@
 //! SMCC's receiver: calculates TCP's rate over all its layers, and tells each layer what is left for it (seed 000, 4.1).
 
-use super::config::{Config, LAYERS, Lower};
+use super::config::{Config, Joins, LAYERS, Lower};
+use super::visits::Visits;
 use crate::node::{Cx, Effect, Effects, Receiver as _};
 use crate::packet::{Arrival, Cause, Content, Data, Echo, Layer, Mark, ReceiverId, Report, Seq};
 use crate::schemes::tfmcc;
@@ -23,6 +24,9 @@ struct Member {
     /// How long the estimate has been above what the layers may have.
     above: Above,
     wait: Option<Wait>,
+    visits: Visits,
+    /// So often losses were forgotten because no others followed.
+    forgotten: u8,
     /// No layer is joined before this moment: one did not come.
     hold_until: Time,
     /// What the calculators want to be done.
@@ -40,11 +44,12 @@ struct Seen {
     rate: f32,
 }
 
-/// Counts feedback rounds of the highest layer that began with the estimate above.
+/// Counts feedback rounds of the highest layer that began with the estimate above, and when it came there.
 #[derive(Debug, Clone, Copy, Default)]
 struct Above {
     round: Option<u8>,
     begun: u8,
+    since: Option<Time>,
 }
 
 /// A layer was joined, and no packet of it has come yet.
@@ -62,8 +67,12 @@ const ASK_EVERY: Span = Span::from_millis(100);
 const HOLD_OFF: Span = Span::from_secs(30);
 /// The highest layer has been switched off when it was silent this long and others were not.
 const SILENT_AFTER: Span = Span::from_secs(4);
-/// No report says less than a packet in this time.
-const SLOWEST_GAP: Span = Span::from_secs(8);
+/// Before its first loss a receiver joins after so many round-trip times.
+const JOINS_AFTER: u64 = 4;
+/// Losses are forgotten when none came for so many round-trip times and so long, so often, with this layer as the highest one.
+const QUIET: (u64, Span) = (8, Span::from_millis(500));
+const MOST_FORGOTTEN: u8 = 2;
+const FORGETS_UP_TO: u8 = 1;
 /// Where layers count with their rates, another one is joined when TCP would have this much of what all bring.
 const CLEARLY: f64 = 1.25;
 
@@ -80,6 +89,8 @@ impl Receiver {
             packets: 0,
             above: Above::default(),
             wait: None,
+            visits: Visits::default(),
+            forgotten: 0,
             hold_until: Time::ZERO,
             effects: Effects::new(),
         }))
@@ -121,14 +132,21 @@ impl Member {
     fn enough(&self) -> f64 {
         match self.config.lower {
             Lower::Caps => self.config.cap_up_to(self.level()).bps(),
-            Lower::Rates => self.below(self.level() + 1) * CLEARLY,
+            Lower::Rates => {
+                let all = self.below(self.level() + 1);
+                (all * CLEARLY).max(all + self.least(self.level() + 1))
+            }
         }
+    }
+
+    /// What of `layer` is sent at least, in bit/s.
+    fn least(&self, layer: u8) -> f64 {
+        if self.config.least > 0.0 { self.config.least_of(layer).bps() } else { 0.0 }
     }
 
     /// What the lower layers leave of `rate` for this one.
     fn left_for(&self, layer: u8, rate: f64) -> f64 {
-        let slowest = Rate::of(u64::from(self.config.control.sending.packet_size), SLOWEST_GAP);
-        (rate - self.below(layer)).max(slowest.bps())
+        (rate - self.below(layer)).max(self.config.least_of(layer).bps())
     }
 
     /// Call a layer's calculator, and say what it wants to say as the layer's own.
@@ -167,20 +185,51 @@ impl Member {
     /// Join or leave a layer, as the estimate says. `round` is that of the highest layer when its packet came.
     fn consider(&mut self, round: Option<u8>, cx: &mut Cx<'_>) {
         let (level, estimate) = (self.level(), self.estimate(cx.now).bps());
-        if level > 0 && estimate < self.below(level) {
+        if level > 0 && estimate < self.below(level) + self.least(level) {
             return self.leave(cx);
         }
         let Some(round) = round else { return };
-        let may_join = level + 1 < self.config.layers && self.wait.is_none() && cx.now >= self.hold_until;
+        let may_join = level + 1 < self.config.layers
+            && self.wait.is_none()
+            && cx.now >= self.hold_until
+            && (self.config.joins == Joins::Rounds || self.visits.may_join(level + 1, cx.now));
         if !may_join || estimate <= self.enough() {
-            self.above = Above { round: Some(round), begun: 0 };
+            self.above = Above { round: Some(round), ..Above::default() };
+        } else if self.is_starting() {
+            let calculator = &self.calculators[usize::from(level)];
+            let since = *self.above.since.get_or_insert(cx.now);
+            if cx.now >= since + calculator.rtt() * JOINS_AFTER {
+                self.join(cx);
+            }
         } else if self.above.round != Some(round) {
             let begun = self.above.round.map_or(0, |_| self.above.begun + 1);
-            self.above = Above { round: Some(round), begun };
+            self.above = Above { round: Some(round), begun, ..self.above };
             // The second one begins: the estimate was above all through the first.
             if begun >= 2 {
                 self.join(cx);
             }
+        }
+    }
+
+    /// Nothing was lost yet, or what was is forgotten.
+    fn is_starting(&self) -> bool {
+        self.config.joins == Joins::Early && !self.calculators[usize::from(self.level())].has_loss()
+    }
+
+    /// Losses in the lowest layers, which are slow and everybody's, are those of other flows' start-ups: when no others follow, this one
+    /// goes on.
+    fn forget_start(&mut self, now: Time) {
+        if self.config.joins != Joins::Early
+            || self.forgotten == MOST_FORGOTTEN
+            || self.level() > FORGETS_UP_TO
+        {
+            return;
+        }
+        let highest = &self.calculators[usize::from(self.level())];
+        let quiet = (highest.rtt() * QUIET.0).max(QUIET.1);
+        if highest.lost_at().is_some_and(|at| now >= at + quiet) {
+            self.forgotten += 1;
+            self.calculators.iter_mut().for_each(tfmcc::Receiver::forget_losses);
         }
     }
 
@@ -190,6 +239,7 @@ impl Member {
         let level = self.level();
         self.seen[usize::from(level)] = None;
         self.above = Above::default();
+        self.visits.on_join(level, cx.now);
         cx.effects.push(Effect::Subscribe(Layer(level)));
         self.wait = Some(Wait { asks: 0, next_at: cx.now });
         self.ask(cx);
@@ -199,6 +249,7 @@ impl Member {
         let level = self.level();
         self.calculate(level, cx, |calculator, cx| calculator.on_leave(cx));
         self.calculators.pop();
+        self.visits.on_leave(level, cx.now);
         (self.above, self.wait) = (Above::default(), None);
         cx.effects.push(Effect::Subscribe(Layer(level - 1)));
     }
@@ -257,7 +308,11 @@ impl crate::node::Receiver for Receiver {
             let layer = Layer(calculator);
             member.calculate(calculator, cx, |receiver, cx| receiver.on_data(&seen, layer, arrival, cx));
         }
+        if member.wait.is_some() && layer.0 == level && member.config.joins == Joins::Early {
+            member.calculate(level, cx, tfmcc::Receiver::report_now);
+        }
         member.watch_highest(layer, cx);
+        member.forget_start(cx.now);
         let round = match data.mark {
             Mark::Equation { round, .. } if layer.0 == level => Some(round),
             _ => None,

@@ -1,6 +1,6 @@
 //! SMCC's source: a TFMCC source per layer, between fixed limits (seed 000, 4.1).
 
-use super::config::{Config, LAYERS};
+use super::config::{Config, Joins, LAYERS};
 use crate::node::{Control, Cx, Departure, Observation, Source as _, Stamp, Tally};
 use crate::packet::{Cause, Content, Layer, Report};
 use crate::rate::Bounds;
@@ -35,8 +35,6 @@ enum State {
 
 /// A layer that nobody reports about is off after this time. Its limiting receiver reports every round trip.
 const OFF_AFTER: Span = Span::from_secs(10);
-/// An upper layer is not sent slower than a packet in this time.
-const SLOWEST_GAP: Span = Span::from_secs(8);
 
 impl Source {
     /// A source that has not started.
@@ -75,6 +73,16 @@ impl Source {
         }
     }
 
+    /// A receiver that joins `layer` can take so much of it.
+    fn make_room(&mut self, layer: Layer, rate: Rate, now: Time) {
+        if self.config.joins == Joins::Early
+            && rate.is_usable()
+            && let Some(stream) = self.layers.get_mut(usize::from(layer.0))
+        {
+            stream.control.make_room(rate, now);
+        }
+    }
+
     fn set_bounds(&mut self, bounds: Bounds, now: Time) {
         self.config.control.sending.bounds = bounds;
         for (layer, stream) in (0..).zip(&mut self.layers) {
@@ -96,7 +104,7 @@ fn limits(config: &Config, layer: u8) -> Option<Bounds> {
     }
     let below = base.bps() + config.cap_below(layer).bps() - config.cap.bps();
     let left = Rate::from_bps(all.max.bps() - below);
-    let min = Rate::of(u64::from(config.control.sending.packet_size), SLOWEST_GAP);
+    let min = config.least_of(layer);
     (left.bps() > min.bps()).then(|| Bounds { min, max: left.min(config.cap_of(layer)) })
 }
 
@@ -116,8 +124,9 @@ impl crate::node::Source for Source {
     }
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
-        if let Content::Averaged { cause: Cause::Joining, .. } = report.content {
-            return self.switch_on(report.layer, cx);
+        if let Content::Averaged { cause: Cause::Joining, rate, .. } = report.content {
+            self.switch_on(report.layer, cx);
+            return self.make_room(report.layer, Rate::from_bps(f64::from(rate)), cx.now);
         }
         let stream = self.layers.get_mut(usize::from(report.layer.0));
         let hears = |stream: &&mut Stream| stream.state == State::On || report.layer == Layer(0);

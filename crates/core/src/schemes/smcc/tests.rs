@@ -1,6 +1,6 @@
 //! SMCC's tests: the source's layers, then the receiver's choice among them.
 
-use super::{Config, Receiver, Source};
+use super::{Config, Joins, Receiver, Source};
 use crate::node::{Control, Cx, Departure, Effect, Effects, Receiver as _, Source as _};
 use crate::packet::{
     Arrival, Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq,
@@ -96,15 +96,14 @@ impl Sender {
     }
 
     fn ask_for(&mut self, layer: u8) {
+        self.ask_for_at(layer, 0.0);
+    }
+
+    /// A receiver asks for a layer of which it can take so many bit/s.
+    fn ask_for_at(&mut self, layer: u8, rate: f32) {
         let echo = Echo { seq: Seq(0), hold: Span::MAX };
-        let content = Content::Averaged {
-            echo,
-            mean: 0.0,
-            deviation: 0.0,
-            samples: 0,
-            rate: 0.0,
-            cause: Cause::Joining,
-        };
+        let content =
+            Content::Averaged { echo, mean: 0.0, deviation: 0.0, samples: 0, rate, cause: Cause::Joining };
         self.call(|source, cx| source.on_report(&Report { from: me(), layer: Layer(layer), content }, cx));
     }
 
@@ -146,6 +145,22 @@ fn no_layer_is_faster_than_its_highest_rate() {
 }
 
 #[test]
+fn a_layer_makes_room_for_who_joins_it_but_not_less_than_a_quarter_of_its_highest_rate() {
+    for (config, wanted, room) in
+        [(Config::seed(), 0.8, 2.0), (Config::transport(1000), 0.8, 0.8), (Config::transport(1000), 0.1, 0.5)]
+    {
+        let mut sender = Sender::new(config);
+        sender.run_until(0.5);
+        sender.ask_for(1);
+        sender.run_with_reports(60.0, &[0, 1], mbps(50.0));
+        assert_eq!(sender.source.layer_rate(Layer(1)), mbps(2.0));
+        sender.ask_for_at(1, wanted * 1e6);
+        let rate = sender.source.layer_rate(Layer(1));
+        assert!((rate.bps() / mbps(room).bps() - 1.0).abs() < 1e-6, "{rate}");
+    }
+}
+
+#[test]
 fn the_limits_of_the_session_take_from_the_top_and_raise_the_base() {
     for (min, max, rates) in
         [(0.01, 2.5, [1.0, 1.5, 0.0]), (0.01, 0.5, [0.5, 0.0, 0.0]), (2.0, 6.0, [2.0, 2.0, 2.0])]
@@ -178,8 +193,12 @@ struct Fed {
 
 impl Fed {
     fn new() -> Fed {
+        Fed::with(&Config::seed())
+    }
+
+    fn with(config: &Config) -> Fed {
         Fed {
-            receiver: Receiver::new(me(), &Config::seed()),
+            receiver: Receiver::new(me(), config),
             rng: Rng::new(4, 4),
             effects: Effects::new(),
             now: Time::ZERO,
@@ -295,6 +314,31 @@ fn a_receiver_leaves_when_its_estimate_falls_below_the_cap_of_the_level_beneath(
     fed.feed(10.0, &[1.0, 1.9, 0.5], 0.1);
     assert_eq!(fed.levels(), [1, 2, 1, 0]);
     assert!(fed.receiver.estimate(fed.now).bps() < 1e6);
+}
+
+#[test]
+fn losses_of_the_beginning_that_no_others_follow_are_forgotten() {
+    let rounds = Config { joins: Joins::Rounds, ..Config::transport(1000) };
+    for (config, joins) in [(rounds, 0), (Config::transport(1000), 1)] {
+        let mut fed = Fed::with(&config);
+        fed.feed(0.1, &[0.5], 0.0);
+        fed.feed(0.6, &[0.5], 0.5);
+        let estimate = fed.receiver.estimate(fed.now);
+        assert!(estimate.bps() < 0.7e6, "{estimate}");
+        fed.feed(0.8, &[0.7], 0.0);
+        assert_eq!(fed.levels.len(), joins, "{estimate} then {}", fed.receiver.estimate(fed.now));
+    }
+}
+
+#[test]
+fn who_has_less_left_than_a_layers_lowest_rate_leaves_it() {
+    let mut fed = Fed::with(&Config::transport(1000));
+    fed.feed(0.5, &[1.0], 0.0);
+    fed.feed(0.5, &[1.0, 1.0], 0.0);
+    assert_eq!(fed.levels()[0], 1);
+    fed.feed(10.0, &[1.0, 1.0, 1.0], 0.1);
+    let estimate = fed.receiver.estimate(fed.now);
+    assert!(fed.receiver.level() == 0 && estimate.bps() < 1.5e6, "{:?} {estimate}", fed.levels());
 }
 
 #[test]

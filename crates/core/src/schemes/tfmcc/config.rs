@@ -25,6 +25,14 @@ pub struct Config {
     pub discounting: Discounting,
     /// Where the first loss interval comes from.
     pub first: FirstInterval,
+    /// Losses within so many round-trip times of the first are one event; one is RFC 4654, 5.
+    pub event: f64,
+    /// What a calculated rate grows by after a loss event.
+    pub recovery: Recovery,
+    /// How fast the source rises to what the limiting receiver says.
+    pub rise: Rise,
+    /// The rate does not rise so soon after the limiting receiver has left, nor in six largest round-trip times.
+    pub hold: Span,
     /// Over how many round-trip times receivers measure the rate that they get, "k".
     pub received_over: f64,
     /// The limiting receiver is not missed before this time, whatever the round-trip time.
@@ -68,6 +76,25 @@ pub enum FirstInterval {
     Rfc5348,
 }
 
+/// What a calculated rate grows by after a loss event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recovery {
+    /// What the equation makes of the open loss interval: at most a seventh of a packet per round-trip time in each, or a quarter
+    /// where older intervals are discounted.
+    Equation,
+    /// At least what TCP does: from half of what was received, a packet per round-trip time in each (RFC 5681, 3.1).
+    Tcp,
+}
+
+/// How fast the source rises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rise {
+    /// By a packet per largest round-trip time in each (RFC 4654, 2.2).
+    Packet,
+    /// Up to twofold in a largest round-trip time, as a single TFRC flow may (RFC 5348, 4.3).
+    Double,
+}
+
 impl Config {
     /// RFC 4654, with packets of 1000 bytes.
     pub fn seed() -> Config {
@@ -87,6 +114,10 @@ impl Config {
             one_way: OneWay::Followed,
             discounting: Discounting::On,
             first: FirstInterval::Rfc4654,
+            event: 1.0,
+            recovery: Recovery::Equation,
+            rise: Rise::Packet,
+            hold: Span::ZERO,
             received_over: 3.0,
             patience: Span::ZERO,
         }

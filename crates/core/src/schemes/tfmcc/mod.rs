@@ -35,6 +35,6 @@ mod source;
 mod tests;
 mod timer;
 
-pub use config::{Config, Discounting, FirstInterval, OneWay, TimerLaw};
+pub use config::{Config, Discounting, FirstInterval, OneWay, Recovery, Rise, TimerLaw};
 pub use receiver::Receiver;
 pub use source::Source;

@@ -1,7 +1,7 @@
 //! TFMCC's receiver: calculates how fast TCP would be here, and reports it now and then (RFC 4654, 5 and 6).
 
 use super::clock::{Clock, Role};
-use super::config::{Config, Discounting, FirstInterval, OneWay, TimerLaw};
+use super::config::{Config, Discounting, FirstInterval, OneWay, Recovery, TimerLaw};
 use super::history::History;
 use super::{equation, timer};
 use crate::estimate::Throughput;
@@ -22,6 +22,8 @@ pub struct Receiver {
     began: Began,
     /// Mean size of a packet, in bytes.
     size: f32,
+    /// When the latest loss event was seen, and half of what was received then.
+    cut: Option<(Time, Rate)>,
     /// `None` before anything was missing.
     history: Option<Box<History>>,
     report: Option<Planned>,
@@ -38,6 +40,8 @@ struct Settings {
     one_way: OneWay,
     discounting: Discounting,
     first: FirstInterval,
+    event: f32,
+    recovery: Recovery,
     received_over: f32,
     slowest_gap: Span,
 }
@@ -103,6 +107,8 @@ impl Receiver {
             one_way: config.one_way,
             discounting: config.discounting,
             first: config.first,
+            event: config.event as f32,
+            recovery: config.recovery,
             received_over: config.received_over as f32,
             slowest_gap: Span::from_secs(8),
         };
@@ -116,6 +122,7 @@ impl Receiver {
             joined_at: Time::ZERO,
             began: Began { first: Seq(0), came: 0 },
             size: 0.0,
+            cut: None,
             history: None,
             report: None,
             reported: None,
@@ -139,11 +146,27 @@ impl Receiver {
         self.role == Role::Limiting
     }
 
+    /// When the latest loss event that is remembered was seen.
+    pub fn lost_at(&self) -> Option<Time> {
+        self.cut.map(|(at, _)| at)
+    }
+
+    /// Forget all losses: start-up goes on.
+    pub fn forget_losses(&mut self) {
+        (self.cut, self.history) = (None, None);
+    }
+
+    /// Report now, whatever others have said.
+    pub fn report_now(&mut self, cx: &mut Cx<'_>) {
+        self.send(Knows::default(), cx);
+    }
+
     fn rtt_max(&self) -> Span {
         self.heard.map_or(DEFAULT_RTT_MAX, |heard| heard.rtt_max)
     }
 
-    fn has_loss(&self) -> bool {
+    /// Whether a loss event is remembered.
+    pub fn has_loss(&self) -> bool {
         self.history.as_ref().is_some_and(|history| history.has_loss())
     }
 
@@ -168,12 +191,28 @@ impl Receiver {
     pub fn calculated(&self, now: Time) -> Rate {
         let size = f64::from(self.size);
         let rate = if self.has_loss() {
-            equation::rate(size, self.rtt(), self.loss())
+            equation::rate(size, self.rtt(), self.loss()).max(self.recovered(now))
         } else {
             let latest = self.heard.map_or(now, |heard| heard.at);
             self.received(f64::from(self.settings.received_over), latest) * 2.0
         };
         rate.max(Rate::of(size as u64, self.settings.slowest_gap))
+    }
+
+    /// What TCP would have grown to since the latest loss event, where that counts.
+    fn recovered(&self, now: Time) -> Rate {
+        match (self.settings.recovery, self.cut) {
+            (Recovery::Tcp, Some((at, half))) => {
+                let round_trips = now.since(at).as_secs_f64() / self.rtt().as_secs_f64();
+                half + Rate::of(self.size as u64, self.rtt()) * round_trips
+            }
+            _ => Rate::ZERO,
+        }
+    }
+
+    /// Losses within this time are one event.
+    fn event(&self) -> Span {
+        self.rtt().scaled(f64::from(self.settings.event))
     }
 
     /// Copy the header of a packet that is newer than all before.
@@ -282,7 +321,7 @@ impl Receiver {
         // Over the round trip before the gap.
         let received = self.received(1.0, before.at);
         let (now, discounting) = (cx.now, self.settings.discounting);
-        let measured = self.clock.is_measured();
+        let (measured, event) = (self.clock.is_measured(), self.event());
         let history = self.history.get_or_insert_default();
         let is_first = !history.has_loss();
         if data.seq > before.seq.next() {
@@ -291,10 +330,13 @@ impl Receiver {
         let mut begun = false;
         let lost = self.began.of_stream(arrival.lost, data.seq);
         if lost > 0 {
-            begun |= history.lose(lost, data.seq, now, rtt, discounting);
+            begun |= history.lose(lost, data.seq, now, event, discounting);
         }
         if arrival.marked {
-            begun |= history.mark(data.seq, now, rtt, discounting);
+            begun |= history.mark(data.seq, now, event, discounting);
+        }
+        if begun {
+            self.cut = Some((now, received * 0.5));
         }
         if begun && is_first {
             let rtt = if measured { rtt } else { rtt_max };
@@ -309,7 +351,7 @@ impl Receiver {
     /// The stream begins, or begins again after so long that what was learned is void.
     fn begin(&mut self, seq: Seq, now: Time) {
         self.began = Began { first: seq, came: 0 };
-        (self.joined_at, self.history, self.report) = (now, None, None);
+        (self.joined_at, self.cut, self.history, self.report) = (now, None, None, None);
         self.arrivals = Throughput::new();
     }
 
@@ -360,9 +402,9 @@ impl crate::node::Receiver for Receiver {
         self.size = if self.size > 0.0 { self.size + SIZE_GAIN * (size - self.size) } else { size };
         let newest = self.heard.is_none_or(|heard| data.seq > heard.seq);
         if !newest {
-            let rtt = self.rtt();
+            let event = self.event();
             if let Some(history) = &mut self.history {
-                history.find(data.seq, rtt);
+                history.find(data.seq, event);
             }
             self.arrivals.record(now, arrival.size);
             return;

@@ -1,6 +1,6 @@
 //! TFMCC's source: follows the limiting receiver, times the feedback rounds, returns stamps (RFC 4654, 3 and 4).
 
-use super::config::Config;
+use super::config::{Config, Rise};
 use super::echoes::{Echo, Echoes, Urgency};
 use super::timer;
 use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
@@ -292,7 +292,7 @@ impl Source {
             }
             replaced => {
                 if replaced.is_some() && report.adjusted.bps() > self.outlet.rate().bps() {
-                    self.hold_until = now + timer::longest(self.config.timer, self.rtt_max);
+                    self.hold_until = now + self.hold();
                 }
                 self.limit_by(report, now);
                 self.approach(report.adjusted, now);
@@ -341,9 +341,25 @@ impl Source {
         self.raised_at = now;
         let raised = match self.phase {
             Phase::Resuming { to } if rate.bps() < to.bps() => (rate * (1.0 + part)).min(to),
-            _ => rate + self.step() * part,
+            _ => match self.config.rise {
+                Rise::Packet => rate + self.step() * part,
+                Rise::Double => rate + rate.max(self.step()) * part,
+            },
         };
         self.outlet.set_rate(raised.min(target), now);
+    }
+
+    /// How long the rate does not rise after the limiting receiver has left.
+    fn hold(&self) -> Span {
+        timer::longest(self.config.timer, self.rtt_max).max(self.config.hold)
+    }
+
+    /// Somebody is about to receive this who can take so much: the rate is no more than that now, whoever limits it.
+    pub fn make_room(&mut self, rate: Rate, now: Time) {
+        if rate.bps() < self.outlet.rate().bps() {
+            self.raised_at = now;
+            self.set_rate(rate, now);
+        }
     }
 
     fn plan_echo(&mut self, report: &Calculated, limits: bool, is_new: bool) {
@@ -452,7 +468,7 @@ impl Source {
     /// The limiting receiver is gone. The next one to report takes its place, and the rate does not rise at once.
     fn forget_limiting(&mut self, now: Time) {
         self.limiting = None;
-        self.hold_until = now + timer::longest(self.config.timer, self.rtt_max);
+        self.hold_until = now + self.hold();
         self.heard_at = now;
     }
 

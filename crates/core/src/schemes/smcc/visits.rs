@@ -1,0 +1,65 @@
+//! How long a receiver keeps away from a layer that it has left soon ([`super::Joins::Early`]).
+
+use super::config::LAYERS;
+use crate::time::{Span, Time};
+
+/// A receiver's visits of each layer.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Visits([Visit; LAYERS]);
+
+/// The latest visits of a layer.
+#[derive(Debug, Clone, Copy, Default)]
+struct Visit {
+    joined_at: Time,
+    /// Visits in a row that were short.
+    short: u8,
+    /// It is not joined before.
+    again_at: Time,
+}
+
+/// A visit that ends sooner was a mistake.
+const SHORT: Span = Span::from_secs(8);
+/// After a visit a receiver stays away so long, twice as long after each short one, and no longer than with so many doublings.
+const AWAY: Span = Span::from_secs(1);
+const MOST_DOUBLINGS: u8 = 4;
+
+impl Visits {
+    pub(super) fn on_join(&mut self, layer: u8, now: Time) {
+        self.of(layer).joined_at = now;
+    }
+
+    pub(super) fn on_leave(&mut self, layer: u8, now: Time) {
+        let visit = self.of(layer);
+        let is_short = now.since(visit.joined_at) < SHORT;
+        visit.short = if is_short { (visit.short + 1).min(MOST_DOUBLINGS) } else { 0 };
+        visit.again_at = now + AWAY * (1 << visit.short);
+    }
+
+    pub(super) fn may_join(&self, layer: u8, now: Time) -> bool {
+        now >= self.0[usize::from(layer).min(LAYERS - 1)].again_at
+    }
+
+    fn of(&mut self, layer: u8) -> &mut Visit {
+        &mut self.0[usize::from(layer).min(LAYERS - 1)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_short_visit_of_a_layer_doubles_the_time_away_from_it() {
+        let (mut visits, mut now) = (Visits::default(), Time::ZERO);
+        let mut away = |visits: &mut Visits, stay: u64| {
+            visits.on_join(3, now);
+            now += Span::from_secs(stay);
+            visits.on_leave(3, now);
+            (1..60).find(|secs| visits.may_join(3, now + Span::from_secs(*secs))).expect("some time")
+        };
+        let after_short: Vec<u64> = (0..6).map(|_| away(&mut visits, 2)).collect();
+        assert_eq!(after_short, [2, 4, 8, 16, 16, 16]);
+        assert_eq!(away(&mut visits, 20), 1);
+        assert!(visits.may_join(2, Time::ZERO), "another layer");
+    }
+}
