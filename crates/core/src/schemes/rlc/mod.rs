@@ -20,6 +20,7 @@ mod config;
 mod level;
 mod options;
 mod patience;
+mod rarity;
 mod receiver;
 mod source;
 #[cfg(test)]

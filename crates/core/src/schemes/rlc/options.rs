@@ -43,6 +43,10 @@ impl Configure for Config {
                 meaning: "losses count for nothing this long after going down, 0 to 600 seconds, or auto: a little more than leave-delay",
             },
             Opt {
+                name: "beside",
+                meaning: "losses as rare as those of TCP at the level's rate over a round trip of so many seconds cost no layer, 0.001 to 1, or off",
+            },
+            Opt {
                 name: "stretch",
                 meaning: "off, or a burst that takes so many times its time blocks going up, 1 to 100",
             },
@@ -51,6 +55,7 @@ impl Configure for Config {
             "A burst has come through when all its packets did, as far as the receiver's level goes: a lost last packet is noticed at once, and a source that does not fill its bursts makes nobody join.",
             "A mark of a queue counts as a lost packet.",
             "On real networks the base layer has 0.5 Mbit/s, and bursts, as long and as far apart as in the paper, have more packets.",
+            "On real networks losses as rare as those of a TCP flow beside would be cost no layer.",
         ],
     };
 
@@ -85,6 +90,8 @@ impl Configure for Config {
             ("leave-delay", _) => self.leave_delay = Span::from_secs_f64(within(value, 0.0, 60.0)?),
             ("deaf", "auto") => self.deaf = None,
             ("deaf", _) => self.deaf = Some(Span::from_secs_f64(within(value, 0.0, 600.0)?)),
+            ("beside", "off") => self.beside = None,
+            ("beside", _) => self.beside = Some(Span::from_secs_f64(within(value, 0.001, 1.0)?)),
             ("stretch", "off") => self.stretch = None,
             ("stretch", _) => self.stretch = Some(within(value, 1.0, 100.0)?),
             _ => return None,
@@ -108,6 +115,7 @@ impl Configure for Config {
             },
             ("leave-delay", _) => number(self.leave_delay.as_secs_f64()),
             ("deaf", _) => self.deaf.map_or("auto".into(), |deaf| number(deaf.as_secs_f64())),
+            ("beside", _) => self.beside.map_or("off".into(), |rtt| number(rtt.as_secs_f64())),
             ("stretch", _) => self.stretch.map_or("off".into(), number),
             _ => String::new(),
         }

@@ -3,6 +3,7 @@
 use super::config::{Config, Points};
 use super::level::{Copy, Intake, News};
 use super::patience::Patience;
+use super::rarity::Rarity;
 use super::timetable::Timetable;
 use crate::node::{Cx, Effect};
 use crate::packet::{Arrival, Data, Flags, Layer, Mark, ReceiverId};
@@ -18,6 +19,8 @@ pub struct Receiver {
     layers: u8,
     /// Where every burst is a point.
     patience: Option<Box<Patience>>,
+    /// Where rare losses cost no layer.
+    rarity: Option<Rarity>,
     /// Subscribed to layers 0 to this one.
     level: u8,
     deaf_until: Time,
@@ -71,6 +74,7 @@ impl Receiver {
             stretch: config.stretch,
             layers: config.layers,
             patience: (config.points == Points::Every).then(|| Box::new(Patience::new())),
+            rarity: Rarity::new(config),
             level: 0,
             deaf_until: Time::ZERO,
             burst: Burst::of(u64::MAX, Time::ZERO),
@@ -99,13 +103,17 @@ impl Receiver {
             if slots.1 / self.timetable.distance() == self.burst.cycle {
                 self.burst.hope = Hope::Gone;
             }
-        } else if self.level > 0 && !self.is_deaf(cx.now) {
+        } else if self.level > 0 && !self.is_deaf(cx.now) && !self.is_excused(cx.now) {
             self.deaf_until = cx.now + self.deaf;
             if let Some(patience) = &mut self.patience {
                 patience.on_leave(self.level, slots.1 / self.timetable.distance(), cx.now);
             }
             self.subscribe(self.level - 1, cx);
         }
+    }
+
+    fn is_excused(&mut self, now: Time) -> bool {
+        self.rarity.as_mut().is_some_and(|rarity| rarity.excuses(self.level, now))
     }
 
     /// A packet of a burst has come: the first one begins it.
@@ -150,6 +158,9 @@ impl Receiver {
         let higher = usize::from(level.max(self.level));
         self.intakes[higher] = Intake::default();
         self.level = level;
+        if let Some(rarity) = &mut self.rarity {
+            rarity.on_change(cx.now);
+        }
         self.burst.hope = Hope::Gone;
         cx.effects.push(Effect::Subscribe(Layer(level)));
     }

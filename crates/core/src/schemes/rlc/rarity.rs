@@ -1,0 +1,76 @@
+//! Which losses are rare enough to cost no layer ([`super::Config::beside`]).
+
+use super::config::Config;
+use crate::time::{Span, Time};
+
+/// How far apart losses are at a receiver's level, beside those of a TCP flow of that rate.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rarity {
+    /// TCP's round-trip time.
+    rtt: Span,
+    /// How far apart TCP's losses are at the base layer's rate.
+    base: Span,
+    /// When the latest losses began, or the level was changed.
+    met_at: Time,
+    /// Losses until then belong to those.
+    excused_until: Time,
+}
+
+/// Losses within so many round-trip times are of one overflow of a queue: it lasts until those who fill it have heard of it.
+const OVERFLOW: u64 = 2;
+/// Losses that come more often than once in so many round-trip times are none of TCP's, however slow it is.
+const FEWEST_ROUND_TRIPS: u64 = 4;
+
+impl Rarity {
+    pub(super) fn new(config: &Config) -> Option<Rarity> {
+        let rtt = config.beside?;
+        // A flow of three quarters of W packets per round trip loses once in W / 2 of them.
+        let packets = rtt.as_secs_f64() / config.timetable().slot().as_secs_f64();
+        let base = rtt.scaled(packets / 1.5);
+        Some(Rarity { rtt, base, met_at: Time::ZERO, excused_until: Time::ZERO })
+    }
+
+    /// The level is another one now.
+    pub(super) fn on_change(&mut self, now: Time) {
+        (self.met_at, self.excused_until) = (now, Time::ZERO);
+    }
+
+    /// Whether losses at `level` that are seen now are as far from those before as TCP's would be.
+    pub(super) fn excuses(&mut self, level: u8, now: Time) -> bool {
+        if now < self.excused_until {
+            return true;
+        }
+        let apart = now.since(self.met_at);
+        self.met_at = now;
+        let is_rare = apart >= (self.base * (1 << level)).max(self.rtt * FEWEST_ROUND_TRIPS);
+        if is_rare {
+            self.excused_until = now + self.rtt * OVERFLOW;
+        }
+        is_rare
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(secs: f64) -> Time {
+        Time::from_secs_f64(100.0 + secs)
+    }
+
+    /// At 8 Mbit/s over 50 ms a TCP flow has 34.5 packets of 1450 bytes in flight, and loses once in 23 round trips: 1.15 s.
+    #[test]
+    fn losses_as_rare_as_tcps_at_the_levels_rate_are_excused_and_others_are_not() {
+        let config = Config::transport(1450);
+        let level = 4;
+        for (secs, excused) in [(1.0, false), (1.3, true)] {
+            let mut rarity = Rarity::new(&config).expect("on real networks");
+            rarity.on_change(after(0.0));
+            assert_eq!(rarity.excuses(level, after(secs)), excused, "{secs} s after the join");
+            assert_eq!(rarity.excuses(level, after(secs + 0.05)), excused, "of the same overflow");
+            assert!(!rarity.excuses(level, after(secs + 0.3)), "more often");
+            assert_eq!(rarity.excuses(level, after(2.0 * secs + 0.3)), excused);
+        }
+        assert!(Rarity::new(&Config::seed()).is_none());
+    }
+}
