@@ -311,7 +311,7 @@ impl Receiver {
                 return self.leave(cx);
             }
         } else if added.factor {
-            self.leaning = if self.limits_too_much() { self.leaning.saturating_add(1) } else { 0 };
+            self.leaning = if self.limits_too_much(cx.now) { self.leaning.saturating_add(1) } else { 0 };
             if self.leaning >= self.settings.checks {
                 self.bar(cx.now);
                 return self.leave(cx);
@@ -391,17 +391,20 @@ impl Receiver {
     }
 
     /// Whether a join would be spurious (seed 000, 4.1.4.4).
-    fn is_join_vetoed(&self) -> bool {
+    fn is_join_vetoed(&self, now: Time) -> bool {
         if self.is_early() {
-            return self.standing(self.top()) == Standing::Open || self.limits(&self.joined[self.top()]);
+            return self.standing(self.top()) == Standing::Open || self.limits(&self.joined[self.top()], now);
         }
         let unsettled = (0..Standings::LAYERS).any(|l| self.standings.of(Layer(l)) == Standing::Open);
-        unsettled || self.joined.iter().any(|joined| self.limits(joined))
+        unsettled || self.joined.iter().any(|joined| self.limits(joined, now))
     }
 
-    /// Whether this receiver is a layer's representative or may become it.
-    fn limits(&self, joined: &Joined) -> bool {
-        let may = |followed| joined.taf.len() > 0 && joined.taf.estimate().may_replace(followed);
+    /// Whether this receiver is a layer's representative or may become it. Who joins early has few samples, which are all of its start-up when
+    /// nothing was lost since: its silence counts.
+    fn limits(&self, joined: &Joined, now: Time) -> bool {
+        let taf = &joined.taf;
+        let own = || if self.is_early() { taf.estimate_now(now) } else { taf.estimate() };
+        let may = |followed| taf.len() > 0 && own().may_replace(followed);
         joined.representative() == Some(self.me) || joined.followed().is_some_and(may)
     }
 
@@ -418,9 +421,9 @@ impl Receiver {
     }
 
     /// Whether it limits more than one layer, and has waited long enough to know (seed 000, 4.1.5).
-    fn limits_too_much(&self) -> bool {
+    fn limits_too_much(&self, now: Time) -> bool {
         let settled = self.joined.iter().all(|joined| joined.gate >= self.settings.rules.samples);
-        settled && self.joined.iter().filter(|joined| self.limits(joined)).count() > 1
+        settled && self.joined.iter().filter(|joined| self.limits(joined, now)).count() > 1
     }
 
     /// Join the next layer, unless that would be spurious.
@@ -429,7 +432,7 @@ impl Receiver {
         if next >= usize::from(self.settings.layers) || cx.now < self.barred[next].until {
             return;
         }
-        if self.is_join_vetoed() {
+        if self.is_join_vetoed(cx.now) {
             self.counts.vetoes += 1;
             return;
         }

@@ -229,19 +229,24 @@ impl Taf {
         self.epochs == Epochs::Some
     }
 
-    /// Mean and standard deviation, with what the silence since the latest epoch says: as many samples as there should have
-    /// been meanwhile are as if a packet were lost now.
+    /// Mean and standard deviation as of [`Taf::estimate_now`].
     pub(super) fn moments_now(&self, now: Time) -> (f64, f64) {
+        let Estimate { mean, error } = self.estimate_now(now);
+        (mean, error * f64::from(self.factors.len().max(1)).sqrt())
+    }
+
+    /// The estimate, with what the silence since the latest epoch says: as many samples as there should have been meanwhile are as if a
+    /// packet were lost now.
+    pub(super) fn estimate_now(&self, now: Time) -> Estimate {
         let silence = now.since(self.latest).max(SHORTEST).as_secs_f64();
-        let Some(rate) = self.rate_of(self.occurrence.mean()) else { return self.moments() };
+        let Some(rate) = self.rate_of(self.occurrence.mean()) else { return self.estimate() };
         let missed = (silence * rate).min(f64::from(self.factors.limit)) as u8;
         if missed < 2 {
-            return self.moments();
+            return self.estimate();
         }
         let cor = self.rate_of(self.occurrence.mean_with(self.stored(silence), missed)).unwrap_or(0.0);
         let itaf = self.itaf.mean().unwrap_or(0.0);
-        let Estimate { mean, error } = self.factors.estimate_with(itaf * cor, missed);
-        (mean, error * f64::from(self.factors.len().max(1)).sqrt())
+        self.factors.estimate_with(itaf * cor, missed)
     }
 
     /// As if a packet were lost now, and `copies` times so (seed 000, 4.1.4.2). Nothing is kept of it.
