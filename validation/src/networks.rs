@@ -173,5 +173,6 @@ fn steady(it: &Star, source: NodeId, members: Vec<Member>) -> SessionSpec {
         stop: Time::NEVER,
         join_latency: Span::ZERO,
         leave_latency: Span::ZERO,
+        alive: None,
     }
 }

@@ -27,10 +27,8 @@ fn ratios(scheme: &str, rtt_millis: u64, seed: u64) -> Vec<f64> {
     );
     let [source, sender] = [(); 2].map(|()| net.node());
     let [member, sink] = [(); 2].map(|()| net.node());
-    for (edge, hosts) in [(left, [source, sender]), (right, [member, sink])] {
-        hosts
-            .into_iter()
-            .for_each(|host| drop(net.duplex(host, edge, nets::wide(1e3, 0), nets::wide(1e3, 0))));
+    for (edge, host) in [(left, source), (left, sender), (right, member), (right, sink)] {
+        net.duplex(host, edge, nets::wide(1e3, 0), nets::wide(1e3, 0));
     }
     let start = Time::from_secs_f64(1.0 + (seed as f64 * 0.618).fract() / 10.0);
     net.session(SessionSpec {
