@@ -119,7 +119,7 @@ pub struct Outlet {
     /// Whether the session has started; before it, packets that leave are probes.
     is_running: bool,
     start_up: Option<StartUp>,
-    /// Members that answer a start-up.
+    /// Members that answer a start-up; 0 when nobody has said.
     members: usize,
     rtt_max: GroupRtt,
     meter: SendMeter,
@@ -222,7 +222,7 @@ impl Outlet {
             history: SendHistory::new(config.history_packets),
             is_running: false,
             start_up,
-            members: 1,
+            members: 0,
             rtt_max: GroupRtt::new(config.initial_rtt, config.rtt_max_memory),
             meter: SendMeter::new(Time::ZERO),
             last_departure: Time::ZERO,

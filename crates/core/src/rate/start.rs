@@ -172,7 +172,7 @@ impl StartUp {
             missed: 0,
             answers: 0,
             wanted: 1,
-            everybody: true,
+            everybody: false,
             partial_rounds: 0,
             ceiling: Rate::UNLIMITED,
         }
@@ -246,10 +246,10 @@ impl StartUp {
         }
     }
 
-    /// The group has so many members that answer.
+    /// The group has so many members that answer; 0 when nobody knows.
     pub fn set_group(&mut self, members: usize) {
         self.wanted = members.clamp(1, MOST_ANSWERS);
-        self.everybody = members <= MOST_ANSWERS;
+        self.everybody = (1..=MOST_ANSWERS).contains(&members);
     }
 
     /// A round-trip sample: before any answer, the first round's rate depends on it. A first round that is waiting

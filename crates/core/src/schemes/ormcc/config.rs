@@ -19,10 +19,9 @@ pub struct Config {
     pub alpha_source: f64,
     /// Over how long throughput at congestion is measured at most (seed 000, 3.1.1, footnote 9).
     pub trac_window: Span,
-    // Seed gap: a second is many round trips of a near path, and then the throughput at congestion lies well below what had
-    // been reached: a session is cut the more, the shorter its path. `Config::transport` measures a tenth of a second.
     /// And at least: so long, the largest round-trip time, and what sixteen packets take. The thesis measures the whole
-    /// `trac_window`.
+    /// `trac_window`, which is many round trips of a near path; then the throughput at congestion lies well below what had
+    /// been reached, and a session is cut the more, the shorter its path. [`Config::transport`] measures a tenth of a second.
     pub trac_least: Span,
     /// The law of the delay of other receivers' reports (seed 000, 3.1.4).
     pub delay_law: TruncatedExponential,

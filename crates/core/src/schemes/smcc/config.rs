@@ -83,10 +83,14 @@ impl Config {
         Config { control, lower: Lower::Rates, joins: Joins::Early, least: 0.25, ..Config::seed() }
     }
 
-    /// The lowest rate of `layer`, an upper one.
+    /// The rate to which silence may bring an upper layer.
+    pub fn slowest(&self) -> Rate {
+        Rate::of(u64::from(self.control.sending.packet_size), SLOWEST_GAP)
+    }
+
+    /// The lowest rate of `layer`, an upper one, while it is heard of.
     pub fn least_of(&self, layer: u8) -> Rate {
-        let slowest = Rate::of(u64::from(self.control.sending.packet_size), SLOWEST_GAP);
-        slowest.max(self.cap_of(layer) * self.least)
+        self.slowest().max(self.cap_of(layer) * self.least)
     }
 
     /// The highest rate of `layer`.

@@ -43,6 +43,7 @@ impl Source {
             let mut control = config.control;
             control.sending.bounds = limits(&config, layer).unwrap_or(config.control.sending.bounds);
             if layer > 0 {
+                control.least = config.least_of(layer);
                 // Rings that grow when they are needed: sixteen full ones are much.
                 control.sending.history_packets = control.sending.history_packets.min(1 << 16);
             }
@@ -104,8 +105,8 @@ fn limits(config: &Config, layer: u8) -> Option<Bounds> {
     }
     let below = base.bps() + config.cap_below(layer).bps() - config.cap.bps();
     let left = Rate::from_bps(all.max.bps() - below);
-    let min = config.least_of(layer);
-    (left.bps() > min.bps()).then(|| Bounds { min, max: left.min(config.cap_of(layer)) })
+    let min = config.slowest();
+    (left.bps() > config.least_of(layer).bps()).then(|| Bounds { min, max: left.min(config.cap_of(layer)) })
 }
 
 impl crate::node::Source for Source {

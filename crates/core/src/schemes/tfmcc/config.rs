@@ -33,6 +33,8 @@ pub struct Config {
     pub rise: Rise,
     /// The rate does not rise so soon after the limiting receiver has left, nor in six largest round-trip times.
     pub hold: Span,
+    /// Nothing that a receiver calculates lowers the rate below this; silence does.
+    pub least: Rate,
     /// Over how many round-trip times receivers measure the rate that they get, "k".
     pub received_over: f64,
     /// The limiting receiver is not missed before this time, whatever the round-trip time.
@@ -118,14 +120,16 @@ impl Config {
             recovery: Recovery::Equation,
             rise: Rise::Packet,
             hold: Span::ZERO,
+            least: Rate::ZERO,
             received_over: 3.0,
             patience: Span::ZERO,
         }
     }
 
     /// A real network: the first largest round-trip time is 20 ms (a longer one counts at once) and is halved per round where
-    /// paths are shorter, the first loss interval is that of RFC 5348, slow start doubles what came in the latest round trip alone (over three it
-    /// grows by a third in each, and a TCP beside it takes the path first), and a host that is held up for less than 200 ms is not missed.
+    /// paths are shorter, the first loss interval is that of RFC 5348, slow start doubles what came in the latest round trip
+    /// alone (over three it grows by a third in each, and a TCP beside it takes the path first), and a host that is held up
+    /// for less than 200 ms is not missed.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending { initial_rtt: Span::from_millis(20), ..Sending::transport(packet_size) },

@@ -153,6 +153,8 @@ impl Source {
     }
 
     fn begin(&mut self, now: Time) {
+        let first = self.outlet.rate().max(self.config.least);
+        self.outlet.set_rate(first, now);
         self.phase = match self.config.sending.start {
             Start::Linear => Phase::Steady,
             Start::Doubling(_) => {
@@ -316,7 +318,7 @@ impl Source {
 
     /// Move the rate towards `target`: down at once, up by a packet per largest round-trip time in such a time.
     fn approach(&mut self, target: Rate, now: Time) {
-        let rate = self.outlet.rate();
+        let (rate, target) = (self.outlet.rate(), target.max(self.config.least));
         if let Phase::SlowStart(_) = self.phase {
             let target = target.max(self.step());
             let from = if target.bps() < rate.bps() { target } else { rate };
@@ -356,6 +358,7 @@ impl Source {
 
     /// Somebody is about to receive this who can take so much: the rate is no more than that now, whoever limits it.
     pub fn make_room(&mut self, rate: Rate, now: Time) {
+        let rate = rate.max(self.config.least);
         if rate.bps() < self.outlet.rate().bps() {
             self.raised_at = now;
             self.set_rate(rate, now);
@@ -432,7 +435,7 @@ impl Source {
         if let Some(limiting) = &mut self.limiting {
             let silent = now.since(limiting.heard_at);
             if silent > given_up {
-                self.forget_limiting(now);
+                self.forget_limiting(timer::longest(self.config.timer, self.rtt_max), now);
             } else if silent > missed
                 && now.since(limiting.since) > given_up
                 && now.since(limiting.halved_at.max(limiting.heard_at)) >= missed
@@ -466,16 +469,16 @@ impl Source {
     }
 
     /// The limiting receiver is gone. The next one to report takes its place, and the rate does not rise at once.
-    fn forget_limiting(&mut self, now: Time) {
+    fn forget_limiting(&mut self, hold: Span, now: Time) {
         self.limiting = None;
-        self.hold_until = now + self.hold();
+        self.hold_until = now + hold;
         self.heard_at = now;
     }
 
     fn forget(&mut self, receiver: ReceiverId, now: Time) {
         self.echoes.forget(receiver);
         if self.limiting.is_some_and(|limiting| limiting.id == receiver) {
-            self.forget_limiting(now);
+            self.forget_limiting(self.hold(), now);
         }
     }
 
@@ -494,7 +497,7 @@ impl Source {
     fn come_back(&mut self, now: Time) {
         let sending = &self.config.sending;
         let Start::Doubling(doubling) = sending.start else { return };
-        let first = doubling.initial_rate(self.outlet.rtt_max(), sending.packet_size);
+        let first = doubling.initial_rate(self.outlet.rtt_max(), sending.packet_size).max(self.config.least);
         let first = match &self.phase {
             Phase::Resuming { to } => first.min(*to),
             _ => first,
