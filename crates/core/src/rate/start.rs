@@ -12,8 +12,8 @@
 //! receiver's answer waits in the slow receiver's queue; of a large one so many answers are waited
 //! for, and as long as a slow one may take.
 //!
-//! A round is a round-trip time long, three quarters of one where everybody answers at once (at least 2.5 ms). Its end is flagged in one packet; receivers answer with
-//! the rate at which the round's packets arrived. The source goes on with twice that, or with twice
+//! A round is a round-trip time long, three quarters of one where everybody answers at once (at least 2.5 ms). Its end is
+//! flagged in one packet; receivers answer with the rate at which the round's packets arrived. The source goes on with twice that, or with twice
 //! its own rate where that is less. Of several answers to a round the lowest counts, also when it
 //! comes late. Two rounds in a row that arrive at less than three quarters of their rate, and at about the
 //! same rate, any loss and any congestion report end the start-up. Without an answer the rate never

@@ -399,8 +399,8 @@ impl Receiver {
         unsettled || self.joined.iter().any(|joined| self.limits(joined, now))
     }
 
-    /// Whether this receiver is a layer's representative or may become it. Who joins early has few samples, which are all of its start-up when
-    /// nothing was lost since: its silence counts.
+    /// Whether this receiver is a layer's representative or may become it. Who joins early has few samples, which are all of its
+    /// start-up when nothing was lost since: its silence counts.
     fn limits(&self, joined: &Joined, now: Time) -> bool {
         let taf = &joined.taf;
         let own = || if self.is_early() { taf.estimate_now(now) } else { taf.estimate() };

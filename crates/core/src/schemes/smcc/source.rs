@@ -76,7 +76,9 @@ impl Source {
 
     /// A receiver that joins `layer` can take so much of it.
     fn make_room(&mut self, layer: Layer, rate: Rate, now: Time) {
+        // Nobody joins the base layer of a session that it is in: that would let a newcomer stop it for all.
         if self.config.joins == Joins::Early
+            && layer > Layer(0)
             && rate.is_usable()
             && let Some(stream) = self.layers.get_mut(usize::from(layer.0))
         {

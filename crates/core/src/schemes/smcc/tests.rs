@@ -161,6 +161,16 @@ fn a_layer_makes_room_for_who_joins_it_but_not_less_than_a_quarter_of_its_highes
 }
 
 #[test]
+fn nobody_slows_the_base_layer_by_asking_for_it() {
+    let mut sender = Sender::new(Config::transport(1000));
+    sender.run_until(0.5);
+    sender.run_with_reports(60.0, &[0], mbps(50.0));
+    let before = sender.source.layer_rate(Layer(0));
+    sender.ask_for_at(0, 100.0);
+    assert_eq!(sender.source.layer_rate(Layer(0)), before);
+}
+
+#[test]
 fn the_limits_of_the_session_take_from_the_top_and_raise_the_base() {
     for (min, max, rates) in
         [(0.01, 2.5, [1.0, 1.5, 0.0]), (0.01, 0.5, [0.5, 0.0, 0.0]), (2.0, 6.0, [2.0, 2.0, 2.0])]
