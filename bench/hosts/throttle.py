@@ -54,13 +54,14 @@ def main():
         part = os.read(pipe, min(int(allowed), 1 << 20))
         if not part:
             break
-        begin = begin or time.monotonic()
+        at = time.monotonic()  # the first read waits for the session to begin
+        begin = begin or at
         allowed -= len(part)
         read += len(part)
         digest.update(part)
-        if now - told >= TELL:
-            told = now
-            print("read", f"{now:.4f}", read, f"{rate / 1e6:g}", flush=True)
+        if at - told >= TELL:
+            told = at
+            print("read", f"{at:.4f}", read, f"{rate / 1e6:g}", flush=True)
     print("read", f"{time.monotonic():.4f}", read, f"{rate / 1e6:g}", flush=True)
     print("digest", digest.hexdigest(), flush=True)
     sys.exit(child.wait())

@@ -38,6 +38,9 @@ const SPREAD_FAR: Span = Span::from_millis(200);
 /// The stop flag is looked at this often at least.
 const STOP_CHECK: Duration = Duration::from_millis(100);
 
+/// While a slow reader of the output is waited for, this often is looked whether there is room again.
+const OUTPUT_CHECK: Duration = Duration::from_millis(1);
+
 /// The buffer's fill is looked at this often.
 const BACKLOG_EVERY: Span = Span::from_millis(1);
 
@@ -281,12 +284,16 @@ fn run_receiver(
             session.stop(clock.now());
         }
         groups.look(outage, session.silence(clock.now()), events)?;
-        groups.receive()?;
-        let now = clock.now();
-        let received = groups.deliver(|bytes, meta| {
-            let marked = meta.ecn == faircast_net::Ecn::Ce;
-            session.on_datagram(bytes, meta.from, marked, clock.time(meta.received_at).min(now), now);
-        });
+        let full = session.waits_for_output(clock.now());
+        let mut received = 0;
+        if !full {
+            groups.receive()?;
+            let now = clock.now();
+            received = groups.deliver(|bytes, meta| {
+                let marked = meta.ecn == faircast_net::Ecn::Ce;
+                session.on_datagram(bytes, meta.from, marked, clock.time(meta.received_at).min(now), now);
+            });
+        }
         let now = clock.now();
         if received > 0 && now >= backlog_at {
             backlog_at = now + BACKLOG_EVERY;
@@ -309,7 +316,9 @@ fn run_receiver(
         if session.is_over() {
             return Ok(());
         }
-        if received == 0 {
+        if full {
+            waiter.wait(&[], Some(Instant::now() + OUTPUT_CHECK))?;
+        } else if received == 0 {
             let until = clock.instant(session.wake_at()).min(Instant::now() + STOP_CHECK);
             groups.wait(&mut waiter, until)?;
         }

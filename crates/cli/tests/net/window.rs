@@ -70,6 +70,29 @@ fn a_reader_that_takes_its_time_sets_the_rate_and_nobody_loses_anything() {
 }
 
 #[test]
+fn a_reader_that_pauses_for_seconds_holds_the_source_and_its_receiver_goes_on_answering() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Lab::plan().receivers(2));
+    let file = stage.file("image", 20_000_000);
+    let other = stage.recv(1, "r1", &[]);
+    let (got, log) = (stage.text("got"), stage.text("log"));
+    let group = &stage.group;
+    let line = format!(
+        "{FAIRCAST} recv --stdout --host slow --group {group} 2> {log} | (head -c 1000000; sleep 3; cat) > {got}"
+    );
+    let slow = Running::shell(stage.lab.receiver(0), &line);
+    let source = stage.send(&[&file], &["--expect", "2", "--wait", "20"]).succeeds(60);
+    assert_eq!(slow.ends(20).code, 0);
+    assert!(must(std::fs::read(stage.path("got"))) == noise("image", 20_000_000), "all of it, in order");
+    // Who says nothing for a second is not waited for, and loses what does not fit its buffer.
+    assert!(source.number("seconds") > 2.0, "it has waited: {source:?}");
+    let log = must(std::fs::read_to_string(stage.path("log")));
+    assert!(log.lines().last().is_some_and(|line| line.contains("loss 0 %")), "{log}");
+    let other = other.succeeds(10);
+    assert_eq!((other.number("lost"), other.number("dropped_local")), (0.0, 0.0), "{other:?}");
+}
+
+#[test]
 fn a_receiver_that_is_stopped_for_a_moment_loses_nothing_even_with_a_small_buffer() {
     let Some(root) = require_root() else { return };
     let stage = Stage::new(&root, Lab::plan().receivers(2));

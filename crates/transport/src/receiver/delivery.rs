@@ -139,6 +139,14 @@ impl Delivery {
         }
     }
 
+    /// Whether what has come is to be written before more is taken.
+    pub(super) fn waits_for_output(&self) -> bool {
+        match self {
+            Delivery::Object(intake) => intake.waits_for_output(),
+            Delivery::Streams(_) => false,
+        }
+    }
+
     /// Blocks that are not there yet, and may come.
     pub(super) fn missing(&self) -> u32 {
         match self {

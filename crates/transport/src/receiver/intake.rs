@@ -16,6 +16,9 @@ pub(crate) const INCOMPLETE: usize = 256 << 20;
 /// A stream does not jump ahead by more blocks than this.
 const FARTHEST: u32 = 1 << 16;
 
+/// So many bytes may always wait for the reader of standard output.
+const LITTLE: u64 = 256 << 10;
+
 /// What a symbol changed.
 pub(super) enum Progressed {
     No,
@@ -264,6 +267,17 @@ impl Intake {
 
     pub(super) fn is_complete(&self) -> bool {
         self.end.is_some_and(|end| self.low >= end)
+    }
+
+    /// Whether what has come is to be written before more is taken: a block that waits and one that comes are enough.
+    pub(super) fn waits_for_output(&self) -> bool {
+        let waiting = self.place.waiting_for_output();
+        let coming = match self.incomplete {
+            Incomplete::InTurn(_) => self.symbols.saturating_sub(self.symbols_needed),
+            Incomplete::Together(_) => 0, // all blocks come at the same time
+        };
+        let all = waiting + coming * u64::from(self.geometry.symbol_size);
+        waiting > 0 && all > (self.geometry.capacity() * 5 / 4).max(LITTLE)
     }
 
     pub(super) fn verified_bytes(&self) -> u64 {

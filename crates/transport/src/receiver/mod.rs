@@ -15,6 +15,7 @@ mod layers;
 mod output;
 pub(crate) mod place;
 mod reach;
+mod stdout;
 mod streams;
 mod window;
 
@@ -242,6 +243,16 @@ impl Session {
             finished: None,
             hint: None,
         }
+    }
+
+    /// Whether what has come is to be written before more is taken out of the socket: whoever reads this receiver's output is
+    /// slower than what comes. The window tells the source.
+    pub(crate) fn waits_for_output(&mut self, now: Time) -> bool {
+        let waits = self.stream.as_ref().is_some_and(|stream| stream.delivery.waits_for_output());
+        if waits {
+            self.clocks.heard_at = now; // nobody listens, so nobody is silent
+        }
+        waits
     }
 
     /// A datagram from the group arrived at `arrived` (the kernel's time, not after `now`).

@@ -1,5 +1,6 @@
 //! Where verified blocks go: files in a directory, or a stream in order.
 
+use super::stdout::{Waiting, stdout};
 use crate::config::{Destination, Durability};
 use crate::error::Error;
 use crate::object::spool::nameless;
@@ -45,8 +46,18 @@ pub(super) struct Place {
 
 enum To {
     Files(Box<Store>),
-    Stream { sink: Box<StreamSink<Box<dyn Write>>>, hashes: RootHasher, first: u32, lost: u32 },
-    Finished { blocks: u32, bytes: u64 },
+    Stream {
+        sink: Box<StreamSink<Box<dyn Write>>>,
+        /// What waits for the reader of standard output.
+        waiting: Option<Waiting>,
+        hashes: RootHasher,
+        first: u32,
+        lost: u32,
+    },
+    Finished {
+        blocks: u32,
+        bytes: u64,
+    },
 }
 
 /// What was placed when everything is.
@@ -72,10 +83,11 @@ impl Place {
             (Destination::Directory(out), Some(first)) => {
                 let path = out.join(format!("stream-{}", &transfer.to_string()[..8]));
                 let file = File::create(&path).map_err(|e| ObjectError::io(&path, "create", e))?;
-                To::stream(Box::new(file), geometry, first, memory)
+                To::stream(Box::new(file), None, geometry, first, memory)
             }
             (Destination::Stdout, first) => {
-                To::stream(Box::new(std::io::stdout()), geometry, first.unwrap_or(0), memory)
+                let (out, waiting) = stdout();
+                To::stream(Box::new(out), Some(waiting), geometry, first.unwrap_or(0), memory)
             }
         };
         let (resumed_bytes, spoiled_bytes) = match &to {
@@ -185,7 +197,7 @@ impl Place {
         let tape_len = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
         match std::mem::replace(&mut self.to, To::Finished { blocks: held, bytes: verified }) {
             To::Finished { .. } => Ok(Done::default()),
-            To::Stream { sink, mut hashes, first, lost } => {
+            To::Stream { sink, mut hashes, first, lost, .. } => {
                 let bytes = sink.written();
                 sink.finish()?;
                 let whole = first == 0 && lost == 0 && root != LIVE_ROOT;
@@ -254,6 +266,14 @@ impl Place {
         placed + self.waiting_bytes as u64
     }
 
+    /// Bytes that are verified and that the reader of standard output has not taken.
+    pub(super) fn waiting_for_output(&self) -> u64 {
+        match &self.to {
+            To::Stream { waiting: Some(waiting), .. } => waiting.bytes() as u64,
+            _ => 0,
+        }
+    }
+
     pub(super) fn spoiled_bytes(&self) -> u64 {
         self.spoiled_bytes
     }
@@ -272,9 +292,15 @@ fn count_files(manifest: &Manifest) -> u64 {
 pub(crate) const LIVE_ROOT: [u8; 32] = [0; 32];
 
 impl To {
-    fn stream(to: Box<dyn Write>, geometry: Geometry, first: u32, memory: usize) -> To {
+    fn stream(
+        to: Box<dyn Write>,
+        waiting: Option<Waiting>,
+        geometry: Geometry,
+        first: u32,
+        memory: usize,
+    ) -> To {
         let skip = if first == 0 { u64::from(geometry.manifest_len) } else { 0 };
         let sink = Box::new(StreamSink::new(to, first, skip, memory / EARLY));
-        To::Stream { sink, hashes: RootHasher::new(geometry), first, lost: 0 }
+        To::Stream { sink, waiting, hashes: RootHasher::new(geometry), first, lost: 0 }
     }
 }

@@ -1,0 +1,152 @@
+//! Standard output, written by a thread of its own: while nobody reads, the session goes on answering its source.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Written in one call: what a pipe holds by default (`pipe(7)`).
+const PART: usize = 64 << 10;
+
+/// A session that is given up leaves the reader so long to take what waits for it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The writing end: takes everything at once. [`Waiting`] says how much of it nobody has read.
+pub(super) struct Stdout(Arc<Shared>);
+
+/// What has not been written yet.
+pub(super) struct Waiting(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    parts: VecDeque<Vec<u8>>,
+    /// Bytes not written, those that are being written with them.
+    bytes: usize,
+    failed: Option<io::Error>,
+    /// Nothing more comes.
+    closed: bool,
+}
+
+/// Standard output; a thread writes to it until both ends are dropped.
+pub(super) fn stdout() -> (Stdout, Waiting) {
+    start(io::stdout())
+}
+
+fn start(mut to: impl Write + Send + 'static) -> (Stdout, Waiting) {
+    let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
+    let ours = Arc::clone(&shared);
+    std::thread::spawn(move || {
+        if let Err(error) = ours.write_to(&mut to) {
+            let mut state = ours.lock();
+            (state.bytes, state.failed) = (0, Some(error));
+            state.parts.clear();
+            ours.changed.notify_all();
+        }
+    });
+    (Stdout(Arc::clone(&shared)), Waiting(shared))
+}
+
+impl Write for Stdout {
+    /// Takes all of `data`, or tells the error of an earlier part.
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        let mut state = self.0.lock();
+        if let Some(error) = state.failed.take() {
+            return Err(error);
+        }
+        state.bytes += data.len();
+        state.parts.push_back(data.to_vec());
+        self.0.changed.notify_all();
+        Ok(data.len())
+    }
+
+    /// Waits until everything is written.
+    fn flush(&mut self) -> io::Result<()> {
+        let mut state = self.0.lock();
+        while state.bytes > 0 {
+            state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.failed.take().map_or(Ok(()), Err)
+    }
+}
+
+/// However a session ends, its reader gets what was verified.
+impl Drop for Stdout {
+    fn drop(&mut self) {
+        let end = Instant::now() + PATIENCE;
+        let mut state = self.0.lock();
+        state.closed = true;
+        self.0.changed.notify_all();
+        while state.bytes > 0 {
+            let Some(left) = end.checked_duration_since(Instant::now()) else { return };
+            state = self.0.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Waiting {
+    /// In bytes; none after a failure, which the next write tells.
+    pub(super) fn bytes(&self) -> usize {
+        self.0.lock().bytes
+    }
+}
+
+impl Shared {
+    fn write_to(&self, to: &mut impl Write) -> io::Result<()> {
+        loop {
+            let mut state = self.lock();
+            let next = loop {
+                match state.parts.pop_front() {
+                    Some(next) => break next,
+                    None if state.closed => return Ok(()),
+                    None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                }
+            };
+            drop(state);
+            for part in next.chunks(PART) {
+                to.write_all(part)?;
+                to.flush()?;
+                self.lock().bytes -= part.len();
+                self.changed.notify_all();
+            }
+        }
+    }
+
+    /// A thread that has panicked leaves whole parts behind.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn what_nobody_reads_waits_and_is_counted_until_somebody_does() {
+        let (mut reader, writer) = io::pipe().expect("there are pipes");
+        let (mut out, waiting) = start(writer);
+        let data: Vec<u8> = (0..1_000_000_u32).map(|n| n as u8).collect();
+        out.write_all(&data).expect("it waits");
+        assert!(waiting.bytes() >= data.len() - 2 * PART, "a pipe holds little");
+        let mut got = vec![0; data.len()];
+        reader.read_exact(&mut got).expect("it comes");
+        out.flush().expect("all is written");
+        assert_eq!((got, waiting.bytes()), (data, 0));
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_is_told_at_the_next_write_and_nothing_waits_for_it() {
+        let (reader, writer) = io::pipe().expect("there are pipes");
+        let (mut out, waiting) = start(writer);
+        drop(reader);
+        out.write_all(b"nobody").expect("not yet known");
+        let told = out.flush().expect_err("nobody reads");
+        assert_eq!((told.kind(), waiting.bytes()), (io::ErrorKind::BrokenPipe, 0));
+    }
+}
