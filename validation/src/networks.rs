@@ -160,7 +160,7 @@ fn build_star(it: &Star, seed: u64, window: (Time, Time), options: Options) -> R
 /// Multicast whose rate has no choice.
 fn steady(it: &Star, source: NodeId, members: Vec<Member>) -> SessionSpec {
     let rate = Rate::from_bps(it.multicast_kbps * 1e3);
-    let mut config = ormcc::Config::seed();
+    let mut config = ormcc::Config::published();
     config.sending.packet_size = it.packet_bytes;
     config.sending.bounds = Bounds { min: rate, max: rate };
     SessionSpec {

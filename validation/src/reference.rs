@@ -1,7 +1,7 @@
 //! The networks and what ns-2 measured in them.
 
-use faircast_aqm::SpecError;
-use faircast_core::unicast::ProtocolError;
+use faircast_aqm::QueueSpecError;
+use faircast_core::spec::SpecError;
 use faircast_sim::SimError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -186,10 +186,10 @@ pub enum Failure {
     Reference(#[from] serde_json::Error),
     /// A protocol of a case is not understood.
     #[error(transparent)]
-    Protocol(#[from] ProtocolError),
+    Protocol(#[from] SpecError),
     /// A queue of a case is not understood.
     #[error(transparent)]
-    Queue(#[from] SpecError),
+    Queue(#[from] QueueSpecError),
     /// A case cannot be simulated.
     #[error("{case} cannot be simulated: {why}")]
     Simulation {

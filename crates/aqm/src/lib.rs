@@ -22,4 +22,4 @@ pub mod text;
 pub use discipline::{AnyDiscipline, Decision, Discipline, DropCause, Limit, Offer, QueueSpec};
 pub use link::{Fate, Link, LinkCounts, LinkSpec, LossCause};
 pub use loss::{Loss, LossSpec};
-pub use text::SpecError;
+pub use text::QueueSpecError;

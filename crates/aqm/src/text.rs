@@ -22,7 +22,7 @@ use std::str::FromStr;
 
 /// Why a queue or loss was not understood, or makes no sense.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum SpecError {
+pub enum QueueSpecError {
     /// No such discipline.
     #[error("`{0}` is no queue; there are `droptail,SIZE` and `red[,OPTION...]`")]
     UnknownQueue(String),
@@ -71,7 +71,7 @@ impl QueueSpec {
     ///
     /// # Errors
     /// The first value that does not.
-    pub fn checked(self) -> Result<QueueSpec, SpecError> {
+    pub fn checked(self) -> Result<QueueSpec, QueueSpecError> {
         match &self {
             QueueSpec::DropTail(Limit::Packets(0) | Limit::Bytes(0)) => {
                 Err(wrong("the buffer's size", 0, "above 0, or nothing would pass"))
@@ -87,7 +87,7 @@ impl LossSpec {
     ///
     /// # Errors
     /// The first that is none.
-    pub fn checked(self) -> Result<LossSpec, SpecError> {
+    pub fn checked(self) -> Result<LossSpec, QueueSpecError> {
         let all = match self {
             LossSpec::Bernoulli(p) => [("the loss probability", p); 4],
             LossSpec::GilbertElliott { to_bad, to_good, good, bad } => {
@@ -98,7 +98,7 @@ impl LossSpec {
     }
 }
 
-fn check_red(config: &red::Config) -> Result<(), SpecError> {
+fn check_red(config: &red::Config) -> Result<(), QueueSpecError> {
     let &red::Config { limit, min_th, max_th, w_q, max_p, mean_packet_size, mark_p, .. } = config;
     if limit == 0 {
         return Err(wrong("limit", limit, COUNT));
@@ -126,22 +126,22 @@ fn check_red(config: &red::Config) -> Result<(), SpecError> {
     is_probability("mark", mark_p)
 }
 
-fn is_probability(name: &'static str, value: f64) -> Result<(), SpecError> {
+fn is_probability(name: &'static str, value: f64) -> Result<(), QueueSpecError> {
     if (0.0..=1.0).contains(&value) { Ok(()) } else { Err(wrong(name, value, PROBABILITY)) }
 }
 
-fn wrong(name: &'static str, value: impl fmt::Display, expected: &'static str) -> SpecError {
-    SpecError::Value { name, value: value.to_string(), expected }
+fn wrong(name: &'static str, value: impl fmt::Display, expected: &'static str) -> QueueSpecError {
+    QueueSpecError::Value { name, value: value.to_string(), expected }
 }
 
-fn parse<T: FromStr>(name: &'static str, value: &str, expected: &'static str) -> Result<T, SpecError> {
+fn parse<T: FromStr>(name: &'static str, value: &str, expected: &'static str) -> Result<T, QueueSpecError> {
     value.parse().map_err(|_| wrong(name, value, expected))
 }
 
 impl FromStr for Limit {
-    type Err = SpecError;
+    type Err = QueueSpecError;
 
-    fn from_str(text: &str) -> Result<Limit, SpecError> {
+    fn from_str(text: &str) -> Result<Limit, QueueSpecError> {
         let refuse = || wrong("the buffer's size", text, SIZE);
         if text == "unlimited" {
             return Ok(Limit::Packets(u32::MAX));
@@ -162,23 +162,23 @@ impl FromStr for Limit {
 }
 
 impl FromStr for QueueSpec {
-    type Err = SpecError;
+    type Err = QueueSpecError;
 
-    fn from_str(text: &str) -> Result<QueueSpec, SpecError> {
+    fn from_str(text: &str) -> Result<QueueSpec, QueueSpecError> {
         let (kind, rest) = text.split_once(',').unwrap_or((text, ""));
         match kind {
             "droptail" if rest.is_empty() => {
-                Err(SpecError::Missing { what: "droptail", missing: "the buffer's size" })
+                Err(QueueSpecError::Missing { what: "droptail", missing: "the buffer's size" })
             }
             "droptail" => Ok(QueueSpec::DropTail(rest.parse()?)),
             "red" => Ok(QueueSpec::Red(parse_red(rest)?)),
-            _ => return Err(SpecError::UnknownQueue(kind.into())),
+            _ => return Err(QueueSpecError::UnknownQueue(kind.into())),
         }
         .and_then(QueueSpec::checked)
     }
 }
 
-fn parse_red(rest: &str) -> Result<red::Config, SpecError> {
+fn parse_red(rest: &str) -> Result<red::Config, QueueSpecError> {
     let mut config = red::Config::auto();
     for (at, option) in rest.split(',').filter(|option| !option.is_empty()).enumerate() {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
@@ -204,7 +204,7 @@ fn parse_red(rest: &str) -> Result<red::Config, SpecError> {
             _ => {
                 let known = "first `auto`, `floyd` or `buffer=N`; then `limit=` `min=` `max=` `w=` `p=` `mean=` `mark=` \
                              `gentle` `abrupt` `wait` `nowait` `packets` `bytes` `ecn` `adaptive`";
-                return Err(SpecError::UnknownOption { what: "red", option: option.into(), known });
+                return Err(QueueSpecError::UnknownOption { what: "red", option: option.into(), known });
             }
         }
     }
@@ -212,23 +212,23 @@ fn parse_red(rest: &str) -> Result<red::Config, SpecError> {
 }
 
 impl FromStr for LossSpec {
-    type Err = SpecError;
+    type Err = QueueSpecError;
 
-    fn from_str(text: &str) -> Result<LossSpec, SpecError> {
+    fn from_str(text: &str) -> Result<LossSpec, QueueSpecError> {
         let (kind, rest) = text.split_once(',').unwrap_or((text, ""));
         match kind {
             "bernoulli" if rest.is_empty() => {
-                Err(SpecError::Missing { what: "bernoulli", missing: "the loss probability" })
+                Err(QueueSpecError::Missing { what: "bernoulli", missing: "the loss probability" })
             }
             "bernoulli" => Ok(LossSpec::Bernoulli(parse("the loss probability", rest, PROBABILITY)?)),
             "gilbert" => parse_gilbert(rest),
-            _ => Err(SpecError::UnknownLoss(kind.into())),
+            _ => Err(QueueSpecError::UnknownLoss(kind.into())),
         }
         .and_then(LossSpec::checked)
     }
 }
 
-fn parse_gilbert(rest: &str) -> Result<LossSpec, SpecError> {
+fn parse_gilbert(rest: &str) -> Result<LossSpec, QueueSpecError> {
     let (mut to_bad, mut to_good, mut good, mut bad) = (None, None, 0.0, 1.0);
     for option in rest.split(',').filter(|option| !option.is_empty()) {
         match option.split_once('=').unwrap_or((option, "")) {
@@ -238,13 +238,13 @@ fn parse_gilbert(rest: &str) -> Result<LossSpec, SpecError> {
             ("bad", value) => bad = parse("bad", value, PROBABILITY)?,
             _ => {
                 let known = "`to_bad=` `to_good=` `good=` `bad=`";
-                return Err(SpecError::UnknownOption { what: "gilbert", option: option.into(), known });
+                return Err(QueueSpecError::UnknownOption { what: "gilbert", option: option.into(), known });
             }
         }
     }
     match (to_bad, to_good) {
         (Some(to_bad), Some(to_good)) => Ok(LossSpec::GilbertElliott { to_bad, to_good, good, bad }),
-        _ => Err(SpecError::Missing { what: "gilbert", missing: "`to_bad=` and `to_good=`" }),
+        _ => Err(QueueSpecError::Missing { what: "gilbert", missing: "`to_bad=` and `to_good=`" }),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::session::{self, Output, RECEIVE_BUFFER, Resolved, Verdict};
 use crate::tell::{self, Role};
 use crate::{system, units, values};
 use clap::{Args, ValueEnum};
-use faircast_core::schemes::Scheme;
+use faircast_core::schemes::Wire;
 use faircast_core::time::Rate;
 use faircast_transport::alc::{self, AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Pacing, Repeat};
 use faircast_transport::config::{Destination, Slow};
@@ -122,7 +122,7 @@ impl args::Send {
     }
 }
 
-/// How fast and how often. `--cc` has a default for other formats, so that one does not count as typed.
+/// How fast and how often: by a scheme whose source needs no answers, or at one rate.
 fn pacing(sending: &Sending, options: &AlcOptions) -> Result<(Pacing, Fec, Repeat), Usage> {
     let silent = "ALC's receivers never say anything";
     refuse(&[
@@ -136,8 +136,12 @@ fn pacing(sending: &Sending, options: &AlcOptions) -> Result<(Pacing, Fec, Repea
         Code::Raptorq => Fec::RaptorQ,
     };
     match (sending.cc, options.rate) {
-        (Scheme::Rlc(_), Some(_)) => Err(Usage::RateAndScheme),
-        (scheme @ Scheme::Rlc(_), None) => {
+        (Some(scheme), _) if !scheme.works_over(Wire::Alc) => Err(Usage::NotOverAlc {
+            option: "--cc",
+            why: "its source needs answers, so say --cc rlc or --rate RATE",
+        }),
+        (Some(_), Some(_)) => Err(Usage::RateAndScheme),
+        (Some(scheme), None) => {
             refuse(&[(
                 "--fec none",
                 options.fec == Some(Code::None) && scheme.layers() > 1,
@@ -148,14 +152,10 @@ fn pacing(sending: &Sending, options: &AlcOptions) -> Result<(Pacing, Fec, Repea
             let pacing = Pacing::Layered { scheme, spacing: sending.layers_by.into() };
             Ok((pacing, fec(Code::Raptorq), options.repeat.unwrap_or(Repeat::Rounds(rounds))))
         }
-        (Scheme::Ormcc(_), Some(rate)) => {
+        (None, Some(rate)) => {
             Ok((Pacing::Fixed(rate), fec(Code::None), options.repeat.unwrap_or(Repeat::Rounds(3))))
         }
-        (Scheme::Ormcc(_), None) => Err(Usage::NoRate),
-        _ => Err(Usage::NotOverAlc {
-            option: "--cc",
-            why: "its source needs answers, so say --cc rlc or --rate RATE",
-        }),
+        (None, None) => Err(Usage::NoRate),
     }
 }
 
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn layers_have_a_code_and_rounds_for_the_lowest_one() {
         let config = sending(&["--cc", "rlc,layers=4"]).expect("fine");
-        assert!(matches!(config.pacing, Pacing::Layered { scheme: Scheme::Rlc(_), .. }));
+        assert!(matches!(config.pacing, Pacing::Layered { scheme, .. } if scheme.name() == "rlc"));
         assert_eq!((config.fec, config.repeat), (Fec::RaptorQ, Repeat::Rounds(16)));
     }
 

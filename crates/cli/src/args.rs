@@ -94,9 +94,9 @@ pub struct Sending {
     /// Time to live: 1 stays on the local network
     #[arg(long, value_name = "HOPS", value_parser = values::ttl, default_value = "1")]
     pub ttl: u8,
-    /// Congestion control, with options as in `ormcc,beta=0.7`; see `faircast schemes`
-    #[arg(long, value_name = "SCHEME[,K=V]", value_parser = scheme, default_value = "ormcc")]
-    pub cc: Scheme,
+    /// Congestion control, with options as in `ormcc,beta=0.7`; see `faircast schemes` [default: ormcc]
+    #[arg(long, value_name = "SCHEME[,K=V]", value_parser = scheme)]
+    pub cc: Option<Scheme>,
     /// Where the groups of a layered scheme are: at addresses or at ports in a row, from --group on
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = LayersBy::Address)]
     pub layers_by: LayersBy,
@@ -326,6 +326,16 @@ pub struct Schemes {
     /// Tell every scheme as JSON, one object a line
     #[arg(long)]
     pub json: bool,
+}
+
+/// What controls congestion when nothing is said.
+const DEFAULT_SCHEME: &str = "ormcc";
+
+impl Sending {
+    /// The congestion control.
+    pub fn scheme(&self) -> Scheme {
+        self.cc.unwrap_or_else(|| DEFAULT_SCHEME.parse().expect("it is in the catalogue"))
+    }
 }
 
 fn scheme(text: &str) -> Result<Scheme, String> {

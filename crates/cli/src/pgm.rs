@@ -154,7 +154,7 @@ fn resolve_sending(
         group: session.group,
         interface: session.iface,
         ttl: sending.ttl,
-        scheme: sending.cc,
+        scheme: sending.scheme(),
         min: sending.min,
         max: sending.max,
         linger: sending.wait,

@@ -3,7 +3,8 @@
 use crate::args::Schemes;
 use crate::failure::{Failure, Usage, unwritten};
 use crate::json;
-use faircast_core::schemes::{CATALOGUE, COMMON, Entry, Opt, Scheme};
+use faircast_core::schemes::{CATALOGUE, Entry, Scheme};
+use faircast_core::spec::Described;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -23,11 +24,13 @@ struct SchemeLine {
 #[derive(Serialize)]
 struct Parameter {
     name: &'static str,
+    /// The values that it takes.
+    takes: String,
     meaning: &'static str,
     /// Its value on real networks, unless said otherwise.
     default: String,
-    /// Its value with `preset=seed`.
-    seed: String,
+    /// Its value with `preset=published`.
+    published: String,
 }
 
 /// List all schemes, or one.
@@ -50,11 +53,18 @@ fn parameters(entry: &'static Entry) -> Vec<Parameter> {
     let preset = |name| -> Scheme {
         format!("{},preset={name}", entry.name).parse().expect("every scheme has both presets")
     };
-    let (transport, seed) = (preset("transport"), preset("seed"));
-    let all = COMMON.iter().chain(entry.options);
-    all.map(|&Opt { name, meaning }| match name {
-        "preset" => Parameter { name, meaning, default: "transport".into(), seed: "seed".into() },
-        _ => Parameter { name, meaning, default: transport.get(name), seed: seed.get(name) },
+    let (transport, published) = (preset("transport"), preset("published"));
+    let all = transport.common_options().into_iter().chain(transport.own_options());
+    let value = |scheme: &Scheme, name, preset: &str| match name {
+        "preset" => preset.to_owned(),
+        _ => scheme.get(name),
+    };
+    all.map(|Described { name, takes, meaning, .. }| Parameter {
+        name,
+        takes,
+        meaning,
+        default: value(&transport, name, "transport"),
+        published: value(&published, name, "published"),
     })
     .collect()
 }
@@ -80,9 +90,10 @@ fn as_text(entries: &[&'static Entry], out: &mut impl Write) -> io::Result<()> {
         ] {
             told(out, &format!("  {title:<13} "), text)?;
         }
-        writeln!(out, "  {:<15} {:<12} {:<12}", "options", "default", "preset=seed")?;
-        for Parameter { name, meaning, default, seed } in parameters(entry) {
-            told(out, &format!("    {name:<13} {default:<12} {seed:<12} "), meaning)?;
+        writeln!(out, "  {:<15} {:<12} {:<12}", "options", "default", "published")?;
+        for Parameter { name, takes, meaning, default, published } in parameters(entry) {
+            let text = format!("{meaning} ({takes})");
+            told(out, &format!("    {name:<13} {default:<12} {published:<12} "), &text)?;
         }
         for (number, deviation) in entry.deviations.iter().enumerate() {
             if number == 0 {
@@ -129,7 +140,8 @@ mod tests {
         let text = listed(None, false).expect("a vector takes everything");
         for entry in CATALOGUE {
             assert!(text.contains(entry.name) && text.contains(entry.source));
-            assert!(entry.options.iter().all(|option| text.contains(option.name)));
+            let scheme: Scheme = entry.name.parse().expect("listed");
+            assert!(scheme.own_options().iter().all(|option| text.contains(option.name)));
         }
     }
 

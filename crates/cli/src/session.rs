@@ -201,7 +201,7 @@ fn resolve_sending(
         group: session.group,
         interface: session.iface,
         ttl: sending.ttl,
-        scheme: sending.cc,
+        scheme: sending.scheme(),
         spacing: sending.layers_by.into(),
         min: sending.min,
         max: sending.max,

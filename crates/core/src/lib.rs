@@ -9,6 +9,7 @@
 //! | [`time`] [`packet`] [`node`] [`rng`] | units, what travels, the four roles, random streams |
 //! | [`estimate`] [`suppress`] [`rate`] | parts that schemes share: means, round trips, throughput; delays; pacing, gates, guards |
 //! | [`schemes`] | the schemes, by name |
+//! | [`spec`] | names with options as text |
 //! | [`half`] | the 16-bit numbers of marks |
 //! | [`delivery`] | gaps, requests, and the account of what must be sent again |
 //! | [`analysis`] | what the documents compute about their schemes |
@@ -23,6 +24,7 @@ pub mod packet;
 pub mod rate;
 pub mod rng;
 pub mod schemes;
+pub mod spec;
 pub mod suppress;
 pub mod time;
 pub mod unicast;

@@ -297,6 +297,21 @@ pub enum Content {
     },
 }
 
+impl Mark {
+    /// The kind of [`Mark::Representative`], before there is one.
+    pub const REPRESENTATIVE: Mark =
+        Mark::Representative { id: None, mean: f32::INFINITY, deviation: 0.0, rtt_max: 0.0 };
+    /// The kind of [`Mark::Equation`], before anything is known.
+    pub const EQUATION: Mark = Mark::Equation {
+        suppress_above: f32::INFINITY,
+        rtt_max: 0.0,
+        round: 0,
+        to: None,
+        echo: 0,
+        limiting: false,
+    };
+}
+
 /// What a receiver of equation-based control knows (RFC 4654, 2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Knows(pub u8);

@@ -20,7 +20,7 @@
 //! so much more, without reordering: real hosts are not as regular as emulated links, and without it a full drop-tail
 //! queue may always drop the same flow's packets, because they always come at the same time after a departure.
 
-use faircast_aqm::{LinkSpec, LossSpec, QueueSpec, SpecError};
+use faircast_aqm::{LinkSpec, LossSpec, QueueSpec, QueueSpecError};
 use faircast_core::time::{Rate, Span};
 use std::net::Ipv4Addr;
 
@@ -150,7 +150,7 @@ pub enum LineError {
     NoNode(String),
     /// A queue or a loss.
     #[error(transparent)]
-    Spec(#[from] SpecError),
+    Spec(#[from] QueueSpecError),
 }
 
 impl Default for Plan {

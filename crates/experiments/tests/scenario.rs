@@ -27,7 +27,7 @@ leaf = { rate = "1 Mbit/s", delay = "10 ms .. 40 ms", queue = "20 packets" }
 [[flow]]
 name = "multicast"
 kind = "session"
-scheme = "ormcc,preset=seed"
+scheme = "ormcc,preset=published"
 from = "src1"
 to = "leaf*"
 
@@ -302,7 +302,7 @@ leaf = { rate = ["250 kbit/s", "2 Mbit/s"], delay = "20 ms", queue = "20 packets
 [[flow]]
 name = "layered"
 kind = "session"
-scheme = "rlc,preset=seed"
+scheme = "rlc,preset=published"
 from = "src1"
 to = "leaf*"
 join_latency = "20 ms"

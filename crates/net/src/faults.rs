@@ -3,7 +3,9 @@
 //! For tests and demonstrations on networks that are too good. It costs nothing when off.
 
 use crate::batch::Meta;
+use faircast_core::field;
 use faircast_core::rng::Rng;
+use faircast_core::spec::{self, Opt, SpecError, Within};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
@@ -32,52 +34,21 @@ impl Faults {
 /// A datagram is held back no longer than this, even if none overtakes it.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Why a text is not a [`Faults`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FaultSpecError {
-    /// A part has no `=`.
-    #[error("{part:?} is not KEY=VALUE")]
-    NotAPair {
-        /// The part.
-        part: String,
-    },
-    /// The key is not known.
-    #[error("there is no fault {key:?}; there are loss, dup, reorder, corrupt and seed")]
-    UnknownKey {
-        /// The key.
-        key: String,
-    },
-    /// The value is not a number in its range.
-    #[error("{key}={value}: must be a number from 0 to 1 (the seed: a whole number)")]
-    BadValue {
-        /// The key.
-        key: String,
-        /// The value.
-        value: String,
-    },
-}
+/// What [`Faults`] can be told.
+const OPTIONS: &[Opt<Faults>] = &[
+    Opt::number("loss", Within::PART, field!(loss), "part of the datagrams lost"),
+    Opt::number("dup", Within::PART, field!(duplicate), "part delivered twice"),
+    Opt::number("reorder", Within::PART, field!(reorder), "part overtaken by others"),
+    Opt::number("corrupt", Within::PART, field!(corrupt), "part with bits turned over"),
+    Opt::whole("seed", 0, u64::MAX, field!(seed), "the same seed gives the same faults"),
+];
 
 impl FromStr for Faults {
-    type Err = FaultSpecError;
+    type Err = SpecError;
 
-    fn from_str(text: &str) -> Result<Faults, FaultSpecError> {
+    fn from_str(text: &str) -> Result<Faults, SpecError> {
         let mut faults = Faults::default();
-        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            let Some((key, value)) = part.split_once('=') else {
-                return Err(FaultSpecError::NotAPair { part: part.to_owned() });
-            };
-            let bad = || FaultSpecError::BadValue { key: key.to_owned(), value: value.to_owned() };
-            let share = || value.parse().ok().filter(|p| (0.0..=1.0).contains(p)).ok_or_else(bad);
-            match key {
-                "loss" => faults.loss = share()?,
-                "dup" | "duplicate" => faults.duplicate = share()?,
-                "reorder" => faults.reorder = share()?,
-                "corrupt" => faults.corrupt = share()?,
-                "seed" => faults.seed = value.parse().map_err(|_| bad())?,
-                _ => return Err(FaultSpecError::UnknownKey { key: key.to_owned() }),
-            }
-        }
-        Ok(faults)
+        spec::configure(&mut faults, text, "fault injection", &[OPTIONS]).map(|()| faults)
     }
 }
 
@@ -255,7 +226,7 @@ mod tests {
     #[test]
     fn a_specification_says_what_is_wrong_with_it() {
         let error = |text: &str| text.parse::<Faults>().expect_err("not valid").to_string();
-        assert!(error("loss").contains("KEY=VALUE"));
+        assert!(error("loss").contains("loss=VALUE"));
         assert!(error("lost=0.1").contains("lost"));
         assert!(error("loss=1.5").contains("0 to 1"));
         assert!(error("loss=NaN").contains("0 to 1"));

@@ -41,7 +41,7 @@ pub use batch::{Batch, Meta, SLOT};
 pub use buffers::{Backlog, Granted, MIN_RECEIVE_BUFFER};
 pub use changes::{Changes, News};
 pub use error::{ExitClass, NetError};
-pub use faults::{FaultSpecError, Faults, Injector, Tally};
+pub use faults::{Faults, Injector, Tally};
 pub use group::{GroupOptions, GroupSocket, Membership};
 pub use interface::{Choice, Interface, Why, choose, choose_again, interfaces};
 pub use source::{SourceOptions, SourceSocket};

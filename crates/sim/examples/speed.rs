@@ -65,7 +65,7 @@ fn tcp_star(receivers: usize) -> Network {
     }
     // A stream at a constant rate to all.
     let constant = Rate::from_bps(300e3);
-    let mut config = Config::seed();
+    let mut config = Config::published();
     config.sending.bounds.min = constant;
     config.sending.bounds.max = constant;
     net.session(session(source, members, config));
@@ -82,7 +82,7 @@ fn ormcc_star(receivers: usize) -> Network {
         net.duplex(router, leaf, bottleneck(50), wide(1.0, 50));
         members.push(Member { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
     }
-    net.session(session(source, members, Config::seed()));
+    net.session(session(source, members, Config::published()));
     net
 }
 
@@ -112,9 +112,9 @@ fn tree(fan: usize) -> Network {
     for (single, leaf) in singles {
         let member = Member { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None };
         let start = Time::from_secs_f64(rng.unit());
-        net.session(SessionSpec { start, ..session(single, vec![member], Config::seed()) });
+        net.session(SessionSpec { start, ..session(single, vec![member], Config::published()) });
     }
-    net.session(session(source, members, Config::seed()));
+    net.session(session(source, members, Config::published()));
     net
 }
 
@@ -125,7 +125,7 @@ fn layers(receivers: usize) -> Network {
     let (source, hub) = (net.node(), net.node());
     net.duplex(source, hub, wide(100.0, 1), wide(100.0, 1));
     let scheme = |name: &str| name.parse::<Scheme>().expect("a scheme").with_packet_size(1000);
-    let (gmcc, pgmcc) = (scheme("gmcc,preset=seed"), scheme("pgmcc,preset=seed"));
+    let (gmcc, pgmcc) = (scheme("gmcc,preset=published"), scheme("pgmcc,preset=published"));
     let mut rng = Rng::new(1, 99);
     let mut members = Vec::with_capacity(receivers);
     for number in 0..receivers {
@@ -138,11 +138,11 @@ fn layers(receivers: usize) -> Network {
             let single = net.node();
             net.duplex(single, hub, wide(10.0, 1), wide(10.0, 1));
             let start = Time::from_secs_f64(rng.unit());
-            let spec = session(single, vec![member], Config::seed());
+            let spec = session(single, vec![member], Config::published());
             net.session(SessionSpec { scheme: pgmcc, start, ..spec });
         }
     }
-    net.session(SessionSpec { scheme: gmcc, ..session(source, members, Config::seed()) });
+    net.session(SessionSpec { scheme: gmcc, ..session(source, members, Config::published()) });
     net
 }
 

@@ -13,7 +13,7 @@ use nets::{link, member, reno, session, wide};
 const BUFFER: u32 = 20;
 
 fn gmcc(options: &str, source: NodeId, receivers: &[NodeId]) -> SessionSpec {
-    let scheme: Scheme = format!("gmcc,preset=seed{options}").parse().expect("a scheme");
+    let scheme: Scheme = format!("gmcc,preset=published{options}").parse().expect("a scheme");
     let members = receivers.iter().map(|node| member(*node)).collect();
     SessionSpec { scheme, ..session(source, members) }
 }

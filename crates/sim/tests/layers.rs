@@ -32,7 +32,7 @@ fn star(mbps: &[f64], change: impl Fn(usize, &mut Member)) -> (Network, Vec<Link
         change(number, &mut it);
         members.push(it);
     }
-    let scheme = "rlc,preset=seed".parse().expect("a scheme");
+    let scheme = "rlc,preset=published".parse().expect("a scheme");
     net.session(SessionSpec {
         scheme,
         join_latency: JOIN,

@@ -159,7 +159,7 @@ fn mean_rate(outcome: &Outcome, flows: std::ops::Range<usize>, from: f64, to: f6
 fn three_sessions_of_mca_share_a_bottleneck_evenly() {
     for (mode, least_used, most_waiting) in [("bin", 0.83, 8_000.0), ("er", 0.97, 8_000.0)] {
         for seed in 1..=3 {
-            let (outcome, link) = three_sessions(scheme(&format!("mca,preset=seed,mode={mode}")), seed);
+            let (outcome, link) = three_sessions(scheme(&format!("mca,preset=published,mode={mode}")), seed);
             let (used, waiting) = link_use(&outcome, link, 0.9, 5.0, 100.0);
             let alone = rate(&outcome, 0, 10.0, 30.0);
             let two = [0, 1].map(|flow| rate(&outcome, flow, 40.0, 60.0));
@@ -180,7 +180,7 @@ fn three_sessions_of_mca_share_a_bottleneck_evenly() {
 #[test]
 fn a_session_over_two_bottlenecks_of_mca_gets_less_than_one_over_one() {
     for mode in ["bin", "er"] {
-        let outcome = two_in_a_row(scheme(&format!("mca,preset=seed,mode={mode}")), 1);
+        let outcome = two_in_a_row(scheme(&format!("mca,preset=published,mode={mode}")), 1);
         let [long, one, two] = [0, 1, 2].map(|flow| rate(&outcome, flow, 10.0, 100.0));
         println!("{mode}: {long:.3} {one:.3} {two:.3}");
         assert!((0.2..0.5).contains(&long) && one > long && two > long, "{long} {one} {two}");
@@ -191,7 +191,7 @@ fn a_session_over_two_bottlenecks_of_mca_gets_less_than_one_over_one() {
 #[test]
 fn a_group_of_sixteen_of_mca_does_not_drop_to_zero() {
     for (mode, least) in [("bin", 0.27), ("er", 0.36)] {
-        let outcome = star(scheme(&format!("mca,preset=seed,mode={mode}")), 16, 1);
+        let outcome = star(scheme(&format!("mca,preset=published,mode={mode}")), 16, 1);
         let (group, slower) = (rate(&outcome, 0, 10.0, 100.0), mean_rate(&outcome, 9..17, 10.0, 100.0));
         println!("{mode}: {group:.3}, single receivers on the slower links {slower:.3}");
         assert!(group > least && group < 0.46 && slower < 0.52, "{mode}: {group} beside {slower}");
@@ -201,7 +201,7 @@ fn a_group_of_sixteen_of_mca_does_not_drop_to_zero() {
 /// T-M+-6 (seed 000, 5.3.1) with two sessions of each source on 2 Mbit/s instead of ten on 10 Mbit/s.
 #[test]
 fn mca_plus_uses_a_bottleneck_without_loss_and_with_a_short_queue() {
-    let outcome = one_bottleneck(scheme("mca-plus,preset=seed"), 200, 2, 2.0, 1);
+    let outcome = one_bottleneck(scheme("mca-plus,preset=published"), 200, 2, 2.0, 1);
     for (from, share) in [(5.0, 1.0), (25.0, 0.5), (45.0, 1.0 / 3.0), (65.0, 0.5), (85.0, 1.0)] {
         let (used, waiting) = link_use(&outcome, 0, 2.0, from, from + 15.0);
         let first = mean_rate(&outcome, 0..2, from, from + 15.0);
@@ -217,7 +217,7 @@ fn mca_plus_uses_a_bottleneck_without_loss_and_with_a_short_queue() {
 #[test]
 fn a_group_of_64_of_mca_plus_gets_what_single_receivers_get() {
     for (packets, most_reports) in [(200, 5.0), (10, 2.0)] {
-        let outcome = plus_star(scheme("mca-plus,preset=seed"), 64, packets, 100.0, 1);
+        let outcome = plus_star(scheme("mca-plus,preset=published"), 64, packets, 100.0, 1);
         let (group, single) = (rate(&outcome, 0, 10.0, 100.0), mean_rate(&outcome, 1..193, 10.0, 100.0));
         let reports = |flow: usize| -> u64 { outcome.flows[flow].members.iter().map(|it| it.reports).sum() };
         let of_single = (1..193).map(reports).sum::<u64>() as f64 / 192.0;

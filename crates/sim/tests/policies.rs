@@ -33,7 +33,7 @@ fn used_and_lost(scheme: &str) -> (f64, f64) {
 fn every_policy_uses_a_bottleneck_under_every_scheme_that_takes_one() {
     for scheme in ["le-sbcc", "ormcc", "mca-plus"] {
         for policy in ["aimd", "sqrt", "iiad", "equation"] {
-            let name = format!("{scheme},preset=seed,policy={policy}");
+            let name = format!("{scheme},preset=published,policy={policy}");
             let (used, lost) = used_and_lost(&name);
             println!("{name:<40} uses {used:.2}, loses {lost:.4}");
             assert!(used > 0.5 && used < 1.0, "{name}: {used}");

@@ -24,7 +24,7 @@ const LEAVE: Span = Span::from_secs(1);
 
 /// A session of the paper's kind; each router takes so long to stop sending a layer.
 fn session(options: &str, source: NodeId, members: Vec<Member>, leave: Span) -> SessionSpec {
-    let scheme: Scheme = format!("rlc,preset=seed{options}").parse().expect("a scheme");
+    let scheme: Scheme = format!("rlc,preset=published{options}").parse().expect("a scheme");
     let (join_latency, packet_size) = (Span::from_millis(20), PACKET);
     SessionSpec { scheme, packet_size, join_latency, leave_latency: leave, ..nets::session(source, members) }
 }

@@ -147,7 +147,7 @@ fn a_source_with_a_window_sends_at_the_moment_an_acknowledgement_comes() {
     let (there, back) =
         net.duplex(source, leaf, LinkSpec { queue, ..nets::link(1.0, 20, 0) }, nets::wide(1.0, 20));
     [there, back].into_iter().for_each(|link| net.tap(link));
-    let scheme = "pgmcc,preset=seed".parse().expect("a scheme");
+    let scheme = "pgmcc,preset=published".parse().expect("a scheme");
     net.session(SessionSpec { scheme, ..nets::session(source, vec![nets::member(leaf)]) });
     let outcome = run(&net, 30.0);
     let (sent, said): (Vec<&Tapped>, Vec<&Tapped>) =
@@ -161,7 +161,7 @@ fn a_source_with_a_window_sends_at_the_moment_an_acknowledgement_comes() {
 /// Ackers and limiting receivers fall silent like representatives, and somebody else takes their place.
 #[test]
 fn whoever_limits_the_rate_can_fall_silent_in_every_scheme_that_names_it() {
-    for scheme in ["pgmcc,preset=seed", "tfmcc,preset=seed"] {
+    for scheme in ["pgmcc,preset=published", "tfmcc,preset=published"] {
         let mut net = Network::new(3);
         let (source, router) = (net.node(), net.node());
         net.duplex(source, router, nets::wide(10.0, 1), nets::wide(10.0, 1));
@@ -199,7 +199,7 @@ fn two_groups(aggregators: &[usize]) -> Network {
             members.push(nets::member(leaf));
         }
     }
-    let scheme = "le-sbcc,preset=seed".parse().expect("a scheme");
+    let scheme = "le-sbcc,preset=published".parse().expect("a scheme");
     net.session(SessionSpec { scheme, ..nets::session(source, members) });
     aggregators.iter().for_each(|&which| net.aggregate(routers[which], Span::from_secs(1)));
     net

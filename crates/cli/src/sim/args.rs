@@ -1,7 +1,8 @@
 //! What can be typed after `sim`, `repro` and `compare`.
 
 use clap::{Args, Subcommand, ValueHint};
-use faircast_core::schemes::{self, Scheme, SchemeError};
+use faircast_core::schemes::{self, Scheme};
+use faircast_core::spec::SpecError;
 use faircast_core::unicast::{self, Protocol};
 use faircast_experiments::run::Shard;
 use std::num::NonZeroUsize;
@@ -282,9 +283,10 @@ impl Contender {
 
 /// A part with `=`, or a flag such as `delack`, belongs to the name before it.
 fn contenders(text: &str) -> Result<Contenders, String> {
+    let flags = flags();
     let mut texts: Vec<String> = Vec::new();
     for part in text.split([',', ';']).map(str::trim).filter(|part| !part.is_empty()) {
-        let flag = unicast::CATALOGUE.iter().flat_map(|entry| entry.options).any(|(name, _)| *name == part);
+        let flag = flags.iter().any(|flag| *flag == part);
         match texts.last_mut() {
             Some(last) if flag || part.contains('=') => *last = format!("{last},{part}"),
             _ => texts.push(part.to_owned()),
@@ -294,6 +296,13 @@ fn contenders(text: &str) -> Result<Contenders, String> {
         return Err("nothing to compare; name schemes, as in ormcc,tcp-reno".into());
     }
     texts.into_iter().map(contender).collect::<Result<_, _>>().map(Contenders)
+}
+
+/// Options of protocols that stand without a value.
+fn flags() -> Vec<&'static str> {
+    let protocols = unicast::CATALOGUE.iter().filter_map(|entry| entry.name.parse::<Protocol>().ok());
+    let options = protocols.flat_map(|protocol| protocol.options());
+    options.filter(|option| option.may_stand_alone).map(|option| option.name).collect()
 }
 
 fn contender(text: String) -> Result<Contender, String> {
@@ -306,7 +315,7 @@ fn contender(text: String) -> Result<Contender, String> {
     }
     match text.parse::<Scheme>() {
         Ok(_) => Ok(Contender::Scheme(text)),
-        Err(SchemeError::UnknownScheme { name }) => {
+        Err(SpecError::UnknownName { name, .. }) => {
             let schemes = schemes::CATALOGUE.iter().map(|entry| entry.name);
             let known: Vec<&str> = schemes.chain(unicast::CATALOGUE.iter().map(|entry| entry.name)).collect();
             Err(format!("there is no scheme or protocol `{name}`; choose from: {}", known.join(", ")))

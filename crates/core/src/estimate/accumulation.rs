@@ -107,7 +107,7 @@ impl Measuring {
     /// As the thesis simulates it: two packets and one.
     // Seed gap: D.1 leaves the interval of control packets open. Here it is 50 ms, half of the assumed round-trip time.
     // Seed gap: 5.1.2 says "larger than two packets", D.1 at least the threshold. Here D.1.
-    pub const fn seed() -> Measuring {
+    pub const fn published() -> Measuring {
         Measuring {
             interval: Interval::Every(Span::from_millis(50)),
             high: 2.0,

@@ -56,7 +56,7 @@ pub enum Start {
 
 impl Sending {
     /// As the theses' simulations send: packets of 1000 bytes, linear start, never silenced by a silent group.
-    pub fn seed() -> Sending {
+    pub fn published() -> Sending {
         let (packet_size, initial_rtt) = (1000, Span::from_millis(100));
         let slowest = Rate::of(u64::from(packet_size), initial_rtt * 10);
         Sending {
@@ -84,7 +84,7 @@ impl Sending {
             bounds: Bounds { min: slowest, max: Rate::UNLIMITED },
             silent_group_guard: Guard::On,
             history_packets: 1 << 19,
-            ..Sending::seed()
+            ..Sending::published()
         }
     }
 

@@ -67,7 +67,10 @@ pub enum AnyPolicy {
 
 impl PolicyChoice {
     /// What can be chosen.
-    pub const MEANING: &'static str = "aimd | binomial:K:L | iiad | sqrt | equation | equation:rfc5348: what moves the rate; K and L are 0 to 1";
+    pub const TAKES: &'static str =
+        "aimd | binomial:K:L | iiad | sqrt | equation | equation:rfc5348, K and L from 0 to 1";
+    /// What is chosen with it.
+    pub const MEANING: &'static str = "what moves the rate";
 
     /// The policy at its beginning, where the rate begins small.
     pub fn policy(self) -> AnyPolicy {
@@ -114,7 +117,7 @@ impl RatePolicy for AnyPolicy {
 
 /// Not the name of a rate policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a rate policy is one of: {}", PolicyChoice::MEANING)]
+#[error("a rate policy is one of: {}", PolicyChoice::TAKES)]
 pub struct UnknownPolicy;
 
 impl FromStr for PolicyChoice {

@@ -1,36 +1,13 @@
 //! Schemes by name and options: `ormcc`, `ormcc,beta=0.7,start=linear`.
 
-use super::{AnyReceiver, AnySource, each, gmcc, le_sbcc, mca, mca_plus, ormcc, pgmcc, rlc, smcc, tfmcc};
-use crate::half::Half;
-use crate::packet::{Mark, ReceiverId, Standings};
+use super::{CATALOGUE, Scheme};
+use crate::packet::Mark;
 use crate::rate::start::Doubling;
-use crate::rate::{Bounds, Sending, Start};
+use crate::rate::{Bounds, PolicyChoice, Sending, Start};
+use crate::spec::{self, Described, Field, Opt, SpecError, Within};
 use crate::time::Span;
 use std::fmt;
 use std::str::FromStr;
-
-/// A scheme and its parameters.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Scheme {
-    /// Seed 000, chapter 3.
-    Ormcc(ormcc::Config),
-    /// Seed 000, chapter 2.
-    LeSbcc(le_sbcc::Config),
-    /// The building-block draft draft-ietf-rmt-bb-pgmcc-03.
-    Pgmcc(pgmcc::Config),
-    /// Seed 000, appendix D.
-    Mca(mca::Config),
-    /// Seed 000, chapter 5.
-    McaPlus(mca_plus::Config),
-    /// RFC 4654.
-    Tfmcc(tfmcc::Config),
-    /// Seed 000, chapter 4.
-    Gmcc(gmcc::Config),
-    /// Seed 004.
-    Rlc(rlc::Config),
-    /// Seed 000, chapter 4: what GMCC is compared with.
-    Smcc(smcc::Config),
-}
 
 /// A scheme as a user sees it.
 #[derive(Debug, Clone, Copy)]
@@ -47,96 +24,210 @@ pub struct Entry {
     pub sender: &'static str,
     /// What its receivers do.
     pub receiver: &'static str,
-    /// Its own options, beside the ones that all schemes have ([`COMMON`]).
-    pub options: &'static [Opt],
+    /// Whether receivers say anything.
+    pub feedback: Feedback,
+    /// The wire formats in which it can serve receivers, those of other programs with them.
+    pub wires: &'static [Wire],
+    /// Whether it sends in layers, and how fast they may be.
+    pub layers: LayerRates,
     /// Where it departs from its description, and why, a sentence each.
     pub deviations: &'static [&'static str],
 }
 
-/// An option of a scheme.
-#[derive(Debug, Clone, Copy)]
-pub struct Opt {
-    /// Its name.
-    pub name: &'static str,
-    /// What it means and which values it takes.
-    pub meaning: &'static str,
+/// Whether receivers say anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feedback {
+    /// They report to the source, which follows them.
+    Reports,
+    /// Never: the source hears nothing.
+    None,
 }
 
-/// All schemes.
-pub const CATALOGUE: &[Entry] = &[
-    ormcc::Config::ENTRY,
-    le_sbcc::Config::ENTRY,
-    pgmcc::Config::ENTRY,
-    mca::Config::ENTRY,
-    mca_plus::Config::ENTRY,
-    tfmcc::Config::ENTRY,
-    gmcc::Config::ENTRY,
-    rlc::Config::ENTRY,
-    smcc::Config::ENTRY,
-];
+/// A wire format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// faircast's own.
+    Native,
+    /// PGM (RFC 3208), with receivers that know PGM alone.
+    Pgm,
+    /// ALC (RFC 5775), whose receivers never answer.
+    Alc,
+}
 
-/// Options of all schemes.
-pub const COMMON: &[Opt] = &[
-    Opt { name: "preset", meaning: "seed | transport: the values that the other options change; goes first" },
-    Opt { name: "rtt", meaning: "round-trip time assumed before the first sample, in seconds" },
-    Opt { name: "start", meaning: "linear | doubling" },
-];
+/// How fast the layers of a scheme may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayerRates {
+    /// There is one rate for all receivers.
+    One,
+    /// Each layer has a highest rate.
+    Bounded,
+    /// Each layer takes what its receivers' paths carry.
+    Adaptive,
+}
+
+/// Options of all schemes, beside each one's own.
+pub(super) const fn common_of<C: Configure>() -> [Opt<C>; 3] {
+    [
+        Opt::other(
+            "preset",
+            "published | transport",
+            |_| String::new(),
+            set_preset,
+            "the values that the other options change; goes first",
+        ),
+        Opt::seconds(
+            "rtt",
+            Within::POSITIVE,
+            initial_rtt(),
+            "round-trip time assumed before the first sample",
+        ),
+        Opt::other(
+            "start",
+            "linear | doubling",
+            start_of,
+            set_start,
+            "how the rate grows before the first congestion",
+        ),
+    ]
+}
+
+const fn initial_rtt<C: Configure>() -> Field<C, Span> {
+    Field {
+        get: |config| Some(config.sending().initial_rtt),
+        set: |config, rtt| {
+            if let Some(rtt) = rtt {
+                config.sending_mut().initial_rtt = rtt;
+            }
+        },
+    }
+}
+
+fn set_preset<C: Configure>(config: &mut C, preset: &str) -> Option<()> {
+    *config = match preset {
+        "published" => C::published(),
+        "transport" => transport(),
+        _ => return None,
+    };
+    Some(())
+}
+
+fn start_of<C: Configure>(config: &C) -> String {
+    match config.sending().start {
+        Start::Linear => "linear".into(),
+        Start::Doubling(_) => "doubling".into(),
+    }
+}
+
+fn set_start<C: Configure>(config: &mut C, start: &str) -> Option<()> {
+    config.sending_mut().start = match start {
+        "linear" => Start::Linear,
+        "doubling" => Start::Doubling(Doubling::default()),
+        _ => return None,
+    };
+    Some(())
+}
 
 /// A scheme's configuration, as text sees it.
-pub(super) trait Configure: Sized {
+pub(super) trait Configure: Sized + 'static {
     /// The scheme.
     const ENTRY: Entry;
+    /// Its own options.
+    const OPTIONS: &'static [Opt<Self>];
+    /// Those that it shares with relatives.
+    const MORE: &'static [Opt<Self>] = &[];
+    /// The kind of mark that its packets carry; all have the same.
+    const MARK: Mark = Mark::None;
     /// As its document has it.
-    fn seed() -> Self;
+    fn published() -> Self;
     /// For a real network.
     fn transport(packet_size: u16) -> Self;
     /// What all schemes have.
     fn sending(&self) -> &Sending;
     /// The same, to be changed.
     fn sending_mut(&mut self) -> &mut Sending;
-    /// Give one of its own options a value; `None` when the value does not fit.
-    fn set(&mut self, option: &str, value: &str) -> Option<()>;
-    /// The value of one of its own options, as [`Configure::set`] takes it; empty for an option that it does not know.
-    fn get(&self, option: &str) -> String;
-}
-
-/// Why a scheme could not be chosen.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SchemeError {
-    /// No scheme has this name.
-    #[error("there is no scheme {name:?}; choose one of: {known}", known = names())]
-    UnknownScheme {
-        /// What was asked for.
-        name: String,
-    },
-    /// The scheme has no such option.
-    #[error("scheme {scheme} has no option {option:?}; its options are: {known}", known = options_of(scheme))]
-    UnknownOption {
-        /// The scheme.
-        scheme: &'static str,
-        /// What was asked for.
-        option: String,
-    },
-    /// An option stands without a value.
-    #[error("option {option:?} has no value; write {option}=VALUE")]
-    NoValue {
-        /// The option.
-        option: String,
-    },
-    /// An option has a value that it cannot take.
-    #[error("option {option} cannot be {value:?}; it is: {wanted}")]
-    BadValue {
-        /// The option.
-        option: &'static str,
-        /// What was given.
-        value: String,
-        /// What it takes.
-        wanted: &'static str,
-    },
+    /// How many layers it may use.
+    fn layers(&self) -> u8 {
+        1
+    }
+    /// Another number of them, which a scheme of one rate ignores.
+    fn set_layers(&mut self, _layers: u8) {}
+    /// As it can work when receivers say nothing but what they miss.
+    #[must_use]
+    fn without_answers(self) -> Self {
+        self
+    }
 }
 
 /// Packet size before a transport says its own.
 const DEFAULT_PACKET_SIZE: u16 = 1400;
+
+/// As a real network runs it, before the size of packets is known.
+pub(super) fn transport<C: Configure>() -> C {
+    C::transport(DEFAULT_PACKET_SIZE)
+}
+
+/// Give a rate policy another value; `None` when the text names none.
+pub(super) fn set_policy(policy: &mut PolicyChoice, text: &str) -> Option<()> {
+    *policy = text.parse().ok()?;
+    Some(())
+}
+
+/// The steepness of a law of report delays, as an option's field.
+macro_rules! spread {
+    ($field:ident) => {
+        $crate::spec::Field {
+            get: |config| Some(f64::from(config.$field.steepness())),
+            set: |config, steepness| {
+                if let Some(steepness) = steepness {
+                    config.$field = $crate::suppress::TruncatedExponential::new(steepness as f32);
+                }
+            },
+        }
+    };
+}
+pub(super) use spread;
+
+/// Options of the measurement of accumulation, for configurations with a field `measuring`.
+macro_rules! measuring {
+    () => {{
+        use $crate::estimate::accumulation::{Carry, Interval};
+        [
+            Opt::other(
+                "cp",
+                Interval::TAKES,
+                |config| config.measuring.interval.to_string(),
+                |config, text| {
+                    config.measuring.interval = text.parse().ok()?;
+                    Some(())
+                },
+                Interval::MEANING,
+            ),
+            Opt::number("high", Within::POSITIVE, field!(measuring.high), "accumulation that is congestion, in packets"),
+            Opt::number("low", Within::POSITIVE, field!(measuring.low), "accumulation that ends congestion, in packets"),
+            Opt::seconds("floor", Within::PART, field!(measuring.floor), "congestion is at least what is sent in this time"),
+            Opt::number("noise", Within::of(0.0, 100.0), field!(measuring.noise), "and in so many mean differences of two delays in a row"),
+            Opt::whole("confirm", 1, 100, field!(measuring.confirm as u8), "control packets in a row that show congestion"),
+            Opt::seconds("persist", Within::PART, field!(measuring.persist), "for how long at least"),
+            Opt::choice(
+                "carry",
+                choice!(measuring.carry: "rest" => Carry::Rest, "all" => Carry::All),
+                "what is left after congestion counts with or without the control packet",
+            ),
+            Opt::seconds("resync", Within::POSITIVE, field!(measuring.resync), "after this time a quiet moment becomes the synchronisation point"),
+            Opt::or("never", Opt::whole(
+                "reroute",
+                1,
+                10_000,
+                $crate::spec::Field {
+                    get: |config| config.measuring.reroute.map(u64::from),
+                    set: |config, count| config.measuring.reroute = count.map(|count| count as u16),
+                },
+                "control packets in a row with an unchanging accumulation: the route became longer",
+            )),
+        ]
+    }};
+}
+pub(super) use measuring;
 
 impl Scheme {
     /// How it is described.
@@ -159,7 +250,12 @@ impl Scheme {
 
     /// The scheme with this number on the wire, as a real network runs it.
     pub fn from_number(number: u8) -> Option<Scheme> {
-        CATALOGUE.iter().find(|entry| entry.number == number).and_then(|entry| entry.name.parse().ok())
+        CATALOGUE.iter().find(|entry| entry.number == number).and_then(|entry| Scheme::named(entry.name))
+    }
+
+    /// Whether it can serve receivers in this wire format.
+    pub fn works_over(&self, wire: Wire) -> bool {
+        self.entry().wires.contains(&wire)
     }
 
     /// The scheme for packets of this size on the link.
@@ -176,6 +272,13 @@ impl Scheme {
         let sending = self.sending_mut();
         let min = if bounds.min.is_usable() { bounds.min } else { sending.bounds.min };
         sending.bounds = Bounds { min, max: bounds.max };
+        self
+    }
+
+    /// The scheme as it can work when receivers say nothing but what they miss.
+    #[must_use]
+    pub fn without_answers(mut self) -> Scheme {
+        each!(&mut self, Scheme, config => *config = config.without_answers());
         self
     }
 
@@ -197,29 +300,19 @@ impl Scheme {
 
     /// How many layers it may use.
     pub fn layers(&self) -> u8 {
-        match self {
-            Scheme::Gmcc(config) => config.layers,
-            Scheme::Rlc(config) => config.layers,
-            Scheme::Smcc(config) => config.layers,
-            _ => 1,
-        }
+        each!(self, Scheme, config => config.layers())
     }
 
     /// Whether its receivers report to the source, which follows them.
     pub const fn has_feedback(&self) -> bool {
-        !matches!(self, Scheme::Rlc(_))
+        matches!(self.entry().feedback, Feedback::Reports)
     }
 
     /// The same with at most so many layers. A scheme of one rate stays one.
     #[must_use]
     pub fn with_layers(mut self, layers: u8) -> Scheme {
-        let most = match &mut self {
-            Scheme::Gmcc(config) => &mut config.layers,
-            Scheme::Rlc(config) => &mut config.layers,
-            Scheme::Smcc(config) => &mut config.layers,
-            _ => return self,
-        };
-        *most = layers.min(*most).max(1);
+        let layers = layers.min(self.layers()).max(1);
+        each!(&mut self, Scheme, config => config.set_layers(layers));
         self
     }
 
@@ -230,104 +323,69 @@ impl Scheme {
 
     /// The kind of mark that its packets carry; all have the same.
     pub const fn mark(&self) -> Mark {
-        match self {
-            Scheme::Ormcc(_) | Scheme::Mca(_) | Scheme::McaPlus(_) => {
-                Mark::Representative { id: None, mean: f32::INFINITY, deviation: 0.0, rtt_max: 0.0 }
-            }
-            Scheme::LeSbcc(_) => Mark::None,
-            Scheme::Pgmcc(_) => Mark::Acker(None),
-            Scheme::Gmcc(_) => Mark::Layered {
-                id: None,
-                mean: f32::INFINITY,
-                error: 0.0,
-                rtt: 0.0,
-                above: Half(0),
-                updates: 0,
-                standings: Standings(0),
-            },
-            Scheme::Rlc(_) => Mark::Timetable { slot: 0 },
-            Scheme::Tfmcc(_) | Scheme::Smcc(_) => Mark::Equation {
-                suppress_above: f32::INFINITY,
-                rtt_max: 0.0,
-                round: 0,
-                to: None,
-                echo: 0,
-                limiting: false,
-            },
+        const fn of<C: Configure>(_: &C) -> Mark {
+            C::MARK
         }
+        each!(self, Scheme, config => of(config))
     }
 
     /// The value of an option, as text; empty for one that it does not have.
     pub fn get(&self, option: &str) -> String {
-        let sending = self.sending();
-        match (option, sending.start) {
-            ("rtt", _) => number(sending.initial_rtt.as_secs_f64()),
-            ("start", Start::Linear) => "linear".into(),
-            ("start", Start::Doubling(_)) => "doubling".into(),
-            _ => each!(self, Scheme, config => config.get(option)),
+        fn of<C: Configure>(config: &C, name: &str) -> String {
+            let common = common_of::<C>();
+            let mut all = common.iter().chain(C::OPTIONS).chain(C::MORE);
+            all.find(|option| option.name == name).map_or(String::new(), |option| option.get(config))
         }
+        each!(self, Scheme, config => of(config, option))
+    }
+
+    /// Its own options, those of all schemes left out.
+    pub fn own_options(&self) -> Vec<Described> {
+        fn of<C: Configure>(_: &C) -> Vec<Described> {
+            C::OPTIONS.iter().chain(C::MORE).map(Opt::described).collect()
+        }
+        each!(self, Scheme, config => of(config))
+    }
+
+    /// The options of every scheme.
+    pub fn common_options(&self) -> Vec<Described> {
+        fn of<C: Configure>(_: &C) -> Vec<Described> {
+            common_of::<C>().iter().map(Opt::described).collect()
+        }
+        each!(self, Scheme, config => of(config))
     }
 
     /// Its options that differ from the preset for real networks, as text that [`Scheme::from_str`] takes after the
     /// name: `beta=0.7,start=linear`.
     pub fn options(&self) -> String {
-        let preset: Scheme = self.name().parse().expect("a name from the catalogue");
-        let common = COMMON.iter().filter(|option| option.name != "preset");
-        let all = common.chain(self.entry().options).map(|option| option.name);
-        let changed = all.filter(|name| self.get(name) != preset.get(name));
-        changed.map(|name| format!("{name}={}", self.get(name))).collect::<Vec<_>>().join(",")
-    }
-
-    /// A source.
-    pub fn source(&self) -> AnySource {
-        match self {
-            Scheme::Ormcc(config) => AnySource::Ormcc(ormcc::Source::new(*config)),
-            Scheme::LeSbcc(config) => AnySource::LeSbcc(le_sbcc::Source::new(*config)),
-            Scheme::Pgmcc(config) => AnySource::Pgmcc(pgmcc::Source::new(*config)),
-            Scheme::Tfmcc(config) => AnySource::Tfmcc(tfmcc::Source::new(*config)),
-            Scheme::Gmcc(config) => AnySource::Gmcc(gmcc::Source::new(*config)),
-            Scheme::Rlc(config) => AnySource::Rlc(rlc::Source::new(*config)),
-            Scheme::Smcc(config) => AnySource::Smcc(smcc::Source::new(*config)),
-            Scheme::Mca(config) => AnySource::Mca(mca::Source::new(*config)),
-            Scheme::McaPlus(config) => AnySource::McaPlus(mca_plus::Source::new(*config)),
+        fn of<C: Configure>(config: &C) -> String {
+            let (preset, common) = (transport::<C>(), common_of::<C>());
+            let all = common.iter().chain(C::OPTIONS).chain(C::MORE);
+            let values = all.map(|option| (option.name, option.get(config), option.get(&preset)));
+            let changed = values.filter(|(_, value, default)| value != default);
+            changed.map(|(name, value, _)| format!("{name}={value}")).collect::<Vec<_>>().join(",")
         }
-    }
-
-    /// A receiver.
-    pub fn receiver(&self, me: ReceiverId) -> AnyReceiver {
-        match self {
-            Scheme::Ormcc(config) => AnyReceiver::Ormcc(ormcc::Receiver::new(me, config)),
-            Scheme::LeSbcc(config) => AnyReceiver::LeSbcc(le_sbcc::Receiver::new(me, config)),
-            Scheme::Pgmcc(config) => AnyReceiver::Pgmcc(pgmcc::Receiver::new(me, config)),
-            Scheme::Tfmcc(config) => AnyReceiver::Tfmcc(tfmcc::Receiver::new(me, config)),
-            Scheme::Gmcc(config) => AnyReceiver::Gmcc(gmcc::Receiver::new(me, config)),
-            Scheme::Rlc(config) => AnyReceiver::Rlc(rlc::Receiver::new(me, config)),
-            Scheme::Smcc(config) => AnyReceiver::Smcc(smcc::Receiver::new(me, config)),
-            Scheme::Mca(config) => AnyReceiver::Mca(mca::Receiver::new(me, config)),
-            Scheme::McaPlus(config) => AnyReceiver::McaPlus(mca_plus::Receiver::new(me, config)),
-        }
+        each!(self, Scheme, config => of(config))
     }
 }
 
 /// The name, then options, separated by commas.
 impl FromStr for Scheme {
-    type Err = SchemeError;
+    type Err = SpecError;
 
-    fn from_str(text: &str) -> Result<Scheme, SchemeError> {
-        let mut parts = text.split(',').map(str::trim);
-        let name = parts.next().unwrap_or_default();
-        match name {
-            "ormcc" => configured(parts).map(Scheme::Ormcc),
-            "le-sbcc" => configured(parts).map(Scheme::LeSbcc),
-            "pgmcc" => configured(parts).map(Scheme::Pgmcc),
-            "tfmcc" => configured(parts).map(Scheme::Tfmcc),
-            "gmcc" => configured(parts).map(Scheme::Gmcc),
-            "rlc" => configured(parts).map(Scheme::Rlc),
-            "smcc" => configured(parts).map(Scheme::Smcc),
-            "mca" => configured(parts).map(Scheme::Mca),
-            "mca-plus" => configured(parts).map(Scheme::McaPlus),
-            _ => Err(SchemeError::UnknownScheme { name: name.to_owned() }),
+    fn from_str(text: &str) -> Result<Scheme, SpecError> {
+        fn of<C: Configure>(config: &mut C, options: &str) -> Result<(), SpecError> {
+            let name = format!("scheme {}", C::ENTRY.name);
+            spec::configure(config, options, &name, &[&common_of(), C::OPTIONS, C::MORE])
         }
+        let (name, options) = spec::split(text);
+        let mut scheme = Scheme::named(name).ok_or_else(|| SpecError::UnknownName {
+            kind: "scheme",
+            name: name.to_owned(),
+            known: CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+        })?;
+        each!(&mut scheme, Scheme, config => of(config, options))?;
+        Ok(scheme)
     }
 }
 
@@ -340,64 +398,10 @@ impl fmt::Display for Scheme {
     }
 }
 
-fn configured<'a, C: Configure>(parts: impl Iterator<Item = &'a str>) -> Result<C, SchemeError> {
-    let mut config = C::transport(DEFAULT_PACKET_SIZE);
-    for part in parts.filter(|part| !part.is_empty()) {
-        let (name, value) =
-            part.split_once('=').ok_or_else(|| SchemeError::NoValue { option: part.to_owned() })?;
-        let Some(option) = COMMON.iter().chain(C::ENTRY.options).find(|option| option.name == name) else {
-            return Err(SchemeError::UnknownOption { scheme: C::ENTRY.name, option: name.to_owned() });
-        };
-        set(&mut config, option.name, value).ok_or_else(|| SchemeError::BadValue {
-            option: option.name,
-            value: value.to_owned(),
-            wanted: option.meaning,
-        })?;
-    }
-    Ok(config)
-}
-
-/// `None` when the value does not fit.
-fn set<C: Configure>(config: &mut C, option: &str, value: &str) -> Option<()> {
-    match (option, value) {
-        ("preset", "seed") => *config = C::seed(),
-        ("preset", "transport") => *config = C::transport(DEFAULT_PACKET_SIZE),
-        ("rtt", _) => config.sending_mut().initial_rtt = Span::from_secs_f64(positive(value)?),
-        ("start", "linear") => config.sending_mut().start = Start::Linear,
-        ("start", "doubling") => config.sending_mut().start = Start::Doubling(Doubling::default()),
-        ("preset" | "start", _) => return None,
-        _ => config.set(option, value)?,
-    }
-    Some(())
-}
-
-/// A finite number above zero.
-pub(super) fn positive(value: &str) -> Option<f64> {
-    value.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0)
-}
-
-/// A number between these two, both included.
-pub(super) fn within(value: &str, least: f64, most: f64) -> Option<f64> {
-    value.parse().ok().filter(|number: &f64| (least..=most).contains(number))
-}
-
-/// A number as text, without digits that only binary fractions have.
-pub(super) fn number(value: f64) -> String {
-    format!("{}", (value * 1e9).round() / 1e9)
-}
-
-fn names() -> String {
-    CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
-}
-
-fn options_of(scheme: &str) -> String {
-    let own = CATALOGUE.iter().filter(|entry| entry.name == scheme).flat_map(|entry| entry.options);
-    COMMON.iter().chain(own).map(|option| option.name).collect::<Vec<_>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schemes::ormcc;
 
     #[test]
     fn a_name_alone_is_the_transport_preset() {
@@ -415,8 +419,8 @@ mod tests {
 
     #[test]
     fn options_change_the_preset() {
-        let scheme: Scheme = "ormcc,preset=seed,beta=0.7,start=doubling".parse().expect("valid");
-        let mut expected = ormcc::Config { beta: 0.7, ..ormcc::Config::seed() };
+        let scheme: Scheme = "ormcc,preset=published,beta=0.7,start=doubling".parse().expect("valid");
+        let mut expected = ormcc::Config { beta: 0.7, ..ormcc::Config::published() };
         expected.sending.start = Start::Doubling(Doubling::default());
         assert_eq!(scheme, Scheme::Ormcc(expected));
     }
@@ -434,9 +438,10 @@ mod tests {
     #[test]
     fn every_option_takes_its_own_value_and_refuses_nonsense() {
         for entry in CATALOGUE {
-            for preset in ["seed", "transport"] {
+            for preset in ["published", "transport"] {
                 let scheme: Scheme = format!("{},preset={preset}", entry.name).parse().expect("listed");
-                for option in COMMON.iter().chain(entry.options).filter(|option| option.name != "preset") {
+                let all = scheme.common_options().into_iter().chain(scheme.own_options());
+                for option in all.filter(|option| option.name != "preset") {
                     let (name, value) = (option.name, scheme.get(option.name));
                     assert!(!value.is_empty(), "{}: {name}", entry.name);
                     let again = format!("{},preset={preset},{name}={value}", entry.name).parse();
@@ -450,11 +455,11 @@ mod tests {
     #[test]
     fn text_that_a_scheme_gives_about_itself_gives_it_back() {
         for entry in CATALOGUE {
-            for preset in ["seed", "transport"] {
+            for preset in ["published", "transport"] {
                 let scheme: Scheme = format!("{},preset={preset}", entry.name).parse().expect("listed");
                 let again: Scheme = scheme.to_string().parse().expect("its own text");
                 assert_eq!(again.to_string(), scheme.to_string());
-                for option in entry.options {
+                for option in scheme.own_options() {
                     assert_eq!(again.get(option.name), scheme.get(option.name), "{}", option.name);
                 }
             }
@@ -471,7 +476,7 @@ mod tests {
                 .starts_with("scheme ormcc has no option \"gamma\"; its options are: preset, ")
         );
         assert_eq!(message("ormcc,beta"), "option \"beta\" has no value; write beta=VALUE");
-        assert!(message("ormcc,start=fast").contains("it is: linear | doubling"));
+        assert!(message("ormcc,start=fast").contains("it is linear | doubling"));
     }
 
     #[test]

@@ -28,30 +28,30 @@ const FEW: usize = 4;
 /// The schemes under test: each as its document has it, as a real network runs it, with limits, and in its variants.
 fn schemes() -> Vec<Scheme> {
     let literal =
-        Config { across_switch: AcrossSwitch::Continue, switch_on: SwitchOn::Average, ..Config::seed() };
+        Config { across_switch: AcrossSwitch::Continue, switch_on: SwitchOn::Average, ..Config::published() };
     let limited = Bounds { min: Rate::from_bps(50_000.0), max: Rate::from_mbps(3.0) };
     let mut all = vec![Scheme::Ormcc(literal)];
     for entry in CATALOGUE {
         let parsed =
             |options: &str| -> Scheme { format!("{},{options}", entry.name).parse().expect("valid") };
-        let seed = parsed("preset=seed");
+        let seed = parsed("preset=published");
         all.push(seed);
         all.push(parsed("preset=transport").with_packet_size(SIZE).with_short_history());
-        all.push(parsed("preset=seed,start=doubling").with_bounds(limited));
+        all.push(parsed("preset=published,start=doubling").with_bounds(limited));
     }
     for policy in ["sqrt", "iiad", "equation"] {
-        all.push(format!("ormcc,policy={policy},preset=seed").parse().expect("valid"));
+        all.push(format!("ormcc,policy={policy},preset=published").parse().expect("valid"));
     }
     for options in ["policy=equation", "li2le=off,filter=none,atf=off", "filter=lprf,prune=off,backoff=0.05"]
     {
-        all.push(format!("le-sbcc,preset=seed,{options}").parse().expect("valid"));
+        all.push(format!("le-sbcc,preset=published,{options}").parse().expect("valid"));
     }
-    for text in ["mca,mode=bin,preset=seed", "mca,mode=bin", "mca-plus,suppress=nobody,policy=sqrt"] {
+    for text in ["mca,mode=bin,preset=published", "mca,mode=bin", "mca-plus,suppress=nobody,policy=sqrt"] {
         all.push(text.parse::<Scheme>().expect("valid").with_packet_size(SIZE).with_short_history());
     }
     for options in [
         "n=2,j=1",
-        "preset=seed,control=ormcc,n=2,j=1,taf=product",
+        "preset=published,control=ormcc,n=2,j=1,taf=product",
         "control=tfmcc,start=linear",
         "control=pgmcc",
     ] {

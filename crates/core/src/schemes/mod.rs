@@ -1,11 +1,8 @@
 //! The schemes, and how to choose one by name.
 //!
 //! Sources and receivers are stored as enums, so a driver needs neither generics nor a box, and a call
-//! is one branch.
+//! is one branch. A scheme is added by its folder and one line in the list below.
 
-pub mod catalogue;
-#[cfg(test)]
-mod conformance;
 pub mod gmcc;
 pub mod le_sbcc;
 pub mod mca;
@@ -14,79 +11,100 @@ pub mod ormcc;
 pub mod pgmcc;
 pub mod rlc;
 pub mod smcc;
-#[cfg(test)]
-mod star;
 pub mod tfmcc;
 
-pub use catalogue::{CATALOGUE, COMMON, Entry, Opt, Scheme, SchemeError};
+/// Makes all that has one place for each scheme: the enums of configurations, sources and receivers, the catalogue, and
+/// `each!(self, AnySource, source => source.observe())`, which does the same for every scheme.
+macro_rules! schemes {
+    ($d:tt $($(#[$doc:meta])+ $variant:ident => $module:ident,)+) => {
+        /// A scheme and its parameters.
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub enum Scheme {
+            $($(#[$doc])+ $variant($module::Config),)+
+        }
 
-use crate::node::{Control, Cx, Departure, Observation, Receiver, Source, Stamp};
-use crate::packet::{Arrival, Data, Layer, Report};
-use crate::time::{Rate, Time};
+        /// The source of any scheme.
+        #[derive(Debug, Clone)]
+        pub enum AnySource {
+            $($(#[$doc])+ $variant($module::Source),)+
+        }
 
-/// Does the same for every scheme: `each!(self, AnySource, source => source.observe())`. The one list of schemes.
-macro_rules! each {
-    ($value:expr, $any:ident, $inner:pat => $body:expr) => {
-        match $value {
-            $any::Ormcc($inner) => $body,
-            $any::LeSbcc($inner) => $body,
-            $any::Pgmcc($inner) => $body,
-            $any::Mca($inner) => $body,
-            $any::McaPlus($inner) => $body,
-            $any::Tfmcc($inner) => $body,
-            $any::Gmcc($inner) => $body,
-            $any::Rlc($inner) => $body,
-            $any::Smcc($inner) => $body,
+        /// The receiver of any scheme.
+        #[derive(Debug, Clone)]
+        pub enum AnyReceiver {
+            $($(#[$doc])+ $variant($module::Receiver),)+
+        }
+
+        /// All schemes.
+        pub const CATALOGUE: &[Entry] = &[$(<$module::Config as catalogue::Configure>::ENTRY,)+];
+
+        impl Scheme {
+            /// The scheme of this name with the real network's values.
+            fn named(name: &str) -> Option<Scheme> {
+                $(if name == <$module::Config as catalogue::Configure>::ENTRY.name {
+                    return Some(Scheme::$variant(catalogue::transport()));
+                })+
+                None
+            }
+
+            /// A source.
+            pub fn source(&self) -> AnySource {
+                match self {
+                    $(Scheme::$variant(config) => AnySource::$variant($module::Source::new(*config)),)+
+                }
+            }
+
+            /// A receiver.
+            pub fn receiver(&self, me: ReceiverId) -> AnyReceiver {
+                match self {
+                    $(Scheme::$variant(config) => AnyReceiver::$variant($module::Receiver::new(me, config)),)+
+                }
+            }
+        }
+
+        macro_rules! each {
+            ($d value:expr, $d any:ident, $d inner:pat => $d body:expr) => {
+                match $d value {
+                    $($d any::$variant($d inner) => $d body,)+
+                }
+            };
         }
     };
 }
-use each;
 
-/// The source of any scheme.
-#[derive(Debug, Clone)]
-pub enum AnySource {
-    /// [`ormcc`].
-    Ormcc(ormcc::Source),
-    /// [`le_sbcc`].
-    LeSbcc(le_sbcc::Source),
-    /// [`pgmcc`].
-    Pgmcc(pgmcc::Source),
-    /// [`mca`].
-    Mca(mca::Source),
-    /// [`mca_plus`].
-    McaPlus(mca_plus::Source),
-    /// [`tfmcc`].
-    Tfmcc(tfmcc::Source),
-    /// [`gmcc`].
-    Gmcc(gmcc::Source),
-    /// [`rlc`].
-    Rlc(rlc::Source),
-    /// [`smcc`].
-    Smcc(smcc::Source),
+schemes! { $
+    /// Seed 000, chapter 3.
+    Ormcc => ormcc,
+    /// Seed 000, chapter 2.
+    LeSbcc => le_sbcc,
+    /// The building-block draft draft-ietf-rmt-bb-pgmcc-03.
+    Pgmcc => pgmcc,
+    /// Seed 000, appendix D.
+    Mca => mca,
+    /// Seed 000, chapter 5.
+    McaPlus => mca_plus,
+    /// RFC 4654.
+    Tfmcc => tfmcc,
+    /// Seed 000, chapter 4.
+    Gmcc => gmcc,
+    /// Seed 004.
+    Rlc => rlc,
+    /// Seed 000, chapter 4: what GMCC is compared with.
+    Smcc => smcc,
 }
 
-/// The receiver of any scheme.
-#[derive(Debug, Clone)]
-pub enum AnyReceiver {
-    /// [`ormcc`].
-    Ormcc(ormcc::Receiver),
-    /// [`le_sbcc`].
-    LeSbcc(le_sbcc::Receiver),
-    /// [`pgmcc`].
-    Pgmcc(pgmcc::Receiver),
-    /// [`mca`].
-    Mca(mca::Receiver),
-    /// [`mca_plus`].
-    McaPlus(mca_plus::Receiver),
-    /// [`tfmcc`].
-    Tfmcc(tfmcc::Receiver),
-    /// [`gmcc`].
-    Gmcc(gmcc::Receiver),
-    /// [`rlc`].
-    Rlc(rlc::Receiver),
-    /// [`smcc`].
-    Smcc(smcc::Receiver),
-}
+// Behind the list, which defines `each!` for it.
+pub mod catalogue;
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
+mod star;
+
+pub use catalogue::{Entry, Feedback, LayerRates, Wire};
+
+use crate::node::{Control, Cx, Departure, Observation, Receiver, Source, Stamp};
+use crate::packet::{Arrival, Data, Layer, ReceiverId, Report};
+use crate::time::{Rate, Time};
 
 const _: () = assert!(size_of::<AnyReceiver>() <= 608, "a million of them are simulated");
 

@@ -4,7 +4,9 @@ use super::tcp::{self, Handshake, Switch, Variant};
 use super::{Feedback, Segment, Sender, SenderView, Sink};
 use super::{rap, tfrc};
 use crate::node::{Cx, Departure};
-use crate::time::{Span, Time};
+use crate::spec::{self, Described, Opt, SpecError, Within};
+use crate::time::Time;
+use crate::{choice, field};
 use std::str::FromStr;
 
 /// A unicast protocol and its parameters.
@@ -27,108 +29,158 @@ pub struct Entry {
     pub summary: &'static str,
     /// Where it is described.
     pub source: &'static str,
-    /// Its options: name and meaning. Those whose meaning starts with "flag" stand without a value.
-    pub options: &'static [(&'static str, &'static str)],
 }
 
 /// All protocols.
 pub const CATALOGUE: &[Entry] = &[
-    Entry {
-        name: "tcp-tahoe",
-        summary: "TCP with slow start after every loss",
-        source: "Jacobson 1988",
-        options: TCP_OPTIONS,
-    },
-    Entry { name: "tcp-reno", summary: "TCP with fast recovery", source: "RFC 2581", options: TCP_OPTIONS },
+    Entry { name: "tcp-tahoe", summary: "TCP with slow start after every loss", source: "Jacobson 1988" },
+    Entry { name: "tcp-reno", summary: "TCP with fast recovery", source: "RFC 2581" },
     Entry {
         name: "tcp-newreno",
         summary: "TCP that recovers from several losses in a window",
         source: "RFC 6582",
-        options: TCP_OPTIONS,
     },
-    Entry {
-        name: "tcp-sack",
-        summary: "TCP with selective acknowledgements",
-        source: "RFC 2018, 6675",
-        options: TCP_OPTIONS,
-    },
+    Entry { name: "tcp-sack", summary: "TCP with selective acknowledgements", source: "RFC 2018, 6675" },
     Entry {
         name: "tcp-vegas",
         summary: "TCP that keeps one to three packets queued",
         source: "Brakmo and Peterson 1995",
-        options: TCP_OPTIONS,
     },
     Entry {
         name: "tfrc",
         summary: "sends as fast as TCP's formula allows at the measured loss event rate",
         source: "RFC 5348",
-        options: TFRC_OPTIONS,
     },
     Entry {
         name: "rap",
         summary: "spaces packets by a gap: one packet per round trip more, or half",
         source: "Rejaie, Handley and Estrin 1999",
-        options: RAP_OPTIONS,
     },
 ];
 
-const TFRC_OPTIONS: &[(&str, &str)] = &[
-    ("preset", "ns235 | rfc: the values that the other options change; goes first"),
-    ("ecn", "flag: explicit congestion notification"),
+const TFRC_OPTIONS: &[Opt<tfrc::Config>] = &[
+    Opt::other(
+        "preset",
+        "ns235 | rfc",
+        |_| String::new(),
+        |config, preset| {
+            let values = match preset {
+                "ns235" => tfrc::Config::ns235(),
+                "rfc" => tfrc::Config::rfc(),
+                _ => return None,
+            };
+            *config = tfrc::Config { packet_size: config.packet_size, ..values };
+            Some(())
+        },
+        "the values that the other options change; goes first",
+    ),
+    Opt::alone(
+        "on",
+        Opt::choice(
+            "ecn",
+            choice!(ecn: "off" => Switch::Off, "on" => Switch::On),
+            "explicit congestion notification",
+        ),
+    ),
 ];
 
-const RAP_OPTIONS: &[(&str, &str)] = &[("fine", "flag: the gap follows the newest round trips")];
+const RAP_OPTIONS: &[Opt<rap::Config>] = &[Opt::alone(
+    "on",
+    Opt::choice(
+        "fine",
+        choice!(grain: "off" => rap::Grain::Coarse, "on" => rap::Grain::Fine),
+        "the gap follows the newest round trips",
+    ),
+)];
 
-const TCP_OPTIONS: &[(&str, &str)] = &[
-    ("preset", "ns235 | ns2001 | rfc | linux: the values that the other options change; goes first"),
-    ("delack", "flag: acknowledge every second packet or after 100 ms; or a time in seconds"),
-    ("counting", "acks | packets: what an acknowledgement counts for when the window grows"),
-    ("ecn", "flag: explicit congestion notification"),
-    ("window", "the receiver's window in packets, 1 or more"),
-    ("initial-window", "congestion window at the start in packets, 1 or more"),
-    ("min-rto", "lowest retransmission timeout in seconds"),
-    ("initial-rto", "retransmission timeout before the first sample, in seconds, above 0"),
-    ("tick", "granularity of the clock that measures round trips, in seconds, above 0"),
-    ("jitter", "a window that opens is used after a random time up to this, in seconds"),
-    ("max-burst", "packets sent at most on one acknowledgement, 1 or more"),
-    ("syn", "off | on: open the connection with a SYN"),
-    ("limited-transmit", "off | on: new packets on the first two duplicate acknowledgements"),
+/// Times are at most an hour.
+const HOUR: f64 = 3600.0;
+
+const TCP_OPTIONS: &[Opt<tcp::Config>] = &[
+    Opt::other(
+        "preset",
+        "ns235 | ns2001 | rfc | linux",
+        |_| String::new(),
+        |config, preset| {
+            let values = match preset {
+                "ns235" => tcp::Config::ns235,
+                "ns2001" => tcp::Config::ns2001,
+                "rfc" => tcp::Config::rfc,
+                "linux" => tcp::Config::linux,
+                _ => return None,
+            };
+            *config = tcp::Config { packet_size: config.packet_size, ..values(config.variant) };
+            Some(())
+        },
+        "the values that the other options change; goes first",
+    ),
+    Opt::alone(
+        "0.1",
+        Opt::or(
+            "off",
+            Opt::seconds(
+                "delack",
+                Within::up_to(HOUR),
+                field!(delayed_ack?),
+                "acknowledge every second packet, or after this time; alone: 100 ms",
+            ),
+        ),
+    ),
+    Opt::choice(
+        "counting",
+        choice!(counting: "acks" => tcp::Counting::Acknowledgements, "packets" => tcp::Counting::Packets),
+        "what an acknowledgement counts for when the window grows",
+    ),
+    Opt::alone(
+        "on",
+        Opt::choice(
+            "ecn",
+            choice!(ecn: "off" => Switch::Off, "on" => Switch::On),
+            "explicit congestion notification",
+        ),
+    ),
+    Opt::whole("window", 1, MOST, field!(receiver_window as u32), "the receiver's window in packets"),
+    Opt::whole(
+        "initial-window",
+        1,
+        MOST,
+        field!(initial_window as u32),
+        "congestion window at the start in packets",
+    ),
+    Opt::seconds("min-rto", Within::of(0.0, HOUR), field!(min_rto), "lowest retransmission timeout"),
+    Opt::seconds(
+        "initial-rto",
+        Within::up_to(HOUR),
+        field!(initial_rto),
+        "retransmission timeout before the first sample",
+    ),
+    Opt::seconds(
+        "tick",
+        Within::up_to(HOUR),
+        field!(tick),
+        "granularity of the clock that measures round trips",
+    ),
+    Opt::seconds(
+        "jitter",
+        Within::of(0.0, HOUR),
+        field!(jitter),
+        "a window that opens is used after a random time up to this",
+    ),
+    Opt::whole("max-burst", 1, MOST, field!(max_burst as u32), "packets sent at most on one acknowledgement"),
+    Opt::choice(
+        "syn",
+        choice!(handshake: "off" => Handshake::None, "on" => Handshake::Syn),
+        "open the connection with a SYN",
+    ),
+    Opt::choice(
+        "limited-transmit",
+        choice!(limited_transmit: "off" => Switch::Off, "on" => Switch::On),
+        "new packets on the first two duplicate acknowledgements",
+    ),
 ];
 
-/// Why a protocol could not be chosen.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ProtocolError {
-    /// No protocol has this name.
-    #[error("there is no protocol {name:?}; choose one of: {known}", known = names())]
-    UnknownProtocol {
-        /// What was asked for.
-        name: String,
-    },
-    /// The protocol has no such option.
-    #[error("protocol {protocol} has no option {option:?}; its options are: {known}", known = options_of(protocol))]
-    UnknownOption {
-        /// The protocol.
-        protocol: &'static str,
-        /// What was asked for.
-        option: String,
-    },
-    /// An option stands without a value.
-    #[error("option {option:?} has no value; write {option}=VALUE")]
-    NoValue {
-        /// The option.
-        option: &'static str,
-    },
-    /// An option has a value that it cannot take.
-    #[error("option {option} cannot be {value:?}; it is: {wanted}")]
-    BadValue {
-        /// The option.
-        option: &'static str,
-        /// What was given.
-        value: String,
-        /// What it takes.
-        wanted: &'static str,
-    },
-}
+/// Windows count packets in 32 bits.
+const MOST: u64 = u32::MAX as u64;
 
 impl Protocol {
     /// Its name, as in [`CATALOGUE`].
@@ -178,11 +230,10 @@ impl Protocol {
 
 /// The name, then options, separated by commas.
 impl FromStr for Protocol {
-    type Err = ProtocolError;
+    type Err = SpecError;
 
-    fn from_str(text: &str) -> Result<Protocol, ProtocolError> {
-        let mut parts = text.split(',').map(str::trim);
-        let name = parts.next().unwrap_or_default();
+    fn from_str(text: &str) -> Result<Protocol, SpecError> {
+        let (name, options) = spec::split(text);
         let mut protocol = match name {
             "tcp-tahoe" => Protocol::Tcp(tcp::Config::ns235(Variant::Tahoe)),
             "tcp-reno" => Protocol::Tcp(tcp::Config::ns235(Variant::Reno)),
@@ -191,130 +242,33 @@ impl FromStr for Protocol {
             "tcp-vegas" => Protocol::Tcp(tcp::Config::ns235(Variant::Vegas)),
             "tfrc" => Protocol::Tfrc(tfrc::Config::ns235()),
             "rap" => Protocol::Rap(rap::Config::ns235()),
-            _ => return Err(ProtocolError::UnknownProtocol { name: name.to_owned() }),
-        };
-        for part in parts.filter(|part| !part.is_empty()) {
-            let (option, value) = part.split_once('=').map_or((part, None), |(o, v)| (o, Some(v)));
-            let known = CATALOGUE.iter().filter(|entry| entry.name == name).flat_map(|entry| entry.options);
-            let Some(&(option, wanted)) = known.clone().find(|(name, _)| *name == option) else {
-                let (protocol, option) = (protocol.name(), option.to_owned());
-                return Err(ProtocolError::UnknownOption { protocol, option });
-            };
-            if value.is_none() && !wanted.starts_with("flag") {
-                return Err(ProtocolError::NoValue { option });
+            _ => {
+                return Err(SpecError::UnknownName {
+                    kind: "protocol",
+                    name: name.to_owned(),
+                    known: CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+                });
             }
-            protocol.set(option, value).ok_or_else(|| ProtocolError::BadValue {
-                option,
-                value: value.unwrap_or_default().to_owned(),
-                wanted,
-            })?;
+        };
+        let of = format!("protocol {name}");
+        match &mut protocol {
+            Protocol::Tcp(config) => spec::configure(config, options, &of, &[TCP_OPTIONS])?,
+            Protocol::Tfrc(config) => spec::configure(config, options, &of, &[TFRC_OPTIONS])?,
+            Protocol::Rap(config) => spec::configure(config, options, &of, &[RAP_OPTIONS])?,
         }
         Ok(protocol)
     }
 }
 
 impl Protocol {
-    /// `None` when the value does not fit.
-    fn set(&mut self, option: &str, value: Option<&str>) -> Option<()> {
+    /// What it can be told.
+    pub fn options(&self) -> Vec<Described> {
         match self {
-            Protocol::Tcp(config) => set_tcp(config, option, value),
-            Protocol::Tfrc(config) => set_tfrc(config, option, value),
-            Protocol::Rap(config) => {
-                // Its only option is a flag.
-                config.grain = if flag(value)? == Switch::On { rap::Grain::Fine } else { rap::Grain::Coarse };
-                Some(())
-            }
+            Protocol::Tcp(_) => TCP_OPTIONS.iter().map(Opt::described).collect(),
+            Protocol::Tfrc(_) => TFRC_OPTIONS.iter().map(Opt::described).collect(),
+            Protocol::Rap(_) => RAP_OPTIONS.iter().map(Opt::described).collect(),
         }
     }
-}
-
-fn set_tfrc(config: &mut tfrc::Config, option: &str, value: Option<&str>) -> Option<()> {
-    match (option, value) {
-        ("preset", Some("ns235")) => {
-            *config = tfrc::Config { packet_size: config.packet_size, ..tfrc::Config::ns235() }
-        }
-        ("preset", Some("rfc")) => {
-            *config = tfrc::Config { packet_size: config.packet_size, ..tfrc::Config::rfc() }
-        }
-        ("ecn", _) => config.ecn = flag(value)?,
-        _ => return None,
-    }
-    Some(())
-}
-
-/// On without a value.
-fn flag(value: Option<&str>) -> Option<Switch> {
-    value.map_or(Some(Switch::On), switch)
-}
-
-fn set_tcp(config: &mut tcp::Config, option: &str, value: Option<&str>) -> Option<()> {
-    let text = value.unwrap_or_default();
-    let count = || text.parse().ok().filter(|number: &u32| *number > 0);
-    match (option, value) {
-        ("preset", _) => {
-            let preset = match text {
-                "ns235" => tcp::Config::ns235,
-                "ns2001" => tcp::Config::ns2001,
-                "rfc" => tcp::Config::rfc,
-                "linux" => tcp::Config::linux,
-                _ => return None,
-            };
-            *config = tcp::Config { packet_size: config.packet_size, ..preset(config.variant) };
-        }
-        ("delack", None) => config.delayed_ack = Some(tcp::DELAYED_ACK),
-        ("delack", Some(_)) => config.delayed_ack = Some(positive_span(text)?),
-        ("counting", _) => {
-            config.counting = match text {
-                "acks" => tcp::Counting::Acknowledgements,
-                "packets" => tcp::Counting::Packets,
-                _ => return None,
-            }
-        }
-        ("ecn", _) => config.ecn = flag(value)?,
-        ("window", _) => config.receiver_window = count()?,
-        ("initial-window", _) => config.initial_window = count()?,
-        ("min-rto", _) => config.min_rto = span(text)?,
-        ("initial-rto", _) => config.initial_rto = positive_span(text)?,
-        ("tick", _) => config.tick = positive_span(text)?,
-        ("jitter", _) => config.jitter = span(text)?,
-        ("max-burst", _) => config.max_burst = count()?,
-        ("limited-transmit", _) => config.limited_transmit = switch(text)?,
-        ("syn", _) => {
-            config.handshake = match switch(text)? {
-                Switch::Off => Handshake::None,
-                Switch::On => Handshake::Syn,
-            }
-        }
-        _ => return None,
-    }
-    Some(())
-}
-
-/// At least zero and at most an hour.
-fn span(text: &str) -> Option<Span> {
-    let secs = text.parse().ok().filter(|secs: &f64| (0.0..=3600.0).contains(secs))?;
-    Some(Span::from_secs_f64(secs))
-}
-
-fn positive_span(text: &str) -> Option<Span> {
-    span(text).filter(|span| *span > Span::ZERO)
-}
-
-fn switch(text: &str) -> Option<Switch> {
-    match text {
-        "off" => Some(Switch::Off),
-        "on" => Some(Switch::On),
-        _ => None,
-    }
-}
-
-fn names() -> String {
-    CATALOGUE.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
-}
-
-fn options_of(protocol: &str) -> String {
-    let options = CATALOGUE.iter().filter(|entry| entry.name == protocol).flat_map(|entry| entry.options);
-    options.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
 /// Any protocol's sender.
@@ -410,6 +364,7 @@ impl Sink for AnySink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Span;
 
     #[test]
     fn every_name_stands_for_its_protocol() {
@@ -436,18 +391,15 @@ mod tests {
     }
 
     #[test]
-    fn every_listed_option_has_a_value_that_is_taken_and_one_that_is_not() {
+    fn every_option_takes_what_it_says_and_refuses_what_it_does_not() {
         for entry in CATALOGUE {
-            for &(option, meaning) in entry.options {
-                let good = ["rfc", "off", "0.5", "3", "packets"];
-                let taken =
-                    |value: &&str| format!("{},{option}={value}", entry.name).parse::<Protocol>().is_ok();
-                let flag = format!("{},{option}", entry.name).parse::<Protocol>().is_ok();
-                assert!(good.iter().any(taken) || flag, "{} {option}", entry.name);
-                if !entry.name.starts_with("rap") {
-                    assert!(!taken(&"-1"), "{} {option}", entry.name);
-                }
-                assert_eq!(flag, meaning.starts_with("flag"), "{} {option}", entry.name);
+            let protocol: Protocol = entry.name.parse().expect("listed");
+            for option in protocol.options() {
+                let with = |rest: &str| format!("{},{}{rest}", entry.name, option.name).parse::<Protocol>();
+                let good = ["=rfc", "=off", "=0.5", "=3", "=packets"];
+                assert!(good.iter().any(|value| with(value).is_ok()), "{} {option:?}", entry.name);
+                with("=-1").expect_err(option.name);
+                assert_eq!(with("").is_ok(), option.may_stand_alone, "{} {option:?}", entry.name);
             }
         }
     }
@@ -460,8 +412,8 @@ mod tests {
         );
         assert_eq!(message("rap,ecn"), "protocol rap has no option \"ecn\"; its options are: fine");
         assert_eq!(message("tcp-reno,jitter"), "option \"jitter\" has no value; write jitter=VALUE");
-        assert!(message("tcp-reno,window=0").ends_with("it is: the receiver's window in packets, 1 or more"));
-        assert!(message("tfrc,preset=ns2001").contains("it is: ns235 | rfc"));
+        assert!(message("tcp-reno,window=0").contains("it is 1 to 4294967295: the receiver's window"));
+        assert!(message("tfrc,preset=ns2001").contains("it is ns235 | rfc: "));
     }
 
     #[test]

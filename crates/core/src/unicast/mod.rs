@@ -22,7 +22,7 @@ mod conformance;
 #[cfg(test)]
 mod pipe;
 
-pub use catalogue::{AnySender, AnySink, CATALOGUE, Entry, Protocol, ProtocolError};
+pub use catalogue::{AnySender, AnySink, CATALOGUE, Entry, Protocol};
 
 use crate::node::{Cx, Departure};
 use crate::time::{Rate, Span, Time};

@@ -38,7 +38,7 @@ pub fn member(node: NodeId) -> Member {
 
 pub fn session(source: NodeId, members: Vec<Member>) -> SessionSpec {
     SessionSpec {
-        scheme: Scheme::Ormcc(Config::seed()),
+        scheme: Scheme::Ormcc(Config::published()),
         packet_size: 1000,
         report_size: 40,
         source,
@@ -314,7 +314,7 @@ pub fn layered(scheme: &str, receivers: usize) -> Network {
         members.push(it);
     }
     let plain = members.clone();
-    let scheme: Scheme = format!("{scheme},preset=seed").parse().expect("a scheme");
+    let scheme: Scheme = format!("{scheme},preset=published").parse().expect("a scheme");
     let flow = net.session(SessionSpec { scheme, ..session(source, members) });
     if receivers > 4 {
         net.come_back(flow, 4, Time::from_secs_f64(15.1), Time::from_secs_f64(30.0));
@@ -338,7 +338,7 @@ pub fn one_tcp() -> Network {
 /// One of all schemes, as its document has it or as a transport runs it.
 fn any_scheme(rng: &mut Rng) -> Scheme {
     let entry = &CATALOGUE[rng.below(CATALOGUE.len() as u64) as usize];
-    let preset = if rng.chance(0.5) { "seed" } else { "transport" };
+    let preset = if rng.chance(0.5) { "published" } else { "transport" };
     let scheme: Scheme = format!("{},preset={preset}", entry.name).parse().expect("a scheme and a preset");
     scheme.with_packet_size(1000)
 }

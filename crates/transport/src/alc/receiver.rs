@@ -9,7 +9,7 @@ use faircast_core::delivery::gaps::Gaps;
 use faircast_core::node::{Cx, Effect, Effects, Receiver};
 use faircast_core::packet::{Arrival, Data, Layer, Mark, Payload, ReceiverId, Seq};
 use faircast_core::rng::Rng;
-use faircast_core::schemes::{AnyReceiver, Scheme};
+use faircast_core::schemes::{AnyReceiver, Scheme, Wire};
 use faircast_core::time::{Span, Time};
 use faircast_wire::Spacing;
 use faircast_wire::alc::{
@@ -384,7 +384,8 @@ impl Session {
     }
 
     fn begin_control(&mut self, layering: &Layering) {
-        let Ok(scheme @ Scheme::Rlc(_)) = layering.scheme.parse::<Scheme>() else {
+        let scheme = layering.scheme.parse::<Scheme>().ok().filter(|scheme| scheme.works_over(Wire::Alc));
+        let Some(scheme) = scheme else {
             let text = layering.scheme.escape_debug();
             return self.warn_once(&format!(
                 "the session's congestion control ({text}) is not known; only its lowest layer is received"

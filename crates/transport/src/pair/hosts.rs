@@ -1,11 +1,12 @@
 //! What hosts do on their first day: they come late, and they are held up.
 
 use super::*;
-use faircast_core::schemes::CATALOGUE;
+use faircast_core::schemes::{CATALOGUE, Feedback};
 
 /// Schemes whose receivers answer; the others wait for nobody.
 fn schemes_with_feedback() -> impl Iterator<Item = &'static str> {
-    CATALOGUE.iter().map(|entry| entry.name).filter(|name| *name != "rlc")
+    let reporting = CATALOGUE.iter().filter(|entry| entry.feedback == Feedback::Reports);
+    reporting.map(|entry| entry.name)
 }
 
 /// How long these receivers take for 4 MB from the first packet of the content on, when the last one comes so many seconds

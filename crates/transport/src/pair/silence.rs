@@ -1,11 +1,12 @@
 //! Nothing is heard, or nothing arrives, for a while or for good: the rate falls, and comes back.
 
 use super::*;
-use faircast_core::schemes::CATALOGUE;
+use faircast_core::schemes::{CATALOGUE, Feedback};
 
 /// Schemes whose receivers answer: RLC's rates are fixed, and receivers leave what they cannot take.
 fn schemes_with_feedback() -> impl Iterator<Item = &'static str> {
-    CATALOGUE.iter().map(|entry| entry.name).filter(|name| *name != "rlc")
+    let reporting = CATALOGUE.iter().filter(|entry| entry.feedback == Feedback::Reports);
+    reporting.map(|entry| entry.name)
 }
 
 const TRUNK: f64 = 20.0;

@@ -585,7 +585,7 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
 /// how often they may report.
 fn as_the_seed() -> Scheme {
     let transport = Config::transport(1000);
-    Scheme::Ormcc(Config { reports_per_rtt: transport.reports_per_rtt, ..Config::seed() })
+    Scheme::Ormcc(Config { reports_per_rtt: transport.reports_per_rtt, ..Config::published() })
 }
 
 /// What `faircast send` runs, but for the start.

@@ -3,14 +3,14 @@
 use super::*;
 use crate::config::Slow;
 use faircast_core::packet::{Echo, ReceiverId, Seq};
-use faircast_core::schemes::{CATALOGUE, Scheme};
+use faircast_core::schemes::{CATALOGUE, LayerRates};
 use faircast_core::time::Rate;
 use faircast_wire::{Kind, Message, ReceiverCodec, Window, peek};
 
 /// The schemes of one rate.
 fn schemes() -> impl Iterator<Item = &'static str> {
-    let of_one_rate = |name: &&str| name.parse::<Scheme>().is_ok_and(|scheme| scheme.layers() <= 1);
-    CATALOGUE.iter().map(|entry| entry.name).filter(of_one_rate)
+    let of_one_rate = CATALOGUE.iter().filter(|entry| entry.layers == LayerRates::One);
+    of_one_rate.map(|entry| entry.name)
 }
 
 fn millis(millis: u64) -> Span {

@@ -13,10 +13,9 @@ use crate::event::Event;
 use crate::outage::{Look, Moves, Outage, Uplink, received};
 use crate::source::pipe::Pipe;
 use faircast_core::packet::Mark;
-use faircast_core::rate::bounds::Guard;
-use faircast_core::rate::{Bounds, Start};
+use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
-use faircast_core::schemes::Scheme;
+use faircast_core::schemes::Wire;
 use faircast_core::time::{Span, Time};
 use faircast_net::{
     Batch, GroupOptions, GroupSocket, Injector, Membership, SourceOptions, Waiter, Want, Watch, choose,
@@ -69,13 +68,13 @@ pub fn send(
     let gsi = random[0].to_le_bytes();
     let tsi = Tsi { gsi: Gsi(std::array::from_fn(|at| gsi[at])), port: random[1] as u16 };
     events(Event::Content { transfer: tsi.to_string(), files: 1, bytes: total, resumed_bytes: 0 });
-    if !matches!(config.scheme, Scheme::LeSbcc(_) | Scheme::Pgmcc(_)) {
+    if !config.scheme.works_over(Wire::Pgm) {
         events(Event::Warning(format!(
             "--cc {} hears nothing from receivers that are not faircast's: use le-sbcc for OpenPGM and ZeroMQ",
             config.scheme.name()
         )));
     }
-    let scheme = among_strangers(config.scheme).with_packet_size((datagram + source::OVERHEAD) as u16);
+    let scheme = config.scheme.without_answers().with_packet_size((datagram + source::OVERHEAD) as u16);
     let own = scheme.bounds();
     let min = config.min.map_or(own.min, |min| min.max(own.min));
     let bounds = Bounds { min, max: config.max.unwrap_or(own.max).max(min) };
@@ -237,16 +236,6 @@ fn run_receiver(
     }
 }
 
-/// The scheme as it can work when receivers say nothing but what they miss. LE-SBCC is made for that, except for what it
-/// has on faircast's own wire: a start-up that waits for answers, and a guard against groups that say nothing at all.
-fn among_strangers(mut scheme: Scheme) -> Scheme {
-    if let Scheme::LeSbcc(config) = &mut scheme {
-        config.sending.start = Start::Linear;
-        config.sending.silent_group_guard = Guard::Off;
-    }
-    scheme
-}
-
 /// Bytes of the options that a scheme with this kind of mark has in each data packet.
 fn options_len(mark: Mark) -> usize {
     let stamp = Stamp { scheme: 0, seq: 0, micros: 0, rate: 0.0, flags: Default::default(), mark };
@@ -337,7 +326,7 @@ fn output(destination: &Destination, tsi: Tsi) -> Result<Box<dyn Write>, Error> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use faircast_core::schemes::CATALOGUE;
+    use faircast_core::schemes::{CATALOGUE, Scheme};
 
     #[test]
     fn options_of_every_scheme_leave_room() {

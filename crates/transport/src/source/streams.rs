@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::event::StreamSent;
 use crate::object::{Entry, Geometry, Kind, Manifest, ObjectError, TransferId, seal_block};
 use faircast_core::packet::{Layer, Payload};
-use faircast_core::schemes::Scheme;
+use faircast_core::schemes::{LayerRates, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_fec::{BlockEncoder, RepairSource, Shape};
 use std::collections::VecDeque;
@@ -122,9 +122,9 @@ pub(crate) enum Fill {
 impl Fill {
     /// What this scheme's receivers need.
     pub(crate) fn of(scheme: &Scheme) -> Fill {
-        match scheme {
-            Scheme::Gmcc(_) => Fill::Times(3),
-            _ => Fill::All,
+        match scheme.entry().layers {
+            LayerRates::Adaptive => Fill::Times(3),
+            LayerRates::One | LayerRates::Bounded => Fill::All,
         }
     }
 }

@@ -20,8 +20,9 @@ const PER_RTT: u64 = 4;
 
 impl Interval {
     /// What can be chosen.
-    pub const MEANING: &'static str =
-        "time between control packets in seconds, or rtt: a quarter of the round-trip time";
+    pub const TAKES: &'static str = "rtt | 0.000001 to 1000 s";
+    /// What is chosen with it.
+    pub const MEANING: &'static str = "time between control packets; rtt: a quarter of the round-trip time";
 
     /// The interval at this round-trip time.
     pub fn at(self, rtt: Span) -> Span {
@@ -64,7 +65,7 @@ impl ControlClock {
 
 /// Not an interval of control packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("wanted: {}", Interval::MEANING)]
+#[error("wanted: {}", Interval::TAKES)]
 pub struct NotAnInterval;
 
 impl FromStr for Interval {

@@ -17,7 +17,7 @@ struct Path {
 
 impl Path {
     fn new() -> Path {
-        Path::with(Measuring::seed())
+        Path::with(Measuring::published())
     }
 
     fn with(measuring: Measuring) -> Path {
@@ -89,7 +89,7 @@ fn a_control_packet_that_comes_early_is_the_new_synchronisation_point() {
 /// T-MC-4.
 #[test]
 fn congestion_begins_at_the_high_threshold_and_ends_at_the_low_one_with_what_is_left_carried() {
-    let measuring = Measuring { high: 4.0, low: 2.0, ..Measuring::seed() };
+    let measuring = Measuring { high: 4.0, low: 2.0, ..Measuring::published() };
     for (carry, carried) in [(Carry::Rest, 1000), (Carry::All, 2000)] {
         let mut path = Path::with(Measuring { carry, ..measuring });
         path.packet(20);
@@ -151,7 +151,7 @@ fn an_older_control_packet_says_nothing() {
 #[test]
 fn drifting_clocks_are_synchronised_now_and_then() {
     let drifting = |resync| {
-        let mut accumulation = Accumulation::new(Measuring { resync, ..Measuring::seed() });
+        let mut accumulation = Accumulation::new(Measuring { resync, ..Measuring::published() });
         let mut worst = 0;
         for packet in 0..12_000u64 {
             let sent = Time::ZERO + Span::from_millis(packet * 50);
@@ -174,7 +174,7 @@ fn drifting_clocks_are_synchronised_now_and_then() {
 #[test]
 fn a_longer_route_is_taken_for_a_queue_unless_asked_for_otherwise() {
     for (reroute, reports) in [(None, 99), (Some(64), 62)] {
-        let mut path = Path::with(Measuring { reroute, ..Measuring::seed() });
+        let mut path = Path::with(Measuring { reroute, ..Measuring::published() });
         path.packet(20);
         path.interval([20; 5]);
         path.interval([20, 60, 60, 60, 60]);
@@ -186,7 +186,7 @@ fn a_longer_route_is_taken_for_a_queue_unless_asked_for_otherwise() {
 /// A queue that the source's cuts empty is no longer route.
 #[test]
 fn a_queue_that_comes_and_goes_is_no_route() {
-    let mut path = Path::with(Measuring { reroute: Some(64), ..Measuring::seed() });
+    let mut path = Path::with(Measuring { reroute: Some(64), ..Measuring::published() });
     path.packet(20);
     for turn in 0..1000 {
         let reading = path.held(if turn % 20 < 12 { 5 } else { 2 });

@@ -32,7 +32,7 @@ pub(super) enum Halved {
 
 impl Acknowledged {
     pub(super) fn new(config: &Config) -> Acknowledged {
-        let rules = pgmcc::Config::seed();
+        let rules = pgmcc::Config::published();
         let threshold = match config.sending.start {
             Start::Linear => rules.ssthresh,
             Start::Doubling(_) => f64::INFINITY,

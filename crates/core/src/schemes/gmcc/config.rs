@@ -139,9 +139,9 @@ pub enum Farewell {
 
 impl Config {
     /// The thesis: linear start, packets of 1000 bytes, halving, N and J 30.
-    pub fn seed() -> Config {
+    pub fn published() -> Config {
         Config {
-            sending: Sending::seed(),
+            sending: Sending::published(),
             layers: 8,
             control: Control::Aimd,
             policy: PolicyChoice::Aimd,
@@ -184,7 +184,7 @@ impl Config {
             shortest_beat: Span::from_millis(25),
             reports_per_rtt: Some(8),
             farewell: Farewell::Told,
-            ..Config::seed()
+            ..Config::published()
         }
     }
 

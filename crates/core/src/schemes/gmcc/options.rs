@@ -2,10 +2,12 @@
 
 use super::config::{Assumed, Config, Control, CorMean, Farewell, Joins, Output, TafSample};
 use super::taf::MOST;
-use crate::packet::Standings;
+use crate::half::Half;
+use crate::packet::{Mark, Standings};
 use crate::rate::{PolicyChoice, Sending};
-use crate::schemes::catalogue::{Configure, Entry, Opt, number, positive, within};
-use crate::time::Span;
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire, set_policy};
+use crate::spec::{Opt, Within};
+use crate::{choice, field};
 
 impl Configure for Config {
     const ENTRY: Entry = Entry {
@@ -15,7 +17,9 @@ impl Configure for Config {
         source: "seed 000, chapter 4",
         sender: "follows the most congested receiver of each layer, and switches layers on and off as they are asked for",
         receiver: "compares its congestion with that of each layer's representative; joins a layer when it is far less, leaves one when it holds two back",
-        options: OPTIONS,
+        feedback: Feedback::Reports,
+        wires: &[Wire::Native],
+        layers: LayerRates::Adaptive,
         deviations: &[
             "Every packet carries its own layer's representative, and for all layers whether they are on and followed.",
             "A representative without any sample gives way to everybody who has one.",
@@ -30,8 +34,99 @@ impl Configure for Config {
         ],
     };
 
-    fn seed() -> Config {
-        Config::seed()
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::whole(
+            "layers",
+            1,
+            Standings::LAYERS as u64,
+            field!(layers as u8),
+            "how many layers there are at most",
+        ),
+        Opt::choice(
+            "control",
+            choice!(control: "aimd" => Control::Aimd, "ormcc" => Control::Ormcc, "tfmcc" => Control::Tfmcc, "pgmcc" => Control::Pgmcc),
+            "what moves the rate of a layer",
+        ),
+        Opt::other(
+            "policy",
+            PolicyChoice::TAKES,
+            |c| c.policy.to_string(),
+            |c, text| set_policy(&mut c.policy, text),
+            PolicyChoice::MEANING,
+        ),
+        Opt::number(
+            "beta",
+            Within::of(0.5, 1.0),
+            field!(beta),
+            "with control=ormcc, part of the throughput at congestion that is kept after a cut",
+        ),
+        Opt::whole("n", 2, MOST as u64, field!(samples as u8), "samples that statistics are made of"),
+        Opt::whole("j", 1, 200, field!(comparisons as u8), "comparisons in a row that a join takes"),
+        Opt::choice(
+            "taf",
+            choice!(taf: "smoothed" => TafSample::Smoothed, "product" => TafSample::Product),
+            "what a sample of the attenuation factor is",
+        ),
+        Opt::choice(
+            "cor",
+            choice!(cor: "mean" => CorMean::Mean, "harmonic" => CorMean::Harmonic),
+            "how intervals between losses are averaged",
+        ),
+        Opt::choice(
+            "output",
+            choice!(output: "pair" => Output::Pair, "window" => Output::Window),
+            "how the rate before a loss is measured",
+        ),
+        Opt::seconds("window", Within::POSITIVE, field!(window), "over this time arrivals are counted"),
+        Opt::choice(
+            "assumed",
+            choice!(assumed: "once" => Assumed::Once, "each" => Assumed::Each),
+            "what losses that only the representative has count for",
+        ),
+        Opt::choice(
+            "joins",
+            choice!(joins: "compared" => Joins::Compared, "early" => Joins::Early),
+            "layers are joined at comparisons of losses, or also where a start-up or the representative's losses alone show room",
+        ),
+        Opt::whole("checks", 1, 200, field!(checks as u8), "checks in a row that a leave takes"),
+        Opt::seconds(
+            "rejoin",
+            Within::of(0.0, 3600.0),
+            field!(rejoin),
+            "least time before a layer that was left is joined again",
+        ),
+        Opt::number(
+            "rho",
+            Within::PART,
+            field!(shift_probability),
+            "probability that bandwidth is shifted between two cuts",
+        ),
+        Opt::number("delta", Within::PART, field!(shift), "part of a layer's rate that is shifted"),
+        Opt::seconds(
+            "beat",
+            Within::of(0.0, 10.0),
+            field!(shortest_beat),
+            "least time between two heartbeats",
+        ),
+        Opt::choice(
+            "farewell",
+            choice!(farewell: "silent" => Farewell::Silent, "told" => Farewell::Told),
+            "whether a representative says that it leaves a layer",
+        ),
+    ];
+
+    const MARK: Mark = Mark::Layered {
+        id: None,
+        mean: f32::INFINITY,
+        error: 0.0,
+        rtt: 0.0,
+        above: Half(0),
+        updates: 0,
+        standings: Standings(0),
+    };
+
+    fn published() -> Config {
+        Config::published()
     }
 
     fn transport(packet_size: u16) -> Config {
@@ -46,108 +141,11 @@ impl Configure for Config {
         &mut self.sending
     }
 
-    fn set(&mut self, option: &str, value: &str) -> Option<()> {
-        match (option, value) {
-            ("layers", _) => self.layers = whole(value, 1, Standings::LAYERS)?,
-            ("control", "aimd") => self.control = Control::Aimd,
-            ("control", "ormcc") => self.control = Control::Ormcc,
-            ("control", "tfmcc") => self.control = Control::Tfmcc,
-            ("control", "pgmcc") => self.control = Control::Pgmcc,
-            ("policy", _) => self.policy = value.parse().ok()?,
-            ("beta", _) => self.beta = within(value, 0.5, 1.0)?,
-            ("n", _) => self.samples = whole(value, 2, MOST as u8)?,
-            ("j", _) => self.comparisons = whole(value, 1, 200)?,
-            ("taf", "smoothed") => self.taf = TafSample::Smoothed,
-            ("taf", "product") => self.taf = TafSample::Product,
-            ("cor", "mean") => self.cor = CorMean::Mean,
-            ("cor", "harmonic") => self.cor = CorMean::Harmonic,
-            ("output", "pair") => self.output = Output::Pair,
-            ("output", "window") => self.output = Output::Window,
-            ("window", _) => self.window = Span::from_secs_f64(positive(value)?),
-            ("assumed", "once") => self.assumed = Assumed::Once,
-            ("assumed", "each") => self.assumed = Assumed::Each,
-            ("joins", "compared") => self.joins = Joins::Compared,
-            ("joins", "early") => self.joins = Joins::Early,
-            ("checks", _) => self.checks = whole(value, 1, 200)?,
-            ("rejoin", _) => self.rejoin = Span::from_secs_f64(within(value, 0.0, 3600.0)?),
-            ("rho", _) => self.shift_probability = within(value, 0.0, 1.0)?,
-            ("delta", _) => self.shift = within(value, 0.0, 1.0)?,
-            ("beat", _) => self.shortest_beat = Span::from_secs_f64(within(value, 0.0, 10.0)?),
-            ("farewell", "silent") => self.farewell = Farewell::Silent,
-            ("farewell", "told") => self.farewell = Farewell::Told,
-            _ => return None,
-        }
-        Some(())
+    fn layers(&self) -> u8 {
+        self.layers
     }
 
-    fn get(&self, option: &str) -> String {
-        match option {
-            "layers" => self.layers.to_string(),
-            "control" => match self.control {
-                Control::Aimd => "aimd".into(),
-                Control::Ormcc => "ormcc".into(),
-                Control::Tfmcc => "tfmcc".into(),
-                Control::Pgmcc => "pgmcc".into(),
-            },
-            "policy" => self.policy.to_string(),
-            "beta" => number(self.beta),
-            "n" => self.samples.to_string(),
-            "j" => self.comparisons.to_string(),
-            "window" => number(self.window.as_secs_f64()),
-            "checks" => self.checks.to_string(),
-            "rejoin" => number(self.rejoin.as_secs_f64()),
-            "rho" => number(self.shift_probability),
-            "delta" => number(self.shift),
-            "beat" => number(self.shortest_beat.as_secs_f64()),
-            _ => self.measure(option).into(),
-        }
+    fn set_layers(&mut self, layers: u8) {
+        self.layers = layers;
     }
 }
-
-impl Config {
-    /// The name of a choice about how congestion is measured, and of how a layer is left.
-    fn measure(&self, option: &str) -> &'static str {
-        let choose = |first, one, other| if first { one } else { other };
-        match option {
-            "taf" => choose(self.taf == TafSample::Smoothed, "smoothed", "product"),
-            "cor" => choose(self.cor == CorMean::Mean, "mean", "harmonic"),
-            "output" => choose(self.output == Output::Pair, "pair", "window"),
-            "assumed" => choose(self.assumed == Assumed::Once, "once", "each"),
-            "joins" => choose(self.joins == Joins::Compared, "compared", "early"),
-            "farewell" => choose(self.farewell == Farewell::Silent, "silent", "told"),
-            _ => "",
-        }
-    }
-}
-
-/// A whole number between these two, both included.
-fn whole(value: &str, least: u8, most: u8) -> Option<u8> {
-    value.parse().ok().filter(|number| (least..=most).contains(number))
-}
-
-const OPTIONS: &[Opt] = &[
-    Opt { name: "layers", meaning: "how many layers there are at most, 1 to 16" },
-    Opt { name: "control", meaning: "aimd | ormcc | tfmcc | pgmcc: what moves the rate of a layer" },
-    Opt { name: "policy", meaning: PolicyChoice::MEANING },
-    Opt {
-        name: "beta",
-        meaning: "with control=ormcc, part of the throughput at congestion that is kept after a cut, 0.5 to 1",
-    },
-    Opt { name: "n", meaning: "samples that statistics are made of, 2 to 30" },
-    Opt { name: "j", meaning: "comparisons in a row that a join takes, 1 to 200" },
-    Opt { name: "taf", meaning: "smoothed | product: what a sample of the attenuation factor is" },
-    Opt { name: "cor", meaning: "mean | harmonic: how intervals between losses are averaged" },
-    Opt { name: "output", meaning: "pair | window: how the rate before a loss is measured" },
-    Opt { name: "window", meaning: "over how many seconds arrivals are counted" },
-    Opt { name: "assumed", meaning: "once | each: what losses that only the representative has count for" },
-    Opt {
-        name: "joins",
-        meaning: "compared | early: layers are joined at comparisons of losses, or also where a start-up or the representative's losses alone show room",
-    },
-    Opt { name: "checks", meaning: "checks in a row that a leave takes, 1 to 200" },
-    Opt { name: "rejoin", meaning: "least seconds before a layer that was left is joined again, 0 to 3600" },
-    Opt { name: "rho", meaning: "probability that bandwidth is shifted between two cuts, 0 to 1" },
-    Opt { name: "delta", meaning: "part of a layer's rate that is shifted, 0 to 1" },
-    Opt { name: "beat", meaning: "least seconds between two heartbeats, 0 to 10" },
-    Opt { name: "farewell", meaning: "silent | told: whether a representative says that it leaves a layer" },
-];

@@ -299,7 +299,7 @@ mod tests {
     }
 
     fn taf(change: impl FnOnce(&mut Config)) -> Taf {
-        let mut config = Config::seed();
+        let mut config = Config::published();
         change(&mut config);
         Taf::new(&Rules::new(&config), Time::ZERO)
     }

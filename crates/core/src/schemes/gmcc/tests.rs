@@ -20,7 +20,7 @@ const SIZE: u16 = 1000;
 
 /// Few samples, so that tests are short.
 fn short() -> Config {
-    Config { samples: 4, comparisons: 3, ..Config::seed() }
+    Config { samples: 4, comparisons: 3, ..Config::published() }
 }
 
 /// A receiver, and headers that say what the test wants.
@@ -511,7 +511,7 @@ impl Desk {
 
 #[test]
 fn a_layer_grows_by_a_packet_per_round_trip_and_halves_at_most_once_in_one() {
-    let mut desk = Desk::new(Config::seed());
+    let mut desk = Desk::new(Config::published());
     desk.run(Span::from_secs(2));
     let before = desk.rate(0);
     assert!((before / 8e4 - 21.0).abs() < 1.1, "{before}");
@@ -524,7 +524,7 @@ fn a_layer_grows_by_a_packet_per_round_trip_and_halves_at_most_once_in_one() {
 
 #[test]
 fn only_a_receiver_that_is_worse_for_sure_takes_the_representatives_place() {
-    let mut desk = Desk::new(Config::seed());
+    let mut desk = Desk::new(Config::published());
     desk.run(Span::from_secs(1));
     desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
     desk.run(RTT);
@@ -536,7 +536,7 @@ fn only_a_receiver_that_is_worse_for_sure_takes_the_representatives_place() {
 
 #[test]
 fn a_representative_without_samples_gives_way_to_anybody_with_one() {
-    let mut desk = Desk::new(Config::seed());
+    let mut desk = Desk::new(Config::published());
     desk.run(Span::from_secs(1));
     desk.hear(0, OTHER, Cause::Loss, (0.0, 0.0, 0));
     desk.hear(0, THIRD, Cause::Loss, (0.5, 0.0, 1));
@@ -546,7 +546,7 @@ fn a_representative_without_samples_gives_way_to_anybody_with_one() {
 /// T-GM-6.
 #[test]
 fn a_layer_is_on_when_it_is_asked_for_and_off_when_nobody_answers_any_more() {
-    let mut desk = Desk::new(Config::seed());
+    let mut desk = Desk::new(Config::published());
     desk.run(Span::from_secs(1));
     assert_eq!((desk.rate(1), desk.departure(1)), (0.0, Time::NEVER));
     desk.hear(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
@@ -561,7 +561,7 @@ fn a_layer_is_on_when_it_is_asked_for_and_off_when_nobody_answers_any_more() {
 /// T-GM-6: 8, 4 and 20 round-trip times.
 #[test]
 fn silence_makes_a_layer_ask_then_slow_down_then_stop() {
-    let mut desk = Desk::new(Config { sending: crate::rate::Sending::seed(), ..Config::seed() });
+    let mut desk = Desk::new(Config { sending: crate::rate::Sending::published(), ..Config::published() });
     desk.run(Span::from_secs(1));
     desk.hear(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
     let (millis, slack) = (Span::from_millis, Span::from_millis(5));
@@ -583,7 +583,7 @@ fn silence_makes_a_layer_ask_then_slow_down_then_stop() {
 /// T-GM-6.
 #[test]
 fn the_base_layer_is_never_off_and_an_answer_makes_it_grow_again() {
-    let mut desk = Desk::new(Config::seed());
+    let mut desk = Desk::new(Config::published());
     desk.run(Span::from_secs(1));
     desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
     desk.run(Span::from_secs(60));
@@ -597,7 +597,7 @@ fn the_base_layer_is_never_off_and_an_answer_makes_it_grow_again() {
 
 #[test]
 fn layers_are_switched_on_from_below_and_within_the_limit() {
-    let mut desk = Desk::new(Config { layers: 3, ..Config::seed() });
+    let mut desk = Desk::new(Config { layers: 3, ..Config::published() });
     desk.run(Span::from_secs(1));
     for (asked, on) in [(2, 1), (1, 2), (2, 3), (3, 3), (9, 3)] {
         desk.hear(asked.min(7), OTHER, Cause::Joining, (0.0, 0.0, 0));
@@ -621,7 +621,7 @@ fn a_representative_that_says_farewell_is_replaced_at_once() {
 /// T-GM-8.
 #[test]
 fn shifts_move_a_tenth_between_two_layers_in_a_tenth_of_the_periods() {
-    let mut desk = Desk::new(Config::seed());
+    let mut desk = Desk::new(Config::published());
     desk.run(Span::from_secs(1));
     (1..4).for_each(|layer| desk.hear(layer, OTHER, Cause::Joining, (0.0, 0.0, 0)));
     desk.run(RTT * 5);
@@ -654,7 +654,7 @@ fn shifts_move_a_tenth_between_two_layers_in_a_tenth_of_the_periods() {
 
 #[test]
 fn a_highest_rate_is_one_of_all_layers_together() {
-    let mut desk = Desk::new(Config::seed());
+    let mut desk = Desk::new(Config::published());
     let bounds = Bounds { min: Rate::from_bps(8000.0), max: Rate::from_mbps(1.0) };
     desk.call(|source, cx| source.control(crate::node::Control::Limits(bounds), cx.now));
     desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
@@ -668,7 +668,7 @@ fn a_highest_rate_is_one_of_all_layers_together() {
 #[test]
 fn other_controls_cut_by_other_rules() {
     for (control, kept) in [(Control::Aimd, 0.5), (Control::Ormcc, 0.75 * 0.9)] {
-        let mut desk = Desk::new(Config { control, ..Config::seed() });
+        let mut desk = Desk::new(Config { control, ..Config::published() });
         desk.run(Span::from_secs(3));
         let before = desk.rate(0);
         let echo = Echo { seq: Seq(desk.newest[0]), hold: Span::ZERO };
@@ -691,7 +691,7 @@ fn acknowledge(desk: &mut Desk) {
 
 #[test]
 fn a_window_sends_what_the_representative_acknowledges_and_no_more() {
-    let mut desk = Desk::new(Config { control: Control::Pgmcc, ..Config::seed() });
+    let mut desk = Desk::new(Config { control: Control::Pgmcc, ..Config::published() });
     desk.run(Span::from_millis(500));
     assert_eq!(desk.newest[0], 0, "one packet");
     assert_eq!(desk.source.departure(Layer(0)), Departure::AfterReport);
@@ -726,7 +726,7 @@ fn a_representative_acknowledges_every_packet_where_a_window_wants_that() {
 
 #[test]
 fn absurd_reports_change_nothing() {
-    let mut desk = Desk::new(Config::seed());
+    let mut desk = Desk::new(Config::published());
     desk.run(Span::from_secs(1));
     let before = desk.rate(0);
     for (mean, deviation) in [(f32::NAN, 0.0), (f32::INFINITY, 0.0), (-1.0, 0.0), (1.0, f32::NAN)] {

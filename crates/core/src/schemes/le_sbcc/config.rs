@@ -88,9 +88,9 @@ pub enum Echoes {
 
 impl Config {
     /// The thesis: packets of 1000 bytes, AIMD from a packet per round trip, every loss reported at once.
-    pub fn seed() -> Config {
+    pub fn published() -> Config {
         Config {
-            sending: Sending::seed(),
+            sending: Sending::published(),
             initial_rate: None,
             policy: PolicyChoice::Aimd,
             beta: 0.5,
@@ -122,7 +122,7 @@ impl Config {
             beta: 0.75,
             spacing: Span::from_millis(5),
             echoes: Echoes::Revealing,
-            ..Config::seed()
+            ..Config::published()
         }
     }
 

@@ -1,9 +1,11 @@
 //! LE-SBCC's parameters as text.
 
 use super::config::{Config, Echoes, Part, Selection, Silence};
-use crate::rate::{PolicyChoice, Sending};
-use crate::schemes::catalogue::{Configure, Entry, Opt, number, positive, within};
-use crate::time::{Rate, Span};
+use crate::rate::bounds::Guard;
+use crate::rate::{PolicyChoice, Sending, Start};
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire, set_policy};
+use crate::spec::{Opt, Within};
+use crate::{choice, field};
 
 impl Configure for Config {
     const ENTRY: Entry = Entry {
@@ -13,33 +15,9 @@ impl Configure for Config {
         source: "seed 000, chapter 2",
         sender: "filters all receivers' loss reports down to one receiver's worth and halves the rate at most once in 1.5 round-trip times",
         receiver: "reports losses, as the receivers of any reliable protocol do",
-        options: &[
-            Opt { name: "policy", meaning: PolicyChoice::MEANING },
-            Opt { name: "beta", meaning: "part of the rate that a reduction keeps, 0.1 to 1" },
-            Opt { name: "rate0", meaning: "first rate in bit/s, or auto for a packet per round-trip time" },
-            Opt {
-                name: "li2le",
-                meaning: "on | off: one loss event of a receiver's reports of a round trip",
-            },
-            Opt { name: "filter", meaning: "max-lprf | lprf | none: which receivers' loss events pass" },
-            Opt { name: "atf", meaning: "on | off: at most one reduction in 1.5 round-trip times" },
-            Opt {
-                name: "silence",
-                meaning: "auto | on | off: half a round trip of silence after a reduction; auto: with ATF and not with an equation",
-            },
-            Opt { name: "prune", meaning: "on | off: throw away round-trip samples below half the mean" },
-            Opt { name: "rtt-literal", meaning: "on | off: weigh new round-trip samples by 7/8, as printed" },
-            Opt {
-                name: "decay",
-                meaning: "part of the counts that is left after 100 round trips, 0.01 to 1",
-            },
-            Opt { name: "backoff", meaning: "longest random delay of a loss report, in seconds" },
-            Opt { name: "spacing", meaning: "least time between two loss reports of a receiver, in seconds" },
-            Opt {
-                name: "echo",
-                meaning: "lost | revealing: the packet that a report names for the round trip",
-            },
-        ],
+        feedback: Feedback::Reports,
+        wires: &[Wire::Native, Wire::Pgm],
+        layers: LayerRates::One,
         deviations: &[
             "The mean round-trip time weighs a new sample by 1/8, where appendix A prints 7/8.",
             "Sixteen round-trip samples below half the mean in a row are believed, or a faster path would never be.",
@@ -54,8 +32,81 @@ impl Configure for Config {
         ],
     };
 
-    fn seed() -> Config {
-        Config::seed()
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::other(
+            "policy",
+            PolicyChoice::TAKES,
+            |c| c.policy.to_string(),
+            |c, text| set_policy(&mut c.policy, text),
+            PolicyChoice::MEANING,
+        ),
+        Opt::number("beta", Within::of(0.1, 1.0), field!(beta), "part of the rate that a reduction keeps"),
+        Opt::or(
+            "auto",
+            Opt::rate(
+                "rate0",
+                Within::POSITIVE,
+                field!(initial_rate?),
+                "first rate; auto: a packet per round-trip time",
+            ),
+        ),
+        Opt::choice(
+            "li2le",
+            choice!(li2le: "on" => Part::On, "off" => Part::Off),
+            "one loss event of a receiver's reports of a round trip",
+        ),
+        Opt::choice(
+            "filter",
+            choice!(filter: "max-lprf" => Selection::MaxLprf, "lprf" => Selection::Lprf, "none" => Selection::All),
+            "which receivers' loss events pass",
+        ),
+        Opt::choice(
+            "atf",
+            choice!(atf: "on" => Part::On, "off" => Part::Off),
+            "at most one reduction in 1.5 round-trip times",
+        ),
+        Opt::choice(
+            "silence",
+            choice!(silence: "auto" => Silence::Suited, "on" => Silence::On, "off" => Silence::Off),
+            "half a round trip of silence after a reduction; auto: with ATF and not with an equation",
+        ),
+        Opt::choice(
+            "prune",
+            choice!(prune: "on" => Part::On, "off" => Part::Off),
+            "throw away round-trip samples below half the mean",
+        ),
+        Opt::choice(
+            "rtt-literal",
+            choice!(rtt_literal: "on" => Part::On, "off" => Part::Off),
+            "weigh new round-trip samples by 7/8, as printed",
+        ),
+        Opt::number(
+            "decay",
+            Within::of(0.01, 1.0),
+            field!(decay),
+            "part of the counts that is left after 100 round trips",
+        ),
+        Opt::seconds(
+            "backoff",
+            Within::of(0.0, LONGEST_WAIT),
+            field!(backoff),
+            "longest random delay of a loss report",
+        ),
+        Opt::seconds(
+            "spacing",
+            Within::of(0.0, LONGEST_WAIT),
+            field!(spacing),
+            "least time between two loss reports of a receiver",
+        ),
+        Opt::choice(
+            "echo",
+            choice!(echoes: "lost" => Echoes::Lost, "revealing" => Echoes::Revealing),
+            "the packet that a report names for the round trip",
+        ),
+    ];
+
+    fn published() -> Config {
+        Config::published()
     }
 
     fn transport(packet_size: u16) -> Config {
@@ -70,92 +121,13 @@ impl Configure for Config {
         &mut self.sending
     }
 
-    fn set(&mut self, option: &str, value: &str) -> Option<()> {
-        match option {
-            "policy" => self.policy = value.parse().ok()?,
-            "beta" => self.beta = within(value, 0.1, 1.0)?,
-            "rate0" if value == "auto" => self.initial_rate = None,
-            "rate0" => self.initial_rate = Some(Rate::from_bps(positive(value)?)),
-            "li2le" => self.li2le = part(value)?,
-            "filter" => {
-                self.filter = match value {
-                    "max-lprf" => Selection::MaxLprf,
-                    "lprf" => Selection::Lprf,
-                    "none" => Selection::All,
-                    _ => return None,
-                }
-            }
-            "atf" => self.atf = part(value)?,
-            "silence" => {
-                self.silence = match value {
-                    "auto" => Silence::Suited,
-                    "on" => Silence::On,
-                    "off" => Silence::Off,
-                    _ => return None,
-                }
-            }
-            "prune" => self.prune = part(value)?,
-            "rtt-literal" => self.rtt_literal = part(value)?,
-            "decay" => self.decay = within(value, 0.01, 1.0)?,
-            "backoff" => self.backoff = Span::from_secs_f64(within(value, 0.0, LONGEST_WAIT)?),
-            "spacing" => self.spacing = Span::from_secs_f64(within(value, 0.0, LONGEST_WAIT)?),
-            "echo" => {
-                self.echoes = match value {
-                    "lost" => Echoes::Lost,
-                    "revealing" => Echoes::Revealing,
-                    _ => return None,
-                }
-            }
-            _ => return None,
-        }
-        Some(())
-    }
-
-    fn get(&self, option: &str) -> String {
-        match option {
-            "policy" => self.policy.to_string(),
-            "beta" => number(self.beta),
-            "rate0" => self.initial_rate.map_or("auto".into(), |rate| number(rate.bps())),
-            "li2le" => text(self.li2le).into(),
-            "filter" => match self.filter {
-                Selection::MaxLprf => "max-lprf".into(),
-                Selection::Lprf => "lprf".into(),
-                Selection::All => "none".into(),
-            },
-            "atf" => text(self.atf).into(),
-            "silence" => match self.silence {
-                Silence::Suited => "auto".into(),
-                Silence::On => "on".into(),
-                Silence::Off => "off".into(),
-            },
-            "prune" => text(self.prune).into(),
-            "rtt-literal" => text(self.rtt_literal).into(),
-            "decay" => number(self.decay),
-            "backoff" => number(self.backoff.as_secs_f64()),
-            "spacing" => number(self.spacing.as_secs_f64()),
-            "echo" => match self.echoes {
-                Echoes::Lost => "lost".into(),
-                Echoes::Revealing => "revealing".into(),
-            },
-            _ => String::new(),
-        }
+    // Receivers of other programs give no answers to a start-up, and no sign of life.
+    fn without_answers(mut self) -> Config {
+        self.sending.start = Start::Linear;
+        self.sending.silent_group_guard = Guard::Off;
+        self
     }
 }
 
 /// Receivers hold no report longer than this, in seconds.
 const LONGEST_WAIT: f64 = 10.0;
-
-fn part(value: &str) -> Option<Part> {
-    match value {
-        "on" => Some(Part::On),
-        "off" => Some(Part::Off),
-        _ => None,
-    }
-}
-
-fn text(part: Part) -> &'static str {
-    match part {
-        Part::On => "on",
-        Part::Off => "off",
-    }
-}

@@ -111,7 +111,7 @@ impl Sender {
 /// T-LE-7.
 #[test]
 fn the_rate_grows_by_a_packet_in_each_interval_and_not_in_an_epoch() {
-    let mut sender = Sender::settled(Config::seed());
+    let mut sender = Sender::settled(Config::published());
     let round_trip = *sender.source.round_trip();
     let interval = round_trip.window();
     let step = Rate::of(1000, interval).bps();
@@ -133,7 +133,7 @@ fn the_rate_grows_by_a_packet_in_each_interval_and_not_in_an_epoch() {
 /// T-LE-6.
 #[test]
 fn nothing_is_sent_for_half_a_round_trip_after_a_reduction() {
-    let mut sender = Sender::settled(Config::seed());
+    let mut sender = Sender::settled(Config::published());
     sender.lost(1, 1, RTT);
     let (reduced_at, silence) = (sender.now, sender.source.round_trip().silence());
     assert!((Span::from_millis(50)..Span::from_millis(55)).contains(&silence), "{silence}");
@@ -146,7 +146,7 @@ fn nothing_is_sent_for_half_a_round_trip_after_a_reduction() {
 
 #[test]
 fn without_the_last_filter_reductions_follow_each_other_and_there_is_no_silence() {
-    let mut sender = Sender::settled(Config { atf: Part::Off, ..Config::seed() });
+    let mut sender = Sender::settled(Config { atf: Part::Off, ..Config::published() });
     let before = sender.rate();
     sender.lost(1, 1, RTT);
     let Departure::At(next) = sender.source.departure(Layer(0)) else { panic!("a rate has no window") };
@@ -179,7 +179,7 @@ fn silence_can_be_chosen_and_does_not_go_with_the_equation() {
         (equation, Silence::On, true),
         (PolicyChoice::Aimd, Silence::Off, false),
     ] {
-        let mut config = Config { policy, silence, ..Config::seed() };
+        let mut config = Config { policy, silence, ..Config::published() };
         config.sending.bounds.max = mbps(2.0);
         let mut sender = Sender::settled(config);
         sender.lost(1, 1, RTT);
@@ -191,7 +191,7 @@ fn silence_can_be_chosen_and_does_not_go_with_the_equation() {
 /// T-LE-5, at the rate.
 #[test]
 fn a_second_event_in_the_epoch_leaves_the_rate_alone() {
-    let mut sender = Sender::settled(Config::seed());
+    let mut sender = Sender::settled(Config::published());
     sender.lost(1, 1, RTT);
     let halved = sender.rate();
     sender.run_for(sender.source.round_trip().window() + Span::from_millis(1));
@@ -204,7 +204,7 @@ fn a_second_event_in_the_epoch_leaves_the_rate_alone() {
 
 #[test]
 fn a_report_of_many_packets_is_as_many_indications() {
-    let mut sender = Sender::settled(Config::seed());
+    let mut sender = Sender::settled(Config::published());
     sender.lost(3, 40, RTT);
     let tally = sender.source.observe().tally;
     assert_eq!((tally.indications, tally.events, tally.followed), (40, 1, 1));
@@ -213,7 +213,7 @@ fn a_report_of_many_packets_is_as_many_indications() {
 /// T-LE-8, and appendix A: indications that are filtered are timed as well.
 #[test]
 fn indications_time_the_round_trip_unless_they_are_too_near() {
-    let mut sender = Sender::settled(Config::seed());
+    let mut sender = Sender::settled(Config::published());
     sender.lost(1, 1, RTT);
     sender.lost(1, 1, Span::from_millis(10));
     assert_eq!(sender.source.round_trip().mean(), sender.source.observe().rtt);
@@ -226,7 +226,7 @@ fn indications_time_the_round_trip_unless_they_are_too_near() {
 
 #[test]
 fn a_repeated_request_is_an_indication_but_no_sample() {
-    let mut sender = Sender::settled(Config::seed());
+    let mut sender = Sender::settled(Config::published());
     let echo = sender.echo(RTT);
     let request = Content::Lost { echo, first: echo.seq, count: 1, loss: 0.0 };
     sender.hear(2, request);
@@ -239,7 +239,7 @@ fn a_repeated_request_is_an_indication_but_no_sample() {
 
 #[test]
 fn each_packet_of_a_burst_is_timed_when_reports_name_the_lost_ones() {
-    let mut sender = Sender::new(Config { prune: Part::Off, ..Config::seed() });
+    let mut sender = Sender::new(Config { prune: Part::Off, ..Config::published() });
     sender.run_until(at(2.0));
     let first = sender.source.next_seq().0 - 4;
     let echo = Echo { seq: Seq(first), hold: Span::ZERO };
@@ -251,7 +251,7 @@ fn each_packet_of_a_burst_is_timed_when_reports_name_the_lost_ones() {
 
 #[test]
 fn an_unknown_packet_is_an_indication_without_a_sample_and_a_future_one_is_nothing() {
-    let mut sender = Sender::settled(Config::seed());
+    let mut sender = Sender::settled(Config::published());
     let before = sender.source.observe();
     let lost = |seq, hold| Content::Lost {
         echo: Echo { seq: Seq(seq), hold },
@@ -269,7 +269,7 @@ fn an_unknown_packet_is_an_indication_without_a_sample_and_a_future_one_is_nothi
 #[test]
 fn foreign_reports_of_loss_and_marks_are_indications() {
     for cause in [Cause::Loss, Cause::Mark] {
-        let mut sender = Sender::settled(Config::seed());
+        let mut sender = Sender::settled(Config::published());
         let echo = sender.echo(RTT);
         sender.hear(9, Content::Congested { echo, level: 0.0, mean: 0.0, cause });
         let seen = sender.source.observe();
@@ -279,7 +279,7 @@ fn foreign_reports_of_loss_and_marks_are_indications() {
 
 #[test]
 fn a_receiver_that_left_is_not_counted_any_longer() {
-    let mut sender = Sender::settled(Config::seed());
+    let mut sender = Sender::settled(Config::published());
     (0..3).for_each(|_| {
         sender.lost(1, 1, RTT);
         sender.run_for(Span::from_millis(400));
@@ -295,7 +295,7 @@ fn a_receiver_that_left_is_not_counted_any_longer() {
 
 #[test]
 fn counts_decay_by_the_clock_of_the_round_trip() {
-    let mut sender = Sender::settled(Config::seed());
+    let mut sender = Sender::settled(Config::published());
     sender.lost(1, 1, RTT);
     sender.run_for(Span::from_millis(500));
     sender.lost(1, 1, RTT);
@@ -309,14 +309,14 @@ fn counts_decay_by_the_clock_of_the_round_trip() {
 
 #[test]
 fn the_first_rate_can_be_chosen() {
-    let config = Config { initial_rate: Some(Rate::from_bps(200_000.0)), ..Config::seed() };
+    let config = Config { initial_rate: Some(Rate::from_bps(200_000.0)), ..Config::published() };
     assert_eq!(Sender::new(config).rate(), 200_000.0);
-    assert_eq!(Sender::new(Config::seed()).rate(), 80_000.0, "a packet per assumed round trip");
+    assert_eq!(Sender::new(Config::published()).rate(), 80_000.0, "a packet per assumed round trip");
 }
 
 #[test]
 fn before_the_first_loss_everybody_times_the_round_trip_and_then_the_worst() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.0));
     sender.alive(4, Span::from_millis(40));
     assert_eq!(sender.source.observe().rtt, Span::from_millis(40));
@@ -343,7 +343,7 @@ fn another_group_starts_anew() {
 
 #[test]
 fn an_idle_source_slows_down_and_then_sleeps() {
-    let mut sender = Sender::settled(Config::seed());
+    let mut sender = Sender::settled(Config::published());
     let mut calls = 0;
     while !sender.source.deadline().is_never() {
         let now = sender.source.deadline();
@@ -401,7 +401,7 @@ impl Hand {
 
 #[test]
 fn one_report_covers_the_packets_that_an_arrival_reveals_as_lost() {
-    let mut hand = Hand::new(&Config::seed());
+    let mut hand = Hand::new(&Config::published());
     assert_eq!(hand.after(0), []);
     for lost in [1, 30] {
         let contents = hand.after(lost);
@@ -421,7 +421,7 @@ fn on_real_networks_a_report_names_the_packet_that_revealed_the_loss() {
 
 #[test]
 fn a_congestion_mark_is_reported_of_the_packet_that_carries_it() {
-    let mut hand = Hand::new(&Config::seed());
+    let mut hand = Hand::new(&Config::published());
     let contents = hand.packet(Arrival { size: 1000, marked: true, ..Arrival::default() });
     let echo = Echo { seq: Seq(hand.seq), hold: Span::ZERO };
     assert_eq!(contents, [Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Mark }]);
@@ -463,7 +463,7 @@ fn reports_wait_for_a_random_time_where_they_are_told_to() {
     let backoff = Span::from_millis(100);
     let mut waits = Vec::new();
     for _ in 0..2000 {
-        let mut hand = Hand::new(&Config { backoff, ..Config::seed() });
+        let mut hand = Hand::new(&Config { backoff, ..Config::published() });
         hand.rng = Rng::new(waits.len() as u64, 3);
         assert_eq!(hand.after(1), []);
         let revealed = hand.now;
@@ -477,7 +477,7 @@ fn reports_wait_for_a_random_time_where_they_are_told_to() {
 
 #[test]
 fn when_too_many_reports_wait_the_first_one_leaves() {
-    let mut hand = Hand::new(&Config { backoff: Span::from_secs(10), ..Config::seed() });
+    let mut hand = Hand::new(&Config { backoff: Span::from_secs(10), ..Config::published() });
     let sent: usize = (0..10).map(|_| hand.after(1).len()).sum();
     assert_eq!(sent, 6, "four still wait");
     let mut due = Vec::new();
@@ -511,7 +511,7 @@ fn the_equation_is_smoother_than_aimd_at_about_the_same_rate() {
     for scheme in ["le-sbcc", "ormcc"] {
         let run = |policy: &str| {
             let paths = [path(1.0, 50, 50_000); 4];
-            let mut star = star(&format!("{scheme},preset=seed,policy={policy}"), &paths, 1);
+            let mut star = star(&format!("{scheme},preset=published,policy={policy}"), &paths, 1);
             star.run_until(at(600.0));
             smoothness(&star, 300, 600)
         };
@@ -525,7 +525,7 @@ fn the_equation_is_smoother_than_aimd_at_about_the_same_rate() {
 fn the_rate_is_the_slowest_paths() {
     let mut paths = [path(4.0, 50, 50_000); 16];
     paths[5] = path(1.0, 60, 50_000);
-    let mut star = star("le-sbcc,preset=seed", &paths, 3);
+    let mut star = star("le-sbcc,preset=published", &paths, 3);
     star.run_until(at(200.0));
     let (mean, _) = smoothness(&star, 50, 200);
     assert!((0.7..1.02).contains(&(mean * 8.0 / 1e6)), "{mean} bytes a second");
@@ -535,7 +535,7 @@ fn the_rate_is_the_slowest_paths() {
 #[test]
 fn the_cascade_keeps_reductions_to_those_of_one_receiver() {
     let run = |receivers: usize| {
-        let mut star = star("le-sbcc,preset=seed", &vec![path(1.0, 50, 50_000); receivers], 3);
+        let mut star = star("le-sbcc,preset=published", &vec![path(1.0, 50, 50_000); receivers], 3);
         star.run_until(at(200.0));
         (star.source.observe(), smoothness(&star, 50, 200).0)
     };
@@ -591,7 +591,7 @@ fn paths_of_all_kinds_are_used_by_more_than_half_after_start_up() {
 
 #[test]
 fn limits_hold_from_the_first_packet_to_the_last() {
-    let mut config = Config::seed();
+    let mut config = Config::published();
     config.sending.bounds = Bounds { min: mbps(0.3), max: mbps(0.5) };
     assert_eq!(config.sending.start, Start::Linear);
     let mut sender = Sender::new(config);

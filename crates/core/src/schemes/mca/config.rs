@@ -49,10 +49,10 @@ impl Config {
     /// The thesis, with explicit rates: beta 0.9, packets of 1000 bytes, linear start.
     // Seed gap: D.3 does not say over how long a receiver measures its egress rate. Here it is the time between two
     // control packets, at least eight packets.
-    pub fn seed() -> Config {
+    pub fn published() -> Config {
         Config {
-            sending: Sending::seed(),
-            measuring: Measuring::seed(),
+            sending: Sending::published(),
+            measuring: Measuring::published(),
             mode: Mode::Er,
             beta: 0.9,
             gate: Gate::Off,
@@ -77,7 +77,7 @@ impl Config {
             gate: Gate::On,
             window: Span::from_millis(100),
             reports_per_rtt: Some(8),
-            ..Config::seed()
+            ..Config::published()
         }
     }
 }

@@ -40,11 +40,11 @@ impl Sender {
     }
 
     fn bin() -> Sender {
-        Sender::new(Config { mode: Mode::Bin, ..Config::seed() })
+        Sender::new(Config { mode: Mode::Bin, ..Config::published() })
     }
 
     fn er() -> Sender {
-        Sender::new(Config::seed())
+        Sender::new(Config::published())
     }
 
     fn run_until(&mut self, end: Time) {
@@ -295,7 +295,7 @@ fn another_receiver_is_followed_when_the_first_is_silent_and_the_rate_has_grown(
 #[test]
 fn with_a_gate_explicit_rates_cut_once_per_round_trip() {
     for (gate, cuts) in [(Gate::Off, 2), (Gate::On, 1)] {
-        let mut sender = Sender::new(Config { gate, ..Config::seed() });
+        let mut sender = Sender::new(Config { gate, ..Config::published() });
         sender.run_until(at(3.0));
         sender.congested(1, mbps(1.0));
         sender.run_for(Span::from_millis(60));
@@ -310,7 +310,7 @@ fn a_receiver_that_left_is_not_followed_any_longer() {
     let leaving = Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
     for mode in [Mode::Er, Mode::Bin] {
         for way in [0, 1, 2] {
-            let mut sender = Sender::new(Config { mode, ..Config::seed() });
+            let mut sender = Sender::new(Config { mode, ..Config::published() });
             sender.run_until(at(3.0));
             sender.congested(1, mbps(1.0));
             assert_eq!(sender.limiting(), Some(1));
@@ -355,7 +355,7 @@ struct Hand {
 
 impl Hand {
     fn new() -> Hand {
-        let receiver = Receiver::new(receiver_id(7), &Config::seed());
+        let receiver = Receiver::new(receiver_id(7), &Config::published());
         Hand { receiver, rng: Rng::new(1, 1), effects: Effects::new() }
     }
 

@@ -97,11 +97,11 @@ impl Config {
     /// The thesis: cuts to 0.9 and 0.75, linear start, packets of 1000 bytes.
     // Seed gap: 5.2.1.3 leaves open over which period congestion is counted, and says "number of CIs", which would make
     // a receiver that is silenced look better. Here instances of congestion count, over 1000 sequence numbers.
-    pub fn seed() -> Config {
+    pub fn published() -> Config {
         Config {
-            sending: Sending::seed(),
+            sending: Sending::published(),
             policy: PolicyChoice::Aimd,
-            measuring: Measuring::seed(),
+            measuring: Measuring::published(),
             keep_at_accumulation: 0.9,
             keep_at_loss: 0.75,
             switch_deviations: 1.0,
@@ -132,7 +132,7 @@ impl Config {
             window: Span::from_millis(100),
             while_invalid: WhileInvalid::Spread,
             reports_per_rtt: Some(8),
-            ..Config::seed()
+            ..Config::published()
         }
     }
 }

@@ -1,40 +1,13 @@
 //! MCA+'s parameters as text.
 
 use super::config::{AcrossSwitch, Config, Samples, Suppress, WhileInvalid};
+use crate::packet::Mark;
 use crate::rate::{PolicyChoice, Sending};
-use crate::schemes::catalogue::{Configure, Entry, Opt, number, positive, within};
-use crate::schemes::mca::options::{get_measuring, set_measuring, with_measuring};
-use crate::suppress::TruncatedExponential;
-use crate::time::Span;
-
-const OPTIONS: [Opt; 24] = with_measuring([
-    Opt { name: "policy", meaning: PolicyChoice::MEANING },
-    Opt { name: "beta", meaning: "part of the rate that is kept at accumulation, 0.5 to 1" },
-    Opt { name: "beta-loss", meaning: "part of the rate that is kept at loss, 0.5 to 1" },
-    Opt {
-        name: "k",
-        meaning: "a receiver replaces the representative below its mean less so many deviations, 0 to 100",
-    },
-    Opt { name: "n", meaning: "periods that a silent representative is waited for, 1 to 1000" },
-    Opt { name: "alpha", meaning: "gain of a receiver's mean of its throughput at congestion, 0 to 1" },
-    Opt { name: "window", meaning: "throughput is measured over at least so many seconds, 0 to 10" },
-    Opt { name: "counted", meaning: "over how many packets the rate of congestion is taken, 100 to 10000" },
-    Opt {
-        name: "suppress",
-        meaning: "faster | slower | nobody: who keeps silent; the thesis prints slower where it means faster",
-    },
-    Opt {
-        name: "across-switch",
-        meaning: "restart | continue: the mean round-trip time when the representative changes",
-    },
-    Opt { name: "samples", meaning: "followed | all: whose reports give round-trip samples" },
-    Opt {
-        name: "invalid",
-        meaning: "spread | at-once: when receivers report while there is no representative",
-    },
-    Opt { name: "period", meaning: "no round-trip time counts as shorter than this, in seconds" },
-    Opt { name: "spread", meaning: "steepness of the law of report delays, above 0" },
-]);
+use crate::schemes::catalogue::{
+    Configure, Entry, Feedback, LayerRates, Wire, measuring, set_policy, spread,
+};
+use crate::spec::{Opt, Within};
+use crate::{choice, field};
 
 impl Configure for Config {
     const ENTRY: Entry = Entry {
@@ -44,7 +17,9 @@ impl Configure for Config {
         source: "seed 000, chapter 5",
         sender: "names one receiver its representative; cuts by a tenth when packets pile up, by a quarter at loss; asks all again when it is silent",
         receiver: "measures how many bytes wait in the network; reports when it is the representative, or slower than that",
-        options: &OPTIONS,
+        feedback: Feedback::Reports,
+        wires: &[Wire::Native],
+        layers: LayerRates::One,
         deviations: &[
             "It is for networks of its own: beside flows that fill queues until they overflow it gets little.",
             "Receivers that are faster than the representative keep silent; one section of the thesis prints the opposite.",
@@ -58,8 +33,98 @@ impl Configure for Config {
         ],
     };
 
-    fn seed() -> Config {
-        Config::seed()
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::other(
+            "policy",
+            PolicyChoice::TAKES,
+            |c| c.policy.to_string(),
+            |c, text| set_policy(&mut c.policy, text),
+            PolicyChoice::MEANING,
+        ),
+        Opt::number(
+            "beta",
+            Within::of(0.5, 1.0),
+            field!(keep_at_accumulation),
+            "part of the rate that is kept at accumulation",
+        ),
+        Opt::number(
+            "beta-loss",
+            Within::of(0.5, 1.0),
+            field!(keep_at_loss),
+            "part of the rate that is kept at loss",
+        ),
+        Opt::number(
+            "k",
+            Within::of(0.0, 100.0),
+            field!(switch_deviations),
+            "a receiver replaces the representative below its mean less so many deviations",
+        ),
+        Opt::whole(
+            "n",
+            1,
+            1000,
+            field!(patience as u16),
+            "periods that a silent representative is waited for",
+        ),
+        Opt::number(
+            "alpha",
+            Within::up_to(1.0),
+            field!(alpha),
+            "gain of a receiver's mean of its throughput at congestion",
+        ),
+        Opt::seconds(
+            "window",
+            Within::of(0.0, 10.0),
+            field!(window),
+            "throughput is measured over at least this time",
+        ),
+        Opt::whole(
+            "counted",
+            100,
+            10_000,
+            field!(counted as u16),
+            "over how many packets the rate of congestion is taken",
+        ),
+        Opt::choice(
+            "suppress",
+            choice!(suppress: "faster" => Suppress::Faster, "slower" => Suppress::Slower, "nobody" => Suppress::Nobody),
+            "who keeps silent; the thesis prints slower where it means faster",
+        ),
+        Opt::choice(
+            "across-switch",
+            choice!(across_switch: "restart" => AcrossSwitch::Restart, "continue" => AcrossSwitch::Continue),
+            "the mean round-trip time when the representative changes",
+        ),
+        Opt::choice(
+            "samples",
+            choice!(samples: "followed" => Samples::Followed, "all" => Samples::All),
+            "whose reports give round-trip samples",
+        ),
+        Opt::choice(
+            "invalid",
+            choice!(while_invalid: "spread" => WhileInvalid::Spread, "at-once" => WhileInvalid::AtOnce),
+            "when receivers report while there is no representative",
+        ),
+        Opt::seconds(
+            "period",
+            Within::POSITIVE,
+            field!(sending.shortest_rtt),
+            "no round-trip time counts as shorter than this",
+        ),
+        Opt::number(
+            "spread",
+            Within::up_to(50.0),
+            spread!(delay_law),
+            "steepness of the law of report delays",
+        ),
+    ];
+
+    const MORE: &'static [Opt<Config>] = &measuring!();
+
+    const MARK: Mark = Mark::REPRESENTATIVE;
+
+    fn published() -> Config {
+        Config::published()
     }
 
     fn transport(packet_size: u16) -> Config {
@@ -72,67 +137,5 @@ impl Configure for Config {
 
     fn sending_mut(&mut self) -> &mut Sending {
         &mut self.sending
-    }
-
-    fn set(&mut self, option: &str, value: &str) -> Option<()> {
-        let whole = |least: u16, most: u16| value.parse().ok().filter(|n| (least..=most).contains(n));
-        match (option, value) {
-            ("policy", _) => self.policy = value.parse().ok()?,
-            ("beta", _) => self.keep_at_accumulation = within(value, 0.5, 1.0)?,
-            ("beta-loss", _) => self.keep_at_loss = within(value, 0.5, 1.0)?,
-            ("k", _) => self.switch_deviations = within(value, 0.0, 100.0)?,
-            ("n", _) => self.patience = whole(1, 1000)?,
-            ("alpha", _) => self.alpha = positive(value).filter(|alpha| *alpha <= 1.0)?,
-            ("window", _) => self.window = Span::from_secs_f64(within(value, 0.0, 10.0)?),
-            ("counted", _) => self.counted = whole(100, 10_000)?,
-            ("suppress", "faster") => self.suppress = Suppress::Faster,
-            ("suppress", "slower") => self.suppress = Suppress::Slower,
-            ("suppress", "nobody") => self.suppress = Suppress::Nobody,
-            ("across-switch", "restart") => self.across_switch = AcrossSwitch::Restart,
-            ("across-switch", "continue") => self.across_switch = AcrossSwitch::Continue,
-            ("samples", "followed") => self.samples = Samples::Followed,
-            ("samples", "all") => self.samples = Samples::All,
-            ("invalid", "spread") => self.while_invalid = WhileInvalid::Spread,
-            ("invalid", "at-once") => self.while_invalid = WhileInvalid::AtOnce,
-            ("period", _) => self.sending.shortest_rtt = Span::from_secs_f64(positive(value)?),
-            ("spread", _) => {
-                self.delay_law = TruncatedExponential::new(positive(value).filter(|l| *l <= 50.0)? as f32);
-            }
-            _ => return set_measuring(&mut self.measuring, option, value),
-        }
-        Some(())
-    }
-
-    fn get(&self, option: &str) -> String {
-        match option {
-            "policy" => self.policy.to_string(),
-            "beta" => number(self.keep_at_accumulation),
-            "beta-loss" => number(self.keep_at_loss),
-            "k" => number(self.switch_deviations),
-            "n" => self.patience.to_string(),
-            "alpha" => number(self.alpha),
-            "window" => number(self.window.as_secs_f64()),
-            "counted" => self.counted.to_string(),
-            "suppress" => match self.suppress {
-                Suppress::Faster => "faster".into(),
-                Suppress::Slower => "slower".into(),
-                Suppress::Nobody => "nobody".into(),
-            },
-            "across-switch" => match self.across_switch {
-                AcrossSwitch::Restart => "restart".into(),
-                AcrossSwitch::Continue => "continue".into(),
-            },
-            "samples" => match self.samples {
-                Samples::Followed => "followed".into(),
-                Samples::All => "all".into(),
-            },
-            "invalid" => match self.while_invalid {
-                WhileInvalid::Spread => "spread".into(),
-                WhileInvalid::AtOnce => "at-once".into(),
-            },
-            "period" => number(self.sending.shortest_rtt.as_secs_f64()),
-            "spread" => number(f64::from(self.delay_law.steepness())),
-            _ => get_measuring(&self.measuring, option),
-        }
     }
 }

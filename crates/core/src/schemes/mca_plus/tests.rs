@@ -90,7 +90,7 @@ impl Hand {
 /// T-M+-1.
 #[test]
 fn receivers_that_are_not_slower_keep_silent_and_the_representative_never_does() {
-    let mut hand = Hand::new(Config::seed());
+    let mut hand = Hand::new(Config::published());
     hand.mark = followed(8, 0.7e6, 0.1e6); // ours is about 0.8 Mbit/s
     assert_eq!(hand.loss(), []);
     hand.mark = followed(8, 1.2e6, 0.1e6);
@@ -103,7 +103,7 @@ fn receivers_that_are_not_slower_keep_silent_and_the_representative_never_does()
 #[test]
 fn the_letter_of_the_thesis_silences_the_others() {
     for (suppress, slower, faster) in [(Suppress::Slower, 0, 1), (Suppress::Nobody, 1, 1)] {
-        let mut hand = Hand::new(Config { suppress, ..Config::seed() });
+        let mut hand = Hand::new(Config { suppress, ..Config::published() });
         hand.mark = followed(8, 1.2e6, 0.1e6);
         assert_eq!(hand.loss().len(), slower, "{suppress:?}");
         hand.mark = followed(8, 0.7e6, 0.1e6);
@@ -113,9 +113,9 @@ fn the_letter_of_the_thesis_silences_the_others() {
 
 #[test]
 fn while_nobody_is_valid_reports_are_spread_on_real_networks_and_say_how_long_they_were_held() {
-    let mut hand = Hand::new(Config::seed());
+    let mut hand = Hand::new(Config::published());
     assert_eq!(hand.loss().len(), 1, "at once in the thesis");
-    let mut hand = Hand::new(Config { while_invalid: WhileInvalid::Spread, ..Config::seed() });
+    let mut hand = Hand::new(Config { while_invalid: WhileInvalid::Spread, ..Config::published() });
     let event = hand.now(30);
     assert_eq!(hand.loss(), []);
     let waits = hand.receiver.deadline().since(event);
@@ -133,7 +133,7 @@ fn while_nobody_is_valid_reports_are_spread_on_real_networks_and_say_how_long_th
 #[test]
 fn the_rate_of_congestion_counts_what_was_suppressed() {
     let level = |mark| {
-        let mut hand = Hand::new(Config::seed());
+        let mut hand = Hand::new(Config::published());
         hand.mark = mark;
         for _ in 0..200 {
             hand.loss();
@@ -152,7 +152,7 @@ fn the_rate_of_congestion_counts_what_was_suppressed() {
 
 #[test]
 fn congestion_is_seen_by_accumulation_before_loss_and_loss_wins_in_one_packet() {
-    let mut hand = Hand::new(Config::seed());
+    let mut hand = Hand::new(Config::published());
     hand.mark = followed(7, 1e6, 0.0);
     let mut causes = Vec::new();
     for late in 0..40 {
@@ -171,7 +171,7 @@ fn congestion_is_seen_by_accumulation_before_loss_and_loss_wins_in_one_packet() 
 
 #[test]
 fn a_representative_that_leaves_says_so() {
-    let mut hand = Hand::new(Config::seed());
+    let mut hand = Hand::new(Config::published());
     hand.mark = followed(7, 1e6, 0.0);
     hand.packet(0, 20);
     let now = hand.now(20);
@@ -208,7 +208,7 @@ impl Sender {
     }
 
     fn started() -> Sender {
-        let mut sender = Sender::new(Config::seed());
+        let mut sender = Sender::new(Config::published());
         sender.run_until(at(2.04));
         sender
     }
@@ -385,7 +385,7 @@ fn absurd_and_repeated_reports_are_dropped() {
 #[test]
 fn only_followed_receivers_time_the_source_unless_asked_for_otherwise() {
     for samples in [Samples::Followed, Samples::All] {
-        let mut sender = Sender::new(Config { samples, ..Config::seed() });
+        let mut sender = Sender::new(Config { samples, ..Config::published() });
         sender.run_until(at(2.04));
         sender.accumulation(1, 1e6, 0.25e6);
         sender.run_for(Span::from_millis(500));
@@ -400,7 +400,7 @@ fn only_followed_receivers_time_the_source_unless_asked_for_otherwise() {
 #[test]
 fn the_round_trip_time_begins_anew_with_another_representative() {
     for (across_switch, rtt) in [(AcrossSwitch::Restart, 300), (AcrossSwitch::Continue, 125)] {
-        let mut sender = Sender::new(Config { across_switch, ..Config::seed() });
+        let mut sender = Sender::new(Config { across_switch, ..Config::published() });
         sender.run_until(at(2.04));
         sender.accumulation(1, 1e6, 0.25e6);
         let far = sender.sent.partition_point(|sent| sender.now.since(*sent) >= RTT * 3) - 1;
@@ -417,7 +417,7 @@ fn path(rate: f64, rtt_millis: u64, buffer: u64) -> Path {
 
 #[test]
 fn the_source_switches_to_a_path_that_becomes_slower() {
-    for preset in ["seed", "transport"] {
+    for preset in ["published", "transport"] {
         let scheme: Scheme = format!("mca-plus,preset={preset}").parse().expect("a scheme");
         let mut star = Star::new(&scheme, 1000, &[path(1.0, 50, 200_000), path(4.0, 50, 200_000)], 1);
         star.run_until(at(60.0));
@@ -433,7 +433,7 @@ fn the_source_switches_to_a_path_that_becomes_slower() {
 /// T-M+-8, as far as it goes without other flows.
 #[test]
 fn sixty_four_receivers_report_hardly_more_than_one() {
-    let scheme: Scheme = "mca-plus,preset=seed".parse().expect("a scheme");
+    let scheme: Scheme = "mca-plus,preset=published".parse().expect("a scheme");
     let mut star = Star::new(&scheme, 1000, &[path(1.0, 50, 200_000); 64], 5);
     star.run_until(at(200.0));
     let counts = star.leaves.iter().map(|leaf| match &leaf.receiver {

@@ -60,9 +60,9 @@ pub enum AcrossSwitch {
 
 impl Config {
     /// The thesis: linear start, beta 0.75, packets of 1000 bytes, never silenced by a silent group.
-    pub fn seed() -> Config {
+    pub fn published() -> Config {
         Config {
-            sending: Sending::seed(),
+            sending: Sending::published(),
             policy: PolicyChoice::Aimd,
             beta: 0.75,
             alpha_receiver: 0.125,
@@ -86,7 +86,7 @@ impl Config {
             beta: 0.65,
             trac_least: Span::from_millis(100),
             reports_per_rtt: Some(8),
-            ..Config::seed()
+            ..Config::published()
         }
     }
 }

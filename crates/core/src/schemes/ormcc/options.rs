@@ -1,10 +1,11 @@
 //! ORMCC's parameters as text.
 
 use super::config::{AcrossSwitch, Config, SwitchOn};
+use crate::packet::Mark;
 use crate::rate::{PolicyChoice, Sending};
-use crate::schemes::catalogue::{Configure, Entry, Opt, number, positive, within};
-use crate::suppress::TruncatedExponential;
-use crate::time::Span;
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire, set_policy, spread};
+use crate::spec::{Field, Opt, Within};
+use crate::{choice, field};
 
 impl Configure for Config {
     const ENTRY: Entry = Entry {
@@ -14,31 +15,9 @@ impl Configure for Config {
         source: "seed 000, chapter 3",
         sender: "names one receiver its representative and adapts the rate to that one's reports; asks all again when it is silent",
         receiver: "measures its throughput at congestion; reports when it is the representative, or slower than that",
-        options: &[
-            Opt { name: "policy", meaning: PolicyChoice::MEANING },
-            Opt {
-                name: "beta",
-                meaning: "part of the throughput at congestion that is kept after a cut, 0.5 to 1",
-            },
-            Opt { name: "alpha", meaning: "gain of means at source and receivers, 0 to 1" },
-            Opt {
-                name: "window",
-                meaning: "over how many seconds throughput at congestion is measured at most",
-            },
-            Opt {
-                name: "window-least",
-                meaning: "and at least: so many seconds, the largest round-trip time, and what 16 packets take",
-            },
-            Opt { name: "spread", meaning: "steepness of the law of report delays, above 0" },
-            Opt {
-                name: "switch-on",
-                meaning: "sample | average: what is compared before the representative changes",
-            },
-            Opt {
-                name: "across-switch",
-                meaning: "restart | continue: the representative's statistics at a change",
-            },
-        ],
+        feedback: Feedback::Reports,
+        wires: &[Wire::Native],
+        layers: LayerRates::One,
         deviations: &[
             "Reports carry how long the receiver held them, so that their random delay is no round-trip time.",
             "On real networks throughput at congestion is measured over a tenth of a second to a second, by distance and rate.",
@@ -49,8 +28,50 @@ impl Configure for Config {
         ],
     };
 
-    fn seed() -> Config {
-        Config::seed()
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::other(
+            "policy",
+            PolicyChoice::TAKES,
+            |c| c.policy.to_string(),
+            |c, text| set_policy(&mut c.policy, text),
+            PolicyChoice::MEANING,
+        ),
+        Opt::number(
+            "beta",
+            Within::of(0.5, 1.0),
+            field!(beta),
+            "part of the throughput at congestion that is kept after a cut",
+        ),
+        Opt::number("alpha", Within::up_to(1.0), ALPHA, "gain of means at source and receivers"),
+        Opt::seconds(
+            "window",
+            Within::POSITIVE,
+            field!(trac_window),
+            "over this time throughput at congestion is measured at most",
+        ),
+        Opt::seconds(
+            "window-least",
+            Within::POSITIVE,
+            field!(trac_least),
+            "and at least: this time, the largest round-trip time, and what 16 packets take",
+        ),
+        Opt::number("spread", Within::up_to(50.0), SPREAD, "steepness of the law of report delays"),
+        Opt::choice(
+            "switch-on",
+            choice!(switch_on: "sample" => SwitchOn::Sample, "average" => SwitchOn::Average),
+            "what is compared before the representative changes",
+        ),
+        Opt::choice(
+            "across-switch",
+            choice!(across_switch: "restart" => AcrossSwitch::Restart, "continue" => AcrossSwitch::Continue),
+            "the representative's statistics at a change",
+        ),
+    ];
+
+    const MARK: Mark = Mark::REPRESENTATIVE;
+
+    fn published() -> Config {
+        Config::published()
     }
 
     fn transport(packet_size: u16) -> Config {
@@ -64,46 +85,16 @@ impl Configure for Config {
     fn sending_mut(&mut self) -> &mut Sending {
         &mut self.sending
     }
-
-    fn set(&mut self, option: &str, value: &str) -> Option<()> {
-        match (option, value) {
-            ("policy", _) => self.policy = value.parse().ok()?,
-            ("beta", _) => self.beta = within(value, 0.5, 1.0)?,
-            ("alpha", _) => {
-                self.alpha_receiver = positive(value).filter(|alpha| *alpha <= 1.0)?;
-                self.alpha_source = self.alpha_receiver;
-            }
-            ("window", _) => self.trac_window = Span::from_secs_f64(positive(value)?),
-            ("window-least", _) => self.trac_least = Span::from_secs_f64(positive(value)?),
-            ("spread", _) => {
-                self.delay_law = TruncatedExponential::new(positive(value).filter(|l| *l <= 50.0)? as f32);
-            }
-            ("switch-on", "sample") => self.switch_on = SwitchOn::Sample,
-            ("switch-on", "average") => self.switch_on = SwitchOn::Average,
-            ("across-switch", "restart") => self.across_switch = AcrossSwitch::Restart,
-            ("across-switch", "continue") => self.across_switch = AcrossSwitch::Continue,
-            _ => return None,
-        }
-        Some(())
-    }
-
-    fn get(&self, option: &str) -> String {
-        match option {
-            "policy" => self.policy.to_string(),
-            "beta" => number(self.beta),
-            "alpha" => number(self.alpha_source),
-            "window" => number(self.trac_window.as_secs_f64()),
-            "window-least" => number(self.trac_least.as_secs_f64()),
-            "spread" => number(f64::from(self.delay_law.steepness())),
-            "switch-on" => match self.switch_on {
-                SwitchOn::Sample => "sample".into(),
-                SwitchOn::Average => "average".into(),
-            },
-            "across-switch" => match self.across_switch {
-                AcrossSwitch::Restart => "restart".into(),
-                AcrossSwitch::Continue => "continue".into(),
-            },
-            _ => String::new(),
-        }
-    }
 }
+
+/// One gain for both.
+const ALPHA: Field<Config, f64> = Field {
+    get: |config| Some(config.alpha_source),
+    set: |config, gain| {
+        if let Some(gain) = gain {
+            (config.alpha_source, config.alpha_receiver) = (gain, gain);
+        }
+    },
+};
+
+const SPREAD: Field<Config, f64> = spread!(delay_law);

@@ -31,7 +31,7 @@ struct Hand {
 
 impl Hand {
     fn new() -> Hand {
-        let receiver = Receiver::new(receiver_id(7), &Config::seed());
+        let receiver = Receiver::new(receiver_id(7), &Config::published());
         let mut hand = Hand {
             receiver,
             rng: Rng::new(1, 1),
@@ -258,7 +258,7 @@ const RTT: Span = Span::from_millis(100);
 /// T-OR-6.
 #[test]
 fn the_rate_grows_by_a_packet_per_round_trip_and_not_just_after_a_cut() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.0));
     assert_eq!(sender.rate(), 80_000.0 * 21.0, "one packet per RTT at first, then 20 ticks of 8 s / RTT");
     sender.run_until(at(2.04));
@@ -271,7 +271,7 @@ fn the_rate_grows_by_a_packet_per_round_trip_and_not_just_after_a_cut() {
 /// T-OR-7.
 #[test]
 fn a_cut_is_to_a_part_of_the_level_at_most_once_per_round_trip() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.04));
     sender.congested(1, 1e6, RTT);
     sender.run_until(sender.now + Span::from_millis(90));
@@ -287,7 +287,7 @@ fn a_cut_is_to_a_part_of_the_level_at_most_once_per_round_trip() {
 /// T-OR-8.
 #[test]
 fn a_mute_representative_is_dropped_and_the_farther_receiver_elected_in_its_place() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.04));
     sender.congested(1, 1e6, RTT);
     assert_eq!(sender.named(), Some(1));
@@ -307,7 +307,7 @@ fn a_mute_representative_is_dropped_and_the_farther_receiver_elected_in_its_plac
 /// T-OR-9.
 #[test]
 fn patience_learns_a_constant_response_time() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.04));
     sender.congested(1, 1e6, RTT);
     for _ in 0..60 {
@@ -323,7 +323,7 @@ fn patience_learns_a_constant_response_time() {
 
 #[test]
 fn a_slower_receiver_replaces_the_representative_and_an_equal_one_does_not() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.04));
     sender.congested(1, 1e6, RTT);
     sender.run_until(at(3.0));
@@ -342,7 +342,7 @@ fn a_representative_that_left_is_not_followed_any_longer() {
     let echo = Echo { seq: Seq(0), hold: Span::ZERO };
     let leaving = Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
     for way in [0, 1] {
-        let mut sender = Sender::new(Config::seed());
+        let mut sender = Sender::new(Config::published());
         sender.run_until(at(2.04));
         sender.congested(1, 1e6, RTT);
         match way {
@@ -355,7 +355,7 @@ fn a_representative_that_left_is_not_followed_any_longer() {
 
 #[test]
 fn absurd_and_repeated_reports_are_dropped() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.0));
     let before = sender.rate();
     for level in [f32::NAN, f32::INFINITY, 0.0, -1.0] {
@@ -413,7 +413,7 @@ fn a_group_without_its_slow_part_starts_up_anew() {
 
 #[test]
 fn a_rate_that_is_not_used_does_not_grow() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.0));
     let before = sender.source.observe().rate;
     for tick in 1..2000u64 {
@@ -430,7 +430,7 @@ fn a_rate_that_is_not_used_does_not_grow() {
 
 #[test]
 fn an_idle_source_slows_down_and_then_sleeps() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.run_until(at(3.0));
     assert!(sender.rate() > 2e6);
     let mut calls = 0;
@@ -455,7 +455,7 @@ fn ormcc_receiver(receiver: &AnyReceiver) -> &Receiver {
 /// T-OR-10.
 #[test]
 fn the_source_switches_to_a_path_that_becomes_slower() {
-    let scheme = Scheme::Ormcc(Config::seed());
+    let scheme = Scheme::Ormcc(Config::published());
     let mut star = Star::new(&scheme, 1000, &[path(1.0, 50, 50_000), path(4.0, 50, 50_000)], 1);
     star.run_until(at(60.0));
     assert_eq!(star.source.observe().limiting, Some(receiver_id(1)));
@@ -469,7 +469,7 @@ fn the_source_switches_to_a_path_that_becomes_slower() {
 }
 
 fn goodput(report_loss: f64, seed: u64) -> f64 {
-    let scheme = Scheme::Ormcc(Config::seed());
+    let scheme = Scheme::Ormcc(Config::published());
     let mut star = Star::new(&scheme, 1000, &[path(1.0, 50, 50_000); 4], seed);
     star.report_loss = report_loss;
     star.run_until(at(200.0));
@@ -487,7 +487,7 @@ fn losing_a_tenth_of_the_reports_hardly_changes_the_throughput() {
 /// T-OR-12, as far as it goes without background traffic (the factor 2 of the seed's star needs the simulator).
 #[test]
 fn sixty_four_receivers_report_hardly_more_than_one() {
-    let scheme = Scheme::Ormcc(Config::seed());
+    let scheme = Scheme::Ormcc(Config::published());
     let mut star = Star::new(&scheme, 1000, &[path(1.0, 50, 50_000); 64], 5);
     star.run_until(at(200.0));
     let counts = star.leaves.iter().map(|leaf| ormcc_receiver(&leaf.receiver).counts());
@@ -500,7 +500,7 @@ fn sixty_four_receivers_report_hardly_more_than_one() {
 /// T-OR-13.
 #[test]
 fn the_source_keeps_no_state_per_receiver() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.run_until(at(2.0));
     let before = size_of_val(&sender.source);
     (1..10_000).for_each(|id| sender.congested(id, 1e6 + id as f64, RTT));

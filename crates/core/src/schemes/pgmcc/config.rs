@@ -72,8 +72,8 @@ const LONGEST_RTO: Span = Span::from_secs(64);
 
 impl Config {
     /// The draft: linear start, packets of 1000 bytes, no pacing.
-    pub fn seed() -> Config {
-        let sending = Sending::seed();
+    pub fn published() -> Config {
+        let sending = Sending::published();
         let slowest = Rate::of(u64::from(sending.packet_size), LONGEST_RTO);
         Config {
             sending: Sending { bounds: Bounds { min: slowest, max: Rate::UNLIMITED }, ..sending },
@@ -101,7 +101,7 @@ impl Config {
             longest_rto: Span::from_secs(1),
             pacing: Some(1.25),
             ack_every: 4,
-            ..Config::seed()
+            ..Config::published()
         }
     }
 }

@@ -79,7 +79,7 @@ impl Sender {
 
 #[test]
 fn the_first_to_offer_itself_becomes_the_acker_and_gets_the_first_token_back() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     assert_eq!(sender.burst(), (1, None));
     sender.now += millis(100);
     sender.nak(3, 0, 0, 0.0);
@@ -89,7 +89,7 @@ fn the_first_to_offer_itself_becomes_the_acker_and_gets_the_first_token_back() {
 
 #[test]
 fn without_a_token_nothing_leaves_before_an_acknowledgement() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.burst();
     assert_eq!(sender.source.departure(Layer(0)), Departure::AfterReport);
     sender.now += millis(100);
@@ -103,7 +103,7 @@ fn without_a_token_nothing_leaves_before_an_acknowledgement() {
 /// T-PG-7, with reports.
 #[test]
 fn the_acker_changes_for_clearly_more_loss_and_not_for_a_little_more() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.burst();
     sender.now += millis(100);
     sender.nak(1, 0, 0, 0.01);
@@ -117,7 +117,7 @@ fn the_acker_changes_for_clearly_more_loss_and_not_for_a_little_more() {
 /// T-PG-8.
 #[test]
 fn two_timeouts_without_a_word_ask_everybody_again() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.burst();
     sender.now += millis(100);
     sender.nak(1, 0, 0, 0.01);
@@ -134,7 +134,7 @@ fn two_timeouts_without_a_word_ask_everybody_again() {
 
 #[test]
 fn reports_of_others_do_not_keep_an_acker_that_is_gone() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.burst();
     sender.now += millis(100);
     sender.nak(1, 0, 0, 0.01);
@@ -150,7 +150,7 @@ fn reports_of_others_do_not_keep_an_acker_that_is_gone() {
 #[test]
 fn an_acker_that_leaves_is_followed_by_an_election() {
     for farewell in [true, false] {
-        let mut sender = Sender::new(Config::seed());
+        let mut sender = Sender::new(Config::published());
         sender.burst();
         sender.now += millis(100);
         sender.nak(1, 0, 0, 0.01);
@@ -168,7 +168,7 @@ fn an_acker_that_leaves_is_followed_by_an_election() {
 
 #[test]
 fn an_absurd_loss_rate_and_a_packet_that_never_left_make_no_acker() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.burst();
     sender.now += millis(100);
     sender.nak(1, 0, 0, f32::NAN);
@@ -178,7 +178,7 @@ fn an_absurd_loss_rate_and_a_packet_that_never_left_make_no_acker() {
 
 #[test]
 fn a_lowest_rate_lets_packets_leave_without_acknowledgements() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     let now = sender.now;
     let bounds = Bounds { min: Rate::from_bps(80_000.0), max: Rate::UNLIMITED };
     sender.source.control(Control::Limits(bounds), now);
@@ -205,7 +205,7 @@ fn a_highest_rate_spaces_packets_and_keeps_the_window_from_growing() {
 #[test]
 fn after_a_pause_no_more_than_a_small_window_leaves_at_once() {
     let path = Path { rate: Rate::from_mbps(10.0), rtt: millis(50), buffer: 60_000 };
-    let mut star = Star::new(&Scheme::Pgmcc(Config::seed()), SIZE, &[path], 1);
+    let mut star = Star::new(&Scheme::Pgmcc(Config::published()), SIZE, &[path], 1);
     star.run_until(Time::from_secs_f64(20.0));
     assert!(star.source.observe().rate.bps() > 4e6);
     let source = match star.source {
@@ -229,7 +229,7 @@ struct Ear {
 
 impl Ear {
     fn new() -> Ear {
-        let receiver = Receiver::new(receiver_id(2), &Config::seed());
+        let receiver = Receiver::new(receiver_id(2), &Config::published());
         Ear { receiver, rng: Rng::new(5, 5), effects: Effects::new() }
     }
 
@@ -381,16 +381,16 @@ fn mean_rate(config: Config, paths: &[Path], seed: u64) -> f64 {
 
 #[test]
 fn one_receiver_fills_its_bottleneck() {
-    let rate = mean_rate(Config::seed(), &[bottleneck(2.0, 50, 15)], 1);
+    let rate = mean_rate(Config::published(), &[bottleneck(2.0, 50, 15)], 1);
     assert!((1.7e6..2.05e6).contains(&rate), "{rate}");
 }
 
 /// T-PG-11.
 #[test]
 fn changing_between_two_equal_paths_costs_nothing() {
-    let one = mean_rate(Config::seed(), &[bottleneck(2.0, 50, 15)], 1);
+    let one = mean_rate(Config::published(), &[bottleneck(2.0, 50, 15)], 1);
     for hysteresis in [0.75, 1.0] {
-        let config = Config { hysteresis, ..Config::seed() };
+        let config = Config { hysteresis, ..Config::published() };
         let two = mean_rate(config, &[bottleneck(2.0, 50, 15), bottleneck(2.0, 50, 15)], 2);
         println!("one path {one:.0}, two {two:.0} with c = {hysteresis}");
         assert!(two > 0.93 * one, "{one} and {two} with c = {hysteresis}");
@@ -400,7 +400,7 @@ fn changing_between_two_equal_paths_costs_nothing() {
 #[test]
 fn the_slowest_receiver_is_the_acker_and_sets_the_rate() {
     for start in [Start::Linear, Config::transport(SIZE).sending.start] {
-        let mut config = Config::seed();
+        let mut config = Config::published();
         config.sending.start = start;
         let paths = [bottleneck(5.0, 20, 30), bottleneck(1.0, 60, 20), bottleneck(3.0, 40, 30)];
         let mut star = Star::new(&Scheme::Pgmcc(config), SIZE, &paths, 3);

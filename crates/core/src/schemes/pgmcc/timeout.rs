@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_first_sample_gives_three_times_itself_and_later_ones_are_smoothed() {
-        let mut timeout = Timeout::new(&Config::seed());
+        let mut timeout = Timeout::new(&Config::published());
         assert_eq!(timeout.span(), Span::from_secs(3));
         timeout.sample(Span::from_millis(100));
         assert_eq!(timeout.span(), Span::from_millis(300));
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn it_doubles_up_to_64_seconds_until_acknowledgements_come_again() {
-        let mut timeout = Timeout::new(&Config::seed());
+        let mut timeout = Timeout::new(&Config::published());
         timeout.sample(Span::from_millis(10));
         assert_eq!(timeout.span(), Span::from_millis(200), "the shortest");
         (0..3).for_each(|_| timeout.back_off());

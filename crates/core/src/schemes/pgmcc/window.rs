@@ -273,7 +273,7 @@ mod tests {
     const B: ReceiverId = ReceiverId::new(2).expect("not zero");
 
     fn window(threshold: f64) -> Window {
-        Window::new(&Config::seed(), threshold)
+        Window::new(&Config::published(), threshold)
     }
 
     /// With this many packets in flight, all for A.

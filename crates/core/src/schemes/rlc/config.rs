@@ -74,9 +74,9 @@ const BESIDE: Span = Span::from_millis(50);
 
 impl Config {
     /// The paper: 32 kbit/s on the base layer, 4.1 Mbit/s on all eight.
-    pub fn seed() -> Config {
+    pub fn published() -> Config {
         Config {
-            sending: Sending::seed().with_packet_size(500),
+            sending: Sending::published().with_packet_size(500),
             layers: 8,
             pace: Pace::Every(Span::from_millis(125)),
             distance: 8,
@@ -102,7 +102,7 @@ impl Config {
             burst: 6,
             points: Points::Every,
             beside: Some(BESIDE),
-            ..Config::seed()
+            ..Config::published()
         }
     }
 

@@ -2,9 +2,12 @@
 
 use super::config::{Config, Pace, Points};
 use super::source::LAYERS;
+use crate::packet::Mark;
 use crate::rate::Sending;
-use crate::schemes::catalogue::{Configure, Entry, Opt, number, positive, within};
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire};
+use crate::spec::{Field, Opt, Within};
 use crate::time::{Rate, Span};
+use crate::{choice, field};
 
 impl Configure for Config {
     const ENTRY: Entry = Entry {
@@ -14,43 +17,9 @@ impl Configure for Config {
         source: "seed 004",
         sender: "sends each layer by a timetable, with bursts at double rate that try out the next layer; hears nothing",
         receiver: "leaves a layer at a loss, joins one at a synchronisation point after a burst without loss; reports nothing",
-        options: &[
-            Opt { name: "layers", meaning: "how many layers there are at most, 1 to 16" },
-            Opt {
-                name: "tau0",
-                meaning: "time between packets of the base layer in seconds, or auto: by its rate",
-            },
-            Opt { name: "base", meaning: "rate of the base layer in bit/s, or auto: by tau0" },
-            Opt { name: "w", meaning: "a burst every so many packets of the base layer, 3 to 1024" },
-            Opt {
-                name: "p",
-                meaning: "bursts between synchronisation points of the lowest level, 1 to 1024",
-            },
-            Opt {
-                name: "b",
-                meaning: "duration of a burst in times between packets of the base layer, 1 to 511; less than half of w",
-            },
-            Opt {
-                name: "points",
-                meaning: "doubling | mcl | every: points of level i are 2^i or 2^(i+1)-1 times as far apart as of level 0, or every burst is one and receivers wait by what they have met",
-            },
-            Opt {
-                name: "leave-delay",
-                meaning: "packets of a layer still come this long after it is left, 0 to 60 seconds",
-            },
-            Opt {
-                name: "deaf",
-                meaning: "losses count for nothing this long after going down, 0 to 600 seconds, or auto: a little more than leave-delay",
-            },
-            Opt {
-                name: "beside",
-                meaning: "losses as rare as those of TCP at the level's rate over a round trip of so many seconds cost no layer, 0.001 to 1, or off",
-            },
-            Opt {
-                name: "stretch",
-                meaning: "off, or a burst that takes so many times its time blocks going up, 1 to 100",
-            },
-        ],
+        feedback: Feedback::None,
+        wires: &[Wire::Native, Wire::Alc],
+        layers: LayerRates::Bounded,
         deviations: &[
             "A burst has come through when all its packets did, as far as the receiver's level goes: a lost last packet is noticed at once, and a source that does not fill its bursts makes nobody join.",
             "A mark of a queue counts as a lost packet.",
@@ -59,8 +28,77 @@ impl Configure for Config {
         ],
     };
 
-    fn seed() -> Config {
-        Config::seed()
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::whole("layers", 1, LAYERS as u64, field!(layers as u8), "how many layers there are at most"),
+        Opt::or(
+            "auto",
+            Opt::seconds(
+                "tau0",
+                Within::of(1e-6, 60.0),
+                INTERVAL,
+                "time between packets of the base layer; auto: by its rate",
+            ),
+        ),
+        Opt::or("auto", Opt::rate("base", Within::POSITIVE, BASE, "rate of the base layer; auto: by tau0")),
+        Opt::whole("w", 3, 1024, field!(distance as u16), "a burst every so many packets of the base layer"),
+        Opt::whole(
+            "p",
+            1,
+            1024,
+            field!(bursts as u16),
+            "bursts between synchronisation points of the lowest level",
+        ),
+        Opt::whole(
+            "b",
+            1,
+            511,
+            field!(burst as u16),
+            "duration of a burst in times between packets of the base layer; less than half of w",
+        ),
+        Opt::choice(
+            "points",
+            choice!(points: "doubling" => Points::Doubling, "mcl" => Points::Mcl, "every" => Points::Every),
+            "points of level i are 2^i or 2^(i+1)-1 times as far apart as of level 0, or every burst is one and receivers wait by what they have met",
+        ),
+        Opt::seconds(
+            "leave-delay",
+            Within::of(0.0, 60.0),
+            field!(leave_delay),
+            "packets of a layer still come this long after it is left",
+        ),
+        Opt::or(
+            "auto",
+            Opt::seconds(
+                "deaf",
+                Within::of(0.0, 600.0),
+                field!(deaf?),
+                "losses count for nothing this long after going down; auto: a little more than leave-delay",
+            ),
+        ),
+        Opt::or(
+            "off",
+            Opt::seconds(
+                "beside",
+                Within::of(0.001, 1.0),
+                field!(beside?),
+                "losses as rare as those of TCP at the level's rate over such a round-trip time cost no layer",
+            ),
+        ),
+        Opt::or(
+            "off",
+            Opt::number(
+                "stretch",
+                Within::of(1.0, 100.0),
+                field!(stretch?),
+                "a burst that takes so many times its time blocks going up",
+            ),
+        ),
+    ];
+
+    const MARK: Mark = Mark::Timetable { slot: 0 };
+
+    fn published() -> Config {
+        Config::published()
     }
 
     fn transport(packet_size: u16) -> Config {
@@ -75,54 +113,29 @@ impl Configure for Config {
         &mut self.sending
     }
 
-    fn set(&mut self, option: &str, value: &str) -> Option<()> {
-        match (option, value) {
-            ("layers", _) => self.layers = whole(value, 1, LAYERS as u16)? as u8,
-            ("tau0" | "base", "auto") => {}
-            ("tau0", _) => self.pace = Pace::Every(Span::from_secs_f64(within(value, 1e-6, 60.0)?)),
-            ("base", _) => self.pace = Pace::Rate(Rate::from_bps(positive(value)?)),
-            ("w", _) => self.distance = whole(value, 3, 1024)?,
-            ("p", _) => self.bursts = whole(value, 1, 1024)?,
-            ("b", _) => self.burst = whole(value, 1, 511)?,
-            ("points", "doubling") => self.points = Points::Doubling,
-            ("points", "mcl") => self.points = Points::Mcl,
-            ("points", "every") => self.points = Points::Every,
-            ("leave-delay", _) => self.leave_delay = Span::from_secs_f64(within(value, 0.0, 60.0)?),
-            ("deaf", "auto") => self.deaf = None,
-            ("deaf", _) => self.deaf = Some(Span::from_secs_f64(within(value, 0.0, 600.0)?)),
-            ("beside", "off") => self.beside = None,
-            ("beside", _) => self.beside = Some(Span::from_secs_f64(within(value, 0.001, 1.0)?)),
-            ("stretch", "off") => self.stretch = None,
-            ("stretch", _) => self.stretch = Some(within(value, 1.0, 100.0)?),
-            _ => return None,
-        }
-        Some(())
+    fn layers(&self) -> u8 {
+        self.layers
     }
 
-    fn get(&self, option: &str) -> String {
-        match (option, self.pace) {
-            ("layers", _) => self.layers.to_string(),
-            ("tau0", Pace::Every(interval)) => number(interval.as_secs_f64()),
-            ("base", Pace::Rate(rate)) => number(rate.bps()),
-            ("tau0" | "base", _) => "auto".into(),
-            ("w", _) => self.distance.to_string(),
-            ("p", _) => self.bursts.to_string(),
-            ("b", _) => self.burst.to_string(),
-            ("points", _) => match self.points {
-                Points::Doubling => "doubling".into(),
-                Points::Mcl => "mcl".into(),
-                Points::Every => "every".into(),
-            },
-            ("leave-delay", _) => number(self.leave_delay.as_secs_f64()),
-            ("deaf", _) => self.deaf.map_or("auto".into(), |deaf| number(deaf.as_secs_f64())),
-            ("beside", _) => self.beside.map_or("off".into(), |rtt| number(rtt.as_secs_f64())),
-            ("stretch", _) => self.stretch.map_or("off".into(), number),
-            _ => String::new(),
-        }
+    fn set_layers(&mut self, layers: u8) {
+        self.layers = layers;
     }
 }
 
-/// A whole number between these two, both included.
-fn whole(value: &str, least: u16, most: u16) -> Option<u16> {
-    value.parse().ok().filter(|number| (least..=most).contains(number))
-}
+/// The interval of the base layer, where it is given by that.
+const INTERVAL: Field<Config, Span> = Field {
+    get: |config| match config.pace {
+        Pace::Every(interval) => Some(interval),
+        Pace::Rate(_) => None,
+    },
+    set: |config, interval| config.pace = interval.map_or(config.pace, Pace::Every),
+};
+
+/// The rate of the base layer, where it is given by that.
+const BASE: Field<Config, Rate> = Field {
+    get: |config| match config.pace {
+        Pace::Rate(rate) => Some(rate),
+        Pace::Every(_) => None,
+    },
+    set: |config, rate| config.pace = rate.map_or(config.pace, Pace::Rate),
+};

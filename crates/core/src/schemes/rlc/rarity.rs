@@ -71,6 +71,6 @@ mod tests {
             assert!(!rarity.excuses(level, after(secs + 0.3)), "more often");
             assert_eq!(rarity.excuses(level, after(2.0 * secs + 0.3)), excused);
         }
-        assert!(Rarity::new(&Config::seed()).is_none());
+        assert!(Rarity::new(&Config::published()).is_none());
     }
 }

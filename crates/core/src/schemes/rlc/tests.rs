@@ -100,7 +100,7 @@ fn sent_in(seconds: f64, config: Config) -> Vec<Sent> {
 /// T-RL-1.
 #[test]
 fn every_level_is_equally_spaced_and_twice_as_fast_as_the_one_below() {
-    let sent = sent_in(0.75, Config::seed());
+    let sent = sent_in(0.75, Config::published());
     for level in 0..8 {
         let times: Vec<Time> = sent.iter().filter(|p| p.layer.0 <= level).map(|p| p.at).collect();
         let gap = SLOT / (1 << level);
@@ -115,20 +115,20 @@ fn every_level_is_equally_spaced_and_twice_as_fast_as_the_one_below() {
 /// T-RL-1.
 #[test]
 fn bursts_leave_the_mean_rate_as_it_is() {
-    let sent = sent_in(16.0, Config::seed());
+    let sent = sent_in(16.0, Config::published());
     for (layer, rate) in [(0, 32e3), (1, 32e3), (2, 64e3), (7, 2048e3)] {
         let bytes = 500 * sent.iter().filter(|p| p.layer.0 == layer).count() as u64;
         assert_eq!(Rate::of(bytes, Span::from_secs(16)).bps(), rate, "layer {layer}");
-        assert_eq!(Source::new(Config::seed()).layer_rate(Layer(layer)).bps(), rate);
+        assert_eq!(Source::new(Config::published()).layer_rate(Layer(layer)).bps(), rate);
     }
-    assert_eq!(Source::new(Config::seed()).observe().rate.bps(), 4096e3);
+    assert_eq!(Source::new(Config::published()).observe().rate.bps(), 4096e3);
 }
 
 /// T-RL-2.
 #[test]
 fn a_burst_doubles_the_rate_and_silence_follows_for_as_long() {
     for (b, w) in [(1, 8), (3, 8), (2, 16)] {
-        let config = Config { burst: b, distance: w, ..Config::seed() };
+        let config = Config { burst: b, distance: w, ..Config::published() };
         let (b, w) = (f64::from(b) * 0.125, f64::from(w) * 0.125);
         let sent = sent_in(3.0 * w, config);
         for cycle in 0..3 {
@@ -146,7 +146,7 @@ fn a_burst_doubles_the_rate_and_silence_follows_for_as_long() {
 
 #[test]
 fn packets_name_the_slots_of_even_sending() {
-    let sent = sent_in(2.0, Config::seed());
+    let sent = sent_in(2.0, Config::published());
     for layer in 0..8 {
         let mine: Vec<&Sent> = sent.iter().filter(|p| p.layer.0 == layer).collect();
         for (turn, packet) in mine.iter().enumerate() {
@@ -165,7 +165,7 @@ fn points(sent: &[Sent], level: u8) -> Vec<u32> {
 /// T-RL-3.
 #[test]
 fn points_of_a_level_are_twice_as_far_apart_and_points_of_the_level_below() {
-    let config = Config { layers: 5, bursts: 3, ..Config::seed() };
+    let config = Config { layers: 5, bursts: 3, ..Config::published() };
     let sent = sent_in(100.0, config);
     for level in 0..4 {
         let apart = 3 << level;
@@ -178,7 +178,7 @@ fn points_of_a_level_are_twice_as_far_apart_and_points_of_the_level_below() {
 /// T-RL-3.
 #[test]
 fn a_point_is_flagged_on_the_last_packet_of_its_level_in_the_burst() {
-    let sent = sent_in(8.0, Config { layers: 4, ..Config::seed() });
+    let sent = sent_in(8.0, Config { layers: 4, ..Config::published() });
     for point in sent.iter().filter(|p| p.is_point()) {
         let later = |p: &&Sent| p.layer <= point.layer && p.at > point.at && p.is_burst();
         assert!(!sent.iter().filter(later).any(|p| p.slot() / 8 == point.slot() / 8));
@@ -187,7 +187,7 @@ fn a_point_is_flagged_on_the_last_packet_of_its_level_in_the_burst() {
 
 #[test]
 fn the_mcl_librarys_points_are_one_less_than_twice_as_far_apart() {
-    let sent = sent_in(20.0, Config { layers: 4, points: Points::Mcl, ..Config::seed() });
+    let sent = sent_in(20.0, Config { layers: 4, points: Points::Mcl, ..Config::published() });
     assert_eq!((points(&sent, 1), points(&sent, 2)), (vec![3, 6, 9, 12, 15, 18], vec![7, 14]));
 }
 
@@ -219,7 +219,7 @@ fn a_burst_is_less_than_half_of_the_distance_however_long_it_is_wanted() {
 
 #[test]
 fn a_host_that_overslept_leaves_turns_out_instead_of_bunching() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.run_until(at(0.2));
     sender.now = at(0.4);
     let sent = sender.run_until(at(0.401));
@@ -230,7 +230,7 @@ fn a_host_that_overslept_leaves_turns_out_instead_of_bunching() {
 
 #[test]
 fn turns_pass_unused_while_the_application_has_nothing() {
-    let mut sender = Sender::new(Config { layers: 1, ..Config::seed() });
+    let mut sender = Sender::new(Config { layers: 1, ..Config::published() });
     sender.run_until(at(1.0));
     sender.now = at(10.01);
     let sent = sender.run_until(at(10.3));
@@ -244,7 +244,7 @@ fn limited(min: f64, max: f64) -> Bounds {
 
 #[test]
 fn the_highest_rate_takes_layers_away_from_the_top() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.source.control(Control::Limits(limited(8e3, 300e3)), at(0.0));
     assert_eq!(sender.source.observe().rate.bps(), 256e3);
     let sent = sender.run_until(at(8.0));
@@ -260,7 +260,7 @@ fn the_highest_rate_takes_layers_away_from_the_top() {
 
 #[test]
 fn limits_beyond_the_base_layer_change_its_rate_from_a_new_cycle_on() {
-    let mut sender = Sender::new(Config { layers: 2, ..Config::seed() });
+    let mut sender = Sender::new(Config { layers: 2, ..Config::published() });
     sender.run_until(at(0.3));
     for (min, max, rate) in [(1e3, 16e3, 16e3), (64e3, 1e9, 128e3)] {
         sender.source.control(Control::Limits(limited(min, max)), sender.now);
@@ -344,7 +344,7 @@ fn nothing(_: &Sent) -> bool {
 /// T-RL-4, T-RL-11.
 #[test]
 fn without_losses_a_receiver_goes_up_at_each_point_of_its_level() {
-    let mut pair = Pair::new(Config { layers: 5, ..Config::seed() });
+    let mut pair = Pair::new(Config { layers: 5, ..Config::published() });
     pair.run(40.0, nothing);
     assert_eq!(pair.levels(), [1, 2, 3, 4]);
     for (change, seconds) in pair.changes.iter().zip([1.0, 2.0, 4.0, 8.0]) {
@@ -356,7 +356,7 @@ fn without_losses_a_receiver_goes_up_at_each_point_of_its_level() {
 /// T-RL-4.
 #[test]
 fn every_step_up_comes_with_the_last_packet_of_a_burst_at_a_point_of_the_level() {
-    let mut pair = Pair::new(Config { deaf: Some(Span::from_millis(300)), ..Config::seed() });
+    let mut pair = Pair::new(Config { deaf: Some(Span::from_millis(300)), ..Config::published() });
     let mut rng = Rng::new(5, 5);
     let (mut points, mut ups) = (Vec::new(), 0);
     for packet in pair.sender.run_until(at(600.0)) {
@@ -381,14 +381,14 @@ fn every_step_up_comes_with_the_last_packet_of_a_burst_at_a_point_of_the_level()
 fn a_loss_in_a_burst_blocks_the_step_up_and_costs_no_layer() {
     let in_first_burst = [(6, 0), (7, 0)];
     for (slot, layer) in in_first_burst {
-        let mut pair = Pair::new(Config::seed());
+        let mut pair = Pair::new(Config::published());
         pair.run(1.99, |p| (p.slot(), p.layer.0) == (slot, layer));
         assert_eq!(pair.levels(), [1], "at the second point only");
         assert!(pair.changes[0].0 > at(1.5));
     }
     // At level 1, any of the four packets of the burst before its first point.
     for (slot, layer) in [(14, 0), (14, 1), (15, 0), (15, 1)] {
-        let mut pair = Pair::new(Config::seed());
+        let mut pair = Pair::new(Config::published());
         pair.run(3.9, |p| (p.slot(), p.layer.0) == (slot, layer));
         assert_eq!(pair.levels(), [1, 2], "lost in slot {slot} of layer {layer}");
         assert!(pair.changes[1].0 > at(3.5), "lost in slot {slot} of layer {layer}: {:?}", pair.changes);
@@ -398,7 +398,7 @@ fn a_loss_in_a_burst_blocks_the_step_up_and_costs_no_layer() {
 /// T-RL-6.
 #[test]
 fn an_even_loss_costs_a_layer_once_per_deaf_period() {
-    let mut pair = Pair::new(Config::seed());
+    let mut pair = Pair::new(Config::published());
     pair.run(8.01, nothing);
     assert_eq!(pair.levels(), [1, 2, 3, 4]);
     // From then on everything even is lost, but for one packet in four.
@@ -412,7 +412,7 @@ fn an_even_loss_costs_a_layer_once_per_deaf_period() {
 /// T-RL-6.
 #[test]
 fn the_lowest_level_is_never_left() {
-    let mut pair = Pair::new(Config::seed());
+    let mut pair = Pair::new(Config::published());
     pair.run(60.0, |p| p.data.seq.0 % 2 == 1);
     assert_eq!(pair.levels(), []);
     // A loss each quarter of a second, which are one event in 2.7 s.
@@ -421,7 +421,7 @@ fn the_lowest_level_is_never_left() {
 
 #[test]
 fn no_step_up_happens_in_the_deaf_period() {
-    let mut pair = Pair::new(Config::seed());
+    let mut pair = Pair::new(Config::published());
     pair.run(4.01, nothing);
     let dropped = pair.changes.len();
     let mut once = true;
@@ -436,7 +436,7 @@ fn no_step_up_happens_in_the_deaf_period() {
 /// while it is subscribed to.
 #[test]
 fn a_failed_step_up_is_undone_at_once_and_tried_again_at_the_next_point_of_the_level() {
-    let mut pair = Pair::new(Config::seed());
+    let mut pair = Pair::new(Config::published());
     for tenth in 1..400 {
         let full = pair.receiver.level() == 4;
         pair.run(f64::from(tenth) * 0.1, |p| {
@@ -460,7 +460,7 @@ fn a_loss_that_is_told_late_still_counts_where_it_happened() {
     for (lost, told, levels) in
         [(12, 15, vec![1, 0]), (13, 16, vec![1, 2, 1]), (14, 17, vec![1]), (15, 18, vec![1])]
     {
-        let mut pair = Pair::new(Config::seed());
+        let mut pair = Pair::new(Config::published());
         for packet in pair.sender.run_until(at(2.3)) {
             if packet.layer.0 > pair.receiver.level() || (packet.layer, packet.slot()) == (Layer(0), lost) {
                 continue;
@@ -481,14 +481,14 @@ fn a_burst_out_of_order_still_comes_through_and_a_copy_makes_up_for_nothing() {
         let sent = pair.sender.run_until(at(0.9));
         sent.into_iter().filter(|p| p.layer.0 == 0).collect()
     };
-    let mut swapped = Pair::new(Config::seed());
+    let mut swapped = Pair::new(Config::published());
     let mut packets = burst(&mut swapped);
     packets.swap(6, 7);
     for (index, packet) in packets.iter().enumerate() {
         swapped.deliver(packet, Some(Arrival { size: 500, late: index == 7, ..Arrival::default() }));
     }
     assert_eq!(swapped.levels(), [1], "the flag came before the other packet of the burst");
-    let mut copied = Pair::new(Config::seed());
+    let mut copied = Pair::new(Config::published());
     let packets = burst(&mut copied);
     for packet in packets.iter().filter(|p| p.slot() != 6) {
         copied.deliver(packet, Some(Arrival { size: 500, ..Arrival::default() }));
@@ -500,7 +500,7 @@ fn a_burst_out_of_order_still_comes_through_and_a_copy_makes_up_for_nothing() {
 #[test]
 fn a_mark_counts_as_a_loss_of_the_packet() {
     for (slot, levels) in [(9, vec![1, 0]), (14, vec![1]), (15, vec![1])] {
-        let mut pair = Pair::new(Config::seed());
+        let mut pair = Pair::new(Config::published());
         for packet in pair.sender.run_until(at(2.0)) {
             if packet.layer.0 <= pair.receiver.level() {
                 let marked = (packet.layer, packet.slot()) == (Layer(0), slot);
@@ -513,7 +513,7 @@ fn a_mark_counts_as_a_loss_of_the_packet() {
 
 #[test]
 fn a_receiver_that_begins_within_a_burst_waits_for_a_whole_one() {
-    let mut pair = Pair::new(Config::seed());
+    let mut pair = Pair::new(Config::published());
     pair.run(2.5, |p| p.at < at(0.8));
     assert_eq!(pair.changes.len(), 1);
     assert!(pair.changes[0].0 > at(1.5));
@@ -522,7 +522,7 @@ fn a_receiver_that_begins_within_a_burst_waits_for_a_whole_one() {
 #[test]
 fn a_stretched_burst_blocks_where_that_is_asked_for() {
     for (stretch, levels) in [(None, 1), (Some(1.5), 0), (Some(4.0), 1)] {
-        let mut pair = Pair::new(Config { stretch, ..Config::seed() });
+        let mut pair = Pair::new(Config { stretch, ..Config::published() });
         for mut packet in pair.sender.run_until(at(0.9)) {
             if packet.layer.0 == 0 {
                 // The second packet of the burst comes 125 ms after the first instead of 62.5.
@@ -536,7 +536,7 @@ fn a_stretched_burst_blocks_where_that_is_asked_for() {
 
 #[test]
 fn a_source_that_does_not_fill_its_burst_makes_nobody_join() {
-    let mut pair = Pair::new(Config::seed());
+    let mut pair = Pair::new(Config::published());
     let mut sent = pair.sender.run_until(at(0.74));
     pair.sender.now = at(0.9);
     sent.extend(pair.sender.run_until(at(1.9)));
@@ -551,7 +551,7 @@ fn a_source_that_does_not_fill_its_burst_makes_nobody_join() {
 #[test]
 fn turns_left_out_do_not_turn_a_burst_loss_into_an_even_one() {
     // The source pauses for ten slots and the packet lost after it was in a burst: numbers alone would say otherwise.
-    let mut pair = Pair::new(Config::seed());
+    let mut pair = Pair::new(Config::published());
     pair.run(1.0, nothing);
     pair.run(1.3, nothing);
     pair.sender.now = at(2.6);

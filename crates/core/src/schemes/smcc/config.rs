@@ -58,9 +58,9 @@ const LEAVE_DELAY: Span = Span::from_millis(2200);
 
 impl Config {
     /// As the thesis describes it: 1, 2, 4 .. Mbit/s, seven layers for 100 Mbit/s.
-    pub fn seed() -> Config {
+    pub fn published() -> Config {
         Config {
-            control: tfmcc::Config::seed(),
+            control: tfmcc::Config::published(),
             layers: 8,
             lower: Lower::Caps,
             joins: Joins::Rounds,
@@ -80,7 +80,7 @@ impl Config {
             hold: LEAVE_DELAY,
             ..tfmcc::Config::transport(packet_size)
         };
-        Config { control, lower: Lower::Rates, joins: Joins::Early, least: 0.25, ..Config::seed() }
+        Config { control, lower: Lower::Rates, joins: Joins::Early, least: 0.25, ..Config::published() }
     }
 
     /// The rate to which silence may bring an upper layer.

@@ -23,7 +23,7 @@ fn mbps(rate: f64) -> Rate {
 
 #[test]
 fn layers_may_have_1_2_4_megabits_and_so_3_takes_two_and_100_seven() {
-    let config = Config::seed();
+    let config = Config::published();
     assert_eq!([0, 1, 2, 6].map(|layer| config.cap_of(layer)), [1.0, 2.0, 4.0, 64.0].map(mbps));
     let needed = |rate: f64| (0..8).take_while(|&layer| config.cap_below(layer).bps() < rate * 1e6).count();
     assert_eq!((needed(3.0), needed(100.0)), (2, 7));
@@ -114,7 +114,7 @@ impl Sender {
 
 #[test]
 fn a_layer_is_off_until_asked_for_and_again_when_nobody_reports_about_it() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.run_until(2.0);
     assert_eq!((sender.on(), sender.source.departure(Layer(1))), (vec![0], Departure::At(Time::NEVER)));
     sender.ask_for(1);
@@ -135,7 +135,7 @@ fn a_layer_is_off_until_asked_for_and_again_when_nobody_reports_about_it() {
 
 #[test]
 fn no_layer_is_faster_than_its_highest_rate() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.run_until(0.5);
     sender.ask_for(2);
     sender.run_with_reports(120.0, &[0, 1, 2], mbps(50.0));
@@ -146,9 +146,11 @@ fn no_layer_is_faster_than_its_highest_rate() {
 
 #[test]
 fn a_layer_makes_room_for_who_joins_it_but_not_less_than_a_quarter_of_its_highest_rate() {
-    for (config, wanted, room) in
-        [(Config::seed(), 0.8, 2.0), (Config::transport(1000), 0.8, 0.8), (Config::transport(1000), 0.1, 0.5)]
-    {
+    for (config, wanted, room) in [
+        (Config::published(), 0.8, 2.0),
+        (Config::transport(1000), 0.8, 0.8),
+        (Config::transport(1000), 0.1, 0.5),
+    ] {
         let mut sender = Sender::new(config);
         sender.run_until(0.5);
         sender.ask_for(1);
@@ -175,7 +177,7 @@ fn the_limits_of_the_session_take_from_the_top_and_raise_the_base() {
     for (min, max, rates) in
         [(0.01, 2.5, [1.0, 1.5, 0.0]), (0.01, 0.5, [0.5, 0.0, 0.0]), (2.0, 6.0, [2.0, 2.0, 2.0])]
     {
-        let mut sender = Sender::new(Config::seed());
+        let mut sender = Sender::new(Config::published());
         sender.source.control(Control::Limits(Bounds { min: mbps(min), max: mbps(max) }), Time::ZERO);
         sender.run_until(0.5);
         sender.ask_for(2);
@@ -203,7 +205,7 @@ struct Fed {
 
 impl Fed {
     fn new() -> Fed {
-        Fed::with(&Config::seed())
+        Fed::with(&Config::published())
     }
 
     fn with(config: &Config) -> Fed {

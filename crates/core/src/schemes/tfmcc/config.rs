@@ -99,8 +99,8 @@ pub enum Rise {
 
 impl Config {
     /// RFC 4654, with packets of 1000 bytes.
-    pub fn seed() -> Config {
-        let sending = Sending::seed();
+    pub fn published() -> Config {
+        let sending = Sending::published();
         let slowest = Rate::of(u64::from(sending.packet_size), Span::from_secs(8));
         Config {
             sending: Sending {
@@ -137,7 +137,7 @@ impl Config {
             first: FirstInterval::Rfc5348,
             received_over: 1.0,
             patience: Span::from_millis(200),
-            ..Config::seed()
+            ..Config::published()
         }
     }
 }

@@ -53,14 +53,14 @@ impl Sender {
     }
 
     fn steady() -> Sender {
-        let mut config = Config::seed();
+        let mut config = Config::published();
         config.sending.start = Start::Linear;
         Sender::new(config)
     }
 
     /// The largest round-trip time stays what it is.
     fn steady_at_one_distance() -> Sender {
-        let mut config = Config { rtt_max_kept: 1.0, ..Config::seed() };
+        let mut config = Config { rtt_max_kept: 1.0, ..Config::published() };
         config.sending.start = Start::Linear;
         Sender::new(config)
     }
@@ -326,7 +326,7 @@ fn a_round_without_answers_is_twice_as_long() {
 
 #[test]
 fn feedback_rounds_wrap() {
-    let mut config = Config::seed();
+    let mut config = Config::published();
     config.sending.initial_rtt = millis(10);
     let mut sender = Sender::new(config);
     sender.source.force(Rate::from_bps(4e6), sender.now);
@@ -352,7 +352,7 @@ fn a_receiver_that_is_excluded_limits_no_longer() {
 
 #[test]
 fn slow_start_ends_with_the_first_loss_of_anybody() {
-    let mut sender = Sender::new(Config::seed());
+    let mut sender = Sender::new(Config::published());
     sender.pass(millis(500));
     sender.report(1, 32.0, millis(100), NOTHING);
     assert!(sender.source.observe().starting);
@@ -409,7 +409,7 @@ fn echo(to: u64, echo: u32, limiting: bool) -> Mark {
 
 impl Ear {
     fn new(seed: u64) -> Ear {
-        let receiver = Receiver::new(receiver_id(2), &Config::seed());
+        let receiver = Receiver::new(receiver_id(2), &Config::published());
         Ear { receiver, rng: Rng::new(seed, 5), effects: Effects::new() }
     }
 
@@ -614,7 +614,7 @@ fn slow_start_overshoots_the_bottleneck_by_no_more_than_a_factor_of_two() {
     for (mbps, rtt) in [(1.0, 100u32), (10.0, 30), (50.0, 10)] {
         let packets = (mbps * 1e6 * f64::from(rtt) / 1e3 / 8e3) as u64;
         let path = bottleneck(mbps, rtt.into(), packets.max(10));
-        let mut config = Config::seed();
+        let mut config = Config::published();
         config.sending.initial_rtt = millis(200);
         let mut star = Star::new(&Scheme::Tfmcc(config), SIZE, &[path], 1);
         star.run_until(at(30.0));

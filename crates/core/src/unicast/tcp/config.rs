@@ -162,9 +162,6 @@ pub struct Config {
 /// No limit that a simulation reaches.
 const AMPLE_WINDOW: u32 = 1_000_000;
 
-/// As long as ns-2's delayed acknowledgements wait.
-pub(crate) const DELAYED_ACK: Span = Span::from_millis(100);
-
 impl Config {
     /// The defaults of ns-2.35 (January 2010 and later).
     pub const fn ns235(variant: Variant) -> Config {

@@ -20,7 +20,6 @@ mod sink;
 mod tests;
 mod vegas;
 
-pub(super) use config::DELAYED_ACK;
 pub use config::{
     Backoff, Config, Counting, CwrOn, Halving, Handshake, Idle, Inflation, Recovery, Samples, Switch, Variant,
 };

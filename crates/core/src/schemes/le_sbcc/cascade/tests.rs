@@ -39,7 +39,7 @@ impl Cycles {
 /// T-LE-1 and T-LE-2.
 #[test]
 fn indications_of_a_round_trip_are_one_event_for_each_receiver() {
-    let mut cycles = Cycles::new(&Config::seed(), 1);
+    let mut cycles = Cycles::new(&Config::published(), 1);
     for receiver in 1..=7 {
         cycles.indicate(receiver, 5);
         cycles.indicate(receiver, 1);
@@ -54,14 +54,14 @@ fn indications_of_a_round_trip_are_one_event_for_each_receiver() {
 
 #[test]
 fn without_the_first_filter_every_indication_is_an_event() {
-    let mut cycles = Cycles::new(&Config { li2le: Off, filter: Selection::All, ..Config::seed() }, 1);
+    let mut cycles = Cycles::new(&Config { li2le: Off, filter: Selection::All, ..Config::published() }, 1);
     assert_eq!(cycles.indicate(1, 30), 1, "but there is one reduction");
     assert_eq!((cycles.cascade.tally.events, cycles.cascade.tally.followed), (30, 30));
 }
 
 #[test]
 fn without_the_last_filter_every_event_that_passes_is_a_reduction() {
-    let none = Config { li2le: Off, filter: Selection::All, atf: Off, ..Config::seed() };
+    let none = Config { li2le: Off, filter: Selection::All, atf: Off, ..Config::published() };
     let mut cycles = Cycles::new(&none, 1);
     assert_eq!(cycles.indicate(1, 30), 30);
     assert!(!cycles.cascade.is_congested(cycles.now));
@@ -71,7 +71,7 @@ fn without_the_last_filter_every_event_that_passes_is_a_reduction() {
 #[test]
 fn as_many_events_pass_as_the_worst_receiver_has() {
     for others in [0, 1, 5, 50] {
-        let mut cycles = Cycles::new(&Config::seed(), 2);
+        let mut cycles = Cycles::new(&Config::published(), 2);
         let rounds = 400;
         for _ in 0..rounds {
             for tenth in 0..10 {
@@ -96,7 +96,7 @@ fn as_many_events_pass_as_the_worst_receiver_has() {
 /// T-LE-5.
 #[test]
 fn two_events_within_an_epoch_are_one_reduction() {
-    let mut cycles = Cycles::new(&Config::seed(), 3);
+    let mut cycles = Cycles::new(&Config::published(), 3);
     let epoch = cycles.round_trip.timeout() + cycles.round_trip.silence();
     assert_eq!(cycles.indicate(1, 1), 1);
     let begun = cycles.now;
@@ -113,7 +113,7 @@ fn two_events_within_an_epoch_are_one_reduction() {
 /// Events that leave the second filter, and reductions, of 6000 packets sent to one receiver that loses `worst` of
 /// them and `others` that lose 2 %: seed 000, 2.2.1.4. The window halves after a reduction and else grows by one.
 fn star(worst: f64, others: u64, filter: Selection, seed: u64) -> (u64, u64) {
-    let mut cycles = Cycles::new(&Config { filter, ..Config::seed() }, seed);
+    let mut cycles = Cycles::new(&Config { filter, ..Config::published() }, seed);
     let (mut window, mut sent) = (1u64, 0);
     while sent < 6000 {
         sent += window;

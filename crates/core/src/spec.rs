@@ -1,0 +1,510 @@
+//! Specifications: a name and its options as text, `ormcc,beta=0.7,start=linear`.
+//!
+//! One parser reads schemes, unicast protocols, queues, losses and faults, from command lines, scenario files and
+//! announcements. What a configuration takes is a table of [`Opt`], each with its range and unit and with the field that it
+//! sets; the same table is what people are shown.
+
+use crate::time::{Rate, Span};
+use std::fmt;
+
+/// An option of a configuration `C`.
+pub struct Opt<C: 'static> {
+    /// Its name.
+    pub name: &'static str,
+    /// What it means, in a few words; what it takes is [`Opt::takes`].
+    pub meaning: &'static str,
+    value: Value<C>,
+    /// The word that stands in place of a number.
+    word: Option<&'static str>,
+    /// The value that it has when it stands alone.
+    alone: Option<&'static str>,
+}
+
+/// An option without its configuration, as people are shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Described {
+    /// Its name.
+    pub name: &'static str,
+    /// The values that it takes: `0.5 to 1`, `on | off`.
+    pub takes: String,
+    /// What it means.
+    pub meaning: &'static str,
+    /// Whether its name may stand without a value.
+    pub may_stand_alone: bool,
+}
+
+/// What an option takes.
+enum Value<C: 'static> {
+    Number(Within, Field<C, f64>),
+    Seconds(Within, Field<C, Span>),
+    BitsPerSecond(Within, Field<C, Rate>),
+    Whole(u64, u64, Field<C, u64>),
+    Choice(&'static [&'static str], Field<C, usize>),
+    Other { takes: &'static str, get: fn(&C) -> String, set: fn(&mut C, &str) -> Option<()> },
+}
+
+/// A field of a configuration: made by [`field!`](crate::field) or [`choice!`](crate::choice). `None` stands for the word in
+/// place of a number ([`Opt::or`]).
+pub struct Field<C: 'static, T: 'static> {
+    /// Its value.
+    pub get: fn(&C) -> Option<T>,
+    /// Give it another one.
+    pub set: fn(&mut C, Option<T>),
+}
+
+impl<C: 'static, T: 'static> Clone for Field<C, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C: 'static, T: 'static> Copy for Field<C, T> {}
+
+/// The field of a configuration that an option sets: `field!(beta)`, `field!(sending.shortest_rtt)`; with the type of a
+/// whole number that is kept in fewer bits, `field!(layers as u8)`; `field!(deaf?)` for one that may have no value.
+#[macro_export]
+macro_rules! field {
+    ($($field:ident).+) => {
+        $crate::spec::Field {
+            get: |config| Some(config.$($field).+),
+            set: |config, value| {
+                if let Some(value) = value {
+                    config.$($field).+ = value;
+                }
+            },
+        }
+    };
+    ($($field:ident).+ as $type:ty) => {
+        $crate::spec::Field {
+            get: |config| Some(config.$($field).+ as u64),
+            set: |config, value| {
+                if let Some(value) = value {
+                    config.$($field).+ = value as $type;
+                }
+            },
+        }
+    };
+    ($($field:ident).+ ?) => {
+        $crate::spec::Field {
+            get: |config| config.$($field).+,
+            set: |config, value| config.$($field).+ = value,
+        }
+    };
+}
+
+/// A field that has one of a few values, each with a word: `choice!(taf: "smoothed" => TafSample::Smoothed, ...)`.
+#[macro_export]
+macro_rules! choice {
+    ($($field:ident).+ : $($word:literal => $value:expr),+ $(,)?) => {
+        (
+            &[$($word),+],
+            $crate::spec::Field {
+                get: |config| [$($value),+].iter().position(|value| *value == config.$($field).+),
+                set: |config, place| {
+                    if let Some(place) = place {
+                        config.$($field).+ = [$($value),+][place];
+                    }
+                },
+            },
+        )
+    };
+}
+
+/// A range of numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Within {
+    least: f64,
+    most: f64,
+    /// Whether `least` itself is too little.
+    open: bool,
+}
+
+impl Within {
+    /// Above zero.
+    pub const POSITIVE: Within = Within { least: 0.0, most: f64::INFINITY, open: true };
+    /// A part of one, nothing and everything with it.
+    pub const PART: Within = Within { least: 0.0, most: 1.0, open: false };
+
+    /// From one number to another, both included.
+    pub const fn of(least: f64, most: f64) -> Within {
+        Within { least, most, open: false }
+    }
+
+    /// Above zero, and at most this.
+    pub const fn up_to(most: f64) -> Within {
+        Within { least: 0.0, most, open: true }
+    }
+
+    /// A finite number of this range.
+    fn parse(self, text: &str) -> Option<f64> {
+        let number: f64 = text.parse().ok().filter(|number: &f64| number.is_finite())?;
+        let enough = if self.open { number > self.least } else { number >= self.least };
+        (enough && number <= self.most).then_some(number)
+    }
+}
+
+impl fmt::Display for Within {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.open, self.most == f64::INFINITY) {
+            (true, true) => write!(f, "above {}", self.least),
+            (true, false) => write!(f, "above {} and at most {}", self.least, self.most),
+            (false, true) => write!(f, "{} or more", self.least),
+            (false, false) => write!(f, "{} to {}", self.least, self.most),
+        }
+    }
+}
+
+impl<C: 'static> Opt<C> {
+    const fn new(name: &'static str, value: Value<C>, meaning: &'static str) -> Opt<C> {
+        Opt { name, meaning, value, word: None, alone: None }
+    }
+
+    /// A number without a unit.
+    pub const fn number(
+        name: &'static str,
+        range: Within,
+        field: Field<C, f64>,
+        meaning: &'static str,
+    ) -> Opt<C> {
+        Opt::new(name, Value::Number(range, field), meaning)
+    }
+
+    /// A time in seconds; `ms` and `us` behind the number are understood.
+    pub const fn seconds(
+        name: &'static str,
+        range: Within,
+        field: Field<C, Span>,
+        meaning: &'static str,
+    ) -> Opt<C> {
+        Opt::new(name, Value::Seconds(range, field), meaning)
+    }
+
+    /// A rate in bit/s; `k`, `M` and `G` behind the number are understood.
+    pub const fn rate(
+        name: &'static str,
+        range: Within,
+        field: Field<C, Rate>,
+        meaning: &'static str,
+    ) -> Opt<C> {
+        Opt::new(name, Value::BitsPerSecond(range, field), meaning)
+    }
+
+    /// A whole number between two, both included.
+    pub const fn whole(
+        name: &'static str,
+        least: u64,
+        most: u64,
+        field: Field<C, u64>,
+        meaning: &'static str,
+    ) -> Opt<C> {
+        Opt::new(name, Value::Whole(least, most, field), meaning)
+    }
+
+    /// One of a few words, made by [`choice!`](crate::choice).
+    pub const fn choice(
+        name: &'static str,
+        (words, field): (&'static [&'static str], Field<C, usize>),
+        meaning: &'static str,
+    ) -> Opt<C> {
+        Opt::new(name, Value::Choice(words, field), meaning)
+    }
+
+    /// Anything else: what it takes, its value as text, and a function that answers `None` to what does not fit.
+    pub const fn other(
+        name: &'static str,
+        takes: &'static str,
+        get: fn(&C) -> String,
+        set: fn(&mut C, &str) -> Option<()>,
+        meaning: &'static str,
+    ) -> Opt<C> {
+        Opt::new(name, Value::Other { takes, get, set }, meaning)
+    }
+
+    /// The same option, where this word may stand in place of the number.
+    pub const fn or(word: &'static str, mut option: Opt<C>) -> Opt<C> {
+        option.word = Some(word);
+        option
+    }
+
+    /// The same option, where the name alone stands for this value.
+    pub const fn alone(value: &'static str, mut option: Opt<C>) -> Opt<C> {
+        option.alone = Some(value);
+        option
+    }
+
+    /// Give the option of `config` a value; `None` when it does not fit.
+    pub fn set(&self, config: &mut C, text: &str) -> Option<()> {
+        let or_word = |number: Option<f64>| match self.word {
+            Some(word) if word == text => Some(None),
+            _ => number.map(Some),
+        };
+        match &self.value {
+            Value::Number(range, field) => (field.set)(config, or_word(range.parse(text))?),
+            Value::Seconds(range, field) => {
+                let seconds = or_word(scaled(text, &SECONDS).and_then(|text| range.parse(&text)))?;
+                (field.set)(config, seconds.map(Span::from_secs_f64));
+            }
+            Value::BitsPerSecond(range, field) => {
+                let bps = or_word(scaled(text, &BITS_PER_SECOND).and_then(|text| range.parse(&text)))?;
+                (field.set)(config, bps.map(Rate::from_bps));
+            }
+            Value::Whole(..) if self.word == Some(text) => self.clear(config),
+            Value::Whole(least, most, field) => {
+                let number = text.parse().ok().filter(|number| (least..=most).contains(&number))?;
+                (field.set)(config, Some(number));
+            }
+            Value::Choice(words, field) => {
+                (field.set)(config, Some(words.iter().position(|word| *word == text)?));
+            }
+            Value::Other { set, .. } => set(config, text)?,
+        }
+        Some(())
+    }
+
+    /// The word in place of a whole number.
+    fn clear(&self, config: &mut C) {
+        if let Value::Whole(_, _, field) = &self.value {
+            (field.set)(config, None);
+        }
+    }
+
+    /// Its value in `config`, as [`Opt::set`] takes it.
+    pub fn get(&self, config: &C) -> String {
+        let value = match &self.value {
+            Value::Number(_, field) => (field.get)(config).map(number),
+            Value::Seconds(_, field) => (field.get)(config).map(|span| number(span.as_secs_f64())),
+            Value::BitsPerSecond(_, field) => (field.get)(config).map(|rate| number(rate.bps())),
+            Value::Whole(_, _, field) => (field.get)(config).map(|number| number.to_string()),
+            Value::Choice(words, field) => (field.get)(config).map(|place| words[place].to_owned()),
+            Value::Other { get, .. } => Some(get(config)),
+        };
+        value.unwrap_or_else(|| self.word.unwrap_or_default().to_owned())
+    }
+
+    /// The values that it takes: `0.5 to 1`, `on | off`, `off | 0.001 to 1 s`.
+    pub fn takes(&self) -> String {
+        let takes = match &self.value {
+            Value::Number(range, _) => range.to_string(),
+            Value::Seconds(range, _) => format!("{range} s"),
+            Value::BitsPerSecond(range, _) => format!("{range} bit/s"),
+            Value::Whole(least, most, _) => format!("{least} to {most}"),
+            Value::Choice(words, _) => words.join(" | "),
+            Value::Other { takes, .. } => (*takes).to_owned(),
+        };
+        self.word.map_or(takes.clone(), |word| format!("{word} | {takes}"))
+    }
+
+    /// It, without its configuration.
+    pub fn described(&self) -> Described {
+        let (name, meaning, may_stand_alone) = (self.name, self.meaning, self.alone.is_some());
+        Described { name, takes: self.takes(), meaning, may_stand_alone }
+    }
+}
+
+/// Units that may stand behind a number, and what they are worth.
+type Units = [(&'static str, f64)];
+
+const SECONDS: [(&str, f64); 3] = [("ms", 1e-3), ("us", 1e-6), ("s", 1.0)];
+const BITS_PER_SECOND: [(&str, f64); 3] = [("k", 1e3), ("M", 1e6), ("G", 1e9)];
+
+/// A number with or without a unit, without it.
+fn scaled(text: &str, units: &Units) -> Option<String> {
+    let Some((text, factor)) =
+        units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?.trim_end(), factor)))
+    else {
+        return Some(text.to_owned());
+    };
+    let number: f64 = text.parse().ok()?;
+    Some((number * factor).to_string())
+}
+
+/// A number as text, without digits that only binary fractions have.
+pub fn number(value: f64) -> String {
+    format!("{}", (value * 1e9).round() / 1e9)
+}
+
+/// Why a text is no specification.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    /// There is nothing of this name.
+    #[error("there is no {kind} {name:?}; choose one of: {known}")]
+    UnknownName {
+        /// What was looked for: a scheme, a queue.
+        kind: &'static str,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// It has no such option.
+    #[error("{of} has no option {option:?}; its options are: {known}")]
+    UnknownOption {
+        /// What was configured: `scheme ormcc`.
+        of: String,
+        /// What was asked for.
+        option: String,
+        /// What there is.
+        known: String,
+    },
+    /// An option stands without a value.
+    #[error("option {option:?} has no value; write {option}=VALUE")]
+    NoValue {
+        /// The option.
+        option: String,
+    },
+    /// An option has a value that it cannot take.
+    #[error("option {option} cannot be {value:?}; it is {takes}: {meaning}")]
+    BadValue {
+        /// The option.
+        option: &'static str,
+        /// What was given.
+        value: String,
+        /// What it takes.
+        takes: String,
+        /// What it means.
+        meaning: &'static str,
+    },
+}
+
+/// A specification, taken apart: its name, and the rest.
+pub fn split(text: &str) -> (&str, &str) {
+    let (name, rest) = text.split_once(',').unwrap_or((text, ""));
+    (name.trim(), rest)
+}
+
+/// Give `config` the options of `text` (what stands behind the name), from tables that are looked through in turn. `of` says what
+/// is configured, as in `scheme ormcc`.
+///
+/// # Errors
+/// What does not fit, and what would.
+pub fn configure<C: 'static>(
+    config: &mut C,
+    text: &str,
+    of: &str,
+    tables: &[&[Opt<C>]],
+) -> Result<(), SpecError> {
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let (name, value) = part.split_once('=').map_or((part, None), |(name, value)| (name, Some(value)));
+        let mut all = tables.iter().copied().flatten();
+        let Some(option) = all.find(|option| option.name == name) else {
+            let known: Vec<&str> = tables.iter().copied().flatten().map(|option| option.name).collect();
+            let (of, option, known) = (of.to_owned(), name.to_owned(), known.join(", "));
+            return Err(SpecError::UnknownOption { of, option, known });
+        };
+        let value = value.or(option.alone).ok_or_else(|| SpecError::NoValue { option: name.to_owned() })?;
+        option.set(config, value).ok_or_else(|| SpecError::BadValue {
+            option: option.name,
+            value: value.to_owned(),
+            takes: option.takes(),
+            meaning: option.meaning,
+        })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Shape {
+        Round,
+        Square,
+    }
+
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    struct Config {
+        part: f64,
+        layers: u8,
+        shape: Shape,
+        wait: Option<Span>,
+        rate: Rate,
+        deep: Deep,
+    }
+
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    struct Deep {
+        span: Span,
+    }
+
+    const PRESET: Config = Config {
+        part: 0.5,
+        layers: 8,
+        shape: Shape::Round,
+        wait: None,
+        rate: Rate::ZERO,
+        deep: Deep { span: Span::from_millis(5) },
+    };
+
+    const OPTIONS: &[Opt<Config>] = &[
+        Opt::number("part", Within::PART, field!(part), "how much"),
+        Opt::whole("layers", 1, 16, field!(layers as u8), "how many"),
+        Opt::alone(
+            "square",
+            Opt::choice("shape", choice!(shape: "round" => Shape::Round, "square" => Shape::Square), "which"),
+        ),
+        Opt::or("off", Opt::seconds("wait", Within::of(0.0, 60.0), field!(wait?), "how long")),
+        Opt::rate("rate", Within::POSITIVE, field!(rate), "how fast"),
+        Opt::seconds("span", Within::up_to(1.0), field!(deep.span), "how far"),
+    ];
+
+    fn read(text: &str) -> Result<Config, SpecError> {
+        let mut config = PRESET;
+        configure(&mut config, text, "toy", &[OPTIONS]).map(|()| config)
+    }
+
+    #[test]
+    fn options_go_to_their_fields_and_come_back_as_text() {
+        let read = read("part=0.25, layers=3,shape,wait=250ms,rate=1.5M,span=20us").expect("it fits");
+        let expected = Config {
+            part: 0.25,
+            layers: 3,
+            shape: Shape::Square,
+            wait: Some(Span::from_millis(250)),
+            rate: Rate::from_bps(1.5e6),
+            deep: Deep { span: Span::from_micros(20) },
+        };
+        assert_eq!(read, expected);
+        let text = |config: &Config| OPTIONS.iter().map(|option| option.get(config)).collect::<Vec<_>>();
+        assert_eq!(text(&read), ["0.25", "3", "square", "0.25", "1500000", "0.00002"]);
+        assert_eq!(text(&PRESET), ["0.5", "8", "round", "off", "0", "0.005"]);
+        let mut again = PRESET;
+        for option in OPTIONS.iter().filter(|option| option.name != "rate") {
+            option.set(&mut again, &option.get(&read)).expect("its own value fits");
+        }
+        assert_eq!(again, Config { rate: Rate::ZERO, ..read });
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_what_would() {
+        let refused = |text| read(text).expect_err(text).to_string();
+        assert_eq!(refused("part=2"), "option part cannot be \"2\"; it is 0 to 1: how much");
+        assert_eq!(
+            refused("parts=1"),
+            "toy has no option \"parts\"; its options are: part, layers, shape, wait, rate, span"
+        );
+        assert_eq!(refused("layers"), "option \"layers\" has no value; write layers=VALUE");
+        assert_eq!(refused("wait=61"), "option wait cannot be \"61\"; it is off | 0 to 60 s: how long");
+        for text in [
+            "part=NaN",
+            "part=-0.1",
+            "layers=0",
+            "layers=2.5",
+            "shape=oval",
+            "wait=on",
+            "rate=0",
+            "span=0",
+            "span=2s",
+        ] {
+            assert!(refused(text).contains("cannot be"), "{text}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_said_in_words() {
+        let said = |range: Within| range.to_string();
+        assert_eq!(said(Within::POSITIVE), "above 0");
+        assert_eq!(said(Within::up_to(1.0)), "above 0 and at most 1");
+        assert_eq!(said(Within::of(0.0, f64::INFINITY)), "0 or more");
+    }
+}

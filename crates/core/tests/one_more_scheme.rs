@@ -1,0 +1,70 @@
+//! What it takes to add a scheme: a folder, and these lines outside it. A copy of the core gets the toy of `toy/` and must
+//! pass the suites that go through the catalogue.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The file that lists the schemes.
+const LIST: &str = "crates/core/src/schemes/mod.rs";
+
+/// What is added to it: each line, and the one that it goes behind.
+const LINES: [(&str, &str); 3] = [
+    ("pub mod tfmcc;", "pub mod toy;"),
+    ("    Smcc => smcc,", "    /// Nowhere: a toy."),
+    ("    /// Nowhere: a toy.", "    Toy => toy,"),
+];
+
+#[test]
+fn a_scheme_is_its_folder_and_fewer_than_ten_lines() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository");
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("one-more-scheme");
+    let _ = fs::remove_dir_all(&copy);
+    for part in ["src", "Cargo.toml", "clippy.toml", "tests/toy"] {
+        copy_all(&root.join("crates/core").join(part), &copy.join("crates/core").join(part));
+    }
+    copy_all(&root.join("Cargo.lock"), &copy.join("Cargo.lock"));
+    let manifest = fs::read_to_string(root.join("Cargo.toml")).expect("the workspace's manifest");
+    fs::write(copy.join("Cargo.toml"), alone(&manifest)).expect("room on the disk");
+    let schemes = copy.join("crates/core/src/schemes");
+    copy_all(&root.join("crates/core/tests/toy"), &schemes.join("toy"));
+
+    let list = copy.join(LIST);
+    let mut text = fs::read_to_string(&list).expect("the list");
+    for (behind, line) in LINES {
+        let place =
+            text.find(behind).unwrap_or_else(|| panic!("{LIST} has a line {behind:?}")) + behind.len();
+        text.insert_str(place, &format!("\n{line}"));
+    }
+    fs::write(&list, text).expect("room on the disk");
+    assert!(LINES.len() < 10);
+
+    let tests = ["schemes::conformance", "schemes::catalogue"];
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["test", "--quiet", "--offline", "--lib", "--package", "faircast-core", "--"]).args(tests);
+    // What is built for the other tests serves here too.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("..");
+    let ran = cargo.current_dir(&copy).env("CARGO_TARGET_DIR", target).output().expect("cargo runs");
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success() && !said.contains("running 0 tests"), "{said}");
+}
+
+/// The workspace with the core as its only member.
+fn alone(manifest: &str) -> String {
+    let manifest = manifest.replace("default-members", "members-by-default");
+    let start = manifest.find("\nmembers = [").expect("a workspace has members");
+    let end = start + manifest[start..].find(']').expect("the list ends") + 1;
+    format!("{}\nmembers = [\"crates/core\"]{}", &manifest[..start], &manifest[end..])
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    if from.is_dir() {
+        for entry in fs::read_dir(from).expect("a directory of the repository") {
+            let entry = entry.expect("a directory of the repository");
+            copy_all(&entry.path(), &to.join(entry.file_name()));
+        }
+    } else if from.exists() {
+        fs::create_dir_all(to.parent().expect("it has a name")).expect("room on the disk");
+        fs::copy(from, to).expect("room on the disk");
+    }
+}

@@ -1,0 +1,126 @@
+//! The toy's source.
+
+use super::config::Config;
+use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
+use crate::packet::{Content, Layer, Mark, Report};
+use crate::rate::{Growth, Outlet};
+use crate::time::{Rate, Span, Time};
+
+/// The source of the toy.
+#[derive(Debug, Clone)]
+pub struct Source {
+    config: Config,
+    outlet: Outlet,
+    rtt: Span,
+    tick_at: Time,
+    cut_at: Time,
+    cuts: u64,
+}
+
+impl Source {
+    /// A source that has not started.
+    pub fn new(config: Config) -> Source {
+        Source {
+            config,
+            outlet: Outlet::new(config.sending),
+            rtt: config.sending.initial_rtt,
+            tick_at: Time::NEVER,
+            cut_at: Time::ZERO,
+            cuts: 0,
+        }
+    }
+
+    fn cut(&mut self, now: Time) {
+        self.outlet.end_start_up();
+        if now >= self.cut_at + self.rtt {
+            self.outlet.set_rate(self.outlet.rate() * self.config.keep, now);
+            (self.cut_at, self.cuts) = (now, self.cuts + 1);
+        }
+    }
+}
+
+impl crate::node::Source for Source {
+    fn start(&mut self, cx: &mut Cx<'_>) {
+        self.outlet.start(cx.now);
+        self.tick_at = cx.now + self.rtt;
+    }
+
+    fn departure(&self, layer: Layer) -> Departure {
+        Departure::At(if layer == Layer(0) { self.outlet.departure() } else { Time::NEVER })
+    }
+
+    fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
+        if self.outlet.resume(cx.now).is_some() {
+            self.tick_at = cx.now + self.rtt;
+        }
+        let departed = self.outlet.depart(size, self.rtt, cx.now);
+        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, mark: Mark::None }
+    }
+
+    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
+        let (now, from, echo) = (cx.now, report.from, report.content.echo());
+        if !self.outlet.has_left(echo) || self.outlet.is_probed(report, now) {
+            return;
+        }
+        self.outlet.on_arrived(echo.seq, now);
+        let sample = self.outlet.sample(echo, now);
+        if let Some(sample) = sample {
+            self.rtt = (self.rtt * 7 + sample) / 8;
+            self.outlet.on_rtt(from, sample, now);
+        }
+        match (report.content, sample) {
+            (Content::Lost { first: lost, .. }, _) if self.outlet.is_of_interruption(lost) => {}
+            (Content::Lost { .. } | Content::Congested { .. }, _) => self.cut(now),
+            (Content::Received { rate, loss, .. }, _) => {
+                self.outlet.on_received(from, echo, Rate::from_bps(f64::from(rate)), loss, now);
+            }
+            (_, Some(sample)) => self.outlet.on_alive(from, sample, now),
+            _ => {}
+        }
+    }
+
+    fn deadline(&self) -> Time {
+        if self.outlet.is_idle() { self.tick_at } else { self.tick_at.min(self.outlet.deadline()) }
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        if now < self.deadline() {
+            return;
+        }
+        if now >= self.tick_at {
+            let next = self.tick_at + self.rtt;
+            self.tick_at = if next > now { next } else { now + self.rtt };
+            if self.outlet.watch(self.rtt, now) == Growth::Allowed {
+                let step = Rate::of(u64::from(self.config.sending.packet_size), self.rtt);
+                self.outlet.set_rate(self.outlet.rate() + step, now);
+            }
+        }
+        if self.outlet.is_idle() {
+            self.tick_at = self.outlet.rest_until(self.tick_at);
+            return;
+        }
+        self.outlet.on_deadline(now);
+    }
+
+    fn control(&mut self, control: Control, now: Time) {
+        self.outlet.control(control, now);
+        if control == Control::StartAgain {
+            self.outlet.start_again(now);
+            self.tick_at = now + self.rtt;
+        }
+    }
+
+    fn observe(&self) -> Observation {
+        Observation {
+            rate: self.outlet.pace(),
+            rtt: self.rtt,
+            limiting: None,
+            level: None,
+            rtt_max: self.outlet.rtt_max(),
+            cuts: self.cuts,
+            tally: Tally { indications: self.cuts, events: self.cuts, followed: self.cuts },
+            starting: self.outlet.is_starting(),
+        }
+    }
+}
