@@ -8,7 +8,8 @@ use faircast_core::schemes::{Scheme, ormcc};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
 use faircast_sim::{
-    FlowId, Law, LinkId, Member, Network, NodeId, Options, SessionSpec, Supply, UnicastProtocol, UnicastSpec,
+    ApplicationData, FlowId, Law, LinkId, Network, NodeId, Options, ReceiverSpec, SessionSpec,
+    UnicastProtocol, UnicastSpec,
 };
 
 /// Bytes of an acknowledgement on the wire.
@@ -70,7 +71,7 @@ fn flow(protocol: &str, size: u16, from: NodeId, to: NodeId, start: f64) -> Resu
         to,
         start: Time::from_secs_f64(start),
         stop: Time::NEVER,
-        supply: Supply::Endless,
+        supply: ApplicationData::Endless,
     })
 }
 
@@ -123,10 +124,10 @@ fn build_dumbbell(
     Ok(Ready { network, options, bottlenecks: vec![link], rate: there.rate, groups, session: None, window })
 }
 
-fn supply(group: &Group) -> Supply {
+fn supply(group: &Group) -> ApplicationData {
     match group.transfers {
-        None => Supply::Endless,
-        Some((packets, pause)) => Supply::Transfers {
+        None => ApplicationData::Endless,
+        Some((packets, pause)) => ApplicationData::Transfers {
             packets: Law::Constant { mean: f64::from(packets) },
             pause: Law::Exponential { mean: pause },
         },
@@ -150,7 +151,7 @@ fn build_star(it: &Star, seed: u64, window: (Time, Time), options: Options) -> R
         let start = it.starts_within_s * rng.unit();
         flows.push(network.unicast(flow(&it.protocol, it.packet_bytes, from, to, start)?));
         let join = Time::from_secs_f64(0.1);
-        members.push(Member { node: to, join, leave: Time::NEVER, mute_after: None });
+        members.push(ReceiverSpec { node: to, join, leave: Time::NEVER, mute_after: None });
     }
     let session = (it.multicast_kbps > 0.0).then(|| network.session(steady(it, source, members)));
     let rate = leaf.rate;
@@ -158,7 +159,7 @@ fn build_star(it: &Star, seed: u64, window: (Time, Time), options: Options) -> R
 }
 
 /// Multicast whose rate has no choice.
-fn steady(it: &Star, source: NodeId, members: Vec<Member>) -> SessionSpec {
+fn steady(it: &Star, source: NodeId, members: Vec<ReceiverSpec>) -> SessionSpec {
     let rate = Rate::from_bps(it.multicast_kbps * 1e3);
     let mut config = ormcc::Config::published();
     config.sending.packet_size = it.packet_bytes;

@@ -117,7 +117,7 @@ struct Rest {
     /// Packets accepted before `Link::accepted` began anew.
     accepted: u64,
     overflow: u64,
-    rare: Option<Box<Rare>>,
+    rare: Option<Box<LinkExtras>>,
     state: State,
     /// Whether rate and delay are as they were at the start.
     history: History,
@@ -125,7 +125,7 @@ struct Rest {
 
 /// What many links never need.
 #[derive(Debug, Clone, Default)]
-struct Rare {
+struct LinkExtras {
     /// Packets of several sizes wait, or the link was changed: all that wait, with their times.
     mixed: Mixed,
     loss: Option<Loss>,
@@ -140,7 +140,7 @@ struct Rare {
 }
 
 impl Rest {
-    fn rare(&mut self) -> &mut Rare {
+    fn rare(&mut self) -> &mut LinkExtras {
         self.rare.get_or_insert_default()
     }
 
@@ -195,7 +195,9 @@ impl Link {
     pub fn new(spec: &LinkSpec, rng: Rng) -> Link {
         let mut discipline = spec.queue.build(spec.rate, spec.delay);
         discipline.set_rate(spec.rate);
-        let rare = spec.loss.map(|loss| Box::new(Rare { loss: Some(Loss::new(loss)), ..Rare::default() }));
+        let rare = spec
+            .loss
+            .map(|loss| Box::new(LinkExtras { loss: Some(Loss::new(loss)), ..LinkExtras::default() }));
         let rest = Rest {
             byte_time: byte_time(spec.rate),
             discipline,

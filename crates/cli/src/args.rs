@@ -1,7 +1,7 @@
 //! What can be typed.
 
 use crate::alc::AlcOptions;
-use crate::pgm::Wiring;
+use crate::pgm::PgmPackets;
 use crate::values;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use faircast_core::packet::Layer;
@@ -70,7 +70,7 @@ pub enum Command {
 
 /// What a source and a receiver must agree on.
 #[derive(Debug, Args)]
-pub struct Session {
+pub struct SessionArgs {
     /// Multicast group; the port may be left out
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::group, default_value = faircast_transport::config::DEFAULT_GROUP)]
     pub group: SocketAddr,
@@ -127,7 +127,7 @@ pub struct Sending {
     pub datagram: Option<u16>,
     /// How packets look.
     #[command(flatten)]
-    pub wiring: Wiring,
+    pub wiring: PgmPackets,
 }
 
 /// How the groups of the layers follow each other.
@@ -178,7 +178,7 @@ pub struct Send {
     pub paths: Vec<PathBuf>,
     /// The session.
     #[command(flatten)]
-    pub session: Session,
+    pub session: SessionArgs,
     /// How it is sent.
     #[command(flatten)]
     pub sending: Sending,
@@ -214,7 +214,7 @@ pub struct Stream {
     pub repair: Option<f64>,
     /// The session.
     #[command(flatten)]
-    pub session: Session,
+    pub session: SessionArgs,
     /// How it is sent.
     #[command(flatten)]
     pub sending: Sending,
@@ -236,7 +236,7 @@ pub struct Stream {
 pub struct Recv {
     /// The session.
     #[command(flatten)]
-    pub session: Session,
+    pub session: SessionArgs,
     /// Accept packets from this host only
     #[arg(long, value_name = "ADDRESS")]
     pub source: Option<IpAddr>,
@@ -260,7 +260,7 @@ pub struct Recv {
     pub sync: bool,
     /// How packets look.
     #[command(flatten)]
-    pub wiring: Wiring,
+    pub wiring: PgmPackets,
     /// How it is told.
     #[command(flatten)]
     pub telling: Telling,

@@ -37,7 +37,7 @@ pub enum Frames {
 
 /// How packets look, and what they hold.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct Wiring {
+pub struct PgmPackets {
     /// Format of the packets
     #[arg(long, value_name = "FORMAT", value_enum, default_value = "native")]
     pub wire: Wire,
@@ -63,7 +63,7 @@ fn messages(text: &str) -> Result<Messages, String> {
     }
 }
 
-impl Wiring {
+impl PgmPackets {
     /// The options over PGM.
     fn options(&self) -> PgmOptions {
         PgmOptions {
@@ -132,7 +132,7 @@ impl args::Stream {
 
 fn resolve_sending(
     content: Content,
-    session: args::Session,
+    session: args::SessionArgs,
     sending: Sending,
     telling: Telling,
 ) -> Result<Resolved<PgmSend>, Usage> {

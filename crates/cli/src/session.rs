@@ -3,7 +3,7 @@
 use crate::args::{self, Telling};
 use crate::failure::{Failure, Usage};
 use crate::json::Line;
-use crate::tell::{self, Human, Level, Reader, Role, Teller};
+use crate::tell::{self, EventPrinter, Human, Level, Reader, Role};
 use crate::{key, system, units};
 use faircast_core::time::Rate;
 use faircast_transport::event::LayersReport;
@@ -186,7 +186,7 @@ pub(crate) fn refuse_keyboard(command: &'static str) -> Result<(), Usage> {
 
 fn resolve_sending(
     content: Content,
-    session: args::Session,
+    session: args::SessionArgs,
     sending: args::Sending,
     telling: Telling,
 ) -> Result<Resolved<SendConfig>, Usage> {
@@ -297,13 +297,13 @@ pub fn tell<'a, Config, Report>(
     conclude(&mut teller, outcome, verdict)
 }
 
-fn teller<'a>(role: Role, telling: Telling, output: Output<'a>, stop: &'a AtomicBool) -> Teller<'a> {
+fn teller<'a>(role: Role, telling: Telling, output: Output<'a>, stop: &'a AtomicBool) -> EventPrinter<'a> {
     let (program, human) = match (telling.json, output.screen) {
         (true, _) => (Some(output.program), Human::Nobody),
         (false, Screen::Terminal) => (None, Human::Block(tell::block())),
         (false, Screen::Plain) => (None, Human::Lines(output.people)),
     };
-    Teller::new(role, Level::of(telling), program, human, stop)
+    EventPrinter::new(role, Level::of(telling), program, human, stop)
 }
 
 /// How a report is told.
@@ -317,7 +317,7 @@ pub struct Verdict<'a> {
 }
 
 fn conclude<Report>(
-    teller: &mut Teller<'_>,
+    teller: &mut EventPrinter<'_>,
     outcome: Result<Report, Error>,
     verdict: impl Fn(&Report) -> Verdict<'_>,
 ) -> Result<(), Failure> {

@@ -44,7 +44,7 @@ pub enum Human<'a> {
 }
 
 /// Tells the events of one session.
-pub struct Teller<'a> {
+pub struct EventPrinter<'a> {
     role: Role,
     level: Level,
     program: Option<&'a mut dyn Write>,
@@ -73,7 +73,7 @@ impl Level {
     }
 }
 
-impl<'a> Teller<'a> {
+impl<'a> EventPrinter<'a> {
     /// A teller that sets `stop` when the program that reads `program` goes away.
     pub fn new(
         role: Role,
@@ -81,8 +81,8 @@ impl<'a> Teller<'a> {
         program: Option<&'a mut dyn Write>,
         human: Human<'a>,
         stop: &'a AtomicBool,
-    ) -> Teller<'a> {
-        Teller { role, level, program, human, stop, reader: Reader::Reads }
+    ) -> EventPrinter<'a> {
+        EventPrinter { role, level, program, human, stop, reader: Reader::Reads }
     }
 
     /// Tell an event.
@@ -378,7 +378,8 @@ mod tests {
             }
         }
         let (stop, mut closed) = (AtomicBool::new(false), Closed);
-        let mut teller = Teller::new(Role::Source, Level::Normal, Some(&mut closed), Human::Nobody, &stop);
+        let mut teller =
+            EventPrinter::new(Role::Source, Level::Normal, Some(&mut closed), Human::Nobody, &stop);
         teller.event(&Event::Warning("w".into()));
         assert_eq!(teller.reader(), Reader::Gone);
         assert!(stop.load(Ordering::Relaxed));

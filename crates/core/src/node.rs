@@ -101,7 +101,7 @@ pub struct Tally {
 
 /// What a driver tells a source besides reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Control {
+pub enum SourceControl {
     /// This receiver left or is excluded: it no longer limits the rate.
     Forget(ReceiverId),
     /// The group is another one now: forget what was learned about the old one's paths, and start up anew.
@@ -143,7 +143,7 @@ pub trait Source {
     /// The deadline may have passed.
     fn on_deadline(&mut self, cx: &mut Cx<'_>);
     /// The driver has something to say.
-    fn control(&mut self, control: Control, now: Time);
+    fn control(&mut self, control: SourceControl, now: Time);
     /// How the session looks.
     fn observe(&self) -> Observation;
     /// How many layers it may use; what [`Source::departure`] says of others is never.

@@ -178,17 +178,17 @@ pub enum Mark {
         /// Grows by one, modulo 256, with each change of its statistics.
         updates: u8,
         /// Where every layer stands.
-        standings: Standings,
+        states: LayerStates,
     },
 }
 
 /// Where each of up to sixteen layers stands, two bits a layer, the base layer's lowest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Standings(pub u32);
+pub struct LayerStates(pub u32);
 
 /// Where a layer stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum LayerState {
     /// Nothing is sent on it.
     Off,
     /// It is sent, and nobody valid is followed.
@@ -433,28 +433,28 @@ impl Content {
     }
 }
 
-impl Standings {
+impl LayerStates {
     /// So many layers can be told about.
     pub const LAYERS: u8 = 16;
 
     /// Where `layer` stands; off for layers that cannot be told about.
-    pub const fn of(self, layer: Layer) -> Standing {
-        if layer.0 >= Standings::LAYERS {
-            return Standing::Off;
+    pub const fn of(self, layer: Layer) -> LayerState {
+        if layer.0 >= LayerStates::LAYERS {
+            return LayerState::Off;
         }
         match self.0 >> (2 * layer.0) & 3 {
-            0 => Standing::Off,
-            1 => Standing::Open,
-            2 => Standing::Followed,
-            _ => Standing::Settled,
+            0 => LayerState::Off,
+            1 => LayerState::Open,
+            2 => LayerState::Followed,
+            _ => LayerState::Settled,
         }
     }
 
     /// The same with another standing of `layer`, which must be one that can be told about.
     #[must_use]
-    pub const fn with(self, layer: Layer, standing: Standing) -> Standings {
+    pub const fn with(self, layer: Layer, standing: LayerState) -> LayerStates {
         let at = 2 * layer.0;
-        Standings(self.0 & !(3 << at) | (standing as u32) << at)
+        LayerStates(self.0 & !(3 << at) | (standing as u32) << at)
     }
 }
 
@@ -506,15 +506,15 @@ mod tests {
 
     #[test]
     fn each_layer_has_a_standing_of_its_own() {
-        let all = [Standing::Off, Standing::Open, Standing::Followed, Standing::Settled];
-        let mut standings = Standings(u32::MAX);
-        for (layer, standing) in (0..Standings::LAYERS).zip(all.iter().cycle()) {
-            standings = standings.with(Layer(layer), *standing);
+        let all = [LayerState::Off, LayerState::Open, LayerState::Followed, LayerState::Settled];
+        let mut states = LayerStates(u32::MAX);
+        for (layer, standing) in (0..LayerStates::LAYERS).zip(all.iter().cycle()) {
+            states = states.with(Layer(layer), *standing);
         }
-        for (layer, standing) in (0..Standings::LAYERS).zip(all.iter().cycle()) {
-            assert_eq!(standings.of(Layer(layer)), *standing);
+        for (layer, standing) in (0..LayerStates::LAYERS).zip(all.iter().cycle()) {
+            assert_eq!(states.of(Layer(layer)), *standing);
         }
-        assert_eq!(standings.of(Layer(Standings::LAYERS)), Standing::Off);
+        assert_eq!(states.of(Layer(LayerStates::LAYERS)), LayerState::Off);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Every host is a network namespace with a TUN device. What its kernel sends is read here, passes the links on its way
 //! (`faircast_aqm::Link`, the very code of the simulator) and is written to the device of the host that it is for, at
 //! the moment at which the links say it arrives. Multicast goes down a tree of shortest paths to the hosts that the
-//! [`Plan`] lists as members. So the kernel's TCP and real multicast meet real round-trip times and real queues,
+//! [`EmulationPlan`] lists as members. So the kernel's TCP and real multicast meet real round-trip times and real queues,
 //! with marks that real TCP understands.
 //!
 //! | module | what it holds |
@@ -23,5 +23,5 @@ pub mod run;
 mod sys;
 
 pub use net::{Delivery, Ignored, Net};
-pub use plan::{Groups, NodeId, Plan, PlanError, Way};
+pub use plan::{EmulationPlan, Groups, NodeId, PlanError, Way};
 pub use run::{Emulator, EmulatorError, Lateness, Report};

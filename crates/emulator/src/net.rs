@@ -5,7 +5,7 @@
 //! one, however late the driver asks: the driver's delay shows at the last hop and does not add up.
 
 use crate::ipv4;
-use crate::plan::{NodeId, Plan, PlanError, Way};
+use crate::plan::{EmulationPlan, NodeId, PlanError, Way};
 use crate::routes::{Goal, Routes};
 use faircast_aqm::{Fate, Link, LinkCounts};
 use faircast_core::rng::Rng;
@@ -138,7 +138,7 @@ impl Net {
     ///
     /// # Errors
     /// When there is no host, or two have one address.
-    pub fn new(plan: &Plan) -> Result<Net, PlanError> {
+    pub fn new(plan: &EmulationPlan) -> Result<Net, PlanError> {
         let routes = Routes::new(plan)?;
         let ways = plan.cables.iter().flat_map(|cable| {
             let [a, b] = cable.ends;
@@ -276,7 +276,7 @@ impl Net {
         self.entries
     }
 
-    /// What a link has done so far; its number is its place in [`Plan::link_names`].
+    /// What a link has done so far; its number is its place in [`EmulationPlan::link_names`].
     ///
     /// # Panics
     /// When there is no such link.

@@ -30,7 +30,7 @@ pub struct NodeId(pub(crate) u16);
 
 /// What is emulated.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
+pub struct EmulationPlan {
     /// The largest IP packet, in bytes.
     pub mtu: u16,
     /// Bytes that every packet takes on a link beside its IP packet.
@@ -153,16 +153,16 @@ pub enum LineError {
     Spec(#[from] QueueSpecError),
 }
 
-impl Default for Plan {
-    fn default() -> Plan {
-        Plan::new()
+impl Default for EmulationPlan {
+    fn default() -> EmulationPlan {
+        EmulationPlan::new()
     }
 }
 
-impl Plan {
+impl EmulationPlan {
     /// Nothing yet; an MTU of 1500, no overhead, seed 1.
-    pub const fn new() -> Plan {
-        Plan { mtu: 1500, overhead: 0, seed: 1, nodes: Vec::new(), cables: Vec::new() }
+    pub const fn new() -> EmulationPlan {
+        EmulationPlan { mtu: 1500, overhead: 0, seed: 1, nodes: Vec::new(), cables: Vec::new() }
     }
 
     /// A host, in a network namespace or in the emulator's own.
@@ -200,8 +200,8 @@ impl Plan {
     ///
     /// # Errors
     /// The first line that is wrong.
-    pub fn parse(text: &str) -> Result<Plan, PlanError> {
-        let mut plan = Plan::new();
+    pub fn parse(text: &str) -> Result<EmulationPlan, PlanError> {
+        let mut plan = EmulationPlan::new();
         for (at, line) in text.lines().enumerate() {
             let content = line.split('#').next().unwrap_or("");
             let mut words = content.split_whitespace();
@@ -356,7 +356,7 @@ mod tests {
             router r
             link left r
             link r right rate=10M delay=20ms queue=droptail,50 jitter=1ms back rate=500k loss=bernoulli,0.25";
-        let mut plan = Plan { mtu: 1400, overhead: 18, seed: 7, ..Plan::new() };
+        let mut plan = EmulationPlan { mtu: 1400, overhead: 18, seed: 7, ..EmulationPlan::new() };
         let left = plan.host("left", Ipv4Addr::new(10, 9, 0, 1), None, Groups::None);
         let groups = [Ipv4Addr::new(239, 1, 2, 3), Ipv4Addr::new(239, 1, 2, 4)];
         let there = Groups::These(groups.into());
@@ -368,7 +368,7 @@ mod tests {
         let back = LinkSpec { rate: Rate::from_bps(5e5), loss: Some(LossSpec::Bernoulli(0.25)), ..forth };
         let jitter = Span::from_millis(1);
         plan.link(r, right, Way { link: forth, jitter }, Way { link: back, jitter });
-        assert_eq!(Plan::parse(text), Ok(plan.clone()));
+        assert_eq!(EmulationPlan::parse(text), Ok(plan.clone()));
         assert_eq!(plan.link_names(), ["left>r", "r>left", "r>right", "right>r"]);
     }
 
@@ -394,7 +394,8 @@ mod tests {
             ("mtu 70000", "`70000` is not a number of bytes"),
             ("router r r", "`r` is not known here; there are no more words"),
         ] {
-            let refused = Plan::parse(&format!("host a 10.0.0.1\n{line}")).expect_err(line).to_string();
+            let refused =
+                EmulationPlan::parse(&format!("host a 10.0.0.1\n{line}")).expect_err(line).to_string();
             assert!(refused.contains(reason), "{line}: {refused}");
         }
     }

@@ -1,7 +1,7 @@
 //! Where packets go: the fewest links to every host, and trees of such ways to the members of groups.
 
 use crate::net::Ignored;
-use crate::plan::{Groups, Host, Plan, PlanError};
+use crate::plan::{EmulationPlan, Groups, Host, PlanError};
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
@@ -17,7 +17,7 @@ pub(crate) enum Goal {
     Tree(u32),
 }
 
-/// Where packets go. A link is numbered as in [`Plan::link_names`], a host by its place among the hosts.
+/// Where packets go. A link is numbered as in [`EmulationPlan::link_names`], a host by its place among the hosts.
 #[derive(Debug)]
 pub(crate) struct Routes {
     nodes: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Routes {
 struct Tree(Vec<Vec<u32>>);
 
 impl Routes {
-    pub(crate) fn new(plan: &Plan) -> Result<Routes, PlanError> {
+    pub(crate) fn new(plan: &EmulationPlan) -> Result<Routes, PlanError> {
         let hosts = hosts(plan)?;
         let node_of: Vec<_> =
             (0..plan.nodes.len()).filter(|at| plan.nodes[*at].host.is_some()).map(|at| at as u16).collect();
@@ -145,7 +145,7 @@ impl Routes {
     }
 }
 
-fn hosts(plan: &Plan) -> Result<Vec<&Host>, PlanError> {
+fn hosts(plan: &EmulationPlan) -> Result<Vec<&Host>, PlanError> {
     let mut named: Vec<_> =
         plan.nodes.iter().filter_map(|node| Some((node.host.as_ref()?.address, &node.name))).collect();
     named.sort();

@@ -5,7 +5,7 @@
 //! packets really were is in its [`Report`]: on a busy machine look there before believing a measurement.
 
 use crate::net::{Entries, Net};
-use crate::plan::{Host, Plan, PlanError};
+use crate::plan::{EmulationPlan, Host, PlanError};
 use crate::sys::{self, Tun, Watch};
 use faircast_aqm::LinkCounts;
 use faircast_core::time::{Span, Time};
@@ -42,7 +42,7 @@ pub struct Emulator {
 pub enum EmulatorError {
     /// The plan makes no sense.
     #[error(transparent)]
-    Plan(#[from] PlanError),
+    EmulationPlan(#[from] PlanError),
     /// A device could not be made.
     #[error(
         "cannot make {INTERFACE} for host {host}: {source}; this needs root, /dev/net/tun and its namespace"
@@ -132,7 +132,7 @@ impl Emulator {
     ///
     /// # Errors
     /// When the plan makes no sense, or a device cannot be made or set up.
-    pub fn new(plan: &Plan) -> Result<Emulator, EmulatorError> {
+    pub fn new(plan: &EmulationPlan) -> Result<Emulator, EmulatorError> {
         let net = Net::new(plan)?;
         let mut tuns = Vec::new();
         for (name, host) in plan.nodes.iter().filter_map(|node| Some((&node.name, node.host.as_ref()?))) {

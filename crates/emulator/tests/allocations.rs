@@ -1,7 +1,7 @@
 //! Packets on their way use memory that is there already.
 
 use faircast_core::time::{Span, Time};
-use faircast_emulator::{Net, Plan};
+use faircast_emulator::{EmulationPlan, Net};
 
 /// A source, two members and a tight bottleneck that marks.
 const PLAN: &str = "
@@ -40,7 +40,7 @@ fn carry(net: &mut Net, begin: u64, packets: &[Vec<u8>], count: u64) -> u64 {
 
 #[test]
 fn a_packet_costs_no_allocation() {
-    let plan = Plan::parse(PLAN).unwrap_or_else(|e| panic!("{e}"));
+    let plan = EmulationPlan::parse(PLAN).unwrap_or_else(|e| panic!("{e}"));
     let mut net = Net::new(&plan).unwrap_or_else(|e| panic!("{e}"));
     let packets: Vec<_> = (0..6).map(packet).collect();
     carry(&mut net, 0, &packets, 20_000); // until all queues have been full

@@ -10,7 +10,9 @@ use faircast_core::schemes::Scheme;
 use faircast_core::schemes::ormcc::Config;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
-use faircast_sim::{Member, Network, Options, SessionSpec, Supply, UnicastProtocol, UnicastSpec, Watch};
+use faircast_sim::{
+    ApplicationData, Network, Options, ReceiverSpec, SessionSpec, UnicastProtocol, UnicastSpec, Watch,
+};
 use std::time::Instant;
 
 fn link(mbps: f64, millis: u64, queue: QueueSpec) -> LinkSpec {
@@ -25,7 +27,7 @@ fn bottleneck(millis: u64) -> LinkSpec {
     link(1.0, millis, QueueSpec::DropTail(Limit::Packets(50)))
 }
 
-fn session(source: faircast_sim::NodeId, members: Vec<Member>, config: Config) -> SessionSpec {
+fn session(source: faircast_sim::NodeId, members: Vec<ReceiverSpec>, config: Config) -> SessionSpec {
     SessionSpec {
         scheme: Scheme::Ormcc(config),
         packet_size: 1000,
@@ -51,7 +53,7 @@ fn tcp_star(receivers: usize) -> Network {
         let (leaf, sender) = (net.node(), net.node());
         net.duplex(router, leaf, bottleneck(5), wide(1.0, 5));
         net.duplex(sender, router, wide(10.0, 5), wide(10.0, 5));
-        members.push(Member { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
+        members.push(ReceiverSpec { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
         net.unicast(UnicastSpec {
             protocol,
             packet_size: 1000,
@@ -60,7 +62,7 @@ fn tcp_star(receivers: usize) -> Network {
             to: leaf,
             start: Time::from_secs_f64(rng.unit()),
             stop: Time::NEVER,
-            supply: Supply::Endless,
+            supply: ApplicationData::Endless,
         });
     }
     // A stream at a constant rate to all.
@@ -80,7 +82,7 @@ fn ormcc_star(receivers: usize) -> Network {
     for _ in 0..receivers {
         let leaf = net.node();
         net.duplex(router, leaf, bottleneck(50), wide(1.0, 50));
-        members.push(Member { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
+        members.push(ReceiverSpec { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
     }
     net.session(session(source, members, Config::published()));
     net
@@ -101,7 +103,7 @@ fn tree(fan: usize) -> Network {
         for _ in 0..fan {
             let leaf = net.node();
             net.duplex(middle, leaf, bottleneck(30), wide(1.0, 30));
-            members.push(Member { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
+            members.push(ReceiverSpec { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
             for _ in 0..2 {
                 let single = net.node();
                 net.duplex(single, root, wide(10.0, 5), wide(10.0, 5));
@@ -110,7 +112,7 @@ fn tree(fan: usize) -> Network {
         }
     }
     for (single, leaf) in singles {
-        let member = Member { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None };
+        let member = ReceiverSpec { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None };
         let start = Time::from_secs_f64(rng.unit());
         net.session(SessionSpec { start, ..session(single, vec![member], Config::published()) });
     }
@@ -132,7 +134,7 @@ fn layers(receivers: usize) -> Network {
         let leaf = net.node();
         let rate = 0.2 * (number % 6 + 1) as f64;
         net.duplex(hub, leaf, LinkSpec { rate: Rate::from_mbps(rate), ..bottleneck(20) }, wide(1.0, 20));
-        let member = Member { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None };
+        let member = ReceiverSpec { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None };
         members.push(member);
         for _ in 0..2 {
             let single = net.node();

@@ -77,7 +77,7 @@ const NONE: u32 = u32::MAX;
 const REVIEW: u32 = 256;
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Slot {
     entry: Entry,
     next: u32,
 }
@@ -94,7 +94,7 @@ pub struct Calendar {
     heads: Vec<u32>,
     /// One bit for each day with entries.
     busy: Vec<u64>,
-    pool: Vec<Place>,
+    pool: Vec<Slot>,
     free: u32,
     /// Entries outside the present day.
     later: usize,
@@ -139,7 +139,7 @@ impl Calendar {
     #[inline]
     fn push_later(&mut self, day: u64, entry: Entry) {
         let slot = (day % DAYS) as usize;
-        let place = Place { entry, next: self.heads[slot] };
+        let place = Slot { entry, next: self.heads[slot] };
         let index = if self.free == NONE {
             self.pool.push(place);
             self.pool.len() as u32 - 1
@@ -226,7 +226,7 @@ impl Calendar {
         for &head in &self.heads {
             let mut index = head;
             while index != NONE {
-                let Place { entry, next } = self.pool[index as usize];
+                let Slot { entry, next } = self.pool[index as usize];
                 earliest = Some(earliest.map_or(entry.time, |time: u64| time.min(entry.time)));
                 index = next;
             }
@@ -240,7 +240,7 @@ impl Calendar {
         let mut index = self.heads[slot];
         let mut kept = NONE;
         while index != NONE {
-            let Place { entry, next } = self.pool[index as usize];
+            let Slot { entry, next } = self.pool[index as usize];
             if entry.time >> self.width == day {
                 self.present.push(entry);
                 self.pool[index as usize].next = self.free;
@@ -285,7 +285,7 @@ impl Calendar {
         for head in &mut self.heads {
             let mut index = std::mem::replace(head, NONE);
             while index != NONE {
-                let Place { entry, next } = self.pool[index as usize];
+                let Slot { entry, next } = self.pool[index as usize];
                 entries.push(entry);
                 index = next;
             }

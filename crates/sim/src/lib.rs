@@ -20,11 +20,11 @@ pub mod traffic;
 
 pub use engine::{Engine, SimError};
 pub use network::{
-    Change, FlowId, LinkId, Member, Mode, Network, NodeId, Options, Passage, SessionSpec, UnicastProtocol,
-    UnicastSpec, Watch,
+    Change, FlowId, LinkId, Mode, Network, NodeId, Options, PacketTransform, ReceiverSpec, SessionSpec,
+    UnicastProtocol, UnicastSpec, Watch,
 };
 pub use outcome::{
     FlowOutcome, LayerOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome, SourceSample, Tapped,
     TappedPacket,
 };
-pub use traffic::{Law, Supply};
+pub use traffic::{ApplicationData, Law};

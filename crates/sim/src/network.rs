@@ -1,6 +1,6 @@
 //! What is simulated.
 
-use crate::traffic::Supply;
+use crate::traffic::ApplicationData;
 use faircast_aqm::{LinkSpec, LossSpec};
 use faircast_core::packet::Packet;
 use faircast_core::schemes::Scheme;
@@ -31,7 +31,7 @@ pub struct SessionSpec {
     /// Where the source is.
     pub source: NodeId,
     /// The receivers.
-    pub members: Vec<Member>,
+    pub members: Vec<ReceiverSpec>,
     /// When the source starts.
     pub start: Time,
     /// When it stops sending; [`Time::NEVER`] for not at all.
@@ -47,7 +47,7 @@ pub struct SessionSpec {
 
 /// A receiver of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Member {
+pub struct ReceiverSpec {
     /// Where it is.
     pub node: NodeId,
     /// When it joins.
@@ -90,7 +90,7 @@ pub struct UnicastSpec {
     /// When it stops sending; [`Time::NEVER`] for not at all.
     pub stop: Time,
     /// What the application has to send.
-    pub supply: Supply,
+    pub supply: ApplicationData,
 }
 
 /// A change of a link.
@@ -126,7 +126,7 @@ pub enum Mode {
 }
 
 /// Every packet of a session passes through it when it leaves its host: a codec's round trip, for example.
-pub trait Passage: Send {
+pub trait PacketTransform: Send {
     /// The packet as it will travel.
     fn pass(&mut self, packet: &Packet) -> Packet;
 }
@@ -174,26 +174,26 @@ pub struct Network {
 /// A flow of either kind.
 #[derive(Debug, Clone)]
 pub(crate) enum Flow {
-    Session(SessionSpec, Option<Box<Rare>>),
+    Session(SessionSpec, Option<Box<SessionExtras>>),
     Unicast(UnicastSpec),
 }
 
 /// What few sessions have.
 #[derive(Debug, Clone)]
-pub(crate) struct Rare {
+pub(crate) struct SessionExtras {
     /// The source has so many packets to send.
     pub packets: u64,
     /// Whether data may be marked.
     pub capable: bool,
     /// When the application has something to send, in order; always when empty.
     pub talks: Vec<(Time, Time)>,
-    /// Member, when it joins, when it leaves: stays after the first one, those of a member in order.
+    /// ReceiverSpec, when it joins, when it leaves: stays after the first one, those of a member in order.
     pub returns: Vec<(u32, Time, Time)>,
 }
 
-impl Default for Rare {
-    fn default() -> Rare {
-        Rare { packets: u64::MAX, capable: false, talks: Vec::new(), returns: Vec::new() }
+impl Default for SessionExtras {
+    fn default() -> SessionExtras {
+        SessionExtras { packets: u64::MAX, capable: false, talks: Vec::new(), returns: Vec::new() }
     }
 }
 
@@ -266,7 +266,7 @@ impl Network {
         self.rare(flow).returns.push((member, join, leave));
     }
 
-    fn rare(&mut self, flow: FlowId) -> &mut Rare {
+    fn rare(&mut self, flow: FlowId) -> &mut SessionExtras {
         match self.flows.get_mut(flow.0 as usize) {
             Some(Flow::Session(_, rare)) => rare.get_or_insert_default(),
             _ => panic!("flow {} is not a session of this network", flow.0),

@@ -61,7 +61,7 @@ impl Law {
 
 /// What an application has to send.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Supply {
+pub enum ApplicationData {
     /// There is always more.
     Endless,
     /// So many packets, then nothing.

@@ -4,7 +4,9 @@ mod nets;
 
 use faircast_core::packet::Body;
 use faircast_core::time::{Span, Time};
-use faircast_sim::{LinkId, Member, MemberOutcome, Network, Options, Outcome, SessionSpec, TappedPacket};
+use faircast_sim::{
+    LinkId, MemberOutcome, Network, Options, Outcome, ReceiverSpec, SessionSpec, TappedPacket,
+};
 
 /// Joins take so long at each router, leaves so long at each link.
 const JOIN: Span = Span::from_millis(30);
@@ -20,7 +22,7 @@ fn run(network: &Network, seconds: f64) -> Outcome {
 
 /// RLC to receivers behind one router, each behind a link of its own with this many Mbit/s; all links are tapped. The link
 /// from the source comes first.
-fn star(mbps: &[f64], change: impl Fn(usize, &mut Member)) -> (Network, Vec<LinkId>) {
+fn star(mbps: &[f64], change: impl Fn(usize, &mut ReceiverSpec)) -> (Network, Vec<LinkId>) {
     let mut net = Network::new(31);
     let (source, router) = (net.node(), net.node());
     let mut links = vec![net.duplex(source, router, nets::wide(100.0, 1), nets::wide(100.0, 1)).0];

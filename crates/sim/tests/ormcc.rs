@@ -32,7 +32,7 @@ impl Star {
             let leaf = net.node();
             let back = LinkSpec { loss: self.report_loss.map(LossSpec::Bernoulli), ..nets::wide(1.0, 50) };
             net.duplex(router, leaf, nets::link(1.0, 50, 50), back);
-            members.push(faircast_sim::Member { mute_after: self.mute_after, ..nets::member(leaf) });
+            members.push(faircast_sim::ReceiverSpec { mute_after: self.mute_after, ..nets::member(leaf) });
             for _ in 0..2 {
                 let single = net.node();
                 net.duplex(single, router, nets::wide(100.0, 1), nets::wide(100.0, 1));

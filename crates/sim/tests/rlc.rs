@@ -6,7 +6,7 @@ use faircast_aqm::{LinkSpec, LossSpec};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
-use faircast_sim::{Member, MemberOutcome, Network, NodeId, Options, Outcome, SessionSpec, Watch};
+use faircast_sim::{MemberOutcome, Network, NodeId, Options, Outcome, ReceiverSpec, SessionSpec, Watch};
 use nets::{link, wide};
 
 /// Bytes of a packet in the paper.
@@ -23,7 +23,7 @@ fn seconds(seconds: f64) -> Time {
 const LEAVE: Span = Span::from_secs(1);
 
 /// A session of the paper's kind; each router takes so long to stop sending a layer.
-fn session(options: &str, source: NodeId, members: Vec<Member>, leave: Span) -> SessionSpec {
+fn session(options: &str, source: NodeId, members: Vec<ReceiverSpec>, leave: Span) -> SessionSpec {
     let scheme: Scheme = format!("rlc,preset=published{options}").parse().expect("a scheme");
     let (join_latency, packet_size) = (Span::from_millis(20), PACKET);
     SessionSpec { scheme, packet_size, join_latency, leave_latency: leave, ..nets::session(source, members) }
@@ -97,7 +97,7 @@ fn together(bottleneck: LinkSpec, seed: u64) -> Outcome {
     let members = (0..4).map(|number| {
         let leaf = net.node();
         net.duplex(far, leaf, wide(100.0, 5 + 15 * number), wide(100.0, 5 + 15 * number));
-        Member { join: seconds(20.0 * number as f64), ..nets::member(leaf) }
+        ReceiverSpec { join: seconds(20.0 * number as f64), ..nets::member(leaf) }
     });
     let members = members.collect();
     net.session(session("", source, members, LEAVE));
@@ -168,7 +168,7 @@ fn side_by_side(bottleneck: LinkSpec, sessions: u32, seed: u64) -> Vec<f64> {
         net.duplex(source, near, wide(100.0, millis), wide(100.0, millis));
         net.duplex(far, leaf, wide(100.0, 1), wide(100.0, 1));
         let start = seconds(10.0 * starts.unit());
-        let member = Member { join: start, ..nets::member(leaf) };
+        let member = ReceiverSpec { join: start, ..nets::member(leaf) };
         net.session(SessionSpec { start, ..session("", source, vec![member], LEAVE) });
     }
     let outcome = run(&net, 460.0);

@@ -4,7 +4,9 @@ mod nets;
 
 use faircast_aqm::{LinkSpec, LossSpec, QueueSpec, red};
 use faircast_core::time::{Span, Time};
-use faircast_sim::{Member, Mode, Network, Options, Outcome, SessionSpec, SimError, SourceSample, Tapped};
+use faircast_sim::{
+    Mode, Network, Options, Outcome, ReceiverSpec, SessionSpec, SimError, SourceSample, Tapped,
+};
 use std::collections::BTreeSet;
 
 fn run(network: &Network, seconds: f64) -> Outcome {
@@ -171,7 +173,7 @@ fn whoever_limits_the_rate_can_fall_silent_in_every_scheme_that_names_it() {
             net.duplex(router, leaf, LinkSpec { loss, ..nets::link(1.0, 20, 25) }, nets::wide(1.0, 20));
         }
         let mute_after = Some(Span::from_secs(10));
-        let members = leaves.into_iter().map(|leaf| Member { mute_after, ..nets::member(leaf) });
+        let members = leaves.into_iter().map(|leaf| ReceiverSpec { mute_after, ..nets::member(leaf) });
         let spec = nets::session(source, members.collect());
         net.session(SessionSpec { scheme: scheme.parse().expect("a scheme"), ..spec });
         let outcome = run(&net, 60.0);

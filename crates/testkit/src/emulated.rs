@@ -5,7 +5,7 @@ use crate::lab::{LIMIT, Namespaces, PREFIX, quiet_ipv6, remove_orphans, take_tur
 use crate::node::Node;
 use crate::root::Root;
 use crate::task::run;
-use faircast_emulator::{Emulator, Plan, Report};
+use faircast_emulator::{EmulationPlan, Emulator, Report};
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -54,7 +54,7 @@ impl EmulatedLab {
             hosts.push((name.to_owned(), node));
         }
         let mut emulator =
-            Emulator::new(&Plan::parse(&plan).map_err(faircast_emulator::EmulatorError::from)?)?;
+            Emulator::new(&EmulationPlan::parse(&plan).map_err(faircast_emulator::EmulatorError::from)?)?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {

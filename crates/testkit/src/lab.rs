@@ -57,7 +57,7 @@ pub enum Forwarding {
 
 /// What a lab will be.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct LabPlan {
     receivers: u16,
     mtu: u32,
     offloads: Offloads,
@@ -106,38 +106,38 @@ impl Bottleneck {
     }
 }
 
-impl Plan {
+impl LabPlan {
     /// With so many receivers.
     #[must_use]
-    pub fn receivers(mut self, count: u16) -> Plan {
+    pub fn receivers(mut self, count: u16) -> LabPlan {
         self.receivers = count;
         self
     }
 
     /// With this MTU on every link, in bytes; 1500 if not said. Below 1280 hosts have no IPv6 address.
     #[must_use]
-    pub fn mtu(mut self, bytes: u32) -> Plan {
+    pub fn mtu(mut self, bytes: u32) -> LabPlan {
         self.mtu = bytes;
         self
     }
 
     /// With or without offloads; with, if not said.
     #[must_use]
-    pub fn offloads(mut self, offloads: Offloads) -> Plan {
+    pub fn offloads(mut self, offloads: Offloads) -> LabPlan {
         self.offloads = offloads;
         self
     }
 
     /// With groups forwarded to all, or to members only; to all, if not said.
     #[must_use]
-    pub fn forwarding(mut self, forwarding: Forwarding) -> Plan {
+    pub fn forwarding(mut self, forwarding: Forwarding) -> LabPlan {
         self.forwarding = forwarding;
         self
     }
 
     /// With a bottleneck before this receiver, counted from 0.
     #[must_use]
-    pub fn bottleneck(mut self, receiver: u16, bottleneck: Bottleneck) -> Plan {
+    pub fn bottleneck(mut self, receiver: u16, bottleneck: Bottleneck) -> LabPlan {
         self.bottlenecks.push((receiver, bottleneck));
         self
     }
@@ -215,8 +215,8 @@ impl Plan {
 
 impl Lab {
     /// A lab of one receiver, MTU 1500, with offloads and without bottleneck, to be changed.
-    pub fn plan() -> Plan {
-        Plan {
+    pub fn plan() -> LabPlan {
+        LabPlan {
             receivers: 1,
             mtu: 1500,
             offloads: Offloads::On,

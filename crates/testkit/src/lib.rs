@@ -33,7 +33,7 @@ pub use counters::{Sample, Sampler, write_csv};
 pub use emulated::EmulatedLab;
 pub use error::KitError;
 pub use iperf::{Congestion, RunningFlow, TcpFlow, TcpResult};
-pub use lab::{Bottleneck, Forwarding, Lab, Link, Offloads, Plan};
+pub use lab::{Bottleneck, Forwarding, Lab, LabPlan, Link, Offloads};
 pub use members::{Change, MemberWatch, Membership};
 pub use node::Node;
 pub use root::{Root, require_root};

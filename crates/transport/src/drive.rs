@@ -8,7 +8,7 @@ use crate::object::Tape;
 use crate::outage::{Moves, Outage, Uplink};
 use crate::receiver;
 use crate::source::streams::{Cut, Fill};
-use crate::source::{self, supply::Supply};
+use crate::source::{self, block_source::BlockSource};
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
@@ -64,26 +64,26 @@ pub fn send(
     let form = if config.key.is_some() { Form::Sealed } else { Form::Open };
     let (datagram, symbol_size) =
         sizes(config.datagram, uplink.choice(), config.group, form, &config.scheme)?;
-    let supply = match &config.content {
-        Content::Paths(paths) => Supply::files(Tape::open(paths, symbol_size, SYMBOLS_PER_BLOCK)?),
-        Content::Stdin { name } => Supply::pipe(name, symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos)?,
+    let block_source = match &config.content {
+        Content::Paths(paths) => BlockSource::files(Tape::open(paths, symbol_size, SYMBOLS_PER_BLOCK)?),
+        Content::Stdin { name } => BlockSource::pipe(name, symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos)?,
         Content::Live { history } => {
-            Supply::live(symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos, *history)?
+            BlockSource::live(symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos, *history)?
         }
         Content::Layers { inputs, history, repair } => {
             let fill = Fill::of(&config.scheme);
             let history = span(*history);
             let cut = Cut { symbol_size, symbols: SYMBOLS_PER_BLOCK, repair: *repair, history, fill };
-            Supply::streams(inputs, cut, clock.unix_nanos)?
+            BlockSource::streams(inputs, cut, clock.unix_nanos)?
         }
     };
-    for warning in supply.warnings() {
+    for warning in block_source.warnings() {
         events(Event::Warning(warning));
     }
     events(Event::Content {
-        transfer: supply.transfer().to_string(),
-        files: supply.files_count(),
-        bytes: supply.geometry().tape_len.map(|_| supply.content_bytes()),
+        transfer: block_source.transfer().to_string(),
+        files: block_source.files_count(),
+        bytes: block_source.geometry().tape_len.map(|_| block_source.content_bytes()),
         resumed_bytes: 0,
     });
     let random = random();
@@ -102,7 +102,7 @@ pub fn send(
         salt,
         scheme,
         spacing: config.spacing,
-        supply,
+        block_source,
         rng: Rng::new(random[3], 0),
         name: config.host,
         datagram,
@@ -116,7 +116,7 @@ pub fn send(
         spread: if config.ttl <= 1 { SPREAD_LOCAL } else { SPREAD_FAR },
         unix_secs: clock.unix_nanos / 1_000_000_000,
     };
-    let mut session = source::Session::new(setup, clock.now());
+    let mut session = source::SourceSession::new(setup, clock.now());
     let injector = config.faults.map(|faults| Injector::new(faults, random[3]));
     run_source(&mut session, &mut uplink, &groups, &clock, injector, events, stop)?;
     let report = session.report().map_err(|error| match error {
@@ -177,7 +177,7 @@ pub fn receive(
         unix_secs: clock.unix_nanos / 1_000_000_000,
         memory: receiver::INCOMPLETE,
     };
-    let mut session = receiver::Session::new(setup, clock.now());
+    let mut session = receiver::ReceiverSession::new(setup, clock.now());
     let groups = Groups::new(socket, config.faults.map(|faults| (faults, random[3])));
     run_receiver(&mut session, groups, &mut outage, &clock, events, stop)?;
     outage.explains(session.report())
@@ -224,7 +224,7 @@ fn layer_groups(config: &SendConfig) -> Result<Vec<SocketAddr>, Error> {
 }
 
 fn run_source(
-    session: &mut source::Session,
+    session: &mut source::SourceSession,
     uplink: &mut Uplink,
     groups: &[SocketAddr],
     clock: &Clock,
@@ -270,7 +270,7 @@ fn run_source(
 }
 
 fn run_receiver(
-    session: &mut receiver::Session,
+    session: &mut receiver::ReceiverSession,
     mut groups: Groups,
     outage: &mut Outage,
     clock: &Clock,

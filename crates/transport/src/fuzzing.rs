@@ -3,7 +3,7 @@
 use crate::config::{Destination, Durability, Slow};
 use crate::object::{self, Tape};
 use crate::receiver::{self, Backlog};
-use crate::source::{self, supply::Supply};
+use crate::source::{self, block_source::BlockSource};
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
@@ -92,7 +92,7 @@ pub fn sessions(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
     fs::remove_dir_all(&out).expect("the scratch directory can be written");
 }
 
-fn source(file: &Path, slow: Slow) -> source::Session {
+fn source(file: &Path, slow: Slow) -> source::SourceSession {
     let tape = Tape::open(&[file.to_path_buf()], 64, 8).expect("a small file can be read");
     let scheme = Scheme::from_number(1).expect("the first scheme");
     let setup = source::Setup {
@@ -100,7 +100,7 @@ fn source(file: &Path, slow: Slow) -> source::Session {
         salt: SALT,
         scheme,
         spacing: Spacing::Address,
-        supply: Supply::files(tape),
+        block_source: BlockSource::files(tape),
         rng: Rng::new(1, 0),
         name: "source".to_owned(),
         datagram: DATAGRAM,
@@ -114,10 +114,10 @@ fn source(file: &Path, slow: Slow) -> source::Session {
         spread: Span::from_millis(10),
         unix_secs: UNIX_SECS,
     };
-    source::Session::new(setup, Time::ZERO)
+    source::SourceSession::new(setup, Time::ZERO)
 }
 
-fn receiver(out: &Path) -> receiver::Session {
+fn receiver(out: &Path) -> receiver::ReceiverSession {
     let id = ReceiverId::new(5).expect("five is not zero");
     let mut codec = ReceiverCodec::new(None, id, 0xb007);
     codec.set_time(UNIX_SECS);
@@ -140,12 +140,12 @@ fn receiver(out: &Path) -> receiver::Session {
         unix_secs: UNIX_SECS,
         memory: receiver::INCOMPLETE,
     };
-    receiver::Session::new(setup, Time::ZERO)
+    receiver::ReceiverSession::new(setup, Time::ZERO)
 }
 
 struct Network {
-    source: source::Session,
-    receiver: receiver::Session,
+    source: source::SourceSession,
+    receiver: receiver::ReceiverSession,
     now: Time,
     out: Vec<u8>,
     correct: fn(&mut [u8]),

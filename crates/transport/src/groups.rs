@@ -26,16 +26,16 @@ const REJOIN_EVERY: Duration = Duration::from_secs(5);
 
 /// The base group, the layers that are joined, and those that were left but not read to their end.
 pub(crate) struct Groups {
-    base: Member,
-    layers: Vec<Member>,
-    left: Vec<Member>,
+    base: JoinedGroup,
+    layers: Vec<JoinedGroup>,
+    left: Vec<JoinedGroup>,
     faults: Option<(Faults, u64)>,
     /// Datagrams that sockets dropped which are closed now.
     dropped: u64,
     rejoined_at: Instant,
 }
 
-struct Member {
+struct JoinedGroup {
     group: SocketAddr,
     socket: GroupSocket,
     batch: Batch,
@@ -45,7 +45,7 @@ struct Member {
 impl Groups {
     /// The base group, joined. Each socket has faults of its own, from a stream of the seed.
     pub(crate) fn new(base: GroupSocket, faults: Option<(Faults, u64)>) -> Groups {
-        let base = Member::new(base.group(), base, faults, 0);
+        let base = JoinedGroup::new(base.group(), base, faults, 0);
         Groups { base, layers: Vec::new(), left: Vec::new(), faults, dropped: 0, rejoined_at: Instant::now() }
     }
 
@@ -93,7 +93,7 @@ impl Groups {
 
     /// The same groups by another base socket; what the old sockets hold is still read. Layers follow.
     fn replace(&mut self, base: GroupSocket) {
-        let base = Member::new(self.base.group, base, self.faults, 0);
+        let base = JoinedGroup::new(self.base.group, base, self.faults, 0);
         let before = std::mem::replace(&mut self.base, base);
         for member in std::iter::once(before).chain(self.layers.drain(..)) {
             if member.socket.leave().is_ok() {
@@ -131,7 +131,7 @@ impl Groups {
         }
         for (number, &group) in (1..).zip(wanted).skip(same) {
             let socket = self.base.socket.open_beside(group).map_err(|error| (Layer(number), error))?;
-            self.layers.push(Member::new(group, socket, self.faults, number.into()));
+            self.layers.push(JoinedGroup::new(group, socket, self.faults, number.into()));
         }
         Ok(())
     }
@@ -185,7 +185,7 @@ impl Groups {
     }
 
     /// Who holds the datagram that arrived first.
-    fn earliest(&mut self) -> Option<&mut Member> {
+    fn earliest(&mut self) -> Option<&mut JoinedGroup> {
         let waiting = self.members().filter_map(|member| Some((member.batch.next_at()?, member)));
         waiting.min_by_key(|(at, _)| *at).map(|(_, member)| member)
     }
@@ -193,7 +193,7 @@ impl Groups {
     /// How full the base group's buffer is, and what all of them have dropped.
     pub(crate) fn backlog(&self) -> Result<Backlog, Error> {
         let base = self.base.socket.backlog()?;
-        let others = self.layers.iter().chain(&self.left).map(Member::dropped).sum::<u64>();
+        let others = self.layers.iter().chain(&self.left).map(JoinedGroup::dropped).sum::<u64>();
         Ok(Backlog {
             used: base.used_bytes as u64,
             capacity: base.capacity_bytes as u64,
@@ -213,7 +213,7 @@ impl Groups {
         Ok(())
     }
 
-    fn members(&mut self) -> impl Iterator<Item = &mut Member> {
+    fn members(&mut self) -> impl Iterator<Item = &mut JoinedGroup> {
         std::iter::once(&mut self.base).chain(&mut self.layers).chain(&mut self.left)
     }
 }
@@ -225,10 +225,15 @@ impl Drop for Groups {
     }
 }
 
-impl Member {
-    fn new(group: SocketAddr, socket: GroupSocket, faults: Option<(Faults, u64)>, number: u64) -> Member {
+impl JoinedGroup {
+    fn new(
+        group: SocketAddr,
+        socket: GroupSocket,
+        faults: Option<(Faults, u64)>,
+        number: u64,
+    ) -> JoinedGroup {
         let injector = faults.map(|(faults, stream)| Injector::new(faults, stream.wrapping_add(number)));
-        Member { group, socket, batch: Batch::new(SLOTS), injector }
+        JoinedGroup { group, socket, batch: Batch::new(SLOTS), injector }
     }
 
     fn dropped(&self) -> u64 {

@@ -13,7 +13,7 @@ const MOST: usize = 200_000;
 /// Reports that the source wants to hear per second, all receivers together: about 1 Mbit/s.
 const REPORTS_PER_SECOND: u64 = 1_000;
 
-/// Congestion reports within [`Member::SLOW_WINDOW`] that show a receiver to be slow, when there
+/// Congestion reports within [`MemberRecord::SLOW_WINDOW`] that show a receiver to be slow, when there
 /// was none of a higher rate between them.
 const SLOW_REPORTS: u8 = 3;
 
@@ -41,7 +41,7 @@ const CONFIRMATIONS: u8 = 2;
 /// All receivers that have reported.
 #[derive(Debug, Default)]
 pub struct Members {
-    known: BTreeMap<ReceiverId, Member>,
+    known: BTreeMap<ReceiverId, MemberRecord>,
     /// How many are done, and how many of those served together are not: asked for all the time.
     tally: Tally,
     /// To be confirmed in the next status messages.
@@ -62,7 +62,7 @@ struct Tally {
 
 /// One receiver.
 #[derive(Debug)]
-pub struct Member {
+pub struct MemberRecord {
     /// Host name.
     pub host: String,
     /// Where it reports from.
@@ -158,7 +158,7 @@ impl Members {
             if self.known.len() >= MOST {
                 return Change::None;
             }
-            let member = Member::new(report, address, now);
+            let member = MemberRecord::new(report, address, now);
             self.tally.count(&member);
             self.known.insert(report.from, member);
         }
@@ -285,7 +285,7 @@ impl Members {
             member.slow_reports = 0;
             return false;
         }
-        if member.slow_reports == 0 || now.since(member.slow_since) > Member::SLOW_WINDOW {
+        if member.slow_reports == 0 || now.since(member.slow_since) > MemberRecord::SLOW_WINDOW {
             (member.slow_reports, member.slow_since) = (0, now);
         }
         member.slow_reports = member.slow_reports.saturating_add(1);
@@ -313,17 +313,17 @@ impl Members {
     }
 
     /// A receiver by id.
-    pub fn get(&self, id: ReceiverId) -> Option<&Member> {
+    pub fn get(&self, id: ReceiverId) -> Option<&MemberRecord> {
         self.known.get(&id)
     }
 
     /// All receivers.
-    pub fn iter(&self) -> impl Iterator<Item = (ReceiverId, &Member)> {
+    pub fn iter(&self) -> impl Iterator<Item = (ReceiverId, &MemberRecord)> {
         self.known.iter().map(|(id, member)| (*id, member))
     }
 
     /// The receivers served in this way.
-    pub fn with_pace(&self, pace: Pace) -> impl Iterator<Item = (ReceiverId, &Member)> {
+    pub fn with_pace(&self, pace: Pace) -> impl Iterator<Item = (ReceiverId, &MemberRecord)> {
         self.iter().filter(move |(_, member)| member.pace == pace)
     }
 
@@ -350,7 +350,7 @@ impl Members {
     /// Mark those that have been silent, or not been reached, for `patience` as gone, and sooner those that were started
     /// again; their ids. All that live are heard once in `spread`.
     pub fn expire(&mut self, now: Time, patience: Span, spread: Span) -> Vec<ReceiverId> {
-        let silent = |member: &Member, span: Span| {
+        let silent = |member: &MemberRecord, span: Span| {
             let unreached = matches!(member.mute, Mute::Unreached { since, told: true, .. }
                 if now.since(since) > patience);
             member.is_waited_for() && (unreached || now.since(member.heard_at) > span)
@@ -379,7 +379,7 @@ impl Members {
             let joined = newest.entry((&member.host, member.address.ip())).or_insert(member.joined_at);
             *joined = (*joined).max(member.joined_at);
         }
-        let is_replaced = |member: &Member| {
+        let is_replaced = |member: &MemberRecord| {
             let joined = newest.get(&(member.host.as_str(), member.address.ip()));
             member.state != MemberState::Done && joined.is_some_and(|joined| *joined > member.heard_at)
         };
@@ -450,14 +450,14 @@ pub fn stretched(turn: Time, now: Time, spread: Span, longer: Span) -> Time {
 }
 
 impl Tally {
-    fn count(&mut self, member: &Member) {
+    fn count(&mut self, member: &MemberRecord) {
         self.done += usize::from(member.state == MemberState::Done);
         let unfinished = member.pace == Pace::Together && !member.is_finished();
         self.unfinished += usize::from(unfinished);
         self.mute += usize::from(unfinished && member.is_mute());
     }
 
-    fn discount(&mut self, member: &Member) {
+    fn discount(&mut self, member: &MemberRecord) {
         self.done -= usize::from(member.state == MemberState::Done);
         let unfinished = member.pace == Pace::Together && !member.is_finished();
         self.unfinished -= usize::from(unfinished);
@@ -465,11 +465,11 @@ impl Tally {
     }
 }
 
-impl Member {
+impl MemberRecord {
     const SLOW_WINDOW: Span = Span::from_secs(3);
 
-    fn new(report: &Report, address: SocketAddr, now: Time) -> Member {
-        Member {
+    fn new(report: &Report, address: SocketAddr, now: Time) -> MemberRecord {
+        MemberRecord {
             host: report.host.as_str().to_owned(),
             address,
             state: report.state,

@@ -9,7 +9,7 @@ use crate::parse::{
 use crate::seal::{BOOT_LEN, NONCE_LEN, TAG_LEN};
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{
-    Cause, Content, Data, Echo, Layer, Mark, Payload, ReceiverId, SessionId, Standings,
+    Cause, Content, Data, Echo, Layer, LayerStates, Mark, Payload, ReceiverId, SessionId,
 };
 
 /// Bytes of the sender's id in front of what receivers send.
@@ -115,9 +115,9 @@ pub const fn data_header_len(mark: &Mark, form: Form) -> usize {
 pub const MOST_DATA_HEADER: usize = {
     let equation =
         Mark::Equation { suppress_above: 0.0, rtt_max: 0.0, round: 0, to: None, echo: 0, limiting: false };
-    let standings = Standings(0);
+    let states = LayerStates(0);
     let layered =
-        Mark::Layered { id: None, mean: 0.0, error: 0.0, rtt: 0.0, above: Half(0), updates: 0, standings };
+        Mark::Layered { id: None, mean: 0.0, error: 0.0, rtt: 0.0, above: Half(0), updates: 0, states };
     let (equation, layered) =
         (data_header_len(&equation, Form::Sealed), data_header_len(&layered, Form::Sealed));
     if layered > equation { layered } else { equation }
@@ -291,14 +291,14 @@ pub(crate) fn put_mark(out: &mut Vec<u8>, mark: &Mark) -> Result<(), EncodeError
             out.extend_from_slice(&echo.to_be_bytes());
         }
         Mark::Timetable { slot } => out.extend_from_slice(&slot.to_be_bytes()),
-        Mark::Layered { id, mean, error, rtt, above, updates, standings } => {
+        Mark::Layered { id, mean, error, rtt, above, updates, states } => {
             put_id(out, "representative", id.map(ReceiverId::from))?;
             put_half(out, "mean", mean)?;
             put_half(out, "error", error)?;
             put_half(out, "rtt", rtt)?;
             out.extend_from_slice(&above.0.to_be_bytes());
             out.push(updates);
-            out.extend_from_slice(&standings.0.to_be_bytes());
+            out.extend_from_slice(&states.0.to_be_bytes());
         }
     }
     Ok(())

@@ -277,7 +277,7 @@ pub const MARKS: &[Layout] = &[
             field("above", Shape::Half, "rate of the layer above, in bit/s; 0: off"),
             field("updates", Shape::Uint(1), "changes of its statistics so far, modulo 256"),
             field(
-                "standings",
+                "states",
                 Shape::Hex(4),
                 "two bits a layer, the base layer's lowest: 0 off, 1 nobody followed, 2 followed, 3 followed and settled",
             ),

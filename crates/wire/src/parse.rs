@@ -25,8 +25,8 @@ use crate::message::{
 use crc_fast::{CrcAlgorithm, Digest};
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{
-    Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
-    ShortId, Standings,
+    Cause, Content, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report, Seq,
+    SessionId, ShortId,
 };
 use faircast_core::time::{Span, Time};
 
@@ -290,7 +290,7 @@ pub(crate) fn read_mark(number: u8, r: &mut Reader<'_>) -> Result<Mark, ParseErr
             rtt: r.half()?,
             above: Half(r.u16()?),
             updates: r.u8()?,
-            standings: Standings(r.u32()?),
+            states: LayerStates(r.u32()?),
         },
         unknown => return Err(ParseError::UnknownMark(unknown)),
     })

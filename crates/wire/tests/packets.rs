@@ -5,8 +5,8 @@ mod common;
 use common::{LIMIT, SESSION, SYMBOL, all, bytes_of, data, from_source, marks, receiver, request, status};
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{
-    Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
-    ShortId, Standings,
+    Cause, Content, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report, Seq,
+    SessionId, ShortId,
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::fields::{BODIES, CONTENTS, Field, Layout, MARKS, Shape};
@@ -325,14 +325,14 @@ fn any_mark() -> impl Strategy<Value = Mark> {
         ),
         any::<u32>().prop_map(|slot| Mark::Timetable { slot }),
         (id(), [halves(), halves(), halves()], any::<u16>(), any::<u8>(), any::<u32>()).prop_map(
-            |(id, [mean, error, rtt], above, updates, standings)| Mark::Layered {
+            |(id, [mean, error, rtt], above, updates, states)| Mark::Layered {
                 id: id.and_then(ShortId::of),
                 mean,
                 error,
                 rtt,
                 above: Half(above),
                 updates,
-                standings: Standings(standings)
+                states: LayerStates(states)
             }
         ),
     ]

@@ -1,7 +1,7 @@
 //! `faircast compare`: one scenario with several congestion controls in turn.
 
 use super::args::{Compare, Contender};
-use super::running::{self, Teller, Telling, refused};
+use super::running::{self, RunPrinter, Telling, refused};
 use super::{files, table};
 use crate::failure::{Failure, Usage, unwritten};
 use crate::json;
@@ -66,7 +66,7 @@ pub fn run(typed: &Compare, out: &mut impl Write, stop: &AtomicBool) -> Result<(
         }
         let began = Instant::now();
         let results = {
-            let teller = Teller::new(telling, contender.text(), stop);
+            let teller = RunPrinter::new(telling, contender.text(), stop);
             simulate(&scenario, &options, &teller).map_err(refused)?
         };
         let place = directory.join(format!("{}-{}", number + 1, contender.text().replace([',', '='], "_")));

@@ -1,7 +1,7 @@
 //! `faircast repro`: the documents' figures and tables, run again.
 
 use super::args::{ReproCommand, ReproList, ReproRun, ReproVerify};
-use super::running::{Teller, Telling, refused};
+use super::running::{RunPrinter, Telling, refused};
 use super::{files, verdict};
 use crate::failure::{Failure, Usage, unwritten};
 use crate::json;
@@ -92,7 +92,7 @@ fn one(typed: &ReproRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), 
     let entry = find(&typed.id).map_err(Usage::from)?;
     let began = Instant::now();
     let done = {
-        let teller = Teller::new(telling(typed.quiet), entry.id, stop);
+        let teller = RunPrinter::new(telling(typed.quiet), entry.id, stop);
         reproduce(entry, &settings(&typed.running, typed.quick), &teller).map_err(refused)?
     };
     let took = began.elapsed();
@@ -172,7 +172,7 @@ fn verify(typed: &ReproVerify, out: &mut impl Write, stop: &AtomicBool) -> Resul
     for entry in entries() {
         let began = Instant::now();
         let mut done = {
-            let teller = Teller::new(telling(typed.quiet), entry.id, stop);
+            let teller = RunPrinter::new(telling(typed.quiet), entry.id, stop);
             reproduce(entry, &settings, &teller).map_err(refused)?
         };
         for (name, figure) in &done.figures {

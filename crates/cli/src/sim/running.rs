@@ -63,7 +63,7 @@ pub enum Telling {
 }
 
 /// Tells people how far a run is, and stops it when they want.
-pub struct Teller<'a> {
+pub struct RunPrinter<'a> {
     label: String,
     screen: Screen,
     stop: &'a AtomicBool,
@@ -78,9 +78,9 @@ enum Screen {
 
 const STEPS: u64 = 1000;
 
-impl<'a> Teller<'a> {
+impl<'a> RunPrinter<'a> {
     /// On standard error; `label` stands before everything and may be empty.
-    pub fn new(telling: Telling, label: &str, stop: &'a AtomicBool) -> Teller<'a> {
+    pub fn new(telling: Telling, label: &str, stop: &'a AtomicBool) -> RunPrinter<'a> {
         let screen = match telling {
             Telling::Nothing => Screen::Nothing,
             Telling::Progress if std::io::stderr().is_terminal() => {
@@ -94,11 +94,11 @@ impl<'a> Teller<'a> {
             }
             Telling::Progress => Screen::Lines(Mutex::new(Instant::now())),
         };
-        Teller { label: label.to_owned(), screen, stop }
+        RunPrinter { label: label.to_owned(), screen, stop }
     }
 }
 
-impl Drop for Teller<'_> {
+impl Drop for RunPrinter<'_> {
     fn drop(&mut self) {
         if let Screen::Bar(bar) = &self.screen {
             bar.finish_and_clear();
@@ -106,7 +106,7 @@ impl Drop for Teller<'_> {
     }
 }
 
-impl Progress for Teller<'_> {
+impl Progress for RunPrinter<'_> {
     fn update(&self, status: &Status) {
         match &self.screen {
             Screen::Nothing => {}
@@ -151,7 +151,7 @@ pub fn run(
     telling: Telling,
     stop: &AtomicBool,
 ) -> Result<(Results, Duration), Failure> {
-    let teller = Teller::new(telling, "", stop);
+    let teller = RunPrinter::new(telling, "", stop);
     let began = Instant::now();
     let results = run::run(scenario, options, &teller).map_err(refused)?;
     Ok((results, began.elapsed()))

@@ -1,6 +1,6 @@
 //! A stage for acceptance tests: a lab, a group, a directory, and the real program on its hosts.
 
-use faircast_testkit::{Finished, Lab, Node, Plan, Root, Task};
+use faircast_testkit::{Finished, Lab, LabPlan, Node, Root, Task};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -53,7 +53,7 @@ pub fn tell(line: &str) {
 
 impl Stage {
     /// Build the lab, draw a group.
-    pub fn new(root: &Root, plan: Plan) -> Stage {
+    pub fn new(root: &Root, plan: LabPlan) -> Stage {
         static PORT: AtomicU16 = AtomicU16::new(20_000);
         let port = PORT.fetch_add(1, Ordering::Relaxed);
         let lab = must(plan.build(root));

@@ -1,7 +1,7 @@
 //! Receivers and sources that crash and come back.
 
 use crate::kit::{Ended, Stage, tell};
-use faircast_testkit::{Lab, Offloads, Plan, Sampler, require_root};
+use faircast_testkit::{Lab, LabPlan, Offloads, Sampler, require_root};
 use std::time::Duration;
 
 const FILE: usize = 10_000_000;
@@ -9,7 +9,7 @@ const FILE: usize = 10_000_000;
 /// Slow enough that a crash in the middle is in the middle.
 const RATE: [&str; 2] = ["--max", "20M"];
 
-fn plan() -> Plan {
+fn plan() -> LabPlan {
     Lab::plan().receivers(3).offloads(Offloads::Off)
 }
 

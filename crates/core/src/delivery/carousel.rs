@@ -13,7 +13,7 @@
 //!
 //! The first blocks, which describe the content, lead on the base layer when receivers come.
 
-use super::ledger::{Pick, PickKind};
+use super::repair_scheduler::{Pick, PickKind};
 use crate::packet::Layer;
 
 /// Symbol ids end here and start over: RaptorQ's, which are 24 bits less the padding of a block (RFC 6330, 3.2).

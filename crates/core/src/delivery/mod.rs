@@ -2,10 +2,10 @@
 //!
 //! A transfer is cut into blocks of K source symbols. The source sends every block's source
 //! symbols once; receivers then ask for a *count* of further symbols per block, and any repair
-//! symbol serves any receiver. [`gaps`] and [`needs`] are the receiver's side, [`ledger`] is the
+//! symbol serves any receiver. [`gaps`] and [`request_scheduler`] are the receiver's side, [`repair_scheduler`] is the
 //! source's. On layers nobody asks: [`carousel`] keeps sending symbols that nobody has had yet.
 
 pub mod carousel;
 pub mod gaps;
-pub mod ledger;
-pub mod needs;
+pub mod repair_scheduler;
+pub mod request_scheduler;

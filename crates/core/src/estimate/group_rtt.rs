@@ -27,13 +27,13 @@ enum Estimate {
 struct Recent {
     /// A member that has not been heard for so long is forgotten.
     memory: Span,
-    members: Vec<Member>,
+    members: Vec<MemberRtt>,
     /// The largest of all, kept up to date.
     largest: Span,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Member {
+struct MemberRtt {
     id: ReceiverId,
     /// The latest last.
     samples: [Span; SAMPLES],
@@ -104,7 +104,7 @@ impl Recent {
             Some(member) => member.add(sample, now),
             None => {
                 self.members.retain(|member| now.since(member.heard_at) <= memory);
-                self.insert(Member::new(from, sample, now));
+                self.insert(MemberRtt::new(from, sample, now));
             }
         }
         self.members.retain(|member| now.since(member.heard_at) <= memory);
@@ -112,7 +112,7 @@ impl Recent {
     }
 
     /// In a full table a newcomer takes the place of the nearest member, if it is farther away.
-    fn insert(&mut self, newcomer: Member) {
+    fn insert(&mut self, newcomer: MemberRtt) {
         if self.members.len() < MOST_MEMBERS {
             self.members.push(newcomer);
         } else if let Some(nearest) = self.members.iter_mut().min_by_key(|member| member.typical())
@@ -124,7 +124,7 @@ impl Recent {
 
     /// The largest of the members that have confirmed theirs; before anybody has, the median of single samples.
     fn measure(&self) -> Span {
-        let confirmed = self.members.iter().filter(|member| member.count > 1).map(Member::typical).max();
+        let confirmed = self.members.iter().filter(|member| member.count > 1).map(MemberRtt::typical).max();
         confirmed.unwrap_or_else(|| {
             let mut single = [Span::ZERO; MOST_MEMBERS];
             let count = self.members.len();
@@ -137,9 +137,9 @@ impl Recent {
     }
 }
 
-impl Member {
-    fn new(id: ReceiverId, sample: Span, now: Time) -> Member {
-        Member { id, samples: [sample; SAMPLES], count: 1, heard_at: now }
+impl MemberRtt {
+    fn new(id: ReceiverId, sample: Span, now: Time) -> MemberRtt {
+        MemberRtt { id, samples: [sample; SAMPLES], count: 1, heard_at: now }
     }
 
     fn add(&mut self, sample: Span, now: Time) {

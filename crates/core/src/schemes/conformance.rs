@@ -11,10 +11,10 @@
 
 use super::ormcc::{AcrossSwitch, Config, SwitchOn};
 use super::{AnyReceiver, AnySource, CATALOGUE, Scheme};
-use crate::node::{Control, Cx, Departure, Effects, Receiver as _, Source as _};
+use crate::node::{Cx, Departure, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq,
-    ShortId, Standings,
+    Arrival, Cause, Content, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report,
+    Seq, ShortId,
 };
 use crate::rate::Bounds;
 use crate::rng::Rng;
@@ -180,7 +180,7 @@ impl SourceRun {
             let report = Report { from: id(turn % 3 + 1), layer: Layer(0), content };
             self.call(|source, cx| source.on_report(&report, cx));
         }
-        self.tell(Control::Members(usize::from(turn)));
+        self.tell(SourceControl::Members(usize::from(turn)));
     }
 
     fn call(&mut self, act: impl FnOnce(&mut AnySource, &mut Cx<'_>)) {
@@ -217,7 +217,7 @@ impl SourceRun {
         assert!((sum / rate - 1.0).abs() < 1e-9, "layers have {sum} of {rate}");
     }
 
-    fn tell(&mut self, control: Control) {
+    fn tell(&mut self, control: SourceControl) {
         let now = self.now;
         self.call(|source, _| source.control(control, now));
     }
@@ -295,14 +295,14 @@ impl SourceRun {
                     assert!(after.bps() <= before.bps(), "{before} to {after} by {content:?}");
                 }
             }
-            SourceOp::Forget(from) => self.tell(Control::Forget(id(from))),
+            SourceOp::Forget(from) => self.tell(SourceControl::Forget(id(from))),
             SourceOp::Limit { min, max } => {
                 self.bounds = Bounds { min: Rate::from_bps(min.into()), max: Rate::from_bps(max.into()) };
-                self.tell(Control::Limits(self.bounds));
+                self.tell(SourceControl::Limits(self.bounds));
             }
-            SourceOp::SignOfLife => self.tell(Control::SignOfLife),
-            SourceOp::Members(members) => self.tell(Control::Members(members.into())),
-            SourceOp::StartAgain => self.tell(Control::StartAgain),
+            SourceOp::SignOfLife => self.tell(SourceControl::SignOfLife),
+            SourceOp::Members(members) => self.tell(SourceControl::Members(members.into())),
+            SourceOp::StartAgain => self.tell(SourceControl::StartAgain),
         }
     }
 }
@@ -379,9 +379,9 @@ impl Packet {
             }
             Mark::Timetable { .. } => Mark::Timetable { slot: mean.to_bits() },
             Mark::Layered { .. } => {
-                let (updates, standings) = (self.marked, Standings(deviation.to_bits()));
+                let (updates, states) = (self.marked, LayerStates(deviation.to_bits()));
                 let (id, above) = (id.and_then(ShortId::of), (mean * 2.0).into());
-                Mark::Layered { id, mean, error: deviation, rtt: rtt_max, above, updates, standings }
+                Mark::Layered { id, mean, error: deviation, rtt: rtt_max, above, updates, states }
             }
         }
     }

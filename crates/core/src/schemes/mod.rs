@@ -102,7 +102,7 @@ mod star;
 
 pub use catalogue::{Entry, Feedback, LayerRates, Wire};
 
-use crate::node::{Control, Cx, Departure, Observation, Receiver, Source, Stamp};
+use crate::node::{Cx, Departure, Observation, Receiver, Source, SourceControl, Stamp};
 use crate::packet::{Arrival, Data, Layer, ReceiverId, Report};
 use crate::time::{Rate, Time};
 
@@ -133,7 +133,7 @@ impl Source for AnySource {
         each!(self, AnySource, source => source.on_deadline(cx))
     }
 
-    fn control(&mut self, control: Control, now: Time) {
+    fn control(&mut self, control: SourceControl, now: Time) {
         each!(self, AnySource, source => source.control(control, now))
     }
 

@@ -3,7 +3,7 @@
 use super::config::Config;
 use crate::node::{Cx, Effect};
 use crate::packet::{Arrival, Content, Data, Echo, Flags, Layer, ReceiverId, Report, Seq};
-use crate::rate::Opening;
+use crate::rate::StartUpReceiver;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Span, Time};
 
@@ -11,14 +11,14 @@ use crate::time::{Span, Time};
 #[derive(Debug, Clone)]
 pub struct Receiver {
     me: ReceiverId,
-    opening: Opening,
+    start_up: StartUpReceiver,
     round: Span,
 }
 
 impl Receiver {
     /// A receiver that has heard nothing yet.
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
-        Receiver { me, opening: Opening::default(), round: config.sending.initial_rtt }
+        Receiver { me, start_up: StartUpReceiver::default(), round: config.sending.initial_rtt }
     }
 
     fn send(&self, content: Content, cx: &mut Cx<'_>) {
@@ -29,8 +29,8 @@ impl Receiver {
 impl crate::node::Receiver for Receiver {
     fn on_data(&mut self, data: &Data, _layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
         self.on_deadline(cx);
-        if (data.flags.has(Flags::STARTING) || self.opening.is_active()) && !arrival.late {
-            self.opening.on_data(data, arrival, self.round, TruncatedExponential::new(10.0), cx);
+        if (data.flags.has(Flags::STARTING) || self.start_up.is_active()) && !arrival.late {
+            self.start_up.on_data(data, arrival, self.round, TruncatedExponential::new(10.0), cx);
         }
         if arrival.lost > 0 {
             let first = Seq(data.seq.0.saturating_sub(u64::from(arrival.lost)));
@@ -40,11 +40,11 @@ impl crate::node::Receiver for Receiver {
     }
 
     fn deadline(&self) -> Time {
-        self.opening.deadline()
+        self.start_up.deadline()
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
-        if let Some(content) = self.opening.take_due(cx.now) {
+        if let Some(content) = self.start_up.take_due(cx.now) {
             self.send(content, cx);
         }
     }

@@ -1,16 +1,16 @@
 //! The toy's source.
 
 use super::config::Config;
-use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
+use crate::node::{SourceControl, Cx, Departure, Observation, Stamp, Tally};
 use crate::packet::{Content, Layer, Mark, Report};
-use crate::rate::{Growth, Outlet};
+use crate::rate::{Growth, SendController};
 use crate::time::{Rate, Span, Time};
 
 /// The source of the toy.
 #[derive(Debug, Clone)]
 pub struct Source {
     config: Config,
-    outlet: Outlet,
+    controller: SendController,
     rtt: Span,
     tick_at: Time,
     cut_at: Time,
@@ -22,7 +22,7 @@ impl Source {
     pub fn new(config: Config) -> Source {
         Source {
             config,
-            outlet: Outlet::new(config.sending),
+            controller: SendController::new(config.sending),
             rtt: config.sending.initial_rtt,
             tick_at: Time::NEVER,
             cut_at: Time::ZERO,
@@ -31,9 +31,9 @@ impl Source {
     }
 
     fn cut(&mut self, now: Time) {
-        self.outlet.end_start_up();
+        self.controller.end_start_up();
         if now >= self.cut_at + self.rtt {
-            self.outlet.set_rate(self.outlet.rate() * self.config.keep, now);
+            self.controller.set_rate(self.controller.rate() * self.config.keep, now);
             (self.cut_at, self.cuts) = (now, self.cuts + 1);
         }
     }
@@ -41,46 +41,46 @@ impl Source {
 
 impl crate::node::Source for Source {
     fn start(&mut self, cx: &mut Cx<'_>) {
-        self.outlet.start(cx.now);
+        self.controller.start(cx.now);
         self.tick_at = cx.now + self.rtt;
     }
 
     fn departure(&self, layer: Layer) -> Departure {
-        Departure::At(if layer == Layer(0) { self.outlet.departure() } else { Time::NEVER })
+        Departure::At(if layer == Layer(0) { self.controller.departure() } else { Time::NEVER })
     }
 
     fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
-        if self.outlet.resume(cx.now).is_some() {
+        if self.controller.resume(cx.now).is_some() {
             self.tick_at = cx.now + self.rtt;
         }
-        let departed = self.outlet.depart(size, self.rtt, cx.now);
+        let departed = self.controller.depart(size, self.rtt, cx.now);
         Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, mark: Mark::None }
     }
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
         let (now, from, echo) = (cx.now, report.from, report.content.echo());
-        if !self.outlet.has_left(echo) || self.outlet.is_probed(report, now) {
+        if !self.controller.has_left(echo) || self.controller.is_probed(report, now) {
             return;
         }
-        self.outlet.on_arrived(echo.seq, now);
-        let sample = self.outlet.sample(echo, now);
+        self.controller.on_arrived(echo.seq, now);
+        let sample = self.controller.sample(echo, now);
         if let Some(sample) = sample {
             self.rtt = (self.rtt * 7 + sample) / 8;
-            self.outlet.on_rtt(from, sample, now);
+            self.controller.on_rtt(from, sample, now);
         }
         match (report.content, sample) {
-            (Content::Lost { first: lost, .. }, _) if self.outlet.is_of_interruption(lost) => {}
+            (Content::Lost { first: lost, .. }, _) if self.controller.is_of_interruption(lost) => {}
             (Content::Lost { .. } | Content::Congested { .. }, _) => self.cut(now),
             (Content::Received { rate, loss, .. }, _) => {
-                self.outlet.on_received(from, echo, Rate::from_bps(f64::from(rate)), loss, now);
+                self.controller.on_received(from, echo, Rate::from_bps(f64::from(rate)), loss, now);
             }
-            (_, Some(sample)) => self.outlet.on_alive(from, sample, now),
+            (_, Some(sample)) => self.controller.on_alive(from, sample, now),
             _ => {}
         }
     }
 
     fn deadline(&self) -> Time {
-        if self.outlet.is_idle() { self.tick_at } else { self.tick_at.min(self.outlet.deadline()) }
+        if self.controller.is_idle() { self.tick_at } else { self.tick_at.min(self.controller.deadline()) }
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
@@ -91,36 +91,36 @@ impl crate::node::Source for Source {
         if now >= self.tick_at {
             let next = self.tick_at + self.rtt;
             self.tick_at = if next > now { next } else { now + self.rtt };
-            if self.outlet.watch(self.rtt, now) == Growth::Allowed {
+            if self.controller.watch(self.rtt, now) == Growth::Allowed {
                 let step = Rate::of(u64::from(self.config.sending.packet_size), self.rtt);
-                self.outlet.set_rate(self.outlet.rate() + step, now);
+                self.controller.set_rate(self.controller.rate() + step, now);
             }
         }
-        if self.outlet.is_idle() {
-            self.tick_at = self.outlet.rest_until(self.tick_at);
+        if self.controller.is_idle() {
+            self.tick_at = self.controller.rest_until(self.tick_at);
             return;
         }
-        self.outlet.on_deadline(now);
+        self.controller.on_deadline(now);
     }
 
-    fn control(&mut self, control: Control, now: Time) {
-        self.outlet.control(control, now);
-        if control == Control::StartAgain {
-            self.outlet.start_again(now);
+    fn control(&mut self, control: SourceControl, now: Time) {
+        self.controller.control(control, now);
+        if control == SourceControl::StartAgain {
+            self.controller.start_again(now);
             self.tick_at = now + self.rtt;
         }
     }
 
     fn observe(&self) -> Observation {
         Observation {
-            rate: self.outlet.pace(),
+            rate: self.controller.pace(),
             rtt: self.rtt,
             limiting: None,
             level: None,
-            rtt_max: self.outlet.rtt_max(),
+            rtt_max: self.controller.rtt_max(),
             cuts: self.cuts,
             tally: Tally { indications: self.cuts, events: self.cuts, followed: self.cuts },
-            starting: self.outlet.is_starting(),
+            starting: self.controller.is_starting(),
         }
     }
 }

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! The plan is a file as `faircast_emulator::plan` describes it; the namespaces that it names must exist. It says `ready`
-//! on standard output once packets are carried. Needs root.
+//! on standard output once packets are carried. RequestScheduler root.
 
-use faircast_emulator::{Emulator, Plan};
+use faircast_emulator::{EmulationPlan, Emulator};
 use std::error::Error;
 use std::io::{Read, Write};
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 fn run(path: &str) -> Result<(), Box<dyn Error>> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read {path}: {e}"))?;
-    let mut emulator = Emulator::new(&Plan::parse(&text)?)?;
+    let mut emulator = Emulator::new(&EmulationPlan::parse(&text)?)?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     std::thread::spawn(move || {

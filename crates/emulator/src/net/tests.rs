@@ -8,7 +8,7 @@ const RIGHT: [u8; 4] = [10, 9, 0, 2];
 const GROUP: [u8; 4] = [239, 1, 2, 3];
 
 fn net(text: &str) -> Net {
-    let plan = Plan::parse(text).unwrap_or_else(|e| panic!("{e}"));
+    let plan = EmulationPlan::parse(text).unwrap_or_else(|e| panic!("{e}"));
     Net::new(&plan).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -234,8 +234,9 @@ fn hosts_are_no_routers() {
 
 #[test]
 fn plans_without_hosts_and_with_equal_addresses_are_refused() {
-    let refusal =
-        |text: &str| Net::new(&Plan::parse(text).expect("each line is right")).expect_err(text).to_string();
+    let refusal = |text: &str| {
+        Net::new(&EmulationPlan::parse(text).expect("each line is right")).expect_err(text).to_string()
+    };
     assert!(refusal("router r").starts_with("there is no host"));
     let same = refusal("host a 10.0.0.1\nhost b 10.0.0.2\nhost c 10.0.0.1");
     assert_eq!(same, "a and c have the same address, 10.0.0.1");

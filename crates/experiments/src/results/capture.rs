@@ -4,9 +4,9 @@
 //! packets are faircast packets in UDP; TCP's have their sequence numbers, timestamps and selective acknowledgements in
 //! bytes; what other unicast protocols say is left blank. A packet that the link lost has a comment that says why.
 
-use crate::run::passage::to_wire;
+use crate::run::transform::to_wire;
 use crate::scenario::Layout;
-use crate::scenario::plan::{FlowKind, Plan};
+use crate::scenario::plan::{FlowKind, RunPlan};
 use faircast_aqm::{DropCause, LossCause};
 use faircast_core::packet::Body;
 use faircast_core::time::Time;
@@ -44,7 +44,7 @@ const SENDER_PORTS: u16 = 10_000;
 
 /// Write what the tapped links carried.
 pub(crate) fn capture(
-    plan: &Plan,
+    plan: &RunPlan,
     layout: &Layout,
     outcome: &Outcome,
     (point, seed): (usize, u64),
@@ -74,7 +74,7 @@ const ETHERNET: usize = 14;
 const IPV4: usize = 20;
 
 /// An Ethernet frame.
-fn frame(plan: &Plan, layout: &Layout, tapped: &Tapped) -> Vec<u8> {
+fn frame(plan: &RunPlan, layout: &Layout, tapped: &Tapped) -> Vec<u8> {
     let number = tapped.flow.0;
     let flow = &layout.flows[number as usize];
     let size = usize::from(tapped.size);
@@ -137,7 +137,7 @@ fn frame(plan: &Plan, layout: &Layout, tapped: &Tapped) -> Vec<u8> {
     out
 }
 
-fn is_tcp(plan: &Plan, group: usize) -> bool {
+fn is_tcp(plan: &RunPlan, group: usize) -> bool {
     matches!(&plan.flows[group].kind, FlowKind::Unicast { protocol: Protocol::Tcp(_), .. })
 }
 

@@ -3,7 +3,7 @@
 use super::Rows;
 use super::rows::Field::{Number, Text, Whole};
 use crate::scenario::Layout;
-use crate::scenario::plan::{FlowKind, Plan, Window};
+use crate::scenario::plan::{FlowKind, RunPlan, Window};
 use crate::stats;
 use crate::table::Table;
 use faircast_core::time::{Span, Time};
@@ -35,7 +35,7 @@ pub(crate) const TABLES: &[&str] = &[
 
 /// One run, its plan, and who is who.
 pub(super) struct Run<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a RunPlan,
     pub(super) layout: &'a Layout,
     outcome: &'a Outcome,
     /// Members of sessions below this number have bins.
@@ -56,7 +56,7 @@ pub(super) struct Who<'a> {
 
 /// How many members are counted per bin: all where some have metrics of their own, else as many as two million bins
 /// allow, and at least 256.
-pub(crate) fn watched(plan: &Plan) -> u32 {
+pub(crate) fn watched(plan: &RunPlan) -> u32 {
     const BINS: u64 = 2_000_000;
     if plan.flows.iter().any(|flow| !flow.parts.is_empty()) {
         return plan.probe.watch.unwrap_or(u32::MAX);
@@ -66,14 +66,14 @@ pub(crate) fn watched(plan: &Plan) -> u32 {
 }
 
 /// How often senders are sampled: every second unless that makes more than a few million samples.
-pub(crate) fn sample(plan: &Plan, layout: &Layout) -> Span {
+pub(crate) fn sample(plan: &RunPlan, layout: &Layout) -> Span {
     const SAMPLES: f64 = 2e6;
     let seldom = (layout.flows.len() as f64 * plan.duration.as_secs_f64() / SAMPLES).ceil().max(1.0);
     plan.probe.sample.unwrap_or(Span::from_secs(seldom as u64))
 }
 
 /// Measure a run.
-pub(crate) fn measure(plan: &Plan, layout: &Layout, outcome: &Outcome) -> Measured {
+pub(crate) fn measure(plan: &RunPlan, layout: &Layout, outcome: &Outcome) -> Measured {
     let run = Run { plan, layout, outcome, watched: watched(plan) as usize };
     let metrics = run.metrics();
     let mut tables = vec![metric_table(&metrics)];

@@ -50,7 +50,7 @@ pub struct Results {
     /// What the simulator did.
     pub totals: Totals,
     /// What the wire format changed in the packets, when they went through it.
-    pub codec: Option<crate::run::passage::Differences>,
+    pub codec: Option<crate::run::transform::Differences>,
     /// What must be the same for results to belong together.
     pub identity: Identity,
 }

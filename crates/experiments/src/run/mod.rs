@@ -3,7 +3,7 @@
 //! Which thread runs what changes nothing in the results: each run is a function of its point and seed, and results are
 //! put in the order of points and seeds afterwards.
 
-pub mod passage;
+pub mod transform;
 
 use crate::results::measure::{self, Measured};
 use crate::results::rows_of_runs;
@@ -11,11 +11,11 @@ use crate::results::{Identity, MetricRow, Results, Totals, capture};
 use crate::scenario::Scenario;
 use faircast_core::time::Time;
 use faircast_sim::{Mode, Options, Outcome, SimError, Watch};
-use passage::{Differences, RoundTrip};
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use transform::{Differences, RoundTrip};
 
 /// How to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

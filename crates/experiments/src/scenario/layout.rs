@@ -1,14 +1,16 @@
-//! From a [`Plan`] and a seed to a network with names.
+//! From a [`RunPlan`] and a seed to a network with names.
 
 use super::diagnostic::Diagnostic;
 use super::names::{Brackets, Names, Nothing, brackets};
 use super::plan::{
-    At, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, Plan, SessionPlan, Topology, Wire,
+    At, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, RunPlan, SessionPlan, Topology, Wire,
 };
 use faircast_aqm::{Limit, LinkSpec, QueueSpec};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_sim::{Change, Law, LinkId, Member, Network, NodeId, SessionSpec, UnicastProtocol, UnicastSpec};
+use faircast_sim::{
+    Change, Law, LinkId, Network, NodeId, ReceiverSpec, SessionSpec, UnicastProtocol, UnicastSpec,
+};
 
 /// A network with names, and which flow belongs to which group.
 #[derive(Debug, Clone)]
@@ -73,7 +75,7 @@ enum Usual {
 
 impl Layout {
     /// Lay out; on error, what is wrong where.
-    pub(crate) fn new(plan: &Plan, seed: u64) -> Result<Layout, Vec<Diagnostic>> {
+    pub(crate) fn new(plan: &RunPlan, seed: u64) -> Result<Layout, Vec<Diagnostic>> {
         let layout = Layout {
             names: Names::default(),
             links: Vec::new(),
@@ -105,7 +107,7 @@ impl Layout {
     }
 
     /// The network.
-    pub(crate) fn network(&self, plan: &Plan, seed: u64) -> Network {
+    pub(crate) fn network(&self, plan: &RunPlan, seed: u64) -> Network {
         let mut network = Network::new(seed);
         for _ in 0..self.names.len() {
             network.node();
@@ -183,7 +185,7 @@ impl Layout {
 fn session_spec(plan: &FlowPlan, session: &SessionPlan, flow: &LaidFlow) -> SessionSpec {
     let member = |(index, node): (usize, &u32)| {
         let (join, leave) = flow.stays.get(index).copied().unwrap_or((Time::ZERO, Time::NEVER));
-        Member { node: NodeId(*node), join, leave, mute_after: session.mute_after }
+        ReceiverSpec { node: NodeId(*node), join, leave, mute_after: session.mute_after }
     };
     SessionSpec {
         scheme: session.scheme,
@@ -208,7 +210,7 @@ fn unicast_spec(plan: &FlowPlan, flow: &LaidFlow, protocol: UnicastProtocol) -> 
         to: NodeId(flow.receivers[0]),
         start: flow.start,
         stop: flow.stop,
-        supply: faircast_sim::Supply::Endless,
+        supply: faircast_sim::ApplicationData::Endless,
     }
 }
 

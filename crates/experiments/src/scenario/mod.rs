@@ -32,7 +32,7 @@ pub use template::{TEMPLATES, Template, template};
 
 use crate::stats::{Scale, Trait};
 use faircast_sim::Network;
-use plan::Plan;
+use plan::RunPlan;
 use std::collections::BTreeMap;
 use std::fmt;
 use syntax::{Node, Value};
@@ -48,7 +48,7 @@ pub struct Scenario {
     seeds: Vec<u64>,
     axes: Vec<Axis>,
     points: Vec<Point>,
-    plans: Vec<Plan>,
+    plans: Vec<RunPlan>,
 }
 
 /// An axis of a sweep.
@@ -307,7 +307,7 @@ impl Scenario {
         self.layout(point, seed).network(&self.plans[point], seed)
     }
 
-    pub(crate) fn plan(&self, point: usize) -> &Plan {
+    pub(crate) fn plan(&self, point: usize) -> &RunPlan {
         &self.plans[point]
     }
 }
@@ -400,7 +400,7 @@ fn point(axes: &[Ruled<'_>], index: usize) -> Point {
     Point { index, values: values.collect() }
 }
 
-fn plan_at(root: &Node, axes: &[Ruled<'_>], index: usize) -> Result<Plan, Vec<Diagnostic>> {
+fn plan_at(root: &Node, axes: &[Ruled<'_>], index: usize) -> Result<RunPlan, Vec<Diagnostic>> {
     let mut root = root.clone();
     for (ruled, at) in axes.iter().zip(places(axes, index)) {
         let value = &ruled.values[at];

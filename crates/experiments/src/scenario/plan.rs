@@ -7,7 +7,7 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_core::unicast::Protocol;
-use faircast_sim::{Change, Law, Supply};
+use faircast_sim::{ApplicationData, Change, Law};
 use std::ops::Range;
 
 /// A value and its place in the text.
@@ -118,8 +118,8 @@ pub(crate) enum Abscissa {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum FlowKind {
     Session(Box<SessionPlan>),
-    Unicast { protocol: Protocol, ack: u16, supply: Supply },
-    Datagrams { rate: f64, jitter: f64, supply: Supply },
+    Unicast { protocol: Protocol, ack: u16, supply: ApplicationData },
+    Datagrams { rate: f64, jitter: f64, supply: ApplicationData },
 }
 
 /// How sessions are cut.
@@ -186,7 +186,7 @@ pub(crate) struct Probe {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct RunPlan {
     pub duration: Time,
     pub seeds: Vec<u64>,
     pub topology: Topology,

@@ -1,9 +1,9 @@
-//! From a checked tree to a [`Plan`].
+//! From a checked tree to a [`RunPlan`].
 
 use super::diagnostic::Diagnostic;
 use super::plan::{
     Abscissa, At, ChangePlan, Ecn, Ends, FitPlan, FlowKind, FlowPlan, LinkPlan, Many, PartPlan, Patterns,
-    Per, Plan, Probe, SessionPlan, Topology, Window, Wire,
+    Per, Probe, RunPlan, SessionPlan, Topology, Window, Wire,
 };
 use super::syntax::{Node, Value};
 use super::units::{self, LawOf};
@@ -11,7 +11,7 @@ use super::{Claim, Setting, Trend, names, shape, shapes};
 use crate::stats::{Scale, Trait};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
-use faircast_sim::{Change, Law, Supply};
+use faircast_sim::{ApplicationData, Change, Law};
 
 /// Whether a flow's `kind` is a unicast protocol.
 pub(crate) fn accepts_protocol(kind: &str) -> Result<(), String> {
@@ -19,7 +19,7 @@ pub(crate) fn accepts_protocol(kind: &str) -> Result<(), String> {
 }
 
 /// Read a whole file.
-pub(crate) fn plan(root: &Node) -> Result<Plan, Vec<Diagnostic>> {
+pub(crate) fn plan(root: &Node) -> Result<RunPlan, Vec<Diagnostic>> {
     let mut wrong = Vec::new();
     shape::check(root, &shapes::SCENARIO, &mut wrong);
     if !wrong.is_empty() {
@@ -28,7 +28,7 @@ pub(crate) fn plan(root: &Node) -> Result<Plan, Vec<Diagnostic>> {
     let duration = Time::from_secs_f64(time(root, "duration").unwrap_or_default());
     let jitter = time(root, "start_jitter").unwrap_or(1.0);
     let probe = read_probe(root.get("probe"));
-    let plan = Plan {
+    let plan = RunPlan {
         duration,
         seeds: seeds(root),
         topology: root.get("topology").map_or(Topology::None, |node| topology(node, &mut wrong)),
@@ -311,23 +311,23 @@ fn both(node: &Node, first: &str, second: &str, wrong: &mut Vec<Diagnostic>) -> 
     }
 }
 
-fn supply(node: &Node, wrong: &mut Vec<Diagnostic>) -> Supply {
+fn supply(node: &Node, wrong: &mut Vec<Diagnostic>) -> ApplicationData {
     let law = |key, of| node.get(key).and_then(|law| units::law(law, of));
     let packets = count(node, "packets", wrong);
     let (on, off) = (law("on", LawOf::Times), law("off", LawOf::Times));
     let (transfer, pause) = (law("transfer", LawOf::Counts), law("pause", LawOf::Times));
     match (packets, on, off, transfer, pause) {
-        (None, None, None, None, None) => Supply::Endless,
-        (Some(packets), None, None, None, None) => Supply::Packets(packets),
-        (None, Some(on), Some(off), None, None) => Supply::OnOff { on, off },
+        (None, None, None, None, None) => ApplicationData::Endless,
+        (Some(packets), None, None, None, None) => ApplicationData::Packets(packets),
+        (None, Some(on), Some(off), None, None) => ApplicationData::OnOff { on, off },
         (None, None, None, Some(packets), pause) => {
-            Supply::Transfers { packets, pause: pause.unwrap_or(Law::Constant { mean: 0.0 }) }
+            ApplicationData::Transfers { packets, pause: pause.unwrap_or(Law::Constant { mean: 0.0 }) }
         }
         _ => {
             let message = "the application has one of: `packets`; `on` and `off`; `transfer` and `pause`; or none of \
                            these and always more to send";
             wrong.push(Diagnostic::new(&node.span, message, "what does it send?"));
-            Supply::Endless
+            ApplicationData::Endless
         }
     }
 }
@@ -448,7 +448,7 @@ fn claim(node: &Node, wrong: &mut Vec<Diagnostic>) -> Claim {
     claim
 }
 
-fn unique_names(plan: &Plan, wrong: &mut Vec<Diagnostic>) {
+fn unique_names(plan: &RunPlan, wrong: &mut Vec<Diagnostic>) {
     for (index, flow) in plan.flows.iter().enumerate() {
         if plan.flows[..index].iter().any(|other| other.name.value == flow.name.value) {
             let message = format!("two flows are called \"{}\"", flow.name.value);

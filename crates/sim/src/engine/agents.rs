@@ -2,7 +2,7 @@
 
 use super::layers::Subscription;
 use crate::routes::NONE;
-use crate::traffic::Supply;
+use crate::traffic::ApplicationData;
 use faircast_core::delivery::gaps::InOrder;
 use faircast_core::node::{Departure, Effect, Effects, Receiver as _, Source as _};
 use faircast_core::packet::{Content, Data, Echo, Layer, Mark, ReceiverId, Report, SessionId};
@@ -48,7 +48,7 @@ pub enum Agent {
 
 /// A session's source, and what all its members share.
 #[derive(Debug)]
-pub struct Session {
+pub struct SessionAgent {
     pub source: AnySource,
     pub rng: Rng,
     pub id: SessionId,
@@ -86,10 +86,10 @@ pub struct Session {
     pub alive: Option<u64>,
     /// Probes that leave before the start.
     pub probes_left: u8,
-    pub members: Vec<Member>,
+    pub members: Vec<ReceiverAgent>,
 }
 
-impl Session {
+impl SessionAgent {
     /// When its next packet may leave, and on which layer: what the scheme says, once the application has something to
     /// send. Of layers that may send at the same moment the lowest comes first.
     pub fn departure(&self, now: u64) -> (u64, Layer) {
@@ -142,7 +142,7 @@ pub enum Phase {
 /// A receiver of a session. What every packet touches comes first.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Member {
+pub struct ReceiverAgent {
     pub join: u64,
     pub leave: u64,
     /// The deadline that its slot knows.
@@ -155,7 +155,7 @@ pub struct Member {
     pub packets: u32,
     pub receiver: AnyReceiver,
     pub rng: Rng,
-    /// Rare things.
+    /// SessionExtras things.
     pub extra: Option<Box<MemberExtra>>,
     pub slot: u32,
     /// First hop of its reports.
@@ -165,7 +165,7 @@ pub struct Member {
     pub acknowledgements: u32,
 }
 
-impl Member {
+impl ReceiverAgent {
     /// When it wants to act without a packet.
     #[inline]
     pub fn deadline(&self) -> u64 {
@@ -352,7 +352,7 @@ pub enum SenderKind {
 /// What the application does next.
 #[derive(Debug, Clone, Copy)]
 pub struct Application {
-    pub supply: Supply,
+    pub supply: ApplicationData,
     /// When it changes its mind.
     pub next: u64,
     pub talks: Talks,

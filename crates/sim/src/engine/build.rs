@@ -2,25 +2,26 @@
 
 use super::Engine;
 use super::agents::{
-    Agent, Alive, Application, Ends, Host, Member, MemberExtra, Meter, Mute, NEVER, Phase, Sampler,
-    SenderAgent, SenderKind, SenderRest, Session, SinkAgent, Slot, Talks,
+    Agent, Alive, Application, Ends, Host, MemberExtra, Meter, Mute, NEVER, Phase, ReceiverAgent, Sampler,
+    SenderAgent, SenderKind, SenderRest, SessionAgent, SinkAgent, Slot, Talks,
 };
 use super::aggregation::Aggregator;
 use super::bundles::Bundle;
 use super::inboxes::Inbox;
-use super::layers::{Gates, Subscription};
+use super::layers::{MulticastForwarding, Subscription};
 use super::links::{Probe, SimLink};
+use super::membership_schedule::{MembershipSchedule, merged};
 use super::record::Records;
-use super::stays::{Stays, merged};
 use super::tournament::Tournament;
 use crate::calendar::{Calendar, Class, Entry};
 use crate::frame::Store;
 use crate::network::{
-    Flow, LinkId, Network, NodeId, Options, Passage, Rare, SessionSpec, UnicastProtocol, UnicastSpec, Watch,
+    Flow, LinkId, Network, NodeId, Options, PacketTransform, SessionExtras, SessionSpec, UnicastProtocol,
+    UnicastSpec, Watch,
 };
 use crate::outcome::{FlowOutcome, LayerOutcome};
 use crate::routes::{Branch, Hop, NONE, Routes, Then, Trees};
-use crate::traffic::Supply;
+use crate::traffic::ApplicationData;
 use faircast_aqm::Link;
 use faircast_core::node::Effects;
 use faircast_core::packet::{ReceiverId, SessionId};
@@ -81,7 +82,7 @@ pub enum SimError {
         /// The flow.
         flow: usize,
     },
-    /// Stays of a member that are not in order.
+    /// MembershipSchedule of a member that are not in order.
     #[error(
         "flow {flow}: the stays of member {member} are not one after the other; each must join after the one before has left"
     )]
@@ -145,9 +146,9 @@ pub(super) struct Builder<'a> {
     trees: Trees,
     path: Vec<u32>,
     pub(super) branches: Vec<Branch>,
-    gates: Gates,
+    gates: MulticastForwarding,
     calendar: Calendar,
-    pub(super) sessions: Vec<Session>,
+    pub(super) sessions: Vec<SessionAgent>,
     pub(super) senders: Vec<SenderAgent>,
     pub(super) sinks: Vec<SinkAgent>,
     /// Agents with their nodes.
@@ -158,7 +159,7 @@ impl Engine {
     pub(super) fn build(
         network: &Network,
         options: &Options,
-        passage: Option<Box<dyn Passage>>,
+        passage: Option<Box<dyn PacketTransform>>,
     ) -> Result<Engine, SimError> {
         check(network)?;
         let mut builder = Builder {
@@ -171,7 +172,7 @@ impl Engine {
             trees: Trees::new(network.nodes, network.links.len()),
             path: Vec::new(),
             branches: Vec::new(),
-            gates: Gates::new(options.until.as_nanos()),
+            gates: MulticastForwarding::new(options.until.as_nanos()),
             calendar: Calendar::default(),
             sessions: Vec::new(),
             senders: Vec::new(),
@@ -264,7 +265,7 @@ fn check(network: &Network) -> Result<(), SimError> {
 }
 
 /// A member whose stays are not in order, or that is none.
-fn badly_ordered(spec: &SessionSpec, rare: &Rare) -> Option<u32> {
+fn badly_ordered(spec: &SessionSpec, rare: &SessionExtras) -> Option<u32> {
     let mut left: Vec<Time> = spec.members.iter().map(|member| member.leave).collect();
     rare.returns.iter().find_map(|&(member, join, leave)| {
         let last = left.get_mut(member as usize);
@@ -304,7 +305,7 @@ impl Builder<'_> {
         new
     }
 
-    fn session(&mut self, flow: usize, spec: &SessionSpec, rare: &Rare) -> Result<(), SimError> {
+    fn session(&mut self, flow: usize, spec: &SessionSpec, rare: &SessionExtras) -> Result<(), SimError> {
         let number = self.sessions.len() as u32;
         let seed = self.network.seed;
         let nodes: Vec<u32> = spec.members.iter().map(|member| member.node.0).collect();
@@ -320,7 +321,7 @@ impl Builder<'_> {
             .trees
             .add(&mut self.routes, number, spec.source.0, &nodes, &mut self.branches)
             .map_err(|member| SimError::NoWay { flow, from: spec.source.0, to: nodes[member] })?;
-        let stays = Stays::of(spec, rare);
+        let stays = MembershipSchedule::of(spec, rare);
         let layers = spec.scheme.layers().max(1);
         let gates = if layers > 1 { self.put_up_gates(spec, &stays, root, layers) } else { Vec::new() };
         if layers == 1 {
@@ -349,7 +350,7 @@ impl Builder<'_> {
             .then(|| {
                 Box::new(MemberExtra { bins, mute, alive, returns, subscription, ..MemberExtra::default() })
             });
-            members.push(Member {
+            members.push(ReceiverAgent {
                 receiver: spec.scheme.receiver(me),
                 gaps: Default::default(),
                 rng: stream(seed, Stream::Member, u64::from(number), index as u64),
@@ -370,7 +371,7 @@ impl Builder<'_> {
             self.agents.push((member.node.0, Agent::Member { session: number, member: index as u32 }));
         }
         self.agents.push((spec.source.0, Agent::Source(number)));
-        self.sessions.push(Session {
+        self.sessions.push(SessionAgent {
             source: spec.scheme.source(),
             rng: stream(seed, Stream::Source, u64::from(number), 0),
             id: SessionId(number + 1),
@@ -404,7 +405,13 @@ impl Builder<'_> {
     }
 
     /// The branches of a session of several layers get gates; by member, the base layer's at its last hop.
-    fn put_up_gates(&mut self, spec: &SessionSpec, stays: &Stays, root: (u32, u32), layers: u8) -> Vec<u32> {
+    fn put_up_gates(
+        &mut self,
+        spec: &SessionSpec,
+        stays: &MembershipSchedule,
+        root: (u32, u32),
+        layers: u8,
+    ) -> Vec<u32> {
         let (join, leave) = (spec.join_latency.as_nanos(), spec.leave_latency.as_nanos());
         self.gates.build(&mut self.branches, root.0, layers, join, leave);
         let mut last_hops = vec![NONE; spec.members.len()];
@@ -427,8 +434,8 @@ impl Builder<'_> {
     }
 
     /// When packets flow over each branch, where members come and go.
-    fn activate(&mut self, spec: &SessionSpec, stays: &Stays, root: (u32, u32)) {
-        if matches!(stays, Stays::Always(_)) {
+    fn activate(&mut self, spec: &SessionSpec, stays: &MembershipSchedule, root: (u32, u32)) {
+        if matches!(stays, MembershipSchedule::Always(_)) {
             return;
         }
         // Children come after their parents, so going backwards sees them first.
@@ -474,8 +481,8 @@ impl Builder<'_> {
         let application =
             Application { supply: spec.supply, next: NEVER, talks: Talks::Off, transfer: (0, 0) };
         let ends = match spec.supply {
-            Supply::Endless | Supply::OnOff { .. } => Ends::Never,
-            Supply::Packets(_) | Supply::Transfers { .. } => Ends::Sometimes,
+            ApplicationData::Endless | ApplicationData::OnOff { .. } => Ends::Never,
+            ApplicationData::Packets(_) | ApplicationData::Transfers { .. } => Ends::Sometimes,
         };
         let mut sender = SenderAgent {
             host: from,
@@ -555,7 +562,7 @@ impl Builder<'_> {
         links: Vec<SimLink>,
         bundles: Vec<Bundle>,
         inboxes: Vec<Inbox>,
-        passage: Option<Box<dyn Passage>>,
+        passage: Option<Box<dyn PacketTransform>>,
     ) -> Engine {
         let until = self.options.until.as_nanos();
         let mut hosts = vec![Host::new(); self.network.nodes as usize];

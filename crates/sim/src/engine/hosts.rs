@@ -1,14 +1,16 @@
 //! Hosts: every one is a process with its own clock, moved by its timers and by what arrives.
 
 use super::Engine;
-use super::agents::{Agent, Ends, NEVER, Phase, SenderAgent, SenderKind, Session, Talks, mix, put, time};
+use super::agents::{
+    Agent, Ends, NEVER, Phase, SenderAgent, SenderKind, SessionAgent, Talks, mix, put, time,
+};
 use super::bundles::Logged;
 use super::links::UNICAST;
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 use crate::routes::NONE;
-use crate::traffic::{Law, Supply};
-use faircast_core::node::{Control, Cx, Departure, Effect, Receiver as _, Source as _};
+use crate::traffic::{ApplicationData, Law};
+use faircast_core::node::{Cx, Departure, Effect, Receiver as _, Source as _, SourceControl};
 use faircast_core::packet::{self, Arrival, Content, Data, Layer, Packet, Payload, Report};
 use faircast_core::rng::Rng;
 use faircast_core::unicast::{Feedback, Segment, SegmentFlags, Sender as _, Sink as _};
@@ -134,7 +136,7 @@ impl Engine {
         if it.phase == Phase::Waiting && it.start <= now {
             it.phase = Phase::Running;
             // As a transport does once it knows who is there.
-            it.source.control(Control::Members(it.at_start), time(now));
+            it.source.control(SourceControl::Members(it.at_start), time(now));
             it.source.start(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
         }
         if it.phase == Phase::Running && it.stop <= now {
@@ -144,7 +146,7 @@ impl Engine {
             if it.source.deadline().as_nanos() <= now {
                 // A transport's receivers say now and then that they are there; here that costs nothing.
                 if it.has_members(now) {
-                    it.source.control(Control::SignOfLife, time(now));
+                    it.source.control(SourceControl::SignOfLife, time(now));
                 }
                 it.source.on_deadline(&mut Cx {
                     now: time(now),
@@ -303,7 +305,7 @@ impl Engine {
     }
 
     fn member_timer(&mut self, session: u32, number: u32, now: u64) {
-        let Session { members, scheme, layers, .. } = &mut self.sessions[session as usize];
+        let SessionAgent { members, scheme, layers, .. } = &mut self.sessions[session as usize];
         let layers = *layers;
         let it = &mut members[number as usize];
         let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
@@ -412,13 +414,13 @@ impl Engine {
     fn open(&mut self, number: u32, now: u64) {
         let it = &mut self.senders[number as usize];
         let packets = match it.rest.application.supply {
-            Supply::Endless => u32::MAX,
-            Supply::Packets(packets) => packets,
-            Supply::OnOff { on, .. } => {
+            ApplicationData::Endless => u32::MAX,
+            ApplicationData::Packets(packets) => packets,
+            ApplicationData::OnOff { on, .. } => {
                 it.rest.application.next = now + on.span(&mut it.rng).as_nanos().max(1);
                 u32::MAX
             }
-            Supply::Transfers { packets, .. } => transfer_size(packets, &mut it.rng),
+            ApplicationData::Transfers { packets, .. } => transfer_size(packets, &mut it.rng),
         };
         self.connect(number, packets, now);
     }
@@ -443,7 +445,7 @@ impl Engine {
         let application = &mut it.rest.application;
         application.next = NEVER;
         match application.supply {
-            Supply::OnOff { on, off } => {
+            ApplicationData::OnOff { on, off } => {
                 let (talks, law, packets) = if application.talks == Talks::On {
                     (Talks::Off, off, 0)
                 } else {
@@ -456,7 +458,7 @@ impl Engine {
                     SenderKind::Datagrams { next, .. } => *next = (*next).max(now),
                 }
             }
-            Supply::Transfers { packets, .. } => {
+            ApplicationData::Transfers { packets, .. } => {
                 let packets = transfer_size(packets, &mut it.rng);
                 it.generation = it.generation.wrapping_add(1);
                 if let (SenderKind::Controlled(sender), Some(protocol)) = (&mut it.kind, &it.rest.protocol) {
@@ -464,7 +466,7 @@ impl Engine {
                 }
                 self.connect(number, packets, now);
             }
-            Supply::Endless | Supply::Packets(_) => {}
+            ApplicationData::Endless | ApplicationData::Packets(_) => {}
         }
     }
 
@@ -551,7 +553,7 @@ impl Engine {
         }
         application.talks = Talks::Off;
         self.records.transfer(it.flow, began, now, packets);
-        if let Supply::Transfers { pause, .. } = application.supply {
+        if let ApplicationData::Transfers { pause, .. } = application.supply {
             application.next = now + pause.span(&mut it.rng).as_nanos().max(1);
         }
         it.find_other();

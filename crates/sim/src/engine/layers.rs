@@ -2,7 +2,7 @@
 //!
 //! Every branch of such a session has a gate for each layer. A member that wants a layer asks at the gate of its last hop;
 //! a gate that opens asks at the one before it, nearer to the source; a gate that nobody asks for any more closes after a
-//! while. Gates turn by entries of the calendar. All hosts and links that the session's packets meet are therefore worked
+//! while. MulticastForwarding turn by entries of the calendar. All hosts and links that the session's packets meet are therefore worked
 //! on in the calendar's order, and none ahead of it.
 
 use super::Engine;
@@ -44,7 +44,7 @@ enum State {
 
 /// All gates of a network.
 #[derive(Debug, Default)]
-pub struct Gates {
+pub struct MulticastForwarding {
     gates: Vec<Gate>,
     /// By layered session, in nanoseconds: until an asked router forwards, and until one that is asked no more stops.
     latencies: Vec<(u64, u64)>,
@@ -53,9 +53,9 @@ pub struct Gates {
     until: u64,
 }
 
-impl Gates {
-    pub fn new(until: u64) -> Gates {
-        Gates { until, ..Gates::default() }
+impl MulticastForwarding {
+    pub fn new(until: u64) -> MulticastForwarding {
+        MulticastForwarding { until, ..MulticastForwarding::default() }
     }
 
     /// A session's branches, from the `first` one on, get gates for so many layers.
@@ -291,16 +291,16 @@ mod tests {
     use super::*;
 
     /// A row of three branches with a fork at its end: 0 - 1 - 2 and 3. Joins take 10 per router, leaves 100.
-    fn fork() -> (Gates, Calendar) {
+    fn fork() -> (MulticastForwarding, Calendar) {
         let branch = |children| Branch { children, ..Branch::new(0, 0, NONE) };
         let mut branches = [(1, 2), (2, 4), (0, 0), (0, 0)].map(branch);
-        let mut gates = Gates::new(NEVER);
+        let mut gates = MulticastForwarding::new(NEVER);
         gates.build(&mut branches, 0, 1, 10, 100);
         (gates, Calendar::default())
     }
 
     /// When each gate turned, up to this moment.
-    fn run(gates: &mut Gates, calendar: &mut Calendar, until: u64) -> Vec<(u64, u32, bool)> {
+    fn run(gates: &mut MulticastForwarding, calendar: &mut Calendar, until: u64) -> Vec<(u64, u32, bool)> {
         let mut turns = Vec::new();
         while let Some(entry) = calendar.pop(until) {
             let gate = entry.number() & !GATE;
@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn where_leaves_are_faster_than_joins_a_short_visit_asks_nobody() {
         let branch = Branch { children: (0, 0), ..Branch::new(0, 0, NONE) };
-        let (mut gates, mut calendar) = (Gates::new(NEVER), Calendar::default());
+        let (mut gates, mut calendar) = (MulticastForwarding::new(NEVER), Calendar::default());
         gates.build(&mut [branch], 0, 2, 100, 0);
         gates.ask(1, 0, &mut calendar);
         gates.release(1, 50, &mut calendar);

@@ -25,23 +25,23 @@ mod inboxes;
 mod layers;
 mod links;
 mod lookahead;
+mod membership_schedule;
 mod record;
-mod stays;
 mod tournament;
 
 use crate::calendar::{Calendar, Class, Entry};
 use crate::frame::Store;
-use crate::network::{Change, LinkId, Mode, Network, Options, Passage};
+use crate::network::{Change, LinkId, Mode, Network, Options, PacketTransform};
 use crate::outcome::{Outcome, Tapped};
 use crate::routes::{Branch, Hop};
-use agents::{Host, SenderAgent, Session, SinkAgent, Slot};
+use agents::{Host, SenderAgent, SessionAgent, SinkAgent, Slot};
 use aggregation::Aggregator;
 use bundles::Bundle;
 pub(crate) use bundles::Logged;
 use faircast_core::node::Effects;
 use faircast_core::time::Time;
 use inboxes::{INBOX, Inbox};
-use layers::Gates;
+use layers::MulticastForwarding;
 use links::{Probe, Ring, SimLink};
 use record::Records;
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ pub struct Engine {
     aggregators: BTreeMap<u32, Aggregator>,
     hops: Vec<Hop>,
     branches: Vec<Branch>,
-    gates: Gates,
+    gates: MulticastForwarding,
     bundles: Vec<Bundle>,
     inboxes: Vec<Inbox>,
     /// By inbox: when its first packet is due.
@@ -71,12 +71,12 @@ pub struct Engine {
     slots: Vec<Slot>,
     /// Of hosts with many agents.
     tournaments: Vec<Tournament>,
-    sessions: Vec<Session>,
+    sessions: Vec<SessionAgent>,
     senders: Vec<SenderAgent>,
     sinks: Vec<SinkAgent>,
     store: Store,
     effects: Effects,
-    passage: Option<Box<dyn Passage>>,
+    passage: Option<Box<dyn PacketTransform>>,
     changes: Vec<(Time, LinkId, Change)>,
     taps: Vec<Tapped>,
     records: Records,
@@ -100,7 +100,11 @@ impl Network {
     ///
     /// # Errors
     /// As [`Network::run`].
-    pub fn run_through(&self, options: &Options, passage: Box<dyn Passage>) -> Result<Outcome, SimError> {
+    pub fn run_through(
+        &self,
+        options: &Options,
+        passage: Box<dyn PacketTransform>,
+    ) -> Result<Outcome, SimError> {
         let mut engine = Engine::build(self, options, Some(passage))?;
         engine.run();
         Ok(engine.finish(self))

@@ -1,7 +1,7 @@
 //! What is kept of a run, flow by flow.
 
 use super::Engine;
-use super::agents::{Member, SenderKind, Session, SinkAgent, mix, put, time};
+use super::agents::{ReceiverAgent, SenderKind, SessionAgent, SinkAgent, mix, put, time};
 use crate::network::{Flow, Network};
 use crate::outcome::{FlowOutcome, LinkOutcome, MemberOutcome, Outcome, SourceSample};
 use faircast_core::node::{Observation, Source as _};
@@ -142,7 +142,7 @@ impl Engine {
     }
 }
 
-fn finish_session(session: &mut Session, into: &mut FlowOutcome, bin: u64) {
+fn finish_session(session: &mut SessionAgent, into: &mut FlowOutcome, bin: u64) {
     for member in &mut session.members {
         let done = member.meter.finish(bin);
         let mut bins = member.extra.as_mut().and_then(|extra| extra.bins.take());
@@ -162,7 +162,7 @@ fn finish_session(session: &mut Session, into: &mut FlowOutcome, bin: u64) {
     }
 }
 
-fn member_outcome(member: &Member, bins: Vec<u64>) -> MemberOutcome {
+fn member_outcome(member: &ReceiverAgent, bins: Vec<u64>) -> MemberOutcome {
     MemberOutcome {
         packets: u64::from(member.packets),
         bytes: member.bytes,

@@ -8,7 +8,8 @@ use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
 use faircast_sim::{
-    Change, FlowId, Law, LinkId, Member, Network, NodeId, SessionSpec, Supply, UnicastProtocol, UnicastSpec,
+    ApplicationData, Change, FlowId, Law, LinkId, Network, NodeId, ReceiverSpec, SessionSpec,
+    UnicastProtocol, UnicastSpec,
 };
 
 #[derive(Clone, Copy, PartialEq)]
@@ -32,11 +33,11 @@ pub fn wide(mbps: f64, millis: u64) -> LinkSpec {
     LinkSpec { queue: QueueSpec::UNLIMITED, ..link(mbps, millis, 0) }
 }
 
-pub fn member(node: NodeId) -> Member {
-    Member { node, join: Time::ZERO, leave: Time::NEVER, mute_after: None }
+pub fn member(node: NodeId) -> ReceiverSpec {
+    ReceiverSpec { node, join: Time::ZERO, leave: Time::NEVER, mute_after: None }
 }
 
-pub fn session(source: NodeId, members: Vec<Member>) -> SessionSpec {
+pub fn session(source: NodeId, members: Vec<ReceiverSpec>) -> SessionSpec {
     SessionSpec {
         scheme: Scheme::Ormcc(Config::published()),
         packet_size: 1000,
@@ -60,7 +61,7 @@ pub fn unicast(protocol: UnicastProtocol, from: NodeId, to: NodeId, start: f64) 
         to,
         start: Time::from_secs_f64(start),
         stop: Time::NEVER,
-        supply: Supply::Endless,
+        supply: ApplicationData::Endless,
     }
 }
 
@@ -96,10 +97,13 @@ pub fn star(receivers: usize, background: Background) -> Network {
                 let mut spec = unicast(reno(), sender, leaf, start);
                 let mean = |mean| Law::Pareto { mean, shape: 1.5 };
                 spec.supply = match number % 4 {
-                    0 => Supply::OnOff { on: mean(5.0), off: mean(3.0) },
-                    1 => Supply::Transfers { packets: mean(40.0), pause: Law::Exponential { mean: 0.5 } },
-                    2 => Supply::Packets(500),
-                    _ => Supply::Endless,
+                    0 => ApplicationData::OnOff { on: mean(5.0), off: mean(3.0) },
+                    1 => ApplicationData::Transfers {
+                        packets: mean(40.0),
+                        pause: Law::Exponential { mean: 0.5 },
+                    },
+                    2 => ApplicationData::Packets(500),
+                    _ => ApplicationData::Endless,
                 };
                 net.unicast(spec);
             }
@@ -113,7 +117,7 @@ pub fn star(receivers: usize, background: Background) -> Network {
                 let protocol = UnicastProtocol::Datagrams { rate: Rate::from_bps(500e3), jitter: 0.5 };
                 let on = Law::Exponential { mean: 1.0 };
                 net.unicast(UnicastSpec {
-                    supply: Supply::OnOff { on, off: on },
+                    supply: ApplicationData::OnOff { on, off: on },
                     packet_size: 500,
                     ..unicast(protocol, sender, leaf, start)
                 });
@@ -264,7 +268,7 @@ pub fn coming_back(receivers: usize) -> Network {
 
 /// The member is there for a few seconds and away for a few, or for less than a round trip, until the end. Its stays after
 /// the first one.
-fn come_and_go(it: &mut Member, end: f64, rng: &mut Rng) -> Vec<(Time, Time)> {
+fn come_and_go(it: &mut ReceiverSpec, end: f64, rng: &mut Rng) -> Vec<(Time, Time)> {
     let mut at = end / 6.0 * rng.unit();
     it.leave = Time::from_secs_f64(at);
     let mut stays = Vec::new();
@@ -450,9 +454,9 @@ fn random_with(seed: u64, scheme: fn(&mut Rng) -> Scheme) -> Network {
         };
         let mean = |mean| Law::Exponential { mean };
         let supply = match rng.below(4) {
-            0 => Supply::OnOff { on: mean(1.0), off: mean(0.5) },
-            1 => Supply::Transfers { packets: mean(20.0), pause: mean(0.2) },
-            _ => Supply::Endless,
+            0 => ApplicationData::OnOff { on: mean(1.0), off: mean(0.5) },
+            1 => ApplicationData::Transfers { packets: mean(20.0), pause: mean(0.2) },
+            _ => ApplicationData::Endless,
         };
         net.unicast(UnicastSpec { supply, ..unicast(protocol, from, to, rng.unit()) });
     }

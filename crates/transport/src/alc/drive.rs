@@ -80,7 +80,7 @@ pub fn send(
         unix_secs: clock.unix_secs(),
         rng: Rng::new(random[1], 0),
     };
-    let mut session = source::Session::new(setup, clock.now());
+    let mut session = source::AlcSource::new(setup, clock.now());
     run_source(&mut session, &mut uplink, &groups, &clock, events, stop)?;
     Ok(session.report())
 }
@@ -128,7 +128,7 @@ fn datagram(asked: Option<u16>, choice: &Choice, overhead: usize) -> Result<usiz
 }
 
 fn run_source(
-    session: &mut source::Session,
+    session: &mut source::AlcSource,
     uplink: &mut Uplink,
     groups: &[SocketAddr],
     clock: &Clock,
@@ -202,7 +202,7 @@ pub fn receive(
         unix_secs: clock.unix_secs(),
         random: random[0],
     };
-    let mut session = receiver::Session::new(setup, clock.now())?;
+    let mut session = receiver::AlcReceiver::new(setup, clock.now())?;
     let injector = config.faults.map(|faults| Injector::new(faults, random[1]));
     let run = run_receiver(&mut session, &mut channels, &mut outage, &clock, injector, events, stop);
     session.dropped(channels.leave()?);
@@ -213,7 +213,7 @@ pub fn receive(
 }
 
 fn run_receiver(
-    session: &mut receiver::Session,
+    session: &mut receiver::AlcReceiver,
     channels: &mut Channels,
     outage: &mut Outage,
     clock: &Clock,

@@ -149,7 +149,7 @@ fn md5_of(path: &Path) -> io::Result<([u8; 16], u64)> {
 
 /// A symbol that is to be sent, and the object that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SymbolPlace {
     pub object: usize,
     pub id: PayloadId,
 }
@@ -194,7 +194,7 @@ impl Carousel {
     }
 
     /// The next symbol, appended to `out`; `None` when no file has a byte.
-    pub fn next(&mut self, objects: &[Object], out: &mut Vec<u8>) -> Result<Option<Place>, Error> {
+    pub fn next(&mut self, objects: &[Object], out: &mut Vec<u8>) -> Result<Option<SymbolPlace>, Error> {
         if objects.iter().all(|object| object.blocks.is_empty()) {
             self.turn += 1;
             return Ok(None);
@@ -207,7 +207,7 @@ impl Carousel {
         self.coded = matches!(object.oti.params, Params::RaptorQ { .. });
         let (first, count) = if self.coded { turn_of(self.turn, len) } else { (0, len) };
         let symbol = first + self.sent;
-        let place = Place { object: self.object, id: PayloadId { block: self.block, symbol } };
+        let place = SymbolPlace { object: self.object, id: PayloadId { block: self.block, symbol } };
         self.load(objects)?;
         self.current.as_mut().expect("it was loaded just now").put(object, symbol, out);
         self.sent += 1;

@@ -17,7 +17,7 @@ const MOST_NO_CODE: u32 = 1 << 16;
 
 /// The output directory.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct OutputDirectory {
     path: PathBuf,
     out: OwnedFd,
     parts: OwnedFd,
@@ -42,16 +42,16 @@ pub(super) enum Unfit {
     Lengths(u64, u64),
 }
 
-impl Place {
+impl OutputDirectory {
     /// Open the directory, or make it.
-    pub fn open(path: &Path, random: u64) -> Result<Place, ObjectError> {
+    pub fn open(path: &Path, random: u64) -> Result<OutputDirectory, ObjectError> {
         let failed = |doing| move |error: rustix::io::Errno| ObjectError::io(path, doing, error);
         std::fs::create_dir_all(path)
             .map_err(|error| ObjectError::io(path, "create this directory", error))?;
         let out = rustix::fs::open(path, DIR, Mode::empty()).map_err(failed("open this directory"))?;
         let state = path.join(STATE_DIR);
         let parts = open_or_create_dir(&out, STATE_DIR, Mode::RWXU, &state)?;
-        Ok(Place { path: path.to_path_buf(), out, parts, prefix: format!("alc-{random:016x}") })
+        Ok(OutputDirectory { path: path.to_path_buf(), out, parts, prefix: format!("alc-{random:016x}") })
     }
 
     fn part(&self, toi: u128) -> String {
@@ -81,7 +81,7 @@ impl Place {
 }
 
 /// Leave nothing behind: files that are not whole are of no use to anybody.
-impl Drop for Place {
+impl Drop for OutputDirectory {
     fn drop(&mut self) {
         rustix::fs::unlinkat(self.out.as_fd(), STATE_DIR, AtFlags::REMOVEDIR).ok();
     }
@@ -202,12 +202,17 @@ impl Assembly {
     }
 
     /// A file without bytes is whole at once.
-    pub fn take_nothing(&mut self, place: &Place) -> Result<Taken, ObjectError> {
+    pub fn take_nothing(&mut self, place: &OutputDirectory) -> Result<Taken, ObjectError> {
         if self.blocks.is_empty() { self.finish(place) } else { Ok(Taken::More) }
     }
 
     /// Symbols have come: one, or several in a row.
-    pub fn take(&mut self, id: PayloadId, bytes: &[u8], place: &Place) -> Result<Taken, ObjectError> {
+    pub fn take(
+        &mut self,
+        id: PayloadId,
+        bytes: &[u8],
+        place: &OutputDirectory,
+    ) -> Result<Taken, ObjectError> {
         let mut taken = Taken::Useless;
         let size = usize::from(self.oti.symbol_size);
         for (symbol, bytes) in (id.symbol..).zip(bytes.chunks(size)) {
@@ -220,7 +225,12 @@ impl Assembly {
         Ok(taken)
     }
 
-    fn take_one(&mut self, id: PayloadId, bytes: &[u8], place: &Place) -> Result<Taken, ObjectError> {
+    fn take_one(
+        &mut self,
+        id: PayloadId,
+        bytes: &[u8],
+        place: &OutputDirectory,
+    ) -> Result<Taken, ObjectError> {
         let len = self.blocks.len(id.block);
         self.symbols += 1;
         if len == 0 || self.whole.contains(&id.block) {
@@ -262,7 +272,7 @@ impl Assembly {
     }
 
     /// Put a block together from source symbols in the file and those of the code; whether that worked.
-    fn solve(&mut self, number: u32, place: &Place) -> Result<bool, ObjectError> {
+    fn solve(&mut self, number: u32, place: &OutputDirectory) -> Result<bool, ObjectError> {
         let (len, size) = (self.blocks.len(number), usize::from(self.oti.symbol_size));
         let shape = Shape::new(len as u16, self.oti.symbol_size).expect("the file was refused otherwise");
         let from = self.blocks.first(number) * size as u64;
@@ -283,7 +293,7 @@ impl Assembly {
         Ok(true)
     }
 
-    fn finish(&mut self, place: &Place) -> Result<Taken, ObjectError> {
+    fn finish(&mut self, place: &OutputDirectory) -> Result<Taken, ObjectError> {
         let part = match self.part.take() {
             Some(part) => part,
             None => place.create(self.toi)?,
@@ -305,7 +315,7 @@ impl Assembly {
     }
 
     /// Remove what is not whole.
-    pub fn abandon(&mut self, place: &Place) {
+    pub fn abandon(&mut self, place: &OutputDirectory) {
         if self.part.take().is_some() {
             place.discard(self.toi);
         }
@@ -331,7 +341,7 @@ impl Block {
 
 fn write(
     part: &mut Option<File>,
-    place: &Place,
+    place: &OutputDirectory,
     toi: u128,
     bytes: &[u8],
     offset: u64,

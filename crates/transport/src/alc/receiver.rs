@@ -1,7 +1,7 @@
 //! The receiver: which session, which files, which layers.
 
 use super::AlcReceiveReport;
-use super::objects::{Assembly, Place, Taken};
+use super::objects::{Assembly, OutputDirectory, Taken};
 use crate::error::Error;
 use crate::event::{Event, Progress};
 use crate::object::ObjectError;
@@ -41,9 +41,9 @@ pub(super) struct Setup {
     pub random: u64,
 }
 
-pub(super) struct Session {
+pub(super) struct AlcReceiver {
     setup: Setup,
-    place: Option<Place>,
+    place: Option<OutputDirectory>,
     rng: Rng,
     effects: Effects,
     /// The session that is followed: its source and its number.
@@ -123,11 +123,11 @@ impl Stream {
     }
 }
 
-impl Session {
-    pub fn new(setup: Setup, now: Time) -> Result<Session, Error> {
-        let place = Place::open(&setup.out, setup.random)?;
+impl AlcReceiver {
+    pub fn new(setup: Setup, now: Time) -> Result<AlcReceiver, Error> {
+        let place = OutputDirectory::open(&setup.out, setup.random)?;
         let rng = Rng::new(setup.random, 0);
-        Ok(Session {
+        Ok(AlcReceiver {
             setup,
             place: Some(place),
             rng,
@@ -422,7 +422,7 @@ impl Session {
     fn act(
         &mut self,
         toi: u128,
-        act: impl FnOnce(&mut Assembly, &Place) -> Result<Taken, ObjectError>,
+        act: impl FnOnce(&mut Assembly, &OutputDirectory) -> Result<Taken, ObjectError>,
     ) -> Result<(), Error> {
         let (Some(place), Some(object)) = (&self.place, self.objects.get_mut(&toi)) else { return Ok(()) };
         let Object::Open(assembly) = object else { return Ok(()) };

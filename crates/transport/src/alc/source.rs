@@ -48,7 +48,7 @@ pub(super) enum Pace {
     Timetable(Box<AnySource>),
 }
 
-pub(super) struct Session {
+pub(super) struct AlcSource {
     tsi: u16,
     objects: Vec<Object>,
     carousel: Carousel,
@@ -93,8 +93,8 @@ enum State {
     Over,
 }
 
-impl Session {
-    pub fn new(setup: Setup, now: Time) -> Session {
+impl AlcSource {
+    pub fn new(setup: Setup, now: Time) -> AlcSource {
         let Setup { tsi, found, pace, layering, repeat, room, overhead, unix_secs, rng } = setup;
         let bytes = found.objects.iter().map(|object| object.oti.transfer_length).sum();
         let layers = match &pace {
@@ -107,7 +107,7 @@ impl Session {
             layers: layers.into(),
             ..Default::default()
         };
-        let mut session = Session {
+        let mut session = AlcSource {
             tsi,
             objects: found.objects,
             carousel: Carousel::default(),

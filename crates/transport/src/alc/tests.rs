@@ -32,7 +32,7 @@ fn tree(len: usize) -> TempDir {
     directory
 }
 
-fn source(directory: &Path, fec: Fec, pacing: Pacing, repeat: Repeat) -> source::Session {
+fn source(directory: &Path, fec: Fec, pacing: Pacing, repeat: Repeat) -> source::AlcSource {
     let found = Found::look(&[directory.join("tree")], fec, 1_024).expect("it can be sent");
     let (pace, layering) = match pacing {
         Pacing::Fixed(rate) => (Pace::Fixed { rate, next: Time::ZERO }, None),
@@ -53,10 +53,10 @@ fn source(directory: &Path, fec: Fec, pacing: Pacing, repeat: Repeat) -> source:
         unix_secs: UNIX_SECS,
         rng,
     };
-    source::Session::new(setup, Time::ZERO)
+    source::AlcSource::new(setup, Time::ZERO)
 }
 
-fn receiver(out: &Path) -> receiver::Session {
+fn receiver(out: &Path) -> receiver::AlcReceiver {
     let setup = receiver::Setup {
         group: "239.1.1.1:5777".parse().expect("an address"),
         only: None,
@@ -67,13 +67,13 @@ fn receiver(out: &Path) -> receiver::Session {
         unix_secs: UNIX_SECS,
         random: 3,
     };
-    receiver::Session::new(setup, Time::ZERO).expect("the directory can be made")
+    receiver::AlcReceiver::new(setup, Time::ZERO).expect("the directory can be made")
 }
 
 /// Run a source until it or the receiver is over; `passes` says which packets arrive.
 fn run(
-    source: &mut source::Session,
-    receiver: &mut receiver::Session,
+    source: &mut source::AlcSource,
+    receiver: &mut receiver::AlcReceiver,
     mut passes: impl FnMut(Layer, &[u8], Time) -> bool,
 ) {
     let (mut now, mut out) = (Time::ZERO, Vec::new());

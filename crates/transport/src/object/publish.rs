@@ -9,7 +9,9 @@
 
 use super::error::{ObjectError, Obstacle};
 use super::manifest::{Entry, Kind, Manifest, STATE_DIR};
-use super::store::{Durability, Finished, JOURNAL, LOCK, PARTS, Place, SkippedLink, Stage, Store, part_name};
+use super::store::{
+    Durability, Finished, JOURNAL, LOCK, OutputDirectory, PARTS, SkippedLink, Stage, Store, part_name,
+};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -126,7 +128,7 @@ fn file_type(above: impl AsFd, name: &str) -> Result<FileType, Errno> {
 }
 
 /// Find, before anything is received, what could not be published.
-pub(crate) fn check_for_obstacles(place: &Place, manifest: &Manifest) -> Result<(), ObjectError> {
+pub(crate) fn check_for_obstacles(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {
     let mut tree = place.tree();
     for entry in manifest.entries() {
         let path = tree.path_of(entry);
@@ -152,7 +154,7 @@ pub(crate) fn check_for_obstacles(place: &Place, manifest: &Manifest) -> Result<
 /// Undo a publication that was cut short while it was renaming files, so that all of them can be
 /// verified and published again. Each of them was complete, so a part that is not there has been
 /// renamed.
-pub(crate) fn take_back(place: &Place, manifest: &Manifest) -> Result<(), ObjectError> {
+pub(crate) fn take_back(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {
     if !place.has(FINISHING)? {
         return Ok(());
     }
@@ -221,7 +223,7 @@ pub(crate) fn publish(mut store: Store, durability: Durability) -> Result<Finish
 }
 
 /// Make directories writable that were there before; they get the manifest's modes at the end.
-fn make_writable(place: &Place, manifest: &Manifest) -> Result<(), ObjectError> {
+fn make_writable(place: &OutputDirectory, manifest: &Manifest) -> Result<(), ObjectError> {
     let mut tree = place.tree();
     for entry in manifest.entries().iter().filter(|entry| entry.kind == Kind::Dir) {
         if let Some(dir) = tree.dir(&entry.path, Absent::Leave)?
@@ -237,7 +239,7 @@ fn make_writable(place: &Place, manifest: &Manifest) -> Result<(), ObjectError> 
 
 /// Give a part its length and time; they travel with it when it is renamed.
 fn complete_part(
-    place: &Place,
+    place: &OutputDirectory,
     n: u32,
     entry: &Entry,
     len: u64,
@@ -280,7 +282,7 @@ fn move_over(
 }
 
 /// Make the links that stay inside; return the others.
-fn make_links(place: &Place, manifest: &Manifest) -> Result<Vec<SkippedLink>, ObjectError> {
+fn make_links(place: &OutputDirectory, manifest: &Manifest) -> Result<Vec<SkippedLink>, ObjectError> {
     const NEW: &str = "link";
     let mut tree = place.tree();
     let mut skipped = Vec::new();
@@ -322,7 +324,7 @@ pub(crate) fn stays_inside(path: &str, target: &str) -> bool {
 
 /// Make all directories and give them their modes and times, the lowest first: what is written
 /// into a directory changes its time, and a mode may forbid writing.
-fn set_dirs(place: &Place, manifest: &Manifest, durability: Durability) -> Result<(), ObjectError> {
+fn set_dirs(place: &OutputDirectory, manifest: &Manifest, durability: Durability) -> Result<(), ObjectError> {
     let dirs = manifest.entries().iter().filter(|entry| entry.kind == Kind::Dir);
     let mut tree = place.tree();
     for entry in dirs.clone() {
@@ -345,7 +347,7 @@ fn set_dirs(place: &Place, manifest: &Manifest, durability: Durability) -> Resul
     Ok(())
 }
 
-impl Place {
+impl OutputDirectory {
     fn state_failed(&self, e: Errno) -> ObjectError {
         ObjectError::io(self.out_path.join(STATE_DIR), "change files in it", e)
     }

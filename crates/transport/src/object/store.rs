@@ -41,7 +41,7 @@ pub(crate) const PARTS: &str = "parts";
 /// A transfer on its way into an output directory.
 #[derive(Debug)]
 pub struct Store {
-    pub(crate) place: Place,
+    pub(crate) place: OutputDirectory,
     geometry: Geometry,
     transfer: TransferId,
     head: File,
@@ -59,7 +59,7 @@ pub struct Store {
 /// The directories that a store works in, by descriptor, so that nothing that happens to their
 /// names can lead elsewhere.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct OutputDirectory {
     pub(crate) out_path: PathBuf,
     pub(crate) out: OwnedFd,
     pub(crate) states: OwnedFd,
@@ -126,7 +126,7 @@ impl Store {
     /// what is in the way.
     pub fn open(out: &Path, transfer: TransferId, geometry: Geometry) -> Result<Store, ObjectError> {
         geometry.check()?;
-        let place = Place::open(out, transfer)?;
+        let place = OutputDirectory::open(out, transfer)?;
         let journal = place.create(JOURNAL)?;
         let (journal, told) = Journal::open(journal, place.path(transfer).join(JOURNAL), transfer, geometry)?;
         let stage = match (&told, place.has(publish::PUBLISHED)?) {
@@ -495,8 +495,8 @@ fn files_part(geometry: &Geometry, range: &Range<u64>) -> usize {
     (range.end - range.start.max(u64::from(geometry.manifest_len))) as usize
 }
 
-impl Place {
-    fn open(out: &Path, transfer: TransferId) -> Result<Place, ObjectError> {
+impl OutputDirectory {
+    fn open(out: &Path, transfer: TransferId) -> Result<OutputDirectory, ObjectError> {
         std::fs::create_dir_all(out).map_err(|e| ObjectError::io(out, "create this directory", e))?;
         let fd = rustix::fs::open(out, publish::DIR, Mode::empty());
         let fd = fd.map_err(|e| ObjectError::io(out, "open this directory", e))?;
@@ -504,9 +504,16 @@ impl Place {
         let path = out.join(STATE_DIR).join(&name);
         loop {
             let states = publish::open_or_create_dir(&fd, STATE_DIR, Mode::RWXU, &out.join(STATE_DIR))?;
-            let Some((state, lock)) = Place::lock(&states, &name, &path, out)? else { continue };
+            let Some((state, lock)) = OutputDirectory::lock(&states, &name, &path, out)? else { continue };
             let parts = publish::open_or_create_dir(&state, PARTS, Mode::RWXU, &path.join(PARTS))?;
-            return Ok(Place { out_path: out.to_path_buf(), out: fd, states, state, parts, _lock: lock });
+            return Ok(OutputDirectory {
+                out_path: out.to_path_buf(),
+                out: fd,
+                states,
+                state,
+                parts,
+                _lock: lock,
+            });
         }
     }
 

@@ -9,7 +9,7 @@ use crate::event::{Event, ReceiveReport, SendReport};
 use crate::object::Tape;
 use crate::receiver;
 use crate::source::streams::{Cut, Feed, Fill, Streams};
-use crate::source::{self, supply::Supply};
+use crate::source::{self, block_source::BlockSource};
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
@@ -126,7 +126,7 @@ impl Offer {
 pub(super) struct SourceNode {
     pub(super) offer: Offer,
     pub(super) address: SocketAddr,
-    pub(super) session: Option<source::Session>,
+    pub(super) session: Option<source::SourceSession>,
     pub(super) ended: Option<Result<SendReport, Error>>,
     pub(super) events: Vec<(Time, Event)>,
     pub(super) scheduled: Time,
@@ -172,8 +172,8 @@ impl SourceNode {
         let form = if offer.key.is_some() { Form::Sealed } else { Form::Open };
         let scheme: Scheme = offer.scheme.parse().expect("the scheme is there");
         let symbol = ((offer.datagram - data_header_len(&scheme.mark(), form)) / 8 * 8) as u16;
-        let supply = match &offer.streams {
-            None => Supply::files(
+        let block_source = match &offer.streams {
+            None => BlockSource::files(
                 Tape::open(std::slice::from_ref(&self.content), symbol, offer.symbols_per_block)
                     .expect("the content can be read"),
             ),
@@ -183,7 +183,7 @@ impl SourceNode {
                 let cut = Cut { symbol_size: symbol, symbols, repair, history: *history, fill };
                 let feeds = streams.iter().map(|made| Box::new(made.clone()) as Box<dyn Feed>);
                 let streams = Streams::new(feeds.collect(), cut, now.as_nanos());
-                Supply::Streams(Box::new(streams.expect("symbols make blocks")))
+                BlockSource::Streams(Box::new(streams.expect("symbols make blocks")))
             }
         };
         let scheme = scheme.with_packet_size((offer.datagram + OVERHEAD) as u16);
@@ -197,7 +197,7 @@ impl SourceNode {
             salt,
             scheme,
             spacing: Spacing::Address,
-            supply,
+            block_source,
             rng: Rng::new(self.rng.bits(), 0),
             name: "source".to_owned(),
             datagram: offer.datagram,
@@ -211,7 +211,7 @@ impl SourceNode {
             spread: offer.spread,
             unix_secs: UNIX_SECS + now.as_nanos() / 1_000_000_000,
         };
-        self.session = Some(source::Session::new(setup, Time::ZERO));
+        self.session = Some(source::SourceSession::new(setup, Time::ZERO));
     }
 
     pub(super) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, now: Time) {
@@ -233,7 +233,7 @@ impl SourceNode {
                 self.out.chunks(outgoing.segment).for_each(|bytes| send(bytes, outgoing.layer));
             }
             if session.is_over() {
-                self.ended = self.session.take().map(source::Session::report);
+                self.ended = self.session.take().map(source::SourceSession::report);
                 return;
             }
             if session.wake_at(here) > here {
@@ -264,7 +264,7 @@ pub(super) struct ReceiverNode {
     pub(super) address: SocketAddr,
     pub(super) host: String,
     pub(super) dir: PathBuf,
-    pub(super) session: Option<receiver::Session>,
+    pub(super) session: Option<receiver::ReceiverSession>,
     pub(super) ended: Option<Result<ReceiveReport, Error>>,
     pub(super) ended_at: Time,
     pub(super) events: Vec<(Time, Event)>,
@@ -349,7 +349,7 @@ impl ReceiverNode {
         self.socket.restart();
         self.backlog_at = Time::ZERO;
         self.ended = None;
-        self.session = Some(receiver::Session::new(setup, Time::ZERO));
+        self.session = Some(receiver::ReceiverSession::new(setup, Time::ZERO));
     }
 
     /// A datagram reaches the host. The process takes it out of the socket's buffer at once, unless it is slow or stopped.
@@ -386,7 +386,7 @@ impl ReceiverNode {
         session.take_feedback(here, send);
         self.events.extend(session.take_events().into_iter().map(|event| (now, event)));
         if session.is_over() {
-            self.ended = self.session.take().map(receiver::Session::report);
+            self.ended = self.session.take().map(receiver::ReceiverSession::report);
             self.ended_at = now;
         }
     }

@@ -20,7 +20,7 @@ use super::net::OVERHEAD;
 use crate::config::{Destination, Durability, Slow};
 use crate::object::Tape;
 use crate::receiver;
-use crate::source::{self, supply::Supply};
+use crate::source::{self, block_source::BlockSource};
 use faircast_aqm::{Fate, Limit, Link, LinkSpec, LossSpec, QueueSpec};
 use faircast_core::packet::{
     Body, Cause, Content, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, Seq, SessionId,
@@ -33,7 +33,9 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::schemes::ormcc::Config;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_sim::{FlowId, LinkId, Member, Network, Options, Passage, SessionSpec, Tapped, TappedPacket};
+use faircast_sim::{
+    FlowId, LinkId, Network, Options, PacketTransform, ReceiverSpec, SessionSpec, Tapped, TappedPacket,
+};
 use faircast_wire::{
     DataPacket, Form, Kind, Message, Newest, ReceiverCodec, SourceCodec, Spacing, data_header_len, encode,
     encode_data, parse, peek,
@@ -227,7 +229,7 @@ impl Star {
         for (down, up) in &self.leaves {
             let node = net.node();
             links.extend(<[LinkId; 2]>::from(net.duplex(router, node, *down, *up)));
-            members.push(Member { node, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
+            members.push(ReceiverSpec { node, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
         }
         links.into_iter().for_each(|link| net.tap(link));
         net.session(SessionSpec {
@@ -269,7 +271,7 @@ struct Codec {
     rates: Arc<Mutex<Vec<(Time, Seq, f32)>>>,
 }
 
-impl Passage for Codec {
+impl PacketTransform for Codec {
     fn pass(&mut self, packet: &Packet) -> Packet {
         let mut bytes = Vec::new();
         match packet.body {
@@ -310,8 +312,8 @@ struct World {
     links: Vec<Link>,
     /// How long what travels beside the links takes, each way.
     beside: Vec<(Span, Span)>,
-    source: source::Session,
-    receivers: Vec<receiver::Session>,
+    source: source::SourceSession,
+    receivers: Vec<receiver::ReceiverSession>,
     setting: Setting,
     calendar: BTreeMap<(Time, u64), What>,
     booked: u64,
@@ -526,7 +528,7 @@ impl World {
     }
 }
 
-fn source(star: &Star, net: &Network, dir: &TempDir) -> source::Session {
+fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
     let content = dir.path().join("content");
     let file = File::create(&content).expect("a file is made");
     file.set_len(20_000_000).expect("a sparse file has any length");
@@ -536,7 +538,9 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::Session {
         salt,
         scheme: star.scheme,
         spacing: Spacing::Address,
-        supply: Supply::files(Tape::open(&[content], SYMBOL, 64).expect("the content can be read")),
+        block_source: BlockSource::files(
+            Tape::open(&[content], SYMBOL, 64).expect("the content can be read"),
+        ),
         rng: net.source_rng(0),
         name: "source".to_owned(),
         datagram: usize::from(packet_size()) - OVERHEAD,
@@ -551,10 +555,10 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::Session {
         spread: Span::from_millis(10),
         unix_secs: UNIX_SECS,
     };
-    source::Session::new(setup, Time::ZERO)
+    source::SourceSession::new(setup, Time::ZERO)
 }
 
-fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> receiver::Session {
+fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> receiver::ReceiverSession {
     let id = receiver_id(index);
     let mut codec = ReceiverCodec::new(None, id, 1);
     codec.set_time(UNIX_SECS);
@@ -578,7 +582,7 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
         unix_secs: UNIX_SECS,
         memory: receiver::INCOMPLETE,
     };
-    receiver::Session::new(setup, Time::ZERO + setting.ahead - EARLIER)
+    receiver::ReceiverSession::new(setup, Time::ZERO + setting.ahead - EARLIER)
 }
 
 /// The thesis's source. Receivers learn the scheme from an announcement and run it as on real networks, which differs in

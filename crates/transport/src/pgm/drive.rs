@@ -94,7 +94,7 @@ pub fn send(
         first: 0,
         total,
     };
-    let mut session = source::Session::new(setup, clock.now());
+    let mut session = source::PgmSource::new(setup, clock.now());
     let injector = config.faults.map(|faults| Injector::new(faults, random[3]));
     run_source(&mut session, &mut uplink, &clock, injector, events, stop)?;
     session.report()
@@ -136,14 +136,14 @@ pub fn receive(
     let (framing, messages) = (config.options.framing, config.options.messages);
     let destination = config.destination.clone();
     let open = Box::new(move |tsi| output(&destination, tsi).map(|to| Delivery::new(to, framing, messages)));
-    let mut session = receiver::Session::new(setup, open, clock.now());
+    let mut session = receiver::PgmReceiver::new(setup, open, clock.now());
     let injector = config.faults.map(|faults| Injector::new(faults, random[1]));
     run_receiver(&mut session, socket, &mut outage, &clock, injector, events, stop)?;
     outage.explains(session.report())
 }
 
 fn run_source(
-    session: &mut source::Session,
+    session: &mut source::PgmSource,
     uplink: &mut Uplink,
     clock: &Clock,
     mut injector: Option<Injector>,
@@ -183,7 +183,7 @@ fn run_source(
 }
 
 fn run_receiver(
-    session: &mut receiver::Session,
+    session: &mut receiver::PgmReceiver,
     mut socket: GroupSocket,
     outage: &mut Outage,
     clock: &Clock,

@@ -53,7 +53,7 @@ pub(super) struct Setup {
 pub(super) type Open = Box<dyn FnMut(Tsi) -> Result<Delivery, Error>>;
 
 /// One run of a receiver.
-pub(super) struct Session {
+pub(super) struct PgmReceiver {
     setup: Setup,
     open: Open,
     stream: Option<Stream>,
@@ -89,7 +89,7 @@ struct Stream {
     /// After the newest known; `None` before the first.
     end: Option<u64>,
     /// From `next` to `end`.
-    places: VecDeque<Place>,
+    places: VecDeque<PacketState>,
     spare: Vec<Vec<u8>>,
     missing: Missing,
     fin: Option<u64>,
@@ -104,7 +104,7 @@ struct Stream {
 }
 
 /// What is known about a packet that is not delivered yet.
-enum Place {
+enum PacketState {
     Missing,
     Here { bytes: Vec<u8>, fragment: Option<Fragment> },
     Lost,
@@ -120,9 +120,9 @@ struct SchemeEnd {
     effects: Effects,
 }
 
-impl Session {
-    pub(super) fn new(setup: Setup, open: Open, now: Time) -> Session {
-        Session {
+impl PgmReceiver {
+    pub(super) fn new(setup: Setup, open: Open, now: Time) -> PgmReceiver {
+        PgmReceiver {
             setup,
             open,
             stream: None,
@@ -515,15 +515,17 @@ impl Stream {
             let first_kept = end - MOST_HELD;
             self.missing.expire(first_kept, |_| {});
             let places = self.places.iter_mut().take((first_kept - self.next) as usize);
-            places.filter(|place| matches!(place, Place::Missing)).for_each(|place| *place = Place::Lost);
+            places
+                .filter(|place| matches!(place, PacketState::Missing))
+                .for_each(|place| *place = PacketState::Lost);
         }
         for sqn in known..end {
             self.recent <<= 1;
             if end - sqn > MOST_HELD {
-                self.places.push_back(Place::Lost);
+                self.places.push_back(PacketState::Lost);
                 continue;
             }
-            self.places.push_back(Place::Missing);
+            self.places.push_back(PacketState::Missing);
             self.missing.add(sqn, patience, rng, now);
         }
         self.end = Some(end);
@@ -571,10 +573,10 @@ impl Stream {
         Ok(())
     }
 
-    fn keep(&mut self, packet: &Packet<'_>) -> Place {
+    fn keep(&mut self, packet: &Packet<'_>) -> PacketState {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.extend_from_slice(packet.payload);
-        Place::Here { bytes, fragment: packet.options.fragment }
+        PacketState::Here { bytes, fragment: packet.options.fragment }
     }
 
     fn on_ncf(&mut self, nak: Nak, options: &Options<'_>, patience: &Patience, rng: &mut Rng, now: Time) {
@@ -593,24 +595,24 @@ impl Stream {
         let Some(end) = self.end else { return };
         let trail = self.unwrap(wire).min(end);
         let (next, places) = (self.next, &mut self.places);
-        self.missing.expire(trail, |sqn| places[(sqn - next) as usize] = Place::Lost);
+        self.missing.expire(trail, |sqn| places[(sqn - next) as usize] = PacketState::Lost);
     }
 
     fn give_up(&mut self, sqn: u64) {
         if let Some(place) = sqn.checked_sub(self.next).and_then(|at| self.places.get_mut(at as usize)) {
-            *place = Place::Lost;
+            *place = PacketState::Lost;
         }
     }
 
     fn deliver(&mut self, report: &mut PgmReceiveReport) -> io::Result<()> {
         while let Some(place) = self.places.front_mut() {
             match place {
-                Place::Missing => break,
-                Place::Lost => {
+                PacketState::Missing => break,
+                PacketState::Lost => {
                     report.unrecoverable += 1;
                     self.delivery.loss();
                 }
-                Place::Here { bytes, fragment } => {
+                PacketState::Here { bytes, fragment } => {
                     let (mut bytes, fragment) = (std::mem::take(bytes), *fragment);
                     self.delivery.packet(fragment, &bytes)?;
                     if self.spare.len() < MOST_SPARE {

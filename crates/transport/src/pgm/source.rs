@@ -10,7 +10,7 @@ use super::window::{Repair, Sent, Window};
 use super::{PgmSendReport, WindowLimits, address_of, receiver_id};
 use crate::error::Error;
 use crate::event::{Event, Progress};
-use faircast_core::node::{Control, Cx, Departure, Effects, Source as _, Stamp};
+use faircast_core::node::{Cx, Departure, Effects, Source as _, SourceControl, Stamp};
 use faircast_core::packet::{Content, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
@@ -97,7 +97,7 @@ enum Phase {
 }
 
 /// One run of a source.
-pub(super) struct Session {
+pub(super) struct PgmSource {
     tsi: Tsi,
     data_port: u16,
     local: Ipv4Addr,
@@ -150,9 +150,9 @@ struct Reporter {
     speaks: bool,
 }
 
-impl Session {
-    pub(super) fn new(setup: Setup, now: Time) -> Session {
-        let mut session = Session {
+impl PgmSource {
+    pub(super) fn new(setup: Setup, now: Time) -> PgmSource {
+        let mut session = PgmSource {
             tsi: setup.tsi,
             data_port: setup.data_port,
             local: setup.local,
@@ -191,7 +191,7 @@ impl Session {
             bytes_told: 0,
             wire_bytes: 0,
         };
-        session.source.control(Control::Limits(setup.bounds), now);
+        session.source.control(SourceControl::Limits(setup.bounds), now);
         session
     }
 
@@ -341,7 +341,7 @@ impl Session {
     }
 
     fn sign_of_life(&mut self, now: Time) {
-        self.source.control(Control::SignOfLife, now);
+        self.source.control(SourceControl::SignOfLife, now);
     }
 
     /// A packet is not sent twice within this time.

@@ -101,8 +101,8 @@ enum Towards {
 /// Everything that happens, in order.
 struct Network {
     plan: Plan,
-    source: source::Session,
-    receivers: Vec<(receiver::Session, Written, Ipv4Addr)>,
+    source: source::PgmSource,
+    receivers: Vec<(receiver::PgmReceiver, Written, Ipv4Addr)>,
     under_way: BTreeMap<(Time, u64), (Towards, Vec<u8>)>,
     count: u64,
     rng: Rng,
@@ -130,7 +130,7 @@ impl Network {
             first: plan.first,
             total: None,
         };
-        let source = source::Session::new(setup, Time::ZERO);
+        let source = source::PgmSource::new(setup, Time::ZERO);
         let receivers = (0..plan.receivers).map(|n| receiver(&plan, n)).collect();
         let rng = Rng::new(3, 0);
         Network { plan, source, receivers, under_way: BTreeMap::new(), count: 0, rng, started: None }
@@ -204,7 +204,7 @@ impl Network {
     }
 }
 
-fn receiver(plan: &Plan, n: u8) -> (receiver::Session, Written, Ipv4Addr) {
+fn receiver(plan: &Plan, n: u8) -> (receiver::PgmReceiver, Written, Ipv4Addr) {
     let (framing, messages) = (plan.framing, plan.messages);
     let address = Ipv4Addr::new(10, 0, 1, n + 1);
     let setup = ReceiverSetup {
@@ -221,7 +221,7 @@ fn receiver(plan: &Plan, n: u8) -> (receiver::Session, Written, Ipv4Addr) {
     let written = Written::default();
     let to = written.clone();
     let open = Box::new(move |_| Ok(Delivery::new(Box::new(to.clone()), framing, messages)));
-    (receiver::Session::new(setup, open, Time::ZERO), written, address)
+    (receiver::PgmReceiver::new(setup, open, Time::ZERO), written, address)
 }
 
 fn run(plan: Plan) -> Outcome {

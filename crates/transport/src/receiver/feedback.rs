@@ -1,21 +1,21 @@
 //! What the receiver hears from the source beside data, and what it tells it.
 
 use super::{
-    Backlog, CONFIRM_PATIENCE, FLOODED, Finished, Layers, NOTHING_YET, Outbox, Phase, Session, Stream,
-    Window,
+    Backlog, CONFIRM_PATIENCE, FLOODED, Finished, Layers, NOTHING_YET, Outbox, Phase, ReceiverSession,
+    Stream, Window,
+    block_sink::BlockSink,
     delivery::Delivery,
     echo,
-    intake::{Intake, Repair},
-    place::Place,
     reach::Reach,
     reason,
+    reassembly::{Reassembly, Repair},
     streams::Streams,
 };
 use crate::error::Error;
 use crate::event::Event;
 use crate::members::{first_turn, stretched};
 use crate::object::{Geometry, TransferId};
-use faircast_core::delivery::needs::Needs;
+use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::node::{Cx, Effect, Receiver as _};
 use faircast_core::packet::{Seq, SessionId};
 use faircast_core::rng::Rng;
@@ -38,7 +38,7 @@ const LATEST: Span = Span::from_secs(1);
 /// Requests per datagram.
 const MOST_NEEDS: usize = 120;
 
-impl Session {
+impl ReceiverSession {
     pub(super) fn on_announce(
         &mut self,
         session: SessionId,
@@ -197,11 +197,11 @@ impl Session {
         let first = if live { announce.first_block } else { 0 };
         let (to, transfer, memory) =
             (&self.setup.destination, TransferId(announce.transfer.0), self.setup.memory);
-        let place = Place::open(to, transfer, geometry, live.then_some(first), memory)?;
+        let place = BlockSink::open(to, transfer, geometry, live.then_some(first), memory)?;
         let repair = if layers.is_layered() { Repair::Fountain } else { Repair::OnRequest };
-        let needs = Needs::new(FIRST_RTT, millis(announce.spread_ms));
-        let intake = Intake::new(place, geometry, first, needs, repair, memory)?;
-        Ok(Delivery::Object(Box::new(intake)))
+        let needs = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));
+        let reassembly = Reassembly::new(place, geometry, first, needs, repair, memory)?;
+        Ok(Delivery::Object(Box::new(reassembly)))
     }
 
     /// The source was restarted with the same content: go on with what is there.

@@ -1,20 +1,20 @@
 //! The receiver's session: find a source, collect blocks, ask for what is missing, report.
 //!
-//! [`Session`] knows no socket and no clock: datagrams and the present come in; feedback and
+//! [`ReceiverSession`] knows no socket and no clock: datagrams and the present come in; feedback and
 //! events go out. [`crate::drive`] joins it to the network.
 //!
 //! ```text
 //!   Searching -- announced --> Receiving -- all verified and placed --> Confirming -- heard --> Over
 //! ```
 
+pub(crate) mod block_sink;
 mod delivery;
 mod feedback;
 mod flood;
-mod intake;
 mod layers;
 mod output;
-pub(crate) mod place;
 mod reach;
+mod reassembly;
 mod stdout;
 mod streams;
 mod window;
@@ -30,9 +30,9 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::AnyReceiver;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, DataPacket, Kind, MemberState, Message, OpenError, ReceiverCodec, peek};
-pub(crate) use intake::INCOMPLETE;
 use layers::{Heard, Layers};
 use reach::Reach;
+pub(crate) use reassembly::INCOMPLETE;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 pub(crate) use window::Backlog;
@@ -83,7 +83,7 @@ pub(crate) struct Setup {
 }
 
 /// One run of a receiver.
-pub(crate) struct Session {
+pub(crate) struct ReceiverSession {
     setup: Fixed,
     codec: ReceiverCodec,
     phase: Phase,
@@ -210,10 +210,10 @@ struct Finished {
     warnings: Vec<String>,
 }
 
-impl Session {
-    pub(crate) fn new(setup: Setup, now: Time) -> Session {
+impl ReceiverSession {
+    pub(crate) fn new(setup: Setup, now: Time) -> ReceiverSession {
         let rng = Rng::new(setup.seed, setup.id.get());
-        Session {
+        ReceiverSession {
             setup: Fixed {
                 id: setup.id,
                 host: setup.host,
@@ -332,8 +332,8 @@ impl Session {
         if self.phase == Phase::Receiving && packet.symbols > 0 {
             let Some(stream) = &mut self.stream else { return };
             match stream.delivery.on_symbol(packet, now, &mut self.rng) {
-                Ok(intake::Progressed::No) => {}
-                Ok(intake::Progressed::Block) => self.after_block(now),
+                Ok(reassembly::Progressed::No) => {}
+                Ok(reassembly::Progressed::Block) => self.after_block(now),
                 Err(error) => self.fail(error, now),
             }
         }
@@ -412,7 +412,7 @@ impl Session {
         }
     }
 
-    /// When [`Session::on_time`] wants to be called.
+    /// When [`ReceiverSession::on_time`] wants to be called.
     pub(crate) fn wake_at(&self) -> Time {
         let at = self.clocks.second_at;
         let Some(stream) = &self.stream else { return at };

@@ -3,7 +3,7 @@
 //! On a path that drops large packets (an MTU that nobody told, a firewall) announcements and status messages arrive and
 //! data does not. The status says how many packets have left, so a receiver knows that it should have some.
 
-use super::{Error, Event, Phase, REASON_NO_DATA, Session, Stream};
+use super::{Error, Event, Phase, REASON_NO_DATA, ReceiverSession, Stream};
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, data_header_len};
 use std::net::SocketAddr;
@@ -82,7 +82,7 @@ impl Reach {
     }
 }
 
-impl Session {
+impl ReceiverSession {
     /// For how long the source has been silent; `None` while none is followed.
     pub(crate) fn silence(&self, now: Time) -> Option<Duration> {
         match self.phase {

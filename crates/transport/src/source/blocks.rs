@@ -1,8 +1,8 @@
 //! Blocks on their way out: read once for the first pass, kept a while for repairs.
 
-use super::supply::Supply;
+use super::block_source::BlockSource;
 use crate::object::ObjectError;
-use faircast_core::delivery::ledger::Pick;
+use faircast_core::delivery::repair_scheduler::Pick;
 use faircast_fec::{BlockEncoder, RepairSource, Shape};
 
 /// Memory for blocks that may be asked for again, in bytes.
@@ -41,8 +41,12 @@ impl Blocks {
     }
 
     /// The symbol that `pick` names, and the number of source symbols of its block.
-    pub(super) fn symbol(&mut self, pick: Pick, supply: &mut Supply) -> Result<(u16, &[u8]), ObjectError> {
-        let at = self.slot(pick.block, supply)?;
+    pub(super) fn symbol(
+        &mut self,
+        pick: Pick,
+        block_source: &mut BlockSource,
+    ) -> Result<(u16, &[u8]), ObjectError> {
+        let at = self.slot(pick.block, block_source)?;
         let encoder = &mut self.slots[at].encoder;
         let symbols = encoder.shape().symbols();
         if pick.symbol < u32::from(symbols) {
@@ -51,7 +55,7 @@ impl Blocks {
         }
         encoder
             .repair(pick.symbol, &mut self.scratch)
-            .expect("the ledger picks repair ids in range, scratch is one symbol");
+            .expect("the repairs picks repair ids in range, scratch is one symbol");
         Ok((symbols, &self.scratch))
     }
 
@@ -65,7 +69,7 @@ impl Blocks {
         blocks as usize <= self.most
     }
 
-    fn slot(&mut self, block: u32, supply: &mut Supply) -> Result<usize, ObjectError> {
+    fn slot(&mut self, block: u32, block_source: &mut BlockSource) -> Result<usize, ObjectError> {
         self.clock += 1;
         if let Some(at) = self.slots.iter().rposition(|slot| slot.block == block) {
             self.slots[at].used = self.clock;
@@ -77,8 +81,9 @@ impl Blocks {
         {
             bytes = self.slots.swap_remove(oldest).encoder.into_block();
         }
-        let symbols = supply.read(block, &mut bytes)?;
-        let shape = Shape::new(symbols, self.symbol_size).expect("the supply seals blocks of its geometry");
+        let symbols = block_source.read(block, &mut bytes)?;
+        let shape =
+            Shape::new(symbols, self.symbol_size).expect("the block_source seals blocks of its geometry");
         let encoder = BlockEncoder::new(shape, bytes).expect("a sealed block has K times T bytes");
         self.slots.push(Slot { block, used: self.clock, encoder });
         Ok(self.slots.len() - 1)

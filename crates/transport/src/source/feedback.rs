@@ -2,12 +2,12 @@
 
 use super::flood::Step;
 use super::window::GivenUp;
-use super::{BASE, Phase, Serving, Session};
+use super::{BASE, Phase, Serving, SourceSession};
 use crate::config::Slow;
 use crate::event::Event;
-use crate::members::{Change, Member, Pace};
+use crate::members::{Change, MemberRecord, Pace};
 use crate::receiver::FLOODED;
-use faircast_core::node::{Control, Cx, Departure, Source as _};
+use faircast_core::node::{Cx, Departure, Source as _, SourceControl};
 use faircast_core::packet::{Cause, Content, Layer, ReceiverId, Report};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Member as MemberReport, MemberState, Message, Request, Window};
@@ -27,7 +27,7 @@ const HELD_FOR: Span = Span::from_millis(500);
 /// A receiver that has limited the rate for so long is named.
 const NAMED_AFTER: Span = Span::from_secs(2);
 
-impl Session {
+impl SourceSession {
     /// A datagram from a receiver that arrived at `arrived` (the kernel's time, not after `now`).
     pub(crate) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, arrived: Time, now: Time) {
         // What it waited here is this host's time, not the path's.
@@ -74,7 +74,7 @@ impl Session {
             }
             Change::Failed => {
                 self.windows.forget(report.from);
-                self.source.control(Control::Forget(report.from), now);
+                self.source.control(SourceControl::Forget(report.from), now);
                 let reason = self.members.get(report.from).map(reason);
                 self.events.push(Event::Left { receiver, host, verified: false, reason });
             }
@@ -86,13 +86,13 @@ impl Session {
             self.pass_on(&alive, now);
         }
         if change == Change::Done {
-            self.source.control(Control::Forget(report.from), now);
+            self.source.control(SourceControl::Forget(report.from), now);
         }
         if report.state == MemberState::Receiving && report.reason == FLOODED && self.layers() > 1 {
             self.on_flooded(report.from, f64::from(report.loss), now);
         }
         if change != Change::None {
-            self.source.control(Control::Members(self.members.answering()), now);
+            self.source.control(SourceControl::Members(self.members.answering()), now);
         }
         if self.members.has_confirmations() {
             self.status_soon(now);
@@ -245,8 +245,8 @@ impl Session {
         };
         self.members.set_pace(id, pace);
         self.windows.forget(id);
-        self.source.control(Control::StartAgain, now);
-        self.source.control(Control::Members(self.members.answering()), now);
+        self.source.control(SourceControl::StartAgain, now);
+        self.source.control(SourceControl::Members(self.members.answering()), now);
         self.plan.clear_requests();
         self.name(id, level, action);
         self.status_soon(now);
@@ -257,8 +257,8 @@ impl Session {
         self.serving = Serving::Deferred;
         self.members.recall();
         self.bound_rate(now);
-        self.source.control(Control::StartAgain, now);
-        self.source.control(Control::Members(self.members.answering()), now);
+        self.source.control(SourceControl::StartAgain, now);
+        self.source.control(SourceControl::Members(self.members.answering()), now);
         self.status_soon(now);
     }
 
@@ -298,7 +298,7 @@ impl Session {
 }
 
 /// Why a receiver does not have everything, in words.
-pub(super) fn reason(member: &Member) -> String {
+pub(super) fn reason(member: &MemberRecord) -> String {
     let words = match (member.pace, member.state, member.reason) {
         _ if super::reach::is_unreached(member) => "it answers but no data arrives there",
         (Pace::Dropped, ..) => "dropped: too slow",

@@ -1,44 +1,44 @@
 //! The source's session: what to send when, and what to make of the receivers' reports.
 //!
-//! [`Session`] knows no socket and no clock: datagrams and the present come in, datagrams and
+//! [`SourceSession`] knows no socket and no clock: datagrams and the present come in, datagrams and
 //! events go out. [`crate::drive`] joins it to the network.
 //!
 //! ```text
 //!   Gathering -- enough receivers joined --> Sending -- all are done, or patience ends --> Closing --> Over
 //! ```
 
+pub(crate) mod block_source;
 mod blocks;
 mod feedback;
 mod flood;
 pub(crate) mod pipe;
-mod plan;
 mod progress;
 mod reach;
 mod reader;
 mod status;
 pub(crate) mod streams;
-pub(crate) mod supply;
+mod symbol_scheduler;
 mod window;
 
 use crate::config::Slow;
 use crate::drive::span;
 use crate::error::Error;
 use crate::event::Event;
-use crate::members::{Member, Members, Pace, onset};
+use crate::members::{MemberRecord, Members, Pace, onset};
 use crate::object::ObjectError;
+use block_source::BlockSource;
 use blocks::Blocks;
-use faircast_core::delivery::ledger::Pick;
-use faircast_core::node::{Control, Cx, Departure, Effects, Source as _, Stamp};
+use faircast_core::delivery::repair_scheduler::Pick;
+use faircast_core::node::{Cx, Departure, Effects, Source as _, SourceControl, Stamp};
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Seq};
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnySource, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{DataPacket, SourceCodec, Spacing};
-use plan::Plan;
 use reach::Left;
 use std::time::Duration;
-use supply::Supply;
+use symbol_scheduler::SymbolScheduler;
 use window::Windows;
 
 const BASE: Layer = Layer(0);
@@ -65,7 +65,7 @@ pub(crate) struct Setup {
     pub(crate) scheme: Scheme,
     /// Where the layers are, if there are several.
     pub(crate) spacing: Spacing,
-    pub(crate) supply: Supply,
+    pub(crate) block_source: BlockSource,
     /// The scheme's random stream: nothing else draws from it.
     pub(crate) rng: Rng,
     pub(crate) name: String,
@@ -87,13 +87,13 @@ pub(crate) struct Setup {
 }
 
 /// One run of a source.
-pub(crate) struct Session {
+pub(crate) struct SourceSession {
     setup: Fixed,
     codec: SourceCodec,
     source: AnySource,
-    supply: Supply,
+    block_source: BlockSource,
     blocks: Blocks,
-    plan: Plan,
+    plan: SymbolScheduler,
     members: Members,
     windows: Windows,
     rng: Rng,
@@ -187,23 +187,23 @@ pub(crate) struct Outgoing {
     pub(crate) layer: Layer,
 }
 
-impl Session {
-    pub(crate) fn new(mut setup: Setup, now: Time) -> Session {
-        let geometry = setup.supply.geometry();
+impl SourceSession {
+    pub(crate) fn new(mut setup: Setup, now: Time) -> SourceSession {
+        let geometry = setup.block_source.geometry();
         let layers = setup.scheme.layers().max(1);
-        let mut plan = Plan::new(layers, &geometry);
-        for block in 0..setup.supply.ready() {
-            plan.push(setup.supply.symbols(block));
+        let mut plan = SymbolScheduler::new(layers, &geometry);
+        for block in 0..setup.block_source.ready() {
+            plan.push(setup.block_source.symbols(block));
         }
         if layers > 1 {
-            setup.supply.read_as_told();
+            setup.block_source.read_as_told();
         }
         let blocks = Blocks::new(geometry.symbol_size, geometry.symbols_per_block, layers);
         let source = setup.scheme.source();
         let is_said = source.observe().starting || needs_rate(&setup.scheme.mark());
         let says_rate = if is_said { RATE_LEN } else { 0 };
         let header = setup.codec.data_header_len(&setup.scheme.mark()) - RATE_LEN + says_rate;
-        let mut session = Session {
+        let mut session = SourceSession {
             setup: Fixed {
                 salt: setup.salt,
                 scheme: setup.scheme,
@@ -222,7 +222,7 @@ impl Session {
             },
             codec: setup.codec,
             source,
-            supply: setup.supply,
+            block_source: setup.block_source,
             blocks,
             plan,
             members: Members::default(),
@@ -267,7 +267,7 @@ impl Session {
             Phase::Sending if !self.is_idle() => {
                 at.min(self.next_departure().0).min(self.look_at(now)).min(self.hold_at())
             }
-            Phase::Sending if self.supply.has_work() => now,
+            Phase::Sending if self.block_source.has_work() => now,
             Phase::Sending => {
                 let end = self.clocks.idle_since.map_or(Time::NEVER, |since| since + self.linger());
                 at.min(now + LOOK_EVERY).min(if end > now { end } else { Time::NEVER })
@@ -278,7 +278,7 @@ impl Session {
 
     /// When inputs are looked at, besides what is sent meanwhile.
     fn look_at(&self, now: Time) -> Time {
-        if matches!(self.supply, Supply::Streams(_)) { now + LOOK_EVERY } else { Time::NEVER }
+        if matches!(self.block_source, BlockSource::Streams(_)) { now + LOOK_EVERY } else { Time::NEVER }
     }
 
     /// Time has passed.
@@ -370,7 +370,7 @@ impl Session {
         }
         let mut segment = 0;
         for sent in 0..MOST_SEGMENTS {
-            let chosen = match choose(&mut self.plan, &mut self.blocks, &mut self.supply, layer) {
+            let chosen = match choose(&mut self.plan, &mut self.blocks, &mut self.block_source, layer) {
                 Ok(Some(chosen)) => chosen,
                 Ok(None) => break,
                 Err(error) => {
@@ -424,7 +424,7 @@ impl Session {
                 break;
             }
         }
-        if segment > 0 && self.plan.is_idle() && self.supply.ready() > 0 {
+        if segment > 0 && self.plan.is_idle() && self.block_source.ready() > 0 {
             self.clocks.status_at = now; // tell at once that this was all
         }
         self.make_ready(layer);
@@ -461,23 +461,23 @@ impl Session {
     }
 
     fn has_something_for(&self, layer: Layer) -> bool {
-        match &self.supply {
-            Supply::Streams(streams) => streams.has(layer),
+        match &self.block_source {
+            BlockSource::Streams(streams) => streams.has(layer),
             _ => true, // the plan has something for all or none
         }
     }
 
     /// Whether nothing waits to be sent.
     fn is_idle(&self) -> bool {
-        match &self.supply {
-            Supply::Streams(streams) => !(0..self.layers()).any(|layer| streams.has(Layer(layer))),
+        match &self.block_source {
+            BlockSource::Streams(streams) => !(0..self.layers()).any(|layer| streams.has(Layer(layer))),
             _ => self.plan.is_idle(),
         }
     }
 
     fn symbols_sent(&self) -> u64 {
-        match &self.supply {
-            Supply::Streams(streams) => streams.symbols().0,
+        match &self.block_source {
+            BlockSource::Streams(streams) => streams.symbols().0,
             _ => self.plan.symbols_sent(),
         }
     }
@@ -491,7 +491,7 @@ impl Session {
             coming
                 .filter(|block| !self.blocks.has(*block))
                 .into_iter()
-                .for_each(|block| self.supply.order(block));
+                .for_each(|block| self.block_source.order(block));
         }
     }
 
@@ -508,7 +508,7 @@ impl Session {
     fn look_after_streams(&mut self) {
         let loss = self.members.iter().filter(|(_, member)| member.pace == Pace::Together);
         let loss = loss.map(|(_, member)| member.loss).fold(0.0, f32::max);
-        if let Supply::Streams(streams) = &mut self.supply {
+        if let BlockSource::Streams(streams) = &mut self.block_source {
             streams.hear_loss(f64::from(loss));
             self.events.extend(streams.warnings().into_iter().map(Event::Warning));
         }
@@ -516,7 +516,7 @@ impl Session {
 
     /// Take blocks that a pipe has ready, and hash blocks that are not sent in this session.
     fn take_supply(&mut self, now: Time) -> Result<(), ObjectError> {
-        if let Supply::Streams(streams) = &mut self.supply {
+        if let BlockSource::Streams(streams) = &mut self.block_source {
             let before = streams.is_whole();
             streams.poll(now, |layer| self.source.layer_rate(layer))?;
             if streams.is_whole() && !before {
@@ -524,13 +524,13 @@ impl Session {
             }
         }
         let busy = !self.plan.is_idle() || !matches!(self.phase, Phase::Sending);
-        self.supply.poll(!busy)?;
-        while self.plan.end() < self.supply.ready() {
-            let symbols = self.supply.symbols(self.plan.end());
+        self.block_source.poll(!busy)?;
+        while self.plan.end() < self.block_source.ready() {
+            let symbols = self.block_source.symbols(self.plan.end());
             self.plan.push(symbols);
         }
-        self.counts.content_symbols = self.supply.content_symbols();
-        self.plan.forget_before(self.supply.oldest());
+        self.counts.content_symbols = self.block_source.content_symbols();
+        self.plan.forget_before(self.block_source.oldest());
         Ok(())
     }
 
@@ -574,8 +574,8 @@ impl Session {
                 self.setup.wait
             )));
         }
-        let total = self.supply.ready();
-        let all_resume = self.supply.is_whole()
+        let total = self.block_source.ready();
+        let all_resume = self.block_source.is_whole()
             && self
                 .members
                 .iter()
@@ -585,11 +585,11 @@ impl Session {
         }
         self.plan.welcome();
         self.plan_visits();
-        if let Supply::Streams(streams) = &mut self.supply {
+        if let BlockSource::Streams(streams) = &mut self.block_source {
             streams.start(now);
         }
         self.phase = Phase::Sending;
-        self.source.control(Control::Members(self.members.answering()), now);
+        self.source.control(SourceControl::Members(self.members.answering()), now);
         self.source.start(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
         self.effects.drain().for_each(drop);
         self.clocks.status_at = now;
@@ -597,7 +597,7 @@ impl Session {
     }
 
     fn consider_end(&mut self, now: Time) {
-        if self.members.unfinished() > 0 || !self.supply.is_whole() {
+        if self.members.unfinished() > 0 || !self.block_source.is_whole() {
             self.clocks.idle_since = None;
             return;
         }
@@ -606,7 +606,7 @@ impl Session {
             return;
         }
         let somebody_is_done = self.members.done() > 0;
-        if somebody_is_done && self.supply.root().is_none() && self.plan.is_idle() {
+        if somebody_is_done && self.block_source.root().is_none() && self.plan.is_idle() {
             return; // still hashing what is not sent in this session
         }
         let idle_since = *self.clocks.idle_since.get_or_insert(now);
@@ -620,7 +620,7 @@ impl Session {
     fn linger(&self) -> Span {
         let missing = self.setup.expect.is_some_and(|expected| (self.members.count() as u32) < expected);
         // Those who were waited for in vain have had their time.
-        let given_up = |member: &Member| member.pace == Pace::Gone || reach::is_unreached(member);
+        let given_up = |member: &MemberRecord| member.pace == Pace::Gone || reach::is_unreached(member);
         let left = self.members.done() == 0 && !self.members.iter().any(|(_, member)| given_up(member));
         if missing || left { self.setup.wait } else { Span::ZERO }
     }
@@ -652,7 +652,7 @@ impl Session {
         let lowest = [Some(self.setup.scheme.bounds().min), self.setup.min, floor].into_iter().flatten();
         let min = lowest.fold(Rate::ZERO, Rate::max);
         let max = self.setup.max.unwrap_or(self.setup.scheme.bounds().max).min(self.flood.limit()).max(min);
-        self.source.control(Control::Limits(Bounds { min, max }), now);
+        self.source.control(SourceControl::Limits(Bounds { min, max }), now);
     }
 }
 
@@ -668,12 +668,12 @@ struct Chosen<'a> {
 }
 
 fn choose<'a>(
-    plan: &mut Plan,
+    plan: &mut SymbolScheduler,
     blocks: &'a mut Blocks,
-    supply: &'a mut Supply,
+    block_source: &'a mut BlockSource,
     layer: Layer,
 ) -> Result<Option<Chosen<'a>>, ObjectError> {
-    if let Supply::Streams(streams) = supply {
+    if let BlockSource::Streams(streams) = block_source {
         let chosen = streams.next(layer).map(|(place, symbols, payload)| Chosen {
             place,
             symbols,
@@ -684,7 +684,7 @@ fn choose<'a>(
         return Ok(chosen);
     }
     let Some((pick, flags)) = plan.pick(layer) else { return Ok(None) };
-    let (symbols, payload) = blocks.symbol(pick, supply)?;
+    let (symbols, payload) = blocks.symbol(pick, block_source)?;
     let place = Payload { block: pick.block, symbol: pick.symbol };
     Ok(Some(Chosen { place, symbols, payload, flags, pick: Some(pick) }))
 }

@@ -1,8 +1,8 @@
 //! How a source session goes, once a second, and how it ended.
 
-use super::plan::Plan;
-use super::supply::Supply;
-use super::{Phase, Session, feedback};
+use super::block_source::BlockSource;
+use super::symbol_scheduler::SymbolScheduler;
+use super::{Phase, SourceSession, feedback};
 use crate::error::Error;
 use crate::event::{Event, Limit, Progress, SendReport, Subscription};
 use crate::members::Pace;
@@ -16,7 +16,7 @@ const HELD_PART: Span = Span::from_millis(100);
 
 const USED_PART: f64 = 0.8;
 
-impl Session {
+impl SourceSession {
     /// How it ended.
     pub(crate) fn report(mut self) -> Result<SendReport, Error> {
         if let Some(error) = self.failure.take() {
@@ -24,8 +24,8 @@ impl Session {
         }
         let started = self.clocks.started.unwrap_or(self.clocks.finished);
         let seconds = self.clocks.finished.since(started).as_secs_f64();
-        let bytes = self.supply.content_bytes();
-        let host = |member: &crate::members::Member| member.host.clone();
+        let bytes = self.block_source.content_bytes();
+        let host = |member: &crate::members::MemberRecord| member.host.clone();
         let replaced = self.members.replaced();
         let receivers = (self.members.count() - replaced.len()) as u64;
         let incomplete: Vec<_> = self
@@ -57,8 +57,8 @@ impl Session {
             incomplete,
             slow: self.slow_named.iter().filter_map(|id| self.members.get(*id)).map(host).collect(),
             refused: self.counts.refused,
-            streams: match &self.supply {
-                Supply::Streams(streams) => streams.report(),
+            streams: match &self.block_source {
+                BlockSource::Streams(streams) => streams.report(),
                 _ => Vec::new(),
             },
         })
@@ -71,12 +71,12 @@ impl Session {
         let representative =
             seen.limiting.and_then(|id| self.members.get(id)).map(|member| member.host.clone());
         let limited_by = self.limit(bytes, now);
-        let total = self.supply.content_bytes();
+        let total = self.block_source.content_bytes();
         let sent = self.bytes_sent_once().min(total);
         self.events.push(Event::Progress(Progress {
             seconds: now.as_secs_f64(),
             bytes: sent,
-            total_bytes: self.supply.is_whole().then_some(total),
+            total_bytes: self.block_source.is_whole().then_some(total),
             rate_bps: bytes as f64 * 8.0,
             allowed_bps: Some(seen.rate.bps()),
             rtt_ms: Some(seen.rtt.as_secs_f64() * 1e3),
@@ -107,13 +107,13 @@ impl Session {
 
     /// Bytes of content that have left once.
     fn bytes_sent_once(&self) -> u64 {
-        if let Supply::Streams(streams) = &self.supply {
+        if let BlockSource::Streams(streams) = &self.block_source {
             return streams.bytes();
         }
-        let geometry = self.supply.geometry();
+        let geometry = self.block_source.geometry();
         let bytes = match self.plan {
-            Plan::Asked(_) => u64::from(self.plan.complete_to()) * geometry.capacity(),
-            Plan::Fountain(_) => self.plan.symbols_sent_first() * u64::from(geometry.symbol_size),
+            SymbolScheduler::Asked(_) => u64::from(self.plan.complete_to()) * geometry.capacity(),
+            SymbolScheduler::Fountain(_) => self.plan.symbols_sent_first() * u64::from(geometry.symbol_size),
         };
         bytes.saturating_sub(u64::from(geometry.manifest_len))
     }

@@ -4,10 +4,10 @@
 //! says whether data reaches it too. One that is silent, or reached by no data, is named and waited for; it does not
 //! count among those whose answers the congestion control waits for. In the end patience is over.
 
-use super::{Phase, Session};
+use super::{Phase, SourceSession};
 use crate::event::Event;
-use crate::members::{Member, Mute};
-use faircast_core::node::{Control, Source as _};
+use crate::members::{MemberRecord, Mute};
+use faircast_core::node::{Source as _, SourceControl};
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::time::{Span, Time};
 use std::collections::VecDeque;
@@ -44,7 +44,7 @@ impl Left {
     }
 }
 
-impl Session {
+impl SourceSession {
     /// A member has told the newest packet that it has; `None` when it has none.
     pub(super) fn on_echo(&mut self, from: ReceiverId, echo: Option<Seq>, now: Time) {
         let long_gone = self.left.before(now, UNREACHED_AFTER);
@@ -66,7 +66,7 @@ impl Session {
         let silent_after = patience.scaled(NAMED_AFTER).max(soonest);
         let muted = self.members.mute(now, silent_after);
         for id in muted.silent.iter().chain(&muted.unreached) {
-            self.source.control(Control::Forget(*id), now);
+            self.source.control(SourceControl::Forget(*id), now);
         }
         let waits = format!("waiting up to {} s for that (--patience)", self.setup.patience.as_secs_f64());
         if !muted.silent.is_empty() {
@@ -75,7 +75,7 @@ impl Session {
         }
         if !muted.unreached.is_empty() {
             let who = self.named(&muted.unreached, ("answers", "answer"));
-            let symbol = usize::from(self.supply.geometry().symbol_size);
+            let symbol = usize::from(self.block_source.geometry().symbol_size);
             let bytes = symbol + self.header + self.setup.overhead;
             self.events.push(Event::Warning(format!(
                 "{who} but no data arrives there: packets of {bytes} bytes do not get through; {}; {waits}",
@@ -92,7 +92,7 @@ impl Session {
         let replaced = if gone.is_empty() { Default::default() } else { self.members.replaced() };
         for id in gone {
             self.windows.forget(id);
-            self.source.control(Control::Forget(id), now);
+            self.source.control(SourceControl::Forget(id), now);
             let Some(member) = self.members.get(id) else { continue };
             let reason = match member.mute {
                 Mute::Unreached { .. } => format!("no data has reached it for {patience}"),
@@ -109,7 +109,7 @@ impl Session {
         let answering = self.members.answering();
         if self.answering != answering {
             self.answering = answering;
-            self.source.control(Control::Members(answering), now);
+            self.source.control(SourceControl::Members(answering), now);
         }
     }
 
@@ -141,7 +141,7 @@ impl Session {
 }
 
 /// Whether a member gave up, or was given up, because no data arrived.
-pub(super) fn is_unreached(member: &Member) -> bool {
+pub(super) fn is_unreached(member: &MemberRecord) -> bool {
     matches!(member.mute, Mute::Unreached { .. }) || member.reason == crate::receiver::REASON_NO_DATA
 }
 

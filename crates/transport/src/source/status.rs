@@ -1,6 +1,6 @@
 //! What the source tells all receivers beside data: announcements, status, heartbeats.
 
-use super::{BASE, Phase, Session, said_rate};
+use super::{BASE, Phase, SourceSession, said_rate};
 use crate::error::Error;
 use crate::members::Pace;
 use faircast_core::node::{Cx, Source as _};
@@ -22,14 +22,14 @@ const STATUS_HELD: Span = Span::from_millis(50);
 /// News waits so long for more news.
 const NEWS: Span = Span::from_millis(2);
 
-impl Session {
+impl SourceSession {
     pub(super) fn write_announce(&mut self, now: Time, out: &mut Vec<u8>) {
-        let geometry = self.supply.geometry();
+        let geometry = self.block_source.geometry();
         let spread = self.members.spread(now, self.setup.spread);
         let announce = Announce {
             salt: self.setup.salt,
             unix_secs: self.setup.unix_secs + now.as_nanos() / 1_000_000_000,
-            transfer: TransferId(self.supply.transfer().0),
+            transfer: TransferId(self.block_source.transfer().0),
             tape_len: geometry.tape_len,
             manifest_len: geometry.manifest_len,
             symbol_size: geometry.symbol_size,
@@ -55,7 +55,7 @@ impl Session {
     }
 
     fn announced_flags(&self) -> u8 {
-        let live = if self.supply.is_live() { Announce::LIVE } else { 0 };
+        let live = if self.block_source.is_live() { Announce::LIVE } else { 0 };
         let by_port = self.layers() > 1 && self.setup.spacing == Spacing::Port;
         live | if by_port { Announce::LAYERS_BY_PORT } else { 0 }
     }
@@ -101,8 +101,8 @@ impl Session {
             next_seq: self.next_seqs[0].0,
             upper_seqs,
             complete_to: self.plan.complete_to(),
-            blocks: self.supply.is_whole().then(|| self.supply.ready()),
-            root: self.supply.root().map(|hash| hash.0),
+            blocks: self.block_source.is_whole().then(|| self.block_source.ready()),
+            root: self.block_source.root().map(|hash| hash.0),
             spread_ms: millis(self.members.spread(now, self.setup.spread)),
             members: self.members.count() as u32,
             flags: self.status_flags(now),

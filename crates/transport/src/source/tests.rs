@@ -65,14 +65,14 @@ fn content_larger_than_what_is_kept_ready_reaches_every_level_with_and_without_l
     let (layers, size, symbols) = (5, 16, 128);
     let (tape, _dir) = tape(100_000, size, symbols);
     let geometry = tape.geometry();
-    let mut supply = Supply::files(tape);
-    supply.read_as_told();
+    let mut block_source = BlockSource::files(tape);
+    block_source.read_as_told();
     let mut blocks = Blocks::with_room(size, 6);
-    let mut plan = Plan::new(layers, &geometry);
-    (0..supply.ready()).for_each(|block| plan.push(supply.symbols(block)));
+    let mut plan = SymbolScheduler::new(layers, &geometry);
+    (0..block_source.ready()).for_each(|block| plan.push(block_source.symbols(block)));
     plan.spare_visits(0.0);
     plan.welcome();
-    assert!(supply.ready() > 45 && !blocks.keeps(supply.ready()), "{}", supply.ready());
+    assert!(block_source.ready() > 45 && !blocks.keeps(block_source.ready()), "{}", block_source.ready());
 
     let mut listeners: Vec<_> =
         [0, 2, 4].into_iter().flat_map(|level| [0.0, 0.05].map(|loss| Listener::new(level, loss))).collect();
@@ -84,16 +84,17 @@ fn content_larger_than_what_is_kept_ready_reaches_every_level_with_and_without_l
         let layer = Layer(if slot == 0 { 0 } else { layers - 1 - slot.trailing_zeros() as u8 });
         let (pick, _) = plan.pick(layer).expect("a fountain does not end");
         assert!(seen.insert((pick.block, pick.symbol)), "{pick:?} twice");
-        let (symbols, bytes) = blocks.symbol(pick, &mut supply).expect("readable");
+        let (symbols, bytes) = blocks.symbol(pick, &mut block_source).expect("readable");
         let shape = Shape::new(symbols, size).expect("a block's shape");
         let here = listeners.iter_mut().filter(|listener| listener.level >= layer.0);
         here.for_each(|listener| listener.hear(pick.block, pick.symbol, shape, bytes, &mut rng));
         if let Some(coming) = plan.coming(layer).filter(|block| !blocks.has(*block)) {
-            supply.order(coming);
+            block_source.order(coming);
         }
         listeners.retain(|listener| {
-            let is_done = listener.done.len() == supply.ready() as usize;
-            let needed = listener.received as f64 / supply.content_symbols() as f64 * (1.0 - listener.loss);
+            let is_done = listener.done.len() == block_source.ready() as usize;
+            let needed =
+                listener.received as f64 / block_source.content_symbols() as f64 * (1.0 - listener.loss);
             let most = if listener.loss > 0.0 { 1.15 } else { 1.05 };
             assert!(needed < most, "level {} with loss {}", listener.level, listener.loss);
             !is_done
@@ -106,7 +107,7 @@ fn content_larger_than_what_is_kept_ready_reaches_every_level_with_and_without_l
 
 /// A session in virtual time, and what it sent.
 struct Run {
-    session: Session,
+    session: SourceSession,
     now: Time,
     sent: Vec<(Time, Layer, Vec<u8>)>,
     answers: ReceiverCodec,
@@ -126,7 +127,7 @@ impl Run {
             salt: [3; 16],
             scheme: scheme.parse::<Scheme>().expect("a scheme").with_packet_size(1_062),
             spacing: Spacing::Port,
-            supply: Supply::files(tape),
+            block_source: BlockSource::files(tape),
             rng: Rng::new(1, 0),
             name: "source".to_owned(),
             datagram: 1_472,
@@ -140,7 +141,7 @@ impl Run {
             spread: Span::from_millis(10),
             unix_secs: 1_800_000_000,
         };
-        let session = Session::new(setup, Time::ZERO);
+        let session = SourceSession::new(setup, Time::ZERO);
         let answers = ReceiverCodec::new(None, receiver_id(), 1);
         Run { session, now: Time::ZERO, sent: Vec::new(), answers, _dir: dir }
     }
@@ -239,7 +240,7 @@ fn the_layers_that_limits_take_away_are_silent() {
     let mut run = Run::of("rlc,layers=4,base=1000000", 300_000);
     run.session
         .source
-        .control(Control::Limits(Bounds { min: Rate::ZERO, max: Rate::from_mbps(2.5) }), run.now);
+        .control(SourceControl::Limits(Bounds { min: Rate::ZERO, max: Rate::from_mbps(2.5) }), run.now);
     run.run_for(Span::from_millis(50));
     run.member(MemberState::Joined);
     run.run_for(Span::from_secs(2));
@@ -255,7 +256,7 @@ fn a_fountain_flows_until_everybody_is_done() {
     run.member(MemberState::Joined);
     run.run_for(Span::from_secs(5));
     assert!(run.session.plan.symbols_sent() > 1_000, "{}", run.session.plan.symbols_sent());
-    assert!(run.session.supply.root().is_some(), "every block was read");
+    assert!(run.session.block_source.root().is_some(), "every block was read");
     run.member(MemberState::Done);
     run.run_for(Span::from_secs(1));
     assert!(run.session.is_over());

@@ -3,8 +3,8 @@
 
 use faircast_core::half::Half;
 use faircast_core::packet::{
-    Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq, SessionId,
-    ShortId, Standings,
+    Cause, Content, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report, Seq,
+    SessionId, ShortId,
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
@@ -67,7 +67,7 @@ pub fn marks() -> Vec<(&'static str, Mark)> {
         ("timetable", Mark::Timetable { slot: 0x0a0b_0c0d }),
         ("layered", {
             let (id, error, rtt, above) = (id.and_then(ShortId::of), 0.0625, 0.125, Half::from(2_097_152.0));
-            Mark::Layered { id, mean: 0.25, error, rtt, above, updates: 7, standings: Standings(0x8000_001b) }
+            Mark::Layered { id, mean: 0.25, error, rtt, above, updates: 7, states: LayerStates(0x8000_001b) }
         }),
     ]
 }

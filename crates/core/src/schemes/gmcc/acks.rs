@@ -8,7 +8,7 @@ use crate::packet::{Content, Echo, ReceiverId, Seq};
 use crate::rate::Start;
 use crate::schemes::pgmcc;
 use crate::schemes::pgmcc::timeout::Timeout;
-use crate::schemes::pgmcc::window::{Opening, Window};
+use crate::schemes::pgmcc::window::{Window, WindowGrowth};
 use crate::time::{Rate, Span, Time};
 
 /// The source's side.
@@ -93,8 +93,8 @@ impl Acknowledged {
     ) -> Halved {
         let used = !self.window.has_token() || self.starved_at.is_some_and(|at| now.since(at) <= rtt);
         let before = self.window.size();
-        let opening = if used { Opening::Open } else { Opening::Hold };
-        let outcome = self.window.acknowledge(from, seq, bitmap, opening);
+        let growth = if used { WindowGrowth::Open } else { WindowGrowth::Hold };
+        let outcome = self.window.acknowledge(from, seq, bitmap, growth);
         if let Some(sample) = sample {
             self.timeout.sample(sample);
         }

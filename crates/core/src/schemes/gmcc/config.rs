@@ -12,10 +12,10 @@ pub struct Config {
     /// How many layers there are at most.
     pub layers: u8,
     /// What moves the rate within a layer.
-    pub control: Control,
-    /// Which policy, where `control` is [`Control::Aimd`] or [`Control::Ormcc`].
+    pub control: LayerScheme,
+    /// Which policy, where `control` is [`LayerScheme::Aimd`] or [`LayerScheme::Ormcc`].
     pub policy: PolicyChoice,
-    /// Part of the throughput at congestion that a cut keeps with [`Control::Ormcc`], "beta" of seed 000, 3.1.5.
+    /// Part of the throughput at congestion that a cut keeps with [`LayerScheme::Ormcc`], "beta" of seed 000, 3.1.5.
     pub beta: f64,
     /// Samples that statistics are made of, "N" (seed 000, 4.1.1.2).
     pub samples: u8,
@@ -53,14 +53,14 @@ pub struct Config {
     /// The representative reports at most so many losses per round-trip time; `None` for each.
     pub reports_per_rtt: Option<u16>,
     /// Whether a representative says that it leaves a layer.
-    pub farewell: Farewell,
+    pub farewell: LeaveNotice,
     /// The law of the delay of reports while there is no representative.
     pub delay_law: TruncatedExponential,
 }
 
 /// What moves the rate of a layer (seed 000, 4.1.2: other mechanisms "can be used in place of the current one").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Control {
+pub enum LayerScheme {
     /// A packet more per round-trip time, half at a loss.
     Aimd,
     /// ORMCC's: down to a part of the throughput at congestion.
@@ -130,7 +130,7 @@ pub enum Joins {
 /// Whether the representative of a layer tells the source that it leaves the layer.
 // Seed gap: 4.1.3 lets the source notice a representative's leave by its silence. On real networks it says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Farewell {
+pub enum LeaveNotice {
     /// It falls silent: the seed.
     Silent,
     /// It says so.
@@ -143,7 +143,7 @@ impl Config {
         Config {
             sending: Sending::published(),
             layers: 8,
-            control: Control::Aimd,
+            control: LayerScheme::Aimd,
             policy: PolicyChoice::Aimd,
             beta: 0.75,
             samples: 30,
@@ -160,7 +160,7 @@ impl Config {
             shift: 0.1,
             shortest_beat: Span::ZERO,
             reports_per_rtt: None,
-            farewell: Farewell::Silent,
+            farewell: LeaveNotice::Silent,
             delay_law: TruncatedExponential::default(),
         }
     }
@@ -183,15 +183,15 @@ impl Config {
             rejoin: Span::from_secs(2),
             shortest_beat: Span::from_millis(25),
             reports_per_rtt: Some(8),
-            farewell: Farewell::Told,
+            farewell: LeaveNotice::Told,
             ..Config::published()
         }
     }
 
-    /// The policy that moves the rate of a layer; for [`Control::Pgmcc`] it only stands by.
+    /// The policy that moves the rate of a layer; for [`LayerScheme::Pgmcc`] it only stands by.
     pub(super) fn policy_choice(&self) -> PolicyChoice {
         match self.control {
-            Control::Tfmcc => match self.policy {
+            LayerScheme::Tfmcc => match self.policy {
                 PolicyChoice::Equation(averaging) => PolicyChoice::Equation(averaging),
                 _ => PolicyChoice::Equation(Averaging::Rfc5348),
             },

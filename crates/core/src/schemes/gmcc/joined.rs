@@ -8,7 +8,7 @@ use super::receiver::Settings;
 use super::taf::{Added, Taf};
 use crate::estimate::Throughput;
 use crate::packet::{Arrival, Cause, Data, Echo, Flags, Mark, ReceiverId, Seq};
-use crate::rate::Opening;
+use crate::rate::StartUpReceiver;
 use crate::time::{Rate, Span, Time};
 
 /// A layer that the receiver is subscribed to.
@@ -38,7 +38,7 @@ pub(super) struct Joined {
     /// When the next heartbeat is due, if this receiver is the representative.
     pub(super) beat_at: Time,
     pub(super) reported_at: Option<Time>,
-    pub(super) opening: Opening,
+    pub(super) start_up: StartUpReceiver,
     pub(super) climb: Climb,
 }
 
@@ -98,7 +98,7 @@ impl Joined {
             pending: None,
             beat_at: Time::NEVER,
             reported_at: None,
-            opening: Opening::default(),
+            start_up: StartUpReceiver::default(),
             climb: Climb::new(now),
         }
     }
@@ -254,7 +254,7 @@ impl Joined {
 
     pub(super) fn deadline(&self) -> Time {
         let report = self.pending.map_or(Time::NEVER, |pending| pending.at);
-        report.min(self.beat_at).min(self.opening.deadline())
+        report.min(self.beat_at).min(self.start_up.deadline())
     }
 }
 

@@ -2,20 +2,22 @@
 
 use super::acks::{Acknowledged, Halved};
 use super::conditions::Estimate;
-use super::config::{Config, Control, Joins};
+use super::config::{Config, Joins, LayerScheme};
 use crate::estimate::Ewma;
 use crate::node::{Departure, Tally};
-use crate::packet::{Echo, Layer, Mark, ReceiverId, Seq, ShortId, Standing, Standings};
-use crate::rate::{AnyPolicy, Bounds, Congestion, CutGate, Growth, Operating, Outlet, RatePolicy, Sending};
+use crate::packet::{Echo, Layer, LayerState, LayerStates, Mark, ReceiverId, Seq, ShortId};
+use crate::rate::{
+    AnyPolicy, Bounds, Congestion, CutGate, Growth, Operating, RatePolicy, SendController, Sending,
+};
 use crate::time::{Rate, Span, Time};
 
 /// The state of one layer. It does not depend on the number of receivers.
 #[derive(Debug, Clone)]
 pub(super) struct LayerControl {
     mode: Mode,
-    pub(super) outlet: Outlet,
+    pub(super) controller: SendController,
     policy: AnyPolicy,
-    /// With [`Control::Pgmcc`] in place of the policy.
+    /// With [`LayerScheme::Pgmcc`] in place of the policy.
     acks: Option<Box<Acknowledged>>,
     keep: f64,
     on_throughput: bool,
@@ -33,7 +35,7 @@ pub(super) struct LayerControl {
     pub(super) gate: CutGate,
     tick_at: Time,
     last_loss: Option<(ReceiverId, Seq)>,
-    /// What of the outlet's rate is shifted to or from the layer, in bit/s.
+    /// What of the controller's rate is shifted to or from the layer, in bit/s.
     shift: f64,
     pub(super) tally: Tally,
 }
@@ -103,12 +105,12 @@ impl Representative {
 impl LayerControl {
     /// A layer that is off.
     pub(super) fn new(config: &Config, sending: Sending) -> LayerControl {
-        let on_throughput = config.control == Control::Ormcc;
+        let on_throughput = config.control == LayerScheme::Ormcc;
         LayerControl {
             mode: Mode::Off,
-            outlet: Outlet::new(sending),
+            controller: SendController::new(sending),
             policy: config.policy_choice().policy_after(sending.start),
-            acks: (config.control == Control::Pgmcc).then(|| Box::new(Acknowledged::new(config))),
+            acks: (config.control == LayerScheme::Pgmcc).then(|| Box::new(Acknowledged::new(config))),
             keep: if on_throughput { config.beta } else { HALF },
             on_throughput,
             joins: config.joins,
@@ -133,22 +135,22 @@ impl LayerControl {
     /// Whether the layer is on, past its start-up, and has a rate that can be shifted.
     // Seed gap: 4.1.4.3 shifts rates. A layer that is run by a window has none of its own, and shifts nothing.
     pub(super) fn is_steady(&self) -> bool {
-        self.is_on() && !self.outlet.is_starting() && self.acks.is_none()
+        self.is_on() && !self.controller.is_starting() && self.acks.is_none()
     }
 
     pub(super) fn departure(&self) -> Departure {
         match &self.acks {
             Some(acks) if !acks.has_token() => Departure::AfterReport,
-            _ => Departure::At(self.outlet.departure()),
+            _ => Departure::At(self.controller.departure()),
         }
     }
 
     pub(super) fn deadline(&self, layer: Layer) -> Time {
         let timeout = self.acks.as_ref().map_or(Time::NEVER, |acks| acks.deadline());
-        if self.outlet.is_idle() {
+        if self.controller.is_idle() {
             return self.tick_at.min(timeout);
         }
-        self.tick_at.min(self.step_at(layer)).min(self.outlet.deadline()).min(timeout)
+        self.tick_at.min(self.step_at(layer)).min(self.controller.deadline()).min(timeout)
     }
 
     pub(super) fn on_deadline(&mut self, layer: Layer, now: Time) {
@@ -165,8 +167,8 @@ impl LayerControl {
         if now >= self.tick_at {
             self.tick(now);
         }
-        if !self.outlet.is_idle() {
-            self.outlet.on_deadline(now);
+        if !self.controller.is_idle() {
+            self.controller.on_deadline(now);
             self.step(layer, now);
         }
     }
@@ -174,7 +176,7 @@ impl LayerControl {
     /// The base layer at the start of the session: on, without a representative.
     pub(super) fn open_session(&mut self, now: Time) {
         self.mode = Mode::On;
-        self.outlet.start(now);
+        self.controller.start(now);
         self.tick_at = now + self.control_rtt();
     }
 
@@ -183,7 +185,7 @@ impl LayerControl {
         self.mode = Mode::On;
         self.policy = config.policy_choice().policy_after(config.sending.start);
         self.rtt = Ewma::new(RTT_GAIN);
-        self.outlet.begin(rtt, now);
+        self.controller.begin(rtt, now);
         self.tick_at = now + self.control_rtt();
         self.shift = 0.0;
         if let Some(acks) = &mut self.acks {
@@ -207,12 +209,12 @@ impl LayerControl {
     }
 
     /// Where the layer stands, as headers say it.
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> LayerState {
         match (self.mode, self.followed()) {
-            (Mode::Off, _) => Standing::Off,
-            (_, Some(followed)) if followed.samples >= u16::from(self.wanted) => Standing::Settled,
-            (_, Some(_)) => Standing::Followed,
-            (_, None) => Standing::Open,
+            (Mode::Off, _) => LayerState::Off,
+            (_, Some(followed)) if followed.samples >= u16::from(self.wanted) => LayerState::Settled,
+            (_, Some(_)) => LayerState::Followed,
+            (_, None) => LayerState::Open,
         }
     }
 
@@ -220,7 +222,7 @@ impl LayerControl {
     // Seed gap: 4.1.2 broadcasts what is known about representatives. Here every packet says it about its own layer, and of all
     // layers only whether they are on and followed, and how fast the one above is sent, which is all that counts for receivers
     // that have not joined them.
-    pub(super) fn mark(&self, above: Rate, standings: Standings) -> Mark {
+    pub(super) fn mark(&self, above: Rate, states: LayerStates) -> Mark {
         let (id, estimate) = match self.followed() {
             Some(followed) => (Some(followed.id), followed.estimate()),
             None => (None, Estimate { mean: f64::INFINITY, error: 0.0 }),
@@ -232,15 +234,15 @@ impl LayerControl {
             rtt: self.control_rtt().as_secs_f64() as f32,
             above: (above.bps() as f32).into(),
             updates: self.updates,
-            standings,
+            states,
         }
     }
 
     /// "SRTT" of the layer: the representative's; before there is a sample, the largest of the group, or the assumed one.
     pub(super) fn control_rtt(&self) -> Span {
-        let sending = self.outlet.config();
+        let sending = self.controller.config();
         let followed = self.rtt.mean().map(Span::from_secs_f64);
-        followed.unwrap_or(self.outlet.rtt_max()).max(sending.shortest_rtt)
+        followed.unwrap_or(self.controller.rtt_max()).max(sending.shortest_rtt)
     }
 
     /// How often the representative gives a sign of life.
@@ -250,19 +252,19 @@ impl LayerControl {
 
     /// The rate of the layer's own control, without what is shifted.
     pub(super) fn lambda(&self) -> Rate {
-        Rate::from_bps((self.outlet.rate().bps() - self.shift).max(1.0))
+        Rate::from_bps((self.controller.rate().bps() - self.shift).max(1.0))
     }
 
     fn set_lambda(&mut self, lambda: Rate, now: Time) {
-        self.outlet.set_rate(Rate::from_bps(lambda.bps() + self.shift), now);
+        self.controller.set_rate(Rate::from_bps(lambda.bps() + self.shift), now);
     }
 
     /// So much is shifted to the layer (or, negative, from it) from now on, in bit/s.
     pub(super) fn set_shift(&mut self, shift: f64, now: Time) {
         if shift != self.shift {
             let lambda = self.lambda().bps();
-            self.outlet.set_rate(Rate::from_bps(lambda + shift), now);
-            self.shift = self.outlet.rate().bps() - lambda;
+            self.controller.set_rate(Rate::from_bps(lambda + shift), now);
+            self.shift = self.controller.rate().bps() - lambda;
         }
     }
 
@@ -272,14 +274,14 @@ impl LayerControl {
             rtt: self.control_rtt(),
             full_rtt: self.control_rtt(),
             deviation: Span::from_secs_f64(self.rtt.deviation()),
-            packet_size: self.outlet.config().packet_size,
+            packet_size: self.controller.config().packet_size,
         }
     }
 
     /// The rate follows the window, where there is one.
     fn follow_window(&mut self, now: Time) {
         if let Some(acks) = &self.acks {
-            let rate = acks.rate(self.outlet.config().packet_size, self.control_rtt());
+            let rate = acks.rate(self.controller.config().packet_size, self.control_rtt());
             self.set_lambda(rate, now);
         }
     }
@@ -288,7 +290,7 @@ impl LayerControl {
     pub(super) fn on_selective(&mut self, from: ReceiverId, echo: Echo, bitmap: u32, now: Time) -> Outcome {
         self.on_alive(from, echo, now);
         let rtt = self.control_rtt();
-        let sample = self.outlet.sample(echo, now);
+        let sample = self.controller.sample(echo, now);
         let is_followed = self.followed().is_some_and(|followed| followed.id == from);
         let Some(acks) = &mut self.acks else { return Outcome::Nothing };
         if is_followed {
@@ -312,7 +314,7 @@ impl LayerControl {
         if let Some(acks) = &mut self.acks {
             acks.on_departure(id, now);
         }
-        let Some(pause) = self.outlet.resume(now) else { return };
+        let Some(pause) = self.controller.resume(now) else { return };
         self.heard_at += pause;
         if let Mode::Seek { since } | Mode::Low { since } = &mut self.mode {
             *since += pause;
@@ -325,20 +327,20 @@ impl LayerControl {
         let rtt = self.control_rtt();
         let next = self.tick_at + rtt;
         self.tick_at = if next > now { next } else { now + rtt };
-        let growth = self.outlet.watch(rtt, now);
+        let growth = self.controller.watch(rtt, now);
         let grows = matches!(self.mode, Mode::On | Mode::Seek { .. });
         if growth == Growth::Allowed && grows && self.acks.is_none() && self.gate.is_open(now, rtt) {
             let raised = self.policy.on_tick(self.operating());
             self.set_lambda(raised, now);
         }
-        if self.outlet.is_idle() {
-            self.tick_at = self.outlet.rest_until(self.tick_at);
+        if self.controller.is_idle() {
+            self.tick_at = self.controller.rest_until(self.tick_at);
         }
     }
 
     /// When silence has lasted long enough for the next step.
     fn step_at(&self, layer: Layer) -> Time {
-        if self.outlet.is_idle() {
+        if self.controller.is_idle() {
             return Time::NEVER;
         }
         match self.mode {
@@ -361,7 +363,7 @@ impl LayerControl {
                 if let Some(acks) = &mut self.acks {
                     acks.restart();
                 }
-                let packet = u64::from(self.outlet.config().packet_size);
+                let packet = u64::from(self.controller.config().packet_size);
                 self.set_lambda(self.lambda().min(Rate::of(packet, self.beat())), now);
             }
             Mode::Low { .. } => self.switch_off(),
@@ -393,7 +395,7 @@ impl LayerControl {
         self.rtt = Ewma::new(RTT_GAIN);
         self.policy = config.policy_choice().policy_after(config.sending.start);
         if layer.0 == 0 {
-            self.outlet.start_again(now);
+            self.controller.start_again(now);
         }
         if let Some(acks) = &mut self.acks {
             acks.restart();
@@ -404,8 +406,8 @@ impl LayerControl {
     pub(super) fn set_bounds(&mut self, bounds: Bounds, now: Time) {
         let lambda = self.lambda();
         self.shift = 0.0;
-        self.outlet.set_bounds(bounds, now);
-        self.outlet.set_rate(lambda, now);
+        self.controller.set_bounds(bounds, now);
+        self.controller.set_rate(lambda, now);
     }
 
     /// A report about how congested its sender is.
@@ -420,7 +422,7 @@ impl LayerControl {
         if kind == Kind::Loss && self.last_loss == Some((report.id, echo.seq)) {
             return Outcome::Nothing;
         }
-        let sample = self.outlet.sample(echo, now);
+        let sample = self.controller.sample(echo, now);
         self.tally.indications += u64::from(kind == Kind::Loss);
         match self.followed().copied() {
             Some(followed) if followed.id == report.id => self.renew(followed, report, kind, sample, now),
@@ -429,15 +431,15 @@ impl LayerControl {
         }
         if let Some(sample) = sample {
             match kind {
-                Kind::Loss => self.outlet.on_rtt(report.id, sample, now),
-                Kind::Heartbeat => self.outlet.on_alive(report.id, sample, now),
+                Kind::Loss => self.controller.on_rtt(report.id, sample, now),
+                Kind::Heartbeat => self.controller.on_alive(report.id, sample, now),
             }
         }
         if kind == Kind::Heartbeat {
             return Outcome::Nothing;
         }
         self.last_loss = Some((report.id, echo.seq));
-        if self.outlet.is_of_interruption(echo.seq) {
+        if self.controller.is_of_interruption(echo.seq) {
             return Outcome::Nothing;
         }
         self.tally.events += 1;
@@ -500,7 +502,7 @@ impl LayerControl {
     // Seed gap: 4.1.2 halves the layer. A receiver of several layers then gives up less than half of what it has; with
     // `Joins::Early` half of all its layers is taken from the highest one, down to a packet per round-trip time.
     fn cut(&mut self, throughput: Option<Rate>, below: Rate, now: Time) -> Outcome {
-        self.outlet.end_start_up();
+        self.controller.end_start_up();
         if self.acks.is_some() || !self.gate.is_open(now, self.control_rtt()) {
             return Outcome::Nothing;
         }
@@ -513,7 +515,7 @@ impl LayerControl {
             Joins::Early => {
                 let kept = lowered.bps() / own.bps();
                 let share = Rate::from_bps((own.bps() + below.bps()) * kept - below.bps());
-                let packet = Rate::of(self.outlet.config().packet_size.into(), self.control_rtt());
+                let packet = Rate::of(self.controller.config().packet_size.into(), self.control_rtt());
                 lowered.min(share.max(packet))
             }
         };
@@ -523,7 +525,7 @@ impl LayerControl {
 
     /// A receiver of the layer is alive.
     pub(super) fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
-        let Some(sample) = self.outlet.sample(echo, now) else { return };
+        let Some(sample) = self.controller.sample(echo, now) else { return };
         if self.followed().is_some_and(|followed| followed.id == from) {
             self.rtt.add(sample.as_secs_f64(), 0.0);
         }
@@ -531,7 +533,7 @@ impl LayerControl {
             // Somebody is there, who has lost nothing lately: as before anybody was followed.
             (self.mode, self.representative) = (Mode::On, None);
         }
-        self.outlet.on_alive(from, sample, now);
+        self.controller.on_alive(from, sample, now);
     }
 
     #[cfg(test)]

@@ -40,6 +40,6 @@ mod taf;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Assumed, Config, Control, CorMean, Farewell, Joins, Output, TafSample};
+pub use config::{Assumed, Config, CorMean, Joins, LayerScheme, LeaveNotice, Output, TafSample};
 pub use receiver::{Counts, Receiver};
 pub use source::Source;

@@ -1,9 +1,9 @@
 //! GMCC's parameters as text.
 
-use super::config::{Assumed, Config, Control, CorMean, Farewell, Joins, Output, TafSample};
+use super::config::{Assumed, Config, CorMean, Joins, LayerScheme, LeaveNotice, Output, TafSample};
 use super::taf::MOST;
 use crate::half::Half;
-use crate::packet::{Mark, Standings};
+use crate::packet::{LayerStates, Mark};
 use crate::rate::{PolicyChoice, Sending};
 use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire, set_policy};
 use crate::spec::{Opt, Within};
@@ -38,13 +38,13 @@ impl Configure for Config {
         Opt::whole(
             "layers",
             1,
-            Standings::LAYERS as u64,
+            LayerStates::LAYERS as u64,
             field!(layers as u8),
             "how many layers there are at most",
         ),
         Opt::choice(
             "control",
-            choice!(control: "aimd" => Control::Aimd, "ormcc" => Control::Ormcc, "tfmcc" => Control::Tfmcc, "pgmcc" => Control::Pgmcc),
+            choice!(control: "aimd" => LayerScheme::Aimd, "ormcc" => LayerScheme::Ormcc, "tfmcc" => LayerScheme::Tfmcc, "pgmcc" => LayerScheme::Pgmcc),
             "what moves the rate of a layer",
         ),
         Opt::other(
@@ -110,7 +110,7 @@ impl Configure for Config {
         ),
         Opt::choice(
             "farewell",
-            choice!(farewell: "silent" => Farewell::Silent, "told" => Farewell::Told),
+            choice!(farewell: "silent" => LeaveNotice::Silent, "told" => LeaveNotice::Told),
             "whether a representative says that it leaves a layer",
         ),
     ];
@@ -122,7 +122,7 @@ impl Configure for Config {
         rtt: 0.0,
         above: Half(0),
         updates: 0,
-        standings: Standings(0),
+        states: LayerStates(0),
     };
 
     fn published() -> Config {

@@ -1,12 +1,12 @@
 //! GMCC's receiver: measures how congested it is in each layer, and joins and leaves layers by comparing.
 
 use super::climb::has_room;
-use super::config::{Assumed, Config, Control, Farewell, Joins, Output};
+use super::config::{Assumed, Config, Joins, LayerScheme, LeaveNotice, Output};
 use super::joined::{DEFAULT_RTT, Joined, News};
 use super::taf::{Added, Rules, Taf};
 use crate::node::{Cx, Effect};
 use crate::packet::{
-    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq, Standing, Standings,
+    Arrival, Cause, Content, Data, Echo, Flags, Layer, LayerState, LayerStates, Mark, ReceiverId, Report, Seq,
 };
 use crate::suppress::TruncatedExponential;
 use crate::time::{Span, Time};
@@ -25,19 +25,19 @@ pub struct Receiver {
     /// The rate at which the layer above the highest one is sent, in bit/s.
     above: f32,
     /// Where all layers stand, by the newest packet.
-    standings: Standings,
+    states: LayerStates,
     /// The layers that it is subscribed to, the base layer first.
     joined: Vec<Joined>,
-    knocking: Option<Knocking>,
+    knocking: Option<PendingJoin>,
     /// By layers: when it may be joined again, and after how many visits that were short.
-    barred: Box<[Barred]>,
+    barred: Box<[JoinBackoff]>,
     /// Checks in a row that were in favour of a leave.
     leaning: u8,
     settings: Settings,
     counts: Counts,
 }
 
-/// How often the receiver changed its subscription, spoke and held its tongue.
+/// How often the receiver changed its subscription, reported, and suppressed a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Joins because of many losses that were fewer than the representative's (seed 000, 4.1.4.1).
@@ -75,7 +75,7 @@ pub(super) struct Settings {
     joins: Joins,
     checks: u8,
     rejoin: Span,
-    farewell: Farewell,
+    farewell: LeaveNotice,
     beat: Span,
     reports_per_rtt: Option<u16>,
     law: TruncatedExponential,
@@ -83,7 +83,7 @@ pub(super) struct Settings {
 
 /// A layer was joined of which no packet has come yet.
 #[derive(Debug, Clone, Copy)]
-struct Knocking {
+struct PendingJoin {
     layer: Layer,
     since: Time,
     tries: u8,
@@ -92,7 +92,7 @@ struct Knocking {
 
 /// What a receiver has learned about joining a layer.
 #[derive(Debug, Clone, Copy, Default)]
-struct Barred {
+struct JoinBackoff {
     until: Time,
     joined_at: Time,
     visits: u8,
@@ -130,8 +130,8 @@ impl Receiver {
             rules: Rules::new(config),
             output: config.output,
             window: config.window,
-            acknowledges: config.control == Control::Pgmcc,
-            layers: config.layers.clamp(1, Standings::LAYERS),
+            acknowledges: config.control == LayerScheme::Pgmcc,
+            layers: config.layers.clamp(1, LayerStates::LAYERS),
             assumed: config.assumed,
             joins: config.joins,
             checks: config.checks,
@@ -148,10 +148,10 @@ impl Receiver {
             lost_at: Time::ZERO,
             look_at: Time::ZERO,
             above: 0.0,
-            standings: Standings::default(),
+            states: LayerStates::default(),
             joined: vec![Joined::new(&settings, Time::ZERO)],
             knocking: None,
-            barred: vec![Barred::default(); usize::from(settings.layers)].into(),
+            barred: vec![JoinBackoff::default(); usize::from(settings.layers)].into(),
             leaning: 0,
             settings,
             counts: Counts::default(),
@@ -331,7 +331,7 @@ impl Receiver {
     /// Count a comparison; whether this was the last one wanted (seed 000, 4.1.4.1).
     fn is_ahead_at_own_loss(&mut self, index: usize) -> bool {
         let rules = self.settings.rules;
-        let settled = self.standing(index) == Standing::Settled;
+        let settled = self.standing(index) == LayerState::Settled;
         let joined = &mut self.joined[index];
         let Some(followed) = joined.followed() else { return false };
         if !settled || joined.gate < rules.samples {
@@ -347,7 +347,7 @@ impl Receiver {
     // representative must have N, and the receiver may have any number.
     fn is_ahead_at_others_loss(&mut self, index: usize, now: Time) -> bool {
         let (rules, assumed, me) = (self.settings.rules, self.settings.assumed, self.me);
-        let settled = self.standing(index) == Standing::Settled;
+        let settled = self.standing(index) == LayerState::Settled;
         let joined = &mut self.joined[index];
         let quiet = joined.quiet_updates();
         let Some(followed) = joined.followed().filter(|_| joined.representative() != Some(me)) else {
@@ -369,7 +369,8 @@ impl Receiver {
     /// (seed 000, 4.1.4.3).
     fn is_unhurt_by_shifts(&self, index: usize) -> bool {
         let taf = &self.joined[index].taf;
-        let above = (index + 1..usize::from(self.settings.layers)).any(|l| self.standing(l) != Standing::Off);
+        let above =
+            (index + 1..usize::from(self.settings.layers)).any(|l| self.standing(l) != LayerState::Off);
         let enough = taf.steady.is_full() && taf.shifted.is_full();
         above && enough && taf.shifted.estimate().is_like(taf.steady.estimate())
     }
@@ -386,16 +387,17 @@ impl Receiver {
         }
     }
 
-    fn standing(&self, index: usize) -> Standing {
-        self.standings.of(Layer(index as u8))
+    fn standing(&self, index: usize) -> LayerState {
+        self.states.of(Layer(index as u8))
     }
 
     /// Whether a join would be spurious (seed 000, 4.1.4.4).
     fn is_join_vetoed(&self, now: Time) -> bool {
         if self.is_early() {
-            return self.standing(self.top()) == Standing::Open || self.limits(&self.joined[self.top()], now);
+            return self.standing(self.top()) == LayerState::Open
+                || self.limits(&self.joined[self.top()], now);
         }
-        let unsettled = (0..Standings::LAYERS).any(|l| self.standings.of(Layer(l)) == Standing::Open);
+        let unsettled = (0..LayerStates::LAYERS).any(|l| self.states.of(Layer(l)) == LayerState::Open);
         unsettled || self.joined.iter().any(|joined| self.limits(joined, now))
     }
 
@@ -467,7 +469,7 @@ impl Receiver {
         if top == 0 {
             return;
         }
-        if self.settings.farewell == Farewell::Told && self.is_representative(Layer(top as u8)) {
+        if self.settings.farewell == LeaveNotice::Told && self.is_representative(Layer(top as u8)) {
             self.say(top, Cause::Leaving, self.joined[top].echo(cx.now), cx);
         }
         self.leaning = 0;
@@ -480,7 +482,7 @@ impl Receiver {
 
     /// Begin to ask for a layer of which no packets come.
     fn knock_at(&mut self, layer: Layer, cx: &mut Cx<'_>) {
-        self.knocking = Some(Knocking { layer, since: cx.now, tries: 0, next_at: cx.now });
+        self.knocking = Some(PendingJoin { layer, since: cx.now, tries: 0, next_at: cx.now });
         self.knock(cx);
     }
 
@@ -497,7 +499,7 @@ impl Receiver {
             self.barred[self.top()].until = cx.now + beat * HOLD_OFF;
             return self.leave(cx);
         }
-        let unanswered = matches!(self.standing(index), Standing::Off | Standing::Open);
+        let unanswered = matches!(self.standing(index), LayerState::Off | LayerState::Open);
         if knocking.tries < TRIES && unanswered {
             self.say(index, Cause::Joining, Echo { seq: Seq(0), hold: Span::MAX }, cx);
         }
@@ -511,7 +513,7 @@ impl Receiver {
         if self.knocking.is_some() {
             return;
         }
-        if let Some(off) = (1..self.joined.len()).find(|index| self.standing(*index) == Standing::Off) {
+        if let Some(off) = (1..self.joined.len()).find(|index| self.standing(*index) == LayerState::Off) {
             self.knock_at(Layer(off as u8), cx);
         }
     }
@@ -555,10 +557,10 @@ impl Receiver {
 
     fn open(&mut self, index: usize, data: &Data, arrival: Arrival, cx: &mut Cx<'_>) {
         let joined = &mut self.joined[index];
-        if data.flags.has(Flags::STARTING) || joined.opening.is_active() {
+        if data.flags.has(Flags::STARTING) || joined.start_up.is_active() {
             let rtt = joined.rtt();
-            joined.opening.on_data(data, arrival, rtt, self.settings.law, cx);
-            joined.climb.note(data, joined.opening.whole_round(cx.now), cx.now);
+            joined.start_up.on_data(data, arrival, rtt, self.settings.law, cx);
+            joined.climb.note(data, joined.start_up.whole_round(cx.now), cx.now);
         }
     }
 
@@ -581,7 +583,7 @@ impl Receiver {
                 self.say(index, Cause::Heartbeat, echo, cx);
             }
         }
-        if let Some(content) = self.joined[index].opening.take_due(cx.now)
+        if let Some(content) = self.joined[index].start_up.take_due(cx.now)
             && !stale
         {
             self.send(index, content, cx);
@@ -605,8 +607,8 @@ impl crate::node::Receiver for Receiver {
             return self.acknowledge(index, cx);
         }
         self.last_arrival = cx.now;
-        if let Mark::Layered { standings, above, .. } = data.mark {
-            self.standings = standings;
+        if let Mark::Layered { states, above, .. } = data.mark {
+            self.states = states;
             if index == self.top() {
                 self.above = above.get();
             }
@@ -667,10 +669,10 @@ impl crate::node::Receiver for Receiver {
         for index in (0..self.joined.len()).rev() {
             let joined = &mut self.joined[index];
             joined.pending = None;
-            joined.opening.cancel();
+            joined.start_up.cancel();
             joined.beat_at = Time::NEVER;
             let echo = joined.echo(cx.now);
-            if self.settings.farewell == Farewell::Told && self.is_representative(Layer(index as u8)) {
+            if self.settings.farewell == LeaveNotice::Told && self.is_representative(Layer(index as u8)) {
                 self.say(index, Cause::Leaving, echo, cx);
                 self.joined[index].beat_at = Time::NEVER;
             }

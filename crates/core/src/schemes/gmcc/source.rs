@@ -3,8 +3,8 @@
 use super::config::Config;
 use super::layer::{Kind, LayerControl, Outcome, Representative};
 use super::shift::Shift;
-use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
-use crate::packet::{Cause, Content, Layer, ReceiverId, Report, Standings};
+use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
+use crate::packet::{Cause, Content, Layer, LayerStates, ReceiverId, Report};
 use crate::rate::{Bounds, Sending, Start};
 use crate::time::{Rate, Span, Time};
 
@@ -22,7 +22,7 @@ const SLOWEST: Span = Span::from_secs(8);
 impl Source {
     /// A source that has not started.
     pub fn new(config: Config) -> Source {
-        let count = config.layers.clamp(1, Standings::LAYERS);
+        let count = config.layers.clamp(1, LayerStates::LAYERS);
         let layers = (0..count).map(|layer| LayerControl::new(&config, sending_of(&config, Layer(layer))));
         Source { config, layers: layers.collect(), shift: Shift::new(&config) }
     }
@@ -31,9 +31,9 @@ impl Source {
         self.layers.get(usize::from(layer.0)).filter(|control| control.is_on())
     }
 
-    fn standings(&self) -> Standings {
+    fn states(&self) -> LayerStates {
         let all = (0..).zip(&self.layers);
-        all.fold(Standings::default(), |all, (layer, control)| all.with(Layer(layer), control.standing()))
+        all.fold(LayerStates::default(), |all, (layer, control)| all.with(Layer(layer), control.standing()))
     }
 
     /// A receiver asks for a layer that is off. Layers are on cumulatively.
@@ -93,7 +93,7 @@ impl Source {
         for (layer, control) in (0..).zip(&mut self.layers) {
             let min = if layer == 0 { min } else { slowest(&self.config, min) };
             let bounds = Bounds { min, max: Rate::from_bps(left.max(min.min(max).bps())) };
-            if control.outlet.config().bounds != bounds {
+            if control.controller.config().bounds != bounds {
                 control.set_bounds(bounds, now);
             }
             if control.is_on() {
@@ -122,7 +122,7 @@ fn slowest(config: &Config, min: Rate) -> Rate {
 
 fn sending_of(config: &Config, layer: Layer) -> Sending {
     let mut sending = config.sending;
-    if config.control == super::Control::Pgmcc {
+    if config.control == super::LayerScheme::Pgmcc {
         sending.start = Start::Linear; // a window opens by itself
     }
     if layer.0 > 0 {
@@ -142,13 +142,13 @@ impl crate::node::Source for Source {
     }
 
     fn on_departure(&mut self, layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
-        let standings = self.standings();
+        let states = self.states();
         let flags = self.shift.flags(layer);
         let above = crate::node::Source::layer_rate(self, Layer(layer.0 + 1));
         let control = &mut self.layers[usize::from(layer.0)];
         control.on_departure(cx.now);
-        let departed = control.outlet.depart(size, control.control_rtt(), cx.now);
-        let mark = control.mark(above, standings);
+        let departed = control.controller.depart(size, control.control_rtt(), cx.now);
+        let mark = control.mark(above, states);
         Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags.with(flags), mark }
     }
 
@@ -156,7 +156,7 @@ impl crate::node::Source for Source {
         let (now, from, layer) = (cx.now, report.from, report.layer);
         if !self.layers[0].is_on() {
             if layer == Layer(0) {
-                self.layers[0].outlet.is_probed(report, now);
+                self.layers[0].controller.is_probed(report, now);
             }
             return;
         }
@@ -167,17 +167,17 @@ impl crate::node::Source for Source {
         else {
             return;
         };
-        if !control.outlet.has_left(report.content.echo()) {
+        if !control.controller.has_left(report.content.echo()) {
             return;
         }
-        control.outlet.on_arrived(report.content.echo().seq, now);
+        control.controller.on_arrived(report.content.echo().seq, now);
         let bps = |rate: f32| Rate::from_bps(f64::from(rate));
         match report.content {
             Content::Averaged { cause: Cause::Leaving, .. }
             | Content::Congested { cause: Cause::Leaving, .. } => control.forget(from, now),
             Content::Averaged { .. } => self.on_averaged(report, cx),
             Content::Received { echo, rate, loss } => {
-                control.outlet.on_received(from, echo, bps(rate), loss, now);
+                control.controller.on_received(from, echo, bps(rate), loss, now);
                 control.on_alive(from, echo, now);
             }
             Content::Selective { echo, bitmap, .. } => {
@@ -210,18 +210,20 @@ impl crate::node::Source for Source {
         self.settle(now);
     }
 
-    fn control(&mut self, control: Control, now: Time) {
+    fn control(&mut self, control: SourceControl, now: Time) {
         match control {
-            Control::Forget(receiver) => self.layers.iter_mut().for_each(|layer| layer.forget(receiver, now)),
-            Control::StartAgain => {
+            SourceControl::Forget(receiver) => {
+                self.layers.iter_mut().for_each(|layer| layer.forget(receiver, now))
+            }
+            SourceControl::StartAgain => {
                 for (layer, control) in (0..).zip(&mut self.layers) {
                     control.start_again(&self.config, Layer(layer), now);
                 }
             }
-            Control::Limits(bounds) => self.set_bounds(bounds, now),
-            Control::Members(members) => self.layers[0].outlet.set_group(members),
-            Control::SignOfLife => {
-                self.layers.iter_mut().for_each(|layer| layer.outlet.control(control, now));
+            SourceControl::Limits(bounds) => self.set_bounds(bounds, now),
+            SourceControl::Members(members) => self.layers[0].controller.set_group(members),
+            SourceControl::SignOfLife => {
+                self.layers.iter_mut().for_each(|layer| layer.controller.control(control, now));
             }
         }
         self.shift.check(&self.layers);
@@ -238,14 +240,14 @@ impl crate::node::Source for Source {
             rtt: base.control_rtt(),
             limiting: base.followed().map(|followed| followed.id),
             level: base.followed().and_then(|followed| followed.rate),
-            rtt_max: self.on().map(|control| control.outlet.rtt_max()).max().unwrap_or(Span::ZERO),
+            rtt_max: self.on().map(|control| control.controller.rtt_max()).max().unwrap_or(Span::ZERO),
             cuts: self.layers.iter().map(|control| control.gate.cuts()).sum(),
             tally: Tally {
                 indications: sum(|tally| tally.indications),
                 events: sum(|tally| tally.events),
                 followed: sum(|tally| tally.followed),
             },
-            starting: base.outlet.is_starting(),
+            starting: base.controller.is_starting(),
         }
     }
 
@@ -255,8 +257,8 @@ impl crate::node::Source for Source {
 
     fn layer_rate(&self, layer: Layer) -> Rate {
         match self.get(layer) {
-            Some(control) => control.outlet.pace(),
-            None if layer == Layer(0) => self.layers[0].outlet.pace(), // not started
+            Some(control) => control.controller.pace(),
+            None if layer == Layer(0) => self.layers[0].controller.pace(), // not started
             None => Rate::ZERO,
         }
     }

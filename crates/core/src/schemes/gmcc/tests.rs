@@ -1,12 +1,12 @@
 //! T-GM-3 to T-GM-8, and what else a receiver and a source do by themselves.
 
 use super::layer::Mode;
-use super::{Assumed, Config, Control, Farewell, Receiver, Source};
+use super::{Assumed, Config, LayerScheme, LeaveNotice, Receiver, Source};
 use crate::half::Half;
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _};
 use crate::packet::{
-    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq, ShortId,
-    Standing, Standings,
+    Arrival, Cause, Content, Data, Echo, Flags, Layer, LayerState, LayerStates, Mark, Payload, ReceiverId,
+    Report, Seq, ShortId,
 };
 use crate::rate::Bounds;
 use crate::rng::Rng;
@@ -30,7 +30,7 @@ struct Hand {
     seq: [u64; 8],
     /// By layers: who is followed, its mean and its updates.
     followed: [(Option<ReceiverId>, f32, u8); 8],
-    standings: Standings,
+    states: LayerStates,
     rng: Rng,
     effects: Effects,
 }
@@ -43,7 +43,7 @@ impl Hand {
             now: Time::from_secs_f64(1.0),
             seq: [0; 8],
             followed: [(Some(OTHER), 10.0, 1); 8],
-            standings: Standings::default().with(Layer(0), Standing::Settled),
+            states: LayerStates::default().with(Layer(0), LayerState::Settled),
             rng: Rng::new(1, 1),
             effects: Effects::new(),
         }
@@ -60,8 +60,8 @@ impl Hand {
         let index = usize::from(layer);
         self.seq[index] += 1 + u64::from(lost);
         let (id, mean, updates) = self.followed[index];
-        let (id, above, standings) = (id.and_then(ShortId::of), Half(0), self.standings);
-        let mark = Mark::Layered { id, mean, error: 0.001, rtt: 0.1, above, updates, standings };
+        let (id, above, states) = (id.and_then(ShortId::of), Half(0), self.states);
+        let mark = Mark::Layered { id, mean, error: 0.001, rtt: 0.1, above, updates, states };
         let data = Data {
             seq: Seq(self.seq[index]),
             sent_at: self.now,
@@ -122,8 +122,8 @@ impl Hand {
         self.followed[usize::from(layer)].2 += 1;
     }
 
-    fn stand(&mut self, layer: u8, standing: Standing) {
-        self.standings = self.standings.with(Layer(layer), standing);
+    fn stand(&mut self, layer: u8, standing: LayerState) {
+        self.states = self.states.with(Layer(layer), standing);
     }
 
     /// Joins the next layer by comparisons at the representative's losses.
@@ -202,7 +202,7 @@ fn one_comparison_to_the_contrary_begins_the_count_anew() {
 #[test]
 fn a_representative_with_few_samples_is_not_compared_with() {
     let mut hand = Hand::new(short());
-    hand.stand(0, Standing::Followed);
+    hand.stand(0, LayerState::Followed);
     assert_eq!(joins(&hand.losses(0, 20)), []);
     (0..10).for_each(|_| assert_eq!(joins(&hand.others_loss(0)), []));
 }
@@ -244,10 +244,10 @@ fn old_losses_hold_a_receiver_back_for_ever_or_not() {
 #[test]
 fn no_layer_is_joined_while_another_one_has_no_representative() {
     let mut hand = Hand::new(short());
-    hand.stand(3, Standing::Open);
+    hand.stand(3, LayerState::Open);
     assert_eq!(joins(&hand.losses(0, 7)), []);
     assert_eq!(hand.receiver.counts().vetoes, 1);
-    hand.stand(3, Standing::Off);
+    hand.stand(3, LayerState::Off);
     assert_eq!(joins(&hand.losses(0, 2)), [], "the count began anew");
     assert_eq!(joins(&hand.loss(0)), [1]);
 }
@@ -257,7 +257,7 @@ fn no_layer_is_joined_while_another_one_has_no_representative() {
 fn a_representative_of_any_layer_joins_none() {
     let mut hand = Hand::new(short());
     hand.climb();
-    hand.stand(1, Standing::Settled);
+    hand.stand(1, LayerState::Settled);
     hand.follow(0, Some(ME));
     hand.packet(0, RTT, 0);
     hand.packet(1, RTT, 0);
@@ -272,7 +272,7 @@ fn a_representative_of_any_layer_joins_none() {
 fn a_receiver_that_may_become_a_representative_joins_none() {
     let mut hand = Hand::new(short());
     hand.climb();
-    hand.stand(1, Standing::Settled);
+    hand.stand(1, LayerState::Settled);
     hand.say(0, 0.01);
     hand.losses(0, 3);
     hand.packet(1, RTT, 0);
@@ -284,7 +284,7 @@ fn a_receiver_that_may_become_a_representative_joins_none() {
 fn shifts_that_do_not_hurt_make_a_receiver_join() {
     for (mean, expected) in [(10.0, vec![1]), (0.1, vec![])] {
         let mut hand = Hand::new(Config { comparisons: 200, ..short() });
-        hand.stand(1, Standing::Settled);
+        hand.stand(1, LayerState::Settled);
         hand.followed[0].1 = mean;
         let steady = hand.losses(0, 4);
         assert_eq!(joins(&steady), []);
@@ -311,7 +311,7 @@ fn a_layer_that_is_off_is_asked_for_until_its_first_packet() {
     assert_eq!((joins(&joined), causes(&joined)), (vec![1], vec![(1, Cause::Joining)]));
     assert_eq!(causes(&hand.wait(Span::from_millis(350))), [(1, Cause::Joining); 3]);
     hand.follow(1, Some(ME));
-    hand.stand(1, Standing::Followed);
+    hand.stand(1, LayerState::Followed);
     hand.packet(1, RTT, 0);
     assert_eq!(causes(&hand.wait(Span::from_micros(1))).first(), Some(&(1, Cause::Heartbeat)));
     assert_eq!(hand.receiver.counts().requests, 5, "one more while the packet was on its way");
@@ -402,9 +402,9 @@ fn nobody_answers_before_anybody_was_followed() {
 
 #[test]
 fn a_receiver_that_limits_two_layers_leaves_the_upper_one_and_not_the_base_layer() {
-    let mut hand = Hand::new(Config { farewell: Farewell::Told, ..short() });
+    let mut hand = Hand::new(Config { farewell: LeaveNotice::Told, ..short() });
     hand.climb();
-    hand.stand(1, Standing::Settled);
+    hand.stand(1, LayerState::Settled);
     hand.follow(0, Some(ME));
     hand.follow(1, Some(ME));
     hand.losses(0, 10);
@@ -494,10 +494,10 @@ impl Desk {
         }
     }
 
-    fn standing(&mut self, layer: u8) -> Standing {
+    fn standing(&mut self, layer: u8) -> LayerState {
         self.run(RTT * 2);
-        let Some(Mark::Layered { standings, .. }) = self.marks[0] else { panic!("the base layer sends") };
-        standings.of(Layer(layer))
+        let Some(Mark::Layered { states, .. }) = self.marks[0] else { panic!("the base layer sends") };
+        states.of(Layer(layer))
     }
 
     fn rate(&self, layer: u8) -> f64 {
@@ -551,11 +551,11 @@ fn a_layer_is_on_when_it_is_asked_for_and_off_when_nobody_answers_any_more() {
     assert_eq!((desk.rate(1), desk.departure(1)), (0.0, Time::NEVER));
     desk.hear(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
     assert_eq!(desk.rate(1), 8e4, "a packet per round-trip time");
-    assert_eq!(desk.standing(1), Standing::Followed);
+    assert_eq!(desk.standing(1), LayerState::Followed);
     desk.run(Span::from_secs(10));
     assert_eq!(desk.rate(1), 0.0);
-    assert_eq!(desk.standing(1), Standing::Off);
-    assert_eq!(desk.standing(0), Standing::Open);
+    assert_eq!(desk.standing(1), LayerState::Off);
+    assert_eq!(desk.standing(0), LayerState::Open);
 }
 
 /// T-GM-6: 8, 4 and 20 round-trip times.
@@ -614,7 +614,7 @@ fn a_representative_that_says_farewell_is_replaced_at_once() {
     desk.hear(0, OTHER, Cause::Leaving, (1.0, 0.1, 30));
     assert!(matches!(desk.mode(0), Mode::Seek { .. }));
     desk.hear(0, THIRD, Cause::Heartbeat, (0.0, 0.0, 0));
-    desk.call(|source, cx| source.control(crate::node::Control::Forget(THIRD), cx.now));
+    desk.call(|source, cx| source.control(crate::node::SourceControl::Forget(THIRD), cx.now));
     assert!(matches!(desk.mode(0), Mode::Seek { .. }));
 }
 
@@ -656,7 +656,7 @@ fn shifts_move_a_tenth_between_two_layers_in_a_tenth_of_the_periods() {
 fn a_highest_rate_is_one_of_all_layers_together() {
     let mut desk = Desk::new(Config::published());
     let bounds = Bounds { min: Rate::from_bps(8000.0), max: Rate::from_mbps(1.0) };
-    desk.call(|source, cx| source.control(crate::node::Control::Limits(bounds), cx.now));
+    desk.call(|source, cx| source.control(crate::node::SourceControl::Limits(bounds), cx.now));
     desk.hear(0, OTHER, Cause::Loss, (1.0, 0.1, 30));
     desk.beats(1, OTHER, 3);
     desk.hear(1, OTHER, Cause::Joining, (0.0, 0.0, 0));
@@ -667,7 +667,7 @@ fn a_highest_rate_is_one_of_all_layers_together() {
 
 #[test]
 fn other_controls_cut_by_other_rules() {
-    for (control, kept) in [(Control::Aimd, 0.5), (Control::Ormcc, 0.75 * 0.9)] {
+    for (control, kept) in [(LayerScheme::Aimd, 0.5), (LayerScheme::Ormcc, 0.75 * 0.9)] {
         let mut desk = Desk::new(Config { control, ..Config::published() });
         desk.run(Span::from_secs(3));
         let before = desk.rate(0);
@@ -691,7 +691,7 @@ fn acknowledge(desk: &mut Desk) {
 
 #[test]
 fn a_window_sends_what_the_representative_acknowledges_and_no_more() {
-    let mut desk = Desk::new(Config { control: Control::Pgmcc, ..Config::published() });
+    let mut desk = Desk::new(Config { control: LayerScheme::Pgmcc, ..Config::published() });
     desk.run(Span::from_millis(500));
     assert_eq!(desk.newest[0], 0, "one packet");
     assert_eq!(desk.source.departure(Layer(0)), Departure::AfterReport);
@@ -713,7 +713,7 @@ fn a_window_sends_what_the_representative_acknowledges_and_no_more() {
 
 #[test]
 fn a_representative_acknowledges_every_packet_where_a_window_wants_that() {
-    let mut hand = Hand::new(Config { control: Control::Pgmcc, ..short() });
+    let mut hand = Hand::new(Config { control: LayerScheme::Pgmcc, ..short() });
     hand.follow(0, Some(ME));
     for _ in 0..5 {
         let effects = hand.packet(0, Span::from_millis(10), 0);

@@ -3,7 +3,7 @@
 use super::config::{Config, Echoes};
 use crate::node::{Cx, Effect};
 use crate::packet::{Arrival, Cause, Content, Data, Echo, Flags, Layer, ReceiverId, Report, Seq};
-use crate::rate::Opening;
+use crate::rate::StartUpReceiver;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Span, Time};
 
@@ -16,7 +16,7 @@ pub struct Receiver {
     spacing: Span,
     law: TruncatedExponential,
     layer: Layer,
-    opening: Opening,
+    start_up: StartUpReceiver,
     round: Round,
     waiting: [Option<Waiting>; MOST_WAITING],
     /// No report leaves before this.
@@ -65,7 +65,7 @@ impl Receiver {
             spacing: config.spacing,
             law: config.delay_law,
             layer: Layer::default(),
-            opening: Opening::default(),
+            start_up: StartUpReceiver::default(),
             round: Round { rate: f32::NAN, since: None, length: config.sending.initial_rtt },
             waiting: [None; MOST_WAITING],
             open_at: Time::ZERO,
@@ -129,11 +129,11 @@ impl Receiver {
 
     /// A packet of the source's start-up.
     #[inline(never)]
-    fn on_opening(&mut self, data: &Data, arrival: Arrival, cx: &mut Cx<'_>) {
+    fn on_start_up(&mut self, data: &Data, arrival: Arrival, cx: &mut Cx<'_>) {
         if data.flags.has(Flags::STARTING) {
             self.round.on_data(data, cx.now);
         }
-        self.opening.on_data(data, arrival, self.round.length, self.law, cx);
+        self.start_up.on_data(data, arrival, self.round.length, self.law, cx);
     }
 }
 
@@ -157,8 +157,8 @@ impl crate::node::Receiver for Receiver {
             self.on_deadline(cx);
         }
         self.layer = layer;
-        if (data.flags.has(Flags::STARTING) || self.opening.is_active()) && !arrival.late {
-            self.on_opening(data, arrival, cx);
+        if (data.flags.has(Flags::STARTING) || self.start_up.is_active()) && !arrival.late {
+            self.on_start_up(data, arrival, cx);
         }
         if arrival.lost > 0 || arrival.marked {
             let lost = arrival.lost.min(u32::from(u16::MAX)) as u16;
@@ -169,7 +169,7 @@ impl crate::node::Receiver for Receiver {
     #[inline]
     fn deadline(&self) -> Time {
         let report = self.waiting[0].map_or(Time::NEVER, |waiting| waiting.at);
-        report.min(self.opening.deadline())
+        report.min(self.start_up.deadline())
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
@@ -177,7 +177,7 @@ impl crate::node::Receiver for Receiver {
             self.take_first();
             self.report(due, cx);
         }
-        if let Some(content) = self.opening.take_due(cx.now) {
+        if let Some(content) = self.start_up.take_due(cx.now) {
             self.send(content, cx);
         }
     }
@@ -185,7 +185,7 @@ impl crate::node::Receiver for Receiver {
     /// A leaving receiver just stops; its count decays.
     fn on_leave(&mut self, _cx: &mut Cx<'_>) {
         self.waiting = [None; MOST_WAITING];
-        self.opening.cancel();
+        self.start_up.cancel();
     }
 
     fn suppressed(&self) -> u32 {

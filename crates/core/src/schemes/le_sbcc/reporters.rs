@@ -13,7 +13,7 @@ use crate::time::Time;
 #[derive(Debug, Clone)]
 pub(super) struct Reporters {
     /// A power of two of places.
-    places: Box<[Place]>,
+    places: Box<[Slot]>,
     used: usize,
     /// What a stored unit of a count is worth: decay changes this and not every count.
     unit: f64,
@@ -26,7 +26,7 @@ pub(super) struct Reporters {
 
 /// One receiver, or nobody.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct Slot {
     is: Option<ReceiverId>,
     /// When one of its indications last became a loss event, "T_last".
     passed_at: Time,
@@ -36,7 +36,7 @@ struct Place {
     named: u32,
 }
 
-const _: () = assert!(size_of::<Place>() == 24);
+const _: () = assert!(size_of::<Slot>() == 24);
 
 /// A receiver's place, until the next one is added or removed.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +60,7 @@ const FORGOTTEN_BELOW: f32 = 0.01;
 impl Reporters {
     pub(super) fn new() -> Reporters {
         Reporters {
-            places: vec![Place::default(); FEWEST].into_boxed_slice(),
+            places: vec![Slot::default(); FEWEST].into_boxed_slice(),
             used: 0,
             unit: 1.0,
             sum: 0.0,
@@ -87,7 +87,7 @@ impl Reporters {
             self.move_to(self.places.len() * 2, |_| true);
         }
         let at = self.place_of(who);
-        self.places[at] = Place { is: Some(who), passed_at: Time::NEVER, ..Place::default() };
+        self.places[at] = Slot { is: Some(who), passed_at: Time::NEVER, ..Slot::default() };
         self.used += 1;
         Some(Reporter(at))
     }
@@ -138,7 +138,7 @@ impl Reporters {
             place.count = (f64::from(place.count) * self.unit) as f32;
         }
         self.unit = 1.0;
-        let outdated = |place: &Place| place.count < FORGOTTEN_BELOW && place.passed_at < oldest;
+        let outdated = |place: &Slot| place.count < FORGOTTEN_BELOW && place.passed_at < oldest;
         let keep = self.receivers().filter(|place| !outdated(place)).count();
         if keep < self.used {
             self.move_to(places_for(keep), |place| !outdated(place));
@@ -164,7 +164,7 @@ impl Reporters {
             }
             next = (next + 1) & mask;
         }
-        self.places[hole] = Place::default();
+        self.places[hole] = Slot::default();
         self.add_up();
     }
 
@@ -181,13 +181,13 @@ impl Reporters {
         (self.sum, self.worst, self.worst_is) = (sum, worst, worst_is);
     }
 
-    fn receivers(&self) -> impl Iterator<Item = &Place> {
+    fn receivers(&self) -> impl Iterator<Item = &Slot> {
         self.places.iter().filter(|place| place.is.is_some())
     }
 
     #[cold]
-    fn move_to(&mut self, places: usize, keep: impl Fn(&Place) -> bool) {
-        let old = std::mem::replace(&mut self.places, vec![Place::default(); places].into_boxed_slice());
+    fn move_to(&mut self, places: usize, keep: impl Fn(&Slot) -> bool) {
+        let old = std::mem::replace(&mut self.places, vec![Slot::default(); places].into_boxed_slice());
         self.used = 0;
         for place in old.iter().filter(|place| keep(place)) {
             if let Some(id) = place.is {

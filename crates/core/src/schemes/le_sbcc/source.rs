@@ -3,9 +3,9 @@
 use super::cascade::Cascade;
 use super::config::Config;
 use super::round_trip::RoundTrip;
-use crate::node::{Control, Cx, Departure, Observation, Stamp};
+use crate::node::{Cx, Departure, Observation, SourceControl, Stamp};
 use crate::packet::{Cause, Content, Echo, Layer, Mark, ReceiverId, Report, Seq};
-use crate::rate::{AnyPolicy, Congestion, Growth, Operating, Outlet, PolicyChoice, RatePolicy};
+use crate::rate::{AnyPolicy, Congestion, Growth, Operating, PolicyChoice, RatePolicy, SendController};
 use crate::time::{Rate, Span, Time};
 
 /// The source of an LE-SBCC session. It remembers each receiver that reports losses.
@@ -14,7 +14,7 @@ pub struct Source {
     config: Config,
     policy: AnyPolicy,
     /// Sends at the rate that the scheme allows.
-    outlet: Outlet,
+    controller: SendController,
     round_trip: RoundTrip,
     /// Samples of losses alone: with the queue full that lost the packets.
     full_round_trip: RoundTrip,
@@ -39,14 +39,14 @@ const MOST_SAMPLES: u16 = 64;
 impl Source {
     /// A source that has not started.
     pub fn new(config: Config) -> Source {
-        let mut outlet = Outlet::new(config.sending);
+        let mut controller = SendController::new(config.sending);
         if let Some(rate) = config.initial_rate {
-            outlet.set_rate(rate, Time::ZERO);
+            controller.set_rate(rate, Time::ZERO);
         }
         Source {
             config,
             policy: config.policy.policy_after(config.sending.start),
-            outlet,
+            controller,
             round_trip: RoundTrip::new(&config, config.sending.initial_rtt),
             full_round_trip: RoundTrip::new(&config, Span::ZERO),
             cascade: Cascade::new(&config),
@@ -70,7 +70,7 @@ impl Source {
 
     fn operating(&self) -> Operating {
         Operating {
-            rate: self.outlet.rate(),
+            rate: self.controller.rate(),
             rtt: self.interval(),
             full_rtt: self.interval().scaled(self.fullness()),
             deviation: self.round_trip.deviation(),
@@ -83,9 +83,9 @@ impl Source {
         let interval = self.interval();
         let next = self.tick_at + interval;
         self.tick_at = if next > now { next } else { now + interval };
-        if self.outlet.watch(interval, now) == Growth::Allowed && !self.cascade.is_congested(now) {
+        if self.controller.watch(interval, now) == Growth::Allowed && !self.cascade.is_congested(now) {
             let raised = self.policy.on_tick(self.operating());
-            self.outlet.set_rate(raised, now);
+            self.controller.set_rate(raised, now);
         }
     }
 
@@ -95,15 +95,15 @@ impl Source {
         if losses.count == 0 {
             return;
         }
-        if self.outlet.is_of_interruption(losses.first) {
+        if self.controller.is_of_interruption(losses.first) {
             return;
         }
         let Some(reporter) = self.cascade.reporter(from) else { return };
         if self.cascade.names(reporter, losses.echo.seq) {
             self.time(from, losses, now);
         }
-        let keep = if self.outlet.is_starting() { AFTER_START_UP } else { 1.0 };
-        self.outlet.end_start_up();
+        let keep = if self.controller.is_starting() { AFTER_START_UP } else { 1.0 };
+        self.controller.end_start_up();
         let reductions = self.cascade.on_indications(reporter, losses.count, &self.round_trip, now, cx.rng);
         (0..reductions).for_each(|_| self.reduce(self.config.beta.min(keep), now));
     }
@@ -118,21 +118,21 @@ impl Source {
         let samples = if names_lost_packet { u64::from(count.min(MOST_SAMPLES)) } else { 1 };
         for nth in 0..samples {
             let echo = Echo { seq: Seq(echo.seq.0 + nth), hold: echo.hold };
-            if let Some(sample) = self.outlet.sample(echo, now) {
+            if let Some(sample) = self.controller.sample(echo, now) {
                 self.round_trip.add(sample);
                 self.full_round_trip.add(sample);
-                self.outlet.on_rtt(from, sample, now);
+                self.controller.on_rtt(from, sample, now);
             }
         }
     }
 
     /// A reduction, "RR", to this part of the rate; and silence.
     fn reduce(&mut self, keep: f64, now: Time) {
-        let congestion = Congestion { level: self.outlet.rate(), keep };
+        let congestion = Congestion { level: self.controller.rate(), keep };
         let lowered = self.policy.on_congestion(self.operating(), congestion);
-        self.outlet.set_rate(lowered, now);
+        self.controller.set_rate(lowered, now);
         if self.config.is_silent_after_reductions() {
-            self.outlet.hold_until(now + self.round_trip.silence());
+            self.controller.hold_until(now + self.round_trip.silence());
         }
     }
 
@@ -140,18 +140,18 @@ impl Source {
     // Seed gap: 2.1.1 knows samples from loss indications only. Where a transport's receivers also show that they are
     // there, the worst one's samples count too, or a fast path would be timed by its last congestion for minutes.
     fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
-        let Some(sample) = self.outlet.sample(echo, now) else { return };
+        let Some(sample) = self.controller.sample(echo, now) else { return };
         if self.cascade.worst().is_none_or(|worst| worst == from) {
             self.round_trip.add(sample);
         }
-        self.outlet.on_alive(from, sample, now);
+        self.controller.on_alive(from, sample, now);
     }
 
     /// The group is another one now: what was learned about the old one's paths does not hold.
     fn start_again(&mut self, now: Time) {
-        self.outlet.start_again(now);
+        self.controller.start_again(now);
         self.policy = self.config.policy.policy_after(self.config.sending.start);
-        self.round_trip = RoundTrip::new(&self.config, self.outlet.rtt_max());
+        self.round_trip = RoundTrip::new(&self.config, self.controller.rtt_max());
         self.full_round_trip = RoundTrip::new(&self.config, Span::ZERO);
         self.cascade.forget_all();
         self.tick_at = now + self.interval();
@@ -159,7 +159,7 @@ impl Source {
 
     /// The application sends again: what was timed goes on where it stopped.
     fn resume(&mut self, now: Time) {
-        let Some(pause) = self.outlet.resume(now) else { return };
+        let Some(pause) = self.controller.resume(now) else { return };
         self.cascade.resume(pause);
         self.tick_at = now + self.interval();
     }
@@ -167,9 +167,9 @@ impl Source {
 
 impl crate::node::Source for Source {
     fn start(&mut self, cx: &mut Cx<'_>) {
-        self.outlet.start(cx.now);
-        if self.outlet.rtt_is_known() {
-            self.round_trip = RoundTrip::new(&self.config, self.outlet.rtt_max());
+        self.controller.start(cx.now);
+        if self.controller.rtt_is_known() {
+            self.round_trip = RoundTrip::new(&self.config, self.controller.rtt_max());
         }
         self.cascade.start(&self.round_trip, cx.now);
         self.tick_at = cx.now + self.interval();
@@ -177,24 +177,24 @@ impl crate::node::Source for Source {
 
     fn departure(&self, layer: Layer) -> Departure {
         match layer {
-            Layer(0) => Departure::At(self.outlet.departure()),
+            Layer(0) => Departure::At(self.controller.departure()),
             _ => Departure::At(Time::NEVER),
         }
     }
 
     fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
         self.resume(cx.now);
-        let departed = self.outlet.depart(size, self.round_trip.mean(), cx.now);
+        let departed = self.controller.depart(size, self.round_trip.mean(), cx.now);
         self.policy.on_departure();
         Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, mark: Mark::None }
     }
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
         let (now, from) = (cx.now, report.from);
-        if !self.outlet.has_left(report.content.echo()) || self.outlet.is_probed(report, now) {
+        if !self.controller.has_left(report.content.echo()) || self.controller.is_probed(report, now) {
             return;
         }
-        self.outlet.on_arrived(report.content.echo().seq, now);
+        self.controller.on_arrived(report.content.echo().seq, now);
         let bps = |rate: f32| Rate::from_bps(f64::from(rate));
         match report.content {
             Content::Lost { echo, first, count, .. } => {
@@ -210,7 +210,7 @@ impl crate::node::Source for Source {
                 self.on_alive(from, echo, now);
             }
             Content::Received { echo, rate, loss } => {
-                self.outlet.on_received(from, echo, bps(rate), loss, now);
+                self.controller.on_received(from, echo, bps(rate), loss, now);
                 self.on_alive(from, echo, now);
             }
             Content::Congested { cause: Cause::Accumulation, .. }
@@ -220,10 +220,10 @@ impl crate::node::Source for Source {
     }
 
     fn deadline(&self) -> Time {
-        if self.outlet.is_idle() {
+        if self.controller.is_idle() {
             return self.tick_at;
         }
-        self.tick_at.min(self.cascade.deadline()).min(self.outlet.deadline())
+        self.tick_at.min(self.cascade.deadline()).min(self.controller.deadline())
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
@@ -234,33 +234,33 @@ impl crate::node::Source for Source {
         if now >= self.tick_at {
             self.tick(now);
         }
-        if self.outlet.is_idle() {
-            self.tick_at = self.outlet.rest_until(self.tick_at);
+        if self.controller.is_idle() {
+            self.tick_at = self.controller.rest_until(self.tick_at);
             return;
         }
         self.cascade.on_deadline(&self.round_trip, now);
-        self.outlet.on_deadline(now);
+        self.controller.on_deadline(now);
     }
 
-    fn control(&mut self, control: Control, now: Time) {
-        self.outlet.control(control, now);
+    fn control(&mut self, control: SourceControl, now: Time) {
+        self.controller.control(control, now);
         match control {
-            Control::Forget(receiver) => self.cascade.forget(receiver),
-            Control::StartAgain => self.start_again(now),
-            Control::Members(_) | Control::Limits(_) | Control::SignOfLife => {}
+            SourceControl::Forget(receiver) => self.cascade.forget(receiver),
+            SourceControl::StartAgain => self.start_again(now),
+            SourceControl::Members(_) | SourceControl::Limits(_) | SourceControl::SignOfLife => {}
         }
     }
 
     fn observe(&self) -> Observation {
         Observation {
-            rate: self.outlet.pace(),
+            rate: self.controller.pace(),
             rtt: self.round_trip.mean(),
             limiting: self.cascade.worst(),
             level: None,
-            rtt_max: self.outlet.rtt_max(),
+            rtt_max: self.controller.rtt_max(),
             cuts: self.cascade.reductions(),
             tally: self.cascade.tally(),
-            starting: self.outlet.is_starting(),
+            starting: self.controller.is_starting(),
         }
     }
 }
@@ -268,11 +268,11 @@ impl crate::node::Source for Source {
 #[cfg(test)]
 impl Source {
     pub(super) fn sent(&self, seq: Seq) -> Option<Time> {
-        self.outlet.sent_at(seq)
+        self.controller.sent_at(seq)
     }
 
     pub(super) fn next_seq(&self) -> Seq {
-        self.outlet.next_seq()
+        self.controller.next_seq()
     }
 
     pub(super) const fn round_trip(&self) -> &RoundTrip {

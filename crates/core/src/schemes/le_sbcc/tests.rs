@@ -3,7 +3,7 @@
 //! T-LE-11 (what removing a filter does beside unicast flows) is a comparison of flows and belongs to the scenarios.
 
 use super::*;
-use crate::node::{Control, Cx, Departure, Effect, Effects, Receiver as _, Source as _};
+use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
     Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
 };
@@ -286,7 +286,7 @@ fn a_receiver_that_left_is_not_counted_any_longer() {
     });
     sender.lost(2, 1, RTT);
     assert_eq!(sender.source.observe().limiting, Some(receiver_id(1)));
-    sender.source.control(Control::Forget(receiver_id(1)), sender.now);
+    sender.source.control(SourceControl::Forget(receiver_id(1)), sender.now);
     assert_eq!(sender.source.observe().limiting, Some(receiver_id(2)));
     let leaving = Content::Congested { echo: sender.echo(RTT), level: 0.0, mean: 0.0, cause: Cause::Leaving };
     sender.hear(2, leaving);
@@ -335,7 +335,7 @@ fn another_group_starts_anew() {
     sender.lost(1, 3, Span::from_millis(300));
     let seen = sender.source.observe();
     assert_eq!((seen.limiting, seen.starting), (ReceiverId::new(1), false));
-    sender.source.control(Control::StartAgain, sender.now);
+    sender.source.control(SourceControl::StartAgain, sender.now);
     let seen = sender.source.observe();
     assert_eq!((seen.limiting, seen.starting), (None, true));
     assert!(seen.rtt < Span::from_millis(10), "{}", seen.rtt);

@@ -4,7 +4,7 @@ use super::config::Config;
 use crate::estimate::accumulation::{Detector, Instance};
 use crate::node::{Cx, Effect};
 use crate::packet::{Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
-use crate::rate::Opening;
+use crate::rate::StartUpReceiver;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Span, Time};
 
@@ -15,7 +15,7 @@ pub struct Receiver {
     /// The newest packet's number, layer and header; `None` before the first packet.
     heard: Option<Heard>,
     detector: Detector,
-    opening: Opening,
+    start_up: StartUpReceiver,
     /// Reports sent.
     sent: u32,
     last_arrival: Time,
@@ -58,7 +58,7 @@ impl Receiver {
             me,
             heard: None,
             detector: Detector::new(config.measuring),
-            opening: Opening::default(),
+            start_up: StartUpReceiver::default(),
             sent: 0,
             last_arrival: Time::ZERO,
             last_report: None,
@@ -134,8 +134,8 @@ impl crate::node::Receiver for Receiver {
         self.copy_header(data, layer);
         self.last_arrival = cx.now;
         let starting = data.flags.has(Flags::STARTING);
-        if (starting || self.opening.is_active()) && !arrival.late {
-            self.opening.on_data(data, arrival, self.rtt_max(), self.law, cx);
+        if (starting || self.start_up.is_active()) && !arrival.late {
+            self.start_up.on_data(data, arrival, self.rtt_max(), self.law, cx);
         }
         if let Some(instance) = self.detector.on_data(data, arrival, cx.now) {
             self.on_congestion(instance, data, cx);
@@ -143,17 +143,17 @@ impl crate::node::Receiver for Receiver {
     }
 
     fn deadline(&self) -> Time {
-        self.opening.deadline()
+        self.start_up.deadline()
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
-        if let Some(content) = self.opening.take_due(cx.now) {
+        if let Some(content) = self.start_up.take_due(cx.now) {
             self.send(content, cx);
         }
     }
 
     fn on_leave(&mut self, cx: &mut Cx<'_>) {
-        self.opening.cancel();
+        self.start_up.cancel();
         let Some(heard) = self.heard.filter(|heard| heard.limiting == Some(self.me)) else { return };
         let echo = Echo { seq: heard.seq, hold: cx.now.since(self.last_arrival) };
         self.send(Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving }, cx);

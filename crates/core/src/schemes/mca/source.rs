@@ -4,16 +4,16 @@ use super::bin::{Bin, Verdict};
 use super::config::{Config, Gate, Mode};
 use super::er::{Er, Situation};
 use crate::estimate::{ControlClock, Ewma};
-use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
+use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
 use crate::packet::{Cause, Content, Echo, Layer, Mark, ReceiverId, Report, Seq};
-use crate::rate::{CutGate, Growth, Outlet};
+use crate::rate::{CutGate, Growth, SendController};
 use crate::time::{Rate, Span, Time};
 
 /// The source of an MCA session.
 #[derive(Debug, Clone)]
 pub struct Source {
     config: Config,
-    outlet: Outlet,
+    controller: SendController,
     control: ControlClock,
     filter: Filter,
     /// "RTT" and "sigma", in seconds.
@@ -54,7 +54,7 @@ impl Source {
     pub fn new(config: Config) -> Source {
         Source {
             config,
-            outlet: Outlet::new(config.sending),
+            controller: SendController::new(config.sending),
             control: ControlClock::new(config.measuring.interval),
             filter: Filter::new(&config),
             rtt: Ewma::new(RTT_GAIN),
@@ -78,14 +78,14 @@ impl Source {
     fn start_again(&mut self, now: Time) {
         self.filter = Filter::new(&self.config);
         self.rtt = Ewma::new(RTT_GAIN);
-        self.outlet.start_again(now);
+        self.controller.start_again(now);
         self.tick_at = now + self.srtt();
     }
 
     /// "RTT"; before a sample, what is assumed.
     fn mean_rtt(&self) -> Span {
         let mean = self.rtt.mean().map(Span::from_secs_f64);
-        mean.unwrap_or(self.outlet.rtt_max()).max(self.config.sending.shortest_rtt)
+        mean.unwrap_or(self.controller.rtt_max()).max(self.config.sending.shortest_rtt)
     }
 
     fn with_deviations(&self, deviations: u64) -> Span {
@@ -117,13 +117,13 @@ impl Source {
         let next = self.tick_at + srtt;
         self.tick_at = if next > now { next } else { now + srtt };
         let calm = self.congested_at.is_none_or(|at| now.since(at) >= srtt);
-        let growth = self.outlet.watch(srtt, now);
+        let growth = self.controller.watch(srtt, now);
         let step = self.step();
         if let Filter::Bin(bin) = &mut self.filter {
             bin.decay(srtt, now);
         }
         if growth == Growth::Allowed && calm {
-            self.outlet.set_rate(self.outlet.rate() + step, now);
+            self.controller.set_rate(self.controller.rate() + step, now);
             if let Filter::Bin(bin) = &mut self.filter {
                 bin.on_increment(step);
             }
@@ -133,12 +133,12 @@ impl Source {
     // Seed gap: D.2 takes round-trip samples from reports of congestion only. Where a transport's receivers also show
     // that they are there, those of the limiting one count too.
     fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
-        let Some(sample) = self.outlet.sample(echo, now) else { return };
+        let Some(sample) = self.controller.sample(echo, now) else { return };
         let limiting = self.limiting();
-        if limiting == Some(from) || (limiting.is_none() && !self.outlet.is_starting()) {
+        if limiting == Some(from) || (limiting.is_none() && !self.controller.is_starting()) {
             self.rtt.add(sample.as_secs_f64(), 0.0);
         }
-        self.outlet.on_alive(from, sample, now);
+        self.controller.on_alive(from, sample, now);
     }
 
     fn on_congested(&mut self, from: ReceiverId, echo: Echo, egress: Rate, cx: &mut Cx<'_>) {
@@ -146,24 +146,24 @@ impl Source {
             return;
         }
         self.last_report = Some((from, echo.seq));
-        if self.outlet.is_of_interruption(echo.seq) {
+        if self.controller.is_of_interruption(echo.seq) {
             return;
         }
         self.tally.indications += 1;
-        if let Some(sample) = self.outlet.sample(echo, cx.now) {
+        if let Some(sample) = self.controller.sample(echo, cx.now) {
             self.rtt.add(sample.as_secs_f64(), 0.0);
-            self.outlet.on_rtt(from, sample, cx.now);
+            self.controller.on_rtt(from, sample, cx.now);
         }
-        let starting = self.outlet.is_starting();
-        self.outlet.end_start_up();
+        let starting = self.controller.is_starting();
+        self.controller.end_start_up();
         match self.config.mode {
             Mode::Bin => self.on_binary(from, cx),
             Mode::Er => self.on_explicit(from, egress, cx.now),
         }
         if starting {
             // Doubling may have gone far beyond the path: whatever the filter, go back to what arrived.
-            let settled = self.outlet.rate().min(egress * self.config.beta);
-            self.outlet.set_rate(settled, cx.now);
+            let settled = self.controller.rate().min(egress * self.config.beta);
+            self.controller.set_rate(settled, cx.now);
             self.congested_at = Some(cx.now);
         }
     }
@@ -174,7 +174,7 @@ impl Source {
     // never pass one again after a pause; LE-SBCC's filter and the next sentence of D.2 are the other way round.
     fn on_binary(&mut self, from: ReceiverId, cx: &mut Cx<'_>) {
         let (rate, window, epoch, least) =
-            (self.outlet.rate(), self.srtt(), self.with_deviations(ATF), self.step());
+            (self.controller.rate(), self.srtt(), self.with_deviations(ATF), self.step());
         let Filter::Bin(bin) = &mut self.filter else { return };
         match bin.on_report(from, rate, window, cx.now, cx.rng) {
             Verdict::Known => {}
@@ -187,7 +187,7 @@ impl Source {
                     // Seed gap: D.2's decrease may reach zero and below. Here a packet per SRTT is the least.
                     let lowered = bin.lowered(rate, self.config.beta).max(least).min(rate);
                     self.gate.close(cx.now);
-                    self.outlet.set_rate(lowered, cx.now);
+                    self.controller.set_rate(lowered, cx.now);
                 }
             }
         }
@@ -195,7 +195,7 @@ impl Source {
 
     /// D.3: follow one receiver down to a part of its egress rate.
     fn on_explicit(&mut self, from: ReceiverId, egress: Rate, now: Time) {
-        let (rate, srtt) = (self.outlet.rate(), self.srtt());
+        let (rate, srtt) = (self.controller.rate(), self.srtt());
         let at = Situation {
             rate,
             rtt: self.mean_rtt(),
@@ -214,38 +214,38 @@ impl Source {
         let open = self.config.gate == Gate::Off || self.gate.is_open(now, srtt);
         if open && lowered.bps() < rate.bps() {
             self.gate.close(now);
-            self.outlet.set_rate(lowered, now);
+            self.controller.set_rate(lowered, now);
         }
     }
 
     fn on_received(&mut self, from: ReceiverId, echo: Echo, rate: Rate, loss: f32, now: Time) {
-        self.outlet.on_received(from, echo, rate, loss, now);
+        self.controller.on_received(from, echo, rate, loss, now);
         self.on_alive(from, echo, now);
     }
 }
 
 impl crate::node::Source for Source {
     fn start(&mut self, cx: &mut Cx<'_>) {
-        self.outlet.start(cx.now);
+        self.controller.start(cx.now);
         self.tick_at = cx.now + self.srtt();
     }
 
     fn departure(&self, layer: Layer) -> Departure {
         match layer {
-            Layer(0) => Departure::At(self.outlet.departure()),
+            Layer(0) => Departure::At(self.controller.departure()),
             _ => Departure::At(Time::NEVER),
         }
     }
 
     fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
-        if self.outlet.resume(cx.now).is_some() {
+        if self.controller.resume(cx.now).is_some() {
             self.tick_at = cx.now + self.srtt();
         }
         let rtt = self.mean_rtt();
-        let gap = self.outlet.pace().span_of(u64::from(size));
+        let gap = self.controller.pace().span_of(u64::from(size));
         let control = self.control.on_departure(gap, rtt, cx.now);
-        let rtt_max = self.outlet.rtt_max().as_secs_f64() as f32;
-        let departed = self.outlet.depart(size, rtt, cx.now);
+        let rtt_max = self.controller.rtt_max().as_secs_f64() as f32;
+        let departed = self.controller.depart(size, rtt, cx.now);
         let id = self.limiting();
         let (mean, deviation) = match &self.filter {
             Filter::Er(er) => {
@@ -260,10 +260,10 @@ impl crate::node::Source for Source {
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
         let (now, from) = (cx.now, report.from);
-        if !self.outlet.has_left(report.content.echo()) || self.outlet.is_probed(report, now) {
+        if !self.controller.has_left(report.content.echo()) || self.controller.is_probed(report, now) {
             return;
         }
-        self.outlet.on_arrived(report.content.echo().seq, now);
+        self.controller.on_arrived(report.content.echo().seq, now);
         let bps = |rate: f32| Rate::from_bps(f64::from(rate));
         match report.content {
             Content::Congested { cause: Cause::Leaving, .. } => self.forget(from),
@@ -284,7 +284,7 @@ impl crate::node::Source for Source {
     }
 
     fn deadline(&self) -> Time {
-        if self.outlet.is_idle() { self.tick_at } else { self.tick_at.min(self.outlet.deadline()) }
+        if self.controller.is_idle() { self.tick_at } else { self.tick_at.min(self.controller.deadline()) }
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
@@ -295,19 +295,19 @@ impl crate::node::Source for Source {
         if now >= self.tick_at {
             self.tick(now);
         }
-        if self.outlet.is_idle() {
-            self.tick_at = self.outlet.rest_until(self.tick_at);
+        if self.controller.is_idle() {
+            self.tick_at = self.controller.rest_until(self.tick_at);
             return;
         }
-        self.outlet.on_deadline(now);
+        self.controller.on_deadline(now);
     }
 
-    fn control(&mut self, control: Control, now: Time) {
-        self.outlet.control(control, now);
+    fn control(&mut self, control: SourceControl, now: Time) {
+        self.controller.control(control, now);
         match control {
-            Control::Forget(receiver) => self.forget(receiver),
-            Control::StartAgain => self.start_again(now),
-            Control::Members(_) | Control::Limits(_) | Control::SignOfLife => {}
+            SourceControl::Forget(receiver) => self.forget(receiver),
+            SourceControl::StartAgain => self.start_again(now),
+            SourceControl::Members(_) | SourceControl::Limits(_) | SourceControl::SignOfLife => {}
         }
     }
 
@@ -317,14 +317,14 @@ impl crate::node::Source for Source {
             Filter::Bin(_) => None,
         };
         Observation {
-            rate: self.outlet.pace(),
+            rate: self.controller.pace(),
             rtt: self.mean_rtt(),
             limiting: self.limiting(),
             level,
-            rtt_max: self.outlet.rtt_max(),
+            rtt_max: self.controller.rtt_max(),
             cuts: self.gate.cuts(),
             tally: self.tally,
-            starting: self.outlet.is_starting(),
+            starting: self.controller.is_starting(),
         }
     }
 }

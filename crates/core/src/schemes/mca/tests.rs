@@ -2,7 +2,7 @@
 
 use super::bin::{Bin, Verdict};
 use super::*;
-use crate::node::{Control, Cx, Departure, Effect, Effects, Receiver as _, Source as _};
+use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
     Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
 };
@@ -287,7 +287,7 @@ fn another_receiver_is_followed_when_the_first_is_silent_and_the_rate_has_grown(
     sender.run_for(Span::from_millis(95));
     sender
         .source
-        .control(Control::Limits(crate::rate::Bounds { min: mbps(2.5), max: mbps(9.0) }), sender.now);
+        .control(SourceControl::Limits(crate::rate::Bounds { min: mbps(2.5), max: mbps(9.0) }), sender.now);
     sender.congested(2, mbps(1.95));
     assert_eq!(sender.limiting(), Some(1), "the rate is high, but the first was heard lately");
 }
@@ -316,8 +316,8 @@ fn a_receiver_that_left_is_not_followed_any_longer() {
             assert_eq!(sender.limiting(), Some(1));
             match way {
                 0 => sender.hear(1, leaving),
-                1 => sender.source.control(Control::Forget(receiver_id(1)), sender.now),
-                _ => sender.source.control(Control::StartAgain, sender.now),
+                1 => sender.source.control(SourceControl::Forget(receiver_id(1)), sender.now),
+                _ => sender.source.control(SourceControl::StartAgain, sender.now),
             }
             assert_eq!(sender.limiting(), None);
         }

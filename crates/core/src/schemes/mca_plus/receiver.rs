@@ -6,7 +6,7 @@ use crate::estimate::Ewma;
 use crate::estimate::accumulation::{Detector, Instance};
 use crate::node::{Cx, Effect};
 use crate::packet::{Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
-use crate::rate::Opening;
+use crate::rate::StartUpReceiver;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Span, Time};
 
@@ -21,7 +21,7 @@ pub struct Receiver {
     /// Mean and deviation of the good throughput at congestion, "u" and "d", in bit/s.
     level: Ewma,
     pending: Option<Pending>,
-    opening: Opening,
+    start_up: StartUpReceiver,
     counts: Counts,
     settings: Settings,
     last_arrival: Time,
@@ -30,7 +30,7 @@ pub struct Receiver {
 
 const _: () = assert!(size_of::<Receiver>() <= 600);
 
-/// How often the receiver spoke and how often it held its tongue.
+/// How often the receiver reported and how often it suppressed a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Congestion reports sent.
@@ -118,7 +118,7 @@ impl Receiver {
             rate: CongestionRate::new(config.counted),
             level: Ewma::new(config.alpha),
             pending: None,
-            opening: Opening::default(),
+            start_up: StartUpReceiver::default(),
             counts: Counts::default(),
             settings,
             last_arrival: Time::ZERO,
@@ -255,9 +255,9 @@ impl crate::node::Receiver for Receiver {
         self.copy_header(data, layer);
         self.last_arrival = cx.now;
         let starting = data.flags.has(Flags::STARTING);
-        if (starting || self.opening.is_active()) && !arrival.late {
+        if (starting || self.start_up.is_active()) && !arrival.late {
             let (rtt_max, law) = (self.rtt_max(), self.settings.law);
-            self.opening.on_data(data, arrival, rtt_max, law, cx);
+            self.start_up.on_data(data, arrival, rtt_max, law, cx);
         }
         self.reconsider();
         if let Some(instance) = self.detector.on_data(data, arrival, cx.now) {
@@ -267,7 +267,7 @@ impl crate::node::Receiver for Receiver {
 
     fn deadline(&self) -> Time {
         let report = self.pending.map_or(Time::NEVER, |pending| pending.at);
-        report.min(self.opening.deadline())
+        report.min(self.start_up.deadline())
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
@@ -282,7 +282,7 @@ impl crate::node::Receiver for Receiver {
                 self.report(due, cx);
             }
         }
-        if let Some(content) = self.opening.take_due(cx.now)
+        if let Some(content) = self.start_up.take_due(cx.now)
             && !stale
         {
             self.send(content, cx);
@@ -291,7 +291,7 @@ impl crate::node::Receiver for Receiver {
 
     fn on_leave(&mut self, cx: &mut Cx<'_>) {
         self.pending = None;
-        self.opening.cancel();
+        self.start_up.cancel();
         let (Some(heard), true) = (self.heard, self.is_representative()) else { return };
         let echo = Echo { seq: heard.seq, hold: cx.now.since(self.last_arrival) };
         let level = self.level.mean().unwrap_or(0.0) as f32;

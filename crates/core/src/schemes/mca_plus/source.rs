@@ -2,9 +2,9 @@
 
 use super::config::{AcrossSwitch, Config, Samples};
 use crate::estimate::{ControlClock, Ewma};
-use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
+use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
 use crate::packet::{Cause, Content, Echo, Layer, Mark, ReceiverId, Report, Seq};
-use crate::rate::{AnyPolicy, Congestion, CutGate, Growth, Operating, Outlet, RatePolicy};
+use crate::rate::{AnyPolicy, Congestion, CutGate, Growth, Operating, RatePolicy, SendController};
 use crate::time::{Rate, Span, Time};
 
 /// The source of an MCA+ session. Its state does not depend on the number of receivers.
@@ -12,10 +12,10 @@ use crate::time::{Rate, Span, Time};
 pub struct Source {
     config: Config,
     policy: AnyPolicy,
-    outlet: Outlet,
+    controller: SendController,
     control: ControlClock,
     representative: Option<ReceiverId>,
-    standing: Standing,
+    trust: Trust,
     /// Its good throughput at congestion, "U" and "D", in bit/s.
     level: Option<Level>,
     /// "SRTT" and "sigma", in seconds.
@@ -30,7 +30,7 @@ pub struct Source {
 
 /// Whether the source trusts its representative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum Trust {
     Valid,
     Invalid,
 }
@@ -53,10 +53,10 @@ impl Source {
         Source {
             config,
             policy: config.policy.policy_after(config.sending.start),
-            outlet: Outlet::new(config.sending),
+            controller: SendController::new(config.sending),
             control: ControlClock::new(config.measuring.interval),
             representative: None,
-            standing: Standing::Invalid,
+            trust: Trust::Invalid,
             level: None,
             rtt: Ewma::new(RTT_GAIN),
             absent_at: None,
@@ -81,19 +81,19 @@ impl Source {
         self.distrust();
         self.level = None;
         self.rtt = Ewma::new(RTT_GAIN);
-        self.outlet.start_again(now);
+        self.controller.start_again(now);
         self.tick_at = now + self.period();
     }
 
     /// Headers say from now on that everybody may report.
     fn distrust(&mut self) {
-        self.standing = Standing::Invalid;
+        self.trust = Trust::Invalid;
         self.absent_at = None;
     }
 
     fn mean_rtt(&self) -> Span {
         let followed = self.rtt.mean().map(Span::from_secs_f64);
-        followed.unwrap_or(self.outlet.rtt_max()).max(self.config.sending.shortest_rtt)
+        followed.unwrap_or(self.controller.rtt_max()).max(self.config.sending.shortest_rtt)
     }
 
     /// `SRTT + 4 sigma`, which times growth, cuts and patience.
@@ -105,7 +105,7 @@ impl Source {
 
     fn operating(&self) -> Operating {
         Operating {
-            rate: self.outlet.rate(),
+            rate: self.controller.rate(),
             rtt: self.period(),
             full_rtt: self.period(),
             deviation: Span::ZERO, // the period has it
@@ -118,9 +118,9 @@ impl Source {
         let period = self.period();
         let next = self.tick_at + period;
         self.tick_at = if next > now { next } else { now + period };
-        if self.outlet.watch(period, now) == Growth::Allowed && self.gate.is_open(now, period) {
+        if self.controller.watch(period, now) == Growth::Allowed && self.gate.is_open(now, period) {
             let raised = self.policy.on_tick(self.operating());
-            self.outlet.set_rate(raised, now);
+            self.controller.set_rate(raised, now);
             self.watch_representative(now, period);
         }
     }
@@ -129,15 +129,15 @@ impl Source {
     fn watch_representative(&mut self, now: Time, period: Span) {
         let Some(level) = self.level else { return };
         let full = level.mean + FULL * level.deviation;
-        let rate = self.outlet.rate().bps();
-        if self.standing == Standing::Valid && self.absent_at.is_none() && rate >= full {
+        let rate = self.controller.rate().bps();
+        if self.trust == Trust::Valid && self.absent_at.is_none() && rate >= full {
             self.absent_at = Some(now + period * u64::from(self.config.patience));
         }
     }
 
     /// The application sends again: what was timed goes on where it stopped.
     fn resume(&mut self, now: Time) {
-        let Some(pause) = self.outlet.resume(now) else { return };
+        let Some(pause) = self.controller.resume(now) else { return };
         self.absent_at = self.absent_at.map(|at| at + pause);
         self.tick_at = now + self.period();
     }
@@ -145,23 +145,24 @@ impl Source {
     // Seed gap: 5.2.1.1 takes round-trip samples from reports of congestion only. Where a transport's receivers also
     // show that they are there, those of the representative count too.
     fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
-        let Some(sample) = self.outlet.sample(echo, now) else { return };
-        if self.representative == Some(from) || (self.representative.is_none() && !self.outlet.is_starting())
+        let Some(sample) = self.controller.sample(echo, now) else { return };
+        if self.representative == Some(from)
+            || (self.representative.is_none() && !self.controller.is_starting())
         {
             self.rtt.add(sample.as_secs_f64(), 0.0);
         }
-        self.outlet.on_alive(from, sample, now);
+        self.controller.on_alive(from, sample, now);
     }
 
     fn on_congested(&mut self, from: ReceiverId, echo: Echo, level: Level, keep: f64, now: Time) {
         if self.last_report == Some((from, echo.seq)) {
             return;
         }
-        if self.outlet.is_of_interruption(echo.seq) {
+        if self.controller.is_of_interruption(echo.seq) {
             return;
         }
         self.tally.indications += 1;
-        let sample = self.outlet.sample(echo, now);
+        let sample = self.controller.sample(echo, now);
         let accepted = self.accepts(from, level);
         if let Some(sample) = sample.filter(|_| accepted || self.config.samples == Samples::All) {
             let sample_secs = sample.as_secs_f64();
@@ -171,12 +172,12 @@ impl Source {
             } else {
                 self.rtt.add(sample_secs, 0.0);
             }
-            self.outlet.on_rtt(from, sample, now);
+            self.controller.on_rtt(from, sample, now);
         }
         if accepted {
             self.last_report = Some((from, echo.seq));
             self.representative = Some(from);
-            self.standing = Standing::Valid;
+            self.trust = Trust::Valid;
             self.level = Some(level);
             self.absent_at = None;
             self.tally.events += 1;
@@ -189,28 +190,28 @@ impl Source {
     fn accepts(&self, from: ReceiverId, level: Level) -> bool {
         let Some(followed) = self.level else { return true };
         let margin = self.config.switch_deviations * followed.deviation;
-        self.standing == Standing::Invalid
+        self.trust == Trust::Invalid
             || self.representative == Some(from)
             || level.mean < followed.mean - margin
     }
 
     /// At most once per period: down to a part of the rate.
     fn cut(&mut self, level: Level, keep: f64, now: Time) {
-        let starting = self.outlet.is_starting();
-        self.outlet.end_start_up();
+        let starting = self.controller.is_starting();
+        self.controller.end_start_up();
         if !self.gate.is_open(now, self.period()) {
             return;
         }
-        let rate = self.outlet.rate();
+        let rate = self.controller.rate();
         // Doubling may have gone far beyond the path: begin from what arrived.
         let reached = if starting { rate.min(Rate::from_bps(level.mean)) } else { rate };
         let lowered = self.policy.on_congestion(self.operating(), Congestion { level: reached, keep });
         self.gate.close(now);
-        self.outlet.set_rate(lowered, now);
+        self.controller.set_rate(lowered, now);
     }
 
     fn on_received(&mut self, from: ReceiverId, echo: Echo, rate: Rate, loss: f32, now: Time) {
-        self.outlet.on_received(from, echo, rate, loss, now);
+        self.controller.on_received(from, echo, rate, loss, now);
         self.on_alive(from, echo, now);
     }
 
@@ -235,13 +236,13 @@ impl Level {
 
 impl crate::node::Source for Source {
     fn start(&mut self, cx: &mut Cx<'_>) {
-        self.outlet.start(cx.now);
+        self.controller.start(cx.now);
         self.tick_at = cx.now + self.period();
     }
 
     fn departure(&self, layer: Layer) -> Departure {
         match layer {
-            Layer(0) => Departure::At(self.outlet.departure()),
+            Layer(0) => Departure::At(self.controller.departure()),
             _ => Departure::At(Time::NEVER),
         }
     }
@@ -249,12 +250,12 @@ impl crate::node::Source for Source {
     fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
         self.resume(cx.now);
         let rtt = self.mean_rtt();
-        let gap = self.outlet.pace().span_of(u64::from(size));
+        let gap = self.controller.pace().span_of(u64::from(size));
         let control = self.control.on_departure(gap, rtt, cx.now);
-        let rtt_max = self.outlet.rtt_max().as_secs_f64() as f32;
-        let departed = self.outlet.depart(size, rtt, cx.now);
+        let rtt_max = self.controller.rtt_max().as_secs_f64() as f32;
+        let departed = self.controller.depart(size, rtt, cx.now);
         self.policy.on_departure();
-        let id = self.representative.filter(|_| self.standing == Standing::Valid);
+        let id = self.representative.filter(|_| self.trust == Trust::Valid);
         let (mean, deviation) = match (id, self.level) {
             (Some(_), Some(level)) => (level.mean as f32, level.deviation as f32),
             _ => (f32::INFINITY, 0.0),
@@ -265,10 +266,10 @@ impl crate::node::Source for Source {
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
         let (now, from) = (cx.now, report.from);
-        if !self.outlet.has_left(report.content.echo()) || self.outlet.is_probed(report, now) {
+        if !self.controller.has_left(report.content.echo()) || self.controller.is_probed(report, now) {
             return;
         }
-        self.outlet.on_arrived(report.content.echo().seq, now);
+        self.controller.on_arrived(report.content.echo().seq, now);
         let bps = |rate: f32| Rate::from_bps(f64::from(rate));
         match report.content {
             Content::Congested { cause: Cause::Leaving, .. } => self.forget(from),
@@ -286,10 +287,10 @@ impl crate::node::Source for Source {
     }
 
     fn deadline(&self) -> Time {
-        if self.outlet.is_idle() {
+        if self.controller.is_idle() {
             return self.tick_at;
         }
-        self.tick_at.min(self.absent_at.unwrap_or(Time::NEVER)).min(self.outlet.deadline())
+        self.tick_at.min(self.absent_at.unwrap_or(Time::NEVER)).min(self.controller.deadline())
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
@@ -300,35 +301,35 @@ impl crate::node::Source for Source {
         if now >= self.tick_at {
             self.tick(now);
         }
-        if self.outlet.is_idle() {
-            self.tick_at = self.outlet.rest_until(self.tick_at);
+        if self.controller.is_idle() {
+            self.tick_at = self.controller.rest_until(self.tick_at);
             return;
         }
         if self.absent_at.is_some_and(|at| now >= at) {
             self.distrust();
         }
-        self.outlet.on_deadline(now);
+        self.controller.on_deadline(now);
     }
 
-    fn control(&mut self, control: Control, now: Time) {
-        self.outlet.control(control, now);
+    fn control(&mut self, control: SourceControl, now: Time) {
+        self.controller.control(control, now);
         match control {
-            Control::Forget(receiver) => self.forget(receiver),
-            Control::StartAgain => self.start_again(now),
-            Control::Members(_) | Control::Limits(_) | Control::SignOfLife => {}
+            SourceControl::Forget(receiver) => self.forget(receiver),
+            SourceControl::StartAgain => self.start_again(now),
+            SourceControl::Members(_) | SourceControl::Limits(_) | SourceControl::SignOfLife => {}
         }
     }
 
     fn observe(&self) -> Observation {
         Observation {
-            rate: self.outlet.pace(),
+            rate: self.controller.pace(),
             rtt: self.mean_rtt(),
-            limiting: self.representative.filter(|_| self.standing == Standing::Valid),
+            limiting: self.representative.filter(|_| self.trust == Trust::Valid),
             level: self.level.map(|level| Rate::from_bps(level.mean)),
-            rtt_max: self.outlet.rtt_max(),
+            rtt_max: self.controller.rtt_max(),
             cuts: self.gate.cuts(),
             tally: self.tally,
-            starting: self.outlet.is_starting(),
+            starting: self.controller.is_starting(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! MCA+'s rules one by one.
 
 use super::*;
-use crate::node::{Control, Cx, Departure, Effect, Effects, Receiver as _, Source as _};
+use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
     Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
 };
@@ -360,8 +360,8 @@ fn a_representative_that_left_is_not_followed_any_longer() {
         sender.accumulation(1, 1e6, 0.25e6);
         match way {
             0 => sender.hear(1, leaving),
-            1 => sender.source.control(Control::Forget(receiver_id(1)), sender.now),
-            _ => sender.source.control(Control::StartAgain, sender.now),
+            1 => sender.source.control(SourceControl::Forget(receiver_id(1)), sender.now),
+            _ => sender.source.control(SourceControl::StartAgain, sender.now),
         }
         assert_eq!(sender.named().0, None);
     }

@@ -4,7 +4,7 @@ use super::config::Config;
 use crate::estimate::Throughput;
 use crate::node::{Cx, Effect};
 use crate::packet::{Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
-use crate::rate::Opening;
+use crate::rate::StartUpReceiver;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span, Time};
 
@@ -24,14 +24,14 @@ pub struct Receiver {
     arrivals: Throughput,
     settings: Settings,
     pending: Option<Pending>,
-    opening: Opening,
+    start_up: StartUpReceiver,
     joined_at: Time,
     last_report: Option<Time>,
 }
 
 const _: () = assert!(size_of::<Receiver>() <= 600);
 
-/// How often the receiver spoke and how often it held its tongue.
+/// How often the receiver reported and how often it suppressed a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Congestion reports sent.
@@ -117,7 +117,7 @@ impl Receiver {
             last_arrival: Time::ZERO,
             last_report: None,
             pending: None,
-            opening: Opening::default(),
+            start_up: StartUpReceiver::default(),
             counts: Counts::default(),
         }
     }
@@ -239,19 +239,19 @@ impl Receiver {
 impl crate::node::Receiver for Receiver {
     #[inline]
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
-        if self.pending.is_some() || self.opening.deadline() <= cx.now {
+        if self.pending.is_some() || self.start_up.deadline() <= cx.now {
             crate::node::Receiver::on_deadline(self, cx);
         }
         self.copy_header(data, layer, cx.now);
         self.arrivals.record(cx.now, arrival.size);
         self.last_arrival = cx.now;
         let starting = data.flags.has(Flags::STARTING);
-        if (starting || self.opening.is_active()) && !arrival.late {
+        if (starting || self.start_up.is_active()) && !arrival.late {
             if starting {
                 self.measure_from = cx.now;
             }
             let (rtt_max, law) = (self.rtt_max(), self.settings.law);
-            self.opening.on_data(data, arrival, rtt_max, law, cx);
+            self.start_up.on_data(data, arrival, rtt_max, law, cx);
         }
         if self.arrivals.covered() < self.settings.trac_window {
             let present = cx.now.since(self.measure_from);
@@ -268,7 +268,7 @@ impl crate::node::Receiver for Receiver {
     #[inline]
     fn deadline(&self) -> Time {
         let report = self.pending.map_or(Time::NEVER, |pending| pending.at);
-        report.min(self.opening.deadline())
+        report.min(self.start_up.deadline())
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
@@ -280,7 +280,7 @@ impl crate::node::Receiver for Receiver {
                 self.report(due, cx);
             }
         }
-        if let Some(content) = self.opening.take_due(cx.now)
+        if let Some(content) = self.start_up.take_due(cx.now)
             && !stale
         {
             self.send(content, cx);
@@ -289,7 +289,7 @@ impl crate::node::Receiver for Receiver {
 
     fn on_leave(&mut self, cx: &mut Cx<'_>) {
         self.pending = None;
-        self.opening.cancel();
+        self.start_up.cancel();
         let (Some(heard), true) = (self.heard, self.is_representative()) else { return };
         let (echo, level) =
             (Echo { seq: heard.seq, hold: cx.now.since(self.last_arrival) }, self.mean.unwrap_or(0.0));

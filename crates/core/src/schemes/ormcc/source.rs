@@ -2,9 +2,9 @@
 
 use super::config::{AcrossSwitch, Config, SwitchOn};
 use crate::estimate::Ewma;
-use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
+use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
 use crate::packet::{Cause, Content, Echo, Layer, Mark, ReceiverId, Report, Seq};
-use crate::rate::{AnyPolicy, Congestion, CutGate, Growth, Operating, Outlet, RatePolicy};
+use crate::rate::{AnyPolicy, Congestion, CutGate, Growth, Operating, RatePolicy, SendController};
 use crate::time::{Rate, Span, Time};
 
 /// The source of an ORMCC session. Its state does not depend on the number of receivers.
@@ -13,10 +13,10 @@ pub struct Source {
     config: Config,
     policy: AnyPolicy,
     /// Sends at the rate that the scheme allows, "lambda".
-    outlet: Outlet,
+    controller: SendController,
     representative: Option<ReceiverId>,
     /// Whether it is known to be active; otherwise everybody may report.
-    standing: Standing,
+    trust: Trust,
     /// Its throughput at congestion, "E(mu_cr)" and deviation.
     level: Ewma,
     rtt: Ewma,
@@ -34,7 +34,7 @@ pub struct Source {
 
 /// Whether the source trusts its representative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum Trust {
     Valid,
     Invalid,
 }
@@ -61,9 +61,9 @@ impl Source {
         Source {
             config,
             policy: config.policy.policy_after(config.sending.start),
-            outlet: Outlet::new(config.sending),
+            controller: SendController::new(config.sending),
             representative: None,
-            standing: Standing::Invalid,
+            trust: Trust::Invalid,
             level: Ewma::new(config.alpha_source),
             rtt: Ewma::new(RTT_GAIN),
             full_rtt: Ewma::new(RTT_GAIN),
@@ -95,19 +95,19 @@ impl Source {
         self.full_rtt = Ewma::new(RTT_GAIN);
         self.response = Ewma::new(RESPONSE_GAIN);
         self.policy = self.config.policy.policy_after(self.config.sending.start);
-        self.outlet.start_again(now);
+        self.controller.start_again(now);
         self.tick_at = now + self.control_rtt();
     }
 
     /// The round-trip time that times the rate: the representative's; before there is one, the largest.
     fn control_rtt(&self) -> Span {
         let followed = self.rtt.mean().map(Span::from_secs_f64);
-        followed.unwrap_or(self.outlet.rtt_max()).max(self.config.sending.shortest_rtt)
+        followed.unwrap_or(self.controller.rtt_max()).max(self.config.sending.shortest_rtt)
     }
 
     fn operating(&self) -> Operating {
         Operating {
-            rate: self.outlet.rate(),
+            rate: self.controller.rate(),
             rtt: self.control_rtt(),
             full_rtt: self.full_rtt.mean().map_or(Span::ZERO, Span::from_secs_f64).max(self.control_rtt()),
             deviation: Span::from_secs_f64(self.rtt.deviation()),
@@ -118,7 +118,7 @@ impl Source {
     /// Headers say from now on that everybody may report. Who was followed is remembered: a report from it
     /// makes it valid again.
     fn distrust(&mut self) {
-        self.standing = Standing::Invalid;
+        self.trust = Trust::Invalid;
         self.check = None;
     }
 
@@ -127,9 +127,9 @@ impl Source {
         let rtt = self.control_rtt();
         let next = self.tick_at + rtt;
         self.tick_at = if next > now { next } else { now + rtt };
-        if self.outlet.watch(rtt, now) == Growth::Allowed && self.gate.is_open(now, rtt) {
+        if self.controller.watch(rtt, now) == Growth::Allowed && self.gate.is_open(now, rtt) {
             let raised = self.policy.on_tick(self.operating());
-            self.outlet.set_rate(raised, now);
+            self.controller.set_rate(raised, now);
             self.watch_representative(now, rtt);
         }
     }
@@ -138,7 +138,7 @@ impl Source {
     fn watch_representative(&mut self, now: Time, rtt: Span) {
         let Some(mean) = self.level.mean() else { return };
         let full = mean + FULL * self.level.deviation();
-        if self.standing == Standing::Valid && self.check.is_none() && self.outlet.rate().bps() >= full {
+        if self.trust == Trust::Valid && self.check.is_none() && self.controller.rate().bps() >= full {
             self.check = Some(Check { since: now, expires: now + self.patience(rtt) });
         }
     }
@@ -149,13 +149,13 @@ impl Source {
     fn patience(&self, rtt: Span) -> Span {
         match self.response.mean() {
             Some(mean) => Span::from_secs_f64(mean + PATIENCE * self.response.deviation()).max(rtt * 2),
-            None => (self.outlet.rtt_max() * 16).max(Span::from_secs(2)),
+            None => (self.controller.rtt_max() * 16).max(Span::from_secs(2)),
         }
     }
 
     /// The application sends again: what was timed goes on where it stopped.
     fn resume(&mut self, now: Time) {
-        let Some(pause) = self.outlet.resume(now) else { return };
+        let Some(pause) = self.controller.resume(now) else { return };
         if let Some(check) = &mut self.check {
             check.since += pause;
             check.expires += pause;
@@ -168,23 +168,24 @@ impl Source {
     // there, those of the representative count too; otherwise a fast path would be timed by its last congestion for
     // minutes.
     fn on_alive(&mut self, from: ReceiverId, echo: Echo, now: Time) {
-        let Some(sample) = self.outlet.sample(echo, now) else { return };
-        if self.representative == Some(from) || (self.representative.is_none() && !self.outlet.is_starting())
+        let Some(sample) = self.controller.sample(echo, now) else { return };
+        if self.representative == Some(from)
+            || (self.representative.is_none() && !self.controller.is_starting())
         {
             self.rtt.add(sample.as_secs_f64(), 0.0);
         }
-        self.outlet.on_alive(from, sample, now);
+        self.controller.on_alive(from, sample, now);
     }
 
     fn on_congested(&mut self, from: ReceiverId, echo: Echo, level: Rate, mean: Rate, now: Time) {
         if self.last_report == Some((from, echo.seq)) || !level.is_usable() {
             return;
         }
-        if self.outlet.is_of_interruption(echo.seq) {
+        if self.controller.is_of_interruption(echo.seq) {
             return;
         }
         self.tally.indications += 1;
-        let sample = self.outlet.sample(echo, now);
+        let sample = self.controller.sample(echo, now);
         let accepted = if self.representative == Some(from) {
             self.on_congestion_of_representative(level, sample, now);
             true
@@ -194,7 +195,7 @@ impl Source {
         if accepted {
             self.last_report = Some((from, echo.seq));
             if let Some(sample) = sample {
-                self.outlet.on_rtt(from, sample, now);
+                self.controller.on_rtt(from, sample, now);
             }
             self.tally.events += 1;
             self.tally.followed += 1;
@@ -203,7 +204,7 @@ impl Source {
     }
 
     fn on_congestion_of_representative(&mut self, level: Rate, sample: Option<Span>, now: Time) {
-        self.standing = Standing::Valid;
+        self.trust = Trust::Valid;
         if let Some(check) = self.check.take() {
             let waited = now.since(check.since).as_secs_f64();
             self.response.add(waited, waited / 2.0);
@@ -219,13 +220,13 @@ impl Source {
     // Seed gap: appendix B.1 starts with a largest round-trip time of 0, which would make the grace period and the
     // receivers' delays 0. Here the assumed round-trip time stands in until the first sample.
     fn elect(&mut self, from: ReceiverId, level: Rate, mean: Rate, sample: Option<Span>, now: Time) -> bool {
-        if self.standing == Standing::Invalid {
-            self.grace_until = now + self.outlet.rtt_max() * 2;
+        if self.trust == Trust::Invalid {
+            self.grace_until = now + self.controller.rtt_max() * 2;
         } else if !self.is_worse(level, mean, sample, now) {
             return false;
         }
         self.representative = Some(from);
-        self.standing = Standing::Valid;
+        self.trust = Trust::Valid;
         self.check = None;
         let (value, guess) = (level.bps(), level.bps() * FIRST_DEVIATION);
         match (self.config.across_switch, self.level.mean()) {
@@ -255,7 +256,7 @@ impl Source {
 
     /// At most once per round-trip time: down to a part of the throughput at congestion (seed 000, 3.1.5).
     fn cut(&mut self, level: Rate, now: Time) {
-        self.outlet.end_start_up();
+        self.controller.end_start_up();
         if !self.gate.is_open(now, self.control_rtt()) {
             return;
         }
@@ -263,34 +264,34 @@ impl Source {
         let lowered = self.policy.on_congestion(self.operating(), congestion);
         self.gate.close(now);
         self.check = None;
-        self.outlet.set_rate(lowered, now);
+        self.controller.set_rate(lowered, now);
     }
 
     fn on_received(&mut self, from: ReceiverId, echo: Echo, rate: Rate, loss: f32, now: Time) {
-        self.outlet.on_received(from, echo, rate, loss, now);
+        self.controller.on_received(from, echo, rate, loss, now);
         self.on_alive(from, echo, now);
     }
 }
 
 impl crate::node::Source for Source {
     fn start(&mut self, cx: &mut Cx<'_>) {
-        self.outlet.start(cx.now);
+        self.controller.start(cx.now);
         self.tick_at = cx.now + self.control_rtt();
     }
 
     fn departure(&self, layer: Layer) -> Departure {
         match layer {
-            Layer(0) => Departure::At(self.outlet.departure()),
+            Layer(0) => Departure::At(self.controller.departure()),
             _ => Departure::At(Time::NEVER),
         }
     }
 
     fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
         self.resume(cx.now);
-        let rtt_max = self.outlet.rtt_max();
-        let departed = self.outlet.depart(size, self.control_rtt(), cx.now);
+        let rtt_max = self.controller.rtt_max();
+        let departed = self.controller.depart(size, self.control_rtt(), cx.now);
         self.policy.on_departure();
-        let id = self.representative.filter(|_| self.standing == Standing::Valid);
+        let id = self.representative.filter(|_| self.trust == Trust::Valid);
         let (mean, deviation) = match (id, self.level.mean()) {
             (Some(_), Some(mean)) => (mean as f32, self.level.deviation() as f32),
             _ => (f32::INFINITY, 0.0),
@@ -301,10 +302,10 @@ impl crate::node::Source for Source {
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
         let (now, from) = (cx.now, report.from);
-        if !self.outlet.has_left(report.content.echo()) || self.outlet.is_probed(report, now) {
+        if !self.controller.has_left(report.content.echo()) || self.controller.is_probed(report, now) {
             return;
         }
-        self.outlet.on_arrived(report.content.echo().seq, now);
+        self.controller.on_arrived(report.content.echo().seq, now);
         let bps = |rate: f32| Rate::from_bps(f64::from(rate));
         match report.content {
             Content::Congested { cause: Cause::Leaving, .. } => self.forget(from),
@@ -325,11 +326,11 @@ impl crate::node::Source for Source {
     }
 
     fn deadline(&self) -> Time {
-        if self.outlet.is_idle() {
+        if self.controller.is_idle() {
             return self.tick_at;
         }
         let check = self.check.map_or(Time::NEVER, |check| check.expires);
-        self.tick_at.min(check).min(self.outlet.deadline())
+        self.tick_at.min(check).min(self.controller.deadline())
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
@@ -340,35 +341,35 @@ impl crate::node::Source for Source {
         if now >= self.tick_at {
             self.tick(now);
         }
-        if self.outlet.is_idle() {
-            self.tick_at = self.outlet.rest_until(self.tick_at);
+        if self.controller.is_idle() {
+            self.tick_at = self.controller.rest_until(self.tick_at);
             return;
         }
         if self.check.is_some_and(|check| now >= check.expires) {
             self.distrust();
         }
-        self.outlet.on_deadline(now);
+        self.controller.on_deadline(now);
     }
 
-    fn control(&mut self, control: Control, now: Time) {
-        self.outlet.control(control, now);
+    fn control(&mut self, control: SourceControl, now: Time) {
+        self.controller.control(control, now);
         match control {
-            Control::Forget(receiver) => self.forget(receiver),
-            Control::StartAgain => self.start_again(now),
-            Control::Members(_) | Control::Limits(_) | Control::SignOfLife => {}
+            SourceControl::Forget(receiver) => self.forget(receiver),
+            SourceControl::StartAgain => self.start_again(now),
+            SourceControl::Members(_) | SourceControl::Limits(_) | SourceControl::SignOfLife => {}
         }
     }
 
     fn observe(&self) -> Observation {
         Observation {
-            rate: self.outlet.pace(),
+            rate: self.controller.pace(),
             rtt: self.control_rtt(),
-            limiting: self.representative.filter(|_| self.standing == Standing::Valid),
+            limiting: self.representative.filter(|_| self.trust == Trust::Valid),
             level: self.level.mean().map(Rate::from_bps),
-            rtt_max: self.outlet.rtt_max(),
+            rtt_max: self.controller.rtt_max(),
             cuts: self.gate.cuts(),
             tally: self.tally,
-            starting: self.outlet.is_starting(),
+            starting: self.controller.is_starting(),
         }
     }
 }
@@ -376,11 +377,11 @@ impl crate::node::Source for Source {
 #[cfg(test)]
 impl Source {
     pub(super) fn history_next(&self) -> Seq {
-        self.outlet.next_seq()
+        self.controller.next_seq()
     }
 
     pub(super) fn sent(&self, seq: Seq) -> Option<Time> {
-        self.outlet.sent_at(seq)
+        self.controller.sent_at(seq)
     }
 
     pub(super) fn check_since(&self) -> Option<Time> {

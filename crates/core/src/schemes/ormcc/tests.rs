@@ -1,7 +1,7 @@
 //! ORMCC's rules one by one, then its behaviour at drop-tail bottlenecks.
 
 use super::*;
-use crate::node::{Control, Cx, Departure, Effect, Effects, Receiver as _, Source as _};
+use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
     Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
 };
@@ -347,7 +347,7 @@ fn a_representative_that_left_is_not_followed_any_longer() {
         sender.congested(1, 1e6, RTT);
         match way {
             0 => sender.hear(1, leaving),
-            _ => sender.source.control(Control::Forget(receiver_id(1)), sender.now),
+            _ => sender.source.control(SourceControl::Forget(receiver_id(1)), sender.now),
         }
         assert_eq!(sender.named(), None);
     }
@@ -378,7 +378,7 @@ fn a_silent_group_gets_slower_and_what_arrives_again_stops_that() {
     assert!(sender.rate() < peak / 4.0, "{}", sender.rate());
     sender.run_until(at(30.0));
     assert_eq!(sender.rate(), 32_000.0, "a packet in 250 ms");
-    sender.source.control(Control::SignOfLife, at(30.0));
+    sender.source.control(SourceControl::SignOfLife, at(30.0));
     sender.run_until(at(30.5));
     assert!(sender.rate() > 80_000.0, "{}", sender.rate());
 }
@@ -405,7 +405,7 @@ fn a_group_without_its_slow_part_starts_up_anew() {
     sender.congested(1, 1e6, Span::from_millis(300));
     assert_eq!(sender.source.observe().limiting, ReceiverId::new(1));
     assert!(!sender.source.observe().starting);
-    sender.source.control(Control::StartAgain, sender.now);
+    sender.source.control(SourceControl::StartAgain, sender.now);
     let seen = sender.source.observe();
     assert_eq!((seen.limiting, seen.level, seen.starting), (None, None, true));
     assert!(seen.rtt < Span::from_millis(10), "the slow receiver's round trip is forgotten: {}", seen.rtt);

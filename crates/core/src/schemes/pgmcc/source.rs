@@ -3,9 +3,9 @@
 use super::config::{Config, Measure};
 use super::election::{load, replaces};
 use super::timeout::Timeout;
-use super::window::{Opening, Window};
+use super::window::{Window, WindowGrowth};
 use crate::estimate::{GroupRtt, SendHistory};
-use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
+use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
 use crate::packet::{Cause, Content, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
 use crate::rate::{Pacer, Start};
 use crate::time::{Rate, Span, Time};
@@ -99,10 +99,10 @@ impl Source {
         self.pacer.set_rate(self.config.sending.bounds.clamp(pace), now);
     }
 
-    fn growth(&self, now: Time) -> Opening {
+    fn growth(&self, now: Time) -> WindowGrowth {
         let used = !self.window.has_token() || self.starved_at.is_some_and(|at| now.since(at) <= self.rtt());
         let limited = self.config.sending.bounds.is_at_max(self.window_rate());
-        if used && !limited { Opening::Open } else { Opening::Hold }
+        if used && !limited { WindowGrowth::Open } else { WindowGrowth::Hold }
     }
 
     /// Any sample counts for the largest round-trip time.
@@ -384,19 +384,19 @@ impl crate::node::Source for Source {
         }
     }
 
-    fn control(&mut self, control: Control, now: Time) {
+    fn control(&mut self, control: SourceControl, now: Time) {
         match control {
-            Control::Forget(receiver) => {
+            SourceControl::Forget(receiver) => {
                 self.rtt_max.forget(receiver);
                 self.forget(receiver);
             }
-            Control::StartAgain => self.start_again(now),
-            Control::Limits(bounds) => {
+            SourceControl::StartAgain => self.start_again(now),
+            SourceControl::Limits(bounds) => {
                 self.config.sending.bounds = bounds;
                 self.adjust_pace(now);
             }
             // Timeouts notice a silent group, and the window opens by acknowledgements alone.
-            Control::Members(_) | Control::SignOfLife => {}
+            SourceControl::Members(_) | SourceControl::SignOfLife => {}
         }
     }
 

@@ -1,7 +1,7 @@
 //! Behaviour of PGMCC's source and receivers, together and one by one.
 
 use super::{Config, Receiver, Source};
-use crate::node::{Control, Cx, Departure, Effect, Effects, Receiver as _, Source as _};
+use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
     Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
 };
@@ -160,7 +160,7 @@ fn an_acker_that_leaves_is_followed_by_an_election() {
             sender.report(1, Content::Congested { echo, level: 0.0, mean: 0.0, cause });
         } else {
             let now = sender.now;
-            sender.source.control(Control::Forget(receiver_id(1)), now);
+            sender.source.control(SourceControl::Forget(receiver_id(1)), now);
         }
         assert_eq!(sender.source.acker(), None);
     }
@@ -181,7 +181,7 @@ fn a_lowest_rate_lets_packets_leave_without_acknowledgements() {
     let mut sender = Sender::new(Config::published());
     let now = sender.now;
     let bounds = Bounds { min: Rate::from_bps(80_000.0), max: Rate::UNLIMITED };
-    sender.source.control(Control::Limits(bounds), now);
+    sender.source.control(SourceControl::Limits(bounds), now);
     let mut sent = sender.burst().0;
     while sender.now < now + Span::from_secs(10) {
         sender.wait_for_deadline();

@@ -32,7 +32,7 @@ struct Slot {
 
 /// Whether acknowledgements open the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::schemes) enum Opening {
+pub(in crate::schemes) enum WindowGrowth {
     /// They do.
     Open,
     /// The application does not use it.
@@ -138,7 +138,7 @@ impl Window {
         from: ReceiverId,
         newest: Seq,
         bitmap: u32,
-        opening: Opening,
+        growth: WindowGrowth,
     ) -> Outcome {
         let newest = newest.0;
         if newest >= self.next {
@@ -168,7 +168,7 @@ impl Window {
             self.halve();
         }
         self.tokens += f64::from(acknowledged);
-        if !cut && !suspended && lost == 0 && opening == Opening::Open {
+        if !cut && !suspended && lost == 0 && growth == WindowGrowth::Open {
             self.open_by(f64::from(acknowledged));
         }
         Outcome { acknowledged, lost, cut }
@@ -294,7 +294,7 @@ mod tests {
         let mut window = window(4.0);
         for (seq, size) in [2.0, 3.0, 4.0].into_iter().enumerate() {
             window.depart(Some(A));
-            window.acknowledge(A, Seq(seq as u64), 1, Opening::Open);
+            window.acknowledge(A, Seq(seq as u64), 1, WindowGrowth::Open);
             assert_eq!(window.size, size);
         }
         assert_eq!(window.tokens, 4.0);
@@ -311,7 +311,7 @@ mod tests {
                 window.depart(Some(A));
             }
             for seq in acknowledged..window.next {
-                window.acknowledge(A, Seq(seq), u32::MAX, Opening::Open);
+                window.acknowledge(A, Seq(seq), u32::MAX, WindowGrowth::Open);
             }
             acknowledged = window.next;
             assert!((window.size - (10.0 + f64::from(round))).abs() < 1.0, "{} in {round}", window.size);
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn a_window_that_is_not_used_does_not_open() {
         let mut window = flying(10);
-        window.acknowledge(A, Seq(0), 1, Opening::Hold);
+        window.acknowledge(A, Seq(0), 1, WindowGrowth::Hold);
         assert_eq!((window.size, window.tokens), (10.0, 1.0));
     }
 
@@ -336,7 +336,7 @@ mod tests {
             }
             let bitmap = (0..32).filter(|back| newest >= *back && (newest - back) % 4 != 1);
             let bitmap = bitmap.fold(0, |map, back| map | 1 << back);
-            cuts += u32::from(window.acknowledge(A, Seq(newest), bitmap, Opening::Open).cut);
+            cuts += u32::from(window.acknowledge(A, Seq(newest), bitmap, WindowGrowth::Open).cut);
         }
         assert_eq!(cuts, 1);
         assert!((20.0..21.5).contains(&window.size), "{}", window.size);
@@ -347,23 +347,23 @@ mod tests {
     #[test]
     fn two_later_packets_do_not_make_a_loss_and_three_do() {
         let mut window = flying(10);
-        assert_eq!(window.acknowledge(A, Seq(1), 0b01, Opening::Open).lost, 0);
-        assert_eq!(window.acknowledge(A, Seq(2), 0b011, Opening::Open).lost, 0);
-        let outcome = window.acknowledge(A, Seq(3), 0b0111, Opening::Open);
+        assert_eq!(window.acknowledge(A, Seq(1), 0b01, WindowGrowth::Open).lost, 0);
+        assert_eq!(window.acknowledge(A, Seq(2), 0b011, WindowGrowth::Open).lost, 0);
+        let outcome = window.acknowledge(A, Seq(3), 0b0111, WindowGrowth::Open);
         assert_eq!(outcome, Outcome { acknowledged: 1, lost: 1, cut: true });
     }
 
     #[test]
     fn after_a_halving_half_a_window_of_acknowledgements_brings_no_packet_out() {
         let mut window = flying(16);
-        window.acknowledge(A, Seq(3), 0b0111, Opening::Open);
+        window.acknowledge(A, Seq(3), 0b0111, WindowGrowth::Open);
         assert_eq!((window.size, window.tokens), (8.0, -4.0), "three came, one is lost");
         for seq in 4..8 {
             assert!(!window.has_token());
-            window.acknowledge(A, Seq(seq), 1, Opening::Open);
+            window.acknowledge(A, Seq(seq), 1, WindowGrowth::Open);
         }
         assert!(!window.has_token());
-        window.acknowledge(A, Seq(8), 1, Opening::Open);
+        window.acknowledge(A, Seq(8), 1, WindowGrowth::Open);
         assert!(window.has_token());
         assert_eq!(window.size, 8.0, "suspended");
     }
@@ -372,7 +372,7 @@ mod tests {
     fn the_letter_of_the_draft_keeps_the_tokens_of_lost_packets() {
         let mut window = flying(16);
         window.lost_tokens = Tokens::Kept;
-        window.acknowledge(A, Seq(3), 0b0111, Opening::Open);
+        window.acknowledge(A, Seq(3), 0b0111, WindowGrowth::Open);
         assert_eq!((window.size, window.tokens), (8.0, -5.0));
     }
 
@@ -383,9 +383,9 @@ mod tests {
         window.size += 10.0;
         window.tokens += 10.0;
         (0..10).for_each(|_| window.depart(Some(B)));
-        let outcome = window.acknowledge(B, Seq(9), 0b11111, Opening::Hold);
+        let outcome = window.acknowledge(B, Seq(9), 0b11111, WindowGrowth::Hold);
         assert_eq!(outcome, Outcome { acknowledged: 5, lost: 0, cut: false });
-        let outcome = window.acknowledge(A, Seq(4), 0b11111, Opening::Hold);
+        let outcome = window.acknowledge(A, Seq(4), 0b11111, WindowGrowth::Hold);
         assert_eq!(outcome, Outcome { acknowledged: 5, lost: 0, cut: false });
     }
 
@@ -399,7 +399,7 @@ mod tests {
             for seq in 0..2 {
                 window.slots[seq].acker = Some(asked);
             }
-            assert_eq!(window.acknowledge(A, Seq(33), 1, Opening::Hold), outcome);
+            assert_eq!(window.acknowledge(A, Seq(33), 1, WindowGrowth::Hold), outcome);
             assert!(balance(&window).abs() < 1e-9);
         }
     }
@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn an_acknowledgement_of_a_packet_that_has_not_left_counts_for_nothing() {
         let mut window = flying(3);
-        assert_eq!(window.acknowledge(A, Seq(3), u32::MAX, Opening::Open), Outcome::default());
+        assert_eq!(window.acknowledge(A, Seq(3), u32::MAX, WindowGrowth::Open), Outcome::default());
     }
 
     /// T-PG-6.
@@ -421,7 +421,7 @@ mod tests {
                     let newest = Seq(window.next - 1 - rng.below(40).min(window.next - 1));
                     let from = if rng.chance(0.5) { A } else { B };
                     let bitmap = (rng.bits() | rng.bits() | rng.bits()) as u32;
-                    window.acknowledge(from, newest, bitmap, Opening::Open);
+                    window.acknowledge(from, newest, bitmap, WindowGrowth::Open);
                 }
                 90..93 => window.credit_unasked(),
                 93..95 => window.credit_oldest(),
@@ -439,7 +439,7 @@ mod tests {
     fn thousands_of_packets_may_be_in_flight() {
         let mut window = flying(5000);
         let acknowledged =
-            (0..5000).map(|seq| window.acknowledge(A, Seq(seq), 1, Opening::Hold).acknowledged);
+            (0..5000).map(|seq| window.acknowledge(A, Seq(seq), 1, WindowGrowth::Hold).acknowledged);
         assert_eq!(acknowledged.sum::<u32>(), 5000);
         assert_eq!((window.in_flight, window.tokens), (0, 5000.0));
     }

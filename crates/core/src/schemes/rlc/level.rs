@@ -8,7 +8,7 @@ use crate::packet::{Arrival, Layer, Seq};
 /// The driver says how many packets are lost, up to a few packets after the gap was seen, and in the order in which the
 /// gaps opened. Here is remembered which packets those were.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Intake {
+pub struct LayerReception {
     /// The newest packet and its slot.
     newest: Option<(Seq, u64)>,
     /// A packet that was the first of its slot, and that slot.
@@ -50,7 +50,7 @@ const OPEN: usize = 4;
 /// A jump this far is a restart of the stream, not so many losses, as for [`crate::delivery::gaps`].
 const RESTART: u64 = 1 << 15;
 
-impl Intake {
+impl LayerReception {
     /// A packet of `layer` arrives that belongs to `slot`.
     pub fn on_arrival(&mut self, layer: Layer, seq: Seq, slot: u64, arrival: Arrival) -> News {
         let copy = match self.newest {

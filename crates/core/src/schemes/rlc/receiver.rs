@@ -1,7 +1,7 @@
 //! RLC's receiver: goes up at synchronisation points, down at losses, and never says anything (seed 004, 3).
 
 use super::config::{Config, Points};
-use super::level::{Copy, Intake, News};
+use super::level::{Copy, LayerReception, News};
 use super::patience::Patience;
 use super::rarity::Rarity;
 use super::timetable::Timetable;
@@ -29,7 +29,7 @@ pub struct Receiver {
     events: u32,
     /// Losses until then belong to the latest event.
     event_until: Time,
-    intakes: Box<[Intake]>,
+    intakes: Box<[LayerReception]>,
 }
 
 /// What came of the latest burst. It has come through when all its packets have: that needs no waiting for packets that
@@ -45,7 +45,7 @@ struct Burst {
     /// Whether the flag of this receiver's level was among them.
     point: Point,
     /// Whether it can still come through.
-    hope: Hope,
+    hope: BurstOutcome,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ enum Point {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Hope {
+enum BurstOutcome {
     /// All so far is well.
     Open,
     /// It met congestion, or the receiver changed its level meanwhile.
@@ -80,7 +80,7 @@ impl Receiver {
             burst: Burst::of(u64::MAX, Time::ZERO),
             events: 0,
             event_until: Time::ZERO,
-            intakes: vec![Intake::default(); usize::from(config.layers.max(1))].into(),
+            intakes: vec![LayerReception::default(); usize::from(config.layers.max(1))].into(),
         }
     }
 
@@ -101,7 +101,7 @@ impl Receiver {
         }
         if self.timetable.is_one_burst(slots.0, slots.1) {
             if slots.1 / self.timetable.distance() == self.burst.cycle {
-                self.burst.hope = Hope::Gone;
+                self.burst.hope = BurstOutcome::Gone;
             }
         } else if self.level > 0 && !self.is_deaf(cx.now) && !self.is_excused(cx.now) {
             self.deaf_until = cx.now + self.deaf;
@@ -147,7 +147,7 @@ impl Receiver {
         let nominal = self.timetable.length_of_burst(self.level);
         let stretched = self.stretch.is_some_and(|factor| now.since(since) > nominal.scaled(factor));
         self.level + 1 < self.layers
-            && (point, hope) == (Point::Seen, Hope::Open)
+            && (point, hope) == (Point::Seen, BurstOutcome::Open)
             && self.patience.as_ref().is_none_or(|patience| patience.is_over(self.level, cycle))
             && !stretched
             && !self.is_deaf(now)
@@ -156,19 +156,19 @@ impl Receiver {
     /// Change the level. A burst that is under way was met at two levels and tells about neither.
     fn subscribe(&mut self, level: u8, cx: &mut Cx<'_>) {
         let higher = usize::from(level.max(self.level));
-        self.intakes[higher] = Intake::default();
+        self.intakes[higher] = LayerReception::default();
         self.level = level;
         if let Some(rarity) = &mut self.rarity {
             rarity.on_change(cx.now);
         }
-        self.burst.hope = Hope::Gone;
+        self.burst.hope = BurstOutcome::Gone;
         cx.effects.push(Effect::Subscribe(Layer(level)));
     }
 }
 
 impl Burst {
     const fn of(cycle: u64, since: Time) -> Burst {
-        Burst { cycle, since, came: 0, point: Point::NotSeen, hope: Hope::Open }
+        Burst { cycle, since, came: 0, point: Point::NotSeen, hope: BurstOutcome::Open }
     }
 }
 

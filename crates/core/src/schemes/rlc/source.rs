@@ -2,7 +2,7 @@
 
 use super::config::{Config, Points};
 use super::timetable::{Phase, Timetable};
-use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
+use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
 use crate::packet::{Flags, Layer, Mark, Report, Seq};
 use crate::rate::Bounds;
 use crate::time::{Rate, Span, Time};
@@ -178,11 +178,14 @@ impl crate::node::Source for Source {
 
     fn on_deadline(&mut self, _cx: &mut Cx<'_>) {}
 
-    fn control(&mut self, control: Control, now: Time) {
+    fn control(&mut self, control: SourceControl, now: Time) {
         match control {
-            Control::Limits(bounds) => self.set_bounds(bounds, now),
+            SourceControl::Limits(bounds) => self.set_bounds(bounds, now),
             // Nobody limits the rate, and nothing was learned about anybody.
-            Control::Forget(_) | Control::StartAgain | Control::Members(_) | Control::SignOfLife => {}
+            SourceControl::Forget(_)
+            | SourceControl::StartAgain
+            | SourceControl::Members(_)
+            | SourceControl::SignOfLife => {}
         }
     }
 

@@ -1,7 +1,7 @@
 //! RLC's tests, in the order of the timetable, the source and the receiver.
 
 use super::{Config, Phase, Points, Receiver, Source, Timetable};
-use crate::node::{Control, Cx, Departure, Effect, Effects, Receiver as _, Source as _};
+use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{Arrival, Data, Flags, Layer, Mark, Payload, ReceiverId, Seq};
 use crate::rate::Bounds;
 use crate::rng::Rng;
@@ -245,14 +245,14 @@ fn limited(min: f64, max: f64) -> Bounds {
 #[test]
 fn the_highest_rate_takes_layers_away_from_the_top() {
     let mut sender = Sender::new(Config::published());
-    sender.source.control(Control::Limits(limited(8e3, 300e3)), at(0.0));
+    sender.source.control(SourceControl::Limits(limited(8e3, 300e3)), at(0.0));
     assert_eq!(sender.source.observe().rate.bps(), 256e3);
     let sent = sender.run_until(at(8.0));
     assert_eq!(sent.iter().map(|p| p.layer.0).max(), Some(3));
     assert_eq!(points(&sent, 3), [], "nothing to join above");
     assert_eq!(points(&sent, 2), [4, 8]);
     assert_eq!(sender.source.layer_rate(Layer(4)), Rate::ZERO);
-    sender.source.control(Control::Limits(limited(8e3, 600e3)), at(8.0));
+    sender.source.control(SourceControl::Limits(limited(8e3, 600e3)), at(8.0));
     assert_eq!(sender.source.observe().rate.bps(), 512e3);
     let sent = sender.run_until(at(16.0));
     assert_eq!((points(&sent, 3), sent.len()), (vec![16], 1024));
@@ -263,7 +263,7 @@ fn limits_beyond_the_base_layer_change_its_rate_from_a_new_cycle_on() {
     let mut sender = Sender::new(Config { layers: 2, ..Config::published() });
     sender.run_until(at(0.3));
     for (min, max, rate) in [(1e3, 16e3, 16e3), (64e3, 1e9, 128e3)] {
-        sender.source.control(Control::Limits(limited(min, max)), sender.now);
+        sender.source.control(SourceControl::Limits(limited(min, max)), sender.now);
         let sent = sender.run_until(sender.now + Span::from_secs(8));
         assert_eq!(sent[0].slot() % 8, 0, "a new cycle");
         let bytes = sent.len() as f64 * 500.0;

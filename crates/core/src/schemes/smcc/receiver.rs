@@ -9,10 +9,10 @@ use crate::time::{Rate, Span, Time};
 
 /// A receiver of a session.
 #[derive(Debug, Clone)]
-pub struct Receiver(Box<Member>);
+pub struct Receiver(Box<ReceiverState>);
 
 #[derive(Debug, Clone)]
-struct Member {
+struct ReceiverState {
     me: ReceiverId,
     config: Config,
     /// Of each layer subscribed to. All see the packets of all layers, in one sequence, and so calculate one rate; each
@@ -81,7 +81,7 @@ impl Receiver {
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
         let mut calculators = Vec::with_capacity(usize::from(config.layers));
         calculators.push(tfmcc::Receiver::new(me, &config.control));
-        Receiver(Box::new(Member {
+        Receiver(Box::new(ReceiverState {
             me,
             config: *config,
             calculators,
@@ -107,7 +107,7 @@ impl Receiver {
     }
 }
 
-impl Member {
+impl ReceiverState {
     fn level(&self) -> u8 {
         self.calculators.len() as u8 - 1
     }

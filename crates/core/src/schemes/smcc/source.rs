@@ -1,7 +1,7 @@
 //! SMCC's source: a TFMCC source per layer, between fixed limits (seed 000, 4.1).
 
 use super::config::{Config, Joins, LAYERS};
-use crate::node::{Control, Cx, Departure, Observation, Source as _, Stamp, Tally};
+use crate::node::{Cx, Departure, Observation, Source as _, SourceControl, Stamp, Tally};
 use crate::packet::{Cause, Content, Layer, Report};
 use crate::rate::Bounds;
 use crate::schemes::tfmcc;
@@ -68,7 +68,7 @@ impl Source {
             }
             match stream.state {
                 State::New => stream.control.start(cx),
-                _ => stream.control.control(Control::StartAgain, cx.now),
+                _ => stream.control.control(SourceControl::StartAgain, cx.now),
             }
             (stream.state, stream.heard_at) = (State::On, cx.now);
         }
@@ -90,7 +90,7 @@ impl Source {
         self.config.control.sending.bounds = bounds;
         for (layer, stream) in (0..).zip(&mut self.layers) {
             match limits(&self.config, layer) {
-                Some(bounds) => stream.control.control(Control::Limits(bounds), now),
+                Some(bounds) => stream.control.control(SourceControl::Limits(bounds), now),
                 None if stream.state == State::On => stream.state = State::Off,
                 None => {}
             }
@@ -157,8 +157,8 @@ impl crate::node::Source for Source {
         }
     }
 
-    fn control(&mut self, control: Control, now: Time) {
-        if let Control::Limits(bounds) = control {
+    fn control(&mut self, control: SourceControl, now: Time) {
+        if let SourceControl::Limits(bounds) = control {
             return self.set_bounds(bounds, now);
         }
         for stream in self.layers.iter_mut().filter(|stream| stream.state == State::On) {

@@ -1,7 +1,7 @@
 //! SMCC's tests: the source's layers, then the receiver's choice among them.
 
 use super::{Config, Joins, Receiver, Source};
-use crate::node::{Control, Cx, Departure, Effect, Effects, Receiver as _, Source as _};
+use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
     Arrival, Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq,
 };
@@ -178,7 +178,7 @@ fn the_limits_of_the_session_take_from_the_top_and_raise_the_base() {
         [(0.01, 2.5, [1.0, 1.5, 0.0]), (0.01, 0.5, [0.5, 0.0, 0.0]), (2.0, 6.0, [2.0, 2.0, 2.0])]
     {
         let mut sender = Sender::new(Config::published());
-        sender.source.control(Control::Limits(Bounds { min: mbps(min), max: mbps(max) }), Time::ZERO);
+        sender.source.control(SourceControl::Limits(Bounds { min: mbps(min), max: mbps(max) }), Time::ZERO);
         sender.run_until(0.5);
         sender.ask_for(2);
         sender.run_with_reports(120.0, &[0, 1, 2], mbps(50.0));

@@ -3,11 +3,11 @@
 use super::config::{Config, Rise};
 use super::echoes::{Echo, Echoes, Urgency};
 use super::timer;
-use crate::node::{Control, Cx, Departure, Observation, Stamp, Tally};
+use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
 use crate::packet::{self, Cause, Content, Knows, Layer, Mark, ReceiverId, Report, Seq};
 use crate::rate::bounds::Guard;
-use crate::rate::outlet::PROBED_EVERY;
-use crate::rate::{Growth, Outlet, Sending, Start};
+use crate::rate::send_controller::PROBED_EVERY;
+use crate::rate::{Growth, SendController, Sending, Start};
 use crate::time::{Rate, Span, Time};
 
 /// The source of a TFMCC session. Its state does not depend on the number of receivers.
@@ -15,7 +15,7 @@ use crate::time::{Rate, Span, Time};
 pub struct Source {
     config: Config,
     /// Sends at the rate that the scheme allows, "X".
-    outlet: Outlet,
+    controller: SendController,
     phase: Phase,
     limiting: Option<Limiting>,
     /// No rise before this moment: a slower receiver has just left.
@@ -124,7 +124,7 @@ impl Source {
         let sending = Sending { start: Start::Linear, silent_group_guard: Guard::Off, ..config.sending };
         Source {
             config,
-            outlet: Outlet::new(sending),
+            controller: SendController::new(sending),
             phase: Phase::Steady,
             limiting: None,
             hold_until: Time::ZERO,
@@ -153,13 +153,15 @@ impl Source {
     }
 
     fn begin(&mut self, now: Time) {
-        let first = self.outlet.rate().max(self.config.least);
-        self.outlet.set_rate(first, now);
+        let first = self.controller.rate().max(self.config.least);
+        self.controller.set_rate(first, now);
         self.phase = match self.config.sending.start {
             Start::Linear => Phase::Steady,
-            Start::Doubling(_) => {
-                Phase::SlowStart(Ramp { from: self.outlet.rate(), to: self.outlet.rate(), since: now })
-            }
+            Start::Doubling(_) => Phase::SlowStart(Ramp {
+                from: self.controller.rate(),
+                to: self.controller.rate(),
+                since: now,
+            }),
         };
         self.round = Round::new(self.round.number, now);
         (self.limiting, self.heard_at, self.raised_at) = (None, now, now);
@@ -170,18 +172,18 @@ impl Source {
     /// window (RFC 6928) in place of a packet.
     fn begin_at_known_distance(&mut self, now: Time) {
         if let Start::Doubling(doubling) = self.config.sending.start
-            && self.outlet.rtt_is_known()
+            && self.controller.rtt_is_known()
         {
-            let first = doubling.initial_rate(self.outlet.rtt_max(), self.config.sending.packet_size);
-            self.outlet.set_rate(first, now);
+            let first = doubling.initial_rate(self.controller.rtt_max(), self.config.sending.packet_size);
+            self.controller.set_rate(first, now);
         }
     }
 
     fn set_rate(&mut self, rate: Rate, now: Time) {
-        if rate.bps() < self.outlet.rate().bps() {
+        if rate.bps() < self.controller.rate().bps() {
             self.cuts += 1;
         }
-        self.outlet.set_rate(rate, now);
+        self.controller.set_rate(rate, now);
     }
 
     fn is_starting(&self) -> bool {
@@ -191,12 +193,12 @@ impl Source {
     /// Where slow start has come to by now.
     fn advance(&mut self, now: Time) {
         let Phase::SlowStart(ramp) = self.phase else { return };
-        if self.outlet.is_idle() || ramp.to.bps() <= ramp.from.bps() {
+        if self.controller.is_idle() || ramp.to.bps() <= ramp.from.bps() {
             return;
         }
         let part = (now.since(ramp.since).as_secs_f64() / self.rtt_max.as_secs_f64()).min(1.0);
         let rate = ramp.from * (1.0 - part) + ramp.to * part;
-        self.outlet.set_rate(rate.max(self.outlet.rate()), now);
+        self.controller.set_rate(rate.max(self.controller.rate()), now);
     }
 
     fn on_calculated(&mut self, report: &Report, now: Time) {
@@ -212,7 +214,7 @@ impl Source {
             self.note_answer(&report);
         }
         self.tally.indications += u64::from(has_loss);
-        let lower = report.adjusted.bps() < self.outlet.rate().bps();
+        let lower = report.adjusted.bps() < self.controller.rate().bps();
         self.tally.events += u64::from(has_loss && lower);
         let before = self.limiting.map(|limiting| limiting.id);
         self.follow(&report, now);
@@ -228,7 +230,7 @@ impl Source {
     fn checked(&self, report: &Report, now: Time) -> Option<Calculated> {
         let Content::Calculated { echo, rate, stamp, round, knows } = report.content else { return None };
         let bps = Rate::from_bps(f64::from(rate));
-        let rtt = self.outlet.sample(echo, now)?.max(self.config.sending.shortest_rtt);
+        let rtt = self.controller.sample(echo, now)?.max(self.config.sending.shortest_rtt);
         if !bps.is_usable() {
             return None;
         }
@@ -241,7 +243,7 @@ impl Source {
     }
 
     fn note_round_trip(&mut self, from: ReceiverId, rtt: Span, now: Time) {
-        self.outlet.on_rtt(from, rtt, now);
+        self.controller.on_rtt(from, rtt, now);
         if self.config.sending.rtt_max_memory.is_some() {
             return self.follow_group();
         }
@@ -256,8 +258,8 @@ impl Source {
     // RFC 4654, 2.4.2 takes any larger sample at once, so that one late answer would stretch the rounds of feedback for
     // minutes. On real networks a receiver has to confirm it.
     fn follow_group(&mut self) {
-        let packet = self.outlet.rate().span_of(u64::from(self.config.sending.packet_size));
-        let largest = self.outlet.rtt_max().max(packet);
+        let packet = self.controller.rate().span_of(u64::from(self.config.sending.packet_size));
+        let largest = self.controller.rtt_max().max(packet);
         self.rtt_max = largest.clamp(self.config.sending.shortest_rtt, LONGEST_RTT);
     }
 
@@ -285,7 +287,7 @@ impl Source {
                 let level = if matches!(self.phase, Phase::SlowStart(_)) {
                     limiting.rate
                 } else {
-                    self.outlet.rate()
+                    self.controller.rate()
                 };
                 if report.adjusted.bps() < level.bps() {
                     self.limit_by(report, now);
@@ -293,7 +295,7 @@ impl Source {
                 }
             }
             replaced => {
-                if replaced.is_some() && report.adjusted.bps() > self.outlet.rate().bps() {
+                if replaced.is_some() && report.adjusted.bps() > self.controller.rate().bps() {
                     self.hold_until = now + self.hold();
                 }
                 self.limit_by(report, now);
@@ -318,7 +320,7 @@ impl Source {
 
     /// Move the rate towards `target`: down at once, up by a packet per largest round-trip time in such a time.
     fn approach(&mut self, target: Rate, now: Time) {
-        let (rate, target) = (self.outlet.rate(), target.max(self.config.least));
+        let (rate, target) = (self.controller.rate(), target.max(self.config.least));
         if let Phase::SlowStart(_) = self.phase {
             let target = target.max(self.step());
             let from = if target.bps() < rate.bps() { target } else { rate };
@@ -348,7 +350,7 @@ impl Source {
                 Rise::Double => rate + rate.max(self.step()) * part,
             },
         };
-        self.outlet.set_rate(raised.min(target), now);
+        self.controller.set_rate(raised.min(target), now);
     }
 
     /// How long the rate does not rise after the limiting receiver has left.
@@ -359,7 +361,7 @@ impl Source {
     /// Somebody is about to receive this who can take so much: the rate is no more than that now, whoever limits it.
     pub fn make_room(&mut self, rate: Rate, now: Time) {
         let rate = rate.max(self.config.least);
-        if rate.bps() < self.outlet.rate().bps() {
+        if rate.bps() < self.controller.rate().bps() {
             self.raised_at = now;
             self.set_rate(rate, now);
         }
@@ -413,7 +415,7 @@ impl Source {
         if self.config.sending.rtt_max_memory.is_some() {
             self.follow_group();
         } else if !self.round.grew {
-            let packet = self.outlet.rate().span_of(u64::from(self.config.sending.packet_size));
+            let packet = self.controller.rate().span_of(u64::from(self.config.sending.packet_size));
             let lower = self.rtt_max.scaled(self.config.rtt_max_kept).max(self.round.peak).max(packet);
             self.rtt_max = lower.clamp(self.config.sending.shortest_rtt, LONGEST_RTT);
         }
@@ -425,10 +427,10 @@ impl Source {
         if std::mem::take(&mut self.is_heard_again) {
             self.come_back(now);
         }
-        self.growth = self.outlet.watch(self.rtt_max, now);
+        self.growth = self.controller.watch(self.rtt_max, now);
         self.advance(now);
         self.tick_at = now + self.rtt_max;
-        if self.outlet.is_idle() {
+        if self.controller.is_idle() {
             return;
         }
         let (missed, given_up) = (self.rounds(MISSED_AFTER), self.rounds(GIVEN_UP_AFTER));
@@ -452,7 +454,7 @@ impl Source {
     /// Nobody is heard: half the rate. When it is known again what the receivers can take, the rate comes back by
     /// doubling.
     fn halve(&mut self, now: Time) {
-        let before = self.outlet.rate();
+        let before = self.controller.rate();
         let sending = &self.config.sending;
         let lower = match sending.start {
             Start::Linear => before * 0.5,
@@ -484,7 +486,7 @@ impl Source {
 
     /// A packet has arrived somewhere. The group is silent when nothing newer has.
     fn on_arrived(&mut self, seq: Seq, now: Time) {
-        let Some(confirmed_at) = self.outlet.confirmed_at(seq, now) else { return };
+        let Some(confirmed_at) = self.controller.confirmed_at(seq, now) else { return };
         if confirmed_at > self.heard_at {
             self.heard_at = confirmed_at;
             if std::mem::take(&mut self.is_silent) {
@@ -497,32 +499,33 @@ impl Source {
     fn come_back(&mut self, now: Time) {
         let sending = &self.config.sending;
         let Start::Doubling(doubling) = sending.start else { return };
-        let first = doubling.initial_rate(self.outlet.rtt_max(), sending.packet_size).max(self.config.least);
+        let first =
+            doubling.initial_rate(self.controller.rtt_max(), sending.packet_size).max(self.config.least);
         let first = match &self.phase {
             Phase::Resuming { to } => first.min(*to),
             _ => first,
         };
-        if first.bps() <= self.outlet.rate().bps() {
+        if first.bps() <= self.controller.rate().bps() {
             return;
         }
         if let Phase::SlowStart(ramp) = &mut self.phase {
             *ramp = Ramp { from: first, to: first, since: now };
         }
         self.raised_at = now;
-        self.outlet.set_rate(first, now);
+        self.controller.set_rate(first, now);
         self.follow_group();
     }
 
     /// A receiver shows that it is there, and how far away.
     fn on_alive(&mut self, from: ReceiverId, echo: packet::Echo, now: Time) {
-        if let Some(sample) = self.outlet.sample(echo, now) {
+        if let Some(sample) = self.controller.sample(echo, now) {
             self.note_round_trip(from, sample.max(self.config.sending.shortest_rtt), now);
         }
     }
 
     /// The application sends again: after a long pause the rate comes back step by step.
     fn resume(&mut self, now: Time) {
-        let Some(pause) = self.outlet.resume(now) else { return };
+        let Some(pause) = self.controller.resume(now) else { return };
         if let Some(limiting) = &mut self.limiting {
             limiting.heard_at += pause;
             limiting.since += pause;
@@ -531,7 +534,7 @@ impl Source {
         (self.heard_at, self.raised_at, self.growth) = (now, now, Growth::Allowed);
         self.tick_at = now + self.rtt_max;
         self.round = Round::new(self.round.number.wrapping_add(1), now);
-        let rate = self.outlet.rate();
+        let rate = self.controller.rate();
         if pause > self.rtt_max * GIVEN_UP_AFTER {
             let lowest = self.step().min(rate);
             self.phase = match self.phase {
@@ -545,32 +548,32 @@ impl Source {
     /// The group is another one now.
     fn start_again(&mut self, now: Time) {
         self.echoes.clear();
-        self.outlet.start_again(now);
+        self.controller.start_again(now);
         self.rtt_max = self.config.sending.initial_rtt;
-        self.outlet.set_rate(self.outlet.config().initial_rate().min(self.outlet.rate()), now);
+        self.controller.set_rate(self.controller.config().initial_rate().min(self.controller.rate()), now);
         self.begin(now);
     }
 }
 
 impl crate::node::Source for Source {
     fn start(&mut self, cx: &mut Cx<'_>) {
-        self.outlet.start(cx.now);
-        if self.outlet.rtt_is_known() {
-            self.rtt_max = self.outlet.rtt_max();
+        self.controller.start(cx.now);
+        if self.controller.rtt_is_known() {
+            self.rtt_max = self.controller.rtt_max();
         }
         self.begin_at_known_distance(cx.now);
         self.begin(cx.now);
     }
 
     fn departure(&self, _: Layer) -> Departure {
-        Departure::At(self.outlet.departure())
+        Departure::At(self.controller.departure())
     }
 
     fn on_departure(&mut self, _: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
         let now = cx.now;
         self.resume(now);
         self.advance(now);
-        let departed = self.outlet.depart(size, self.rtt_max, now);
+        let departed = self.controller.depart(size, self.rtt_max, now);
         let echo = self.next_echo(now);
         let limiting = self.limiting.map(|limiting| limiting.id);
         let mark = Mark::Equation {
@@ -586,7 +589,7 @@ impl crate::node::Source for Source {
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
         let (now, from) = (cx.now, report.from);
-        if !self.outlet.has_left(report.content.echo()) || self.outlet.is_probed(report, now) {
+        if !self.controller.has_left(report.content.echo()) || self.controller.is_probed(report, now) {
             return;
         }
         self.on_arrived(report.content.echo().seq, now);
@@ -606,7 +609,7 @@ impl crate::node::Source for Source {
     }
 
     fn deadline(&self) -> Time {
-        if self.outlet.is_idle() || !self.outlet.is_running() {
+        if self.controller.is_idle() || !self.controller.is_running() {
             return self.tick_at;
         }
         self.tick_at.min(self.round_deadline())
@@ -620,32 +623,32 @@ impl crate::node::Source for Source {
         if now >= self.tick_at {
             self.tick(now);
         }
-        if self.outlet.is_idle() {
-            self.tick_at = self.outlet.rest_until(self.tick_at);
+        if self.controller.is_idle() {
+            self.tick_at = self.controller.rest_until(self.tick_at);
         } else if now >= self.round_deadline() {
             self.end_round(now);
         }
     }
 
-    fn control(&mut self, control: Control, now: Time) {
+    fn control(&mut self, control: SourceControl, now: Time) {
         match control {
-            Control::Forget(receiver) => self.forget(receiver, now),
-            Control::StartAgain => self.start_again(now),
-            Control::Limits(bounds) => self.outlet.set_bounds(bounds, now),
-            Control::SignOfLife => self.heard_at = now,
+            SourceControl::Forget(receiver) => self.forget(receiver, now),
+            SourceControl::StartAgain => self.start_again(now),
+            SourceControl::Limits(bounds) => self.controller.set_bounds(bounds, now),
+            SourceControl::SignOfLife => self.heard_at = now,
             // A group of any size up to the assumed bound gives about as many reports.
-            Control::Members(_) => {}
+            SourceControl::Members(_) => {}
         }
     }
 
     fn observe(&self) -> Observation {
         Observation {
-            rate: self.outlet.pace(),
+            rate: self.controller.pace(),
             rtt: self.limiting.map_or(self.rtt_max, |limiting| limiting.rtt),
             limiting: self.limiting.map(|limiting| limiting.id),
             level: self.limiting.map(|limiting| limiting.rate),
             rtt_max: match self.config.sending.rtt_max_memory {
-                Some(_) => self.outlet.rtt_max(), // without what low rates add to it
+                Some(_) => self.controller.rtt_max(), // without what low rates add to it
                 None => self.rtt_max,
             },
             cuts: self.cuts,
@@ -662,10 +665,10 @@ impl Source {
     }
 
     pub(super) fn allowed(&self) -> Rate {
-        self.outlet.rate()
+        self.controller.rate()
     }
 
     pub(super) fn force(&mut self, rate: Rate, now: Time) {
-        self.outlet.set_rate(rate, now);
+        self.controller.set_rate(rate, now);
     }
 }

@@ -1,7 +1,7 @@
 //! Behaviour of TFMCC's source and receivers, together and one by one.
 
 use super::{Config, Receiver, Source, TimerLaw};
-use crate::node::{Control, Cx, Departure, Effect, Effects, Receiver as _, Source as _};
+use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{Arrival, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, Report, Seq};
 use crate::rate::Start;
 use crate::rng::Rng;
@@ -317,7 +317,7 @@ fn a_round_without_answers_is_twice_as_long() {
                 sender.report(2, 950.0, millis(100), ALL);
             }
             let now = sender.now;
-            sender.source.control(Control::SignOfLife, now);
+            sender.source.control(SourceControl::SignOfLife, now);
             sender.pass(millis(50));
         }
         assert_eq!(sender.source.round_state().0, rounds);
@@ -344,7 +344,7 @@ fn feedback_rounds_wrap() {
 fn a_receiver_that_is_excluded_limits_no_longer() {
     let mut sender = Sender::limited_to(1000.0);
     let now = sender.now;
-    sender.source.control(Control::Forget(receiver_id(1)), now);
+    sender.source.control(SourceControl::Forget(receiver_id(1)), now);
     assert_eq!(sender.limiting(), None);
     sender.report(2, 2000.0, millis(100), ALL);
     assert_eq!((sender.limiting(), sender.kbps()), (Some(2), 1000.0));

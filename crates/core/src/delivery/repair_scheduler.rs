@@ -1,4 +1,4 @@
-//! The source's account of blocks: what has been sent, and what must be sent again.
+//! The repair scheduler, the source's account of blocks: what has been sent, and what must be sent again.
 //!
 //! Three things wait to be sent, in this order of urgency: repairs (a few symbols of a block that
 //! everybody has nearly), the front (blocks that nobody has yet), and the backfill (whole blocks
@@ -33,7 +33,7 @@ pub enum PickKind {
 
 /// The account of all blocks. Memory grows with the blocks, never with the receivers.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct RepairScheduler {
     blocks: Vec<Block>,
     /// Index of `blocks[0]`: older ones are forgotten (live streams).
     base: u32,
@@ -74,10 +74,10 @@ struct Stretch {
 /// After the last encoding symbol id that the code has, repairs start over.
 const LAST_SYMBOL: u32 = SYMBOL_LIMIT - 1;
 
-impl Ledger {
+impl RepairScheduler {
     /// An account whose blocks below `urgent_below` describe the content.
-    pub fn new(urgent_below: u32) -> Ledger {
-        Ledger { urgent_below, ..Ledger::default() }
+    pub fn new(urgent_below: u32) -> RepairScheduler {
+        RepairScheduler { urgent_below, ..RepairScheduler::default() }
     }
 
     /// The content has one more block, of `symbols` source symbols.
@@ -140,7 +140,7 @@ impl Ledger {
         true
     }
 
-    /// The next symbol to send. [`Ledger::sent`] must follow before the next call.
+    /// The next symbol to send. [`RepairScheduler::sent`] must follow before the next call.
     pub fn pick(&self) -> Option<Pick> {
         if let Some(&block) = self.repairs.first() {
             return Some(self.again(block));
@@ -151,7 +151,7 @@ impl Ledger {
         self.backfill.first().map(|&block| self.again(block))
     }
 
-    /// The symbol that [`Ledger::pick`] named has left as packet `seq`.
+    /// The symbol that [`RepairScheduler::pick`] named has left as packet `seq`.
     pub fn sent(&mut self, pick: Pick, seq: Seq) {
         self.sent += 1;
         if pick.kind == PickKind::Front {
@@ -284,19 +284,19 @@ impl Stretch {
 mod tests {
     use super::*;
 
-    /// A ledger with `blocks` blocks of 10 symbols, all sent once in packets 0, 1, 2...
-    fn sent_once(blocks: u32) -> (Ledger, u64) {
-        let mut ledger = Ledger::new(1);
-        (0..blocks).for_each(|_| ledger.push(10));
+    /// A scheduler with `blocks` blocks of 10 symbols, all sent once in packets 0, 1, 2...
+    fn sent_once(blocks: u32) -> (RepairScheduler, u64) {
+        let mut scheduler = RepairScheduler::new(1);
+        (0..blocks).for_each(|_| scheduler.push(10));
         let mut seq = 0;
-        drain(&mut ledger, &mut seq);
-        (ledger, seq)
+        drain(&mut scheduler, &mut seq);
+        (scheduler, seq)
     }
 
-    fn drain(ledger: &mut Ledger, seq: &mut u64) -> Vec<Pick> {
+    fn drain(scheduler: &mut RepairScheduler, seq: &mut u64) -> Vec<Pick> {
         let mut picks = Vec::new();
-        while let Some(pick) = ledger.pick() {
-            ledger.sent(pick, Seq(*seq));
+        while let Some(pick) = scheduler.pick() {
+            scheduler.sent(pick, Seq(*seq));
             *seq += 1;
             picks.push(pick);
         }
@@ -305,62 +305,62 @@ mod tests {
 
     #[test]
     fn source_symbols_go_first_and_in_order() {
-        let mut ledger = Ledger::new(0);
-        ledger.push(2);
-        ledger.push(1);
-        let sent: Vec<_> = drain(&mut ledger, &mut 0).iter().map(|p| (p.block, p.symbol)).collect();
+        let mut scheduler = RepairScheduler::new(0);
+        scheduler.push(2);
+        scheduler.push(1);
+        let sent: Vec<_> = drain(&mut scheduler, &mut 0).iter().map(|p| (p.block, p.symbol)).collect();
         assert_eq!(sent, [(0, 0), (0, 1), (1, 0)]);
-        assert!(ledger.is_idle());
+        assert!(scheduler.is_idle());
     }
 
     #[test]
     fn repairs_are_fresh_symbols_every_time() {
-        let (mut ledger, mut seq) = sent_once(3);
-        assert!(ledger.request(1, 2, Seq(seq)));
-        assert_eq!(drain(&mut ledger, &mut seq).iter().map(|p| p.symbol).collect::<Vec<_>>(), [10, 11]);
-        assert!(ledger.request(1, 1, Seq(seq)));
-        assert_eq!(drain(&mut ledger, &mut seq)[0].symbol, 12);
+        let (mut scheduler, mut seq) = sent_once(3);
+        assert!(scheduler.request(1, 2, Seq(seq)));
+        assert_eq!(drain(&mut scheduler, &mut seq).iter().map(|p| p.symbol).collect::<Vec<_>>(), [10, 11]);
+        assert!(scheduler.request(1, 1, Seq(seq)));
+        assert_eq!(drain(&mut scheduler, &mut seq)[0].symbol, 12);
     }
 
     #[test]
     fn many_receivers_cost_as_much_as_the_neediest() {
-        let (mut ledger, mut seq) = sent_once(3);
+        let (mut scheduler, mut seq) = sent_once(3);
         for need in [1, 3, 2, 3] {
-            ledger.request(2, need, Seq(seq));
+            scheduler.request(2, need, Seq(seq));
         }
-        assert_eq!(drain(&mut ledger, &mut seq).len(), 3);
+        assert_eq!(drain(&mut scheduler, &mut seq).len(), 3);
     }
 
     #[test]
     fn a_request_from_before_the_repairs_is_answered_by_them() {
-        let (mut ledger, mut seq) = sent_once(3);
+        let (mut scheduler, mut seq) = sent_once(3);
         let before = Seq(seq - 1);
-        ledger.request(1, 3, before);
-        drain(&mut ledger, &mut seq);
-        assert!(!ledger.request(1, 3, before));
-        assert!(ledger.request(1, 4, before), "one more than is on its way");
-        assert_eq!(drain(&mut ledger, &mut seq).len(), 1);
+        scheduler.request(1, 3, before);
+        drain(&mut scheduler, &mut seq);
+        assert!(!scheduler.request(1, 3, before));
+        assert!(scheduler.request(1, 4, before), "one more than is on its way");
+        assert_eq!(drain(&mut scheduler, &mut seq).len(), 1);
     }
 
     #[test]
     fn a_receiver_that_lags_is_answered_by_all_batches_that_are_still_to_reach_it() {
-        let (mut ledger, mut seq) = sent_once(3);
+        let (mut scheduler, mut seq) = sent_once(3);
         let before = Seq(seq - 1);
         for needed in [3, 1, 1, 1, 1] {
-            assert!(ledger.request(1, needed, Seq(seq)));
-            assert_eq!(drain(&mut ledger, &mut seq).len(), usize::from(needed));
+            assert!(scheduler.request(1, needed, Seq(seq)));
+            assert_eq!(drain(&mut scheduler, &mut seq).len(), usize::from(needed));
         }
-        assert!(!ledger.request(1, 5, before), "seven symbols are on their way to it");
-        assert!(ledger.request(1, 5, Seq(seq - 2)), "one is");
-        assert_eq!(drain(&mut ledger, &mut seq).len(), 4);
+        assert!(!scheduler.request(1, 5, before), "seven symbols are on their way to it");
+        assert!(scheduler.request(1, 5, Seq(seq - 2)), "one is");
+        assert_eq!(drain(&mut scheduler, &mut seq).len(), 4);
     }
 
     #[test]
     fn a_block_that_is_mostly_missing_is_sent_again_after_the_front() {
-        let (mut ledger, mut seq) = sent_once(3);
-        ledger.push(10);
-        assert!(ledger.request(2, 10, Seq(seq)));
-        let picks = drain(&mut ledger, &mut seq);
+        let (mut scheduler, mut seq) = sent_once(3);
+        scheduler.push(10);
+        assert!(scheduler.request(2, 10, Seq(seq)));
+        let picks = drain(&mut scheduler, &mut seq);
         assert_eq!(picks[0].kind, PickKind::Front);
         assert_eq!((picks[10].block, picks[10].symbol, picks[10].kind), (2, 0, PickKind::Backfill));
         assert_eq!(picks.len(), 20);
@@ -368,45 +368,45 @@ mod tests {
 
     #[test]
     fn blocks_that_describe_the_content_are_always_urgent() {
-        let (mut ledger, mut seq) = sent_once(3);
-        ledger.push(10);
-        ledger.request(0, 10, Seq(seq));
-        assert_eq!(drain(&mut ledger, &mut seq)[0].block, 0);
+        let (mut scheduler, mut seq) = sent_once(3);
+        scheduler.push(10);
+        scheduler.request(0, 10, Seq(seq));
+        assert_eq!(drain(&mut scheduler, &mut seq)[0].block, 0);
     }
 
     #[test]
     fn requests_ahead_of_the_front_or_out_of_range_are_ignored() {
-        let mut ledger = Ledger::new(0);
-        ledger.push(10);
-        assert!(!ledger.request(0, 10, Seq(0)));
-        assert!(!ledger.request(77, 10, Seq(0)));
+        let mut scheduler = RepairScheduler::new(0);
+        scheduler.push(10);
+        assert!(!scheduler.request(0, 10, Seq(0)));
+        assert!(!scheduler.request(77, 10, Seq(0)));
     }
 
     #[test]
     fn a_forgotten_block_is_not_sent_again() {
-        let (mut ledger, seq) = sent_once(3);
-        ledger.request(0, 2, Seq(seq));
-        ledger.forget_before(2);
-        assert!(ledger.is_idle());
-        assert!(!ledger.request(1, 2, Seq(seq)));
-        assert!(ledger.request(2, 2, Seq(seq)));
+        let (mut scheduler, seq) = sent_once(3);
+        scheduler.request(0, 2, Seq(seq));
+        scheduler.forget_before(2);
+        assert!(scheduler.is_idle());
+        assert!(!scheduler.request(1, 2, Seq(seq)));
+        assert!(scheduler.request(2, 2, Seq(seq)));
     }
 
     #[test]
     fn the_front_skips_what_is_gone_before_it_was_sent() {
-        let mut ledger = Ledger::new(0);
-        (0..3).for_each(|_| ledger.push(2));
-        ledger.sent(ledger.pick().expect("nothing was sent"), Seq(0));
-        ledger.forget_before(2);
-        assert_eq!(ledger.pick().map(|pick| (pick.block, pick.symbol)), Some((2, 0)));
+        let mut scheduler = RepairScheduler::new(0);
+        (0..3).for_each(|_| scheduler.push(2));
+        scheduler.sent(scheduler.pick().expect("nothing was sent"), Seq(0));
+        scheduler.forget_before(2);
+        assert_eq!(scheduler.pick().map(|pick| (pick.block, pick.symbol)), Some((2, 0)));
     }
 
     #[test]
     fn cleared_requests_can_be_made_again() {
-        let (mut ledger, seq) = sent_once(3);
-        ledger.request(0, 10, Seq(seq));
-        ledger.clear_requests();
-        assert!(ledger.is_idle());
-        assert!(ledger.request(0, 10, Seq(seq)));
+        let (mut scheduler, seq) = sent_once(3);
+        scheduler.request(0, 10, Seq(seq));
+        scheduler.clear_requests();
+        assert!(scheduler.is_idle());
+        assert!(scheduler.request(0, 10, Seq(seq)));
     }
 }

@@ -1,4 +1,4 @@
-//! Where blocks come from: files, a pipe read to its end, or a live pipe.
+//! The block source: where blocks come from, files, a pipe read to its end, or a live pipe.
 
 use super::pipe::Pipe;
 use super::reader::Reader;
@@ -9,7 +9,7 @@ use crate::object::{
     BlockRead, Entry, Geometry, Hash, Kind, Manifest, ObjectError, RootHasher, Skipped, Tape, TransferId,
     seal_block,
 };
-use crate::receiver::place::LIVE_ROOT;
+use crate::receiver::block_sink::LIVE_ROOT;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const LIVE_LATENCY: Duration = Duration::from_millis(50);
 
 /// The blocks of a session's content.
-pub(crate) enum Supply {
+pub(crate) enum BlockSource {
     /// Any block can be read at any time, once it is there.
     Tape(Box<Taped>),
     /// Blocks are made of what comes and kept for a while.
@@ -62,17 +62,22 @@ pub(crate) struct Live {
     symbols: u64,
 }
 
-impl Supply {
-    pub(crate) fn files(tape: Tape) -> Supply {
-        Supply::taped(tape, None)
+impl BlockSource {
+    pub(crate) fn files(tape: Tape) -> BlockSource {
+        BlockSource::taped(tape, None)
     }
 
     /// Standard input as one file.
-    pub(crate) fn pipe(name: &str, symbol_size: u16, symbols: u16, unix_nanos: u64) -> Result<Supply, Error> {
+    pub(crate) fn pipe(
+        name: &str,
+        symbol_size: u16,
+        symbols: u16,
+        unix_nanos: u64,
+    ) -> Result<BlockSource, Error> {
         let (pipe, reader) = Pipe::stdin();
         let dir = std::env::temp_dir();
         let tape = Tape::from_reader(Box::new(reader), name, unix_nanos as i64, &dir, symbol_size, symbols)?;
-        Ok(Supply::taped(tape, Some(pipe)))
+        Ok(BlockSource::taped(tape, Some(pipe)))
     }
 
     /// Standard input live.
@@ -81,7 +86,7 @@ impl Supply {
         symbols: u16,
         unix_nanos: u64,
         history: Duration,
-    ) -> Result<Supply, Error> {
+    ) -> Result<BlockSource, Error> {
         let entry =
             Entry { path: "stream".to_owned(), kind: Kind::Stream, mode: 0o644, mtime: unix_nanos as i64 };
         let mut manifest = Manifest::new(vec![entry]).map_err(ObjectError::from)?.encode();
@@ -93,7 +98,7 @@ impl Supply {
         let kept = VecDeque::from([(manifest, k, Instant::now())]);
         let (pipe, _) = Pipe::stdin();
         let symbols = u64::from(k);
-        Ok(Supply::Live(Box::new(Live {
+        Ok(BlockSource::Live(Box::new(Live {
             pipe,
             geometry,
             transfer,
@@ -107,17 +112,17 @@ impl Supply {
     }
 
     /// A stream on each layer, the base layer's first.
-    pub(crate) fn streams(inputs: &[LayerInput], cut: Cut, unix_nanos: u64) -> Result<Supply, Error> {
+    pub(crate) fn streams(inputs: &[LayerInput], cut: Cut, unix_nanos: u64) -> Result<BlockSource, Error> {
         let open = |input| Input::open(input).map(|input| Box::new(input) as Box<dyn Feed>);
         let feeds = inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        Ok(Supply::Streams(Box::new(Streams::new(feeds, cut, unix_nanos)?)))
+        Ok(BlockSource::Streams(Box::new(Streams::new(feeds, cut, unix_nanos)?)))
     }
 
-    fn taped(tape: Tape, pipe: Option<Pipe>) -> Supply {
+    fn taped(tape: Tape, pipe: Option<Pipe>) -> BlockSource {
         let geometry = tape.geometry();
         let ready = geometry.blocks().unwrap_or(0);
         let is_file = |entry: &&Entry| matches!(entry.kind, Kind::File { .. } | Kind::Stream);
-        Supply::Tape(Box::new(Taped {
+        BlockSource::Tape(Box::new(Taped {
             geometry,
             transfer: tape.transfer(),
             files: tape.manifest().entries().iter().filter(is_file).count() as u64,
@@ -137,115 +142,115 @@ impl Supply {
     pub(crate) fn geometry(&self) -> Geometry {
         match self {
             // As announced: the length of a pipe is told by its last block.
-            Supply::Tape(taped) if taped.is_pipe() => Geometry { tape_len: None, ..taped.geometry },
-            Supply::Tape(taped) => taped.geometry,
-            Supply::Live(live) => live.geometry,
-            Supply::Streams(streams) => streams.geometry(),
+            BlockSource::Tape(taped) if taped.is_pipe() => Geometry { tape_len: None, ..taped.geometry },
+            BlockSource::Tape(taped) => taped.geometry,
+            BlockSource::Live(live) => live.geometry,
+            BlockSource::Streams(streams) => streams.geometry(),
         }
     }
 
     pub(crate) fn transfer(&self) -> TransferId {
         match self {
-            Supply::Tape(taped) => taped.transfer,
-            Supply::Live(live) => live.transfer,
-            Supply::Streams(streams) => streams.transfer(),
+            BlockSource::Tape(taped) => taped.transfer,
+            BlockSource::Live(live) => live.transfer,
+            BlockSource::Streams(streams) => streams.transfer(),
         }
     }
 
     /// What is not sent, in words.
     pub(crate) fn warnings(&self) -> Vec<String> {
         match self {
-            Supply::Tape(taped) => {
+            BlockSource::Tape(taped) => {
                 let words = |skipped: &Skipped| {
                     format!("{} is neither a file, a directory nor a link; not sent", skipped.path.display())
                 };
                 taped.skipped.iter().map(words).collect()
             }
-            Supply::Live(_) | Supply::Streams(_) => Vec::new(),
+            BlockSource::Live(_) | BlockSource::Streams(_) => Vec::new(),
         }
     }
 
     pub(crate) fn files_count(&self) -> u64 {
         match self {
-            Supply::Tape(taped) => taped.files,
-            Supply::Live(_) => 1,
-            Supply::Streams(streams) => streams.count(),
+            BlockSource::Tape(taped) => taped.files,
+            BlockSource::Live(_) => 1,
+            BlockSource::Streams(streams) => streams.count(),
         }
     }
 
     /// Blocks below this one can be read. Of streams in layers none, for those have blocks of their own.
     pub(crate) fn ready(&self) -> u32 {
         match self {
-            Supply::Tape(taped) => taped.ready,
-            Supply::Live(live) => live.oldest + live.kept.len() as u32,
-            Supply::Streams(_) => 0,
+            BlockSource::Tape(taped) => taped.ready,
+            BlockSource::Live(live) => live.oldest + live.kept.len() as u32,
+            BlockSource::Streams(_) => 0,
         }
     }
 
     /// Older blocks are gone.
     pub(crate) fn oldest(&self) -> u32 {
         match self {
-            Supply::Tape(_) | Supply::Streams(_) => 0,
-            Supply::Live(live) => live.oldest,
+            BlockSource::Tape(_) | BlockSource::Streams(_) => 0,
+            BlockSource::Live(live) => live.oldest,
         }
     }
 
     /// Whether all blocks are there.
     pub(crate) fn is_whole(&self) -> bool {
         match self {
-            Supply::Tape(taped) => taped.is_whole(),
-            Supply::Live(live) => live.whole,
-            Supply::Streams(streams) => streams.is_whole(),
+            BlockSource::Tape(taped) => taped.is_whole(),
+            BlockSource::Live(live) => live.whole,
+            BlockSource::Streams(streams) => streams.is_whole(),
         }
     }
 
     pub(crate) fn is_live(&self) -> bool {
-        matches!(self, Supply::Live(_) | Supply::Streams(_))
+        matches!(self, BlockSource::Live(_) | BlockSource::Streams(_))
     }
 
     /// Source symbols of a block.
     pub(crate) fn symbols(&self, block: u32) -> u16 {
         match self {
-            Supply::Tape(taped) => taped.geometry.symbols(block),
-            Supply::Live(live) => {
+            BlockSource::Tape(taped) => taped.geometry.symbols(block),
+            BlockSource::Live(live) => {
                 let at = block.checked_sub(live.oldest).and_then(|at| live.kept.get(at as usize));
                 at.map_or(0, |(_, symbols, _)| *symbols) // none of a block that is gone already
             }
-            Supply::Streams(_) => 0,
+            BlockSource::Streams(_) => 0,
         }
     }
 
     /// Source symbols of all blocks.
     pub(crate) fn content_symbols(&self) -> u64 {
         match self {
-            Supply::Tape(taped) => match taped.ready.checked_sub(1) {
+            BlockSource::Tape(taped) => match taped.ready.checked_sub(1) {
                 Some(last) => {
                     u64::from(last) * u64::from(taped.geometry.symbols_per_block)
                         + u64::from(self.symbols(last))
                 }
                 None => 0,
             },
-            Supply::Live(live) => live.symbols,
-            Supply::Streams(streams) => streams.symbols().1,
+            BlockSource::Live(live) => live.symbols,
+            BlockSource::Streams(streams) => streams.symbols().1,
         }
     }
 
     /// Bytes of content so far, without the manifest.
     pub(crate) fn content_bytes(&self) -> u64 {
         match self {
-            Supply::Tape(taped) => {
+            BlockSource::Tape(taped) => {
                 let so_far = u64::from(taped.ready) * taped.geometry.capacity();
                 let manifest = u64::from(taped.geometry.manifest_len);
                 taped.geometry.tape_len.unwrap_or(so_far).saturating_sub(manifest)
             }
-            Supply::Live(live) => live.bytes,
-            Supply::Streams(streams) => streams.bytes(),
+            BlockSource::Live(live) => live.bytes,
+            BlockSource::Streams(streams) => streams.bytes(),
         }
     }
 
-    /// Blocks will not be read in a row: [`Supply::order`] tells which come next.
+    /// Blocks will not be read in a row: [`BlockSource::order`] tells which come next.
     pub(crate) fn read_as_told(&mut self) {
-        if let Supply::Tape(taped) = self
+        if let BlockSource::Tape(taped) = self
             && let From::Files(reader) = &mut taped.from
         {
             reader.read_as_told();
@@ -254,7 +259,7 @@ impl Supply {
 
     /// Block `block` will be read soon.
     pub(crate) fn order(&mut self, block: u32) {
-        if let Supply::Tape(taped) = self
+        if let BlockSource::Tape(taped) = self
             && let From::Files(reader) = &mut taped.from
         {
             reader.order(block);
@@ -264,16 +269,16 @@ impl Supply {
     /// The root over all blocks, once all are hashed.
     pub(crate) fn root(&self) -> Option<Hash> {
         match self {
-            Supply::Tape(taped) => taped.root,
-            Supply::Live(_) | Supply::Streams(_) => self.is_whole().then_some(Hash(LIVE_ROOT)),
+            BlockSource::Tape(taped) => taped.root,
+            BlockSource::Live(_) | BlockSource::Streams(_) => self.is_whole().then_some(Hash(LIVE_ROOT)),
         }
     }
 
-    /// Whether [`Supply::poll`] has work to do when there is time.
+    /// Whether [`BlockSource::poll`] has work to do when there is time.
     pub(crate) fn has_work(&self) -> bool {
         match self {
-            Supply::Tape(taped) => taped.is_whole() && taped.root.is_none(),
-            Supply::Live(_) | Supply::Streams(_) => false,
+            BlockSource::Tape(taped) => taped.is_whole() && taped.root.is_none(),
+            BlockSource::Live(_) | BlockSource::Streams(_) => false,
         }
     }
 
@@ -281,17 +286,17 @@ impl Supply {
     /// read yet.
     pub(crate) fn poll(&mut self, leisure: bool) -> Result<(), ObjectError> {
         match self {
-            Supply::Tape(taped) => taped.poll(leisure),
-            Supply::Live(live) => live.poll(),
-            Supply::Streams(_) => Ok(()), // wants to know the time and the rates
+            BlockSource::Tape(taped) => taped.poll(leisure),
+            BlockSource::Live(live) => live.poll(),
+            BlockSource::Streams(_) => Ok(()), // wants to know the time and the rates
         }
     }
 
     /// Read block `block`, sealed, into `bytes`; its number of source symbols.
     pub(crate) fn read(&mut self, block: u32, bytes: &mut Vec<u8>) -> Result<u16, ObjectError> {
         match self {
-            Supply::Tape(taped) => taped.read(block, bytes),
-            Supply::Live(live) => {
+            BlockSource::Tape(taped) => taped.read(block, bytes),
+            BlockSource::Live(live) => {
                 let at = block.checked_sub(live.oldest).and_then(|at| live.kept.get(at as usize));
                 let (sealed, symbols, _) = at.ok_or(ObjectError::NoSuchBlock {
                     index: block,
@@ -301,7 +306,7 @@ impl Supply {
                 bytes.extend_from_slice(sealed);
                 Ok(*symbols)
             }
-            Supply::Streams(_) => Err(ObjectError::NoSuchBlock { index: block, blocks: 0 }),
+            BlockSource::Streams(_) => Err(ObjectError::NoSuchBlock { index: block, blocks: 0 }),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Symbols in, verified blocks out: what a receiver has and what it lacks.
+//! Reassembly, symbols in and verified blocks out: what a receiver has and what it lacks.
 
-use super::place::{Place, Placed};
+use super::block_sink::{BlockSink, Placed};
 use crate::assembly::{Added, Assembly};
 use crate::error::Error;
 use crate::object::{Geometry, verify_block};
 use crate::spill::Gathering;
-use faircast_core::delivery::needs::Needs;
+use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::rng::Rng;
 use faircast_core::time::Time;
 use faircast_wire::{DataPacket, Scheduled};
@@ -45,11 +45,11 @@ enum Incomplete {
 }
 
 /// The data path of a receiver.
-pub(super) struct Intake {
-    pub(super) needs: Needs,
+pub(super) struct Reassembly {
+    pub(super) requests: RequestScheduler,
     repair: Repair,
     incomplete: Incomplete,
-    place: Place,
+    place: BlockSink,
     geometry: Geometry,
     /// Blocks below this have been sent once by the source.
     passed: u32,
@@ -61,16 +61,16 @@ pub(super) struct Intake {
     pub(super) symbols_needed: u64,
 }
 
-impl Intake {
+impl Reassembly {
     /// What comes to `place` from block `first` on; incomplete blocks take about `memory` bytes.
     pub(super) fn new(
-        place: Place,
+        place: BlockSink,
         geometry: Geometry,
         first: u32,
-        needs: Needs,
+        requests: RequestScheduler,
         repair: Repair,
         memory: usize,
-    ) -> Result<Intake, Error> {
+    ) -> Result<Reassembly, Error> {
         let symbol_size = usize::from(geometry.symbol_size);
         let incomplete = match repair {
             Repair::OnRequest => Incomplete::InTurn(Assembly::new(symbol_size, memory)),
@@ -82,8 +82,8 @@ impl Intake {
                 Incomplete::Together(Box::new(blocks))
             }
         };
-        Ok(Intake {
-            needs,
+        Ok(Reassembly {
+            requests,
             repair,
             incomplete,
             place,
@@ -105,7 +105,7 @@ impl Intake {
     /// Something may be missing: ask for it soon, if one asks at all.
     pub(super) fn arm(&mut self, now: Time, rng: &mut Rng) {
         if self.repair == Repair::OnRequest {
-            self.needs.arm(now, rng);
+            self.requests.arm(now, rng);
         }
     }
 
@@ -139,7 +139,7 @@ impl Intake {
         }
         self.symbols += 1;
         if block < self.passed {
-            self.needs.on_symbol(block, now);
+            self.requests.on_symbol(block, now);
         }
         let symbol = packet.data.payload.symbol;
         let added = match &mut self.incomplete {
@@ -182,7 +182,7 @@ impl Intake {
                 return Ok(Progressed::No);
             }
         }
-        self.needs.on_complete(block);
+        self.requests.on_complete(block);
         while self.place.has(self.low) {
             self.low += 1;
         }
@@ -212,7 +212,7 @@ impl Intake {
         if let (None, Some(end)) = (self.end, end) {
             self.end = Some(end);
         }
-        if self.low < self.passed && self.needs.deadline().is_never() {
+        if self.low < self.passed && self.requests.deadline().is_never() {
             self.arm(now, rng);
         }
     }
@@ -223,7 +223,7 @@ impl Intake {
             if repair.block < self.passed && !self.place.has(repair.block) {
                 let enough = self.needed(repair.block) <= repair.symbols;
                 if enough {
-                    self.needs.on_scheduled(repair.block, now);
+                    self.requests.on_scheduled(repair.block, now);
                 }
             }
         }
@@ -236,7 +236,7 @@ impl Intake {
                 Incomplete::InTurn(blocks) => blocks.drop_before(oldest),
                 Incomplete::Together(blocks) => blocks.drop_before(oldest),
             }
-            self.needs.forget_before(oldest);
+            self.requests.forget_before(oldest);
             self.place.skip_before(oldest)?;
             self.low = oldest;
             while !self.is_complete() && self.place.has(self.low) {
@@ -255,7 +255,7 @@ impl Intake {
         let missing = (self.low..until)
             .filter(|block| !place.has(*block))
             .map(|block| (block, incomplete.needed(block).unwrap_or_else(|| geometry.symbols(block))));
-        self.needs.due(now, rng, missing, &mut wanted);
+        self.requests.due(now, rng, missing, &mut wanted);
         self.wanted = wanted;
         &self.wanted
     }
@@ -290,7 +290,7 @@ impl Intake {
         let Incomplete::Together(_) = self.incomplete else { return verified };
         let incomplete = self.symbols.saturating_sub(self.symbols_needed);
         let gathered = verified + incomplete * u64::from(self.geometry.symbol_size);
-        // Some symbols are more than their block needs, and some describe the content.
+        // Some symbols are more than their block requests, and some describe the content.
         gathered.min(self.content_bytes().unwrap_or(u64::MAX)).max(verified)
     }
 
@@ -308,7 +308,7 @@ impl Intake {
         self.geometry.tape_len.map(|len| len.saturating_sub(manifest))
     }
 
-    pub(super) fn place(&mut self) -> &mut Place {
+    pub(super) fn place(&mut self) -> &mut BlockSink {
         &mut self.place
     }
 
@@ -330,7 +330,7 @@ impl Incomplete {
         matches!(self, Incomplete::Together(blocks) if blocks.is_kept(block))
     }
 
-    /// Symbols that `block` still needs; `None` when none of it has arrived.
+    /// Symbols that `block` still requests; `None` when none of it has arrived.
     fn needed(&self, block: u32) -> Option<u16> {
         match self {
             Incomplete::InTurn(blocks) => blocks.needed(block),

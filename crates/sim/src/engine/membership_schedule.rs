@@ -1,35 +1,35 @@
-//! When the members of a session are there.
+//! The membership schedule: when the members of a session are there.
 
 use super::agents::NEVER;
-use crate::network::{Rare, SessionSpec};
+use crate::network::{SessionExtras, SessionSpec};
 
 /// When members join and leave, in nanoseconds.
 #[derive(Debug)]
-pub enum Stays {
+pub enum MembershipSchedule {
     /// All of so many are there all the time.
     Always(usize),
     /// By member: its stays, in order.
     Some(Vec<Vec<(u64, u64)>>),
 }
 
-impl Stays {
-    pub fn of(spec: &SessionSpec, rare: &Rare) -> Stays {
+impl MembershipSchedule {
+    pub fn of(spec: &SessionSpec, rare: &SessionExtras) -> MembershipSchedule {
         let first = spec.members.iter().map(|member| (member.join.as_nanos(), member.leave.as_nanos()));
         if first.clone().all(|stay| stay == (0, NEVER)) {
-            return Stays::Always(spec.members.len());
+            return MembershipSchedule::Always(spec.members.len());
         }
         let mut all: Vec<Vec<(u64, u64)>> = first.map(|stay| vec![stay]).collect();
         for (member, join, leave) in &rare.returns {
             all[*member as usize].push((join.as_nanos(), leave.as_nanos()));
         }
-        Stays::Some(all)
+        MembershipSchedule::Some(all)
     }
 
     /// Of one member.
     pub fn of_member(&self, member: usize) -> &[(u64, u64)] {
         match self {
-            Stays::Always(_) => &[(0, NEVER)],
-            Stays::Some(all) => &all[member],
+            MembershipSchedule::Always(_) => &[(0, NEVER)],
+            MembershipSchedule::Some(all) => &all[member],
         }
     }
 
@@ -41,9 +41,9 @@ impl Stays {
     /// When at least one member is there.
     pub fn together(&self) -> Box<[(u64, u64)]> {
         match self {
-            Stays::Always(0) => Box::new([]),
-            Stays::Always(_) => Box::new([(0, NEVER)]),
-            Stays::Some(all) => merged(&all.concat(), 0, 0).into_boxed_slice(),
+            MembershipSchedule::Always(0) => Box::new([]),
+            MembershipSchedule::Always(_) => Box::new([(0, NEVER)]),
+            MembershipSchedule::Some(all) => merged(&all.concat(), 0, 0).into_boxed_slice(),
         }
     }
 
@@ -51,8 +51,8 @@ impl Stays {
     pub fn how_many(&self, at: u64) -> usize {
         let there = |stays: &&Vec<(u64, u64)>| stays.iter().any(|&(join, leave)| join <= at && leave > at);
         match self {
-            Stays::Always(members) => *members,
-            Stays::Some(all) => all.iter().filter(there).count(),
+            MembershipSchedule::Always(members) => *members,
+            MembershipSchedule::Some(all) => all.iter().filter(there).count(),
         }
     }
 }
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn it_is_known_who_is_there_and_when_anybody_is() {
-        let stays = Stays::Some(vec![vec![(0, 10), (20, 30)], vec![(5, 12)], vec![(40, NEVER)]]);
+        let stays = MembershipSchedule::Some(vec![vec![(0, 10), (20, 30)], vec![(5, 12)], vec![(40, NEVER)]]);
         assert_eq!(*stays.together(), [(0, 12), (20, 30), (40, NEVER)]);
         assert_eq!([5, 11, 12, 20, 50].map(|at| stays.how_many(at)), [2, 1, 0, 1, 1]);
         assert_eq!(stays.after_the_first(0), [(20, 30)]);

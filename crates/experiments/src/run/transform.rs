@@ -1,10 +1,10 @@
-//! Lets every packet of a session go through the wire format: what the simulator studies is then what a real network
+//! A packet transform: lets every packet of a session go through the wire format: what the simulator studies is then what a real network
 //! carries, roundings included.
 
 use faircast_core::half;
 use faircast_core::packet::{Body, Content, Data, Echo, Layer, Mark, Packet, Payload, Report, SessionId};
 use faircast_core::time::{Span, Time};
-use faircast_sim::network::Passage;
+use faircast_sim::network::PacketTransform;
 use faircast_wire::{DataPacket, Message, Newest, encode, encode_data, parse};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,7 +81,7 @@ pub(crate) fn to_wire(out: &mut Vec<u8>, packet: &Packet, payload: &[u8]) -> Opt
     }
 }
 
-impl Passage for RoundTrip {
+impl PacketTransform for RoundTrip {
     fn pass(&mut self, packet: &Packet) -> Packet {
         self.buffer.clear();
         let newest = self.newest.entry((packet.session, packet.layer)).or_default();
@@ -172,7 +172,7 @@ fn mark_is_near(sent: &Mark, got: &Mark) -> bool {
                 && near(*rtt_max, *rtt_max2)
         }
         (
-            Mark::Layered { id, mean, error, rtt, above, updates, standings },
+            Mark::Layered { id, mean, error, rtt, above, updates, states },
             Mark::Layered {
                 id: id2,
                 mean: mean2,
@@ -180,10 +180,10 @@ fn mark_is_near(sent: &Mark, got: &Mark) -> bool {
                 rtt: rtt2,
                 above: above2,
                 updates: updates2,
-                standings: standings2,
+                states: standings2,
             },
         ) => {
-            (id, above, updates, standings) == (id2, above2, updates2, standings2)
+            (id, above, updates, states) == (id2, above2, updates2, standings2)
                 && near(*mean, *mean2)
                 && near(*error, *error2)
                 && near(*rtt, *rtt2)

@@ -1,4 +1,4 @@
-//! Where verified blocks go: files in a directory, or a stream in order.
+//! The block sink: where verified blocks go, files in a directory, or a stream in order.
 
 use super::stdout::{Waiting, stdout};
 use crate::config::{Destination, Durability};
@@ -31,7 +31,7 @@ pub(super) enum Placed {
 }
 
 /// The place of one transfer's blocks.
-pub(super) struct Place {
+pub(super) struct BlockSink {
     to: To,
     geometry: Geometry,
     /// Blocks before the manifest is known.
@@ -68,7 +68,7 @@ pub(super) struct Done {
     pub(super) warnings: Vec<String>,
 }
 
-impl Place {
+impl BlockSink {
     /// A place for `transfer`, from block `first` on, that keeps about `memory` bytes of blocks too early to be placed. A live stream goes to one file even into a
     /// directory, for whoever joins late never sees its name.
     pub(super) fn open(
@@ -77,7 +77,7 @@ impl Place {
         geometry: Geometry,
         live: Option<u32>,
         memory: usize,
-    ) -> Result<Place, Error> {
+    ) -> Result<BlockSink, Error> {
         let to = match (destination, live) {
             (Destination::Directory(out), None) => To::Files(Box::new(Store::open(out, transfer, geometry)?)),
             (Destination::Directory(out), Some(first)) => {
@@ -94,7 +94,7 @@ impl Place {
             To::Files(store) => (store.verified_bytes(), store.spoiled_bytes()),
             _ => (0, 0),
         };
-        Ok(Place {
+        Ok(BlockSink {
             to,
             geometry,
             waiting: BTreeMap::new(),

@@ -1,11 +1,11 @@
-//! The sending half that all rate-based sources share: limits, pacing, the memory of what left, start-up, and guards
+//! The send controller, which all rate-based sources share: limits, pacing, the memory of what left, start-up, and guards
 //! against rates that nothing in the network confirms.
 //!
 //! ```text
 //!   the scheme: whom to follow, when to grow, when to cut
 //!        |  set_rate                      ^ growth, sample
 //!        v                                |
-//!   outlet:  limits -> start-up's pace -> pacer -> numbered departures
+//!   controller:  limits -> start-up's pace -> pacer -> numbered departures
 //! ```
 
 use super::bounds::{Bounds, Guard, SendMeter, Usage};
@@ -13,7 +13,7 @@ use super::pacer::CatchUp;
 use super::start::{Doubling, Progress};
 use super::{Pacer, StartUp};
 use crate::estimate::{GroupRtt, SendHistory};
-use crate::node::Control;
+use crate::node::SourceControl;
 use crate::packet::{Echo, Flags, ReceiverId, Report, Seq};
 use crate::time::{Rate, Span, Time};
 
@@ -110,7 +110,7 @@ impl Sending {
 
 /// The state of a source's sending half.
 #[derive(Debug, Clone)]
-pub struct Outlet {
+pub struct SendController {
     config: Sending,
     /// What the scheme allows.
     rate: Rate,
@@ -146,7 +146,7 @@ struct Silence {
     lowered: Option<Lowered>,
     /// Losses of packets before this one were no congestion: nothing arrived for a while.
     over_at: Seq,
-    /// It is over since the latest [`Outlet::watch`].
+    /// It is over since the latest [`SendController::watch`].
     is_over: bool,
 }
 
@@ -207,15 +207,15 @@ fn slower_after(rtt: Span) -> Span {
     (rtt * SLOWER_AFTER).max(SLOWER_AFTER_LEAST)
 }
 
-impl Outlet {
-    /// An outlet that has not started.
-    pub fn new(config: Sending) -> Outlet {
+impl SendController {
+    /// An controller that has not started.
+    pub fn new(config: Sending) -> SendController {
         let rate = config.initial_rate();
         let start_up = match config.start {
             Start::Linear => None,
             Start::Doubling(doubling) => Some(StartUp::new(doubling, config.packet_size, config.initial_rtt)),
         };
-        Outlet {
+        SendController {
             config,
             rate,
             pacer: Pacer::new(rate, config.catch_up),
@@ -349,15 +349,15 @@ impl Outlet {
         self.pacer.set_rate(self.config.bounds.clamp(self.said_rate() * part), now);
     }
 
-    /// What a driver says that concerns every scheme alike. Whom a scheme follows ([`Control::Forget`]) and what it has
-    /// learned ([`Control::StartAgain`]) are its own matter.
-    pub fn control(&mut self, control: Control, now: Time) {
+    /// What a driver says that concerns every scheme alike. Whom a scheme follows ([`SourceControl::Forget`]) and what it has
+    /// learned ([`SourceControl::StartAgain`]) are its own matter.
+    pub fn control(&mut self, control: SourceControl, now: Time) {
         match control {
-            Control::Members(members) => self.set_group(members),
-            Control::Limits(bounds) => self.set_bounds(bounds, now),
-            Control::SignOfLife => self.confirm(now),
-            Control::Forget(receiver) => self.rtt_max.forget(receiver),
-            Control::StartAgain => {}
+            SourceControl::Members(members) => self.set_group(members),
+            SourceControl::Limits(bounds) => self.set_bounds(bounds, now),
+            SourceControl::SignOfLife => self.confirm(now),
+            SourceControl::Forget(receiver) => self.rtt_max.forget(receiver),
+            SourceControl::StartAgain => {}
         }
     }
 
@@ -408,7 +408,7 @@ impl Outlet {
     }
 
     /// The application sends again after a pause: how long that was. What the scheme timed goes on where it stopped.
-    /// Called before [`Outlet::depart`].
+    /// Called before [`SendController::depart`].
     pub fn resume(&mut self, now: Time) -> Option<Span> {
         let idle = self.idle.take()?;
         let pause = now.since(idle.since);
@@ -499,7 +499,7 @@ impl Outlet {
     }
 
     /// While idle, the next thing to do is to slow down: when; [`Time::NEVER`] once that is done. `tick_at` is when the
-    /// scheme would call [`Outlet::watch`] next.
+    /// scheme would call [`SendController::watch`] next.
     pub fn rest_until(&self, tick_at: Time) -> Time {
         match self.idle {
             Some(_) if self.rate.bps() <= self.config.initial_rate().bps() => Time::NEVER,
@@ -601,7 +601,7 @@ impl Outlet {
         }
     }
 
-    /// When [`Outlet::on_deadline`] wants to be called.
+    /// When [`SendController::on_deadline`] wants to be called.
     pub fn deadline(&self) -> Time {
         match (&self.start_up, self.idle) {
             (Some(start_up), None) => start_up.deadline(),

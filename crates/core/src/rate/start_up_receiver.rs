@@ -1,4 +1,4 @@
-//! The receivers' half of the doubling start-up ([`super::start`]): measure a round, answer when its end is flagged.
+//! The start-up receiver, the receivers' half of the doubling start-up ([`super::start`]): measure a round, answer when its end is flagged.
 //!
 //! Answers of a large group are spread like congestion reports, slow receivers' earlier ones, so that a few answer. A small one
 //! is waited for to the last member, and answers at once.
@@ -10,7 +10,7 @@ use crate::time::{Rate, Span, Time};
 
 /// A receiver's view of a source's start-up.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Opening {
+pub struct StartUpReceiver {
     round: Round,
     answer: Option<Answer>,
 }
@@ -47,7 +47,7 @@ const NOTICEABLY_LESS: f32 = 0.85;
 /// silence most of 10,000 others.
 const SOON: f64 = 0.75;
 
-impl Opening {
+impl StartUpReceiver {
     /// Whether there is something to do for packets that carry no flag of a start-up.
     #[inline]
     pub const fn is_active(&self) -> bool {
@@ -65,7 +65,7 @@ impl Opening {
         cx: &mut Cx<'_>,
     ) {
         if !data.flags.has(Flags::STARTING) {
-            *self = Opening::default();
+            *self = StartUpReceiver::default();
             return;
         }
         if self.answer.is_some_and(|answer| answer.is_settled_by(data)) {

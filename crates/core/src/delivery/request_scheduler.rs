@@ -1,4 +1,4 @@
-//! When a receiver asks for what it lacks.
+//! The request scheduler: when a receiver asks for what it lacks (negative acknowledgements that count symbols).
 //!
 //! A request is delayed by a random time, so that of many receivers with the same loss one speaks
 //! first and the others hear the source schedule the repair. What was asked for is not asked for
@@ -16,7 +16,7 @@ const STEEPNESS: f64 = 10.0;
 
 /// The receiver's account of its requests.
 #[derive(Debug, Default)]
-pub struct Needs {
+pub struct RequestScheduler {
     asked: BTreeMap<u32, Asked>,
     timer: Option<Time>,
     rtt: Span,
@@ -30,10 +30,10 @@ struct Asked {
     tries: u32,
 }
 
-impl Needs {
+impl RequestScheduler {
     /// No requests yet; waits as for a round trip of `rtt` and answers spread over `spread`.
-    pub fn new(rtt: Span, spread: Span) -> Needs {
-        Needs { rtt, spread, ..Needs::default() }
+    pub fn new(rtt: Span, spread: Span) -> RequestScheduler {
+        RequestScheduler { rtt, spread, ..RequestScheduler::default() }
     }
 
     /// The source told its largest round-trip time and over what time to spread requests.
@@ -72,7 +72,7 @@ impl Needs {
         self.asked = self.asked.split_off(&block);
     }
 
-    /// When [`Needs::due`] wants to be called.
+    /// When [`RequestScheduler::due`] wants to be called.
     pub fn deadline(&self) -> Time {
         self.timer.unwrap_or(Time::NEVER)
     }
@@ -129,11 +129,16 @@ mod tests {
 
     const RTT: Span = Span::from_millis(10);
 
-    fn needs() -> (Needs, Rng) {
-        (Needs::new(RTT, Span::from_millis(4)), Rng::new(1, 1))
+    fn needs() -> (RequestScheduler, Rng) {
+        (RequestScheduler::new(RTT, Span::from_millis(4)), Rng::new(1, 1))
     }
 
-    fn ask(needs: &mut Needs, rng: &mut Rng, now: Time, missing: &[(u32, u16)]) -> Vec<(u32, u16)> {
+    fn ask(
+        needs: &mut RequestScheduler,
+        rng: &mut Rng,
+        now: Time,
+        missing: &[(u32, u16)],
+    ) -> Vec<(u32, u16)> {
         let mut out = Vec::new();
         needs.due(now, rng, missing.iter().copied(), &mut out);
         out
