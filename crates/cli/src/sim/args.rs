@@ -286,7 +286,7 @@ fn contenders(text: &str) -> Result<Contenders, String> {
     let flags = flags();
     let mut texts: Vec<String> = Vec::new();
     for part in text.split([',', ';']).map(str::trim).filter(|part| !part.is_empty()) {
-        let flag = flags.iter().any(|flag| *flag == part);
+        let flag = flags.contains(&part);
         match texts.last_mut() {
             Some(last) if flag || part.contains('=') => *last = format!("{last},{part}"),
             _ => texts.push(part.to_owned()),

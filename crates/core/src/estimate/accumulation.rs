@@ -67,12 +67,12 @@ pub struct Measuring {
     pub persist: Span,
     /// What is carried from one epoch of congestion to the next.
     pub carry: Carry,
-    // Seed gap: D.1 assumes that clocks do not drift between two points. Every minute (`Measuring::seed`) a quiet
+    // Seed gap: D.1 assumes that clocks do not drift between two points. Every minute (`Measuring::published`) a quiet
     // moment becomes the synchronisation point.
     /// After this time a quiet moment becomes the synchronisation point.
     pub resync: Span,
     // Seed gap: D.1 cannot tell a longer route from a queue. Where this is set, an accumulation that cuts of the rate
-    // did not change for so many control packets counts as a longer route. Off in `Measuring::seed`.
+    // did not change for so many control packets counts as a longer route. Off in `Measuring::published`.
     /// So many control packets in a row without a quiet moment, although nothing changes, are another route; `None` for
     /// never.
     pub reroute: Option<u16>,

@@ -480,7 +480,7 @@ impl SendController {
     /// Nothing that left lately has been confirmed by anybody: do not grow, and halve again and again. Tells whether the
     /// group is silent.
     // Seed gap: 3.1.5 takes silence for a network without congestion, so a source without receivers would grow for
-    // ever. The guard is off in `Sending::seed`.
+    // ever. The guard is off in `Sending::published`.
     fn slow_down_in_silence(&mut self, now: Time, rtt: Span) -> bool {
         let patience = (rtt * SILENT_AFTER).max(SILENT_AFTER_LEAST);
         if self.config.silent_group_guard == Guard::Off

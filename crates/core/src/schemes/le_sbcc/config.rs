@@ -4,7 +4,7 @@ use crate::rate::{PolicyChoice, Sending};
 use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span};
 
-/// Everything that can be chosen. [`Config::seed`] reproduces the thesis, [`Config::transport`] is for real networks.
+/// Everything that can be chosen. [`Config::published`] reproduces the thesis, [`Config::transport`] is for real networks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Config {
     /// How packets are sent, whatever the scheme.

@@ -3,7 +3,7 @@
 use crate::rate::{Bounds, Sending};
 use crate::time::{Rate, Span};
 
-/// Everything that can be chosen. [`Config::seed`] is the draft, [`Config::transport`] is for real networks.
+/// Everything that can be chosen. [`Config::published`] is the draft, [`Config::transport`] is for real networks.
 ///
 /// Of the common options, `start=linear` is the draft's opening: exponential up to `ssthresh`, then linear.
 /// `start=doubling` opens exponentially until the first loss, as TCP does, and after a timeout or a pause back to half or

@@ -4,7 +4,7 @@ use super::timetable::Timetable;
 use crate::rate::Sending;
 use crate::time::{Rate, Span};
 
-/// Everything that can be chosen. [`Config::seed`] reproduces the paper, [`Config::transport`] is for real networks.
+/// Everything that can be chosen. [`Config::published`] reproduces the paper, [`Config::transport`] is for real networks.
 ///
 /// Of the common options, the start and the assumed round-trip time have no effect: the rates are fixed and nobody
 /// answers. The lowest rate of the limits raises the base layer; the highest takes away layers from the top.

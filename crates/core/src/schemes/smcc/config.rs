@@ -8,7 +8,7 @@ pub(super) const LAYERS: usize = 16;
 /// An upper layer is not sent slower than a packet in this time.
 const SLOWEST_GAP: Span = Span::from_secs(8);
 
-/// Everything that can be chosen. [`Config::seed`] is what the thesis says of it, [`Config::transport`] is for real networks.
+/// Everything that can be chosen. [`Config::published`] is what the thesis says of it, [`Config::transport`] is for real networks.
 ///
 /// The lowest rate of the limits raises the base layer; the highest takes from the upper layers.
 #[derive(Debug, Clone, Copy, PartialEq)]

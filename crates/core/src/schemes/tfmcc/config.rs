@@ -4,7 +4,7 @@ use crate::rate::start::Doubling;
 use crate::rate::{Bounds, Sending, Start};
 use crate::time::{Rate, Span};
 
-/// Everything that can be chosen. [`Config::seed`] is RFC 4654, [`Config::transport`] is for real networks.
+/// Everything that can be chosen. [`Config::published`] is RFC 4654, [`Config::transport`] is for real networks.
 ///
 /// Of the common options, `rtt` is the first largest round-trip time, "R_max". `start=doubling` is the RFC's own
 /// slow start: up to twice the rate that the slowest receiver gets, until somebody loses a packet. `start=linear` begins
