@@ -28,6 +28,8 @@ struct State {
     /// Bytes not written, those that are being written with them.
     bytes: usize,
     failed: Option<io::Error>,
+    /// Nothing is written any more.
+    broken: bool,
     /// Nothing more comes.
     closed: bool,
 }
@@ -43,7 +45,7 @@ fn start(mut to: impl Write + Send + 'static) -> (Stdout, Waiting) {
     std::thread::spawn(move || {
         if let Err(error) = ours.write_to(&mut to) {
             let mut state = ours.lock();
-            (state.bytes, state.failed) = (0, Some(error));
+            (state.bytes, state.failed, state.broken) = (0, Some(error), true);
             state.parts.clear();
             ours.changed.notify_all();
         }
@@ -55,9 +57,7 @@ impl Write for Stdout {
     /// Takes all of `data`, or tells the error of an earlier part.
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         let mut state = self.0.lock();
-        if let Some(error) = state.failed.take() {
-            return Err(error);
-        }
+        state.check()?;
         state.bytes += data.len();
         state.parts.push_back(data.to_vec());
         self.0.changed.notify_all();
@@ -70,7 +70,7 @@ impl Write for Stdout {
         while state.bytes > 0 {
             state = self.0.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.failed.take().map_or(Ok(()), Err)
+        state.check()
     }
 }
 
@@ -92,6 +92,16 @@ impl Waiting {
     /// In bytes; none after a failure, which the next write tells.
     pub(super) fn bytes(&self) -> usize {
         self.0.lock().bytes
+    }
+}
+
+impl State {
+    /// The error that ended writing, once, and from then on that nobody reads.
+    fn check(&mut self) -> io::Result<()> {
+        match self.broken {
+            true => Err(self.failed.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())),
+            false => Ok(()),
+        }
     }
 }
 
@@ -148,5 +158,8 @@ mod tests {
         out.write_all(b"nobody").expect("not yet known");
         let told = out.flush().expect_err("nobody reads");
         assert_eq!((told.kind(), waiting.bytes()), (io::ErrorKind::BrokenPipe, 0));
+        out.write_all(b"nor later").expect_err("nothing waits for ever");
+        out.flush().expect_err("and nobody waits for it");
+        assert_eq!(waiting.bytes(), 0);
     }
 }
