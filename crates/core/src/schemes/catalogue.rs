@@ -3,7 +3,7 @@
 use super::{CATALOGUE, Scheme};
 use crate::packet::Mark;
 use crate::rate::start::Doubling;
-use crate::rate::{Bounds, PolicyChoice, Sending, Start};
+use crate::rate::{Bounds, Sending, Start};
 use crate::spec::{self, Described, Field, Opt, SpecError, Within};
 use crate::time::Span;
 use std::fmt;
@@ -166,11 +166,22 @@ pub(super) fn transport<C: Configure>() -> C {
     C::transport(DEFAULT_PACKET_SIZE)
 }
 
-/// Give a rate policy another value; `None` when the text names none.
-pub(super) fn set_policy(policy: &mut PolicyChoice, text: &str) -> Option<()> {
-    *policy = text.parse().ok()?;
-    Some(())
+/// The option that chooses the rate policy, for configurations with a field `policy`.
+macro_rules! policy {
+    () => {
+        $crate::spec::Opt::other(
+            "policy",
+            $crate::rate::PolicyChoice::TAKES,
+            |config| config.policy.to_string(),
+            |config, text| {
+                config.policy = text.parse().ok()?;
+                Some(())
+            },
+            $crate::rate::PolicyChoice::MEANING,
+        )
+    };
 }
+pub(super) use policy;
 
 /// The steepness of a law of report delays, as an option's field.
 macro_rules! spread {

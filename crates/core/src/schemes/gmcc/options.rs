@@ -4,8 +4,8 @@ use super::config::{Assumed, Config, CorMean, Joins, LayerScheme, LeaveNotice, O
 use super::taf::MOST;
 use crate::half::Half;
 use crate::packet::{LayerStates, Mark};
-use crate::rate::{PolicyChoice, Sending};
-use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire, set_policy};
+use crate::rate::Sending;
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire, policy};
 use crate::spec::{Opt, Within};
 use crate::{choice, field};
 
@@ -47,13 +47,7 @@ impl Configure for Config {
             choice!(control: "aimd" => LayerScheme::Aimd, "ormcc" => LayerScheme::Ormcc, "tfmcc" => LayerScheme::Tfmcc, "pgmcc" => LayerScheme::Pgmcc),
             "what moves the rate of a layer",
         ),
-        Opt::other(
-            "policy",
-            PolicyChoice::TAKES,
-            |c| c.policy.to_string(),
-            |c, text| set_policy(&mut c.policy, text),
-            PolicyChoice::MEANING,
-        ),
+        policy!(),
         Opt::number(
             "beta",
             Within::of(0.5, 1.0),

@@ -2,8 +2,8 @@
 
 use super::config::{Config, Echoes, Part, Selection, Silence};
 use crate::rate::bounds::Guard;
-use crate::rate::{PolicyChoice, Sending, Start};
-use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire, set_policy};
+use crate::rate::{Sending, Start};
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire, policy};
 use crate::spec::{Opt, Within};
 use crate::{choice, field};
 
@@ -33,13 +33,7 @@ impl Configure for Config {
     };
 
     const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::other(
-            "policy",
-            PolicyChoice::TAKES,
-            |c| c.policy.to_string(),
-            |c, text| set_policy(&mut c.policy, text),
-            PolicyChoice::MEANING,
-        ),
+        policy!(),
         Opt::number("beta", Within::of(0.1, 1.0), field!(beta), "part of the rate that a reduction keeps"),
         Opt::or(
             "auto",

@@ -2,10 +2,8 @@
 
 use super::config::{AcrossSwitch, Config, Samples, Suppress, WhileInvalid};
 use crate::packet::Mark;
-use crate::rate::{PolicyChoice, Sending};
-use crate::schemes::catalogue::{
-    Configure, Entry, Feedback, LayerRates, Wire, measuring, set_policy, spread,
-};
+use crate::rate::Sending;
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire, measuring, policy, spread};
 use crate::spec::{Opt, Within};
 use crate::{choice, field};
 
@@ -34,13 +32,7 @@ impl Configure for Config {
     };
 
     const OPTIONS: &'static [Opt<Config>] = &[
-        Opt::other(
-            "policy",
-            PolicyChoice::TAKES,
-            |c| c.policy.to_string(),
-            |c, text| set_policy(&mut c.policy, text),
-            PolicyChoice::MEANING,
-        ),
+        policy!(),
         Opt::number(
             "beta",
             Within::of(0.5, 1.0),
