@@ -1,7 +1,7 @@
 //! Schemes by name and options: `ormcc`, `ormcc,beta=0.7,start=linear`.
 
 use super::{CATALOGUE, Scheme};
-use crate::packet::Mark;
+use crate::packet::{Flags, Mark};
 use crate::rate::start::Doubling;
 use crate::rate::{Bounds, Sending, Start};
 use crate::spec::{self, Described, Field, Opt, SpecError, Within};
@@ -26,6 +26,8 @@ pub struct Entry {
     pub receiver: &'static str,
     /// Whether receivers say anything.
     pub feedback: Feedback,
+    /// When packets say the rate at which they are sent.
+    pub says_rate: SaysRate,
     /// The wire formats in which it can serve receivers, those of other programs with them.
     pub wires: &'static [Wire],
     /// Whether it sends in layers, and how fast they may be.
@@ -41,6 +43,22 @@ pub enum Feedback {
     Reports,
     /// Never: the source hears nothing.
     None,
+}
+
+/// When packets say the rate at which they are sent ([`crate::packet::Data::rate`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SaysRate {
+    /// In start-up alone, whose receivers compare it with what arrives.
+    StartUp,
+    /// Always: receivers need it.
+    Always,
+}
+
+impl SaysRate {
+    /// What a packet with these flags that is sent at `rate` says of it, in bit/s: zero when nothing.
+    pub const fn said(self, flags: Flags, rate: f32) -> f32 {
+        if matches!(self, SaysRate::Always) || flags.has(Flags::STARTING) { rate } else { 0.0 }
+    }
 }
 
 /// A wire format.

@@ -100,7 +100,7 @@ mod conformance;
 #[cfg(test)]
 mod star;
 
-pub use catalogue::{Entry, Feedback, LayerRates, Wire};
+pub use catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
 
 use crate::node::{Cx, Departure, Observation, Receiver, Source, SourceControl, Stamp};
 use crate::packet::{Arrival, Data, Layer, ReceiverId, Report};

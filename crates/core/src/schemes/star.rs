@@ -1,6 +1,6 @@
 //! A tiny network for tests: a source and a star of drop-tail bottlenecks, one receiver behind each.
 
-use super::{AnyReceiver, AnySource, Scheme};
+use super::{AnyReceiver, AnySource, SaysRate, Scheme};
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _};
 use crate::packet::{Arrival, Content, Data, Echo, Layer, Payload, ReceiverId, Report, Seq};
 use crate::rng::Rng;
@@ -42,6 +42,7 @@ pub struct Star {
     /// Which part of the reports is lost.
     pub report_loss: f64,
     size: u16,
+    says_rate: SaysRate,
     rng: Rng,
     effects: Effects,
     events: BTreeMap<(Time, u64), Event>,
@@ -81,6 +82,7 @@ impl Star {
             sent: Vec::new(),
             report_loss: 0.0,
             size,
+            says_rate: scheme.entry().says_rate,
             rng: Rng::new(seed, 0),
             effects: Effects::new(),
             events: BTreeMap::new(),
@@ -160,7 +162,7 @@ impl Star {
         let data = Data {
             seq: stamp.seq,
             sent_at: self.now,
-            rate: stamp.rate.bps() as f32,
+            rate: self.says_rate.said(stamp.flags, stamp.rate.bps() as f32),
             payload: Payload::NONE,
             flags: stamp.flags,
             mark: stamp.mark,

@@ -2,7 +2,7 @@
 
 use crate::field;
 use crate::rate::Sending;
-use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire};
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, SaysRate, Wire};
 use crate::spec::{Opt, Within};
 
 /// Parameters of the toy.
@@ -23,6 +23,7 @@ impl Configure for Config {
         sender: "halves its rate when anybody loses something",
         receiver: "reports losses",
         feedback: Feedback::Reports,
+        says_rate: SaysRate::StartUp,
         wires: &[Wire::Native],
         layers: LayerRates::One,
         deviations: &[],

@@ -7,7 +7,7 @@ use faircast_core::delivery::gaps::InOrder;
 use faircast_core::node::{Departure, Effect, Effects, Receiver as _, Source as _};
 use faircast_core::packet::{Content, Data, Echo, Layer, Mark, ReceiverId, Report, SessionId};
 use faircast_core::rng::Rng;
-use faircast_core::schemes::{AnyReceiver, AnySource, Scheme};
+use faircast_core::schemes::{AnyReceiver, AnySource, SaysRate, Scheme};
 use faircast_core::time::{Span, Time};
 use faircast_core::unicast::{AnySender, AnySink, Protocol};
 
@@ -57,6 +57,7 @@ pub struct SessionAgent {
     pub slot: u32,
     pub packet_size: u16,
     pub report_size: u16,
+    pub says_rate: SaysRate,
     /// How many layers it may use.
     pub layers: u8,
     /// The branches that leave the source's host.

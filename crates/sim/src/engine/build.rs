@@ -380,6 +380,7 @@ impl Builder<'_> {
             slot: 0,
             packet_size: spec.packet_size,
             report_size: spec.report_size,
+            says_rate: spec.scheme.entry().says_rate,
             layers,
             root,
             root_bundle: NONE,

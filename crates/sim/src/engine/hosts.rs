@@ -190,7 +190,7 @@ impl Engine {
             mark: stamp.mark,
         };
         let (size, root, bundle, flow, id) = (it.packet_size, it.root, it.root_bundle, it.flow, it.id);
-        let layers = it.layers;
+        let (layers, says_rate) = (it.layers, it.says_rate);
         it.sent += 1;
         let capable = it.capable;
         if let Some(done) = it.sent_meter.add(now, size, self.bin) {
@@ -202,6 +202,7 @@ impl Engine {
                 data = passed;
             }
         }
+        data.rate = says_rate.said(data.flags, data.rate);
         if layers > 1 {
             self.records.sent_on(flow, layer, size);
         }

@@ -278,8 +278,6 @@ impl PacketTransform for Codec {
             Body::Data(data) => {
                 let departure = (data.sent_at, data.seq, data.rate);
                 self.rates.lock().expect("nobody panicked").push(departure);
-                let said = if data.flags.has(Flags::STARTING) { data.rate } else { 0.0 };
-                let data = Data { rate: said, ..data };
                 let datagram = DataPacket { data, layer: packet.layer, symbols: 0, payload: &[] };
                 encode_data(&mut bytes, packet.session, &datagram).expect("its numbers fit");
             }

@@ -30,10 +30,10 @@ use block_source::BlockSource;
 use blocks::Blocks;
 use faircast_core::delivery::repair_scheduler::Pick;
 use faircast_core::node::{Cx, Departure, Effects, Source as _, SourceControl, Stamp};
-use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Seq};
+use faircast_core::packet::{Data, Flags, Layer, Payload, ReceiverId, Seq};
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
-use faircast_core::schemes::{AnySource, Scheme};
+use faircast_core::schemes::{AnySource, SaysRate, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{DataPacket, SourceCodec, Spacing};
 use reach::Left;
@@ -200,7 +200,7 @@ impl SourceSession {
         }
         let blocks = Blocks::new(geometry.symbol_size, geometry.symbols_per_block, layers);
         let source = setup.scheme.source();
-        let is_said = source.observe().starting || needs_rate(&setup.scheme.mark());
+        let is_said = source.observe().starting || setup.scheme.entry().says_rate == SaysRate::Always;
         let says_rate = if is_said { RATE_LEN } else { 0 };
         let header = setup.codec.data_header_len(&setup.scheme.mark()) - RATE_LEN + says_rate;
         let mut session = SourceSession {
@@ -389,7 +389,7 @@ impl SourceSession {
                 data: Data {
                     seq: stamp.seq,
                     sent_at: now,
-                    rate: said_rate(&stamp),
+                    rate: said_rate(self.setup.scheme.entry().says_rate, &stamp),
                     payload: place,
                     flags: stamp.flags.with(flags),
                     mark: stamp.mark,
@@ -689,16 +689,9 @@ fn choose<'a>(
     Ok(Some(Chosen { place, symbols, payload, flags, pick: Some(pick) }))
 }
 
-/// Most receivers need the rate in start-up only; otherwise it is left out and saves two bytes. It decides on a packet's
-/// length, so who says it says it always: never zero.
-fn said_rate(stamp: &Stamp) -> f32 {
-    let is_needed = stamp.flags.has(Flags::STARTING) || needs_rate(&stamp.mark);
-    if is_needed { (stamp.rate.bps() as f32).max(1.0) } else { 0.0 }
-}
-
-/// GMCC's receivers compare the rate of each packet with how fast it came.
-fn needs_rate(mark: &Mark) -> bool {
-    matches!(mark, Mark::Layered { .. })
+/// The rate costs two bytes where it is said, so a scheme that says it never says zero.
+fn said_rate(says_rate: SaysRate, stamp: &Stamp) -> f32 {
+    says_rate.said(stamp.flags, (stamp.rate.bps() as f32).max(1.0))
 }
 
 #[cfg(test)]

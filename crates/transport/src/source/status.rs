@@ -71,7 +71,7 @@ impl SourceSession {
         let data = Data {
             seq: stamp.seq,
             sent_at: now,
-            rate: said_rate(&stamp),
+            rate: said_rate(self.setup.scheme.entry().says_rate, &stamp),
             payload: Payload::NONE,
             flags: stamp.flags,
             mark: stamp.mark,

@@ -5,7 +5,7 @@ use super::taf::MOST;
 use crate::half::Half;
 use crate::packet::{LayerStates, Mark};
 use crate::rate::Sending;
-use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire, policy};
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, SaysRate, Wire, policy};
 use crate::spec::{Opt, Within};
 use crate::{choice, field};
 
@@ -18,6 +18,7 @@ impl Configure for Config {
         sender: "follows the most congested receiver of each layer, and switches layers on and off as they are asked for",
         receiver: "compares its congestion with that of each layer's representative; joins a layer when it is far less, leaves one when it holds two back",
         feedback: Feedback::Reports,
+        says_rate: SaysRate::Always,
         wires: &[Wire::Native],
         layers: LayerRates::Adaptive,
         deviations: &[

@@ -3,7 +3,7 @@
 use super::config::{Config, Echoes, Part, Selection, Silence};
 use crate::rate::bounds::Guard;
 use crate::rate::{Sending, Start};
-use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire, policy};
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, SaysRate, Wire, policy};
 use crate::spec::{Opt, Within};
 use crate::{choice, field};
 
@@ -16,6 +16,7 @@ impl Configure for Config {
         sender: "filters all receivers' loss reports down to one receiver's worth and halves the rate at most once in 1.5 round-trip times",
         receiver: "reports losses, as the receivers of any reliable protocol do",
         feedback: Feedback::Reports,
+        says_rate: SaysRate::StartUp,
         wires: &[Wire::Native, Wire::Pgm],
         layers: LayerRates::One,
         deviations: &[

@@ -3,7 +3,7 @@
 use super::config::{Config, Gate, Mode};
 use crate::packet::Mark;
 use crate::rate::Sending;
-use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire, measuring, spread};
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, SaysRate, Wire, measuring, spread};
 use crate::spec::{Opt, Within};
 use crate::{choice, field};
 
@@ -16,6 +16,7 @@ impl Configure for Config {
         sender: "filters reports so that one receiver's count (explicit rates), or as many as the worst one's (binary)",
         receiver: "measures how many bytes wait in the network; reports congestion once per control packet, without suppression",
         feedback: Feedback::Reports,
+        says_rate: SaysRate::StartUp,
         wires: &[Wire::Native],
         layers: LayerRates::One,
         deviations: &[

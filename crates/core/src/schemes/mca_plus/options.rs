@@ -3,7 +3,7 @@
 use super::config::{AcrossSwitch, Config, Samples, Suppress, WhileInvalid};
 use crate::packet::Mark;
 use crate::rate::Sending;
-use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire, measuring, policy, spread};
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, SaysRate, Wire, measuring, policy, spread};
 use crate::spec::{Opt, Within};
 use crate::{choice, field};
 
@@ -16,6 +16,7 @@ impl Configure for Config {
         sender: "names one receiver its representative; cuts by a tenth when packets pile up, by a quarter at loss; asks all again when it is silent",
         receiver: "measures how many bytes wait in the network; reports when it is the representative, or slower than that",
         feedback: Feedback::Reports,
+        says_rate: SaysRate::StartUp,
         wires: &[Wire::Native],
         layers: LayerRates::One,
         deviations: &[

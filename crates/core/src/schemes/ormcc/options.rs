@@ -3,7 +3,7 @@
 use super::config::{AcrossSwitch, Config, SwitchOn};
 use crate::packet::Mark;
 use crate::rate::Sending;
-use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire, policy, spread};
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, SaysRate, Wire, policy, spread};
 use crate::spec::{Field, Opt, Within};
 use crate::{choice, field};
 
@@ -16,6 +16,7 @@ impl Configure for Config {
         sender: "names one receiver its representative and adapts the rate to that one's reports; asks all again when it is silent",
         receiver: "measures its throughput at congestion; reports when it is the representative, or slower than that",
         feedback: Feedback::Reports,
+        says_rate: SaysRate::StartUp,
         wires: &[Wire::Native],
         layers: LayerRates::One,
         deviations: &[

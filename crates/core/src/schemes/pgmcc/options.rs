@@ -3,7 +3,7 @@
 use super::config::{Config, Formula, Measure, Tokens};
 use crate::packet::Mark;
 use crate::rate::Sending;
-use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire};
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, SaysRate, Wire};
 use crate::spec::{Field, Opt, Within};
 use crate::{choice, field};
 
@@ -16,6 +16,7 @@ impl Configure for Config {
         sender: "names one receiver its acker, runs a window over its acknowledgements, compares all that report losses with it",
         receiver: "acknowledges each packet that names it the acker; else reports losses after a random delay",
         feedback: Feedback::Reports,
+        says_rate: SaysRate::StartUp,
         wires: &[Wire::Native, Wire::Pgm],
         layers: LayerRates::One,
         deviations: &[

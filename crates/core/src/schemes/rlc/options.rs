@@ -4,7 +4,7 @@ use super::config::{Config, Pace, Points};
 use super::source::LAYERS;
 use crate::packet::Mark;
 use crate::rate::Sending;
-use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire};
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, SaysRate, Wire};
 use crate::spec::{Field, Opt, Within};
 use crate::time::{Rate, Span};
 use crate::{choice, field};
@@ -18,6 +18,7 @@ impl Configure for Config {
         sender: "sends each layer by a timetable, with bursts at double rate that try out the next layer; hears nothing",
         receiver: "leaves a layer at a loss, joins one at a synchronisation point after a burst without loss; reports nothing",
         feedback: Feedback::None,
+        says_rate: SaysRate::StartUp,
         wires: &[Wire::Native, Wire::Alc],
         layers: LayerRates::Bounded,
         deviations: &[

@@ -3,7 +3,7 @@
 use super::config::{Config, Joins, LAYERS, Lower};
 use crate::packet::Mark;
 use crate::rate::Sending;
-use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire};
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, SaysRate, Wire};
 use crate::schemes::tfmcc::{Recovery, Rise};
 use crate::spec::{Opt, Within};
 use crate::{choice, field};
@@ -17,6 +17,7 @@ impl Configure for Config {
         sender: "sends each layer as fast as its limiting receiver says, up to the layer's highest rate",
         receiver: "calculates TCP's rate over its layers; joins and leaves layers by it, and reports what the lower ones leave over",
         feedback: Feedback::Reports,
+        says_rate: SaysRate::Always,
         wires: &[Wire::Native],
         layers: LayerRates::Bounded,
         deviations: &[

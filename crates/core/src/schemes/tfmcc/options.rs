@@ -3,7 +3,7 @@
 use super::config::{Config, Discounting, FirstInterval, OneWay, TimerLaw};
 use crate::packet::Mark;
 use crate::rate::Sending;
-use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, Wire};
+use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, SaysRate, Wire};
 use crate::spec::{Opt, Within};
 use crate::{choice, field};
 
@@ -16,6 +16,7 @@ impl Configure for Config {
         sender: "sends as fast as the limiting receiver says; repeats the lowest report of a round, which silences others",
         receiver: "measures loss events and round-trip time, calculates TCP's rate; reports after a random delay unless another was slower",
         feedback: Feedback::Reports,
+        says_rate: SaysRate::Always,
         wires: &[Wire::Native],
         layers: LayerRates::One,
         deviations: &[
