@@ -16,7 +16,7 @@ impl Configure for Config {
         sender: "filters reports so that one receiver's count (explicit rates), or as many as the worst one's (binary)",
         receiver: "measures how many bytes wait in the network; reports congestion once per control packet, without suppression",
         feedback: Feedback::Reports,
-        says_rate: SaysRate::StartUp,
+        says_rate: SaysRate::Always,
         wires: &[Wire::Native],
         layers: LayerRates::One,
         deviations: &[

@@ -16,7 +16,7 @@ impl Configure for Config {
         sender: "names one receiver its representative; cuts by a tenth when packets pile up, by a quarter at loss; asks all again when it is silent",
         receiver: "measures how many bytes wait in the network; reports when it is the representative, or slower than that",
         feedback: Feedback::Reports,
-        says_rate: SaysRate::StartUp,
+        says_rate: SaysRate::Always,
         wires: &[Wire::Native],
         layers: LayerRates::One,
         deviations: &[

@@ -80,7 +80,7 @@ impl Config {
             hold: LEAVE_DELAY,
             ..tfmcc::Config::transport(packet_size)
         };
-        Config { control, lower: Lower::Rates, joins: Joins::Early, least: 0.25, ..Config::published() }
+        Config { control, lower: Lower::Rates, joins: Joins::Early, least: 0.2, ..Config::published() }
     }
 
     /// The rate to which silence may bring an upper layer.

@@ -39,7 +39,7 @@ impl Configure for Config {
         Opt::choice(
             "joins",
             choice!(joins: "rounds" => Joins::Rounds, "early" => Joins::Early),
-            "after a feedback round, or in start-up after four round trips; who joins too much stays away for longer",
+            "after a feedback round, or in start-up after four round trips; layers are left after four with too little, and who joins too much stays away for longer",
         ),
         Opt::number(
             "least",

@@ -24,6 +24,8 @@ struct ReceiverState {
     /// How long the estimate has been above what the layers may have.
     above: Above,
     wait: Option<Wait>,
+    /// Since when the estimate leaves too little for the highest layer.
+    short_since: Option<Time>,
     visits: Visits,
     /// So often losses were forgotten because no others followed.
     forgotten: u8,
@@ -69,6 +71,9 @@ const HOLD_OFF: Span = Span::from_secs(30);
 const SILENT_AFTER: Span = Span::from_secs(4);
 /// Before its first loss a receiver joins after so many round-trip times.
 const JOINS_AFTER: u64 = 4;
+/// A layer is left when the estimate has left too little for it for so many round-trip times: one loss event may take it that low
+/// for a moment, and a leave costs more than that.
+const LEAVES_AFTER: u64 = 4;
 /// Losses are forgotten when none came for so many round-trip times and so long, so often, with this layer as the highest one.
 const QUIET: (u64, Span) = (8, Span::from_millis(500));
 const MOST_FORGOTTEN: u8 = 2;
@@ -89,6 +94,7 @@ impl Receiver {
             packets: 0,
             above: Above::default(),
             wait: None,
+            short_since: None,
             visits: Visits::default(),
             forgotten: 0,
             hold_until: Time::ZERO,
@@ -186,7 +192,12 @@ impl ReceiverState {
     fn consider(&mut self, round: Option<u8>, cx: &mut Cx<'_>) {
         let (level, estimate) = (self.level(), self.estimate(cx.now).bps());
         if level > 0 && estimate < self.below(level) + self.least(level) {
-            return self.leave(cx);
+            let since = *self.short_since.get_or_insert(cx.now);
+            if cx.now >= since + self.calculators[usize::from(level)].rtt() * self.leaves_after() {
+                return self.leave(cx);
+            }
+        } else {
+            self.short_since = None;
         }
         let Some(round) = round else { return };
         let may_join = level + 1 < self.config.layers
@@ -209,6 +220,11 @@ impl ReceiverState {
                 self.join(cx);
             }
         }
+    }
+
+    /// For how many round-trip times the estimate must leave too little before a layer is left.
+    fn leaves_after(&self) -> u64 {
+        if self.config.joins == Joins::Early { LEAVES_AFTER } else { 0 }
     }
 
     /// Nothing was lost yet, or what was is forgotten.
@@ -250,7 +266,7 @@ impl ReceiverState {
         self.calculate(level, cx, |calculator, cx| calculator.on_leave(cx));
         self.calculators.pop();
         self.visits.on_leave(level, cx.now);
-        (self.above, self.wait) = (Above::default(), None);
+        (self.above, self.wait, self.short_since) = (Above::default(), None, None);
         cx.effects.push(Effect::Subscribe(Layer(level - 1)));
     }
 

@@ -145,11 +145,11 @@ fn no_layer_is_faster_than_its_highest_rate() {
 }
 
 #[test]
-fn a_layer_makes_room_for_who_joins_it_but_not_less_than_a_quarter_of_its_highest_rate() {
+fn a_layer_makes_room_for_who_joins_it_but_not_less_than_a_fifth_of_its_highest_rate() {
     for (config, wanted, room) in [
         (Config::published(), 0.8, 2.0),
         (Config::transport(1000), 0.8, 0.8),
-        (Config::transport(1000), 0.1, 0.5),
+        (Config::transport(1000), 0.1, 0.4),
     ] {
         let mut sender = Sender::new(config);
         sender.run_until(0.5);
