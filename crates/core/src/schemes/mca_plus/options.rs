@@ -3,7 +3,9 @@
 use super::config::{AcrossSwitch, Config, Samples, Suppress, WhileInvalid};
 use crate::packet::Mark;
 use crate::rate::Sending;
-use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, SaysRate, Wire, measuring, policy, spread};
+use crate::schemes::catalogue::{
+    Configure, Entry, Feedback, LayerRates, SaysRate, Wire, measuring, policy, spread,
+};
 use crate::spec::{Opt, Within};
 use crate::{choice, field};
 
