@@ -8,12 +8,16 @@
 //! |---|---|
 //! | [`time`] [`packet`] [`node`] [`rng`] | units, what travels, the four roles, random streams |
 //! | [`estimate`] [`suppress`] [`rate`] | parts that schemes share: means, round trips, throughput; delays; pacing, gates, guards |
-//! | [`schemes`] | the schemes, by name |
+//! | [`schemes`] [`routers`] | the schemes, by name; nodes that do more than forward |
 //! | [`spec`] | names with options as text |
 //! | [`half`] | the 16-bit numbers of marks |
 //! | [`delivery`] | gaps, requests, and the account of what must be sent again |
 //! | [`analysis`] | what the documents compute about their schemes |
 //! | [`unicast`] | TCP, TFRC and RAP, which multicast shares bottlenecks with |
+
+// So that what the tests of other crates use as well can name it.
+#[cfg(test)]
+extern crate self as faircast_core;
 
 pub mod analysis;
 pub mod delivery;
@@ -23,6 +27,7 @@ pub mod node;
 pub mod packet;
 pub mod rate;
 pub mod rng;
+pub mod routers;
 pub mod schemes;
 pub mod spec;
 pub mod suppress;

@@ -4,7 +4,7 @@
 //! `deadline` again.** Deadlines are read, never armed or cancelled. Spurious and early calls
 //! are no-ops, so a driver may wake as often as it likes.
 
-use crate::packet::{Arrival, Data, Layer, Mark, Packet, ReceiverId, Report, Seq};
+use crate::packet::{Arrival, Data, Layer, Mark, Packet, ReceiverId, Report, Seq, SessionId};
 use crate::rate::Bounds;
 use crate::rng::Rng;
 use crate::time::{Rate, Span, Time};
@@ -25,7 +25,7 @@ pub struct Cx<'a> {
 #[derive(Debug, Clone, Default)]
 pub struct Effects(Vec<Effect>);
 
-/// Something that a role wants done.
+/// Something that a role wants done. A driver that cannot do it says so: none is ever dropped in silence ([`Effects::refuse`]).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Effect {
     /// Send this report to the parent.
@@ -34,13 +34,29 @@ pub enum Effect {
     /// gap detection anew on layers that are joined, and hands over no packet of a layer that was left. A receiver begins
     /// with the base layer alone.
     Subscribe(Layer),
-    /// Forward this packet to an exit (routers and relays).
-    Emit(Port, Packet),
-    /// Move a child to another of this node's groups (relays).
-    Reassign(ReceiverId, u8),
+    /// Send this packet (routers and relays).
+    Send {
+        /// Where to.
+        to: To,
+        /// What.
+        packet: Packet,
+    },
 }
 
-/// An interface of a router, or a child of a relay.
+/// Where a router or relay sends a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum To {
+    /// Towards the source: a relay's parent, or a router's way to the source.
+    Parent,
+    /// To one child of a relay.
+    Child(ReceiverId),
+    /// To all children of a relay.
+    Group,
+    /// Out of this port of a router, towards the receivers behind it.
+    Exit(Port),
+}
+
+/// An interface of a router: the driver numbers its neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port(pub u16);
 
@@ -115,12 +131,30 @@ pub enum SourceControl {
     SignOfLife,
 }
 
-/// What a packet does at a router.
+/// What a driver tells a router besides packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RouterControl {
+    /// This session is over: forget all about it.
+    Forget(SessionId),
+}
+
+/// How a router sees itself, for progress displays and probes. Nothing depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RouterObservation {
+    /// Reports that it kept back because others had said as much.
+    pub merged: u64,
+    /// Packets that it keeps and will send later.
+    pub held: usize,
+    /// Entries in its memory, whatever they are: bounded, and none after all sessions are forgotten.
+    pub entries: usize,
+}
+
+/// What a packet does at a router. What the call wants sent goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Goes on.
+    /// Goes on, as it is now.
     Pass,
-    /// Stays: the router keeps it and will emit it later, or has merged it into its state.
+    /// Stays: the router keeps it and will send it later, or has merged it into its state.
     Hold,
     /// Is dropped.
     Drop,
@@ -181,18 +215,42 @@ pub trait Relay: Receiver {
     fn departure(&self, layer: Layer) -> Departure;
     /// A packet leaves to the children now.
     fn on_departure(&mut self, layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp;
+    /// The driver has something to say about its children, as to a source.
+    fn control(&mut self, control: SourceControl, now: Time);
+    /// How its part of the tree looks, as a source sees a session.
+    fn observe(&self) -> Observation;
 }
 
-/// A node on the path of packets (RMANP's active router, RACCOOM's aggregator).
-pub trait Router {
-    /// A data packet wants to leave through `exit`.
-    fn on_data(&mut self, exit: Port, packet: &mut Packet, cx: &mut Cx<'_>) -> Verdict;
-    /// A report came in through `entry` on its way to the source.
-    fn on_report(&mut self, entry: Port, report: &mut Report, cx: &mut Cx<'_>) -> Verdict;
+/// A node on the path of packets (RMANP's active router, RACCOOM's aggregator). It serves all sessions that pass it.
+///
+/// Packets may be changed in what they say and in their size, not in their session, layer or kind.
+pub trait Router: std::fmt::Debug {
+    /// Whether it wants to see data, and not reports alone.
+    fn sees_data(&self) -> bool {
+        true
+    }
+    /// A data packet wants to leave through `exit`: asked for every exit that it leaves by, each with a copy of its own.
+    fn on_data(&mut self, _exit: Port, _packet: &mut Packet, _cx: &mut Cx<'_>) -> Verdict {
+        Verdict::Pass
+    }
+    /// A report came in through `entry`, the port towards the receiver that it names, on its way to the source.
+    fn on_report(&mut self, _entry: Port, _packet: &mut Packet, _cx: &mut Cx<'_>) -> Verdict {
+        Verdict::Pass
+    }
     /// When [`Router::on_deadline`] wants to be called next.
     fn deadline(&self) -> Time;
     /// The deadline may have passed.
     fn on_deadline(&mut self, cx: &mut Cx<'_>);
+    /// The driver has something to say.
+    fn control(&mut self, control: RouterControl, now: Time);
+    /// How it looks.
+    fn observe(&self) -> RouterObservation;
+}
+
+/// What makes routers of one kind, each with a memory of its own.
+pub trait RouterSpec: std::fmt::Debug + Send + Sync {
+    /// A router that has seen nothing.
+    fn router(&self) -> Box<dyn Router + Send>;
 }
 
 impl Effects {
@@ -209,6 +267,14 @@ impl Effects {
     /// Take all effects out, in order; the memory stays.
     pub fn drain(&mut self) -> impl Iterator<Item = Effect> + '_ {
         self.0.drain(..)
+    }
+
+    /// Take all effects out where none can be carried out; the first of them, which is an error of the role.
+    #[must_use]
+    pub fn refuse(&mut self) -> Option<Effect> {
+        let first = self.0.first().copied();
+        self.0.clear();
+        first
     }
 
     /// The effects not yet drained.

@@ -175,7 +175,7 @@ fn main() {
     let begin = Instant::now();
     engine.run();
     let run = begin.elapsed().as_secs_f64();
-    let outcome = engine.finish(&net);
+    let outcome = engine.finish(&net).expect("nothing that cannot be done");
     let session = &outcome.flows[outcome.flows.len() - 1];
     let received = session.members.iter().map(|member| member.bytes).sum::<u64>() as f64;
     let rate = received * 8.0 / seconds / receivers as f64;

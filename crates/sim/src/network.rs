@@ -2,10 +2,13 @@
 
 use crate::traffic::ApplicationData;
 use faircast_aqm::{LinkSpec, LossSpec};
+use faircast_core::node::RouterSpec;
 use faircast_core::packet::Packet;
+use faircast_core::routers::aggregation;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
+use std::sync::Arc;
 
 /// A host or router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -168,7 +171,7 @@ pub struct Network {
     pub(crate) changes: Vec<(Time, LinkId, Change)>,
     pub(crate) link_probes: Vec<(LinkId, Span)>,
     pub(crate) taps: Vec<LinkId>,
-    pub(crate) aggregators: Vec<(NodeId, Span)>,
+    pub(crate) routers: Vec<(NodeId, Arc<dyn RouterSpec>)>,
 }
 
 /// A flow of either kind.
@@ -276,7 +279,13 @@ impl Network {
     /// This node aggregates loss reports on their way to a source, as network elements of reliable multicast do (seed
     /// 000, 2.2.3): of the reports about a packet only the first goes on, for as long as `hold`.
     pub fn aggregate(&mut self, node: NodeId, hold: Span) {
-        self.aggregators.push((node, hold));
+        self.router(node, Arc::new(aggregation::Config { hold }));
+    }
+
+    /// This node has a router: what sessions send through it passes that. The latest one of a node counts.
+    pub fn router(&mut self, node: NodeId, spec: Arc<dyn RouterSpec>) {
+        self.routers.retain(|(other, _)| *other != node);
+        self.routers.push((node, spec));
     }
 
     /// Add a unicast flow. Its packets follow the shortest path by delay.

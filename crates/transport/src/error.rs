@@ -1,6 +1,7 @@
 //! Why a session could not run, or failed.
 
 use crate::object::ObjectError;
+use faircast_core::node::Effect;
 use faircast_net::NetError;
 use std::time::Duration;
 
@@ -31,6 +32,16 @@ pub enum Error {
     /// Files and directories.
     #[error(transparent)]
     Object(#[from] ObjectError),
+    /// A scheme's role wanted what cannot be done for it here.
+    #[error(
+        "the congestion control's {role} wants what cannot be done for it here ({effect}): that is an error of the scheme, please report it"
+    )]
+    Effect {
+        /// Which role.
+        role: &'static str,
+        /// What it wants.
+        effect: String,
+    },
     /// Nobody answered the announcement.
     #[error(
         "no receiver answered on {group} within {waited:?}; is `faircast recv` running there, on the same group, with the same key, within --ttl {ttl} hops?"
@@ -288,6 +299,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// A role wants what cannot be done for it here.
+    pub(crate) fn effect(role: &'static str, effect: &Effect) -> Error {
+        Error::Effect { role, effect: format!("{effect:?}") }
+    }
+
     /// Whether it says no more than that nothing was heard, which has another cause when this host's network was gone.
     pub(crate) const fn may_be_the_network(&self) -> bool {
         matches!(
@@ -331,6 +347,7 @@ impl Error {
             | Error::LayerInputs { .. }
             | Error::NotAStream { .. } => Class::Usage,
             Error::Net(_)
+            | Error::Effect { .. }
             | Error::Outage { .. }
             | Error::Object(_)
             | Error::MtuTooSmall { .. }

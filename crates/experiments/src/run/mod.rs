@@ -289,7 +289,7 @@ impl Work<'_> {
                     self.tell(number, moment.as_secs_f64());
                 }
                 engine.run();
-                (engine.finish(&network), None)
+                (engine.finish(&network).map_err(refused)?, None)
             }
         };
         drop(network);

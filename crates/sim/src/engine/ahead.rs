@@ -113,6 +113,9 @@ impl Builder<'_> {
         for session in self.sessions.iter().filter(|session| session.layers > 1) {
             may_run_ahead[session.host as usize] = false;
         }
+        for node in self.routers_that_see_data() {
+            may_run_ahead[node as usize] = false;
+        }
         // Loops are cut where senders feed the network: what they send arrives by an event.
         let at_once = |link: u32| {
             let from = self.network.links[link as usize].0.0 as usize;
@@ -123,6 +126,9 @@ impl Builder<'_> {
         let feeders = structure.feeders.iter().zip(&structure.changes);
         let mut may_be_ahead: Vec<bool> =
             feeders.map(|(feeder, changes)| matches!(feeder, Feeder::Link(_)) && !changes).collect();
+        for (number, (from, ..)) in self.network.links.iter().enumerate() {
+            may_be_ahead[number] &= !self.sees_data(from.0);
+        }
         // All packets that come out of one link and go into another must be treated alike, or they would change places. So
         // where a branch cannot go ahead as a whole, none of what it leads to can.
         loop {
@@ -219,6 +225,11 @@ impl Builder<'_> {
         for branch in self.branches.iter().filter(|branch| branch.gates != NONE) {
             lookahead[branch.link as usize] = None;
         }
+        for (number, (from, ..)) in self.network.links.iter().enumerate() {
+            if self.sees_data(from.0) {
+                lookahead[number] = None;
+            }
+        }
         // Agents of the node itself feed a link without any delay.
         for (number, (from, _, _)) in self.network.links.iter().enumerate() {
             let node = from.0 as usize;
@@ -294,7 +305,9 @@ impl Builder<'_> {
         links: &mut [SimLink],
         bundles: &mut Vec<Bundle>,
     ) -> u32 {
-        if parts.1 - parts.0 < SMALLEST_BUNDLE {
+        if parts.1 - parts.0 < SMALLEST_BUNDLE
+            || self.sees_data(self.begin(self.branches[parts.0 as usize].link))
+        {
             return NONE;
         }
         let mut lookahead = NEVER;

@@ -5,13 +5,13 @@ use super::agents::{
     Agent, Alive, Application, Ends, Host, MemberExtra, Meter, Mute, NEVER, Phase, ReceiverAgent, Sampler,
     SenderAgent, SenderKind, SenderRest, SessionAgent, SinkAgent, Slot, Talks,
 };
-use super::aggregation::Aggregator;
 use super::bundles::Bundle;
 use super::inboxes::Inbox;
 use super::layers::{MulticastForwarding, Subscription};
 use super::links::{Probe, SimLink};
 use super::membership_schedule::{MembershipSchedule, merged};
 use super::record::Records;
+use super::routers::RouterNode;
 use super::tournament::Tournament;
 use crate::calendar::{Calendar, Class, Entry};
 use crate::frame::Store;
@@ -32,6 +32,14 @@ use std::collections::{BTreeMap, HashMap};
 /// Why a network cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SimError {
+    /// A role wanted what the simulator cannot do for it.
+    #[error("{role} of the run {what}: that is an error of its scheme")]
+    Effect {
+        /// Which role.
+        role: &'static str,
+        /// What it did.
+        what: &'static str,
+    },
     /// A node that was not added.
     #[error("{what} names node {node}, but there are only {nodes}: add it with Network::node")]
     NoSuchNode {
@@ -109,6 +117,7 @@ enum Stream {
     Member = 3,
     Sender = 4,
     Sink = 5,
+    Router = 6,
 }
 
 fn stream(seed: u64, kind: Stream, number: u64, part: u64) -> Rng {
@@ -153,6 +162,8 @@ pub(super) struct Builder<'a> {
     pub(super) sinks: Vec<SinkAgent>,
     /// Agents with their nodes.
     agents: Vec<(u32, Agent)>,
+    /// Nodes with a router that sees data.
+    pub(super) seeing: Vec<u32>,
 }
 
 impl Engine {
@@ -178,7 +189,9 @@ impl Engine {
             senders: Vec::new(),
             sinks: Vec::new(),
             agents: Vec::new(),
+            seeing: Vec::new(),
         };
+        builder.seeing = builder.routers_that_see_data();
         for (number, flow) in network.flows.iter().enumerate() {
             match flow {
                 Flow::Session(spec, rare) => {
@@ -191,7 +204,10 @@ impl Engine {
         let mut links = builder.links();
         let bundles = builder.decide_what_is_eager(&structure, &mut links);
         let inboxes = builder.put_up_inboxes(&structure, &links);
-        Ok(builder.finish(links, bundles, inboxes, passage))
+        let seed = network.seed;
+        let routers = builder.put_up_routers(|node| stream(seed, Stream::Router, u64::from(node), 0));
+        routers.1.keys().for_each(|link| links[*link as usize].filter());
+        Ok(builder.finish(links, bundles, inboxes, routers, passage))
     }
 }
 
@@ -255,8 +271,8 @@ fn check(network: &Network) -> Result<(), SimError> {
     for (_, changed, _) in &network.changes {
         link("a change".to_owned(), *changed)?;
     }
-    for (aggregator, _) in &network.aggregators {
-        node("an aggregator".to_owned(), *aggregator)?;
+    for (router, _) in &network.routers {
+        node("a router".to_owned(), *router)?;
     }
     for (probed, _) in &network.link_probes {
         link("a probe".to_owned(), *probed)?;
@@ -546,16 +562,7 @@ impl Builder<'_> {
         let mut links: Vec<SimLink> = self.network.links.iter().enumerate().map(make).collect();
         self.network.link_probes.iter().for_each(|(link, _)| links[link.0 as usize].watch_by_probe());
         self.network.taps.iter().for_each(|link| links[link.0 as usize].watch_by_tap());
-        self.aggregators().keys().for_each(|link| links[*link as usize].filter());
         links
-    }
-
-    /// What nodes that aggregate remember, by the links that lead away from them.
-    fn aggregators(&self) -> BTreeMap<u32, Aggregator> {
-        let nodes: BTreeMap<NodeId, Span> = self.network.aggregators.iter().copied().collect();
-        let links = self.network.links.iter().zip(0..);
-        let holds = links.filter_map(|((from, ..), link)| Some((link, nodes.get(from)?)));
-        holds.map(|(link, hold)| (link, Aggregator::new(hold.as_nanos()))).collect()
     }
 
     fn finish(
@@ -563,6 +570,7 @@ impl Builder<'_> {
         links: Vec<SimLink>,
         bundles: Vec<Bundle>,
         inboxes: Vec<Inbox>,
+        (routers, router_of_link): (Vec<RouterNode>, BTreeMap<u32, u32>),
         passage: Option<Box<dyn PacketTransform>>,
     ) -> Engine {
         let until = self.options.until.as_nanos();
@@ -654,7 +662,6 @@ impl Builder<'_> {
             let every = every.as_nanos().max(1);
             (link.0, Probe { next: 0, every, samples: Vec::new() })
         });
-        let aggregators = self.aggregators();
         Engine {
             calendar,
             until,
@@ -662,7 +669,9 @@ impl Builder<'_> {
             links,
             rings: Vec::with_capacity(rings),
             probes: probes.collect(),
-            aggregators,
+            routers,
+            router_of_link,
+            trouble: None,
             hops: self.hops,
             branches: self.branches,
             gates: self.gates,

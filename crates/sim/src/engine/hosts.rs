@@ -138,7 +138,9 @@ impl Engine {
             // As a transport does once it knows who is there.
             it.source.control(SourceControl::Members(it.at_start), time(now));
             it.source.start(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
+            self.refuse_effects_of_source();
         }
+        let it = &mut self.sessions[number as usize];
         if it.phase == Phase::Running && it.stop <= now {
             it.phase = Phase::Stopped;
         }
@@ -153,6 +155,7 @@ impl Engine {
                     rng: &mut it.rng,
                     effects: &mut self.effects,
                 });
+                self.refuse_effects_of_source();
                 self.note_source(number, now);
             }
             self.depart(number, now);
@@ -207,6 +210,7 @@ impl Engine {
             self.records.sent_on(flow, layer, size);
         }
         let packet = Logged { at: now, data, size, layer, marked: false, capable };
+        self.refuse_effects_of_source();
         self.fan_out(root, bundle, &packet, &mut None);
     }
 
@@ -228,6 +232,7 @@ impl Engine {
         if it.phase == Phase::Running {
             it.source
                 .on_report(report, &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
+            self.refuse_effects_of_source();
             self.note_source(number, now);
             self.depart(number, now);
         } else if it.phase == Phase::Waiting && it.alive.is_some() {
@@ -235,6 +240,7 @@ impl Engine {
             it.source
                 .on_report(report, &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
         }
+        self.refuse_effects_of_source();
         let (deadline, slot) = (self.source_deadline(number, now), self.sessions[number as usize].slot);
         self.set_deadline(host, slot, deadline);
     }
@@ -333,7 +339,9 @@ impl Engine {
             match effect {
                 Effect::Report(report) => self.send_report(session, number, now, report),
                 Effect::Subscribe(layer) => self.subscribe(session, number, now, layer),
-                Effect::Emit(..) | Effect::Reassign(..) => {}
+                Effect::Send { .. } => {
+                    self.refuse("a receiver", "sends packets, which routers and relays do")
+                }
             }
         }
         self.effects = effects;

@@ -4,6 +4,7 @@ use super::Engine;
 use super::agents::{NEVER, covers, time};
 use super::bundles::Logged;
 use super::layers::{ENTRANCE, GATE};
+use super::routers::{ROUTED, ROUTER};
 use crate::calendar::Entry;
 use crate::frame::{Body, Frame};
 use crate::network::{Change, FlowId, LinkId};
@@ -28,7 +29,7 @@ const _: () = assert!(size_of::<SimLink>() == 64);
 
 const PROBED: u32 = 1 << 31;
 const TAPPED: u32 = 1 << 30;
-/// The node before the link drops loss reports that say nothing new.
+/// The node before the link has a router.
 const FILTERED: u32 = 1 << 29;
 const RING: u32 = FILTERED - 1;
 
@@ -131,15 +132,28 @@ impl Probe {
 
 impl Engine {
     /// A packet goes into its hop's link now.
-    pub(super) fn offer_hop(&mut self, mut now: u64, mut frame: Frame) {
+    pub(super) fn offer_hop(&mut self, now: u64, frame: Frame) {
+        self.offer_hops(now, frame, false);
+    }
+
+    /// The same for what the router before the link sends itself.
+    #[cold]
+    pub(super) fn offer_hop_past_router(&mut self, now: u64, frame: Frame) {
+        self.offer_hops(now, frame, true);
+    }
+
+    #[inline]
+    fn offer_hops(&mut self, mut now: u64, mut frame: Frame, mut is_past_router: bool) {
         loop {
             let hop = self.hops[frame.at as usize];
             self.catch_up(hop.link);
             let link = &mut self.links[hop.link as usize];
             if link.is_watched() {
-                if link.is_filtered() && !self.lets_through(hop.link, now, &mut frame) {
+                let passes = is_past_router || !link.is_filtered();
+                if !passes && !self.lets_through(hop.link, now, &mut frame) {
                     return;
                 }
+                is_past_router = false;
                 self.sample_link(hop.link, now);
             }
             let link = &mut self.links[hop.link as usize];
@@ -198,6 +212,9 @@ impl Engine {
         slot: &mut Option<u32>,
     ) {
         if bundle != NONE {
+            if bundle & ROUTED != 0 {
+                return self.route(bundle & !ROUTED, branches, packet, slot);
+            }
             return self.log(bundle, *packet);
         }
         for number in branches.0..branches.1 {
@@ -331,6 +348,9 @@ impl Engine {
 
     /// A change of the scenario takes place.
     pub(super) fn change(&mut self, number: u32, now: u64) {
+        if number & (GATE | ENTRANCE) == 0 && number & ROUTER != 0 {
+            return self.router_timer(number & !ROUTER, now);
+        }
         if number & (GATE | ENTRANCE) != 0 {
             return self.turn(number, now);
         }

@@ -16,7 +16,6 @@
 //! run goes ([`layers`]).
 
 mod agents;
-mod aggregation;
 mod ahead;
 mod build;
 mod bundles;
@@ -27,6 +26,7 @@ mod links;
 mod lookahead;
 mod membership_schedule;
 mod record;
+mod routers;
 mod tournament;
 
 use crate::calendar::{Calendar, Class, Entry};
@@ -35,7 +35,6 @@ use crate::network::{Change, LinkId, Mode, Network, Options, PacketTransform};
 use crate::outcome::{Outcome, Tapped};
 use crate::routes::{Branch, Hop};
 use agents::{Host, SenderAgent, SessionAgent, SinkAgent, Slot};
-use aggregation::Aggregator;
 use bundles::Bundle;
 pub(crate) use bundles::Logged;
 use faircast_core::node::Effects;
@@ -44,6 +43,7 @@ use inboxes::{INBOX, Inbox};
 use layers::MulticastForwarding;
 use links::{Probe, Ring, SimLink};
 use record::Records;
+use routers::RouterNode;
 use std::collections::BTreeMap;
 use tournament::Tournament;
 
@@ -58,8 +58,11 @@ pub struct Engine {
     /// Of the links whose packets arrive by events.
     rings: Vec<Ring>,
     probes: BTreeMap<u32, Probe>,
-    /// By link: what its node remembers of the reports that went in.
-    aggregators: BTreeMap<u32, Aggregator>,
+    routers: Vec<RouterNode>,
+    /// By link: the router of the node that it leaves.
+    router_of_link: BTreeMap<u32, u32>,
+    /// What a role wanted that could not be done.
+    trouble: Option<SimError>,
     hops: Vec<Hop>,
     branches: Vec<Branch>,
     gates: MulticastForwarding,
@@ -89,11 +92,12 @@ impl Network {
     /// Simulate.
     ///
     /// # Errors
-    /// When a flow has no way to a receiver, a node or link does not exist, or a size or rate makes no sense.
+    /// When a flow has no way to a receiver, a node or link does not exist, or a size or rate makes no sense; or when a role wanted
+    /// something that cannot be done for it.
     pub fn run(&self, options: &Options) -> Result<Outcome, SimError> {
         let mut engine = Engine::build(self, options, None)?;
         engine.run();
-        Ok(engine.finish(self))
+        engine.finish(self)
     }
 
     /// Simulate, and let every packet of every session go through `passage` when it leaves its host.
@@ -107,7 +111,7 @@ impl Network {
     ) -> Result<Outcome, SimError> {
         let mut engine = Engine::build(self, options, Some(passage))?;
         engine.run();
-        Ok(engine.finish(self))
+        engine.finish(self)
     }
 
     /// Make ready to run: for measuring memory and set-up time, or to run in steps.

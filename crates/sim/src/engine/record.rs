@@ -1,7 +1,7 @@
 //! What is kept of a run, flow by flow.
 
-use super::Engine;
 use super::agents::{ReceiverAgent, SenderKind, SessionAgent, SinkAgent, mix, put, time};
+use super::{Engine, SimError};
 use crate::network::{Flow, Network};
 use crate::outcome::{FlowOutcome, LinkOutcome, MemberOutcome, Outcome, SourceSample};
 use faircast_core::node::{Observation, Source as _};
@@ -74,7 +74,13 @@ impl Records {
 
 impl Engine {
     /// Everything that came of the run.
-    pub fn finish(mut self, network: &Network) -> Outcome {
+    ///
+    /// # Errors
+    /// When a role wanted something that the simulator cannot do for it.
+    pub fn finish(mut self, network: &Network) -> Result<Outcome, SimError> {
+        if let Some(trouble) = self.trouble.take() {
+            return Err(trouble);
+        }
         let mut flows = std::mem::take(&mut self.records.flows);
         let bin = self.bin;
         for session in &mut self.sessions {
@@ -130,7 +136,7 @@ impl Engine {
         let mut taps = std::mem::take(&mut self.taps);
         taps.retain(|tapped| tapped.at.as_nanos() <= until);
         taps.sort_by_key(|tapped| (tapped.at, tapped.link));
-        Outcome {
+        Ok(Outcome {
             flows,
             links,
             taps,
@@ -138,7 +144,7 @@ impl Engine {
             traversals: self.traversals,
             arrivals: self.arrivals,
             events: self.events,
-        }
+        })
     }
 }
 

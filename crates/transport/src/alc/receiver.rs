@@ -63,6 +63,8 @@ pub(super) struct AlcReceiver {
     bytes: u64,
     told_bytes: u64,
     ended: Option<Ended>,
+    /// What ended it, where that was an error.
+    failure: Option<Error>,
     report: AlcReceiveReport,
     events: Vec<Event>,
 }
@@ -147,6 +149,7 @@ impl AlcReceiver {
             bytes: 0,
             told_bytes: 0,
             ended: None,
+            failure: None,
             report: AlcReceiveReport { layers: 1, ..AlcReceiveReport::default() },
             events: Vec::new(),
         })
@@ -283,7 +286,11 @@ impl AlcReceiver {
     fn obey(&mut self) {
         let Some(control) = &mut self.control else { return };
         for effect in self.effects.drain() {
-            let Effect::Subscribe(Layer(level)) = effect else { continue };
+            let Effect::Subscribe(Layer(level)) = effect else {
+                self.failure.get_or_insert(Error::effect("receiver", &effect));
+                self.ended.get_or_insert(Ended::Stopped);
+                continue;
+            };
             let level = level.min(control.streams.len() as u8 - 1);
             for layer in control.level + 1..=level {
                 control.streams[usize::from(layer)] = Stream::new();
@@ -496,6 +503,9 @@ impl AlcReceiver {
     /// # Errors
     /// When nothing was heard, or not everything that was known has come.
     pub fn report(mut self) -> Result<AlcReceiveReport, Error> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
         if let Some(place) = &self.place {
             for object in self.objects.values_mut() {
                 if let Object::Open(assembly) = object {

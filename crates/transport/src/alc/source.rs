@@ -185,8 +185,6 @@ impl AlcSource {
         {
             source.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
         }
-        // Nothing that a source without answers does has an effect on others.
-        self.effects.drain().for_each(drop);
         if now >= self.tell_at {
             self.tell(now);
         }
@@ -206,6 +204,9 @@ impl AlcSource {
     /// The next packet that may leave now, and its layer.
     pub fn next(&mut self, now: Time, out: &mut Vec<u8>) -> Result<Option<Layer>, Error> {
         out.clear();
+        if let Some(effect) = self.effects.refuse() {
+            return Err(Error::effect("source", &effect));
+        }
         let Some((layer, _)) = self.departure().filter(|(_, at)| *at <= now && !self.is_over()) else {
             return Ok(None);
         };

@@ -294,7 +294,11 @@ impl PgmReceiver {
             .drain()
             .filter_map(|effect| match effect {
                 Effect::Report(report) => Some(report.content),
-                _ => None,
+                Effect::Subscribe(_) | Effect::Send { .. } => {
+                    self.failure.get_or_insert(Error::effect("receiver", &effect));
+                    self.over = true;
+                    None
+                }
             })
             .collect();
         let to = (stream.path.unwrap_or(stream.address), self.setup.nak_port).into();

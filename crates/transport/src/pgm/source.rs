@@ -337,7 +337,15 @@ impl PgmSource {
     fn pass_on(&mut self, from: ReceiverId, content: Content, now: Time) {
         let report = Report { from, layer: BASE, content };
         self.source.on_report(&report, &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
-        self.effects.drain().for_each(drop);
+        self.refuse_effects();
+    }
+
+    /// The scheme was called; a source has nothing to say but through its packets.
+    fn refuse_effects(&mut self) {
+        if let Some(effect) = self.effects.refuse() {
+            self.failure.get_or_insert(Error::effect("source", &effect));
+            self.phase = Phase::Over;
+        }
     }
 
     fn sign_of_life(&mut self, now: Time) {
@@ -357,7 +365,7 @@ impl PgmSource {
     pub(super) fn on_time(&mut self, now: Time) {
         if self.phase != Phase::LeadIn && self.source.deadline() <= now {
             self.source.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
-            self.effects.drain().for_each(drop);
+            self.refuse_effects();
         }
         self.window.forget(now);
         self.move_on(now);
@@ -375,7 +383,7 @@ impl PgmSource {
             Phase::LeadIn if self.clocks.phase_at <= now => {
                 self.phase = Phase::Sending;
                 self.source.start(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
-                self.effects.drain().for_each(drop);
+                self.refuse_effects();
             }
             Phase::Sending => {
                 self.stage(now);
@@ -484,7 +492,7 @@ impl PgmSource {
             size,
             &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects },
         );
-        self.effects.drain().for_each(drop);
+        self.refuse_effects();
         let (sqn, fragment) = match choice.repair {
             Some(sqn) => {
                 self.repairs.pop_front();

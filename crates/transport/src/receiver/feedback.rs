@@ -430,7 +430,9 @@ impl ReceiverSession {
                         written = written.and(stream.delivery.subscribe(subscription, now));
                     }
                 }
-                Effect::Emit(..) | Effect::Reassign(..) => {} // a receiver does neither
+                Effect::Send { .. } => {
+                    written = written.and(Err(Error::effect("receiver", &effect)));
+                }
             }
         }
         if let Err(error) = written {

@@ -230,7 +230,7 @@ impl SourceSession {
 
     fn pass_on(&mut self, report: &Report, now: Time) {
         self.source.on_report(report, &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
-        self.effects.drain().for_each(drop);
+        self.refuse_effects(now);
     }
 
     fn is_served(&self, id: ReceiverId) -> bool {

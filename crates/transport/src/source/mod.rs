@@ -285,7 +285,7 @@ impl SourceSession {
     pub(crate) fn on_time(&mut self, now: Time) {
         if self.source.deadline() <= now {
             self.source.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
-            self.effects.drain().for_each(drop);
+            self.refuse_effects(now);
         }
         if self.clocks.second_at <= now {
             self.clocks.second_at += Span::from_secs(1);
@@ -427,6 +427,7 @@ impl SourceSession {
         if segment > 0 && self.plan.is_idle() && self.block_source.ready() > 0 {
             self.clocks.status_at = now; // tell at once that this was all
         }
+        self.refuse_effects(now);
         self.make_ready(layer);
         (segment > 0).then_some(Outgoing { segment, layer })
     }
@@ -591,7 +592,7 @@ impl SourceSession {
         self.phase = Phase::Sending;
         self.source.control(SourceControl::Members(self.members.answering()), now);
         self.source.start(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
-        self.effects.drain().for_each(drop);
+        self.refuse_effects(now);
         self.clocks.status_at = now;
         self.clocks.announce_at = now + Span::from_millis(500);
     }
@@ -630,6 +631,13 @@ impl SourceSession {
         self.phase = Phase::Closing { left: 3 };
         self.clocks.status_at = now;
         self.clocks.announce_at = Time::NEVER;
+    }
+
+    /// The scheme was called; a source has nothing to say but through its packets.
+    fn refuse_effects(&mut self, now: Time) {
+        if let Some(effect) = self.effects.refuse() {
+            self.fail(Error::effect("source", &effect), now);
+        }
     }
 
     fn fail(&mut self, error: Error, now: Time) {

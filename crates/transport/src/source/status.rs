@@ -68,6 +68,7 @@ impl SourceSession {
             size,
             &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects },
         );
+        self.refuse_effects(now);
         let data = Data {
             seq: stamp.seq,
             sent_at: now,

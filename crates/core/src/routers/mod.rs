@@ -1,0 +1,5 @@
+//! Routers: nodes on the path of packets that do more than forward them.
+
+pub mod aggregation;
+#[cfg(test)]
+mod conformance;

@@ -1,0 +1,299 @@
+//! Nodes with a router: what sessions send through them passes it.
+//!
+//! A router that sees data is worked on in the calendar's order: nothing goes through its node ahead of time. One that sees reports
+//! alone sees those of each session in order of time in any case, for they leave its node by one link.
+
+use super::Engine;
+use super::agents::{NEVER, time};
+use super::build::{Builder, SimError};
+use super::bundles::Logged;
+use crate::calendar::{Class, Entry};
+use crate::frame::{Body, Frame};
+use crate::routes::{Hop, NONE};
+use faircast_core::node::{Cx, Effect, Port, Router, To, Verdict};
+use faircast_core::packet::{self, Packet};
+use faircast_core::rng::Rng;
+use std::collections::BTreeMap;
+
+/// In the number of a branch's bundle: the children leave a node with a router, this one.
+pub const ROUTED: u32 = 1 << 31;
+/// In the calendar's numbers of changes: a router's deadline.
+pub const ROUTER: u32 = 1 << 29;
+
+/// A node with a router.
+#[derive(Debug)]
+pub struct RouterNode {
+    pub router: Box<dyn Router + Send>,
+    pub rng: Rng,
+    /// Its entry in the calendar.
+    pub scheduled: u64,
+    /// By link out of the node or into it: the port, which is the neighbour's place among all neighbours.
+    pub ports: BTreeMap<u32, Port>,
+    /// By session and link out of the node: the branch of its data there.
+    pub exits: BTreeMap<(u32, Port), u32>,
+    /// By session: the hop of its reports that leaves the node.
+    pub ways_up: BTreeMap<u32, u32>,
+    /// By session and member: the port towards it.
+    pub entries: BTreeMap<(u32, u32), Port>,
+}
+
+impl Engine {
+    /// A session's data leaves a node that has a router.
+    #[cold]
+    pub(super) fn route(
+        &mut self,
+        router: u32,
+        branches: (u32, u32),
+        packet: &Logged,
+        slot: &mut Option<u32>,
+    ) {
+        for number in branches.0..branches.1 {
+            if !self.is_wanted(number, packet) {
+                continue;
+            }
+            let branch = &self.branches[number as usize];
+            let (session, link) = (branch.session, branch.link);
+            let id = self.sessions[session as usize].id;
+            let body = packet::Body::Data(packet.data);
+            let sent = Packet { session: id, layer: packet.layer, size: packet.size, body };
+            let mut passed = sent;
+            let it = &mut self.routers[router as usize];
+            let exit = it.ports[&link];
+            let cx = &mut Cx { now: time(packet.at), rng: &mut it.rng, effects: &mut self.effects };
+            let verdict = it.router.on_data(exit, &mut passed, cx);
+            self.settle(router, packet.at);
+            if verdict != Verdict::Pass {
+                continue;
+            }
+            if passed == sent {
+                self.offer_branch(number, packet, slot);
+                continue;
+            }
+            // The other branches go on with the packet as it was: what is changed is a copy.
+            match passed.body {
+                packet::Body::Data(data) if (passed.session, passed.layer) == (sent.session, sent.layer) => {
+                    self.offer_branch(number, &Logged { data, size: passed.size, ..*packet }, &mut None);
+                }
+                _ => self.refuse("a router", "makes another session's, layer's or kind's packet of one"),
+            }
+        }
+    }
+
+    /// A report is about to leave the node of a router over this link: whether it does, perhaps as another one.
+    #[cold]
+    pub(super) fn lets_through(&mut self, link: u32, now: u64, frame: &mut Frame) -> bool {
+        let Some(&router) = self.router_of_link.get(&link) else { return true };
+        let Body::Report(report) = frame.body else { return true };
+        let session = frame.flow;
+        let it = &mut self.routers[router as usize];
+        let member = (report.from.get() - 1) as u32;
+        let entry = it.entries.get(&(session, member)).copied().unwrap_or(Port(u16::MAX));
+        let id = self.sessions[session as usize].id;
+        let body = packet::Body::Report(report);
+        let mut passed = Packet { session: id, layer: report.layer, size: frame.size, body };
+        let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
+        let verdict = it.router.on_report(entry, &mut passed, cx);
+        self.settle(router, now);
+        match (verdict, passed.body) {
+            (Verdict::Pass, packet::Body::Report(report)) => {
+                (frame.body, frame.size) = (Body::Report(report), passed.size);
+                true
+            }
+            (Verdict::Pass, _) => {
+                self.refuse("a router", "makes something else of a report");
+                false
+            }
+            (Verdict::Hold | Verdict::Drop, _) => {
+                self.records.aggregated(self.sessions[session as usize].flow);
+                false
+            }
+        }
+    }
+
+    /// A router's entry in the calendar has come.
+    pub(super) fn router_timer(&mut self, router: u32, now: u64) {
+        let it = &mut self.routers[router as usize];
+        if it.scheduled != now {
+            return; // an earlier entry took its place
+        }
+        it.scheduled = NEVER;
+        if it.router.deadline().as_nanos() <= now {
+            it.router.on_deadline(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
+        }
+        self.settle(router, now);
+    }
+
+    /// A router was called: do what it wants, and see to its deadline.
+    fn settle(&mut self, router: u32, now: u64) {
+        if !self.effects.as_slice().is_empty() {
+            let mut effects = std::mem::take(&mut self.effects);
+            for effect in effects.drain() {
+                match effect {
+                    Effect::Send { to, packet } => self.send_from(router, to, &packet, now),
+                    Effect::Report(_) | Effect::Subscribe(_) => {
+                        self.refuse("a router", "reports or subscribes, which receivers do");
+                    }
+                }
+            }
+            self.effects = effects;
+        }
+        let it = &mut self.routers[router as usize];
+        let deadline = it.router.deadline().as_nanos().max(now + 1);
+        if deadline < it.scheduled && deadline <= self.until {
+            it.scheduled = deadline;
+            self.calendar.push(Entry::new(deadline, Class::Change, ROUTER | router));
+        }
+    }
+
+    /// A router sends a packet.
+    fn send_from(&mut self, router: u32, to: To, packet: &Packet, now: u64) {
+        let session = packet.session.0.wrapping_sub(1); // as they are numbered
+        let it = &self.routers[router as usize];
+        match (to, packet.body) {
+            (To::Exit(port), packet::Body::Data(data)) => {
+                let Some(&branch) = it.exits.get(&(session, port)) else {
+                    return self
+                        .refuse("a router", "sends data out of a port that the session does not leave by");
+                };
+                let capable = self.sessions[session as usize].capable;
+                let Packet { size, layer, .. } = *packet;
+                let packet = Logged { at: now, data, size, layer, marked: false, capable };
+                self.offer_branch(branch, &packet, &mut None);
+            }
+            (To::Parent, packet::Body::Report(report)) => {
+                let Some(&hop) = it.ways_up.get(&session) else {
+                    return self.refuse("a router", "reports to a session whose reports do not pass it");
+                };
+                let frame = Frame {
+                    flow: session,
+                    at: hop,
+                    size: packet.size,
+                    generation: 0,
+                    ecn_capable: false,
+                    marked: false,
+                    rank: 0,
+                    body: Body::Report(report),
+                };
+                self.offer_hop_past_router(now, frame);
+            }
+            _ => self.refuse("a router", "sends what it cannot send there"),
+        }
+    }
+
+    /// Whether a session's packet goes over this branch at all.
+    fn is_wanted(&self, number: u32, packet: &Logged) -> bool {
+        let branch = &self.branches[number as usize];
+        let is_open = branch.gates == NONE || self.gates.is_open(branch.gates + u32::from(packet.layer.0));
+        is_open && (branch.active.is_none() || self.flows_over(number, packet.at))
+    }
+
+    /// A role wants what the simulator cannot do for it: the run's outcome is an error.
+    #[cold]
+    pub(super) fn refuse(&mut self, role: &'static str, what: &'static str) {
+        self.trouble.get_or_insert(SimError::Effect { role, what });
+    }
+
+    /// A source was called, which has nothing to say to anybody but through its packets.
+    #[inline]
+    pub(super) fn refuse_effects_of_source(&mut self) {
+        if !self.effects.as_slice().is_empty() {
+            let _ = self.effects.refuse();
+            self.refuse("a source", "has an effect, which sources have not");
+        }
+    }
+}
+
+impl Builder<'_> {
+    /// Nodes whose routers see data.
+    pub(super) fn routers_that_see_data(&self) -> Vec<u32> {
+        let routers = self.network.routers.iter();
+        routers.filter(|(_, spec)| spec.router().sees_data()).map(|(node, _)| node.0).collect()
+    }
+
+    /// The node that a link leaves.
+    pub(super) fn begin(&self, link: u32) -> u32 {
+        self.network.links[link as usize].0.0
+    }
+
+    /// The routers, and by link that of the node which it leaves. What leaves their nodes is sent through them.
+    pub(super) fn put_up_routers(
+        &mut self,
+        rng: impl Fn(u32) -> Rng,
+    ) -> (Vec<RouterNode>, BTreeMap<u32, u32>) {
+        let mut routers = Vec::new();
+        let mut of_link = BTreeMap::new();
+        for (index, (node, spec)) in (0u32..).zip(&self.network.routers) {
+            let node = node.0;
+            let router = spec.router();
+            let mut neighbours = Vec::new();
+            let mut ports = BTreeMap::new();
+            for (link, (from, to, _)) in (0u32..).zip(&self.network.links) {
+                let other = match (from.0 == node, to.0 == node) {
+                    (true, false) => to.0,
+                    (false, true) => from.0,
+                    _ => continue,
+                };
+                let place = neighbours.iter().position(|known| *known == other).unwrap_or_else(|| {
+                    neighbours.push(other);
+                    neighbours.len() - 1
+                });
+                ports.insert(link, Port(place as u16));
+                if from.0 == node {
+                    of_link.insert(link, index);
+                }
+            }
+            let mut it = RouterNode {
+                scheduled: NEVER,
+                rng: rng(node),
+                ports,
+                exits: BTreeMap::new(),
+                ways_up: BTreeMap::new(),
+                entries: BTreeMap::new(),
+                router,
+            };
+            self.lead_through(node, index, &mut it);
+            routers.push(it);
+        }
+        (routers, of_link)
+    }
+
+    /// What passes this node passes the router.
+    fn lead_through(&mut self, node: u32, index: u32, it: &mut RouterNode) {
+        let begins: Vec<bool> = self.branches.iter().map(|branch| self.begin(branch.link) == node).collect();
+        for (number, branch) in (0u32..).zip(&self.branches) {
+            if begins[number as usize] {
+                it.exits.insert((branch.session, it.ports[&branch.link]), number);
+            }
+        }
+        let leaves = |(first, end): (u32, u32)| first < end && begins[first as usize];
+        if it.router.sees_data() {
+            for branch in self.branches.iter_mut().filter(|branch| leaves(branch.children)) {
+                branch.bundle = ROUTED | index;
+            }
+            for session in self.sessions.iter_mut().filter(|session| leaves(session.root)) {
+                session.root_bundle = ROUTED | index;
+            }
+        }
+        for (session, agent) in (0u32..).zip(&self.sessions) {
+            for (member, receiver) in (0u32..).zip(&agent.members) {
+                let (mut hop, mut before) = (receiver.hop, None);
+                while hop != NONE {
+                    let Hop { link, next, .. } = self.hops[hop as usize];
+                    if self.begin(link) == node {
+                        it.ways_up.insert(session, hop);
+                        if let Some(before) = before {
+                            it.entries.insert((session, member), it.ports[&before]);
+                        }
+                        break;
+                    }
+                    (hop, before) = (next, Some(link));
+                }
+            }
+        }
+    }
+
+    /// Whether the node has a router that sees data.
+    pub(super) fn sees_data(&self, node: u32) -> bool {
+        self.seeing.contains(&node)
+    }
+}

@@ -1,0 +1,203 @@
+//! Nodes with routers: what a session sends through them passes the very state machines that would run in a forwarding hop.
+
+mod nets;
+#[path = "../../core/tests/toy/router.rs"]
+mod toy;
+
+use faircast_aqm::LinkSpec;
+use faircast_core::node::{
+    Cx, Effect, Port, Router, RouterControl, RouterObservation, RouterSpec, To, Verdict,
+};
+use faircast_core::packet::{Body, Flags, Layer, Packet, SessionId};
+use faircast_core::time::{Span, Time};
+use faircast_sim::{LinkId, Mode, Network, NodeId, Options, Outcome, SessionSpec, SimError, TappedPacket};
+use std::sync::Arc;
+use toy::ToyRouter;
+
+const TOY: ToyRouter = ToyRouter { delay: Span::from_millis(7), spacing: Span::from_millis(40) };
+
+/// A source, two nodes behind one another, and receivers at the second: `source - first - second - receivers`. The links from
+/// the second to the receivers are tapped.
+fn net(scheme: &str, receivers: usize, routers: &[(usize, Arc<dyn RouterSpec>)]) -> (Network, Vec<LinkId>) {
+    let mut net = Network::new(3);
+    let (source, first, second) = (net.node(), net.node(), net.node());
+    net.duplex(source, first, nets::wide(100.0, 1), nets::wide(100.0, 1));
+    net.duplex(first, second, nets::wide(100.0, 3), nets::wide(100.0, 3));
+    let mut members = Vec::new();
+    let mut last = Vec::new();
+    for _ in 0..receivers {
+        let leaf = net.node();
+        last.push(net.link(second, leaf, LinkSpec { ..nets::link(2.0, 10, 20) }));
+        net.link(leaf, second, nets::wide(10.0, 10));
+        members.push(nets::member(leaf));
+    }
+    let scheme = scheme.parse().expect("a scheme");
+    net.session(SessionSpec { scheme, ..nets::session(source, members) });
+    last.iter().for_each(|link| net.tap(*link));
+    let nodes = [source, first, second];
+    routers.iter().for_each(|(which, router)| net.router(nodes[*which], Arc::clone(router)));
+    (net, last)
+}
+
+/// In both engines, which must agree.
+fn run(net: &Network, seconds: f64) -> Outcome {
+    let outcome = |mode| {
+        let options = Options { until: Time::from_secs_f64(seconds), mode, ..Options::default() };
+        net.run(&options).expect("a sound network")
+    };
+    let (eager, evented) = (outcome(Mode::Eager), outcome(Mode::Evented));
+    assert_eq!(eager.digest, evented.digest);
+    assert!(eager.flows == evented.flows && eager.links == evented.links && eager.taps == evented.taps);
+    eager
+}
+
+/// Numbers and flags of the data that entered a link, and when.
+fn data(outcome: &Outcome, link: LinkId) -> Vec<(u64, bool, Time, Layer)> {
+    let on_link = outcome.taps.iter().filter(|tapped| tapped.link == link);
+    let data = on_link.filter_map(|tapped| match tapped.what {
+        TappedPacket::Session(Packet { body: Body::Data(data), layer, .. }) => {
+            Some((data.seq.0, data.flags.has(Flags::CONTROL), tapped.at, layer))
+        }
+        _ => None,
+    });
+    data.collect()
+}
+
+#[test]
+fn a_router_that_holds_changes_and_sends_carries_sessions_of_every_scheme() {
+    for entry in faircast_core::schemes::CATALOGUE {
+        let plain = net(entry.name, 6, &[]);
+        let (plain, links) = (run(&plain.0, 20.0), plain.1);
+        let routed = run(&net(entry.name, 6, &[(2, Arc::new(TOY))]).0, 20.0);
+        let (before, after) = (&plain.flows[0], &routed.flows[0]);
+        for (member, link) in after.members.iter().zip(&links) {
+            assert!(member.packets > 100, "{}: {} packets", entry.name, member.packets);
+            // The way to the source is port 0, so receivers are at ports 1, 2, ...
+            let is_odd = links.iter().position(|other| other == link).expect("one of them").is_multiple_of(2);
+            let seen = data(&routed, *link);
+            let marks = data(&plain, *link).iter().any(|packet| packet.1);
+            assert!(
+                seen.iter().all(|packet| packet.1 == is_odd) || marks,
+                "{}: a copy is changed, not all",
+                entry.name
+            );
+        }
+        if entry.feedback == faircast_core::schemes::Feedback::Reports {
+            assert!(
+                after.feedback > 10 && after.feedback < before.feedback.max(600),
+                "{}: {}",
+                entry.name,
+                after.feedback
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_held_comes_so_much_later_and_nothing_is_lost() {
+    let (network, links) = net("ormcc", 4, &[(2, Arc::new(TOY))]);
+    let outcome = run(&network, 20.0);
+    let (odd, even) = (data(&outcome, links[0]), data(&outcome, links[1]));
+    assert!(odd.len() > 1000 && even.len() - odd.len() < 30, "{} and {}", odd.len(), even.len());
+    for (held, passed) in odd.iter().zip(&even) {
+        assert_eq!((held.0, held.2), (passed.0, passed.2 + TOY.delay));
+    }
+}
+
+#[test]
+fn routers_behind_one_another_and_at_the_source_work_alike() {
+    let toy: Arc<dyn RouterSpec> = Arc::new(TOY);
+    let all: Vec<_> = (0..3).map(|node| (node, Arc::clone(&toy))).collect();
+    for scheme in ["ormcc", "le-sbcc", "gmcc"] {
+        let outcome = run(&net(scheme, 5, &all).0, 30.0);
+        let flow = &outcome.flows[0];
+        assert!(flow.members.iter().all(|member| member.packets > 200), "{scheme}");
+        assert!(flow.feedback > 20 && flow.feedback <= 30_000 / 40 + 1, "{scheme}: {}", flow.feedback);
+    }
+}
+
+/// A router that lets everything pass changes nothing, wherever it is.
+#[test]
+fn a_router_that_does_nothing_changes_nothing() {
+    #[derive(Debug)]
+    struct Idle;
+    impl RouterSpec for Idle {
+        fn router(&self) -> Box<dyn Router + Send> {
+            Box::new(Idle)
+        }
+    }
+    impl Router for Idle {
+        fn deadline(&self) -> Time {
+            Time::NEVER
+        }
+        fn on_deadline(&mut self, _cx: &mut Cx<'_>) {}
+        fn control(&mut self, _control: RouterControl, _now: Time) {}
+        fn observe(&self) -> RouterObservation {
+            RouterObservation::default()
+        }
+    }
+    let mut compared = 0;
+    for seed in 0..40 {
+        for mut network in [nets::random(seed), nets::random_layered(1000 + seed)] {
+            let without = run(&network, 8.0);
+            if without.flows.iter().any(|flow| flow.aggregated > 0) {
+                continue; // it has routers of its own, which these would replace
+            }
+            compared += 1;
+            (0..4).for_each(|node| network.router(NodeId(node), Arc::new(Idle)));
+            let with = run(&network, 8.0);
+            assert_eq!(without.digest, with.digest, "seed {seed}");
+            assert!(without.flows == with.flows, "seed {seed}");
+        }
+    }
+    assert!(compared > 40, "{compared}");
+}
+
+#[test]
+fn a_router_that_wants_what_cannot_be_done_ends_in_an_error() {
+    #[derive(Debug)]
+    struct Wrong(Effect);
+    impl RouterSpec for Wrong {
+        fn router(&self) -> Box<dyn Router + Send> {
+            Box::new(Wrong(self.0))
+        }
+    }
+    impl Router for Wrong {
+        fn on_data(&mut self, _exit: Port, packet: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+            cx.effects.push(match self.0 {
+                Effect::Send { to, .. } => Effect::Send { to, packet: *packet },
+                other => other,
+            });
+            Verdict::Pass
+        }
+        fn deadline(&self) -> Time {
+            Time::NEVER
+        }
+        fn on_deadline(&mut self, _cx: &mut Cx<'_>) {}
+        fn control(&mut self, _control: RouterControl, _now: Time) {}
+        fn observe(&self) -> RouterObservation {
+            RouterObservation::default()
+        }
+    }
+    let order = Body::Data(faircast_core::packet::Data {
+        seq: faircast_core::packet::Seq(0),
+        sent_at: Time::ZERO,
+        rate: 0.0,
+        payload: faircast_core::packet::Payload::NONE,
+        flags: Flags::default(),
+        mark: faircast_core::packet::Mark::None,
+    });
+    let packet = Packet { session: SessionId(1), layer: Layer(0), size: 1, body: order };
+    let wrong = [
+        Effect::Subscribe(Layer(0)),
+        Effect::Send { to: To::Parent, packet },
+        Effect::Send { to: To::Group, packet },
+        Effect::Send { to: To::Exit(Port(99)), packet },
+    ];
+    for effect in wrong {
+        let (network, _) = net("ormcc", 2, &[(1, Arc::new(Wrong(effect)))]);
+        let error = network.run(&Options { until: Time::from_secs_f64(2.0), ..Options::default() });
+        let error = error.expect_err("nobody can do that");
+        assert!(matches!(error, SimError::Effect { role: "a router", .. }), "{error}");
+    }
+}
