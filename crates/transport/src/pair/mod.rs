@@ -18,6 +18,7 @@ mod determinism;
 mod failure;
 mod flooding;
 mod forgery;
+mod hop;
 mod hosts;
 mod joining;
 mod layers;

@@ -16,6 +16,10 @@
 //! - start-up by doubling is looked at alone, for its packets are longer by two bytes that say their rate, and with one
 //!   receiver, for only the transport tells the scheme how many there are.
 
+#[path = "../../../core/tests/toy/router.rs"]
+mod toy;
+
+use super::hop::{Hop, Out};
 use super::net::OVERHEAD;
 use crate::config::{Destination, Durability, Slow};
 use crate::object::Tape;
@@ -70,6 +74,8 @@ struct Star {
     trunk: LinkSpec,
     /// From the router to each receiver, and back.
     leaves: Vec<(LinkSpec, LinkSpec)>,
+    /// What the node between them does besides forwarding.
+    router: Option<toy::ToyRouter>,
     until: Time,
 }
 
@@ -205,6 +211,7 @@ impl Star {
                 (narrow(0.8, 20, 20), wide(1.0, 20)),
                 (narrow(0.9, 30, 15), wide(1.0, 30)),
             ],
+            router: None,
             until: Time::ZERO + Span::from_secs(secs),
         }
     }
@@ -235,6 +242,7 @@ impl Star {
             packet_size: packet_size(),
             trunk,
             leaves,
+            router: None,
             until,
         }
     }
@@ -250,6 +258,9 @@ impl Star {
             members.push(ReceiverSpec { node, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
         }
         links.into_iter().for_each(|link| net.tap(link));
+        if let Some(spec) = self.router {
+            net.router(router, Arc::new(spec));
+        }
         net.session(SessionSpec {
             scheme: self.scheme,
             packet_size: self.packet_size,
@@ -330,6 +341,7 @@ struct World {
     beside: Vec<(Span, Span)>,
     source: source::SourceSession,
     receivers: Vec<receiver::ReceiverSession>,
+    hop: Option<Hop>,
     setting: Setting,
     calendar: BTreeMap<(Time, u64), What>,
     booked: u64,
@@ -349,6 +361,7 @@ enum What {
 /// Who is to be woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
+    Hop,
     Receiver(usize),
     Source,
 }
@@ -376,6 +389,7 @@ impl World {
             beside: beside.collect(),
             source: source(star, &net, &dir),
             receivers: receivers.map(|index| receiver(index, setting, &net, &dir)).collect(),
+            hop: star.router.map(|spec| Hop::new(&spec, Rng::new(star.seed, 1))),
             setting,
             calendar: BTreeMap::new(),
             booked: 0,
@@ -430,6 +444,10 @@ impl World {
                 None => match who {
                     Who::Source => self.drive_source(),
                     Who::Receiver(index) => self.drive_receiver(index),
+                    Who::Hop => {
+                        let out = self.hop.as_mut().map(|hop| hop.on_time(self.now));
+                        self.leave_hop(out.unwrap_or_default());
+                    }
                 },
             }
         }
@@ -441,22 +459,28 @@ impl World {
             (at, Who::Receiver(index))
         });
         let source = (self.source.wake_at(self.now), Who::Source);
-        receivers.chain([source]).min().expect("there is a source")
+        let hop = (self.hop.as_ref().map_or(Time::NEVER, Hop::deadline), Who::Hop);
+        receivers.chain([source, hop]).min().expect("there is a source")
     }
 
     fn happen(&mut self, what: What) {
         match what {
             What::DataAtRouter(bytes) => {
                 for index in 0..self.receivers.len() {
-                    if let Some(at) = self.offer(2 + 2 * index, &bytes) {
-                        self.book(at, What::AtReceiver(index, bytes.clone()));
-                    }
+                    let packet = || read(&bytes, (bytes.len() + OVERHEAD) as u16);
+                    let out = match &mut self.hop {
+                        None => vec![Out::Data(index, bytes.clone())],
+                        Some(hop) => hop.on_data(index, &bytes, packet(), self.now),
+                    };
+                    self.leave_hop(out);
                 }
             }
             What::ReportAtRouter(index, bytes) => {
-                if let Some(at) = self.offer(1, &bytes) {
-                    self.book(at, What::AtSource(index, bytes));
-                }
+                let out = match &mut self.hop {
+                    None => vec![Out::Report(index, bytes)],
+                    Some(hop) => hop.on_report(index, &bytes, read(&bytes, report_size()), self.now),
+                };
+                self.leave_hop(out);
             }
             What::AtReceiver(index, mut bytes) => {
                 let here = self.local(self.now);
@@ -466,6 +490,24 @@ impl World {
             What::AtSource(index, mut bytes) => {
                 self.source.on_datagram(&mut bytes, receiver_address(index), self.now, self.now);
                 self.drive_source();
+            }
+        }
+    }
+
+    /// The node between source and receivers forwards these.
+    fn leave_hop(&mut self, out: Vec<Out>) {
+        for out in out {
+            match out {
+                Out::Data(index, bytes) => {
+                    if let Some(at) = self.offer(2 + 2 * index, &bytes) {
+                        self.book(at, What::AtReceiver(index, bytes));
+                    }
+                }
+                Out::Report(index, bytes) => {
+                    if let Some(at) = self.offer(1, &bytes) {
+                        self.book(at, What::AtSource(index, bytes));
+                    }
+                }
             }
         }
     }
@@ -660,6 +702,21 @@ fn the_same_with_early_drops_and_losses_on_the_way() {
         Some(LossSpec::GilbertElliott { to_bad: 0.002, to_good: 0.2, good: 0.0, bad: 0.5 });
     star.leaves[2].0.queue = "red".parse().expect("a queue");
     assert_busy_twins(&star, Setting::EQUAL, 0x6029_e70f_573f_5e88);
+}
+
+/// A router in the node between holds what goes to every second receiver and marks it, and merges reports.
+#[test]
+fn a_router_does_the_same_in_the_simulator_and_between_datagrams() {
+    let router = toy::ToyRouter { delay: Span::from_micros(7_300), spacing: Span::from_micros(41_700) };
+    let star = Star { router: Some(router), ..Star::of_three(as_the_seed(), 60) };
+    let simulated = assert_twins(&star, Setting::EQUAL);
+    let (digest, lost, reports) = (simulated.digest(), simulated.lost(), simulated.reports());
+    println!("{lost} lost, {reports} reports, {} cuts", simulated.cuts);
+    assert_eq!(
+        digest, 0x0c2b_e179_1007_e368,
+        "{digest:#x}: if a change of behaviour is meant, record it here"
+    );
+    assert!(lost > 100 && reports > 30 && simulated.cuts > 10);
 }
 
 /// Its guard against a silent group takes requests for signs of life, which the simulator does not have.

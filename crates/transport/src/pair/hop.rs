@@ -1,0 +1,108 @@
+//! A forwarding hop with a router: it reads datagrams as a real one would, lets the router change what it may, and writes them
+//! anew.
+
+use faircast_core::node::{Cx, Effect, Effects, Port, Router, RouterSpec, To, Verdict};
+use faircast_core::packet::{Body, Data, Flags, Layer, Packet, Report, Seq};
+use faircast_core::rng::Rng;
+use faircast_core::time::Time;
+use faircast_wire::{DataPacket, Message, Newest, encode, encode_data, parse};
+use std::collections::BTreeMap;
+
+/// A hop in front of receivers. Its port 0 leads to the source, and port 1 + n to receiver n.
+pub(super) struct Hop {
+    router: Box<dyn Router + Send>,
+    rng: Rng,
+    effects: Effects,
+    /// The datagrams of data that came lately: what the router holds is sent as such.
+    kept: BTreeMap<(Layer, Seq), Vec<u8>>,
+}
+
+/// What leaves the hop: towards a receiver, or towards the source in the name of one.
+pub(super) enum Out {
+    Data(usize, Vec<u8>),
+    Report(usize, Vec<u8>),
+}
+
+const MOST_KEPT: usize = 4096;
+
+impl Hop {
+    pub(super) fn new(spec: &dyn RouterSpec, rng: Rng) -> Hop {
+        Hop { router: spec.router(), rng, effects: Effects::new(), kept: BTreeMap::new() }
+    }
+
+    pub(super) fn deadline(&self) -> Time {
+        self.router.deadline()
+    }
+
+    pub(super) fn on_time(&mut self, now: Time) -> Vec<Out> {
+        self.router.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+        self.drain()
+    }
+
+    /// A datagram wants to leave towards a receiver.
+    pub(super) fn on_data(&mut self, receiver: usize, bytes: &[u8], packet: Packet, now: Time) -> Vec<Out> {
+        let Body::Data(data) = packet.body else { panic!("data goes to receivers: {packet:?}") };
+        self.kept.insert((packet.layer, data.seq), bytes.to_vec());
+        if self.kept.len() > MOST_KEPT {
+            self.kept.pop_first();
+        }
+        let mut passed = packet;
+        let cx = &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects };
+        let verdict = self.router.on_data(Port(receiver as u16 + 1), &mut passed, cx);
+        let mut out = self.drain();
+        if verdict == Verdict::Pass {
+            let unchanged = passed == packet;
+            out.push(Out::Data(receiver, if unchanged { bytes.to_vec() } else { rewritten(bytes, &passed) }));
+        }
+        out
+    }
+
+    /// A receiver's report wants to leave towards the source.
+    pub(super) fn on_report(&mut self, receiver: usize, bytes: &[u8], packet: Packet, now: Time) -> Vec<Out> {
+        let mut passed = packet;
+        let cx = &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects };
+        let verdict = self.router.on_report(Port(receiver as u16 + 1), &mut passed, cx);
+        let mut out = self.drain();
+        match passed.body {
+            _ if verdict != Verdict::Pass => {}
+            _ if passed == packet => out.push(Out::Report(receiver, bytes.to_vec())),
+            Body::Report(report) => out.push(of(&passed, &report)),
+            _ => panic!("a report stays one: {passed:?}"),
+        }
+        out
+    }
+
+    /// What the router wants to be sent.
+    fn drain(&mut self) -> Vec<Out> {
+        let out = self.effects.drain().map(|effect| match effect {
+            Effect::Send { to: To::Exit(Port(port)), packet } => {
+                let Body::Data(data) = packet.body else { panic!("no data: {packet:?}") };
+                let bytes = self.kept.get(&(packet.layer, data.seq)).expect("it came lately");
+                Out::Data(usize::from(port) - 1, rewritten(bytes, &packet))
+            }
+            Effect::Send { to: To::Parent, packet: packet @ Packet { body: Body::Report(report), .. } } => {
+                of(&packet, &report)
+            }
+            other => panic!("nobody can {other:?}"),
+        });
+        out.collect()
+    }
+}
+
+fn of(packet: &Packet, report: &Report) -> Out {
+    let mut bytes = Vec::new();
+    encode(&mut bytes, packet.session, 0, &Message::Report(*report), 1000).expect("a report fits");
+    Out::Report(report.from.get() as usize - 1, bytes)
+}
+
+/// The datagram, saying what the router made of it; its content and place stay.
+fn rewritten(bytes: &[u8], packet: &Packet) -> Vec<u8> {
+    let Body::Data(said) = packet.body else { panic!("no data: {packet:?}") };
+    let (header, message) = parse(bytes, &Newest::default()).expect("the source wrote it");
+    let Message::Data(was) = message else { panic!("the source wrote data") };
+    let flags = Flags(said.flags.0 | was.data.flags.0 & Flags::REPAIR.0);
+    let data = Data { rate: said.rate, mark: said.mark, flags, ..was.data };
+    let mut out = Vec::new();
+    encode_data(&mut out, header.session, &DataPacket { data, ..was }).expect("it fitted before");
+    out
+}
