@@ -208,7 +208,7 @@ pub trait Receiver {
 
 /// A host in a logical tree: a receiver that is also a source to its children (MTCP's sender's
 /// agent, RACCOOM's designated receiver).
-pub trait Relay: Receiver {
+pub trait Relay: Receiver + std::fmt::Debug {
     /// A child's report arrived.
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>);
     /// When the relay may send its next packet to its children.
@@ -245,6 +245,12 @@ pub trait Router: std::fmt::Debug {
     fn control(&mut self, control: RouterControl, now: Time);
     /// How it looks.
     fn observe(&self) -> RouterObservation;
+}
+
+/// What makes relays of one kind.
+pub trait RelaySpec: std::fmt::Debug + Send + Sync {
+    /// A relay that has received nothing, which is called `me` in the session of its parent.
+    fn relay(&self, me: ReceiverId) -> Box<dyn Relay + Send>;
 }
 
 /// What makes routers of one kind, each with a memory of its own.

@@ -2,7 +2,7 @@
 
 use crate::traffic::ApplicationData;
 use faircast_aqm::{LinkSpec, LossSpec};
-use faircast_core::node::RouterSpec;
+use faircast_core::node::{RelaySpec, RouterSpec};
 use faircast_core::packet::Packet;
 use faircast_core::routers::aggregation;
 use faircast_core::schemes::Scheme;
@@ -172,6 +172,7 @@ pub struct Network {
     pub(crate) link_probes: Vec<(LinkId, Span)>,
     pub(crate) taps: Vec<LinkId>,
     pub(crate) routers: Vec<(NodeId, Arc<dyn RouterSpec>)>,
+    pub(crate) relays: Vec<(FlowId, u32, FlowId, Arc<dyn RelaySpec>)>,
 }
 
 /// A flow of either kind.
@@ -286,6 +287,12 @@ impl Network {
     pub fn router(&mut self, node: NodeId, spec: Arc<dyn RouterSpec>) {
         self.routers.retain(|(other, _)| *other != node);
         self.routers.push((node, spec));
+    }
+
+    /// This member of the session `above` is a relay: the source of the session `below`, which begins at the member's node and whose
+    /// members are its children. They report to it, and it reports as a member of `above`.
+    pub fn relay(&mut self, above: FlowId, member: u32, below: FlowId, spec: Arc<dyn RelaySpec>) {
+        self.relays.push((above, member, below, spec));
     }
 
     /// Add a unicast flow. Its packets follow the shortest path by delay.

@@ -1,13 +1,14 @@
 //! What lives on hosts.
 
 use super::layers::Subscription;
+use super::relays::SessionSource;
 use crate::routes::NONE;
 use crate::traffic::ApplicationData;
 use faircast_core::delivery::gaps::InOrder;
-use faircast_core::node::{Departure, Effect, Effects, Receiver as _, Source as _};
+use faircast_core::node::{Departure, Effect, Effects, Receiver as _};
 use faircast_core::packet::{Content, Data, Echo, Layer, Mark, ReceiverId, Report, SessionId};
 use faircast_core::rng::Rng;
-use faircast_core::schemes::{AnyReceiver, AnySource, SaysRate, Scheme};
+use faircast_core::schemes::{AnyReceiver, SaysRate, Scheme};
 use faircast_core::time::{Span, Time};
 use faircast_core::unicast::{AnySender, AnySink, Protocol};
 
@@ -49,7 +50,7 @@ pub enum Agent {
 /// A session's source, and what all its members share.
 #[derive(Debug)]
 pub struct SessionAgent {
-    pub source: AnySource,
+    pub source: SessionSource,
     pub rng: Rng,
     pub id: SessionId,
     pub flow: u32,
@@ -154,6 +155,7 @@ pub struct ReceiverAgent {
     pub gaps: InOrder,
     pub host: u32,
     pub packets: u32,
+    /// A relay's gets nothing and wants nothing: the source of the session below acts for it.
     pub receiver: AnyReceiver,
     pub rng: Rng,
     /// SessionExtras things.
@@ -174,6 +176,12 @@ impl ReceiverAgent {
             return NEVER;
         }
         self.receiver.deadline().as_nanos().min(self.leave)
+    }
+
+    /// The session whose source it is as well.
+    #[inline]
+    pub fn relay(&self) -> Option<u32> {
+        self.extra.as_ref().and_then(|extra| extra.relay)
     }
 
     /// It is gone: for good, or to come back as a new receiver.
@@ -222,6 +230,8 @@ pub struct MemberExtra {
     /// In earlier stays.
     pub lost_before: u64,
     pub suppressed_before: u32,
+    /// It is a relay: the source of this session.
+    pub relay: Option<u32>,
 }
 
 impl MemberExtra {

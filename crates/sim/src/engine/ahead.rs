@@ -113,7 +113,9 @@ impl Builder<'_> {
         for session in self.sessions.iter().filter(|session| session.layers > 1) {
             may_run_ahead[session.host as usize] = false;
         }
-        for node in self.routers_that_see_data() {
+        let relays =
+            self.sessions.iter().filter(|session| session.source.is_relay()).map(|session| session.host);
+        for node in self.seeing.iter().copied().chain(relays) {
             may_run_ahead[node as usize] = false;
         }
         // Loops are cut where senders feed the network: what they send arrives by an event.

@@ -11,6 +11,7 @@ use super::layers::{MulticastForwarding, Subscription};
 use super::links::{Probe, SimLink};
 use super::membership_schedule::{MembershipSchedule, merged};
 use super::record::Records;
+use super::relays::SessionSource;
 use super::routers::RouterNode;
 use super::tournament::Tournament;
 use crate::calendar::{Calendar, Class, Entry};
@@ -69,6 +70,16 @@ pub enum SimError {
         from: u32,
         /// The end.
         to: u32,
+    },
+    /// A relay that is none.
+    #[error("flow {flow}: member {member} of the session above cannot be its source: {why}")]
+    NoRelay {
+        /// The flow below.
+        flow: u32,
+        /// Of the session above.
+        member: u32,
+        /// What is wrong.
+        why: &'static str,
     },
     /// A packet without bytes.
     #[error("flow {flow}: packets of 0 bytes cannot be sent")]
@@ -200,6 +211,7 @@ impl Engine {
                 Flow::Unicast(spec) => builder.unicast(number, spec)?,
             }
         }
+        builder.put_up_relays()?;
         let structure = builder.structure();
         let mut links = builder.links();
         let bundles = builder.decide_what_is_eager(&structure, &mut links);
@@ -388,7 +400,7 @@ impl Builder<'_> {
         }
         self.agents.push((spec.source.0, Agent::Source(number)));
         self.sessions.push(SessionAgent {
-            source: spec.scheme.source(),
+            source: SessionSource::Scheme(spec.scheme.source()),
             rng: stream(seed, Stream::Source, u64::from(number), 0),
             id: SessionId(number + 1),
             flow: flow as u32,

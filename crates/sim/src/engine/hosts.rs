@@ -10,7 +10,7 @@ use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 use crate::routes::NONE;
 use crate::traffic::{ApplicationData, Law};
-use faircast_core::node::{Cx, Departure, Effect, Receiver as _, Source as _, SourceControl};
+use faircast_core::node::{Cx, Departure, Effect, Receiver as _, SourceControl};
 use faircast_core::packet::{self, Arrival, Content, Data, Layer, Packet, Payload, Report};
 use faircast_core::rng::Rng;
 use faircast_core::unicast::{Feedback, Segment, SegmentFlags, Sender as _, Sink as _};
@@ -84,7 +84,7 @@ impl Engine {
     }
 
     /// An agent's deadline has changed outside its timers.
-    fn set_deadline(&mut self, host: u32, slot: u32, deadline: u64) {
+    pub(super) fn set_deadline(&mut self, host: u32, slot: u32, deadline: u64) {
         let it = &mut self.hosts[host as usize];
         if it.count == 1 {
             it.next = deadline;
@@ -138,7 +138,7 @@ impl Engine {
             // As a transport does once it knows who is there.
             it.source.control(SourceControl::Members(it.at_start), time(now));
             it.source.start(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
-            self.refuse_effects_of_source();
+            self.carry_out_for_source(number, now);
         }
         let it = &mut self.sessions[number as usize];
         if it.phase == Phase::Running && it.stop <= now {
@@ -155,7 +155,7 @@ impl Engine {
                     rng: &mut it.rng,
                     effects: &mut self.effects,
                 });
-                self.refuse_effects_of_source();
+                self.carry_out_for_source(number, now);
                 self.note_source(number, now);
             }
             self.depart(number, now);
@@ -166,7 +166,7 @@ impl Engine {
     }
 
     /// Packets leave the source as long as they may.
-    fn depart(&mut self, number: u32, now: u64) {
+    pub(super) fn depart(&mut self, number: u32, now: u64) {
         loop {
             let it = &mut self.sessions[number as usize];
             let (at, layer) = it.departure(now);
@@ -210,11 +210,11 @@ impl Engine {
             self.records.sent_on(flow, layer, size);
         }
         let packet = Logged { at: now, data, size, layer, marked: false, capable };
-        self.refuse_effects_of_source();
+        self.carry_out_for_source(number, now);
         self.fan_out(root, bundle, &packet, &mut None);
     }
 
-    fn source_deadline(&self, number: u32, now: u64) -> u64 {
+    pub(super) fn source_deadline(&self, number: u32, now: u64) -> u64 {
         let it = &self.sessions[number as usize];
         let own = match it.phase {
             Phase::Waiting => it.start.min(it.probe_at()),
@@ -232,7 +232,7 @@ impl Engine {
         if it.phase == Phase::Running {
             it.source
                 .on_report(report, &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
-            self.refuse_effects_of_source();
+            self.carry_out_for_source(number, now);
             self.note_source(number, now);
             self.depart(number, now);
         } else if it.phase == Phase::Waiting && it.alive.is_some() {
@@ -240,7 +240,7 @@ impl Engine {
             it.source
                 .on_report(report, &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
         }
-        self.refuse_effects_of_source();
+        self.carry_out_for_source(number, now);
         let (deadline, slot) = (self.source_deadline(number, now), self.sessions[number as usize].slot);
         self.set_deadline(host, slot, deadline);
     }
@@ -292,6 +292,10 @@ impl Engine {
         if let Some(extra) = &mut it.extra {
             extra.on_data(number, data, now, &mut self.effects);
         }
+        if let Some(below) = it.relay() {
+            self.carry_out(session, number, now);
+            return self.deliver_to_relay(below, (Layer(0), data), arrival, now);
+        }
         let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
         it.receiver.on_data(data, Layer(0), arrival, cx);
         self.after_data(session, number, now);
@@ -315,6 +319,7 @@ impl Engine {
         let SessionAgent { members, scheme, layers, .. } = &mut self.sessions[session as usize];
         let layers = *layers;
         let it = &mut members[number as usize];
+        let relay = it.relay();
         let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
         it.receiver.on_deadline(cx);
         let leaves = it.leave <= now && it.leave != NEVER;
@@ -330,10 +335,13 @@ impl Engine {
             self.unsubscribe(session, number, now);
         }
         self.carry_out(session, number, now);
+        if leaves && let Some(below) = relay {
+            self.relay_leaves(below, now);
+        }
     }
 
     /// What a member wants done.
-    fn carry_out(&mut self, session: u32, number: u32, now: u64) {
+    pub(super) fn carry_out(&mut self, session: u32, number: u32, now: u64) {
         let mut effects = std::mem::take(&mut self.effects);
         for effect in effects.drain() {
             match effect {
@@ -347,7 +355,7 @@ impl Engine {
         self.effects = effects;
     }
 
-    fn send_report(&mut self, session: u32, number: u32, now: u64, mut report: Report) {
+    pub(super) fn send_report(&mut self, session: u32, number: u32, now: u64, mut report: Report) {
         let it = &mut self.sessions[session as usize];
         let (size, id) = (it.report_size, it.id);
         let member = &mut it.members[number as usize];

@@ -280,6 +280,10 @@ impl Engine {
             extra.on_data(number, &data, now, &mut self.effects);
         }
         it.count(now, (u64::from(layer.0) << 56) | data.seq.0, size);
+        if let Some(below) = it.relay() {
+            self.carry_out(session, number, now);
+            return self.deliver_to_relay(below, (layer, &data), arrival, now);
+        }
         let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
         it.receiver.on_data(&data, layer, arrival, cx);
         self.after_data(session, number, now);

@@ -26,6 +26,7 @@ mod links;
 mod lookahead;
 mod membership_schedule;
 mod record;
+mod relays;
 mod routers;
 mod tournament;
 

@@ -1,12 +1,12 @@
 //! What is kept of a run, flow by flow.
 
 use super::agents::{ReceiverAgent, SenderKind, SessionAgent, SinkAgent, mix, put, time};
+use super::relays::SessionSource;
 use super::{Engine, SimError};
 use crate::network::{Flow, Network};
 use crate::outcome::{FlowOutcome, LinkOutcome, MemberOutcome, Outcome, SourceSample};
-use faircast_core::node::{Observation, Source as _};
+use faircast_core::node::Observation;
 use faircast_core::packet::{Layer, ReceiverId};
-use faircast_core::schemes::AnySource;
 use faircast_core::unicast::{SenderView, Sink as _};
 
 /// One outcome for each flow, filled while the network runs.
@@ -32,7 +32,7 @@ impl Records {
     }
 
     /// The rates of the layers, when the session itself was sampled.
-    pub fn sample_layers(&mut self, flow: u32, source: &AnySource) {
+    pub fn sample_layers(&mut self, flow: u32, source: &SessionSource) {
         for (layer, number) in self.at(flow).layers.iter_mut().zip(0..) {
             layer.rates.push(source.layer_rate(Layer(number)));
         }

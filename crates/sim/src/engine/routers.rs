@@ -192,15 +192,6 @@ impl Engine {
     pub(super) fn refuse(&mut self, role: &'static str, what: &'static str) {
         self.trouble.get_or_insert(SimError::Effect { role, what });
     }
-
-    /// A source was called, which has nothing to say to anybody but through its packets.
-    #[inline]
-    pub(super) fn refuse_effects_of_source(&mut self) {
-        if !self.effects.as_slice().is_empty() {
-            let _ = self.effects.refuse();
-            self.refuse("a source", "has an effect, which sources have not");
-        }
-    }
 }
 
 impl Builder<'_> {

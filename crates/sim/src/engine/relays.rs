@@ -1,0 +1,222 @@
+//! Relays: a member of one session that is the source of another, whose members are its children.
+
+use super::Engine;
+use super::agents::{Phase, time};
+use super::build::{Builder, SimError};
+use super::bundles::Logged;
+use crate::network::Flow;
+use faircast_core::node::{Cx, Departure, Effect, Observation, Relay, Source as _, SourceControl, Stamp, To};
+use faircast_core::packet::{self, Arrival, Data, Layer, ReceiverId, Report};
+use faircast_core::schemes::AnySource;
+use faircast_core::time::{Rate, Time};
+
+/// What sends a session's data.
+#[expect(clippy::large_enum_variant, reason = "there is one for each session, and hardly any is a relay")]
+#[derive(Debug)]
+pub enum SessionSource {
+    /// A scheme's source.
+    Scheme(AnySource),
+    /// A relay, which is a member of another session.
+    Relay(RelayAgent),
+}
+
+/// A relay and its place in the session above.
+#[derive(Debug)]
+pub struct RelayAgent {
+    relay: Box<dyn Relay + Send>,
+    /// The session of its parent, and which member it is there.
+    above: (u32, u32),
+}
+
+impl SessionSource {
+    pub fn start(&mut self, cx: &mut Cx<'_>) {
+        if let SessionSource::Scheme(source) = self {
+            source.start(cx);
+        }
+    }
+
+    #[inline]
+    pub fn departure(&self, layer: Layer) -> Departure {
+        match self {
+            SessionSource::Scheme(source) => source.departure(layer),
+            SessionSource::Relay(it) => it.relay.departure(layer),
+        }
+    }
+
+    #[inline]
+    pub fn on_departure(&mut self, layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
+        match self {
+            SessionSource::Scheme(source) => source.on_departure(layer, size, cx),
+            SessionSource::Relay(it) => it.relay.on_departure(layer, size, cx),
+        }
+    }
+
+    pub fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
+        match self {
+            SessionSource::Scheme(source) => source.on_report(report, cx),
+            SessionSource::Relay(it) => it.relay.on_report(report, cx),
+        }
+    }
+
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        match self {
+            SessionSource::Scheme(source) => source.deadline(),
+            SessionSource::Relay(it) => it.relay.deadline(),
+        }
+    }
+
+    pub fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        match self {
+            SessionSource::Scheme(source) => source.on_deadline(cx),
+            SessionSource::Relay(it) => it.relay.on_deadline(cx),
+        }
+    }
+
+    pub fn control(&mut self, control: SourceControl, now: Time) {
+        match self {
+            SessionSource::Scheme(source) => source.control(control, now),
+            SessionSource::Relay(it) => it.relay.control(control, now),
+        }
+    }
+
+    pub fn observe(&self) -> Observation {
+        match self {
+            SessionSource::Scheme(source) => source.observe(),
+            SessionSource::Relay(it) => it.relay.observe(),
+        }
+    }
+
+    pub fn layer_rate(&self, layer: Layer) -> Rate {
+        match self {
+            SessionSource::Scheme(source) => source.layer_rate(layer),
+            SessionSource::Relay(it) if layer == Layer(0) => it.relay.observe().rate,
+            SessionSource::Relay(_) => Rate::ZERO,
+        }
+    }
+
+    pub const fn is_relay(&self) -> bool {
+        matches!(self, SessionSource::Relay(_))
+    }
+
+    fn relay(&mut self) -> Option<&mut RelayAgent> {
+        match self {
+            SessionSource::Relay(it) => Some(it),
+            SessionSource::Scheme(_) => None,
+        }
+    }
+}
+
+impl Engine {
+    /// Data of the session above has reached a relay, the source of `below`.
+    #[cold]
+    pub(super) fn deliver_to_relay(
+        &mut self,
+        below: u32,
+        (layer, data): (Layer, &Data),
+        arrival: Arrival,
+        now: u64,
+    ) {
+        let it = &mut self.sessions[below as usize];
+        let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
+        if let Some(agent) = it.source.relay() {
+            agent.relay.on_data(data, layer, arrival, cx);
+        }
+        self.after_relay(below, now);
+    }
+
+    /// The member that is this relay is about to leave the session above.
+    #[cold]
+    pub(super) fn relay_leaves(&mut self, below: u32, now: u64) {
+        let it = &mut self.sessions[below as usize];
+        let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
+        if let Some(agent) = it.source.relay() {
+            agent.relay.on_leave(cx);
+        }
+        self.after_relay(below, now);
+    }
+
+    /// A relay was called by the session above: do what it wants, send what it may, and see to its deadline.
+    fn after_relay(&mut self, below: u32, now: u64) {
+        self.carry_out_for_source(below, now);
+        if self.sessions[below as usize].phase == Phase::Running {
+            self.depart(below, now);
+        }
+        let it = &self.sessions[below as usize];
+        let (host, slot, deadline) = (it.host, it.slot, self.source_deadline(below, now));
+        self.set_deadline(host, slot, deadline);
+    }
+
+    /// The source of this session was called. A scheme's source has nothing to say to anybody but through its packets; a relay speaks to
+    /// its parent as a member of the session above, and to its children.
+    #[inline]
+    pub(super) fn carry_out_for_source(&mut self, session: u32, now: u64) {
+        if !self.effects.as_slice().is_empty() {
+            self.carry_out_for_relay(session, now);
+        }
+    }
+
+    #[cold]
+    fn carry_out_for_relay(&mut self, session: u32, now: u64) {
+        let Some((above, member)) = self.sessions[session as usize].source.relay().map(|it| it.above) else {
+            let _ = self.effects.refuse();
+            return self.refuse("a source", "has an effect, which sources have not");
+        };
+        let mut effects = std::mem::take(&mut self.effects);
+        for effect in effects.drain() {
+            match effect {
+                Effect::Report(report) => self.send_report(above, member, now, report),
+                Effect::Subscribe(layer) => self.subscribe(above, member, now, layer),
+                Effect::Send { to: To::Parent, packet } => match packet.body {
+                    packet::Body::Report(report) => self.send_report(above, member, now, report),
+                    _ => self.refuse("a relay", "sends its parent something that is no report"),
+                },
+                Effect::Send { to: To::Group, packet } => match packet.body {
+                    packet::Body::Data(data) => {
+                        let it = &self.sessions[session as usize];
+                        let (root, bundle, capable) = (it.root, it.root_bundle, it.capable);
+                        let (size, layer) = (packet.size, packet.layer);
+                        let packet = Logged { at: now, data, size, layer, marked: false, capable };
+                        self.fan_out(root, bundle, &packet, &mut None);
+                    }
+                    _ => self.refuse("a relay", "sends its children something that is no data"),
+                },
+                Effect::Send { .. } => {
+                    self.refuse("a relay", "sends to one child or exit, to which no way is simulated")
+                }
+            }
+        }
+        self.effects = effects;
+    }
+}
+
+impl Builder<'_> {
+    /// Members that are sources of other sessions.
+    pub(super) fn put_up_relays(&mut self) -> Result<(), SimError> {
+        for (above, member, below, spec) in &self.network.relays {
+            let (Some(up), Some(down)) = (self.session_of(above.0), self.session_of(below.0)) else {
+                return Err(SimError::NoRelay {
+                    flow: below.0,
+                    member: *member,
+                    why: "one of the flows is no session",
+                });
+            };
+            let Some(Flow::Session(upper, _)) = self.network.flows.get(above.0 as usize) else { continue };
+            let node = upper.members.get(*member as usize).map(|member| member.node.0);
+            if node != Some(self.sessions[down].host) || up == down {
+                let why = "the session below must begin at the node of a member of the session above";
+                return Err(SimError::NoRelay { flow: below.0, member: *member, why });
+            }
+            let me = ReceiverId::new(u64::from(*member) + 1).expect("members are numbered from one");
+            let agent = RelayAgent { relay: spec.relay(me), above: (up as u32, *member) };
+            self.sessions[down].source = SessionSource::Relay(agent);
+            let extra = &mut self.sessions[up].members[*member as usize].extra;
+            extra.get_or_insert_default().relay = Some(down as u32);
+        }
+        Ok(())
+    }
+
+    fn session_of(&self, flow: u32) -> Option<usize> {
+        self.sessions.iter().position(|session| session.flow == flow)
+    }
+}
