@@ -26,6 +26,8 @@ pub mod half;
 pub mod node;
 pub mod packet;
 pub mod rate;
+#[cfg(test)]
+mod relays;
 pub mod rng;
 pub mod routers;
 pub mod schemes;

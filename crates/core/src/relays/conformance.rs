@@ -1,0 +1,190 @@
+//! The promises of every relay: `keeps_its_promises` for any [`RelaySpec`].
+
+#[path = "../../tests/toy/relay.rs"]
+mod toy;
+
+use crate::node::{Cx, Departure, Effect, Effects, Relay, RelaySpec, SourceControl, To};
+use crate::packet::{
+    Arrival, Body, Cause, Content, Data, Echo, Flags, Layer, Payload, ReceiverId, Report, Seq,
+};
+use crate::rng::Rng;
+use crate::schemes::{CATALOGUE, Feedback, Scheme};
+use crate::time::{Span, Time};
+use proptest::prelude::*;
+
+/// A call has no more effects than this.
+const FEW: usize = 32;
+
+#[derive(Debug, Clone)]
+enum Op {
+    /// A packet from the parent, so many numbers on.
+    Data {
+        step: i8,
+        marked: bool,
+    },
+    /// A child's report: which child, about how old a packet, what kind.
+    Report {
+        child: u8,
+        behind: u8,
+        kind: u8,
+    },
+    /// So many packets may leave to the children.
+    Depart(u8),
+    Wait(u32),
+    Members(u8),
+    Forget(u8),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        6 => (prop_oneof![8 => Just(1i8), 1 => -3i8..20], any::<bool>()).prop_map(|(step, marked)| Op::Data { step, marked }),
+        4 => (0u8..4, 0u8..40, 0u8..4).prop_map(|(child, behind, kind)| Op::Report { child, behind, kind }),
+        5 => (1u8..20).prop_map(Op::Depart),
+        4 => (0u32..400_000).prop_map(Op::Wait),
+        1 => (0u8..9).prop_map(Op::Members),
+        1 => (0u8..4).prop_map(Op::Forget),
+    ]
+}
+
+fn child(number: u8) -> ReceiverId {
+    ReceiverId::new(u64::from(number) + 1).expect("not zero")
+}
+
+/// A relay and its driver.
+struct Bench<'a> {
+    relay: Box<dyn Relay + Send>,
+    scheme: &'a Scheme,
+    now: Time,
+    rng: Rng,
+    effects: Effects,
+    spurious: bool,
+    /// Newest number from the parent, and the next one to the children.
+    numbers: (i64, u64),
+    trace: Vec<String>,
+}
+
+impl Bench<'_> {
+    fn call<T>(&mut self, act: impl FnOnce(&mut dyn Relay, &mut Cx<'_>) -> T) -> T {
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        let said = act(&mut *self.relay, cx);
+        if self.spurious && self.relay.deadline() > self.now {
+            self.relay.on_deadline(cx);
+            self.relay.on_deadline(cx);
+        }
+        assert!(self.effects.as_slice().len() <= FEW);
+        for effect in self.effects.drain() {
+            let may = match effect {
+                Effect::Report(_) => true,
+                Effect::Subscribe(layer) => layer.0 < 16,
+                Effect::Send { to: To::Parent, packet } => matches!(packet.body, Body::Report(_)),
+                Effect::Send { to: To::Child(_) | To::Group, packet } => {
+                    !matches!(packet.body, Body::Report(_))
+                }
+                Effect::Send { to: To::Exit(_), .. } => false,
+            };
+            assert!(may, "a relay cannot {effect:?}");
+            self.trace.push(format!("{effect:?}"));
+        }
+        let seen = self.relay.observe();
+        assert!(seen.rate.bps() >= 0.0 && seen.rate.bps() <= self.scheme.bounds().max.bps(), "{seen:?}");
+        self.trace.push(format!("{:?} {seen:?} {:?}", self.now, self.relay.deadline()));
+        said
+    }
+
+    fn wait(&mut self, until: Time) {
+        while self.relay.deadline() <= until {
+            self.now = self.relay.deadline().max(self.now);
+            self.call(|relay, cx| relay.on_deadline(cx));
+            assert!(self.relay.deadline() > self.now, "it does not let go of its deadline");
+        }
+        self.now = until;
+    }
+
+    fn depart(&mut self) {
+        match self.relay.departure(Layer(0)) {
+            Departure::At(at) if at <= self.now + Span::from_secs(1) => {
+                self.wait(at.max(self.now));
+                if !matches!(self.relay.departure(Layer(0)), Departure::At(at) if at <= self.now) {
+                    return;
+                }
+                let stamp = self.call(|relay, cx| relay.on_departure(Layer(0), 1000, cx));
+                assert_eq!(stamp.seq, Seq(self.numbers.1), "numbers have no holes");
+                self.numbers.1 += 1;
+            }
+            _ => {}
+        }
+    }
+
+    fn data(&mut self, step: i8, marked: bool) {
+        let number = (self.numbers.0 + i64::from(step)).max(0);
+        let lost = (number - self.numbers.0 - 1).max(0) as u32;
+        let late = number <= self.numbers.0;
+        self.numbers.0 = self.numbers.0.max(number);
+        let (seq, mark) = (Seq(number as u64), self.scheme.mark());
+        let sent_at = self.now;
+        let data = Data { seq, sent_at, rate: 1e6, payload: Payload::NONE, flags: Flags::default(), mark };
+        let arrival = Arrival { size: 1000, lost, marked, late };
+        self.call(|relay, cx| relay.on_data(&data, Layer(0), arrival, cx));
+    }
+
+    fn report(&mut self, from: u8, behind: u8, kind: u8) {
+        let seq = Seq(self.numbers.1.saturating_sub(u64::from(behind)));
+        let echo = Echo { seq, hold: Span::from_millis(u64::from(behind)) };
+        let content = match kind {
+            0 => Content::Alive(echo),
+            1 => Content::Lost { echo, first: seq, count: u16::from(behind), loss: 0.1 },
+            2 => Content::Congested { echo, level: 1e5, mean: 1e5, cause: Cause::Loss },
+            _ => Content::Received { echo, rate: 1e5, loss: 0.0 },
+        };
+        let report = Report { from: child(from), layer: Layer(0), content };
+        self.call(|relay, cx| relay.on_report(&report, cx));
+    }
+}
+
+fn run(spec: &dyn RelaySpec, scheme: &Scheme, ops: &[Op], spurious: bool) -> Vec<String> {
+    let mut bench = Bench {
+        relay: spec.relay(child(9)),
+        scheme,
+        now: Time::from_secs_f64(1.0),
+        rng: Rng::new(1, 1),
+        effects: Effects::new(),
+        spurious,
+        numbers: (-1, 0),
+        trace: Vec::new(),
+    };
+    for op in ops {
+        match *op {
+            Op::Data { step, marked } => bench.data(step, marked),
+            Op::Report { child, behind, kind } => bench.report(child, behind, kind),
+            Op::Depart(packets) => (0..packets).for_each(|_| bench.depart()),
+            Op::Wait(micros) => bench.wait(bench.now + Span::from_micros(u64::from(micros))),
+            Op::Members(count) => bench.relay.control(SourceControl::Members(usize::from(count)), bench.now),
+            Op::Forget(number) => bench.relay.control(SourceControl::Forget(child(number)), bench.now),
+        }
+    }
+    bench.wait(bench.now + Span::from_secs(5));
+    bench.call(|relay, cx| relay.on_leave(cx));
+    bench.trace
+}
+
+/// Every call ends, deadlines are let go of, calls that come early change nothing, numbers to the children have no holes, effects are
+/// those that a relay may have, its rate stays within its limits, and the same calls give the same.
+fn keeps_its_promises(spec: &dyn RelaySpec, scheme: &Scheme, ops: &[Op]) {
+    let trace = run(spec, scheme, ops, false);
+    assert_eq!(run(spec, scheme, ops, false), trace, "the same again");
+    assert_eq!(run(spec, scheme, ops, true), trace, "calls that come early");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_relay_keeps_its_promises(ops in prop::collection::vec(op(), 1..120)) {
+        for entry in CATALOGUE.iter().filter(|entry| entry.feedback == Feedback::Reports) {
+            let scheme: Scheme = entry.name.parse().expect("listed");
+            if scheme.layers() == 1 {
+                keeps_its_promises(&toy::ToyRelay(scheme), &scheme, &ops);
+            }
+        }
+    }
+}
