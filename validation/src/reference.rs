@@ -1,6 +1,5 @@
 //! The networks and what ns-2 measured in them.
 
-use faircast_aqm::QueueSpecError;
 use faircast_core::spec::SpecError;
 use faircast_sim::SimError;
 use serde::Deserialize;
@@ -184,12 +183,9 @@ pub enum Failure {
     /// The file of references is not understood.
     #[error("the references are not understood: {0}")]
     Reference(#[from] serde_json::Error),
-    /// A protocol of a case is not understood.
+    /// A protocol or queue of a case is not understood.
     #[error(transparent)]
-    Protocol(#[from] SpecError),
-    /// A queue of a case is not understood.
-    #[error(transparent)]
-    Queue(#[from] QueueSpecError),
+    Spec(#[from] SpecError),
     /// A case cannot be simulated.
     #[error("{case} cannot be simulated: {why}")]
     Simulation {

@@ -3,7 +3,10 @@
 use crate::drop_tail::DropTail;
 use crate::red::{self, Red};
 use faircast_core::rng::Rng;
+use faircast_core::spec::{self, SpecError};
 use faircast_core::time::{Rate, Span, Time};
+use std::fmt;
+use std::str::FromStr;
 
 /// A packet that wants to wait in a queue, and how the queue looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,6 +89,98 @@ pub enum AnyDiscipline {
     DropTail(DropTail),
     /// [`red`].
     Red(Box<Red>),
+}
+
+/// A discipline as text: `NAME` alone, or `NAME,OPTIONS`.
+pub(crate) trait Written: Sized {
+    /// Its name.
+    const NAME: &'static str;
+    /// How it is written, for those who wrote something else.
+    const FORM: &'static str;
+    /// From what stands behind the name.
+    fn read(options: &str) -> Result<Self, SpecError>;
+    /// Whether the values fit one another and make sense.
+    fn check(&self) -> Result<(), SpecError>;
+    /// What stands behind the name, in full: it reads back as the same.
+    fn options(&self) -> String;
+}
+
+/// Reads, checks and shows every discipline: the variants of an enum that hold one [`Written`] each.
+macro_rules! written {
+    ($name:ident, $kind:literal, $($variant:ident($held:ty)),+ $(,)?) => {
+        impl $name {
+            /// This, if it makes sense.
+            ///
+            /// # Errors
+            /// The first value that does not.
+            pub fn checked(self) -> Result<$name, SpecError> {
+                match &self {
+                    $($name::$variant(held) => held.check().map(|()| self),)+
+                }
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = SpecError;
+
+            fn from_str(text: &str) -> Result<$name, SpecError> {
+                let (name, options) = spec::split(text);
+                $(if name == <$held>::NAME {
+                    return <$held>::read(options).map($name::$variant).and_then($name::checked);
+                })+
+                let known = [$(<$held>::FORM),+].join(", ");
+                Err(SpecError::UnknownName { kind: $kind, name: name.to_owned(), known })
+            }
+        }
+
+        /// In full, so that it reads back as the same.
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self {
+                    $($name::$variant(held) => write!(f, "{},{}", <$held>::NAME, held.options()),)+
+                }
+            }
+        }
+    };
+}
+written!(QueueSpec, "queue", DropTail(Limit), Red(red::Config));
+
+impl FromStr for Limit {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Limit, SpecError> {
+        let refuse = || SpecError::BadValue {
+            option: "size",
+            value: text.to_owned(),
+            takes: "packets (`50`), bytes (`50kB`) or `unlimited`".to_owned(),
+            meaning: "what the buffer holds",
+        };
+        if text == "unlimited" {
+            return Ok(Limit::Packets(u32::MAX));
+        }
+        let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(unit);
+        let factor = match unit {
+            "" => return number.parse().map(Limit::Packets).map_err(|_| refuse()),
+            "B" => 1.0,
+            "kB" => 1e3,
+            "MB" => 1e6,
+            _ => return Err(refuse()),
+        };
+        let bytes = number.parse::<f64>().map_err(|_| refuse())? * factor;
+        let whole = (bytes.fract() == 0.0 && bytes <= f64::from(u32::MAX)).then_some(bytes as u32);
+        whole.map(Limit::Bytes).ok_or_else(refuse)
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::Packets(u32::MAX) => f.write_str("unlimited"),
+            Limit::Packets(packets) => write!(f, "{packets}"),
+            Limit::Bytes(bytes) => write!(f, "{bytes}B"),
+        }
+    }
 }
 
 impl QueueSpec {

@@ -1,7 +1,8 @@
 //! First in, first out; the arriving packet is dropped when the buffer is full.
 
-use crate::discipline::{Decision, Discipline, DropCause, Limit, Offer};
+use crate::discipline::{Decision, Discipline, DropCause, Limit, Offer, Written};
 use faircast_core::rng::Rng;
+use faircast_core::spec::SpecError;
 
 /// The discipline of most routers.
 #[derive(Debug, Clone, Copy)]
@@ -32,5 +33,34 @@ impl Discipline for DropTail {
             }
         };
         if full { Decision::Drop(DropCause::Overflow) } else { Decision::Accept }
+    }
+}
+
+impl Written for Limit {
+    const NAME: &'static str = "droptail";
+    const FORM: &'static str = "droptail,SIZE";
+
+    fn read(options: &str) -> Result<Limit, SpecError> {
+        if options.is_empty() {
+            return Err(SpecError::Missing {
+                of: "droptail",
+                missing: "the buffer's size: `droptail,50` or `droptail,50kB`",
+            });
+        }
+        options.parse()
+    }
+
+    fn check(&self) -> Result<(), SpecError> {
+        match self {
+            Limit::Packets(0) | Limit::Bytes(0) => {
+                let what = "the buffer's size must be above 0, or nothing would pass".to_owned();
+                Err(SpecError::Unfit { of: "droptail", what })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn options(&self) -> String {
+        self.to_string()
     }
 }

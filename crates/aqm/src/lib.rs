@@ -7,9 +7,8 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`discipline`] | what a discipline sees and decides; all of them behind one enum |
-//! | [`drop_tail`] [`red`] | the disciplines |
+//! | [`drop_tail`] [`red`] | the disciplines, each with its options as text |
 //! | [`loss`] | losses on the wire: Bernoulli, Gilbert-Elliott |
-//! | [`text`] | queues and losses as text |
 //! | [`link`] | rate, delay, queue and loss together |
 
 pub mod discipline;
@@ -17,9 +16,7 @@ pub mod drop_tail;
 pub mod link;
 pub mod loss;
 pub mod red;
-pub mod text;
 
 pub use discipline::{AnyDiscipline, Decision, Discipline, DropCause, Limit, Offer, QueueSpec};
 pub use link::{Fate, Link, LinkCounts, LinkSpec, LossCause};
 pub use loss::{Loss, LossSpec};
-pub use text::QueueSpecError;

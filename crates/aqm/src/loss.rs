@@ -1,6 +1,10 @@
 //! Losses on the wire, independent of the queue.
 
+use faircast_core::field;
 use faircast_core::rng::Rng;
+use faircast_core::spec::{self, Opt, SpecError, Within};
+use std::fmt;
+use std::str::FromStr;
 
 /// How packets get lost.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,6 +22,85 @@ pub enum LossSpec {
         /// Loss probability in the bad state.
         bad: f64,
     },
+}
+
+/// The chain of Gilbert and Elliott while it is read.
+#[derive(Debug, Clone, Copy)]
+struct Gilbert {
+    to_bad: Option<f64>,
+    to_good: Option<f64>,
+    good: f64,
+    bad: f64,
+}
+
+const GILBERT: &[Opt<Gilbert>] = &[
+    Opt::number(
+        "to_bad",
+        Within::PART,
+        field!(to_bad?),
+        "probability to go from good to bad before a packet",
+    ),
+    Opt::number(
+        "to_good",
+        Within::PART,
+        field!(to_good?),
+        "probability to go from bad to good before a packet",
+    ),
+    Opt::number("good", Within::PART, field!(good), "loss probability in the good state"),
+    Opt::number("bad", Within::PART, field!(bad), "loss probability in the bad state"),
+];
+
+impl LossSpec {
+    /// This, if all are probabilities.
+    ///
+    /// # Errors
+    /// The first that is none.
+    pub fn checked(self) -> Result<LossSpec, SpecError> {
+        self.to_string().parse::<LossSpec>().map(|_| self)
+    }
+}
+
+/// `bernoulli,0.01` or `gilbert,to_bad=0.01,to_good=0.3`, with `good=0` and `bad=1` unless they are given.
+impl FromStr for LossSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<LossSpec, SpecError> {
+        match spec::split(text) {
+            ("bernoulli", "") => Err(SpecError::Missing { of: "bernoulli", missing: "the loss probability" }),
+            ("bernoulli", share) => {
+                let known = share.parse().ok().filter(|share: &f64| (0.0..=1.0).contains(share));
+                known.map(LossSpec::Bernoulli).ok_or_else(|| SpecError::BadValue {
+                    option: "P",
+                    value: share.to_owned(),
+                    takes: Within::PART.to_string(),
+                    meaning: "the loss probability",
+                })
+            }
+            ("gilbert", options) => {
+                let mut chain = Gilbert { to_bad: None, to_good: None, good: 0.0, bad: 1.0 };
+                spec::configure(&mut chain, options, "gilbert", &[GILBERT])?;
+                let (Some(to_bad), Some(to_good)) = (chain.to_bad, chain.to_good) else {
+                    return Err(SpecError::Missing { of: "gilbert", missing: "`to_bad=` and `to_good=`" });
+                };
+                Ok(LossSpec::GilbertElliott { to_bad, to_good, good: chain.good, bad: chain.bad })
+            }
+            (name, _) => {
+                let known = "bernoulli,P, gilbert,to_bad=P,to_good=P[,good=P][,bad=P]".to_owned();
+                Err(SpecError::UnknownName { kind: "loss model", name: name.to_owned(), known })
+            }
+        }
+    }
+}
+
+impl fmt::Display for LossSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LossSpec::Bernoulli(p) => write!(f, "bernoulli,{p}"),
+            LossSpec::GilbertElliott { to_bad, to_good, good, bad } => {
+                write!(f, "gilbert,to_bad={to_bad},to_good={to_good},good={good},bad={bad}")
+            }
+        }
+    }
 }
 
 /// A lossy wire's state.

@@ -18,6 +18,8 @@ pub struct Opt<C: 'static> {
     word: Option<&'static str>,
     /// The value that it has when it stands alone.
     alone: Option<&'static str>,
+    /// It changes everything, so no other option may stand before it.
+    first: bool,
 }
 
 /// An option without its configuration, as people are shown it.
@@ -40,6 +42,7 @@ enum Value<C: 'static> {
     BitsPerSecond(Within, Field<C, Rate>),
     Whole(u64, u64, Field<C, u64>),
     Choice(&'static [&'static str], Field<C, usize>),
+    Word(fn(&C) -> bool, fn(&mut C)),
     Other { takes: &'static str, get: fn(&C) -> String, set: fn(&mut C, &str) -> Option<()> },
 }
 
@@ -156,7 +159,7 @@ impl fmt::Display for Within {
 
 impl<C: 'static> Opt<C> {
     const fn new(name: &'static str, value: Value<C>, meaning: &'static str) -> Opt<C> {
-        Opt { name, meaning, value, word: None, alone: None }
+        Opt { name, meaning, value, word: None, alone: None, first: false }
     }
 
     /// A number without a unit.
@@ -232,6 +235,22 @@ impl<C: 'static> Opt<C> {
         option
     }
 
+    /// The same option, before which no other may stand: a preset that changes all of them.
+    pub const fn first(mut option: Opt<C>) -> Opt<C> {
+        option.first = true;
+        option
+    }
+
+    /// A word that stands alone and means one thing, as `abrupt` does.
+    pub const fn word(
+        name: &'static str,
+        is: fn(&C) -> bool,
+        set: fn(&mut C),
+        meaning: &'static str,
+    ) -> Opt<C> {
+        Opt::new(name, Value::Word(is, set), meaning)
+    }
+
     /// Give the option of `config` a value; `None` when it does not fit.
     pub fn set(&self, config: &mut C, text: &str) -> Option<()> {
         let or_word = |number: Option<f64>| match self.word {
@@ -256,6 +275,7 @@ impl<C: 'static> Opt<C> {
             Value::Choice(words, field) => {
                 (field.set)(config, Some(words.iter().position(|word| *word == text)?));
             }
+            Value::Word(_, set) => text.is_empty().then(|| set(config))?,
             Value::Other { set, .. } => set(config, text)?,
         }
         Some(())
@@ -276,6 +296,7 @@ impl<C: 'static> Opt<C> {
             Value::BitsPerSecond(_, field) => (field.get)(config).map(|rate| number(rate.bps())),
             Value::Whole(_, _, field) => (field.get)(config).map(|number| number.to_string()),
             Value::Choice(words, field) => (field.get)(config).map(|place| words[place].to_owned()),
+            Value::Word(..) => Some(String::new()),
             Value::Other { get, .. } => Some(get(config)),
         };
         value.unwrap_or_else(|| self.word.unwrap_or_default().to_owned())
@@ -289,6 +310,7 @@ impl<C: 'static> Opt<C> {
             Value::BitsPerSecond(range, _) => format!("{range} bit/s"),
             Value::Whole(least, most, _) => format!("{least} to {most}"),
             Value::Choice(words, _) => words.join(" | "),
+            Value::Word(..) => "nothing, it stands alone".to_owned(),
             Value::Other { takes, .. } => (*takes).to_owned(),
         };
         self.word.map_or(takes.clone(), |word| format!("{word} | {takes}"))
@@ -296,7 +318,8 @@ impl<C: 'static> Opt<C> {
 
     /// It, without its configuration.
     pub fn described(&self) -> Described {
-        let (name, meaning, may_stand_alone) = (self.name, self.meaning, self.alone.is_some());
+        let may_stand_alone = self.alone.is_some() || matches!(self.value, Value::Word(..));
+        let (name, meaning) = (self.name, self.meaning);
         Described { name, takes: self.takes(), meaning, may_stand_alone }
     }
 }
@@ -346,6 +369,28 @@ pub enum SpecError {
         /// What there is.
         known: String,
     },
+    /// An option that changes all others stands behind one of them.
+    #[error("option {option:?} changes all others, so it goes first")]
+    NotFirst {
+        /// The option.
+        option: &'static str,
+    },
+    /// A value that is needed is missing.
+    #[error("{of} needs {missing}")]
+    Missing {
+        /// What was configured.
+        of: &'static str,
+        /// What is missing.
+        missing: &'static str,
+    },
+    /// Values that do not fit one another.
+    #[error("{of}: {what}")]
+    Unfit {
+        /// What was configured.
+        of: &'static str,
+        /// What does not fit, and what would.
+        what: String,
+    },
     /// An option stands without a value.
     #[error("option {option:?} has no value; write {option}=VALUE")]
     NoValue {
@@ -366,6 +411,15 @@ pub enum SpecError {
     },
 }
 
+/// All options of `config` as text that [`configure`] takes: words where they hold, presets left out.
+pub fn written<C: 'static>(config: &C, table: &[Opt<C>]) -> String {
+    let options = table.iter().filter(|option| !option.first).filter_map(|option| match option.value {
+        Value::Word(is, _) => is(config).then(|| option.name.to_owned()),
+        _ => Some(format!("{}={}", option.name, option.get(config))),
+    });
+    options.collect::<Vec<_>>().join(",")
+}
+
 /// A specification, taken apart: its name, and the rest.
 pub fn split(text: &str) -> (&str, &str) {
     let (name, rest) = text.split_once(',').unwrap_or((text, ""));
@@ -383,7 +437,8 @@ pub fn configure<C: 'static>(
     of: &str,
     tables: &[&[Opt<C>]],
 ) -> Result<(), SpecError> {
-    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    for (place, part) in parts.enumerate() {
         let (name, value) = part.split_once('=').map_or((part, None), |(name, value)| (name, Some(value)));
         let mut all = tables.iter().copied().flatten();
         let Some(option) = all.find(|option| option.name == name) else {
@@ -391,7 +446,11 @@ pub fn configure<C: 'static>(
             let (of, option, known) = (of.to_owned(), name.to_owned(), known.join(", "));
             return Err(SpecError::UnknownOption { of, option, known });
         };
-        let value = value.or(option.alone).ok_or_else(|| SpecError::NoValue { option: name.to_owned() })?;
+        if option.first && place > 0 {
+            return Err(SpecError::NotFirst { option: option.name });
+        }
+        let alone = option.alone.or(matches!(option.value, Value::Word(..)).then_some(""));
+        let value = value.or(alone).ok_or_else(|| SpecError::NoValue { option: name.to_owned() })?;
         option.set(config, value).ok_or_else(|| SpecError::BadValue {
             option: option.name,
             value: value.to_owned(),

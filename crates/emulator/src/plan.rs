@@ -16,11 +16,12 @@
 //! `netns` is the name of the network namespace, else the host is where the emulator is; `groups` is `all`, `none` (if
 //! not said) or addresses joined by `+`: what the host is a member of. A link's options count for both directions; behind
 //! `back` they change the way from the second to the first. Without options a link has no limit, no delay and an
-//! endless queue. Queues and losses are written as [`faircast_aqm::text`] says. `jitter=1ms` delays each packet by up to
+//! endless queue. Queues and losses are written as [`faircast_aqm::QueueSpec`] and [`faircast_aqm::LossSpec`] say. `jitter=1ms` delays each packet by up to
 //! so much more, without reordering: real hosts are not as regular as emulated links, and without it a full drop-tail
 //! queue may always drop the same flow's packets, because they always come at the same time after a departure.
 
-use faircast_aqm::{LinkSpec, LossSpec, QueueSpec, QueueSpecError};
+use faircast_aqm::{LinkSpec, LossSpec, QueueSpec};
+use faircast_core::spec::SpecError;
 use faircast_core::time::{Rate, Span};
 use std::net::Ipv4Addr;
 
@@ -150,7 +151,7 @@ pub enum LineError {
     NoNode(String),
     /// A queue or a loss.
     #[error(transparent)]
-    Spec(#[from] QueueSpecError),
+    Spec(#[from] SpecError),
 }
 
 impl Default for EmulationPlan {
@@ -388,7 +389,7 @@ mod tests {
             ("link a a rate=0", "`0` is not a bit rate"),
             ("link a a rate=-1M", "`-1M` is not a bit rate"),
             ("link a a delay=5", "`5` is not a time"),
-            ("link a a queue=codel", "`codel` is no queue"),
+            ("link a a queue=codel", "there is no queue \"codel\""),
             ("link a a weight=3", "`weight=3` is not known here"),
             ("mtu", "needs a number of bytes"),
             ("mtu 70000", "`70000` is not a number of bytes"),

@@ -122,7 +122,7 @@ pub(crate) fn queue(node: &Node) -> Result<QueueSpec, Option<String>> {
     let spec = match (limit(node), node.text()) {
         (Some(limit), _) => QueueSpec::DropTail(limit),
         (None, Some(text)) if text.starts_with(char::is_alphabetic) => {
-            text.parse().map_err(|error: faircast_aqm::QueueSpecError| Some(error.to_string()))?
+            text.parse().map_err(|error: faircast_core::spec::SpecError| Some(error.to_string()))?
         }
         _ => return Err(None),
     };
@@ -134,7 +134,7 @@ pub(crate) fn loss(node: &Node) -> Result<Option<LossSpec>, Option<String>> {
     match (share(node), node.text()) {
         (Some(share), _) => Ok((share > 0.0).then_some(LossSpec::Bernoulli(share))),
         (None, Some(text)) if text.starts_with(char::is_alphabetic) => {
-            text.parse().map(Some).map_err(|error: faircast_aqm::QueueSpecError| Some(error.to_string()))
+            text.parse().map(Some).map_err(|error: faircast_core::spec::SpecError| Some(error.to_string()))
         }
         _ => Err(None),
     }
