@@ -4,7 +4,7 @@
 pub fn correct(packet: &mut [u8]) {
     if let Some(field) = packet.get_mut(12..16) {
         field.fill(0);
-        let crc = crc32c::crc32c(packet);
+        let crc = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, packet) as u32; // a 32-bit algorithm
         packet[12..16].copy_from_slice(&crc.to_be_bytes());
     }
 }
