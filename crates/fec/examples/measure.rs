@@ -1,6 +1,8 @@
 //! Throughput of the erasure code on this machine, one thread, and how often more than K symbols
 //! are needed: `cargo run --release -p faircast-fec --example measure`.
 
+#![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
+
 use faircast_fec::{BlockEncoder, RepairSource, Shape, decode};
 use std::time::Instant;
 

@@ -4,6 +4,8 @@
 //! SECONDS` GMCC's layers to N receivers in six groups with two single receivers of PGMCC beside each (seed 000, 4.3).
 //! One line of JSON.
 
+#![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
+
 use faircast_aqm::{Limit, LinkSpec, QueueSpec};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;

@@ -5,7 +5,7 @@
 use crate::network::NodeId;
 use faircast_aqm::LinkSpec;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// No link, node, hop or branch.
 pub const NONE: u32 = u32::MAX;
@@ -20,7 +20,7 @@ pub struct Routes<'a> {
     /// The only node that each node has links to or from; [`NONE`] for routers.
     only_neighbour: Vec<u32>,
     /// For each destination router asked for: the link to take from every node.
-    towards: HashMap<u32, Vec<u32>>,
+    towards: BTreeMap<u32, Vec<u32>>,
     /// Links into each node, like `out`.
     into: Vec<u32>,
     into_first: Vec<u32>,
@@ -47,7 +47,7 @@ impl<'a> Routes<'a> {
                 only_neighbour[node] = NONE;
             }
         }
-        Routes { links, out, first, only_neighbour, towards: HashMap::new(), into, into_first }
+        Routes { links, out, first, only_neighbour, towards: BTreeMap::new(), into, into_first }
     }
 
     /// The links from `from` to `to`, in order, into `path`; `None` when there is no way.

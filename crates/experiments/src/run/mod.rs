@@ -175,6 +175,8 @@ pub fn run(scenario: &Scenario, options: &RunOptions, progress: &dyn Progress) -
     let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = options.threads.map_or(processors, NonZeroUsize::get).clamp(1, jobs.len());
     let results = std::iter::repeat_with(|| None).take(jobs.len()).collect();
+    #[expect(clippy::disallowed_methods, reason = "tells how long it will take; no result knows it")]
+    let began = Instant::now();
     let work = Work {
         scenario,
         options,
@@ -183,9 +185,10 @@ pub fn run(scenario: &Scenario, options: &RunOptions, progress: &dyn Progress) -
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
         state: Mutex::new(State { results, simulated: vec![0.0; jobs.len()], done: 0 }),
-        began: Instant::now(),
+        began,
         to_simulate: jobs.iter().map(|(point, _)| scenario.duration(*point)).sum(),
     };
+    #[expect(clippy::disallowed_methods, reason = "runs share nothing, and their results are put in order")]
     std::thread::scope(|scope| {
         (1..threads).for_each(|_| {
             scope.spawn(|| work.take_jobs());

@@ -28,7 +28,7 @@ use faircast_core::node::Effects;
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// Why a network cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -162,7 +162,7 @@ pub(super) struct Builder<'a> {
     /// By link: the latest hop over it. Ways share their ends.
     latest_hop: Vec<u32>,
     /// Further hops by link and next hop.
-    known_hops: HashMap<(u32, u32), u32>,
+    known_hops: BTreeMap<(u32, u32), u32>,
     trees: Trees,
     path: Vec<u32>,
     pub(super) branches: Vec<Branch>,
@@ -190,7 +190,7 @@ impl Engine {
             routes: Routes::new(network.nodes, &network.links),
             hops: Vec::new(),
             latest_hop: vec![NONE; network.links.len()],
-            known_hops: HashMap::new(),
+            known_hops: BTreeMap::new(),
             trees: Trees::new(network.nodes, network.links.len()),
             path: Vec::new(),
             branches: Vec::new(),

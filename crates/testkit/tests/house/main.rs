@@ -38,6 +38,9 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("faircast-validation", &["faircast-core", "faircast-aqm", "faircast-sim"]),
 ];
 
+/// Crates that have no clock, no threads, no sockets and no hash maps: clippy says so by the same file in each.
+const CLOCKLESS: [&str; 6] = ["core", "aqm", "wire", "fec", "sim", "experiments"];
+
 /// Longest source file, in lines.
 const LONGEST: usize = 800;
 
@@ -137,6 +140,15 @@ fn dependencies_point_one_way() {
         }
     }
     assert_none("dependencies that point the wrong way", &wrong);
+}
+
+#[test]
+fn every_crate_without_a_clock_forbids_clocks() {
+    let read = |name: &str| std::fs::read_to_string(root().join("crates").join(name).join("clippy.toml"));
+    let model = read("core").expect("the core forbids clocks");
+    let wrong = CLOCKLESS.iter().filter(|name| read(name).ok().as_ref() != Some(&model));
+    let wrong: Vec<_> = wrong.map(|name| format!("crates/{name}/clippy.toml")).collect();
+    assert_none("files that are not as crates/core/clippy.toml", &wrong);
 }
 
 #[test]
