@@ -4,11 +4,12 @@ CARGO ?= cargo
 FAIRCAST := $(or $(CARGO_TARGET_DIR),target)/release/faircast
 EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 
-.PHONY: help needs test lint lint-format lint-clippy lint-doc bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-layers bench-sim count fuzz-replay reproduce reproduce-interop validate docs-plots
+.PHONY: help needs test lint lint-format lint-clippy lint-doc lint-deps audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-layers bench-sim count fuzz-replay reproduce reproduce-interop validate docs-plots
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
-	@echo "make lint            format, clippy, documentation, all warnings are errors"
+	@echo "make lint            format, clippy, documentation, dependencies; all warnings are errors"
+	@echo "make audit           known vulnerabilities of dependencies (fetches a database)"
 	@echo "make bench           micro-benchmarks of the codec and the erasure code"
 	@echo "make bench-peers     faircast against uftp, udpcast and NORM, in namespaces (root)"
 	@echo "make bench-hosts     late receivers, busy and slow hosts, outages, plain switches; ARGS=\"--before BINARY\" (root)"
@@ -32,7 +33,7 @@ needs:
 test: needs
 	$(CARGO) test --workspace --no-fail-fast
 
-lint: lint-format lint-clippy lint-doc
+lint: lint-format lint-clippy lint-doc lint-deps
 
 lint-format:
 	$(CARGO) fmt --all --check
@@ -42,6 +43,18 @@ lint-clippy:
 
 lint-doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+# Licences, second versions and sources of all dependencies, by deny.toml.
+DENY = PATH="$(or $(CARGO_TARGET_DIR),target)/tmp/tools/bin:$$PATH" $(CARGO) deny --locked check
+
+lint-deps:
+	@scripts/needs lint
+	$(DENY) bans licenses sources
+	@echo "lint-deps: advisories are left out, as their database must be fetched and changes by itself: make audit"
+
+audit:
+	@scripts/needs lint
+	$(DENY) advisories
 
 bench:
 	$(CARGO) bench --workspace
