@@ -4,11 +4,11 @@ CARGO ?= cargo
 FAIRCAST := $(or $(CARGO_TARGET_DIR),target)/release/faircast
 EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 
-.PHONY: help needs test lint lint-format lint-clippy lint-doc lint-deps audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-layers bench-sim count fuzz-replay reproduce reproduce-interop validate docs-plots
+.PHONY: help needs test lint lint-format lint-clippy lint-doc lint-deps lint-msrv audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-layers bench-sim count fuzz-replay reproduce reproduce-interop validate docs-plots
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
-	@echo "make lint            format, clippy, documentation, dependencies; all warnings are errors"
+	@echo "make lint            format, clippy, documentation, dependencies, oldest Rust; all warnings are errors"
 	@echo "make audit           known vulnerabilities of dependencies (fetches a database)"
 	@echo "make bench           micro-benchmarks of the codec and the erasure code"
 	@echo "make bench-peers     faircast against uftp, udpcast and NORM, in namespaces (root)"
@@ -33,7 +33,7 @@ needs:
 test: needs
 	$(CARGO) test --workspace --no-fail-fast
 
-lint: lint-format lint-clippy lint-doc lint-deps
+lint: lint-format lint-clippy lint-doc lint-deps lint-msrv
 
 lint-format:
 	$(CARGO) fmt --all --check
@@ -43,6 +43,9 @@ lint-clippy:
 
 lint-doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+lint-msrv:
+	scripts/msrv
 
 # Licences, second versions and sources of all dependencies, by deny.toml.
 DENY = PATH="$(or $(CARGO_TARGET_DIR),target)/tmp/tools/bin:$$PATH" $(CARGO) deny --locked check

@@ -152,6 +152,14 @@ fn every_crate_without_a_clock_forbids_clocks() {
 }
 
 #[test]
+fn the_readme_promises_the_rust_version_of_the_workspace() {
+    let packages = packages();
+    let promised = packages[0]["rust_version"].as_str().expect("every package promises a version");
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("there is one");
+    assert!(readme.contains(&format!("Rust {promised} or newer")), "README.md does not say Rust {promised}");
+}
+
+#[test]
 fn no_source_file_is_too_long() {
     let all = sources(&root(), &["rs", "py", "sh", "c", "h"]);
     assert!(all.len() > 20, "the walk found only {} files", all.len());
