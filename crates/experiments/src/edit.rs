@@ -2,7 +2,7 @@
 //!
 //! The result is a text again, so that what is stored beside results is what was run.
 
-use toml::{Table, Value};
+use toml_edit::{DocumentMut, Item, TableLike, TomlError, Value};
 
 /// Why a change cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,10 +23,10 @@ pub enum EditError {
     },
 }
 
-/// A scenario's text under change.
+/// A scenario's text under change. Comments and the order of keys stay as they are.
 #[derive(Debug, Clone)]
 pub struct Edit {
-    root: Table,
+    document: DocumentMut,
 }
 
 impl Edit {
@@ -36,8 +36,8 @@ impl Edit {
     /// When it is not TOML.
     pub fn of(text: &str) -> Result<Edit, EditError> {
         text.parse()
-            .map(|root| Edit { root })
-            .map_err(|error: toml::de::Error| EditError::NotToml(error.message().to_owned()))
+            .map(|document| Edit { document })
+            .map_err(|error: TomlError| EditError::NotToml(error.message().to_owned()))
     }
 
     /// Set a key; the value is TOML, or else taken as a text.
@@ -45,9 +45,12 @@ impl Edit {
     /// # Errors
     /// When the path leads nowhere.
     pub fn set(&mut self, path: &str, value: &str) -> Result<(), EditError> {
-        let value = parsed(value);
+        let value = value.trim().parse().unwrap_or_else(|_| Value::from(value));
         let (table, key) = self.table(path)?;
-        table.insert(key.to_owned(), value);
+        match table.get_mut(key).and_then(Item::as_value_mut) {
+            Some(old) => replace(old, value),
+            None => drop(table.insert(key, Item::Value(value))),
+        }
         Ok(())
     }
 
@@ -66,41 +69,46 @@ impl Edit {
     pub fn shorten(&mut self, factor: f64) {
         const TOP: &[&str] = &["duration", "warmup"];
         const FLOW: &[&str] = &["start", "stop", "join", "leave", "settle", "mute_after"];
-        scale(&mut self.root, TOP, factor);
-        for flow in list(&mut self.root, "flow") {
+        let root = self.document.as_table_mut();
+        scale(root, TOP, factor);
+        for flow in list(root, "flow") {
             scale(flow, FLOW, factor);
-            list(flow, "expected").for_each(|line| scale(line, &["from"], factor));
+            list(flow, "expected").into_iter().for_each(|line| scale(line, &["from"], factor));
         }
-        list(&mut self.root, "window").for_each(|window| scale(window, &["from", "to"], factor));
-        list(&mut self.root, "change").for_each(|change| scale(change, &["at"], factor));
+        list(root, "window").into_iter().for_each(|window| scale(window, &["from", "to"], factor));
+        list(root, "change").into_iter().for_each(|change| scale(change, &["at"], factor));
     }
 
     /// The names of the flows, and the kind of each.
     pub fn flows(&self) -> Vec<(String, String)> {
-        let flows = self.root.get("flow").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let text = |flow: &Value, key| flow.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        flows.iter().map(|flow| (text(flow, "name"), text(flow, "kind"))).collect()
+        let flows: Vec<&dyn TableLike> = match self.document.get("flow") {
+            Some(Item::ArrayOfTables(tables)) => tables.iter().map(|table| table as &dyn TableLike).collect(),
+            Some(Item::Value(Value::Array(items))) => {
+                items.iter().filter_map(Value::as_inline_table).map(|table| table as &dyn TableLike).collect()
+            }
+            _ => Vec::new(),
+        };
+        flows.iter().map(|flow| (text(*flow, "name").to_owned(), text(*flow, "kind").to_owned())).collect()
     }
 
     /// The changed text.
     pub fn text(&self) -> String {
-        self.root.to_string()
+        self.document.to_string()
     }
 
     /// The table that holds the last key of a path, and that key.
-    fn table<'a>(&'a mut self, path: &'a str) -> Result<(&'a mut Table, &'a str), EditError> {
+    fn table<'a>(&'a mut self, path: &'a str) -> Result<(&'a mut dyn TableLike, &'a str), EditError> {
         let (parents, key) = path.rsplit_once('.').map_or(("", path), |(parents, key)| (parents, key));
         let nowhere = |part: &str| EditError::Nowhere { path: path.to_owned(), part: part.to_owned() };
-        let mut at = &mut self.root;
+        let mut at: &mut dyn TableLike = self.document.as_table_mut();
         let mut parts = parents.split('.').filter(|part| !part.is_empty());
         while let Some(part) = parts.next() {
-            at = match at.get_mut(part) {
-                Some(Value::Table(table)) => table,
-                Some(Value::Array(items)) => {
+            at = match at.get(part) {
+                Some(item) if item.is_array_of_tables() || item.is_array() => {
                     let which = parts.next().ok_or_else(|| nowhere(key))?;
-                    member(items, which).ok_or_else(|| nowhere(which))?
+                    member(list(at, part), which).ok_or_else(|| nowhere(which))?
                 }
-                _ => return Err(nowhere(part)),
+                _ => at.get_mut(part).and_then(Item::as_table_like_mut).ok_or_else(|| nowhere(part))?,
             };
         }
         Ok((at, key))
@@ -108,33 +116,45 @@ impl Edit {
 }
 
 /// The table of a list with this `name`, or with this number from 1.
-fn member<'a>(items: &'a mut [Value], which: &str) -> Option<&'a mut Table> {
-    let named = |item: &Value| item.get("name").and_then(Value::as_str) == Some(which);
-    let place = items.iter().position(named).or_else(|| which.parse::<usize>().ok()?.checked_sub(1))?;
-    items.get_mut(place)?.as_table_mut()
+fn member<'a>(mut tables: Vec<&'a mut dyn TableLike>, which: &str) -> Option<&'a mut dyn TableLike> {
+    let named = |table: &&mut dyn TableLike| text(*table, "name") == which;
+    let place = tables.iter().position(named).or_else(|| which.parse::<usize>().ok()?.checked_sub(1))?;
+    (place < tables.len()).then(|| tables.swap_remove(place))
 }
 
-fn list<'a>(table: &'a mut Table, key: &str) -> impl Iterator<Item = &'a mut Table> {
-    let items = table.get_mut(key).and_then(Value::as_array_mut).map_or(&mut [][..], Vec::as_mut_slice);
-    items.iter_mut().filter_map(Value::as_table_mut)
-}
-
-fn scale(table: &mut Table, keys: &[&str], factor: f64) {
-    for key in keys {
-        let Some(Value::String(text)) = table.get_mut(*key) else { continue };
-        let seconds = text.strip_suffix('s').and_then(|number| number.trim().parse::<f64>().ok());
-        if let Some(seconds) = seconds {
-            *text = format!("{} s", seconds * factor);
+/// The tables of a list, be they written as `[[list]]` or between brackets.
+fn list<'a>(table: &'a mut dyn TableLike, key: &str) -> Vec<&'a mut dyn TableLike> {
+    match table.get_mut(key) {
+        Some(Item::ArrayOfTables(tables)) => {
+            tables.iter_mut().map(|table| table as &mut dyn TableLike).collect()
         }
+        Some(Item::Value(Value::Array(items))) => {
+            let tables = items.iter_mut().filter_map(Value::as_inline_table_mut);
+            tables.map(|table| table as &mut dyn TableLike).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
-fn parsed(text: &str) -> Value {
-    format!("value = {text}")
-        .parse::<Table>()
-        .ok()
-        .and_then(|mut table| table.remove("value"))
-        .unwrap_or_else(|| Value::String(text.to_owned()))
+/// The text of a key, or an empty one.
+fn text<'a>(table: &'a dyn TableLike, key: &str) -> &'a str {
+    table.get(key).and_then(Item::as_str).unwrap_or_default()
+}
+
+/// A new value between the spaces and comments of the old one.
+fn replace(old: &mut Value, mut new: Value) {
+    *new.decor_mut() = old.decor().clone();
+    *old = new;
+}
+
+fn scale(table: &mut dyn TableLike, keys: &[&str], factor: f64) {
+    for key in keys {
+        let Some(value) = table.get_mut(key).and_then(Item::as_value_mut) else { continue };
+        let seconds = value.as_str().and_then(|text| text.strip_suffix('s')?.trim().parse::<f64>().ok());
+        if let Some(seconds) = seconds {
+            replace(value, format!("{} s", seconds * factor).into());
+        }
+    }
 }
 
 #[cfg(test)]
@@ -164,12 +184,8 @@ mod tests {
         Edit::of(TEXT).expect("it is TOML")
     }
 
-    fn at<'a>(root: &'a Table, path: &[&str]) -> &'a Value {
-        let (first, rest) = path.split_first().expect("a path");
-        rest.iter().fold(&root[*first], |value, part| match value {
-            Value::Array(items) => &items[part.parse::<usize>().expect("a number")],
-            value => &value[*part],
-        })
+    fn read(edit: &Edit) -> DocumentMut {
+        edit.text().parse().expect("it is TOML again")
     }
 
     #[test]
@@ -179,11 +195,41 @@ mod tests {
         edit.set("flow.a.scheme", "ormcc,beta=0.6").expect("it is there");
         edit.set("link.1.delay", "\"5 ms\"").expect("it is there");
         edit.remove("flow.a.start").expect("it is there");
-        let root: Table = edit.text().parse().expect("it is TOML again");
-        assert_eq!(at(&root, &["topology", "leaves"]).as_integer(), Some(100));
-        assert_eq!(at(&root, &["flow", "0", "scheme"]).as_str(), Some("ormcc,beta=0.6"));
-        assert_eq!(at(&root, &["link", "0", "delay"]).as_str(), Some("5 ms"));
-        assert_eq!(at(&root, &["flow", "0"]).get("start"), None);
+        let root = read(&edit);
+        assert_eq!(root["topology"]["leaves"].as_integer(), Some(100));
+        assert_eq!(root["flow"][0]["scheme"].as_str(), Some("ormcc,beta=0.6"));
+        assert_eq!(root["link"][0]["delay"].as_str(), Some("5 ms"));
+        assert!(root["flow"][0].get("start").is_none());
+    }
+
+    #[test]
+    fn comments_order_and_spaces_stay_when_a_key_is_set_or_removed() {
+        let text = "# Figure 1.\ntitle = \"t\"\nsteps=[1,2] # both\n\n# The middle.\n[topology]\nleaves = 4 # few\n\
+                    kind = \"star\"\n\n# Ours.\n[[flow]]\nname = \"a\"\n# Late.\nstart = \"1 s\"\n\n[[claim]]\nof = 1\n";
+        let mut edit = Edit::of(text).expect("it is TOML");
+        assert_eq!(edit.text(), text);
+        edit.set("topology.leaves", "100").expect("it is there");
+        edit.set("steps", "[3]").expect("it is there");
+        edit.set("flow.a.stop", "9 s").expect("the flow is there");
+        edit.set("topology.lossy", "{ from = 1 }").expect("the table is there");
+        edit.remove("claim").expect("it is there");
+        let expected = "# Figure 1.\ntitle = \"t\"\nsteps=[3] # both\n\n# The middle.\n[topology]\nleaves = 100 # few\n\
+                        kind = \"star\"\nlossy = { from = 1 }\n\n# Ours.\n[[flow]]\nname = \"a\"\n# Late.\n\
+                        start = \"1 s\"\nstop = \"9 s\"\n";
+        assert_eq!(edit.text(), expected);
+    }
+
+    #[test]
+    fn a_key_takes_the_place_of_tables_and_a_list_may_stand_in_brackets() {
+        let mut edit = edit();
+        edit.set("window", "[{ from = \"1 s\", to = \"2 s\" }]").expect("it is there");
+        edit.set("window.1.to", "3 s").expect("it is there");
+        edit.set("title", "'b'").expect("it is there");
+        let root = read(&edit);
+        assert_eq!(root["window"][0]["to"].as_str(), Some("3 s"));
+        assert_eq!(root["title"].as_str(), Some("b"));
+        assert_eq!(root["flow"][0]["name"].as_str(), Some("a"));
+        assert_eq!(edit.flows(), [("a".to_owned(), "session".to_owned())]);
     }
 
     #[test]
@@ -198,12 +244,12 @@ mod tests {
     fn a_shortened_run_has_all_its_times_shortened() {
         let mut edit = edit();
         edit.shorten(0.1);
-        let root: Table = edit.text().parse().expect("it is TOML again");
+        let root = read(&edit);
         assert_eq!(root["duration"].as_str(), Some("20 s"));
-        assert_eq!(at(&root, &["flow", "0", "start"]).as_str(), Some("5 s"));
-        assert_eq!(at(&root, &["flow", "0", "expected", "0", "from"]).as_str(), Some("10 s"));
-        assert_eq!(at(&root, &["window", "0", "to"]).as_str(), Some("20 s"));
-        assert_eq!(at(&root, &["link", "0", "delay"]).as_str(), Some("20 ms"));
+        assert_eq!(root["flow"][0]["start"].as_str(), Some("5 s"));
+        assert_eq!(root["flow"][0]["expected"][0]["from"].as_str(), Some("10 s"));
+        assert_eq!(root["window"][0]["to"].as_str(), Some("20 s"));
+        assert_eq!(root["link"][0]["delay"].as_str(), Some("20 ms"));
     }
 
     #[test]
