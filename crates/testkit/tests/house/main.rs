@@ -143,6 +143,32 @@ fn dependencies_point_one_way() {
 }
 
 #[test]
+fn every_dependency_is_used() {
+    let all = sources(&root(), &["rs"]);
+    let mut unused = Vec::new();
+    for package in packages() {
+        let manifest = package["manifest_path"].as_str().expect("every package has a manifest");
+        let directory = Path::new(manifest).parent().expect("a manifest lies in a directory").canonicalize();
+        let directory = directory.expect("cargo has read it");
+        let own = directory.strip_prefix(root()).expect("packages lie in the workspace");
+        for dependency in package["dependencies"].as_array().expect("cargo lists dependencies") {
+            let name = dependency["name"].as_str().expect("a dependency has a name");
+            let in_tests = dependency["kind"].as_str() == Some("dev");
+            // Tests replay the fuzzer's inputs with the fuzzer's own code, from its directory.
+            let may_use = |source: &&Source| match in_tests {
+                true => source.path.starts_with(own) || source.path.starts_with("fuzz"),
+                false => source.path.starts_with(own.join("src")) && !source.path.ends_with("tests.rs"),
+            };
+            let crate_name = if name == "md-5" { "md5".to_owned() } else { name.replace('-', "_") };
+            if !all.iter().filter(may_use).any(|source| scan::names_crate(&source.text, &crate_name)) {
+                unused.push(format!("{}: {name}", own.join("Cargo.toml").display()));
+            }
+        }
+    }
+    assert_none("dependencies that nothing uses, or only tests", &unused);
+}
+
+#[test]
 fn every_crate_without_a_clock_forbids_clocks() {
     let read = |name: &str| std::fs::read_to_string(root().join("crates").join(name).join("clippy.toml"));
     let model = read("core").expect("the core forbids clocks");

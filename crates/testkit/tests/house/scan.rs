@@ -123,6 +123,17 @@ pub fn gaps(text: &str) -> Vec<String> {
     found
 }
 
+/// Whether code of a text, not its comments, names a crate: `name::`, `use name;` or `use name as`.
+pub fn names_crate(text: &str, name: &str) -> bool {
+    let code = text.lines().filter(|line| comment(line).is_none());
+    code.flat_map(|line| line.match_indices(name).map(move |(at, _)| (&line[..at], &line[at + name.len()..])))
+        .any(|(before, after)| {
+            let inside = |c: char| c.is_alphanumeric() || c == '_';
+            let used = before.ends_with("use ") && (after.starts_with(';') || after.starts_with(" as "));
+            !before.ends_with(inside) && (after.starts_with("::") || used)
+        })
+}
+
 /// Whether two texts start with the same eight words; one of them may be shorter.
 pub fn same_start(a: &str, b: &str) -> bool {
     let (mut a, mut b) = (a.split_whitespace().take(8), b.split_whitespace().take(8));
@@ -168,6 +179,13 @@ mod tests {
     fn a_gap_is_read_to_the_end_of_its_paragraph() {
         let text = concat!("x // Seed ", "gap: one\n    // two\n    //\n    // three\n");
         assert_eq!(gaps(text), ["one two"]);
+    }
+
+    #[test]
+    fn a_crate_is_named_by_code_and_not_by_comments_or_longer_names() {
+        assert!(names_crate("let x = toml::from_str(y);", "toml"));
+        assert!(names_crate("    pub use toml as t;", "toml"));
+        assert!(!names_crate("/// See [`toml::Table`].\nuse my_toml::Table;\nlet toml = 1;", "toml"));
     }
 
     #[test]
