@@ -215,7 +215,7 @@ fn announce() -> Message<'static> {
         salt: SALT,
         unix_secs: UNIX_SECS,
         transfer: TransferId([3; 16]),
-        tape_len: None,
+        stream_len: None,
         manifest_len: 1,
         symbol_size: 1_400,
         symbols_per_block: 100,

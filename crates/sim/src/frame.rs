@@ -1,6 +1,5 @@
 //! What waits inside links: small copies that name a session's packet.
 
-use crate::engine::Logged;
 use faircast_core::packet::{Data, Layer, Report};
 use faircast_core::unicast::{Feedback, Segment};
 
@@ -36,13 +35,6 @@ pub enum Body {
 }
 
 const _: () = assert!(size_of::<Frame>() <= 72);
-
-impl Frame {
-    /// As it comes out of a link, when it is a session's data.
-    pub fn logged(&self, at: u64, (data, layer): (Data, Layer)) -> Logged {
-        Logged { at, data, layer, size: self.size, marked: self.marked, capable: self.ecn_capable }
-    }
-}
 
 /// Data packets under way, each once however many links it is on.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
-use faircast_core::time::Rate;
+use faircast_core::time::{Rate, Span};
 use faircast_net::Faults;
 use faircast_wire::{GroupKey, Spacing};
 use std::net::{IpAddr, SocketAddr};
@@ -145,4 +145,9 @@ pub struct ReceiveConfig {
     pub buffer: usize,
     /// Errors to inject into what is received, for tests.
     pub faults: Option<Faults>,
+}
+
+/// A time of the configuration, as sessions count it.
+pub(crate) fn span(duration: Duration) -> Span {
+    Span::from_nanos(duration.as_nanos().min(u128::from(u64::MAX)) as u64)
 }

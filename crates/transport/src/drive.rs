@@ -1,10 +1,10 @@
 //! Sessions on real sockets and in real time: one thread, one loop, each.
 
-use crate::config::{Content, ReceiveConfig, SendConfig, Slow};
+use crate::config::{Content, ReceiveConfig, SendConfig, Slow, span};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
 use crate::groups::Groups;
-use crate::object::Tape;
+use crate::object::ObjectStream;
 use crate::outage::{Moves, Outage, Uplink};
 use crate::receiver;
 use crate::source::streams::{Cut, Fill};
@@ -65,7 +65,9 @@ pub fn send(
     let (datagram, symbol_size) =
         sizes(config.datagram, uplink.choice(), config.group, form, &config.scheme)?;
     let block_source = match &config.content {
-        Content::Paths(paths) => BlockSource::files(Tape::open(paths, symbol_size, SYMBOLS_PER_BLOCK)?),
+        Content::Paths(paths) => {
+            BlockSource::files(ObjectStream::open(paths, symbol_size, SYMBOLS_PER_BLOCK)?)
+        }
         Content::Stdin { name } => BlockSource::pipe(name, symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos)?,
         Content::Live { history } => {
             BlockSource::live(symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos, *history)?
@@ -83,7 +85,7 @@ pub fn send(
     events(Event::Content {
         transfer: block_source.transfer().to_string(),
         files: block_source.files_count(),
-        bytes: block_source.geometry().tape_len.map(|_| block_source.content_bytes()),
+        bytes: block_source.geometry().stream_len.map(|_| block_source.content_bytes()),
         resumed_bytes: 0,
     });
     let random = random();
@@ -359,10 +361,6 @@ pub(crate) fn opened(group: SocketAddr, choice: &Choice) -> Event {
         local: choice.local,
         alternatives: choice.alternatives.iter().map(|other| other.name.clone()).collect(),
     }
-}
-
-pub(crate) fn span(duration: Duration) -> Span {
-    Span::from_nanos(duration.as_nanos().min(u128::from(u64::MAX)) as u64)
 }
 
 pub(crate) fn random() -> [u64; 4] {

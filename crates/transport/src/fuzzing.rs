@@ -1,7 +1,7 @@
 //! What fuzzers call, and the tests that replay what they found. No part of the interface.
 
 use crate::config::{Destination, Durability, Slow};
-use crate::object::{self, Tape};
+use crate::object::{self, ObjectStream};
 use crate::receiver::{self, Backlog};
 use crate::source::{self, block_source::BlockSource};
 use faircast_core::packet::{ReceiverId, SessionId};
@@ -93,14 +93,14 @@ pub fn sessions(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
 }
 
 fn source(file: &Path, slow: Slow) -> source::SourceSession {
-    let tape = Tape::open(&[file.to_path_buf()], 64, 8).expect("a small file can be read");
+    let object = ObjectStream::open(&[file.to_path_buf()], 64, 8).expect("a small file can be read");
     let scheme = Scheme::from_number(1).expect("the first scheme");
     let setup = source::Setup {
         codec: SourceCodec::new(SESSION, None, SALT),
         salt: SALT,
         scheme,
         spacing: Spacing::Address,
-        block_source: BlockSource::files(tape),
+        block_source: BlockSource::files(object),
         rng: Rng::new(1, 0),
         name: "source".to_owned(),
         datagram: DATAGRAM,

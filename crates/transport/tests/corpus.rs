@@ -99,7 +99,7 @@ fn leaping_stream() -> Vec<u8> {
             salt: [7; 16],
             unix_secs: 1_790_000_000,
             transfer: TransferId([3; 16]),
-            tape_len: None,
+            stream_len: None,
             manifest_len: 20,
             symbol_size: 64,
             symbols_per_block: 1,

@@ -38,7 +38,7 @@ fn announce() -> Message<'static> {
         salt: [1; 16],
         unix_secs: 0,
         transfer: TransferId([2; 16]),
-        tape_len: None,
+        stream_len: None,
         manifest_len: 0,
         symbol_size: 1_400,
         symbols_per_block: 512,

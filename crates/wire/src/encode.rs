@@ -388,13 +388,13 @@ pub(crate) fn put_content(out: &mut Vec<u8>, content: &Content) -> Result<(), En
 }
 
 fn put_announce(out: &mut Vec<u8>, announce: &Announce) -> Result<(), EncodeError> {
-    if let Some(len) = announce.tape_len {
-        at_most("tape_len", len, OPEN_ENDED - 1)?;
+    if let Some(len) = announce.stream_len {
+        at_most("stream_len", len, OPEN_ENDED - 1)?;
     }
     out.extend_from_slice(&announce.salt);
     out.extend_from_slice(&announce.unix_secs.to_be_bytes());
     out.extend_from_slice(&announce.transfer.0);
-    out.extend_from_slice(&announce.tape_len.unwrap_or(OPEN_ENDED).to_be_bytes());
+    out.extend_from_slice(&announce.stream_len.unwrap_or(OPEN_ENDED).to_be_bytes());
     out.extend_from_slice(&announce.manifest_len.to_be_bytes());
     out.extend_from_slice(&announce.symbol_size.to_be_bytes());
     out.extend_from_slice(&announce.symbols_per_block.to_be_bytes());

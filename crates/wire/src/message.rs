@@ -51,8 +51,8 @@ pub struct Announce {
     pub unix_secs: u64,
     /// Which transfer this session carries.
     pub transfer: TransferId,
-    /// Bytes of the whole tape (all files in a row); `None` for an open-ended stream.
-    pub tape_len: Option<u64>,
+    /// Bytes of the whole object stream (all files in a row); `None` for an open-ended stream.
+    pub stream_len: Option<u64>,
     /// Bytes of the manifest. 0 with [`Announce::LIVE`]: each layer carries a stream of its own, blocks are numbered by
     /// layer, and nobody asks for repairs.
     pub manifest_len: u32,
@@ -101,7 +101,7 @@ pub struct Status {
     pub complete_to: u32,
     /// Number of blocks, once known; less than `u32::MAX`.
     pub blocks: Option<u32>,
-    /// Root hash of the tape, once known.
+    /// Root hash of the object stream, once known.
     pub root: Option<[u8; 32]>,
     /// Feedback is spread over this window, in milliseconds.
     pub spread_ms: u32,

@@ -360,7 +360,7 @@ fn read_announce(r: &mut Reader<'_>) -> Result<Announce, ParseError> {
         salt: r.array()?,
         unix_secs: r.u64()?,
         transfer: TransferId(r.array()?),
-        tape_len: Some(r.u64()?).filter(|&len| len != OPEN_ENDED),
+        stream_len: Some(r.u64()?).filter(|&len| len != OPEN_ENDED),
         manifest_len: r.u32()?,
         symbol_size: r.u16()?,
         symbols_per_block: r.u16()?,

@@ -6,7 +6,7 @@ use crate::encode::{
 use crate::key::GroupKey;
 use crate::message::{Announce, Header, Kind, Message};
 use crate::parse::{Fixed, HEADER_LEN, Newest, ParseError, Reader, SEALED, parse, read_body};
-use crate::replay::Window;
+use crate::replay::ReplayWindow;
 use crate::seal::{Cipher, NONCE_LEN, OpenError, Secret, TAG_LEN, announcer, nonce};
 use faircast_core::packet::{ReceiverId, Seq, SessionId};
 use faircast_core::time::Time;
@@ -48,9 +48,9 @@ struct Followed {
     keys: Option<Keys>,
     sent_at: Time,
     newest: [Seq; 256],
-    announcements: Window<3>,
-    statuses: Window<3>,
-    layers: Vec<Option<Box<Window<DATA_WORDS>>>>,
+    announcements: ReplayWindow<3>,
+    statuses: ReplayWindow<3>,
+    layers: Vec<Option<Box<ReplayWindow<DATA_WORDS>>>>,
 }
 
 #[derive(Debug)]
@@ -299,7 +299,7 @@ impl ReceiverCodec {
 /// Decrypt a packet that has not been let in before, and remember it.
 fn open_once<const WORDS: usize>(
     cipher: &Cipher,
-    window: Option<&mut Window<WORDS>>,
+    window: Option<&mut ReplayWindow<WORDS>>,
     header: &Header,
     seq: u64,
     bytes: &mut [u8],
@@ -322,8 +322,8 @@ impl Followed {
             keys: None,
             sent_at: Time::ZERO,
             newest: [Seq(0); 256],
-            announcements: Window::new(),
-            statuses: Window::new(),
+            announcements: ReplayWindow::new(),
+            statuses: ReplayWindow::new(),
             layers: Vec::new(),
         }
     }
@@ -339,7 +339,7 @@ impl Followed {
         if self.layers.len() <= layer {
             self.layers.resize_with(layer + 1, || None);
         }
-        let mut window = Box::new(Window::new());
+        let mut window = Box::new(ReplayWindow::new());
         window.mark(seq);
         self.layers[layer] = Some(window);
     }

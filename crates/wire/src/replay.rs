@@ -3,16 +3,16 @@
 
 /// Remembers the last `64 * (WORDS - 1)` numbers.
 #[derive(Debug, Clone)]
-pub(crate) struct Window<const WORDS: usize> {
+pub(crate) struct ReplayWindow<const WORDS: usize> {
     newest: Option<u64>,
     seen: [u64; WORDS],
 }
 
-impl<const WORDS: usize> Window<WORDS> {
+impl<const WORDS: usize> ReplayWindow<WORDS> {
     const SIZE: u64 = 64 * (WORDS as u64 - 1);
 
-    pub(crate) const fn new() -> Window<WORDS> {
-        Window { newest: None, seen: [0; WORDS] }
+    pub(crate) const fn new() -> ReplayWindow<WORDS> {
+        ReplayWindow { newest: None, seen: [0; WORDS] }
     }
 
     /// The newest number seen; 0 before the first.
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn the_first_number_may_be_any() {
-        let mut window = Window::<3>::new();
+        let mut window = ReplayWindow::<3>::new();
         assert!(window.is_new(u64::MAX));
         window.mark(1 << 40);
         assert!(!window.is_new(1 << 40));
@@ -74,7 +74,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_window_agrees_with_a_plain_list(start in 0..1_000_u64, steps in prop::collection::vec(-140..200_i64, 1..400)) {
-            let mut window = Window::<3>::new();
+            let mut window = ReplayWindow::<3>::new();
             let mut seen = Vec::new();
             let mut seq = start + 200;
             for step in steps {

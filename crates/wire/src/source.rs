@@ -7,7 +7,7 @@ use crate::encode::{
 use crate::key::GroupKey;
 use crate::message::{DataPacket, Kind, Message};
 use crate::parse::{Fixed, HEADER_LEN, Newest, Reader, SEALED, parse, read_body};
-use crate::replay::Window;
+use crate::replay::ReplayWindow;
 use crate::seal::{BOOT_LEN, Cipher, OpenError, Secret, TAG_LEN, announce_nonce, announcer, nonce};
 use faircast_core::packet::{Layer, Mark, ReceiverId, Seq, SessionId};
 use std::collections::BTreeMap;
@@ -156,7 +156,7 @@ impl SourceCodec {
 #[derive(Debug)]
 struct Sender {
     cipher: Cipher,
-    seen: Window<3>,
+    seen: ReplayWindow<3>,
 }
 
 /// The receivers heard of, in two generations: when the young one is full, the old one is forgotten
@@ -187,8 +187,9 @@ impl Senders {
         let (from, boot) = (reader.id("from")?, reader.u64()?);
         let known = self.young.remove(&(from, boot)).or_else(|| self.old.remove(&(from, boot)));
         let was_known = known.is_some();
-        let mut sender = known
-            .unwrap_or_else(|| Box::new(Sender { cipher: secret.receiver(from, boot), seen: Window::new() }));
+        let mut sender = known.unwrap_or_else(|| {
+            Box::new(Sender { cipher: secret.receiver(from, boot), seen: ReplayWindow::new() })
+        });
         let opened = sender.open(fixed, bytes, clear);
         if was_known || opened.is_ok() {
             self.keep((from, boot), sender);

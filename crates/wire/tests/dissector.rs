@@ -115,7 +115,7 @@ fn every_sample_is_shown_with_its_fields() {
         "id: 0xa1b2c3d4",
         "slot: 168496141",
         "name: lab-server",
-        "tape_len: 5000000000",
+        "stream_len: 5000000000",
         "root: 74686520726f6f74",
         "scheduled: 2",
         "scheduled_symbols: 3",

@@ -395,7 +395,7 @@ fn any_announce() -> impl Strategy<Value = Announce> {
     (bytes, len, sizes, seqs(), any::<(u8, u8, u32, u8)>(), (names(), names())).prop_map(
         |(
             (salt, unix_secs, transfer),
-            tape_len,
+            stream_len,
             sizes,
             next_seq,
             (scheme, layers, spread_ms, flags),
@@ -405,7 +405,7 @@ fn any_announce() -> impl Strategy<Value = Announce> {
                 salt,
                 unix_secs,
                 transfer: TransferId(transfer),
-                tape_len,
+                stream_len,
                 manifest_len: sizes.0,
                 symbol_size: sizes.1,
                 symbols_per_block: sizes.2,

@@ -52,7 +52,7 @@ pub struct Resolved {
 
 /// How the demonstration ended.
 #[derive(Debug, Serialize)]
-pub struct Outcome {
+pub struct DemoOutcome {
     ok: bool,
     simulated: Vec<Simulated>,
     files: u64,
@@ -93,7 +93,7 @@ struct ReceiverOutcome {
 struct Done<'a> {
     event: &'static str,
     #[serde(flatten)]
-    outcome: &'a Outcome,
+    outcome: &'a DemoOutcome,
 }
 
 /// What one process has told so far.
@@ -178,7 +178,7 @@ pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Resu
 }
 
 /// Write the page; that this cannot be done is no reason to fail.
-fn write_page(outcome: &Outcome, path: &Path) {
+fn write_page(outcome: &DemoOutcome, path: &Path) {
     let mut transfer = Vec::new();
     let text =
         table::transfer(outcome, &mut transfer).map(|()| String::from_utf8_lossy(&transfer).into_owned());
@@ -319,7 +319,7 @@ fn progress(line: &Value) -> Progress {
 }
 
 /// Put together what the processes said and what is really there.
-fn judge(told: &[Told], hashes: &Hashes, place: &Path, seen: Seen) -> Outcome {
+fn judge(told: &[Told], hashes: &Hashes, place: &Path, seen: Seen) -> DemoOutcome {
     let (source, receivers) = told.split_last().expect("the source is one of them");
     let source = source_outcome(source);
     let receivers: Vec<ReceiverOutcome> = receivers
@@ -331,7 +331,7 @@ fn judge(told: &[Told], hashes: &Hashes, place: &Path, seen: Seen) -> Outcome {
         })
         .collect();
     let ok = source.ok && receivers.iter().all(|receiver| receiver.ok && receiver.equal) && seen.is_closed();
-    Outcome { ok, simulated: Vec::new(), files: hashes.len() as u64, source, receivers, seen }
+    DemoOutcome { ok, simulated: Vec::new(), files: hashes.len() as u64, source, receivers, seen }
 }
 
 fn source_outcome(told: &Told) -> SourceOutcome {
@@ -380,7 +380,7 @@ fn unfinished(told: &Told) -> String {
     told.error.clone().unwrap_or_else(|| "it had not ended when the demonstration gave up".into())
 }
 
-impl Outcome {
+impl DemoOutcome {
     /// What the processes said went wrong.
     fn failures(&self) -> impl Iterator<Item = String> + '_ {
         let source = self.source.error.iter().map(|error| format!("source: {error}"));

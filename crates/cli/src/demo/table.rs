@@ -1,6 +1,6 @@
 //! What the demonstration says at its end.
 
-use super::{Outcome, ReceiverOutcome, SourceOutcome, simulated};
+use super::{DemoOutcome, ReceiverOutcome, SourceOutcome, simulated};
 use crate::units;
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use std::io::{self, Write};
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn write(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
+pub fn write(outcome: &DemoOutcome, out: &mut impl Write) -> io::Result<()> {
     writeln!(out)?;
     if !outcome.simulated.is_empty() {
         writeln!(out, "{}", simulated::grid(&outcome.simulated).text())?;
@@ -21,7 +21,7 @@ pub fn write(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn transfer(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
+pub fn transfer(outcome: &DemoOutcome, out: &mut impl Write) -> io::Result<()> {
     receivers(&outcome.receivers, out)?;
     if outcome.source.bytes > 0 {
         source(&outcome.source, &outcome.receivers, out)?;
@@ -74,7 +74,7 @@ fn source(source: &SourceOutcome, receivers: &[ReceiverOutcome], out: &mut impl 
     Ok(())
 }
 
-fn proven(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
+fn proven(outcome: &DemoOutcome, out: &mut impl Write) -> io::Result<()> {
     let equal = outcome.receivers.iter().filter(|receiver| receiver.equal).count();
     let all = outcome.receivers.len();
     writeln!(

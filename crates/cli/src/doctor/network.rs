@@ -82,14 +82,14 @@ pub fn route(group: SocketAddr) -> Check {
 
 /// What the self-test saw.
 #[derive(Debug, PartialEq, Eq)]
-struct Heard {
+struct SelfTest {
     datagrams: usize,
     cut_by_kernel: bool,
     joined_by_kernel: bool,
 }
 
 /// Send to a random group through an interface and listen to it.
-fn hear_myself(choice: &Choice, like: IpAddr) -> Result<Heard, NetError> {
+fn hear_myself(choice: &Choice, like: IpAddr) -> Result<SelfTest, NetError> {
     let group = system::random_group(like);
     let ear = GroupSocket::open(group, Membership::AnySource, choice, &GroupOptions::default())?;
     let options = SourceOptions { ttl: 1, ect: Ecn::NotEct, ..SourceOptions::default() };
@@ -97,7 +97,7 @@ fn hear_myself(choice: &Choice, like: IpAddr) -> Result<Heard, NetError> {
     let word: Vec<u8> = system::random().to_be_bytes().repeat(PROBE / 8);
     // What an empty queue cannot take would be missing below, and is what the test is for.
     let _outcome = mouth.send_batch(&word.repeat(PROBES), PROBE)?;
-    let mut heard = Heard { datagrams: 0, cut_by_kernel: false, joined_by_kernel: false };
+    let mut heard = SelfTest { datagrams: 0, cut_by_kernel: false, joined_by_kernel: false };
     let (mut batch, mut waiter) = (Batch::new(PROBES), Waiter::new());
     let end = Instant::now() + PATIENCE;
     while heard.datagrams < PROBES && Instant::now() < end {
@@ -116,7 +116,7 @@ fn hear_myself(choice: &Choice, like: IpAddr) -> Result<Heard, NetError> {
 /// Multicast between programs of this host.
 pub fn on_loopback(like: IpAddr) -> Check {
     match choose(like, Some("lo")).and_then(|choice| hear_myself(&choice, like)) {
-        Ok(Heard { datagrams: 0, .. }) => silent("loopback", "lo"),
+        Ok(SelfTest { datagrams: 0, .. }) => silent("loopback", "lo"),
         Ok(heard) => Check::new("loopback", Verdict::Ok, came_back(&heard, "lo")),
         Err(NetError::NoMulticastRoute { .. }) if like.is_ipv6() => Check::new(
             "loopback",
@@ -135,7 +135,7 @@ pub fn on_loopback(like: IpAddr) -> Check {
 pub fn on_chosen(like: IpAddr, choice: &Choice) -> Vec<Check> {
     let name = &choice.chosen.name;
     match hear_myself(choice, like) {
-        Ok(Heard { datagrams: 0, .. }) => vec![silent("self-test", name)],
+        Ok(SelfTest { datagrams: 0, .. }) => vec![silent("self-test", name)],
         Ok(heard) => {
             let test = Check::new("self-test", Verdict::Ok, came_back(&heard, name)).advise(
                 "that is this host's own half; for the network: `faircast recv` there, `faircast send FILE` here",
@@ -151,7 +151,7 @@ fn silent(check: &'static str, interface: &str) -> Check {
         .advise("a packet filter drops multicast; look at `nft list ruleset` or `iptables -L -v`")
 }
 
-fn offload(heard: &Heard) -> Check {
+fn offload(heard: &SelfTest) -> Check {
     match (heard.cut_by_kernel, heard.joined_by_kernel) {
         (true, true) => Check::new("offload", Verdict::Ok, "the kernel cuts and joins datagrams (GSO, GRO)"),
         (true, false) => Check::new("offload", Verdict::Note, "GSO works; GRO was not seen in the self-test"),
@@ -164,7 +164,7 @@ fn offload(heard: &Heard) -> Check {
     }
 }
 
-fn came_back(heard: &Heard, interface: &str) -> String {
+fn came_back(heard: &SelfTest, interface: &str) -> String {
     format!("{} of {PROBES} datagrams came back over {interface}", heard.datagrams)
 }
 

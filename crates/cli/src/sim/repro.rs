@@ -8,7 +8,7 @@ use crate::json;
 use crate::units;
 use faircast_experiments::report::page;
 use faircast_experiments::repro::{
-    Entry, Outcome, Pace, Reproduction, Settings, Verdict, entries, find, reproduce,
+    Entry, Pace, ReproOutcome, Reproduction, Settings, Verdict, entries, find, reproduce,
 };
 use serde::Serialize;
 use std::io::{self, Write};
@@ -123,7 +123,7 @@ fn one(typed: &ReproRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), 
 }
 
 /// A quick run decides nothing.
-fn decide(outcome: &Outcome, quick: bool, out: &mut impl Write, json: bool) -> Result<(), Failure> {
+fn decide(outcome: &ReproOutcome, quick: bool, out: &mut impl Write, json: bool) -> Result<(), Failure> {
     if !quick {
         return verdict(&outcome.claims);
     }
@@ -189,14 +189,14 @@ fn verify(typed: &ReproVerify, out: &mut impl Write, stop: &AtomicBool) -> Resul
         all.push(done);
     }
     report(&all, typed)?;
-    let outcomes: Vec<&Outcome> = all.iter().map(|done| &done.outcome).collect();
+    let outcomes: Vec<&ReproOutcome> = all.iter().map(|done| &done.outcome).collect();
     if !typed.json {
         let path = typed.out.join("index.html");
         writeln!(out, "\n{}\nwrote {} and report.md beside it", page::counts(&outcomes), path.display())
             .map_err(unwritten)?;
     }
     let claims = all.iter().flat_map(|done| done.outcome.claims.iter().cloned()).collect();
-    decide(&Outcome { id: String::new(), claims }, typed.quick, out, typed.json)
+    decide(&ReproOutcome { id: String::new(), claims }, typed.quick, out, typed.json)
 }
 
 fn progress(done: &Reproduction, took: Duration, out: &mut impl Write) -> io::Result<()> {

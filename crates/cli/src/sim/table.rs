@@ -5,7 +5,7 @@ use crate::units;
 use faircast_experiments::plot::scale::short;
 use faircast_experiments::report::page;
 use faircast_experiments::report::text::{Align, Grid};
-use faircast_experiments::repro::{Judged, Outcome};
+use faircast_experiments::repro::{Judged, ReproOutcome};
 use faircast_experiments::results::Results;
 use faircast_experiments::scenario::{Point, Scenario};
 use faircast_experiments::stats::Estimate;
@@ -161,7 +161,7 @@ fn links(results: &Results, point: &Point) -> Grid {
 
 /// Claims beside what was measured.
 pub fn claims(claims: &[Judged]) -> String {
-    page::claims(&Outcome { id: String::new(), claims: claims.to_vec() }).text()
+    page::claims(&ReproOutcome { id: String::new(), claims: claims.to_vec() }).text()
 }
 
 /// A metric as JSON.

@@ -13,11 +13,8 @@
 //!
 //! The first blocks, which describe the content, lead on the base layer when receivers come.
 
-use super::repair_scheduler::{Pick, PickKind};
+use super::repair_scheduler::{Pick, PickKind, SYMBOL_LIMIT};
 use crate::packet::Layer;
-
-/// Symbol ids end here and start over: RaptorQ's, which are 24 bits less the padding of a block (RFC 6330, 3.2).
-pub const SYMBOL_LIMIT: u32 = (1 << 24) - 64;
 
 /// Blocks get symbols in proportion to their own and so many more: small ones are cheap, and suffer more from single losses.
 const MARGIN: u16 = 8;

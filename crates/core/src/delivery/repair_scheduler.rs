@@ -5,7 +5,6 @@
 //! for receivers that joined late or were deferred). The first blocks, which describe the content,
 //! are always urgent.
 
-use super::carousel::SYMBOL_LIMIT;
 use crate::packet::Seq;
 use std::collections::BTreeSet;
 
@@ -70,6 +69,9 @@ struct Stretch {
     last: u64,
     count: u16,
 }
+
+/// Symbol ids end here and start over: RaptorQ's, which are 24 bits less the padding of a block (RFC 6330, 3.2).
+pub const SYMBOL_LIMIT: u32 = (1 << 24) - 64;
 
 /// After the last encoding symbol id that the code has, repairs start over.
 const LAST_SYMBOL: u32 = SYMBOL_LIMIT - 1;

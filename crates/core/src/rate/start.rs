@@ -77,7 +77,7 @@ pub enum Progress {
 pub struct StartUp {
     config: Doubling,
     packet_size: u16,
-    round: Round,
+    round: StartUpRound,
     before: Option<Ended>,
     slow_rounds: u8,
     unused_rounds: u8,
@@ -95,7 +95,7 @@ pub struct StartUp {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Round {
+struct StartUpRound {
     /// When its first packet left.
     first_at: Option<Time>,
     /// Packets and bytes since then.
@@ -161,7 +161,7 @@ impl StartUp {
     /// Ready for the first packet.
     pub fn new(config: Doubling, packet_size: u16, rtt: Span) -> StartUp {
         let floor = config.initial_rate(rtt, packet_size) * FLOOR;
-        let round = Round::new(floor);
+        let round = StartUpRound::new(floor);
         StartUp {
             config,
             packet_size,
@@ -262,7 +262,7 @@ impl StartUp {
         if self.answers > 0 || !(begins || self.missed > 0) {
             return Progress::Stay;
         }
-        (self.round, self.missed) = (Round::new(floor), 0);
+        (self.round, self.missed) = (StartUpRound::new(floor), 0);
         Progress::Continue(initial)
     }
 
@@ -299,7 +299,7 @@ impl StartUp {
 
     /// The application was idle: the round begins anew.
     pub fn resume(&mut self) {
-        self.round = Round::new(self.round.floor);
+        self.round = StartUpRound::new(self.round.floor);
     }
 
     fn next_round(
@@ -333,7 +333,7 @@ impl StartUp {
             return Progress::Over(at_most);
         }
         self.before = Some(Ended { slow, received, ..ended });
-        self.round = Round::new(self.round.floor);
+        self.round = StartUpRound::new(self.round.floor);
         (self.answers, self.missed) = (self.answers.saturating_add(1), 0);
         Progress::Continue(next)
     }
@@ -357,7 +357,7 @@ impl StartUp {
         if lowered.bps() >= rate.bps() {
             return Progress::Stay;
         }
-        self.round = Round::new(self.round.floor);
+        self.round = StartUpRound::new(self.round.floor);
         Progress::Continue(lowered)
     }
 
@@ -370,9 +370,9 @@ impl StartUp {
     }
 }
 
-impl Round {
-    const fn new(floor: Rate) -> Round {
-        Round {
+impl StartUpRound {
+    const fn new(floor: Rate) -> StartUpRound {
+        StartUpRound {
             first_at: None,
             packets: 0,
             bytes: 0,

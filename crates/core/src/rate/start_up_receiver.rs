@@ -11,13 +11,13 @@ use crate::time::{Rate, Span, Time};
 /// A receiver's view of a source's start-up.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StartUpReceiver {
-    round: Round,
+    round: RoundReception,
     answer: Option<Answer>,
 }
 
 /// The packets of a start-up round, as far as they have come.
 #[derive(Debug, Clone, Copy, Default)]
-struct Round {
+struct RoundReception {
     rate: f32,
     first: Seq,
     first_at: Time,
@@ -72,7 +72,12 @@ impl StartUpReceiver {
             self.answer = None;
         }
         if self.round.packets == 0 || differs(self.round.rate, data.rate) {
-            self.round = Round { rate: data.rate, first: data.seq, first_at: cx.now, ..Round::default() };
+            self.round = RoundReception {
+                rate: data.rate,
+                first: data.seq,
+                first_at: cx.now,
+                ..RoundReception::default()
+            };
         } else {
             self.round.bytes += u64::from(arrival.size);
         }
@@ -84,8 +89,13 @@ impl StartUpReceiver {
         self.round.last_at = cx.now;
         if data.flags.has(Flags::ROUND_END) && self.round.packets >= FEWEST {
             self.answer = self.answer_to(data, rtt_max, law, cx);
-            self.round =
-                Round { packets: 1, first: data.seq, first_at: cx.now, rate: data.rate, ..Round::default() };
+            self.round = RoundReception {
+                packets: 1,
+                first: data.seq,
+                first_at: cx.now,
+                rate: data.rate,
+                ..RoundReception::default()
+            };
         }
     }
 

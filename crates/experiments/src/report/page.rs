@@ -3,11 +3,11 @@
 use super::html;
 use super::text::{Align, Grid};
 use crate::plot::scale::short;
-use crate::repro::{Outcome, Reproduction, Verdict};
+use crate::repro::{ReproOutcome, Reproduction, Verdict};
 use std::fmt::Write as _;
 
 /// Claims beside what was measured.
-pub fn claims(outcome: &Outcome) -> Grid {
+pub fn claims(outcome: &ReproOutcome) -> Grid {
     let mut grid = Grid::new(&[
         ("claim", Align::Left),
         ("published", Align::Right),
@@ -53,7 +53,7 @@ pub fn what_was_run(done: &Reproduction) -> String {
 }
 
 /// "12 hold, 1 fails, 3 are open".
-pub fn counts(outcomes: &[&Outcome]) -> String {
+pub fn counts(outcomes: &[&ReproOutcome]) -> String {
     let count = |verdict| outcomes.iter().map(|outcome| outcome.count(verdict)).sum::<usize>();
     let word =
         |count: usize, one: &str, more: &str| format!("{count} {}", if count == 1 { one } else { more });
@@ -137,7 +137,7 @@ pub fn figure_path(id: &str, name: &str) -> String {
 pub fn markdown(all: &[Reproduction], heading: &str) -> String {
     let mut out = format!("# {heading}\n\n{ABOUT}\n\n");
     let mut put = |text: &str| out.push_str(text);
-    let outcomes: Vec<&Outcome> = all.iter().map(|done| &done.outcome).collect();
+    let outcomes: Vec<&ReproOutcome> = all.iter().map(|done| &done.outcome).collect();
     put(&format!("**{}.**\n\n{}\n", counts(&outcomes), summary(all).markdown()));
     put("## What does not hold\n\n");
     match failures(all) {
@@ -162,7 +162,7 @@ pub fn markdown(all: &[Reproduction], heading: &str) -> String {
 pub fn html(all: &[Reproduction], heading: &str) -> String {
     let mut body =
         format!("<h1>{}</h1>\n{}", html::escaped(heading), html::paragraph(&ABOUT.replace('`', "")));
-    let outcomes: Vec<&Outcome> = all.iter().map(|done| &done.outcome).collect();
+    let outcomes: Vec<&ReproOutcome> = all.iter().map(|done| &done.outcome).collect();
     write!(body, "<p><b>{}.</b></p>\n{}", counts(&outcomes), summary(all).html())
         .expect("a string takes everything");
     body.push_str("<h2>What does not hold</h2>\n");

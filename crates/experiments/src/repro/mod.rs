@@ -18,7 +18,7 @@ pub mod verdict;
 pub mod views;
 
 pub use registry::{Calculated, Embedded, Entry, NoSuchEntry, Open, entries, find};
-pub use verdict::{Judged, Outcome, Tolerance, Verdict};
+pub use verdict::{Judged, ReproOutcome, Tolerance, Verdict};
 
 use crate::edit::Edit;
 use crate::report::figures::Named;
@@ -54,7 +54,7 @@ pub struct Reproduction {
     /// Which.
     pub entry: &'static Entry,
     /// Its claims.
-    pub outcome: Outcome,
+    pub outcome: ReproOutcome,
     /// What was run; `None` when nothing was simulated.
     pub run: Option<Run>,
     /// The figures.
@@ -129,7 +129,7 @@ pub fn reproduce(
         let tolerance = Tolerance::Between(None, None);
         Judged { note: open.needs.into(), ..Judged::open(open.name.into(), open.published, tolerance) }
     }));
-    Ok(Reproduction { entry, outcome: Outcome { id: entry.id.into(), claims }, run, figures })
+    Ok(Reproduction { entry, outcome: ReproOutcome { id: entry.id.into(), claims }, run, figures })
 }
 
 /// What became of a scenario's claims: one for each claim and point that it is about.

@@ -115,14 +115,14 @@ impl Judged {
 
 /// A reproduction's outcome, as in JSON.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct ReproOutcome {
     /// Which figure or table.
     pub id: String,
     /// Its claims.
     pub claims: Vec<Judged>,
 }
 
-impl Outcome {
+impl ReproOutcome {
     /// How many claims have this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.claims.iter().filter(|claim| claim.verdict == verdict).count()
@@ -154,7 +154,7 @@ mod tests {
             Judged::open("b".into(), None, Tolerance::Between(Some(1.0), None)),
         ];
         claims[0].note = "not told".into();
-        let json = serde_json::to_value(Outcome { id: "000/x".into(), claims }).expect("it has a form");
+        let json = serde_json::to_value(ReproOutcome { id: "000/x".into(), claims }).expect("it has a form");
         let keys: Vec<&str> =
             json["claims"][0].as_object().expect("an object").keys().map(String::as_str).collect();
         assert_eq!(json["id"], "000/x");

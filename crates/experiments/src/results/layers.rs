@@ -3,7 +3,7 @@
 use super::Rows;
 use super::measure::{Metrics, Run, Who};
 use super::rows::Field::{Number, Text, Whole};
-use crate::scenario::plan::{FlowKind, Window};
+use crate::scenario::plan::{FlowKind, TimeWindow};
 use crate::stats;
 use crate::table::Table;
 use faircast_core::time::{Span, Time};
@@ -21,7 +21,7 @@ impl Run<'_> {
     }
 
     /// Subscriptions, and the rates of layers, in a window.
-    pub(super) fn layer_metrics(&self, group: usize, window: &Window, out: &mut Metrics) {
+    pub(super) fn layer_metrics(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         if !self.is_layered(group) {
             return;
         }
@@ -45,7 +45,7 @@ impl Run<'_> {
         &self,
         name: &str,
         receivers: &[Who<'_>],
-        window: &Window,
+        window: &TimeWindow,
         out: &mut Metrics,
     ) {
         let steps: Vec<Steps> = receivers.iter().map(|who| self.steps(who)).collect();
@@ -174,7 +174,7 @@ fn turns<'a>(who: &Who<'a>, which: Turn) -> impl Iterator<Item = Time> + use<'a>
 }
 
 /// The stretches of a window in which nothing changes, with what holds there.
-fn stretches<'a>(steps: &'a Steps, window: &Window) -> impl Iterator<Item = (Span, u64)> + use<'a> {
+fn stretches<'a>(steps: &'a Steps, window: &TimeWindow) -> impl Iterator<Item = (Span, u64)> + use<'a> {
     let (from, to) = (window.from, window.to);
     let ends = steps.iter().skip(1).map(|(at, _)| *at).chain([Time::NEVER]);
     let stretch =
@@ -183,7 +183,7 @@ fn stretches<'a>(steps: &'a Steps, window: &Window) -> impl Iterator<Item = (Spa
 }
 
 /// The mean while the receiver is there; `None` when it never is.
-fn mean_in(steps: &Steps, window: &Window) -> Option<f64> {
+fn mean_in(steps: &Steps, window: &TimeWindow) -> Option<f64> {
     let (mut there, mut sum) = (0.0, 0.0);
     for (length, layers) in stretches(steps, window).filter(|(_, layers)| *layers > 0) {
         there += length.as_secs_f64();
@@ -192,7 +192,7 @@ fn mean_in(steps: &Steps, window: &Window) -> Option<f64> {
     (there > 0.0).then(|| sum / there)
 }
 
-fn most_in(steps: &Steps, window: &Window) -> u64 {
+fn most_in(steps: &Steps, window: &TimeWindow) -> u64 {
     stretches(steps, window).map(|(_, layers)| layers).max().unwrap_or(0)
 }
 
@@ -202,7 +202,7 @@ fn value_before(steps: &Steps, end: Time) -> Option<u64> {
 }
 
 /// The share of the time with at least two receivers in which all that are there have equally many layers.
-fn agreement(all: &[Steps], window: &Window) -> Option<f64> {
+fn agreement(all: &[Steps], window: &TimeWindow) -> Option<f64> {
     let mut moments: Vec<(Time, usize, u64)> = Vec::new();
     for (receiver, steps) in all.iter().enumerate() {
         moments.extend(steps.iter().map(|&(at, layers)| (at, receiver, layers)));

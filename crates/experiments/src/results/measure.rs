@@ -3,7 +3,7 @@
 use super::Rows;
 use super::rows::Field::{Number, Text, Whole};
 use crate::scenario::Layout;
-use crate::scenario::plan::{FlowKind, RunPlan, Window};
+use crate::scenario::plan::{FlowKind, RunPlan, TimeWindow};
 use crate::stats;
 use crate::table::Table;
 use faircast_core::time::{Span, Time};
@@ -148,7 +148,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whole bins within a window.
-    pub(super) fn range(&self, window: &Window) -> std::ops::Range<usize> {
+    pub(super) fn range(&self, window: &TimeWindow) -> std::ops::Range<usize> {
         let bin = self.plan.probe.bin.as_nanos();
         let from = window.from.as_nanos().div_ceil(bin) as usize;
         let to = (window.to.as_nanos() / bin) as usize;
@@ -417,7 +417,7 @@ impl<'a> Run<'a> {
     }
 
     /// Rates in a window; the mean, when the group has a flow.
-    fn rate_metrics(&self, group: usize, window: &Window, out: &mut Metrics) -> Option<f64> {
+    fn rate_metrics(&self, group: usize, window: &TimeWindow, out: &mut Metrics) -> Option<f64> {
         let name = self.name(group);
         let range = self.range(window);
         let (mut bytes, mut receivers) = (0, 0);
@@ -525,7 +525,7 @@ impl<'a> Run<'a> {
     }
 
     /// The round trip as senders saw it in a window; the mean over the flows of the group.
-    fn round_trip_metric(&self, group: usize, window: &Window, out: &mut Metrics) {
+    fn round_trip_metric(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         let within = |at: Time| (window.from..=window.to).contains(&at);
         let mean = |(_, _, flow): (u64, usize, &FlowOutcome)| {
             let rtt: Vec<f64> = flow.samples.iter().filter_map(|sample| rtt(sample, &within)).collect();
@@ -570,7 +570,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn link_metrics(&self, link: u32, window: &Window, out: &mut Metrics) {
+    fn link_metrics(&self, link: u32, window: &TimeWindow, out: &mut Metrics) {
         let outcome: &LinkOutcome = &self.outcome.links[link as usize];
         let samples: Vec<&LinkSample> =
             outcome.samples.iter().filter(|s| (window.from..=window.to).contains(&s.at)).collect();

@@ -1,7 +1,7 @@
 //! Metrics of some receivers of a group, and lines through metrics.
 
 use super::measure::{Metrics, Run, Who};
-use crate::scenario::plan::{Abscissa, FlowKind, Window};
+use crate::scenario::plan::{Abscissa, FlowKind, TimeWindow};
 use crate::stats;
 use faircast_sim::MemberOutcome;
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ impl<'a> Run<'a> {
     }
 
     /// Rates and layers in a window.
-    pub(super) fn parts_in_window(&self, group: usize, window: &Window, out: &mut Metrics) {
+    pub(super) fn parts_in_window(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         let range = self.range(window);
         for (name, receivers) in self.parts(group) {
             // Beyond `probe.watch` receivers have no bins.

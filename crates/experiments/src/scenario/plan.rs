@@ -166,7 +166,7 @@ pub(crate) struct ChangePlan {
 
 /// A stretch of time in which metrics are taken.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Window {
+pub(crate) struct TimeWindow {
     /// Empty for the one from `warmup` to the end.
     pub name: String,
     pub from: Time,
@@ -195,7 +195,7 @@ pub(crate) struct RunPlan {
     pub aggregators: Patterns,
     pub aggregate_for: Span,
     pub changes: Vec<ChangePlan>,
-    pub windows: Vec<Window>,
+    pub windows: Vec<TimeWindow>,
     pub fits: Vec<FitPlan>,
     pub probe: Probe,
     pub claims: Vec<Claim>,

@@ -3,7 +3,7 @@
 use super::diagnostic::Diagnostic;
 use super::plan::{
     Abscissa, At, ChangePlan, Ecn, Ends, FitPlan, FlowKind, FlowPlan, LinkPlan, Many, PartPlan, Patterns,
-    Per, Probe, RunPlan, SessionPlan, Topology, Window, Wire,
+    Per, Probe, RunPlan, SessionPlan, TimeWindow, Topology, Wire,
 };
 use super::syntax::{Node, Value};
 use super::units::{self, LawOf};
@@ -350,12 +350,12 @@ fn change(node: &Node, wrong: &mut Vec<Diagnostic>) -> ChangePlan {
     ChangePlan { at, links: patterns(node, "link"), changes }
 }
 
-fn windows(root: &Node, duration: Time, bin: Span, wrong: &mut Vec<Diagnostic>) -> Vec<Window> {
+fn windows(root: &Node, duration: Time, bin: Span, wrong: &mut Vec<Diagnostic>) -> Vec<TimeWindow> {
     let warmup = Time::from_secs_f64(time(root, "warmup").unwrap_or_default());
-    let mut all = vec![Window { name: String::new(), from: warmup, to: duration }];
+    let mut all = vec![TimeWindow { name: String::new(), from: warmup, to: duration }];
     let mut places = vec![root.get("warmup").map_or(0..0, |node| node.span.clone())];
     for node in tables(root, "window") {
-        all.push(Window {
+        all.push(TimeWindow {
             name: text(node, "name").unwrap_or_default(),
             from: Time::from_secs_f64(time(node, "from").unwrap_or_default()),
             to: Time::from_secs_f64(time(node, "to").unwrap_or_default()),

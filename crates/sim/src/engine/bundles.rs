@@ -3,6 +3,7 @@
 use super::Engine;
 use super::agents::time;
 use crate::calendar::{Class, Entry};
+use crate::frame::Frame;
 use crate::routes::NONE;
 use faircast_aqm::Fate;
 use faircast_core::node::{Cx, Receiver as _};
@@ -34,6 +35,13 @@ pub struct Logged {
 }
 
 const _: () = assert!(size_of::<Logged>() <= 80);
+
+impl Frame {
+    /// As it comes out of a link, when it is a session's data.
+    pub fn logged(&self, at: u64, (data, layer): (Data, Layer)) -> Logged {
+        Logged { at, data, layer, size: self.size, marked: self.marked, capable: self.ecn_capable }
+    }
+}
 
 impl Engine {
     /// A packet has come to the node where the bundle begins.

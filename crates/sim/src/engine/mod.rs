@@ -37,7 +37,6 @@ use crate::outcome::{Outcome, Tapped};
 use crate::routes::{Branch, Hop};
 use agents::{Host, SenderAgent, SessionAgent, SinkAgent, Slot};
 use bundles::Bundle;
-pub(crate) use bundles::Logged;
 use faircast_core::node::Effects;
 use faircast_core::time::Time;
 use inboxes::{INBOX, Inbox};

@@ -1,5 +1,6 @@
 //! The rules of the house that a compiler does not check.
 
+mod circles;
 mod scan;
 mod seeds;
 
@@ -140,6 +141,39 @@ fn dependencies_point_one_way() {
         }
     }
     assert_none("dependencies that point the wrong way", &wrong);
+}
+
+/// Circles that are there, and that nobody should add to: a new one is an error, and so is a listed one that is gone.
+const CIRCLES: &[&str] = &[
+    "core: schemes/gmcc/climb, schemes/gmcc/joined, schemes/gmcc/receiver",
+    "core: unicast/tcp/sack, unicast/tcp/sender, unicast/tcp/vegas",
+    "aqm: discipline, drop_tail, red",
+    "wire: alc/fec, alc/packet",
+    "net: batch, faults, udp",
+    "net: interface, sys",
+    "sim: engine/agents, engine/build, engine/bundles, engine/layers, engine/links, engine/membership_schedule, engine/record, engine/relays, engine/routers, engine/tournament",
+    "transport: alc/objects, alc/receiver",
+    "transport: object/publish, object/store",
+    "transport: receiver/feedback, receiver/reach",
+    "transport: source/pipe, source/streams",
+    "emulator: net, routes",
+    "experiments: scenario/names, scenario/read, scenario/shape, scenario/shapes",
+    "cli: alc, args, json, key, pgm, session, tell",
+];
+
+#[test]
+fn no_files_name_one_another_in_a_new_circle() {
+    let sources = rust_sources();
+    let crates = ["core", "aqm", "wire", "fec", "net", "sim", "transport", "emulator", "experiments", "cli"];
+    let found: Vec<String> = crates.iter().flat_map(|krate| circles::circles(krate, &sources)).collect();
+    let new: Vec<String> =
+        found.iter().filter(|circle| !CIRCLES.contains(&circle.as_str())).cloned().collect();
+    assert_none("files that name one another in a circle; move what both need into a file of its own", &new);
+    let gone = CIRCLES.iter().filter(|circle| !found.iter().any(|other| other == *circle));
+    assert_none(
+        "circles that are gone: take them off the list",
+        &gone.map(|circle| (*circle).to_owned()).collect::<Vec<_>>(),
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A source's files: found, described, and read block by block.
 
 use crate::error::Error;
-use crate::object::{Change, Kind, ObjectError, Tape};
+use crate::object::{Change, Kind, ObjectError, ObjectStream};
 use faircast_fec::{BlockEncoder, MAX_ESI, MAX_SYMBOLS, RepairSource, Shape};
 use faircast_wire::alc::{Blocks, Fec, File, Oti, Params, PayloadId};
 use md5::{Digest, Md5};
@@ -38,13 +38,13 @@ pub(super) struct Found {
 impl Found {
     /// Look at what is to be sent; every file is read once for its MD5.
     pub fn look(paths: &[PathBuf], fec: Fec, symbol_size: u16) -> Result<Found, Error> {
-        // The tape knows the rules for names and trees; nothing of how it cuts them matters here.
-        let tape = Tape::open(paths, 1_024, 256)?;
+        // The object stream knows the rules for names and trees; nothing of how it cuts them matters here.
+        let object = ObjectStream::open(paths, 1_024, 256)?;
         let mut found = Found::default();
-        for skipped in tape.skipped() {
+        for skipped in object.skipped() {
             found.warnings.push(format!("{} is no file and is not sent", skipped.path.display()));
         }
-        for entry in tape.manifest().entries() {
+        for entry in object.manifest().entries() {
             match entry.kind {
                 Kind::File { size } => {
                     let path = on_disk(paths, &entry.path);

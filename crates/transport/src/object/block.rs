@@ -79,9 +79,9 @@ impl RootHasher {
         RootHasher { geometry, hashes, known: 0 }
     }
 
-    /// Say how long the tape has become (streams).
-    pub fn set_tape_len(&mut self, tape_len: u64) {
-        self.geometry.tape_len = Some(tape_len);
+    /// Say how long the object stream has become (streams).
+    pub fn set_stream_len(&mut self, stream_len: u64) {
+        self.geometry.stream_len = Some(stream_len);
     }
 
     /// Note the hash of block `index`. Returns the hash noted before, if there was one.
@@ -110,7 +110,7 @@ impl RootHasher {
         self.hashes.len() as u32 // block numbers have 32 bits
     }
 
-    /// The root; `None` while a hash or the length of the tape is missing.
+    /// The root; `None` while a hash or the length of the object stream is missing.
     pub fn root(&self) -> Option<Hash> {
         let blocks = self.geometry.blocks()?;
         if self.known != blocks || self.end() != blocks {
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn the_root_does_not_depend_on_the_order() {
         let geometry =
-            Geometry { tape_len: Some(28 * 3), manifest_len: 1, symbol_size: 16, symbols_per_block: 4 };
+            Geometry { stream_len: Some(28 * 3), manifest_len: 1, symbol_size: 16, symbols_per_block: 4 };
         let hashes: Vec<Hash> = (0..3).map(|n| hash_of(&[n])).collect();
         let root = |order: [u32; 3]| {
             let mut hasher = RootHasher::new(geometry);
@@ -182,13 +182,13 @@ mod tests {
     #[test]
     fn another_hash_or_length_is_another_root() {
         let geometry =
-            Geometry { tape_len: Some(28), manifest_len: 1, symbol_size: 16, symbols_per_block: 4 };
+            Geometry { stream_len: Some(28), manifest_len: 1, symbol_size: 16, symbols_per_block: 4 };
         let root = |geometry, byte| {
             let mut hasher = RootHasher::new(geometry);
             hasher.push(0, hash_of(&[byte]));
             hasher.root()
         };
         assert_ne!(root(geometry, 1), root(geometry, 2));
-        assert_ne!(root(geometry, 1), root(Geometry { tape_len: Some(27), ..geometry }, 1));
+        assert_ne!(root(geometry, 1), root(Geometry { stream_len: Some(27), ..geometry }, 1));
     }
 }

@@ -129,7 +129,7 @@ pub enum ObjectError {
         /// The output directory.
         path: PathBuf,
     },
-    /// No such block on the tape.
+    /// No such block in the object stream.
     #[error("no block {index}: there are {blocks}")]
     NoSuchBlock {
         /// Asked for.
@@ -137,7 +137,7 @@ pub enum ObjectError {
         /// How many there are.
         blocks: u32,
     },
-    /// A block with more or less data than its place on the tape has.
+    /// A block with more or less data than its place in the object stream has.
     #[error(
         "block {index} has {found} bytes where {expected} belong; the sender is broken or not the one it says"
     )]

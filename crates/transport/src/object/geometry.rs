@@ -1,10 +1,10 @@
-//! Where blocks lie on the tape.
+//! Where blocks lie in the object stream.
 
 use faircast_fec::{ALIGNMENT, FecError, MAX_SYMBOLS, Shape};
 use std::fmt;
 use std::ops::Range;
 
-/// Bytes at the end of each block that are not tape: the length of its data and their hash.
+/// Bytes at the end of each block that are not object stream: the length of its data and their hash.
 pub const TRAILER: usize = 36;
 
 /// Largest manifest, in bytes.
@@ -18,12 +18,12 @@ pub struct Hash(pub [u8; 32]);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransferId(pub [u8; 16]);
 
-/// How a tape is cut into blocks. All of it is announced to the receivers.
+/// How an object stream is cut into blocks. All of it is announced to the receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Geometry {
-    /// Length of the tape in bytes; `None` while a stream has not ended.
-    pub tape_len: Option<u64>,
-    /// Length of the manifest, with which the tape begins, in bytes.
+    /// Length of the object stream in bytes; `None` while a stream has not ended.
+    pub stream_len: Option<u64>,
+    /// Length of the manifest, with which the object stream begins, in bytes.
     pub manifest_len: u32,
     /// Bytes per symbol, "T".
     pub symbol_size: u16,
@@ -49,11 +49,11 @@ pub enum GeometryError {
         "blocks of {0} bytes have no room beside their {TRAILER} bytes of trailer; use larger or more symbols"
     )]
     NoRoom(usize),
-    /// The manifest is empty, too large or longer than the tape.
-    #[error("a manifest of {0} bytes; it takes 1 to {MAX_MANIFEST_LEN} bytes and is part of the tape")]
+    /// The manifest is empty, too large or longer than the object stream.
+    #[error("a manifest of {0} bytes; it takes 1 to {MAX_MANIFEST_LEN} bytes and is part of the object")]
     ManifestLen(u32),
     /// More blocks than 32-bit block numbers can name.
-    #[error("a tape of {0} bytes takes too many blocks; use larger blocks")]
+    #[error("a object of {0} bytes takes too many blocks; use larger blocks")]
     TooManyBlocks(u64),
 }
 
@@ -69,11 +69,11 @@ impl Geometry {
         if shape.block_len() <= TRAILER {
             return Err(GeometryError::NoRoom(shape.block_len()));
         }
-        let beyond_tape = self.tape_len.is_some_and(|len| len < u64::from(self.manifest_len));
-        if self.manifest_len == 0 || self.manifest_len > MAX_MANIFEST_LEN || beyond_tape {
+        let beyond_stream = self.stream_len.is_some_and(|len| len < u64::from(self.manifest_len));
+        if self.manifest_len == 0 || self.manifest_len > MAX_MANIFEST_LEN || beyond_stream {
             return Err(GeometryError::ManifestLen(self.manifest_len));
         }
-        match self.tape_len {
+        match self.stream_len {
             // The last number names no block (`faircast_core::packet::Payload::NONE`).
             Some(len) if len.div_ceil(self.capacity()) >= u64::from(u32::MAX) => {
                 Err(GeometryError::TooManyBlocks(len))
@@ -82,14 +82,14 @@ impl Geometry {
         }
     }
 
-    /// Bytes of tape in a full block.
+    /// Bytes of object stream in a full block.
     pub const fn capacity(&self) -> u64 {
         self.symbols_per_block as u64 * self.symbol_size as u64 - TRAILER as u64
     }
 
-    /// How many blocks there are; `None` while the length of the tape is unknown.
+    /// How many blocks there are; `None` while the length of the object stream is unknown.
     pub const fn blocks(&self) -> Option<u32> {
-        match self.tape_len {
+        match self.stream_len {
             Some(len) => Some(len.div_ceil(self.capacity()) as u32), // fits: see `check`
             None => None,
         }
@@ -100,21 +100,21 @@ impl Geometry {
         (self.manifest_len as u64).div_ceil(self.capacity()) as u32
     }
 
-    /// The bytes of the tape that block `index` covers; at most, while the tape's length is unknown.
+    /// The bytes of the object stream that block `index` covers; at most, while the object stream's length is unknown.
     /// Empty beyond the end.
     pub fn range(&self, index: u32) -> Range<u64> {
-        let end = self.tape_len.unwrap_or(u64::MAX);
+        let end = self.stream_len.unwrap_or(u64::MAX);
         let start = u64::from(index) * self.capacity();
         start.min(end)..(start + self.capacity()).min(end)
     }
 
-    /// Bytes of tape in block `index`; a full block's while the tape's length is unknown, 0 beyond the end.
+    /// Bytes of object stream in block `index`; a full block's while the object stream's length is unknown, 0 beyond the end.
     pub fn block_len(&self, index: u32) -> u32 {
         let range = self.range(index);
         (range.end - range.start) as u32 // at most a block
     }
 
-    /// Source symbols of block `index`, "K"; a full block's while the tape's length is unknown.
+    /// Source symbols of block `index`, "K"; a full block's while the object stream's length is unknown.
     pub fn symbols(&self, index: u32) -> u16 {
         symbols_for(self.block_len(index) as usize, self.symbol_size)
     }
@@ -127,7 +127,7 @@ impl Geometry {
         Shape::new(self.symbols(index), self.symbol_size)
     }
 
-    /// The block that covers this byte of the tape.
+    /// The block that covers this byte of the object stream.
     pub const fn block_of(&self, offset: u64) -> u32 {
         (offset / self.capacity()) as u32
     }
@@ -135,8 +135,8 @@ impl Geometry {
     /// The whole geometry as 17 bytes: what is hashed, and written into journals.
     pub(crate) fn to_bytes(self) -> [u8; 17] {
         let mut bytes = [0; 17];
-        bytes[0] = u8::from(self.tape_len.is_some());
-        bytes[1..9].copy_from_slice(&self.tape_len.unwrap_or(0).to_le_bytes());
+        bytes[0] = u8::from(self.stream_len.is_some());
+        bytes[1..9].copy_from_slice(&self.stream_len.unwrap_or(0).to_le_bytes());
         bytes[9..13].copy_from_slice(&self.manifest_len.to_le_bytes());
         bytes[13..15].copy_from_slice(&self.symbol_size.to_le_bytes());
         bytes[15..17].copy_from_slice(&self.symbols_per_block.to_le_bytes());
@@ -146,9 +146,9 @@ impl Geometry {
     /// The inverse of [`Geometry::to_bytes`].
     pub(crate) fn from_bytes(bytes: [u8; 17]) -> Geometry {
         let [known, a, b, c, d, e, f, g, h, m0, m1, m2, m3, t0, t1, k0, k1] = bytes;
-        let tape_len = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        let stream_len = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
         Geometry {
-            tape_len: (known == 1).then_some(tape_len),
+            stream_len: (known == 1).then_some(stream_len),
             manifest_len: u32::from_le_bytes([m0, m1, m2, m3]),
             symbol_size: u16::from_le_bytes([t0, t1]),
             symbols_per_block: u16::from_le_bytes([k0, k1]),
@@ -201,12 +201,12 @@ impl fmt::Debug for Hash {
 mod tests {
     use super::*;
 
-    fn geometry(tape_len: u64) -> Geometry {
-        Geometry { tape_len: Some(tape_len), manifest_len: 10, symbol_size: 16, symbols_per_block: 4 }
+    fn geometry(stream_len: u64) -> Geometry {
+        Geometry { stream_len: Some(stream_len), manifest_len: 10, symbol_size: 16, symbols_per_block: 4 }
     }
 
     #[test]
-    fn blocks_cover_the_tape_without_gaps() {
+    fn blocks_cover_the_stream_without_gaps() {
         for len in 10..200 {
             let geometry = geometry(len);
             let blocks = geometry.blocks().expect("the length is known");
@@ -230,8 +230,8 @@ mod tests {
     }
 
     #[test]
-    fn an_open_tape_has_full_blocks() {
-        let open = Geometry { tape_len: None, ..geometry(0) };
+    fn an_open_stream_has_full_blocks() {
+        let open = Geometry { stream_len: None, ..geometry(0) };
         assert_eq!((open.blocks(), open.block_len(1_000_000), open.symbols(7)), (None, 28, 4));
     }
 
@@ -249,13 +249,13 @@ mod tests {
         assert!(bad(|g| g.symbols_per_block = 2));
         assert!(bad(|g| g.manifest_len = 0));
         assert!(bad(|g| g.manifest_len = u32::MAX));
-        assert!(bad(|g| g.tape_len = Some(9)));
-        assert!(bad(|g| g.tape_len = Some(u64::MAX)));
+        assert!(bad(|g| g.stream_len = Some(9)));
+        assert!(bad(|g| g.stream_len = Some(u64::MAX)));
     }
 
     #[test]
     fn bytes_give_the_geometry_back() {
-        let open = Geometry { tape_len: None, ..geometry(0) };
+        let open = Geometry { stream_len: None, ..geometry(0) };
         assert_eq!(Geometry::from_bytes(open.to_bytes()), open);
         assert_eq!(Geometry::from_bytes(geometry(77).to_bytes()), geometry(77));
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! header (64 bytes):  "fcjrnl1\n" ‖ transfer ‖ geometry ‖ zeros ‖ check
-//! record (40 bytes):  u32 block ‖ hash ‖ check          block 0xffff_ffff: u64 length of the tape
+//! record (40 bytes):  u32 block ‖ hash ‖ check          block 0xffff_ffff: u64 length of the object stream
 //! ```
 //!
 //! A record is appended after its block's data was handed to the system, so a killed receiver
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 const MAGIC: [u8; 8] = *b"fcjrnl1\n";
 const HEADER: usize = 64;
 const RECORD: usize = 40;
-const TAPE_LEN: u32 = u32::MAX;
+const STREAM_LEN: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(crate) struct Journal {
@@ -33,8 +33,8 @@ pub(crate) struct Journal {
 pub(crate) struct Told {
     /// Blocks and hashes, in order of writing.
     pub(crate) blocks: Vec<(u32, Hash)>,
-    /// The length of the tape, where that became known later.
-    pub(crate) tape_len: Option<u64>,
+    /// The length of the object stream, where that became known later.
+    pub(crate) stream_len: Option<u64>,
 }
 
 impl Journal {
@@ -65,11 +65,11 @@ impl Journal {
         self.append(index, hash)
     }
 
-    /// Note the length of the tape.
-    pub(crate) fn tape_len(&mut self, len: u64) -> Result<(), ObjectError> {
+    /// Note the length of the object stream.
+    pub(crate) fn stream_len(&mut self, len: u64) -> Result<(), ObjectError> {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&len.to_le_bytes());
-        self.append(TAPE_LEN, Hash(bytes))
+        self.append(STREAM_LEN, Hash(bytes))
     }
 
     fn append(&mut self, index: u32, hash: Hash) -> Result<(), ObjectError> {
@@ -91,8 +91,8 @@ fn read(bytes: &[u8], transfer: TransferId, geometry: Geometry) -> Option<(Told,
     let (records, torn) = rest.as_chunks::<RECORD>();
     for record in records {
         match parse(record) {
-            Some((TAPE_LEN, Hash([a, b, c, d, e, f, g, h, ..]))) => {
-                told.tape_len = Some(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
+            Some((STREAM_LEN, Hash([a, b, c, d, e, f, g, h, ..]))) => {
+                told.stream_len = Some(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
             }
             Some(block) => told.blocks.push(block),
             None => {}
@@ -115,8 +115,8 @@ fn is_header_of(found: &[u8; HEADER], transfer: TransferId, geometry: Geometry) 
     let mut bytes = [0; 17];
     bytes.copy_from_slice(&found[24..41]);
     let mut theirs = Geometry::from_bytes(bytes);
-    if geometry.tape_len.is_none() || theirs.tape_len.is_none() {
-        theirs.tape_len = geometry.tape_len; // a stream's length is not known at all times
+    if geometry.stream_len.is_none() || theirs.stream_len.is_none() {
+        theirs.stream_len = geometry.stream_len; // a stream's length is not known at all times
     }
     let theirs_whole = Geometry::from_bytes(bytes);
     theirs == geometry && *found == header(transfer, theirs_whole)
@@ -145,7 +145,7 @@ fn check(bytes: &[u8]) -> [u8; 4] {
 /// What a fuzzer may call with any bytes: what was recorded is told, whatever lies between, and
 /// what is recorded after it as well.
 pub(crate) fn fuzz(input: &[u8]) {
-    let geometry = Geometry { tape_len: None, manifest_len: 100, symbol_size: 64, symbols_per_block: 8 };
+    let geometry = Geometry { stream_len: None, manifest_len: 100, symbol_size: 64, symbols_per_block: 8 };
     let transfer = TransferId([7; 16]);
     if let Some((_, end)) = read(input, transfer, geometry) {
         assert!(end <= input.len() as u64);

@@ -1,14 +1,14 @@
-//! Which bytes of the tape belong to which file.
+//! Which bytes of the object stream belong to which file.
 
 use super::geometry::Geometry;
 use super::manifest::{Kind, Manifest, ManifestError};
 use std::ops::Range;
 
-/// Where the content of each file lies on the tape.
+/// Where the content of each file lies in the object stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     manifest_len: u64,
-    /// End of the content on the tape, and the entry, of each file that is not empty.
+    /// End of the content in the object stream, and the entry, of each file that is not empty.
     files: Vec<(u64, u32)>,
 }
 
@@ -42,11 +42,11 @@ impl Layout {
                 Kind::File { .. } | Kind::Dir | Kind::Symlink { .. } => {}
             }
         }
-        let fits = manifest.is_stream() || geometry.tape_len == Some(end);
+        let fits = manifest.is_stream() || geometry.stream_len == Some(end);
         if fits { Ok(Layout { manifest_len, files }) } else { Err(ManifestError::Sizes) }
     }
 
-    /// The files' part of this range of the tape, in order.
+    /// The files' part of this range of the object stream, in order.
     pub(crate) fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = Piece> + '_ {
         let mut at = range.start.max(self.manifest_len);
         let first = self.files.partition_point(|&(end, _)| end <= at);

@@ -178,8 +178,8 @@ pub enum ManifestError {
         /// Which entry.
         entry: usize,
     },
-    /// The sizes add up to more than 2^63 bytes, or not to the tape's length.
-    #[error("the sizes of manifest and files do not add up to the length of the tape")]
+    /// The sizes add up to more than 2^63 bytes, or not to the object stream's length.
+    #[error("the sizes of manifest and files do not add up to the length of the object")]
     Sizes,
 }
 

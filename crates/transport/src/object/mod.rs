@@ -1,19 +1,19 @@
-//! Objects: files, directory trees and streams as one byte string, the *tape*, cut into blocks.
+//! Objects: files, directory trees and streams as one byte string, the *object stream*, cut into blocks.
 //!
 //! ```text
-//! tape:   manifest ‖ content of file 1 ‖ content of file 2 ‖ ...
+//! object stream:   manifest ‖ content of file 1 ‖ content of file 2 ‖ ...
 //! block:  data ‖ zeros ‖ u32 length of the data ‖ BLAKE3 of the data      (K symbols of T bytes)
 //! ```
 //!
-//! A block covers the same bytes of the tape whatever was lost, so a receiver can put blocks in any
-//! order, stop, and go on later. The source side is a [`Tape`]; the receiver side is a [`Store`]
+//! A block covers the same bytes of the object stream whatever was lost, so a receiver can put blocks in any
+//! order, stop, and go on later. The source side is a [`ObjectStream`]; the receiver side is a [`Store`]
 //! for files or a [`StreamSink`] for a pipe.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`geometry`] [`block`] | where blocks lie; their trailer, hashes and the root over all of them |
 //! | [`manifest`] | names, sizes, modes and times; a total decoder |
-//! | [`tape`] [`spool`] | reading files and streams at the source |
+//! | [`object_stream`] [`spool`] | reading files and streams at the source |
 //! | [`store`] [`sink`] | writing at the receiver: resume, verification, publishing |
 
 pub mod block;
@@ -22,12 +22,12 @@ pub mod geometry;
 mod journal;
 mod layout;
 pub mod manifest;
+pub mod object_stream;
 mod publish;
 pub mod sink;
 pub mod spool;
 pub mod store;
 mod sys;
-pub mod tape;
 
 pub use block::{BlockError, RootHasher, seal_block, verify_block};
 pub use error::{Change, ObjectError, Obstacle};
@@ -35,10 +35,10 @@ pub use geometry::{Geometry, GeometryError, Hash, TRAILER, TransferId};
 pub(crate) use journal::fuzz as fuzz_journal;
 pub use manifest::{Entry, Kind, Manifest, ManifestError, PathError};
 pub(crate) use manifest::{STATE_DIR, check_path};
+pub use object_stream::{BlockRead, ObjectStream, Skipped};
 pub(crate) use publish::{DIR, Tree, open_or_create_dir};
 pub use sink::{StreamSink, Sunk};
 pub use store::{Durability, Finished, Put, SkippedLink, Store};
-pub use tape::{BlockRead, Skipped, Tape};
 
 #[cfg(test)]
 mod tests;

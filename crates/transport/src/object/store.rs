@@ -153,8 +153,8 @@ impl Store {
         match told {
             None => store.place.wipe()?,
             Some(told) => {
-                if let (Some(len), None) = (told.tape_len, store.geometry.tape_len) {
-                    store.adopt_tape_len(len);
+                if let (Some(len), None) = (told.stream_len, store.geometry.stream_len) {
+                    store.adopt_stream_len(len);
                 }
                 store.resume(told.blocks)?;
             }
@@ -167,7 +167,7 @@ impl Store {
         self.transfer
     }
 
-    /// The geometry, with the tape's length once that is known.
+    /// The geometry, with the object stream's length once that is known.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }
@@ -193,7 +193,7 @@ impl Store {
         self.spoiled
     }
 
-    /// Bytes of the tape that are stored and verified.
+    /// Bytes of the object stream that are stored and verified.
     pub fn verified_bytes(&self) -> u64 {
         self.verified
     }
@@ -213,7 +213,7 @@ impl Store {
         self.geometry.blocks() == Some(self.hashes.known())
     }
 
-    /// The missing blocks as runs, in order; before the length of the tape is known, those below
+    /// The missing blocks as runs, in order; before the length of the object stream is known, those below
     /// the highest block that is there.
     pub fn missing(&self) -> Vec<Range<u32>> {
         let end = self.geometry.blocks().unwrap_or(self.hashes.end());
@@ -232,18 +232,18 @@ impl Store {
         self.hashes.root()
     }
 
-    /// Say how long the tape is, when a stream has ended.
+    /// Say how long the object stream is, when a stream has ended.
     ///
     /// # Errors
     /// [`ObjectError::TwoEnds`] when it is known to have another length, and
     /// [`ObjectError::BlockLength`] when a block beyond the end is there.
-    pub fn set_tape_len(&mut self, len: u64) -> Result<(), ObjectError> {
-        match self.geometry.tape_len {
+    pub fn set_stream_len(&mut self, len: u64) -> Result<(), ObjectError> {
+        match self.geometry.stream_len {
             Some(first) if first == len => return Ok(()),
             Some(first) => return Err(ObjectError::TwoEnds { first, second: len }),
             None => {}
         }
-        let ended = Geometry { tape_len: Some(len), ..self.geometry };
+        let ended = Geometry { stream_len: Some(len), ..self.geometry };
         ended.check()?;
         // Every block stored so far is full (see `put`), so only these can lie beyond the end.
         if let Some(last) = self.hashes.end().checked_sub(1)
@@ -252,14 +252,14 @@ impl Store {
             let (expected, found) = (ended.block_len(last), self.geometry.block_len(last) as usize);
             return Err(ObjectError::BlockLength { index: last, expected, found });
         }
-        self.journal.tape_len(len)?;
-        self.adopt_tape_len(len);
+        self.journal.stream_len(len)?;
+        self.adopt_stream_len(len);
         Ok(())
     }
 
-    fn adopt_tape_len(&mut self, len: u64) {
-        self.geometry.tape_len = Some(len);
-        self.hashes.set_tape_len(len);
+    fn adopt_stream_len(&mut self, len: u64) {
+        self.geometry.stream_len = Some(len);
+        self.hashes.set_stream_len(len);
     }
 
     /// Store block `index`, whose `data` was verified to have this `hash`
@@ -269,7 +269,7 @@ impl Store {
     /// An [`ObjectError`]; the block counts as missing then.
     pub fn put(&mut self, index: u32, data: &[u8], hash: Hash) -> Result<Put, ObjectError> {
         let range = self.geometry.range(index);
-        let far = self.geometry.tape_len.is_none() && index > self.hashes.end().saturating_add(FARTHEST);
+        let far = self.geometry.stream_len.is_none() && index > self.hashes.end().saturating_add(FARTHEST);
         if range.is_empty() || index == u32::MAX || far {
             return Err(ObjectError::NoSuchBlock {
                 index,
@@ -278,7 +278,8 @@ impl Store {
         }
         let expected = self.geometry.block_len(index);
         let short = data.len() < expected as usize;
-        if data.is_empty() || data.len() > expected as usize || (short && self.geometry.tape_len.is_some()) {
+        if data.is_empty() || data.len() > expected as usize || (short && self.geometry.stream_len.is_some())
+        {
             return Err(ObjectError::BlockLength { index, expected, found: data.len() });
         }
         match self.hashes.get(index) {
@@ -291,7 +292,7 @@ impl Store {
             return Ok(Put::NeedsManifest);
         }
         if short {
-            self.set_tape_len(range.start + data.len() as u64)?;
+            self.set_stream_len(range.start + data.len() as u64)?;
         }
         let range = range.start..range.start + data.len() as u64;
         if in_head {
@@ -314,7 +315,7 @@ impl Store {
     /// # Errors
     /// [`ObjectError::DiskFull`] when there is no room for that and for the files.
     pub(crate) fn room(&self) -> Result<(File, PathBuf), ObjectError> {
-        let to_allocate = self.geometry.tape_len.unwrap_or(0).saturating_sub(self.place.allocated());
+        let to_allocate = self.geometry.stream_len.unwrap_or(0).saturating_sub(self.place.allocated());
         let (needed, available) = (to_allocate + self.left(), self.place.available());
         if needed > available {
             return Err(ObjectError::DiskFull { path: self.place.out_path.clone(), needed, available });
@@ -346,8 +347,8 @@ impl Store {
     pub(crate) fn content_len(&self, entry: &Entry) -> u64 {
         match entry.kind {
             Kind::Stream => {
-                let tape_len = self.geometry.tape_len.unwrap_or(0);
-                tape_len.saturating_sub(u64::from(self.geometry.manifest_len))
+                let stream_len = self.geometry.stream_len.unwrap_or(0);
+                stream_len.saturating_sub(u64::from(self.geometry.manifest_len))
             }
             _ => entry.size(),
         }
@@ -361,14 +362,14 @@ impl Store {
 
     /// Bytes still to come, as far as known.
     fn left(&self) -> u64 {
-        self.geometry.tape_len.unwrap_or(0).saturating_sub(self.verified)
+        self.geometry.stream_len.unwrap_or(0).saturating_sub(self.verified)
     }
 
     fn head_is_complete(&self) -> bool {
         (0..self.geometry.manifest_blocks()).all(|index| self.has(index))
     }
 
-    /// Write the files' part of this range of the tape.
+    /// Write the files' part of this range of the object stream.
     fn write_files(&mut self, range: Range<u64>, data: &[u8]) -> Result<(), ObjectError> {
         let Some(known) = &self.known else { return Ok(()) };
         let left = self.left();
@@ -390,8 +391,8 @@ impl Store {
         sys::read_at(&self.head, &mut bytes, 0)
             .map_err(|e| ObjectError::io(self.place.path(self.transfer).join(HEAD), "read", e))?;
         let manifest = Manifest::decode(&bytes)?;
-        let tape_len = if manifest.is_stream() { None } else { self.geometry.tape_len };
-        let found = TransferId::of(&bytes, &Geometry { tape_len, ..self.geometry });
+        let stream_len = if manifest.is_stream() { None } else { self.geometry.stream_len };
+        let found = TransferId::of(&bytes, &Geometry { stream_len, ..self.geometry });
         if found != self.transfer {
             return Err(ObjectError::OtherManifest { expected: self.transfer, found });
         }
@@ -404,7 +405,7 @@ impl Store {
         self.known = Some(Known { manifest, layout });
         // The last of these blocks may hold content as well.
         let border = self.geometry.range(self.geometry.manifest_blocks() - 1);
-        let border = border.start..border.end.min(self.geometry.tape_len.unwrap_or(u64::MAX));
+        let border = border.start..border.end.min(self.geometry.stream_len.unwrap_or(u64::MAX));
         if border.end > u64::from(self.geometry.manifest_len) && self.stage == Stage::Receiving {
             let mut data = vec![0; (border.end - border.start) as usize];
             sys::read_at(&self.head, &mut data, border.start)
@@ -490,7 +491,7 @@ impl Store {
     }
 }
 
-/// How many of these bytes of the tape belong to files.
+/// How many of these bytes of the object stream belong to files.
 fn files_part(geometry: &Geometry, range: &Range<u64>) -> usize {
     (range.end - range.start.max(u64::from(geometry.manifest_len))) as usize
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// How many files a tape or store keeps open.
+/// How many files an object stream or store keeps open.
 const OPEN_FILES: usize = 64;
 
 /// The files used last, by entry of the manifest.

@@ -1,4 +1,4 @@
-//! Whole journeys: from files to a tape, through blocks, into a store, and back to files.
+//! Whole journeys: from files to an object stream, through blocks, into a store, and back to files.
 
 use super::*;
 use crate::object::block::hash_of;
@@ -14,7 +14,7 @@ mod journey;
 mod resume;
 mod system;
 
-/// Small blocks: 4 symbols of 64 bytes, 220 bytes of tape.
+/// Small blocks: 4 symbols of 64 bytes, 220 bytes of object stream.
 const T: u16 = 64;
 const K: u16 = 4;
 const CAPACITY: usize = 220;
@@ -65,19 +65,19 @@ fn content(len: usize, seed: u8) -> Vec<u8> {
     (0..len).map(|n| (n as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0] ^ seed).collect()
 }
 
-fn tape(path: &Path) -> Tape {
-    Tape::open(&[path.to_path_buf()], T, K).expect("the source can be read")
+fn object(path: &Path) -> ObjectStream {
+    ObjectStream::open(&[path.to_path_buf()], T, K).expect("the source can be read")
 }
 
-/// All blocks of a tape: data and hash.
-fn blocks(tape: &mut Tape) -> Vec<(Vec<u8>, Hash)> {
+/// All blocks of an object stream: data and hash.
+fn blocks(object: &mut ObjectStream) -> Vec<(Vec<u8>, Hash)> {
     let mut all = Vec::new();
     let mut buf = Vec::new();
     for index in 0.. {
-        if tape.geometry().blocks().is_some_and(|blocks| index >= blocks) {
+        if object.geometry().blocks().is_some_and(|blocks| index >= blocks) {
             break;
         }
-        match tape.read_block(index, &mut buf).expect("the source can be read") {
+        match object.read_block(index, &mut buf).expect("the source can be read") {
             BlockRead::Data => all.push((buf.clone(), hash_of(&buf))),
             BlockRead::End => break,
         }
@@ -93,8 +93,8 @@ fn root(geometry: Geometry, blocks: &[(Vec<u8>, Hash)]) -> Hash {
     hasher.root().expect("all blocks are there")
 }
 
-fn open(out: &Path, tape: &Tape) -> Result<Store, ObjectError> {
-    Store::open(out, tape.transfer(), tape.geometry())
+fn open(out: &Path, object: &ObjectStream) -> Result<Store, ObjectError> {
+    Store::open(out, object.transfer(), object.geometry())
 }
 
 fn put_all(store: &mut Store, blocks: &[(Vec<u8>, Hash)]) {
@@ -106,13 +106,13 @@ fn put_all(store: &mut Store, blocks: &[(Vec<u8>, Hash)]) {
 
 /// Send `source` into `out`.
 fn transfer(source: &Path, out: &Path) -> Result<Finished, ObjectError> {
-    let mut tape = tape(source);
-    let blocks = blocks(&mut tape);
-    let mut store = open(out, &tape)?;
+    let mut object = object(source);
+    let blocks = blocks(&mut object);
+    let mut store = open(out, &object)?;
     for (index, (data, hash)) in (0..).zip(&blocks) {
         store.put(index, data, *hash)?;
     }
-    store.finish(&root(tape.geometry(), &blocks), Durability::Fast)
+    store.finish(&root(object.geometry(), &blocks), Durability::Fast)
 }
 
 /// Everything that matters about a tree: kind, mode, time and content by relative path.

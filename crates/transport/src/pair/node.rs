@@ -6,7 +6,7 @@ use super::streams::Made;
 use crate::config::{Destination, Durability, Slow};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
-use crate::object::Tape;
+use crate::object::ObjectStream;
 use crate::receiver;
 use crate::source::streams::{Cut, Feed, Fill, Streams};
 use crate::source::{self, block_source::BlockSource};
@@ -174,7 +174,7 @@ impl SourceNode {
         let symbol = ((offer.datagram - data_header_len(&scheme.mark(), form)) / 8 * 8) as u16;
         let block_source = match &offer.streams {
             None => BlockSource::files(
-                Tape::open(std::slice::from_ref(&self.content), symbol, offer.symbols_per_block)
+                ObjectStream::open(std::slice::from_ref(&self.content), symbol, offer.symbols_per_block)
                     .expect("the content can be read"),
             ),
             Some((streams, history)) => {

@@ -22,7 +22,7 @@ mod toy;
 use super::hop::{Hop, Out};
 use super::net::OVERHEAD;
 use crate::config::{Destination, Durability, Slow};
-use crate::object::Tape;
+use crate::object::ObjectStream;
 use crate::receiver;
 use crate::source::{self, block_source::BlockSource};
 use faircast_aqm::{Fate, Limit, Link, LinkSpec, LossSpec, QueueSpec};
@@ -597,7 +597,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         scheme: star.scheme,
         spacing: Spacing::Address,
         block_source: BlockSource::files(
-            Tape::open(&[content], SYMBOL, 64).expect("the content can be read"),
+            ObjectStream::open(&[content], SYMBOL, 64).expect("the content can be read"),
         ),
         rng: net.source_rng(0),
         name: "source".to_owned(),

@@ -6,8 +6,9 @@ use super::missing::Patience;
 use super::{
     Framing, Messages, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, ipv4, receiver, source,
 };
+use crate::config::span;
 use crate::config::{Content, Destination};
-use crate::drive::{Clock, opened, random, sizes, span};
+use crate::drive::{Clock, opened, random, sizes};
 use crate::error::Error;
 use crate::event::Event;
 use crate::outage::{Look, Moves, Outage, Uplink, received};

@@ -6,7 +6,7 @@
 //! ```
 
 use super::feed::{Feed, Take};
-use super::window::{Repair, Sent, Window};
+use super::window::{Repair, Sent, TransmitWindow};
 use super::{PgmSendReport, WindowLimits, address_of, receiver_id};
 use crate::error::Error;
 use crate::event::{Event, Progress};
@@ -111,7 +111,7 @@ pub(super) struct PgmSource {
     staged: Option<Option<pgm::Fragment>>,
     payload: Vec<u8>,
     drained: bool,
-    window: Window,
+    window: TransmitWindow,
     repairs: VecDeque<u64>,
     /// Whole datagrams that are not paced, with their lengths.
     control: Vec<u8>,
@@ -165,7 +165,7 @@ impl PgmSource {
             staged: None,
             payload: Vec::with_capacity(setup.room),
             drained: false,
-            window: Window::new(setup.window, setup.room, setup.first.into()),
+            window: TransmitWindow::new(setup.window, setup.room, setup.first.into()),
             repairs: VecDeque::new(),
             control: Vec::new(),
             control_lens: VecDeque::new(),

@@ -9,7 +9,7 @@ use faircast_wire::pgm::Fragment;
 const FEWEST: usize = 256;
 
 /// Sent packets in a ring, in memory that is asked for once and touched as it is used.
-pub(super) struct Window {
+pub(super) struct TransmitWindow {
     limits: WindowLimits,
     slot: usize,
     bytes: Vec<u8>,
@@ -44,9 +44,9 @@ pub(super) enum Repair {
     Pending,
 }
 
-impl Window {
+impl TransmitWindow {
     /// A window for payloads of up to `slot` bytes whose first packet has this number.
-    pub(super) fn new(limits: WindowLimits, slot: usize, first: u64) -> Window {
+    pub(super) fn new(limits: WindowLimits, slot: usize, first: u64) -> TransmitWindow {
         let slots = (limits.bytes / slot.max(1)).max(FEWEST);
         let empty = Sent {
             len: 0,
@@ -60,7 +60,7 @@ impl Window {
             repair: Repair::None,
         };
         // Zeroed memory of this size is not there before it is written to.
-        Window {
+        TransmitWindow {
             limits,
             slot,
             bytes: vec![0; slots * slot],
@@ -134,8 +134,8 @@ mod tests {
     use super::*;
     use faircast_core::time::Span;
 
-    fn window(bytes: usize) -> Window {
-        Window::new(WindowLimits { age: Span::from_secs(10), bytes }, 8, 5)
+    fn window(bytes: usize) -> TransmitWindow {
+        TransmitWindow::new(WindowLimits { age: Span::from_secs(10), bytes }, 8, 5)
     }
 
     #[test]

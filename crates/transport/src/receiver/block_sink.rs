@@ -40,7 +40,7 @@ pub(super) struct BlockSink {
     waiting_most: usize,
     resumed_bytes: u64,
     spoiled_bytes: u64,
-    /// Length of the tape by its last block, which alone may be short.
+    /// Length of the object stream by its last block, which alone may be short.
     short_end: Option<u64>,
 }
 
@@ -117,7 +117,7 @@ impl BlockSink {
 
     pub(super) fn put(&mut self, block: u32, data: &[u8], hash: Hash) -> Result<Placed, Error> {
         let capacity = self.geometry.capacity();
-        if self.geometry.tape_len.is_none() && (data.len() as u64) < capacity {
+        if self.geometry.stream_len.is_none() && (data.len() as u64) < capacity {
             self.short_end = Some(u64::from(block) * capacity + data.len() as u64);
         }
         match &mut self.to {
@@ -194,15 +194,15 @@ impl BlockSink {
         durability: Durability,
     ) -> Result<Done, Error> {
         let (held, verified) = (self.blocks(), self.verified_bytes());
-        let tape_len = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
+        let stream_len = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
         match std::mem::replace(&mut self.to, To::Finished { blocks: held, bytes: verified }) {
             To::Finished { .. } => Ok(Done::default()),
             To::Stream { sink, mut hashes, first, lost, .. } => {
                 let bytes = sink.written();
                 sink.finish()?;
                 let whole = first == 0 && lost == 0 && root != LIVE_ROOT;
-                if whole && self.geometry.tape_len.is_none() {
-                    hashes.set_tape_len(tape_len);
+                if whole && self.geometry.stream_len.is_none() {
+                    hashes.set_stream_len(stream_len);
                 }
                 if whole && hashes.root() != Some(Hash(root)) {
                     return Err(Error::RootMismatch);
@@ -218,8 +218,8 @@ impl BlockSink {
                     Durability::Fast => object::Durability::Fast,
                     Durability::Synced => object::Durability::Synced,
                 };
-                if self.geometry.tape_len.is_none() {
-                    store.set_tape_len(tape_len)?;
+                if self.geometry.stream_len.is_none() {
+                    store.set_stream_len(stream_len)?;
                 }
                 let finished = store.finish(&Hash(root), durability)?;
                 Ok(Done {

@@ -117,7 +117,7 @@ impl ReceiverSession {
             return Ok(());
         };
         let geometry = Geometry {
-            tape_len: announce.tape_len,
+            stream_len: announce.stream_len,
             manifest_len: announce.manifest_len,
             symbol_size: announce.symbol_size,
             symbols_per_block: announce.symbols_per_block,

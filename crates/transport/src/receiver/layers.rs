@@ -37,7 +37,7 @@ struct Joined {
 
 /// What the scheme is told of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum ForScheme {
     /// It belongs to the subscription.
     Subscribed(Arrival),
     /// Nothing: it is of a layer that was left, or came before that was joined. Its symbol is as good as any.
@@ -127,7 +127,13 @@ impl Layers {
     }
 
     /// A packet of `layer` has arrived; `None` when there is no such layer.
-    pub(super) fn on_packet(&mut self, layer: Layer, seq: Seq, flags: Flags, arrived: Time) -> Option<Heard> {
+    pub(super) fn on_packet(
+        &mut self,
+        layer: Layer,
+        seq: Seq,
+        flags: Flags,
+        arrived: Time,
+    ) -> Option<ForScheme> {
         if usize::from(layer.0) > self.groups.len() {
             return None;
         }
@@ -137,9 +143,9 @@ impl Layers {
                 if layer.0 == 0 {
                     self.flood.on_packet(arrival, flags, arrived);
                 }
-                Some(Heard::Subscribed(arrival))
+                Some(ForScheme::Subscribed(arrival))
             }
-            _ => Some(Heard::Beside),
+            _ => Some(ForScheme::Beside),
         }
     }
 
@@ -173,7 +179,7 @@ mod tests {
             salt: [0; 16],
             unix_secs: 0,
             transfer: Default::default(),
-            tape_len: None,
+            stream_len: None,
             manifest_len: 1,
             symbol_size: 64,
             symbols_per_block: 4,
@@ -199,7 +205,7 @@ mod tests {
 
     fn lost(layers: &mut Layers, layer: u8, seq: u64, now: Time) -> Option<u32> {
         match layers.on_packet(Layer(layer), Seq(seq), Flags::default(), now) {
-            Some(Heard::Subscribed(arrival)) => Some(arrival.lost),
+            Some(ForScheme::Subscribed(arrival)) => Some(arrival.lost),
             _ => None,
         }
     }
@@ -209,7 +215,7 @@ mod tests {
         let mut layers = four();
         assert!(layers.groups().is_empty());
         assert_eq!(layers.subscription(), Subscription { joined: 1, of: 4 });
-        assert_eq!(layers.on_packet(Layer(1), Seq(0), Flags::default(), at(0)), Some(Heard::Beside));
+        assert_eq!(layers.on_packet(Layer(1), Seq(0), Flags::default(), at(0)), Some(ForScheme::Beside));
         assert_eq!(layers.on_packet(Layer(4), Seq(0), Flags::default(), at(0)), None, "there are four");
     }
 

@@ -30,7 +30,7 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::AnyReceiver;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{Announce, DataPacket, Kind, MemberState, Message, OpenError, ReceiverCodec, peek};
-use layers::{Heard, Layers};
+use layers::{ForScheme, Layers};
 use reach::Reach;
 pub(crate) use reassembly::INCOMPLETE;
 use std::net::{IpAddr, SocketAddr};
@@ -308,7 +308,7 @@ impl ReceiverSession {
         self.totals.packets += 1;
         self.totals.bytes += u64::from(size);
         self.totals.first_packet.get_or_insert(now);
-        if let Heard::Subscribed(mut arrival) = heard {
+        if let ForScheme::Subscribed(mut arrival) = heard {
             (arrival.size, arrival.marked) = (size, marked);
             self.totals.lost += u64::from(arrival.lost);
             if !arrival.late && packet.layer == BASE {

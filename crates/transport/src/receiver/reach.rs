@@ -167,8 +167,8 @@ impl ReceiverSession {
 fn continues(stream: &Stream, announce: &Announce, now: Time) -> bool {
     let known = &stream.announced;
     let elapsed = now.since(stream.announced_at).as_nanos() / 1_000_000_000;
-    let same = (announce.transfer, announce.salt, announce.tape_len, announce.manifest_len)
-        == (known.transfer, known.salt, known.tape_len, known.manifest_len)
+    let same = (announce.transfer, announce.salt, announce.stream_len, announce.manifest_len)
+        == (known.transfer, known.salt, known.stream_len, known.manifest_len)
         && (announce.symbol_size, announce.symbols_per_block, announce.scheme, announce.layers)
             == (known.symbol_size, known.symbols_per_block, known.scheme, known.layers);
     same && announce.next_seq >= known.next_seq

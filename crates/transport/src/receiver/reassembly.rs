@@ -76,7 +76,7 @@ impl Reassembly {
             Repair::OnRequest => Incomplete::InTurn(Assembly::new(symbol_size, memory)),
             Repair::Fountain => {
                 // All of what is missing, and its last symbols beside it.
-                let may_be_large = geometry.tape_len.is_none_or(|len| len + len / 16 > memory as u64);
+                let may_be_large = geometry.stream_len.is_none_or(|len| len + len / 16 > memory as u64);
                 let room = if may_be_large { Some(place.room()?) } else { None };
                 let blocks = Gathering::new(symbol_size, geometry.symbols_per_block, memory, room);
                 Incomplete::Together(Box::new(blocks))
@@ -130,7 +130,7 @@ impl Reassembly {
             }
         }
         // Of a stream nobody has told how long its last block is; the packet does.
-        let shaped = self.geometry.tape_len.is_none() || packet.symbols == self.geometry.symbols(block);
+        let shaped = self.geometry.stream_len.is_none() || packet.symbols == self.geometry.symbols(block);
         if !shaped || packet.symbols > self.geometry.symbols_per_block || block < self.low {
             return Ok(Progressed::No);
         }
@@ -305,7 +305,7 @@ impl Reassembly {
 
     pub(super) fn content_bytes(&self) -> Option<u64> {
         let manifest = u64::from(self.geometry.manifest_len);
-        self.geometry.tape_len.map(|len| len.saturating_sub(manifest))
+        self.geometry.stream_len.map(|len| len.saturating_sub(manifest))
     }
 
     pub(super) fn place(&mut self) -> &mut BlockSink {

@@ -6,8 +6,8 @@ use super::streams::{Cut, Feed, Input, Streams};
 use crate::config::LayerInput;
 use crate::error::Error;
 use crate::object::{
-    BlockRead, Entry, Geometry, Hash, Kind, Manifest, ObjectError, RootHasher, Skipped, Tape, TransferId,
-    seal_block,
+    BlockRead, Entry, Geometry, Hash, Kind, Manifest, ObjectError, ObjectStream, RootHasher, Skipped,
+    TransferId, seal_block,
 };
 use crate::receiver::block_sink::LIVE_ROOT;
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ const LIVE_LATENCY: Duration = Duration::from_millis(50);
 /// The blocks of a session's content.
 pub(crate) enum BlockSource {
     /// Any block can be read at any time, once it is there.
-    Tape(Box<Taped>),
+    ObjectStream(Box<Taped>),
     /// Blocks are made of what comes and kept for a while.
     Live(Box<Live>),
     /// A stream on each layer, which cuts its own blocks.
@@ -41,12 +41,12 @@ pub(crate) struct Taped {
     scratch: Vec<u8>,
 }
 
-/// Who reads a tape.
+/// Who reads an object stream.
 enum From {
     /// Files are read ahead.
     Files(Reader),
     /// What a pipe has brought is there without waiting.
-    Pipe(Box<Tape>, Pipe),
+    Pipe(Box<ObjectStream>, Pipe),
 }
 
 pub(crate) struct Live {
@@ -63,8 +63,8 @@ pub(crate) struct Live {
 }
 
 impl BlockSource {
-    pub(crate) fn files(tape: Tape) -> BlockSource {
-        BlockSource::taped(tape, None)
+    pub(crate) fn files(object: ObjectStream) -> BlockSource {
+        BlockSource::object(object, None)
     }
 
     /// Standard input as one file.
@@ -76,8 +76,9 @@ impl BlockSource {
     ) -> Result<BlockSource, Error> {
         let (pipe, reader) = Pipe::stdin();
         let dir = std::env::temp_dir();
-        let tape = Tape::from_reader(Box::new(reader), name, unix_nanos as i64, &dir, symbol_size, symbols)?;
-        Ok(BlockSource::taped(tape, Some(pipe)))
+        let object =
+            ObjectStream::from_reader(Box::new(reader), name, unix_nanos as i64, &dir, symbol_size, symbols)?;
+        Ok(BlockSource::object(object, Some(pipe)))
     }
 
     /// Standard input live.
@@ -91,7 +92,7 @@ impl BlockSource {
             Entry { path: "stream".to_owned(), kind: Kind::Stream, mode: 0o644, mtime: unix_nanos as i64 };
         let mut manifest = Manifest::new(vec![entry]).map_err(ObjectError::from)?.encode();
         let manifest_len = manifest.len() as u32;
-        let geometry = Geometry { tape_len: None, manifest_len, symbol_size, symbols_per_block: symbols };
+        let geometry = Geometry { stream_len: None, manifest_len, symbol_size, symbols_per_block: symbols };
         geometry.check().map_err(ObjectError::from)?;
         let transfer = TransferId::of(&manifest, &geometry);
         let (k, _) = seal_block(&mut manifest, symbol_size);
@@ -118,23 +119,23 @@ impl BlockSource {
         Ok(BlockSource::Streams(Box::new(Streams::new(feeds, cut, unix_nanos)?)))
     }
 
-    fn taped(tape: Tape, pipe: Option<Pipe>) -> BlockSource {
-        let geometry = tape.geometry();
+    fn object(object: ObjectStream, pipe: Option<Pipe>) -> BlockSource {
+        let geometry = object.geometry();
         let ready = geometry.blocks().unwrap_or(0);
         let is_file = |entry: &&Entry| matches!(entry.kind, Kind::File { .. } | Kind::Stream);
-        BlockSource::Tape(Box::new(Taped {
+        BlockSource::ObjectStream(Box::new(Taped {
             geometry,
-            transfer: tape.transfer(),
-            files: tape.manifest().entries().iter().filter(is_file).count() as u64,
-            skipped: tape.skipped().to_vec(),
+            transfer: object.transfer(),
+            files: object.manifest().entries().iter().filter(is_file).count() as u64,
+            skipped: object.skipped().to_vec(),
             ready,
             hashes: RootHasher::new(geometry),
             root: None,
             hashed_to: 0,
             scratch: Vec::new(),
             from: match pipe {
-                Some(pipe) => From::Pipe(Box::new(tape), pipe),
-                None => From::Files(Reader::new(tape, ready)),
+                Some(pipe) => From::Pipe(Box::new(object), pipe),
+                None => From::Files(Reader::new(object, ready)),
             },
         }))
     }
@@ -142,8 +143,10 @@ impl BlockSource {
     pub(crate) fn geometry(&self) -> Geometry {
         match self {
             // As announced: the length of a pipe is told by its last block.
-            BlockSource::Tape(taped) if taped.is_pipe() => Geometry { tape_len: None, ..taped.geometry },
-            BlockSource::Tape(taped) => taped.geometry,
+            BlockSource::ObjectStream(object) if object.is_pipe() => {
+                Geometry { stream_len: None, ..object.geometry }
+            }
+            BlockSource::ObjectStream(object) => object.geometry,
             BlockSource::Live(live) => live.geometry,
             BlockSource::Streams(streams) => streams.geometry(),
         }
@@ -151,7 +154,7 @@ impl BlockSource {
 
     pub(crate) fn transfer(&self) -> TransferId {
         match self {
-            BlockSource::Tape(taped) => taped.transfer,
+            BlockSource::ObjectStream(object) => object.transfer,
             BlockSource::Live(live) => live.transfer,
             BlockSource::Streams(streams) => streams.transfer(),
         }
@@ -160,11 +163,11 @@ impl BlockSource {
     /// What is not sent, in words.
     pub(crate) fn warnings(&self) -> Vec<String> {
         match self {
-            BlockSource::Tape(taped) => {
+            BlockSource::ObjectStream(object) => {
                 let words = |skipped: &Skipped| {
                     format!("{} is neither a file, a directory nor a link; not sent", skipped.path.display())
                 };
-                taped.skipped.iter().map(words).collect()
+                object.skipped.iter().map(words).collect()
             }
             BlockSource::Live(_) | BlockSource::Streams(_) => Vec::new(),
         }
@@ -172,7 +175,7 @@ impl BlockSource {
 
     pub(crate) fn files_count(&self) -> u64 {
         match self {
-            BlockSource::Tape(taped) => taped.files,
+            BlockSource::ObjectStream(object) => object.files,
             BlockSource::Live(_) => 1,
             BlockSource::Streams(streams) => streams.count(),
         }
@@ -181,7 +184,7 @@ impl BlockSource {
     /// Blocks below this one can be read. Of streams in layers none, for those have blocks of their own.
     pub(crate) fn ready(&self) -> u32 {
         match self {
-            BlockSource::Tape(taped) => taped.ready,
+            BlockSource::ObjectStream(object) => object.ready,
             BlockSource::Live(live) => live.oldest + live.kept.len() as u32,
             BlockSource::Streams(_) => 0,
         }
@@ -190,7 +193,7 @@ impl BlockSource {
     /// Older blocks are gone.
     pub(crate) fn oldest(&self) -> u32 {
         match self {
-            BlockSource::Tape(_) | BlockSource::Streams(_) => 0,
+            BlockSource::ObjectStream(_) | BlockSource::Streams(_) => 0,
             BlockSource::Live(live) => live.oldest,
         }
     }
@@ -198,7 +201,7 @@ impl BlockSource {
     /// Whether all blocks are there.
     pub(crate) fn is_whole(&self) -> bool {
         match self {
-            BlockSource::Tape(taped) => taped.is_whole(),
+            BlockSource::ObjectStream(object) => object.is_whole(),
             BlockSource::Live(live) => live.whole,
             BlockSource::Streams(streams) => streams.is_whole(),
         }
@@ -211,7 +214,7 @@ impl BlockSource {
     /// Source symbols of a block.
     pub(crate) fn symbols(&self, block: u32) -> u16 {
         match self {
-            BlockSource::Tape(taped) => taped.geometry.symbols(block),
+            BlockSource::ObjectStream(object) => object.geometry.symbols(block),
             BlockSource::Live(live) => {
                 let at = block.checked_sub(live.oldest).and_then(|at| live.kept.get(at as usize));
                 at.map_or(0, |(_, symbols, _)| *symbols) // none of a block that is gone already
@@ -223,9 +226,9 @@ impl BlockSource {
     /// Source symbols of all blocks.
     pub(crate) fn content_symbols(&self) -> u64 {
         match self {
-            BlockSource::Tape(taped) => match taped.ready.checked_sub(1) {
+            BlockSource::ObjectStream(object) => match object.ready.checked_sub(1) {
                 Some(last) => {
-                    u64::from(last) * u64::from(taped.geometry.symbols_per_block)
+                    u64::from(last) * u64::from(object.geometry.symbols_per_block)
                         + u64::from(self.symbols(last))
                 }
                 None => 0,
@@ -238,10 +241,10 @@ impl BlockSource {
     /// Bytes of content so far, without the manifest.
     pub(crate) fn content_bytes(&self) -> u64 {
         match self {
-            BlockSource::Tape(taped) => {
-                let so_far = u64::from(taped.ready) * taped.geometry.capacity();
-                let manifest = u64::from(taped.geometry.manifest_len);
-                taped.geometry.tape_len.unwrap_or(so_far).saturating_sub(manifest)
+            BlockSource::ObjectStream(object) => {
+                let so_far = u64::from(object.ready) * object.geometry.capacity();
+                let manifest = u64::from(object.geometry.manifest_len);
+                object.geometry.stream_len.unwrap_or(so_far).saturating_sub(manifest)
             }
             BlockSource::Live(live) => live.bytes,
             BlockSource::Streams(streams) => streams.bytes(),
@@ -250,8 +253,8 @@ impl BlockSource {
 
     /// Blocks will not be read in a row: [`BlockSource::order`] tells which come next.
     pub(crate) fn read_as_told(&mut self) {
-        if let BlockSource::Tape(taped) = self
-            && let From::Files(reader) = &mut taped.from
+        if let BlockSource::ObjectStream(object) = self
+            && let From::Files(reader) = &mut object.from
         {
             reader.read_as_told();
         }
@@ -259,8 +262,8 @@ impl BlockSource {
 
     /// Block `block` will be read soon.
     pub(crate) fn order(&mut self, block: u32) {
-        if let BlockSource::Tape(taped) = self
-            && let From::Files(reader) = &mut taped.from
+        if let BlockSource::ObjectStream(object) = self
+            && let From::Files(reader) = &mut object.from
         {
             reader.order(block);
         }
@@ -269,7 +272,7 @@ impl BlockSource {
     /// The root over all blocks, once all are hashed.
     pub(crate) fn root(&self) -> Option<Hash> {
         match self {
-            BlockSource::Tape(taped) => taped.root,
+            BlockSource::ObjectStream(object) => object.root,
             BlockSource::Live(_) | BlockSource::Streams(_) => self.is_whole().then_some(Hash(LIVE_ROOT)),
         }
     }
@@ -277,7 +280,7 @@ impl BlockSource {
     /// Whether [`BlockSource::poll`] has work to do when there is time.
     pub(crate) fn has_work(&self) -> bool {
         match self {
-            BlockSource::Tape(taped) => taped.is_whole() && taped.root.is_none(),
+            BlockSource::ObjectStream(object) => object.is_whole() && object.root.is_none(),
             BlockSource::Live(_) | BlockSource::Streams(_) => false,
         }
     }
@@ -286,7 +289,7 @@ impl BlockSource {
     /// read yet.
     pub(crate) fn poll(&mut self, leisure: bool) -> Result<(), ObjectError> {
         match self {
-            BlockSource::Tape(taped) => taped.poll(leisure),
+            BlockSource::ObjectStream(object) => object.poll(leisure),
             BlockSource::Live(live) => live.poll(),
             BlockSource::Streams(_) => Ok(()), // wants to know the time and the rates
         }
@@ -295,7 +298,7 @@ impl BlockSource {
     /// Read block `block`, sealed, into `bytes`; its number of source symbols.
     pub(crate) fn read(&mut self, block: u32, bytes: &mut Vec<u8>) -> Result<u16, ObjectError> {
         match self {
-            BlockSource::Tape(taped) => taped.read(block, bytes),
+            BlockSource::ObjectStream(object) => object.read(block, bytes),
             BlockSource::Live(live) => {
                 let at = block.checked_sub(live.oldest).and_then(|at| live.kept.get(at as usize));
                 let (sealed, symbols, _) = at.ok_or(ObjectError::NoSuchBlock {
@@ -335,20 +338,20 @@ impl Taped {
         if self.is_whole() {
             return Ok(());
         }
-        let From::Pipe(tape, pipe) = &mut self.from else { return Ok(()) };
+        let From::Pipe(object, pipe) = &mut self.from else { return Ok(()) };
         let room = self.geometry.capacity();
         let manifest = if self.ready == 0 { u64::from(self.geometry.manifest_len).min(room) } else { 0 };
         if !pipe.has(room - manifest) {
             return Ok(());
         }
-        match tape.read_block(self.ready, &mut self.scratch)? {
+        match object.read_block(self.ready, &mut self.scratch)? {
             BlockRead::Data => self.ready += 1,
             BlockRead::End => {}
         }
-        self.geometry = tape.geometry();
-        if let (Some(blocks), Some(len)) = (self.geometry.blocks(), self.geometry.tape_len) {
+        self.geometry = object.geometry();
+        if let (Some(blocks), Some(len)) = (self.geometry.blocks(), self.geometry.stream_len) {
             self.ready = blocks;
-            self.hashes.set_tape_len(len);
+            self.hashes.set_stream_len(len);
         }
         Ok(())
     }
@@ -356,8 +359,8 @@ impl Taped {
     fn read(&mut self, block: u32, bytes: &mut Vec<u8>) -> Result<u16, ObjectError> {
         let (symbols, hash) = match &mut self.from {
             From::Files(reader) => reader.take(block, bytes)?,
-            From::Pipe(tape, _) => {
-                tape.read_block(block, bytes)?;
+            From::Pipe(object, _) => {
+                object.read_block(block, bytes)?;
                 seal_block(bytes, self.geometry.symbol_size)
             }
         };
@@ -371,7 +374,7 @@ impl Taped {
 
     /// Whether all blocks are known.
     fn is_whole(&self) -> bool {
-        self.geometry.tape_len.is_some()
+        self.geometry.stream_len.is_some()
     }
 }
 

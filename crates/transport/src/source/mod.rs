@@ -21,7 +21,7 @@ mod symbol_scheduler;
 mod window;
 
 use crate::config::Slow;
-use crate::drive::span;
+use crate::config::span;
 use crate::error::Error;
 use crate::event::Event;
 use crate::members::{MemberRecord, Members, Pace, onset};

@@ -1,6 +1,6 @@
 //! A thread that reads and seals blocks ahead, so that sending does not wait for files and hashes.
 
-use crate::object::{BlockRead, Hash, ObjectError, Tape, seal_block};
+use crate::object::{BlockRead, Hash, ObjectError, ObjectStream, seal_block};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -19,7 +19,7 @@ enum Ahead {
     AsTold,
 }
 
-/// Reads the blocks of a tape of files, mostly in order.
+/// Reads the blocks of an object stream of files, mostly in order.
 pub(super) struct Reader {
     orders: Sender<(u32, Vec<u8>)>,
     read: Receiver<Read>,
@@ -40,14 +40,14 @@ struct Read {
 }
 
 impl Reader {
-    /// Begin to read the `blocks` blocks of `tape`.
-    pub(super) fn new(mut tape: Tape, blocks: u32) -> Reader {
+    /// Begin to read the `blocks` blocks of `object`.
+    pub(super) fn new(mut object: ObjectStream, blocks: u32) -> Reader {
         let (orders, ordered) = channel::<(u32, Vec<u8>)>();
         let (done, read) = channel();
-        let symbol_size = tape.geometry().symbol_size;
+        let symbol_size = object.geometry().symbol_size;
         std::thread::spawn(move || {
             for (block, mut bytes) in ordered {
-                let sealed = tape.read_block(block, &mut bytes).and_then(|read| match read {
+                let sealed = object.read_block(block, &mut bytes).and_then(|read| match read {
                     BlockRead::Data => Ok(seal_block(&mut bytes, symbol_size)),
                     BlockRead::End => Err(ObjectError::NoSuchBlock { index: block, blocks }),
                 });
@@ -132,9 +132,9 @@ mod tests {
         let content: Vec<u8> = (0..len).map(|at| (at / 7) as u8).collect();
         let path = dir.path().join("file");
         std::fs::write(&path, &content).expect("room for a small file");
-        let tape = Tape::open(&[path], 64, 8).expect("a readable file");
-        let blocks = tape.geometry().blocks().expect("files have a length");
-        (Reader::new(tape, blocks), content, dir)
+        let object = ObjectStream::open(&[path], 64, 8).expect("a readable file");
+        let blocks = object.geometry().blocks().expect("files have a length");
+        (Reader::new(object, blocks), content, dir)
     }
 
     fn data(reader: &mut Reader, block: u32) -> Vec<u8> {

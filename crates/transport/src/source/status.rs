@@ -30,7 +30,7 @@ impl SourceSession {
             salt: self.setup.salt,
             unix_secs: self.setup.unix_secs + now.as_nanos() / 1_000_000_000,
             transfer: TransferId(self.block_source.transfer().0),
-            tape_len: geometry.tape_len,
+            stream_len: geometry.stream_len,
             manifest_len: geometry.manifest_len,
             symbol_size: geometry.symbol_size,
             symbols_per_block: geometry.symbols_per_block,

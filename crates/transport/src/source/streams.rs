@@ -212,7 +212,7 @@ impl Streams {
             Entry { path: "layers".to_owned(), kind: Kind::Stream, mode: 0o644, mtime: unix_nanos as i64 };
         let manifest = Manifest::new(vec![entry]).map_err(ObjectError::from)?.encode();
         let named = Geometry {
-            tape_len: None,
+            stream_len: None,
             manifest_len: manifest.len() as u32,
             symbol_size: cut.symbol_size,
             symbols_per_block: cut.symbols,

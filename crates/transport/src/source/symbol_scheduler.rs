@@ -173,7 +173,7 @@ fn flags(kind: PickKind) -> Flags {
 
 #[cfg(test)]
 mod tests {
-    use faircast_core::delivery::carousel::SYMBOL_LIMIT;
+    use faircast_core::delivery::repair_scheduler::SYMBOL_LIMIT;
 
     #[test]
     fn the_fountain_knows_where_the_codes_ids_end() {

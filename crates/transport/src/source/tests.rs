@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::event::Subscription;
-use crate::object::{Tape, verify_block};
+use crate::object::{ObjectStream, verify_block};
 use faircast_core::packet::{Content, Echo, Report};
 use faircast_fec::{Shape, decode};
 use faircast_wire::{
@@ -15,13 +15,13 @@ use tempfile::TempDir;
 
 const RECEIVER: ([u8; 4], u16) = ([192, 0, 2, 1], 5778);
 
-/// A tape of random bytes, in blocks of `symbols` symbols of `size` bytes.
-fn tape(len: usize, size: u16, symbols: u16) -> (Tape, TempDir) {
+/// An object stream of random bytes, in blocks of `symbols` symbols of `size` bytes.
+fn object(len: usize, size: u16, symbols: u16) -> (ObjectStream, TempDir) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let mut rng = Rng::new(1, len as u64);
     let bytes: Vec<u8> = (0..len).map(|_| rng.bits() as u8).collect();
     std::fs::write(dir.path().join("content"), bytes).expect("room for a small file");
-    (Tape::open(&[dir.path().join("content")], size, symbols).expect("a readable file"), dir)
+    (ObjectStream::open(&[dir.path().join("content")], size, symbols).expect("a readable file"), dir)
 }
 
 /// Who is subscribed to layers 0 to `level` and loses this part of all packets.
@@ -63,9 +63,9 @@ impl Listener {
 #[test]
 fn content_larger_than_what_is_kept_ready_reaches_every_level_with_and_without_loss() {
     let (layers, size, symbols) = (5, 16, 128);
-    let (tape, _dir) = tape(100_000, size, symbols);
-    let geometry = tape.geometry();
-    let mut block_source = BlockSource::files(tape);
+    let (object, _dir) = object(100_000, size, symbols);
+    let geometry = object.geometry();
+    let mut block_source = BlockSource::files(object);
     block_source.read_as_told();
     let mut blocks = Blocks::with_room(size, 6);
     let mut plan = SymbolScheduler::new(layers, &geometry);
@@ -120,14 +120,14 @@ fn receiver_id() -> ReceiverId {
 
 impl Run {
     fn of(scheme: &str, len: usize) -> Run {
-        let (tape, dir) = tape(len, 1_000, 64);
+        let (object, dir) = object(len, 1_000, 64);
         let id = faircast_core::packet::SessionId(7);
         let setup = Setup {
             codec: SourceCodec::new(id, None, [3; 16]),
             salt: [3; 16],
             scheme: scheme.parse::<Scheme>().expect("a scheme").with_packet_size(1_062),
             spacing: Spacing::Port,
-            block_source: BlockSource::files(tape),
+            block_source: BlockSource::files(object),
             rng: Rng::new(1, 0),
             name: "source".to_owned(),
             datagram: 1_472,

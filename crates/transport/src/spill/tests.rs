@@ -9,7 +9,8 @@ const BLOCKS: u32 = 40;
 
 /// A sealed block with its encoder.
 fn encoder(block: u32) -> BlockEncoder {
-    let geometry = Geometry { tape_len: None, manifest_len: 1, symbol_size: T as u16, symbols_per_block: K };
+    let geometry =
+        Geometry { stream_len: None, manifest_len: 1, symbol_size: T as u16, symbols_per_block: K };
     let mut bytes = vec![block as u8; geometry.capacity() as usize];
     let (symbols, _) = seal_block(&mut bytes, T as u16);
     BlockEncoder::new(Shape::new(symbols, T as u16).expect("a shape"), bytes).expect("a sealed block")

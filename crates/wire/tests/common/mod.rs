@@ -77,7 +77,7 @@ pub fn announce() -> Announce {
         salt: SALT,
         unix_secs: UNIX_SECS,
         transfer: TransferId(*b"transfer is this"),
-        tape_len: Some(5_000_000_000),
+        stream_len: Some(5_000_000_000),
         manifest_len: 4_321,
         symbol_size: 1_400,
         symbols_per_block: 512,
@@ -169,7 +169,7 @@ pub fn from_source() -> Vec<(&'static str, Message<'static>)> {
     (empty.data.payload, empty.symbols, empty.payload, empty.layer) = (Payload::NONE, 0, &[], Layer(3));
     all.push(("empty", Message::Data(empty)));
     all.push(("announce", Message::Announce(announce())));
-    let stream = Announce { tape_len: None, flags: Announce::LIVE, name: Name::EMPTY, ..announce() };
+    let stream = Announce { stream_len: None, flags: Announce::LIVE, name: Name::EMPTY, ..announce() };
     all.push(("stream", Message::Announce(stream)));
     all.push(("status", Message::Status(status())));
     all.push(("bare status", Message::Status(Status { flags: Status::CLOSING, ..Status::default() })));

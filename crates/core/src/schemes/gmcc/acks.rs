@@ -8,13 +8,13 @@ use crate::packet::{Content, Echo, ReceiverId, Seq};
 use crate::rate::Start;
 use crate::schemes::pgmcc;
 use crate::schemes::pgmcc::timeout::Timeout;
-use crate::schemes::pgmcc::window::{Window, WindowGrowth};
+use crate::schemes::pgmcc::window::{CongestionWindow, WindowGrowth};
 use crate::time::{Rate, Span, Time};
 
 /// The source's side.
 #[derive(Debug, Clone)]
 pub(super) struct Acknowledged {
-    window: Window,
+    window: CongestionWindow,
     timeout: Timeout,
     timeout_at: Time,
     /// When there was no token last: only a window that is used may open.
@@ -38,7 +38,7 @@ impl Acknowledged {
             Start::Doubling(_) => f64::INFINITY,
         };
         Acknowledged {
-            window: Window::new(&rules, threshold),
+            window: CongestionWindow::new(&rules, threshold),
             timeout: Timeout::new(&rules),
             timeout_at: Time::NEVER,
             starved_at: None,

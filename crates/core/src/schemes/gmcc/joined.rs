@@ -16,7 +16,7 @@ use crate::time::{Rate, Span, Time};
 pub(super) struct Joined {
     pub(super) taf: Taf,
     /// What the newest packet said; `None` before the first.
-    pub(super) heard: Option<Heard>,
+    pub(super) heard: Option<NewestHeader>,
     /// The latest valid representative's mean.
     pub(super) reference: Option<f64>,
     arrivals: Throughput,
@@ -44,7 +44,7 @@ pub(super) struct Joined {
 
 /// The newest packet of a layer.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Heard {
+pub(super) struct NewestHeader {
     seq: Seq,
     at: Time,
     size: u16,
@@ -120,7 +120,7 @@ impl Joined {
     /// Whether nobody is followed and somebody has to be, for somebody was before, or because acknowledgements are needed:
     /// all are asked to answer.
     pub(super) fn is_orphaned(&self, settings: &Settings) -> bool {
-        let wanted = |heard: &Heard| heard.updates != 0 || settings.acknowledges;
+        let wanted = |heard: &NewestHeader| heard.updates != 0 || settings.acknowledges;
         self.heard.is_some_and(|heard| heard.representative.is_none() && wanted(&heard))
     }
 
@@ -133,7 +133,7 @@ impl Joined {
             (self.joined_at, self.before_at) = (now, None);
             self.climb = Climb::new(now);
             self.taf.joined(now);
-            let mut heard = Heard::first();
+            let mut heard = NewestHeader::first();
             (heard.representative, heard.updates) = (id, updates);
             heard.follow(id, mean, error, rtt);
             self.reference = heard.followed.map(|followed| followed.mean).or(self.reference);
@@ -261,9 +261,9 @@ impl Joined {
 /// Of the two packets before a loss.
 const SHORTEST_GAP: Span = Span::from_micros(1);
 
-impl Heard {
-    fn first() -> Heard {
-        Heard {
+impl NewestHeader {
+    fn first() -> NewestHeader {
+        NewestHeader {
             seq: Seq(0),
             at: Time::ZERO,
             size: 0,

@@ -67,7 +67,7 @@ pub(super) struct Representative {
 
 /// Whether a report has lowered the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum RateChange {
     Nothing,
     Cut,
 }
@@ -287,22 +287,28 @@ impl LayerControl {
     }
 
     /// An acknowledgement.
-    pub(super) fn on_selective(&mut self, from: ReceiverId, echo: Echo, bitmap: u32, now: Time) -> Outcome {
+    pub(super) fn on_selective(
+        &mut self,
+        from: ReceiverId,
+        echo: Echo,
+        bitmap: u32,
+        now: Time,
+    ) -> RateChange {
         self.on_alive(from, echo, now);
         let rtt = self.control_rtt();
         let sample = self.controller.sample(echo, now);
         let is_followed = self.followed().is_some_and(|followed| followed.id == from);
-        let Some(acks) = &mut self.acks else { return Outcome::Nothing };
+        let Some(acks) = &mut self.acks else { return RateChange::Nothing };
         if is_followed {
             self.heard_at = now;
         }
         let halved = acks.on_selective(from, echo.seq, bitmap, sample.filter(|_| is_followed), rtt, now);
         self.follow_window(now);
         match halved {
-            Halved::No => Outcome::Nothing,
+            Halved::No => RateChange::Nothing,
             Halved::Yes => {
                 self.gate.close(now);
-                Outcome::Cut
+                RateChange::Cut
             }
         }
     }
@@ -418,15 +424,15 @@ impl LayerControl {
         echo: Echo,
         below: Rate,
         now: Time,
-    ) -> Outcome {
+    ) -> RateChange {
         if kind == Kind::Loss && self.last_loss == Some((report.id, echo.seq)) {
-            return Outcome::Nothing;
+            return RateChange::Nothing;
         }
         let sample = self.controller.sample(echo, now);
         self.tally.indications += u64::from(kind == Kind::Loss);
         match self.followed().copied() {
             Some(followed) if followed.id == report.id => self.renew(followed, report, kind, sample, now),
-            Some(followed) if !self.is_worse(&report, &followed) => return Outcome::Nothing,
+            Some(followed) if !self.is_worse(&report, &followed) => return RateChange::Nothing,
             _ => self.follow(report, sample, now),
         }
         if let Some(sample) = sample {
@@ -436,11 +442,11 @@ impl LayerControl {
             }
         }
         if kind == Kind::Heartbeat {
-            return Outcome::Nothing;
+            return RateChange::Nothing;
         }
         self.last_loss = Some((report.id, echo.seq));
         if self.controller.is_of_interruption(echo.seq) {
-            return Outcome::Nothing;
+            return RateChange::Nothing;
         }
         self.tally.events += 1;
         self.tally.followed += 1;
@@ -501,10 +507,10 @@ impl LayerControl {
     /// At most once per round-trip time (seed 000, 4.1.2).
     // Seed gap: 4.1.2 halves the layer. A receiver of several layers then gives up less than half of what it has; with
     // `Joins::Early` half of all its layers is taken from the highest one, down to a packet per round-trip time.
-    fn cut(&mut self, throughput: Option<Rate>, below: Rate, now: Time) -> Outcome {
+    fn cut(&mut self, throughput: Option<Rate>, below: Rate, now: Time) -> RateChange {
         self.controller.end_start_up();
         if self.acks.is_some() || !self.gate.is_open(now, self.control_rtt()) {
-            return Outcome::Nothing;
+            return RateChange::Nothing;
         }
         let own = self.lambda();
         let level = if self.on_throughput { throughput.unwrap_or(own) } else { own };
@@ -520,7 +526,7 @@ impl LayerControl {
             }
         };
         self.set_lambda(lowered, now);
-        Outcome::Cut
+        RateChange::Cut
     }
 
     /// A receiver of the layer is alive.

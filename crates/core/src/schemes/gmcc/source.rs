@@ -1,7 +1,7 @@
 //! GMCC's source: runs its layers side by side and shifts bandwidth between them now and then.
 
 use super::config::Config;
-use super::layer::{Kind, LayerControl, Outcome, Representative};
+use super::layer::{Kind, LayerControl, RateChange, Representative};
 use super::shift::Shift;
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
 use crate::packet::{Cause, Content, Layer, LayerStates, ReceiverId, Report};
@@ -72,7 +72,7 @@ impl Source {
         };
         let index = usize::from(report.layer.0);
         let below = self.layers[..index].iter().fold(Rate::ZERO, |sum, control| sum + control.lambda());
-        if self.layers[index].on_averaged(said, kind, echo, below, cx.now) == Outcome::Cut {
+        if self.layers[index].on_averaged(said, kind, echo, below, cx.now) == RateChange::Cut {
             self.shift.on_cut(report.layer, &self.layers, cx.rng);
         }
     }
@@ -181,7 +181,7 @@ impl crate::node::Source for Source {
                 control.on_alive(from, echo, now);
             }
             Content::Selective { echo, bitmap, .. } => {
-                if control.on_selective(from, echo, bitmap, now) == Outcome::Cut {
+                if control.on_selective(from, echo, bitmap, now) == RateChange::Cut {
                     self.shift.on_cut(layer, &self.layers, cx.rng);
                 }
             }

@@ -17,7 +17,7 @@ pub struct Receiver {
     law: TruncatedExponential,
     layer: Layer,
     start_up: StartUpReceiver,
-    round: Round,
+    round: RoundLength,
     waiting: [Option<Waiting>; MOST_WAITING],
     /// No report leaves before this.
     open_at: Time,
@@ -43,7 +43,7 @@ struct Event {
 
 /// How long the source's start-up rounds are: about a round-trip time, which packets do not say.
 #[derive(Debug, Clone, Copy)]
-struct Round {
+struct RoundLength {
     rate: f32,
     /// When it began; `None` once its length is known.
     since: Option<Time>,
@@ -66,7 +66,7 @@ impl Receiver {
             law: config.delay_law,
             layer: Layer::default(),
             start_up: StartUpReceiver::default(),
-            round: Round { rate: f32::NAN, since: None, length: config.sending.initial_rtt },
+            round: RoundLength { rate: f32::NAN, since: None, length: config.sending.initial_rtt },
             waiting: [None; MOST_WAITING],
             open_at: Time::ZERO,
             suppressed: 0,
@@ -137,7 +137,7 @@ impl Receiver {
     }
 }
 
-impl Round {
+impl RoundLength {
     fn on_data(&mut self, data: &Data, now: Time) {
         if data.rate != self.rate {
             (self.rate, self.since) = (data.rate, Some(now));

@@ -13,7 +13,7 @@ use crate::time::{Span, Time};
 pub struct Receiver {
     me: ReceiverId,
     /// The newest packet's number, layer and header; `None` before the first packet.
-    heard: Option<Heard>,
+    heard: Option<NewestHeader>,
     detector: Detector,
     start_up: StartUpReceiver,
     /// Reports sent.
@@ -29,7 +29,7 @@ const _: () = assert!(size_of::<Receiver>() <= 600);
 
 /// What the newest packet's header said.
 #[derive(Debug, Clone, Copy)]
-struct Heard {
+struct NewestHeader {
     seq: Seq,
     layer: Layer,
     limiting: Option<ReceiverId>,
@@ -91,7 +91,7 @@ impl Receiver {
         };
         let phase = if data.flags.has(Flags::STARTING) { Phase::Starting } else { Phase::Running };
         let before = self.heard.map(|heard| heard.phase);
-        self.heard = Some(Heard { seq: data.seq, layer, limiting, rtt_max, phase });
+        self.heard = Some(NewestHeader { seq: data.seq, layer, limiting, rtt_max, phase });
         match phase {
             Phase::Starting => self.detector.measure_over(rtt_max.max(SHORTEST_WINDOW)),
             Phase::Running => {

@@ -15,7 +15,7 @@ use crate::time::{Span, Time};
 pub struct Receiver {
     me: ReceiverId,
     /// The newest header's copy; `None` before the first packet.
-    heard: Option<Heard>,
+    heard: Option<NewestHeader>,
     detector: Detector,
     rate: CongestionRate,
     /// Mean and deviation of the good throughput at congestion, "u" and "d", in bit/s.
@@ -50,7 +50,7 @@ struct Settings {
 
 /// What the newest packet's header said.
 #[derive(Debug, Clone, Copy)]
-struct Heard {
+struct NewestHeader {
     seq: Seq,
     layer: Layer,
     phase: Phase,
@@ -171,7 +171,7 @@ impl Receiver {
         self.rate.hear(data.seq);
         let before = self.heard.map(|heard| heard.phase);
         let phase = if data.flags.has(Flags::STARTING) { Phase::Starting } else { Phase::Running };
-        let mut heard = Heard {
+        let mut heard = NewestHeader {
             seq: data.seq,
             layer,
             phase,

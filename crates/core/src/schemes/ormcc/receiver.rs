@@ -13,7 +13,7 @@ use crate::time::{Rate, Span, Time};
 #[repr(C)]
 pub struct Receiver {
     /// The newest header's copy of the representative; `None` before the first packet.
-    heard: Option<Heard>,
+    heard: Option<NewestHeader>,
     last_arrival: Time,
     /// How far back throughput may be measured: since joining or since the end of start-up.
     measure_from: Time,
@@ -51,7 +51,7 @@ struct Settings {
 
 /// What the newest packet's header said.
 #[derive(Debug, Clone, Copy)]
-struct Heard {
+struct NewestHeader {
     seq: Seq,
     layer: Layer,
     representative: Option<ReceiverId>,
@@ -63,9 +63,9 @@ struct Heard {
 }
 
 /// Before the first header.
-impl Default for Heard {
-    fn default() -> Heard {
-        Heard {
+impl Default for NewestHeader {
+    fn default() -> NewestHeader {
+        NewestHeader {
             seq: Seq(0),
             layer: Layer::default(),
             representative: None,
@@ -160,7 +160,7 @@ impl Receiver {
             Some(heard) => heard,
             None => {
                 (self.joined_at, self.measure_from) = (now, now);
-                self.heard.insert(Heard::default())
+                self.heard.insert(NewestHeader::default())
             }
         };
         (heard.seq, heard.layer) = (data.seq, layer);

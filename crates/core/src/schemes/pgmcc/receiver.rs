@@ -13,7 +13,7 @@ pub struct Receiver {
     nak_backoff: Span,
     filter: Filter,
     /// What has arrived; `None` before the first packet.
-    heard: Option<Heard>,
+    heard: Option<NewestHeader>,
     /// Losses that wait to be reported.
     pending: Option<Losses>,
     /// When to offer itself as acker.
@@ -28,7 +28,7 @@ pub struct Receiver {
 
 /// The newest packet and the 32 up to it.
 #[derive(Debug, Clone, Copy)]
-struct Heard {
+struct NewestHeader {
     newest: Seq,
     newest_at: Time,
     layer: Layer,
@@ -87,7 +87,7 @@ impl Receiver {
             Mark::Acker(acker) => acker,
             _ => None,
         };
-        let fresh = Heard { newest: data.seq, newest_at: now, layer, acker, arrived: 1, lost: !1 };
+        let fresh = NewestHeader { newest: data.seq, newest_at: now, layer, acker, arrived: 1, lost: !1 };
         let Some(heard) = &mut self.heard else {
             self.heard = Some(fresh);
             return true;
@@ -96,7 +96,7 @@ impl Receiver {
             let step = u32::try_from(data.seq.0 - heard.newest.0).unwrap_or(u32::MAX);
             let arrived = heard.arrived.checked_shl(step).unwrap_or(0) | 1;
             let lost = heard.lost.checked_shl(step).unwrap_or(0);
-            *heard = Heard { arrived, lost, ..fresh };
+            *heard = NewestHeader { arrived, lost, ..fresh };
             if arrival.lost > 0 {
                 self.count_losses(arrival.lost);
             }
@@ -142,7 +142,7 @@ impl Receiver {
         }
     }
 
-    fn echo(&self, heard: &Heard, now: Time) -> Echo {
+    fn echo(&self, heard: &NewestHeader, now: Time) -> Echo {
         Echo { seq: heard.newest, hold: now.since(heard.newest_at) }
     }
 

@@ -3,7 +3,7 @@
 use super::config::{Config, Measure};
 use super::election::{load, replaces};
 use super::timeout::Timeout;
-use super::window::{Window, WindowGrowth};
+use super::window::{CongestionWindow, WindowGrowth};
 use crate::estimate::{GroupRtt, SendHistory};
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
 use crate::packet::{Cause, Content, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
@@ -14,7 +14,7 @@ use crate::time::{Rate, Span, Time};
 #[derive(Debug, Clone)]
 pub struct Source {
     config: Config,
-    window: Window,
+    window: CongestionWindow,
     timeout: Timeout,
     acker: Option<ReceiverId>,
     /// Who was the acker before: its acknowledgements may still be on the way.
@@ -52,7 +52,7 @@ impl Source {
     pub fn new(config: Config) -> Source {
         let sending = &config.sending;
         let mut source = Source {
-            window: Window::new(&config, first_threshold(&config)),
+            window: CongestionWindow::new(&config, first_threshold(&config)),
             timeout: Timeout::new(&config),
             acker: None,
             former: None,

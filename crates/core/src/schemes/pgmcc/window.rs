@@ -7,7 +7,7 @@ use crate::packet::{ReceiverId, Seq};
 
 /// Window "W", tokens "T" and which packets are not yet acknowledged.
 #[derive(Debug, Clone)]
-pub(in crate::schemes) struct Window {
+pub(in crate::schemes) struct CongestionWindow {
     size: f64,
     tokens: f64,
     /// Below this the opening is exponential.
@@ -41,7 +41,7 @@ pub(in crate::schemes) enum WindowGrowth {
 
 /// What an acknowledgement has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::schemes) struct Outcome {
+pub(in crate::schemes) struct AckOutcome {
     /// Packets acknowledged for the first time.
     pub(in crate::schemes) acknowledged: u32,
     /// Packets declared lost.
@@ -57,10 +57,10 @@ const LATER: u32 = 3;
 /// Bits of an acknowledgement's bitmap.
 const BITS: u64 = 32;
 
-impl Window {
+impl CongestionWindow {
     /// Of one packet, with its token.
-    pub(in crate::schemes) fn new(config: &Config, threshold: f64) -> Window {
-        Window {
+    pub(in crate::schemes) fn new(config: &Config, threshold: f64) -> CongestionWindow {
+        CongestionWindow {
             size: 1.0,
             tokens: 1.0,
             threshold,
@@ -139,10 +139,10 @@ impl Window {
         newest: Seq,
         bitmap: u32,
         growth: WindowGrowth,
-    ) -> Outcome {
+    ) -> AckOutcome {
         let newest = newest.0;
         if newest >= self.next {
-            return Outcome::default();
+            return AckOutcome::default();
         }
         let bitmap = bitmap | 1;
         let (mut acknowledged, mut lost) = (0, 0);
@@ -171,7 +171,7 @@ impl Window {
         if !cut && !suspended && lost == 0 && growth == WindowGrowth::Open {
             self.open_by(f64::from(acknowledged));
         }
-        Outcome { acknowledged, lost, cut }
+        AckOutcome { acknowledged, lost, cut }
     }
 
     /// What is still in flight from before `seq` is beyond all bitmaps: lost if `from` should have acknowledged it, else
@@ -272,19 +272,19 @@ mod tests {
     const A: ReceiverId = ReceiverId::new(1).expect("not zero");
     const B: ReceiverId = ReceiverId::new(2).expect("not zero");
 
-    fn window(threshold: f64) -> Window {
-        Window::new(&Config::published(), threshold)
+    fn window(threshold: f64) -> CongestionWindow {
+        CongestionWindow::new(&Config::published(), threshold)
     }
 
     /// With this many packets in flight, all for A.
-    fn flying(size: u32) -> Window {
+    fn flying(size: u32) -> CongestionWindow {
         let mut window = window(4.0);
         (window.size, window.tokens) = (f64::from(size), f64::from(size));
         (0..size).for_each(|_| window.depart(Some(A)));
         window
     }
 
-    fn balance(window: &Window) -> f64 {
+    fn balance(window: &CongestionWindow) -> f64 {
         window.tokens + window.in_flight as f64 - window.size
     }
 
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(window.acknowledge(A, Seq(1), 0b01, WindowGrowth::Open).lost, 0);
         assert_eq!(window.acknowledge(A, Seq(2), 0b011, WindowGrowth::Open).lost, 0);
         let outcome = window.acknowledge(A, Seq(3), 0b0111, WindowGrowth::Open);
-        assert_eq!(outcome, Outcome { acknowledged: 1, lost: 1, cut: true });
+        assert_eq!(outcome, AckOutcome { acknowledged: 1, lost: 1, cut: true });
     }
 
     #[test]
@@ -384,16 +384,16 @@ mod tests {
         window.tokens += 10.0;
         (0..10).for_each(|_| window.depart(Some(B)));
         let outcome = window.acknowledge(B, Seq(9), 0b11111, WindowGrowth::Hold);
-        assert_eq!(outcome, Outcome { acknowledged: 5, lost: 0, cut: false });
+        assert_eq!(outcome, AckOutcome { acknowledged: 5, lost: 0, cut: false });
         let outcome = window.acknowledge(A, Seq(4), 0b11111, WindowGrowth::Hold);
-        assert_eq!(outcome, Outcome { acknowledged: 5, lost: 0, cut: false });
+        assert_eq!(outcome, AckOutcome { acknowledged: 5, lost: 0, cut: false });
     }
 
     #[test]
     fn packets_beyond_the_bitmap_are_lost_if_the_sender_was_asked_and_forgotten_if_not() {
         for (asked, outcome) in [
-            (A, Outcome { acknowledged: 1, lost: 2, cut: true }),
-            (B, Outcome { acknowledged: 1, lost: 0, cut: false }),
+            (A, AckOutcome { acknowledged: 1, lost: 2, cut: true }),
+            (B, AckOutcome { acknowledged: 1, lost: 0, cut: false }),
         ] {
             let mut window = flying(40);
             for seq in 0..2 {
@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn an_acknowledgement_of_a_packet_that_has_not_left_counts_for_nothing() {
         let mut window = flying(3);
-        assert_eq!(window.acknowledge(A, Seq(3), u32::MAX, WindowGrowth::Open), Outcome::default());
+        assert_eq!(window.acknowledge(A, Seq(3), u32::MAX, WindowGrowth::Open), AckOutcome::default());
     }
 
     /// T-PG-6.

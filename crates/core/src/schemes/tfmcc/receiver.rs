@@ -14,7 +14,7 @@ use crate::time::{Rate, Span, Time};
 pub struct Receiver {
     me: ReceiverId,
     settings: Settings,
-    heard: Option<Heard>,
+    heard: Option<NewestHeader>,
     clock: Clock,
     role: Role,
     arrivals: Throughput,
@@ -48,7 +48,7 @@ struct Settings {
 
 /// The newest packet.
 #[derive(Debug, Clone, Copy)]
-struct Heard {
+struct NewestHeader {
     seq: Seq,
     at: Time,
     sent_at: Time,
@@ -218,7 +218,7 @@ impl Receiver {
     /// Copy the header of a packet that is newer than all before.
     fn copy_header(&mut self, data: &Data, layer: Layer, now: Time) {
         let before = self.heard;
-        let mut heard = before.unwrap_or(Heard {
+        let mut heard = before.unwrap_or(NewestHeader {
             seq: data.seq,
             at: now,
             sent_at: data.sent_at,
@@ -316,7 +316,7 @@ impl Receiver {
 
     /// Packets before `data` are missing, or lost, or it carries a mark.
     #[inline(never)]
-    fn on_gap(&mut self, data: &Data, arrival: Arrival, before: Heard, cx: &mut Cx<'_>) {
+    fn on_gap(&mut self, data: &Data, arrival: Arrival, before: NewestHeader, cx: &mut Cx<'_>) {
         let (rtt, rtt_max) = (self.rtt(), self.rtt_max());
         // Over the round trip before the gap.
         let received = self.received(1.0, before.at);
@@ -380,7 +380,7 @@ impl Receiver {
     }
 
     /// Whether there is something to report: a lower rate than all that were reported, or a longer round trip.
-    fn has_reason(&self, heard: &Heard, now: Time) -> bool {
+    fn has_reason(&self, heard: &NewestHeader, now: Time) -> bool {
         self.calculated(now).bps() < f64::from(heard.suppress_above) || self.rtt() > heard.rtt_max
     }
 }

@@ -24,7 +24,7 @@ pub struct Source {
     raised_at: Time,
     growth: Growth,
     rtt_max: Span,
-    round: Round,
+    round: FeedbackRound,
     echoes: Echoes,
     heard_at: Time,
     /// Whether the rate was lowered because nobody was heard, and nobody has been since.
@@ -79,7 +79,7 @@ struct Limiting {
 
 /// A feedback round.
 #[derive(Debug, Clone, Copy)]
-struct Round {
+struct FeedbackRound {
     number: u8,
     since: Time,
     /// Reports above this are suppressed, "X_supp".
@@ -92,9 +92,16 @@ struct Round {
     grew: bool,
 }
 
-impl Round {
-    const fn new(number: u8, since: Time) -> Round {
-        Round { number, since, suppress_above: f32::INFINITY, answered: false, peak: Span::ZERO, grew: false }
+impl FeedbackRound {
+    const fn new(number: u8, since: Time) -> FeedbackRound {
+        FeedbackRound {
+            number,
+            since,
+            suppress_above: f32::INFINITY,
+            answered: false,
+            peak: Span::ZERO,
+            grew: false,
+        }
     }
 }
 
@@ -131,7 +138,7 @@ impl Source {
             raised_at: Time::ZERO,
             growth: Growth::Allowed,
             rtt_max: config.sending.initial_rtt,
-            round: Round::new(0, Time::ZERO),
+            round: FeedbackRound::new(0, Time::ZERO),
             echoes: Echoes::new(),
             heard_at: Time::ZERO,
             is_silent: false,
@@ -163,7 +170,7 @@ impl Source {
                 since: now,
             }),
         };
-        self.round = Round::new(self.round.number, now);
+        self.round = FeedbackRound::new(self.round.number, now);
         (self.limiting, self.heard_at, self.raised_at) = (None, now, now);
         self.tick_at = now + self.rtt_max;
     }
@@ -419,7 +426,7 @@ impl Source {
             let lower = self.rtt_max.scaled(self.config.rtt_max_kept).max(self.round.peak).max(packet);
             self.rtt_max = lower.clamp(self.config.sending.shortest_rtt, LONGEST_RTT);
         }
-        self.round = Round::new(self.round.number.wrapping_add(1), now);
+        self.round = FeedbackRound::new(self.round.number.wrapping_add(1), now);
     }
 
     /// Every largest round-trip time: is anybody missing?
@@ -533,7 +540,7 @@ impl Source {
         }
         (self.heard_at, self.raised_at, self.growth) = (now, now, Growth::Allowed);
         self.tick_at = now + self.rtt_max;
-        self.round = Round::new(self.round.number.wrapping_add(1), now);
+        self.round = FeedbackRound::new(self.round.number.wrapping_add(1), now);
         let rate = self.controller.rate();
         if pause > self.rtt_max * GIVEN_UP_AFTER {
             let lowest = self.step().min(rate);

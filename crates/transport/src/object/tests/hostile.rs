@@ -104,11 +104,11 @@ fn numbers_that_promise_too_much_are_refused() {
     assert_eq!(Manifest::new(vec![mode]), Err(ManifestError::Mode { entry: 0, mode: 0o4755 }));
 }
 
-/// Blocks of a tape with this manifest and no content.
-fn forged_tape(bytes: &[u8]) -> (TransferId, Geometry, Vec<(Vec<u8>, Hash)>) {
+/// Blocks of an object stream with this manifest and no content.
+fn forged_object(bytes: &[u8]) -> (TransferId, Geometry, Vec<(Vec<u8>, Hash)>) {
     let len = bytes.len() as u32;
     let geometry =
-        Geometry { tape_len: Some(len.into()), manifest_len: len, symbol_size: T, symbols_per_block: K };
+        Geometry { stream_len: Some(len.into()), manifest_len: len, symbol_size: T, symbols_per_block: K };
     let blocks = bytes.chunks(CAPACITY).map(|data| (data.to_vec(), hash_of(data))).collect();
     (TransferId::of(bytes, &geometry), geometry, blocks)
 }
@@ -116,11 +116,11 @@ fn forged_tape(bytes: &[u8]) -> (TransferId, Geometry, Vec<(Vec<u8>, Hash)>) {
 #[test]
 fn a_forged_manifest_stops_the_receiver() {
     let at = Scratch::new();
-    let (transfer, geometry, blocks) = forged_tape(&forged(&[("../escaped", 0)]));
+    let (transfer, geometry, blocks) = forged_object(&forged(&[("../escaped", 0)]));
     let mut store = Store::open(&at.path("out"), transfer, geometry).expect("opened");
     let put = store.put(0, &blocks[0].0, blocks[0].1);
     assert!(matches!(put, Err(ObjectError::Manifest(ManifestError::Path { why: PathError::Dots, .. }))));
-    let (_, geometry, blocks) = forged_tape(&forged(&[("file", 0)]));
+    let (_, geometry, blocks) = forged_object(&forged(&[("file", 0)]));
     let mut store = Store::open(&at.path("other"), transfer, geometry).expect("opened");
     let put = store.put(0, &blocks[0].0, blocks[0].1);
     assert!(matches!(put, Err(ObjectError::OtherManifest { .. })));
@@ -167,12 +167,12 @@ fn a_link_that_was_there_before_leads_nowhere() {
     assert!(matches!(early, Err(ObjectError::InTheWay { obstacle: Obstacle::Symlink, .. })), "{early:?}");
     // Made while the transfer is under way.
     fs::remove_file(at.path("out/tree/dir")).expect("removed");
-    let mut tape = tape(&at.path("tree"));
-    let blocks = blocks(&mut tape);
-    let mut store = open(&at.path("out"), &tape).expect("opened");
+    let mut object = object(&at.path("tree"));
+    let blocks = blocks(&mut object);
+    let mut store = open(&at.path("out"), &object).expect("opened");
     put_all(&mut store, &blocks);
     symlink(at.path("victim"), at.path("out/tree/dir")).expect("linked");
-    let late = store.finish(&root(tape.geometry(), &blocks), Durability::Fast);
+    let late = store.finish(&root(object.geometry(), &blocks), Durability::Fast);
     assert!(matches!(late, Err(ObjectError::InTheWay { obstacle: Obstacle::Symlink, .. })), "{late:?}");
     assert_eq!(fs::read(at.path("victim/file")).expect("read"), b"old");
 }
@@ -196,7 +196,7 @@ fn a_state_directory_that_is_a_link_is_refused() {
     fs::create_dir_all(at.path("victim")).expect("created");
     fs::create_dir_all(at.path("out")).expect("created");
     symlink(at.path("victim"), at.path("out/.faircast")).expect("linked");
-    let refused = open(&at.path("out"), &tape(&source));
+    let refused = open(&at.path("out"), &object(&source));
     assert!(matches!(refused, Err(ObjectError::InTheWay { obstacle: Obstacle::Symlink, .. })));
     assert_eq!(fs::read_dir(at.path("victim")).expect("listed").count(), 0);
 }

@@ -50,11 +50,11 @@ fn ten_thousand_small_files_arrive() {
         }
         fs::write(at.path(&name), n.to_le_bytes()).expect("written");
     }
-    let mut tape = Tape::open(&[at.path("tree")], 1432, 64).expect("the source can be read");
-    let blocks = blocks(&mut tape);
-    let mut store = open(&at.path("out"), &tape).expect("opened");
+    let mut object = ObjectStream::open(&[at.path("tree")], 1432, 64).expect("the source can be read");
+    let blocks = blocks(&mut object);
+    let mut store = open(&at.path("out"), &object).expect("opened");
     put_all(&mut store, &blocks);
-    store.finish(&root(tape.geometry(), &blocks), Durability::Fast).expect("it arrives");
+    store.finish(&root(object.geometry(), &blocks), Durability::Fast).expect("it arrives");
     assert_eq!(picture(&at.path("tree")), picture(&at.path("out/tree")));
 }
 
@@ -64,9 +64,9 @@ fn blocks_may_come_in_any_order() {
     let source = at.file("tree/one", &content(3000, 6));
     at.file("tree/two", &content(2000, 7));
     let source = source.parent().expect("it has one");
-    let mut tape = tape(source);
-    let blocks = blocks(&mut tape);
-    let mut store = open(&at.path("out"), &tape).expect("opened");
+    let mut object = object(source);
+    let blocks = blocks(&mut object);
+    let mut store = open(&at.path("out"), &object).expect("opened");
     let mut kept = Vec::new();
     for (index, (data, hash)) in (0..blocks.len() as u32).zip(&blocks).rev() {
         match store.put(index, data, *hash).expect("stored") {
@@ -82,8 +82,8 @@ fn blocks_may_come_in_any_order() {
         assert_eq!(store.put(index, data, *hash).expect("known"), Put::AlreadyHad);
     }
     assert!(store.is_complete());
-    assert_eq!(Some(store.verified_bytes()), tape.geometry().tape_len);
-    store.finish(&root(tape.geometry(), &blocks), Durability::Synced).expect("it arrives");
+    assert_eq!(Some(store.verified_bytes()), object.geometry().stream_len);
+    store.finish(&root(object.geometry(), &blocks), Durability::Synced).expect("it arrives");
     assert_eq!(picture(source), picture(&at.path("out/tree")));
 }
 
@@ -91,25 +91,27 @@ fn blocks_may_come_in_any_order() {
 fn several_paths_arrive_side_by_side() {
     let at = Scratch::new();
     let paths = [at.file("x/one", b"1"), at.file("y/two/three", b"3").parent().expect("it has one").into()];
-    let tape = Tape::open(&paths, T, K).expect("the sources can be read");
-    let names: Vec<&str> = tape.manifest().entries().iter().map(|e| e.path.as_str()).collect();
+    let object = ObjectStream::open(&paths, T, K).expect("the sources can be read");
+    let names: Vec<&str> = object.manifest().entries().iter().map(|e| e.path.as_str()).collect();
     assert_eq!(names, ["one", "two", "two/three"]);
     let clash = [at.file("x/same", b"1"), at.file("y/same", b"2")];
-    assert!(matches!(Tape::open(&clash, T, K), Err(ObjectError::NameClash { name, .. }) if name == "same"));
+    assert!(
+        matches!(ObjectStream::open(&clash, T, K), Err(ObjectError::NameClash { name, .. }) if name == "same")
+    );
 }
 
 #[test]
 fn the_same_files_are_the_same_transfer_and_touched_ones_another() {
     let at = Scratch::new();
     let source = at.file("file", b"content");
-    let before = tape(&source).transfer();
-    assert_eq!(before, tape(&source).transfer());
+    let before = object(&source).transfer();
+    assert_eq!(before, object(&source).transfer());
     fs::File::options()
         .write(true)
         .open(&source)
         .and_then(|f| f.set_modified(SystemTime::now()))
         .expect("set");
-    assert_ne!(before, tape(&source).transfer());
+    assert_ne!(before, object(&source).transfer());
 }
 
 #[test]
@@ -117,11 +119,11 @@ fn a_file_that_changes_while_it_is_sent_is_named() {
     let changed = |change: fn(&Path)| {
         let at = Scratch::new();
         let source = at.file("file", &content(3000, 8));
-        let mut tape = tape(&source);
+        let mut object = object(&source);
         let mut buf = Vec::new();
-        tape.read_block(1, &mut buf).expect("unchanged so far");
+        object.read_block(1, &mut buf).expect("unchanged so far");
         change(&source);
-        let result = (2..10).try_for_each(|index| tape.read_block(index, &mut buf).map(|_| ()));
+        let result = (2..10).try_for_each(|index| object.read_block(index, &mut buf).map(|_| ()));
         match result {
             Err(ObjectError::Changed { path, change }) => {
                 assert_eq!(path, source);
@@ -142,17 +144,20 @@ fn a_file_that_changes_while_it_is_sent_is_named() {
 fn what_cannot_be_sent_is_named() {
     use std::os::unix::ffi::OsStrExt;
     let at = Scratch::new();
-    assert!(matches!(Tape::open(&[], T, K), Err(ObjectError::Nothing)));
+    assert!(matches!(ObjectStream::open(&[], T, K), Err(ObjectError::Nothing)));
     assert!(
-        matches!(Tape::open(&[at.path("none")], T, K), Err(ObjectError::NotFound { path }) if path == at.path("none"))
+        matches!(ObjectStream::open(&[at.path("none")], T, K), Err(ObjectError::NotFound { path }) if path == at.path("none"))
     );
-    assert!(matches!(Tape::open(&["/".into()], T, K), Err(ObjectError::NoName { .. })));
-    assert!(matches!(Tape::open(&["/dev/null".into()], T, K), Err(ObjectError::Special { .. })));
+    assert!(matches!(ObjectStream::open(&["/".into()], T, K), Err(ObjectError::NoName { .. })));
+    assert!(matches!(ObjectStream::open(&["/dev/null".into()], T, K), Err(ObjectError::Special { .. })));
     let reserved = at.file(".faircast", b"");
-    assert!(matches!(Tape::open(&[reserved], T, K), Err(ObjectError::Name { why: PathError::Reserved, .. })));
+    assert!(matches!(
+        ObjectStream::open(&[reserved], T, K),
+        Err(ObjectError::Name { why: PathError::Reserved, .. })
+    ));
     at.file("tree/good", b"");
     fs::write(at.path("tree").join(std::ffi::OsStr::from_bytes(b"bad\xff")), b"").expect("written");
-    assert!(matches!(Tape::open(&[at.path("tree")], T, K), Err(ObjectError::NotUtf8 { .. })));
+    assert!(matches!(ObjectStream::open(&[at.path("tree")], T, K), Err(ObjectError::NotUtf8 { .. })));
 }
 
 #[test]
@@ -160,9 +165,9 @@ fn sockets_in_a_tree_are_left_out_and_named() {
     let at = Scratch::new();
     at.file("tree/file", b"1");
     let _socket = std::os::unix::net::UnixListener::bind(at.path("tree/socket")).expect("bound");
-    let tape = tape(&at.path("tree"));
-    assert_eq!(tape.skipped(), [Skipped { path: at.path("tree/socket") }]);
-    assert_eq!(tape.manifest().entries().len(), 2);
+    let object = object(&at.path("tree"));
+    assert_eq!(object.skipped(), [Skipped { path: at.path("tree/socket") }]);
+    assert_eq!(object.manifest().entries().len(), 2);
 }
 
 /// Delivers in pieces of odd sizes.
@@ -175,26 +180,26 @@ impl std::io::Read for Trickle {
     }
 }
 
-fn stream(at: &Scratch, content: Vec<u8>) -> Tape {
+fn stream(at: &Scratch, content: Vec<u8>) -> ObjectStream {
     let reader = Box::new(Trickle(std::io::Cursor::new(content)));
-    Tape::from_reader(reader, "stream", 5_000_000_000, &at.0, T, K).expect("it can be kept")
+    ObjectStream::from_reader(reader, "stream", 5_000_000_000, &at.0, T, K).expect("it can be kept")
 }
 
 #[test]
 fn a_stream_arrives_as_a_file_and_can_be_read_twice() {
     for len in [0, 1, 219, 440, 4000] {
         let at = Scratch::new();
-        let mut tape = stream(&at, content(len, 10));
-        let (transfer, open_geometry) = (tape.transfer(), tape.geometry());
-        assert_eq!(open_geometry.tape_len, None);
-        let all = blocks(&mut tape);
-        assert_eq!(tape.geometry().tape_len, Some(u64::from(open_geometry.manifest_len) + len as u64));
-        assert_eq!(all, blocks(&mut tape));
-        assert_eq!(transfer, tape.transfer());
+        let mut object = stream(&at, content(len, 10));
+        let (transfer, open_geometry) = (object.transfer(), object.geometry());
+        assert_eq!(open_geometry.stream_len, None);
+        let all = blocks(&mut object);
+        assert_eq!(object.geometry().stream_len, Some(u64::from(open_geometry.manifest_len) + len as u64));
+        assert_eq!(all, blocks(&mut object));
+        assert_eq!(transfer, object.transfer());
         let mut store = Store::open(&at.path("out"), transfer, open_geometry).expect("opened");
         put_all(&mut store, &all);
-        store.set_tape_len(tape.geometry().tape_len.expect("it has ended")).expect("the same end");
-        store.finish(&root(tape.geometry(), &all), Durability::Fast).expect("it arrives");
+        store.set_stream_len(object.geometry().stream_len.expect("it has ended")).expect("the same end");
+        store.finish(&root(object.geometry(), &all), Durability::Fast).expect("it arrives");
         assert_eq!(fs::read(at.path("out/stream")).expect("read"), content(len, 10));
     }
 }
@@ -203,8 +208,8 @@ fn a_stream_arrives_as_a_file_and_can_be_read_twice() {
 fn a_late_joiner_of_a_stream_gets_the_head_afterwards() {
     let at = Scratch::new();
     let mut ahead = stream(&at, content(2000, 1));
-    let mut tape = stream(&at, content(2000, 1));
-    let all = blocks(&mut tape);
+    let mut object = stream(&at, content(2000, 1));
+    let all = blocks(&mut object);
     let mut buf = Vec::new();
     assert_eq!(ahead.read_block(5, &mut buf).expect("read"), BlockRead::Data);
     assert_eq!(buf, all[5].0);
@@ -215,15 +220,15 @@ fn a_late_joiner_of_a_stream_gets_the_head_afterwards() {
 #[test]
 fn a_stream_ends_at_one_place_only() {
     let at = Scratch::new();
-    let mut tape = stream(&at, content(1000, 11));
-    let open_geometry = tape.geometry();
-    let all = blocks(&mut tape);
-    let mut store = Store::open(&at.path("out"), tape.transfer(), open_geometry).expect("opened");
+    let mut object = stream(&at, content(1000, 11));
+    let open_geometry = object.geometry();
+    let all = blocks(&mut object);
+    let mut store = Store::open(&at.path("out"), object.transfer(), open_geometry).expect("opened");
     put_all(&mut store, &all[..3]);
-    assert!(matches!(store.set_tape_len(300), Err(ObjectError::BlockLength { index: 2, .. })));
-    store.set_tape_len(3000).expect("nothing says otherwise");
-    assert!(matches!(store.set_tape_len(3001), Err(ObjectError::TwoEnds { first: 3000, second: 3001 })));
-    let far = Store::open(&at.path("far"), tape.transfer(), open_geometry).expect("opened").put(
+    assert!(matches!(store.set_stream_len(300), Err(ObjectError::BlockLength { index: 2, .. })));
+    store.set_stream_len(3000).expect("nothing says otherwise");
+    assert!(matches!(store.set_stream_len(3001), Err(ObjectError::TwoEnds { first: 3000, second: 3001 })));
+    let far = Store::open(&at.path("far"), object.transfer(), open_geometry).expect("opened").put(
         u32::MAX - 1,
         &all[0].0,
         all[0].1,

@@ -1,24 +1,24 @@
 use super::*;
 
-/// A source of two files, its tape and blocks, and an output directory.
-fn prepared() -> (Scratch, Tape, Vec<(Vec<u8>, Hash)>, PathBuf) {
+/// A source of two files, its object stream and blocks, and an output directory.
+fn prepared() -> (Scratch, ObjectStream, Vec<(Vec<u8>, Hash)>, PathBuf) {
     let at = Scratch::new();
     at.file("tree/one", &content(5000, 1));
     at.file("tree/two", &content(3000, 2));
     at.file("tree/none", b"");
-    let mut tape = tape(&at.path("tree"));
-    let blocks = blocks(&mut tape);
+    let mut object = object(&at.path("tree"));
+    let blocks = blocks(&mut object);
     let out = at.path("out");
-    (at, tape, blocks, out)
+    (at, object, blocks, out)
 }
 
-fn state(out: &Path, tape: &Tape) -> PathBuf {
-    out.join(".faircast").join(tape.transfer().to_string())
+fn state(out: &Path, object: &ObjectStream) -> PathBuf {
+    out.join(".faircast").join(object.transfer().to_string())
 }
 
-fn finish(at: &Scratch, mut store: Store, tape: &Tape, blocks: &[(Vec<u8>, Hash)]) {
+fn finish(at: &Scratch, mut store: Store, object: &ObjectStream, blocks: &[(Vec<u8>, Hash)]) {
     put_all(&mut store, blocks);
-    store.finish(&root(tape.geometry(), blocks), Durability::Fast).expect("it arrives");
+    store.finish(&root(object.geometry(), blocks), Durability::Fast).expect("it arrives");
     assert_eq!(picture(&at.path("tree")), picture(&at.path("out/tree")));
     assert!(!at.path("out/.faircast").exists());
 }
@@ -28,18 +28,18 @@ const ONE: &str = "parts/2";
 
 #[test]
 fn a_killed_receiver_goes_on_where_it_was() {
-    let (at, tape, blocks, out) = prepared();
+    let (at, object, blocks, out) = prepared();
     for stop in [0, 1, 2, 20, blocks.len()] {
-        let mut store = open(&out, &tape).expect("opened");
+        let mut store = open(&out, &object).expect("opened");
         put_all(&mut store, &blocks[..stop]);
         drop(store);
-        let store = open(&out, &tape).expect("opened again");
+        let store = open(&out, &object).expect("opened again");
         assert_eq!(store.resumed_blocks() as usize, stop);
         assert_eq!((0..stop as u32).filter(|&index| store.has(index)).count(), stop);
     }
-    let store = open(&out, &tape).expect("opened again");
+    let store = open(&out, &object).expect("opened again");
     assert!(store.is_complete());
-    finish(&at, store, &tape, &blocks);
+    finish(&at, store, &object, &blocks);
 }
 
 /// Tells the child of the test below where to work.
@@ -48,119 +48,119 @@ const DIE_IN: &str = "FAIRCAST_TEST_DIE_IN";
 #[test]
 fn a_receiver_that_dies_at_once_keeps_every_block_it_stored() {
     if let Some(at) = std::env::var_os(DIE_IN).map(PathBuf::from) {
-        let mut tape = tape(&at.join("tree"));
-        let mut store = open(&at.join("out"), &tape).expect("opened");
-        put_all(&mut store, &blocks(&mut tape)[..20]);
+        let mut object = object(&at.join("tree"));
+        let mut store = open(&at.join("out"), &object).expect("opened");
+        put_all(&mut store, &blocks(&mut object)[..20]);
         std::process::abort();
     }
-    let (at, tape, blocks, out) = prepared();
+    let (at, object, blocks, out) = prepared();
     let name =
         format!("{}::a_receiver_that_dies", module_path!().split_once("::").expect("it has a crate").1);
     let exe = std::env::current_exe().expect("this test runs");
     let died = std::process::Command::new(exe).arg(name).env(DIE_IN, &at.0).output().expect("it starts");
     assert!(!died.status.success());
-    let store = open(&out, &tape).expect("opened again");
+    let store = open(&out, &object).expect("opened again");
     assert_eq!(store.resumed_blocks(), 20);
-    finish(&at, store, &tape, &blocks);
+    finish(&at, store, &object, &blocks);
 }
 
 #[test]
 fn a_published_transfer_without_its_manifest_starts_over() {
-    let (at, tape, blocks, out) = prepared();
-    let mut store = open(&out, &tape).expect("opened");
+    let (at, object, blocks, out) = prepared();
+    let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks);
     drop(store);
-    fs::write(state(&out, &tape).join("published"), b"").expect("written");
-    fs::write(state(&out, &tape).join("head"), b"spoilt").expect("written");
-    let store = open(&out, &tape).expect("opened again");
+    fs::write(state(&out, &object).join("published"), b"").expect("written");
+    fs::write(state(&out, &object).join("head"), b"spoilt").expect("written");
+    let store = open(&out, &object).expect("opened again");
     assert_eq!(store.resumed_blocks(), 0);
-    finish(&at, store, &tape, &blocks);
+    finish(&at, store, &object, &blocks);
 }
 
 #[test]
 fn a_torn_journal_loses_its_torn_record_only() {
-    let (at, tape, blocks, out) = prepared();
-    let mut store = open(&out, &tape).expect("opened");
+    let (at, object, blocks, out) = prepared();
+    let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks[..20]);
     drop(store);
-    let journal = state(&out, &tape).join("journal");
+    let journal = state(&out, &object).join("journal");
     let bytes = fs::read(&journal).expect("read");
     for cut in 1..=40 {
         fs::write(&journal, &bytes[..bytes.len() - cut]).expect("written");
-        assert_eq!(open(&out, &tape).expect("opened again").resumed_blocks(), 19, "{cut} bytes cut");
+        assert_eq!(open(&out, &object).expect("opened again").resumed_blocks(), 19, "{cut} bytes cut");
     }
-    finish(&at, open(&out, &tape).expect("opened again"), &tape, &blocks);
+    finish(&at, open(&out, &object).expect("opened again"), &object, &blocks);
 }
 
 #[test]
 fn a_spoilt_record_loses_its_block_only() {
-    let (at, tape, blocks, out) = prepared();
-    let mut store = open(&out, &tape).expect("opened");
+    let (at, object, blocks, out) = prepared();
+    let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks[..20]);
     drop(store);
-    let journal = state(&out, &tape).join("journal");
+    let journal = state(&out, &object).join("journal");
     let mut bytes = fs::read(&journal).expect("read");
     bytes[64 + 10 * 40 + 7] ^= 1;
     fs::write(&journal, bytes).expect("written");
-    let store = open(&out, &tape).expect("opened again");
+    let store = open(&out, &object).expect("opened again");
     assert_eq!(store.missing(), [10..11, 20..blocks.len() as u32]);
     assert_eq!(store.spoiled_bytes(), 0, "without its record nobody knows that the block was there");
-    finish(&at, store, &tape, &blocks);
+    finish(&at, store, &object, &blocks);
 }
 
 #[test]
 fn spoilt_content_is_found_and_received_again() {
-    let (at, tape, blocks, out) = prepared();
-    let mut store = open(&out, &tape).expect("opened");
+    let (at, object, blocks, out) = prepared();
+    let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks);
     drop(store);
-    let part = state(&out, &tape).join(ONE);
+    let part = state(&out, &object).join(ONE);
     let mut bytes = fs::read(&part).expect("read");
     assert_eq!(bytes.len(), 5000);
     bytes[2500] ^= 1;
     fs::write(&part, &bytes[..4000]).expect("written");
-    let store = open(&out, &tape).expect("opened again");
+    let store = open(&out, &object).expect("opened again");
     let lost: u32 = store.missing().iter().map(|run| run.end - run.start).sum();
     let bytes: u32 =
-        store.missing().iter().flat_map(Clone::clone).map(|block| tape.geometry().block_len(block)).sum();
+        store.missing().iter().flat_map(Clone::clone).map(|block| object.geometry().block_len(block)).sum();
     assert_eq!(store.spoiled_bytes(), u64::from(bytes));
     assert!((6..=7).contains(&lost), "a block with the changed byte and those of the last 1000: {lost}");
-    finish(&at, store, &tape, &blocks);
+    finish(&at, store, &object, &blocks);
 }
 
 #[test]
 fn a_lost_part_is_received_again() {
-    let (at, tape, blocks, out) = prepared();
-    let mut store = open(&out, &tape).expect("opened");
+    let (at, object, blocks, out) = prepared();
+    let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks);
     drop(store);
-    fs::remove_file(state(&out, &tape).join(ONE)).expect("removed");
-    let store = open(&out, &tape).expect("opened again");
+    fs::remove_file(state(&out, &object).join(ONE)).expect("removed");
+    let store = open(&out, &object).expect("opened again");
     assert!(!store.is_complete());
-    finish(&at, store, &tape, &blocks);
+    finish(&at, store, &object, &blocks);
 }
 
 #[test]
 fn another_geometry_starts_over() {
-    let (_at, tape, blocks, out) = prepared();
-    let mut store = open(&out, &tape).expect("opened");
+    let (_at, object, blocks, out) = prepared();
+    let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks[..20]);
     drop(store);
-    let other = Geometry { symbols_per_block: K + 1, ..tape.geometry() };
-    let store = Store::open(&out, tape.transfer(), other).expect("opened again");
+    let other = Geometry { symbols_per_block: K + 1, ..object.geometry() };
+    let store = Store::open(&out, object.transfer(), other).expect("opened again");
     assert_eq!(store.resumed_blocks(), 0);
-    assert_eq!(fs::read_dir(state(&out, &tape).join("parts")).expect("listed").count(), 0);
+    assert_eq!(fs::read_dir(state(&out, &object).join("parts")).expect("listed").count(), 0);
 }
 
 #[test]
 fn a_publication_cut_short_is_done_again() {
     // Stop after so many files have their names, then look as the store would have left it.
     for renamed in 0..=3 {
-        let (at, tape, blocks, out) = prepared();
-        let mut store = open(&out, &tape).expect("opened");
+        let (at, object, blocks, out) = prepared();
+        let mut store = open(&out, &object).expect("opened");
         put_all(&mut store, &blocks);
         drop(store);
-        let state = state(&out, &tape);
+        let state = state(&out, &object);
         fs::write(state.join("parts/1"), b"").expect("written");
         fs::write(state.join("finishing"), b"").expect("written");
         fs::create_dir(out.join("tree")).expect("created");
@@ -169,19 +169,19 @@ fn a_publication_cut_short_is_done_again() {
             fs::set_permissions(&part, fs::Permissions::from_mode(0o444)).expect("set");
             fs::rename(part, out.join("tree").join(name)).expect("renamed");
         }
-        let store = open(&out, &tape).expect("opened again");
+        let store = open(&out, &object).expect("opened again");
         assert!(store.is_complete(), "{renamed} renamed");
-        finish(&at, store, &tape, &blocks);
+        finish(&at, store, &object, &blocks);
     }
 }
 
 #[test]
 fn what_comes_after_publication_is_done_again() {
-    let (at, tape, blocks, out) = prepared();
-    let mut store = open(&out, &tape).expect("opened");
+    let (at, object, blocks, out) = prepared();
+    let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks);
     drop(store);
-    let state = state(&out, &tape);
+    let state = state(&out, &object);
     fs::create_dir(out.join("tree")).expect("created");
     fs::write(state.join("parts/1"), b"").expect("written");
     for (part, name) in [("1", "none"), ("2", "one"), ("3", "two")] {
@@ -191,48 +191,48 @@ fn what_comes_after_publication_is_done_again() {
         fs::remove_file(state.join("parts").join(part)).expect("removed");
     }
     fs::write(state.join("published"), b"").expect("written");
-    let store = open(&out, &tape).expect("opened again");
+    let store = open(&out, &object).expect("opened again");
     assert!(store.is_complete());
-    finish(&at, store, &tape, &blocks);
+    finish(&at, store, &object, &blocks);
 }
 
 #[test]
 fn a_stream_is_resumed_with_its_end() {
     let at = Scratch::new();
     let reader = Box::new(std::io::Cursor::new(content(2000, 3)));
-    let mut tape = Tape::from_reader(reader, "stream", 1, &at.0, T, K).expect("it can be kept");
-    let start = tape.geometry();
-    let all = blocks(&mut tape);
-    let mut store = Store::open(&at.path("out"), tape.transfer(), start).expect("opened");
+    let mut object = ObjectStream::from_reader(reader, "stream", 1, &at.0, T, K).expect("it can be kept");
+    let start = object.geometry();
+    let all = blocks(&mut object);
+    let mut store = Store::open(&at.path("out"), object.transfer(), start).expect("opened");
     put_all(&mut store, &all);
     drop(store);
-    let store = Store::open(&at.path("out"), tape.transfer(), start).expect("opened again");
-    assert_eq!(store.geometry(), tape.geometry());
-    store.finish(&root(tape.geometry(), &all), Durability::Fast).expect("it arrives");
+    let store = Store::open(&at.path("out"), object.transfer(), start).expect("opened again");
+    assert_eq!(store.geometry(), object.geometry());
+    store.finish(&root(object.geometry(), &all), Durability::Fast).expect("it arrives");
     assert_eq!(fs::read(at.path("out/stream")).expect("read"), content(2000, 3));
 }
 
 #[test]
 fn two_receivers_of_one_transfer_need_two_directories() {
-    let (at, tape, _, out) = prepared();
-    let first = open(&out, &tape).expect("opened");
-    assert!(matches!(open(&out, &tape), Err(ObjectError::Busy { path }) if path == out));
-    open(&at.path("other"), &tape).expect("another directory is free");
+    let (at, object, _, out) = prepared();
+    let first = open(&out, &object).expect("opened");
+    assert!(matches!(open(&out, &object), Err(ObjectError::Busy { path }) if path == out));
+    open(&at.path("other"), &object).expect("another directory is free");
     drop(first);
-    open(&out, &tape).expect("free again");
+    open(&out, &object).expect("free again");
 }
 
 #[test]
 fn a_store_is_finished_only_with_all_blocks_and_the_right_root() {
-    let (_at, tape, blocks, out) = prepared();
-    let right = root(tape.geometry(), &blocks);
-    let mut store = open(&out, &tape).expect("opened");
+    let (_at, object, blocks, out) = prepared();
+    let right = root(object.geometry(), &blocks);
+    let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks[..20]);
     let missing = blocks.len() as u32 - 20;
     assert!(
         matches!(store.finish(&right, Durability::Fast), Err(ObjectError::Incomplete { missing: m, .. }) if m == missing)
     );
-    let mut store = open(&out, &tape).expect("opened again");
+    let mut store = open(&out, &object).expect("opened again");
     put_all(&mut store, &blocks);
     let wrong = hash_of(b"another root");
     assert!(
@@ -243,8 +243,8 @@ fn a_store_is_finished_only_with_all_blocks_and_the_right_root() {
 
 #[test]
 fn a_block_of_another_content_or_length_is_refused() {
-    let (_at, tape, blocks, out) = prepared();
-    let mut store = open(&out, &tape).expect("opened");
+    let (_at, object, blocks, out) = prepared();
+    let mut store = open(&out, &object).expect("opened");
     put_all(&mut store, &blocks[..5]);
     let other = content(CAPACITY, 99);
     assert!(matches!(store.put(4, &other, hash_of(&other)), Err(ObjectError::Conflict { index: 4 })));

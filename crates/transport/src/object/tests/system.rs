@@ -31,9 +31,9 @@ fn a_full_disk_is_reported_at_the_start() {
     let Some(small) = Small::mount("size=1m") else { return };
     let at = Scratch::new();
     let source = at.file("file", &content(2 << 20, 1));
-    let mut tape = Tape::open(&[source], 1432, 64).expect("read");
-    let blocks = blocks(&mut tape);
-    let mut store = open(&small.0.path("out"), &tape).expect("opened");
+    let mut object = ObjectStream::open(&[source], 1432, 64).expect("read");
+    let blocks = blocks(&mut object);
+    let mut store = open(&small.0.path("out"), &object).expect("opened");
     match store.put(0, &blocks[0].0, blocks[0].1) {
         Err(ObjectError::DiskFull { path, needed, available }) => {
             assert_eq!((path, needed), (small.0.path("out"), 2 << 20));
@@ -51,9 +51,9 @@ fn a_disk_that_fills_up_on_the_way_is_reported_and_can_be_resumed() {
     for n in 0..10 {
         at.file(&format!("tree/{n}"), &content(50_000, n));
     }
-    let mut tape = Tape::open(&[at.path("tree")], 1432, 16).expect("read");
-    let blocks = blocks(&mut tape);
-    let mut store = open(&small.0.path("out"), &tape).expect("opened");
+    let mut object = ObjectStream::open(&[at.path("tree")], 1432, 16).expect("read");
+    let blocks = blocks(&mut object);
+    let mut store = open(&small.0.path("out"), &object).expect("opened");
     store.put(0, &blocks[0].0, blocks[0].1).expect("the manifest fits");
     let filler = small.0.file("filler", &content(700_000, 0));
     let full =
@@ -61,10 +61,10 @@ fn a_disk_that_fills_up_on_the_way_is_reported_and_can_be_resumed() {
     assert!(matches!(full, Err(ObjectError::DiskFull { needed, .. }) if needed > 100_000), "{full:?}");
     drop(store);
     fs::remove_file(filler).expect("removed");
-    let mut store = open(&small.0.path("out"), &tape).expect("opened again");
+    let mut store = open(&small.0.path("out"), &object).expect("opened again");
     assert!(store.resumed_blocks() > 5);
     put_all(&mut store, &blocks);
-    store.finish(&root(tape.geometry(), &blocks), Durability::Fast).expect("it arrives");
+    store.finish(&root(object.geometry(), &blocks), Durability::Fast).expect("it arrives");
     assert_eq!(picture(&at.path("tree")), picture(&small.0.path("out/tree")));
 }
 
@@ -73,7 +73,7 @@ fn a_read_only_filesystem_is_reported() {
     let Some(small) = Small::mount("size=1m,ro") else { return };
     let at = Scratch::new();
     let source = at.file("file", b"1");
-    let refused = open(&small.0.path("out"), &tape(&source));
+    let refused = open(&small.0.path("out"), &object(&source));
     assert!(matches!(refused, Err(ObjectError::ReadOnly { path }) if path == small.0.path("out")));
 }
 
@@ -113,9 +113,9 @@ fn missing_permissions_are_named() {
     let mode =
         |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("mode set");
     let source = at.file("source/file", b"1");
-    let readable = tape(&source);
+    let readable = object(&source);
     mode(&source, 0);
-    let refused = Tape::open(&[at.path("source")], T, K);
+    let refused = ObjectStream::open(&[at.path("source")], T, K);
     assert!(matches!(refused, Err(ObjectError::Denied { path, .. }) if path == source));
     fs::create_dir(at.path("out")).expect("created");
     mode(&at.path("out"), 0o555);

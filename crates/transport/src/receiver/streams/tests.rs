@@ -38,7 +38,7 @@ impl Stage {
     fn new() -> Stage {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let to = Destination::Directory(dir.path().to_path_buf());
-        let geometry = Geometry { tape_len: None, manifest_len: 0, symbol_size: T, symbols_per_block: 20 };
+        let geometry = Geometry { stream_len: None, manifest_len: 0, symbol_size: T, symbols_per_block: 20 };
         let streams = Streams::new(&to, &[], TransferId([0; 16]), &geometry, LAYERS, 3, Time::ZERO);
         Stage { streams: streams.expect("the directory is there"), dir }
     }

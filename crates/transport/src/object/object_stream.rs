@@ -15,18 +15,18 @@ use std::path::{Path, PathBuf};
 
 /// A byte string of a manifest and the content of its files, read block by block.
 #[derive(Debug)]
-pub struct Tape {
+pub struct ObjectStream {
     manifest: Manifest,
     manifest_bytes: Vec<u8>,
     geometry: Geometry,
     transfer: TransferId,
     layout: Layout,
-    content: Content,
+    content: StreamContent,
     skipped: Vec<Skipped>,
 }
 
 #[derive(Debug)]
-enum Content {
+enum StreamContent {
     /// Top-level names and where they lie.
     Files {
         tops: BTreeMap<String, PathBuf>,
@@ -51,13 +51,17 @@ pub enum BlockRead {
     End,
 }
 
-impl Tape {
+impl ObjectStream {
     /// Read the names, sizes, modes and times of these files and trees, in a fixed order. Links
     /// below them are sent as links; the paths themselves may be links and are followed.
     ///
     /// # Errors
     /// An [`ObjectError`] that names the path that cannot be read or sent.
-    pub fn open(paths: &[PathBuf], symbol_size: u16, symbols_per_block: u16) -> Result<Tape, ObjectError> {
+    pub fn open(
+        paths: &[PathBuf],
+        symbol_size: u16,
+        symbols_per_block: u16,
+    ) -> Result<ObjectStream, ObjectError> {
         if paths.is_empty() {
             return Err(ObjectError::Nothing);
         }
@@ -74,9 +78,9 @@ impl Tape {
             }
             walk.visit(path, name, &meta)?;
         }
-        let content = Content::Files { tops, open: OpenFiles::default() };
+        let content = StreamContent::Files { tops, open: OpenFiles::default() };
         let manifest = Manifest::new(walk.entries)?;
-        Tape::new(manifest, content, symbol_size, symbols_per_block, walk.skipped)
+        ObjectStream::new(manifest, content, symbol_size, symbols_per_block, walk.skipped)
     }
 
     /// Send what `reader` delivers until it ends, as a file called `name`; `started` (ns since
@@ -91,23 +95,23 @@ impl Tape {
         spool_dir: &Path,
         symbol_size: u16,
         symbols_per_block: u16,
-    ) -> Result<Tape, ObjectError> {
+    ) -> Result<ObjectStream, ObjectError> {
         let entry = Entry { path: name.to_owned(), kind: Kind::Stream, mode: 0o644, mtime: started };
-        let content = Content::Stream(Spool::new(reader, spool_dir)?);
-        Tape::new(Manifest::new(vec![entry])?, content, symbol_size, symbols_per_block, Vec::new())
+        let content = StreamContent::Stream(Spool::new(reader, spool_dir)?);
+        ObjectStream::new(Manifest::new(vec![entry])?, content, symbol_size, symbols_per_block, Vec::new())
     }
 
     fn new(
         manifest: Manifest,
-        content: Content,
+        content: StreamContent,
         symbol_size: u16,
         symbols_per_block: u16,
         skipped: Vec<Skipped>,
-    ) -> Result<Tape, ObjectError> {
+    ) -> Result<ObjectStream, ObjectError> {
         let manifest_bytes = manifest.encode();
         let whole = manifest_bytes.len() as u64 + manifest.content_len();
         let geometry = Geometry {
-            tape_len: (!manifest.is_stream()).then_some(whole),
+            stream_len: (!manifest.is_stream()).then_some(whole),
             manifest_len: u32::try_from(manifest_bytes.len()).unwrap_or(u32::MAX), // refused just below
             symbol_size,
             symbols_per_block,
@@ -115,10 +119,10 @@ impl Tape {
         geometry.check()?;
         let layout = Layout::new(&manifest, &geometry)?;
         let transfer = TransferId::of(&manifest_bytes, &geometry);
-        Ok(Tape { manifest, manifest_bytes, geometry, transfer, layout, content, skipped })
+        Ok(ObjectStream { manifest, manifest_bytes, geometry, transfer, layout, content, skipped })
     }
 
-    /// How the tape is cut into blocks. A stream's length is known after [`BlockRead::End`] or a
+    /// How the object stream is cut into blocks. A stream's length is known after [`BlockRead::End`] or a
     /// short block.
     pub fn geometry(&self) -> Geometry {
         self.geometry
@@ -150,8 +154,8 @@ impl Tape {
             let blocks = self.geometry.blocks().unwrap_or(u32::MAX);
             buf.clear();
             return match self.content {
-                Content::Stream(_) => Ok(BlockRead::End),
-                Content::Files { .. } => Err(ObjectError::NoSuchBlock { index, blocks }),
+                StreamContent::Stream(_) => Ok(BlockRead::End),
+                StreamContent::Files { .. } => Err(ObjectError::NoSuchBlock { index, blocks }),
             };
         }
         buf.resize((range.end - range.start) as usize, 0);
@@ -160,7 +164,7 @@ impl Tape {
         let (head, rest) = buf.split_at_mut(from_manifest);
         head.copy_from_slice(&self.manifest_bytes[range.start.min(manifest_len) as usize..][..from_manifest]);
         match &mut self.content {
-            Content::Files { tops, open } => {
+            StreamContent::Files { tops, open } => {
                 let mut rest = rest;
                 for piece in self.layout.pieces(range) {
                     let (into, after) = rest.split_at_mut(piece.len);
@@ -170,10 +174,10 @@ impl Tape {
                     rest = after;
                 }
             }
-            Content::Stream(spool) => {
+            StreamContent::Stream(spool) => {
                 let offset = range.start.max(manifest_len) - manifest_len;
                 let len = spool.read_at(rest, offset)?;
-                self.geometry.tape_len = spool.total().map(|total| manifest_len + total);
+                self.geometry.stream_len = spool.total().map(|total| manifest_len + total);
                 buf.truncate(from_manifest + len);
                 if buf.is_empty() {
                     return Ok(BlockRead::End);

@@ -1,0 +1,173 @@
+//! Circles of files that name one another, within a crate: what has to be read together.
+
+use super::scan::Source;
+use std::collections::{BTreeMap, BTreeSet};
+
+type Module = Vec<String>;
+
+/// The files of `krate` that name one another in a circle, each circle as `crate: file, file`. A module and the modules below it do
+/// not count, nor do tests.
+pub fn circles(krate: &str, sources: &[Source]) -> Vec<String> {
+    let root = format!("crates/{krate}/src/");
+    let files: BTreeMap<Module, &str> = sources
+        .iter()
+        .filter_map(|source| Some((source.path.to_str()?.strip_prefix(&root)?, source.text.as_str())))
+        .filter(|(path, _)| !is_test(path))
+        .map(|(path, text)| (module(path), text))
+        .collect();
+    let arrows: BTreeMap<&Module, BTreeSet<&Module>> = files
+        .iter()
+        .map(|(from, text)| {
+            let named = paths(&without_comments_and_tests(text));
+            let targets = named.iter().filter_map(|path| resolve(from, path, &files));
+            (from, targets.filter(|to| !to.starts_with(from) && !from.starts_with(to)).collect())
+        })
+        .collect();
+    let reach: BTreeMap<&Module, BTreeSet<&Module>> =
+        files.keys().map(|from| (from, reached(from, &arrows))).collect();
+    let mut found = BTreeSet::new();
+    for from in files.keys().filter(|from| reach[*from].contains(from)) {
+        let circle = reach[from].iter().filter(|to| reach[**to].contains(&from));
+        let names: BTreeSet<String> = circle.map(|to| to.join("/")).collect();
+        found.insert(format!("{krate}: {}", names.into_iter().collect::<Vec<_>>().join(", ")));
+    }
+    found.into_iter().collect()
+}
+
+fn is_test(path: &str) -> bool {
+    ["tests", "pair", "conformance", "star"]
+        .iter()
+        .any(|word| path.split(['/', '.']).any(|part| part == *word))
+}
+
+fn module(path: &str) -> Module {
+    let mut parts: Module = path.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
+    if parts.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
+        parts.pop();
+    }
+    parts
+}
+
+fn without_comments_and_tests(text: &str) -> String {
+    let code = text.find("#[cfg(test)]\nmod tests").map_or(text, |at| &text[..at]);
+    code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// All paths that begin with `crate`, `self` or `super`, those of `use` trees one by one.
+fn paths(code: &str) -> Vec<Module> {
+    let mut found = Vec::new();
+    for start in ["crate::", "super::", "self::"] {
+        for (at, _) in code.match_indices(start) {
+            let before = code[..at].chars().next_back();
+            if before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != ':' && c != '$') {
+                expand(&code[at..], &Module::new(), &mut found);
+            }
+        }
+    }
+    found
+}
+
+/// A path, or a tree of paths, at the beginning of this text; what is left behind it.
+fn expand<'a>(mut text: &'a str, before: &Module, found: &mut Vec<Module>) -> &'a str {
+    let mut path = before.clone();
+    loop {
+        text = text.trim_start();
+        if let Some(inner) = text.strip_prefix('{') {
+            text = inner;
+            loop {
+                text = expand(text, &path, found).trim_start();
+                match text.strip_prefix(',') {
+                    Some(rest) => text = rest,
+                    None => return text.strip_prefix('}').unwrap_or(text),
+                }
+            }
+        }
+        let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+        if end > 0 {
+            path.push(text[..end].to_owned());
+        }
+        text = &text[end..];
+        match text.strip_prefix("::") {
+            Some(rest) => text = rest,
+            None => break,
+        }
+    }
+    if path.len() > before.len() {
+        found.push(path);
+    }
+    let alias = text.trim_start();
+    alias
+        .strip_prefix("as ")
+        .map_or(text, |rest| rest.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_'))
+}
+
+/// The file that a path leads to.
+fn resolve<'a>(from: &Module, path: &[String], files: &'a BTreeMap<Module, &str>) -> Option<&'a Module> {
+    let (first, rest) = path.split_first()?;
+    let mut at = match first.as_str() {
+        "crate" => Module::new(),
+        "self" => from.clone(),
+        _ => from[..from.len().saturating_sub(1)].to_vec(),
+    };
+    for part in rest {
+        if part == "super" {
+            at.pop();
+            continue;
+        }
+        at.push(part.clone());
+        if !files.contains_key(&at) {
+            at.pop();
+            break;
+        }
+    }
+    files.get_key_value(&at).map(|(module, _)| module)
+}
+
+fn reached<'a>(
+    from: &'a Module,
+    arrows: &BTreeMap<&'a Module, BTreeSet<&'a Module>>,
+) -> BTreeSet<&'a Module> {
+    let mut found = BTreeSet::new();
+    let mut rest = vec![from];
+    while let Some(at) = rest.pop() {
+        rest.extend(arrows[at].iter().copied().filter(|to| found.insert(*to)));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(files: &[(&str, &str)]) -> Vec<String> {
+        let source = |(path, text): &(&str, &str)| Source {
+            path: format!("crates/x/src/{path}").into(),
+            text: (*text).to_owned(),
+        };
+        circles("x", &files.iter().map(source).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn files_that_name_one_another_are_a_circle() {
+        let circle = [
+            ("a.rs", "use crate::{b::{B, self}, c as d};"),
+            ("b.rs", "fn f(_: super::a::A) {}"),
+            ("c.rs", ""),
+        ];
+        assert_eq!(of(&circle), ["x: a, b"]);
+        let longer =
+            [("a/mod.rs", "use super::b::B;"), ("b.rs", "use crate::c;"), ("c.rs", "use crate::a::A;")];
+        assert_eq!(of(&longer), ["x: a, b, c"]);
+    }
+
+    #[test]
+    fn parents_tests_and_comments_are_none() {
+        let parents = [("a/mod.rs", "use self::b::B;"), ("a/b.rs", "use super::A;")];
+        assert!(of(&parents).is_empty());
+        let tests = [
+            ("a.rs", "use crate::b;"),
+            ("b.rs", "// crate::a\n#[cfg(test)]\nmod tests {\n use crate::a;\n}"),
+        ];
+        assert!(of(&tests).is_empty());
+    }
+}
