@@ -4,8 +4,7 @@ mod nets;
 #[path = "../../core/tests/toy/relay.rs"]
 mod toy;
 
-use faircast_core::time::Time;
-use faircast_sim::{FlowId, Mode, Network, Options, Outcome, SessionSpec, SimError};
+use faircast_sim::{FlowId, Network, Options, SessionSpec, SimError};
 use std::sync::Arc;
 use toy::ToyRelay;
 
@@ -37,22 +36,11 @@ fn tree(scheme: &str, relays: usize, worst: f64) -> Network {
     net
 }
 
-fn run(net: &Network, seconds: f64) -> Outcome {
-    let outcome = |mode| {
-        let options = Options { until: Time::from_secs_f64(seconds), mode, ..Options::default() };
-        net.run(&options).expect("a sound network")
-    };
-    let (eager, evented) = (outcome(Mode::Eager), outcome(Mode::Evented));
-    assert_eq!(eager.digest, evented.digest);
-    assert!(eager.flows == evented.flows && eager.links == evented.links);
-    eager
-}
-
 /// A slow child slows its relay's group alone: the other group is as fast as without it.
 #[test]
 fn relays_carry_sessions_of_every_scheme_with_reports_and_isolate_a_slow_child() {
     for scheme in REPORTING {
-        let outcome = run(&tree(scheme, 2, 0.5), 60.0);
+        let outcome = nets::in_both_engines(&tree(scheme, 2, 0.5), 60.0);
         let received = |flow: usize, member: usize| outcome.flows[flow].members[member].packets;
         assert!(received(0, 0) > 500 && received(0, 1) > 500, "{scheme}: relays receive");
         assert!(

@@ -10,7 +10,7 @@ use faircast_core::node::{
 };
 use faircast_core::packet::{Body, Flags, Layer, Packet, SessionId};
 use faircast_core::time::{Span, Time};
-use faircast_sim::{LinkId, Mode, Network, NodeId, Options, Outcome, SessionSpec, SimError, TappedPacket};
+use faircast_sim::{LinkId, Network, NodeId, Options, Outcome, SessionSpec, SimError, TappedPacket};
 use std::sync::Arc;
 use toy::ToyRouter;
 
@@ -39,18 +39,6 @@ fn net(scheme: &str, receivers: usize, routers: &[(usize, Arc<dyn RouterSpec>)])
     (net, last)
 }
 
-/// In both engines, which must agree.
-fn run(net: &Network, seconds: f64) -> Outcome {
-    let outcome = |mode| {
-        let options = Options { until: Time::from_secs_f64(seconds), mode, ..Options::default() };
-        net.run(&options).expect("a sound network")
-    };
-    let (eager, evented) = (outcome(Mode::Eager), outcome(Mode::Evented));
-    assert_eq!(eager.digest, evented.digest);
-    assert!(eager.flows == evented.flows && eager.links == evented.links && eager.taps == evented.taps);
-    eager
-}
-
 /// Numbers and flags of the data that entered a link, and when.
 fn data(outcome: &Outcome, link: LinkId) -> Vec<(u64, bool, Time, Layer)> {
     let on_link = outcome.taps.iter().filter(|tapped| tapped.link == link);
@@ -67,8 +55,8 @@ fn data(outcome: &Outcome, link: LinkId) -> Vec<(u64, bool, Time, Layer)> {
 fn a_router_that_holds_changes_and_sends_carries_sessions_of_every_scheme() {
     for entry in faircast_core::schemes::CATALOGUE {
         let plain = net(entry.name, 6, &[]);
-        let (plain, links) = (run(&plain.0, 20.0), plain.1);
-        let routed = run(&net(entry.name, 6, &[(2, Arc::new(TOY))]).0, 20.0);
+        let (plain, links) = (nets::in_both_engines(&plain.0, 20.0), plain.1);
+        let routed = nets::in_both_engines(&net(entry.name, 6, &[(2, Arc::new(TOY))]).0, 20.0);
         let (before, after) = (&plain.flows[0], &routed.flows[0]);
         for (member, link) in after.members.iter().zip(&links) {
             assert!(member.packets > 100, "{}: {} packets", entry.name, member.packets);
@@ -96,7 +84,7 @@ fn a_router_that_holds_changes_and_sends_carries_sessions_of_every_scheme() {
 #[test]
 fn what_is_held_comes_so_much_later_and_nothing_is_lost() {
     let (network, links) = net("ormcc", 4, &[(2, Arc::new(TOY))]);
-    let outcome = run(&network, 20.0);
+    let outcome = nets::in_both_engines(&network, 20.0);
     let (odd, even) = (data(&outcome, links[0]), data(&outcome, links[1]));
     assert!(odd.len() > 1000 && even.len() - odd.len() < 30, "{} and {}", odd.len(), even.len());
     for (held, passed) in odd.iter().zip(&even) {
@@ -109,7 +97,7 @@ fn routers_behind_one_another_and_at_the_source_work_alike() {
     let toy: Arc<dyn RouterSpec> = Arc::new(TOY);
     let all: Vec<_> = (0..3).map(|node| (node, Arc::clone(&toy))).collect();
     for scheme in ["ormcc", "le-sbcc", "gmcc"] {
-        let outcome = run(&net(scheme, 5, &all).0, 30.0);
+        let outcome = nets::in_both_engines(&net(scheme, 5, &all).0, 30.0);
         let flow = &outcome.flows[0];
         assert!(flow.members.iter().all(|member| member.packets > 200), "{scheme}");
         assert!(flow.feedback > 20 && flow.feedback <= 30_000 / 40 + 1, "{scheme}: {}", flow.feedback);
@@ -139,13 +127,13 @@ fn a_router_that_does_nothing_changes_nothing() {
     let mut compared = 0;
     for seed in 0..40 {
         for mut network in [nets::random(seed), nets::random_layered(1000 + seed)] {
-            let without = run(&network, 8.0);
+            let without = nets::in_both_engines(&network, 8.0);
             if without.flows.iter().any(|flow| flow.aggregated > 0) {
                 continue; // it has routers of its own, which these would replace
             }
             compared += 1;
             (0..4).for_each(|node| network.router(NodeId(node), Arc::new(Idle)));
-            let with = run(&network, 8.0);
+            let with = nets::in_both_engines(&network, 8.0);
             assert_eq!(without.digest, with.digest, "seed {seed}");
             assert!(without.flows == with.flows, "seed {seed}");
         }

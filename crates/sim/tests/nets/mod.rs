@@ -8,9 +8,22 @@ use faircast_core::schemes::{CATALOGUE, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
 use faircast_sim::{
-    ApplicationData, Change, FlowId, Law, LinkId, Network, NodeId, ReceiverSpec, SessionSpec,
-    UnicastProtocol, UnicastSpec,
+    ApplicationData, Change, FlowId, Law, LinkId, Mode, Network, NodeId, Options, Outcome, ReceiverSpec,
+    SessionSpec, UnicastProtocol, UnicastSpec,
 };
+
+/// What comes of it in both engines, which must agree.
+#[track_caller]
+pub fn in_both_engines(net: &Network, seconds: f64) -> Outcome {
+    let outcome = |mode| {
+        let options = Options { until: Time::from_secs_f64(seconds), mode, ..Options::default() };
+        net.run(&options).expect("a sound network")
+    };
+    let (eager, evented) = (outcome(Mode::Eager), outcome(Mode::Evented));
+    assert_eq!(eager.digest, evented.digest);
+    assert!(eager.flows == evented.flows && eager.links == evented.links && eager.taps == evented.taps);
+    eager
+}
 
 #[derive(Clone, Copy, PartialEq)]
 pub enum Background {
