@@ -1,8 +1,7 @@
 //! The buffers of one receive call, and the datagrams in them.
 
-use crate::faults::Injector;
+use crate::ecn::Ecn;
 use crate::sys::{self, Head, MAX_CALL};
-use crate::udp::Ecn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
@@ -72,18 +71,6 @@ impl Batch {
             let parts = bytes[..slot.len].chunks_mut(slot.segment).enumerate();
             parts.map(|(n, part)| (part, Meta { segment: n as u16, ..slot.meta }))
         })
-    }
-
-    /// The same datagrams given to `each`, through an injector of faults if there is one. Call it
-    /// also when nothing was received, so that datagrams held back come in time.
-    pub fn deliver(&mut self, faults: Option<&mut Injector>, mut each: impl FnMut(&mut [u8], Meta)) {
-        match faults {
-            None => self.segments().for_each(|(bytes, meta)| each(bytes, meta)),
-            Some(injector) => {
-                injector.release(Instant::now(), &mut each);
-                self.segments().for_each(|(bytes, meta)| injector.pass(bytes, meta, &mut each));
-            }
-        }
     }
 
     /// When the next datagram that [`Batch::take`] gives was received; `None` when all were taken. With it

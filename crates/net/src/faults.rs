@@ -2,7 +2,7 @@
 //!
 //! For tests and demonstrations on networks that are too good. It costs nothing when off.
 
-use crate::batch::Meta;
+use crate::batch::{Batch, Meta};
 use faircast_core::field;
 use faircast_core::rng::Rng;
 use faircast_core::spec::{self, Opt, SpecError, Within};
@@ -92,6 +92,15 @@ impl Injector {
         Injector { faults, rng, held: Vec::new(), tally: Tally::default() }
     }
 
+    /// The datagrams of a batch that were not taken yet go through it to `each`. Call it also when nothing was received, so
+    /// that datagrams held back come in time.
+    pub fn pass_all(&mut self, batch: &mut Batch, each: &mut impl FnMut(&mut [u8], Meta)) {
+        self.release(Instant::now(), each);
+        while let Some((bytes, meta)) = batch.take() {
+            self.pass(bytes, meta, each);
+        }
+    }
+
     /// What was done so far.
     pub fn tally(&self) -> Tally {
         self.tally
@@ -150,7 +159,7 @@ impl Injector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::udp::Ecn;
+    use crate::ecn::Ecn;
 
     fn meta() -> Meta {
         Meta {

@@ -2,10 +2,11 @@
 
 use crate::batch::Batch;
 use crate::buffers::{Backlog, Granted};
+use crate::ecn::Ecn;
 use crate::error::NetError;
 use crate::interface::Choice;
 use crate::sys;
-use crate::udp::{Ecn, SendOutcome, Udp};
+use crate::udp::{SendOutcome, Udp};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 

@@ -2,6 +2,7 @@
 
 use crate::batch::Batch;
 use crate::buffers::{Backlog, Granted, MIN_RECEIVE_BUFFER};
+use crate::ecn::Ecn;
 use crate::error::NetError;
 use crate::interface::Choice;
 use crate::sys;
@@ -10,42 +11,6 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Explicit congestion notification in a datagram's IP header (RFC 3168, 5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ecn {
-    /// The sender does not take part.
-    #[default]
-    NotEct,
-    /// The sender takes part: ECT(1).
-    Ect1,
-    /// The sender takes part: ECT(0).
-    Ect0,
-    /// A router on the way was congested.
-    Ce,
-}
-
-impl Ecn {
-    /// From the two low bits of a type of service or traffic class octet.
-    pub const fn from_bits(octet: u8) -> Ecn {
-        match octet & 3 {
-            0 => Ecn::NotEct,
-            1 => Ecn::Ect1,
-            2 => Ecn::Ect0,
-            _ => Ecn::Ce,
-        }
-    }
-
-    /// The two bits.
-    pub const fn bits(self) -> u8 {
-        match self {
-            Ecn::NotEct => 0,
-            Ecn::Ect1 => 1,
-            Ecn::Ect0 => 2,
-            Ecn::Ce => 3,
-        }
-    }
-}
 
 /// What became of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

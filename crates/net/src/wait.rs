@@ -53,17 +53,32 @@ impl Waiter {
     /// # Errors
     /// [`NetError::System`].
     pub fn wait(&mut self, watched: &[Watch<'_>], until: Option<Instant>) -> Result<usize, NetError> {
-        sharpen_once();
+        self.clear();
+        watched.iter().for_each(|watch| self.watch(&watch.fd, watch.want));
+        self.wait_watched(until)
+    }
+
+    /// Watch nothing any more.
+    pub fn clear(&mut self) {
         self.polled.clear();
-        self.polled.extend(watched.iter().map(|w| libc::pollfd {
-            fd: w.fd.as_raw_fd(),
-            events: match w.want {
-                Want::Readable => libc::POLLIN,
-                Want::Writable => libc::POLLOUT,
-                Want::Either => libc::POLLIN | libc::POLLOUT,
-            },
-            revents: 0,
-        }));
+    }
+
+    /// Watch a socket too, or anything else with a descriptor, until [`Waiter::clear`]. It has to stay open.
+    pub fn watch(&mut self, on: &impl AsFd, want: Want) {
+        let events = match want {
+            Want::Readable => libc::POLLIN,
+            Want::Writable => libc::POLLOUT,
+            Want::Either => libc::POLLIN | libc::POLLOUT,
+        };
+        self.polled.push(libc::pollfd { fd: on.as_fd().as_raw_fd(), events, revents: 0 });
+    }
+
+    /// As [`Waiter::wait`], for what [`Waiter::watch`] was told.
+    ///
+    /// # Errors
+    /// [`NetError::System`].
+    pub fn wait_watched(&mut self, until: Option<Instant>) -> Result<usize, NetError> {
+        sharpen_once();
         let timeout = until.map(|moment| moment.saturating_duration_since(Instant::now()));
         match sys::poll(&mut self.polled, timeout) {
             Ok(ready) => Ok(ready),

@@ -1,48 +1,30 @@
-//! Sessions on real sockets and in real time: one thread, one loop, each.
+//! faircast's own sessions on real sockets.
 
 use crate::config::{Content, ReceiveConfig, SendConfig, Slow, span};
+use crate::datagram::{self, overhead};
+use crate::driver::{Clock, Groups, Moves, Outage, Uplink, opened, random, run_one};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
-use crate::groups::Groups;
 use crate::object::ObjectStream;
-use crate::outage::{Moves, Outage, Uplink};
 use crate::receiver;
 use crate::source::streams::{Cut, Fill};
 use crate::source::{self, block_source::BlockSource};
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
-use faircast_core::time::{Span, Time};
-use faircast_net::{
-    Batch, Choice, GroupOptions, GroupSocket, Injector, Membership, SourceOptions, Waiter, choose,
-};
+use faircast_core::time::Span;
+use faircast_net::{GroupOptions, GroupSocket, Membership, SourceOptions, choose};
 use faircast_wire::{Form, Name, ReceiverCodec, SourceCodec, Spacing, data_header_len, group_of};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::AtomicBool;
 
 /// Source symbols of a block: small enough to stay in a processor's cache, large enough for the code to
 /// lose nothing (see `docs/decisions/`).
 const SYMBOLS_PER_BLOCK: u16 = 256;
 
-/// Datagrams are no larger than an Ethernet frame carries unless asked for.
-const ETHERNET_MTU: usize = 1500;
-
-/// A symbol smaller than this is not worth its header.
-const SMALLEST_DATAGRAM: usize = 256;
-
 /// Feedback is spread over at least this on the local network, and farther away.
 const SPREAD_LOCAL: Span = Span::from_millis(10);
 const SPREAD_FAR: Span = Span::from_millis(200);
-
-/// The stop flag is looked at this often at least.
-const STOP_CHECK: Duration = Duration::from_millis(100);
-
-/// While a slow reader of the output is waited for, this often is looked whether there is room again.
-const OUTPUT_CHECK: Duration = Duration::from_millis(1);
-
-/// The buffer's fill is looked at this often.
-const BACKLOG_EVERY: Span = Span::from_millis(1);
 
 /// Send files, trees or a stream to everybody who receives the group. Returns when the session has
 /// ended; a report with `ok: false` names the receivers that are incomplete.
@@ -50,11 +32,31 @@ const BACKLOG_EVERY: Span = Span::from_millis(1);
 /// # Errors
 /// When the session cannot start or the content cannot be read; see [`Error::class`].
 pub fn send(
-    mut config: SendConfig,
+    config: SendConfig,
     events: &mut dyn FnMut(Event),
     stop: &AtomicBool,
 ) -> Result<SendReport, Error> {
     let clock = Clock::start();
+    let (mut session, mut uplink) = open_source(config, &clock, events)?;
+    run_one(&mut session, &mut uplink, &clock, events, stop)?;
+    let report = session.report();
+    // Receivers that were not heard because the network was gone are not what is wrong.
+    match (uplink.take_error(), &report) {
+        (Some(gone), Ok(report)) if !report.ok => Err(gone),
+        (Some(gone), Err(error)) if error.may_be_the_network() => Err(gone),
+        _ => report,
+    }
+}
+
+/// A source and its socket.
+///
+/// # Errors
+/// As [`send`].
+pub(crate) fn open_source(
+    mut config: SendConfig,
+    clock: &Clock,
+    events: &mut dyn FnMut(Event),
+) -> Result<(source::SourceSession, Uplink), Error> {
     config.scheme = scheme_for(config.scheme, &config.content)?;
     let groups = layer_groups(&config)?;
     let options = SourceOptions { ttl: config.ttl, ..SourceOptions::default() };
@@ -62,21 +64,23 @@ pub fn send(
     events(opened(config.group, uplink.choice()));
     uplink.warning().into_iter().for_each(|warning| events(Event::Warning(warning)));
     let form = if config.key.is_some() { Form::Sealed } else { Form::Open };
-    let (datagram, symbol_size) =
-        sizes(config.datagram, uplink.choice(), config.group, form, &config.scheme)?;
+    let datagram = datagram::largest(config.datagram, uplink.choice(), config.group)?;
+    let symbol_size = ((datagram - data_header_len(&config.scheme.mark(), form)) / 8 * 8) as u16;
     let block_source = match &config.content {
         Content::Paths(paths) => {
             BlockSource::files(ObjectStream::open(paths, symbol_size, SYMBOLS_PER_BLOCK)?)
         }
-        Content::Stdin { name } => BlockSource::pipe(name, symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos)?,
+        Content::Stdin { name } => {
+            BlockSource::pipe(name, symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos())?
+        }
         Content::Live { history } => {
-            BlockSource::live(symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos, *history)?
+            BlockSource::live(symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos(), *history)?
         }
         Content::Layers { inputs, history, repair } => {
             let fill = Fill::of(&config.scheme);
             let history = span(*history);
             let cut = Cut { symbol_size, symbols: SYMBOLS_PER_BLOCK, repair: *repair, history, fill };
-            BlockSource::streams(inputs, cut, clock.unix_nanos)?
+            BlockSource::streams(inputs, cut, clock.unix_nanos())?
         }
     };
     for warning in block_source.warnings() {
@@ -98,11 +102,11 @@ pub fn send(
     if scheme.options().len() > Name::MAX {
         return Err(Error::SchemeOptions { len: scheme.options().len(), most: Name::MAX });
     }
-    let (group, ttl) = (config.group, config.ttl);
     let setup = source::Setup {
         codec: SourceCodec::new(session, config.key.as_ref(), salt),
         salt,
         scheme,
+        groups,
         spacing: config.spacing,
         block_source,
         rng: Rng::new(random[3], 0),
@@ -114,23 +118,13 @@ pub fn send(
         max: config.max,
         expect: config.expect,
         wait: config.wait,
+        ttl: config.ttl,
         patience: config.patience,
         spread: if config.ttl <= 1 { SPREAD_LOCAL } else { SPREAD_FAR },
-        unix_secs: clock.unix_nanos / 1_000_000_000,
+        unix_secs: clock.unix_secs(),
     };
-    let mut session = source::SourceSession::new(setup, clock.now());
-    let injector = config.faults.map(|faults| Injector::new(faults, random[3]));
-    run_source(&mut session, &mut uplink, &groups, &clock, injector, events, stop)?;
-    let report = session.report().map_err(|error| match error {
-        Error::NoReceiver { waited, .. } => Error::NoReceiver { group, waited, ttl },
-        other => other,
-    });
-    // Receivers that were not heard because the network was gone are not what is wrong.
-    match (uplink.into_error(), &report) {
-        (Some(gone), Ok(report)) if !report.ok => Err(gone),
-        (Some(gone), Err(error)) if error.may_be_the_network() => Err(gone),
-        _ => report,
-    }
+    uplink.inject(config.faults, random[3]);
+    Ok((source::SourceSession::new(setup, clock.now()), uplink))
 }
 
 /// Receive one session from the group. Returns when everything is verified and in its place.
@@ -144,8 +138,22 @@ pub fn receive(
     stop: &AtomicBool,
 ) -> Result<ReceiveReport, Error> {
     let clock = Clock::start();
+    let (mut session, mut groups) = open_receiver(config, &clock, events)?;
+    run_one(&mut session, &mut groups, &clock, events, stop)?;
+    groups.explain(session.report())
+}
+
+/// A receiver and its sockets.
+///
+/// # Errors
+/// As [`receive`].
+pub(crate) fn open_receiver(
+    config: ReceiveConfig,
+    clock: &Clock,
+    events: &mut dyn FnMut(Event),
+) -> Result<(receiver::ReceiverSession, Groups), Error> {
     let choice = choose(config.group.ip(), config.interface.as_deref())?;
-    let mut outage = Outage::of_listener(config.group.ip(), config.interface, config.patience);
+    let outage = Outage::of_listener(config.group.ip(), config.interface, config.patience);
     let membership = config.source.map_or(Membership::AnySource, Membership::OnlyFrom);
     let socket = GroupSocket::open(
         config.group,
@@ -160,7 +168,7 @@ pub fn receive(
     let random = random();
     let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");
     let mut codec = ReceiverCodec::new(config.key.as_ref(), id, random[1]);
-    codec.set_time(clock.unix_nanos / 1_000_000_000);
+    codec.set_time(clock.unix_secs());
     let setup = receiver::Setup {
         codec,
         id,
@@ -176,13 +184,11 @@ pub fn receive(
         wait: config.wait.map(span),
         patience: span(config.patience),
         group: config.group,
-        unix_secs: clock.unix_nanos / 1_000_000_000,
+        unix_secs: clock.unix_secs(),
         memory: receiver::INCOMPLETE,
     };
-    let mut session = receiver::ReceiverSession::new(setup, clock.now());
-    let groups = Groups::new(socket, config.faults.map(|faults| (faults, random[3])));
-    run_receiver(&mut session, groups, &mut outage, &clock, events, stop)?;
-    outage.explains(session.report())
+    let groups = Groups::new(socket, outage, config.faults.map(|faults| (faults, random[3])));
+    Ok((receiver::ReceiverSession::new(setup, clock.now()), groups))
 }
 
 /// The scheme that sends this: with as many layers as there are streams for.
@@ -225,186 +231,12 @@ fn layer_groups(config: &SendConfig) -> Result<Vec<SocketAddr>, Error> {
     })
 }
 
-fn run_source(
-    session: &mut source::SourceSession,
-    uplink: &mut Uplink,
-    groups: &[SocketAddr],
-    clock: &Clock,
-    mut injector: Option<Injector>,
-    events: &mut dyn FnMut(Event),
-    stop: &AtomicBool,
-) -> Result<(), Error> {
-    let (mut batch, mut waiter) = (Batch::new(8), Waiter::new());
-    let mut out = Vec::with_capacity(1 << 17);
-    let mut stopped = false;
-    loop {
-        if !stopped && stop.load(Ordering::Relaxed) {
-            stopped = true;
-            session.stop(clock.now());
-        }
-        if uplink.look(events)? {
-            session.announce_soon(clock.now());
-        }
-        uplink.receive(&mut batch)?;
-        let now = clock.now();
-        batch.deliver(injector.as_mut(), |bytes, meta| {
-            session.on_datagram(bytes, meta.from, clock.time(meta.received_at).min(now), now);
-        });
-        session.on_time(now);
-        session.take_events().into_iter().for_each(&mut *events);
-        if !uplink.holds()
-            && let Some(outgoing) = session.next(now, &mut out)
-        {
-            let group = groups[usize::from(outgoing.layer.0)];
-            uplink.send(&out, outgoing.segment, group, &mut waiter, events)?;
-        }
-        if session.is_over() {
-            session.take_events().into_iter().for_each(&mut *events);
-            return Ok(());
-        }
-        let now = clock.now();
-        let wake = session.wake_at(now);
-        if wake > now || uplink.holds() {
-            let until = if wake > now { clock.instant(wake) } else { Instant::now() + STOP_CHECK };
-            uplink.wait(&mut waiter, until.min(Instant::now() + STOP_CHECK))?;
-        }
-    }
-}
-
-fn run_receiver(
-    session: &mut receiver::ReceiverSession,
-    mut groups: Groups,
-    outage: &mut Outage,
-    clock: &Clock,
-    events: &mut dyn FnMut(Event),
-    stop: &AtomicBool,
-) -> Result<(), Error> {
-    let mut waiter = Waiter::new();
-    let mut backlog_at = Time::ZERO;
-    loop {
-        if stop.load(Ordering::Relaxed) {
-            session.stop(clock.now());
-        }
-        groups.look(outage, session.silence(clock.now()), events)?;
-        let full = session.waits_for_output(clock.now());
-        let mut received = 0;
-        if !full {
-            groups.receive()?;
-            let now = clock.now();
-            received = groups.deliver(|bytes, meta| {
-                let marked = meta.ecn == faircast_net::Ecn::Ce;
-                session.on_datagram(bytes, meta.from, marked, clock.time(meta.received_at).min(now), now);
-            });
-        }
-        let now = clock.now();
-        if received > 0 && now >= backlog_at {
-            backlog_at = now + BACKLOG_EVERY;
-            let backlog = groups.backlog()?;
-            session.on_backlog(backlog, now);
-        }
-        session.on_time(now);
-        if groups.differ_from(session.groups())
-            && let Err((layer, error)) = groups.follow(session.groups())
-        {
-            session.on_join_failed(layer, &error, now);
-        }
-        let mut refused = None;
-        session.take_feedback(clock.now(), |bytes, to| match groups.base().send_to(bytes, to) {
-            Ok(_) => outage.works(events),
-            Err(error) => refused = Some(error),
-        });
-        refused.map_or(Ok(()), |error| outage.failed(error, events))?;
-        session.take_events().into_iter().for_each(&mut *events);
-        if session.is_over() {
-            return Ok(());
-        }
-        if full {
-            waiter.wait(&[], Some(Instant::now() + OUTPUT_CHECK))?;
-        } else if received == 0 {
-            let until = clock.instant(session.wake_at()).min(Instant::now() + STOP_CHECK);
-            groups.wait(&mut waiter, until)?;
-        }
-    }
-}
-
-/// The largest datagram, and the symbol that fits it.
-pub(crate) fn sizes(
-    asked: Option<u16>,
-    choice: &Choice,
-    group: SocketAddr,
-    form: Form,
-    scheme: &Scheme,
-) -> Result<(usize, u16), Error> {
-    let headers = overhead(group);
-    let mtu = choice.chosen.mtu as usize;
-    let largest = mtu.saturating_sub(headers).min(65_000);
-    if largest < SMALLEST_DATAGRAM {
-        return Err(Error::MtuTooSmall { interface: choice.chosen.name.clone(), mtu: choice.chosen.mtu });
-    }
-    let datagram = asked.map_or(largest.min(ETHERNET_MTU - headers), usize::from);
-    if !(SMALLEST_DATAGRAM..=largest).contains(&datagram) {
-        return Err(Error::DatagramSize { datagram: datagram as u16, largest: largest as u16 });
-    }
-    let symbol = (datagram - data_header_len(&scheme.mark(), form)) / 8 * 8;
-    Ok((datagram, symbol as u16))
-}
-
-/// Bytes of the IP and UDP headers.
-fn overhead(group: SocketAddr) -> usize {
-    if group.is_ipv4() { 28 } else { 48 }
-}
-
-pub(crate) fn opened(group: SocketAddr, choice: &Choice) -> Event {
-    Event::Opened {
-        group,
-        interface: choice.chosen.name.clone(),
-        local: choice.local,
-        alternatives: choice.alternatives.iter().map(|other| other.name.clone()).collect(),
-    }
-}
-
-pub(crate) fn random() -> [u64; 4] {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
-    std::array::from_fn(|at| u64::from_le_bytes(bytes[at * 8..][..8].try_into().expect("eight bytes")))
-}
-
-/// Session time on the monotonic clock.
-pub(crate) struct Clock {
-    origin: Instant,
-    unix_nanos: u64,
-}
-
-impl Clock {
-    pub(crate) fn start() -> Clock {
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Clock { origin: Instant::now(), unix_nanos: unix.as_nanos() as u64 }
-    }
-
-    /// When the session started, in seconds since 1970.
-    pub(crate) fn unix_secs(&self) -> u64 {
-        self.unix_nanos / 1_000_000_000
-    }
-
-    pub(crate) fn now(&self) -> Time {
-        self.time(Instant::now())
-    }
-
-    pub(crate) fn time(&self, instant: Instant) -> Time {
-        Time::from_nanos(instant.saturating_duration_since(self.origin).as_nanos() as u64)
-    }
-
-    pub(crate) fn instant(&self, time: Time) -> Instant {
-        let far = Duration::from_secs(3600);
-        self.origin + Duration::from_nanos(time.as_nanos()).min(self.origin.elapsed() + far)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::error::Class;
     use faircast_core::time::Rate;
+    use std::time::Duration;
 
     fn config(scheme: &str, group: &str) -> SendConfig {
         SendConfig {

@@ -1,13 +1,15 @@
 //! What fuzzers call, and the tests that replay what they found. No part of the interface.
 
 use crate::config::{Destination, Durability, Slow};
+use crate::endpoint::{Backlog, Datagram, Endpoint, Notice};
 use crate::object::{self, ObjectStream};
-use crate::receiver::{self, Backlog};
+use crate::receiver;
 use crate::source::{self, block_source::BlockSource};
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
+use faircast_net::Ecn;
 use faircast_wire::{ReceiverCodec, SourceCodec, Spacing};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -99,6 +101,7 @@ fn source(file: &Path, slow: Slow) -> source::SourceSession {
         codec: SourceCodec::new(SESSION, None, SALT),
         salt: SALT,
         scheme,
+        groups: vec![GROUP],
         spacing: Spacing::Address,
         block_source: BlockSource::files(object),
         rng: Rng::new(1, 0),
@@ -110,6 +113,7 @@ fn source(file: &Path, slow: Slow) -> source::SourceSession {
         max: None,
         expect: None,
         wait: Duration::from_secs(30),
+        ttl: 1,
         patience: Duration::from_secs(30),
         spread: Span::from_millis(10),
         unix_secs: UNIX_SECS,
@@ -175,15 +179,11 @@ impl Network {
                 }
                 let stranger = mode & 0x20 != 0;
                 if to == 0 {
-                    self.source.on_datagram(
-                        &mut datagram,
-                        if stranger { STRANGER } else { RECEIVER },
-                        self.now,
-                        self.now,
-                    );
+                    let from = if stranger { STRANGER } else { RECEIVER };
+                    give(&mut self.source, &mut datagram, from, false, self.now);
                 } else {
                     let from = if stranger { STRANGER } else { SOURCE };
-                    self.receiver.on_datagram(&mut datagram, from, marked, self.now, self.now);
+                    give(&mut self.receiver, &mut datagram, from, marked, self.now);
                 }
             }
         }
@@ -205,30 +205,32 @@ impl Network {
                 Some(datagram)
             }
         };
-        self.source.on_time(now);
+        self.source.handle_timeout(now);
         let mut count = 0;
         while count < MOST_DATAGRAMS {
-            let Some(outgoing) = self.source.next(now, &mut self.out) else { break };
+            let Some(outgoing) = self.source.poll_transmit(now, &mut self.out) else { break };
             assert!(outgoing.segment <= DATAGRAM, "{} bytes", outgoing.segment);
             for datagram in self.out.chunks(outgoing.segment) {
                 if let Some(mut datagram) = pass(datagram, count) {
-                    self.receiver.on_datagram(&mut datagram, SOURCE, marked, now, now);
+                    give(&mut self.receiver, &mut datagram, SOURCE, marked, now);
                 }
                 count += 1;
             }
         }
         let (used, dropped) = if marked { (1 << 19, 1) } else { (0, 0) };
-        self.receiver.on_backlog(Backlog { used, capacity: 1 << 20, dropped }, now);
-        self.receiver.on_time(now);
+        let backlog = Backlog { used, capacity: 1 << 20, dropped };
+        self.receiver.handle_notice(Notice::Backlog(backlog), now);
+        self.receiver.handle_timeout(now);
         let mut feedback = Vec::new();
-        self.receiver.take_feedback(now, |datagram, _| feedback.push(datagram.to_vec()));
+        while self.receiver.poll_transmit(now, &mut self.out).is_some() {
+            feedback.push(self.out.clone());
+        }
         for (count, datagram) in feedback.iter().enumerate() {
             if let Some(mut datagram) = pass(datagram, count) {
-                self.source.on_datagram(&mut datagram, RECEIVER, now, now);
+                give(&mut self.source, &mut datagram, RECEIVER, false, now);
             }
         }
-        self.source.take_events();
-        self.receiver.take_events();
+        while self.source.poll_event().is_some() || self.receiver.poll_event().is_some() {}
         self.faithful &= faithful;
     }
 
@@ -238,10 +240,15 @@ impl Network {
             if self.source.is_over() && self.receiver.is_over() {
                 return;
             }
-            let wake = self.source.wake_at(self.now).min(self.receiver.wake_at());
+            let wake = self.source.poll_timeout(self.now).min(self.receiver.poll_timeout(self.now));
             self.now = wake.max(self.now + Span::from_micros(100));
             self.run(Fate::Change(&[]), false);
         }
         panic!("not done after {}", self.now.since(Time::ZERO));
     }
+}
+
+fn give(to: &mut dyn Endpoint, bytes: &mut [u8], from: SocketAddr, marked: bool, now: Time) {
+    let ecn = if marked { Ecn::Ce } else { Ecn::NotEct };
+    to.handle_datagram(Datagram { bytes, from, ecn, arrived: now }, now);
 }

@@ -7,15 +7,16 @@
 pub mod alc;
 mod assembly;
 pub mod config;
+mod datagram;
 mod drive;
+mod driver;
+pub mod endpoint;
 pub mod error;
 pub mod event;
 #[doc(hidden)]
 pub mod fuzzing;
-mod groups;
 mod members;
 pub mod object;
-mod outage;
 #[cfg(test)]
 mod pair;
 pub mod pgm;
@@ -25,5 +26,6 @@ mod spill;
 
 pub use config::{Content, Destination, Durability, LayerInput, ReceiveConfig, SendConfig, Slow};
 pub use drive::{receive, send};
+pub use endpoint::Endpoint;
 pub use error::{Class, Error};
 pub use event::{Event, ReceiveReport, SendReport};

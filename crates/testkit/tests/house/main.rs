@@ -149,7 +149,6 @@ const CIRCLES: &[&str] = &[
     "core: unicast/tcp/sack, unicast/tcp/sender, unicast/tcp/vegas",
     "aqm: discipline, drop_tail, red",
     "wire: alc/fec, alc/packet",
-    "net: batch, faults, udp",
     "net: interface, sys",
     "sim: engine/agents, engine/build, engine/bundles, engine/layers, engine/links, engine/membership_schedule, engine/record, engine/relays, engine/routers, engine/tournament",
     "transport: alc/objects, alc/receiver",

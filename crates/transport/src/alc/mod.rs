@@ -21,6 +21,8 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use drive::{open_receiver, open_source};
 pub use drive::{receive, send};
 
 use crate::config::Content;

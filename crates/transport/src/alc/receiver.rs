@@ -2,6 +2,7 @@
 
 use super::AlcReceiveReport;
 use super::objects::{Assembly, OutputDirectory, Taken};
+use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
 use crate::error::Error;
 use crate::event::{Event, Progress};
 use crate::object::ObjectError;
@@ -11,10 +12,10 @@ use faircast_core::packet::{Arrival, Data, Layer, Mark, Payload, ReceiverId, Seq
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, Scheme, Wire};
 use faircast_core::time::{Span, Time};
-use faircast_wire::Spacing;
 use faircast_wire::alc::{
     self, Blocks, Closing, FDT_TOI, Fdt, Fec, Layering, MOST_FDT, NTP_UNIX_SECS, Oti, Packet, Rlc,
 };
+use faircast_wire::group_of;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
@@ -41,7 +42,7 @@ pub(super) struct Setup {
     pub random: u64,
 }
 
-pub(super) struct AlcReceiver {
+pub(crate) struct AlcReceiver {
     setup: Setup,
     place: Option<OutputDirectory>,
     rng: Rng,
@@ -55,7 +56,6 @@ pub(super) struct AlcReceiver {
     objects: BTreeMap<u128, Object>,
     early: VecDeque<(u128, Vec<u8>)>,
     control: Option<Control>,
-    spacing: Spacing,
     started: Time,
     begun: Option<Time>,
     heard: Time,
@@ -66,7 +66,7 @@ pub(super) struct AlcReceiver {
     /// What ended it, where that was an error.
     failure: Option<Error>,
     report: AlcReceiveReport,
-    events: Vec<Event>,
+    events: VecDeque<Event>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +98,10 @@ enum Object {
 struct Control {
     scheme: AnyReceiver,
     level: u8,
+    /// No layer above this one can be joined.
+    top: u8,
+    /// The groups above the lowest layer's.
+    groups: Vec<SocketAddr>,
     streams: Vec<Stream>,
     /// The newest slot that a packet was sent in.
     slot: Option<u32>,
@@ -126,7 +130,7 @@ impl Stream {
 }
 
 impl AlcReceiver {
-    pub fn new(setup: Setup, now: Time) -> Result<AlcReceiver, Error> {
+    pub(super) fn new(setup: Setup, now: Time) -> Result<AlcReceiver, Error> {
         let place = OutputDirectory::open(&setup.out, setup.random)?;
         let rng = Rng::new(setup.random, 0);
         Ok(AlcReceiver {
@@ -141,7 +145,6 @@ impl AlcReceiver {
             objects: BTreeMap::new(),
             early: VecDeque::new(),
             control: None,
-            spacing: Spacing::Address,
             started: now,
             begun: None,
             heard: now,
@@ -151,33 +154,17 @@ impl AlcReceiver {
             ended: None,
             failure: None,
             report: AlcReceiveReport { layers: 1, ..AlcReceiveReport::default() },
-            events: Vec::new(),
+            events: VecDeque::new(),
         })
     }
 
-    /// The highest layer that packets are wanted of, and how the groups of the layers follow each other.
-    pub fn subscription(&self) -> (Layer, Spacing) {
-        (Layer(self.control.as_ref().map_or(0, |control| control.level)), self.spacing)
-    }
-
-    pub fn is_over(&self) -> bool {
-        self.ended.is_some()
-    }
-
-    pub fn stop(&mut self) {
-        self.ended.get_or_insert(Ended::Stopped);
-    }
-
-    pub fn take_events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
-    }
-
+    /// So many packets were dropped by the sockets' buffers.
     pub fn dropped(&mut self, packets: u64) {
         self.report.dropped_local = packets;
     }
 
     /// When something is to be done next.
-    pub fn wake_at(&self) -> Time {
+    fn wake_at(&self) -> Time {
         let patience = match self.followed {
             Some(_) => self.heard + self.setup.silence,
             None => self.setup.wait.map_or(Time::NEVER, |wait| self.started + wait),
@@ -186,7 +173,7 @@ impl AlcReceiver {
         patience.min(deadline).min(self.tell_at)
     }
 
-    pub fn on_time(&mut self, now: Time) {
+    fn on_time(&mut self, now: Time) {
         if let Some(control) = &mut self.control
             && control.scheme.deadline() <= now
         {
@@ -212,7 +199,7 @@ impl AlcReceiver {
     ///
     /// # Errors
     /// When what it holds cannot be written.
-    pub fn on_datagram(&mut self, bytes: &[u8], from: IpAddr, at: Time) -> Result<(), Error> {
+    fn on_datagram(&mut self, bytes: &[u8], from: IpAddr, at: Time) -> Result<(), Error> {
         if self.ended.is_some() || self.setup.only.is_some_and(|only| only != from) {
             return Ok(());
         }
@@ -243,6 +230,11 @@ impl AlcReceiver {
             self.ended.get_or_insert(Ended::Closed);
         }
         Ok(())
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.failure.get_or_insert(error);
+        self.ended.get_or_insert(Ended::Stopped);
     }
 
     /// Hand the packet to the congestion control; whether it belongs to a layer that is wanted.
@@ -282,6 +274,19 @@ impl AlcReceiver {
         true
     }
 
+    /// A layer could not be joined: go on with those below it.
+    fn on_join_failed(&mut self, place: usize, why: &dyn std::fmt::Display) {
+        let Some(control) = &mut self.control else { return };
+        let joined = place as u8;
+        control.top = control.top.min(joined);
+        control.level = control.level.min(joined);
+        self.events.push_back(Event::Warning(format!(
+            "cannot join layer {}, so no more than {} are received: {why}",
+            place + 1,
+            place + 1
+        )));
+    }
+
     /// Do what the congestion control wants.
     fn obey(&mut self) {
         let Some(control) = &mut self.control else { return };
@@ -291,7 +296,7 @@ impl AlcReceiver {
                 self.ended.get_or_insert(Ended::Stopped);
                 continue;
             };
-            let level = level.min(control.streams.len() as u8 - 1);
+            let level = level.min(control.top);
             for layer in control.level + 1..=level {
                 control.streams[usize::from(layer)] = Stream::new();
                 self.report.joins += 1;
@@ -337,7 +342,7 @@ impl AlcReceiver {
     fn warn_once(&mut self, text: &str) {
         if !self.report.skipped.iter().any(|told| told == text) {
             self.report.skipped.push(text.to_owned());
-            self.events.push(Event::Warning(text.to_owned()));
+            self.events.push_back(Event::Warning(text.to_owned()));
         }
     }
 
@@ -374,7 +379,7 @@ impl AlcReceiver {
                 Object::Open(assembly) => assembly.len(),
                 Object::Done | Object::Skipped => 0,
             });
-            self.events.push(Event::Content {
+            self.events.push_back(Event::Content {
                 transfer: self.followed.map_or(String::new(), |(from, tsi)| format!("{from}/{tsi}")),
                 files: self.report.known,
                 bytes: Some(lens.sum()),
@@ -400,10 +405,21 @@ impl AlcReceiver {
         };
         let me = ReceiverId::new(self.setup.random | 1).expect("an odd number is not zero");
         let streams = (0..scheme.layers()).map(|_| Stream::new()).collect();
-        self.spacing = layering.spacing;
+        let groups: Vec<_> = (1..scheme.layers())
+            .map_while(|layer| group_of(self.setup.group, Layer(layer), layering.spacing))
+            .collect();
+        let top = groups.len() as u8;
+        if top + 1 < scheme.layers() {
+            self.warn_once(&format!(
+                "the session has {} layers, but from {} on there are groups for {} only",
+                scheme.layers(),
+                self.setup.group,
+                top + 1
+            ));
+        }
         self.report.layers = scheme.layers().into();
         let scheme = scheme.with_packet_size(layering.packet_size).receiver(me);
-        self.control = Some(Control { scheme, level: 0, streams, slot: None });
+        self.control = Some(Control { scheme, level: 0, top, groups, streams, slot: None });
     }
 
     fn take_symbols(&mut self, toi: u128, packet: &Packet<'_>, bytes: &[u8]) -> Result<(), Error> {
@@ -487,7 +503,7 @@ impl AlcReceiver {
         };
         let (some, all) = self.objects.values().map(received).fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
         let past = now.since(self.tell_at).as_secs_f64() + 1.0;
-        self.events.push(Event::Progress(Progress {
+        self.events.push_back(Event::Progress(Progress {
             seconds: now.since(self.started).as_secs_f64(),
             bytes: self.report.bytes + some,
             total_bytes: (!self.objects.is_empty()).then_some(self.report.bytes + all),
@@ -531,6 +547,55 @@ impl AlcReceiver {
             _ => "the source fell silent",
         };
         Err(Error::AlcEnded { why, files: report.files, known: report.known })
+    }
+}
+
+impl Endpoint for AlcReceiver {
+    fn handle_datagram(&mut self, datagram: Datagram<'_>, _now: Time) {
+        if let Err(error) = self.on_datagram(datagram.bytes, datagram.from.ip(), datagram.arrived) {
+            self.fail(error);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.on_time(now);
+    }
+
+    fn handle_notice(&mut self, notice: Notice<'_>, _now: Time) {
+        match notice {
+            Notice::Backlog(backlog) => self.report.dropped_local = backlog.dropped,
+            Notice::JoinFailed { place, why } => self.on_join_failed(place, why),
+            Notice::Drained | Notice::NetworkChanged => {}
+        }
+    }
+
+    /// It never says anything.
+    fn poll_transmit(&mut self, _now: Time, _out: &mut Vec<u8>) -> Option<Transmit> {
+        None
+    }
+
+    fn poll_timeout(&self, _now: Time) -> Time {
+        self.wake_at()
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn groups(&self) -> &[SocketAddr] {
+        self.control.as_ref().map_or(&[], |control| &control.groups[..usize::from(control.level)])
+    }
+
+    fn silence(&self, now: Time) -> Option<Span> {
+        self.followed.filter(|_| self.ended.is_none()).map(|_| now.since(self.heard))
+    }
+
+    fn stop(&mut self, _now: Time) {
+        self.ended.get_or_insert(Ended::Stopped);
+    }
+
+    fn is_over(&self) -> bool {
+        self.ended.is_some()
     }
 }
 

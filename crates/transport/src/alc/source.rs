@@ -2,6 +2,7 @@
 
 use super::files::{Carousel, Found, Object};
 use super::{AlcSendReport, Repeat};
+use crate::endpoint::{Datagram, Endpoint, Transmit};
 use crate::error::Error;
 use crate::event::{Event, Progress};
 use faircast_core::node::{Cx, Departure, Effects, Source, Stamp};
@@ -13,6 +14,8 @@ use faircast_wire::alc::{
     self, Closing, Extensions, FDT_TOI, FLUTE_VERSION, Fdt, FdtHeader, Fec, Layering, NTP_UNIX_SECS, Oti,
     Packet, Params, PayloadId, Rlc,
 };
+use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 /// The table is sent no more often than this.
 const TABLE_EVERY: Span = Span::from_secs(1);
@@ -30,6 +33,8 @@ const INSTANCES: u32 = 1 << 20;
 /// How a source is set up.
 pub(super) struct Setup {
     pub tsi: u16,
+    /// The groups of all layers, the lowest first.
+    pub groups: Vec<SocketAddr>,
     pub found: Found,
     pub pace: Pace,
     pub layering: Option<Layering>,
@@ -48,8 +53,9 @@ pub(super) enum Pace {
     Timetable(Box<AnySource>),
 }
 
-pub(super) struct AlcSource {
+pub(crate) struct AlcSource {
     tsi: u16,
+    groups: Vec<SocketAddr>,
     objects: Vec<Object>,
     carousel: Carousel,
     pace: Pace,
@@ -69,7 +75,8 @@ pub(super) struct AlcSource {
     tell_at: Time,
     report: AlcSendReport,
     symbols: Vec<u8>,
-    events: Vec<Event>,
+    events: VecDeque<Event>,
+    failure: Option<Error>,
 }
 
 /// The table of files as it is sent.
@@ -94,8 +101,8 @@ enum State {
 }
 
 impl AlcSource {
-    pub fn new(setup: Setup, now: Time) -> AlcSource {
-        let Setup { tsi, found, pace, layering, repeat, room, overhead, unix_secs, rng } = setup;
+    pub(super) fn new(setup: Setup, now: Time) -> AlcSource {
+        let Setup { tsi, groups, found, pace, layering, repeat, room, overhead, unix_secs, rng } = setup;
         let bytes = found.objects.iter().map(|object| object.oti.transfer_length).sum();
         let layers = match &pace {
             Pace::Fixed { .. } => 1,
@@ -109,6 +116,7 @@ impl AlcSource {
         };
         let mut session = AlcSource {
             tsi,
+            groups,
             objects: found.objects,
             carousel: Carousel::default(),
             pace,
@@ -127,7 +135,8 @@ impl AlcSource {
             tell_at: now + Span::from_secs(1),
             report,
             symbols: Vec::new(),
-            events: Vec::new(),
+            events: VecDeque::new(),
+            failure: None,
         };
         session.write_table(now);
         match &mut session.pace {
@@ -140,26 +149,22 @@ impl AlcSource {
     }
 
     /// End the session: the carousel stops where it is.
-    pub fn stop(&mut self) {
+    fn end(&mut self) {
         if self.state == State::Sending {
             self.state = State::Ending(GOODBYES);
         }
     }
 
-    pub fn is_over(&self) -> bool {
-        self.state == State::Over
-    }
-
-    pub fn take_events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
-    }
-
-    pub fn report(&self) -> AlcSendReport {
-        self.report.clone()
+    /// How it ended.
+    ///
+    /// # Errors
+    /// When a file could not be read.
+    pub fn report(self) -> Result<AlcSendReport, Error> {
+        self.failure.map_or(Ok(self.report), Err)
     }
 
     /// When something is to be done next.
-    pub fn wake_at(&self) -> Time {
+    fn wake_at(&self) -> Time {
         self.departure().map_or(Time::NEVER, |(_, at)| at).min(self.tell_at).min(match &self.pace {
             Pace::Fixed { .. } => Time::NEVER,
             Pace::Timetable(source) => source.deadline(),
@@ -179,7 +184,7 @@ impl AlcSource {
         }
     }
 
-    pub fn on_time(&mut self, now: Time) {
+    fn on_time(&mut self, now: Time) {
         if let Pace::Timetable(source) = &mut self.pace
             && source.deadline() <= now
         {
@@ -202,12 +207,13 @@ impl AlcSource {
     }
 
     /// The next packet that may leave now, and its layer.
-    pub fn next(&mut self, now: Time, out: &mut Vec<u8>) -> Result<Option<Layer>, Error> {
+    fn next(&mut self, now: Time, out: &mut Vec<u8>) -> Result<Option<Layer>, Error> {
         out.clear();
         if let Some(effect) = self.effects.refuse() {
             return Err(Error::effect("source", &effect));
         }
-        let Some((layer, _)) = self.departure().filter(|(_, at)| *at <= now && !self.is_over()) else {
+        let Some((layer, _)) = self.departure().filter(|(_, at)| *at <= now && self.state != State::Over)
+        else {
             return Ok(None);
         };
         // Within this packet nothing changes the size that the scheme books: packets are filled.
@@ -334,7 +340,7 @@ impl AlcSource {
             Pace::Timetable(source) => source.observe().rate.bps(),
         };
         let past = now.since(self.tell_at).as_secs_f64() + 1.0;
-        self.events.push(Event::Progress(Progress {
+        self.events.push_back(Event::Progress(Progress {
             seconds: now.since(self.started).as_secs_f64(),
             bytes: if self.carousel.rounds() > 0 { self.report.bytes } else { 0 },
             total_bytes: Some(self.report.bytes),
@@ -344,6 +350,44 @@ impl AlcSource {
         }));
         self.told_bytes = self.sent_bytes;
         self.tell_at = now + Span::from_secs(1);
+    }
+}
+
+impl Endpoint for AlcSource {
+    /// Nobody has anything to say to this source.
+    fn handle_datagram(&mut self, _datagram: Datagram<'_>, _now: Time) {}
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.on_time(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        match self.next(now, out) {
+            Ok(layer) => {
+                layer.map(|layer| Transmit { segment: out.len(), to: self.groups[usize::from(layer.0)] })
+            }
+            Err(error) => {
+                self.failure = Some(error);
+                self.state = State::Over;
+                None
+            }
+        }
+    }
+
+    fn poll_timeout(&self, _now: Time) -> Time {
+        self.wake_at()
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn stop(&mut self, _now: Time) {
+        self.end();
+    }
+
+    fn is_over(&self) -> bool {
+        self.state == State::Over
     }
 }
 

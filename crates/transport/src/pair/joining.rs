@@ -2,6 +2,7 @@
 
 use super::node::{ReceiverNode, SourceNode};
 use super::*;
+use crate::endpoint::{Backlog, Endpoint, Notice};
 use crate::event::Subscription;
 use faircast_core::packet::Layer;
 use faircast_wire::{GroupKey, Kind, peek};
@@ -166,14 +167,15 @@ fn symbols_of_layers_that_are_not_joined_are_content_and_nothing_to_the_scheme()
             }
         }
         if let Some(session) = &mut receiver.session {
-            session.on_backlog(crate::receiver::Backlog { used: 900, capacity: 1000, dropped: 7 }, now);
+            let backlog = Backlog { used: 900, capacity: 1000, dropped: 7 };
+            session.handle_notice(Notice::Backlog(backlog), now);
         }
         receiver.drive(now, |bytes, _| up.push(bytes.to_vec()));
         for mut bytes in up {
             assert_eq!(peek(&bytes).expect("the receiver's own").kind, Kind::Member, "no request, no report");
             source.on_datagram(&mut bytes, receiver.address, now);
         }
-        now = source.wake_at(now).min(receiver.wake_at()).max(now + Span::from_micros(1));
+        now = source.wake_at(now).min(receiver.wake_at(now)).max(now + Span::from_micros(1));
     }
     assert!(receiver.has(&source));
     let report = receiver.report();

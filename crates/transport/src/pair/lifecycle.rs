@@ -1,6 +1,7 @@
 //! Receivers and sources that come, go and come back.
 
 use super::*;
+use crate::endpoint::Endpoint;
 use crate::error::Error;
 
 const LEAST: Span = Span::from_millis(5);

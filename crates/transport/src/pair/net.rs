@@ -261,7 +261,7 @@ impl Net {
             What::Receiver(receiver) => {
                 self.receivers[receiver].scheduled = Time::NEVER;
                 self.drive_receiver(receiver);
-                let wake = self.receivers[receiver].wake_at();
+                let wake = self.receivers[receiver].wake_at(self.now);
                 assert!(wake > self.now, "receiver {receiver} does not let time pass at {:?}", self.now);
             }
             What::Spurious => {
@@ -369,7 +369,7 @@ impl Net {
     }
 
     fn reschedule_receiver(&mut self, receiver: usize) {
-        let wake = self.receivers[receiver].wake_at().max(self.now);
+        let wake = self.receivers[receiver].wake_at(self.now).max(self.now);
         if wake < self.receivers[receiver].scheduled {
             self.receivers[receiver].scheduled = wake;
             self.book(wake, (3, receiver), What::Receiver(receiver));

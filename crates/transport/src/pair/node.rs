@@ -1,9 +1,10 @@
-//! Sources and receivers, driven the way [`crate::drive`] does it.
+//! Sources and receivers, driven the way [`crate::driver`] does it.
 
 use super::net::OVERHEAD;
 use super::socket::Socket;
 use super::streams::Made;
 use crate::config::{Destination, Durability, Slow};
+use crate::endpoint::{Datagram, Endpoint, Notice};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
 use crate::object::ObjectStream;
@@ -14,9 +15,10 @@ use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
+use faircast_net::Ecn;
 use faircast_wire::{Form, GroupKey, ReceiverCodec, SourceCodec, Spacing, data_header_len};
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -122,6 +124,17 @@ impl Offer {
     }
 }
 
+/// The groups of so many layers.
+pub(super) fn groups(layers: u8) -> Vec<SocketAddr> {
+    (0..layers.max(1)).map(|layer| SocketAddr::from(([239, 255, 70, 1 + layer], 5777))).collect()
+}
+
+/// Whose group this is.
+fn layer_of(group: SocketAddr) -> Layer {
+    let IpAddr::V4(address) = group.ip() else { panic!("{group} is no group of these") };
+    Layer(address.octets()[3] - 1)
+}
+
 /// A source and what it told.
 pub(super) struct SourceNode {
     pub(super) offer: Offer,
@@ -195,6 +208,7 @@ impl SourceNode {
         let setup = source::Setup {
             codec: SourceCodec::new(self.id, offer.key.as_ref(), salt),
             salt,
+            groups: groups(scheme.layers()),
             scheme,
             spacing: Spacing::Address,
             block_source,
@@ -207,6 +221,7 @@ impl SourceNode {
             max: offer.max,
             expect: offer.expect,
             wait: offer.wait,
+            ttl: 1,
             patience: offer.patience,
             spread: offer.spread,
             unix_secs: UNIX_SECS + now.as_nanos() / 1_000_000_000,
@@ -217,7 +232,7 @@ impl SourceNode {
     pub(super) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, now: Time) {
         let now = local(now, self.origin);
         if let Some(session) = &mut self.session {
-            session.on_datagram(bytes, from, now, now);
+            session.handle_datagram(Datagram { bytes, from, ecn: Ecn::NotEct, arrived: now }, now);
         }
     }
 
@@ -226,17 +241,18 @@ impl SourceNode {
         let here = local(now, self.origin);
         for _ in 0..MOST_TURNS {
             let Some(session) = &mut self.session else { return };
-            session.on_time(here);
-            let outgoing = session.next(here, &mut self.out);
-            self.events.extend(session.take_events().into_iter().map(|event| (now, event)));
-            if let Some(outgoing) = outgoing {
-                self.out.chunks(outgoing.segment).for_each(|bytes| send(bytes, outgoing.layer));
+            session.handle_timeout(here);
+            let transmit = session.poll_transmit(here, &mut self.out);
+            self.events.extend(std::iter::from_fn(|| session.poll_event()).map(|event| (now, event)));
+            if let Some(transmit) = transmit {
+                let layer = layer_of(transmit.to);
+                self.out.chunks(transmit.segment).for_each(|bytes| send(bytes, layer));
             }
             if session.is_over() {
                 self.ended = self.session.take().map(source::SourceSession::report);
                 return;
             }
-            if session.wake_at(here) > here {
+            if session.poll_timeout(here) > here {
                 return;
             }
         }
@@ -245,7 +261,7 @@ impl SourceNode {
 
     pub(super) fn wake_at(&self, now: Time) -> Time {
         let here = local(now, self.origin);
-        self.session.as_ref().map_or(Time::NEVER, |session| global(session.wake_at(here), self.origin))
+        self.session.as_ref().map_or(Time::NEVER, |session| global(session.poll_timeout(here), self.origin))
     }
 
     /// The report of a session that has ended well.
@@ -281,6 +297,7 @@ pub(super) struct ReceiverNode {
     rng: Rng,
     origin: Time,
     backlog_at: Time,
+    out: Vec<u8>,
 }
 
 impl ReceiverNode {
@@ -311,6 +328,7 @@ impl ReceiverNode {
             origin: Time::ZERO,
             socket: Socket::default(),
             backlog_at: Time::ZERO,
+            out: Vec::new(),
         }
     }
 
@@ -341,7 +359,7 @@ impl ReceiverNode {
             overhead: OVERHEAD,
             wait: None,
             patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
-            group: SocketAddr::from(([239, 255, 70, 1], 5777)),
+            group: groups(1)[0],
             unix_secs,
             memory: self.memory,
         };
@@ -364,27 +382,31 @@ impl ReceiverNode {
         let here = local(now, self.origin);
         while let Some((mut bytes, from, arrived)) = self.socket.take(now) {
             let Some(session) = &mut self.session else { return };
-            session.on_datagram(&mut bytes, from, false, local(arrived, self.origin), here);
+            let arrived = local(arrived, self.origin);
+            session.handle_datagram(Datagram { bytes: &mut bytes, from, ecn: Ecn::NotEct, arrived }, here);
             if here >= self.backlog_at {
                 self.backlog_at = here + Span::from_millis(1);
-                session.on_backlog(self.socket.backlog(), here);
+                session.handle_notice(Notice::Backlog(self.socket.backlog()), here);
             }
         }
     }
 
-    pub(super) fn drive(&mut self, now: Time, send: impl FnMut(&[u8], SocketAddr)) {
+    pub(super) fn drive(&mut self, now: Time, mut send: impl FnMut(&[u8], SocketAddr)) {
         if self.socket.is_stopped(now) {
             return;
         }
         self.take_in(now);
         let here = local(now, self.origin);
         let Some(session) = &mut self.session else { return };
-        session.on_time(here);
+        session.handle_timeout(here);
         if let Some(refused) = self.refuses.filter(|layer| session.groups().len() >= usize::from(layer.0)) {
-            session.on_join_failed(refused, &"its port is taken", here);
+            let place = usize::from(refused.0) - 1;
+            session.handle_notice(Notice::JoinFailed { place, why: &"its port is taken" }, here);
         }
-        session.take_feedback(here, send);
-        self.events.extend(session.take_events().into_iter().map(|event| (now, event)));
+        while let Some(transmit) = session.poll_transmit(here, &mut self.out) {
+            send(&self.out, transmit.to);
+        }
+        self.events.extend(std::iter::from_fn(|| session.poll_event()).map(|event| (now, event)));
         if session.is_over() {
             self.ended = self.session.take().map(receiver::ReceiverSession::report);
             self.ended_at = now;
@@ -396,9 +418,10 @@ impl ReceiverNode {
         self.session.as_ref().is_some_and(|session| usize::from(layer.0) <= session.groups().len())
     }
 
-    pub(super) fn wake_at(&self) -> Time {
+    pub(super) fn wake_at(&self, now: Time) -> Time {
         let Some(session) = &self.session else { return Time::NEVER };
-        self.socket.wake_at(global(session.wake_at(), self.origin))
+        let here = local(now, self.origin);
+        self.socket.wake_at(global(session.poll_timeout(here), self.origin))
     }
 
     /// The report of a session that has ended well.

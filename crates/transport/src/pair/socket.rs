@@ -1,6 +1,6 @@
 //! The buffer of a receiver's socket, and a process that takes in only so much or is stopped.
 
-use crate::receiver::Backlog;
+use crate::endpoint::Backlog;
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -22,6 +22,8 @@ mod toy;
 use super::hop::{Hop, Out};
 use super::net::OVERHEAD;
 use crate::config::{Destination, Durability, Slow};
+use crate::endpoint::Endpoint;
+use crate::endpoint::testing::{give, take_all};
 use crate::object::ObjectStream;
 use crate::receiver;
 use crate::source::{self, block_source::BlockSource};
@@ -407,25 +409,22 @@ impl World {
     /// Before the source's time begins, the receivers have heard its announcement and it their answers.
     fn join(&mut self) {
         let mut announcement = Vec::new();
-        self.source.next(Time::ZERO, &mut announcement).expect("a session begins with an announcement");
+        self.source
+            .poll_transmit(Time::ZERO, &mut announcement)
+            .expect("a session begins with an announcement");
         let begin = self.local(Time::ZERO);
         for (index, receiver) in self.receivers.iter_mut().enumerate() {
             let mut now = begin - EARLIER;
-            receiver.on_datagram(&mut announcement.clone(), source_address(), false, now, now);
+            give(receiver, &mut announcement.clone(), source_address(), now);
             let mut joined = false;
             while !joined {
-                now = receiver.wake_at();
+                now = receiver.poll_timeout(now);
                 assert!(now < begin, "it joins in time");
-                receiver.on_time(now);
-                receiver.take_feedback(Time::ZERO, |bytes, _| {
-                    self.source.on_datagram(
-                        &mut bytes.to_vec(),
-                        receiver_address(index),
-                        Time::ZERO,
-                        Time::ZERO,
-                    );
+                receiver.handle_timeout(now);
+                for (mut bytes, _) in take_all(receiver, Time::ZERO) {
+                    give(&mut self.source, &mut bytes, receiver_address(index), Time::ZERO);
                     joined = true;
-                });
+                }
             }
         }
     }
@@ -455,10 +454,11 @@ impl World {
 
     fn next_wake(&self) -> (Time, Who) {
         let receivers = self.receivers.iter().enumerate().map(|(index, receiver)| {
-            let at = Time::ZERO + receiver.wake_at().since(self.local(Time::ZERO));
+            let here = self.local(self.now);
+            let at = Time::ZERO + receiver.poll_timeout(here).since(self.local(Time::ZERO));
             (at, Who::Receiver(index))
         });
-        let source = (self.source.wake_at(self.now), Who::Source);
+        let source = (self.source.poll_timeout(self.now), Who::Source);
         let hop = (self.hop.as_ref().map_or(Time::NEVER, Hop::deadline), Who::Hop);
         receivers.chain([source, hop]).min().expect("there is a source")
     }
@@ -484,11 +484,11 @@ impl World {
             }
             What::AtReceiver(index, mut bytes) => {
                 let here = self.local(self.now);
-                self.receivers[index].on_datagram(&mut bytes, source_address(), false, here, here);
+                give(&mut self.receivers[index], &mut bytes, source_address(), here);
                 self.drive_receiver(index);
             }
             What::AtSource(index, mut bytes) => {
-                self.source.on_datagram(&mut bytes, receiver_address(index), self.now, self.now);
+                give(&mut self.source, &mut bytes, receiver_address(index), self.now);
                 self.drive_source();
             }
         }
@@ -515,14 +515,14 @@ impl World {
     fn drive_source(&mut self) {
         let mut out = Vec::new();
         loop {
-            self.source.on_time(self.now);
-            let outgoing = self.source.next(self.now, &mut out);
-            for bytes in outgoing.iter().flat_map(|outgoing| out.chunks(outgoing.segment)) {
+            self.source.handle_timeout(self.now);
+            let transmit = self.source.poll_transmit(self.now, &mut out);
+            for bytes in transmit.iter().flat_map(|transmit| out.chunks(transmit.segment)) {
                 self.leave_source(bytes);
             }
-            self.source.take_events();
+            while self.source.poll_event().is_some() {}
             assert!(!self.source.is_over(), "the content is longer than the run");
-            if self.source.wake_at(self.now) > self.now {
+            if self.source.poll_timeout(self.now) > self.now {
                 return;
             }
         }
@@ -548,12 +548,11 @@ impl World {
     fn drive_receiver(&mut self, index: usize) {
         let here = self.local(self.now);
         let receiver = &mut self.receivers[index];
-        receiver.on_time(here);
-        let mut sent = Vec::new();
-        receiver.take_feedback(here, |bytes, _| sent.push(bytes.to_vec()));
-        receiver.take_events();
+        receiver.handle_timeout(here);
+        let sent = take_all(receiver, here);
+        while receiver.poll_event().is_some() {}
         assert!(!receiver.is_over(), "the content is longer than the run");
-        for bytes in sent {
+        for (bytes, _) in sent {
             match peek(&bytes).expect("the receiver writes headers").kind {
                 Kind::Report => {
                     if let Some(at) = self.offer(3 + 2 * index, &bytes) {
@@ -595,6 +594,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         codec: SourceCodec::new(SESSION, None, salt),
         salt,
         scheme: star.scheme,
+        groups: super::node::groups(1),
         spacing: Spacing::Address,
         block_source: BlockSource::files(
             ObjectStream::open(&[content], SYMBOL, 64).expect("the content can be read"),
@@ -608,6 +608,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         max: None,
         expect: Some(star.leaves.len() as u32),
         // Nobody is missed who does not say that it is there.
+        ttl: 1,
         wait: Duration::from_secs(3600),
         patience: Duration::from_secs(3600),
         spread: Span::from_millis(10),

@@ -1,4 +1,4 @@
-//! Sessions over PGM on real sockets and in real time: one thread, one loop, each.
+//! Sessions over PGM on real sockets.
 
 use super::delivery::Delivery;
 use super::feed::{self, Feed, Got, Input};
@@ -8,32 +8,24 @@ use super::{
 };
 use crate::config::span;
 use crate::config::{Content, Destination};
-use crate::drive::{Clock, opened, random, sizes};
+use crate::datagram;
+use crate::driver::{Clock, Groups, Moves, Outage, Uplink, opened, random, run_one};
 use crate::error::Error;
 use crate::event::Event;
-use crate::outage::{Look, Moves, Outage, Uplink, received};
 use crate::source::pipe::Pipe;
 use faircast_core::packet::Mark;
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Wire;
-use faircast_core::time::{Span, Time};
-use faircast_net::{
-    Batch, GroupOptions, GroupSocket, Injector, Membership, SourceOptions, Waiter, Want, Watch, choose,
-};
-use faircast_wire::Form;
+use faircast_net::{GroupOptions, GroupSocket, Membership, SourceOptions, choose};
 use faircast_wire::pgm::{DATA_HEADER_LEN, Gsi, Options, PgmccData, Said, Stamp, Tsi, data_len};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-/// The stop flag is looked at this often at least.
-const STOP_CHECK: Duration = Duration::from_millis(100);
-/// The buffer's fill is looked at this often.
-const BACKLOG_EVERY: Span = Span::from_millis(1);
 /// What a pipe has is sent after this, even if more would fit a packet.
 const PIPE_PATIENCE: Duration = Duration::from_millis(5);
 
@@ -48,6 +40,20 @@ pub fn send(
     stop: &AtomicBool,
 ) -> Result<PgmSendReport, Error> {
     let clock = Clock::start();
+    let (mut session, mut uplink) = open_source(config, &clock, events)?;
+    run_one(&mut session, &mut uplink, &clock, events, stop)?;
+    session.report()
+}
+
+/// A source and its socket.
+///
+/// # Errors
+/// As [`send`].
+pub(crate) fn open_source(
+    config: PgmSend,
+    clock: &Clock,
+    events: &mut dyn FnMut(Event),
+) -> Result<(source::PgmSource, Uplink), Error> {
     let group = ipv4(config.group.ip())?;
     let (input, total) = input(&config.content)?;
     // NAKs come to this port of this host: receivers do not look where data came from.
@@ -58,7 +64,7 @@ pub fn send(
     let local = ipv4(uplink.choice().local)?;
     events(opened(config.group, uplink.choice()));
     uplink.warning().into_iter().for_each(|warning| events(Event::Warning(warning)));
-    let (datagram, _) = sizes(config.datagram, uplink.choice(), config.group, Form::Open, &config.scheme)?;
+    let datagram = datagram::largest(config.datagram, uplink.choice(), config.group)?;
     let room = feed::room(datagram, options_len(config.scheme.mark()));
     check_messages(config.options.framing, config.options.messages, room)?;
     if config.scheme.layers() > 1 {
@@ -84,6 +90,7 @@ pub fn send(
         data_port: config.options.data_port.unwrap_or(config.group.port()),
         local,
         group,
+        to: config.group,
         source: scheme.source(),
         scheme_number: scheme.number(),
         bounds,
@@ -95,10 +102,8 @@ pub fn send(
         first: 0,
         total,
     };
-    let mut session = source::PgmSource::new(setup, clock.now());
-    let injector = config.faults.map(|faults| Injector::new(faults, random[3]));
-    run_source(&mut session, &mut uplink, &clock, injector, events, stop)?;
-    session.report()
+    uplink.inject(config.faults, random[3]);
+    Ok((source::PgmSource::new(setup, clock.now()), uplink))
 }
 
 /// Receive one session from the group. Returns when the source has said its end and nothing is missing any more.
@@ -111,9 +116,23 @@ pub fn receive(
     stop: &AtomicBool,
 ) -> Result<PgmReceiveReport, Error> {
     let clock = Clock::start();
+    let (mut session, mut groups) = open_receiver(config, &clock, events)?;
+    run_one(&mut session, &mut groups, &clock, events, stop)?;
+    groups.explain(session.report())
+}
+
+/// A receiver and its socket.
+///
+/// # Errors
+/// As [`receive`].
+pub(crate) fn open_receiver(
+    config: PgmReceive,
+    clock: &Clock,
+    events: &mut dyn FnMut(Event),
+) -> Result<(receiver::PgmReceiver, Groups), Error> {
     let group = ipv4(config.group.ip())?;
     let choice = choose(config.group.ip(), config.interface.as_deref())?;
-    let mut outage = Outage::of_listener(config.group.ip(), config.interface, config.silence);
+    let outage = Outage::of_listener(config.group.ip(), config.interface, config.silence);
     let local = ipv4(choice.local)?;
     let membership = config.source.map_or(Membership::AnySource, Membership::OnlyFrom);
     let options = GroupOptions { receive_buffer: config.buffer };
@@ -137,104 +156,8 @@ pub fn receive(
     let (framing, messages) = (config.options.framing, config.options.messages);
     let destination = config.destination.clone();
     let open = Box::new(move |tsi| output(&destination, tsi).map(|to| Delivery::new(to, framing, messages)));
-    let mut session = receiver::PgmReceiver::new(setup, open, clock.now());
-    let injector = config.faults.map(|faults| Injector::new(faults, random[1]));
-    run_receiver(&mut session, socket, &mut outage, &clock, injector, events, stop)?;
-    outage.explains(session.report())
-}
-
-fn run_source(
-    session: &mut source::PgmSource,
-    uplink: &mut Uplink,
-    clock: &Clock,
-    mut injector: Option<Injector>,
-    events: &mut dyn FnMut(Event),
-    stop: &AtomicBool,
-) -> Result<(), Error> {
-    let (mut batch, mut waiter) = (Batch::new(8), Waiter::new());
-    let mut out = Vec::with_capacity(1 << 17);
-    let mut stopped = false;
-    loop {
-        if !stopped && stop.load(Ordering::Relaxed) {
-            stopped = true;
-            session.stop(clock.now());
-        }
-        uplink.look(events)?;
-        uplink.receive(&mut batch)?;
-        let now = clock.now();
-        batch.deliver(injector.as_mut(), |bytes, meta| session.on_datagram(bytes, meta.from, now));
-        session.on_time(now);
-        session.take_events().into_iter().for_each(&mut *events);
-        if !uplink.holds()
-            && let Some(outgoing) = session.next(now, &mut out)
-        {
-            uplink.send(&out, outgoing.segment, uplink.group(), &mut waiter, events)?;
-        }
-        if session.is_over() {
-            session.take_events().into_iter().for_each(&mut *events);
-            return Ok(());
-        }
-        let now = clock.now();
-        let wake = session.wake_at(now);
-        if wake > now || uplink.holds() {
-            let until = if wake > now { clock.instant(wake) } else { Instant::now() + STOP_CHECK };
-            uplink.wait(&mut waiter, until.min(Instant::now() + STOP_CHECK))?;
-        }
-    }
-}
-
-fn run_receiver(
-    session: &mut receiver::PgmReceiver,
-    mut socket: GroupSocket,
-    outage: &mut Outage,
-    clock: &Clock,
-    mut injector: Option<Injector>,
-    events: &mut dyn FnMut(Event),
-    stop: &AtomicBool,
-) -> Result<(), Error> {
-    let (mut batch, mut waiter) = (Batch::new(8), Waiter::new());
-    let mut backlog_at = Time::ZERO;
-    loop {
-        if stop.load(Ordering::Relaxed) {
-            session.stop();
-        }
-        if let Look::Other(choice) = outage.look(socket.choice(), true, events)? {
-            match socket.open_again(&choice) {
-                Ok(opened) => {
-                    outage.moved(socket.choice(), &choice, events);
-                    socket = opened;
-                }
-                Err(error) => outage.failed(error, events)?,
-            }
-        }
-        let received = received(socket.receive(&mut batch))?;
-        let now = clock.now();
-        batch.deliver(injector.as_mut(), |bytes, meta| {
-            let at = clock.time(meta.received_at).min(now);
-            session.on_datagram(bytes, meta.from, meta.ecn, at);
-        });
-        let now = clock.now();
-        if received > 0 && now >= backlog_at {
-            backlog_at = now + BACKLOG_EVERY;
-            session.on_backlog(socket.backlog()?.drops.into());
-        }
-        session.on_time(now);
-        let mut refused = None;
-        session.take_feedback(|bytes, to| match socket.send_to(bytes, to) {
-            Ok(_) => outage.works(events),
-            Err(error) => refused = Some(error),
-        });
-        refused.map_or(Ok(()), |error| outage.failed(error, events))?;
-        session.take_events().into_iter().for_each(&mut *events);
-        if session.is_over() {
-            return Ok(());
-        }
-        if received == 0 {
-            session.on_waiting();
-            let until = clock.instant(session.wake_at()).min(Instant::now() + STOP_CHECK);
-            waiter.wait(&[Watch::new(&socket, Want::Readable)], Some(until))?;
-        }
-    }
+    let groups = Groups::new(socket, outage, config.faults.map(|faults| (faults, random[1])));
+    Ok((receiver::PgmReceiver::new(setup, open, clock.now()), groups))
 }
 
 /// Bytes of the options that a scheme with this kind of mark has in each data packet.

@@ -24,6 +24,8 @@ mod source;
 mod tests;
 mod window;
 
+#[cfg(test)]
+pub(crate) use drive::{open_receiver, open_source};
 pub use drive::{receive, send};
 
 use crate::config::{Content, Destination};

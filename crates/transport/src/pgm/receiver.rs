@@ -3,6 +3,7 @@
 use super::delivery::Delivery;
 use super::missing::{Due, Missing, Patience};
 use super::{PgmReceiveReport, receiver_id};
+use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
 use crate::error::Error;
 use crate::event::{Event, Progress};
 use faircast_core::delivery::gaps::Gaps;
@@ -53,14 +54,16 @@ pub(super) struct Setup {
 pub(super) type Open = Box<dyn FnMut(Tsi) -> Result<Delivery, Error>>;
 
 /// One run of a receiver.
-pub(super) struct PgmReceiver {
+pub(crate) struct PgmReceiver {
     setup: Setup,
     open: Open,
     stream: Option<Stream>,
     feedback: Vec<u8>,
+    /// Before this it has been sent.
+    feedback_from: usize,
     feedback_lens: VecDeque<(usize, SocketAddr)>,
     report: PgmReceiveReport,
-    events: Vec<Event>,
+    events: VecDeque<Event>,
     failure: Option<Error>,
     over: bool,
     progress_at: Time,
@@ -127,9 +130,10 @@ impl PgmReceiver {
             open,
             stream: None,
             feedback: Vec::new(),
+            feedback_from: 0,
             feedback_lens: VecDeque::new(),
             report: PgmReceiveReport::default(),
-            events: Vec::new(),
+            events: VecDeque::new(),
             failure: None,
             over: false,
             progress_at: now + Span::from_secs(1),
@@ -139,7 +143,7 @@ impl PgmReceiver {
     }
 
     /// A datagram to the group.
-    pub(super) fn on_datagram(&mut self, bytes: &[u8], from: SocketAddr, ecn: Ecn, now: Time) {
+    fn on_datagram(&mut self, bytes: &[u8], from: SocketAddr, ecn: Ecn, now: Time) {
         let IpAddr::V4(from) = from.ip() else { return };
         if self.over || self.setup.only.is_some_and(|only| only != IpAddr::V4(from)) {
             return;
@@ -174,7 +178,7 @@ impl PgmReceiver {
             self.stream = Some(Stream::new(packet.tsi(), from, delivery, now));
             let address = SocketAddr::from((from, self.setup.nak_port));
             let host = packet.tsi().to_string();
-            self.events.push(Event::Joined { receiver: String::new(), host, address });
+            self.events.push_back(Event::Joined { receiver: String::new(), host, address });
         }
         let Some(stream) = self.stream.as_mut().filter(|stream| stream.tsi == packet.tsi()) else {
             return Ok(());
@@ -226,7 +230,7 @@ impl PgmReceiver {
     }
 
     /// Something may be due.
-    pub(super) fn on_time(&mut self, now: Time) {
+    fn on_time(&mut self, now: Time) {
         if self.over {
             return;
         }
@@ -334,16 +338,6 @@ impl PgmReceiver {
         }
     }
 
-    /// Take what is to be sent, in order.
-    pub(super) fn take_feedback(&mut self, mut send: impl FnMut(&[u8], SocketAddr)) {
-        let mut at = 0;
-        for (len, to) in self.feedback_lens.drain(..) {
-            send(&self.feedback[at..at + len], to);
-            at += len;
-        }
-        self.feedback.clear();
-    }
-
     fn consider_patience(&mut self, now: Time) {
         let failure = match &self.stream {
             None => {
@@ -369,18 +363,8 @@ impl PgmReceiver {
         }
     }
 
-    /// End now, with what there is.
-    pub(super) fn stop(&mut self) {
-        self.fail(Error::Stopped);
-    }
-
-    /// Datagrams that the socket dropped, in all.
-    pub(super) fn on_backlog(&mut self, dropped: u64) {
-        self.report.dropped_local = dropped;
-    }
-
     /// Nothing is there to be received: a good moment to write.
-    pub(super) fn on_waiting(&mut self) {
+    fn write_out(&mut self) {
         if let Some(stream) = &mut self.stream
             && let Err(error) = stream.delivery.flush()
         {
@@ -389,7 +373,7 @@ impl PgmReceiver {
     }
 
     /// When to call again.
-    pub(super) fn wake_at(&self) -> Time {
+    fn wake_at(&self) -> Time {
         let mut wake = self.progress_at;
         if let Some(stream) = &self.stream {
             let asking = stream.missing.deadline();
@@ -402,16 +386,8 @@ impl PgmReceiver {
         wake
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        self.over
-    }
-
-    pub(super) fn take_events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
-    }
-
     /// How it ended.
-    pub(super) fn report(self) -> Result<PgmReceiveReport, Error> {
+    pub(crate) fn report(self) -> Result<PgmReceiveReport, Error> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
@@ -436,13 +412,63 @@ impl PgmReceiver {
         let bytes = self.wire_bytes - self.told.wire_bytes;
         self.told =
             Told { wire_bytes: self.wire_bytes, packets: self.report.packets, missed: self.report.missed };
-        self.events.push(Event::Progress(Progress {
+        self.events.push_back(Event::Progress(Progress {
             seconds: now.as_secs_f64(),
             bytes: self.report.bytes,
             rate_bps: bytes as f64 * 8.0,
             loss: missed as f64 / (packets + missed).max(1) as f64,
             ..Progress::default()
         }));
+    }
+}
+
+impl Endpoint for PgmReceiver {
+    fn handle_datagram(&mut self, datagram: Datagram<'_>, _now: Time) {
+        self.on_datagram(datagram.bytes, datagram.from, datagram.ecn, datagram.arrived);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.on_time(now);
+    }
+
+    fn handle_notice(&mut self, notice: Notice<'_>, _now: Time) {
+        match notice {
+            Notice::Backlog(backlog) => self.report.dropped_local = backlog.dropped,
+            Notice::Drained => self.write_out(),
+            Notice::NetworkChanged | Notice::JoinFailed { .. } => {}
+        }
+    }
+
+    fn poll_transmit(&mut self, _now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        out.clear();
+        let (len, to) = self.feedback_lens.pop_front()?;
+        out.extend_from_slice(&self.feedback[self.feedback_from..][..len]);
+        self.feedback_from += len;
+        if self.feedback_lens.is_empty() {
+            self.feedback.clear();
+            self.feedback_from = 0;
+        }
+        Some(Transmit { segment: len, to })
+    }
+
+    fn poll_timeout(&self, now: Time) -> Time {
+        if self.feedback_lens.is_empty() { self.wake_at() } else { now }
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn silence(&self, now: Time) -> Option<Span> {
+        self.stream.as_ref().filter(|_| !self.over).map(|stream| now.since(stream.heard_at))
+    }
+
+    fn stop(&mut self, _now: Time) {
+        self.fail(Error::Stopped);
+    }
+
+    fn is_over(&self) -> bool {
+        self.over
     }
 }
 

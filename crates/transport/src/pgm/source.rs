@@ -8,6 +8,7 @@
 use super::feed::{Feed, Take};
 use super::window::{Repair, Sent, TransmitWindow};
 use super::{PgmSendReport, WindowLimits, address_of, receiver_id};
+use crate::endpoint::{Datagram, Endpoint, Transmit};
 use crate::error::Error;
 use crate::event::{Event, Progress};
 use faircast_core::node::{Cx, Departure, Effects, Source as _, SourceControl, Stamp};
@@ -67,6 +68,8 @@ pub(super) struct Setup {
     /// This host, as the network sees it.
     pub(super) local: Ipv4Addr,
     pub(super) group: Ipv4Addr,
+    /// Where data goes: the group, and the UDP port.
+    pub(super) to: SocketAddr,
     pub(super) source: AnySource,
     pub(super) scheme_number: u8,
     pub(super) bounds: Bounds,
@@ -82,12 +85,6 @@ pub(super) struct Setup {
     pub(super) total: Option<u64>,
 }
 
-/// Datagrams to be sent: all of `segment` bytes but the last.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Outgoing {
-    pub(super) segment: usize,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     LeadIn,
@@ -97,11 +94,12 @@ enum Phase {
 }
 
 /// One run of a source.
-pub(super) struct PgmSource {
+pub(crate) struct PgmSource {
     tsi: Tsi,
     data_port: u16,
     local: Ipv4Addr,
     group: Ipv4Addr,
+    to: SocketAddr,
     source: AnySource,
     scheme_number: u8,
     rng: Rng,
@@ -126,7 +124,7 @@ pub(super) struct PgmSource {
     reporters: BTreeMap<ReceiverId, Reporter>,
     total: Option<u64>,
     report: PgmSendReport,
-    events: Vec<Event>,
+    events: VecDeque<Event>,
     failure: Option<Error>,
     bytes_told: u64,
     wire_bytes: u64,
@@ -157,6 +155,7 @@ impl PgmSource {
             data_port: setup.data_port,
             local: setup.local,
             group: setup.group,
+            to: setup.to,
             source: setup.source,
             scheme_number: setup.scheme_number,
             rng: setup.rng,
@@ -186,7 +185,7 @@ impl PgmSource {
             reporters: BTreeMap::new(),
             total: setup.total,
             report: PgmSendReport { rates_bps: (f64::INFINITY, 0.0), ..PgmSendReport::default() },
-            events: Vec::new(),
+            events: VecDeque::new(),
             failure: None,
             bytes_told: 0,
             wire_bytes: 0,
@@ -196,7 +195,7 @@ impl PgmSource {
     }
 
     /// A datagram that came to this host.
-    pub(super) fn on_datagram(&mut self, bytes: &[u8], from: SocketAddr, now: Time) {
+    fn on_datagram(&mut self, bytes: &[u8], from: SocketAddr, now: Time) {
         let IpAddr::V4(from) = from.ip() else {
             self.report.refused += 1;
             return;
@@ -362,7 +361,7 @@ impl PgmSource {
     }
 
     /// Something may be due.
-    pub(super) fn on_time(&mut self, now: Time) {
+    fn on_time(&mut self, now: Time) {
         if self.phase != Phase::LeadIn && self.source.deadline() <= now {
             self.source.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
             self.refuse_effects();
@@ -404,7 +403,7 @@ impl PgmSource {
     }
 
     /// Read no more content; end as soon as nothing is missing.
-    pub(super) fn stop(&mut self, now: Time) {
+    fn drain(&mut self, now: Time) {
         if self.phase == Phase::LeadIn {
             return self.close(now);
         }
@@ -429,12 +428,12 @@ impl PgmSource {
     }
 
     /// The next datagrams, if some are due: appended to `out`, which is emptied first.
-    pub(super) fn next(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outgoing> {
+    fn next(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         out.clear();
         if let Some(len) = self.control_lens.pop_front() {
             out.extend_from_slice(&self.control[..len]);
             self.control.drain(..len);
-            return Some(Outgoing { segment: len });
+            return Some(Transmit { segment: len, to: self.to });
         }
         if self.phase != Phase::Sending {
             return None;
@@ -469,7 +468,7 @@ impl PgmSource {
                 break;
             }
         }
-        (segment > 0).then_some(Outgoing { segment })
+        (segment > 0).then_some(Transmit { segment, to: self.to })
     }
 
     /// What leaves next: repairs first, since everybody behind them waits.
@@ -603,7 +602,7 @@ impl PgmSource {
     }
 
     /// When to call again.
-    pub(super) fn wake_at(&self, now: Time) -> Time {
+    fn wake_at(&self, now: Time) -> Time {
         if !self.control_lens.is_empty() {
             return now;
         }
@@ -625,17 +624,8 @@ impl PgmSource {
         wake
     }
 
-    /// Whether everything has been said.
-    pub(super) fn is_over(&self) -> bool {
-        self.phase == Phase::Over && self.control_lens.is_empty()
-    }
-
-    pub(super) fn take_events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
-    }
-
     /// How it ended.
-    pub(super) fn report(mut self) -> Result<PgmSendReport, Error> {
+    pub(crate) fn report(mut self) -> Result<PgmSendReport, Error> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
@@ -665,7 +655,7 @@ impl PgmSource {
         }
         let bytes = self.wire_bytes - self.bytes_told;
         self.bytes_told = self.wire_bytes;
-        self.events.push(Event::Progress(Progress {
+        self.events.push_back(Event::Progress(Progress {
             seconds: now.as_secs_f64(),
             bytes: self.feed.counts().bytes,
             total_bytes: self.total,
@@ -679,6 +669,36 @@ impl PgmSource {
             layers: None,
             limited_by: None,
         }));
+    }
+}
+
+impl Endpoint for PgmSource {
+    fn handle_datagram(&mut self, datagram: Datagram<'_>, now: Time) {
+        self.on_datagram(datagram.bytes, datagram.from, now);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.on_time(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.next(now, out)
+    }
+
+    fn poll_timeout(&self, now: Time) -> Time {
+        self.wake_at(now)
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn stop(&mut self, now: Time) {
+        self.drain(now);
+    }
+
+    fn is_over(&self) -> bool {
+        self.phase == Phase::Over && self.control_lens.is_empty()
     }
 }
 

@@ -6,12 +6,13 @@ use super::missing::Patience;
 use super::receiver::{self, Setup as ReceiverSetup};
 use super::source::{self, Setup as SourceSetup};
 use super::{Framing, Messages, PgmReceiveReport, PgmSendReport, WindowLimits};
+use crate::endpoint::Endpoint;
+use crate::endpoint::testing::{give, take_all};
 use crate::error::Error;
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_net::Ecn;
 use faircast_wire::pgm::{Gsi, Tsi};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -119,6 +120,7 @@ impl Network {
             data_port: GROUP.port(),
             local: SOURCE,
             group: *GROUP.ip(),
+            to: GROUP.into(),
             source: scheme.source(),
             scheme_number: scheme.number(),
             bounds: Bounds { max: Rate::from_mbps(20.0), ..scheme.bounds() },
@@ -144,32 +146,31 @@ impl Network {
     }
 
     fn run(mut self) -> Outcome {
-        let (mut now, mut out) = (Time::ZERO, Vec::new());
+        let mut now = Time::ZERO;
         while !self.source.is_over() || self.receivers.iter().any(|(session, ..)| !session.is_over()) {
             assert!(now < Time::ZERO + Span::from_secs(600), "it does not come to an end");
             while let Some((&(at, _), _)) = self.under_way.first_key_value().filter(|((at, _), _)| *at <= now)
             {
-                let (_, (towards, bytes)) = self.under_way.pop_first().expect("it was just seen");
-                self.arrive(towards, &bytes, at);
+                let (_, (towards, mut bytes)) = self.under_way.pop_first().expect("it was just seen");
+                self.arrive(towards, &mut bytes, at);
             }
-            self.source.on_time(now);
-            while let Some(outgoing) = self.source.next(now, &mut out) {
-                for datagram in out.clone().chunks(outgoing.segment) {
-                    if datagram[4] == 4 {
-                        self.started.get_or_insert(now);
-                    }
-                    (0..self.receivers.len())
-                        .for_each(|to| self.carry(Towards::Receiver(to), datagram.to_vec(), now));
+            self.source.handle_timeout(now);
+            for (datagram, to) in take_all(&mut self.source, now) {
+                assert_eq!(to, SocketAddr::from(GROUP));
+                if datagram[4] == 4 {
+                    self.started.get_or_insert(now);
                 }
+                (0..self.receivers.len())
+                    .for_each(|to| self.carry(Towards::Receiver(to), datagram.clone(), now));
             }
             let mut said = Vec::new();
             for (session, _, address) in &mut self.receivers {
-                session.on_time(now);
+                session.handle_timeout(now);
                 let from = SocketAddr::from((*address, 40_000));
-                session.take_feedback(|bytes, to| {
+                for (bytes, to) in take_all(session, now) {
                     assert_eq!(to, SocketAddr::from((SOURCE, GROUP.port())));
-                    said.push((from, bytes.to_vec()));
-                });
+                    said.push((from, bytes));
+                }
             }
             said.into_iter().for_each(|(from, bytes)| self.carry(Towards::Source(from), bytes, now));
             now = self.next_moment(now);
@@ -181,16 +182,16 @@ impl Network {
         }
     }
 
-    fn arrive(&mut self, towards: Towards, bytes: &[u8], now: Time) {
+    fn arrive(&mut self, towards: Towards, bytes: &mut [u8], now: Time) {
         match towards {
             Towards::Source(from) => {
                 let deaf = self.started.is_some_and(|started| now < started + self.plan.deaf);
                 if !deaf {
-                    self.source.on_datagram(bytes, from, now);
+                    give(&mut self.source, bytes, from, now);
                 }
             }
             Towards::Receiver(to) => {
-                self.receivers[to].0.on_datagram(bytes, (SOURCE, 5555).into(), Ecn::NotEct, now);
+                give(&mut self.receivers[to].0, bytes, (SOURCE, 5555).into(), now);
             }
         }
     }
@@ -198,8 +199,8 @@ impl Network {
     fn next_moment(&self, now: Time) -> Time {
         let arrival = self.under_way.first_key_value().map_or(Time::NEVER, |((at, _), _)| *at);
         let woken = self.receivers.iter().filter(|(session, ..)| !session.is_over());
-        let woken = woken.map(|(session, ..)| session.wake_at()).min().unwrap_or(Time::NEVER);
-        let source = if self.source.is_over() { Time::NEVER } else { self.source.wake_at(now) };
+        let woken = woken.map(|(session, ..)| session.poll_timeout(now)).min().unwrap_or(Time::NEVER);
+        let source = if self.source.is_over() { Time::NEVER } else { self.source.poll_timeout(now) };
         arrival.min(woken).min(source).max(now + Span::from_nanos(1))
     }
 }

@@ -1,8 +1,7 @@
 //! What the receiver hears from the source beside data, and what it tells it.
 
 use super::{
-    Backlog, CONFIRM_PATIENCE, FLOODED, Finished, Layers, NOTHING_YET, Outbox, Phase, ReceiverSession,
-    Stream, Window,
+    CONFIRM_PATIENCE, FLOODED, Finished, Layers, NOTHING_YET, Outbox, Phase, ReceiverSession, Stream, Window,
     block_sink::BlockSink,
     delivery::Delivery,
     echo,
@@ -11,6 +10,7 @@ use super::{
     reassembly::{Reassembly, Repair},
     streams::Streams,
 };
+use crate::endpoint::Backlog;
 use crate::error::Error;
 use crate::event::Event;
 use crate::members::{first_turn, stretched};
@@ -136,7 +136,7 @@ impl ReceiverSession {
             false => self.place_for_object(&announce, geometry, &layers)?,
         };
         self.codec.follow(session);
-        self.events.push(Event::Joined {
+        self.events.push_back(Event::Joined {
             receiver: self.setup.id.to_string(),
             host: announce.name.as_str().to_owned(),
             address: from,
@@ -227,8 +227,9 @@ impl ReceiverSession {
         stream.root = None;
         (stream.member_at, stream.member_tries) = (now + delay, 0);
         self.clocks.heard_at = now;
-        self.events
-            .push(Event::Warning("the source has been restarted; going on with what is here".to_owned()));
+        self.events.push_back(Event::Warning(
+            "the source has been restarted; going on with what is here".to_owned(),
+        ));
         if let Err(error) = restarted {
             self.fail(error, now);
         }
@@ -290,7 +291,7 @@ impl ReceiverSession {
             && let Some(files) = stream.delivery.files()
         {
             stream.content_told = true;
-            self.events.push(Event::Content {
+            self.events.push_back(Event::Content {
                 transfer: stream.announced.transfer.to_string(),
                 files,
                 bytes: stream.delivery.content_bytes(),
@@ -368,7 +369,7 @@ impl ReceiverSession {
         }
         let Some((part, is_news)) = stream.layers.flooded(now) else { return };
         if is_news {
-            self.events.push(Event::Warning(format!(
+            self.events.push_back(Event::Warning(format!(
                 "the lowest layer alone is received, and {:.0} % of it are lost while others are sent: the network carries all \
                  layers to this host, or the link is too slow for one. Switch on IGMP snooping (IPv6: MLD snooping) with a \
                  querier on the switch; the session goes on at one rate meanwhile",
@@ -426,7 +427,7 @@ impl ReceiverSession {
                 }
                 Effect::Subscribe(top) => {
                     if let Some(subscription) = stream.layers.subscribe(top, now) {
-                        self.events.push(Event::Layers(subscription));
+                        self.events.push_back(Event::Layers(subscription));
                         written = written.and(stream.delivery.subscribe(subscription, now));
                     }
                 }
@@ -451,7 +452,7 @@ impl ReceiverSession {
     }
 
     /// So full is the base group's socket, and so many datagrams were dropped.
-    pub(crate) fn on_backlog(&mut self, backlog: Backlog, now: Time) {
+    pub(super) fn on_backlog(&mut self, backlog: Backlog, now: Time) {
         self.totals.dropped_local = backlog.dropped;
         let Some(stream) = &mut self.stream else { return };
         // A host that is too slow for its layers shall leave some and not slow the group: what its own buffers drop is lost

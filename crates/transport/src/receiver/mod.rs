@@ -1,7 +1,7 @@
 //! The receiver's session: find a source, collect blocks, ask for what is missing, report.
 //!
 //! [`ReceiverSession`] knows no socket and no clock: datagrams and the present come in; feedback and
-//! events go out. [`crate::drive`] joins it to the network.
+//! events go out. [`crate::driver`] joins it to the network.
 //!
 //! ```text
 //!   Searching -- announced --> Receiving -- all verified and placed --> Confirming -- heard --> Over
@@ -9,6 +9,7 @@
 
 pub(crate) mod block_sink;
 mod delivery;
+mod endpoint;
 mod feedback;
 mod flood;
 mod layers;
@@ -20,6 +21,7 @@ mod streams;
 mod window;
 
 use crate::config::{Destination, Durability};
+use crate::endpoint::Transmit;
 use crate::error::Error;
 use crate::event::{Event, Progress, ReceiveReport};
 use crate::object::ObjectError;
@@ -33,9 +35,9 @@ use faircast_wire::{Announce, DataPacket, Kind, MemberState, Message, OpenError,
 use layers::{ForScheme, Layers};
 use reach::Reach;
 pub(crate) use reassembly::INCOMPLETE;
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-pub(crate) use window::Backlog;
 use window::Window;
 
 /// Why a receiver has failed, as it tells the source.
@@ -91,7 +93,7 @@ pub(crate) struct ReceiverSession {
     rng: Rng,
     scheme_rng: Rng,
     effects: Effects,
-    events: Vec<Event>,
+    events: VecDeque<Event>,
     outbox: Outbox,
     clocks: Clocks,
     totals: Totals,
@@ -163,8 +165,7 @@ struct Stream {
 /// Datagrams that wait to be sent to the source.
 #[derive(Default)]
 struct Outbox {
-    waiting: Vec<Waiting>,
-    bytes: Vec<u8>,
+    waiting: VecDeque<Waiting>,
     /// The source that was refused; otherwise they go to the one that is followed.
     to: Option<SocketAddr>,
 }
@@ -235,7 +236,7 @@ impl ReceiverSession {
             rng,
             scheme_rng: setup.scheme_rng,
             effects: Effects::new(),
-            events: Vec::new(),
+            events: VecDeque::new(),
             outbox: Outbox::default(),
             clocks: Clocks { second_at: now + Span::from_secs(1), heard_at: now, silence_told: false },
             totals: Totals::default(),
@@ -247,7 +248,7 @@ impl ReceiverSession {
 
     /// Whether what has come is to be written before more is taken out of the socket: whoever reads this receiver's output is
     /// slower than what comes. The window tells the source.
-    pub(crate) fn waits_for_output(&mut self, now: Time) -> bool {
+    fn waits_for_output(&mut self, now: Time) -> bool {
         let waits = self.stream.as_ref().is_some_and(|stream| stream.delivery.waits_for_output());
         if waits {
             self.clocks.heard_at = now; // nobody listens, so nobody is silent
@@ -256,14 +257,7 @@ impl ReceiverSession {
     }
 
     /// A datagram from the group arrived at `arrived` (the kernel's time, not after `now`).
-    pub(crate) fn on_datagram(
-        &mut self,
-        bytes: &mut [u8],
-        from: SocketAddr,
-        marked: bool,
-        arrived: Time,
-        now: Time,
-    ) {
+    fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, marked: bool, arrived: Time, now: Time) {
         if self.setup.only.is_some_and(|only| only != from.ip()) {
             return;
         }
@@ -341,7 +335,7 @@ impl ReceiverSession {
 
     /// The groups above the base layer's that are wanted now, bottom up. The driver joins and leaves groups
     /// until these are joined and no other.
-    pub(crate) fn groups(&self) -> &[SocketAddr] {
+    fn wanted_groups(&self) -> &[SocketAddr] {
         match &self.stream {
             Some(stream) if self.phase == Phase::Receiving => stream.layers.groups(),
             _ => &[],
@@ -350,25 +344,25 @@ impl ReceiverSession {
 
     /// The group of a layer that is wanted could not be joined. Nothing comes on it, which the scheme sees
     /// for itself; the session goes on with the layers below.
-    pub(crate) fn on_join_failed(&mut self, layer: Layer, why: &dyn std::fmt::Display, now: Time) {
+    fn on_join_failed(&mut self, layer: Layer, why: &dyn std::fmt::Display, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         if stream.layers.refuse(layer) {
             let joined = stream.layers.subscription().joined;
-            self.events.push(Event::Warning(format!(
+            self.events.push_back(Event::Warning(format!(
                 "cannot join layer {}, so no more than {joined} are received: {why}",
                 layer.0
             )));
         }
         let subscription = stream.layers.subscription();
         let stopped = stream.delivery.subscribe(subscription, now);
-        self.events.push(Event::Layers(subscription));
+        self.events.push_back(Event::Layers(subscription));
         if let Err(error) = stopped {
             self.fail(error, now);
         }
     }
 
     /// Time has passed.
-    pub(crate) fn on_time(&mut self, now: Time) {
+    fn on_time(&mut self, now: Time) {
         if self.clocks.second_at <= now {
             // A process that was stopped does not make up for the seconds it missed.
             self.clocks.second_at =
@@ -413,7 +407,7 @@ impl ReceiverSession {
     }
 
     /// When [`ReceiverSession::on_time`] wants to be called.
-    pub(crate) fn wake_at(&self) -> Time {
+    fn wake_at(&self) -> Time {
         let at = self.clocks.second_at;
         let Some(stream) = &self.stream else { return at };
         match self.phase {
@@ -433,36 +427,38 @@ impl ReceiverSession {
         }
     }
 
-    /// Where feedback goes, and the datagrams that wait to be sent there.
-    pub(crate) fn take_feedback(&mut self, now: Time, mut send: impl FnMut(&[u8], SocketAddr)) {
-        let Some(to) = self.stream.as_ref().map(|stream| stream.source).or(self.outbox.to) else { return };
-        let Outbox { waiting, bytes, .. } = &mut self.outbox;
-        for mut waiting in waiting.drain(..) {
+    /// Where feedback goes.
+    fn feedback_to(&self) -> Option<SocketAddr> {
+        self.stream.as_ref().map(|stream| stream.source).or(self.outbox.to)
+    }
+
+    /// The message that has waited longest goes into `out`.
+    fn next_feedback(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        let to = self.feedback_to()?;
+        loop {
+            let mut waiting = self.outbox.waiting.pop_front()?;
             waiting.hold_until(now);
-            bytes.clear();
+            out.clear();
             // One that cannot be written (before the announcement, say) is left out.
-            if self.codec.encode(bytes, waiting.session, &waiting.message).is_ok() {
-                send(bytes, to);
+            if self.codec.encode(out, waiting.session, &waiting.message).is_ok() {
+                return Some(Transmit { segment: out.len(), to });
             }
         }
     }
 
     /// Stop early: tell the source.
-    pub(crate) fn stop(&mut self, now: Time) {
+    fn leave(&mut self, now: Time) {
         self.failure = Some(Error::Stopped);
         self.leave_layers(now);
         self.tell_membership(MemberState::Leaving, 0, now);
         self.phase = Phase::Over;
     }
 
-    pub(crate) fn is_over(&self) -> bool {
-        self.phase == Phase::Over
-    }
-
-    pub(crate) fn take_events(&mut self) -> Vec<Event> {
-        let mut events = std::mem::take(&mut self.events);
-        events.extend(self.stream.iter_mut().flat_map(|stream| stream.delivery.take_events()));
-        events
+    fn next_event(&mut self) -> Option<Event> {
+        if self.events.is_empty() {
+            self.events.extend(self.stream.iter_mut().flat_map(|stream| stream.delivery.take_events()));
+        }
+        self.events.pop_front()
     }
 
     /// How it ended.
@@ -521,7 +517,7 @@ impl ReceiverSession {
         (self.totals.bytes_last, self.totals.lost_last, self.totals.packets_last) =
             (self.totals.bytes, self.totals.lost, self.totals.packets);
         self.totals.rate_bps = bytes as f64 * 8.0;
-        self.events.push(Event::Progress(Progress {
+        self.events.push_back(Event::Progress(Progress {
             seconds: now.since(stream.since).as_secs_f64(),
             bytes: stream.delivery.gathered_bytes(),
             total_bytes: stream.delivery.content_bytes(),
@@ -551,7 +547,7 @@ impl ReceiverSession {
 impl Outbox {
     /// A message that says how things are now.
     fn add(&mut self, session: SessionId, message: Message<'static>, now: Time) {
-        self.waiting.push(Waiting { session, message, since: now });
+        self.waiting.push_back(Waiting { session, message, since: now });
     }
 }
 

@@ -84,11 +84,9 @@ impl Reach {
 
 impl ReceiverSession {
     /// For how long the source has been silent; `None` while none is followed.
-    pub(crate) fn silence(&self, now: Time) -> Option<Duration> {
+    pub(super) fn source_silence(&self, now: Time) -> Option<Span> {
         match self.phase {
-            Phase::Receiving | Phase::Confirming { .. } => {
-                Some(Duration::from_nanos(now.since(self.clocks.heard_at).as_nanos()))
-            }
+            Phase::Receiving | Phase::Confirming { .. } => Some(now.since(self.clocks.heard_at)),
             Phase::Searching | Phase::Over => None,
         }
     }
@@ -102,7 +100,7 @@ impl ReceiverSession {
             return;
         }
         self.clocks.silence_told = is_silent;
-        self.events.push(Event::Warning(match is_silent {
+        self.events.push_back(Event::Warning(match is_silent {
             true => format!(
                 "the source has been silent for {silent}; waiting up to {patience} for it (--patience)"
             ),
@@ -113,7 +111,7 @@ impl ReceiverSession {
     /// Data has come, of the base layer if it has a number here.
     pub(super) fn data_comes(&mut self, seq: Option<u64>) {
         if self.stream.as_mut().is_some_and(|stream| stream.reach.on_data(seq)) {
-            self.events.push(Event::Warning("data comes again".to_owned()));
+            self.events.push_back(Event::Warning("data comes again".to_owned()));
         }
     }
 
@@ -133,7 +131,7 @@ impl ReceiverSession {
             verified_bytes: stream.delivery.verified_bytes(),
         };
         if stream.reach.tell() {
-            self.events.push(Event::Warning(format!(
+            self.events.push_back(Event::Warning(format!(
                 "announcements arrive but no data: none of the last {packets} packets of {bytes} bytes; {}",
                 crate::error::LOOK_AT_PATH
             )));
@@ -158,7 +156,7 @@ impl ReceiverSession {
         (stream.announced, stream.announced_at) = (announce, now);
         stream.member_at = stream.member_at.min(now);
         self.clocks.heard_at = now;
-        self.events.push(Event::Warning(format!("the source goes on from {from} (before: {before})")));
+        self.events.push_back(Event::Warning(format!("the source goes on from {from} (before: {before})")));
     }
 }
 

@@ -5,19 +5,9 @@
 //! socket can hold, so it does not depend on how much waits there at the moment. A receiver that cannot keep up advertises less:
 //! what it takes out in [`DELAY`], for packets that wait in its socket delay its reports.
 
+use crate::endpoint::Backlog;
 use faircast_core::packet::Seq;
 use faircast_core::time::{Span, Time};
-
-/// How full the socket's buffer is, in the kernel's own units (`SO_MEMINFO`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Backlog {
-    /// Bytes of kernel memory in use, the kernel's own overhead included.
-    pub(crate) used: u64,
-    /// Bytes of kernel memory allowed.
-    pub(crate) capacity: u64,
-    /// Datagrams dropped so far because the buffer was full.
-    pub(crate) dropped: u64,
-}
 
 /// In groups of so many members at most, everybody advertises while data flow.
 pub(crate) const EVERYBODY: u32 = 24;

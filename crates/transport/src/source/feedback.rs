@@ -29,7 +29,7 @@ const NAMED_AFTER: Span = Span::from_secs(2);
 
 impl SourceSession {
     /// A datagram from a receiver that arrived at `arrived` (the kernel's time, not after `now`).
-    pub(crate) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, arrived: Time, now: Time) {
+    pub(super) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, arrived: Time, now: Time) {
         // What it waited here is this host's time, not the path's.
         let waited = now.since(arrived);
         match self.codec.open(bytes) {
@@ -66,17 +66,17 @@ impl SourceSession {
                 if matches!(self.phase, Phase::Sending) {
                     self.plan.welcome();
                 }
-                self.events.push(Event::Joined { receiver, host, address: from });
+                self.events.push_back(Event::Joined { receiver, host, address: from });
             }
             Change::Done => {
                 self.windows.forget(report.from);
-                self.events.push(Event::Left { receiver, host, verified: true, reason: None });
+                self.events.push_back(Event::Left { receiver, host, verified: true, reason: None });
             }
             Change::Failed => {
                 self.windows.forget(report.from);
                 self.source.control(SourceControl::Forget(report.from), now);
                 let reason = self.members.get(report.from).map(reason);
-                self.events.push(Event::Left { receiver, host, verified: false, reason });
+                self.events.push_back(Event::Left { receiver, host, verified: false, reason });
             }
         }
         let echo = (report.echo.seq < self.next_seqs[0]).then_some(report.echo.seq);
@@ -111,7 +111,7 @@ impl SourceSession {
             Step::Limit(rate) if !was_limited => {
                 let host =
                     self.members.get(from).map_or_else(|| from.to_string(), |member| member.host.clone());
-                self.events.push(Event::Warning(format!(
+                self.events.push_back(Event::Warning(format!(
                     "{host} loses {:.0} % of the lowest layer, the only one that it has joined: the network carries all layers \
                      to it, or its link is too slow for one. All layers together are limited to {:.1} Mbit/s. Switch on IGMP \
                      snooping (IPv6: MLD snooping) with a querier on the switch",
@@ -285,7 +285,7 @@ impl SourceSession {
         if action != "follow" && !self.slow_named.contains(&id) {
             self.slow_named.push(id);
         }
-        self.events.push(Event::SlowReceiver {
+        self.events.push_back(Event::SlowReceiver {
             receiver: id.to_string(),
             host: member.host.clone(),
             rate_bps: level.bps(),

@@ -1,7 +1,7 @@
 //! The source's session: what to send when, and what to make of the receivers' reports.
 //!
 //! [`SourceSession`] knows no socket and no clock: datagrams and the present come in, datagrams and
-//! events go out. [`crate::drive`] joins it to the network.
+//! events go out. [`crate::driver`] joins it to the network.
 //!
 //! ```text
 //!   Gathering -- enough receivers joined --> Sending -- all are done, or patience ends --> Closing --> Over
@@ -9,6 +9,7 @@
 
 pub(crate) mod block_source;
 mod blocks;
+mod endpoint;
 mod feedback;
 mod flood;
 pub(crate) mod pipe;
@@ -22,6 +23,7 @@ mod window;
 
 use crate::config::Slow;
 use crate::config::span;
+use crate::endpoint::Transmit;
 use crate::error::Error;
 use crate::event::Event;
 use crate::members::{MemberRecord, Members, Pace, onset};
@@ -37,6 +39,8 @@ use faircast_core::schemes::{AnySource, SaysRate, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{DataPacket, SourceCodec, Spacing};
 use reach::Left;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::time::Duration;
 use symbol_scheduler::SymbolScheduler;
 use window::Windows;
@@ -63,6 +67,8 @@ pub(crate) struct Setup {
     pub(crate) codec: SourceCodec,
     pub(crate) salt: [u8; 16],
     pub(crate) scheme: Scheme,
+    /// The groups of all layers, the base layer's first.
+    pub(crate) groups: Vec<SocketAddr>,
     /// Where the layers are, if there are several.
     pub(crate) spacing: Spacing,
     pub(crate) block_source: BlockSource,
@@ -78,6 +84,8 @@ pub(crate) struct Setup {
     pub(crate) max: Option<Rate>,
     pub(crate) expect: Option<u32>,
     pub(crate) wait: Duration,
+    /// How many routers packets may pass, plus one: for what is told.
+    pub(crate) ttl: u8,
     /// How long receivers may be silent, or not be reached.
     pub(crate) patience: Duration,
     /// Feedback is spread over at least this.
@@ -98,7 +106,7 @@ pub(crate) struct SourceSession {
     windows: Windows,
     rng: Rng,
     effects: Effects,
-    events: Vec<Event>,
+    events: VecDeque<Event>,
     phase: Phase,
     serving: Serving,
     clocks: Clocks,
@@ -123,6 +131,7 @@ pub(crate) struct SourceSession {
 struct Fixed {
     salt: [u8; 16],
     scheme: Scheme,
+    groups: Vec<SocketAddr>,
     spacing: Spacing,
     name: String,
     datagram: usize,
@@ -132,6 +141,7 @@ struct Fixed {
     max: Option<Rate>,
     expect: Option<u32>,
     wait: Span,
+    ttl: u8,
     patience: Span,
     spread: Span,
     unix_secs: u64,
@@ -179,14 +189,6 @@ struct Counts {
     content_symbols: u64,
 }
 
-/// What leaves: `bytes` hold datagrams of `segment` bytes each (the last may be shorter).
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Outgoing {
-    pub(crate) segment: usize,
-    /// To the group of this layer.
-    pub(crate) layer: Layer,
-}
-
 impl SourceSession {
     pub(crate) fn new(mut setup: Setup, now: Time) -> SourceSession {
         let geometry = setup.block_source.geometry();
@@ -207,6 +209,7 @@ impl SourceSession {
             setup: Fixed {
                 salt: setup.salt,
                 scheme: setup.scheme,
+                groups: setup.groups,
                 spacing: setup.spacing,
                 name: setup.name,
                 datagram: setup.datagram,
@@ -216,6 +219,7 @@ impl SourceSession {
                 max: setup.max,
                 expect: setup.expect,
                 wait: span(setup.wait),
+                ttl: setup.ttl,
                 patience: span(setup.patience),
                 spread: setup.spread.max(Members::turns(setup.expect.unwrap_or(0) as usize)),
                 unix_secs: setup.unix_secs,
@@ -229,7 +233,7 @@ impl SourceSession {
             windows: Windows::default(),
             rng: setup.rng,
             effects: Effects::new(),
-            events: Vec::new(),
+            events: VecDeque::new(),
             phase: Phase::Gathering { heard: now },
             serving: Serving::Together,
             clocks: Clocks {
@@ -259,7 +263,7 @@ impl SourceSession {
     }
 
     /// When something is to be done next, whatever arrives.
-    pub(crate) fn wake_at(&self, now: Time) -> Time {
+    fn wake_at(&self, now: Time) -> Time {
         let mut at = self.clocks.announce_at.min(self.clocks.status_at).min(self.clocks.second_at);
         at = at.min(self.source.deadline());
         match self.phase {
@@ -282,7 +286,7 @@ impl SourceSession {
     }
 
     /// Time has passed.
-    pub(crate) fn on_time(&mut self, now: Time) {
+    fn on_time(&mut self, now: Time) {
         if self.source.deadline() <= now {
             self.source.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
             self.refuse_effects(now);
@@ -309,7 +313,7 @@ impl SourceSession {
     }
 
     /// What is to be sent now goes into `out`; `None` when nothing is.
-    pub(crate) fn next(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outgoing> {
+    fn next(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         out.clear();
         if self.phase == Phase::Over {
             return None;
@@ -325,11 +329,11 @@ impl SourceSession {
         }
         let segment = out.len();
         self.counts.wire_bytes += (segment + self.setup.overhead) as u64;
-        (segment > 0).then_some(Outgoing { segment, layer: BASE })
+        self.transmit(segment, BASE)
     }
 
     /// The network is back, or another one: say so that receivers find it.
-    pub(crate) fn announce_soon(&mut self, now: Time) {
+    fn announce_soon(&mut self, now: Time) {
         if matches!(self.phase, Phase::Gathering { .. } | Phase::Sending) {
             self.clocks.announce_at = now;
         }
@@ -338,13 +342,9 @@ impl SourceSession {
         }
     }
 
-    /// Stop early: tell the receivers.
-    pub(crate) fn stop(&mut self, now: Time) {
-        self.fail(Error::Stopped, now);
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        self.phase == Phase::Over
+    /// Datagrams of `segment` bytes for the group of this layer; `None` when there are none.
+    fn transmit(&self, segment: usize, layer: Layer) -> Option<Transmit> {
+        (segment > 0).then(|| Transmit { segment, to: self.setup.groups[usize::from(layer.0)] })
     }
 
     /// The number of the base layer's next packet.
@@ -359,11 +359,7 @@ impl SourceSession {
         self.source.observe()
     }
 
-    pub(crate) fn take_events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
-    }
-
-    fn write_data(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Outgoing> {
+    fn write_data(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         let (at, layer) = self.next_departure();
         if at > now {
             return None;
@@ -429,7 +425,7 @@ impl SourceSession {
         }
         self.refuse_effects(now);
         self.make_ready(layer);
-        (segment > 0).then_some(Outgoing { segment, layer })
+        self.transmit(segment, layer)
     }
 
     fn layers(&self) -> u8 {
@@ -562,15 +558,15 @@ impl SourceSession {
         }
         if joined == 0 {
             self.failure = Some(Error::NoReceiver {
-                group: std::net::SocketAddr::from(([0, 0, 0, 0], 0)), // the driver knows it
+                group: self.setup.groups[0],
                 waited: Duration::from_nanos(self.setup.wait.as_nanos()),
-                ttl: 0,
+                ttl: self.setup.ttl,
             });
             self.phase = Phase::Over;
             return;
         }
         if let Some(expected) = self.setup.expect.filter(|expected| joined < *expected) {
-            self.events.push(Event::Warning(format!(
+            self.events.push_back(Event::Warning(format!(
                 "{joined} of {expected} receivers have joined within {}; starting with them",
                 self.setup.wait
             )));

@@ -73,7 +73,7 @@ impl SourceSession {
         let limited_by = self.limit(bytes, now);
         let total = self.block_source.content_bytes();
         let sent = self.bytes_sent_once().min(total);
-        self.events.push(Event::Progress(Progress {
+        self.events.push_back(Event::Progress(Progress {
             seconds: now.as_secs_f64(),
             bytes: sent,
             total_bytes: self.block_source.is_whole().then_some(total),

@@ -1,6 +1,7 @@
 //! The source's half of layered sessions.
 
 use super::*;
+use crate::endpoint::Endpoint as _;
 use crate::event::Subscription;
 use crate::object::{ObjectStream, verify_block};
 use faircast_core::packet::{Content, Echo, Report};
@@ -118,6 +119,10 @@ fn receiver_id() -> ReceiverId {
     ReceiverId::new(5).expect("five is not zero")
 }
 
+fn groups() -> Vec<SocketAddr> {
+    (0..8).map(|layer| SocketAddr::from(([239, 1, 2, 3], 5777 + layer))).collect()
+}
+
 impl Run {
     fn of(scheme: &str, len: usize) -> Run {
         let (object, dir) = object(len, 1_000, 64);
@@ -126,6 +131,7 @@ impl Run {
             codec: SourceCodec::new(id, None, [3; 16]),
             salt: [3; 16],
             scheme: scheme.parse::<Scheme>().expect("a scheme").with_packet_size(1_062),
+            groups: groups(),
             spacing: Spacing::Port,
             block_source: BlockSource::files(object),
             rng: Rng::new(1, 0),
@@ -137,6 +143,7 @@ impl Run {
             max: None,
             expect: Some(1),
             wait: Duration::from_secs(10),
+            ttl: 1,
             patience: Duration::from_secs(60),
             spread: Span::from_millis(10),
             unix_secs: 1_800_000_000,
@@ -150,9 +157,11 @@ impl Run {
         let (end, mut out) = (self.now + span, Vec::new());
         while self.now < end && !self.session.is_over() {
             self.session.on_time(self.now);
-            if let Some(outgoing) = self.session.next(self.now, &mut out) {
-                let datagrams = out.chunks(outgoing.segment);
-                self.sent.extend(datagrams.map(|bytes| (self.now, outgoing.layer, bytes.to_vec())));
+            if let Some(transmit) = self.session.next(self.now, &mut out) {
+                let layer =
+                    groups().iter().position(|group| *group == transmit.to).expect("a group of its own");
+                let datagrams = out.chunks(transmit.segment);
+                self.sent.extend(datagrams.map(|bytes| (self.now, Layer(layer as u8), bytes.to_vec())));
             }
             self.now = self.session.wake_at(self.now).max(self.now).min(end);
         }

@@ -7,11 +7,8 @@
 
 use crate::error::Error;
 use crate::event::Event;
-use faircast_net::{
-    Batch, Changes, Choice, NetError, News, SendOutcome, SourceOptions, SourceSocket, Waiter, Want, Watch,
-    choose, choose_again,
-};
-use std::net::{IpAddr, SocketAddr};
+use faircast_net::{Changes, Choice, NetError, News, choose_again};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 /// While nothing can be sent, it is tried so often.
@@ -25,12 +22,6 @@ const LOOK_ANYWAY: Duration = Duration::from_secs(1);
 
 /// Shorter outages are not worth telling.
 const TOLD_AFTER: Duration = Duration::from_millis(300);
-
-/// An interface that takes nothing for so long is not merely busy: at 12 kbit/s a packet takes as long.
-const STUCK_AFTER: Duration = Duration::from_secs(1);
-
-/// The same while that is known.
-const STUCK_STILL: Duration = Duration::from_millis(20);
 
 /// What a session knows of its host's network.
 pub(crate) struct Outage {
@@ -127,6 +118,16 @@ impl Outage {
         self.end(events);
     }
 
+    /// Whether something could not be sent or opened, and that has not passed.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken.is_some()
+    }
+
+    /// Whether the session can go on from another address.
+    pub(crate) fn moves(&self) -> Moves {
+        self.moves
+    }
+
     /// Whether nothing should be sent now.
     pub(crate) fn holds(&self) -> bool {
         self.broken.as_ref().is_some_and(|broken| Instant::now() < broken.try_at)
@@ -198,17 +199,10 @@ impl Outage {
         }));
     }
 
-    /// What came of a session that listened: when nothing was heard because the network is gone, that is what is wrong.
-    pub(crate) fn explains<T>(self, report: Result<T, Error>) -> Result<T, Error> {
-        match (report, self.into_error()) {
-            (Err(error), Some(gone)) if error.may_be_the_network() => Err(gone),
-            (report, _) => report,
-        }
-    }
-
     /// Why the network is gone, if it is and has been for a while.
-    pub(crate) fn into_error(self) -> Option<Error> {
+    pub(crate) fn take_error(&mut self) -> Option<Error> {
         self.broken
+            .take()
             .filter(|broken| broken.told)
             .map(|broken| Error::Outage { lasted: broken.since.elapsed(), why: broken.why })
     }
@@ -255,137 +249,6 @@ fn same_place(one: &Choice, other: &Choice) -> bool {
     (one.chosen.index, one.local) == (other.chosen.index, other.local)
 }
 
-/// A source's socket, and what becomes of it.
-pub(crate) struct Uplink {
-    socket: Option<SourceSocket>,
-    choice: Choice,
-    group: SocketAddr,
-    options: SourceOptions,
-    outage: Outage,
-}
-
-impl Uplink {
-    /// Choose the interface and open the socket.
-    ///
-    /// # Errors
-    /// When there is none, or the system refuses.
-    pub(crate) fn open(
-        group: SocketAddr,
-        interface: Option<String>,
-        mut options: SourceOptions,
-        patience: Duration,
-        moves: Moves,
-    ) -> Result<Uplink, Error> {
-        let choice = choose(group.ip(), interface.as_deref())?;
-        let socket = SourceSocket::open(group, &choice, &options)?;
-        // A socket that is opened again has the same port, so that receivers notice nothing.
-        options.port = socket.local_addr().port();
-        let outage = Outage::new(group.ip(), interface, patience, moves);
-        Ok(Uplink { socket: Some(socket), choice, group, options, outage })
-    }
-
-    /// The interface in use.
-    pub(crate) fn choice(&self) -> &Choice {
-        &self.choice
-    }
-
-    /// What the receive buffer lacks.
-    pub(crate) fn warning(&self) -> Option<String> {
-        self.socket.as_ref().and_then(|socket| socket.receive_buffer().warning())
-    }
-
-    /// The group.
-    pub(crate) fn group(&self) -> SocketAddr {
-        self.group
-    }
-
-    /// Whether nothing should be sent now.
-    pub(crate) fn holds(&self) -> bool {
-        self.outage.holds()
-    }
-
-    /// Look whether the interface is still the one that it was; whether it is another one now, or back.
-    ///
-    /// # Errors
-    /// When it has been gone for too long.
-    pub(crate) fn look(&mut self, events: &mut dyn FnMut(Event)) -> Result<bool, Error> {
-        match self.outage.look(&self.choice, self.socket.is_some(), events)? {
-            Look::Same => Ok(false),
-            Look::Changed => Ok(true),
-            Look::Other(choice) => {
-                self.socket = None; // two sockets cannot have one port
-                match self.open_again(&choice) {
-                    Ok(socket) => {
-                        self.outage.moved(&self.choice, &choice, events);
-                        (self.socket, self.choice) = (Some(socket), *choice);
-                        Ok(true)
-                    }
-                    Err(error) => self.outage.failed(error, events).map(|()| false),
-                }
-            }
-        }
-    }
-
-    fn open_again(&self, choice: &Choice) -> Result<SourceSocket, NetError> {
-        match SourceSocket::open(self.group, choice, &self.options) {
-            Err(NetError::PortTaken { .. }) if self.outage.moves == Moves::Anywhere => {
-                SourceSocket::open(self.group, choice, &SourceOptions { port: 0, ..self.options.clone() })
-            }
-            opened => opened,
-        }
-    }
-
-    /// Receive the feedback that is there.
-    ///
-    /// # Errors
-    /// What will not pass.
-    pub(crate) fn receive(&self, batch: &mut Batch) -> Result<usize, Error> {
-        let Some(socket) = &self.socket else { return Ok(0) };
-        received(socket.receive(batch))
-    }
-
-    /// Send datagrams of `segment` bytes each to this group; what does not leave is lost.
-    ///
-    /// # Errors
-    /// What will not pass, and what has not passed for too long.
-    pub(crate) fn send(
-        &mut self,
-        bytes: &[u8],
-        segment: usize,
-        to: SocketAddr,
-        waiter: &mut Waiter,
-        events: &mut dyn FnMut(Event),
-    ) -> Result<(), Error> {
-        let Some(socket) = &self.socket else { return Ok(()) };
-        let most = if self.outage.broken.is_some() { STUCK_STILL } else { STUCK_AFTER };
-        match send_all(socket, bytes, segment, to, waiter, most) {
-            Ok(()) => {
-                self.outage.works(events);
-                Ok(())
-            }
-            Err(error) => self.outage.failed(error, events),
-        }
-    }
-
-    /// Wait for feedback or a moment.
-    ///
-    /// # Errors
-    /// When the system does not wait.
-    pub(crate) fn wait(&self, waiter: &mut Waiter, until: Instant) -> Result<(), Error> {
-        let until = Some(self.outage.until(until));
-        match &self.socket {
-            Some(socket) => waiter.wait(&[Watch::new(socket, Want::Readable)], until)?,
-            None => waiter.wait(&[], until)?,
-        };
-        Ok(())
-    }
-
-    /// Why the network is gone, if it is.
-    pub(crate) fn into_error(self) -> Option<Error> {
-        self.outage.into_error()
-    }
-}
-
 /// What came of receiving: news about the network below is not about what was received.
 pub(crate) fn received(outcome: Result<usize, NetError>) -> Result<usize, Error> {
     match outcome {
@@ -394,41 +257,11 @@ pub(crate) fn received(outcome: Result<usize, NetError>) -> Result<usize, Error>
     }
 }
 
-/// Hand over a batch for this group, waiting while the queue is full; not for longer than `most` without any of it
-/// being taken.
-fn send_all(
-    socket: &SourceSocket,
-    bytes: &[u8],
-    segment: usize,
-    group: SocketAddr,
-    waiter: &mut Waiter,
-    most: Duration,
-) -> Result<(), NetError> {
-    let (mut rest, mut taken_at) = (bytes, Instant::now());
-    loop {
-        match socket.send_batch_to(rest, segment, group)? {
-            SendOutcome::Sent => return Ok(()),
-            SendOutcome::Blocked { sent } => {
-                rest = &rest[(sent * segment).min(rest.len())..];
-                if rest.is_empty() {
-                    return Ok(());
-                }
-                let now = Instant::now();
-                if sent > 0 {
-                    taken_at = now;
-                } else if now.duration_since(taken_at) >= most {
-                    return Err(NetError::Stuck { name: socket.choice().chosen.name.clone() });
-                }
-                waiter.wait(&[Watch::new(socket, Want::Writable)], Some(now + Duration::from_millis(1)))?;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::error::Class;
+    use std::net::SocketAddr;
 
     const GROUP: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(239, 255, 70, 1));
 

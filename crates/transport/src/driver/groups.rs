@@ -3,29 +3,27 @@
 //! All are read together, and what they hold comes out in the order of arrival, so that a host that was
 //! busy for a while does not see one layer's past after another's present.
 
+use super::outage::{Look, Outage, received};
+use super::{Events, Sockets};
+use crate::endpoint::{Backlog, Endpoint, Notice, Transmit};
 use crate::error::Error;
-use crate::event::Event;
-use crate::outage::{Look, Outage, received};
-use crate::receiver::Backlog;
-use faircast_core::packet::Layer;
-use faircast_net::{Batch, Faults, GroupSocket, Injector, Meta, NetError, Waiter, Want, Watch};
+use faircast_core::time::{Span, Time};
+use faircast_net::{Batch, Faults, GroupSocket, Injector, Meta, NetError, Waiter, Want};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-
-/// Sockets that are waited for at most; those of further layers are read whenever something wakes.
-const WATCHED: usize = 32;
 
 /// Receive calls take so many datagrams (or coalesced runs) at most.
 const SLOTS: usize = 8;
 
 /// When the network changes, silence of this length says that memberships may have been lost with it.
-const SOON_SILENT: Duration = Duration::from_millis(500);
+const SOON_SILENT: Span = Span::from_millis(500);
 
 /// In a silent session groups are joined again so often.
-const REJOIN_EVERY: Duration = Duration::from_secs(5);
+const REJOIN_EVERY: Span = Span::from_secs(5);
 
 /// The base group, the layers that are joined, and those that were left but not read to their end.
 pub(crate) struct Groups {
+    outage: Outage,
     base: JoinedGroup,
     layers: Vec<JoinedGroup>,
     left: Vec<JoinedGroup>,
@@ -44,51 +42,27 @@ struct JoinedGroup {
 
 impl Groups {
     /// The base group, joined. Each socket has faults of its own, from a stream of the seed.
-    pub(crate) fn new(base: GroupSocket, faults: Option<(Faults, u64)>) -> Groups {
+    pub(crate) fn new(base: GroupSocket, outage: Outage, faults: Option<(Faults, u64)>) -> Groups {
         let base = JoinedGroup::new(base.group(), base, faults, 0);
-        Groups { base, layers: Vec::new(), left: Vec::new(), faults, dropped: 0, rejoined_at: Instant::now() }
+        let (layers, left, rejoined_at) = (Vec::new(), Vec::new(), Instant::now());
+        Groups { outage, base, layers, left, faults, dropped: 0, rejoined_at }
     }
 
-    /// The base group's socket, which feedback leaves by too.
-    pub(crate) fn base(&self) -> &GroupSocket {
-        &self.base.socket
-    }
-
-    /// Look whether the interface is still the one that it was, and join everything again where that may be of use: on
-    /// another interface, and where nothing has come for `silent` while the network changed or as time goes by, for
-    /// switches and routers forget.
+    /// What came of a session: when nothing was heard because the network is gone, that is what is wrong.
     ///
     /// # Errors
-    /// When the network has been gone for too long, or the system refuses.
-    pub(crate) fn look(
-        &mut self,
-        outage: &mut Outage,
-        silent: Option<Duration>,
-        events: &mut dyn FnMut(Event),
-    ) -> Result<(), Error> {
-        outage.ends_by_patience(silent.is_some());
-        match outage.look(self.base.socket.choice(), true, events)? {
-            Look::Other(choice) => {
-                let before = self.base.socket.choice().clone();
-                match self.base.socket.open_again(&choice) {
-                    Ok(socket) => {
-                        self.replace(socket);
-                        outage.moved(&before, &choice, events);
-                    }
-                    Err(error) => outage.failed(error, events)?,
-                }
-            }
-            Look::Changed if silent.is_none_or(|silent| silent >= SOON_SILENT) => self.rejoin(),
-            Look::Changed | Look::Same => {
-                let now = Instant::now();
-                if silent.is_some_and(|silent| silent >= REJOIN_EVERY)
-                    && now.duration_since(self.rejoined_at) >= REJOIN_EVERY
-                {
-                    self.rejoin();
-                }
-            }
+    /// Those of the report, or why the network is gone.
+    pub(crate) fn explain<T>(&mut self, report: Result<T, Error>) -> Result<T, Error> {
+        match (report, self.outage.take_error()) {
+            (Err(error), Some(gone)) if error.may_be_the_network() => Err(gone),
+            (report, _) => report,
         }
-        Ok(())
+    }
+
+    /// Datagrams that the sockets' buffers have dropped.
+    pub(crate) fn dropped(&self) -> u64 {
+        let members = std::iter::once(&self.base).chain(&self.layers).chain(&self.left);
+        self.dropped + members.map(JoinedGroup::dropped).sum::<u64>()
     }
 
     /// The same groups by another base socket; what the old sockets hold is still read. Layers follow.
@@ -116,8 +90,8 @@ impl Groups {
     /// Join and leave layers until just these groups are joined, bottom up.
     ///
     /// # Errors
-    /// The layer that could not be joined, and why; those below it are.
-    pub(crate) fn follow(&mut self, wanted: &[SocketAddr]) -> Result<(), (Layer, NetError)> {
+    /// The place of the group that could not be joined, and why; those before it are.
+    fn join(&mut self, wanted: &[SocketAddr]) -> Result<(), (usize, NetError)> {
         let same =
             self.layers.iter().zip(wanted).take_while(|(joined, group)| joined.group == **group).count();
         while self.layers.len() > same {
@@ -129,22 +103,22 @@ impl Groups {
                 self.dropped += top.dropped();
             }
         }
-        for (number, &group) in (1..).zip(wanted).skip(same) {
-            let socket = self.base.socket.open_beside(group).map_err(|error| (Layer(number), error))?;
-            self.layers.push(JoinedGroup::new(group, socket, self.faults, number.into()));
+        for (place, &group) in wanted.iter().enumerate().skip(same) {
+            let socket = self.base.socket.open_beside(group).map_err(|error| (place, error))?;
+            self.layers.push(JoinedGroup::new(group, socket, self.faults, place as u64 + 1));
         }
         Ok(())
     }
 
     /// Whether other groups are wanted than are joined.
-    pub(crate) fn differ_from(&self, wanted: &[SocketAddr]) -> bool {
+    fn differ_from(&self, wanted: &[SocketAddr]) -> bool {
         self.layers.len() != wanted.len()
             || self.layers.iter().zip(wanted).any(|(joined, group)| joined.group != *group)
     }
 
     /// Read the sockets whose datagrams have all been delivered, and close those of layers that were left
     /// and are read to their end.
-    pub(crate) fn receive(&mut self) -> Result<(), Error> {
+    fn fill(&mut self) -> Result<(), Error> {
         for member in self.members() {
             if member.batch.next_at().is_none() {
                 received(member.socket.receive(&mut member.batch))?;
@@ -161,7 +135,7 @@ impl Groups {
 
     /// Give what was read to `each`, in the order of arrival; how many datagrams that were. Stops when what
     /// comes next may still be in a socket.
-    pub(crate) fn deliver(&mut self, mut each: impl FnMut(&mut [u8], Meta)) -> usize {
+    fn deliver(&mut self, mut each: &mut dyn FnMut(&mut [u8], Meta)) -> usize {
         let now = Instant::now();
         for injector in self.members().filter_map(|member| member.injector.as_mut()) {
             injector.release(now, &mut each);
@@ -190,31 +164,90 @@ impl Groups {
         waiting.min_by_key(|(at, _)| *at).map(|(_, member)| member)
     }
 
-    /// How full the base group's buffer is, and what all of them have dropped.
-    pub(crate) fn backlog(&self) -> Result<Backlog, Error> {
-        let base = self.base.socket.backlog()?;
-        let others = self.layers.iter().chain(&self.left).map(JoinedGroup::dropped).sum::<u64>();
-        Ok(Backlog {
-            used: base.used_bytes as u64,
-            capacity: base.capacity_bytes as u64,
-            dropped: self.dropped + others + u64::from(base.drops),
-        })
+    fn members(&mut self) -> impl Iterator<Item = &mut JoinedGroup> {
+        std::iter::once(&mut self.base).chain(&mut self.layers).chain(&mut self.left)
     }
+}
 
-    /// Wait for a datagram or a moment.
-    pub(crate) fn wait(&self, waiter: &mut Waiter, until: Instant) -> Result<(), Error> {
-        let mut watched = [Watch::new(&self.base.socket, Want::Readable); WATCHED];
-        let layers = self.layers.iter().take(WATCHED - 1);
-        for (place, member) in watched[1..].iter_mut().zip(layers) {
-            *place = Watch::new(&member.socket, Want::Readable);
+impl Sockets for Groups {
+    /// Joins everything again where that may be of use: on another interface, and where nothing has come for a while and
+    /// the network changed or time goes by, for switches and routers forget.
+    fn look(&mut self, endpoint: &mut dyn Endpoint, now: Time, events: Events<'_>) -> Result<(), Error> {
+        let silent = endpoint.silence(now);
+        self.outage.ends_by_patience(silent.is_some());
+        match self.outage.look(self.base.socket.choice(), true, events)? {
+            Look::Other(choice) => {
+                let before = self.base.socket.choice().clone();
+                match self.base.socket.open_again(&choice) {
+                    Ok(socket) => {
+                        self.replace(socket);
+                        self.outage.moved(&before, &choice, events);
+                    }
+                    Err(error) => self.outage.failed(error, events)?,
+                }
+                endpoint.handle_notice(Notice::NetworkChanged, now);
+            }
+            Look::Changed => {
+                if silent.is_none_or(|silent| silent >= SOON_SILENT) {
+                    self.rejoin();
+                }
+                endpoint.handle_notice(Notice::NetworkChanged, now);
+            }
+            Look::Same => {}
         }
-        let count = (1 + self.layers.len()).min(WATCHED);
-        waiter.wait(&watched[..count], Some(until))?;
+        let long = Duration::from_nanos(REJOIN_EVERY.as_nanos());
+        if silent.is_some_and(|silent| silent >= REJOIN_EVERY) && self.rejoined_at.elapsed() >= long {
+            self.rejoin();
+        }
         Ok(())
     }
 
-    fn members(&mut self) -> impl Iterator<Item = &mut JoinedGroup> {
-        std::iter::once(&mut self.base).chain(&mut self.layers).chain(&mut self.left)
+    fn receive(&mut self, each: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error> {
+        self.fill()?;
+        Ok(self.deliver(each))
+    }
+
+    fn backlog(&self) -> Result<Option<Backlog>, Error> {
+        let base = self.base.socket.backlog()?;
+        let others = self.layers.iter().chain(&self.left).map(JoinedGroup::dropped).sum::<u64>();
+        Ok(Some(Backlog {
+            used: base.used_bytes as u64,
+            capacity: base.capacity_bytes as u64,
+            dropped: self.dropped + others + u64::from(base.drops),
+        }))
+    }
+
+    fn follow(&mut self, endpoint: &mut dyn Endpoint, now: Time) {
+        if self.differ_from(endpoint.groups())
+            && let Err((place, why)) = self.join(endpoint.groups())
+        {
+            endpoint.handle_notice(Notice::JoinFailed { place, why: &why }, now);
+        }
+    }
+
+    fn send(&mut self, bytes: &mut Vec<u8>, transmit: Transmit, events: Events<'_>) -> Result<(), Error> {
+        for datagram in bytes.chunks(transmit.segment.max(1)) {
+            match self.base.socket.send_to(datagram, transmit.to) {
+                Ok(_) => self.outage.works(events),
+                Err(error) => self.outage.failed(error, events)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Feedback is small, and old soon: it is tried at once.
+    fn holds(&self) -> bool {
+        false
+    }
+
+    fn until(&self, moment: Instant) -> Instant {
+        self.outage.until(moment)
+    }
+
+    fn watch(&self, waiter: &mut Waiter) {
+        for member in std::iter::once(&self.base).chain(&self.layers) {
+            waiter.watch(&member.socket, Want::Readable);
+        }
     }
 }
 
@@ -252,8 +285,9 @@ mod tests {
         let choice: Choice = choose(groups[0].ip(), Some("lo")).expect("there is a loopback interface");
         let options = GroupOptions { receive_buffer: 1 << 20 };
         let base = GroupSocket::open(groups[0], Membership::AnySource, &choice, &options).expect("it joins");
-        let mut joined = Groups::new(base, None);
-        joined.follow(&groups[1..]).expect("layers join");
+        let mut joined =
+            Groups::new(base, Outage::of_listener(groups[0].ip(), None, Duration::from_secs(60)), None);
+        joined.join(&groups[1..]).expect("layers join");
         let options = SourceOptions { ttl: 0, ..SourceOptions::default() };
         let source = SourceSocket::open(groups[0], &choice, &options).expect("a source opens");
         await_stamps(&source, groups[0], &mut joined);
@@ -268,9 +302,10 @@ mod tests {
             send(source, 0, to);
             std::thread::sleep(pause);
             let read_at = Instant::now();
-            joined.receive().expect("it receives");
             let mut waited = Duration::ZERO;
-            joined.deliver(|_, meta| waited = read_at.saturating_duration_since(meta.received_at));
+            let mut each =
+                |_: &mut [u8], meta: Meta| waited = read_at.saturating_duration_since(meta.received_at);
+            joined.receive(&mut each).expect("it receives");
             if waited > pause / 2 {
                 return;
             }
@@ -288,9 +323,10 @@ mod tests {
         let (mut waiter, mut got) = (Waiter::new(), Vec::new());
         let end = Instant::now() + Duration::from_secs(10);
         while got.len() < count && Instant::now() < end {
-            joined.receive().expect("it receives");
-            if joined.deliver(|bytes, _| got.push(bytes[0])) == 0 {
-                joined.wait(&mut waiter, Instant::now() + Duration::from_millis(50)).expect("it waits");
+            if joined.receive(&mut |bytes, _| got.push(bytes[0])).expect("it receives") == 0 {
+                waiter.clear();
+                joined.watch(&mut waiter);
+                waiter.wait_watched(Some(Instant::now() + Duration::from_millis(50))).expect("it waits");
             }
         }
         got
@@ -312,15 +348,15 @@ mod tests {
         let (groups, mut joined, source) = three(47_282);
         (0..30).for_each(|number| send(&source, number, groups[2]));
         assert!(joined.differ_from(&groups[1..2]) && !joined.differ_from(&groups[1..]));
-        joined.follow(&groups[1..2]).expect("leaving works");
+        joined.join(&groups[1..2]).expect("leaving works");
         assert!(!joined.differ_from(&groups[1..2]));
         send(&source, 77, groups[2]);
         send(&source, 30, groups[1]);
         send(&source, 31, groups[0]);
         assert_eq!(receive(&mut joined, 32), (0..32).collect::<Vec<u8>>());
-        joined.receive().expect("it receives");
+        joined.receive(&mut |_, _| ()).expect("it receives");
         assert!(joined.left.is_empty(), "the socket is closed");
-        joined.follow(&groups[1..]).expect("it joins again");
+        joined.join(&groups[1..]).expect("it joins again");
         send(&source, 5, groups[2]);
         assert_eq!(receive(&mut joined, 1), [5]);
     }
@@ -328,11 +364,11 @@ mod tests {
     #[test]
     fn a_layer_that_cannot_be_joined_is_named_and_those_below_it_are_joined() {
         let (groups, mut joined, source) = three(47_283);
-        joined.follow(&[]).expect("leaving works");
+        joined.join(&[]).expect("leaving works");
         let _taken = std::net::UdpSocket::bind((groups[2].ip(), 47_284)).expect("the port is free");
         let wanted = [groups[1], SocketAddr::new(groups[2].ip(), 47_284)];
-        let (layer, error) = joined.follow(&wanted).expect_err("another program has it");
-        assert_eq!(layer, Layer(2));
+        let (place, error) = joined.join(&wanted).expect_err("another program has it");
+        assert_eq!(place, 1);
         assert!(matches!(error, NetError::PortTaken { .. }), "{error}");
         send(&source, 9, groups[1]);
         assert_eq!(receive(&mut joined, 1), [9]);

@@ -1,0 +1,37 @@
+//! How large datagrams may be.
+
+use crate::error::Error;
+use faircast_net::Choice;
+use std::net::SocketAddr;
+
+/// Datagrams are no larger than an Ethernet frame carries unless asked for.
+const ETHERNET_MTU: usize = 1500;
+
+/// A symbol smaller than this is not worth its header.
+const SMALLEST: usize = 256;
+
+/// Beyond this nothing is gained.
+const LARGEST: usize = 65_000;
+
+/// Bytes of the IP and UDP headers.
+pub(crate) fn overhead(group: SocketAddr) -> usize {
+    if group.is_ipv4() { 28 } else { 48 }
+}
+
+/// The largest datagram to the group by this interface, in bytes: what was asked for, if it fits.
+///
+/// # Errors
+/// When it does not, or the interface takes nothing that makes sense.
+pub(crate) fn largest(asked: Option<u16>, choice: &Choice, group: SocketAddr) -> Result<usize, Error> {
+    let headers = overhead(group);
+    let mtu = choice.chosen.mtu as usize;
+    let largest = mtu.saturating_sub(headers).min(LARGEST);
+    if largest < SMALLEST {
+        return Err(Error::MtuTooSmall { interface: choice.chosen.name.clone(), mtu: choice.chosen.mtu });
+    }
+    let datagram = asked.map_or(largest.min(ETHERNET_MTU - headers), usize::from);
+    if !(SMALLEST..=largest).contains(&datagram) {
+        return Err(Error::DatagramSize { datagram: datagram as u16, largest: largest as u16 });
+    }
+    Ok(datagram)
+}

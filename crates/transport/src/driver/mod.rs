@@ -1,0 +1,257 @@
+//! The driver: endpoints on real sockets and in real time, any number of them in one thread and one loop.
+
+mod clock;
+mod groups;
+mod outage;
+#[cfg(test)]
+mod tests;
+mod uplink;
+
+pub(crate) use clock::{Clock, random};
+pub(crate) use groups::Groups;
+pub(crate) use outage::{Moves, Outage};
+pub(crate) use uplink::Uplink;
+
+use crate::endpoint::{Backlog, Datagram, Endpoint, Notice, Transmit};
+use crate::error::Error;
+use crate::event::Event;
+use faircast_core::time::{Span, Time};
+use faircast_net::{Choice, Meta, Waiter};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The stop flag is looked at this often at least.
+const STOP_CHECK: Duration = Duration::from_millis(100);
+
+/// While an endpoint takes no datagrams, or a socket no packets, this often is looked whether it does again.
+const ROOM_CHECK: Duration = Duration::from_millis(1);
+
+/// The fill of the sockets' buffers is looked at this often.
+const BACKLOG_EVERY: Span = Span::from_millis(1);
+
+/// An endpoint sends so many bytes at a turn, about; then it is looked what has come.
+const TURN: usize = 48_000;
+
+/// What is told goes here.
+pub(crate) type Events<'a> = &'a mut dyn FnMut(Event);
+
+/// The sockets of one endpoint.
+pub(crate) trait Sockets {
+    /// Look whether the interface is still the one that it was, and do what is to be done if not.
+    ///
+    /// # Errors
+    /// When the network has been gone for too long, or the system refuses.
+    fn look(&mut self, endpoint: &mut dyn Endpoint, now: Time, events: Events<'_>) -> Result<(), Error>;
+
+    /// Give what has arrived to `each`, in the order of arrival; how many datagrams that were.
+    ///
+    /// # Errors
+    /// What will not pass.
+    fn receive(&mut self, each: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error>;
+
+    /// How full the buffers are; `None` where nobody asks.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    fn backlog(&self) -> Result<Option<Backlog>, Error>;
+
+    /// Be in the groups that the endpoint wants to be in, and in no other.
+    fn follow(&mut self, endpoint: &mut dyn Endpoint, now: Time);
+
+    /// Send the datagrams in `bytes`, or keep them and leave another buffer. What does not leave in the end is lost, as on
+    /// the path. Not while [`Sockets::holds`].
+    ///
+    /// # Errors
+    /// What will not pass, and what has not passed for too long.
+    fn send(&mut self, bytes: &mut Vec<u8>, transmit: Transmit, events: Events<'_>) -> Result<(), Error>;
+
+    /// Send what was kept.
+    ///
+    /// # Errors
+    /// As [`Sockets::send`].
+    fn flush(&mut self, _events: Events<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Whether nothing should be sent now.
+    fn holds(&self) -> bool;
+
+    /// When to try something again, if that is before `moment`.
+    fn until(&self, moment: Instant) -> Instant;
+
+    /// Whatever would be reason to go on before the time.
+    fn watch(&self, waiter: &mut Waiter);
+}
+
+/// An endpoint with its sockets.
+pub(crate) struct Attached<'a> {
+    endpoint: &'a mut dyn Endpoint,
+    sockets: &'a mut dyn Sockets,
+    backlog_at: Time,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Runs,
+    Stopped,
+    Ended(Result<(), Error>),
+}
+
+/// What an endpoint waits for.
+enum Next {
+    /// Nothing: there is more to do.
+    Now,
+    /// Its sockets, or this moment.
+    Until(Instant),
+    /// This moment alone.
+    Pause(Instant),
+    Ended,
+}
+
+impl<'a> Attached<'a> {
+    pub(crate) fn new(endpoint: &'a mut dyn Endpoint, sockets: &'a mut dyn Sockets) -> Attached<'a> {
+        Attached { endpoint, sockets, backlog_at: Time::ZERO, state: State::Runs }
+    }
+
+    /// Do what is to be done now.
+    fn turn(
+        &mut self,
+        clock: &Clock,
+        out: &mut Vec<u8>,
+        events: Events<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Next, Error> {
+        let (endpoint, sockets) = (&mut *self.endpoint, &mut *self.sockets);
+        if matches!(self.state, State::Runs) && stop.load(Ordering::Relaxed) {
+            self.state = State::Stopped;
+            endpoint.stop(clock.now());
+        }
+        sockets.look(endpoint, clock.now(), events)?;
+        sockets.flush(events)?;
+        let accepts = endpoint.accepts(clock.now());
+        let mut received = 0;
+        if accepts {
+            let now = clock.now();
+            received = sockets.receive(&mut |bytes, meta| {
+                let arrived = clock.time(meta.received_at).min(now);
+                endpoint.handle_datagram(Datagram { bytes, from: meta.from, ecn: meta.ecn, arrived }, now);
+            })?;
+        }
+        let now = clock.now();
+        if received == 0 {
+            endpoint.handle_notice(Notice::Drained, now);
+        } else if now >= self.backlog_at
+            && let Some(backlog) = sockets.backlog()?
+        {
+            self.backlog_at = now + BACKLOG_EVERY;
+            endpoint.handle_notice(Notice::Backlog(backlog), now);
+        }
+        endpoint.handle_timeout(now);
+        sockets.follow(endpoint, now);
+        let mut sent = 0;
+        while sent < TURN && !sockets.holds() {
+            let now = clock.now();
+            if sent > 0 {
+                endpoint.handle_timeout(now);
+            }
+            let Some(transmit) = endpoint.poll_transmit(now, out) else { break };
+            sent += out.len();
+            sockets.send(out, transmit, events)?;
+        }
+        std::iter::from_fn(|| endpoint.poll_event()).for_each(&mut *events);
+        let holds = sockets.holds();
+        if endpoint.is_over() && !holds {
+            return Ok(Next::Ended);
+        }
+        let now = clock.now();
+        let wake = endpoint.poll_timeout(now);
+        let wake = if wake > now { Some(clock.instant(wake)) } else { None };
+        Ok(match wake {
+            _ if !accepts => Next::Pause(Instant::now() + ROOM_CHECK),
+            _ if received > 0 => Next::Now,
+            None if !holds => Next::Now,
+            wake => Next::Until(sockets.until(wake.unwrap_or_else(|| Instant::now() + STOP_CHECK))),
+        })
+    }
+
+    /// How it ended.
+    ///
+    /// # Errors
+    /// Of its sockets.
+    pub(crate) fn outcome(self) -> Result<(), Error> {
+        match self.state {
+            State::Ended(outcome) => outcome,
+            State::Runs | State::Stopped => Ok(()),
+        }
+    }
+}
+
+/// Until all have ended. `events` is told whose event it is, by place.
+///
+/// # Errors
+/// When the system does not wait.
+pub(crate) fn run(
+    attached: &mut [Attached<'_>],
+    clock: &Clock,
+    events: &mut dyn FnMut(usize, Event),
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let mut waiter = Waiter::new();
+    let mut out = Vec::with_capacity(1 << 17);
+    loop {
+        waiter.clear();
+        let mut until = Some(Instant::now() + STOP_CHECK);
+        let mut running = 0;
+        for (place, one) in attached.iter_mut().enumerate() {
+            if matches!(one.state, State::Ended(_)) {
+                continue;
+            }
+            running += 1;
+            match one.turn(clock, &mut out, &mut |event| events(place, event), stop) {
+                Ok(Next::Now) => until = None,
+                Ok(Next::Until(moment)) => {
+                    until = until.map(|until| until.min(moment));
+                    one.sockets.watch(&mut waiter);
+                }
+                Ok(Next::Pause(moment)) => until = until.map(|until| until.min(moment)),
+                Ok(Next::Ended) => one.state = State::Ended(Ok(())),
+                Err(error) => one.state = State::Ended(Err(error)),
+            }
+        }
+        if running == 0 {
+            return Ok(());
+        }
+        if let Some(until) = until {
+            waiter.wait_watched(Some(until))?;
+        }
+    }
+}
+
+/// One endpoint, until it has ended.
+///
+/// # Errors
+/// Of its sockets.
+pub(crate) fn run_one(
+    endpoint: &mut dyn Endpoint,
+    sockets: &mut dyn Sockets,
+    clock: &Clock,
+    events: Events<'_>,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let mut attached = [Attached::new(endpoint, sockets)];
+    run(&mut attached, clock, &mut |_, event| events(event), stop)?;
+    let [one] = attached;
+    one.outcome()
+}
+
+/// That the sockets of a session are open.
+pub(crate) fn opened(group: SocketAddr, choice: &Choice) -> Event {
+    Event::Opened {
+        group,
+        interface: choice.chosen.name.clone(),
+        local: choice.local,
+        alternatives: choice.alternatives.iter().map(|other| other.name.clone()).collect(),
+    }
+}

@@ -1,0 +1,211 @@
+//! The socket of a source: to its groups, and the feedback back.
+
+use super::outage::{Look, Moves, Outage, received};
+use super::{Events, Sockets};
+use crate::endpoint::{Backlog, Endpoint, Notice, Transmit};
+use crate::error::Error;
+use faircast_core::time::Time;
+use faircast_net::{
+    Batch, Choice, Faults, Injector, Meta, NetError, SendOutcome, SourceOptions, SourceSocket, Waiter, Want,
+    choose,
+};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// An interface that takes nothing for so long is not merely busy: at 12 kbit/s a packet takes as long.
+const STUCK_AFTER: Duration = Duration::from_secs(1);
+
+/// The same while that is known.
+const STUCK_STILL: Duration = Duration::from_millis(20);
+
+/// A full queue of an interface does not say when it has room, so it is tried again after this.
+const ROOM_CHECK: Duration = Duration::from_millis(1);
+
+/// Receive calls take so many datagrams (or coalesced runs) at most.
+const SLOTS: usize = 8;
+
+/// A source's socket, and what becomes of it.
+pub(crate) struct Uplink {
+    socket: Option<SourceSocket>,
+    choice: Choice,
+    group: SocketAddr,
+    options: SourceOptions,
+    outage: Outage,
+    batch: Batch,
+    injector: Option<Injector>,
+    /// The datagrams that `pending` is about.
+    unsent: Vec<u8>,
+    pending: Option<Pending>,
+}
+
+/// Datagrams that the socket has not taken yet.
+struct Pending {
+    /// Where they begin.
+    from: usize,
+    transmit: Transmit,
+    /// When it last took some.
+    taken_at: Instant,
+}
+
+/// Whether something is left to be sent.
+enum Rest {
+    Nothing,
+    Some,
+}
+
+impl Uplink {
+    /// Choose the interface and open the socket.
+    ///
+    /// # Errors
+    /// When there is none, or the system refuses.
+    pub(crate) fn open(
+        group: SocketAddr,
+        interface: Option<String>,
+        mut options: SourceOptions,
+        patience: Duration,
+        moves: Moves,
+    ) -> Result<Uplink, Error> {
+        let choice = choose(group.ip(), interface.as_deref())?;
+        let socket = SourceSocket::open(group, &choice, &options)?;
+        // A socket that is opened again has the same port, so that receivers notice nothing.
+        options.port = socket.local_addr().port();
+        let outage = Outage::new(group.ip(), interface, patience, moves);
+        Ok(Uplink {
+            socket: Some(socket),
+            choice,
+            group,
+            options,
+            outage,
+            batch: Batch::new(SLOTS),
+            injector: None,
+            unsent: Vec::with_capacity(1 << 17),
+            pending: None,
+        })
+    }
+
+    /// Do this to what is received, from a stream of random numbers.
+    pub(crate) fn inject(&mut self, faults: Option<Faults>, stream: u64) {
+        self.injector = faults.map(|faults| Injector::new(faults, stream));
+    }
+
+    /// The interface in use.
+    pub(crate) fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    /// What the receive buffer lacks.
+    pub(crate) fn warning(&self) -> Option<String> {
+        self.socket.as_ref().and_then(|socket| socket.receive_buffer().warning())
+    }
+
+    /// Why the network is gone, if it is.
+    pub(crate) fn take_error(&mut self) -> Option<Error> {
+        self.outage.take_error()
+    }
+
+    fn open_again(&self, choice: &Choice) -> Result<SourceSocket, NetError> {
+        match SourceSocket::open(self.group, choice, &self.options) {
+            Err(NetError::PortTaken { .. }) if self.outage.moves() == Moves::Anywhere => {
+                SourceSocket::open(self.group, choice, &SourceOptions { port: 0, ..self.options.clone() })
+            }
+            opened => opened,
+        }
+    }
+
+    /// Hand over as much as the socket takes.
+    fn hand_over(&self, pending: &mut Pending) -> Result<Rest, NetError> {
+        let Some(socket) = &self.socket else { return Ok(Rest::Nothing) };
+        let Transmit { segment, to } = pending.transmit;
+        let SendOutcome::Blocked { sent } =
+            socket.send_batch_to(&self.unsent[pending.from..], segment, to)?
+        else {
+            return Ok(Rest::Nothing);
+        };
+        pending.from += sent * segment;
+        if pending.from >= self.unsent.len() {
+            return Ok(Rest::Nothing);
+        }
+        let now = Instant::now();
+        let most = if self.outage.is_broken() { STUCK_STILL } else { STUCK_AFTER };
+        if sent > 0 {
+            pending.taken_at = now;
+        } else if now.duration_since(pending.taken_at) >= most {
+            return Err(NetError::Stuck { name: self.choice.chosen.name.clone() });
+        }
+        Ok(Rest::Some)
+    }
+}
+
+impl Sockets for Uplink {
+    fn look(&mut self, endpoint: &mut dyn Endpoint, now: Time, events: Events<'_>) -> Result<(), Error> {
+        let is_news = match self.outage.look(&self.choice, self.socket.is_some(), events)? {
+            Look::Same => false,
+            Look::Changed => true,
+            Look::Other(choice) => {
+                self.socket = None; // two sockets cannot have one port
+                match self.open_again(&choice) {
+                    Ok(socket) => {
+                        self.outage.moved(&self.choice, &choice, events);
+                        (self.socket, self.choice) = (Some(socket), *choice);
+                        true
+                    }
+                    Err(error) => {
+                        self.outage.failed(error, events)?;
+                        false
+                    }
+                }
+            }
+        };
+        if is_news {
+            endpoint.handle_notice(Notice::NetworkChanged, now);
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, mut each: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error> {
+        let Some(socket) = &self.socket else { return Ok(0) };
+        let count = received(socket.receive(&mut self.batch))?;
+        match &mut self.injector {
+            None => self.batch.segments().for_each(|(bytes, meta)| each(bytes, meta)),
+            Some(injector) => injector.pass_all(&mut self.batch, &mut each),
+        }
+        Ok(count)
+    }
+
+    fn backlog(&self) -> Result<Option<Backlog>, Error> {
+        Ok(None)
+    }
+
+    fn follow(&mut self, _endpoint: &mut dyn Endpoint, _now: Time) {}
+
+    fn send(&mut self, bytes: &mut Vec<u8>, transmit: Transmit, events: Events<'_>) -> Result<(), Error> {
+        std::mem::swap(bytes, &mut self.unsent);
+        self.pending = Some(Pending { from: 0, transmit, taken_at: Instant::now() });
+        self.flush(events)
+    }
+
+    fn flush(&mut self, events: Events<'_>) -> Result<(), Error> {
+        let Some(mut pending) = self.pending.take() else { return Ok(()) };
+        match self.hand_over(&mut pending) {
+            Ok(Rest::Nothing) => self.outage.works(events),
+            Ok(Rest::Some) => self.pending = Some(pending),
+            Err(error) => self.outage.failed(error, events)?,
+        }
+        Ok(())
+    }
+
+    fn holds(&self) -> bool {
+        self.pending.is_some() || self.outage.holds()
+    }
+
+    fn until(&self, moment: Instant) -> Instant {
+        let moment = self.outage.until(moment);
+        if self.pending.is_some() { moment.min(Instant::now() + ROOM_CHECK) } else { moment }
+    }
+
+    fn watch(&self, waiter: &mut Waiter) {
+        if let Some(socket) = &self.socket {
+            waiter.watch(socket, if self.pending.is_some() { Want::Either } else { Want::Readable });
+        }
+    }
+}

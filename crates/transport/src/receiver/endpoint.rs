@@ -1,0 +1,61 @@
+//! The receiver's session as an endpoint.
+
+use super::{Phase, ReceiverSession};
+use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
+use crate::event::Event;
+use faircast_core::packet::Layer;
+use faircast_core::time::{Span, Time};
+use faircast_net::Ecn;
+use std::net::SocketAddr;
+
+impl Endpoint for ReceiverSession {
+    fn handle_datagram(&mut self, datagram: Datagram<'_>, now: Time) {
+        let is_marked = datagram.ecn == Ecn::Ce;
+        self.on_datagram(datagram.bytes, datagram.from, is_marked, datagram.arrived, now);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.on_time(now);
+    }
+
+    fn handle_notice(&mut self, notice: Notice<'_>, now: Time) {
+        match notice {
+            Notice::Backlog(backlog) => self.on_backlog(backlog, now),
+            Notice::JoinFailed { place, why } => self.on_join_failed(Layer(place as u8 + 1), why, now),
+            Notice::Drained | Notice::NetworkChanged => {}
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.next_feedback(now, out)
+    }
+
+    fn poll_timeout(&self, now: Time) -> Time {
+        let has_feedback = !self.outbox.waiting.is_empty() && self.feedback_to().is_some();
+        if has_feedback { now } else { self.wake_at() }
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.next_event()
+    }
+
+    fn groups(&self) -> &[SocketAddr] {
+        self.wanted_groups()
+    }
+
+    fn accepts(&mut self, now: Time) -> bool {
+        !self.waits_for_output(now)
+    }
+
+    fn silence(&self, now: Time) -> Option<Span> {
+        self.source_silence(now)
+    }
+
+    fn stop(&mut self, now: Time) {
+        self.leave(now);
+    }
+
+    fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+}

@@ -1,0 +1,43 @@
+//! The source's session as an endpoint.
+
+use super::{Phase, SourceSession};
+use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
+use crate::error::Error;
+use crate::event::Event;
+use faircast_core::time::Time;
+
+impl Endpoint for SourceSession {
+    fn handle_datagram(&mut self, datagram: Datagram<'_>, now: Time) {
+        self.on_datagram(datagram.bytes, datagram.from, datagram.arrived, now);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.on_time(now);
+    }
+
+    fn handle_notice(&mut self, notice: Notice<'_>, now: Time) {
+        if let Notice::NetworkChanged = notice {
+            self.announce_soon(now);
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.next(now, out)
+    }
+
+    fn poll_timeout(&self, now: Time) -> Time {
+        self.wake_at(now)
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn stop(&mut self, now: Time) {
+        self.fail(Error::Stopped, now);
+    }
+
+    fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+}
