@@ -2,17 +2,15 @@
 
 use crate::args::{self, Sending};
 use crate::failure::{Failure, Usage};
-use crate::json::{self, Line};
 use crate::session::{self, Output, RECEIVE_BUFFER, Resolved, Verdict};
 use crate::tell::{self, Role};
-use crate::{system, units, values};
+use crate::{units, values};
 use clap::{Args, ValueEnum};
 use faircast_core::schemes::Wire;
 use faircast_core::time::Rate;
 use faircast_transport::alc::{self, AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Pacing, Repeat};
 use faircast_transport::config::{Destination, Slow};
 use faircast_wire::alc::Fec;
-use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 
 /// Erasure codes of a session over ALC.
@@ -190,86 +188,6 @@ impl args::Recv {
     }
 }
 
-/// The last line of a session over ALC, for programs.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub enum Done {
-    /// Of a source.
-    Sent {
-        ok: bool,
-        files: u64,
-        bytes: u64,
-        layers: u64,
-        rounds: u64,
-        seconds: f64,
-        rate_bps: f64,
-        packets: u64,
-        table_packets: u64,
-        cpu_seconds: Option<f64>,
-    },
-    /// Of a receiver.
-    Received {
-        ok: bool,
-        files: u64,
-        known: u64,
-        verified: u64,
-        bytes: u64,
-        seconds: f64,
-        goodput_bps: f64,
-        packets: u64,
-        lost: u64,
-        symbol_ratio: f64,
-        repaired_blocks: u64,
-        layers: u64,
-        highest_layer: u64,
-        joins: u64,
-        leaves: u64,
-        refused: u64,
-        dropped_local: u64,
-        skipped: Vec<String>,
-        cpu_seconds: Option<f64>,
-    },
-}
-
-fn sent(report: &AlcSendReport) -> Line<'static> {
-    Line::Done(json::Done::Alc(Done::Sent {
-        ok: report.ok,
-        files: report.files,
-        bytes: report.bytes,
-        layers: report.layers,
-        rounds: report.rounds,
-        seconds: report.seconds,
-        rate_bps: report.rate_bps,
-        packets: report.packets,
-        table_packets: report.table_packets,
-        cpu_seconds: system::cpu_seconds(),
-    }))
-}
-
-fn received(report: &AlcReceiveReport) -> Line<'static> {
-    Line::Done(json::Done::Alc(Done::Received {
-        ok: report.ok,
-        files: report.files,
-        known: report.known,
-        verified: report.verified,
-        bytes: report.bytes,
-        seconds: report.seconds,
-        goodput_bps: report.goodput_bps,
-        packets: report.packets,
-        lost: report.lost,
-        symbol_ratio: report.symbol_ratio,
-        repaired_blocks: report.repaired_blocks,
-        layers: report.layers,
-        highest_layer: report.highest_layer,
-        joins: report.joins,
-        leaves: report.leaves,
-        refused: report.refused,
-        dropped_local: report.dropped_local,
-        skipped: report.skipped.clone(),
-        cpu_seconds: system::cpu_seconds(),
-    }))
-}
-
 /// Run a `send` over ALC and tell it.
 ///
 /// # Errors
@@ -280,7 +198,6 @@ pub fn send<'a>(
     stop: &'a AtomicBool,
 ) -> Result<(), Failure> {
     session::tell(Role::Unanswered, resolved, output, stop, alc::send, |report: &AlcSendReport| Verdict {
-        done: sent(report),
         summary: vec![format!(
             "sent {} in {}, {} in {}: {} on {}; ALC does not say who has everything",
             units::count(report.files, "file"),
@@ -304,7 +221,6 @@ pub fn receive<'a>(
     stop: &'a AtomicBool,
 ) -> Result<(), Failure> {
     session::tell(Role::Receiver, resolved, output, stop, alc::receive, |report: &AlcReceiveReport| Verdict {
-        done: received(report),
         summary: received_summary(report),
         shortfall: (!report.ok).then(|| {
             let known = units::count(report.known, "file");
@@ -412,17 +328,5 @@ mod tests {
         assert_eq!(repeat("90s"), Ok(Repeat::For(Duration::from_secs(90))));
         assert_eq!(repeat("forever"), Ok(Repeat::Forever));
         assert!(repeat("0").is_err() && repeat("often").is_err() && repeat("-1").is_err());
-    }
-
-    #[test]
-    fn the_last_lines_have_every_field_of_their_reports() {
-        let mut out = Vec::new();
-        json::write(&mut out, &sent(&AlcSendReport { rounds: 3, ..Default::default() })).expect("memory");
-        json::write(&mut out, &received(&AlcReceiveReport { known: 2, ..Default::default() }))
-            .expect("memory");
-        let lines: Vec<serde_json::Value> =
-            out.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
-        assert!(lines.iter().all(|line| line["event"] == "done" && line["ok"] == false));
-        assert_eq!((&lines[0]["rounds"], &lines[1]["known"]), (&3.into(), &2.into()));
     }
 }

@@ -1,272 +1,39 @@
-//! What a session tells, as JSON: one object a line, `event` says which. The names and units are a
-//! format that scripts rely on; fields are added, never renamed.
+//! What a session tells, as JSON: one object a line, `event` says which. Events and reports are the transport's own; their
+//! names and units are a format that scripts rely on: fields are added, never renamed.
 
 use crate::failure::{Failure, class_name};
-use faircast_transport::event::{
-    Flow, LayersReport, Limit, Progress, StreamReceived, StreamSent, Subscription,
-};
-use faircast_transport::{Event, ReceiveReport, SendReport};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// One line.
+/// A line that is no event of a session.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Line<'a> {
-    /// The sockets are open.
-    Opened { group: String, interface: &'a str, local: String, alternatives: &'a [String] },
-    /// Worth knowing, not fatal.
-    Warning { message: &'a str },
-    /// The content is known; `bytes` is null for a stream.
-    Content { transfer: &'a str, files: u64, bytes: Option<u64>, resumed_bytes: u64 },
-    /// A receiver has joined, or the session was found.
-    Joined { receiver: &'a str, host: &'a str, address: String },
-    /// A receiver is done, or gone.
-    Left { receiver: &'a str, host: &'a str, verified: bool, reason: Option<&'a str> },
-    /// A receiver cannot keep up.
-    Slow { receiver: &'a str, host: &'a str, rate_bps: f64, action: &'a str },
-    /// Layers were joined or left.
-    Layers { joined: u8, of: u8 },
-    /// A layer of a live stream `comes` or `stops`; `to` is null when nobody wants it.
-    Output { layer: u8, flow: &'static str, bytes: u64, to: Option<&'a str> },
-    /// Once a second; `layers` is null in a session at one rate. `limited_by` is `congestion`, `window` (of the receiver on
-    /// the host `window_of`), `application` or `max`, and null where it is not known.
-    Progress {
-        seconds: f64,
-        bytes: u64,
-        total_bytes: Option<u64>,
-        rate_bps: f64,
-        allowed_bps: Option<f64>,
-        rtt_ms: Option<f64>,
-        loss: f64,
-        representative: Option<&'a str>,
-        receivers: u64,
-        verified: u64,
-        layers: Option<Joined>,
-        limited_by: Option<&'static str>,
-        window_of: Option<&'a str>,
-    },
+pub enum Line<'a, R: Serialize = Failed> {
     /// What went wrong; a `done` with `"ok":false` follows.
     Error { class: &'a str, message: String, hint: Option<String> },
-    /// The end of a `send` or `stream`, or of a `recv`.
-    Done(Done<'a>),
-}
-
-/// How a session ended; always the last line.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub enum Done<'a> {
-    /// Of a source.
-    Sent {
-        ok: bool,
-        receivers: u64,
-        missing: u64,
-        verified: u64,
-        bytes: u64,
-        seconds: f64,
-        start_seconds: f64,
-        goodput_bps: f64,
-        repair_ratio: f64,
-        packets: u64,
-        cuts: u64,
-        incomplete: Vec<Incomplete<'a>>,
-        slow: &'a [String],
-        refused: u64,
-        streams: Vec<SentStream>,
-        cpu_seconds: Option<f64>,
+    /// How a session ended; always the last line.
+    Done {
+        #[serde(flatten)]
+        report: &'a R,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cpu_seconds: Option<Option<f64>>,
     },
-    /// Of a receiver.
-    Received {
-        ok: bool,
-        files: u64,
-        bytes: u64,
-        seconds: f64,
-        goodput_bps: f64,
-        resumed_bytes: u64,
-        refetched_bytes: u64,
-        packets: u64,
-        lost: u64,
-        symbol_ratio: f64,
-        repaired_blocks: u64,
-        refused: u64,
-        dropped_local: u64,
-        warnings: &'a [String],
-        layers: Option<Layers>,
-        streams: Vec<ReceivedStream<'a>>,
-        cpu_seconds: Option<f64>,
-    },
-    /// Of either end of a session over PGM.
-    Pgm(crate::pgm::Done),
-    /// Of either end of a session over ALC.
-    Alc(crate::alc::Done),
-    /// It did not come to a report.
-    Failed { ok: bool },
 }
 
-/// A receiver that does not have everything.
+/// What is left to say of a session that did not come to a report.
 #[derive(Debug, Serialize)]
-pub struct Incomplete<'a> {
-    host: &'a str,
-    reason: &'a str,
+pub struct Failed {
+    ok: bool,
 }
 
-/// The layers of a session that a receiver has joined.
-#[derive(Debug, Serialize)]
-pub struct Joined {
-    joined: u8,
-    of: u8,
-}
-
-/// What a receiver did with the layers of a session.
-#[derive(Debug, Serialize)]
-pub struct Layers {
-    of: u8,
-    highest: u8,
-    joins: u64,
-    leaves: u64,
-}
-
-/// What was sent on a layer of a live stream.
-#[derive(Debug, Serialize)]
-pub struct SentStream {
-    bytes: u64,
-    blocks: u64,
-    blocks_dropped: u64,
-}
-
-/// What has come of a layer of a live stream.
-#[derive(Debug, Serialize)]
-pub struct ReceivedStream<'a> {
-    bytes: u64,
-    blocks: u64,
-    blocks_lost: u64,
-    seconds: f64,
-    to: Option<&'a str>,
-}
-
-impl From<&StreamSent> for SentStream {
-    fn from(&StreamSent { bytes, blocks, blocks_dropped }: &StreamSent) -> SentStream {
-        SentStream { bytes, blocks, blocks_dropped }
+impl<'a, R: Serialize> Line<'a, R> {
+    /// The end of a session with this report; the processor time that it took is null where it is not known.
+    pub fn done(report: &'a R, cpu_seconds: Option<f64>) -> Line<'a, R> {
+        Line::Done { report, cpu_seconds: Some(cpu_seconds) }
     }
 }
 
-impl<'a> From<&'a StreamReceived> for ReceivedStream<'a> {
-    fn from(got: &'a StreamReceived) -> ReceivedStream<'a> {
-        let &StreamReceived { bytes, blocks, blocks_lost, seconds, .. } = got;
-        ReceivedStream { bytes, blocks, blocks_lost, seconds, to: got.to.as_deref() }
-    }
-}
-
-impl From<Subscription> for Joined {
-    fn from(Subscription { joined, of }: Subscription) -> Joined {
-        Joined { joined, of }
-    }
-}
-
-impl From<LayersReport> for Layers {
-    fn from(LayersReport { of, highest, joins, leaves }: LayersReport) -> Layers {
-        Layers { of, highest, joins, leaves }
-    }
-}
-
-impl<'a> Line<'a> {
-    /// An event of a session.
-    pub fn of(event: &'a Event) -> Line<'a> {
-        match event {
-            Event::Opened { group, interface, local, alternatives } => {
-                Line::Opened { group: group.to_string(), interface, local: local.to_string(), alternatives }
-            }
-            Event::Warning(message) => Line::Warning { message },
-            Event::Content { transfer, files, bytes, resumed_bytes } => {
-                Line::Content { transfer, files: *files, bytes: *bytes, resumed_bytes: *resumed_bytes }
-            }
-            Event::Joined { receiver, host, address } => {
-                Line::Joined { receiver, host, address: address.to_string() }
-            }
-            Event::Left { receiver, host, verified, reason } => {
-                Line::Left { receiver, host, verified: *verified, reason: reason.as_deref() }
-            }
-            Event::SlowReceiver { receiver, host, rate_bps, action } => {
-                Line::Slow { receiver, host, rate_bps: *rate_bps, action }
-            }
-            Event::Layers(Subscription { joined, of }) => Line::Layers { joined: *joined, of: *of },
-            Event::Output { layer, flow, bytes, to } => {
-                let flow = match flow {
-                    Flow::Comes => "comes",
-                    Flow::Stops => "stops",
-                };
-                Line::Output { layer: *layer, flow, bytes: *bytes, to: to.as_deref() }
-            }
-            Event::Progress(progress) => Line::progress(progress),
-        }
-    }
-
-    fn progress(progress: &'a Progress) -> Line<'a> {
-        Line::Progress {
-            seconds: progress.seconds,
-            bytes: progress.bytes,
-            total_bytes: progress.total_bytes,
-            rate_bps: progress.rate_bps,
-            allowed_bps: progress.allowed_bps,
-            rtt_ms: progress.rtt_ms,
-            loss: progress.loss,
-            representative: progress.representative.as_deref(),
-            receivers: progress.receivers,
-            verified: progress.verified,
-            layers: progress.layers.map(Joined::from),
-            limited_by: progress.limited_by.as_ref().map(Limit::word),
-            window_of: match &progress.limited_by {
-                Some(Limit::Window(host)) => Some(host),
-                _ => None,
-            },
-        }
-    }
-
-    /// The end of a `send` or `stream`.
-    pub fn sent(report: &'a SendReport, cpu_seconds: Option<f64>) -> Line<'a> {
-        Line::Done(Done::Sent {
-            ok: report.ok,
-            receivers: report.receivers,
-            missing: report.missing,
-            verified: report.verified,
-            bytes: report.bytes,
-            seconds: report.seconds,
-            start_seconds: report.start_seconds,
-            goodput_bps: report.goodput_bps,
-            repair_ratio: report.repair_ratio,
-            packets: report.packets,
-            cuts: report.cuts,
-            incomplete: report.incomplete.iter().map(|(host, reason)| Incomplete { host, reason }).collect(),
-            slow: &report.slow,
-            refused: report.refused,
-            streams: report.streams.iter().map(SentStream::from).collect(),
-            cpu_seconds,
-        })
-    }
-
-    /// The end of a `recv`.
-    pub fn received(report: &'a ReceiveReport, cpu_seconds: Option<f64>) -> Line<'a> {
-        Line::Done(Done::Received {
-            ok: report.ok,
-            files: report.files,
-            bytes: report.bytes,
-            seconds: report.seconds,
-            goodput_bps: report.goodput_bps,
-            resumed_bytes: report.resumed_bytes,
-            refetched_bytes: report.refetched_bytes,
-            packets: report.packets,
-            lost: report.lost,
-            symbol_ratio: report.symbol_ratio,
-            repaired_blocks: report.repaired_blocks,
-            refused: report.refused,
-            dropped_local: report.dropped_local,
-            warnings: &report.warnings,
-            layers: report.layers.map(Layers::from),
-            streams: report.streams.iter().map(ReceivedStream::from).collect(),
-            cpu_seconds,
-        })
-    }
-
+impl Line<'static> {
     /// What went wrong.
     pub fn failure(failure: &Failure) -> Line<'static> {
         let (message, hint) = failure.what_and_hint();
@@ -275,7 +42,7 @@ impl<'a> Line<'a> {
 
     /// The last line of a session that did not come to a report.
     pub fn failed() -> Line<'static> {
-        Line::Done(Done::Failed { ok: false })
+        Line::Done { report: &Failed { ok: false }, cpu_seconds: None }
     }
 }
 
@@ -290,8 +57,14 @@ pub fn write(out: &mut (impl Write + ?Sized), line: &impl Serialize) -> io::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use faircast_transport::alc::{AlcReceiveReport, AlcSendReport};
+    use faircast_transport::event::{
+        Flow, IncompleteReceiver, LayersReport, Limit, Progress, SlowAction, StreamReceived, Subscription,
+    };
+    use faircast_transport::pgm::{PgmReceiveReport, PgmSendReport};
+    use faircast_transport::{Event, ReceiveReport, SendReport};
 
-    fn text(line: &Line<'_>) -> String {
+    fn text(line: &impl Serialize) -> String {
         let mut out = Vec::new();
         write(&mut out, line).expect("a vector takes everything");
         String::from_utf8(out).expect("JSON is UTF-8")
@@ -306,7 +79,7 @@ mod tests {
                 local: "192.0.2.1".parse().expect("a literal"),
                 alternatives: vec!["wlan0".into()],
             },
-            Event::Warning("a small buffer".into()),
+            Event::warning("a small buffer"),
             Event::Content { transfer: "ab12".into(), files: 3, bytes: Some(1000), resumed_bytes: 10 },
             Event::Joined {
                 receiver: "1f".into(),
@@ -318,7 +91,7 @@ mod tests {
                 receiver: "1f".into(),
                 host: "lab-07".into(),
                 rate_bps: 1e7,
-                action: "deferred",
+                action: SlowAction::Deferred,
             },
             Event::Layers(Subscription { joined: 3, of: 8 }),
             Event::Output { layer: 1, flow: Flow::Comes, bytes: 0, to: Some("out/stream.layer1".into()) },
@@ -334,46 +107,45 @@ mod tests {
                 receivers: 3,
                 verified: 1,
                 layers: Some(Subscription { joined: 3, of: 8 }),
-                limited_by: Some(Limit::Window("lab-07".into())),
+                limited_by: Some(Limit::Window),
+                window_of: Some("lab-07".into()),
             }),
         ];
-        let lines: String = events.iter().map(|event| text(&Line::of(event))).collect();
+        let lines: String = events.iter().map(text).collect();
         assert_eq!(lines, include_str!("../tests/events.ndjson"));
     }
 
     #[test]
-    fn the_last_line_of_a_source_has_every_field_of_its_report() {
-        let report = SendReport {
-            ok: false,
-            receivers: 2,
-            verified: 1,
-            incomplete: vec![("lab-07".into(), "silent".into())],
-            ..SendReport::default()
-        };
-        assert_eq!(
-            text(&Line::sent(&report, Some(0.5))),
-            "{\"event\":\"done\",\"ok\":false,\"receivers\":2,\"missing\":0,\"verified\":1,\"bytes\":0,\"seconds\":0.0,\
-             \"start_seconds\":0.0,\"goodput_bps\":0.0,\"repair_ratio\":0.0,\"packets\":0,\"cuts\":0,\
-             \"incomplete\":[{\"host\":\"lab-07\",\"reason\":\"silent\"}],\"slow\":[],\"refused\":0,\
-             \"streams\":[],\"cpu_seconds\":0.5}\n"
-        );
-    }
-
-    #[test]
-    fn the_last_line_of_a_receiver_has_every_field_of_its_report() {
-        let layers = Some(LayersReport { of: 8, highest: 4, joins: 5, leaves: 2 });
+    fn every_report_keeps_its_shape() {
         let streams = vec![StreamReceived { bytes: 9, blocks: 1, ..StreamReceived::default() }];
-        let report =
-            ReceiveReport { ok: true, files: 1, bytes: 9, lost: 2, layers, streams, ..Default::default() };
-        assert_eq!(
-            text(&Line::received(&report, None)),
-            "{\"event\":\"done\",\"ok\":true,\"files\":1,\"bytes\":9,\"seconds\":0.0,\"goodput_bps\":0.0,\
-             \"resumed_bytes\":0,\"refetched_bytes\":0,\"packets\":0,\"lost\":2,\"symbol_ratio\":0.0,\
-             \"repaired_blocks\":0,\"refused\":0,\"dropped_local\":0,\"warnings\":[],\
-             \"layers\":{\"of\":8,\"highest\":4,\"joins\":5,\"leaves\":2},\
-             \"streams\":[{\"bytes\":9,\"blocks\":1,\"blocks_lost\":0,\"seconds\":0.0,\"to\":null}],\
-             \"cpu_seconds\":null}\n"
-        );
+        let lines = [
+            text(&Line::done(
+                &SendReport {
+                    receivers: 2,
+                    verified: 1,
+                    incomplete: vec![IncompleteReceiver { host: "lab-07".into(), reason: "silent".into() }],
+                    ..SendReport::default()
+                },
+                Some(0.5),
+            )),
+            text(&Line::done(
+                &ReceiveReport {
+                    ok: true,
+                    files: 1,
+                    bytes: 9,
+                    lost: 2,
+                    layers: Some(LayersReport { of: 8, highest: 4, joins: 5, leaves: 2 }),
+                    streams,
+                    ..ReceiveReport::default()
+                },
+                None,
+            )),
+            text(&Line::done(&PgmSendReport { naks: 3, ..PgmSendReport::default() }, None)),
+            text(&Line::done(&PgmReceiveReport { missed: 2, ..PgmReceiveReport::default() }, None)),
+            text(&Line::done(&AlcSendReport { rounds: 3, ..AlcSendReport::default() }, None)),
+            text(&Line::done(&AlcReceiveReport { known: 2, ..AlcReceiveReport::default() }, None)),
+        ];
+        assert_eq!(lines.concat(), include_str!("../tests/reports.ndjson"));
     }
 
     #[test]

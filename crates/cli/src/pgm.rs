@@ -2,17 +2,15 @@
 
 use crate::args::{self, Sending, Telling};
 use crate::failure::{Failure, Usage};
-use crate::json::{self, Line};
 use crate::session::{self, Output, RECEIVE_BUFFER, Resolved, Verdict};
 use crate::tell::{self, Role};
-use crate::{system, units};
+use crate::units;
 use clap::{Args, ValueEnum};
 use faircast_transport::Content;
 use faircast_transport::config::Slow;
 use faircast_transport::pgm::{
     self, Framing, Messages, PgmOptions, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, WindowLimits,
 };
-use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 
 /// How packets look.
@@ -196,94 +194,6 @@ impl args::Recv {
     }
 }
 
-/// The last line of a session over PGM, for programs.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub enum Done {
-    /// Of a source.
-    Sent {
-        ok: bool,
-        receivers: u64,
-        bytes: u64,
-        messages: u64,
-        seconds: f64,
-        start_seconds: f64,
-        goodput_bps: f64,
-        packets: u64,
-        repairs: u64,
-        naks: u64,
-        naked: u64,
-        too_late: u64,
-        indications: u64,
-        events: u64,
-        followed: u64,
-        cuts: u64,
-        slowest_bps: f64,
-        fastest_bps: f64,
-        refused: u64,
-        cpu_seconds: Option<f64>,
-    },
-    /// Of a receiver.
-    Received {
-        ok: bool,
-        bytes: u64,
-        messages: u64,
-        seconds: f64,
-        goodput_bps: f64,
-        packets: u64,
-        missed: u64,
-        unrecoverable: u64,
-        broken: u64,
-        naks: u64,
-        refused: u64,
-        dropped_local: u64,
-        cpu_seconds: Option<f64>,
-    },
-}
-
-fn sent(report: &PgmSendReport) -> Line<'static> {
-    Line::Done(json::Done::Pgm(Done::Sent {
-        ok: report.ok,
-        receivers: report.receivers,
-        bytes: report.bytes,
-        messages: report.messages,
-        seconds: report.seconds,
-        start_seconds: report.start_seconds,
-        goodput_bps: report.goodput_bps,
-        packets: report.packets,
-        repairs: report.repairs,
-        naks: report.naks,
-        naked: report.naked,
-        too_late: report.too_late,
-        indications: report.tally.indications,
-        events: report.tally.events,
-        followed: report.tally.followed,
-        cuts: report.cuts,
-        slowest_bps: report.rates_bps.0,
-        fastest_bps: report.rates_bps.1,
-        refused: report.refused,
-        cpu_seconds: system::cpu_seconds(),
-    }))
-}
-
-fn received(report: &PgmReceiveReport) -> Line<'static> {
-    Line::Done(json::Done::Pgm(Done::Received {
-        ok: report.ok,
-        bytes: report.bytes,
-        messages: report.messages,
-        seconds: report.seconds,
-        goodput_bps: report.goodput_bps,
-        packets: report.packets,
-        missed: report.missed,
-        unrecoverable: report.unrecoverable,
-        broken: report.broken,
-        naks: report.naks,
-        refused: report.refused,
-        dropped_local: report.dropped_local,
-        cpu_seconds: system::cpu_seconds(),
-    }))
-}
-
 /// Run a `send` or `stream` over PGM and tell it.
 ///
 /// # Errors
@@ -294,7 +204,6 @@ pub fn send<'a>(
     stop: &'a AtomicBool,
 ) -> Result<(), Failure> {
     session::tell(Role::Unanswered, resolved, output, stop, pgm::send, |report: &PgmSendReport| Verdict {
-        done: sent(report),
         summary: vec![format!(
             "sent {} in {}: {}, {} again for {}; PGM does not say who has everything",
             units::bytes(report.bytes),
@@ -320,7 +229,6 @@ pub fn receive<'a>(
     stop: &'a AtomicBool,
 ) -> Result<(), Failure> {
     session::tell(Role::Receiver, resolved, output, stop, pgm::receive, |report: &PgmReceiveReport| Verdict {
-        done: received(report),
         summary: received_summary(report),
         shortfall: (!report.ok).then(|| {
             let packets = units::count(report.unrecoverable, "packet");
@@ -405,18 +313,6 @@ mod tests {
         assert_eq!(messages("lines"), Ok(Messages::Lines));
         assert_eq!(messages("1000"), Ok(Messages::Sized(1000)));
         assert!(messages("0").is_err() && messages("line").is_err());
-    }
-
-    #[test]
-    fn the_last_lines_have_every_field_of_their_reports() {
-        let mut out = Vec::new();
-        json::write(&mut out, &sent(&PgmSendReport { naks: 3, ..Default::default() })).expect("memory");
-        json::write(&mut out, &received(&PgmReceiveReport { missed: 2, ..Default::default() }))
-            .expect("memory");
-        let lines: Vec<serde_json::Value> =
-            out.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
-        assert!(lines.iter().all(|line| line["event"] == "done" && line["ok"] == false));
-        assert_eq!((&lines[0]["naks"], &lines[1]["missed"]), (&3.into(), &2.into()));
     }
 
     #[test]

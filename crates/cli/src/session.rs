@@ -12,6 +12,7 @@ use faircast_transport::{
     SendConfig, SendReport, Slow,
 };
 use faircast_wire::GroupKey;
+use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -252,7 +253,6 @@ pub fn send<'a>(
     drive: impl FnOnce(SendConfig, &mut dyn FnMut(Event), &AtomicBool) -> Result<SendReport, Error>,
 ) -> Result<(), Failure> {
     tell(Role::Source, resolved, output, stop, drive, |report: &SendReport| Verdict {
-        done: Line::sent(report, system::cpu_seconds()),
         summary: sent_summary(report),
         shortfall: (!report.ok).then(|| sent_shortfall(report)),
     })
@@ -269,7 +269,6 @@ pub fn receive<'a>(
     drive: impl FnOnce(ReceiveConfig, &mut dyn FnMut(Event), &AtomicBool) -> Result<ReceiveReport, Error>,
 ) -> Result<(), Failure> {
     tell(Role::Receiver, resolved, output, stop, drive, |report: &ReceiveReport| Verdict {
-        done: Line::received(report, system::cpu_seconds()),
         summary: received_summary(report),
         shortfall: (!report.ok).then(|| {
             let bytes = units::bytes(report.bytes);
@@ -282,17 +281,17 @@ pub fn receive<'a>(
 ///
 /// # Errors
 /// Why it failed, or that it fell short.
-pub fn tell<'a, Config, Report>(
+pub fn tell<'a, Config, Report: Serialize>(
     role: Role,
     resolved: Resolved<Config>,
     output: Output<'a>,
     stop: &'a AtomicBool,
     drive: impl FnOnce(Config, &mut dyn FnMut(Event), &AtomicBool) -> Result<Report, Error>,
-    verdict: impl Fn(&Report) -> Verdict<'_>,
+    verdict: impl Fn(&Report) -> Verdict,
 ) -> Result<(), Failure> {
     let Resolved { config, telling, warnings } = resolved;
     let mut teller = teller(role, telling, output, stop);
-    warnings.into_iter().for_each(|text| teller.event(&Event::Warning(text)));
+    warnings.into_iter().for_each(|text| teller.event(&Event::warning(text)));
     let outcome = drive(config, &mut |event| teller.event(&event), stop);
     conclude(&mut teller, outcome, verdict)
 }
@@ -307,28 +306,26 @@ fn teller<'a>(role: Role, telling: Telling, output: Output<'a>, stop: &'a Atomic
 }
 
 /// How a report is told.
-pub struct Verdict<'a> {
-    /// For programs.
-    pub done: Line<'a>,
+pub struct Verdict {
     /// For people.
     pub summary: Vec<String>,
     /// Why it is no success, if it is none.
     pub shortfall: Option<String>,
 }
 
-fn conclude<Report>(
+fn conclude<Report: Serialize>(
     teller: &mut EventPrinter<'_>,
     outcome: Result<Report, Error>,
-    verdict: impl Fn(&Report) -> Verdict<'_>,
+    verdict: impl Fn(&Report) -> Verdict,
 ) -> Result<(), Failure> {
     let result = match outcome {
         Ok(report) => {
-            let Verdict { done, summary, shortfall } = verdict(&report);
+            let Verdict { summary, shortfall } = verdict(&report);
             let result = shortfall.map(Failure::Incomplete).map_or(Ok(()), Err);
             if let Err(failure) = &result {
                 teller.program(&Line::failure(failure));
             }
-            teller.program(&done);
+            teller.program(&Line::done(&report, system::cpu_seconds()));
             teller.clear();
             summary.iter().for_each(|line| teller.end(line));
             result
@@ -380,7 +377,7 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
 
 fn sent_shortfall(report: &SendReport) -> String {
     let hosts: Vec<String> =
-        report.incomplete.iter().map(|(host, reason)| format!("{host} ({reason})")).collect();
+        report.incomplete.iter().map(|one| format!("{} ({})", one.host, one.reason)).collect();
     let named = if hosts.is_empty() { String::new() } else { format!(": {}", hosts.join(", ")) };
     let incomplete = format!(
         "{} of {} without everything{named}",

@@ -2,10 +2,10 @@
 
 use crate::args::Telling;
 use crate::failure::painted;
-use crate::json::{self, Line};
+use crate::json;
 use crate::units;
 use faircast_transport::Event;
-use faircast_transport::event::{Flow, Limit, Progress, Subscription};
+use faircast_transport::event::{Flow, Limit, Progress, SlowAction, Subscription};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -87,7 +87,7 @@ impl<'a> EventPrinter<'a> {
 
     /// Tell an event.
     pub fn event(&mut self, event: &Event) {
-        self.program(&Line::of(event));
+        self.program(event);
         match event {
             Event::Progress(progress) if self.level > Level::Quiet => self.progress(progress),
             _ => {
@@ -177,7 +177,7 @@ fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
             let verb = if role == Role::Receiver { "listening on" } else { "sending to" };
             (Level::Normal, format!("{verb} {group} through {interface}, {local}{others}"))
         }
-        Event::Warning(text) => (Level::Normal, warning(text)),
+        Event::Warning { message } => (Level::Normal, warning(message)),
         Event::Content { files, bytes, resumed_bytes, .. } => {
             let what = match bytes {
                 Some(bytes) => format!("{}, {}", units::count(*files, "file"), units::bytes(*bytes)),
@@ -202,8 +202,10 @@ fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
         }
         Event::SlowReceiver { host, rate_bps, action, .. } => {
             let rate = units::rate(*rate_bps);
-            let text = match *action {
-                "follow" => format!("{host} takes only {rate}, and everybody waits for it; see --slow"),
+            let text = match action {
+                SlowAction::Follow => {
+                    format!("{host} takes only {rate}, and everybody waits for it; see --slow")
+                }
                 action => format!("{host} takes only {rate} and is {action}"),
             };
             (Level::Normal, warning(&text))
@@ -262,9 +264,9 @@ pub fn progress_block(role: Role, progress: &Progress) -> String {
 
 /// Who limits the rate: by the network on the way there, or by what the host itself can take.
 fn limiting(progress: &Progress) -> Option<String> {
-    match (&progress.limited_by, &progress.representative) {
-        (Some(Limit::Window(host)), _) => Some(format!("limited by the buffers of {host}")),
-        (_, representative) => representative.as_ref().map(|host| format!("limited by {host}")),
+    match (&progress.limited_by, &progress.window_of, &progress.representative) {
+        (Some(Limit::Window), Some(host), _) => Some(format!("limited by the buffers of {host}")),
+        (_, _, representative) => representative.as_ref().map(|host| format!("limited by {host}")),
     }
 }
 
@@ -317,6 +319,7 @@ mod tests {
             verified: 3,
             layers: None,
             limited_by: None,
+            window_of: None,
         }
     }
 
@@ -363,7 +366,7 @@ mod tests {
         };
         assert_eq!(sentence(Role::Source, &joined, Level::Normal), None);
         assert!(sentence(Role::Source, &joined, Level::Verbose).is_some());
-        assert_eq!(sentence(Role::Source, &Event::Warning("w".into()), Level::Quiet), None);
+        assert_eq!(sentence(Role::Source, &Event::warning("w"), Level::Quiet), None);
     }
 
     #[test]
@@ -380,7 +383,7 @@ mod tests {
         let (stop, mut closed) = (AtomicBool::new(false), Closed);
         let mut teller =
             EventPrinter::new(Role::Source, Level::Normal, Some(&mut closed), Human::Nobody, &stop);
-        teller.event(&Event::Warning("w".into()));
+        teller.event(&Event::warning("w"));
         assert_eq!(teller.reader(), Reader::Gone);
         assert!(stop.load(Ordering::Relaxed));
     }

@@ -62,7 +62,7 @@ pub(crate) fn open_source(
     let options = SourceOptions { ttl: config.ttl, ..SourceOptions::default() };
     let mut uplink = Uplink::open(config.group, config.interface, options, config.patience, Moves::Anywhere)?;
     events(opened(config.group, uplink.choice()));
-    uplink.warning().into_iter().for_each(|warning| events(Event::Warning(warning)));
+    uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
     let form = if config.key.is_some() { Form::Sealed } else { Form::Open };
     let datagram = datagram::largest(config.datagram, uplink.choice(), config.group)?;
     let symbol_size = ((datagram - data_header_len(&config.scheme.mark(), form)) / 8 * 8) as u16;
@@ -84,7 +84,7 @@ pub(crate) fn open_source(
         }
     };
     for warning in block_source.warnings() {
-        events(Event::Warning(warning));
+        events(Event::warning(warning));
     }
     events(Event::Content {
         transfer: block_source.transfer().to_string(),
@@ -163,7 +163,7 @@ pub(crate) fn open_receiver(
     )?;
     events(opened(config.group, &choice));
     if let Some(warning) = socket.receive_buffer().warning() {
-        events(Event::Warning(warning));
+        events(Event::warning(warning));
     }
     let random = random();
     let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");

@@ -1,9 +1,12 @@
 //! What a session tells while it runs, and at its end.
 
+use serde::Serialize;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// Something worth telling.
-#[derive(Debug, Clone, PartialEq)]
+/// Something worth telling. As JSON it is an object whose `event` says which; fields are added, never renamed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// The sockets are open.
     Opened {
@@ -17,7 +20,10 @@ pub enum Event {
         alternatives: Vec<String>,
     },
     /// Worth knowing, not fatal: a small buffer, a skipped file.
-    Warning(String),
+    Warning {
+        /// In words.
+        message: String,
+    },
     /// The content is known: a source has opened it, a receiver has its manifest.
     Content {
         /// Identity of the transfer, in hexadecimal.
@@ -50,6 +56,7 @@ pub enum Event {
         reason: Option<String>,
     },
     /// A receiver cannot keep up; what is done about it follows from `--slow`.
+    #[serde(rename = "slow")]
     SlowReceiver {
         /// The receiver's id.
         receiver: String,
@@ -57,8 +64,8 @@ pub enum Event {
         host: String,
         /// What it can take, in bit/s.
         rate_bps: f64,
-        /// `follow`, `deferred` or `dropped`.
-        action: &'static str,
+        /// What is done about it.
+        action: SlowAction,
     },
     /// This receiver has joined or left layers of a layered session.
     Layers(Subscription),
@@ -77,8 +84,38 @@ pub enum Event {
     Progress(Progress),
 }
 
+impl Event {
+    /// A warning in these words.
+    pub fn warning(message: impl Into<String>) -> Event {
+        Event::Warning { message: message.into() }
+    }
+}
+
+/// What is done about a slow receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SlowAction {
+    /// Everybody waits for it.
+    Follow,
+    /// It is served when the others are done.
+    Deferred,
+    /// It is left out.
+    Dropped,
+}
+
+impl fmt::Display for SlowAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SlowAction::Follow => "followed",
+            SlowAction::Deferred => "deferred",
+            SlowAction::Dropped => "dropped",
+        })
+    }
+}
+
 /// Whether a layer's bytes come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Flow {
     /// They come: from here on the output holds the stream as it is at present.
     Comes,
@@ -87,7 +124,7 @@ pub enum Flow {
 }
 
 /// How much of a layered session a receiver takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Subscription {
     /// Layers joined, the base layer included.
     pub joined: u8,
@@ -96,7 +133,7 @@ pub struct Subscription {
 }
 
 /// The state of a session, once a second.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Progress {
     /// Seconds since the session started.
     pub seconds: f64,
@@ -123,35 +160,26 @@ pub struct Progress {
     pub layers: Option<Subscription>,
     /// What limited the rate over the last second (source of a session at one rate).
     pub limited_by: Option<Limit>,
+    /// Host name of the receiver whose window that was.
+    pub window_of: Option<String>,
 }
 
 /// What limits a source's rate.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// The network, as the congestion control sees it.
     Congestion,
-    /// The buffers of the receiver on this host: its disk, its processor, or who reads its output.
-    Window(String),
+    /// The buffers of a receiver's host: its disk, its processor, or who reads its output.
+    Window,
     /// There is not more to send, or this host sends no faster.
     Application,
     /// The user (`--max`).
     Max,
 }
 
-impl Limit {
-    /// In one word.
-    pub const fn word(&self) -> &'static str {
-        match self {
-            Limit::Congestion => "congestion",
-            Limit::Window(_) => "window",
-            Limit::Application => "application",
-            Limit::Max => "max",
-        }
-    }
-}
-
 /// How a `send` ended.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SendReport {
     /// Whether all receivers that count have everything.
     pub ok: bool,
@@ -177,8 +205,8 @@ pub struct SendReport {
     pub packets: u64,
     /// Rate cuts.
     pub cuts: u64,
-    /// Host names of receivers that are incomplete, with the reason.
-    pub incomplete: Vec<(String, String)>,
+    /// Receivers that are incomplete.
+    pub incomplete: Vec<IncompleteReceiver>,
     /// Host names of receivers that were deferred or dropped as slow.
     pub slow: Vec<String>,
     /// Packets that were refused: forged, replayed, damaged.
@@ -189,8 +217,17 @@ pub struct SendReport {
     pub streams: Vec<StreamSent>,
 }
 
+/// A receiver that does not have everything.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct IncompleteReceiver {
+    /// Host name.
+    pub host: String,
+    /// Why, in words.
+    pub reason: String,
+}
+
 /// What has become of a layer's stream at its source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct StreamSent {
     /// Bytes sent.
     pub bytes: u64,
@@ -201,7 +238,7 @@ pub struct StreamSent {
 }
 
 /// How a `recv` ended.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct ReceiveReport {
     /// Whether everything has arrived and is verified.
     pub ok: bool,
@@ -238,7 +275,7 @@ pub struct ReceiveReport {
 }
 
 /// What has come of a layer's stream.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct StreamReceived {
     /// Bytes in order, without those of lost blocks.
     pub bytes: u64,
@@ -253,7 +290,7 @@ pub struct StreamReceived {
 }
 
 /// What a receiver did with the layers of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct LayersReport {
     /// Layers that there may be.
     pub of: u8,

@@ -315,6 +315,7 @@ fn progress(line: &Value) -> Progress {
         verified: count("verified"),
         layers: None,
         limited_by: None,
+        window_of: None,
     }
 }
 

@@ -1,6 +1,7 @@
 use super::*;
 use crate::args::{Cli, Command};
 use clap::Parser;
+use faircast_transport::event::IncompleteReceiver;
 use faircast_wire::Spacing;
 
 fn typed(line: &[&str]) -> Command {
@@ -126,7 +127,7 @@ fn told(
 #[test]
 fn json_ends_with_a_done_line_whatever_happens() {
     let line = ["send", "Cargo.toml", "--open", "--json"];
-    let event = || Event::Warning("w".into());
+    let event = || Event::warning("w");
     let good = SendReport { ok: true, receivers: 1, verified: 1, ..SendReport::default() };
     let (program, people, result) = told(&line, event(), Ok(good));
     assert!(result.is_ok() && people.is_empty());
@@ -145,10 +146,10 @@ fn a_receiver_without_everything_makes_the_send_fail_by_name() {
     let report = SendReport {
         receivers: 2,
         verified: 1,
-        incomplete: vec![("lab-07".into(), "silent".into())],
+        incomplete: vec![IncompleteReceiver { host: "lab-07".into(), reason: "silent".into() }],
         ..SendReport::default()
     };
-    let (_, people, result) = told(&["send", "Cargo.toml", "--open"], Event::Warning("w".into()), Ok(report));
+    let (_, people, result) = told(&["send", "Cargo.toml", "--open"], Event::warning("w"), Ok(report));
     let failure = result.expect_err("one receiver has not everything");
     assert_eq!(failure.class(), Class::Transfer);
     assert!(
@@ -169,15 +170,15 @@ fn layers_are_told_apart_from_repairs() {
         ..SendReport::default()
     };
     let line = ["send", "Cargo.toml", "--open"];
-    let (_, people, _) = told(&line, Event::Warning("w".into()), Ok(report(1)));
+    let (_, people, _) = told(&line, Event::warning("w"), Ok(report(1)));
     assert!(people.contains(", 250.0 % repair, "), "{people}");
-    let (_, people, _) = told(&line, Event::Warning("w".into()), Ok(report(8)));
+    let (_, people, _) = told(&line, Event::warning("w"), Ok(report(8)));
     assert!(people.contains(", 3.5 times that on 8 layers, "), "{people}");
 }
 
 #[test]
 fn quiet_says_nothing_when_all_is_well() {
     let good = SendReport { ok: true, receivers: 1, verified: 1, ..SendReport::default() };
-    let (program, people, result) = told(&["send", "Cargo.toml", "-q"], Event::Warning("w".into()), Ok(good));
+    let (program, people, result) = told(&["send", "Cargo.toml", "-q"], Event::warning("w"), Ok(good));
     assert!(result.is_ok() && program.is_empty() && people.is_empty(), "{program}{people}");
 }

@@ -63,7 +63,7 @@ pub(crate) fn open_source(
     let random = random();
     let tsi = (random[0] as u16).max(1);
     let found = Found::look(paths, config.fec, symbol_size)?;
-    found.warnings.iter().for_each(|warning| events(Event::Warning(warning.clone())));
+    found.warnings.iter().for_each(|warning| events(Event::warning(warning.clone())));
     events(Event::Content {
         transfer: format!("{}/{tsi}", choice.local),
         files: found.objects.len() as u64,
@@ -149,7 +149,7 @@ pub(crate) fn open_receiver(
     let socket = GroupSocket::open(config.group, membership, &choice, &options)?;
     events(opened(config.group, &choice));
     if let Some(warning) = socket.receive_buffer().warning() {
-        events(Event::Warning(warning));
+        events(Event::warning(warning));
     }
     let setup = receiver::Setup {
         group: config.group,

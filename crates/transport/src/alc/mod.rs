@@ -31,6 +31,7 @@ use faircast_core::time::Rate;
 use faircast_net::Faults;
 use faircast_wire::Spacing;
 use faircast_wire::alc::Fec;
+use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -106,7 +107,7 @@ pub struct AlcReceive {
 }
 
 /// How a source over ALC ended.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct AlcSendReport {
     /// Whether every file was sent once at least.
     pub ok: bool,
@@ -129,7 +130,7 @@ pub struct AlcSendReport {
 }
 
 /// How a receiver over ALC ended.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct AlcReceiveReport {
     /// Whether every file of the table has arrived, and is what the table says.
     pub ok: bool,

@@ -280,7 +280,7 @@ impl AlcReceiver {
         let joined = place as u8;
         control.top = control.top.min(joined);
         control.level = control.level.min(joined);
-        self.events.push_back(Event::Warning(format!(
+        self.events.push_back(Event::warning(format!(
             "cannot join layer {}, so no more than {} are received: {why}",
             place + 1,
             place + 1
@@ -342,7 +342,7 @@ impl AlcReceiver {
     fn warn_once(&mut self, text: &str) {
         if !self.report.skipped.iter().any(|told| told == text) {
             self.report.skipped.push(text.to_owned());
-            self.events.push_back(Event::Warning(text.to_owned()));
+            self.events.push_back(Event::warning(text.to_owned()));
         }
     }
 

@@ -193,7 +193,7 @@ impl Outage {
         }
         let name = &to.chosen.name;
         let lasted = self.broken.take().map_or(0.0, |broken| broken.since.elapsed().as_secs_f64());
-        events(Event::Warning(match from.local == to.local {
+        events(Event::warning(match from.local == to.local {
             true => format!("{name} has been made again, after {lasted:.1} s; going on"),
             false => format!("going on with {} of {name} (before: {})", to.local, from.local),
         }));
@@ -225,7 +225,7 @@ impl Outage {
         if lasted >= TOLD_AFTER && !broken.told {
             broken.told = true;
             let rest = self.patience.saturating_sub(lasted).as_secs_f64();
-            events(Event::Warning(match self.endless {
+            events(Event::warning(match self.endless {
                 true => format!("{}; waiting for that", broken.why),
                 false => format!("{}; the session waits up to {rest:.0} s for that (--patience)", broken.why),
             }));
@@ -240,7 +240,7 @@ impl Outage {
     fn end(&mut self, events: &mut dyn FnMut(Event)) {
         if let Some(broken) = self.broken.take().filter(|broken| broken.told) {
             let lasted = broken.since.elapsed().as_secs_f64();
-            events(Event::Warning(format!("the network is back after {lasted:.1} s; going on")));
+            events(Event::warning(format!("the network is back after {lasted:.1} s; going on")));
         }
     }
 }
@@ -298,7 +298,10 @@ mod tests {
         assert!(ended.to_string().contains("packet filter"), "{ended}");
         assert!(!outage.holds());
         outage.works(&mut tell);
-        assert!(matches!(&told[..], [Event::Warning(text)] if text.contains("--patience")), "{told:?}");
+        assert!(
+            matches!(&told[..], [Event::Warning { message }] if message.contains("--patience")),
+            "{told:?}"
+        );
         let mut listener = Outage::of_listener(GROUP, None, Duration::ZERO);
         assert!(listener.failed(denied(), &mut |_| ()).is_ok(), "it waits for a session as long as it takes");
         listener.ends_by_patience(true);

@@ -14,7 +14,8 @@ fn hole() -> Link {
 }
 
 fn first_warning(events: &[(Time, Event)], words: &str) -> Option<Time> {
-    let says = |(_, event): &&(Time, Event)| matches!(event, Event::Warning(text) if text.contains(words));
+    let says =
+        |(_, event): &&(Time, Event)| matches!(event, Event::Warning { message } if message.contains(words));
     events.iter().find(says).map(|(at, _)| *at)
 }
 
@@ -88,7 +89,7 @@ fn one_member_in_a_black_hole_is_named_and_the_others_finish_meanwhile() {
         assert_total_loss(&net, source, lost, Time::ZERO, entry.name);
         let report = net.sources[source].report();
         assert_eq!((report.verified, report.incomplete.len()), (2, 1), "{}: {report:?}", entry.name);
-        assert_eq!(report.incomplete[0].1, "it answers but no data arrives there", "{}", entry.name);
+        assert_eq!(report.incomplete[0].reason, "it answers but no data arrives there", "{}", entry.name);
     }
 }
 

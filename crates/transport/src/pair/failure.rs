@@ -29,7 +29,7 @@ fn a_source_that_hears_nobody_any_more_slows_down_and_says_who_is_silent() {
     assert!(!report.ok);
     assert_eq!(report.verified, 0);
     assert_eq!(report.incomplete.len(), 2);
-    assert!(report.incomplete.iter().all(|(_, reason)| reason == "silent"), "{:?}", report.incomplete);
+    assert!(report.incomplete.iter().all(|one| one.reason == "silent"), "{:?}", report.incomplete);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::node::{ReceiverNode, SourceNode};
 use super::*;
 use crate::endpoint::{Backlog, Endpoint, Notice};
-use crate::event::Subscription;
+use crate::event::{IncompleteReceiver, Subscription};
 use faircast_core::packet::Layer;
 use faircast_wire::{GroupKey, Kind, peek};
 
@@ -113,7 +113,10 @@ fn a_receiver_that_is_stopped_leaves_all_layers_at_once() {
     assert!(session.groups().is_empty());
     net.run_to_end(secs(100));
     assert!(net.receivers[1].has(&net.sources[source]));
-    assert_eq!(net.sources[source].report().incomplete, [("host0".to_owned(), "it left".to_owned())]);
+    assert_eq!(
+        net.sources[source].report().incomplete,
+        [IncompleteReceiver { host: "host0".to_owned(), reason: "it left".to_owned() }]
+    );
 }
 
 #[test]
@@ -124,7 +127,7 @@ fn a_host_that_cannot_join_a_layer_goes_on_below_it_and_says_so_once() {
     let source = net.source(Offer::bytes(CONTENT / 2).by(RLC).expect(1));
     net.run_to_end(secs(100));
     net.assert_all_verified(source, all);
-    let warnings = |event: &&(Time, Event)| matches!(&event.1, Event::Warning(text) if text.contains("cannot join layer 2"));
+    let warnings = |event: &&(Time, Event)| matches!(&event.1, Event::Warning { message } if message.contains("cannot join layer 2"));
     assert_eq!(net.receivers[0].events.iter().filter(warnings).count(), 1);
     let most = told(&net, 0).iter().map(|told| told.joined).max();
     assert!(most.is_some(), "{:?}", told(&net, 0));

@@ -3,6 +3,7 @@
 use super::*;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::event::IncompleteReceiver;
 
 const LEAST: Span = Span::from_millis(5);
 
@@ -111,7 +112,10 @@ fn a_receiver_that_ends_in_good_order_is_told_about_and_does_not_hold_up_the_oth
     assert!(net.receivers[1].report().ok);
     let report = net.sources[source].report();
     assert!(!report.ok);
-    assert_eq!(report.incomplete, [("host0".to_owned(), "it left".to_owned())]);
+    assert_eq!(
+        report.incomplete,
+        [IncompleteReceiver { host: "host0".to_owned(), reason: "it left".to_owned() }]
+    );
     assert_eq!(report.verified, 1);
     assert_eq!(all.len(), 2);
 }
@@ -140,7 +144,8 @@ fn the_source_starts_without_those_that_do_not_come_and_says_who_is_missing() {
     let report = net.sources[source].report();
     assert!(!report.ok);
     assert_eq!((report.missing, report.verified), (1, 2));
-    let warned = net.told(source, |event| matches!(event, Event::Warning(text) if text.contains("2 of 3")));
+    let warned =
+        net.told(source, |event| matches!(event, Event::Warning { message } if message.contains("2 of 3")));
     assert!(warned.is_some_and(|at| at >= Time::ZERO + secs(5) && at <= Time::ZERO + secs(5) + LEAST));
     assert!(report.start_seconds >= 5.0 && report.start_seconds < 5.1, "{}", report.start_seconds);
 }

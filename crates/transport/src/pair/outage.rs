@@ -35,7 +35,8 @@ fn cut(net: &mut Net, down: bool, up: bool) {
 }
 
 fn warnings(events: &[(Time, Event)], words: &str) -> usize {
-    let says = |(_, event): &&(Time, Event)| matches!(event, Event::Warning(text) if text.contains(words));
+    let says =
+        |(_, event): &&(Time, Event)| matches!(event, Event::Warning { message } if message.contains(words));
     events.iter().filter(says).count()
 }
 
@@ -77,7 +78,7 @@ fn a_source_that_nobody_answers_any_more_ends_with_its_patience_and_names_the_wa
         println!("{}: ended {lasted:.1} s after the last answer", entry.name);
         assert!((patience() - 2.0..patience() + 4.0).contains(&lasted), "{}: {lasted}", entry.name);
         assert!(!report.ok && report.verified == 0, "{}: {report:?}", entry.name);
-        assert!(report.incomplete.iter().all(|(_, reason)| reason == "silent"), "{report:?}");
+        assert!(report.incomplete.iter().all(|one| one.reason == "silent"), "{report:?}");
         let advice = report.advice.as_deref().unwrap_or_default();
         assert!(advice.contains("the way back"), "{}: {advice:?}", entry.name);
         // One after the other, or both at once.

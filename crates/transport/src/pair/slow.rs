@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::Slow;
+use crate::event::SlowAction;
 use faircast_core::time::Rate;
 
 const SLOW: usize = 3;
@@ -29,12 +30,12 @@ fn fast_done(net: &Net) -> f64 {
     (0..SLOW).map(|receiver| net.receivers[receiver].ended_at.as_secs_f64()).fold(0.0, f64::max)
 }
 
-fn named(net: &Net, source: usize, wanted: &str) -> f64 {
+fn named(net: &Net, source: usize, wanted: SlowAction) -> f64 {
     let at = net.told(source, |event| {
         matches!(event, Event::SlowReceiver { host, action, .. } if host == "host3" && *action == wanted)
     });
     let others = net.told(source, |event| {
-        matches!(event, Event::SlowReceiver { host, action, .. } if host != "host3" && *action != "follow")
+        matches!(event, Event::SlowReceiver { host, action, .. } if host != "host3" && *action != SlowAction::Follow)
     });
     assert_eq!(others, None, "nobody else is too slow");
     at.expect("the slow receiver is named").as_secs_f64()
@@ -44,7 +45,7 @@ fn named(net: &Net, source: usize, wanted: &str) -> f64 {
 fn under_follow_the_group_goes_at_the_pace_of_its_slowest_and_names_it() {
     let (net, source) = run(Slow::Follow, Some(narrow()));
     net.assert_all_verified(source, 0..4);
-    let (named, seconds) = (named(&net, source, "follow"), net.sources[source].report().seconds);
+    let (named, seconds) = (named(&net, source, SlowAction::Follow), net.sources[source].report().seconds);
     println!("follow: named after {named:.2} s, all done in {seconds:.1} s (at 10 Mbit/s: 33.2 s)");
     assert!(named < 6.0, "{named}");
     assert!(seconds < 60.0, "{seconds}");
@@ -56,7 +57,8 @@ fn above_a_floor_the_slow_one_is_served_when_the_others_are_done() {
     let (net, source) = run(Slow::Floor(Rate::from_mbps(20.0)), Some(narrow()));
     net.assert_all_verified(source, 0..4);
     let (base, fast) = (fast_done(&alone), fast_done(&net));
-    let (named, end) = (named(&net, source, "deferred"), net.receivers[SLOW].ended_at.as_secs_f64());
+    let (named, end) =
+        (named(&net, source, SlowAction::Deferred), net.receivers[SLOW].ended_at.as_secs_f64());
     println!(
         "floor: named after {named:.2} s, the fast done at {fast:.1} s (alone {base:.1} s), the slow at {end:.1} s"
     );
@@ -69,7 +71,7 @@ fn a_receiver_that_is_too_slow_is_dropped_told_so_and_reported() {
     let (alone, _) = run(Slow::Follow, None);
     let (net, source) = run(Slow::Drop(Rate::from_mbps(20.0)), Some(narrow()));
     let (base, fast) = (fast_done(&alone), fast_done(&net));
-    let named = named(&net, source, "dropped");
+    let named = named(&net, source, SlowAction::Dropped);
     println!("drop: named after {named:.2} s, the fast done at {fast:.1} s (alone {base:.1} s)");
     assert!(fast <= 1.25 * base, "{fast} > 1.25 x {base}");
     assert!(named < 3.0, "{named}");

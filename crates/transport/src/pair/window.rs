@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::Slow;
+use crate::event::SlowAction;
 use faircast_core::packet::{Echo, ReceiverId, Seq};
 use faircast_core::schemes::{CATALOGUE, LayerRates};
 use faircast_core::time::Rate;
@@ -188,9 +189,10 @@ fn a_window_that_stays_closed_is_named_and_given_up() {
 #[test]
 fn a_window_that_holds_the_group_below_the_bound_of_slow_is_set_aside_as_congestion_is() {
     for scheme in schemes() {
-        for (slow, done) in
-            [(Slow::Floor(Rate::from_mbps(20.0)), "deferred"), (Slow::Drop(Rate::from_mbps(20.0)), "dropped")]
-        {
+        for (slow, done) in [
+            (Slow::Floor(Rate::from_mbps(20.0)), SlowAction::Deferred),
+            (Slow::Drop(Rate::from_mbps(20.0)), SlowAction::Dropped),
+        ] {
             let offer = Offer::bytes(24_000_000).at_most_mbps(60.0).slow(slow);
             let (mut net, source) = net(scheme, 3, offer);
             net.receivers[2].socket.capacity = 425_984;

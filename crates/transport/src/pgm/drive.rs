@@ -63,7 +63,7 @@ pub(crate) fn open_source(
     let mut uplink = Uplink::open(config.group, config.interface, options, config.patience, Moves::Nowhere)?;
     let local = ipv4(uplink.choice().local)?;
     events(opened(config.group, uplink.choice()));
-    uplink.warning().into_iter().for_each(|warning| events(Event::Warning(warning)));
+    uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
     let datagram = datagram::largest(config.datagram, uplink.choice(), config.group)?;
     let room = feed::room(datagram, options_len(config.scheme.mark()));
     check_messages(config.options.framing, config.options.messages, room)?;
@@ -76,7 +76,7 @@ pub(crate) fn open_source(
     let tsi = Tsi { gsi: Gsi(std::array::from_fn(|at| gsi[at])), port: random[1] as u16 };
     events(Event::Content { transfer: tsi.to_string(), files: 1, bytes: total, resumed_bytes: 0 });
     if !config.scheme.works_over(Wire::Pgm) {
-        events(Event::Warning(format!(
+        events(Event::warning(format!(
             "--cc {} hears nothing from receivers that are not faircast's: use le-sbcc for OpenPGM and ZeroMQ",
             config.scheme.name()
         )));
@@ -139,7 +139,7 @@ pub(crate) fn open_receiver(
     let socket = GroupSocket::open(config.group, membership, &choice, &options)?;
     events(opened(config.group, &choice));
     if let Some(warning) = socket.receive_buffer().warning() {
-        events(Event::Warning(warning));
+        events(Event::warning(warning));
     }
     let random = random();
     let setup = receiver::Setup {

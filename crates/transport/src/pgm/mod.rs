@@ -30,11 +30,11 @@ pub use drive::{receive, send};
 
 use crate::config::{Content, Destination};
 use crate::error::Error;
-use faircast_core::node::Tally;
 use faircast_core::packet::ReceiverId;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span};
 use faircast_net::Faults;
+use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ impl Default for WindowLimits {
 }
 
 /// How a source over PGM ended.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct PgmSendReport {
     /// Whether everything that was asked for again could be sent again.
     pub ok: bool,
@@ -167,18 +167,24 @@ pub struct PgmSendReport {
     pub naked: u64,
     /// Packets asked for when they could no longer be repaired.
     pub too_late: u64,
+    /// Loss indications that the scheme was given.
+    pub indications: u64,
+    /// Loss events that they became.
+    pub events: u64,
+    /// Those of the receiver that is followed.
+    pub followed: u64,
     /// Rate cuts.
     pub cuts: u64,
-    /// How loss indications became cuts.
-    pub tally: Tally,
-    /// Lowest and highest rate that the scheme allowed, in bit/s, looked at once a second.
-    pub rates_bps: (f64, f64),
+    /// Lowest rate that the scheme allowed, in bit/s, looked at once a second.
+    pub slowest_bps: f64,
+    /// And the highest.
+    pub fastest_bps: f64,
     /// Packets that were refused: damaged, or not of this session.
     pub refused: u64,
 }
 
 /// How a receiver over PGM ended.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct PgmReceiveReport {
     /// Whether everything has arrived since this receiver joined.
     pub ok: bool,

@@ -184,7 +184,7 @@ impl PgmSource {
             header: pgm::DATA_HEADER_LEN,
             reporters: BTreeMap::new(),
             total: setup.total,
-            report: PgmSendReport { rates_bps: (f64::INFINITY, 0.0), ..PgmSendReport::default() },
+            report: PgmSendReport { slowest_bps: f64::INFINITY, ..PgmSendReport::default() },
             events: VecDeque::new(),
             failure: None,
             bytes_told: 0,
@@ -632,7 +632,6 @@ impl PgmSource {
         let (seen, counts) = (self.source.observe(), self.feed.counts());
         let started = self.clocks.started.unwrap_or(Time::ZERO);
         let seconds = self.clocks.data_at.since(started).as_secs_f64();
-        let (slowest, fastest) = self.report.rates_bps;
         Ok(PgmSendReport {
             ok: self.report.too_late == 0,
             bytes: counts.bytes,
@@ -641,8 +640,11 @@ impl PgmSource {
             start_seconds: started.as_secs_f64(),
             goodput_bps: if seconds > 0.0 { counts.bytes as f64 * 8.0 / seconds } else { 0.0 },
             cuts: seen.cuts,
-            tally: seen.tally,
-            rates_bps: (slowest.min(seen.rate.bps()), fastest.max(seen.rate.bps())),
+            indications: seen.tally.indications,
+            events: seen.tally.events,
+            followed: seen.tally.followed,
+            slowest_bps: self.report.slowest_bps.min(seen.rate.bps()),
+            fastest_bps: self.report.fastest_bps.max(seen.rate.bps()),
             ..self.report
         })
     }
@@ -650,8 +652,8 @@ impl PgmSource {
     fn tell_progress(&mut self, now: Time) {
         let seen = self.source.observe();
         if self.clocks.started.is_some() && !self.drained {
-            let (slowest, fastest) = self.report.rates_bps;
-            self.report.rates_bps = (slowest.min(seen.rate.bps()), fastest.max(seen.rate.bps()));
+            self.report.slowest_bps = self.report.slowest_bps.min(seen.rate.bps());
+            self.report.fastest_bps = self.report.fastest_bps.max(seen.rate.bps());
         }
         let bytes = self.wire_bytes - self.bytes_told;
         self.bytes_told = self.wire_bytes;
@@ -668,6 +670,7 @@ impl PgmSource {
             verified: 0,
             layers: None,
             limited_by: None,
+            window_of: None,
         }));
     }
 }

@@ -227,7 +227,7 @@ impl ReceiverSession {
         stream.root = None;
         (stream.member_at, stream.member_tries) = (now + delay, 0);
         self.clocks.heard_at = now;
-        self.events.push_back(Event::Warning(
+        self.events.push_back(Event::warning(
             "the source has been restarted; going on with what is here".to_owned(),
         ));
         if let Err(error) = restarted {
@@ -369,7 +369,7 @@ impl ReceiverSession {
         }
         let Some((part, is_news)) = stream.layers.flooded(now) else { return };
         if is_news {
-            self.events.push_back(Event::Warning(format!(
+            self.events.push_back(Event::warning(format!(
                 "the lowest layer alone is received, and {:.0} % of it are lost while others are sent: the network carries all \
                  layers to this host, or the link is too slow for one. Switch on IGMP snooping (IPv6: MLD snooping) with a \
                  querier on the switch; the session goes on at one rate meanwhile",

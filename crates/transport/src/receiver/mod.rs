@@ -348,7 +348,7 @@ impl ReceiverSession {
         let Some(stream) = &mut self.stream else { return };
         if stream.layers.refuse(layer) {
             let joined = stream.layers.subscription().joined;
-            self.events.push_back(Event::Warning(format!(
+            self.events.push_back(Event::warning(format!(
                 "cannot join layer {}, so no more than {joined} are received: {why}",
                 layer.0
             )));
@@ -530,6 +530,7 @@ impl ReceiverSession {
             verified: 0,
             layers: stream.layers.is_layered().then(|| stream.layers.subscription()),
             limited_by: None,
+            window_of: None,
         }));
     }
 

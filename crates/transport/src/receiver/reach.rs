@@ -100,7 +100,7 @@ impl ReceiverSession {
             return;
         }
         self.clocks.silence_told = is_silent;
-        self.events.push_back(Event::Warning(match is_silent {
+        self.events.push_back(Event::warning(match is_silent {
             true => format!(
                 "the source has been silent for {silent}; waiting up to {patience} for it (--patience)"
             ),
@@ -111,7 +111,7 @@ impl ReceiverSession {
     /// Data has come, of the base layer if it has a number here.
     pub(super) fn data_comes(&mut self, seq: Option<u64>) {
         if self.stream.as_mut().is_some_and(|stream| stream.reach.on_data(seq)) {
-            self.events.push_back(Event::Warning("data comes again".to_owned()));
+            self.events.push_back(Event::warning("data comes again".to_owned()));
         }
     }
 
@@ -131,7 +131,7 @@ impl ReceiverSession {
             verified_bytes: stream.delivery.verified_bytes(),
         };
         if stream.reach.tell() {
-            self.events.push_back(Event::Warning(format!(
+            self.events.push_back(Event::warning(format!(
                 "announcements arrive but no data: none of the last {packets} packets of {bytes} bytes; {}",
                 crate::error::LOOK_AT_PATH
             )));
@@ -156,7 +156,7 @@ impl ReceiverSession {
         (stream.announced, stream.announced_at) = (announce, now);
         stream.member_at = stream.member_at.min(now);
         self.clocks.heard_at = now;
-        self.events.push_back(Event::Warning(format!("the source goes on from {from} (before: {before})")));
+        self.events.push_back(Event::warning(format!("the source goes on from {from} (before: {before})")));
     }
 }
 

@@ -110,7 +110,7 @@ impl Streams {
         for (Layer(layer), path) in layers_to.iter().filter(|(layer, _)| layer.0 >= layers) {
             let path = path.display();
             let text = format!("the session has {layers} layers: nothing comes for layer {layer}, to {path}");
-            streams.events.push(Event::Warning(text));
+            streams.events.push(Event::warning(text));
         }
         streams.lanes[0].state = State::Joined { since: now };
         Ok(streams)
@@ -247,7 +247,7 @@ impl Streams {
         match written {
             Err(error) if layer > 0 => {
                 self.lanes[layer].output = Output::Nobody;
-                self.events.push(Event::Warning(format!("layer {layer} is not written any more: {error}")));
+                self.events.push(Event::warning(format!("layer {layer} is not written any more: {error}")));
                 Ok(())
             }
             other => Ok(other?),

@@ -4,7 +4,7 @@ use super::flood::Step;
 use super::window::GivenUp;
 use super::{BASE, Phase, Serving, SourceSession};
 use crate::config::Slow;
-use crate::event::Event;
+use crate::event::{Event, SlowAction};
 use crate::members::{Change, MemberRecord, Pace};
 use crate::receiver::FLOODED;
 use faircast_core::node::{Cx, Departure, Source as _, SourceControl};
@@ -111,7 +111,7 @@ impl SourceSession {
             Step::Limit(rate) if !was_limited => {
                 let host =
                     self.members.get(from).map_or_else(|| from.to_string(), |member| member.host.clone());
-                self.events.push_back(Event::Warning(format!(
+                self.events.push_back(Event::warning(format!(
                     "{host} loses {:.0} % of the lowest layer, the only one that it has joined: the network carries all layers \
                      to it, or its link is too slow for one. All layers together are limited to {:.1} Mbit/s. Switch on IGMP \
                      snooping (IPv6: MLD snooping) with a querier on the switch",
@@ -200,7 +200,7 @@ impl SourceSession {
         let was_asked = self.windows.ask_at() <= now;
         while let Some(given_up) = self.windows.hold(next, now) {
             if let GivenUp::Stalled(id) = given_up {
-                self.name(id, Rate::ZERO, "follow");
+                self.name(id, Rate::ZERO, SlowAction::Follow);
             }
         }
         if !was_asked {
@@ -222,7 +222,7 @@ impl SourceSession {
             _ => {
                 let alone = self.members.count() < 2;
                 if span >= NAMED_AFTER && !alone && !self.followed_named.contains(&id) {
-                    self.name(id, level, "follow");
+                    self.name(id, level, SlowAction::Follow);
                 }
             }
         }
@@ -240,8 +240,8 @@ impl SourceSession {
     /// A receiver is too slow for the others.
     fn set_aside(&mut self, id: ReceiverId, level: Rate, now: Time) {
         let (pace, action) = match self.setup.slow {
-            Slow::Drop(_) => (Pace::Dropped, "dropped"),
-            _ => (Pace::Deferred, "deferred"),
+            Slow::Drop(_) => (Pace::Dropped, SlowAction::Dropped),
+            _ => (Pace::Deferred, SlowAction::Deferred),
         };
         self.members.set_pace(id, pace);
         self.windows.forget(id);
@@ -273,16 +273,16 @@ impl SourceSession {
             Some((followed, since)) if followed == id => {
                 let alone = self.members.count() < 2;
                 if now.since(since) >= NAMED_AFTER && !alone && !self.followed_named.contains(&id) {
-                    self.name(id, seen.level.unwrap_or(seen.rate), "follow");
+                    self.name(id, seen.level.unwrap_or(seen.rate), SlowAction::Follow);
                 }
             }
             _ => self.followed = Some((id, now)),
         }
     }
 
-    fn name(&mut self, id: ReceiverId, level: Rate, action: &'static str) {
+    fn name(&mut self, id: ReceiverId, level: Rate, action: SlowAction) {
         let Some(member) = self.members.get(id) else { return };
-        if action != "follow" && !self.slow_named.contains(&id) {
+        if action != SlowAction::Follow && !self.slow_named.contains(&id) {
             self.slow_named.push(id);
         }
         self.events.push_back(Event::SlowReceiver {
@@ -291,7 +291,7 @@ impl SourceSession {
             rate_bps: level.bps(),
             action,
         });
-        if action == "follow" {
+        if action == SlowAction::Follow {
             self.followed_named.push(id);
         }
     }

@@ -507,7 +507,7 @@ impl SourceSession {
         let loss = loss.map(|(_, member)| member.loss).fold(0.0, f32::max);
         if let BlockSource::Streams(streams) = &mut self.block_source {
             streams.hear_loss(f64::from(loss));
-            self.events.extend(streams.warnings().into_iter().map(Event::Warning));
+            self.events.extend(streams.warnings().into_iter().map(Event::warning));
         }
     }
 
@@ -566,7 +566,7 @@ impl SourceSession {
             return;
         }
         if let Some(expected) = self.setup.expect.filter(|expected| joined < *expected) {
-            self.events.push_back(Event::Warning(format!(
+            self.events.push_back(Event::warning(format!(
                 "{joined} of {expected} receivers have joined within {}; starting with them",
                 self.setup.wait
             )));

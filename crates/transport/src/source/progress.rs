@@ -4,7 +4,7 @@ use super::block_source::BlockSource;
 use super::symbol_scheduler::SymbolScheduler;
 use super::{Phase, SourceSession, feedback};
 use crate::error::Error;
-use crate::event::{Event, Limit, Progress, SendReport, Subscription};
+use crate::event::{Event, IncompleteReceiver, Limit, Progress, SendReport, Subscription};
 use crate::members::Pace;
 use faircast_core::node::Source as _;
 use faircast_core::packet::Layer;
@@ -35,7 +35,7 @@ impl SourceSession {
                 member.state != faircast_wire::MemberState::Done && member.pace != Pace::Dropped
             })
             .filter(|(id, _)| !replaced.contains(id))
-            .map(|(_, member)| (host(member), feedback::reason(member)))
+            .map(|(_, member)| IncompleteReceiver { host: host(member), reason: feedback::reason(member) })
             .collect();
         let verified = self.members.done() as u64;
         let dropped = self.members.with_pace(Pace::Dropped).count() as u64;
@@ -70,7 +70,7 @@ impl SourceSession {
         self.counts.wire_bytes_last = self.counts.wire_bytes;
         let representative =
             seen.limiting.and_then(|id| self.members.get(id)).map(|member| member.host.clone());
-        let limited_by = self.limit(bytes, now);
+        let limit = self.limit(bytes, now);
         let total = self.block_source.content_bytes();
         let sent = self.bytes_sent_once().min(total);
         self.events.push_back(Event::Progress(Progress {
@@ -85,12 +85,13 @@ impl SourceSession {
             receivers: self.members.count() as u64,
             verified: self.members.done() as u64,
             layers: self.layers_on(),
-            limited_by,
+            limited_by: limit.as_ref().map(|(limit, _)| *limit),
+            window_of: limit.and_then(|(_, host)| host),
         }));
     }
 
     /// What limited the rate over the last second, in which so many bytes left.
-    fn limit(&mut self, bytes: u64, now: Time) -> Option<Limit> {
+    fn limit(&mut self, bytes: u64, now: Time) -> Option<(Limit, Option<String>)> {
         let (held, by) = self.windows.take_held(now);
         if self.layers() > 1 || !matches!(self.phase, Phase::Sending) {
             return None;
@@ -98,10 +99,10 @@ impl SourceSession {
         let allowed = self.source.observe().rate;
         let host = by.and_then(|id| self.members.get(id)).map(|member| member.host.clone());
         Some(match host {
-            Some(host) if held >= HELD_PART => Limit::Window(host),
-            _ if (bytes as f64) * 8.0 < allowed.bps() * USED_PART => Limit::Application,
-            _ if self.setup.max.is_some_and(|max| allowed.bps() >= max.bps()) => Limit::Max,
-            _ => Limit::Congestion,
+            Some(host) if held >= HELD_PART => (Limit::Window, Some(host)),
+            _ if (bytes as f64) * 8.0 < allowed.bps() * USED_PART => (Limit::Application, None),
+            _ if self.setup.max.is_some_and(|max| allowed.bps() >= max.bps()) => (Limit::Max, None),
+            _ => (Limit::Congestion, None),
         })
     }
 

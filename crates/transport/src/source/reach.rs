@@ -71,13 +71,13 @@ impl SourceSession {
         let waits = format!("waiting up to {} s for that (--patience)", self.setup.patience.as_secs_f64());
         if !muted.silent.is_empty() {
             let who = self.named(&muted.silent, ("has", "have"));
-            self.events.push_back(Event::Warning(format!("{who} been silent for {silent_after}; {waits}")));
+            self.events.push_back(Event::warning(format!("{who} been silent for {silent_after}; {waits}")));
         }
         if !muted.unreached.is_empty() {
             let who = self.named(&muted.unreached, ("answers", "answer"));
             let symbol = usize::from(self.block_source.geometry().symbol_size);
             let bytes = symbol + self.header + self.setup.overhead;
-            self.events.push_back(Event::Warning(format!(
+            self.events.push_back(Event::warning(format!(
                 "{who} but no data arrives there: packets of {bytes} bytes do not get through; {}; {waits}",
                 crate::error::LOOK_AT_PATH
             )));
