@@ -7,8 +7,10 @@ use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
 use crate::object::ObjectStream;
 use crate::receiver;
-use crate::source::streams::{Cut, Fill};
-use crate::source::{self, block_source::BlockSource};
+use crate::source;
+use crate::source::block_source::BlockSource;
+use crate::source::delivery::streams::{Cut, Fill, Streams};
+use crate::source::delivery::{Delivery, of_blocks};
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
@@ -60,36 +62,21 @@ pub(crate) fn open_source(
     config.scheme = scheme_for(config.scheme, &config.content)?;
     let groups = layer_groups(&config)?;
     let options = SourceOptions { ttl: config.ttl, ..SourceOptions::default() };
-    let mut uplink = Uplink::open(config.group, config.interface, options, config.patience, Moves::Anywhere)?;
+    let mut uplink =
+        Uplink::open(config.group, config.interface.take(), options, config.patience, Moves::Anywhere)?;
     events(opened(config.group, uplink.choice()));
     uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
     let form = if config.key.is_some() { Form::Sealed } else { Form::Open };
     let datagram = datagram::largest(config.datagram, uplink.choice(), config.group)?;
     let symbol_size = ((datagram - data_header_len(&config.scheme.mark(), form)) / 8 * 8) as u16;
-    let block_source = match &config.content {
-        Content::Paths(paths) => {
-            BlockSource::files(ObjectStream::open(paths, symbol_size, SYMBOLS_PER_BLOCK)?)
-        }
-        Content::Stdin { name } => {
-            BlockSource::pipe(name, symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos())?
-        }
-        Content::Live { history } => {
-            BlockSource::live(symbol_size, SYMBOLS_PER_BLOCK, clock.unix_nanos(), *history)?
-        }
-        Content::Layers { inputs, history, repair } => {
-            let fill = Fill::of(&config.scheme);
-            let history = span(*history);
-            let cut = Cut { symbol_size, symbols: SYMBOLS_PER_BLOCK, repair: *repair, history, fill };
-            BlockSource::streams(inputs, cut, clock.unix_nanos())?
-        }
-    };
-    for warning in block_source.warnings() {
+    let mut delivery = delivery(&config, symbol_size, clock)?;
+    for warning in delivery.take_warnings() {
         events(Event::warning(warning));
     }
     events(Event::Content {
-        transfer: block_source.transfer().to_string(),
-        files: block_source.files_count(),
-        bytes: block_source.geometry().stream_len.map(|_| block_source.content_bytes()),
+        transfer: delivery.transfer().to_string(),
+        files: delivery.files(),
+        bytes: delivery.geometry().stream_len.map(|_| delivery.amounts().content_bytes),
         resumed_bytes: 0,
     });
     let random = random();
@@ -108,7 +95,7 @@ pub(crate) fn open_source(
         scheme,
         groups,
         spacing: config.spacing,
-        block_source,
+        delivery,
         rng: Rng::new(random[3], 0),
         name: config.host,
         datagram,
@@ -125,6 +112,25 @@ pub(crate) fn open_source(
     };
     uplink.inject(config.faults, random[3]);
     Ok((source::SourceSession::new(setup, clock.now()), uplink))
+}
+
+/// How the content is brought to the receivers.
+fn delivery(config: &SendConfig, symbol_size: u16, clock: &Clock) -> Result<Box<dyn Delivery>, Error> {
+    let symbols = SYMBOLS_PER_BLOCK;
+    let source = match &config.content {
+        Content::Paths(paths) => BlockSource::files(ObjectStream::open(paths, symbol_size, symbols)?),
+        Content::Stdin { name } => BlockSource::pipe(name, symbol_size, symbols, clock.unix_nanos())?,
+        Content::Live { history } => {
+            BlockSource::live(symbol_size, symbols, clock.unix_nanos(), span(*history), clock.now())?
+        }
+        Content::Layers { inputs, history, repair } => {
+            let fill = Fill::of(&config.scheme);
+            let history = span(*history);
+            let cut = Cut { symbol_size, symbols, repair: *repair, history, fill };
+            return Ok(Box::new(Streams::open(inputs, cut, clock.unix_nanos())?));
+        }
+    };
+    Ok(of_blocks(source, config.scheme.layers()))
 }
 
 /// Receive one session from the group. Returns when everything is verified and in its place.

@@ -4,7 +4,7 @@ use crate::config::{Destination, Durability, Slow};
 use crate::endpoint::{Backlog, Datagram, Endpoint, Notice};
 use crate::object::{self, ObjectStream};
 use crate::receiver;
-use crate::source::{self, block_source::BlockSource};
+use crate::source::{self, block_source::BlockSource, delivery::of_blocks};
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
@@ -103,7 +103,7 @@ fn source(file: &Path, slow: Slow) -> source::SourceSession {
         scheme,
         groups: vec![GROUP],
         spacing: Spacing::Address,
-        block_source: BlockSource::files(object),
+        delivery: of_blocks(BlockSource::files(object), scheme.layers()),
         rng: Rng::new(1, 0),
         name: "source".to_owned(),
         datagram: DATAGRAM,

@@ -9,8 +9,10 @@ use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
 use crate::object::ObjectStream;
 use crate::receiver;
-use crate::source::streams::{Cut, Feed, Fill, Streams};
-use crate::source::{self, block_source::BlockSource};
+use crate::source;
+use crate::source::block_source::BlockSource;
+use crate::source::delivery::streams::{Cut, Feed, Fill, Streams};
+use crate::source::delivery::{Delivery, of_blocks};
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
@@ -185,18 +187,18 @@ impl SourceNode {
         let form = if offer.key.is_some() { Form::Sealed } else { Form::Open };
         let scheme: Scheme = offer.scheme.parse().expect("the scheme is there");
         let symbol = ((offer.datagram - data_header_len(&scheme.mark(), form)) / 8 * 8) as u16;
-        let block_source = match &offer.streams {
-            None => BlockSource::files(
-                ObjectStream::open(std::slice::from_ref(&self.content), symbol, offer.symbols_per_block)
-                    .expect("the content can be read"),
-            ),
+        let symbols = offer.symbols_per_block;
+        let delivery: Box<dyn Delivery> = match &offer.streams {
+            None => {
+                let object = ObjectStream::open(std::slice::from_ref(&self.content), symbol, symbols);
+                of_blocks(BlockSource::files(object.expect("the content can be read")), scheme.layers())
+            }
             Some((streams, history)) => {
-                let symbols = offer.symbols_per_block;
                 let (repair, fill) = (0.1, Fill::of(&scheme));
                 let cut = Cut { symbol_size: symbol, symbols, repair, history: *history, fill };
                 let feeds = streams.iter().map(|made| Box::new(made.clone()) as Box<dyn Feed>);
                 let streams = Streams::new(feeds.collect(), cut, now.as_nanos());
-                BlockSource::Streams(Box::new(streams.expect("symbols make blocks")))
+                Box::new(streams.expect("symbols make blocks"))
             }
         };
         let scheme = scheme.with_packet_size((offer.datagram + OVERHEAD) as u16);
@@ -211,7 +213,7 @@ impl SourceNode {
             groups: groups(scheme.layers()),
             scheme,
             spacing: Spacing::Address,
-            block_source,
+            delivery,
             rng: Rng::new(self.rng.bits(), 0),
             name: "source".to_owned(),
             datagram: offer.datagram,

@@ -3,7 +3,8 @@
 use super::*;
 use crate::event::{Flow, StreamReceived};
 use crate::object::ObjectError;
-use crate::source::streams::{Feed, Pacing};
+use crate::source::delivery::streams::Feed;
+use crate::source::pipe::Pacing;
 use faircast_core::time::Rate;
 use std::collections::BTreeSet;
 

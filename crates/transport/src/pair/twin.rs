@@ -26,7 +26,7 @@ use crate::endpoint::Endpoint;
 use crate::endpoint::testing::{give, take_all};
 use crate::object::ObjectStream;
 use crate::receiver;
-use crate::source::{self, block_source::BlockSource};
+use crate::source::{self, block_source::BlockSource, delivery::of_blocks};
 use faircast_aqm::{Fate, Limit, Link, LinkSpec, LossSpec, QueueSpec};
 use faircast_core::packet::{
     Body, Cause, Content, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, Seq, SessionId,
@@ -589,6 +589,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
     let content = dir.path().join("content");
     let file = File::create(&content).expect("a file is made");
     file.set_len(20_000_000).expect("a sparse file has any length");
+    let object = ObjectStream::open(&[content], SYMBOL, 64).expect("the content can be read");
     let salt = [1; 16];
     let setup = source::Setup {
         codec: SourceCodec::new(SESSION, None, salt),
@@ -596,9 +597,7 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         scheme: star.scheme,
         groups: super::node::groups(1),
         spacing: Spacing::Address,
-        block_source: BlockSource::files(
-            ObjectStream::open(&[content], SYMBOL, 64).expect("the content can be read"),
-        ),
+        delivery: of_blocks(BlockSource::files(object), star.scheme.layers()),
         rng: net.source_rng(0),
         name: "source".to_owned(),
         datagram: usize::from(packet_size()) - OVERHEAD,

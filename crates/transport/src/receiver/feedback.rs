@@ -180,11 +180,11 @@ impl ReceiverSession {
         geometry: &Geometry,
         layers: &Layers,
         now: Time,
-    ) -> Result<Delivery, Error> {
+    ) -> Result<Box<dyn Delivery>, Error> {
         let (to, own, reordering) = (&self.setup.destination, &self.setup.layers_to, self.setup.reordering);
         let (transfer, of) = (TransferId(announce.transfer.0), layers.subscription().of);
         let streams = Streams::new(to, own, transfer, geometry, of, reordering, now)?;
-        Ok(Delivery::Streams(Box::new(streams)))
+        Ok(Box::new(streams))
     }
 
     fn place_for_object(
@@ -192,7 +192,7 @@ impl ReceiverSession {
         announce: &Announce,
         geometry: Geometry,
         layers: &Layers,
-    ) -> Result<Delivery, Error> {
+    ) -> Result<Box<dyn Delivery>, Error> {
         let live = announce.flags & Announce::LIVE != 0;
         let first = if live { announce.first_block } else { 0 };
         let (to, transfer, memory) =
@@ -201,7 +201,7 @@ impl ReceiverSession {
         let repair = if layers.is_layered() { Repair::Fountain } else { Repair::OnRequest };
         let needs = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));
         let reassembly = Reassembly::new(place, geometry, first, needs, repair, memory)?;
-        Ok(Delivery::Object(Box::new(reassembly)))
+        Ok(Box::new(reassembly))
     }
 
     /// The source was restarted with the same content: go on with what is there.
@@ -302,7 +302,10 @@ impl ReceiverSession {
             return;
         }
         let Some(root) = stream.root else { return };
-        (self.totals.symbols, self.totals.symbols_needed, self.totals.repaired) = stream.delivery.symbols();
+        let symbols = stream.delivery.symbols();
+        self.totals.symbols = symbols.received;
+        self.totals.symbols_needed = symbols.needed;
+        self.totals.repaired = symbols.decoded;
         let blocks = stream.blocks.unwrap_or(0);
         match stream.delivery.finish(blocks, root, self.setup.durability, now) {
             Ok(done) => {

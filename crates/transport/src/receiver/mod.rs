@@ -25,7 +25,7 @@ use crate::endpoint::Transmit;
 use crate::error::Error;
 use crate::event::{Event, Progress, ReceiveReport};
 use crate::object::ObjectError;
-use delivery::Delivery;
+use delivery::{Delivery, Progressed};
 use faircast_core::node::{Cx, Effects, Receiver as _};
 use faircast_core::packet::{Echo, Layer, Payload, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
@@ -140,7 +140,7 @@ struct Stream {
     reach: Reach,
     receiver: AnyReceiver,
     layers: Layers,
-    delivery: Delivery,
+    delivery: Box<dyn Delivery>,
     /// Of the base layer.
     newest: Echo,
     newest_at: Time,
@@ -326,8 +326,8 @@ impl ReceiverSession {
         if self.phase == Phase::Receiving && packet.symbols > 0 {
             let Some(stream) = &mut self.stream else { return };
             match stream.delivery.on_symbol(packet, now, &mut self.rng) {
-                Ok(reassembly::Progressed::No) => {}
-                Ok(reassembly::Progressed::Block) => self.after_block(now),
+                Ok(Progressed::No) => {}
+                Ok(Progressed::Block) => self.after_block(now),
                 Err(error) => self.fail(error, now),
             }
         }

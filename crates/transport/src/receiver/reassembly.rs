@@ -1,14 +1,16 @@
 //! Reassembly, symbols in and verified blocks out: what a receiver has and what it lacks.
 
-use super::block_sink::{BlockSink, Placed};
+use super::block_sink::{BlockSink, Done, Placed};
+use super::delivery::{Delivery, Progressed, SymbolCounts};
 use crate::assembly::{Added, Assembly};
+use crate::config::Durability;
 use crate::error::Error;
 use crate::object::{Geometry, verify_block};
 use crate::spill::Gathering;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::rng::Rng;
-use faircast_core::time::Time;
-use faircast_wire::{DataPacket, Scheduled};
+use faircast_core::time::{Span, Time};
+use faircast_wire::{DataPacket, Scheduled, Status};
 
 /// Memory for incomplete blocks, in bytes.
 pub(crate) const INCOMPLETE: usize = 256 << 20;
@@ -18,13 +20,6 @@ const FARTHEST: u32 = 1 << 16;
 
 /// So many bytes may always wait for the reader of standard output.
 const LITTLE: u64 = 256 << 10;
-
-/// What a symbol changed.
-pub(super) enum Progressed {
-    No,
-    /// A block is verified and in its place.
-    Block,
-}
 
 /// How what is missing comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +41,7 @@ enum Incomplete {
 
 /// The data path of a receiver.
 pub(super) struct Reassembly {
-    pub(super) requests: RequestScheduler,
+    requests: RequestScheduler,
     repair: Repair,
     incomplete: Incomplete,
     place: BlockSink,
@@ -57,8 +52,8 @@ pub(super) struct Reassembly {
     low: u32,
     end: Option<u32>,
     wanted: Vec<(u32, u16)>,
-    pub(super) symbols: u64,
-    pub(super) symbols_needed: u64,
+    symbols: u64,
+    symbols_needed: u64,
 }
 
 impl Reassembly {
@@ -95,71 +90,6 @@ impl Reassembly {
             symbols: 0,
             symbols_needed: 0,
         })
-    }
-
-    /// The same content comes in a new session.
-    pub(super) fn restart(&mut self) {
-        self.passed = self.low;
-    }
-
-    /// Something may be missing: ask for it soon, if one asks at all.
-    pub(super) fn arm(&mut self, now: Time, rng: &mut Rng) {
-        if self.repair == Repair::OnRequest {
-            self.requests.arm(now, rng);
-        }
-    }
-
-    pub(super) fn on_symbol(
-        &mut self,
-        packet: &DataPacket<'_>,
-        now: Time,
-        rng: &mut Rng,
-    ) -> Result<Progressed, Error> {
-        let block = packet.data.payload.block;
-        // The last number names no block.
-        if block == u32::MAX
-            || self.end.is_none() && block > self.passed.saturating_add(FARTHEST)
-            || self.end.is_some_and(|end| block >= end)
-        {
-            return Ok(Progressed::No); // makes no sense
-        }
-        if block > self.passed {
-            self.passed = block;
-            if self.low < block {
-                self.arm(now, rng);
-            }
-        }
-        // Of a stream nobody has told how long its last block is; the packet does.
-        let shaped = self.geometry.stream_len.is_none() || packet.symbols == self.geometry.symbols(block);
-        if !shaped || packet.symbols > self.geometry.symbols_per_block || block < self.low {
-            return Ok(Progressed::No);
-        }
-        if self.place.has(block) || self.incomplete.is_kept(block) {
-            return Ok(Progressed::No);
-        }
-        self.symbols += 1;
-        if block < self.passed {
-            self.requests.on_symbol(block, now);
-        }
-        let symbol = packet.data.payload.symbol;
-        let added = match &mut self.incomplete {
-            Incomplete::InTurn(blocks) => blocks.add(block, packet.symbols, symbol, packet.payload),
-            Incomplete::Together(blocks) => blocks.add(block, packet.symbols, symbol, packet.payload)?,
-        };
-        if added != Added::Complete {
-            return Ok(Progressed::No);
-        }
-        let complete = match &mut self.incomplete {
-            Incomplete::InTurn(blocks) => blocks.take(),
-            Incomplete::Together(blocks) => blocks.take(),
-        };
-        let Some((block, bytes)) = complete else { return Ok(Progressed::No) };
-        self.symbols_needed += u64::from(packet.symbols);
-        let progressed = self.store(block, bytes)?;
-        if matches!(progressed, Progressed::Block) {
-            self.store_kept()?;
-        }
-        Ok(progressed)
     }
 
     /// A block is complete: to its place with it.
@@ -207,7 +137,7 @@ impl Reassembly {
     }
 
     /// The source says how far it is.
-    pub(super) fn on_complete_to(&mut self, complete_to: u32, end: Option<u32>, now: Time, rng: &mut Rng) {
+    fn on_complete_to(&mut self, complete_to: u32, end: Option<u32>, now: Time, rng: &mut Rng) {
         self.passed = self.passed.max(complete_to);
         if let (None, Some(end)) = (self.end, end) {
             self.end = Some(end);
@@ -218,7 +148,7 @@ impl Reassembly {
     }
 
     /// The source has scheduled repairs.
-    pub(super) fn on_scheduled(&mut self, scheduled: &[Scheduled], now: Time) {
+    fn on_scheduled(&mut self, scheduled: &[Scheduled], now: Time) {
         for repair in scheduled {
             if repair.block < self.passed && !self.place.has(repair.block) {
                 let enough = self.needed(repair.block) <= repair.symbols;
@@ -229,8 +159,72 @@ impl Reassembly {
         }
     }
 
-    /// The source keeps no blocks before this one.
-    pub(super) fn skip_before(&mut self, oldest: u32) -> Result<(), Error> {
+    fn needed(&self, block: u32) -> u16 {
+        self.incomplete.needed(block).unwrap_or_else(|| self.geometry.symbols(block))
+    }
+}
+
+impl Delivery for Reassembly {
+    fn on_symbol(&mut self, packet: &DataPacket<'_>, now: Time, rng: &mut Rng) -> Result<Progressed, Error> {
+        let block = packet.data.payload.block;
+        // The last number names no block.
+        if block == u32::MAX
+            || self.end.is_none() && block > self.passed.saturating_add(FARTHEST)
+            || self.end.is_some_and(|end| block >= end)
+        {
+            return Ok(Progressed::No); // makes no sense
+        }
+        if block > self.passed {
+            self.passed = block;
+            if self.low < block {
+                self.arm(now, rng);
+            }
+        }
+        // Of a stream nobody has told how long its last block is; the packet does.
+        let shaped = self.geometry.stream_len.is_none() || packet.symbols == self.geometry.symbols(block);
+        if !shaped || packet.symbols > self.geometry.symbols_per_block || block < self.low {
+            return Ok(Progressed::No);
+        }
+        if self.place.has(block) || self.incomplete.is_kept(block) {
+            return Ok(Progressed::No);
+        }
+        self.symbols += 1;
+        if block < self.passed {
+            self.requests.on_symbol(block, now);
+        }
+        let symbol = packet.data.payload.symbol;
+        let added = match &mut self.incomplete {
+            Incomplete::InTurn(blocks) => blocks.add(block, packet.symbols, symbol, packet.payload),
+            Incomplete::Together(blocks) => blocks.add(block, packet.symbols, symbol, packet.payload)?,
+        };
+        if added != Added::Complete {
+            return Ok(Progressed::No);
+        }
+        let complete = match &mut self.incomplete {
+            Incomplete::InTurn(blocks) => blocks.take(),
+            Incomplete::Together(blocks) => blocks.take(),
+        };
+        let Some((block, bytes)) = complete else { return Ok(Progressed::No) };
+        self.symbols_needed += u64::from(packet.symbols);
+        let progressed = self.store(block, bytes)?;
+        if matches!(progressed, Progressed::Block) {
+            self.store_kept()?;
+        }
+        Ok(progressed)
+    }
+
+    fn on_status(&mut self, status: &Status, now: Time, rng: &mut Rng) {
+        self.on_complete_to(status.complete_to, status.blocks, now, rng);
+        self.on_scheduled(&status.scheduled, now);
+    }
+
+    fn arm(&mut self, now: Time, rng: &mut Rng) {
+        if self.repair == Repair::OnRequest {
+            self.requests.arm(now, rng);
+        }
+    }
+
+    fn skip_before(&mut self, oldest: u32) -> Result<(), Error> {
         if oldest > self.low {
             match &mut self.incomplete {
                 Incomplete::InTurn(blocks) => blocks.drop_before(oldest),
@@ -246,8 +240,34 @@ impl Reassembly {
         Ok(())
     }
 
-    /// What to ask for now, as (block, symbols), when it is time.
-    pub(super) fn due(&mut self, now: Time, rng: &mut Rng) -> &[(u32, u16)] {
+    fn restart(&mut self, _now: Time) -> Result<(), Error> {
+        self.passed = self.low;
+        Ok(())
+    }
+
+    fn files(&self) -> Option<u64> {
+        self.place.files()
+    }
+
+    fn is_complete(&self) -> bool {
+        self.end.is_some_and(|end| self.low >= end)
+    }
+
+    fn finish(
+        &mut self,
+        blocks: u32,
+        root: [u8; 32],
+        durability: Durability,
+        _now: Time,
+    ) -> Result<Done, Error> {
+        self.place.finish(blocks, root, durability)
+    }
+
+    fn deadline(&self) -> Time {
+        self.requests.deadline()
+    }
+
+    fn due(&mut self, now: Time, rng: &mut Rng) -> &[(u32, u16)] {
         let mut wanted = std::mem::take(&mut self.wanted);
         wanted.clear();
         let until = self.passed.min(self.end.unwrap_or(u32::MAX));
@@ -260,17 +280,11 @@ impl Reassembly {
         &self.wanted
     }
 
-    /// Blocks not yet in their place; [`u32::MAX`] while nobody knows how many there are.
-    pub(super) fn missing(&self) -> u32 {
-        self.end.map_or(u32::MAX, |end| end.saturating_sub(self.place.blocks()))
+    fn set_pace(&mut self, rtt: Span, spread: Span) {
+        self.requests.set_pace(rtt, spread);
     }
 
-    pub(super) fn is_complete(&self) -> bool {
-        self.end.is_some_and(|end| self.low >= end)
-    }
-
-    /// Whether what has come is to be written before more is taken: a block that waits and one that comes are enough.
-    pub(super) fn waits_for_output(&self) -> bool {
+    fn waits_for_output(&self) -> bool {
         let waiting = self.place.waiting_for_output();
         let coming = match self.incomplete {
             Incomplete::InTurn(_) => self.symbols.saturating_sub(self.symbols_needed),
@@ -280,12 +294,11 @@ impl Reassembly {
         waiting > 0 && all > (self.geometry.capacity() * 5 / 4).max(LITTLE)
     }
 
-    pub(super) fn verified_bytes(&self) -> u64 {
-        self.place.verified_bytes()
+    fn missing(&self) -> u32 {
+        self.end.map_or(u32::MAX, |end| end.saturating_sub(self.place.blocks()))
     }
 
-    /// How far it is, in bytes of content: what is verified or, where all blocks fill up at the same time, what has come.
-    pub(super) fn gathered_bytes(&self) -> u64 {
+    fn gathered_bytes(&self) -> u64 {
         let verified = self.place.verified_bytes();
         let Incomplete::Together(_) = self.incomplete else { return verified };
         let incomplete = self.symbols.saturating_sub(self.symbols_needed);
@@ -294,33 +307,25 @@ impl Reassembly {
         gathered.min(self.content_bytes().unwrap_or(u64::MAX)).max(verified)
     }
 
-    pub(super) fn resumed_bytes(&self) -> u64 {
-        self.place.resumed_bytes()
+    fn verified_bytes(&self) -> u64 {
+        self.place.verified_bytes()
     }
 
-    /// Of what an earlier run had verified, the part that had to come again.
-    pub(super) fn refetched_bytes(&self) -> u64 {
-        self.place.spoiled_bytes()
-    }
-
-    pub(super) fn content_bytes(&self) -> Option<u64> {
+    fn content_bytes(&self) -> Option<u64> {
         let manifest = u64::from(self.geometry.manifest_len);
         self.geometry.stream_len.map(|len| len.saturating_sub(manifest))
     }
 
-    pub(super) fn place(&mut self) -> &mut BlockSink {
-        &mut self.place
+    fn resumed_bytes(&self) -> (u64, u64) {
+        (self.place.resumed_bytes(), self.place.spoiled_bytes())
     }
 
-    pub(super) fn decoded(&self) -> u64 {
-        match &self.incomplete {
+    fn symbols(&self) -> SymbolCounts {
+        let decoded = match &self.incomplete {
             Incomplete::InTurn(blocks) => blocks.decoded,
             Incomplete::Together(blocks) => blocks.decoded,
-        }
-    }
-
-    fn needed(&self, block: u32) -> u16 {
-        self.incomplete.needed(block).unwrap_or_else(|| self.geometry.symbols(block))
+        };
+        SymbolCounts { received: self.symbols, needed: self.symbols_needed, decoded }
     }
 }
 

@@ -4,15 +4,18 @@
 //! has begun. So what is incomplete when packets of a later block come, and some more for a path that reorders, is given
 //! up: a gap never holds up what follows.
 
+use super::block_sink::Done;
+use super::delivery::{Delivery, Progressed, SymbolCounts};
 use super::output::{Output, Written};
 use crate::assembly::{Added, Assembly};
-use crate::config::Destination;
+use crate::config::{Destination, Durability};
 use crate::error::Error;
 use crate::event::{Event, Flow, StreamReceived, Subscription};
 use crate::object::{Geometry, ObjectError, TransferId, verify_block};
 use faircast_core::packet::Layer;
+use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::DataPacket;
+use faircast_wire::{DataPacket, Status};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
@@ -116,32 +119,8 @@ impl Streams {
         Ok(streams)
     }
 
-    /// The subscription is this from now on.
-    pub(super) fn subscribe(&mut self, subscription: Subscription, now: Time) -> Result<(), Error> {
-        for layer in 0..self.lanes.len() {
-            let is_joined = layer < usize::from(subscription.joined);
-            let lane = &mut self.lanes[layer];
-            match lane.state {
-                State::Left if is_joined => lane.state = State::Joined { since: now },
-                State::Joined { .. } | State::Flowing { .. } if !is_joined => self.stop(layer, now)?,
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Another session with the same streams begins: their blocks have new numbers.
-    pub(super) fn restart(&mut self, now: Time) -> Result<(), Error> {
-        for layer in 0..self.lanes.len() {
-            self.stop(layer, now)?;
-            self.lanes[layer].next = 0;
-        }
-        self.lanes[0].state = State::Joined { since: now };
-        Ok(())
-    }
-
     /// A packet of a layer that is joined.
-    pub(super) fn on_symbol(&mut self, packet: &DataPacket<'_>) -> Result<(), Error> {
+    fn take_symbol(&mut self, packet: &DataPacket<'_>) -> Result<(), Error> {
         let number = usize::from(packet.layer.0);
         let (block, symbol) = (packet.data.payload.block, packet.data.payload.symbol);
         let Some(lane) = self.lanes.get_mut(number).filter(|lane| lane.state != State::Left) else {
@@ -172,38 +151,8 @@ impl Streams {
         self.check(number, written)
     }
 
-    /// All streams have ended: write what there is of each.
-    pub(super) fn finish(&mut self, now: Time) -> Result<(), Error> {
-        (0..self.lanes.len()).try_for_each(|layer| self.stop(layer, now))
-    }
-
-    pub(super) fn is_complete(&self) -> bool {
-        self.ended.is_some()
-    }
-
-    /// Bytes written, of all layers.
-    pub(super) fn bytes(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.got.bytes).sum()
-    }
-
-    /// Blocks that repairs have completed.
-    pub(super) fn decoded(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.blocks.decoded).sum()
-    }
-
-    /// How many layers have brought anything.
-    pub(super) fn files(&self) -> u64 {
-        self.lanes.iter().filter(|lane| lane.got.blocks > 0 && lane.got.to.is_some()).count() as u64
-    }
-
-    /// What has come of each layer.
-    pub(super) fn report(&self) -> Vec<StreamReceived> {
-        let of = |lane: &Lane| StreamReceived { seconds: lane.joined_for.as_secs_f64(), ..lane.got.clone() };
-        self.lanes.iter().map(of).collect()
-    }
-
     /// What users should know at the end.
-    pub(super) fn warnings(&self) -> Vec<String> {
+    fn warnings(&self) -> Vec<String> {
         let lost = (0..).zip(&self.lanes).filter(|(_, lane): &(u8, _)| lane.got.blocks_lost > 0);
         let refused = (0..).zip(&self.lanes).filter(|(_, lane): &(u8, _)| lane.refused > 0);
         let lost = lost.map(|(layer, lane)| {
@@ -252,6 +201,86 @@ impl Streams {
             }
             other => Ok(other?),
         }
+    }
+}
+
+impl Delivery for Streams {
+    fn on_symbol(
+        &mut self,
+        packet: &DataPacket<'_>,
+        _now: Time,
+        _rng: &mut Rng,
+    ) -> Result<Progressed, Error> {
+        self.take_symbol(packet).map(|()| Progressed::No)
+    }
+
+    fn on_status(&mut self, status: &Status, _now: Time, _rng: &mut Rng) {
+        self.ended = self.ended.or(status.blocks.map(|_| Ended));
+    }
+
+    fn restart(&mut self, now: Time) -> Result<(), Error> {
+        for layer in 0..self.lanes.len() {
+            self.stop(layer, now)?;
+            self.lanes[layer].next = 0;
+        }
+        self.lanes[0].state = State::Joined { since: now };
+        Ok(())
+    }
+
+    fn subscribe(&mut self, subscription: Subscription, now: Time) -> Result<(), Error> {
+        for layer in 0..self.lanes.len() {
+            let is_joined = layer < usize::from(subscription.joined);
+            let lane = &mut self.lanes[layer];
+            match lane.state {
+                State::Left if is_joined => lane.state = State::Joined { since: now },
+                State::Joined { .. } | State::Flowing { .. } if !is_joined => self.stop(layer, now)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    fn finish(
+        &mut self,
+        _blocks: u32,
+        _root: [u8; 32],
+        _durability: Durability,
+        now: Time,
+    ) -> Result<Done, Error> {
+        (0..self.lanes.len()).try_for_each(|layer| self.stop(layer, now))?;
+        let brought = |lane: &&Lane| lane.got.blocks > 0 && lane.got.to.is_some();
+        let files = self.lanes.iter().filter(brought).count() as u64;
+        Ok(Done { files, bytes: self.verified_bytes(), warnings: self.warnings() })
+    }
+
+    fn missing(&self) -> u32 {
+        if self.is_complete() { 0 } else { u32::MAX }
+    }
+
+    fn gathered_bytes(&self) -> u64 {
+        self.verified_bytes()
+    }
+
+    fn verified_bytes(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.got.bytes).sum()
+    }
+
+    fn symbols(&self) -> SymbolCounts {
+        let decoded = self.lanes.iter().map(|lane| lane.blocks.decoded).sum();
+        SymbolCounts { received: self.symbols, needed: self.symbols_needed, decoded }
+    }
+
+    fn streams(&self) -> Vec<StreamReceived> {
+        let of = |lane: &Lane| StreamReceived { seconds: lane.joined_for.as_secs_f64(), ..lane.got.clone() };
+        self.lanes.iter().map(of).collect()
     }
 }
 

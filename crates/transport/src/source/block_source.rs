@@ -1,20 +1,23 @@
-//! The block source: where blocks come from, files, a pipe read to its end, or a live pipe.
+//! The block source: where the blocks of one content come from: files, a pipe read to its end, or a live pipe.
 
+use super::delivery::Leisure;
 use super::pipe::Pipe;
 use super::reader::Reader;
-use super::streams::{Cut, Feed, Input, Streams};
-use crate::config::LayerInput;
 use crate::error::Error;
 use crate::object::{
     BlockRead, Entry, Geometry, Hash, Kind, Manifest, ObjectError, ObjectStream, RootHasher, Skipped,
     TransferId, seal_block,
 };
 use crate::receiver::block_sink::LIVE_ROOT;
+use faircast_core::time::{Span, Time};
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Live data waits so long for a block to fill.
 const LIVE_LATENCY: Duration = Duration::from_millis(50);
+
+/// So many of the newest blocks of a live pipe stay, however old.
+const KEPT: usize = 4;
 
 /// The blocks of a session's content.
 pub(crate) enum BlockSource {
@@ -22,8 +25,6 @@ pub(crate) enum BlockSource {
     ObjectStream(Box<Taped>),
     /// Blocks are made of what comes and kept for a while.
     Live(Box<Live>),
-    /// A stream on each layer, which cuts its own blocks.
-    Streams(Box<Streams>),
 }
 
 pub(crate) struct Taped {
@@ -53,9 +54,9 @@ pub(crate) struct Live {
     pipe: Pipe,
     geometry: Geometry,
     transfer: TransferId,
-    history: Duration,
+    history: Span,
     /// Sealed blocks from number `oldest` on, and when they were made.
-    kept: VecDeque<(Vec<u8>, u16, Instant)>,
+    kept: VecDeque<(Vec<u8>, u16, Time)>,
     oldest: u32,
     whole: bool,
     bytes: u64,
@@ -86,7 +87,8 @@ impl BlockSource {
         symbol_size: u16,
         symbols: u16,
         unix_nanos: u64,
-        history: Duration,
+        history: Span,
+        now: Time,
     ) -> Result<BlockSource, Error> {
         let entry =
             Entry { path: "stream".to_owned(), kind: Kind::Stream, mode: 0o644, mtime: unix_nanos as i64 };
@@ -96,7 +98,7 @@ impl BlockSource {
         geometry.check().map_err(ObjectError::from)?;
         let transfer = TransferId::of(&manifest, &geometry);
         let (k, _) = seal_block(&mut manifest, symbol_size);
-        let kept = VecDeque::from([(manifest, k, Instant::now())]);
+        let kept = VecDeque::from([(manifest, k, now)]);
         let (pipe, _) = Pipe::stdin();
         let symbols = u64::from(k);
         Ok(BlockSource::Live(Box::new(Live {
@@ -110,13 +112,6 @@ impl BlockSource {
             bytes: 0,
             symbols,
         })))
-    }
-
-    /// A stream on each layer, the base layer's first.
-    pub(crate) fn streams(inputs: &[LayerInput], cut: Cut, unix_nanos: u64) -> Result<BlockSource, Error> {
-        let open = |input| Input::open(input).map(|input| Box::new(input) as Box<dyn Feed>);
-        let feeds = inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        Ok(BlockSource::Streams(Box::new(Streams::new(feeds, cut, unix_nanos)?)))
     }
 
     fn object(object: ObjectStream, pipe: Option<Pipe>) -> BlockSource {
@@ -148,7 +143,6 @@ impl BlockSource {
             }
             BlockSource::ObjectStream(object) => object.geometry,
             BlockSource::Live(live) => live.geometry,
-            BlockSource::Streams(streams) => streams.geometry(),
         }
     }
 
@@ -156,20 +150,19 @@ impl BlockSource {
         match self {
             BlockSource::ObjectStream(object) => object.transfer,
             BlockSource::Live(live) => live.transfer,
-            BlockSource::Streams(streams) => streams.transfer(),
         }
     }
 
     /// What is not sent, in words.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    pub(crate) fn take_warnings(&mut self) -> Vec<String> {
         match self {
             BlockSource::ObjectStream(object) => {
                 let words = |skipped: &Skipped| {
                     format!("{} is neither a file, a directory nor a link; not sent", skipped.path.display())
                 };
-                object.skipped.iter().map(words).collect()
+                std::mem::take(&mut object.skipped).iter().map(words).collect()
             }
-            BlockSource::Live(_) | BlockSource::Streams(_) => Vec::new(),
+            BlockSource::Live(_) => Vec::new(),
         }
     }
 
@@ -177,38 +170,40 @@ impl BlockSource {
         match self {
             BlockSource::ObjectStream(object) => object.files,
             BlockSource::Live(_) => 1,
-            BlockSource::Streams(streams) => streams.count(),
         }
     }
 
-    /// Blocks below this one can be read. Of streams in layers none, for those have blocks of their own.
+    /// Blocks below this one can be read.
     pub(crate) fn ready(&self) -> u32 {
         match self {
             BlockSource::ObjectStream(object) => object.ready,
             BlockSource::Live(live) => live.oldest + live.kept.len() as u32,
-            BlockSource::Streams(_) => 0,
         }
     }
 
     /// Older blocks are gone.
     pub(crate) fn oldest(&self) -> u32 {
         match self {
-            BlockSource::ObjectStream(_) | BlockSource::Streams(_) => 0,
+            BlockSource::ObjectStream(_) => 0,
             BlockSource::Live(live) => live.oldest,
         }
     }
 
+    /// How many blocks there are, once that is known.
+    pub(crate) fn blocks(&self) -> Option<u32> {
+        self.is_whole().then(|| self.ready())
+    }
+
     /// Whether all blocks are there.
-    pub(crate) fn is_whole(&self) -> bool {
+    fn is_whole(&self) -> bool {
         match self {
             BlockSource::ObjectStream(object) => object.is_whole(),
             BlockSource::Live(live) => live.whole,
-            BlockSource::Streams(streams) => streams.is_whole(),
         }
     }
 
     pub(crate) fn is_live(&self) -> bool {
-        matches!(self, BlockSource::Live(_) | BlockSource::Streams(_))
+        matches!(self, BlockSource::Live(_))
     }
 
     /// Source symbols of a block.
@@ -219,7 +214,6 @@ impl BlockSource {
                 let at = block.checked_sub(live.oldest).and_then(|at| live.kept.get(at as usize));
                 at.map_or(0, |(_, symbols, _)| *symbols) // none of a block that is gone already
             }
-            BlockSource::Streams(_) => 0,
         }
     }
 
@@ -234,7 +228,6 @@ impl BlockSource {
                 None => 0,
             },
             BlockSource::Live(live) => live.symbols,
-            BlockSource::Streams(streams) => streams.symbols().1,
         }
     }
 
@@ -247,7 +240,6 @@ impl BlockSource {
                 object.geometry.stream_len.unwrap_or(so_far).saturating_sub(manifest)
             }
             BlockSource::Live(live) => live.bytes,
-            BlockSource::Streams(streams) => streams.bytes(),
         }
     }
 
@@ -273,7 +265,7 @@ impl BlockSource {
     pub(crate) fn root(&self) -> Option<Hash> {
         match self {
             BlockSource::ObjectStream(object) => object.root,
-            BlockSource::Live(_) | BlockSource::Streams(_) => self.is_whole().then_some(Hash(LIVE_ROOT)),
+            BlockSource::Live(_) => self.is_whole().then_some(Hash(LIVE_ROOT)),
         }
     }
 
@@ -281,17 +273,16 @@ impl BlockSource {
     pub(crate) fn has_work(&self) -> bool {
         match self {
             BlockSource::ObjectStream(object) => object.is_whole() && object.root.is_none(),
-            BlockSource::Live(_) | BlockSource::Streams(_) => false,
+            BlockSource::Live(_) => false,
         }
     }
 
-    /// Take in what a pipe has brought; when there is `leisure`, hash one block that has not been
+    /// Take in what a pipe has brought; when there is leisure, hash one block that has not been
     /// read yet.
-    pub(crate) fn poll(&mut self, leisure: bool) -> Result<(), ObjectError> {
+    pub(crate) fn poll(&mut self, now: Time, leisure: Leisure) -> Result<(), ObjectError> {
         match self {
             BlockSource::ObjectStream(object) => object.poll(leisure),
-            BlockSource::Live(live) => live.poll(),
-            BlockSource::Streams(_) => Ok(()), // wants to know the time and the rates
+            BlockSource::Live(live) => live.poll(now),
         }
     }
 
@@ -309,13 +300,12 @@ impl BlockSource {
                 bytes.extend_from_slice(sealed);
                 Ok(*symbols)
             }
-            BlockSource::Streams(_) => Err(ObjectError::NoSuchBlock { index: block, blocks: 0 }),
         }
     }
 }
 
 impl Taped {
-    fn poll(&mut self, leisure: bool) -> Result<(), ObjectError> {
+    fn poll(&mut self, leisure: Leisure) -> Result<(), ObjectError> {
         self.take_from_pipe()?;
         if !self.is_whole() || self.root.is_some() {
             return Ok(());
@@ -325,7 +315,7 @@ impl Taped {
         }
         if self.hashed_to == self.ready {
             self.root = self.hashes.root();
-        } else if leisure {
+        } else if leisure == Leisure::Yes {
             let mut scratch = std::mem::take(&mut self.scratch);
             self.read(self.hashed_to, &mut scratch)?;
             self.scratch = scratch;
@@ -379,27 +369,21 @@ impl Taped {
 }
 
 impl Live {
-    fn poll(&mut self) -> Result<(), ObjectError> {
+    fn poll(&mut self, now: Time) -> Result<(), ObjectError> {
         let capacity = self.geometry.capacity() as usize;
         while let Some(mut data) = self.pipe.take(capacity, LIVE_LATENCY)? {
             self.bytes += data.len() as u64;
             let (symbols, _) = seal_block(&mut data, self.geometry.symbol_size);
             self.symbols += u64::from(symbols);
-            self.kept.push_back((data, symbols, Instant::now()));
+            self.kept.push_back((data, symbols, now));
         }
         self.whole = self.pipe.is_drained();
         // The newest blocks stay, however old: somebody may still be reading them.
-        while self.kept.len() > 4 && self.kept[0].2.elapsed() > self.history && self.oldest > 0
-            || self.has_stale_head()
-        {
+        // The block that describes the stream goes too when it is old: whoever joins now does not need it.
+        while self.kept.len() > KEPT && now.since(self.kept[0].2) > self.history {
             self.kept.pop_front();
             self.oldest += 1;
         }
         Ok(())
-    }
-
-    /// The block that describes the stream is old too: whoever joins now does not need it.
-    fn has_stale_head(&self) -> bool {
-        self.oldest == 0 && self.kept.len() > 4 && self.kept[0].2.elapsed() > self.history
     }
 }

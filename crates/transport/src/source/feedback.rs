@@ -64,7 +64,7 @@ impl SourceSession {
                     *heard = now;
                 }
                 if matches!(self.phase, Phase::Sending) {
-                    self.plan.welcome();
+                    self.delivery.welcome();
                 }
                 self.events.push_back(Event::Joined { receiver, host, address: from });
             }
@@ -140,7 +140,7 @@ impl SourceSession {
         for need in &request.needs {
             let run = u32::from(need.run).min(MOST_BLOCKS);
             for block in need.first..need.first.saturating_add(run) {
-                scheduled |= self.plan.request(block, need.symbols, request.echo.seq);
+                scheduled |= self.delivery.request(block, need.symbols, request.echo.seq);
             }
         }
         if scheduled && self.members.count() > 1 {
@@ -194,7 +194,7 @@ impl SourceSession {
     pub(super) fn watch_windows(&mut self, now: Time) {
         let next = self.next_seqs[0];
         let wants = matches!(self.source.departure(Layer(0)), Departure::At(at) if at <= now);
-        if self.layers() > 1 || !wants || self.is_idle() {
+        if self.layers() > 1 || !wants || self.delivery.is_idle() {
             return;
         }
         let was_asked = self.windows.ask_at() <= now;
@@ -247,7 +247,7 @@ impl SourceSession {
         self.windows.forget(id);
         self.source.control(SourceControl::StartAgain, now);
         self.source.control(SourceControl::Members(self.members.answering()), now);
-        self.plan.clear_requests();
+        self.delivery.clear_requests();
         self.name(id, level, action);
         self.status_soon(now);
     }

@@ -9,6 +9,7 @@
 
 pub(crate) mod block_source;
 mod blocks;
+pub(crate) mod delivery;
 mod endpoint;
 mod feedback;
 mod flood;
@@ -17,8 +18,6 @@ mod progress;
 mod reach;
 mod reader;
 mod status;
-pub(crate) mod streams;
-mod symbol_scheduler;
 mod window;
 
 use crate::config::Slow;
@@ -28,11 +27,9 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::members::{MemberRecord, Members, Pace, onset};
 use crate::object::ObjectError;
-use block_source::BlockSource;
-use blocks::Blocks;
-use faircast_core::delivery::repair_scheduler::Pick;
+use delivery::{Chosen, Delivery, Leisure, Looked};
 use faircast_core::node::{Cx, Departure, Effects, Source as _, SourceControl, Stamp};
-use faircast_core::packet::{Data, Flags, Layer, Payload, ReceiverId, Seq};
+use faircast_core::packet::{Data, Layer, ReceiverId, Seq};
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnySource, SaysRate, Scheme};
@@ -42,7 +39,6 @@ use reach::Left;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
-use symbol_scheduler::SymbolScheduler;
 use window::Windows;
 
 const BASE: Layer = Layer(0);
@@ -71,7 +67,7 @@ pub(crate) struct Setup {
     pub(crate) groups: Vec<SocketAddr>,
     /// Where the layers are, if there are several.
     pub(crate) spacing: Spacing,
-    pub(crate) block_source: BlockSource,
+    pub(crate) delivery: Box<dyn Delivery>,
     /// The scheme's random stream: nothing else draws from it.
     pub(crate) rng: Rng,
     pub(crate) name: String,
@@ -99,9 +95,7 @@ pub(crate) struct SourceSession {
     setup: Fixed,
     codec: SourceCodec,
     source: AnySource,
-    block_source: BlockSource,
-    blocks: Blocks,
-    plan: SymbolScheduler,
+    delivery: Box<dyn Delivery>,
     members: Members,
     windows: Windows,
     rng: Rng,
@@ -112,8 +106,6 @@ pub(crate) struct SourceSession {
     clocks: Clocks,
     /// Number of each layer's next packet.
     next_seqs: Vec<Seq>,
-    /// The block that each layer was last made ready for.
-    ahead: Vec<Option<u32>>,
     /// Bytes around the symbol of the latest data packet.
     header: usize,
     slow_named: Vec<ReceiverId>,
@@ -186,21 +178,11 @@ struct Counts {
     wire_bytes: u64,
     wire_bytes_last: u64,
     refused: u64,
-    content_symbols: u64,
 }
 
 impl SourceSession {
-    pub(crate) fn new(mut setup: Setup, now: Time) -> SourceSession {
-        let geometry = setup.block_source.geometry();
+    pub(crate) fn new(setup: Setup, now: Time) -> SourceSession {
         let layers = setup.scheme.layers().max(1);
-        let mut plan = SymbolScheduler::new(layers, &geometry);
-        for block in 0..setup.block_source.ready() {
-            plan.push(setup.block_source.symbols(block));
-        }
-        if layers > 1 {
-            setup.block_source.read_as_told();
-        }
-        let blocks = Blocks::new(geometry.symbol_size, geometry.symbols_per_block, layers);
         let source = setup.scheme.source();
         let is_said = source.observe().starting || setup.scheme.entry().says_rate == SaysRate::Always;
         let says_rate = if is_said { RATE_LEN } else { 0 };
@@ -226,9 +208,7 @@ impl SourceSession {
             },
             codec: setup.codec,
             source,
-            block_source: setup.block_source,
-            blocks,
-            plan,
+            delivery: setup.delivery,
             members: Members::default(),
             windows: Windows::default(),
             rng: setup.rng,
@@ -247,7 +227,6 @@ impl SourceSession {
                 idle_since: None,
             },
             next_seqs: vec![Seq(0); layers.into()],
-            ahead: vec![None; layers.into()],
             header,
             slow_named: Vec::new(),
             followed_named: Vec::new(),
@@ -268,10 +247,10 @@ impl SourceSession {
         at = at.min(self.source.deadline());
         match self.phase {
             Phase::Gathering { heard } => at.min(self.clocks.heartbeat_at).min(self.start_at(heard)),
-            Phase::Sending if !self.is_idle() => {
+            Phase::Sending if !self.delivery.is_idle() => {
                 at.min(self.next_departure().0).min(self.look_at(now)).min(self.hold_at())
             }
-            Phase::Sending if self.block_source.has_work() => now,
+            Phase::Sending if self.delivery.has_work() => now,
             Phase::Sending => {
                 let end = self.clocks.idle_since.map_or(Time::NEVER, |since| since + self.linger());
                 at.min(now + LOOK_EVERY).min(if end > now { end } else { Time::NEVER })
@@ -282,7 +261,7 @@ impl SourceSession {
 
     /// When inputs are looked at, besides what is sent meanwhile.
     fn look_at(&self, now: Time) -> Time {
-        if matches!(self.block_source, BlockSource::Streams(_)) { now + LOOK_EVERY } else { Time::NEVER }
+        self.delivery.look_every().map_or(Time::NEVER, |every| now + every)
     }
 
     /// Time has passed.
@@ -294,12 +273,12 @@ impl SourceSession {
         if self.clocks.second_at <= now {
             self.clocks.second_at += Span::from_secs(1);
             self.tell_progress(now);
-            self.plan_visits();
-            self.look_after_streams();
+            self.tell_delivery_the_rate();
+            self.tell_delivery_the_loss();
             self.look_for_reach(now);
             self.limit_less(now);
         }
-        if let Err(error) = self.take_supply(now) {
+        if let Err(error) = self.look_at_inputs(now) {
             self.fail(error.into(), now);
         }
         match self.phase {
@@ -366,7 +345,7 @@ impl SourceSession {
         }
         let mut segment = 0;
         for sent in 0..MOST_SEGMENTS {
-            let chosen = match choose(&mut self.plan, &mut self.blocks, &mut self.block_source, layer) {
+            let chosen = match self.delivery.next(layer) {
                 Ok(Some(chosen)) => chosen,
                 Ok(None) => break,
                 Err(error) => {
@@ -374,7 +353,7 @@ impl SourceSession {
                     break;
                 }
             };
-            let Chosen { place, symbols, payload, flags, pick } = chosen;
+            let Chosen { place, symbols, payload, flags } = chosen;
             let size = (payload.len() + self.header + self.setup.overhead) as u16;
             let stamp = self.source.on_departure(
                 layer,
@@ -401,6 +380,7 @@ impl SourceSession {
             }
             let len = out.len() - from;
             self.header = len - payload.len();
+            self.delivery.sent(stamp.seq);
             if segment == 0 {
                 segment = len;
                 if self.clocks.started.is_none() {
@@ -409,9 +389,6 @@ impl SourceSession {
             }
             self.next_seqs[usize::from(layer.0)] = stamp.seq.next();
             self.windows.on_departure(now);
-            if let Some(pick) = pick {
-                self.plan.sent(pick, stamp.seq);
-            }
             self.counts.packets += 1;
             self.counts.wire_bytes += (len + self.setup.overhead) as u64;
             debug_assert_eq!(len, segment, "the packets of one burst have one length");
@@ -420,11 +397,11 @@ impl SourceSession {
                 break;
             }
         }
-        if segment > 0 && self.plan.is_idle() && self.block_source.ready() > 0 {
+        if segment > 0 && self.delivery.is_drained() {
             self.clocks.status_at = now; // tell at once that this was all
         }
         self.refuse_effects(now);
-        self.make_ready(layer);
+        self.delivery.prepare(layer);
         self.transmit(segment, layer)
     }
 
@@ -434,7 +411,7 @@ impl SourceSession {
 
     /// Which layer may send first, and when; never when none may before a report.
     fn next_departure(&self) -> (Time, Layer) {
-        let sent = (0..self.layers()).map(Layer).filter(|layer| self.has_something_for(*layer));
+        let sent = (0..self.layers()).map(Layer).filter(|layer| self.delivery.has(*layer));
         sent.map(|layer| (self.departure(layer), layer)).min().unwrap_or((Time::NEVER, BASE))
     }
 
@@ -457,77 +434,26 @@ impl SourceSession {
         }
     }
 
-    fn has_something_for(&self, layer: Layer) -> bool {
-        match &self.block_source {
-            BlockSource::Streams(streams) => streams.has(layer),
-            _ => true, // the plan has something for all or none
-        }
-    }
-
-    /// Whether nothing waits to be sent.
-    fn is_idle(&self) -> bool {
-        match &self.block_source {
-            BlockSource::Streams(streams) => !(0..self.layers()).any(|layer| streams.has(Layer(layer))),
-            _ => self.plan.is_idle(),
-        }
-    }
-
-    fn symbols_sent(&self) -> u64 {
-        match &self.block_source {
-            BlockSource::Streams(streams) => streams.symbols().0,
-            _ => self.plan.symbols_sent(),
-        }
-    }
-
-    /// Let the block be read that the layer comes to next.
-    fn make_ready(&mut self, layer: Layer) {
-        let ahead = &mut self.ahead[usize::from(layer.0)];
-        let coming = self.plan.coming(layer);
-        if coming != *ahead {
-            *ahead = coming;
-            coming
-                .filter(|block| !self.blocks.has(*block))
-                .into_iter()
-                .for_each(|block| self.block_source.order(block));
-        }
-    }
-
-    /// How long layers stay with a block at the rate of now.
-    fn plan_visits(&mut self) {
-        if self.blocks.keeps(self.plan.end()) {
-            return;
-        }
+    fn tell_delivery_the_rate(&mut self) {
         let packet = (self.setup.datagram + self.setup.overhead) as f64;
-        self.plan.spare_visits(self.source.observe().rate.bps() / 8.0 / packet);
+        self.delivery.set_rate(self.source.observe().rate.bps() / 8.0 / packet);
     }
 
     /// Repair as much as receivers lose, and say what had to be dropped.
-    fn look_after_streams(&mut self) {
+    fn tell_delivery_the_loss(&mut self) {
         let loss = self.members.iter().filter(|(_, member)| member.pace == Pace::Together);
         let loss = loss.map(|(_, member)| member.loss).fold(0.0, f32::max);
-        if let BlockSource::Streams(streams) = &mut self.block_source {
-            streams.hear_loss(f64::from(loss));
-            self.events.extend(streams.warnings().into_iter().map(Event::warning));
-        }
+        self.delivery.hear_loss(f64::from(loss));
+        self.events.extend(self.delivery.take_warnings().into_iter().map(Event::warning));
     }
 
-    /// Take blocks that a pipe has ready, and hash blocks that are not sent in this session.
-    fn take_supply(&mut self, now: Time) -> Result<(), ObjectError> {
-        if let BlockSource::Streams(streams) = &mut self.block_source {
-            let before = streams.is_whole();
-            streams.poll(now, |layer| self.source.layer_rate(layer))?;
-            if streams.is_whole() && !before {
-                self.clocks.status_at = now; // tell at once that this was all
-            }
+    /// Take in what inputs have brought.
+    fn look_at_inputs(&mut self, now: Time) -> Result<(), ObjectError> {
+        let is_busy = !self.delivery.is_idle() || !matches!(self.phase, Phase::Sending);
+        let leisure = if is_busy { Leisure::No } else { Leisure::Yes };
+        if self.delivery.look(now, leisure, &|layer| self.source.layer_rate(layer))? == Looked::AtTheEnd {
+            self.clocks.status_at = now;
         }
-        let busy = !self.plan.is_idle() || !matches!(self.phase, Phase::Sending);
-        self.block_source.poll(!busy)?;
-        while self.plan.end() < self.block_source.ready() {
-            let symbols = self.block_source.symbols(self.plan.end());
-            self.plan.push(symbols);
-        }
-        self.counts.content_symbols = self.block_source.content_symbols();
-        self.plan.forget_before(self.block_source.oldest());
         Ok(())
     }
 
@@ -571,20 +497,16 @@ impl SourceSession {
                 self.setup.wait
             )));
         }
-        let total = self.block_source.ready();
-        let all_resume = self.block_source.is_whole()
-            && self
-                .members
-                .iter()
-                .all(|(_, member)| u64::from(member.blocks_missing) * 100 < u64::from(total) * 98);
+        let all_resume = self.delivery.status().blocks.is_some_and(|total| {
+            let mut members = self.members.iter();
+            members.all(|(_, member)| u64::from(member.blocks_missing) * 100 < u64::from(total) * 98)
+        });
         if all_resume {
-            self.plan.skip_front();
+            self.delivery.resume();
         }
-        self.plan.welcome();
-        self.plan_visits();
-        if let BlockSource::Streams(streams) = &mut self.block_source {
-            streams.start(now);
-        }
+        self.delivery.welcome();
+        self.tell_delivery_the_rate();
+        self.delivery.start(now);
         self.phase = Phase::Sending;
         self.source.control(SourceControl::Members(self.members.answering()), now);
         self.source.start(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
@@ -594,7 +516,8 @@ impl SourceSession {
     }
 
     fn consider_end(&mut self, now: Time) {
-        if self.members.unfinished() > 0 || !self.block_source.is_whole() {
+        let status = self.delivery.status();
+        if self.members.unfinished() > 0 || status.blocks.is_none() {
             self.clocks.idle_since = None;
             return;
         }
@@ -603,7 +526,7 @@ impl SourceSession {
             return;
         }
         let somebody_is_done = self.members.done() > 0;
-        if somebody_is_done && self.block_source.root().is_none() && self.plan.is_idle() {
+        if somebody_is_done && status.root.is_none() && self.delivery.is_idle() {
             return; // still hashing what is not sent in this session
         }
         let idle_since = *self.clocks.idle_since.get_or_insert(now);
@@ -658,39 +581,6 @@ impl SourceSession {
         let max = self.setup.max.unwrap_or(self.setup.scheme.bounds().max).min(self.flood.limit()).max(min);
         self.source.control(SourceControl::Limits(Bounds { min, max }), now);
     }
-}
-
-/// What leaves on a layer next.
-struct Chosen<'a> {
-    place: Payload,
-    /// Source symbols of its block.
-    symbols: u16,
-    payload: &'a [u8],
-    flags: Flags,
-    /// What the plan has to be told of.
-    pick: Option<Pick>,
-}
-
-fn choose<'a>(
-    plan: &mut SymbolScheduler,
-    blocks: &'a mut Blocks,
-    block_source: &'a mut BlockSource,
-    layer: Layer,
-) -> Result<Option<Chosen<'a>>, ObjectError> {
-    if let BlockSource::Streams(streams) = block_source {
-        let chosen = streams.next(layer).map(|(place, symbols, payload)| Chosen {
-            place,
-            symbols,
-            payload,
-            flags: Flags::default(),
-            pick: None,
-        });
-        return Ok(chosen);
-    }
-    let Some((pick, flags)) = plan.pick(layer) else { return Ok(None) };
-    let (symbols, payload) = blocks.symbol(pick, block_source)?;
-    let place = Payload { block: pick.block, symbol: pick.symbol };
-    Ok(Some(Chosen { place, symbols, payload, flags, pick: Some(pick) }))
 }
 
 /// The rate costs two bytes where it is said, so a scheme that says it never says zero.

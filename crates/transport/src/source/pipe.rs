@@ -1,6 +1,5 @@
 //! Standard input, files and named pipes, each read by a thread of its own so that nobody waits for it.
 
-use super::streams::Pacing;
 use crate::object::ObjectError;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -8,6 +7,15 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+
+/// Whether an input waits until its layer has sent what came before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pacing {
+    /// A file: it is read as its layer sends.
+    Waits,
+    /// A pipe: it is read as it comes, and what cannot be sent in time is dropped.
+    Live,
+}
 
 /// The reader stops when so much waits to be sent: back-pressure on whoever writes the pipe.
 const MOST: usize = 8 << 20;

@@ -1,7 +1,5 @@
 //! How a source session goes, once a second, and how it ended.
 
-use super::block_source::BlockSource;
-use super::symbol_scheduler::SymbolScheduler;
 use super::{Phase, SourceSession, feedback};
 use crate::error::Error;
 use crate::event::{Event, IncompleteReceiver, Limit, Progress, SendReport, Subscription};
@@ -24,7 +22,8 @@ impl SourceSession {
         }
         let started = self.clocks.started.unwrap_or(self.clocks.finished);
         let seconds = self.clocks.finished.since(started).as_secs_f64();
-        let bytes = self.block_source.content_bytes();
+        let amounts = self.delivery.amounts();
+        let bytes = amounts.content_bytes;
         let host = |member: &crate::members::MemberRecord| member.host.clone();
         let replaced = self.members.replaced();
         let receivers = (self.members.count() - replaced.len()) as u64;
@@ -50,17 +49,14 @@ impl SourceSession {
             start_seconds: started.as_secs_f64(),
             goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
             layers: self.source.layers(),
-            repair_ratio: self.symbols_sent() as f64 / self.counts.content_symbols.max(1) as f64,
+            repair_ratio: amounts.sent_symbols as f64 / amounts.content_symbols.max(1) as f64,
             packets: self.counts.packets,
             cuts: self.source.observe().cuts,
             advice: if incomplete.is_empty() { None } else { self.advice() },
             incomplete,
             slow: self.slow_named.iter().filter_map(|id| self.members.get(*id)).map(host).collect(),
             refused: self.counts.refused,
-            streams: match &self.block_source {
-                BlockSource::Streams(streams) => streams.report(),
-                _ => Vec::new(),
-            },
+            streams: self.delivery.streams(),
         })
     }
 
@@ -71,12 +67,12 @@ impl SourceSession {
         let representative =
             seen.limiting.and_then(|id| self.members.get(id)).map(|member| member.host.clone());
         let limit = self.limit(bytes, now);
-        let total = self.block_source.content_bytes();
-        let sent = self.bytes_sent_once().min(total);
+        let amounts = self.delivery.amounts();
+        let total = amounts.content_bytes;
         self.events.push_back(Event::Progress(Progress {
             seconds: now.as_secs_f64(),
-            bytes: sent,
-            total_bytes: self.block_source.is_whole().then_some(total),
+            bytes: amounts.sent_bytes.min(total),
+            total_bytes: self.delivery.status().blocks.map(|_| total),
             rate_bps: bytes as f64 * 8.0,
             allowed_bps: Some(seen.rate.bps()),
             rtt_ms: Some(seen.rtt.as_secs_f64() * 1e3),
@@ -104,19 +100,6 @@ impl SourceSession {
             _ if self.setup.max.is_some_and(|max| allowed.bps() >= max.bps()) => (Limit::Max, None),
             _ => (Limit::Congestion, None),
         })
-    }
-
-    /// Bytes of content that have left once.
-    fn bytes_sent_once(&self) -> u64 {
-        if let BlockSource::Streams(streams) = &self.block_source {
-            return streams.bytes();
-        }
-        let geometry = self.block_source.geometry();
-        let bytes = match self.plan {
-            SymbolScheduler::Asked(_) => u64::from(self.plan.complete_to()) * geometry.capacity(),
-            SymbolScheduler::Fountain(_) => self.plan.symbols_sent_first() * u64::from(geometry.symbol_size),
-        };
-        bytes.saturating_sub(u64::from(geometry.manifest_len))
     }
 
     /// How many of a layered session's layers send.

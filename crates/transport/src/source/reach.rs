@@ -75,7 +75,7 @@ impl SourceSession {
         }
         if !muted.unreached.is_empty() {
             let who = self.named(&muted.unreached, ("answers", "answer"));
-            let symbol = usize::from(self.block_source.geometry().symbol_size);
+            let symbol = usize::from(self.delivery.geometry().symbol_size);
             let bytes = symbol + self.header + self.setup.overhead;
             self.events.push_back(Event::warning(format!(
                 "{who} but no data arrives there: packets of {bytes} bytes do not get through; {}; {waits}",

@@ -24,17 +24,17 @@ const NEWS: Span = Span::from_millis(2);
 
 impl SourceSession {
     pub(super) fn write_announce(&mut self, now: Time, out: &mut Vec<u8>) {
-        let geometry = self.block_source.geometry();
+        let geometry = self.delivery.geometry();
         let spread = self.members.spread(now, self.setup.spread);
         let announce = Announce {
             salt: self.setup.salt,
             unix_secs: self.setup.unix_secs + now.as_nanos() / 1_000_000_000,
-            transfer: TransferId(self.block_source.transfer().0),
+            transfer: TransferId(self.delivery.transfer().0),
             stream_len: geometry.stream_len,
             manifest_len: geometry.manifest_len,
             symbol_size: geometry.symbol_size,
             symbols_per_block: geometry.symbols_per_block,
-            first_block: self.plan.oldest(),
+            first_block: self.delivery.status().oldest,
             next_seq: self.next_seqs[0].0,
             scheme: self.setup.scheme.number(),
             layers: self.layers(),
@@ -55,7 +55,7 @@ impl SourceSession {
     }
 
     fn announced_flags(&self) -> u8 {
-        let live = if self.block_source.is_live() { Announce::LIVE } else { 0 };
+        let live = if self.delivery.is_live() { Announce::LIVE } else { 0 };
         let by_port = self.layers() > 1 && self.setup.spacing == Spacing::Port;
         live | if by_port { Announce::LAYERS_BY_PORT } else { 0 }
     }
@@ -96,14 +96,15 @@ impl SourceSession {
         let upper_seqs: Vec<u64> = self.next_seqs[1..].iter().map(|seq| seq.0).collect();
         let ids_len = 4 * (lagging.len() + dropped.len() + confirmed.len());
         let left = room.saturating_sub(ids_len + 8 * upper_seqs.len());
-        let scheduled = self.plan.scheduled(left / 6);
+        let scheduled = self.delivery.scheduled(left / 6);
         let rtt = self.rtt_max();
+        let blocks = self.delivery.status();
         let status = Status {
             next_seq: self.next_seqs[0].0,
             upper_seqs,
-            complete_to: self.plan.complete_to(),
-            blocks: self.block_source.is_whole().then(|| self.block_source.ready()),
-            root: self.block_source.root().map(|hash| hash.0),
+            complete_to: blocks.complete_to,
+            blocks: blocks.blocks,
+            root: blocks.root.map(|hash| hash.0),
             spread_ms: millis(self.members.spread(now, self.setup.spread)),
             members: self.members.count() as u32,
             flags: self.status_flags(now),

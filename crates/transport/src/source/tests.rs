@@ -1,10 +1,13 @@
 //! The source's half of layered sessions.
 
+use super::block_source::BlockSource;
+use super::blocks::Blocks;
+use super::delivery::{Fountain, of_blocks};
 use super::*;
 use crate::endpoint::Endpoint as _;
 use crate::event::Subscription;
 use crate::object::{ObjectStream, verify_block};
-use faircast_core::packet::{Content, Echo, Report};
+use faircast_core::packet::{Content, Echo, Flags, Payload, Report};
 use faircast_fec::{Shape, decode};
 use faircast_wire::{
     Announce, Kind, Member as MemberReport, MemberState, Message, Name, Newest, ReceiverCodec, Status, parse,
@@ -65,15 +68,14 @@ impl Listener {
 fn content_larger_than_what_is_kept_ready_reaches_every_level_with_and_without_loss() {
     let (layers, size, symbols) = (5, 16, 128);
     let (object, _dir) = object(100_000, size, symbols);
-    let geometry = object.geometry();
-    let mut block_source = BlockSource::files(object);
-    block_source.read_as_told();
-    let mut blocks = Blocks::with_room(size, 6);
-    let mut plan = SymbolScheduler::new(layers, &geometry);
-    (0..block_source.ready()).for_each(|block| plan.push(block_source.symbols(block)));
-    plan.spare_visits(0.0);
-    plan.welcome();
-    assert!(block_source.ready() > 45 && !blocks.keeps(block_source.ready()), "{}", block_source.ready());
+    let mut source = BlockSource::files(object);
+    source.read_as_told();
+    let (count, content_symbols) = (source.ready(), source.content_symbols());
+    let blocks = Blocks::with_room(size, 6);
+    assert!(count > 45 && !blocks.keeps(count), "{count}");
+    let mut fountain = Fountain::with_blocks(source, layers, blocks);
+    fountain.set_rate(0.0);
+    fountain.welcome();
 
     let mut listeners: Vec<_> =
         [0, 2, 4].into_iter().flat_map(|level| [0.0, 0.05].map(|loss| Listener::new(level, loss))).collect();
@@ -83,19 +85,16 @@ fn content_larger_than_what_is_kept_ready_reaches_every_level_with_and_without_l
     for slot in 0_u32.. {
         let slot = slot % slots;
         let layer = Layer(if slot == 0 { 0 } else { layers - 1 - slot.trailing_zeros() as u8 });
-        let (pick, _) = plan.pick(layer).expect("a fountain does not end");
-        assert!(seen.insert((pick.block, pick.symbol)), "{pick:?} twice");
-        let (symbols, bytes) = blocks.symbol(pick, &mut block_source).expect("readable");
-        let shape = Shape::new(symbols, size).expect("a block's shape");
+        let chosen = fountain.next(layer).expect("readable").expect("a fountain does not end");
+        let Payload { block, symbol } = chosen.place;
+        assert!(seen.insert((block, symbol)), "{:?} twice", chosen.place);
+        let shape = Shape::new(chosen.symbols, size).expect("a block's shape");
         let here = listeners.iter_mut().filter(|listener| listener.level >= layer.0);
-        here.for_each(|listener| listener.hear(pick.block, pick.symbol, shape, bytes, &mut rng));
-        if let Some(coming) = plan.coming(layer).filter(|block| !blocks.has(*block)) {
-            block_source.order(coming);
-        }
+        here.for_each(|listener| listener.hear(block, symbol, shape, chosen.payload, &mut rng));
+        fountain.prepare(layer);
         listeners.retain(|listener| {
-            let is_done = listener.done.len() == block_source.ready() as usize;
-            let needed =
-                listener.received as f64 / block_source.content_symbols() as f64 * (1.0 - listener.loss);
+            let is_done = listener.done.len() == count as usize;
+            let needed = listener.received as f64 / content_symbols as f64 * (1.0 - listener.loss);
             let most = if listener.loss > 0.0 { 1.15 } else { 1.05 };
             assert!(needed < most, "level {} with loss {}", listener.level, listener.loss);
             !is_done
@@ -127,13 +126,14 @@ impl Run {
     fn of(scheme: &str, len: usize) -> Run {
         let (object, dir) = object(len, 1_000, 64);
         let id = faircast_core::packet::SessionId(7);
+        let scheme: Scheme = scheme.parse().expect("a scheme");
         let setup = Setup {
             codec: SourceCodec::new(id, None, [3; 16]),
             salt: [3; 16],
-            scheme: scheme.parse::<Scheme>().expect("a scheme").with_packet_size(1_062),
+            scheme: scheme.with_packet_size(1_062),
             groups: groups(),
             spacing: Spacing::Port,
-            block_source: BlockSource::files(object),
+            delivery: of_blocks(BlockSource::files(object), scheme.layers()),
             rng: Rng::new(1, 0),
             name: "source".to_owned(),
             datagram: 1_472,
@@ -264,8 +264,12 @@ fn a_fountain_flows_until_everybody_is_done() {
     run.run_for(Span::from_millis(50));
     run.member(MemberState::Joined);
     run.run_for(Span::from_secs(5));
-    assert!(run.session.plan.symbols_sent() > 1_000, "{}", run.session.plan.symbols_sent());
-    assert!(run.session.block_source.root().is_some(), "every block was read");
+    assert!(
+        run.session.delivery.amounts().sent_symbols > 1_000,
+        "{}",
+        run.session.delivery.amounts().sent_symbols
+    );
+    assert!(run.session.delivery.status().root.is_some(), "every block was read");
     run.member(MemberState::Done);
     run.run_for(Span::from_secs(1));
     assert!(run.session.is_over());

@@ -55,7 +55,7 @@ impl Stage {
             };
             let payload = &block.symbols[symbol as usize];
             let packet = DataPacket { data, layer: Layer(layer), symbols: 4, payload };
-            self.streams.on_symbol(&packet).expect("it can be written");
+            self.streams.take_symbol(&packet).expect("it can be written");
         }
     }
 
@@ -66,7 +66,9 @@ impl Stage {
 
     fn end(&mut self, secs: u64) {
         self.streams.ended = Some(Ended);
-        self.streams.finish(Time::ZERO + Span::from_secs(secs)).expect("it can be written");
+        self.streams
+            .finish(0, [0; 32], Durability::Fast, Time::ZERO + Span::from_secs(secs))
+            .expect("it can be written");
     }
 
     /// The blocks in a layer's file.
@@ -77,7 +79,7 @@ impl Stage {
     }
 
     fn lost(&self, layer: usize) -> u64 {
-        self.streams.report()[layer].blocks_lost
+        self.streams.streams()[layer].blocks_lost
     }
 }
 
@@ -87,7 +89,7 @@ fn blocks_are_written_in_order_and_repairs_stand_in_for_what_is_lost() {
     stage.hear(0, &block(0), &[0, 1, 2, 3, 4, 5]);
     stage.hear(0, &block(1), &[0, 3, 4, 5]);
     assert_eq!(stage.wrote(0), [0, 1]);
-    assert_eq!((stage.lost(0), stage.streams.decoded()), (0, 1));
+    assert_eq!((stage.lost(0), stage.streams.symbols().decoded), (0, 1));
 }
 
 #[test]
@@ -143,7 +145,7 @@ fn a_layer_comes_only_while_it_is_joined_and_goes_on_when_it_comes_back() {
     stage.hear(1, &block(8), &[0, 1, 2, 3]);
     stage.end(6);
     assert_eq!((stage.wrote(1), stage.lost(1)), (vec![4, 8], 0), "what passed meanwhile is not lost");
-    assert_eq!(stage.streams.report()[1].seconds, 3.0);
+    assert_eq!(stage.streams.streams()[1].seconds, 3.0);
     let flows = |event: &Event| match event {
         Event::Output { layer: 1, flow, bytes, .. } => Some((*flow, bytes / 220)),
         _ => None,

@@ -9,11 +9,14 @@
 //! will come any more, and goes on without it. Who is late drops: what a layer could not send in time is left out in whole
 //! blocks.
 
-use super::pipe::Pipe;
+use super::{Amounts, BlockStatus, Chosen, Delivery, Leisure, Looked};
+use crate::config::LayerInput;
 use crate::error::Error;
 use crate::event::StreamSent;
-use crate::object::{Entry, Geometry, Kind, Manifest, ObjectError, TransferId, seal_block};
-use faircast_core::packet::{Layer, Payload};
+use crate::object::{Entry, Geometry, Hash, Kind, Manifest, ObjectError, TransferId, seal_block};
+use crate::receiver::block_sink::LIVE_ROOT;
+use crate::source::pipe::{Pacing, Pipe};
+use faircast_core::packet::{Flags, Layer, Payload};
 use faircast_core::schemes::{LayerRates, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_fec::{BlockEncoder, RepairSource, Shape};
@@ -36,6 +39,9 @@ const AHEAD: usize = 2;
 /// Before anybody receives, the newest blocks of a live input are kept, however old.
 const KEPT: usize = 4;
 
+/// Inputs are looked at so often when nothing else is to be done.
+const LOOK_EVERY: Span = Span::from_millis(2);
+
 /// After the last symbol receivers have so long to take it in, before they are told that this was all.
 const TAIL: Span = Span::from_millis(300);
 
@@ -56,15 +62,6 @@ pub(crate) trait Feed {
     fn pacing(&self) -> Pacing;
 }
 
-/// Whether an input waits until its layer has sent what came before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pacing {
-    /// A file: it is read as its layer sends.
-    Waits,
-    /// A pipe: it is read as it comes, and what cannot be sent in time is dropped.
-    Live,
-}
-
 /// A file or pipe.
 pub(crate) struct Input {
     pipe: Pipe,
@@ -76,8 +73,7 @@ impl Input {
     ///
     /// # Errors
     /// When a file cannot be opened.
-    pub(crate) fn open(input: &crate::config::LayerInput) -> Result<Input, ObjectError> {
-        use crate::config::LayerInput;
+    fn open(input: &LayerInput) -> Result<Input, ObjectError> {
         let (pipe, pacing) = match input {
             LayerInput::Stdin => {
                 let is_file = Path::new("/dev/stdin").metadata().is_ok_and(|meta| meta.file_type().is_file());
@@ -203,6 +199,16 @@ struct Sending {
 }
 
 impl Streams {
+    /// These inputs, the base layer's first.
+    ///
+    /// # Errors
+    /// When one cannot be opened, or symbols of this size make no block.
+    pub(crate) fn open(inputs: &[LayerInput], cut: Cut, unix_nanos: u64) -> Result<Streams, Error> {
+        let open = |input| Input::open(input).map(|input| Box::new(input) as Box<dyn Feed>);
+        let feeds = inputs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        Streams::new(feeds, cut, unix_nanos)
+    }
+
     /// A stream on each layer from the base up, cut like this; `unix_nanos` tells the session from others.
     ///
     /// # Errors
@@ -232,56 +238,8 @@ impl Streams {
         })
     }
 
-    pub(crate) fn geometry(&self) -> Geometry {
-        self.geometry
-    }
-
-    pub(crate) fn transfer(&self) -> TransferId {
-        self.transfer
-    }
-
-    pub(crate) fn count(&self) -> u64 {
-        self.lanes.len() as u64
-    }
-
-    /// Receivers are there: from now on blocks leave, or grow too old.
-    pub(crate) fn start(&mut self, now: Time) {
-        self.started.get_or_insert(now);
-    }
-
-    /// Take in what has come, and leave out what is too old. `rate` is what each layer is sent at.
-    pub(crate) fn poll(&mut self, now: Time, rate: impl Fn(Layer) -> Rate) -> Result<(), ObjectError> {
-        let (cut, started) = (self.cut, self.started);
-        for (layer, lane) in (0..).zip(&mut self.lanes) {
-            let rate = rate(Layer(layer));
-            lane.off_since = if rate.bps() > 0.0 { None } else { lane.off_since.or(Some(now)) };
-            lane.take_in(&cut, rate, now)?;
-            lane.drop_old(&cut, started, now);
-        }
-        let is_finished = |lane: &Lane| lane.is_finished(cut.history, now);
-        self.ended = match started {
-            Some(_) if self.lanes.iter().all(is_finished) => self.ended.or(Some(now)),
-            _ => None,
-        };
-        if self.ended.is_some_and(|ended| now >= ended + TAIL) {
-            self.whole = Whole::Yes;
-        }
-        Ok(())
-    }
-
-    /// A receiver loses this part of what is sent to it, 0 to 1: the worst of them.
-    pub(crate) fn hear_loss(&mut self, loss: f64) {
-        let wanted = if loss.is_finite() { loss * SPARE } else { 0.0 };
-        self.repair = wanted.clamp(self.cut.repair, self.cut.repair * MOST_RAISED);
-    }
-
-    /// Whether something is there to leave on this layer.
-    pub(crate) fn has(&self, layer: Layer) -> bool {
-        self.lanes.get(usize::from(layer.0)).is_some_and(Lane::has)
-    }
-
     /// What leaves on `layer` now: where it belongs, the number of source symbols of its block, and the symbol.
-    pub(crate) fn next(&mut self, layer: Layer) -> Option<(Payload, u16, &[u8])> {
+    fn turn(&mut self, layer: Layer) -> Option<(Payload, u16, &[u8])> {
         let lane = self.lanes.get_mut(usize::from(layer.0))?;
         if !lane.has() {
             return None;
@@ -300,29 +258,29 @@ impl Streams {
         Some((payload, symbols, &self.scratch))
     }
 
-    /// Whether all inputs have ended and all of them has been sent.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.whole == Whole::Yes
+    fn sum(&self, of: fn(&Lane) -> u64) -> u64 {
+        self.lanes.iter().map(of).sum()
+    }
+}
+
+impl Delivery for Streams {
+    fn geometry(&self) -> Geometry {
+        self.geometry
     }
 
-    /// Bytes that have begun to leave.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.sent.bytes).sum()
+    fn transfer(&self) -> TransferId {
+        self.transfer
     }
 
-    /// All symbols that have left, and source symbols of the blocks that have begun to.
-    pub(crate) fn symbols(&self) -> (u64, u64) {
-        let sum = |of: fn(&Lane) -> u64| self.lanes.iter().map(of).sum();
-        (sum(|lane| lane.symbols), sum(|lane| lane.source_symbols))
+    fn is_live(&self) -> bool {
+        true
     }
 
-    /// What has become of each layer.
-    pub(crate) fn report(&self) -> Vec<StreamSent> {
-        self.lanes.iter().map(|lane| lane.sent).collect()
+    fn files(&self) -> u64 {
+        self.lanes.len() as u64
     }
 
-    /// What was dropped since this was asked last, in words.
-    pub(crate) fn warnings(&mut self) -> Vec<String> {
+    fn take_warnings(&mut self) -> Vec<String> {
         let history = self.cut.history;
         let dropped = (0..).zip(&mut self.lanes).filter_map(|(layer, lane): (u8, _)| {
             let dropped = lane.sent.blocks_dropped - lane.warned_of;
@@ -334,6 +292,78 @@ impl Streams {
             })
         });
         dropped.collect()
+    }
+
+    /// From now on blocks leave, or grow too old.
+    fn start(&mut self, now: Time) {
+        self.started.get_or_insert(now);
+    }
+
+    fn look(&mut self, now: Time, _: Leisure, rate: &dyn Fn(Layer) -> Rate) -> Result<Looked, ObjectError> {
+        let (cut, started) = (self.cut, self.started);
+        for (layer, lane) in (0..).zip(&mut self.lanes) {
+            let rate = rate(Layer(layer));
+            lane.off_since = if rate.bps() > 0.0 { None } else { lane.off_since.or(Some(now)) };
+            lane.take_in(&cut, rate, now)?;
+            lane.drop_old(&cut, started, now);
+        }
+        let is_finished = |lane: &Lane| lane.is_finished(cut.history, now);
+        self.ended = match started {
+            Some(_) if self.lanes.iter().all(is_finished) => self.ended.or(Some(now)),
+            _ => None,
+        };
+        if self.whole == Whole::No && self.ended.is_some_and(|ended| now >= ended + TAIL) {
+            self.whole = Whole::Yes;
+            return Ok(Looked::AtTheEnd);
+        }
+        Ok(Looked::Nothing)
+    }
+
+    fn look_every(&self) -> Option<Span> {
+        Some(LOOK_EVERY)
+    }
+
+    fn has(&self, layer: Layer) -> bool {
+        self.lanes.get(usize::from(layer.0)).is_some_and(Lane::has)
+    }
+
+    fn is_idle(&self) -> bool {
+        !self.lanes.iter().any(Lane::has)
+    }
+
+    fn next(&mut self, layer: Layer) -> Result<Option<Chosen<'_>>, ObjectError> {
+        let flags = Flags::default();
+        Ok(self.turn(layer).map(|(place, symbols, payload)| Chosen { place, symbols, payload, flags }))
+    }
+
+    fn hear_loss(&mut self, loss: f64) {
+        let wanted = if loss.is_finite() { loss * SPARE } else { 0.0 };
+        self.repair = wanted.clamp(self.cut.repair, self.cut.repair * MOST_RAISED);
+    }
+
+    /// There are blocks on each layer, and nobody needs all of them.
+    fn status(&self) -> BlockStatus {
+        let is_whole = self.whole == Whole::Yes;
+        BlockStatus {
+            oldest: 0,
+            complete_to: 0,
+            blocks: is_whole.then_some(0),
+            root: is_whole.then_some(Hash(LIVE_ROOT)),
+        }
+    }
+
+    fn amounts(&self) -> Amounts {
+        let bytes = self.sum(|lane| lane.sent.bytes);
+        Amounts {
+            content_bytes: bytes,
+            sent_bytes: bytes,
+            content_symbols: self.sum(|lane| lane.source_symbols),
+            sent_symbols: self.sum(|lane| lane.symbols),
+        }
+    }
+
+    fn streams(&self) -> Vec<StreamSent> {
+        self.lanes.iter().map(|lane| lane.sent).collect()
     }
 }
 

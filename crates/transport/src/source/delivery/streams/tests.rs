@@ -45,19 +45,30 @@ fn at(millis: u64) -> Time {
     Time::ZERO + Span::from_millis(millis)
 }
 
+/// The streams look at their inputs, all layers at this rate.
+fn look(streams: &mut Streams, now: Time, rate: Rate) {
+    streams.look(now, Leisure::No, &|_| rate).expect("nothing fails");
+}
+
+/// All symbols that have left, and source symbols of the blocks that have begun to.
+fn symbols(streams: &Streams) -> (u64, u64) {
+    let amounts = streams.amounts();
+    (amounts.sent_symbols, amounts.content_symbols)
+}
+
 /// Streams that were started at time zero, at a rate that gives full blocks.
 fn started(feeds: Vec<Box<dyn Feed>>, cut: Cut) -> Streams {
     let mut streams = Streams::new(feeds, cut, 1).expect("symbols make blocks");
     streams.start(at(0));
-    streams.poll(at(0), |_| Rate::from_mbps(10.0)).expect("nothing fails");
+    look(&mut streams, at(0), Rate::from_mbps(10.0));
     streams
 }
 
 /// What leaves on a layer until nothing is left: block and symbol.
 fn all(streams: &mut Streams, layer: u8) -> Vec<(u32, u32)> {
     let next = || {
-        streams.poll(at(0), |_| Rate::from_mbps(10.0)).expect("nothing fails");
-        streams.next(Layer(layer)).map(|(place, ..)| (place.block, place.symbol))
+        look(streams, at(0), Rate::from_mbps(10.0));
+        streams.turn(Layer(layer)).map(|(place, ..)| (place.block, place.symbol))
     };
     std::iter::from_fn(next).take(10_000).collect()
 }
@@ -70,17 +81,17 @@ fn a_block_leaves_with_its_repairs_before_the_next_one_begins() {
     // 10 bytes and their trailer are one symbol, and one repair is the least.
     expected.extend([(1, 0), (1, 1)]);
     assert_eq!(all(&mut streams, 0), expected);
-    assert_eq!(streams.symbols(), (24, 21));
+    assert_eq!(symbols(&streams), (24, 21));
     let sent = StreamSent { bytes: full as u64 + 10, blocks: 2, blocks_dropped: 0 };
-    assert_eq!(streams.report(), [sent]);
+    assert_eq!(streams.streams(), [sent]);
 }
 
 #[test]
 fn what_a_slow_layer_sends_in_time_is_a_small_block() {
     let mut streams = Streams::new(vec![feed(100_000, Pacing::Waits, More::Never)], cut(), 1).expect("fine");
     streams.start(at(0));
-    streams.poll(at(0), |_| Rate::from_bps(1_000.0)).expect("nothing fails");
-    let (_, symbols, _) = streams.next(Layer(0)).expect("a block is there");
+    look(&mut streams, at(0), Rate::from_bps(1_000.0));
+    let (_, symbols, _) = streams.turn(Layer(0)).expect("a block is there");
     assert_eq!(symbols, SMALLEST);
 }
 
@@ -89,7 +100,7 @@ fn each_layer_sends_its_own_stream_and_those_without_one_nothing() {
     let feeds = vec![feed(100, Pacing::Waits, More::Never), feed(0, Pacing::Waits, More::Never)];
     let mut streams = started(feeds, cut());
     assert!(streams.has(Layer(0)) && !streams.has(Layer(1)) && !streams.has(Layer(2)));
-    assert!(streams.next(Layer(1)).is_none() && streams.next(Layer(2)).is_none());
+    assert!(streams.turn(Layer(1)).is_none() && streams.turn(Layer(2)).is_none());
     assert!(!all(&mut streams, 0).is_empty());
 }
 
@@ -106,7 +117,7 @@ fn losses_raise_the_repairs_within_bounds() {
     let repairs = |loss: f64| {
         let mut streams = started(vec![feed(1_200, Pacing::Waits, More::Never)], cut());
         streams.hear_loss(loss);
-        all(&mut streams, 0).len() as u64 - streams.symbols().1
+        all(&mut streams, 0).len() as u64 - symbols(&streams).1
     };
     assert_eq!([0.0, 0.05, 0.1, 0.5, f64::NAN].map(repairs), [2, 2, 3, 4, 2]);
 }
@@ -123,15 +134,15 @@ fn idle_turns_are_filled_with_repairs_until_the_input_ends() {
 #[test]
 fn what_a_live_input_brought_too_long_ago_is_dropped_in_whole_blocks_and_told_once() {
     let mut streams = started(vec![feed(5_000, Pacing::Live, More::Comes)], cut());
-    let begun = streams.next(Layer(0)).map(|(place, ..)| place);
+    let begun = streams.turn(Layer(0)).map(|(place, ..)| place);
     assert_eq!(begun, Some(Payload { block: 0, symbol: 0 }));
-    streams.poll(at(1_001), |_| Rate::ZERO).expect("nothing fails");
+    look(&mut streams, at(1_001), Rate::ZERO);
     assert!(!streams.has(Layer(0)), "the block under way and all that waited");
-    let report = streams.report()[0];
+    let report = streams.streams()[0];
     assert_eq!((report.blocks, report.bytes, report.blocks_dropped), (0, 0, 5));
-    let warnings = streams.warnings();
+    let warnings = streams.take_warnings();
     assert!(warnings[0].contains("layer 0") && warnings[0].contains("dropped 5 blocks"), "{warnings:?}");
-    assert_eq!(streams.warnings(), Vec::<String>::new());
+    assert_eq!(streams.take_warnings(), Vec::<String>::new());
 }
 
 #[test]
@@ -141,36 +152,36 @@ fn a_file_waits_for_a_layer_that_is_off_until_all_others_have_ended() {
     all(&mut streams, 0);
     let rate = |layer: Layer| if layer.0 == 0 { Rate::from_mbps(1.0) } else { Rate::ZERO };
     for millis in (0..1_000).step_by(100) {
-        streams.poll(at(millis), rate).expect("nothing fails");
-        assert!(!streams.is_whole() && streams.has(Layer(1)));
+        streams.look(at(millis), Leisure::No, &rate).expect("nothing fails");
+        assert!(streams.status().blocks.is_none() && streams.has(Layer(1)));
     }
     for millis in [1_500, 2_000] {
-        streams.poll(at(millis), rate).expect("nothing fails");
+        streams.look(at(millis), Leisure::No, &rate).expect("nothing fails");
     }
-    assert!(streams.is_whole(), "nobody wants the rest");
-    assert_eq!(streams.report()[1].blocks_dropped, 0);
+    assert!(streams.status().blocks.is_some(), "nobody wants the rest");
+    assert_eq!(streams.streams()[1].blocks_dropped, 0);
 }
 
 #[test]
 fn receivers_are_told_of_the_end_a_little_later() {
     let mut streams = started(vec![feed(100, Pacing::Waits, More::Never)], cut());
-    assert!(!streams.is_whole());
+    assert!(streams.status().blocks.is_none());
     all(&mut streams, 0);
-    assert!(!streams.is_whole(), "the last packets are on their way");
-    streams.poll(at(301), |_| Rate::from_mbps(1.0)).expect("nothing fails");
-    assert!(streams.is_whole());
+    assert!(streams.status().blocks.is_none(), "the last packets are on their way");
+    look(&mut streams, at(301), Rate::from_mbps(1.0));
+    assert!(streams.status().blocks.is_some());
 }
 
 #[test]
 fn before_the_start_the_newest_blocks_are_kept() {
     let mut streams = Streams::new(vec![feed(20_000, Pacing::Live, More::Comes)], cut(), 1).expect("fine");
     for millis in [0, 3_000] {
-        streams.poll(at(millis), |_| Rate::from_mbps(10.0)).expect("nothing fails");
+        look(&mut streams, at(millis), Rate::from_mbps(10.0));
     }
     streams.start(at(3_000));
-    streams.poll(at(3_900), |_| Rate::from_mbps(10.0)).expect("nothing fails");
+    look(&mut streams, at(3_900), Rate::from_mbps(10.0));
     let left: std::collections::BTreeSet<_> =
         all(&mut streams, 0).into_iter().map(|(block, _)| block).collect();
     assert_eq!(left.len(), KEPT);
-    assert_eq!(streams.report()[0].blocks_dropped, 0, "nobody was there to miss them");
+    assert_eq!(streams.streams()[0].blocks_dropped, 0, "nobody was there to miss them");
 }

@@ -1,0 +1,156 @@
+//! A digital fountain: ever new symbols of all blocks on every layer. Sessions in layers, where nobody asks.
+
+use super::{Amounts, BlockStatus, Chosen, Delivery, Leisure, Looked};
+use crate::object::{Geometry, ObjectError, TransferId};
+use crate::source::block_source::BlockSource;
+use crate::source::blocks::Blocks;
+use faircast_core::delivery::carousel::Carousel;
+use faircast_core::packet::{Flags, Layer, Payload};
+use faircast_core::time::{Rate, Time};
+
+/// At this many packets per second, all layers together, a visit to a block lasts one symbol longer. Making a block ready
+/// takes nearly half a millisecond, so it costs about half a processor.
+const VISITS: f64 = 1_200.0;
+
+/// More symbols at a visit would make receivers wait for their last blocks: see [`Carousel::set_run`].
+const LONGEST_RUN: f64 = 16.0;
+
+/// All blocks again and again.
+pub(in crate::source) struct Fountain {
+    source: BlockSource,
+    blocks: Blocks,
+    carousel: Carousel,
+    /// The block that each layer was last made ready for.
+    ahead: Vec<Option<u32>>,
+}
+
+impl Fountain {
+    pub(crate) fn new(mut source: BlockSource, layers: u8) -> Fountain {
+        source.read_as_told();
+        let Geometry { symbol_size, symbols_per_block, .. } = source.geometry();
+        let blocks = Blocks::new(symbol_size, symbols_per_block, layers);
+        Fountain::with_blocks(source, layers, blocks)
+    }
+
+    /// The same with room for so many blocks.
+    pub(in crate::source) fn with_blocks(source: BlockSource, layers: u8, blocks: Blocks) -> Fountain {
+        let geometry = source.geometry();
+        let carousel = Carousel::new(layers, geometry.symbols_per_block, geometry.manifest_blocks());
+        let mut fountain = Fountain { source, blocks, carousel, ahead: vec![None; layers.into()] };
+        fountain.follow_source();
+        fountain
+    }
+
+    fn follow_source(&mut self) {
+        while self.carousel.end() < self.source.ready() {
+            self.carousel.push(self.source.symbols(self.carousel.end()));
+        }
+    }
+}
+
+impl Delivery for Fountain {
+    fn geometry(&self) -> Geometry {
+        self.source.geometry()
+    }
+
+    fn transfer(&self) -> TransferId {
+        self.source.transfer()
+    }
+
+    fn is_live(&self) -> bool {
+        self.source.is_live()
+    }
+
+    fn files(&self) -> u64 {
+        self.source.files_count()
+    }
+
+    fn take_warnings(&mut self) -> Vec<String> {
+        self.source.take_warnings()
+    }
+
+    fn welcome(&mut self) {
+        self.carousel.lead();
+    }
+
+    fn look(
+        &mut self,
+        now: Time,
+        leisure: Leisure,
+        _: &dyn Fn(Layer) -> Rate,
+    ) -> Result<Looked, ObjectError> {
+        self.source.poll(now, leisure)?;
+        self.follow_source();
+        Ok(Looked::Nothing)
+    }
+
+    fn has_work(&self) -> bool {
+        self.source.has_work()
+    }
+
+    fn has(&self, _layer: Layer) -> bool {
+        !self.is_idle()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.carousel.end() == 0
+    }
+
+    fn next(&mut self, layer: Layer) -> Result<Option<Chosen<'_>>, ObjectError> {
+        let Some(pick) = self.carousel.next(layer) else { return Ok(None) };
+        let (symbols, payload) = self.blocks.symbol(pick, &mut self.source)?;
+        let place = Payload { block: pick.block, symbol: pick.symbol };
+        // Nothing is sent again here.
+        Ok(Some(Chosen { place, symbols, payload, flags: Flags::default() }))
+    }
+
+    /// Lets the block be read that the layer comes to next.
+    fn prepare(&mut self, layer: Layer) {
+        let ahead = &mut self.ahead[usize::from(layer.0)];
+        let coming = self.carousel.coming(layer);
+        if coming == *ahead {
+            return;
+        }
+        *ahead = coming;
+        if let Some(block) = coming.filter(|block| !self.blocks.has(*block)) {
+            self.source.order(block);
+        }
+    }
+
+    /// How long layers stay with a block: as long as blocks have to be made ready for it, longer at higher rates.
+    fn set_rate(&mut self, packets: f64) {
+        if !self.blocks.keeps(self.carousel.end()) {
+            self.carousel.set_run((packets / VISITS).clamp(2.0, LONGEST_RUN) as u16);
+        }
+    }
+
+    fn status(&self) -> BlockStatus {
+        BlockStatus {
+            oldest: 0,
+            complete_to: self.carousel.complete_to(),
+            blocks: self.source.blocks(),
+            root: self.source.root(),
+        }
+    }
+
+    fn amounts(&self) -> Amounts {
+        let geometry = self.source.geometry();
+        let left = self.carousel.symbols_sent_first() * u64::from(geometry.symbol_size);
+        Amounts {
+            content_bytes: self.source.content_bytes(),
+            sent_bytes: left.saturating_sub(u64::from(geometry.manifest_len)),
+            content_symbols: self.source.content_symbols(),
+            sent_symbols: self.carousel.symbols_sent(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use faircast_core::delivery::repair_scheduler::SYMBOL_LIMIT;
+
+    #[test]
+    fn the_fountain_knows_where_the_codes_ids_end() {
+        assert_eq!(SYMBOL_LIMIT, faircast_fec::MAX_ESI);
+    }
+}

@@ -1,0 +1,177 @@
+//! Ways to deliver: what leaves next on each layer, and what the receivers' answers change about that.
+//!
+//! | way | for | repairs |
+//! |---|---|---|
+//! | [`OnRequest`] | files, pipes and live streams at one rate | what receivers ask for |
+//! | [`Fountain`] | files in layers | ever new symbols, nobody asks |
+//! | [`Streams`](streams::Streams) | a live stream on each layer | some with each block, nobody asks |
+
+mod fountain;
+mod on_request;
+pub(crate) mod streams;
+
+pub(super) use fountain::Fountain;
+use on_request::OnRequest;
+
+use super::block_source::BlockSource;
+use crate::event::StreamSent;
+use crate::object::{Geometry, Hash, ObjectError, TransferId};
+use faircast_core::packet::{Flags, Layer, Payload, Seq};
+use faircast_core::time::{Rate, Span, Time};
+use faircast_wire::Scheduled;
+
+/// A symbol that leaves.
+pub(crate) struct Chosen<'a> {
+    /// Its block, and its number in it.
+    pub(crate) place: Payload,
+    /// Source symbols of its block.
+    pub(crate) symbols: u16,
+    pub(crate) payload: &'a [u8],
+    pub(crate) flags: Flags,
+}
+
+/// Whether there is time for work that nobody waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leisure {
+    Yes,
+    No,
+}
+
+/// What looking at the inputs has brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Looked {
+    Nothing,
+    /// The receivers are to be told at once that nothing more will come.
+    AtTheEnd,
+}
+
+/// What receivers are told of the blocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BlockStatus {
+    /// Older blocks are not kept any more.
+    pub(crate) oldest: u32,
+    /// All source symbols of the blocks below this one have been sent once.
+    pub(crate) complete_to: u32,
+    /// How many blocks there are, once that is known.
+    pub(crate) blocks: Option<u32>,
+    /// The root of their hashes, once all are hashed.
+    pub(crate) root: Option<Hash>,
+}
+
+/// How much was sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Amounts {
+    /// Bytes of content that are known, without the manifest.
+    pub(crate) content_bytes: u64,
+    /// Those among them that have left once.
+    pub(crate) sent_bytes: u64,
+    /// Source symbols of the content.
+    pub(crate) content_symbols: u64,
+    /// All symbols that have left, on all layers.
+    pub(crate) sent_symbols: u64,
+}
+
+/// How these blocks are delivered on so many layers.
+pub(crate) fn of_blocks(source: BlockSource, layers: u8) -> Box<dyn Delivery> {
+    match layers {
+        0 | 1 => Box::new(OnRequest::new(source)),
+        _ => Box::new(Fountain::new(source, layers)),
+    }
+}
+
+/// A way to deliver.
+pub(crate) trait Delivery {
+    /// How the content is cut, as it is announced.
+    fn geometry(&self) -> Geometry;
+
+    fn transfer(&self) -> TransferId;
+
+    /// Whether who joins late begins with the present.
+    fn is_live(&self) -> bool;
+
+    fn files(&self) -> u64;
+
+    /// What people should know since this was asked last.
+    fn take_warnings(&mut self) -> Vec<String>;
+
+    /// Receivers are there.
+    fn start(&mut self, _now: Time) {}
+
+    /// All of them have nearly everything from an earlier session: send what they ask for.
+    fn resume(&mut self) {}
+
+    /// A receiver has come.
+    fn welcome(&mut self) {}
+
+    /// Take in what has come, and leave out what is too old. `rate` is what each layer is sent at.
+    ///
+    /// # Errors
+    /// When an input cannot be read.
+    fn look(
+        &mut self,
+        now: Time,
+        leisure: Leisure,
+        rate: &dyn Fn(Layer) -> Rate,
+    ) -> Result<Looked, ObjectError>;
+
+    /// How often inputs are to be looked at while something is sent; `None` for when it happens to be.
+    fn look_every(&self) -> Option<Span> {
+        None
+    }
+
+    /// Whether [`Delivery::look`] has work to do when there is leisure.
+    fn has_work(&self) -> bool {
+        false
+    }
+
+    /// Whether something is there to leave on this layer.
+    fn has(&self, layer: Layer) -> bool;
+
+    /// Whether nothing is there to leave on any.
+    fn is_idle(&self) -> bool;
+
+    /// What leaves on `layer` now. [`Delivery::sent`] must follow.
+    ///
+    /// # Errors
+    /// When its block cannot be read.
+    fn next(&mut self, layer: Layer) -> Result<Option<Chosen<'_>>, ObjectError>;
+
+    /// What was chosen has left as packet `seq` of its layer.
+    fn sent(&mut self, _seq: Seq) {}
+
+    /// Some packets have left on `layer`: make ready what comes next there.
+    fn prepare(&mut self, _layer: Layer) {}
+
+    /// So many packets leave in a second, all layers together.
+    fn set_rate(&mut self, _packets: f64) {}
+
+    /// A receiver loses this part of what is sent to it, 0 to 1: the worst of them.
+    fn hear_loss(&mut self, _loss: f64) {}
+
+    /// A receiver that had seen the stream up to `seen` lacks symbols of a block; whether anything is sent for it.
+    fn request(&mut self, _block: u32, _symbols: u16, _seen: Seq) -> bool {
+        false
+    }
+
+    /// Forget what receivers have asked for.
+    fn clear_requests(&mut self) {}
+
+    /// Repairs under way, so many at most.
+    fn scheduled(&self, _most: usize) -> Vec<Scheduled> {
+        Vec::new()
+    }
+
+    /// Whether everything that is there was sent, and receivers should be told so at once.
+    fn is_drained(&self) -> bool {
+        false
+    }
+
+    fn status(&self) -> BlockStatus;
+
+    fn amounts(&self) -> Amounts;
+
+    /// What has become of each layer's stream.
+    fn streams(&self) -> Vec<StreamSent> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,138 @@
+//! Everything once, then what receivers ask for: sessions at one rate.
+
+use super::{Amounts, BlockStatus, Chosen, Delivery, Leisure, Looked};
+use crate::object::{Geometry, ObjectError, TransferId};
+use crate::source::block_source::BlockSource;
+use crate::source::blocks::Blocks;
+use faircast_core::delivery::repair_scheduler::{Pick, PickKind, RepairScheduler};
+use faircast_core::packet::{Flags, Layer, Payload, Seq};
+use faircast_core::time::{Rate, Time};
+use faircast_wire::Scheduled;
+
+/// Blocks in order, and repairs on request.
+pub(crate) struct OnRequest {
+    source: BlockSource,
+    blocks: Blocks,
+    repairs: RepairScheduler,
+    /// What was chosen last.
+    chosen: Option<Pick>,
+}
+
+impl OnRequest {
+    pub(crate) fn new(source: BlockSource) -> OnRequest {
+        let geometry = source.geometry();
+        let blocks = Blocks::new(geometry.symbol_size, geometry.symbols_per_block, 1);
+        let repairs = RepairScheduler::new(geometry.manifest_blocks());
+        let mut delivery = OnRequest { source, blocks, repairs, chosen: None };
+        delivery.follow_source();
+        delivery
+    }
+
+    /// The blocks that the source has by now.
+    fn follow_source(&mut self) {
+        while self.repairs.end() < self.source.ready() {
+            self.repairs.push(self.source.symbols(self.repairs.end()));
+        }
+        self.repairs.forget_before(self.source.oldest());
+    }
+}
+
+impl Delivery for OnRequest {
+    fn geometry(&self) -> Geometry {
+        self.source.geometry()
+    }
+
+    fn transfer(&self) -> TransferId {
+        self.source.transfer()
+    }
+
+    fn is_live(&self) -> bool {
+        self.source.is_live()
+    }
+
+    fn files(&self) -> u64 {
+        self.source.files_count()
+    }
+
+    fn take_warnings(&mut self) -> Vec<String> {
+        self.source.take_warnings()
+    }
+
+    fn resume(&mut self) {
+        self.repairs.skip_front();
+    }
+
+    fn look(
+        &mut self,
+        now: Time,
+        leisure: Leisure,
+        _: &dyn Fn(Layer) -> Rate,
+    ) -> Result<Looked, ObjectError> {
+        self.source.poll(now, leisure)?;
+        self.follow_source();
+        Ok(Looked::Nothing)
+    }
+
+    fn has_work(&self) -> bool {
+        self.source.has_work()
+    }
+
+    fn has(&self, _layer: Layer) -> bool {
+        !self.is_idle()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.repairs.is_idle()
+    }
+
+    fn next(&mut self, _layer: Layer) -> Result<Option<Chosen<'_>>, ObjectError> {
+        self.chosen = self.repairs.pick();
+        let Some(pick) = self.chosen else { return Ok(None) };
+        let (symbols, payload) = self.blocks.symbol(pick, &mut self.source)?;
+        let place = Payload { block: pick.block, symbol: pick.symbol };
+        let flags = if pick.kind == PickKind::Front { Flags::default() } else { Flags::REPAIR };
+        Ok(Some(Chosen { place, symbols, payload, flags }))
+    }
+
+    fn sent(&mut self, seq: Seq) {
+        if let Some(pick) = self.chosen.take() {
+            self.repairs.sent(pick, seq);
+        }
+    }
+
+    fn request(&mut self, block: u32, symbols: u16, seen: Seq) -> bool {
+        self.repairs.request(block, symbols, seen)
+    }
+
+    fn clear_requests(&mut self) {
+        self.repairs.clear_requests();
+    }
+
+    fn scheduled(&self, most: usize) -> Vec<Scheduled> {
+        self.repairs.scheduled().take(most).map(|(block, symbols)| Scheduled { block, symbols }).collect()
+    }
+
+    fn is_drained(&self) -> bool {
+        self.repairs.is_idle() && self.source.ready() > 0
+    }
+
+    fn status(&self) -> BlockStatus {
+        BlockStatus {
+            oldest: self.repairs.oldest(),
+            complete_to: self.repairs.complete_to(),
+            blocks: self.source.blocks(),
+            root: self.source.root(),
+        }
+    }
+
+    fn amounts(&self) -> Amounts {
+        let geometry = self.source.geometry();
+        let left = u64::from(self.repairs.complete_to()) * geometry.capacity();
+        Amounts {
+            content_bytes: self.source.content_bytes(),
+            sent_bytes: left.saturating_sub(u64::from(geometry.manifest_len)),
+            content_symbols: self.source.content_symbols(),
+            sent_symbols: self.repairs.symbols_sent(),
+        }
+    }
+}
