@@ -1,72 +1,16 @@
 //! `send` and `recv` with `--wire alc`: files over ALC and FLUTE, to and from programs that are no faircast.
 
+use crate::args::alc::{AlcOptions, Code};
 use crate::args::{self, Sending};
 use crate::failure::{Failure, Usage};
 use crate::session::{self, Output, RECEIVE_BUFFER, Resolved, Verdict};
 use crate::tell::{self, Role};
-use crate::{units, values};
-use clap::{Args, ValueEnum};
+use crate::units;
 use faircast_core::schemes::Wire;
-use faircast_core::time::Rate;
 use faircast_transport::alc::{self, AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Pacing, Repeat};
 use faircast_transport::config::{Destination, Slow};
 use faircast_wire::alc::Fec;
 use std::sync::atomic::AtomicBool;
-
-/// Erasure codes of a session over ALC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Code {
-    /// None: what is lost comes again in the next round
-    None,
-    /// RaptorQ: each round brings other symbols, and any of them will do
-    Raptorq,
-}
-
-/// What only ALC's sources have.
-#[derive(Debug, Clone, Copy, Args)]
-pub struct AlcOptions {
-    /// Over ALC: always send at this rate, in bit/s, headers included
-    #[arg(long, value_name = "RATE", value_parser = values::rate)]
-    pub rate: Option<Rate>,
-    /// Over ALC: the erasure code [default: none, with --cc rlc raptorq]
-    #[arg(long, value_name = "CODE", value_enum)]
-    pub fec: Option<Code>,
-    /// Over ALC: send everything so many times (`3`), for so long (`10m`), or until stopped (`forever`) [default: 3, with
-    /// --cc rlc twice for receivers of the lowest layer]
-    #[arg(long, value_name = "N|TIME|forever", value_parser = repeat)]
-    pub repeat: Option<Repeat>,
-}
-
-fn repeat(text: &str) -> Result<Repeat, String> {
-    match text.parse() {
-        _ if text == "forever" => return Ok(Repeat::Forever),
-        Ok(0) => {}
-        Ok(rounds) => return Ok(Repeat::Rounds(rounds)),
-        Err(_) if text.ends_with(|last: char| last.is_ascii_alphabetic()) => {
-            return values::span(text).map(Repeat::For).map_err(|error| error.to_string());
-        }
-        Err(_) => {}
-    }
-    Err(format!("`{text}` is no number of rounds and no time; write `3`, `90s`, `10m` or `forever`"))
-}
-
-impl AlcOptions {
-    /// That nothing is asked of another format that only ALC has.
-    ///
-    /// # Errors
-    /// [`Usage::NeedsAlc`].
-    pub fn check_absent(&self) -> Result<(), Usage> {
-        let given = [
-            ("--rate", self.rate.is_some()),
-            ("--fec", self.fec.is_some()),
-            ("--repeat", self.repeat.is_some()),
-        ];
-        match given.iter().find(|(_, given)| *given) {
-            Some((option, _)) => Err(Usage::NeedsAlc(option)),
-            None => Ok(()),
-        }
-    }
-}
 
 /// That nothing is asked of ALC that it cannot do.
 fn refuse(given: &[(&'static str, bool, &'static str)]) -> Result<(), Usage> {
@@ -262,7 +206,7 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command};
     use clap::Parser;
-    use std::time::Duration;
+    use faircast_core::time::Rate;
 
     fn sending(line: &[&str]) -> Result<AlcSend, Usage> {
         let words = ["faircast", "send", "Cargo.toml", "--wire", "alc"].iter().chain(line);
@@ -320,13 +264,5 @@ mod tests {
             let refused = if wire == "pgm" { send.resolve_pgm().err() } else { send.resolve().err() };
             assert!(matches!(refused, Some(Usage::NeedsAlc("--fec"))));
         }
-    }
-
-    #[test]
-    fn repetitions_are_rounds_times_or_for_ever() {
-        assert_eq!(repeat("3"), Ok(Repeat::Rounds(3)));
-        assert_eq!(repeat("90s"), Ok(Repeat::For(Duration::from_secs(90))));
-        assert_eq!(repeat("forever"), Ok(Repeat::Forever));
-        assert!(repeat("0").is_err() && repeat("often").is_err() && repeat("-1").is_err());
     }
 }

@@ -27,10 +27,10 @@ mod tell;
 mod units;
 mod values;
 
+use crate::args::pgm::Wire;
 use crate::args::{Cli, Command};
 use crate::failure::{Failure, unwritten};
 use crate::json::Line;
-use crate::pgm::Wire;
 use crate::session::{Output, Resolved, Screen};
 use clap::Parser;
 use std::io::{self, Write};

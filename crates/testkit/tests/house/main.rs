@@ -154,10 +154,8 @@ const CIRCLES: &[&str] = &[
     "transport: alc/objects, alc/receiver",
     "transport: object/publish, object/store",
     "transport: receiver/feedback, receiver/reach",
-    "transport: source/pipe, source/streams",
     "emulator: net, routes",
     "experiments: scenario/names, scenario/read, scenario/shape, scenario/shapes",
-    "cli: alc, args, json, key, pgm, session, tell",
 ];
 
 #[test]

@@ -1,6 +1,5 @@
 //! The block source: where the blocks of one content come from: files, a pipe read to its end, or a live pipe.
 
-use super::delivery::Leisure;
 use super::pipe::Pipe;
 use super::reader::Reader;
 use crate::error::Error;
@@ -15,6 +14,13 @@ use std::time::Duration;
 
 /// Live data waits so long for a block to fill.
 const LIVE_LATENCY: Duration = Duration::from_millis(50);
+
+/// Whether there is time for work that nobody waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leisure {
+    Yes,
+    No,
+}
 
 /// So many of the newest blocks of a live pipe stay, however old.
 const KEPT: usize = 4;

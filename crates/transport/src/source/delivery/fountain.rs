@@ -1,8 +1,8 @@
 //! A digital fountain: ever new symbols of all blocks on every layer. Sessions in layers, where nobody asks.
 
-use super::{Amounts, BlockStatus, Chosen, Delivery, Leisure, Looked};
+use super::{Amounts, BlockStatus, Chosen, Delivery, Looked};
 use crate::object::{Geometry, ObjectError, TransferId};
-use crate::source::block_source::BlockSource;
+use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
 use faircast_core::delivery::carousel::Carousel;
 use faircast_core::packet::{Flags, Layer, Payload};

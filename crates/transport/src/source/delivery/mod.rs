@@ -13,7 +13,7 @@ pub(crate) mod streams;
 pub(super) use fountain::Fountain;
 use on_request::OnRequest;
 
-use super::block_source::BlockSource;
+use super::block_source::{BlockSource, Leisure};
 use crate::event::StreamSent;
 use crate::object::{Geometry, Hash, ObjectError, TransferId};
 use faircast_core::packet::{Flags, Layer, Payload, Seq};
@@ -28,13 +28,6 @@ pub(crate) struct Chosen<'a> {
     pub(crate) symbols: u16,
     pub(crate) payload: &'a [u8],
     pub(crate) flags: Flags,
-}
-
-/// Whether there is time for work that nobody waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Leisure {
-    Yes,
-    No,
 }
 
 /// What looking at the inputs has brought.

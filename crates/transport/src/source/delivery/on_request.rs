@@ -1,8 +1,8 @@
 //! Everything once, then what receivers ask for: sessions at one rate.
 
-use super::{Amounts, BlockStatus, Chosen, Delivery, Leisure, Looked};
+use super::{Amounts, BlockStatus, Chosen, Delivery, Looked};
 use crate::object::{Geometry, ObjectError, TransferId};
-use crate::source::block_source::BlockSource;
+use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
 use faircast_core::delivery::repair_scheduler::{Pick, PickKind, RepairScheduler};
 use faircast_core::packet::{Flags, Layer, Payload, Seq};

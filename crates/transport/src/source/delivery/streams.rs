@@ -9,12 +9,13 @@
 //! will come any more, and goes on without it. Who is late drops: what a layer could not send in time is left out in whole
 //! blocks.
 
-use super::{Amounts, BlockStatus, Chosen, Delivery, Leisure, Looked};
+use super::{Amounts, BlockStatus, Chosen, Delivery, Looked};
 use crate::config::LayerInput;
 use crate::error::Error;
 use crate::event::StreamSent;
 use crate::object::{Entry, Geometry, Hash, Kind, Manifest, ObjectError, TransferId, seal_block};
 use crate::receiver::block_sink::LIVE_ROOT;
+use crate::source::block_source::Leisure;
 use crate::source::pipe::{Pacing, Pipe};
 use faircast_core::packet::{Flags, Layer, Payload};
 use faircast_core::schemes::{LayerRates, Scheme};

@@ -1,8 +1,10 @@
 //! What can be typed.
 
-use crate::alc::AlcOptions;
-use crate::pgm::PgmPackets;
+pub mod alc;
+pub mod pgm;
+
 use crate::values;
+use alc::AlcOptions;
 use clap::{Args, Parser, Subcommand, ValueHint};
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
@@ -10,6 +12,7 @@ use faircast_core::time::Rate;
 use faircast_net::Faults;
 use faircast_transport::Slow;
 use faircast_wire::Spacing;
+use pgm::PgmPackets;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,0 +1,76 @@
+//! What only ALC's sources have.
+
+use crate::failure::Usage;
+use crate::values;
+use clap::{Args, ValueEnum};
+use faircast_core::time::Rate;
+use faircast_transport::alc::Repeat;
+
+/// Erasure codes of a session over ALC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Code {
+    /// None: what is lost comes again in the next round
+    None,
+    /// RaptorQ: each round brings other symbols, and any of them will do
+    Raptorq,
+}
+
+/// What only ALC's sources have.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct AlcOptions {
+    /// Over ALC: always send at this rate, in bit/s, headers included
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    pub rate: Option<Rate>,
+    /// Over ALC: the erasure code [default: none, with --cc rlc raptorq]
+    #[arg(long, value_name = "CODE", value_enum)]
+    pub fec: Option<Code>,
+    /// Over ALC: send everything so many times (`3`), for so long (`10m`), or until stopped (`forever`) [default: 3, with
+    /// --cc rlc twice for receivers of the lowest layer]
+    #[arg(long, value_name = "N|TIME|forever", value_parser = repeat)]
+    pub repeat: Option<Repeat>,
+}
+
+fn repeat(text: &str) -> Result<Repeat, String> {
+    match text.parse() {
+        _ if text == "forever" => return Ok(Repeat::Forever),
+        Ok(0) => {}
+        Ok(rounds) => return Ok(Repeat::Rounds(rounds)),
+        Err(_) if text.ends_with(|last: char| last.is_ascii_alphabetic()) => {
+            return values::span(text).map(Repeat::For).map_err(|error| error.to_string());
+        }
+        Err(_) => {}
+    }
+    Err(format!("`{text}` is no number of rounds and no time; write `3`, `90s`, `10m` or `forever`"))
+}
+
+impl AlcOptions {
+    /// That nothing is asked of another format that only ALC has.
+    ///
+    /// # Errors
+    /// [`Usage::NeedsAlc`].
+    pub fn check_absent(&self) -> Result<(), Usage> {
+        let given = [
+            ("--rate", self.rate.is_some()),
+            ("--fec", self.fec.is_some()),
+            ("--repeat", self.repeat.is_some()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((option, _)) => Err(Usage::NeedsAlc(option)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn repetitions_are_rounds_times_or_for_ever() {
+        assert_eq!(repeat("3"), Ok(Repeat::Rounds(3)));
+        assert_eq!(repeat("90s"), Ok(Repeat::For(Duration::from_secs(90))));
+        assert_eq!(repeat("forever"), Ok(Repeat::Forever));
+        assert!(repeat("0").is_err() && repeat("often").is_err() && repeat("-1").is_err());
+    }
+}
