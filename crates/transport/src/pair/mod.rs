@@ -27,6 +27,7 @@ mod link;
 mod net;
 mod node;
 mod outage;
+mod relay;
 mod repair;
 mod silence;
 mod slow;

@@ -2,6 +2,7 @@
 
 use super::link::{Copies, Link, Pipe};
 use super::node::{Offer, ReceiverNode, SourceNode};
+use super::relay::{Out, RelayCounts, RelayHost};
 use super::trace::Trace;
 use faircast_core::packet::Layer;
 use faircast_core::rng::Rng;
@@ -49,6 +50,8 @@ pub(super) struct Group {
     hears: Option<usize>,
     /// Whether the link carries all layers, whoever has joined them.
     pub(super) floods: bool,
+    /// A host in front of the link, which everything goes through in both directions.
+    relay: Option<RelayHost>,
 }
 
 struct Entry {
@@ -79,8 +82,18 @@ enum What {
         from: SocketAddr,
         bytes: Vec<u8>,
     },
+    /// To the relay of a group.
+    AtRelay {
+        source: usize,
+        group: usize,
+        bytes: Rc<[u8]>,
+    },
     Source(usize),
     Receiver(usize),
+    Relay {
+        source: usize,
+        group: usize,
+    },
     Spurious,
 }
 
@@ -142,6 +155,7 @@ impl Net {
             members: members.clone(),
             hears,
             floods: false,
+            relay: None,
         });
         for index in members.clone() {
             let dir = self.dir.path().join(format!("out{index}"));
@@ -151,6 +165,16 @@ impl Net {
             self.reschedule_receiver(index);
         }
         members
+    }
+
+    /// A relay in front of this group, which hears one source.
+    pub(super) fn relay(&mut self, group: usize, relay: RelayHost) {
+        self.groups[group].relay = Some(relay);
+    }
+
+    /// What the relay of this group has done.
+    pub(super) fn relay_counts(&self, group: usize) -> RelayCounts {
+        self.groups[group].relay.as_ref().expect("there is one").counts
     }
 
     /// A source that starts now.
@@ -248,11 +272,31 @@ impl Net {
         match entry.what {
             What::Down { source, group, layer, bytes } => self.arrive_at_group(source, group, layer, &bytes),
             What::One { from, receiver, mut bytes } => self.arrive(receiver, from, &mut bytes),
-            What::Up { source, from, mut bytes } => {
-                self.trace.on_up(self.now, source, &bytes);
+            What::Up { source, from, bytes } => {
+                let group = self.receivers.iter().find(|node| node.address == from).map(|node| node.group);
                 let now = self.now;
-                self.sources[source].on_datagram(&mut bytes, from, now);
-                self.drive_source(source);
+                match group.and_then(|group| Some((group, self.groups[group].relay.as_mut()?))) {
+                    None => self.arrive_at_source(source, from, bytes),
+                    Some((group, relay)) => {
+                        let out = relay.on_answer(&bytes, now);
+                        self.leave_relay(source, group, from, out);
+                    }
+                }
+            }
+            What::AtRelay { source, group, bytes } => {
+                let (now, from) = (self.now, self.sources[source].address);
+                if let Some(relay) = &mut self.groups[group].relay {
+                    let out = relay.on_datagram(&bytes, now);
+                    self.leave_relay(source, group, from, out);
+                }
+            }
+            What::Relay { source, group } => {
+                let (now, from) = (self.now, self.sources[source].address);
+                if let Some(relay) = self.groups[group].relay.as_mut().filter(|relay| relay.wake_at() <= now)
+                {
+                    let out = relay.on_time(now);
+                    self.leave_relay(source, group, from, out);
+                }
             }
             What::Source(source) => {
                 self.sources[source].scheduled = Time::NEVER;
@@ -273,6 +317,33 @@ impl Net {
             }
         }
         true
+    }
+
+    fn arrive_at_source(&mut self, source: usize, from: SocketAddr, mut bytes: Vec<u8>) {
+        self.trace.on_up(self.now, source, &bytes);
+        let now = self.now;
+        self.sources[source].on_datagram(&mut bytes, from, now);
+        self.drive_source(source);
+    }
+
+    /// A relay sends these: down its group's link, or up, where nothing takes time. `from` is whose answer it was.
+    fn leave_relay(&mut self, source: usize, group: usize, from: SocketAddr, out: Vec<Out>) {
+        for out in out {
+            match out {
+                Out::Up(bytes) => self.arrive_at_source(source, from, bytes),
+                Out::Down(bytes) => {
+                    let size = (bytes.len() + OVERHEAD) as u64;
+                    if let Some(at) = self.groups[group].down.pass(size, self.now) {
+                        let what = What::Down { source, group, layer: Layer(0), bytes: bytes.into() };
+                        self.book(at, (0, group), what);
+                    }
+                }
+            }
+        }
+        let wake = self.groups[group].relay.as_ref().map_or(Time::NEVER, RelayHost::wake_at);
+        if !wake.is_never() {
+            self.book(wake.max(self.now + Span::from_nanos(1)), (5, group), What::Relay { source, group });
+        }
     }
 
     fn arrive_at_group(&mut self, source: usize, group: usize, layer: Layer, bytes: &[u8]) {
@@ -317,7 +388,10 @@ impl Net {
                 continue;
             }
             for group in 0..self.groups.len() {
-                if self.groups[group].hears.is_none_or(|only| only == source)
+                if self.groups[group].relay.is_some() {
+                    let bytes = Rc::clone(&bytes);
+                    self.book(at, (0, group), What::AtRelay { source, group, bytes });
+                } else if self.groups[group].hears.is_none_or(|only| only == source)
                     && self.is_wanted(group, layer)
                     && let Some(at) = self.groups[group].down.pass(size, at)
                 {

@@ -1,0 +1,247 @@
+//! A relay between datagrams: it hears one source, and sends what it has heard to its children at a rate of its own.
+//!
+//! The relay is asked as a driver asks it: one call, then what it wants is carried out, then its departure and its deadline are
+//! read again. What is no matter of congestion control (announcements, status, requests, membership) passes.
+
+use super::link::Link;
+use super::net::{Net, OVERHEAD};
+use super::node::Offer;
+use super::secs;
+use faircast_core::delivery::gaps::Gaps;
+use faircast_core::node::{Cx, Departure, Effect, Effects, Relay, RelaySpec, SourceControl, Stamp, To};
+use faircast_core::packet::{Body, Content, Data, Layer, Payload, ReceiverId, Report, Seq, SessionId};
+use faircast_core::rng::Rng;
+use faircast_core::schemes::{CATALOGUE, SaysRate, Scheme};
+use faircast_core::time::Time;
+use faircast_wire::{DataPacket, Message, Newest, encode, encode_data, parse};
+use std::collections::VecDeque;
+
+#[path = "../../../core/tests/toy/relay.rs"]
+mod toy;
+
+const BASE: Layer = Layer(0);
+
+/// Who the relay is to the source: no receiver of these tests has this number.
+const ME: u64 = 0xffff_fffe;
+
+/// A host that is a member above and a source below. Packets keep their order, so that those below have the numbers of those
+/// above, as long as none is lost in between.
+pub(super) struct RelayHost {
+    relay: Box<dyn Relay + Send>,
+    says_rate: SaysRate,
+    rng: Rng,
+    effects: Effects,
+    gaps: Gaps,
+    newest: Newest,
+    session: SessionId,
+    /// The number of the first packet with content.
+    first: Option<u64>,
+    /// Packets that have not been sent on.
+    waiting: VecDeque<Vec<u8>>,
+    pub(super) counts: RelayCounts,
+}
+
+/// What a relay has done.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RelayCounts {
+    pub(super) relayed: u64,
+    pub(super) reports_heard: u64,
+    pub(super) reports_sent: u64,
+    pub(super) most_waiting: usize,
+}
+
+/// What leaves the relay.
+pub(super) enum Out {
+    Down(Vec<u8>),
+    Up(Vec<u8>),
+}
+
+impl RelayHost {
+    pub(super) fn new(spec: &dyn RelaySpec, scheme: Scheme, children: usize, rng: Rng) -> RelayHost {
+        let mut relay = spec.relay(ReceiverId::new(ME).expect("it is not zero"));
+        relay.control(SourceControl::Members(children), Time::ZERO);
+        RelayHost {
+            relay,
+            says_rate: scheme.entry().says_rate,
+            rng,
+            effects: Effects::new(),
+            gaps: Gaps::new(1),
+            newest: Newest::default(),
+            session: SessionId(0),
+            first: None,
+            waiting: VecDeque::new(),
+            counts: RelayCounts::default(),
+        }
+    }
+
+    /// When it wants to do something.
+    pub(super) fn wake_at(&self) -> Time {
+        match self.relay.departure(BASE) {
+            Departure::At(at) if !self.waiting.is_empty() => at.min(self.relay.deadline()),
+            _ => self.relay.deadline(),
+        }
+    }
+
+    /// A datagram of the source.
+    pub(super) fn on_datagram(&mut self, bytes: &[u8], now: Time) -> Vec<Out> {
+        let (header, message) = parse(bytes, &self.newest).expect("the source wrote it");
+        self.session = header.session;
+        let Message::Data(packet) = message else { return vec![Out::Down(bytes.to_vec())] };
+        assert_eq!(packet.layer, BASE, "sessions at one rate are relayed");
+        self.newest.learn(&packet.data);
+        if packet.data.payload == Payload::NONE {
+            return vec![Out::Down(bytes.to_vec())];
+        }
+        let first = *self.first.get_or_insert(packet.data.seq.0);
+        let mut arrival = self.gaps.on_arrival(packet.data.seq);
+        if packet.data.seq.0 == first {
+            arrival.lost = 0;
+        }
+        arrival.size = (bytes.len() + OVERHEAD) as u16;
+        self.waiting.push_back(bytes.to_vec());
+        self.counts.most_waiting = self.counts.most_waiting.max(self.waiting.len());
+        let mut cx = Cx { now, rng: &mut self.rng, effects: &mut self.effects };
+        self.relay.on_data(&packet.data, BASE, arrival, &mut cx);
+        self.go_on(now)
+    }
+
+    /// A datagram of a child.
+    pub(super) fn on_answer(&mut self, bytes: &[u8], now: Time) -> Vec<Out> {
+        let (_, message) = parse(bytes, &self.newest).expect("a receiver wrote it");
+        let mut out = Vec::new();
+        let mut report = match message {
+            Message::Report(report) => report,
+            message => {
+                out.push(Out::Up(bytes.to_vec()));
+                // To the scheme it is a sign of life, as at a source.
+                let (from, echo) = match message {
+                    Message::Member(member) => (member.from, member.echo),
+                    Message::Window(window) => (window.from, window.echo),
+                    _ => return out,
+                };
+                if self.first.is_none_or(|first| echo.seq.0 < first || echo.seq > self.newest.seq) {
+                    return out;
+                }
+                Report { from, layer: BASE, content: Content::Alive(echo) }
+            }
+        };
+        self.counts.reports_heard += 1;
+        let echo = report.content.echo_mut();
+        echo.seq = Seq(echo.seq.0.saturating_sub(self.first.unwrap_or(0)));
+        self.relay.on_report(&report, &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+        out.extend(self.go_on(now));
+        out
+    }
+
+    pub(super) fn on_time(&mut self, now: Time) -> Vec<Out> {
+        if self.relay.deadline() <= now {
+            self.relay.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
+        }
+        self.go_on(now)
+    }
+
+    /// Carry out what the relay wants, and send what it may.
+    fn go_on(&mut self, now: Time) -> Vec<Out> {
+        let mut out = Vec::new();
+        self.carry_out(&mut out);
+        while matches!(self.relay.departure(BASE), Departure::At(at) if at <= now)
+            && let Some(bytes) = self.waiting.pop_front()
+        {
+            let size = (bytes.len() + OVERHEAD) as u16;
+            let mut cx = Cx { now, rng: &mut self.rng, effects: &mut self.effects };
+            let stamp = self.relay.on_departure(BASE, size, &mut cx);
+            out.push(Out::Down(self.stamped(&bytes, stamp, now)));
+            self.counts.relayed += 1;
+            self.carry_out(&mut out);
+        }
+        out
+    }
+
+    fn carry_out(&mut self, out: &mut Vec<Out>) {
+        for effect in self.effects.drain() {
+            let report = match effect {
+                Effect::Report(report) => report,
+                Effect::Send { to: To::Parent, packet } => match packet.body {
+                    Body::Report(report) => report,
+                    other => panic!("a parent hears reports, and not {other:?}"),
+                },
+                other => panic!("nobody can {other:?}"),
+            };
+            self.counts.reports_sent += 1;
+            out.push(Out::Up(upwards(self.session, report)));
+        }
+    }
+
+    /// The same content, as the relay sends it.
+    fn stamped(&self, bytes: &[u8], stamp: Stamp, now: Time) -> Vec<u8> {
+        let (header, message) = parse(bytes, &self.newest).expect("the source wrote it");
+        let Message::Data(was) = message else { panic!("data waits") };
+        let rate = self.says_rate.said(stamp.flags, (stamp.rate.bps() as f32).max(1.0));
+        let data = Data {
+            seq: Seq(stamp.seq.0 + self.first.unwrap_or(0)),
+            sent_at: now,
+            rate,
+            flags: stamp.flags.with(was.data.flags),
+            mark: stamp.mark,
+            ..was.data
+        };
+        let mut out = Vec::new();
+        encode_data(&mut out, header.session, &DataPacket { data, ..was }).expect("it fitted before");
+        out
+    }
+}
+
+/// A report of the relay to the source.
+fn upwards(session: SessionId, mut report: Report) -> Vec<u8> {
+    report.from = ReceiverId::new(ME).expect("it is not zero");
+    let mut bytes = Vec::new();
+    encode(&mut bytes, session, 0, &Message::Report(report), 1000).expect("a report fits");
+    bytes
+}
+
+/// Schemes at one rate.
+fn schemes() -> impl Iterator<Item = (&'static str, Scheme)> {
+    let all = CATALOGUE.iter().map(|entry| (entry.name, entry.name.parse::<Scheme>().expect("its own name")));
+    all.filter(|(_, scheme)| scheme.layers() <= 1)
+}
+
+#[test]
+fn a_relay_carries_a_session_at_a_rate_of_its_own() {
+    for (name, scheme) in schemes() {
+        // Above it is fast, below it is not, and loses.
+        let mut net = Net::new(11).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
+        let below = Link::millis(10).mbps(4.0).fifo(60_000).losing(0.0005);
+        let all = net.receivers(2, below, Link::millis(10));
+        let source = net.source(Offer::bytes(3_000_000).by(name).expect(2).at_most_mbps(1.5));
+        net.relay(0, RelayHost::new(&toy::ToyRelay(scheme), scheme, all.len(), Rng::new(3, 3)));
+        net.run_to_end(secs(600));
+        net.assert_all_verified(source, all);
+        let counts = net.relay_counts(0);
+        println!("{name}: {counts:?}, {:.1} s", net.sources[source].report().seconds);
+        assert!(counts.relayed > 2_000, "{name}: {counts:?}");
+        assert!(counts.reports_heard > 0, "{name}: the children speak to the relay: {counts:?}");
+        assert!(counts.reports_sent > 0, "{name}: and it speaks to the source: {counts:?}");
+    }
+}
+
+#[test]
+fn what_children_say_does_not_reach_the_source_of_their_parent() {
+    let scheme: Scheme = "ormcc".parse().expect("a scheme");
+    let mut net = Net::new(12).with_trunk(Link::millis(5).mbps(50.0).fifo(100_000));
+    net.trace.record = true;
+    let all = net.receivers(3, Link::millis(10).mbps(4.0).fifo(60_000).losing(0.01), Link::millis(10));
+    let source = net.source(Offer::bytes(1_000_000).by("ormcc").expect(3).at_most_mbps(3.0));
+    net.relay(0, RelayHost::new(&toy::ToyRelay(scheme), scheme, all.len(), Rng::new(3, 3)));
+    net.run_to_end(secs(300));
+    net.assert_all_verified(source, all);
+    let from: Vec<u64> = net
+        .trace
+        .up
+        .iter()
+        .filter_map(|(_, _, bytes)| match parse(bytes, &Newest::default()) {
+            Ok((_, Message::Report(report))) => Some(report.from.get()),
+            _ => None,
+        })
+        .collect();
+    assert!(!from.is_empty() && from.iter().all(|from| *from == ME), "{from:?}");
+}
