@@ -26,7 +26,7 @@ impl args::Send {
     /// # Errors
     /// [`Usage`] when options contradict each other, name what is not there or mean nothing over ALC.
     pub fn resolve_alc(self) -> Result<Resolved<AlcSend>, Usage> {
-        self.sending.wiring.check_without_pgm()?;
+        self.sending.format.check_without_pgm()?;
         refuse(&[
             (
                 "-",
@@ -107,7 +107,7 @@ impl args::Recv {
     /// # Errors
     /// [`Usage`] when options contradict each other or mean nothing over ALC.
     pub fn resolve_alc(self) -> Result<Resolved<AlcReceive>, Usage> {
-        self.wiring.check_without_pgm()?;
+        self.format.check_without_pgm()?;
         refuse(&[
             ("--key", self.session.key.is_some(), "ALC has no encryption here"),
             ("--stdout", self.stdout, "files come in any order and in parts; use --out DIR"),

@@ -45,12 +45,12 @@ fn main() -> ExitCode {
 fn dispatch(command: Command) -> Result<(), Failure> {
     let (mut out, mut people) = (io::stdout(), io::stderr());
     match command {
-        Command::Send(send) if send.sending.wiring.wire == Wire::Pgm => {
+        Command::Send(send) if send.sending.format.wire == Wire::Pgm => {
             let json = send.telling.json;
             let resolved = resolved(send.resolve_pgm(), json)?;
             in_session(Channel::Stdout, |output, stop| pgm::send(resolved, output, stop))
         }
-        Command::Send(send) if send.sending.wiring.wire == Wire::Alc => {
+        Command::Send(send) if send.sending.format.wire == Wire::Alc => {
             let json = send.telling.json;
             let resolved = resolved(send.resolve_alc(), json)?;
             in_session(Channel::Stdout, |output, stop| alc::send(resolved, output, stop))
@@ -62,12 +62,12 @@ fn dispatch(command: Command) -> Result<(), Failure> {
                 session::send(resolved, output, stop, faircast_transport::send)
             })
         }
-        Command::Stream(stream) if stream.sending.wiring.wire == Wire::Pgm => {
+        Command::Stream(stream) if stream.sending.format.wire == Wire::Pgm => {
             let json = stream.telling.json;
             let resolved = resolved(stream.resolve_pgm(), json)?;
             in_session(Channel::Stdout, |output, stop| pgm::send(resolved, output, stop))
         }
-        Command::Stream(stream) if stream.sending.wiring.wire == Wire::Alc => {
+        Command::Stream(stream) if stream.sending.format.wire == Wire::Alc => {
             let why = "FLUTE's files have lengths, a live stream has none";
             Err(Failure::from(failure::Usage::NotOverAlc { option: "stream", why }))
         }
@@ -81,11 +81,11 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Recv(recv) => {
             let json = recv.telling.json;
             let channel = if recv.stdout { Channel::Stderr } else { Channel::Stdout };
-            if recv.wiring.wire == Wire::Alc {
+            if recv.format.wire == Wire::Alc {
                 let resolved = resolved(recv.resolve_alc(), json)?;
                 return in_session(channel, |output, stop| alc::receive(resolved, output, stop));
             }
-            if recv.wiring.wire == Wire::Pgm {
+            if recv.format.wire == Wire::Pgm {
                 let resolved = resolved(recv.resolve_pgm(), json)?;
                 return in_session(channel, |output, stop| pgm::receive(resolved, output, stop));
             }

@@ -76,7 +76,7 @@ fn resolve_sending(
         patience: sending.patience,
         datagram: sending.datagram,
         content,
-        options: sending.wiring.options(),
+        options: sending.format.options(),
         window,
         faults: session.faults,
     };
@@ -100,7 +100,7 @@ impl args::Recv {
             group: self.session.group,
             interface: self.session.iface,
             source: self.source,
-            options: self.wiring.options(),
+            options: self.format.options(),
             wait: self.wait,
             silence: self.patience,
             buffer: RECEIVE_BUFFER,

@@ -66,7 +66,7 @@ impl args::Send {
     /// # Errors
     /// [`Usage`] when options contradict each other or name what is not there.
     pub fn resolve(self) -> Result<Resolved<SendConfig>, Usage> {
-        self.sending.wiring.check_without_pgm()?;
+        self.sending.format.check_without_pgm()?;
         self.alc.check_absent()?;
         let content = send_content(self.paths, self.name)?;
         resolve_sending(content, self.session, self.sending, self.telling)
@@ -79,7 +79,7 @@ impl args::Stream {
     /// # Errors
     /// [`Usage`] when options contradict each other.
     pub fn resolve(self) -> Result<Resolved<SendConfig>, Usage> {
-        self.sending.wiring.check_without_pgm()?;
+        self.sending.format.check_without_pgm()?;
         let content = match self.layers.is_empty() {
             true => {
                 refuse_keyboard("stream")?;
@@ -101,7 +101,7 @@ impl args::Recv {
     /// [`Usage`] when options contradict each other or name what cannot be used.
     pub fn resolve(self) -> Result<Resolved<ReceiveConfig>, Usage> {
         let mut warnings = Vec::new();
-        self.wiring.check_without_pgm()?;
+        self.format.check_without_pgm()?;
         self.check_source()?;
         let destination = self.destination()?;
         let config = ReceiveConfig {

@@ -1,12 +1,12 @@
 //! A network of namespaces joined by emulated links: any rate, delay, loss and queue between them.
 
 use crate::error::KitError;
-use crate::lab::{LIMIT, Namespaces, PREFIX, quiet_ipv6, remove_orphans, take_turn};
+use crate::lab::{LIMIT, Namespaces, PREFIX, quiet_ipv6, remove_orphans};
 use crate::node::Node;
 use crate::root::Root;
 use crate::task::run;
+use crate::turn::{Company, Turn};
 use faircast_emulator::{EmulationPlan, Emulator, Report};
-use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -18,7 +18,7 @@ pub struct EmulatedLab {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<Report, KitError>>>,
     _made: Namespaces,
-    _turn: File,
+    _turn: Turn,
 }
 
 impl EmulatedLab {
@@ -28,7 +28,7 @@ impl EmulatedLab {
     /// # Errors
     /// When the plan is wrong, a command fails, or other labs hold the machine for too long.
     pub fn start(_root: &Root, text: &str) -> Result<EmulatedLab, KitError> {
-        let turn = take_turn()?;
+        let turn = Turn::take(Company::Alone)?;
         remove_orphans();
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -5,23 +5,18 @@ use crate::members::{MemberWatch, is_routed};
 use crate::node::Node;
 use crate::root::Root;
 use crate::task::run;
-use std::fs::{self, File};
+use crate::turn::{Company, Turn};
+use std::fs;
 use std::net::IpAddr;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
-const LOCK: &str = "/run/lock/faircast-lab";
 /// The smallest MTU that IPv6 works with (RFC 8200, 5).
 const IPV6_MTU: u32 = 1280;
 
 pub(crate) const PREFIX: &str = "fclab";
-
-/// The longest that one lab waits for another: labs of this machine run one after the other, so
-/// that one does not take the other's processor.
-const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A token bucket with a queue of bytes, on the bridge's port towards a receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +57,7 @@ pub struct LabPlan {
     mtu: u32,
     offloads: Offloads,
     forwarding: Forwarding,
+    company: Company,
     bottlenecks: Vec<(u16, Bottleneck)>,
 }
 
@@ -72,7 +68,7 @@ pub struct Lab {
     sender: Node,
     receivers: Vec<Node>,
     made: Namespaces,
-    _turn: File,
+    _turn: Turn,
 }
 
 /// Namespaces to be removed.
@@ -135,6 +131,13 @@ impl LabPlan {
         self
     }
 
+    /// With other labs at the same time, or without; without, if not said.
+    #[must_use]
+    pub fn company(mut self, company: Company) -> LabPlan {
+        self.company = company;
+        self
+    }
+
     /// With a bottleneck before this receiver, counted from 0.
     #[must_use]
     pub fn bottleneck(mut self, receiver: u16, bottleneck: Bottleneck) -> LabPlan {
@@ -148,7 +151,7 @@ impl LabPlan {
     /// When a command fails, an offload cannot be switched off, or other labs hold the machine for too long.
     /// What was built is removed.
     pub fn build(self, _root: &Root) -> Result<Lab, KitError> {
-        let turn = take_turn()?;
+        let turn = Turn::take(self.company)?;
         remove_orphans();
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -221,6 +224,7 @@ impl Lab {
             mtu: 1500,
             offloads: Offloads::On,
             forwarding: Forwarding::ToAll,
+            company: Company::Alone,
             bottlenecks: Vec::new(),
         }
     }
@@ -420,25 +424,6 @@ fn switch_off_offloads(namespace: &str, interface: &str) -> Result<(), KitError>
             Err(KitError::OffloadStays { interface: interface.into(), namespace: namespace.into(), feature })
         }
     }
-}
-
-/// Wait until no other lab of this machine exists; the turn ends when the file is closed.
-pub(crate) fn take_turn() -> Result<File, KitError> {
-    let file = File::create(LOCK).map_err(KitError::system(format!("make {LOCK}")))?;
-    let end = Instant::now() + PATIENCE;
-    while !is_locked(&file) {
-        if Instant::now() > end {
-            return Err(KitError::Busy { lock: LOCK.into(), waited: PATIENCE });
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Ok(file)
-}
-
-/// Whether the file is locked by us now.
-fn is_locked(file: &File) -> bool {
-    // SAFETY: the descriptor is open.
-    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
 /// Remove the namespaces of labs whose process was killed.

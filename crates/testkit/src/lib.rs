@@ -27,6 +27,7 @@ mod members;
 mod node;
 mod root;
 mod task;
+mod turn;
 
 pub use capture::{Capture, fields, warnings};
 pub use counters::{Sample, Sampler, write_csv};
@@ -38,3 +39,4 @@ pub use members::{Change, MemberWatch, Membership};
 pub use node::Node;
 pub use root::{Root, require_root};
 pub use task::{Finished, Task, run};
+pub use turn::Company;

@@ -130,7 +130,7 @@ pub struct Sending {
     pub datagram: Option<u16>,
     /// How packets look.
     #[command(flatten)]
-    pub wiring: PgmPackets,
+    pub format: PgmPackets,
 }
 
 /// How the groups of the layers follow each other.
@@ -263,7 +263,7 @@ pub struct Recv {
     pub sync: bool,
     /// How packets look.
     #[command(flatten)]
-    pub wiring: PgmPackets,
+    pub format: PgmPackets,
     /// How it is told.
     #[command(flatten)]
     pub telling: Telling,

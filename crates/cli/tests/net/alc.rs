@@ -59,7 +59,7 @@ fn is_clean(pcap: &Path, stage: &Stage, filters: &[&str]) {
 }
 
 fn stage(root: &Root, receivers: u16) -> Stage {
-    Stage::new(root, Lab::plan().receivers(receivers).offloads(Offloads::Off))
+    Stage::shared(root, Lab::plan().receivers(receivers).offloads(Offloads::Off))
 }
 
 #[test]

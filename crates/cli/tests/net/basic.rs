@@ -101,7 +101,7 @@ fn a_file_reaches_sixteen_receivers() {
 #[test]
 fn a_file_travels_by_ipv6_site_wide_and_on_the_link() {
     let Some(root) = require_root() else { return };
-    let mut stage = Stage::new(&root, Lab::plan().receivers(2));
+    let mut stage = Stage::shared(&root, Lab::plan().receivers(2));
     for group in ["[ff15::7:1]:5801", "[ff12::7:1]:5802"] {
         stage = stage.with_group(group);
         // A link-local group needs an interface: the kernel's route does not name one.
@@ -114,7 +114,7 @@ fn a_file_travels_by_ipv6_site_wide_and_on_the_link() {
 #[test]
 fn several_receivers_on_one_host_each_get_everything() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 5_000_000);
     let receivers: Vec<_> = (0..3).map(|n| stage.recv(0, &format!("n{n}"), &[])).collect();
     // And one beside the source, on its own host.
@@ -130,7 +130,7 @@ fn several_receivers_on_one_host_each_get_everything() {
 #[test]
 fn people_are_told_in_sentences_what_programs_are_told_in_json() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     must(std::fs::write(stage.path("note"), noise("note", 1_000_000)));
     let (group, out, note) = (stage.group.as_str(), stage.text("out"), stage.text("note"));
     let mut receiver = must(

@@ -11,8 +11,8 @@ fn the_dissector_understands_every_packet_of_open_and_sealed_sessions() {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "needs tshark: {error}");
         return crate::kit::tell(&format!("skipped: the dissector on captures: needs tshark: {error}"));
     }
-    let stage =
-        Stage::new(&root, Lab::plan().receivers(2).offloads(Offloads::Off)).with_group("239.255.70.9:5777");
+    let stage = Stage::shared(&root, Lab::plan().receivers(2).offloads(Offloads::Off))
+        .with_group("239.255.70.9:5777");
     let file = stage.file("image", 500_000);
     let key = crate::security::key(&stage, "lab.key");
     let lua = stage.text("faircast.lua");

@@ -10,7 +10,7 @@ const SENT_MORE: f64 = 1.10;
 
 fn through(receivers: u16, at_receivers: &str, at_source: &[&str]) -> (Ended, Vec<Ended>) {
     let root = require_root().expect("the caller has asked");
-    let stage = Stage::new(&root, Lab::plan().receivers(receivers));
+    let stage = Stage::shared(&root, Lab::plan().receivers(receivers));
     let file = stage.file("image", FILE);
     let listening: Vec<_> = (0..usize::from(receivers))
         .map(|at| stage.recv(at, &format!("r{at}"), &["--faults", &format!("{at_receivers},seed={at}")]))

@@ -32,7 +32,7 @@ impl Drop for Mounted {
 #[test]
 fn a_full_disk_is_named_at_both_ends_and_costs_the_others_nothing() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan().receivers(2));
+    let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 8_000_000);
     let disk = Mounted::new(stage.text("disk"), "size=4m");
     let full = stage.recv(0, "full", &["--out", &disk.0]);
@@ -50,7 +50,7 @@ fn a_full_disk_is_named_at_both_ends_and_costs_the_others_nothing() {
 #[test]
 fn a_directory_that_may_not_be_written_is_named() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 100_000);
     let out = stage.text("locked");
     must(std::fs::create_dir(&out));
@@ -75,7 +75,7 @@ fn a_directory_that_may_not_be_written_is_named() {
 #[test]
 fn an_output_directory_that_cannot_be_made_is_found_before_a_session_is_waited_for() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 10);
     let ended = stage.recv(0, "r0", &["--out", &file]).ends(5);
     ended.failed(2, "`--out` takes a directory");
@@ -84,7 +84,7 @@ fn an_output_directory_that_cannot_be_made_is_found_before_a_session_is_waited_f
 #[test]
 fn an_interface_that_is_down_or_unknown_is_named() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 10);
     stage.recv(0, "r0", &["--iface", "eth7"]).ends(5).failed(2, "eth7");
     stage.send(&[&file], &["--iface", "eth7"]).ends(5).failed(2, "eth7");
@@ -98,7 +98,7 @@ fn an_interface_that_is_down_or_unknown_is_named() {
 #[test]
 fn a_host_without_a_way_to_the_group_is_told_what_to_do() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 100_000);
     // One interface is no choice: it is taken without any route.
     for node in [stage.lab.receiver(0), stage.lab.sender()] {
@@ -124,7 +124,7 @@ fn a_host_without_a_way_to_the_group_is_told_what_to_do() {
 #[test]
 fn an_mtu_and_a_datagram_that_do_not_fit_are_refused_with_the_numbers() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 100_000);
     let ended = stage.send(&[&file], &["--datagram", "2000"]).ends(5);
     ended.failed(2, "2000");
@@ -141,7 +141,7 @@ fn an_mtu_and_a_datagram_that_do_not_fit_are_refused_with_the_numbers() {
 #[test]
 fn a_small_receive_buffer_is_told_with_the_remedy() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 2_000_000);
     must(std::fs::set_permissions(stage.path(""), std::fs::Permissions::from_mode(0o777)));
     // Whoever may not exceed the limit of the system gets what the system allows, and hears of it.
@@ -163,7 +163,7 @@ fn a_small_receive_buffer_is_told_with_the_remedy() {
 #[test]
 fn keys_that_are_missing_wrong_or_no_keys_are_told_apart() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 1000);
     stage.send(&[&file], &["--key", "/no/such/key"]).ends(5).failed(2, "cannot read the key file");
     stage.send(&[&file], &["--key", &file]).ends(5).failed(2, "is not a key file");

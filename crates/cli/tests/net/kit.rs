@@ -1,6 +1,6 @@
 //! A stage for acceptance tests: a lab, a group, a directory, and the real program on its hosts.
 
-use faircast_testkit::{Finished, Lab, LabPlan, Node, Root, Task};
+use faircast_testkit::{Company, Finished, Lab, LabPlan, Node, Root, Task};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -37,6 +37,9 @@ pub fn must<T, E: std::fmt::Display>(result: Result<T, E>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// A bound on waiting is so many times what a machine with nothing else to do needs: others may run at the same time.
+const PATIENT: u64 = 4;
+
 /// Bytes that no compression and no repetition can guess, always the same for one seed.
 pub fn noise(seed: &str, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
@@ -59,6 +62,11 @@ impl Stage {
         let lab = must(plan.build(root));
         let directory = tempfile::Builder::new().prefix("faircast-net-").tempdir();
         Stage { lab, group: format!("239.255.70.9:{port}"), directory: must(directory) }
+    }
+
+    /// The same while others run at the same time: where nothing is measured.
+    pub fn shared(root: &Root, plan: LabPlan) -> Stage {
+        Stage::new(root, plan.company(Company::Shared))
     }
 
     /// The same stage with another group.
@@ -138,14 +146,14 @@ impl Running {
 
     /// Wait until it has said this.
     pub fn said(&mut self, text: &str, within: u64) {
-        if let Err(error) = self.task.wait_for(text, Duration::from_secs(within)) {
+        if let Err(error) = self.task.wait_for(text, Duration::from_secs(within * PATIENT)) {
             panic!("{}: never said {text:?}: {error}\n{}", self.what, self.task.stdout());
         }
     }
 
     /// Wait until its progress, in parts of the whole, is at least this.
     pub fn reaches(&mut self, part: f64, within: u64) {
-        let end = Instant::now() + Duration::from_secs(within);
+        let end = Instant::now() + Duration::from_secs(within * PATIENT);
         loop {
             let said = self.task.stdout();
             let newest = said.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -163,10 +171,15 @@ impl Running {
 
     /// Wait for its end, so many seconds at most.
     pub fn ends(mut self, within: u64) -> Ended {
-        let end = Instant::now() + Duration::from_secs(within);
+        let end = Instant::now() + Duration::from_secs(within * PATIENT);
         while self.task.is_running() {
             let lines = self.task.stdout().lines().rev().take(12).collect::<Vec<_>>().join("\n");
-            assert!(Instant::now() < end, "{}: did not end within {within} s; at last:\n{lines}", self.what);
+            assert!(
+                Instant::now() < end,
+                "{}: did not end within {} s; at last:\n{lines}",
+                self.what,
+                within * PATIENT
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
         let done = self.task.finish(Duration::from_secs(1));

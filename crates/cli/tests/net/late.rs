@@ -107,7 +107,7 @@ fn plant(tree: &Path) {
 #[test]
 fn a_tree_arrives_with_its_names_modes_times_links_and_empty_directories() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan().receivers(3));
+    let stage = Stage::shared(&root, Lab::plan().receivers(3));
     plant(&stage.path("tree"));
     let receivers = stage.recv_everywhere(&["--faults", "loss=0.02"]);
     stage.send(&[&stage.text("tree")], &["--expect", "3"]).succeeds(30);

@@ -117,7 +117,7 @@ fn layers_by_port_are_one_membership() {
 #[test]
 fn a_receiver_that_is_stopped_leaves_every_group_and_so_does_one_that_is_killed() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan().receivers(2).forwarding(Forwarding::ToMembers));
+    let stage = Stage::shared(&root, Lab::plan().receivers(2).forwarding(Forwarding::ToMembers));
     let file = stage.file("image", 8_000_000);
     let other = stage.recv(1, "r1", &[]);
     let mut stopped = stage.recv(0, "r0", &[]);
@@ -145,7 +145,7 @@ fn a_receiver_that_is_stopped_leaves_every_group_and_so_does_one_that_is_killed(
 #[test]
 fn a_receiver_whose_link_fails_leaves_every_group_and_says_what_it_has() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 20_000_000);
     let mut receiver = stage.recv(0, "r0", &["--patience", "2"]);
     let _sent = stage.send(&[&file], &["--cc", RLC, "--expect", "1"]);

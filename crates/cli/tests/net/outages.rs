@@ -60,7 +60,7 @@ impl Under {
 
     fn of_two_hosts() -> Option<Under> {
         let root = require_root()?;
-        Some(Under::way(Stage::new(&root, Lab::plan().receivers(2)), 15_000_000, &[]))
+        Some(Under::way(Stage::shared(&root, Lab::plan().receivers(2)), 15_000_000, &[]))
     }
 
     /// It must end well.
@@ -125,7 +125,7 @@ fn interfaces_that_are_deleted_and_made_again_are_found_again_on_either_side() {
 #[test]
 fn layers_are_joined_again_on_an_interface_that_is_made_again() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 12_000_000);
     let mut receiver = stage.recv(0, "r0", &[]);
     let source = stage.send(&[&file], &["--cc", "rlc,base=1000000", "--expect", "1", "--max", "16M"]);
@@ -146,7 +146,7 @@ fn layers_are_joined_again_on_an_interface_that_is_made_again() {
 fn a_source_that_gets_another_address_is_followed_sealed_or_not() {
     for sealed in [false, true] {
         let Some(root) = require_root() else { return };
-        let stage = Stage::new(&root, Lab::plan().receivers(2));
+        let stage = Stage::shared(&root, Lab::plan().receivers(2));
         let key = stage.text("key");
         if sealed {
             Running::start(stage.lab.sender(), &["keygen", &key]).ends(5);
@@ -169,7 +169,7 @@ fn a_source_that_gets_another_address_is_followed_sealed_or_not() {
 fn a_receiver_that_gets_another_address_goes_on_by_either_family() {
     for group in ["239.255.70.9:5931", "[ff15::70:9]:5932"] {
         let Some(root) = require_root() else { return };
-        let stage = Stage::new(&root, Lab::plan().receivers(2)).with_group(group);
+        let stage = Stage::shared(&root, Lab::plan().receivers(2)).with_group(group);
         let under = Under::way(stage, 15_000_000, &[]);
         let node = under.stage.lab.receiver(0);
         let host = node.namespace();
@@ -193,7 +193,7 @@ fn a_receiver_that_gets_another_address_goes_on_by_either_family() {
 #[test]
 fn an_ipv6_session_survives_its_sources_interface() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan().receivers(2)).with_group("[ff15::70:9]:5933");
+    let stage = Stage::shared(&root, Lab::plan().receivers(2)).with_group("[ff15::70:9]:5933");
     let under = Under::way(stage, 15_000_000, &[]);
     down(under.stage.lab.sender());
     std::thread::sleep(Duration::from_secs(3));
@@ -216,7 +216,7 @@ fn a_cable_that_is_unplugged_for_a_while_ends_nothing() {
 #[test]
 fn a_network_that_stays_away_ends_both_sides_with_their_patience_and_what_is_wrong() {
     let Some(root) = require_root() else { return };
-    let under = Under::way(Stage::new(&root, Lab::plan().receivers(2)), 15_000_000, &["--patience", "4"]);
+    let under = Under::way(Stage::shared(&root, Lab::plan().receivers(2)), 15_000_000, &["--patience", "4"]);
     down(under.stage.lab.sender());
     down(under.stage.lab.receiver(0));
     let Under { source, receivers, .. } = under;
@@ -233,7 +233,7 @@ fn a_network_that_stays_away_ends_both_sides_with_their_patience_and_what_is_wro
 fn a_path_that_drops_large_packets_is_named_at_both_ends_and_smaller_ones_pass() {
     let Some(root) = require_root() else { return };
     let plan = Lab::plan().receivers(1).offloads(Offloads::Off);
-    let stage = Stage::new(&root, plan);
+    let stage = Stage::shared(&root, plan);
     let file = stage.file("image", 2_000_000);
     // A bridge's port carries no frame above its own MTU, and tells nobody.
     ip(stage.lab.bridge(), &format!("link set {} mtu 1300", stage.lab.receiver(0).port()));
@@ -256,7 +256,7 @@ fn a_path_that_drops_large_packets_is_named_at_both_ends_and_smaller_ones_pass()
 #[test]
 fn answers_that_never_arrive_end_the_source_with_its_patience_and_the_way_back() {
     let Some(root) = require_root() else { return };
-    let under = Under::way(Stage::new(&root, Lab::plan().receivers(2)), 40_000_000, &["--patience", "6"]);
+    let under = Under::way(Stage::shared(&root, Lab::plan().receivers(2)), 40_000_000, &["--patience", "6"]);
     // Multicast needs no way back, answers do.
     for node in under.stage.lab.receivers() {
         ip(node.namespace(), &format!("route add prohibit {}/32", under.stage.lab.sender().ipv4()));
@@ -278,7 +278,7 @@ fn sources_of_other_formats_wait_for_their_interface_too() {
         ("pgm", ["--cc", "le-sbcc,rtt=0.005", "--max", "4M", "--wait", "2"]),
         ("alc", ["--rate", "4M", "--repeat", "4", "--datagram", "1400"]),
     ] {
-        let stage = Stage::new(&root, Lab::plan());
+        let stage = Stage::shared(&root, Lab::plan());
         let file = stage.file("image", 2_000_000);
         let out = stage.text("r0");
         let common = ["--wire", wire, "--json", "--group", &stage.group];

@@ -31,7 +31,7 @@ fn carried_at_most(missing: f64) -> f64 {
 #[test]
 fn a_receiver_that_crashed_half_way_resumes_within_the_same_session() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, plan());
+    let stage = Stage::shared(&root, plan());
     let file = stage.file("image", FILE);
     let mut receivers = stage.recv_everywhere(&[]);
     let source = stage.send(&[&file], &RATE);
@@ -65,7 +65,7 @@ fn a_receiver_that_crashed_half_way_resumes_within_the_same_session() {
 #[test]
 fn a_receiver_that_crashed_resumes_when_its_source_starts_again_too() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, plan());
+    let stage = Stage::shared(&root, plan());
     let file = stage.file("image", FILE);
     let mut receivers = stage.recv_everywhere(&[]);
     let source = stage.send(&[&file], &RATE);
@@ -90,7 +90,7 @@ fn a_receiver_that_crashed_resumes_when_its_source_starts_again_too() {
 #[test]
 fn receivers_that_run_on_go_on_when_their_source_starts_again() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, plan());
+    let stage = Stage::shared(&root, plan());
     let file = stage.file("image", FILE);
     let mut receivers = stage.recv_everywhere(&[]);
     let source = stage.send(&[&file], &RATE);
@@ -111,7 +111,7 @@ fn receivers_that_run_on_go_on_when_their_source_starts_again() {
 #[test]
 fn a_sealed_session_survives_a_restarted_source_too() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, plan());
+    let stage = Stage::shared(&root, plan());
     let file = stage.file("image", FILE);
     let key = crate::security::key(&stage, "lab.key");
     let mut receivers = stage.recv_everywhere(&["--key", &key]);
@@ -129,7 +129,7 @@ fn a_sealed_session_survives_a_restarted_source_too() {
 #[test]
 fn a_receiver_that_is_told_to_stop_does_not_keep_the_others_waiting() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, plan());
+    let stage = Stage::shared(&root, plan());
     let file = stage.file("image", FILE);
     let mut receivers = stage.recv_everywhere(&[]);
     let source = stage.send(&[&file], &RATE);

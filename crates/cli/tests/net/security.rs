@@ -25,7 +25,7 @@ pub fn key(stage: &Stage, name: &str) -> String {
 #[test]
 fn without_the_key_nothing_is_received_and_the_reason_is_told() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan().receivers(4));
+    let stage = Stage::shared(&root, Lab::plan().receivers(4));
     let file = stage.file("image", 1_000_000);
     let (ours, theirs) = (key(&stage, "lab.key"), key(&stage, "other.key"));
     let friend = stage.recv(0, "r0", &["--key", &ours]);

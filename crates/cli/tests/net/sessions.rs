@@ -6,7 +6,7 @@ use faircast_testkit::{Lab, require_root};
 #[test]
 fn two_sources_in_one_group_do_not_disturb_each_other() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan().receivers(4));
+    let stage = Stage::shared(&root, Lab::plan().receivers(4));
     let (one, two) = (stage.file("one", 5_000_000), stage.file("two", 6_000_000));
     let (first, second) = (stage.lab.sender().ipv4().to_string(), stage.lab.receiver(3).ipv4().to_string());
     let mut receivers = vec![
@@ -30,7 +30,7 @@ fn two_sources_in_one_group_do_not_disturb_each_other() {
 #[test]
 fn a_receiver_that_is_there_first_waits_for_its_source() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 1_000_000);
     let receiver = stage.recv(0, "r0", &["--wait", "20"]);
     std::thread::sleep(std::time::Duration::from_secs(2));
@@ -42,7 +42,7 @@ fn a_receiver_that_is_there_first_waits_for_its_source() {
 #[test]
 fn a_receiver_without_a_source_gives_up_after_its_wait() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     let ended = stage.recv(0, "r0", &["--wait", "1.5"]).ends(10);
     ended.failed(1, "no session was announced");
     assert!((1.4..4.0).contains(&ended.took.as_secs_f64()), "{ended:?}");
@@ -51,7 +51,7 @@ fn a_receiver_without_a_source_gives_up_after_its_wait() {
 #[test]
 fn a_source_without_receivers_gives_up_after_its_wait() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     let file = stage.file("image", 1_000_000);
     let ended = stage.send(&[&file], &["--wait", "1.5"]).ends(10);
     ended.failed(1, "no receiver answered");
@@ -61,7 +61,7 @@ fn a_source_without_receivers_gives_up_after_its_wait() {
 #[test]
 fn a_source_that_expects_more_than_come_ends_after_its_wait_and_says_so() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan().receivers(2));
+    let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 2_000_000);
     let receivers = stage.recv_everywhere(&[]);
     let source = stage.send(&[&file], &["--expect", "3", "--wait", "2"]).ends(30);
@@ -75,7 +75,7 @@ fn a_source_that_expects_more_than_come_ends_after_its_wait_and_says_so() {
 #[test]
 fn a_source_ends_as_soon_as_all_that_it_knows_are_done() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan().receivers(3));
+    let stage = Stage::shared(&root, Lab::plan().receivers(3));
     let file = stage.file("image", 2_000_000);
     let receivers = stage.recv_everywhere(&[]);
     let source = stage.send(&[&file], &[]).succeeds(20);
@@ -88,7 +88,7 @@ fn a_source_ends_as_soon_as_all_that_it_knows_are_done() {
 #[test]
 fn receivers_are_told_when_their_source_is_stopped() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan().receivers(2));
+    let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let file = stage.file("image", 10_000_000);
     let mut receivers = stage.recv_everywhere(&[]);
     let mut source = stage.send(&[&file], &["--max", "10M"]);

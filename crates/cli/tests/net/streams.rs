@@ -6,7 +6,7 @@ use faircast_testkit::{Lab, require_root};
 #[test]
 fn a_pipe_of_unknown_length_becomes_a_file_and_a_stream() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan().receivers(3));
+    let stage = Stage::shared(&root, Lab::plan().receivers(3));
     let (file, group) = (stage.file("tar", 10_000_000), stage.group.clone());
     let mut into_file = stage.recv(0, "r0", &[]);
     let copy = stage.text("copy");
@@ -27,7 +27,7 @@ fn a_pipe_of_unknown_length_becomes_a_file_and_a_stream() {
 #[test]
 fn a_file_of_known_length_can_go_to_standard_output() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan());
+    let stage = Stage::shared(&root, Lab::plan());
     let (file, copy) = (stage.file("image", 3_000_000), stage.text("copy"));
     let line = format!("{FAIRCAST} recv --stdout --faults loss=0.02 --group {} | cat > {copy}", stage.group);
     let receiver = Running::shell(stage.lab.receiver(0), &line);
@@ -46,7 +46,7 @@ fn lines(until: u32) -> String {
 #[test]
 fn who_joins_a_live_stream_late_starts_at_the_present() {
     let Some(root) = require_root() else { return };
-    let stage = Stage::new(&root, Lab::plan().receivers(2));
+    let stage = Stage::shared(&root, Lab::plan().receivers(2));
     let (early, late) = (stage.text("early"), stage.text("late"));
     let listen = |at: usize, to: &str| {
         let line = format!("exec {FAIRCAST} recv --stdout --quiet --group {} > {to}", stage.group);

@@ -28,7 +28,7 @@ pub(super) enum Output {
     /// Standard output.
     Stdout,
     /// A named pipe.
-    Pipe { path: PathBuf, courier: Courier },
+    Pipe { path: PathBuf, writer: PipeWriter },
 }
 
 /// What became of bytes.
@@ -45,7 +45,7 @@ impl Output {
         let path = path.to_path_buf();
         match path.metadata() {
             Ok(meta) if meta.file_type().is_fifo() => {
-                Output::Pipe { courier: Courier::start(path.clone()), path }
+                Output::Pipe { writer: PipeWriter::start(path.clone()), path }
             }
             _ => Output::File { path, file: None },
         }
@@ -73,8 +73,8 @@ impl Output {
                 let written = out.write_all(data).and_then(|()| out.flush());
                 written.map_err(|e| ObjectError::io("-", "write the stream", e))?;
             }
-            Output::Pipe { path, courier } => {
-                return courier.take(data).map_err(|e| ObjectError::io(&*path, "write the stream", e));
+            Output::Pipe { path, writer } => {
+                return writer.take(data).map_err(|e| ObjectError::io(&*path, "write the stream", e));
             }
         }
         Ok(Written::Yes)
@@ -90,8 +90,8 @@ impl Output {
     }
 }
 
-/// Carries bytes to a named pipe, in a thread of its own: the session waits for no reader.
-pub(super) struct Courier(Arc<Shared>);
+/// Writes bytes to a named pipe, in a thread of its own: the session waits for no reader.
+pub(super) struct PipeWriter(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -119,8 +119,8 @@ enum Last {
     Gone,
 }
 
-impl Courier {
-    fn start(path: PathBuf) -> Courier {
+impl PipeWriter {
+    fn start(path: PathBuf) -> PipeWriter {
         let shared = Arc::new(Shared::default());
         let ours = Arc::clone(&shared);
         std::thread::spawn(move || {
@@ -130,7 +130,7 @@ impl Courier {
             state.last = Last::Gone;
             ours.changed.notify_all();
         });
-        Courier(shared)
+        PipeWriter(shared)
     }
 
     fn take(&self, data: &[u8]) -> io::Result<Written> {
@@ -149,7 +149,7 @@ impl Courier {
 }
 
 /// The end: readers get what is on its way to them.
-impl Drop for Courier {
+impl Drop for PipeWriter {
     fn drop(&mut self) {
         let end = Instant::now() + PATIENCE;
         let mut state = self.0.lock();

@@ -28,12 +28,12 @@ const KEPT: usize = 4;
 /// The blocks of a session's content.
 pub(crate) enum BlockSource {
     /// Any block can be read at any time, once it is there.
-    ObjectStream(Box<Taped>),
+    ObjectStream(Box<ObjectBlocks>),
     /// Blocks are made of what comes and kept for a while.
     Live(Box<Live>),
 }
 
-pub(crate) struct Taped {
+pub(crate) struct ObjectBlocks {
     from: From,
     /// As far as it is known: a pipe's length only at its end.
     geometry: Geometry,
@@ -124,7 +124,7 @@ impl BlockSource {
         let geometry = object.geometry();
         let ready = geometry.blocks().unwrap_or(0);
         let is_file = |entry: &&Entry| matches!(entry.kind, Kind::File { .. } | Kind::Stream);
-        BlockSource::ObjectStream(Box::new(Taped {
+        BlockSource::ObjectStream(Box::new(ObjectBlocks {
             geometry,
             transfer: object.transfer(),
             files: object.manifest().entries().iter().filter(is_file).count() as u64,
@@ -310,7 +310,7 @@ impl BlockSource {
     }
 }
 
-impl Taped {
+impl ObjectBlocks {
     fn poll(&mut self, leisure: Leisure) -> Result<(), ObjectError> {
         self.take_from_pipe()?;
         if !self.is_whole() || self.root.is_some() {
