@@ -5,7 +5,7 @@
 mod checksum;
 
 use checksum::correct;
-use faircast_core::packet::{Content, Echo, Layer, ReceiverId, Report, Seq, SessionId};
+use faircast_core::packet::{Echo, Layer, ReceiverId, Report, ReportContent, Seq, SessionId};
 use faircast_core::time::Span;
 use faircast_wire::alc::{self, Fdt, Rlc};
 use faircast_wire::pgm::{self, Body, MessageSink, Unframer};
@@ -192,7 +192,7 @@ fn receiver(key: Option<&GroupKey>) -> ReceiverCodec {
 }
 
 fn report() -> Message<'static> {
-    let content = Content::Alive(Echo { seq: Seq(1), hold: Span::ZERO });
+    let content = ReportContent::Alive(Echo { seq: Seq(1), hold: Span::ZERO });
     Message::Report(Report { from: me(), layer: Layer(0), content })
 }
 

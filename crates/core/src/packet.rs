@@ -90,7 +90,7 @@ impl Payload {
 pub struct Flags(pub u8);
 
 impl Flags {
-    /// The source is in start-up: receivers measure and report rates ([`Content::Received`]).
+    /// The source is in start-up: receivers measure and report rates ([`ReportContent::Received`]).
     pub const STARTING: Flags = Flags(1);
     /// Last packet of a start-up round: a good moment to report.
     pub const ROUND_END: Flags = Flags(1 << 1);
@@ -207,7 +207,7 @@ pub struct Report {
     /// About which layer.
     pub layer: Layer,
     /// What it says.
-    pub content: Content,
+    pub content: ReportContent,
 }
 
 /// A packet of the source that a report answers, for round-trip samples.
@@ -221,7 +221,7 @@ pub struct Echo {
 
 /// What a report says, by meaning.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Content {
+pub enum ReportContent {
     /// I am here (round-trip samples, heartbeats).
     Alive(Echo),
     /// I saw congestion.
@@ -336,7 +336,7 @@ impl Knows {
     }
 }
 
-/// Why a [`Content::Congested`] or [`Content::Averaged`] report was sent.
+/// Why a [`ReportContent::Congested`] or [`ReportContent::Averaged`] report was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// A packet was lost.
@@ -405,30 +405,30 @@ impl From<ShortId> for ReceiverId {
     }
 }
 
-impl Content {
+impl ReportContent {
     /// The packet of the source that this answers.
     pub const fn echo(&self) -> Echo {
         match *self {
-            Content::Alive(echo)
-            | Content::Congested { echo, .. }
-            | Content::Lost { echo, .. }
-            | Content::Received { echo, .. }
-            | Content::Selective { echo, .. }
-            | Content::Calculated { echo, .. }
-            | Content::Averaged { echo, .. } => echo,
+            ReportContent::Alive(echo)
+            | ReportContent::Congested { echo, .. }
+            | ReportContent::Lost { echo, .. }
+            | ReportContent::Received { echo, .. }
+            | ReportContent::Selective { echo, .. }
+            | ReportContent::Calculated { echo, .. }
+            | ReportContent::Averaged { echo, .. } => echo,
         }
     }
 
     /// The same, to be changed.
     pub const fn echo_mut(&mut self) -> &mut Echo {
         match self {
-            Content::Alive(echo)
-            | Content::Congested { echo, .. }
-            | Content::Lost { echo, .. }
-            | Content::Received { echo, .. }
-            | Content::Selective { echo, .. }
-            | Content::Calculated { echo, .. }
-            | Content::Averaged { echo, .. } => echo,
+            ReportContent::Alive(echo)
+            | ReportContent::Congested { echo, .. }
+            | ReportContent::Lost { echo, .. }
+            | ReportContent::Received { echo, .. }
+            | ReportContent::Selective { echo, .. }
+            | ReportContent::Calculated { echo, .. }
+            | ReportContent::Averaged { echo, .. } => echo,
         }
     }
 }

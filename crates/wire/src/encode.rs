@@ -9,7 +9,7 @@ use crate::parse::{
 use crate::seal::{BOOT_LEN, NONCE_LEN, TAG_LEN};
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{
-    Cause, Content, Data, Echo, Layer, LayerStates, Mark, Payload, ReceiverId, SessionId,
+    Cause, Data, Echo, Layer, LayerStates, Mark, Payload, ReceiverId, ReportContent, SessionId,
 };
 
 /// Bytes of the sender's id in front of what receivers send.
@@ -332,13 +332,13 @@ const fn cause_number(cause: Cause) -> u8 {
     }
 }
 
-pub(crate) fn put_content(out: &mut Vec<u8>, content: &Content) -> Result<(), EncodeError> {
+pub(crate) fn put_content(out: &mut Vec<u8>, content: &ReportContent) -> Result<(), EncodeError> {
     match *content {
-        Content::Alive(echo) => {
+        ReportContent::Alive(echo) => {
             out.push(0);
             put_echo(out, echo)
         }
-        Content::Congested { echo, level, mean, cause } => {
+        ReportContent::Congested { echo, level, mean, cause } => {
             out.push(1);
             put_echo(out, echo)?;
             put_level(out, "level", level)?;
@@ -346,27 +346,27 @@ pub(crate) fn put_content(out: &mut Vec<u8>, content: &Content) -> Result<(), En
             out.push(cause_number(cause));
             Ok(())
         }
-        Content::Lost { echo, first, count, loss } => {
+        ReportContent::Lost { echo, first, count, loss } => {
             out.push(2);
             put_echo(out, echo)?;
             put_seq(out, "first", first.0)?;
             out.extend_from_slice(&count.to_be_bytes());
             put_fraction(out, "loss", loss)
         }
-        Content::Received { echo, rate, loss } => {
+        ReportContent::Received { echo, rate, loss } => {
             out.push(3);
             put_echo(out, echo)?;
             put_rate(out, "rate", rate)?;
             put_fraction(out, "loss", loss)
         }
-        Content::Selective { echo, behind, bitmap, loss } => {
+        ReportContent::Selective { echo, behind, bitmap, loss } => {
             out.push(4);
             put_echo(out, echo)?;
             out.extend_from_slice(&behind.to_be_bytes());
             out.extend_from_slice(&bitmap.to_be_bytes());
             put_fraction(out, "loss", loss)
         }
-        Content::Calculated { echo, rate, stamp, round, knows } => {
+        ReportContent::Calculated { echo, rate, stamp, round, knows } => {
             out.push(6);
             put_echo(out, echo)?;
             put_rate(out, "rate", rate)?;
@@ -374,7 +374,7 @@ pub(crate) fn put_content(out: &mut Vec<u8>, content: &Content) -> Result<(), En
             out.extend_from_slice(&[round, knows.0]);
             Ok(())
         }
-        Content::Averaged { echo, mean, deviation, samples, rate, cause } => {
+        ReportContent::Averaged { echo, mean, deviation, samples, rate, cause } => {
             out.push(7);
             put_echo(out, echo)?;
             put_level(out, "mean", mean)?;

@@ -25,8 +25,8 @@ use crate::message::{
 use crc_fast::{CrcAlgorithm, Digest};
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{
-    Cause, Content, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report, Seq,
-    SessionId, ShortId,
+    Cause, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report, ReportContent,
+    Seq, SessionId, ShortId,
 };
 use faircast_core::time::{Span, Time};
 
@@ -314,36 +314,36 @@ fn read_cause(r: &mut Reader<'_>) -> Result<Cause, ParseError> {
     })
 }
 
-pub(crate) fn read_content(r: &mut Reader<'_>) -> Result<Content, ParseError> {
+pub(crate) fn read_content(r: &mut Reader<'_>) -> Result<ReportContent, ParseError> {
     Ok(match r.u8()? {
-        0 => Content::Alive(r.echo()?),
-        1 => Content::Congested {
+        0 => ReportContent::Alive(r.echo()?),
+        1 => ReportContent::Congested {
             echo: r.echo()?,
             level: r.level("level")?,
             mean: r.level("mean")?,
             cause: read_cause(r)?,
         },
-        2 => Content::Lost {
+        2 => ReportContent::Lost {
             echo: r.echo()?,
             first: r.seq("first")?,
             count: r.u16()?,
             loss: r.fraction("loss")?,
         },
-        3 => Content::Received { echo: r.echo()?, rate: r.rate("rate")?, loss: r.fraction("loss")? },
-        4 => Content::Selective {
+        3 => ReportContent::Received { echo: r.echo()?, rate: r.rate("rate")?, loss: r.fraction("loss")? },
+        4 => ReportContent::Selective {
             echo: r.echo()?,
             behind: r.u32()?,
             bitmap: r.u32()?,
             loss: r.fraction("loss")?,
         },
-        6 => Content::Calculated {
+        6 => ReportContent::Calculated {
             echo: r.echo()?,
             rate: r.rate("rate")?,
             stamp: r.u32()?,
             round: r.u8()?,
             knows: Knows(r.u8()?),
         },
-        7 => Content::Averaged {
+        7 => ReportContent::Averaged {
             echo: r.echo()?,
             mean: r.level("mean")?,
             deviation: r.level("deviation")?,

@@ -5,8 +5,8 @@ mod common;
 use common::{LIMIT, SESSION, SYMBOL, all, bytes_of, data, from_source, marks, receiver, request, status};
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{
-    Cause, Content, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report, Seq,
-    SessionId, ShortId,
+    Cause, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report, ReportContent,
+    Seq, SessionId, ShortId,
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::fields::{BODIES, CONTENTS, Field, Layout, MARKS, Shape};
@@ -338,7 +338,7 @@ fn any_mark() -> impl Strategy<Value = Mark> {
     ]
 }
 
-fn any_content() -> impl Strategy<Value = Content> {
+fn any_content() -> impl Strategy<Value = ReportContent> {
     let level = || any::<f32>().prop_filter("a number", |level| !level.is_nan());
     let rate = || 0.0..1e13_f32;
     let cause = prop::sample::select(vec![
@@ -350,9 +350,9 @@ fn any_content() -> impl Strategy<Value = Content> {
         Cause::Accumulation,
     ]);
     prop_oneof![
-        echoes().prop_map(Content::Alive),
+        echoes().prop_map(ReportContent::Alive),
         (echoes(), level(), level(), any::<u16>(), rate(), cause.clone()).prop_map(
-            |(echo, mean, deviation, samples, rate, cause)| Content::Averaged {
+            |(echo, mean, deviation, samples, rate, cause)| ReportContent::Averaged {
                 echo,
                 mean,
                 deviation,
@@ -361,23 +361,25 @@ fn any_content() -> impl Strategy<Value = Content> {
                 cause
             }
         ),
-        (echoes(), level(), level(), cause).prop_map(|(echo, level, mean, cause)| Content::Congested {
+        (echoes(), level(), level(), cause).prop_map(|(echo, level, mean, cause)| ReportContent::Congested {
             echo,
             level,
             mean,
             cause
         }),
-        (echoes(), seqs(), any::<u16>(), 0.0..=1.0_f32)
-            .prop_map(|(echo, first, count, loss)| Content::Lost { echo, first: Seq(first), count, loss }),
-        (echoes(), rate(), 0.0..=1.0_f32).prop_map(|(echo, rate, loss)| Content::Received {
+        (echoes(), seqs(), any::<u16>(), 0.0..=1.0_f32).prop_map(|(echo, first, count, loss)| {
+            ReportContent::Lost { echo, first: Seq(first), count, loss }
+        }),
+        (echoes(), rate(), 0.0..=1.0_f32).prop_map(|(echo, rate, loss)| ReportContent::Received {
             echo,
             rate,
             loss
         }),
-        (echoes(), any::<u32>(), any::<u32>(), 0.0..=1.0_f32)
-            .prop_map(|(echo, behind, bitmap, loss)| { Content::Selective { echo, behind, bitmap, loss } }),
+        (echoes(), any::<u32>(), any::<u32>(), 0.0..=1.0_f32).prop_map(|(echo, behind, bitmap, loss)| {
+            ReportContent::Selective { echo, behind, bitmap, loss }
+        }),
         (echoes(), rate(), any::<u32>(), any::<u8>(), any::<u8>()).prop_map(
-            |(echo, rate, stamp, round, knows)| Content::Calculated {
+            |(echo, rate, stamp, round, knows)| ReportContent::Calculated {
                 echo,
                 rate,
                 stamp,

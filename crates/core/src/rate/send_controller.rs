@@ -574,7 +574,7 @@ impl SendController {
         !self.is_running
     }
 
-    /// A receiver answers a round of the start-up ([`crate::packet::Content::Received`]).
+    /// A receiver answers a round of the start-up ([`crate::packet::ReportContent::Received`]).
     pub fn on_received(&mut self, from: ReceiverId, echo: Echo, rate: Rate, loss: f32, now: Time) {
         if let Some(start_up) = &mut self.start_up {
             let progress = start_up.on_received(from, echo.seq, rate, loss, self.rate, &self.config.bounds);

@@ -4,7 +4,7 @@
 //! is waited for to the last member, and answers at once.
 
 use crate::node::Cx;
-use crate::packet::{Arrival, Content, Data, Echo, Flags, Seq};
+use crate::packet::{Arrival, Data, Echo, Flags, ReportContent, Seq};
 use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span, Time};
 
@@ -137,10 +137,10 @@ impl StartUpReceiver {
     }
 
     /// The answer that is due now, if one is.
-    pub fn take_due(&mut self, now: Time) -> Option<Content> {
+    pub fn take_due(&mut self, now: Time) -> Option<ReportContent> {
         let due = self.answer.take_if(|answer| answer.at <= now)?;
         let echo = Echo { seq: due.seq, hold: now.since(due.event_at) };
-        Some(Content::Received { echo, rate: due.received, loss: due.loss })
+        Some(ReportContent::Received { echo, rate: due.received, loss: due.loss })
     }
 
     /// Nothing is answered any more.

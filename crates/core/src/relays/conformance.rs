@@ -5,7 +5,7 @@ mod toy;
 
 use crate::node::{Cx, Departure, Effect, Effects, Relay, RelaySpec, SourceControl, To};
 use crate::packet::{
-    Arrival, Body, Cause, Content, Data, Echo, Flags, Layer, Payload, ReceiverId, Report, Seq,
+    Arrival, Body, Cause, Data, Echo, Flags, Layer, Payload, ReceiverId, Report, ReportContent, Seq,
 };
 use crate::rng::Rng;
 use crate::schemes::{CATALOGUE, Feedback, Scheme};
@@ -131,10 +131,10 @@ impl Bench<'_> {
         let seq = Seq(self.numbers.1.saturating_sub(u64::from(behind)));
         let echo = Echo { seq, hold: Span::from_millis(u64::from(behind)) };
         let content = match kind {
-            0 => Content::Alive(echo),
-            1 => Content::Lost { echo, first: seq, count: u16::from(behind), loss: 0.1 },
-            2 => Content::Congested { echo, level: 1e5, mean: 1e5, cause: Cause::Loss },
-            _ => Content::Received { echo, rate: 1e5, loss: 0.0 },
+            0 => ReportContent::Alive(echo),
+            1 => ReportContent::Lost { echo, first: seq, count: u16::from(behind), loss: 0.1 },
+            2 => ReportContent::Congested { echo, level: 1e5, mean: 1e5, cause: Cause::Loss },
+            _ => ReportContent::Received { echo, rate: 1e5, loss: 0.0 },
         };
         let report = Report { from: child(from), layer: Layer(0), content };
         self.call(|relay, cx| relay.on_report(&report, cx));

@@ -1,7 +1,7 @@
 //! A router that passes on one loss report about a packet, and drops the others (seed 000, 2.2.3).
 
 use crate::node::{Cx, Port, Router, RouterControl, RouterObservation, RouterSpec, Verdict};
-use crate::packet::{Body, Content, Packet, Seq, SessionId};
+use crate::packet::{Body, Packet, ReportContent, Seq, SessionId};
 use crate::time::{Span, Time};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -68,7 +68,7 @@ impl Router for Aggregation {
 
     fn on_report(&mut self, _entry: Port, packet: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         let Body::Report(report) = &mut packet.body else { return Verdict::Pass };
-        let Content::Lost { first, count, .. } = &mut report.content else { return Verdict::Pass };
+        let ReportContent::Lost { first, count, .. } = &mut report.content else { return Verdict::Pass };
         match self.news(packet.session, cx.now, first.0, *count) {
             Some((from, packets)) => {
                 (*first, *count) = (Seq(from), packets);

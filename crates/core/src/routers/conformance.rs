@@ -6,7 +6,7 @@ mod toy;
 use super::aggregation;
 use crate::node::{Cx, Effect, Effects, Port, Router, RouterControl, RouterSpec, To, Verdict};
 use crate::packet::{
-    Body, Content, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, Seq, SessionId,
+    Body, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, ReportContent, Seq, SessionId,
 };
 use crate::rng::Rng;
 use crate::time::{Span, Time};
@@ -125,7 +125,7 @@ fn run(spec: &dyn RouterSpec, ops: &[Op], spurious: bool) -> Vec<String> {
     };
     let report = |first, count| {
         let echo = Echo { seq: Seq(first), hold: Span::ZERO };
-        let content = Content::Lost { echo, first: Seq(first), count, loss: 0.1 };
+        let content = ReportContent::Lost { echo, first: Seq(first), count, loss: 0.1 };
         Body::Report(Report { from: ReceiverId::new(7).expect("not zero"), layer: Layer(0), content })
     };
     for op in ops {

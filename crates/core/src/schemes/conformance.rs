@@ -13,8 +13,8 @@ use super::ormcc::{AcrossSwitch, Config, SwitchOn};
 use super::{AnyReceiver, AnySource, CATALOGUE, Scheme};
 use crate::node::{Cx, Departure, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Content, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report,
-    Seq, ShortId,
+    Arrival, Cause, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report,
+    ReportContent, Seq, ShortId,
 };
 use crate::rate::Bounds;
 use crate::rng::Rng;
@@ -176,7 +176,7 @@ impl SourceRun {
         assert_eq!(stamp.map(|stamp| stamp.seq), Some(Seq(self.newest as u64)), "numbers have no holes");
         self.now += Span::from_millis(u64::from(turn % 7) * 50);
         let echo = Echo { seq: Seq(self.newest as u64), hold: Span::from_millis(u64::from(turn % 3)) };
-        for content in [Content::Alive(echo), content(turn, echo, 1e4, 1.0)] {
+        for content in [ReportContent::Alive(echo), content(turn, echo, 1e4, 1.0)] {
             let report = Report { from: id(turn % 3 + 1), layer: Layer(0), content };
             self.call(|source, cx| source.on_report(&report, cx));
         }
@@ -288,8 +288,10 @@ impl SourceRun {
                 let content = content(kind, echo, number, other);
                 let report = Report { from: id(from), layer: Layer(layer), content };
                 self.call(|source, cx| source.on_report(&report, cx));
-                if let Content::Congested { cause: Cause::Loss | Cause::Mark | Cause::Accumulation, .. } =
-                    content
+                if let ReportContent::Congested {
+                    cause: Cause::Loss | Cause::Mark | Cause::Accumulation,
+                    ..
+                } = content
                 {
                     let after = self.source.observe().rate;
                     assert!(after.bps() <= before.bps(), "{before} to {after} by {content:?}");
@@ -311,29 +313,29 @@ fn id(number: u8) -> ReceiverId {
     ReceiverId::new(u64::from(number)).expect("numbered from one")
 }
 
-fn content(kind: u8, echo: Echo, number: f32, other: f32) -> Content {
-    let congested = |cause| Content::Congested { echo, level: number, mean: other, cause };
+fn content(kind: u8, echo: Echo, number: f32, other: f32) -> ReportContent {
+    let congested = |cause| ReportContent::Congested { echo, level: number, mean: other, cause };
     match kind {
-        0 => Content::Alive(echo),
+        0 => ReportContent::Alive(echo),
         1 => congested(Cause::Mark),
         2 => congested(Cause::Leaving),
         3 => congested(Cause::Heartbeat),
-        4 | 5 => Content::Received { echo, rate: number, loss: if other > 1e6 { 0.0 } else { other } },
-        6 => Content::Received { echo, rate: number, loss: 0.0 },
-        7 => Content::Lost { echo, first: echo.seq, count: u16::MAX, loss: number },
-        8 => Content::Lost { echo, first: Seq(echo.seq.0.saturating_sub(1)), count: 1, loss: 0.01 },
+        4 | 5 => ReportContent::Received { echo, rate: number, loss: if other > 1e6 { 0.0 } else { other } },
+        6 => ReportContent::Received { echo, rate: number, loss: 0.0 },
+        7 => ReportContent::Lost { echo, first: echo.seq, count: u16::MAX, loss: number },
+        8 => ReportContent::Lost { echo, first: Seq(echo.seq.0.saturating_sub(1)), count: 1, loss: 0.01 },
         9 => {
             let bitmap = number.to_bits();
-            Content::Selective { echo, behind: other.to_bits() % 64, bitmap, loss: other / 1e8 }
+            ReportContent::Selective { echo, behind: other.to_bits() % 64, bitmap, loss: other / 1e8 }
         }
         10 => {
             let knows = Knows(other.to_bits() as u8);
-            Content::Calculated { echo, rate: number, stamp: other.to_bits(), round: kind, knows }
+            ReportContent::Calculated { echo, rate: number, stamp: other.to_bits(), round: kind, knows }
         }
         11 => congested(Cause::Accumulation),
         12 | 13 => {
             let (samples, cause) = (kind.into(), if other > 1e5 { Cause::Joining } else { Cause::Loss });
-            Content::Averaged { echo, mean: number, deviation: other, samples, rate: other, cause }
+            ReportContent::Averaged { echo, mean: number, deviation: other, samples, rate: other, cause }
         }
         _ => congested(Cause::Loss),
     }

@@ -2,7 +2,7 @@
 
 use super::{AnyReceiver, AnySource, SaysRate, Scheme};
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _};
-use crate::packet::{Arrival, Content, Data, Echo, Layer, Payload, ReceiverId, Report, Seq};
+use crate::packet::{Arrival, Data, Echo, Layer, Payload, ReceiverId, Report, ReportContent, Seq};
 use crate::rng::Rng;
 use crate::time::{Rate, Span, Time};
 use std::collections::BTreeMap;
@@ -190,7 +190,7 @@ impl Star {
         leaf.receiver.on_data(&data, Layer(0), arrival, cx);
         if self.now >= leaf.alive_at {
             leaf.alive_at = self.now + ALIVE_EVERY;
-            let content = Content::Alive(Echo { seq: data.seq, hold: Span::ZERO });
+            let content = ReportContent::Alive(Echo { seq: data.seq, hold: Span::ZERO });
             self.effects.push(Effect::Report(Report { from: leaf.id, layer: Layer(0), content }));
         }
         self.carry_reports(index);

@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use crate::node::{Cx, Effect};
-use crate::packet::{Arrival, Content, Data, Echo, Flags, Layer, ReceiverId, Report, Seq};
+use crate::packet::{Arrival, ReportContent, Data, Echo, Flags, Layer, ReceiverId, Report, Seq};
 use crate::rate::StartUpReceiver;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Span, Time};
@@ -21,7 +21,7 @@ impl Receiver {
         Receiver { me, start_up: StartUpReceiver::default(), round: config.sending.initial_rtt }
     }
 
-    fn send(&self, content: Content, cx: &mut Cx<'_>) {
+    fn send(&self, content: ReportContent, cx: &mut Cx<'_>) {
         cx.effects.push(Effect::Report(Report { from: self.me, layer: Layer(0), content }));
     }
 }
@@ -35,7 +35,7 @@ impl crate::node::Receiver for Receiver {
         if arrival.lost > 0 {
             let first = Seq(data.seq.0.saturating_sub(u64::from(arrival.lost)));
             let echo = Echo { seq: data.seq, hold: Span::ZERO };
-            self.send(Content::Lost { echo, first, count: arrival.lost.min(1000) as u16, loss: 0.0 }, cx);
+            self.send(ReportContent::Lost { echo, first, count: arrival.lost.min(1000) as u16, loss: 0.0 }, cx);
         }
     }
 

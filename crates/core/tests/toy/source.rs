@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use crate::node::{SourceControl, Cx, Departure, Observation, Stamp, Tally};
-use crate::packet::{Content, Layer, Mark, Report};
+use crate::packet::{ReportContent, Layer, Mark, Report};
 use crate::rate::{Growth, SendController};
 use crate::time::{Rate, Span, Time};
 
@@ -69,9 +69,9 @@ impl crate::node::Source for Source {
             self.controller.on_rtt(from, sample, now);
         }
         match (report.content, sample) {
-            (Content::Lost { first: lost, .. }, _) if self.controller.is_of_interruption(lost) => {}
-            (Content::Lost { .. } | Content::Congested { .. }, _) => self.cut(now),
-            (Content::Received { rate, loss, .. }, _) => {
+            (ReportContent::Lost { first: lost, .. }, _) if self.controller.is_of_interruption(lost) => {}
+            (ReportContent::Lost { .. } | ReportContent::Congested { .. }, _) => self.cut(now),
+            (ReportContent::Received { rate, loss, .. }, _) => {
                 self.controller.on_received(from, echo, Rate::from_bps(f64::from(rate)), loss, now);
             }
             (_, Some(sample)) => self.controller.on_alive(from, sample, now),

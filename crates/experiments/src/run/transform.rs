@@ -2,7 +2,9 @@
 //! carries, roundings included.
 
 use faircast_core::half;
-use faircast_core::packet::{Body, Content, Data, Echo, Layer, Mark, Packet, Payload, Report, SessionId};
+use faircast_core::packet::{
+    Body, Data, Echo, Layer, Mark, Packet, Payload, Report, ReportContent, SessionId,
+};
 use faircast_core::time::{Span, Time};
 use faircast_sim::network::PacketTransform;
 use faircast_wire::{DataPacket, Message, Newest, encode, encode_data, parse};
@@ -192,42 +194,48 @@ fn mark_is_near(sent: &Mark, got: &Mark) -> bool {
     }
 }
 
-fn content_is_near(sent: &Content, got: &Content) -> bool {
+fn content_is_near(sent: &ReportContent, got: &ReportContent) -> bool {
     match (sent, got) {
-        (Content::Alive(sent), Content::Alive(got)) => echo_is_near(*sent, *got),
+        (ReportContent::Alive(sent), ReportContent::Alive(got)) => echo_is_near(*sent, *got),
         (
-            Content::Congested { echo, level, mean, cause },
-            Content::Congested { echo: echo2, level: level2, mean: mean2, cause: cause2 },
+            ReportContent::Congested { echo, level, mean, cause },
+            ReportContent::Congested { echo: echo2, level: level2, mean: mean2, cause: cause2 },
         ) => cause == cause2 && echo_is_near(*echo, *echo2) && near(*level, *level2) && near(*mean, *mean2),
         (
-            Content::Received { echo, rate, loss },
-            Content::Received { echo: echo2, rate: rate2, loss: loss2 },
+            ReportContent::Received { echo, rate, loss },
+            ReportContent::Received { echo: echo2, rate: rate2, loss: loss2 },
         ) => echo_is_near(*echo, *echo2) && near(*rate, *rate2) && (loss - loss2).abs() <= 1e-4,
         (
-            Content::Selective { echo, behind, bitmap, loss },
-            Content::Selective { echo: echo2, behind: behind2, bitmap: bitmap2, loss: loss2 },
+            ReportContent::Selective { echo, behind, bitmap, loss },
+            ReportContent::Selective { echo: echo2, behind: behind2, bitmap: bitmap2, loss: loss2 },
         ) => {
             echo_is_near(*echo, *echo2)
                 && (behind, bitmap) == (behind2, bitmap2)
                 && (loss - loss2).abs() <= 1e-4
         }
         (
-            Content::Lost { echo, first, count, loss },
-            Content::Lost { echo: echo2, first: first2, count: count2, loss: loss2 },
+            ReportContent::Lost { echo, first, count, loss },
+            ReportContent::Lost { echo: echo2, first: first2, count: count2, loss: loss2 },
         ) => {
             echo_is_near(*echo, *echo2) && (first, count) == (first2, count2) && (loss - loss2).abs() <= 1e-4
         }
         (
-            Content::Calculated { echo, rate, stamp, round, knows },
-            Content::Calculated { echo: echo2, rate: rate2, stamp: stamp2, round: round2, knows: knows2 },
+            ReportContent::Calculated { echo, rate, stamp, round, knows },
+            ReportContent::Calculated {
+                echo: echo2,
+                rate: rate2,
+                stamp: stamp2,
+                round: round2,
+                knows: knows2,
+            },
         ) => {
             echo_is_near(*echo, *echo2)
                 && (stamp, round, knows) == (stamp2, round2, knows2)
                 && near(*rate, *rate2)
         }
         (
-            Content::Averaged { echo, mean, deviation, samples, rate, cause },
-            Content::Averaged {
+            ReportContent::Averaged { echo, mean, deviation, samples, rate, cause },
+            ReportContent::Averaged {
                 echo: echo2,
                 mean: mean2,
                 deviation: deviation2,

@@ -6,7 +6,7 @@ use crate::routes::NONE;
 use crate::traffic::ApplicationData;
 use faircast_core::delivery::gaps::InOrder;
 use faircast_core::node::{Departure, Effect, Effects, Receiver as _};
-use faircast_core::packet::{Content, Data, Echo, Layer, Mark, ReceiverId, Report, SessionId};
+use faircast_core::packet::{Data, Echo, Layer, Mark, ReceiverId, Report, ReportContent, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, SaysRate, Scheme};
 use faircast_core::time::{Span, Time};
@@ -246,7 +246,11 @@ impl MemberExtra {
             alive.next = at + alive.every;
             let from = ReceiverId::new(u64::from(member) + 1).expect("members are numbered from one");
             let echo = Echo { seq: data.seq, hold: Span::ZERO };
-            effects.push(Effect::Report(Report { from, layer: Layer(0), content: Content::Alive(echo) }));
+            effects.push(Effect::Report(Report {
+                from,
+                layer: Layer(0),
+                content: ReportContent::Alive(echo),
+            }));
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::frame::{Body, Frame};
 use crate::routes::NONE;
 use crate::traffic::{ApplicationData, Law};
 use faircast_core::node::{Cx, Departure, Effect, Receiver as _, SourceControl};
-use faircast_core::packet::{self, Arrival, Content, Data, Layer, Packet, Payload, Report};
+use faircast_core::packet::{self, Arrival, Data, Layer, Packet, Payload, Report, ReportContent};
 use faircast_core::rng::Rng;
 use faircast_core::unicast::{Feedback, Segment, SegmentFlags, Sender as _, Sink as _};
 
@@ -363,7 +363,7 @@ impl Engine {
             return;
         }
         member.reports += 1;
-        member.acknowledgements += u32::from(matches!(report.content, Content::Selective { .. }));
+        member.acknowledgements += u32::from(matches!(report.content, ReportContent::Selective { .. }));
         let at = member.hop;
         if let Some(passage) = &mut self.passage {
             let body = packet::Body::Report(report);

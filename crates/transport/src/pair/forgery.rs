@@ -1,7 +1,7 @@
 //! Outsiders that repeat, damage and invent datagrams.
 
 use super::*;
-use faircast_core::packet::{Cause, Content, Echo, Layer, Mark, ReceiverId, Report, Seq};
+use faircast_core::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
 use faircast_wire::{DataPacket, GroupKey, Message, encode, encode_data};
 use std::net::SocketAddr;
 
@@ -76,7 +76,7 @@ fn invent(net: &mut Net, source: usize) {
     let (session, from) = (net.sources[source].id, net.sources[source].address);
     let outsider = ReceiverId::new(77).expect("not zero");
     let echo = Echo { seq: Seq(100), hold: Span::ZERO };
-    let content = Content::Congested { echo, level: 1e4, mean: 1e4, cause: Cause::Loss };
+    let content = ReportContent::Congested { echo, level: 1e4, mean: 1e4, cause: Cause::Loss };
     let report = Message::Report(Report { from: outsider, layer: Layer(0), content });
     let mut bytes = Vec::new();
     encode(&mut bytes, session, 1, &report, 1_000).expect("a small message");

@@ -9,7 +9,7 @@ use super::node::Offer;
 use super::secs;
 use faircast_core::delivery::gaps::Gaps;
 use faircast_core::node::{Cx, Departure, Effect, Effects, Relay, RelaySpec, SourceControl, Stamp, To};
-use faircast_core::packet::{Body, Content, Data, Layer, Payload, ReceiverId, Report, Seq, SessionId};
+use faircast_core::packet::{Body, Data, Layer, Payload, ReceiverId, Report, ReportContent, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{CATALOGUE, SaysRate, Scheme};
 use faircast_core::time::Time;
@@ -122,7 +122,7 @@ impl RelayHost {
                 if self.first.is_none_or(|first| echo.seq.0 < first || echo.seq > self.newest.seq) {
                     return out;
                 }
-                Report { from, layer: BASE, content: Content::Alive(echo) }
+                Report { from, layer: BASE, content: ReportContent::Alive(echo) }
             }
         };
         self.counts.reports_heard += 1;

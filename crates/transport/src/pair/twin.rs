@@ -29,7 +29,8 @@ use crate::receiver;
 use crate::source::{self, block_source::BlockSource, delivery::of_blocks};
 use faircast_aqm::{Fate, Limit, Link, LinkSpec, LossSpec, QueueSpec};
 use faircast_core::packet::{
-    Body, Cause, Content, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, Seq, SessionId,
+    Body, Cause, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, ReportContent, Seq,
+    SessionId,
 };
 use faircast_core::rate::Bounds;
 use faircast_core::rate::Start;
@@ -188,7 +189,7 @@ fn packet_size() -> u16 {
 /// Bytes of a congestion report on the link.
 fn report_size() -> u16 {
     let echo = Echo { seq: Seq(0), hold: Span::ZERO };
-    let content = Content::Congested { echo, level: 1.0, mean: 1.0, cause: Cause::Loss };
+    let content = ReportContent::Congested { echo, level: 1.0, mean: 1.0, cause: Cause::Loss };
     let report = Report { from: receiver_id(0), layer: Layer(0), content };
     let mut bytes = Vec::new();
     encode(&mut bytes, SESSION, 0, &Message::Report(report), 1000).expect("a report fits");

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::event::{Event, Progress};
 use faircast_core::delivery::gaps::Gaps;
 use faircast_core::node::{Cx, Effect, Effects, Receiver as _};
-use faircast_core::packet::{Arrival, Content, Data, Flags, Layer, Mark, Payload, ReceiverId, Seq};
+use faircast_core::packet::{Arrival, Data, Flags, Layer, Mark, Payload, ReceiverId, ReportContent, Seq};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, Scheme};
 use faircast_core::time::{Span, Time};
@@ -293,7 +293,7 @@ impl PgmReceiver {
     fn say_reports(&mut self, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         let Some(end) = &mut stream.scheme else { return };
-        let contents: Vec<Content> = end
+        let contents: Vec<ReportContent> = end
             .effects
             .drain()
             .filter_map(|effect| match effect {
@@ -731,9 +731,11 @@ impl SchemeEnd {
 }
 
 /// The loss fraction that a report speaks of.
-fn loss(content: &Content) -> f32 {
+fn loss(content: &ReportContent) -> f32 {
     match *content {
-        Content::Lost { loss, .. } | Content::Selective { loss, .. } | Content::Received { loss, .. } => loss,
+        ReportContent::Lost { loss, .. }
+        | ReportContent::Selective { loss, .. }
+        | ReportContent::Received { loss, .. } => loss,
         _ => 0.0,
     }
 }

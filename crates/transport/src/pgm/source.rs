@@ -12,7 +12,7 @@ use crate::endpoint::{Datagram, Endpoint, Transmit};
 use crate::error::Error;
 use crate::event::{Event, Progress};
 use faircast_core::node::{Cx, Departure, Effects, Source as _, SourceControl, Stamp};
-use faircast_core::packet::{Content, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
+use faircast_core::packet::{Echo, Flags, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::AnySource;
@@ -293,7 +293,7 @@ impl PgmSource {
             // that wait would be most of the sample, and the sample's length keep the rate low.
             None => revealed_at.map_or(Span::MAX, |at| at.since(known.born)),
         };
-        let content = Content::Lost {
+        let content = ReportContent::Lost {
             echo: Echo { seq: known.newest, hold },
             first: known.newest,
             count: 1,
@@ -329,11 +329,11 @@ impl PgmSource {
         }
         let echo = Echo { seq: sent.newest, hold: held(&sent, feedback.stamp, now) };
         let behind = 32 - bitmap.leading_ones();
-        let content = Content::Selective { echo, behind, bitmap, loss: fraction(feedback) };
+        let content = ReportContent::Selective { echo, behind, bitmap, loss: fraction(feedback) };
         self.pass_on(from, content, now);
     }
 
-    fn pass_on(&mut self, from: ReceiverId, content: Content, now: Time) {
+    fn pass_on(&mut self, from: ReceiverId, content: ReportContent, now: Time) {
         let report = Report { from, layer: BASE, content };
         self.source.on_report(&report, &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
         self.refuse_effects();

@@ -8,7 +8,7 @@ use crate::event::{Event, SlowAction};
 use crate::members::{Change, MemberRecord, Pace};
 use crate::receiver::FLOODED;
 use faircast_core::node::{Cx, Departure, Source as _, SourceControl};
-use faircast_core::packet::{Cause, Content, Layer, ReceiverId, Report};
+use faircast_core::packet::{Cause, Layer, ReceiverId, Report, ReportContent};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Member as MemberReport, MemberState, Message, Request, Window};
 use std::net::SocketAddr;
@@ -82,7 +82,8 @@ impl SourceSession {
         let echo = (report.echo.seq < self.next_seqs[0]).then_some(report.echo.seq);
         self.on_echo(report.from, echo, now);
         if echo.is_some() {
-            let alive = Report { from: report.from, layer: Layer(0), content: Content::Alive(report.echo) };
+            let alive =
+                Report { from: report.from, layer: Layer(0), content: ReportContent::Alive(report.echo) };
             self.pass_on(&alive, now);
         }
         if change == Change::Done {
@@ -158,7 +159,7 @@ impl SourceSession {
             return;
         }
         if let (Slow::Floor(bound) | Slow::Drop(bound), Serving::Together) = (self.setup.slow, self.serving)
-            && let Content::Congested { mean, cause: Cause::Loss | Cause::Mark, .. } = report.content
+            && let ReportContent::Congested { mean, cause: Cause::Loss | Cause::Mark, .. } = report.content
         {
             // Who cannot take what was sent much faster than the bound, as at the start, is not slow.
             let level = Rate::from_bps(f64::from(mean));
@@ -186,7 +187,7 @@ impl SourceSession {
             self.counts.refused += 1;
             return;
         }
-        let alive = Report { from: window.from, layer: Layer(0), content: Content::Alive(window.echo) };
+        let alive = Report { from: window.from, layer: Layer(0), content: ReportContent::Alive(window.echo) };
         self.pass_on(&alive, now);
     }
 

@@ -7,7 +7,7 @@ use super::*;
 use crate::endpoint::Endpoint as _;
 use crate::event::Subscription;
 use crate::object::{ObjectStream, verify_block};
-use faircast_core::packet::{Content, Echo, Flags, Payload, Report};
+use faircast_core::packet::{Echo, Flags, Payload, Report, ReportContent};
 use faircast_fec::{Shape, decode};
 use faircast_wire::{
     Announce, Kind, Member as MemberReport, MemberState, Message, Name, Newest, ReceiverCodec, Status, parse,
@@ -301,7 +301,7 @@ fn reports_about_layers_that_are_not_and_requests_change_nothing() {
     run.hear(&Message::Report(Report {
         from: receiver_id(),
         layer: Layer(2),
-        content: Content::Alive(echo),
+        content: ReportContent::Alive(echo),
     }));
     assert_eq!(run.session.counts.refused, 1);
     let needs = vec![faircast_wire::Need { first: 0, run: 1, symbols: 9 }];

@@ -1,6 +1,6 @@
 //! Options of PGM packets (RFC 3208, 9).
 
-use faircast_core::packet::{Content, Flags, Mark};
+use faircast_core::packet::{Flags, Mark, ReportContent};
 use std::net::IpAddr;
 
 pub(super) const LENGTH: u8 = 0x00;
@@ -118,7 +118,7 @@ pub enum Said {
     /// From the source, in data packets.
     Stamp(Stamp),
     /// From a receiver, in acknowledgements.
-    Content(Content),
+    Content(ReportContent),
 }
 
 /// What a source's scheme says with each data packet, for receivers that run the scheme's other half.

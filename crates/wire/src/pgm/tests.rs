@@ -1,7 +1,7 @@
 //! Packets that stock programs have sent, all packets there and back, and all cuts.
 
 use super::*;
-use faircast_core::packet::{Cause, Content, Echo, Flags, Mark, ReceiverId, Seq};
+use faircast_core::packet::{Cause, Echo, Flags, Mark, ReceiverId, ReportContent, Seq};
 use faircast_core::time::Span;
 use proptest::prelude::*;
 
@@ -257,7 +257,7 @@ fn samples() -> Vec<Packet<'static>> {
     let echo = Echo { seq: Seq(77), hold: Span::from_millis(3) };
     let mark = Mark::Representative { id: ReceiverId::new(5), mean: 1024.0, deviation: 2.0, rtt_max: 0.5 };
     let stamp = Stamp { scheme: 1, seq: 8, micros: 9, rate: 1024.0, flags: Flags::STARTING, mark };
-    let content = Content::Congested { echo, level: 1e6, mean: 2e6, cause: Cause::Loss };
+    let content = ReportContent::Congested { echo, level: 1e6, mean: 2e6, cause: Cause::Loss };
     let said = |said| Options { said: Some(said), ..Options::default() };
     let all = Options {
         join: Some(3),

@@ -3,8 +3,8 @@
 
 use faircast_core::half::Half;
 use faircast_core::packet::{
-    Cause, Content, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report, Seq,
-    SessionId, ShortId,
+    Cause, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report, ReportContent,
+    Seq, SessionId, ShortId,
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
@@ -134,26 +134,29 @@ pub fn window() -> Window {
     Window { from: receiver(0x1122_3344), echo: echo(502), limit: Seq(0x1_0000_0203) }
 }
 
-pub fn contents() -> Vec<(&'static str, Content)> {
-    let congested = |cause| Content::Congested { echo: echo(41), level: 1.5e6, mean: 2e6, cause };
+pub fn contents() -> Vec<(&'static str, ReportContent)> {
+    let congested = |cause| ReportContent::Congested { echo: echo(41), level: 1.5e6, mean: 2e6, cause };
     vec![
-        ("alive", Content::Alive(echo(40))),
+        ("alive", ReportContent::Alive(echo(40))),
         ("loss", congested(Cause::Loss)),
         ("ecn mark", congested(Cause::Mark)),
         ("heartbeat", congested(Cause::Heartbeat)),
         ("leaving", congested(Cause::Leaving)),
         ("joining", congested(Cause::Joining)),
         ("accumulation", congested(Cause::Accumulation)),
-        ("lost", Content::Lost { echo: echo(47), first: Seq(42), count: 3, loss: 0.25 }),
-        ("received", Content::Received { echo: echo(43), rate: 3e6, loss: 0.5 }),
-        ("selective", Content::Selective { echo: echo(44), behind: 3, bitmap: 0xf00d_0007, loss: 0.125 }),
+        ("lost", ReportContent::Lost { echo: echo(47), first: Seq(42), count: 3, loss: 0.25 }),
+        ("received", ReportContent::Received { echo: echo(43), rate: 3e6, loss: 0.5 }),
+        (
+            "selective",
+            ReportContent::Selective { echo: echo(44), behind: 3, bitmap: 0xf00d_0007, loss: 0.125 },
+        ),
         ("calculated", {
             let knows = Knows::RTT.with(Knows::LOSS);
-            Content::Calculated { echo: echo(46), rate: 5e6, stamp: 0x0102_0304, round: 9, knows }
+            ReportContent::Calculated { echo: echo(46), rate: 5e6, stamp: 0x0102_0304, round: 9, knows }
         }),
         ("averaged", {
             let (mean, deviation, rate, cause) = (0.5, 0.25, 6e6, Cause::Joining);
-            Content::Averaged { echo: echo(48), mean, deviation, samples: 30, rate, cause }
+            ReportContent::Averaged { echo: echo(48), mean, deviation, samples: 30, rate, cause }
         }),
     ]
 }

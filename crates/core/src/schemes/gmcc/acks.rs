@@ -4,7 +4,7 @@
 //! Who is followed is decided as with the other controls; PGMCC's own election plays no part.
 
 use super::config::Config;
-use crate::packet::{Content, Echo, ReceiverId, Seq};
+use crate::packet::{Echo, ReceiverId, ReportContent, Seq};
 use crate::rate::Start;
 use crate::schemes::pgmcc;
 use crate::schemes::pgmcc::timeout::Timeout;
@@ -146,10 +146,10 @@ impl Arrived {
     }
 
     /// The acknowledgement of all of them, sent when `hold` has passed since the newest one came.
-    pub(super) fn acknowledgement(&self, hold: Span) -> Content {
+    pub(super) fn acknowledgement(&self, hold: Span) -> ReportContent {
         let behind = 32 - (!self.bitmap).leading_zeros();
         let echo = Echo { seq: self.newest, hold };
-        Content::Selective { echo, behind, bitmap: self.bitmap, loss: 0.0 }
+        ReportContent::Selective { echo, behind, bitmap: self.bitmap, loss: 0.0 }
     }
 }
 
@@ -161,7 +161,7 @@ mod tests {
     fn late_packets_fill_their_place_in_an_acknowledgement() {
         let mut arrived = Arrived::default();
         [5, 8, 6].into_iter().for_each(|seq| arrived.note(Seq(seq)));
-        let Content::Selective { echo, bitmap, .. } = arrived.acknowledgement(Span::ZERO) else {
+        let ReportContent::Selective { echo, bitmap, .. } = arrived.acknowledgement(Span::ZERO) else {
             panic!("an acknowledgement")
         };
         assert_eq!((echo.seq, bitmap), (Seq(8), 0b1101));

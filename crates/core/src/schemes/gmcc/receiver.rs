@@ -6,7 +6,8 @@ use super::joined::{DEFAULT_RTT, Joined, News};
 use super::taf::{Added, Rules, Taf};
 use crate::node::{Cx, Effect};
 use crate::packet::{
-    Arrival, Cause, Content, Data, Echo, Flags, Layer, LayerState, LayerStates, Mark, ReceiverId, Report, Seq,
+    Arrival, Cause, Data, Echo, Flags, Layer, LayerState, LayerStates, Mark, ReceiverId, Report,
+    ReportContent, Seq,
 };
 use crate::suppress::TruncatedExponential;
 use crate::time::{Span, Time};
@@ -221,7 +222,7 @@ impl Receiver {
         self.settings.law.delay(joined.rtt() * 2, cx.rng).scaled(part)
     }
 
-    fn send(&self, index: usize, content: Content, cx: &mut Cx<'_>) {
+    fn send(&self, index: usize, content: ReportContent, cx: &mut Cx<'_>) {
         cx.effects.push(Effect::Report(Report { from: self.me, layer: Layer(index as u8), content }));
     }
 
@@ -250,7 +251,7 @@ impl Receiver {
             }
         };
         let rate = joined.arrival_rate(&settings, cx.now).bps();
-        let content = Content::Averaged {
+        let content = ReportContent::Averaged {
             echo,
             mean: mean as f32,
             deviation: deviation as f32,

@@ -4,7 +4,7 @@ use super::config::Config;
 use super::layer::{Kind, LayerControl, RateChange, Representative};
 use super::shift::Shift;
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
-use crate::packet::{Cause, Content, Layer, LayerStates, ReceiverId, Report};
+use crate::packet::{Cause, Layer, LayerStates, ReceiverId, Report, ReportContent};
 use crate::rate::{Bounds, Sending, Start};
 use crate::time::{Rate, Span, Time};
 
@@ -50,7 +50,7 @@ impl Source {
     }
 
     fn on_averaged(&mut self, report: &Report, cx: &mut Cx<'_>) {
-        let Content::Averaged { echo, mean, deviation, samples, rate, cause } = report.content else {
+        let ReportContent::Averaged { echo, mean, deviation, samples, rate, cause } = report.content else {
             return;
         };
         let sound = |number: f32| number.is_finite() && number >= 0.0;
@@ -160,7 +160,7 @@ impl crate::node::Source for Source {
             }
             return;
         }
-        if let Content::Averaged { cause: Cause::Joining, .. } = report.content {
+        if let ReportContent::Averaged { cause: Cause::Joining, .. } = report.content {
             self.on_joining(layer, from, now);
         }
         let Some(control) = self.layers.get_mut(usize::from(layer.0)).filter(|control| control.is_on())
@@ -173,20 +173,22 @@ impl crate::node::Source for Source {
         control.controller.on_arrived(report.content.echo().seq, now);
         let bps = |rate: f32| Rate::from_bps(f64::from(rate));
         match report.content {
-            Content::Averaged { cause: Cause::Leaving, .. }
-            | Content::Congested { cause: Cause::Leaving, .. } => control.forget(from, now),
-            Content::Averaged { .. } => self.on_averaged(report, cx),
-            Content::Received { echo, rate, loss } => {
+            ReportContent::Averaged { cause: Cause::Leaving, .. }
+            | ReportContent::Congested { cause: Cause::Leaving, .. } => control.forget(from, now),
+            ReportContent::Averaged { .. } => self.on_averaged(report, cx),
+            ReportContent::Received { echo, rate, loss } => {
                 control.controller.on_received(from, echo, bps(rate), loss, now);
                 control.on_alive(from, echo, now);
             }
-            Content::Selective { echo, bitmap, .. } => {
+            ReportContent::Selective { echo, bitmap, .. } => {
                 if control.on_selective(from, echo, bitmap, now) == RateChange::Cut {
                     self.shift.on_cut(layer, &self.layers, cx.rng);
                 }
             }
-            Content::Alive(echo) => control.on_alive(from, echo, now),
-            Content::Congested { .. } | Content::Lost { .. } | Content::Calculated { .. } => {}
+            ReportContent::Alive(echo) => control.on_alive(from, echo, now),
+            ReportContent::Congested { .. }
+            | ReportContent::Lost { .. }
+            | ReportContent::Calculated { .. } => {}
         }
         self.settle(now);
     }

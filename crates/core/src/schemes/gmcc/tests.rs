@@ -5,8 +5,8 @@ use super::{Assumed, Config, LayerScheme, LeaveNotice, Receiver, Source};
 use crate::half::Half;
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _};
 use crate::packet::{
-    Arrival, Cause, Content, Data, Echo, Flags, Layer, LayerState, LayerStates, Mark, Payload, ReceiverId,
-    Report, Seq, ShortId,
+    Arrival, Cause, Data, Echo, Flags, Layer, LayerState, LayerStates, Mark, Payload, ReceiverId, Report,
+    ReportContent, Seq, ShortId,
 };
 use crate::rate::Bounds;
 use crate::rng::Rng;
@@ -146,7 +146,7 @@ fn joins(effects: &[Effect]) -> Vec<u8> {
 
 fn causes(effects: &[Effect]) -> Vec<(u8, Cause)> {
     let reports = effects.iter().filter_map(|effect| match effect {
-        Effect::Report(Report { layer, content: Content::Averaged { cause, .. }, .. }) => {
+        Effect::Report(Report { layer, content: ReportContent::Averaged { cause, .. }, .. }) => {
             Some((layer.0, *cause))
         }
         _ => None,
@@ -482,7 +482,7 @@ impl Desk {
         (mean, deviation, samples): (f32, f32, u16),
     ) {
         let echo = Echo { seq: Seq(self.newest[usize::from(layer)]), hold: Span::MAX };
-        let content = Content::Averaged { echo, mean, deviation, samples, rate: 0.0, cause };
+        let content = ReportContent::Averaged { echo, mean, deviation, samples, rate: 0.0, cause };
         let report = Report { from, layer: Layer(layer), content };
         self.call(|source, cx| source.on_report(&report, cx));
     }
@@ -674,7 +674,7 @@ fn other_controls_cut_by_other_rules() {
         let echo = Echo { seq: Seq(desk.newest[0]), hold: Span::ZERO };
         let rate = (before * 0.9) as f32;
         let content =
-            Content::Averaged { echo, mean: 1.0, deviation: 0.1, samples: 1, rate, cause: Cause::Loss };
+            ReportContent::Averaged { echo, mean: 1.0, deviation: 0.1, samples: 1, rate, cause: Cause::Loss };
         let report = Report { from: OTHER, layer: Layer(0), content };
         desk.call(|source, cx| source.on_report(&report, cx));
         assert!((desk.rate(0) / before - kept).abs() < 1e-6, "{control:?}");
@@ -684,7 +684,7 @@ fn other_controls_cut_by_other_rules() {
 /// Acknowledges everything that has left on the base layer.
 fn acknowledge(desk: &mut Desk) {
     let echo = Echo { seq: Seq(desk.newest[0]), hold: Span::ZERO };
-    let content = Content::Selective { echo, behind: 0, bitmap: u32::MAX, loss: 0.0 };
+    let content = ReportContent::Selective { echo, behind: 0, bitmap: u32::MAX, loss: 0.0 };
     let report = Report { from: OTHER, layer: Layer(0), content };
     desk.call(|source, cx| source.on_report(&report, cx));
 }
@@ -718,7 +718,7 @@ fn a_representative_acknowledges_every_packet_where_a_window_wants_that() {
     for _ in 0..5 {
         let effects = hand.packet(0, Span::from_millis(10), 0);
         let acknowledges = |effect: &Effect| {
-            matches!(effect, Effect::Report(Report { content: Content::Selective { .. }, .. }))
+            matches!(effect, Effect::Report(Report { content: ReportContent::Selective { .. }, .. }))
         };
         assert!(effects.iter().any(acknowledges), "{effects:?}");
     }

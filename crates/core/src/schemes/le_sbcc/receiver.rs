@@ -2,7 +2,7 @@
 
 use super::config::{Config, Echoes};
 use crate::node::{Cx, Effect};
-use crate::packet::{Arrival, Cause, Content, Data, Echo, Flags, Layer, ReceiverId, Report, Seq};
+use crate::packet::{Arrival, Cause, Data, Echo, Flags, Layer, ReceiverId, Report, ReportContent, Seq};
 use crate::rate::StartUpReceiver;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Span, Time};
@@ -117,13 +117,13 @@ impl Receiver {
         };
         let content = match lost {
             // The packet has arrived: nobody needs to send it again.
-            0 => Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Mark },
-            _ => Content::Lost { echo, first, count: lost, loss: 0.0 },
+            0 => ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Mark },
+            _ => ReportContent::Lost { echo, first, count: lost, loss: 0.0 },
         };
         self.send(content, cx);
     }
 
-    fn send(&self, content: Content, cx: &mut Cx<'_>) {
+    fn send(&self, content: ReportContent, cx: &mut Cx<'_>) {
         cx.effects.push(Effect::Report(Report { from: self.me, layer: self.layer, content }));
     }
 

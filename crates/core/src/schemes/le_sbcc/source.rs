@@ -4,7 +4,7 @@ use super::cascade::Cascade;
 use super::config::Config;
 use super::round_trip::RoundTrip;
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp};
-use crate::packet::{Cause, Content, Echo, Layer, Mark, ReceiverId, Report, Seq};
+use crate::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
 use crate::rate::{AnyPolicy, Congestion, Growth, Operating, PolicyChoice, RatePolicy, SendController};
 use crate::time::{Rate, Span, Time};
 
@@ -197,25 +197,25 @@ impl crate::node::Source for Source {
         self.controller.on_arrived(report.content.echo().seq, now);
         let bps = |rate: f32| Rate::from_bps(f64::from(rate));
         match report.content {
-            Content::Lost { echo, first, count, .. } => {
+            ReportContent::Lost { echo, first, count, .. } => {
                 self.on_losses(from, Losses { echo, first, count }, cx);
             }
-            Content::Congested { echo, cause: Cause::Loss | Cause::Mark, .. } => {
+            ReportContent::Congested { echo, cause: Cause::Loss | Cause::Mark, .. } => {
                 self.on_losses(from, Losses { echo, first: echo.seq, count: 1 }, cx);
             }
-            Content::Congested { cause: Cause::Leaving, .. } => self.cascade.forget(from),
-            Content::Alive(echo)
-            | Content::Selective { echo, .. }
-            | Content::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
+            ReportContent::Congested { cause: Cause::Leaving, .. } => self.cascade.forget(from),
+            ReportContent::Alive(echo)
+            | ReportContent::Selective { echo, .. }
+            | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
                 self.on_alive(from, echo, now);
             }
-            Content::Received { echo, rate, loss } => {
+            ReportContent::Received { echo, rate, loss } => {
                 self.controller.on_received(from, echo, bps(rate), loss, now);
                 self.on_alive(from, echo, now);
             }
-            Content::Congested { cause: Cause::Accumulation, .. }
-            | Content::Calculated { .. }
-            | Content::Averaged { .. } => {}
+            ReportContent::Congested { cause: Cause::Accumulation, .. }
+            | ReportContent::Calculated { .. }
+            | ReportContent::Averaged { .. } => {}
         }
     }
 

@@ -5,7 +5,7 @@
 use super::*;
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq,
 };
 use crate::rate::{Averaging, Bounds, PolicyChoice, Start};
 use crate::rng::Rng;
@@ -78,7 +78,7 @@ impl Sender {
         self.run_until(self.now + span);
     }
 
-    fn hear(&mut self, from: u64, content: Content) {
+    fn hear(&mut self, from: u64, content: ReportContent) {
         let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
         self.source.on_report(&Report { from: receiver_id(from), layer: Layer(0), content }, cx);
     }
@@ -93,14 +93,14 @@ impl Sender {
 
     fn alive(&mut self, from: u64, rtt: Span) {
         let echo = self.echo(rtt);
-        self.hear(from, Content::Alive(echo));
+        self.hear(from, ReportContent::Alive(echo));
     }
 
     /// A negative acknowledgement for `count` packets.
     fn lost(&mut self, from: u64, count: u16, rtt: Span) {
         let echo = self.echo(rtt);
         let first = Seq(echo.seq.0.saturating_sub(u64::from(count)));
-        self.hear(from, Content::Lost { echo, first, count, loss: 0.0 });
+        self.hear(from, ReportContent::Lost { echo, first, count, loss: 0.0 });
     }
 
     fn rate(&self) -> f64 {
@@ -228,7 +228,7 @@ fn indications_time_the_round_trip_unless_they_are_too_near() {
 fn a_repeated_request_is_an_indication_but_no_sample() {
     let mut sender = Sender::settled(Config::published());
     let echo = sender.echo(RTT);
-    let request = Content::Lost { echo, first: echo.seq, count: 1, loss: 0.0 };
+    let request = ReportContent::Lost { echo, first: echo.seq, count: 1, loss: 0.0 };
     sender.hear(2, request);
     let before = sender.source.observe();
     sender.run_for(Span::from_millis(300));
@@ -243,7 +243,7 @@ fn each_packet_of_a_burst_is_timed_when_reports_name_the_lost_ones() {
     sender.run_until(at(2.0));
     let first = sender.source.next_seq().0 - 4;
     let echo = Echo { seq: Seq(first), hold: Span::ZERO };
-    sender.hear(1, Content::Lost { echo, first: Seq(first), count: 3, loss: 0.0 });
+    sender.hear(1, ReportContent::Lost { echo, first: Seq(first), count: 3, loss: 0.0 });
     let ages = (first..first + 3).map(|seq| sender.now.since(sender.source.sent(Seq(seq)).expect("sent")));
     let mean = ages.map(Span::as_secs_f64).reduce(|mean, age| mean + (age - mean) / 8.0).expect("three");
     assert!((sender.source.observe().rtt.as_secs_f64() - mean).abs() < 1e-8);
@@ -253,7 +253,7 @@ fn each_packet_of_a_burst_is_timed_when_reports_name_the_lost_ones() {
 fn an_unknown_packet_is_an_indication_without_a_sample_and_a_future_one_is_nothing() {
     let mut sender = Sender::settled(Config::published());
     let before = sender.source.observe();
-    let lost = |seq, hold| Content::Lost {
+    let lost = |seq, hold| ReportContent::Lost {
         echo: Echo { seq: Seq(seq), hold },
         first: Seq(seq),
         count: 1,
@@ -271,7 +271,7 @@ fn foreign_reports_of_loss_and_marks_are_indications() {
     for cause in [Cause::Loss, Cause::Mark] {
         let mut sender = Sender::settled(Config::published());
         let echo = sender.echo(RTT);
-        sender.hear(9, Content::Congested { echo, level: 0.0, mean: 0.0, cause });
+        sender.hear(9, ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause });
         let seen = sender.source.observe();
         assert_eq!((seen.tally.indications, seen.cuts, seen.limiting), (1, 1, Some(receiver_id(9))));
     }
@@ -288,7 +288,8 @@ fn a_receiver_that_left_is_not_counted_any_longer() {
     assert_eq!(sender.source.observe().limiting, Some(receiver_id(1)));
     sender.source.control(SourceControl::Forget(receiver_id(1)), sender.now);
     assert_eq!(sender.source.observe().limiting, Some(receiver_id(2)));
-    let leaving = Content::Congested { echo: sender.echo(RTT), level: 0.0, mean: 0.0, cause: Cause::Leaving };
+    let leaving =
+        ReportContent::Congested { echo: sender.echo(RTT), level: 0.0, mean: 0.0, cause: Cause::Leaving };
     sender.hear(2, leaving);
     assert_eq!(sender.source.observe().limiting, None);
 }
@@ -370,7 +371,7 @@ impl Hand {
     }
 
     /// The next packet, 1 ms later.
-    fn packet(&mut self, arrival: Arrival) -> Vec<Content> {
+    fn packet(&mut self, arrival: Arrival) -> Vec<ReportContent> {
         self.now += Span::from_millis(1);
         self.seq += 1 + u64::from(arrival.lost);
         let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
@@ -379,18 +380,18 @@ impl Hand {
     }
 
     /// One that reveals so many losses.
-    fn after(&mut self, lost: u32) -> Vec<Content> {
+    fn after(&mut self, lost: u32) -> Vec<ReportContent> {
         self.packet(Arrival { size: 1000, lost, ..Arrival::default() })
     }
 
-    fn wait(&mut self) -> Vec<Content> {
+    fn wait(&mut self) -> Vec<ReportContent> {
         self.now = self.receiver.deadline();
         let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
         self.receiver.on_deadline(cx);
         self.contents()
     }
 
-    fn contents(&mut self) -> Vec<Content> {
+    fn contents(&mut self) -> Vec<ReportContent> {
         let content = |effect| match effect {
             Effect::Report(report) => report.content,
             other => panic!("a receiver only reports, not {other:?}"),
@@ -407,7 +408,7 @@ fn one_report_covers_the_packets_that_an_arrival_reveals_as_lost() {
         let contents = hand.after(lost);
         let first = Seq(hand.seq - u64::from(lost));
         let echo = Echo { seq: first, hold: Span::ZERO };
-        assert_eq!(contents, [Content::Lost { echo, first, count: lost as u16, loss: 0.0 }]);
+        assert_eq!(contents, [ReportContent::Lost { echo, first, count: lost as u16, loss: 0.0 }]);
     }
 }
 
@@ -416,7 +417,7 @@ fn on_real_networks_a_report_names_the_packet_that_revealed_the_loss() {
     let mut hand = Hand::new(&Config::transport(1400));
     let contents = hand.after(2);
     let echo = Echo { seq: Seq(hand.seq), hold: Span::ZERO };
-    assert_eq!(contents, [Content::Lost { echo, first: Seq(hand.seq - 2), count: 2, loss: 0.0 }]);
+    assert_eq!(contents, [ReportContent::Lost { echo, first: Seq(hand.seq - 2), count: 2, loss: 0.0 }]);
 }
 
 #[test]
@@ -424,7 +425,7 @@ fn a_congestion_mark_is_reported_of_the_packet_that_carries_it() {
     let mut hand = Hand::new(&Config::published());
     let contents = hand.packet(Arrival { size: 1000, marked: true, ..Arrival::default() });
     let echo = Echo { seq: Seq(hand.seq), hold: Span::ZERO };
-    assert_eq!(contents, [Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Mark }]);
+    assert_eq!(contents, [ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Mark }]);
 }
 
 /// The transport's bound on the stream of reports.
@@ -453,7 +454,7 @@ fn a_loss_within_the_spacing_is_reported_after_it_with_the_time_it_was_held() {
     let reported_at = hand.now;
     assert_eq!(hand.after(1), []);
     let (revealed, revealing) = (hand.now, hand.seq);
-    let [Content::Lost { echo, .. }] = hand.wait()[..] else { panic!("one report") };
+    let [ReportContent::Lost { echo, .. }] = hand.wait()[..] else { panic!("one report") };
     assert_eq!(hand.now, reported_at + Span::from_millis(5));
     assert_eq!(echo, Echo { seq: Seq(revealing), hold: hand.now.since(revealed) });
 }

@@ -3,7 +3,7 @@
 use super::config::Config;
 use crate::estimate::accumulation::{Detector, Instance};
 use crate::node::{Cx, Effect};
-use crate::packet::{Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
+use crate::packet::{Arrival, Cause, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
 use crate::rate::StartUpReceiver;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Span, Time};
@@ -112,7 +112,7 @@ impl Receiver {
         self.last_report = Some(cx.now);
         let level = egress.bps() as f32;
         let echo = Echo { seq: instance.seq, hold: Span::ZERO };
-        self.send(Content::Congested { echo, level, mean: level, cause: instance.cause }, cx);
+        self.send(ReportContent::Congested { echo, level, mean: level, cause: instance.cause }, cx);
     }
 
     // Seed gap: D.1 reports every loss, which at 100,000 packets a second is a flood that the source ignores but for
@@ -122,7 +122,7 @@ impl Receiver {
         now.since(last) < self.rtt_max() / u64::from(limit.max(1))
     }
 
-    fn send(&self, content: Content, cx: &mut Cx<'_>) {
+    fn send(&self, content: ReportContent, cx: &mut Cx<'_>) {
         let layer = self.heard.map_or(Layer::default(), |heard| heard.layer);
         cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
     }
@@ -156,6 +156,6 @@ impl crate::node::Receiver for Receiver {
         self.start_up.cancel();
         let Some(heard) = self.heard.filter(|heard| heard.limiting == Some(self.me)) else { return };
         let echo = Echo { seq: heard.seq, hold: cx.now.since(self.last_arrival) };
-        self.send(Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving }, cx);
+        self.send(ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving }, cx);
     }
 }

@@ -4,7 +4,7 @@ use super::bin::{Bin, Verdict};
 use super::*;
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq,
 };
 use crate::rng::Rng;
 use crate::schemes::Scheme;
@@ -74,7 +74,7 @@ impl Sender {
         self.run_until(self.now + span);
     }
 
-    fn hear(&mut self, from: u64, content: Content) {
+    fn hear(&mut self, from: u64, content: ReportContent) {
         let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
         self.source.on_report(&Report { from: receiver_id(from), layer: Layer(0), content }, cx);
     }
@@ -87,7 +87,7 @@ impl Sender {
         let hold = self.now.since(sent).saturating_sub(RTT);
         let level = egress.bps() as f32;
         let echo = Echo { seq, hold };
-        self.hear(from, Content::Congested { echo, level, mean: level, cause: Cause::Accumulation });
+        self.hear(from, ReportContent::Congested { echo, level, mean: level, cause: Cause::Accumulation });
     }
 
     fn rate(&self) -> f64 {
@@ -307,7 +307,7 @@ fn with_a_gate_explicit_rates_cut_once_per_round_trip() {
 #[test]
 fn a_receiver_that_left_is_not_followed_any_longer() {
     let echo = Echo { seq: Seq(0), hold: Span::ZERO };
-    let leaving = Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
+    let leaving = ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
     for mode in [Mode::Er, Mode::Bin] {
         for way in [0, 1, 2] {
             let mut sender = Sender::new(Config { mode, ..Config::published() });
@@ -331,7 +331,7 @@ fn absurd_and_repeated_reports_are_dropped() {
     let before = sender.rate();
     for level in [f32::NAN, f32::INFINITY, 0.0, -1.0] {
         let echo = Echo { seq: Seq(5), hold: Span::ZERO };
-        sender.hear(1, Content::Congested { echo, level, mean: level, cause: Cause::Accumulation });
+        sender.hear(1, ReportContent::Congested { echo, level, mean: level, cause: Cause::Accumulation });
     }
     assert_eq!((sender.rate(), sender.limiting()), (before, None));
     sender.congested(1, mbps(1.0));
@@ -360,7 +360,7 @@ impl Hand {
     }
 
     /// Packet `seq` arrives this late and reveals so many lost ones before it; what is reported.
-    fn packet(&mut self, seq: u64, millis: u64, lost: u32) -> Option<Content> {
+    fn packet(&mut self, seq: u64, millis: u64, lost: u32) -> Option<ReportContent> {
         let now = data(seq).sent_at + Span::from_millis(millis);
         let cx = &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects };
         let arrival = Arrival { size: 1000, lost, ..Arrival::default() };
@@ -380,7 +380,7 @@ impl Hand {
 fn a_loss_is_reported_once_with_the_first_lost_packet() {
     let mut hand = Hand::new();
     (0..100).for_each(|seq| assert_eq!(hand.packet(seq, 20, 0), None));
-    let Some(Content::Congested { echo, level, cause, .. }) = hand.packet(103, 20, 3) else {
+    let Some(ReportContent::Congested { echo, level, cause, .. }) = hand.packet(103, 20, 3) else {
         panic!("reported at once")
     };
     assert_eq!((echo, cause), (Echo { seq: Seq(100), hold: Span::ZERO }, Cause::Loss));
@@ -395,7 +395,8 @@ fn congestion_is_reported_once_per_control_packet_with_the_egress_rate() {
     let mut reported = Vec::new();
     for seq in 100..131 {
         // The path carries only a packet each 12 ms from now on.
-        if let Some(Content::Congested { echo, level, cause, .. }) = hand.packet(seq, 20 + 2 * (seq - 99), 0)
+        if let Some(ReportContent::Congested { echo, level, cause, .. }) =
+            hand.packet(seq, 20 + 2 * (seq - 99), 0)
         {
             assert_eq!((echo.seq, cause), (Seq(seq), Cause::Accumulation));
             reported.push((seq, level));
@@ -424,7 +425,7 @@ fn after_a_pause_the_egress_rate_is_measured_anew() {
         hand.receiver.on_data(&late(seq), Layer(0), Arrival { size: 1000, lost, ..Arrival::default() }, cx);
     }
     let level = hand.effects.drain().find_map(|effect| match effect {
-        Effect::Report(Report { content: Content::Congested { level, .. }, .. }) => Some(level),
+        Effect::Report(Report { content: ReportContent::Congested { level, .. }, .. }) => Some(level),
         _ => None,
     });
     assert_eq!(level, Some(0.8e6), "what the packet says it was sent at, not a packet in three seconds");

@@ -5,7 +5,7 @@ use super::congestion_rate::CongestionRate;
 use crate::estimate::Ewma;
 use crate::estimate::accumulation::{Detector, Instance};
 use crate::node::{Cx, Effect};
-use crate::packet::{Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
+use crate::packet::{Arrival, Cause, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
 use crate::rate::StartUpReceiver;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Span, Time};
@@ -232,10 +232,13 @@ impl Receiver {
         self.last_report = Some(cx.now);
         let echo = Echo { seq: event.instance.seq, hold: cx.now.since(event.event_at) };
         let level = (mean - self.level.deviation()).max(0.0) as f32;
-        self.send(Content::Congested { echo, level, mean: mean as f32, cause: event.instance.cause }, cx);
+        self.send(
+            ReportContent::Congested { echo, level, mean: mean as f32, cause: event.instance.cause },
+            cx,
+        );
     }
 
-    fn send(&self, content: Content, cx: &mut Cx<'_>) {
+    fn send(&self, content: ReportContent, cx: &mut Cx<'_>) {
         let layer = self.heard.map_or(Layer::default(), |heard| heard.layer);
         cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
     }
@@ -295,7 +298,7 @@ impl crate::node::Receiver for Receiver {
         let (Some(heard), true) = (self.heard, self.is_representative()) else { return };
         let echo = Echo { seq: heard.seq, hold: cx.now.since(self.last_arrival) };
         let level = self.level.mean().unwrap_or(0.0) as f32;
-        self.send(Content::Congested { echo, level, mean: level, cause: Cause::Leaving }, cx);
+        self.send(ReportContent::Congested { echo, level, mean: level, cause: Cause::Leaving }, cx);
     }
 
     fn suppressed(&self) -> u32 {

@@ -3,7 +3,7 @@
 use super::config::{AcrossSwitch, Config, Samples};
 use crate::estimate::{ControlClock, Ewma};
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
-use crate::packet::{Cause, Content, Echo, Layer, Mark, ReceiverId, Report, Seq};
+use crate::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
 use crate::rate::{AnyPolicy, Congestion, CutGate, Growth, Operating, RatePolicy, SendController};
 use crate::time::{Rate, Span, Time};
 
@@ -272,17 +272,23 @@ impl crate::node::Source for Source {
         self.controller.on_arrived(report.content.echo().seq, now);
         let bps = |rate: f32| Rate::from_bps(f64::from(rate));
         match report.content {
-            Content::Congested { cause: Cause::Leaving, .. } => self.forget(from),
-            Content::Congested { echo, level, mean, cause } => {
+            ReportContent::Congested { cause: Cause::Leaving, .. } => self.forget(from),
+            ReportContent::Congested { echo, level, mean, cause } => {
                 match (self.keep(cause), Level::of_report(level, mean)) {
                     (None, _) => self.on_alive(from, echo, now),
                     (Some(keep), Some(level)) => self.on_congested(from, echo, level, keep, now),
                     (Some(_), None) => {}
                 }
             }
-            Content::Alive(echo) | Content::Selective { echo, .. } => self.on_alive(from, echo, now),
-            Content::Received { echo, rate, loss } => self.on_received(from, echo, bps(rate), loss, now),
-            Content::Lost { .. } | Content::Calculated { .. } | Content::Averaged { .. } => {}
+            ReportContent::Alive(echo) | ReportContent::Selective { echo, .. } => {
+                self.on_alive(from, echo, now)
+            }
+            ReportContent::Received { echo, rate, loss } => {
+                self.on_received(from, echo, bps(rate), loss, now)
+            }
+            ReportContent::Lost { .. }
+            | ReportContent::Calculated { .. }
+            | ReportContent::Averaged { .. } => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq,
 };
 use crate::rng::Rng;
 use crate::schemes::star::{Path, Star, receiver_id};
@@ -49,7 +49,7 @@ impl Hand {
     }
 
     /// The next packet, after so many lost ones, arrives this many milliseconds after it left.
-    fn packet(&mut self, lost: u32, delay: u64) -> Vec<Content> {
+    fn packet(&mut self, lost: u32, delay: u64) -> Vec<ReportContent> {
         self.seq += u64::from(lost);
         let flags = if self.seq.is_multiple_of(5) { Flags::CONTROL } else { Flags::default() };
         let data = Data {
@@ -68,7 +68,7 @@ impl Hand {
         self.reports()
     }
 
-    fn reports(&mut self) -> Vec<Content> {
+    fn reports(&mut self) -> Vec<ReportContent> {
         let content = |effect| match effect {
             Effect::Report(report) => report.content,
             other => panic!("a receiver only reports, not {other:?}"),
@@ -76,11 +76,11 @@ impl Hand {
         self.effects.drain().map(content).collect()
     }
 
-    fn loss(&mut self) -> Vec<Content> {
+    fn loss(&mut self) -> Vec<ReportContent> {
         self.packet(1, 20)
     }
 
-    fn wait_for_deadline(&mut self) -> Vec<Content> {
+    fn wait_for_deadline(&mut self) -> Vec<ReportContent> {
         let now = self.receiver.deadline();
         self.receiver.on_deadline(&mut Cx { now, rng: &mut self.rng, effects: &mut self.effects });
         self.reports()
@@ -121,7 +121,7 @@ fn while_nobody_is_valid_reports_are_spread_on_real_networks_and_say_how_long_th
     let waits = hand.receiver.deadline().since(event);
     assert!(waits > Span::ZERO && waits <= Span::from_millis(200), "{waits}");
     let reports = hand.wait_for_deadline();
-    let [Content::Congested { echo, .. }] = reports[..] else { panic!("{reports:?}") };
+    let [ReportContent::Congested { echo, .. }] = reports[..] else { panic!("{reports:?}") };
     assert_eq!(echo.hold, waits);
     assert_eq!(hand.loss(), []);
     hand.mark = followed(8, 0.5e6, 0.0);
@@ -158,7 +158,7 @@ fn congestion_is_seen_by_accumulation_before_loss_and_loss_wins_in_one_packet() 
     for late in 0..40 {
         let reports = hand.packet(0, 20 + 2 * late);
         causes.extend(reports.into_iter().map(|report| match report {
-            Content::Congested { cause, .. } => cause,
+            ReportContent::Congested { cause, .. } => cause,
             other => panic!("{other:?}"),
         }));
     }
@@ -166,7 +166,7 @@ fn congestion_is_seen_by_accumulation_before_loss_and_loss_wins_in_one_packet() 
     (0..4).for_each(|_| _ = hand.packet(0, 100));
     hand.seq = hand.seq.next_multiple_of(5) - 1;
     let reports = hand.packet(1, 100);
-    assert!(matches!(reports[..], [Content::Congested { cause: Cause::Loss, .. }]), "{reports:?}");
+    assert!(matches!(reports[..], [ReportContent::Congested { cause: Cause::Loss, .. }]), "{reports:?}");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_representative_that_leaves_says_so() {
     let now = hand.now(20);
     hand.receiver.on_leave(&mut Cx { now, rng: &mut hand.rng, effects: &mut hand.effects });
     let leaving = hand.reports();
-    assert!(matches!(leaving[..], [Content::Congested { cause: Cause::Leaving, .. }]));
+    assert!(matches!(leaving[..], [ReportContent::Congested { cause: Cause::Leaving, .. }]));
 }
 
 /// A source driven by hand, which sends whenever it may.
@@ -238,7 +238,7 @@ impl Sender {
         self.run_until(self.now + span);
     }
 
-    fn hear(&mut self, from: u64, content: Content) {
+    fn hear(&mut self, from: u64, content: ReportContent) {
         let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
         self.source.on_report(&Report { from: receiver_id(from), layer: Layer(0), content }, cx);
     }
@@ -248,7 +248,8 @@ impl Sender {
         let seq = self.sent.partition_point(|sent| self.now.since(*sent) >= RTT) - 1;
         let hold = self.now.since(self.sent[seq]).saturating_sub(RTT);
         let echo = Echo { seq: Seq(seq as u64), hold };
-        let content = Content::Congested { echo, level: (mean - deviation) as f32, mean: mean as f32, cause };
+        let content =
+            ReportContent::Congested { echo, level: (mean - deviation) as f32, mean: mean as f32, cause };
         self.hear(from, content);
     }
 
@@ -354,7 +355,7 @@ fn a_slower_receiver_replaces_the_representative_with_its_own_mean_and_deviation
 #[test]
 fn a_representative_that_left_is_not_followed_any_longer() {
     let echo = Echo { seq: Seq(0), hold: Span::ZERO };
-    let leaving = Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
+    let leaving = ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
     for way in [0, 1, 2] {
         let mut sender = Sender::started();
         sender.accumulation(1, 1e6, 0.25e6);
@@ -373,7 +374,7 @@ fn absurd_and_repeated_reports_are_dropped() {
     let before = sender.rate();
     let echo = Echo { seq: Seq(5), hold: Span::ZERO };
     for (level, mean) in [(f32::NAN, 1e6), (1e6, f32::INFINITY), (0.0, 0.0), (-1.0, 1e6), (1e6, f32::NAN)] {
-        sender.hear(1, Content::Congested { echo, level, mean, cause: Cause::Accumulation });
+        sender.hear(1, ReportContent::Congested { echo, level, mean, cause: Cause::Accumulation });
     }
     assert_eq!((sender.rate(), sender.source.observe().limiting), (before, None));
     sender.accumulation(1, 1e6, 0.25e6);
@@ -391,7 +392,7 @@ fn only_followed_receivers_time_the_source_unless_asked_for_otherwise() {
         sender.run_for(Span::from_millis(500));
         let far = Seq(sender.sent.partition_point(|sent| sender.now.since(*sent) >= RTT * 4) as u64 - 1);
         let echo = Echo { seq: far, hold: Span::ZERO };
-        sender.hear(2, Content::Congested { echo, level: 1e6, mean: 1e6, cause: Cause::Loss });
+        sender.hear(2, ReportContent::Congested { echo, level: 1e6, mean: 1e6, cause: Cause::Loss });
         let rtt = sender.source.observe().rtt;
         assert_eq!(rtt > Span::from_millis(130), samples == Samples::All, "{rtt}");
     }
@@ -406,7 +407,7 @@ fn the_round_trip_time_begins_anew_with_another_representative() {
         let far = sender.sent.partition_point(|sent| sender.now.since(*sent) >= RTT * 3) - 1;
         let hold = sender.now.since(sender.sent[far]).saturating_sub(RTT * 3);
         let echo = Echo { seq: Seq(far as u64), hold };
-        sender.hear(2, Content::Congested { echo, level: 0.5e6, mean: 0.6e6, cause: Cause::Loss });
+        sender.hear(2, ReportContent::Congested { echo, level: 0.5e6, mean: 0.6e6, cause: Cause::Loss });
         assert_eq!(sender.source.observe().rtt, Span::from_millis(rtt));
     }
 }

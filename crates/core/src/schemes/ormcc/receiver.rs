@@ -3,7 +3,7 @@
 use super::config::Config;
 use crate::estimate::Throughput;
 use crate::node::{Cx, Effect};
-use crate::packet::{Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
+use crate::packet::{Arrival, Cause, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
 use crate::rate::StartUpReceiver;
 use crate::suppress::TruncatedExponential;
 use crate::time::{Rate, Span, Time};
@@ -218,10 +218,10 @@ impl Receiver {
         self.counts.sent += 1;
         self.last_report = Some(cx.now);
         let echo = Echo { seq: event.seq, hold: cx.now.since(event.event_at) };
-        self.send(Content::Congested { echo, level: event.level, mean, cause: event.cause }, cx);
+        self.send(ReportContent::Congested { echo, level: event.level, mean, cause: event.cause }, cx);
     }
 
-    fn send(&self, content: Content, cx: &mut Cx<'_>) {
+    fn send(&self, content: ReportContent, cx: &mut Cx<'_>) {
         let layer = self.heard.map_or(Layer::default(), |heard| heard.layer);
         cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
     }
@@ -293,7 +293,7 @@ impl crate::node::Receiver for Receiver {
         let (Some(heard), true) = (self.heard, self.is_representative()) else { return };
         let (echo, level) =
             (Echo { seq: heard.seq, hold: cx.now.since(self.last_arrival) }, self.mean.unwrap_or(0.0));
-        self.send(Content::Congested { echo, level, mean: level, cause: Cause::Leaving }, cx);
+        self.send(ReportContent::Congested { echo, level, mean: level, cause: Cause::Leaving }, cx);
     }
 
     fn suppressed(&self) -> u32 {

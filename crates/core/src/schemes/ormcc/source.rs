@@ -3,7 +3,7 @@
 use super::config::{AcrossSwitch, Config, SwitchOn};
 use crate::estimate::Ewma;
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
-use crate::packet::{Cause, Content, Echo, Layer, Mark, ReceiverId, Report, Seq};
+use crate::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
 use crate::rate::{AnyPolicy, Congestion, CutGate, Growth, Operating, RatePolicy, SendController};
 use crate::time::{Rate, Span, Time};
 
@@ -308,20 +308,22 @@ impl crate::node::Source for Source {
         self.controller.on_arrived(report.content.echo().seq, now);
         let bps = |rate: f32| Rate::from_bps(f64::from(rate));
         match report.content {
-            Content::Congested { cause: Cause::Leaving, .. } => self.forget(from),
-            Content::Congested { echo, level, mean, cause: Cause::Loss | Cause::Mark } => {
+            ReportContent::Congested { cause: Cause::Leaving, .. } => self.forget(from),
+            ReportContent::Congested { echo, level, mean, cause: Cause::Loss | Cause::Mark } => {
                 self.on_congested(from, echo, bps(level), bps(mean), now);
             }
-            Content::Alive(echo)
-            | Content::Selective { echo, .. }
-            | Content::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
+            ReportContent::Alive(echo)
+            | ReportContent::Selective { echo, .. }
+            | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
                 self.on_alive(from, echo, now);
             }
-            Content::Received { echo, rate, loss } => self.on_received(from, echo, bps(rate), loss, now),
-            Content::Congested { cause: Cause::Accumulation, .. }
-            | Content::Lost { .. }
-            | Content::Calculated { .. }
-            | Content::Averaged { .. } => {}
+            ReportContent::Received { echo, rate, loss } => {
+                self.on_received(from, echo, bps(rate), loss, now)
+            }
+            ReportContent::Congested { cause: Cause::Accumulation, .. }
+            | ReportContent::Lost { .. }
+            | ReportContent::Calculated { .. }
+            | ReportContent::Averaged { .. } => {}
         }
     }
 

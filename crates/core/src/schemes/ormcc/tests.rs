@@ -3,7 +3,7 @@
 use super::*;
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq,
 };
 use crate::rate::Start;
 use crate::rng::Rng;
@@ -101,7 +101,7 @@ fn a_burst_of_losses_is_one_report() {
     hand.mark = followed(7, 2e6, 0.0);
     for lost in [1, 2, 50] {
         let reports = hand.packet(lost);
-        let [Report { content: Content::Congested { echo, level, cause: Cause::Loss, .. }, .. }] =
+        let [Report { content: ReportContent::Congested { echo, level, cause: Cause::Loss, .. }, .. }] =
             reports[..]
         else {
             panic!("one report, not {reports:?}")
@@ -159,7 +159,7 @@ fn a_delayed_report_says_how_long_it_was_held() {
     hand.packet(1);
     let event = hand.now;
     let reports = hand.wait_for_deadline();
-    let [Report { content: Content::Congested { echo, .. }, .. }] = reports[..] else {
+    let [Report { content: ReportContent::Congested { echo, .. }, .. }] = reports[..] else {
         panic!("{reports:?}")
     };
     assert_eq!(echo.hold, hand.now.since(event));
@@ -175,7 +175,7 @@ fn a_representative_that_leaves_says_so() {
     let leaving = reports(&mut hand.effects);
     assert!(matches!(
         leaving[..],
-        [Report { content: Content::Congested { cause: Cause::Leaving, .. }, .. }]
+        [Report { content: ReportContent::Congested { cause: Cause::Leaving, .. }, .. }]
     ));
 }
 
@@ -216,7 +216,7 @@ impl Sender {
         self.now = end;
     }
 
-    fn hear(&mut self, from: u64, content: Content) {
+    fn hear(&mut self, from: u64, content: ReportContent) {
         let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
         self.source.on_report(&Report { from: receiver_id(from), layer: Layer(0), content }, cx);
     }
@@ -225,7 +225,7 @@ impl Sender {
     fn congested(&mut self, from: u64, level: f64, rtt: Span) {
         let content = |seq| {
             let echo = Echo { seq, hold: Span::ZERO };
-            Content::Congested { echo, level: level as f32, mean: level as f32, cause: Cause::Loss }
+            ReportContent::Congested { echo, level: level as f32, mean: level as f32, cause: Cause::Loss }
         };
         let mut fresh = self.newest();
         while self.sample(fresh).is_some_and(|sample| sample < rtt) && fresh > 0 {
@@ -340,7 +340,7 @@ fn a_slower_receiver_replaces_the_representative_and_an_equal_one_does_not() {
 #[test]
 fn a_representative_that_left_is_not_followed_any_longer() {
     let echo = Echo { seq: Seq(0), hold: Span::ZERO };
-    let leaving = Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
+    let leaving = ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
     for way in [0, 1] {
         let mut sender = Sender::new(Config::published());
         sender.run_until(at(2.04));
@@ -360,10 +360,10 @@ fn absurd_and_repeated_reports_are_dropped() {
     let before = sender.rate();
     for level in [f32::NAN, f32::INFINITY, 0.0, -1.0] {
         let echo = Echo { seq: Seq(5), hold: Span::ZERO };
-        sender.hear(1, Content::Congested { echo, level, mean: level, cause: Cause::Loss });
+        sender.hear(1, ReportContent::Congested { echo, level, mean: level, cause: Cause::Loss });
     }
     let future = Echo { seq: Seq(1_000_000), hold: Span::ZERO };
-    sender.hear(1, Content::Congested { echo: future, level: 1e5, mean: 1e5, cause: Cause::Loss });
+    sender.hear(1, ReportContent::Congested { echo: future, level: 1e5, mean: 1e5, cause: Cause::Loss });
     assert_eq!((sender.rate(), sender.source.observe().limiting), (before, None));
 }
 
@@ -393,7 +393,7 @@ fn news_of_old_packets_is_no_sign_that_anything_arrives() {
     let left = sender.source.sent(newest).expect("it is remembered") + Span::from_millis(50);
     for tenth in 10..40 {
         sender.run_until(at(f64::from(tenth) / 10.0));
-        sender.hear(1, Content::Alive(Echo { seq: newest, hold: sender.now.since(left) }));
+        sender.hear(1, ReportContent::Alive(Echo { seq: newest, hold: sender.now.since(left) }));
     }
     assert!(sender.rate() < peak / 16.0, "{}", sender.rate());
 }
@@ -563,7 +563,7 @@ fn a_receiver_answers_a_round_with_the_rate_at_which_it_came() {
         let mut hand = Hand::new();
         start_up_round(&mut hand, packets, 2000, 4e6);
         let reports = hand.wait_for_deadline();
-        let [Report { content: Content::Received { echo, rate, loss }, .. }] = reports[..] else {
+        let [Report { content: ReportContent::Received { echo, rate, loss }, .. }] = reports[..] else {
             panic!("one answer, not {reports:?}")
         };
         assert_eq!((echo.seq, loss), (Seq(hand.seq), 0.0));

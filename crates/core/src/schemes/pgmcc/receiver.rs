@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::filter::Filter;
 use crate::node::{Cx, Effect};
-use crate::packet::{Arrival, Cause, Content, Data, Echo, Layer, Mark, ReceiverId, Report, Seq};
+use crate::packet::{Arrival, Cause, Data, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
 use crate::time::{Span, Time};
 
 /// A receiver of a PGMCC session.
@@ -163,7 +163,7 @@ impl Receiver {
         let Some(heard) = &self.heard else { return };
         let missing = !heard.arrived & !heard.lost;
         let behind = 32 - missing.leading_zeros();
-        let content = Content::Selective {
+        let content = ReportContent::Selective {
             echo: self.echo(heard, cx.now),
             behind,
             bitmap: heard.arrived,
@@ -175,10 +175,10 @@ impl Receiver {
     fn report_losses(&self, first: Seq, count: u16, cx: &mut Cx<'_>) {
         let Some(heard) = &self.heard else { return };
         let echo = self.echo(heard, cx.now);
-        self.send(Content::Lost { echo, first, count, loss: self.filter.loss() }, cx);
+        self.send(ReportContent::Lost { echo, first, count, loss: self.filter.loss() }, cx);
     }
 
-    fn send(&self, content: Content, cx: &mut Cx<'_>) {
+    fn send(&self, content: ReportContent, cx: &mut Cx<'_>) {
         let layer = self.heard.map_or(Layer::default(), |heard| heard.layer);
         cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
     }
@@ -254,7 +254,7 @@ impl crate::node::Receiver for Receiver {
         (self.pending, self.offer_at, self.ack_at) = (None, Time::NEVER, Time::NEVER);
         let (Some(heard), true) = (&self.heard, self.is_acker()) else { return };
         let echo = self.echo(heard, cx.now);
-        self.send(Content::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving }, cx);
+        self.send(ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving }, cx);
     }
 
     fn suppressed(&self) -> u32 {

@@ -6,7 +6,7 @@ use super::timeout::Timeout;
 use super::window::{CongestionWindow, WindowGrowth};
 use crate::estimate::{GroupRtt, SendHistory};
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
-use crate::packet::{Cause, Content, Echo, Flags, Layer, Mark, ReceiverId, Report, Seq};
+use crate::packet::{Cause, Echo, Flags, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
 use crate::rate::{Pacer, Start};
 use crate::time::{Rate, Span, Time};
 
@@ -349,19 +349,21 @@ impl crate::node::Source for Source {
             return;
         }
         match report.content {
-            Content::Selective { echo, bitmap, loss, .. } => {
+            ReportContent::Selective { echo, bitmap, loss, .. } => {
                 self.on_acknowledged(from, echo, bitmap, loss, now);
             }
-            Content::Lost { echo, first, count, loss } => self.on_lost(from, (first, count), echo, loss, now),
-            Content::Congested { cause: Cause::Leaving, .. } => self.forget(from),
-            Content::Alive(echo)
-            | Content::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
+            ReportContent::Lost { echo, first, count, loss } => {
+                self.on_lost(from, (first, count), echo, loss, now)
+            }
+            ReportContent::Congested { cause: Cause::Leaving, .. } => self.forget(from),
+            ReportContent::Alive(echo)
+            | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
                 self.on_alive(from, echo, now);
             }
-            Content::Congested { .. }
-            | Content::Received { .. }
-            | Content::Calculated { .. }
-            | Content::Averaged { .. } => {}
+            ReportContent::Congested { .. }
+            | ReportContent::Received { .. }
+            | ReportContent::Calculated { .. }
+            | ReportContent::Averaged { .. } => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{Config, Receiver, Source};
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Content, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, Seq,
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq,
 };
 use crate::rate::{Bounds, Start};
 use crate::rng::Rng;
@@ -56,19 +56,19 @@ impl Sender {
         (sent, named)
     }
 
-    fn report(&mut self, from: u64, content: Content) {
+    fn report(&mut self, from: u64, content: ReportContent) {
         let report = Report { from: receiver_id(from), layer: Layer(0), content };
         self.call(|source, cx| source.on_report(&report, cx));
     }
 
     fn nak(&mut self, from: u64, seq: u64, count: u16, loss: f32) {
         let echo = Echo { seq: Seq(seq), hold: Span::ZERO };
-        self.report(from, Content::Lost { echo, first: Seq(seq), count, loss });
+        self.report(from, ReportContent::Lost { echo, first: Seq(seq), count, loss });
     }
 
     fn ack(&mut self, from: u64, seq: u64, loss: f32) {
         let echo = Echo { seq: Seq(seq), hold: Span::ZERO };
-        self.report(from, Content::Selective { echo, behind: 0, bitmap: u32::MAX, loss });
+        self.report(from, ReportContent::Selective { echo, behind: 0, bitmap: u32::MAX, loss });
     }
 
     fn wait_for_deadline(&mut self) {
@@ -157,7 +157,7 @@ fn an_acker_that_leaves_is_followed_by_an_election() {
         if farewell {
             let echo = Echo { seq: Seq(0), hold: Span::ZERO };
             let cause = Cause::Leaving;
-            sender.report(1, Content::Congested { echo, level: 0.0, mean: 0.0, cause });
+            sender.report(1, ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause });
         } else {
             let now = sender.now;
             sender.source.control(SourceControl::Forget(receiver_id(1)), now);
@@ -233,7 +233,7 @@ impl Ear {
         Ear { receiver, rng: Rng::new(5, 5), effects: Effects::new() }
     }
 
-    fn hear(&mut self, at: u64, seq: u64, acker: Option<u64>, arrival: Arrival) -> Vec<Content> {
+    fn hear(&mut self, at: u64, seq: u64, acker: Option<u64>, arrival: Arrival) -> Vec<ReportContent> {
         let mark = Mark::Acker(acker.map(receiver_id));
         let data = Data {
             seq: Seq(seq),
@@ -249,13 +249,13 @@ impl Ear {
         self.contents()
     }
 
-    fn wait(&mut self, until: u64) -> Vec<Content> {
+    fn wait(&mut self, until: u64) -> Vec<ReportContent> {
         let cx = &mut Cx { now: Time::ZERO + millis(until), rng: &mut self.rng, effects: &mut self.effects };
         self.receiver.on_deadline(cx);
         self.contents()
     }
 
-    fn contents(&mut self) -> Vec<Content> {
+    fn contents(&mut self) -> Vec<ReportContent> {
         let content = |effect| match effect {
             Effect::Report(report) => report.content,
             other => panic!("{other:?}"),
@@ -283,7 +283,9 @@ fn without_an_acker_every_receiver_offers_itself_within_50_ms() {
     let mut ear = Ear::new();
     ear.hear(0, 0, None, PLAIN);
     match ear.wait(50)[..] {
-        [Content::Lost { echo, count: 0, .. }] => assert_eq!(echo, Echo { seq: Seq(0), hold: millis(50) }),
+        [ReportContent::Lost { echo, count: 0, .. }] => {
+            assert_eq!(echo, Echo { seq: Seq(0), hold: millis(50) })
+        }
         ref other => panic!("{other:?}"),
     }
 }
@@ -295,7 +297,7 @@ fn the_acker_acknowledges_each_packet_once_with_what_has_arrived() {
     ear.hear(1, 11, Some(2), PLAIN);
     let lossy = Arrival { lost: 2, ..PLAIN };
     match ear.hear(2, 14, Some(2), lossy)[..] {
-        [Content::Selective { echo, behind: 0, bitmap: 0b11001, loss }] => {
+        [ReportContent::Selective { echo, behind: 0, bitmap: 0b11001, loss }] => {
             assert_eq!(echo, Echo { seq: Seq(14), hold: Span::ZERO });
             assert!((0.01..0.02).contains(&loss));
         }
@@ -303,7 +305,7 @@ fn the_acker_acknowledges_each_packet_once_with_what_has_arrived() {
     }
     assert_eq!(ear.hear(3, 14, Some(2), Arrival { late: true, ..PLAIN }), [], "a duplicate");
     match ear.hear(4, 13, Some(2), Arrival { late: true, ..PLAIN })[..] {
-        [Content::Selective { echo, bitmap: 0b11011, .. }] => {
+        [ReportContent::Selective { echo, bitmap: 0b11011, .. }] => {
             assert_eq!(echo, Echo { seq: Seq(14), hold: millis(2) });
         }
         ref other => panic!("{other:?}"),
@@ -335,7 +337,7 @@ fn a_missing_packet_that_is_not_yet_lost_is_told_as_behind() {
     ear.hear(0, 0, Some(2), PLAIN);
     ear.hear(1, 2, Some(2), PLAIN);
     match ear.hear(2, 3, Some(2), PLAIN)[..] {
-        [Content::Selective { behind: 3, bitmap: 0b1011, .. }] => {}
+        [ReportContent::Selective { behind: 3, bitmap: 0b1011, .. }] => {}
         ref other => panic!("{other:?}"),
     }
 }
@@ -348,7 +350,7 @@ fn losses_within_one_delay_are_one_report() {
     assert_eq!(ear.hear(1, 2, Some(9), lossy), []);
     assert_eq!(ear.hear(1, 4, Some(9), lossy), []);
     match ear.wait(60)[..] {
-        [Content::Lost { first: Seq(1), count: 2, loss, .. }] => assert!((0.01..0.02).contains(&loss)),
+        [ReportContent::Lost { first: Seq(1), count: 2, loss, .. }] => assert!((0.01..0.02).contains(&loss)),
         ref other => panic!("{other:?}"),
     }
     assert_eq!(ear.wait(200), []);
@@ -364,7 +366,7 @@ fn the_acker_says_good_bye_and_others_do_not() {
         ear.receiver.on_leave(cx);
         let contents = ear.contents();
         assert_eq!(contents.len(), reports);
-        assert!(contents.iter().all(|c| matches!(c, Content::Congested { cause: Cause::Leaving, .. })));
+        assert!(contents.iter().all(|c| matches!(c, ReportContent::Congested { cause: Cause::Leaving, .. })));
     }
 }
 

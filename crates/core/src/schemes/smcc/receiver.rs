@@ -3,7 +3,7 @@
 use super::config::{Config, Joins, LAYERS, Lower};
 use super::visits::Visits;
 use crate::node::{Cx, Effect, Effects, Receiver as _};
-use crate::packet::{Arrival, Cause, Content, Data, Echo, Layer, Mark, ReceiverId, Report, Seq};
+use crate::packet::{Arrival, Cause, Data, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
 use crate::schemes::tfmcc;
 use crate::time::{Rate, Span, Time};
 
@@ -171,7 +171,7 @@ impl ReceiverState {
     fn translated(&self, mut report: Report, layer: u8, seen: Seen, now: Time) -> Report {
         report.layer = Layer(layer);
         *report.content.echo_mut() = Echo { seq: seen.seq, hold: now.since(seen.at) };
-        if let Content::Calculated { rate, .. } = &mut report.content {
+        if let ReportContent::Calculated { rate, .. } = &mut report.content {
             *rate = self.left_for(layer, f64::from(*rate)) as f32;
         }
         report
@@ -286,8 +286,14 @@ impl ReceiverState {
         // Nothing of the layer has come, so no packet can be named for a round-trip sample.
         let echo = Echo { seq: Seq(0), hold: Span::MAX };
         let rate = self.left_for(level, self.estimate(cx.now).bps()) as f32;
-        let content =
-            Content::Averaged { echo, mean: 0.0, deviation: 0.0, samples: 0, rate, cause: Cause::Joining };
+        let content = ReportContent::Averaged {
+            echo,
+            mean: 0.0,
+            deviation: 0.0,
+            samples: 0,
+            rate,
+            cause: Cause::Joining,
+        };
         cx.effects.push(Effect::Report(Report { from: self.me, layer: Layer(level), content }));
     }
 

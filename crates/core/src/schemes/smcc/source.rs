@@ -2,7 +2,7 @@
 
 use super::config::{Config, Joins, LAYERS};
 use crate::node::{Cx, Departure, Observation, Source as _, SourceControl, Stamp, Tally};
-use crate::packet::{Cause, Content, Layer, Report};
+use crate::packet::{Cause, Layer, Report, ReportContent};
 use crate::rate::Bounds;
 use crate::schemes::tfmcc;
 use crate::time::{Rate, Span, Time};
@@ -127,7 +127,7 @@ impl crate::node::Source for Source {
     }
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
-        if let Content::Averaged { cause: Cause::Joining, rate, .. } = report.content {
+        if let ReportContent::Averaged { cause: Cause::Joining, rate, .. } = report.content {
             self.switch_on(report.layer, cx);
             return self.make_room(report.layer, Rate::from_bps(f64::from(rate)), cx.now);
         }

@@ -3,7 +3,7 @@
 use super::{Config, Joins, Receiver, Source};
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, Seq,
+    Arrival, Cause, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq,
 };
 use crate::rate::Bounds;
 use crate::rng::Rng;
@@ -87,7 +87,7 @@ impl Sender {
             for &layer in layers {
                 let echo = Echo { seq: newest[usize::from(layer)], hold: Span::ZERO };
                 let (rate, stamp, knows) = (rate.bps() as f32, 0, Knows::RTT.with(Knows::LOSS));
-                let content = Content::Calculated { echo, rate, stamp, round: 0, knows };
+                let content = ReportContent::Calculated { echo, rate, stamp, round: 0, knows };
                 self.call(|source, cx| {
                     source.on_report(&Report { from: me(), layer: Layer(layer), content }, cx)
                 });
@@ -102,8 +102,14 @@ impl Sender {
     /// A receiver asks for a layer of which it can take so many bit/s.
     fn ask_for_at(&mut self, layer: u8, rate: f32) {
         let echo = Echo { seq: Seq(0), hold: Span::MAX };
-        let content =
-            Content::Averaged { echo, mean: 0.0, deviation: 0.0, samples: 0, rate, cause: Cause::Joining };
+        let content = ReportContent::Averaged {
+            echo,
+            mean: 0.0,
+            deviation: 0.0,
+            samples: 0,
+            rate,
+            cause: Cause::Joining,
+        };
         self.call(|source, cx| source.on_report(&Report { from: me(), layer: Layer(layer), content }, cx));
     }
 
@@ -275,8 +281,10 @@ impl Fed {
         for effect in self.effects.drain() {
             match effect {
                 Effect::Subscribe(Layer(level)) => self.levels.push((self.now, level)),
-                Effect::Report(Report { content: Content::Averaged { .. }, .. }) => self.asks.push(self.now),
-                Effect::Report(Report { layer, content: Content::Calculated { rate, .. }, .. }) => {
+                Effect::Report(Report { content: ReportContent::Averaged { .. }, .. }) => {
+                    self.asks.push(self.now)
+                }
+                Effect::Report(Report { layer, content: ReportContent::Calculated { rate, .. }, .. }) => {
                     self.reports.push((layer, f64::from(rate) / 1e6));
                 }
                 other => panic!("{other:?}"),

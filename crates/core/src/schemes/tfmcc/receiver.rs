@@ -6,7 +6,7 @@ use super::history::History;
 use super::{equation, timer};
 use crate::estimate::Throughput;
 use crate::node::{Cx, Effect};
-use crate::packet::{Arrival, Content, Data, Echo, Knows, Layer, Mark, ReceiverId, Report, Seq};
+use crate::packet::{Arrival, Data, Echo, Knows, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
 use crate::time::{Rate, Span, Time};
 
 /// A receiver of a TFMCC session.
@@ -368,7 +368,7 @@ impl Receiver {
         if !rate.is_usable() {
             return; // nothing is known yet
         }
-        let content = Content::Calculated {
+        let content = ReportContent::Calculated {
             echo: Echo { seq: heard.seq, hold: cx.now.since(heard.at) },
             rate: rate.bps() as f32,
             stamp: Clock::stamp(cx.now),

@@ -4,7 +4,7 @@ use super::config::{Config, Rise};
 use super::echoes::{Echo, Echoes, Urgency};
 use super::timer;
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
-use crate::packet::{self, Cause, Content, Knows, Layer, Mark, ReceiverId, Report, Seq};
+use crate::packet::{self, Cause, Knows, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
 use crate::rate::bounds::Guard;
 use crate::rate::send_controller::PROBED_EVERY;
 use crate::rate::{Growth, SendController, Sending, Start};
@@ -235,7 +235,9 @@ impl Source {
 
     /// `None` for what cannot be.
     fn checked(&self, report: &Report, now: Time) -> Option<Calculated> {
-        let Content::Calculated { echo, rate, stamp, round, knows } = report.content else { return None };
+        let ReportContent::Calculated { echo, rate, stamp, round, knows } = report.content else {
+            return None;
+        };
         let bps = Rate::from_bps(f64::from(rate));
         let rtt = self.controller.sample(echo, now)?.max(self.config.sending.shortest_rtt);
         if !bps.is_usable() {
@@ -601,17 +603,17 @@ impl crate::node::Source for Source {
         }
         self.on_arrived(report.content.echo().seq, now);
         match report.content {
-            Content::Calculated { .. } => self.on_calculated(report, now),
-            Content::Congested { cause: Cause::Leaving, .. } => self.forget(from, now),
-            Content::Alive(echo)
-            | Content::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
+            ReportContent::Calculated { .. } => self.on_calculated(report, now),
+            ReportContent::Congested { cause: Cause::Leaving, .. } => self.forget(from, now),
+            ReportContent::Alive(echo)
+            | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
                 self.on_alive(from, echo, now);
             }
-            Content::Congested { .. }
-            | Content::Lost { .. }
-            | Content::Received { .. }
-            | Content::Averaged { .. }
-            | Content::Selective { .. } => {}
+            ReportContent::Congested { .. }
+            | ReportContent::Lost { .. }
+            | ReportContent::Received { .. }
+            | ReportContent::Averaged { .. }
+            | ReportContent::Selective { .. } => {}
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Config, Receiver, Source, TimerLaw};
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
-use crate::packet::{Arrival, Content, Data, Echo, Flags, Knows, Layer, Mark, Payload, Report, Seq};
+use crate::packet::{Arrival, Data, Echo, Flags, Knows, Layer, Mark, Payload, Report, ReportContent, Seq};
 use crate::rate::Start;
 use crate::rng::Rng;
 use crate::schemes::Scheme;
@@ -106,7 +106,7 @@ impl Sender {
         let round = self.source.round_state().0;
         let echo = Echo { seq: Seq(self.newest), hold: Span::ZERO };
         let rate = (kbps * 1e3) as f32;
-        let content = Content::Calculated { echo, rate, stamp: 77, round, knows };
+        let content = ReportContent::Calculated { echo, rate, stamp: 77, round, knows };
         let report = Report { from: receiver_id(from), layer: Layer(0), content };
         self.call(|source, cx| source.on_report(&report, cx));
     }
@@ -413,7 +413,7 @@ impl Ear {
         Ear { receiver, rng: Rng::new(seed, 5), effects: Effects::new() }
     }
 
-    fn hear(&mut self, now: Time, seq: u64, mark: Mark, arrival: Arrival) -> Vec<Content> {
+    fn hear(&mut self, now: Time, seq: u64, mark: Mark, arrival: Arrival) -> Vec<ReportContent> {
         // The source's clock is 1000 s ahead; packets take 30 ms.
         let sent_at = now + Span::from_secs(1000) - millis(30);
         let data =
@@ -424,7 +424,7 @@ impl Ear {
     }
 
     /// Deadlines until then.
-    fn wait(&mut self, until: Time) -> Vec<Content> {
+    fn wait(&mut self, until: Time) -> Vec<ReportContent> {
         let mut contents = Vec::new();
         while self.receiver.deadline() <= until {
             let now = self.receiver.deadline();
@@ -435,7 +435,7 @@ impl Ear {
         contents
     }
 
-    fn contents(&mut self) -> Vec<Content> {
+    fn contents(&mut self) -> Vec<ReportContent> {
         let content = |effect| match effect {
             Effect::Report(report) => report.content,
             other => panic!("{other:?}"),
@@ -444,7 +444,7 @@ impl Ear {
     }
 
     /// A packet each 8 ms from `from` on, 1 Mbit/s, without loss; the last one's number and time.
-    fn stream(&mut self, from: u64, packets: u64, mark: Mark) -> Vec<Content> {
+    fn stream(&mut self, from: u64, packets: u64, mark: Mark) -> Vec<ReportContent> {
         let mut all = Vec::new();
         for seq in from..from + packets {
             let now = at(10.0) + millis(8 * seq);
@@ -455,9 +455,9 @@ impl Ear {
     }
 }
 
-fn rate_of(content: &Content) -> (f64, Knows) {
+fn rate_of(content: &ReportContent) -> (f64, Knows) {
     match *content {
-        Content::Calculated { rate, knows, .. } => (f64::from(rate), knows),
+        ReportContent::Calculated { rate, knows, .. } => (f64::from(rate), knows),
         ref other => panic!("{other:?}"),
     }
 }
