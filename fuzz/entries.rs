@@ -5,7 +5,7 @@
 mod checksum;
 
 use checksum::correct;
-use faircast_core::packet::{Echo, Layer, ReceiverId, Report, ReportContent, Seq, SessionId};
+use faircast_core::packet::{Echo, Layer, ReceiverId, Report, ReportContent, Seq, SessionId, Signal};
 use faircast_core::time::Span;
 use faircast_wire::alc::{self, Fdt, Rlc};
 use faircast_wire::pgm::{self, Body, MessageSink, Unframer};
@@ -205,6 +205,7 @@ fn data(seq: u64, payload: &[u8]) -> DataPacket<'_> {
         rate: 0.0,
         payload: Payload { block: 1, symbol: 2 },
         flags: Flags::default(),
+        signal: Signal::None,
         mark: Mark::None,
     };
     DataPacket { data, layer: Layer(0), symbols: 3, payload }

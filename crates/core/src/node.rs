@@ -78,6 +78,8 @@ pub struct Stamp {
     pub rate: Rate,
     /// Flags that the scheme sets.
     pub flags: crate::packet::Flags,
+    /// What the scheme says of this packet.
+    pub signal: crate::packet::Signal,
     /// What the scheme says to all.
     pub mark: Mark,
 }

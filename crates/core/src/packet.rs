@@ -67,6 +67,8 @@ pub struct Data {
     pub payload: Payload,
     /// Flags.
     pub flags: Flags,
+    /// What the source's scheme says of this packet.
+    pub signal: Signal,
     /// What the source's scheme says to all.
     pub mark: Mark,
 }
@@ -85,7 +87,7 @@ impl Payload {
     pub const NONE: Payload = Payload { block: u32::MAX, symbol: u32::MAX };
 }
 
-/// Flags of a data packet.
+/// Flags of a data packet: each means the same whatever the scheme is. What one scheme alone says of a packet is its [`Signal`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags(pub u8);
 
@@ -96,21 +98,16 @@ impl Flags {
     pub const ROUND_END: Flags = Flags(1 << 1);
     /// Sent again or sent as repair: no round-trip sample from it (Karn).
     pub const REPAIR: Flags = Flags(1 << 2);
-    /// Part of a burst (RLC).
-    pub const BURST: Flags = Flags(1 << 3);
-    /// Synchronisation point (RLC).
-    pub const SYNC: Flags = Flags(1 << 4);
     /// A router has already reported the gap before this packet (RMANP).
     pub const GAP_SEEN: Flags = Flags(1 << 5);
-    /// Control packet of an accumulation measurement: due at a known time after the ones before (MCA, MCA+).
-    pub const CONTROL: Flags = Flags(1 << 6);
     /// The source waits for the answers of all receivers to this start-up round: each answers at once.
     pub const EVERYBODY: Flags = Flags(1 << 7);
-    /// The layer sends faster for a while than its own control says, at the cost of the layer above (GMCC). The same bit as
-    /// [`Flags::BURST`]: no scheme has both.
-    pub const GAINS: Flags = Flags(1 << 3);
-    /// The layer sends slower for a while, in favour of the layer below (GMCC). The same bit as [`Flags::SYNC`].
-    pub const GIVES: Flags = Flags(1 << 4);
+    /// All of them.
+    pub const ALL: Flags = Flags::STARTING
+        .with(Flags::ROUND_END)
+        .with(Flags::REPAIR)
+        .with(Flags::GAP_SEEN)
+        .with(Flags::EVERYBODY);
 
     /// Both sets of flags.
     #[must_use]
@@ -121,6 +118,32 @@ impl Flags {
     /// Whether all of `other` are set.
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
+    }
+}
+
+/// What the source's scheme says of one data packet, beside its [`Mark`]. It is not a field of the mark's variants because those
+/// are full: a mark of a byte more would make [`Packet`] longer than 64 bytes, and this byte is there anyway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Signal {
+    /// Nothing.
+    #[default]
+    None,
+    /// Control packet of an accumulation measurement: due at a known time after the ones before (MCA, MCA+).
+    Control,
+    /// Part of a burst (RLC).
+    Burst,
+    /// Last packet of a burst, and a synchronisation point of its layer: receivers may go up (RLC).
+    SyncPoint,
+    /// The layer sends faster for a while than its own control says, at the cost of the layer above (GMCC).
+    Gains,
+    /// The layer sends slower for a while than its own control says, in favour of the layer below (GMCC).
+    Gives,
+}
+
+impl Signal {
+    /// Whether the packet is part of a burst.
+    pub const fn is_burst(self) -> bool {
+        matches!(self, Signal::Burst | Signal::SyncPoint)
     }
 }
 

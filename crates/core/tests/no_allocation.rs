@@ -50,6 +50,7 @@ impl Session {
                 rate: stamp.rate.bps() as f32,
                 payload: Payload::NONE,
                 flags: stamp.flags,
+                signal: stamp.signal,
                 mark: stamp.mark,
             };
             let arrival = Arrival { size: SIZE, lost: std::mem::take(lost), ..Arrival::default() };

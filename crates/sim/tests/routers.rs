@@ -8,7 +8,7 @@ use faircast_aqm::LinkSpec;
 use faircast_core::node::{
     Cx, Effect, Port, Router, RouterControl, RouterObservation, RouterSpec, To, Verdict,
 };
-use faircast_core::packet::{Body, Flags, Layer, Packet, SessionId};
+use faircast_core::packet::{Body, Flags, Layer, Packet, SessionId, Signal};
 use faircast_core::time::{Span, Time};
 use faircast_sim::{LinkId, Network, NodeId, Options, Outcome, SessionSpec, SimError, TappedPacket};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ fn data(outcome: &Outcome, link: LinkId) -> Vec<(u64, bool, Time, Layer)> {
     let on_link = outcome.taps.iter().filter(|tapped| tapped.link == link);
     let data = on_link.filter_map(|tapped| match tapped.what {
         TappedPacket::Session(Packet { body: Body::Data(data), layer, .. }) => {
-            Some((data.seq.0, data.flags.has(Flags::CONTROL), tapped.at, layer))
+            Some((data.seq.0, data.flags.has(Flags::GAP_SEEN), tapped.at, layer))
         }
         _ => None,
     });
@@ -173,6 +173,7 @@ fn a_router_that_wants_what_cannot_be_done_ends_in_an_error() {
         rate: 0.0,
         payload: faircast_core::packet::Payload::NONE,
         flags: Flags::default(),
+        signal: Signal::None,
         mark: faircast_core::packet::Mark::None,
     });
     let packet = Packet { session: SessionId(1), layer: Layer(0), size: 1, body: order };

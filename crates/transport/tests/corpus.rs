@@ -3,7 +3,7 @@
 #[path = "../../../fuzz/sessions.rs"]
 mod sessions;
 
-use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, Seq, SessionId};
+use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, Seq, SessionId, Signal};
 use faircast_core::time::Time;
 use faircast_transport::fuzzing;
 use faircast_transport::object::{Entry, Kind, Manifest, seal_block};
@@ -118,7 +118,15 @@ fn leaping_stream() -> Vec<u8> {
     let data = |block| {
         let payload = Payload { block, symbol: 0 };
         let (sent_at, flags, mark) = (Time::ZERO, Flags::default(), Mark::None);
-        let data = Data { seq: Seq(u64::from(block)), sent_at, rate: 0.0, payload, flags, mark };
+        let data = Data {
+            seq: Seq(u64::from(block)),
+            sent_at,
+            rate: 0.0,
+            payload,
+            flags,
+            signal: Signal::None,
+            mark,
+        };
         Message::Data(DataPacket { data, layer: Layer(0), symbols, payload: &sealed })
     };
     let status = |complete_to| Message::Status(Status { complete_to, rtt_max_us: 100, ..Status::default() });

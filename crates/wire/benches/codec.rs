@@ -3,7 +3,7 @@
 //! One iteration: a batch of 64 packets of 1432 bytes each with a representative's mark, laid out back
 //! to back. The rate is that of the median batch and counts the bytes of the datagrams.
 
-use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Seq, SessionId};
+use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Seq, SessionId, Signal};
 use faircast_core::time::Time;
 use faircast_wire::{
     Announce, DataPacket, Form, GroupKey, Message, Name, ReceiverCodec, SourceCodec, TransferId,
@@ -24,6 +24,7 @@ fn packet(seq: u64, payload: &[u8]) -> DataPacket<'_> {
         rate: 0.0,
         payload: Payload { block: (seq / 512) as u32, symbol: (seq % 512) as u32 },
         flags: Flags::default(),
+        signal: Signal::None,
         mark,
     };
     DataPacket { data, layer: Layer(0), symbols: 512, payload }

@@ -9,7 +9,7 @@ use crate::parse::{
 use crate::seal::{BOOT_LEN, NONCE_LEN, TAG_LEN};
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{
-    Cause, Data, Echo, Layer, LayerStates, Mark, Payload, ReceiverId, ReportContent, SessionId,
+    Cause, Data, Echo, Layer, LayerStates, Mark, Payload, ReceiverId, ReportContent, SessionId, Signal,
 };
 
 /// Bytes of the sender's id in front of what receivers send.
@@ -242,6 +242,17 @@ pub(crate) const fn mark_number(mark: &Mark) -> u8 {
     }
 }
 
+/// The bits of a signal in the byte of flags. Which signal they are depends on the kind of mark.
+pub(crate) const fn signal_bits(signal: Signal) -> u8 {
+    match signal {
+        Signal::None => 0,
+        Signal::Control => 64,
+        Signal::Burst | Signal::Gains => 8,
+        Signal::SyncPoint => 24,
+        Signal::Gives => 16,
+    }
+}
+
 fn says_rate(data: &Data) -> bool {
     data.rate != 0.0
 }
@@ -263,7 +274,7 @@ pub(crate) fn put_data(out: &mut Vec<u8>, packet: &DataPacket<'_>) -> Result<(),
     out.extend_from_slice(&block.to_be_bytes());
     out.extend_from_slice(&symbol.to_be_bytes()[1..]);
     out.extend_from_slice(&packet.symbols.to_be_bytes());
-    out.push(data.flags.0);
+    out.push(data.flags.0 | signal_bits(data.signal));
     if says_rate(data) {
         put_half(out, "rate", data.rate)?;
     }

@@ -26,7 +26,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{
     Cause, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report, ReportContent,
-    Seq, SessionId, ShortId,
+    Seq, SessionId, ShortId, Signal,
 };
 use faircast_core::time::{Span, Time};
 
@@ -251,12 +251,28 @@ fn read_data<'a>(fixed: &Fixed, mut r: Reader<'a>, newest: &Newest) -> Result<Da
         (u32::MAX, _) => return Err(ParseError::BadValue { field: "symbol", value: symbol.into() }),
         _ => Payload { block, symbol },
     };
-    let flags = Flags(r.u8()?);
+    let (flags, signal) = read_flags(fixed.mark, &mut r)?;
     let rate = if fixed.flags & RATE != 0 { half::decode(r.u16()?) } else { 0.0 };
     let mark = read_mark(fixed.mark, &mut r)?;
     let known = Seq(newest.seq.0.min(SEQ_LIMIT));
-    let data = Data { seq: Seq::unwrap(known, fixed.header.seq), sent_at, rate, payload, flags, mark };
+    let data =
+        Data { seq: Seq::unwrap(known, fixed.header.seq), sent_at, rate, payload, flags, signal, mark };
     Ok(DataPacket { data, layer: fixed.header.layer, symbols, payload: r.rest() })
+}
+
+/// The byte of flags, and the signal that packets with such a mark have in it.
+pub(crate) fn read_flags(mark: u8, r: &mut Reader<'_>) -> Result<(Flags, Signal), ParseError> {
+    let byte = r.u8()?;
+    let signal = match (mark, byte & !Flags::ALL.0) {
+        (_, 0) => Signal::None,
+        (1, 64) => Signal::Control,
+        (4, 8) => Signal::Burst,
+        (4, 24) => Signal::SyncPoint,
+        (5, 8) => Signal::Gains,
+        (5, 16) => Signal::Gives,
+        _ => return Err(ParseError::BadValue { field: "flags", value: byte.into() }),
+    };
+    Ok((Flags(byte & Flags::ALL.0), signal))
 }
 
 /// The fields of a mark of this number.

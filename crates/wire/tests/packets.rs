@@ -6,7 +6,7 @@ use common::{LIMIT, SESSION, SYMBOL, all, bytes_of, data, from_source, marks, re
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{
     Cause, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report, ReportContent,
-    Seq, SessionId, ShortId,
+    Seq, SessionId, ShortId, Signal,
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::fields::{BODIES, CONTENTS, Field, Layout, MARKS, Shape};
@@ -306,6 +306,15 @@ fn names() -> impl Strategy<Value = Name> {
     any::<String>().prop_map(|text| Name::clipped(&text))
 }
 
+fn signals(mark: &Mark) -> &'static [Signal] {
+    match mark {
+        Mark::Representative { .. } => &[Signal::None, Signal::Control],
+        Mark::Timetable { .. } => &[Signal::None, Signal::Burst, Signal::SyncPoint],
+        Mark::Layered { .. } => &[Signal::None, Signal::Gains, Signal::Gives],
+        _ => &[Signal::None],
+    }
+}
+
 fn any_mark() -> impl Strategy<Value = Mark> {
     let id = || prop::option::of(ids());
     prop_oneof![
@@ -519,7 +528,7 @@ proptest! {
         mark in any_mark(),
         (seq, micros, rate) in (seqs(), 0..u64::MAX / 1_000, halves()),
         (block, symbol, symbols) in (0..u32::MAX, 0..1_u32 << 24, any::<u16>()),
-        (flags, layer) in any::<(u8, u8)>(),
+        (flags, signal, layer) in any::<(u8, u8, u8)>(),
         payload in prop::collection::vec(any::<u8>(), 0..200),
         (behind, since) in (-1_000_000..1_000_000_i64, -1_000_000..1_000_000_i64),
     ) {
@@ -528,7 +537,8 @@ proptest! {
             sent_at: Time::from_nanos(micros * 1_000),
             rate,
             payload: Payload { block, symbol },
-            flags: Flags(flags),
+            flags: Flags(flags & Flags::ALL.0),
+            signal: signals(&mark)[usize::from(signal) % signals(&mark).len()],
             mark,
         };
         let packet = DataPacket { data, layer: Layer(layer), symbols, payload: &payload };

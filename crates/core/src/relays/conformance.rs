@@ -5,7 +5,7 @@ mod toy;
 
 use crate::node::{Cx, Departure, Effect, Effects, Relay, RelaySpec, SourceControl, To};
 use crate::packet::{
-    Arrival, Body, Cause, Data, Echo, Flags, Layer, Payload, ReceiverId, Report, ReportContent, Seq,
+    Arrival, Body, Cause, Data, Echo, Flags, Layer, Payload, ReceiverId, Report, ReportContent, Seq, Signal,
 };
 use crate::rng::Rng;
 use crate::schemes::{CATALOGUE, Feedback, Scheme};
@@ -122,7 +122,15 @@ impl Bench<'_> {
         self.numbers.0 = self.numbers.0.max(number);
         let (seq, mark) = (Seq(number as u64), self.scheme.mark());
         let sent_at = self.now;
-        let data = Data { seq, sent_at, rate: 1e6, payload: Payload::NONE, flags: Flags::default(), mark };
+        let data = Data {
+            seq,
+            sent_at,
+            rate: 1e6,
+            payload: Payload::NONE,
+            flags: Flags::default(),
+            signal: Signal::None,
+            mark,
+        };
         let arrival = Arrival { size: 1000, lost, marked, late };
         self.call(|relay, cx| relay.on_data(&data, Layer(0), arrival, cx));
     }

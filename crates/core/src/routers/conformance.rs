@@ -7,6 +7,7 @@ use super::aggregation;
 use crate::node::{Cx, Effect, Effects, Port, Router, RouterControl, RouterSpec, To, Verdict};
 use crate::packet::{
     Body, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, ReportContent, Seq, SessionId,
+    Signal,
 };
 use crate::rng::Rng;
 use crate::time::{Span, Time};
@@ -120,6 +121,7 @@ fn run(spec: &dyn RouterSpec, ops: &[Op], spurious: bool) -> Vec<String> {
             rate: 0.0,
             payload: Payload::NONE,
             flags: Flags::default(),
+            signal: Signal::None,
             mark: Mark::None,
         })
     };

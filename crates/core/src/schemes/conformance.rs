@@ -14,7 +14,7 @@ use super::{AnyReceiver, AnySource, CATALOGUE, Scheme};
 use crate::node::{Cx, Departure, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
     Arrival, Cause, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report,
-    ReportContent, Seq, ShortId,
+    ReportContent, Seq, ShortId, Signal,
 };
 use crate::rate::Bounds;
 use crate::rng::Rng;
@@ -366,6 +366,18 @@ struct Packet {
 }
 
 impl Packet {
+    /// Any of the signals, a third of them for schemes with control packets.
+    fn signal(&self) -> Signal {
+        match self.marked % 9 {
+            1 | 4 | 7 => Signal::Control,
+            2 => Signal::Burst,
+            3 => Signal::SyncPoint,
+            5 => Signal::Gains,
+            6 => Signal::Gives,
+            _ => Signal::None,
+        }
+    }
+
     /// A mark of the scheme's kind.
     fn mark(&self, scheme: &Scheme) -> Mark {
         let id = ReceiverId::new(u64::from(self.named));
@@ -427,13 +439,13 @@ fn receiver_trace(scheme: &Scheme, packets: &[Packet], spurious: Spurious) -> Tr
         let lost = (seq - newest - 1).max(0) as u32;
         let late = seq <= newest;
         newest = newest.max(seq);
-        let control = if packet.marked % 3 == 1 { Flags::CONTROL } else { Flags::default() };
         let data = Data {
             seq: Seq(seq.max(0) as u64),
             sent_at: now - Span::from_micros(u64::from(packet.gap_us) % 90_000),
             rate: packet.rate,
             payload: Payload::NONE,
-            flags: Flags(packet.flags).with(control),
+            flags: Flags(packet.flags),
+            signal: packet.signal(),
             mark: packet.mark(scheme),
         };
         let arrival = Arrival { size: SIZE, lost, marked: packet.marked == 0, late };

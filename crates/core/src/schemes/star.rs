@@ -165,6 +165,7 @@ impl Star {
             rate: self.says_rate.said(stamp.flags, stamp.rate.bps() as f32),
             payload: Payload::NONE,
             flags: stamp.flags,
+            signal: stamp.signal,
             mark: stamp.mark,
         };
         for index in 0..self.leaves.len() {

@@ -42,7 +42,7 @@ impl Router for Toy {
             return Verdict::Drop;
         }
         if let Body::Data(data) = &mut packet.body {
-            data.flags = data.flags.with(Flags::CONTROL);
+            data.flags = data.flags.with(Flags::GAP_SEEN);
         }
         self.waiting.push_back((cx.now + self.spec.delay, exit, *packet));
         Verdict::Hold

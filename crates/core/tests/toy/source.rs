@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use crate::node::{SourceControl, Cx, Departure, Observation, Stamp, Tally};
-use crate::packet::{ReportContent, Layer, Mark, Report};
+use crate::packet::{Layer, Mark, Report, ReportContent, Signal};
 use crate::rate::{Growth, SendController};
 use crate::time::{Rate, Span, Time};
 
@@ -54,7 +54,7 @@ impl crate::node::Source for Source {
             self.tick_at = cx.now + self.rtt;
         }
         let departed = self.controller.depart(size, self.rtt, cx.now);
-        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, mark: Mark::None }
+        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, signal: Signal::None, mark: Mark::None }
     }
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {

@@ -190,6 +190,7 @@ impl Engine {
             rate: stamp.rate.bps() as f32,
             payload: Payload::NONE,
             flags: stamp.flags,
+            signal: stamp.signal,
             mark: stamp.mark,
         };
         let (size, root, bundle, flow, id) = (it.packet_size, it.root, it.root_bundle, it.flow, it.id);

@@ -8,7 +8,7 @@ use crate::event::{Event, Progress};
 use crate::object::ObjectError;
 use faircast_core::delivery::gaps::Gaps;
 use faircast_core::node::{Cx, Effect, Effects, Receiver};
-use faircast_core::packet::{Arrival, Data, Layer, Mark, Payload, ReceiverId, Seq};
+use faircast_core::packet::{Arrival, Data, Flags, Layer, Mark, Payload, ReceiverId, Seq};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, Scheme, Wire};
 use faircast_core::time::{Span, Time};
@@ -259,7 +259,8 @@ impl AlcReceiver {
             sent_at: Time::ZERO,
             rate: 0.0,
             payload: Payload::NONE,
-            flags: rlc.flags,
+            flags: Flags::default(),
+            signal: rlc.signal,
             mark: Mark::Timetable { slot },
         };
         self.report.lost += u64::from(arrival.lost);

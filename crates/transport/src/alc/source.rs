@@ -396,5 +396,5 @@ fn rlc(layer: Layer, stamp: &Stamp) -> [u8; Rlc::LEN] {
         Mark::Timetable { slot } => slot % Rlc::SLOTS,
         _ => 0,
     };
-    Rlc { layer, seq: stamp.seq.0 as u16, flags: stamp.flags, slot }.to_bytes()
+    Rlc { layer, seq: stamp.seq.0 as u16, signal: stamp.signal, slot }.to_bytes()
 }

@@ -87,6 +87,7 @@ fn invent(net: &mut Net, source: usize) {
         rate: 0.0,
         payload: faircast_core::packet::Payload { block: 1, symbol: 5 },
         flags: Default::default(),
+        signal: Default::default(),
         mark: Mark::None,
     };
     let mut bytes = Vec::new();

@@ -101,7 +101,7 @@ fn rewritten(bytes: &[u8], packet: &Packet) -> Vec<u8> {
     let (header, message) = parse(bytes, &Newest::default()).expect("the source wrote it");
     let Message::Data(was) = message else { panic!("the source wrote data") };
     let flags = Flags(said.flags.0 | was.data.flags.0 & Flags::REPAIR.0);
-    let data = Data { rate: said.rate, mark: said.mark, flags, ..was.data };
+    let data = Data { rate: said.rate, signal: said.signal, mark: said.mark, flags, ..was.data };
     let mut out = Vec::new();
     encode_data(&mut out, header.session, &DataPacket { data, ..was }).expect("it fitted before");
     out

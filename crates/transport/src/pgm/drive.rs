@@ -162,7 +162,15 @@ pub(crate) fn open_receiver(
 
 /// Bytes of the options that a scheme with this kind of mark has in each data packet.
 fn options_len(mark: Mark) -> usize {
-    let stamp = Stamp { scheme: 0, seq: 0, micros: 0, rate: 0.0, flags: Default::default(), mark };
+    let stamp = Stamp {
+        scheme: 0,
+        seq: 0,
+        micros: 0,
+        rate: 0.0,
+        flags: Default::default(),
+        signal: Default::default(),
+        mark,
+    };
     let acker = PgmccData { stamp: 0, acker: Ipv4Addr::UNSPECIFIED.into() };
     let options = Options {
         said: (mark != Mark::None).then_some(Said::Stamp(stamp)),

@@ -8,7 +8,9 @@ use crate::error::Error;
 use crate::event::{Event, Progress};
 use faircast_core::delivery::gaps::Gaps;
 use faircast_core::node::{Cx, Effect, Effects, Receiver as _};
-use faircast_core::packet::{Arrival, Data, Flags, Layer, Mark, Payload, ReceiverId, ReportContent, Seq};
+use faircast_core::packet::{
+    Arrival, Data, Flags, Layer, Mark, Payload, ReceiverId, ReportContent, Seq, Signal,
+};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, Scheme};
 use faircast_core::time::{Span, Time};
@@ -704,6 +706,7 @@ fn foreign(pgmcc: PgmccData, arrived: Arrived) -> Stamp {
         micros: pgmcc.stamp.wrapping_mul(1_000),
         rate: 0.0,
         flags: if arrived.repair { Flags::REPAIR } else { Flags::default() },
+        signal: Signal::None,
         mark: Mark::Acker(acker),
     }
 }
@@ -722,6 +725,7 @@ impl SchemeEnd {
             rate: stamp.rate,
             payload: Payload::NONE,
             flags: stamp.flags,
+            signal: stamp.signal,
             mark: stamp.mark,
         };
         let size = (arrived.size + super::source::OVERHEAD).min(usize::from(u16::MAX)) as u16;

@@ -542,6 +542,7 @@ impl PgmSource {
                 micros: (now.as_nanos() / 1_000) as u32,
                 rate: stamp.rate.bps() as f32,
                 flags: stamp.flags.with(repair),
+                signal: stamp.signal,
                 mark: stamp.mark,
             })
         });

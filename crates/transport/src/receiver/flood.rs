@@ -5,7 +5,7 @@
 //! the same, also by the interface's counters, for adapters drop groups that were not joined before anything counts them.
 //! So the receiver says what it sees, and the source, which can slow the upper layers, finds out which it is.
 
-use faircast_core::packet::{Arrival, Flags};
+use faircast_core::packet::{Arrival, Signal};
 use faircast_core::time::{Span, Time};
 
 /// Packets of a layer that was left still come for so long: routers ask twice, a second apart, before they stop it
@@ -90,8 +90,8 @@ impl FloodWatch {
 
     /// A packet of the base layer arrived. Bursts are sent to see whether a path has room for twice as much: what they lose
     /// counts only once something was wrong without them.
-    pub(super) fn on_packet(&mut self, arrival: Arrival, flags: Flags, arrived: Time) {
-        if flags.has(Flags::BURST) && self.base == Base::Fixed && !self.told {
+    pub(super) fn on_packet(&mut self, arrival: Arrival, signal: Signal, arrived: Time) {
+        if signal.is_burst() && self.base == Base::Fixed && !self.told {
             (self.newest_at, self.unsaid) = (arrived, REVEALED);
             return;
         }
@@ -167,7 +167,7 @@ mod tests {
         for packet in 0..100 {
             let lost = u32::from(packet % one_in == 0);
             if lost == 0 {
-                watch.on_packet(Arrival::default(), Flags::default(), at(number * 1000 + packet * 10));
+                watch.on_packet(Arrival::default(), Signal::None, at(number * 1000 + packet * 10));
             } else {
                 watch.lost += 1;
             }
@@ -211,7 +211,7 @@ mod tests {
         for number in 0..16 {
             for packet in 0..8 {
                 let arrival = Arrival { lost: 1, ..Arrival::default() };
-                watch.on_packet(arrival, Flags::BURST, at(number * 1000 + packet));
+                watch.on_packet(arrival, Signal::Burst, at(number * 1000 + packet));
             }
             assert_eq!(second(&mut watch, number, 1000, 50), None);
         }
@@ -225,7 +225,7 @@ mod tests {
         }
         for number in 12..20 {
             let arrival = Arrival { lost: u32::from(number == 12) * 400, ..Arrival::default() };
-            watch.on_packet(arrival, Flags::default(), at(number * 1000));
+            watch.on_packet(arrival, Signal::None, at(number * 1000));
             assert_eq!(second(&mut watch, number, 1000, 50), None);
         }
     }

@@ -3,7 +3,7 @@
 use super::flood::{Base, FloodWatch};
 use crate::event::{LayersReport, Subscription};
 use faircast_core::delivery::gaps::Gaps;
-use faircast_core::packet::{Arrival, Flags, Layer, Seq};
+use faircast_core::packet::{Arrival, Layer, Seq, Signal};
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Time;
 use faircast_wire::{Announce, layers::group_of};
@@ -77,7 +77,7 @@ impl Layers {
     /// The session begins with packet `seq` of the base layer: what was lost of the probes before it is no loss.
     pub(super) fn begin(&mut self, seq: Seq, now: Time) {
         self.streams[0] = Joined { gaps: Gaps::new(self.reordering), since: Time::ZERO };
-        self.on_packet(Layer(0), seq, Flags::default(), now);
+        self.on_packet(Layer(0), seq, Signal::None, now);
     }
 
     /// Whether there is more than the base layer.
@@ -131,7 +131,7 @@ impl Layers {
         &mut self,
         layer: Layer,
         seq: Seq,
-        flags: Flags,
+        signal: Signal,
         arrived: Time,
     ) -> Option<ForScheme> {
         if usize::from(layer.0) > self.groups.len() {
@@ -141,7 +141,7 @@ impl Layers {
             Some(stream) if layer.0 <= self.top && arrived >= stream.since => {
                 let arrival = stream.gaps.on_arrival(seq);
                 if layer.0 == 0 {
-                    self.flood.on_packet(arrival, flags, arrived);
+                    self.flood.on_packet(arrival, signal, arrived);
                 }
                 Some(ForScheme::Subscribed(arrival))
             }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     fn lost(layers: &mut Layers, layer: u8, seq: u64, now: Time) -> Option<u32> {
-        match layers.on_packet(Layer(layer), Seq(seq), Flags::default(), now) {
+        match layers.on_packet(Layer(layer), Seq(seq), Signal::None, now) {
             Some(ForScheme::Subscribed(arrival)) => Some(arrival.lost),
             _ => None,
         }
@@ -215,8 +215,8 @@ mod tests {
         let mut layers = four();
         assert!(layers.groups().is_empty());
         assert_eq!(layers.subscription(), Subscription { joined: 1, of: 4 });
-        assert_eq!(layers.on_packet(Layer(1), Seq(0), Flags::default(), at(0)), Some(ForScheme::Beside));
-        assert_eq!(layers.on_packet(Layer(4), Seq(0), Flags::default(), at(0)), None, "there are four");
+        assert_eq!(layers.on_packet(Layer(1), Seq(0), Signal::None, at(0)), Some(ForScheme::Beside));
+        assert_eq!(layers.on_packet(Layer(4), Seq(0), Signal::None, at(0)), None, "there are four");
     }
 
     #[test]

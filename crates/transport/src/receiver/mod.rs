@@ -294,7 +294,7 @@ impl ReceiverSession {
 
     fn on_data(&mut self, packet: &DataPacket<'_>, size: u16, marked: bool, arrived: Time, now: Time) {
         let Some(stream) = &mut self.stream else { return };
-        let Some(heard) = stream.layers.on_packet(packet.layer, packet.data.seq, packet.data.flags, arrived)
+        let Some(heard) = stream.layers.on_packet(packet.layer, packet.data.seq, packet.data.signal, arrived)
         else {
             self.totals.refused += 1;
             return;

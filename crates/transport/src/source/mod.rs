@@ -368,6 +368,7 @@ impl SourceSession {
                     rate: said_rate(self.setup.scheme.entry().says_rate, &stamp),
                     payload: place,
                     flags: stamp.flags.with(flags),
+                    signal: stamp.signal,
                     mark: stamp.mark,
                 },
                 layer,

@@ -75,6 +75,7 @@ impl SourceSession {
             rate: said_rate(self.setup.scheme.entry().says_rate, &stamp),
             payload: Payload::NONE,
             flags: stamp.flags,
+            signal: stamp.signal,
             mark: stamp.mark,
         };
         if let Err(error) =

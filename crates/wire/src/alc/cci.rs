@@ -1,6 +1,6 @@
 //! What RLC says in the congestion control information of each packet.
 
-use faircast_core::packet::{Flags, Layer};
+use faircast_core::packet::{Layer, Signal};
 
 /// RLC's congestion control information: 64 bits, so C is 1.
 ///
@@ -24,8 +24,8 @@ pub struct Rlc {
     pub layer: Layer,
     /// Its place in the layer's stream, modulo 2^16.
     pub seq: u16,
-    /// [`Flags::BURST`] and [`Flags::SYNC`]; others are not written.
-    pub flags: Flags,
+    /// Whether it is part of a burst, or the last one before a synchronisation point; other signals are not written.
+    pub signal: Signal,
     /// Slot of the timetable, modulo 2^24.
     pub slot: u32,
 }
@@ -44,8 +44,8 @@ impl Rlc {
 
     /// The bytes.
     pub const fn to_bytes(self) -> [u8; Rlc::LEN] {
-        let sync = if self.flags.has(Flags::SYNC) { SYNC } else { 0 };
-        let burst = if self.flags.has(Flags::BURST) { BURST } else { 0 };
+        let sync = if matches!(self.signal, Signal::SyncPoint) { SYNC } else { 0 };
+        let burst = if self.signal.is_burst() { BURST } else { 0 };
         let [s0, s1] = self.seq.to_be_bytes();
         let [_, t0, t1, t2] = self.slot.to_be_bytes();
         [TAG << 1 | sync, self.layer.0, s0, s1, VERSION << 4 | burst, t0, t1, t2]
@@ -57,12 +57,16 @@ impl Rlc {
         if tag >> 1 != TAG || version >> 4 != VERSION {
             return None;
         }
-        let sync = if tag & SYNC != 0 { Flags::SYNC } else { Flags(0) };
-        let burst = if version & BURST != 0 { Flags::BURST } else { Flags(0) };
+        // A point that no burst leads to, as in implementations without bursts, says nothing to a receiver.
+        let signal = match (version & BURST != 0, tag & SYNC != 0) {
+            (true, true) => Signal::SyncPoint,
+            (true, false) => Signal::Burst,
+            (false, _) => Signal::None,
+        };
         Some(Rlc {
             layer: Layer(layer),
             seq: u16::from_be_bytes([s0, s1]),
-            flags: sync.with(burst),
+            signal,
             slot: u32::from_be_bytes([0, t0, t1, t2]),
         })
     }

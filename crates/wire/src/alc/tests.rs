@@ -1,6 +1,6 @@
 use super::*;
 use crate::layers::Spacing;
-use faircast_core::packet::{Flags, Layer};
+use faircast_core::packet::{Layer, Signal};
 use proptest::prelude::*;
 
 /// The first packet of a table: no code, 16-bit identifiers, EXT_FDT, EXT_FTI, block 0, symbol 0.
@@ -134,7 +134,7 @@ fn what_has_no_room_is_not_written() {
 
 #[test]
 fn rlcs_information_looks_as_it_is_documented() {
-    let rlc = Rlc { layer: Layer(3), seq: 0x1234, flags: Flags::SYNC.with(Flags::BURST), slot: 0x00ab_cdef };
+    let rlc = Rlc { layer: Layer(3), seq: 0x1234, signal: Signal::SyncPoint, slot: 0x00ab_cdef };
     let bytes = [0xab, 3, 0x12, 0x34, 0x18, 0xab, 0xcd, 0xef];
     assert_eq!(rlc.to_bytes(), bytes);
     assert_eq!(Rlc::from_bytes(&bytes), Some(rlc));

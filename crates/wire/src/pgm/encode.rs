@@ -6,7 +6,7 @@ use super::option::{
 };
 use super::parse::{AFI_IPV4, AFI_IPV6, OPTIONS_FOR_ROUTERS, OPTIONS_PRESENT};
 use super::{Body, DATA_HEADER_LEN, HEADER_LEN, Nak, OPT_FAIRCAST, Packet};
-use crate::encode::{mark_len, mark_number, put_content, put_mark};
+use crate::encode::{mark_len, mark_number, put_content, put_mark, signal_bits};
 use faircast_core::half;
 use std::net::IpAddr;
 
@@ -207,7 +207,11 @@ impl List<'_> {
 }
 
 fn put_stamp(out: &mut Vec<u8>, stamp: &Stamp) -> Result<(), crate::EncodeError> {
-    out.extend_from_slice(&[stamp.scheme, mark_number(&stamp.mark), stamp.flags.0]);
+    out.extend_from_slice(&[
+        stamp.scheme,
+        mark_number(&stamp.mark),
+        stamp.flags.0 | signal_bits(stamp.signal),
+    ]);
     out.extend_from_slice(&stamp.seq.to_be_bytes());
     out.extend_from_slice(&stamp.micros.to_be_bytes());
     out.extend_from_slice(&half::encode(stamp.rate).to_be_bytes());

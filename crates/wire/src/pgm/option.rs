@@ -1,6 +1,6 @@
 //! Options of PGM packets (RFC 3208, 9).
 
-use faircast_core::packet::{Flags, Mark, ReportContent};
+use faircast_core::packet::{Flags, Mark, ReportContent, Signal};
 use std::net::IpAddr;
 
 pub(super) const LENGTH: u8 = 0x00;
@@ -134,6 +134,8 @@ pub struct Stamp {
     pub rate: f32,
     /// The scheme's flags.
     pub flags: Flags,
+    /// What the scheme says of this packet.
+    pub signal: Signal,
     /// The scheme's mark.
     pub mark: Mark,
 }

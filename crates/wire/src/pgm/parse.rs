@@ -6,9 +6,8 @@ use super::option::{
     PgmccFeedback, RST, SAYS_CONTENT, SAYS_STAMP, SEQUENCES_PER_NAK, SYN, Said, Stamp,
 };
 use super::{Ack, Body, Data, Gsi, HEADER_LEN, Nak, OPT_FAIRCAST, Packet, Spm, checksum};
-use crate::parse::{Reader as NativeReader, read_content, read_mark};
+use crate::parse::{Reader as NativeReader, read_content, read_flags, read_mark};
 use faircast_core::half;
-use faircast_core::packet::Flags;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub(super) const OPTIONS_PRESENT: u8 = 0x01;
@@ -248,9 +247,10 @@ fn read_said(own: u8, value: &[u8]) -> Result<Said, ParseError> {
         if own == SAYS_CONTENT {
             return read_content(&mut r).map(Said::Content);
         }
-        let (scheme, number, flags) = (r.u8()?, r.u8()?, Flags(r.u8()?));
+        let (scheme, number) = (r.u8()?, r.u8()?);
+        let (flags, signal) = read_flags(number, &mut r)?;
         let (seq, micros, rate) = (r.u32()?, r.u32()?, half::decode(r.u16()?));
-        Ok(Said::Stamp(Stamp { scheme, seq, micros, rate, flags, mark: read_mark(number, &mut r)? }))
+        Ok(Said::Stamp(Stamp { scheme, seq, micros, rate, flags, signal, mark: read_mark(number, &mut r)? }))
     };
     match read() {
         Ok(said) if r.left() == 0 => Ok(said),

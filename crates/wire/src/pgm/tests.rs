@@ -1,7 +1,7 @@
 //! Packets that stock programs have sent, all packets there and back, and all cuts.
 
 use super::*;
-use faircast_core::packet::{Cause, Echo, Flags, Mark, ReceiverId, ReportContent, Seq};
+use faircast_core::packet::{Cause, Echo, Flags, Mark, ReceiverId, ReportContent, Seq, Signal};
 use faircast_core::time::Span;
 use proptest::prelude::*;
 
@@ -256,7 +256,15 @@ fn samples() -> Vec<Packet<'static>> {
     let nak = Nak { sqn: 7, source: SOURCE, group: GROUP };
     let echo = Echo { seq: Seq(77), hold: Span::from_millis(3) };
     let mark = Mark::Representative { id: ReceiverId::new(5), mean: 1024.0, deviation: 2.0, rtt_max: 0.5 };
-    let stamp = Stamp { scheme: 1, seq: 8, micros: 9, rate: 1024.0, flags: Flags::STARTING, mark };
+    let stamp = Stamp {
+        scheme: 1,
+        seq: 8,
+        micros: 9,
+        rate: 1024.0,
+        flags: Flags::STARTING,
+        signal: Signal::None,
+        mark,
+    };
     let content = ReportContent::Congested { echo, level: 1e6, mean: 2e6, cause: Cause::Loss };
     let said = |said| Options { said: Some(said), ..Options::default() };
     let all = Options {

@@ -4,7 +4,7 @@
 use faircast_core::half::Half;
 use faircast_core::packet::{
     Cause, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report, ReportContent,
-    Seq, SessionId, ShortId,
+    Seq, SessionId, ShortId, Signal,
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
@@ -38,6 +38,7 @@ pub const fn data(seq: u64, mark: Mark) -> DataPacket<'static> {
             rate: 0.0,
             payload: Payload { block: 0x0102_0304, symbol: 0x0005_0607 },
             flags: Flags::REPAIR,
+            signal: Signal::None,
             mark,
         },
         layer: Layer(0),

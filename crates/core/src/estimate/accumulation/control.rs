@@ -1,6 +1,6 @@
 //! The source's half: which packets are control packets.
 
-use crate::packet::Flags;
+use crate::packet::Signal;
 use crate::time::{Span, Time};
 use std::fmt;
 use std::str::FromStr;
@@ -33,7 +33,7 @@ impl Interval {
     }
 }
 
-/// Flags a packet when one is due: at `t0 + i T`, or the first one after that (seed 000, D.1).
+/// Makes a packet a control packet when one is due: at `t0 + i T`, or the first one after that (seed 000, D.1).
 #[derive(Debug, Clone, Copy)]
 pub struct ControlClock {
     interval: Interval,
@@ -47,19 +47,19 @@ impl ControlClock {
         ControlClock { interval, due: Time::ZERO, last_departure: None }
     }
 
-    /// A packet leaves now; evenly paced ones are `gap` apart. Its flags.
+    /// A packet leaves now; evenly paced ones are `gap` apart. What is said of it.
     // Seed gap: D.1 assumes that packets leave evenly. A host sends several at a moment and catches up after a delay;
     // a control packet waits for the first one of such a burst, an interval at most.
-    pub fn on_departure(&mut self, gap: Span, rtt: Span, now: Time) -> Flags {
+    pub fn on_departure(&mut self, gap: Span, rtt: Span, now: Time) -> Signal {
         let interval = self.interval.at(rtt);
         let first_of_burst = self.last_departure.is_none_or(|last| now.since(last) >= gap / 2);
         self.last_departure = Some(now);
         if now < self.due || !(first_of_burst || now >= self.due + interval) {
-            return Flags::default();
+            return Signal::None;
         }
         let next = self.due + interval;
         self.due = if next > now { next } else { now + interval };
-        Flags::CONTROL
+        Signal::Control
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
     /// Milliseconds at which control packets leave, of packets that leave at these.
     fn controls(clock: &mut ControlClock, gap: u64, departures: impl Iterator<Item = u64>) -> Vec<u64> {
         let gap = Span::from_millis(gap);
-        departures.filter(|&now| clock.on_departure(gap, RTT, at(now)).has(Flags::CONTROL)).collect()
+        departures.filter(|&now| clock.on_departure(gap, RTT, at(now)) == Signal::Control).collect()
     }
 
     #[test]

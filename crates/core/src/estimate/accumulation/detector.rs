@@ -1,7 +1,7 @@
 //! Congestion as a receiver of MCA or MCA+ sees it: accumulation, loss, marks (seed 000, 5.2.2.1).
 
 use super::{Accumulation, Measuring, Reading};
-use crate::packet::{Arrival, Cause, Data, Flags, Seq};
+use crate::packet::{Arrival, Cause, Data, Seq, Signal};
 use crate::time::{Rate, Span, Time};
 
 /// Tells at every arrival whether it is an instance of congestion.
@@ -56,7 +56,7 @@ impl Detector {
         if arrival.lost > 0 {
             self.accumulation.on_loss(now);
         }
-        let control = data.flags.has(Flags::CONTROL);
+        let control = data.signal == Signal::Control;
         let congested = control
             && matches!(
                 self.accumulation.on_control(data.sent_at, data.sent_rate(), now),

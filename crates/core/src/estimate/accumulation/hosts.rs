@@ -2,7 +2,7 @@
 //! receiver that is woken late, and clocks of different speed.
 
 use super::*;
-use crate::packet::{Arrival, Cause, Data, Flags, Mark, Payload, Seq};
+use crate::packet::{Arrival, Cause, Data, Flags, Mark, Payload, Seq, Signal};
 use crate::rate::Pacer;
 use crate::rate::pacer::CatchUp;
 use crate::rng::Rng;
@@ -71,15 +71,15 @@ impl Hosts {
         let mut shown = 0;
         while self.pacer.departure() <= self.now + BURST {
             let gap = self.rate.span_of(SIZE.into());
-            let flags = self.control.on_departure(gap, RTT, self.now);
+            let signal = self.control.on_departure(gap, RTT, self.now);
             self.pacer.book(self.now, SIZE, RTT);
-            shown += self.carry(flags);
+            shown += self.carry(signal);
         }
         shown
     }
 
     /// A packet crosses the bottleneck and arrives.
-    fn carry(&mut self, flags: Flags) -> u32 {
+    fn carry(&mut self, signal: Signal) -> u32 {
         let waiting = self.bottleneck.bytes_in(self.busy_until.since(self.now));
         self.most_waiting = self.most_waiting.max(waiting);
         self.busy_until = self.busy_until.max(self.now) + self.bottleneck.span_of(SIZE.into());
@@ -88,7 +88,8 @@ impl Hosts {
             sent_at: self.now,
             rate: self.rate.bps() as f32,
             payload: Payload::NONE,
-            flags,
+            flags: Flags::default(),
+            signal,
             mark: Mark::None,
         };
         self.seq += 1;

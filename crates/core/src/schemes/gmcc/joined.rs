@@ -7,7 +7,7 @@ use super::config::Output;
 use super::receiver::Settings;
 use super::taf::{Added, Taf};
 use crate::estimate::Throughput;
-use crate::packet::{Arrival, Cause, Data, Echo, Flags, Mark, ReceiverId, Seq};
+use crate::packet::{Arrival, Cause, Data, Echo, Mark, ReceiverId, Seq, Signal};
 use crate::rate::StartUpReceiver;
 use crate::time::{Rate, Span, Time};
 
@@ -48,7 +48,7 @@ pub(super) struct NewestHeader {
     seq: Seq,
     at: Time,
     size: u16,
-    flags: Flags,
+    signal: Signal,
     rate: f32,
     pub(super) representative: Option<ReceiverId>,
     /// Its statistics; `None` where there is none, or none that make sense.
@@ -158,7 +158,7 @@ impl Joined {
         let Some(heard) = &mut self.heard else { return };
         self.before_at = (heard.size > 0).then_some(heard.at);
         (heard.seq, heard.at, heard.size) = (data.seq, now, arrival.size);
-        (heard.flags, heard.rate) = (data.flags, data.rate);
+        (heard.signal, heard.rate) = (data.signal, data.rate);
     }
 
     /// Count an arrival.
@@ -196,8 +196,8 @@ impl Joined {
     /// A congestion epoch (seed 000, 4.1.1).
     pub(super) fn on_epoch(&mut self, settings: &Settings, now: Time) -> Added {
         let itaf = self.individual_factor(settings, now);
-        let flags = self.heard.map_or(Flags::default(), |heard| heard.flags);
-        let added = self.taf.on_epoch(itaf, flags, now);
+        let signal = self.heard.map_or(Signal::None, |heard| heard.signal);
+        let added = self.taf.on_epoch(itaf, signal, now);
         (self.quiet, self.lost_since_update) = (0, true);
         self.climb.on_loss();
         if added.factor {
@@ -267,7 +267,7 @@ impl NewestHeader {
             seq: Seq(0),
             at: Time::ZERO,
             size: 0,
-            flags: Flags::default(),
+            signal: Signal::None,
             rate: 0.0,
             representative: None,
             followed: None,

@@ -6,7 +6,7 @@
 
 use super::config::Config;
 use super::layer::LayerControl;
-use crate::packet::{Flags, Layer};
+use crate::packet::{Layer, Signal};
 use crate::rng::Rng;
 use crate::time::Time;
 
@@ -58,11 +58,11 @@ impl Shift {
     }
 
     /// What packets of `layer` say.
-    pub(super) fn flags(&self, layer: Layer) -> Flags {
+    pub(super) fn signal(&self, layer: Layer) -> Signal {
         match self.gaining {
-            Some(gaining) if gaining == layer => Flags::GAINS,
-            Some(gaining) if gaining.0 + 1 == layer.0 => Flags::GIVES,
-            _ => Flags::default(),
+            Some(gaining) if gaining == layer => Signal::Gains,
+            Some(gaining) if gaining.0 + 1 == layer.0 => Signal::Gives,
+            _ => Signal::None,
         }
     }
 

@@ -143,13 +143,13 @@ impl crate::node::Source for Source {
 
     fn on_departure(&mut self, layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
         let states = self.states();
-        let flags = self.shift.flags(layer);
+        let signal = self.shift.signal(layer);
         let above = crate::node::Source::layer_rate(self, Layer(layer.0 + 1));
         let control = &mut self.layers[usize::from(layer.0)];
         control.on_departure(cx.now);
         let departed = control.controller.depart(size, control.control_rtt(), cx.now);
         let mark = control.mark(above, states);
-        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags.with(flags), mark }
+        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, signal, mark }
     }
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {

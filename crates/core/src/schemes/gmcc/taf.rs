@@ -2,7 +2,7 @@
 
 use super::conditions::Estimate;
 use super::config::{Config, CorMean, TafSample};
-use crate::packet::Flags;
+use crate::packet::Signal;
 use crate::time::{Span, Time};
 
 /// The most samples that can be kept.
@@ -157,17 +157,17 @@ impl Taf {
         self.latest = now;
     }
 
-    /// A congestion epoch now. `itaf` is its individual factor, where that could be measured, and `flags` those of the packet
+    /// A congestion epoch now. `itaf` is its individual factor, where that could be measured, and `signal` that of the packet
     /// that it was measured on.
     // Seed gap: 4.1.4.3 knows periods with and without shifting. A layer that gives bandwidth to the one below is in neither.
-    pub(super) fn on_epoch(&mut self, itaf: Option<f64>, flags: Flags, now: Time) -> Added {
+    pub(super) fn on_epoch(&mut self, itaf: Option<f64>, signal: Signal, now: Time) -> Added {
         let mut added = Added::default();
         if let Some(itaf) = itaf {
             self.itaf.push(itaf);
-            if flags.has(Flags::GAINS) {
+            if signal == Signal::Gains {
                 self.shifted.push(itaf);
                 added.shifted = true;
-            } else if !flags.has(Flags::GIVES) {
+            } else if signal != Signal::Gives {
                 self.steady.push(itaf);
             }
         }
@@ -304,8 +304,8 @@ mod tests {
         Taf::new(&Rules::new(&config), Time::ZERO)
     }
 
-    fn none() -> Flags {
-        Flags::default()
+    fn none() -> Signal {
+        Signal::None
     }
 
     #[test]
@@ -354,8 +354,8 @@ mod tests {
     #[test]
     fn individual_factors_are_told_apart_by_what_is_shifted() {
         let mut taf = taf(|_| {});
-        for (flags, itaf) in [(none(), 0.1), (Flags::GAINS, 0.2), (Flags::GIVES, 0.3)] {
-            taf.on_epoch(Some(itaf), flags, at(itaf));
+        for (signal, itaf) in [(none(), 0.1), (Signal::Gains, 0.2), (Signal::Gives, 0.3)] {
+            taf.on_epoch(Some(itaf), signal, at(itaf));
         }
         assert_eq!((taf.steady.len(), taf.shifted.len(), taf.itaf.len()), (1, 1, 3));
         assert!((taf.shifted.moments().0 - 0.2).abs() < 1e-6);

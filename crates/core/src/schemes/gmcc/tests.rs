@@ -6,7 +6,7 @@ use crate::half::Half;
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _};
 use crate::packet::{
     Arrival, Cause, Data, Echo, Flags, Layer, LayerState, LayerStates, Mark, Payload, ReceiverId, Report,
-    ReportContent, Seq, ShortId,
+    ReportContent, Seq, ShortId, Signal,
 };
 use crate::rate::Bounds;
 use crate::rng::Rng;
@@ -55,7 +55,7 @@ impl Hand {
     }
 
     /// A packet `gap` after the one before, with so many lost in front of it.
-    fn packet_with(&mut self, layer: u8, gap: Span, lost: u32, flags: Flags) -> Vec<Effect> {
+    fn packet_with(&mut self, layer: u8, gap: Span, lost: u32, signal: Signal) -> Vec<Effect> {
         self.now += gap;
         let index = usize::from(layer);
         self.seq[index] += 1 + u64::from(lost);
@@ -67,7 +67,8 @@ impl Hand {
             sent_at: self.now,
             rate: 1e6,
             payload: Payload::NONE,
-            flags,
+            flags: Flags::default(),
+            signal,
             mark,
         };
         let arrival = Arrival { size: SIZE, lost, ..Arrival::default() };
@@ -75,18 +76,18 @@ impl Hand {
     }
 
     fn packet(&mut self, layer: u8, gap: Span, lost: u32) -> Vec<Effect> {
-        self.packet_with(layer, gap, lost, Flags::default())
+        self.packet_with(layer, gap, lost, Signal::None)
     }
 
     /// Two packets at four fifths of the rate of their sending, then a loss, a second after the loss before.
-    fn loss_with(&mut self, layer: u8, flags: Flags) -> Vec<Effect> {
+    fn loss_with(&mut self, layer: u8, signal: Signal) -> Vec<Effect> {
         self.packet(layer, Span::from_millis(980), 0);
-        self.packet_with(layer, Span::from_millis(10), 0, flags);
+        self.packet_with(layer, Span::from_millis(10), 0, signal);
         self.packet(layer, Span::from_millis(10), 1)
     }
 
     fn loss(&mut self, layer: u8) -> Vec<Effect> {
-        self.loss_with(layer, Flags::default())
+        self.loss_with(layer, Signal::None)
     }
 
     fn losses(&mut self, layer: u8, count: u32) -> Vec<Effect> {
@@ -288,7 +289,7 @@ fn shifts_that_do_not_hurt_make_a_receiver_join() {
         hand.followed[0].1 = mean;
         let steady = hand.losses(0, 4);
         assert_eq!(joins(&steady), []);
-        let shifted: Vec<Effect> = (0..4).flat_map(|_| hand.loss_with(0, Flags::GAINS)).collect();
+        let shifted: Vec<Effect> = (0..4).flat_map(|_| hand.loss_with(0, Signal::Gains)).collect();
         assert_eq!(joins(&shifted), expected, "at 0.1 it may become the representative");
     }
 }
@@ -297,7 +298,7 @@ fn shifts_that_do_not_hurt_make_a_receiver_join() {
 fn shifts_say_nothing_where_no_layer_is_above() {
     let mut hand = Hand::new(Config { comparisons: 200, ..short() });
     hand.losses(0, 4);
-    let shifted: Vec<Effect> = (0..8).flat_map(|_| hand.loss_with(0, Flags::GAINS)).collect();
+    let shifted: Vec<Effect> = (0..8).flat_map(|_| hand.loss_with(0, Signal::Gains)).collect();
     assert_eq!(joins(&shifted), []);
 }
 
@@ -420,7 +421,7 @@ struct Desk {
     source: Source,
     now: Time,
     newest: [u64; 8],
-    flags: [Flags; 8],
+    signals: [Signal; 8],
     marks: [Option<Mark>; 8],
     rng: Rng,
     effects: Effects,
@@ -432,7 +433,7 @@ impl Desk {
             source: Source::new(config),
             now: Time::ZERO,
             newest: [0; 8],
-            flags: [Flags::default(); 8],
+            signals: [Signal::None; 8],
             marks: [None; 8],
             rng: Rng::new(4, 4),
             effects: Effects::new(),
@@ -467,7 +468,7 @@ impl Desk {
             } else {
                 let stamp = self.call(|source, cx| source.on_departure(Layer(layer), SIZE, cx));
                 let index = usize::from(layer);
-                (self.newest[index], self.flags[index]) = (stamp.seq.0, stamp.flags);
+                (self.newest[index], self.signals[index]) = (stamp.seq.0, stamp.signal);
                 self.marks[index] = Some(stamp.mark);
             }
         }
@@ -643,9 +644,9 @@ fn shifts_move_a_tenth_between_two_layers_in_a_tenth_of_the_periods() {
             assert!((desk.rate(gains) / own - 1.1).abs() < 1e-9);
             desk.run(RTT);
             let (gains, gives) = (usize::from(gains), usize::from(gains) + 1);
-            assert!(desk.flags[gains].has(Flags::GAINS) && desk.flags[gives].has(Flags::GIVES));
+            assert_eq!((desk.signals[gains], desk.signals[gives]), (Signal::Gains, Signal::Gives));
             let others = (0..4).filter(|layer| *layer != gains && *layer != gives);
-            assert!(others.into_iter().all(|layer| desk.flags[layer] == Flags::default()));
+            assert!(others.into_iter().all(|layer| desk.signals[layer] == Signal::None));
         }
     }
     let part = f64::from(shifted) / f64::from(periods);

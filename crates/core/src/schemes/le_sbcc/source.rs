@@ -4,7 +4,7 @@ use super::cascade::Cascade;
 use super::config::Config;
 use super::round_trip::RoundTrip;
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp};
-use crate::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
+use crate::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq, Signal};
 use crate::rate::{AnyPolicy, Congestion, Growth, Operating, PolicyChoice, RatePolicy, SendController};
 use crate::time::{Rate, Span, Time};
 
@@ -186,7 +186,13 @@ impl crate::node::Source for Source {
         self.resume(cx.now);
         let departed = self.controller.depart(size, self.round_trip.mean(), cx.now);
         self.policy.on_departure();
-        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, mark: Mark::None }
+        Stamp {
+            seq: departed.seq,
+            rate: departed.rate,
+            flags: departed.flags,
+            signal: Signal::None,
+            mark: Mark::None,
+        }
     }
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {

@@ -5,7 +5,7 @@
 use super::*;
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq,
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, Signal,
 };
 use crate::rate::{Averaging, Bounds, PolicyChoice, Start};
 use crate::rng::Rng;
@@ -22,7 +22,15 @@ fn mbps(rate: f64) -> Rate {
 }
 
 fn data(seq: u64, flags: Flags) -> Data {
-    Data { seq: Seq(seq), sent_at: Time::ZERO, rate: 1e6, payload: Payload::NONE, flags, mark: Mark::None }
+    Data {
+        seq: Seq(seq),
+        sent_at: Time::ZERO,
+        rate: 1e6,
+        payload: Payload::NONE,
+        flags,
+        signal: Signal::None,
+        mark: Mark::None,
+    }
 }
 
 /// A source driven by hand, which sends whenever it may.

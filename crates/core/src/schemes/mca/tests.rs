@@ -4,7 +4,7 @@ use super::bin::{Bin, Verdict};
 use super::*;
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq,
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, Signal,
 };
 use crate::rng::Rng;
 use crate::schemes::Scheme;
@@ -62,7 +62,7 @@ impl Sender {
                 self.source.on_deadline(cx);
             } else {
                 let stamp = self.source.on_departure(Layer(0), 1000, cx);
-                if stamp.flags.has(Flags::CONTROL) {
+                if stamp.signal == Signal::Control {
                     self.controls.push((stamp.seq, self.now));
                 }
             }
@@ -342,9 +342,17 @@ fn absurd_and_repeated_reports_are_dropped() {
 /// A packet as the receivers get it: 1000 bytes, 10 ms apart, each fifth a control packet.
 fn data(seq: u64) -> Data {
     let mark = Mark::Representative { id: None, mean: f32::INFINITY, deviation: 0.0, rtt_max: 0.1 };
-    let flags = if seq.is_multiple_of(5) { Flags::CONTROL } else { Flags::default() };
+    let signal = if seq.is_multiple_of(5) { Signal::Control } else { Signal::None };
     let sent_at = Time::ZERO + Span::from_millis(seq * 10);
-    Data { seq: Seq(seq), sent_at, rate: 0.8e6, payload: Payload::NONE, flags, mark }
+    Data {
+        seq: Seq(seq),
+        sent_at,
+        rate: 0.8e6,
+        payload: Payload::NONE,
+        flags: Flags::default(),
+        signal,
+        mark,
+    }
 }
 
 struct Hand {

@@ -251,7 +251,7 @@ impl crate::node::Source for Source {
         self.resume(cx.now);
         let rtt = self.mean_rtt();
         let gap = self.controller.pace().span_of(u64::from(size));
-        let control = self.control.on_departure(gap, rtt, cx.now);
+        let signal = self.control.on_departure(gap, rtt, cx.now);
         let rtt_max = self.controller.rtt_max().as_secs_f64() as f32;
         let departed = self.controller.depart(size, rtt, cx.now);
         self.policy.on_departure();
@@ -261,7 +261,7 @@ impl crate::node::Source for Source {
             _ => (f32::INFINITY, 0.0),
         };
         let mark = Mark::Representative { id, mean, deviation, rtt_max };
-        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags.with(control), mark }
+        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, signal, mark }
     }
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {

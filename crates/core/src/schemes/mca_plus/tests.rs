@@ -3,7 +3,7 @@
 use super::*;
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq,
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, Signal,
 };
 use crate::rng::Rng;
 use crate::schemes::star::{Path, Star, receiver_id};
@@ -51,13 +51,14 @@ impl Hand {
     /// The next packet, after so many lost ones, arrives this many milliseconds after it left.
     fn packet(&mut self, lost: u32, delay: u64) -> Vec<ReportContent> {
         self.seq += u64::from(lost);
-        let flags = if self.seq.is_multiple_of(5) { Flags::CONTROL } else { Flags::default() };
+        let signal = if self.seq.is_multiple_of(5) { Signal::Control } else { Signal::None };
         let data = Data {
             seq: Seq(self.seq),
             sent_at: self.now(0),
             rate: 0.8e6,
             payload: Payload::NONE,
-            flags,
+            flags: Flags::default(),
+            signal,
             mark: self.mark,
         };
         let now = self.now(delay);

@@ -3,7 +3,7 @@
 use super::config::{AcrossSwitch, Config, SwitchOn};
 use crate::estimate::Ewma;
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
-use crate::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
+use crate::packet::{Cause, Echo, Layer, Mark, ReceiverId, Report, ReportContent, Seq, Signal};
 use crate::rate::{AnyPolicy, Congestion, CutGate, Growth, Operating, RatePolicy, SendController};
 use crate::time::{Rate, Span, Time};
 
@@ -297,7 +297,7 @@ impl crate::node::Source for Source {
             _ => (f32::INFINITY, 0.0),
         };
         let mark = Mark::Representative { id, mean, deviation, rtt_max: rtt_max.as_secs_f64() as f32 };
-        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, mark }
+        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, signal: Signal::None, mark }
     }
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq,
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, Signal,
 };
 use crate::rate::Start;
 use crate::rng::Rng;
@@ -82,6 +82,7 @@ fn data(seq: u64, mark: Mark) -> Data {
         rate: 1e6,
         payload: Payload::NONE,
         flags: Flags::default(),
+        signal: Signal::None,
         mark,
     }
 }

@@ -6,7 +6,7 @@ use super::timeout::Timeout;
 use super::window::{CongestionWindow, WindowGrowth};
 use crate::estimate::{GroupRtt, SendHistory};
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
-use crate::packet::{Cause, Echo, Flags, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
+use crate::packet::{Cause, Echo, Flags, Layer, Mark, ReceiverId, Report, ReportContent, Seq, Signal};
 use crate::rate::{Pacer, Start};
 use crate::time::{Rate, Span, Time};
 
@@ -322,7 +322,13 @@ impl crate::node::Source for Source {
         if !self.is_running {
             let seq = self.history.record(now);
             self.window.depart(None);
-            return Stamp { seq, rate: self.rate(), flags: Flags::default(), mark: Mark::Acker(None) };
+            return Stamp {
+                seq,
+                rate: self.rate(),
+                flags: Flags::default(),
+                signal: Signal::None,
+                mark: Mark::Acker(None),
+            };
         }
         self.resume(now);
         self.adjust_pace(now);
@@ -336,7 +342,13 @@ impl crate::node::Source for Source {
         if self.timeout_at.is_never() {
             self.restart_timer(now);
         }
-        Stamp { seq, rate: self.rate(), flags: Flags::default(), mark: Mark::Acker(self.acker) }
+        Stamp {
+            seq,
+            rate: self.rate(),
+            flags: Flags::default(),
+            signal: Signal::None,
+            mark: Mark::Acker(self.acker),
+        }
     }
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {

@@ -3,7 +3,7 @@
 use super::{Config, Receiver, Source};
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq,
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, Signal,
 };
 use crate::rate::{Bounds, Start};
 use crate::rng::Rng;
@@ -241,6 +241,7 @@ impl Ear {
             rate: 0.0,
             payload: Payload::NONE,
             flags: Flags::default(),
+            signal: Signal::None,
             mark,
         };
         let now = Time::ZERO + millis(at);

@@ -6,7 +6,7 @@ use super::patience::Patience;
 use super::rarity::Rarity;
 use super::timetable::Timetable;
 use crate::node::{Cx, Effect};
-use crate::packet::{Arrival, Data, Flags, Layer, Mark, ReceiverId};
+use crate::packet::{Arrival, Data, Layer, Mark, ReceiverId, Signal};
 use crate::time::{Span, Time};
 
 /// A receiver of a session.
@@ -126,12 +126,12 @@ impl Receiver {
     }
 
     /// It counts. With the last one the receiver is at the synchronisation point, if this is one of its level's.
-    fn count_probe(&mut self, layer: Layer, flags: Flags, slot: u64, cx: &mut Cx<'_>) {
+    fn count_probe(&mut self, layer: Layer, signal: Signal, slot: u64, cx: &mut Cx<'_>) {
         if slot / self.timetable.distance() != self.burst.cycle {
             return;
         }
         self.burst.came += 1;
-        if flags.has(Flags::SYNC) && layer == Layer(self.level) {
+        if signal == Signal::SyncPoint && layer == Layer(self.level) {
             self.burst.point = Point::Seen;
         }
         if self.burst.came == self.timetable.packets_of_burst(self.level) && self.may_go_up(cx.now) {
@@ -181,7 +181,7 @@ impl crate::node::Receiver for Receiver {
         let slot = u64::from(slot);
         let intake = &mut self.intakes[usize::from(layer.0)];
         let News { copy, lost } = intake.on_arrival(layer, data.seq, slot, arrival);
-        let is_probe = data.flags.has(Flags::BURST) && copy == Copy::First;
+        let is_probe = data.signal.is_burst() && copy == Copy::First;
         if is_probe {
             self.meet_burst(slot, cx.now);
         }
@@ -193,7 +193,7 @@ impl crate::node::Receiver for Receiver {
             self.on_congestion((slot, slot), cx);
         }
         if is_probe && layer.0 <= self.level {
-            self.count_probe(layer, data.flags, slot, cx);
+            self.count_probe(layer, data.signal, slot, cx);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::config::{Config, Points};
 use super::timetable::{Phase, Timetable};
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
-use crate::packet::{Flags, Layer, Mark, Report, Seq};
+use crate::packet::{Flags, Layer, Mark, Report, Seq, Signal};
 use crate::rate::Bounds;
 use crate::time::{Rate, Span, Time};
 
@@ -92,19 +92,15 @@ impl Source {
         if self.time_of(layer, next) <= now { next } else { next - 1 }.max(due)
     }
 
-    fn flags(&self, layer: Layer, turn: u64) -> Flags {
+    fn signal(&self, layer: Layer, turn: u64) -> Signal {
         let slot = self.slots_before + turn / Timetable::packets(layer);
         if self.timetable.phase(slot) == Phase::Even {
-            return Flags::default();
+            return Signal::None;
         }
         let cycle = slot / self.timetable.distance();
         let first_cycle = self.slots_before / self.timetable.distance();
         let is_last = turn == self.timetable.last_turn(layer, cycle - first_cycle);
-        if is_last && self.is_point(layer.0, cycle + 1) {
-            Flags::BURST.with(Flags::SYNC)
-        } else {
-            Flags::BURST
-        }
+        if is_last && self.is_point(layer.0, cycle + 1) { Signal::SyncPoint } else { Signal::Burst }
     }
 
     /// Whether a burst, counted from 1, is followed by a synchronisation point of this level. The highest level that is
@@ -163,11 +159,11 @@ impl crate::node::Source for Source {
         let layer = Layer(layer.0.min(LAYERS as u8 - 1));
         let turn = self.turn_at(layer, cx.now);
         let slot = self.slots_before + turn / Timetable::packets(layer);
-        let (rate, flags) = (self.layer_rate(layer), self.flags(layer, turn));
+        let (rate, signal) = (self.layer_rate(layer), self.signal(layer, turn));
         let stream = &mut self.streams[usize::from(layer.0)];
         let seq = stream.next;
         *stream = Stream { next: seq.next(), turn: turn + 1 };
-        Stamp { seq, rate, flags, mark: Mark::Timetable { slot: slot as u32 } }
+        Stamp { seq, rate, flags: Flags::default(), signal, mark: Mark::Timetable { slot: slot as u32 } }
     }
 
     fn on_report(&mut self, _report: &Report, _cx: &mut Cx<'_>) {}

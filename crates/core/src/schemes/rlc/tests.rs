@@ -2,7 +2,7 @@
 
 use super::{Config, Phase, Points, Receiver, Source, Timetable};
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
-use crate::packet::{Arrival, Data, Flags, Layer, Mark, Payload, ReceiverId, Seq};
+use crate::packet::{Arrival, Data, Layer, Mark, Payload, ReceiverId, Seq, Signal};
 use crate::rate::Bounds;
 use crate::rng::Rng;
 use crate::time::{Rate, Span, Time};
@@ -24,11 +24,11 @@ struct Sent {
 
 impl Sent {
     fn is_burst(&self) -> bool {
-        self.data.flags.has(Flags::BURST)
+        self.data.signal.is_burst()
     }
 
     fn is_point(&self) -> bool {
-        self.data.flags.has(Flags::SYNC)
+        self.data.signal == Signal::SyncPoint
     }
 
     fn slot(&self) -> u32 {
@@ -87,6 +87,7 @@ impl Sender {
             rate,
             payload: Payload::NONE,
             flags: stamp.flags,
+            signal: stamp.signal,
             mark: stamp.mark,
         };
         Sent { at: self.now, layer, data }

@@ -4,6 +4,7 @@ use super::{Config, Joins, Receiver, Source};
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
     Arrival, Cause, Data, Echo, Flags, Knows, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq,
+    Signal,
 };
 use crate::rate::Bounds;
 use crate::rng::Rng;
@@ -272,7 +273,15 @@ impl Fed {
             limiting: false,
         };
         let (payload, flags) = (Payload::NONE, Flags::default());
-        Data { seq, sent_at: self.now - Span::from_millis(25), rate: rate as f32 * 1e6, payload, flags, mark }
+        Data {
+            seq,
+            sent_at: self.now - Span::from_millis(25),
+            rate: rate as f32 * 1e6,
+            payload,
+            flags,
+            signal: Signal::None,
+            mark,
+        }
     }
 
     fn call(&mut self, act: impl FnOnce(&mut Receiver, &mut Cx<'_>)) {

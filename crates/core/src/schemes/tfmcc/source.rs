@@ -4,7 +4,7 @@ use super::config::{Config, Rise};
 use super::echoes::{Echo, Echoes, Urgency};
 use super::timer;
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
-use crate::packet::{self, Cause, Knows, Layer, Mark, ReceiverId, Report, ReportContent, Seq};
+use crate::packet::{self, Cause, Knows, Layer, Mark, ReceiverId, Report, ReportContent, Seq, Signal};
 use crate::rate::bounds::Guard;
 use crate::rate::send_controller::PROBED_EVERY;
 use crate::rate::{Growth, SendController, Sending, Start};
@@ -593,7 +593,7 @@ impl crate::node::Source for Source {
             echo: echo.map_or(0, |echo| echo.adjusted(now)),
             limiting: echo.is_some_and(|echo| Some(echo.to) == limiting),
         };
-        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, mark }
+        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, signal: Signal::None, mark }
     }
 
     fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {

@@ -2,7 +2,9 @@
 
 use super::{Config, Receiver, Source, TimerLaw};
 use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl};
-use crate::packet::{Arrival, Data, Echo, Flags, Knows, Layer, Mark, Payload, Report, ReportContent, Seq};
+use crate::packet::{
+    Arrival, Data, Echo, Flags, Knows, Layer, Mark, Payload, Report, ReportContent, Seq, Signal,
+};
 use crate::rate::Start;
 use crate::rng::Rng;
 use crate::schemes::Scheme;
@@ -416,8 +418,15 @@ impl Ear {
     fn hear(&mut self, now: Time, seq: u64, mark: Mark, arrival: Arrival) -> Vec<ReportContent> {
         // The source's clock is 1000 s ahead; packets take 30 ms.
         let sent_at = now + Span::from_secs(1000) - millis(30);
-        let data =
-            Data { seq: Seq(seq), sent_at, rate: 1e6, payload: Payload::NONE, flags: Flags::default(), mark };
+        let data = Data {
+            seq: Seq(seq),
+            sent_at,
+            rate: 1e6,
+            payload: Payload::NONE,
+            flags: Flags::default(),
+            signal: Signal::None,
+            mark,
+        };
         let cx = &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects };
         self.receiver.on_data(&data, Layer(0), arrival, cx);
         self.contents()

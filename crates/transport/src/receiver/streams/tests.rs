@@ -1,6 +1,6 @@
 use super::*;
 use crate::object::seal_block;
-use faircast_core::packet::{Data, Flags, Mark, Payload, Seq};
+use faircast_core::packet::{Data, Flags, Mark, Payload, Seq, Signal};
 use faircast_fec::{BlockEncoder, RepairSource, Shape};
 
 const T: u16 = 64;
@@ -48,6 +48,7 @@ impl Stage {
             let data = Data {
                 seq: Seq(0),
                 flags: Flags::default(),
+                signal: Signal::None,
                 sent_at: Time::ZERO,
                 rate: 0.0,
                 payload: Payload { block: block.number, symbol },
