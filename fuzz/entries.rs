@@ -192,7 +192,7 @@ fn receiver(key: Option<&GroupKey>) -> ReceiverCodec {
 }
 
 fn report() -> Message<'static> {
-    let content = ReportContent::Alive(Echo { seq: Seq(1), hold: Span::ZERO });
+    let content = ReportContent::Alive { echo: Echo { seq: Seq(1), hold: Span::ZERO } };
     Message::Report(Report { from: me(), layer: Layer(0), content })
 }
 

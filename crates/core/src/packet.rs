@@ -164,8 +164,11 @@ pub enum Mark {
         /// The largest round-trip time, in seconds: receivers spread their reports over twice this.
         rtt_max: f32,
     },
-    /// The receiver that acknowledges (PGMCC); `None` asks for an election.
-    Acker(Option<ReceiverId>),
+    /// The receiver that acknowledges (PGMCC).
+    Acker {
+        /// Who it is; `None` asks for an election.
+        id: Option<ReceiverId>,
+    },
     /// Equation-based control (TFMCC; RFC 4654, 2.1).
     Equation {
         /// Reports above this rate are suppressed, in bit/s ("X_supp").
@@ -246,7 +249,10 @@ pub struct Echo {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ReportContent {
     /// I am here (round-trip samples, heartbeats).
-    Alive(Echo),
+    Alive {
+        /// The newest packet received.
+        echo: Echo,
+    },
     /// I saw congestion.
     Congested {
         /// The packet whose arrival revealed it.
@@ -432,7 +438,7 @@ impl ReportContent {
     /// The packet of the source that this answers.
     pub const fn echo(&self) -> Echo {
         match *self {
-            ReportContent::Alive(echo)
+            ReportContent::Alive { echo }
             | ReportContent::Congested { echo, .. }
             | ReportContent::Lost { echo, .. }
             | ReportContent::Received { echo, .. }
@@ -445,7 +451,7 @@ impl ReportContent {
     /// The same, to be changed.
     pub const fn echo_mut(&mut self) -> &mut Echo {
         match self {
-            ReportContent::Alive(echo)
+            ReportContent::Alive { echo }
             | ReportContent::Congested { echo, .. }
             | ReportContent::Lost { echo, .. }
             | ReportContent::Received { echo, .. }

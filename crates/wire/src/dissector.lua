@@ -111,11 +111,11 @@ local function half(range)
   return 2 ^ (math.floor(code / 1024) - 20) * (1 + (code % 1024) / 1024)
 end
 
-local function flag_names(value, names)
+local function flag_names(value, names, bits)
   local set = {}
   for bit = 0, 7 do
     local mask = math.floor(2 ^ bit)
-    if has_bit(value, mask) then set[#set + 1] = names[mask] or string.format("unknown %d", mask) end
+    if has_bit(value, mask) then set[#set + 1] = names[mask] or bits[mask] or string.format("unknown %d", mask) end
   end
   return #set > 0 and " (" .. table.concat(set, ", ") .. ")" or ""
 end
@@ -138,7 +138,7 @@ function Cursor:fields(fields, tree)
       tree:add(field.proto, self:take(4, field.name))
     elseif shape == "flags" then
       local range = self:take(1, field.name)
-      tree:add(field.proto, range):append_text(flag_names(range:uint(), field.names))
+      tree:add(field.proto, range):append_text(flag_names(range:uint(), field.names, self.bits))
     elseif shape == "choice" then
       local range = self:take(1, field.name)
       tree:add(field.proto, range)
@@ -182,13 +182,14 @@ local function dissect_open(cursor, tree, kind, flags, pinfo)
     local len = cursor:take(1, "options"):uint()
     if len > 0 then tree:add(f_options, cursor:take(len, "options")) end
   end
+  local mark = marks[math.floor(flags / 16)]
+  cursor.bits = kind == 1 and mark and mark.bits or {}
   cursor:fields(bodies[kind].fields, tree)
   if kind == 1 then
     if has_bit(flags, 4) then
       local range = cursor:take(2, "rate")
       tree:add(f_rate, range, half(range))
     end
-    local mark = marks[math.floor(flags / 16)]
     if not mark then cursor:fail("the mark is not known") end
     cursor:fields(mark.fields, tree)
     if cursor:left() > 0 then tree:add(f_payload, cursor:take(cursor:left(), "payload")) end

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`message`] | what travels, as Rust types |
 //! | [`mod@parse`] [`mod@encode`] | bytes to messages and back, with a CRC-32C |
+//! | `bodies` `marks` `reports` | what packets hold, field by field: each is declared once |
 //! | [`key`] [`seal`] | the group's key, and packets sealed under it |
 //! | [`source`] [`receiver`] | the two ends' codecs: encode, seal, open, replay protection |
 //! | [`mod@layers`] | the groups of a session's layers |
@@ -16,20 +17,35 @@
 //! | [`alc`] | ALC/LCT with FLUTE (RFC 5775, 5651, 6726), another |
 //! | [`fields`] | the field table: `docs/wire.md` and the Wireshark dissector come from it |
 
+#[macro_use]
+mod declare;
+
 pub mod alc;
+mod bodies;
+mod codec;
 pub mod encode;
+pub mod error;
+mod field;
 pub mod fields;
 pub mod key;
 pub mod layers;
+mod marks;
 pub mod message;
 pub mod parse;
 pub mod pgm;
+mod reader;
 pub mod receiver;
 mod replay;
+mod reports;
 pub mod seal;
 pub mod source;
+#[cfg(feature = "testing")]
+pub mod testing;
 
-pub use encode::{EncodeError, Fit, Form, MOST_DATA_HEADER, data_header_len, encode, encode_data};
+pub use bodies::Fit;
+pub use codec::Quantised;
+pub use encode::{Form, MOST_DATA_HEADER, data_header_len, encode, encode_data};
+pub use error::{EncodeError, ParseError};
 pub use fields::dissector_lua;
 pub use key::{GroupKey, KeyError};
 pub use layers::{Spacing, group_of};
@@ -37,7 +53,7 @@ pub use message::{
     Announce, DataPacket, Header, Kind, Member, MemberState, Message, Name, NameTooLong, Need, Request,
     Scheduled, Status, TransferId, Window,
 };
-pub use parse::{Newest, ParseError, parse, peek};
+pub use parse::{Newest, parse, peek};
 pub use receiver::ReceiverCodec;
 pub use seal::OpenError;
 pub use source::SourceCodec;

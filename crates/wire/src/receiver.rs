@@ -1,11 +1,13 @@
 //! A receiver's codec.
 
-use crate::encode::{
-    EncodeError, FEEDBACK_LIMIT, Fit, Form, encode, put_body, put_header, put_id, undo_on_error,
-};
+use crate::bodies::Fit;
+use crate::codec::Codec;
+use crate::encode::{FEEDBACK_LIMIT, Form, encode, put_body, put_header, undo_on_error};
+use crate::error::{EncodeError, ParseError};
 use crate::key::GroupKey;
 use crate::message::{Announce, Header, Kind, Message};
-use crate::parse::{Fixed, HEADER_LEN, Newest, ParseError, Reader, SEALED, parse, read_body};
+use crate::parse::{Fixed, HEADER_LEN, Newest, SEALED, parse, read_body};
+use crate::reader::Reader;
 use crate::replay::ReplayWindow;
 use crate::seal::{Cipher, NONCE_LEN, OpenError, Secret, TAG_LEN, announcer, nonce};
 use faircast_core::packet::{ReceiverId, Seq, SessionId};
@@ -194,7 +196,7 @@ impl ReceiverCodec {
             followed.and_then(|followed| followed.keys.as_ref()).ok_or(EncodeError::NotAnnounced(session))?;
         undo_on_error(out, |out, start| {
             put_header(out, kind, SEALED, message.layer(), session, seq as u32);
-            put_id(out, "from", Some(from))?;
+            ReceiverId::put(out, "from", &from)?;
             out.extend_from_slice(&self.boot.to_be_bytes());
             let clear = out.len() - start;
             let fit = put_body(out, message, start + FEEDBACK_LIMIT - TAG_LEN)?;
@@ -218,7 +220,8 @@ impl ReceiverCodec {
         let ring = self.key.as_ref().ok_or(OpenError::NeedsKey(fixed.header.session))?;
         let have = bytes.len();
         let Some(&nonce) = bytes[HEADER_LEN..].first_chunk::<NONCE_LEN>() else {
-            return Err(ParseError::Truncated { need: HEADER_LEN + NONCE_LEN + TAG_LEN, have }.into());
+            let need = HEADER_LEN + NONCE_LEN + TAG_LEN;
+            return Err(ParseError::Truncated { field: "nonce", need, have }.into());
         };
         let at = HEADER_LEN + NONCE_LEN;
         let bytes = ring.announcer.open(bytes, at, nonce)?;

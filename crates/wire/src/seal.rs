@@ -21,9 +21,10 @@
 //! What sealing proves is that a *member* wrote the packet. Members hold the same key and can speak
 //! in each other's name.
 
+use crate::error::ParseError;
 use crate::key::GroupKey;
 use crate::message::Kind;
-use crate::parse::ParseError;
+
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use std::fmt;
@@ -111,7 +112,7 @@ impl Cipher {
         let have = bytes.len();
         let need = clear + TAG_LEN;
         if have < need {
-            return Err(ParseError::Truncated { need, have }.into());
+            return Err(ParseError::Truncated { field: "tag", need, have }.into());
         }
         let (head, body) = bytes.split_at_mut(clear);
         self.0

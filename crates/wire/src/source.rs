@@ -1,12 +1,15 @@
 //! The source's codec.
 
+use crate::bodies::Fit;
+use crate::codec::Codec;
 use crate::encode::{
-    self, EncodeError, Fit, Form, ID_LEN, encode_data, put_body, put_data, put_data_header, put_header,
-    undo_on_error,
+    self, Form, ID_LEN, encode_data, put_body, put_data, put_data_header, put_header, undo_on_error,
 };
+use crate::error::EncodeError;
 use crate::key::GroupKey;
 use crate::message::{DataPacket, Kind, Message};
-use crate::parse::{Fixed, HEADER_LEN, Newest, Reader, SEALED, parse, read_body};
+use crate::parse::{Fixed, HEADER_LEN, Newest, SEALED, parse, read_body};
+use crate::reader::Reader;
 use crate::replay::ReplayWindow;
 use crate::seal::{BOOT_LEN, Cipher, OpenError, Secret, TAG_LEN, announce_nonce, announcer, nonce};
 use faircast_core::packet::{Layer, Mark, ReceiverId, Seq, SessionId};
@@ -184,7 +187,7 @@ impl Senders {
     ) -> Result<(ReceiverId, usize), OpenError> {
         let clear = HEADER_LEN + ID_LEN + BOOT_LEN;
         let mut reader = Reader { bytes, at: HEADER_LEN };
-        let (from, boot) = (reader.id("from")?, reader.u64()?);
+        let (from, boot) = (ReceiverId::read(&mut reader, "from")?, u64::read(&mut reader, "boot")?);
         let known = self.young.remove(&(from, boot)).or_else(|| self.old.remove(&(from, boot)));
         let was_known = known.is_some();
         let mut sender = known.unwrap_or_else(|| {

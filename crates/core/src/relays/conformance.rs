@@ -139,7 +139,7 @@ impl Bench<'_> {
         let seq = Seq(self.numbers.1.saturating_sub(u64::from(behind)));
         let echo = Echo { seq, hold: Span::from_millis(u64::from(behind)) };
         let content = match kind {
-            0 => ReportContent::Alive(echo),
+            0 => ReportContent::Alive { echo },
             1 => ReportContent::Lost { echo, first: seq, count: u16::from(behind), loss: 0.1 },
             2 => ReportContent::Congested { echo, level: 1e5, mean: 1e5, cause: Cause::Loss },
             _ => ReportContent::Received { echo, rate: 1e5, loss: 0.0 },

@@ -176,7 +176,7 @@ impl SourceRun {
         assert_eq!(stamp.map(|stamp| stamp.seq), Some(Seq(self.newest as u64)), "numbers have no holes");
         self.now += Span::from_millis(u64::from(turn % 7) * 50);
         let echo = Echo { seq: Seq(self.newest as u64), hold: Span::from_millis(u64::from(turn % 3)) };
-        for content in [ReportContent::Alive(echo), content(turn, echo, 1e4, 1.0)] {
+        for content in [ReportContent::Alive { echo }, content(turn, echo, 1e4, 1.0)] {
             let report = Report { from: id(turn % 3 + 1), layer: Layer(0), content };
             self.call(|source, cx| source.on_report(&report, cx));
         }
@@ -316,7 +316,7 @@ fn id(number: u8) -> ReceiverId {
 fn content(kind: u8, echo: Echo, number: f32, other: f32) -> ReportContent {
     let congested = |cause| ReportContent::Congested { echo, level: number, mean: other, cause };
     match kind {
-        0 => ReportContent::Alive(echo),
+        0 => ReportContent::Alive { echo },
         1 => congested(Cause::Mark),
         2 => congested(Cause::Leaving),
         3 => congested(Cause::Heartbeat),
@@ -385,7 +385,7 @@ impl Packet {
         match scheme.mark() {
             Mark::None => Mark::None,
             Mark::Representative { .. } => Mark::Representative { id, mean, deviation, rtt_max },
-            Mark::Acker(_) => Mark::Acker(id),
+            Mark::Acker { .. } => Mark::Acker { id },
             Mark::Equation { .. } => {
                 let (echo, round, limiting) =
                     (deviation.to_bits(), self.flags, self.marked.is_multiple_of(2));

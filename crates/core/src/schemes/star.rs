@@ -191,7 +191,7 @@ impl Star {
         leaf.receiver.on_data(&data, Layer(0), arrival, cx);
         if self.now >= leaf.alive_at {
             leaf.alive_at = self.now + ALIVE_EVERY;
-            let content = ReportContent::Alive(Echo { seq: data.seq, hold: Span::ZERO });
+            let content = ReportContent::Alive { echo: Echo { seq: data.seq, hold: Span::ZERO } };
             self.effects.push(Effect::Report(Report { from: leaf.id, layer: Layer(0), content }));
         }
         self.carry_reports(index);

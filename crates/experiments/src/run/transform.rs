@@ -1,13 +1,10 @@
 //! A packet transform: lets every packet of a session go through the wire format: what the simulator studies is then what a real network
 //! carries, roundings included.
 
-use faircast_core::half;
-use faircast_core::packet::{
-    Body, Data, Echo, Layer, Mark, Packet, Payload, Report, ReportContent, SessionId,
-};
-use faircast_core::time::{Span, Time};
+use faircast_core::packet::{Body, Layer, Packet, Payload, SessionId};
 use faircast_sim::network::PacketTransform;
-use faircast_wire::{DataPacket, Message, Newest, encode, encode_data, parse};
+use faircast_wire::encode::FEEDBACK_LIMIT;
+use faircast_wire::{DataPacket, Message, Newest, Quantised, encode, encode_data, parse};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -65,9 +62,6 @@ impl RoundTrip {
     }
 }
 
-/// Most bytes of a report.
-const REPORT_LIMIT: usize = 1232;
-
 /// The wire form of a session's packet; `None` when the format cannot say it.
 pub(crate) fn to_wire(out: &mut Vec<u8>, packet: &Packet, payload: &[u8]) -> Option<()> {
     match &packet.body {
@@ -77,7 +71,7 @@ pub(crate) fn to_wire(out: &mut Vec<u8>, packet: &Packet, payload: &[u8]) -> Opt
             encode_data(out, packet.session, &message).ok()
         }
         Body::Report(report) => {
-            encode(out, packet.session, 0, &Message::Report(*report), REPORT_LIMIT).ok().map(|_| ())
+            encode(out, packet.session, 0, &Message::Report(*report), FEEDBACK_LIMIT).ok().map(|_| ())
         }
         Body::Order(_) => None,
     }
@@ -118,138 +112,8 @@ impl PacketTransform for RoundTrip {
 /// Whether what came out is what went in but for the format's roundings.
 fn is_rounded(sent: &Body, got: &Body) -> bool {
     match (sent, got) {
-        (Body::Data(sent), Body::Data(got)) => {
-            let same = Data { sent_at: got.sent_at, rate: got.rate, mark: got.mark, ..*sent };
-            same == *got
-                && time_is_near(sent.sent_at, got.sent_at)
-                && near(sent.rate, got.rate)
-                && mark_is_near(&sent.mark, &got.mark)
-        }
-        (Body::Report(sent), Body::Report(got)) => {
-            let same = Report { content: got.content, ..*sent };
-            same == *got && content_is_near(&sent.content, &got.content)
-        }
+        (Body::Data(sent), Body::Data(got)) => sent.quantised() == *got,
+        (Body::Report(sent), Body::Report(got)) => sent.quantised() == *got,
         _ => false,
-    }
-}
-
-fn near(sent: f32, got: f32) -> bool {
-    let (sent, got) = (f64::from(sent), f64::from(got));
-    sent == got
-        || (sent - got).abs() <= sent.abs() * half::ERROR * 1.001
-        || sent.abs() < 2e-6 && got.abs() < 2e-6
-}
-
-fn time_is_near(sent: Time, got: Time) -> bool {
-    sent.since(got).as_nanos() + got.since(sent).as_nanos() <= 1_000
-}
-
-fn span_is_near(sent: Span, got: Span) -> bool {
-    sent.as_nanos().abs_diff(got.as_nanos()) <= 1_000
-}
-
-fn echo_is_near(sent: Echo, got: Echo) -> bool {
-    sent.seq == got.seq && span_is_near(sent.hold, got.hold)
-}
-
-fn mark_is_near(sent: &Mark, got: &Mark) -> bool {
-    match (sent, got) {
-        (
-            Mark::Representative { id, mean, deviation, rtt_max },
-            Mark::Representative { id: id2, mean: mean2, deviation: deviation2, rtt_max: rtt_max2 },
-        ) => id == id2 && near(*mean, *mean2) && near(*deviation, *deviation2) && near(*rtt_max, *rtt_max2),
-        (
-            Mark::Equation { suppress_above, rtt_max, round, to, echo, limiting },
-            Mark::Equation {
-                suppress_above: above2,
-                rtt_max: rtt_max2,
-                round: round2,
-                to: to2,
-                echo: echo2,
-                limiting: limiting2,
-            },
-        ) => {
-            (round, to, echo, limiting) == (round2, to2, echo2, limiting2)
-                && near(*suppress_above, *above2)
-                && near(*rtt_max, *rtt_max2)
-        }
-        (
-            Mark::Layered { id, mean, error, rtt, above, updates, states },
-            Mark::Layered {
-                id: id2,
-                mean: mean2,
-                error: error2,
-                rtt: rtt2,
-                above: above2,
-                updates: updates2,
-                states: standings2,
-            },
-        ) => {
-            (id, above, updates, states) == (id2, above2, updates2, standings2)
-                && near(*mean, *mean2)
-                && near(*error, *error2)
-                && near(*rtt, *rtt2)
-        }
-        (sent, got) => sent == got,
-    }
-}
-
-fn content_is_near(sent: &ReportContent, got: &ReportContent) -> bool {
-    match (sent, got) {
-        (ReportContent::Alive(sent), ReportContent::Alive(got)) => echo_is_near(*sent, *got),
-        (
-            ReportContent::Congested { echo, level, mean, cause },
-            ReportContent::Congested { echo: echo2, level: level2, mean: mean2, cause: cause2 },
-        ) => cause == cause2 && echo_is_near(*echo, *echo2) && near(*level, *level2) && near(*mean, *mean2),
-        (
-            ReportContent::Received { echo, rate, loss },
-            ReportContent::Received { echo: echo2, rate: rate2, loss: loss2 },
-        ) => echo_is_near(*echo, *echo2) && near(*rate, *rate2) && (loss - loss2).abs() <= 1e-4,
-        (
-            ReportContent::Selective { echo, behind, bitmap, loss },
-            ReportContent::Selective { echo: echo2, behind: behind2, bitmap: bitmap2, loss: loss2 },
-        ) => {
-            echo_is_near(*echo, *echo2)
-                && (behind, bitmap) == (behind2, bitmap2)
-                && (loss - loss2).abs() <= 1e-4
-        }
-        (
-            ReportContent::Lost { echo, first, count, loss },
-            ReportContent::Lost { echo: echo2, first: first2, count: count2, loss: loss2 },
-        ) => {
-            echo_is_near(*echo, *echo2) && (first, count) == (first2, count2) && (loss - loss2).abs() <= 1e-4
-        }
-        (
-            ReportContent::Calculated { echo, rate, stamp, round, knows },
-            ReportContent::Calculated {
-                echo: echo2,
-                rate: rate2,
-                stamp: stamp2,
-                round: round2,
-                knows: knows2,
-            },
-        ) => {
-            echo_is_near(*echo, *echo2)
-                && (stamp, round, knows) == (stamp2, round2, knows2)
-                && near(*rate, *rate2)
-        }
-        (
-            ReportContent::Averaged { echo, mean, deviation, samples, rate, cause },
-            ReportContent::Averaged {
-                echo: echo2,
-                mean: mean2,
-                deviation: deviation2,
-                samples: samples2,
-                rate: rate2,
-                cause: cause2,
-            },
-        ) => {
-            echo_is_near(*echo, *echo2)
-                && (samples, cause) == (samples2, cause2)
-                && near(*mean, *mean2)
-                && near(*deviation, *deviation2)
-                && near(*rate, *rate2)
-        }
-        (sent, got) => sent == got,
     }
 }

@@ -249,7 +249,7 @@ impl MemberExtra {
             effects.push(Effect::Report(Report {
                 from,
                 layer: Layer(0),
-                content: ReportContent::Alive(echo),
+                content: ReportContent::Alive { echo },
             }));
         }
     }
@@ -276,7 +276,7 @@ impl Mute {
     pub fn on_data(&mut self, member: u32, data: &Data, at: u64) {
         let me = ReceiverId::new(u64::from(member) + 1).expect("members are numbered from one");
         let named = match data.mark {
-            Mark::Representative { id, .. } | Mark::Acker(id) => id == Some(me),
+            Mark::Representative { id, .. } | Mark::Acker { id } => id == Some(me),
             Mark::Layered { id, .. } => id.map(ReceiverId::from) == Some(me),
             Mark::Equation { to, limiting: true, .. } => to == Some(me),
             // Speaks to somebody who is not the limiting one, and does not say who that is.

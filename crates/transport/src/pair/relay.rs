@@ -122,7 +122,7 @@ impl RelayHost {
                 if self.first.is_none_or(|first| echo.seq.0 < first || echo.seq > self.newest.seq) {
                     return out;
                 }
-                Report { from, layer: BASE, content: ReportContent::Alive(echo) }
+                Report { from, layer: BASE, content: ReportContent::Alive { echo } }
             }
         };
         self.counts.reports_heard += 1;

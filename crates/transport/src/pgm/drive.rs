@@ -174,7 +174,7 @@ fn options_len(mark: Mark) -> usize {
     let acker = PgmccData { stamp: 0, acker: Ipv4Addr::UNSPECIFIED.into() };
     let options = Options {
         said: (mark != Mark::None).then_some(Said::Stamp(stamp)),
-        pgmcc_data: matches!(mark, Mark::Acker(_)).then_some(acker),
+        pgmcc_data: matches!(mark, Mark::Acker { .. }).then_some(acker),
         ..Options::default()
     };
     data_len(&options, 0) - DATA_HEADER_LEN

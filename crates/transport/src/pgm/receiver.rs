@@ -707,7 +707,7 @@ fn foreign(pgmcc: PgmccData, arrived: Arrived) -> Stamp {
         rate: 0.0,
         flags: if arrived.repair { Flags::REPAIR } else { Flags::default() },
         signal: Signal::None,
-        mark: Mark::Acker(acker),
+        mark: Mark::Acker { id: acker },
     }
 }
 

@@ -547,7 +547,7 @@ impl PgmSource {
             })
         });
         let pgmcc_data = match stamp.mark {
-            Mark::Acker(acker) => {
+            Mark::Acker { id: acker } => {
                 let acker = acker.and_then(address_of).unwrap_or(Ipv4Addr::UNSPECIFIED);
                 Some(PgmccData { stamp: millis(now), acker: acker.into() })
             }

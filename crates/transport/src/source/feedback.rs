@@ -82,8 +82,11 @@ impl SourceSession {
         let echo = (report.echo.seq < self.next_seqs[0]).then_some(report.echo.seq);
         self.on_echo(report.from, echo, now);
         if echo.is_some() {
-            let alive =
-                Report { from: report.from, layer: Layer(0), content: ReportContent::Alive(report.echo) };
+            let alive = Report {
+                from: report.from,
+                layer: Layer(0),
+                content: ReportContent::Alive { echo: report.echo },
+            };
             self.pass_on(&alive, now);
         }
         if change == Change::Done {
@@ -187,7 +190,11 @@ impl SourceSession {
             self.counts.refused += 1;
             return;
         }
-        let alive = Report { from: window.from, layer: Layer(0), content: ReportContent::Alive(window.echo) };
+        let alive = Report {
+            from: window.from,
+            layer: Layer(0),
+            content: ReportContent::Alive { echo: window.echo },
+        };
         self.pass_on(&alive, now);
     }
 

@@ -301,7 +301,7 @@ fn reports_about_layers_that_are_not_and_requests_change_nothing() {
     run.hear(&Message::Report(Report {
         from: receiver_id(),
         layer: Layer(2),
-        content: ReportContent::Alive(echo),
+        content: ReportContent::Alive { echo },
     }));
     assert_eq!(run.session.counts.refused, 1);
     let needs = vec![faircast_wire::Need { first: 0, run: 1, symbols: 9 }];

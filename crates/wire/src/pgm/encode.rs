@@ -2,13 +2,24 @@
 
 use super::option::{
     END, FIN, FRAGMENT, JOIN, LENGTH, LENGTH_LEN, NAK_BO_IVL, NAK_BO_RNG, NAK_LIST, OPTION_HEADER, Options,
-    PGMCC_DATA, PGMCC_FEEDBACK, RST, SAYS_CONTENT, SAYS_STAMP, SEQUENCES_PER_NAK, SYN, Said, Stamp,
+    PGMCC_DATA, PGMCC_FEEDBACK, RST, SAYS_CONTENT, SAYS_STAMP, SEQUENCES_PER_NAK, STAMP_FIXED, SYN, Said,
+    Stamp, StampFields,
 };
 use super::parse::{AFI_IPV4, AFI_IPV6, OPTIONS_FOR_ROUTERS, OPTIONS_PRESENT};
 use super::{Body, DATA_HEADER_LEN, HEADER_LEN, Nak, OPT_FAIRCAST, Packet};
-use crate::encode::{mark_len, mark_number, put_content, put_mark, signal_bits};
-use faircast_core::half;
+use crate::codec::Codec;
+use crate::encode::put_content;
+use crate::{marks, reports};
 use std::net::IpAddr;
+
+/// What an option's length can say.
+const MOST_OPTION: usize = u8::MAX as usize;
+
+const _: () = assert!(
+    OPTION_HEADER + STAMP_FIXED + marks::MOST <= MOST_OPTION
+        && OPTION_HEADER + 1 + reports::MOST <= MOST_OPTION,
+    "an option of PGM is too short for a mark or a report"
+);
 
 const CHECKSUM_AT: usize = 6;
 const FLAGS_AT: usize = 5;
@@ -53,7 +64,7 @@ pub fn checksum(packet: &[u8]) -> u16 {
 /// Bytes of a data packet with this payload and these options.
 pub fn data_len(options: &Options<'_>, payload: usize) -> usize {
     let stamp = match &options.said {
-        Some(Said::Stamp(stamp)) => OPTION_HEADER + 13 + mark_len(&stamp.mark),
+        Some(Said::Stamp(stamp)) => OPTION_HEADER + STAMP_FIXED + marks::len(&stamp.mark),
         _ => 0,
     };
     let fragment = if options.fragment.is_some() { OPTION_HEADER + 12 } else { 0 };
@@ -207,13 +218,14 @@ impl List<'_> {
 }
 
 fn put_stamp(out: &mut Vec<u8>, stamp: &Stamp) -> Result<(), crate::EncodeError> {
-    out.extend_from_slice(&[
-        stamp.scheme,
-        mark_number(&stamp.mark),
-        stamp.flags.0 | signal_bits(stamp.signal),
-    ]);
-    out.extend_from_slice(&stamp.seq.to_be_bytes());
-    out.extend_from_slice(&stamp.micros.to_be_bytes());
-    out.extend_from_slice(&half::encode(stamp.rate).to_be_bytes());
-    put_mark(out, &stamp.mark)
+    let fields = StampFields {
+        scheme: stamp.scheme,
+        mark: marks::number(&stamp.mark),
+        flags: marks::flags_byte(&stamp.mark, stamp.flags, stamp.signal)?,
+        seq: stamp.seq,
+        micros: stamp.micros,
+        rate: stamp.rate,
+    };
+    StampFields::put(out, "stamp", &fields)?;
+    marks::put(out, &stamp.mark)
 }

@@ -1,5 +1,7 @@
 //! Options of PGM packets (RFC 3208, 9).
 
+use crate::codec::{Codec, Rounded};
+use crate::field::{fields_of, len_of};
 use faircast_core::packet::{Flags, Mark, ReportContent, Signal};
 use std::net::IpAddr;
 
@@ -139,6 +141,31 @@ pub struct Stamp {
     /// The scheme's mark.
     pub mark: Mark,
 }
+
+/// The fields of a [`Stamp`] that stand before those of the mark.
+#[derive(Debug, Clone)]
+pub(super) struct StampFields {
+    pub(super) scheme: u8,
+    pub(super) mark: u8,
+    pub(super) flags: u8,
+    pub(super) seq: u32,
+    pub(super) micros: u32,
+    pub(super) rate: f32,
+}
+
+group! {
+    StampFields {
+        scheme: u8, "number of the scheme in faircast's catalogue";
+        mark: u8, "number of the mark, whose fields follow";
+        flags: u8, "flags, and the bits of the mark";
+        seq: u32, "the scheme's own number of this transmission, its low half";
+        micros: u32, "when it left, in microseconds of the source's clock; wraps";
+        rate: Rounded, "at what rate, in bit/s; 0: the scheme does not say";
+    }
+}
+
+/// Bytes of them.
+pub(super) const STAMP_FIXED: usize = len_of(fields_of(StampFields::SHAPE));
 
 impl<'a> NakList<'a> {
     /// The numbers.

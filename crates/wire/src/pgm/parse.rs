@@ -3,11 +3,12 @@
 use super::option::{
     BackOff, BackOffRange, DISCARD, END, EXTENSIBILITY, FIN, FRAGMENT, Fragment, JOIN, LENGTH, LENGTH_LEN,
     NAK_BO_IVL, NAK_BO_RNG, NAK_LIST, NakList, OPTION_HEADER, Options, PGMCC_DATA, PGMCC_FEEDBACK, PgmccData,
-    PgmccFeedback, RST, SAYS_CONTENT, SAYS_STAMP, SEQUENCES_PER_NAK, SYN, Said, Stamp,
+    PgmccFeedback, RST, SAYS_CONTENT, SAYS_STAMP, SEQUENCES_PER_NAK, SYN, Said, Stamp, StampFields,
 };
 use super::{Ack, Body, Data, Gsi, HEADER_LEN, Nak, OPT_FAIRCAST, Packet, Spm, checksum};
-use crate::parse::{Reader as NativeReader, read_content, read_flags, read_mark};
-use faircast_core::half;
+use crate::codec::Codec;
+use crate::reader::Reader as NativeReader;
+use crate::{marks, reports};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub(super) const OPTIONS_PRESENT: u8 = 0x01;
@@ -245,12 +246,12 @@ fn read_said(own: u8, value: &[u8]) -> Result<Said, ParseError> {
     let mut r = NativeReader { bytes: value, at: 0 };
     let mut read = || -> Result<Said, crate::ParseError> {
         if own == SAYS_CONTENT {
-            return read_content(&mut r).map(Said::Content);
+            let number = u8::read(&mut r, "content")?;
+            return reports::read(number, &mut r).map(Said::Content);
         }
-        let (scheme, number) = (r.u8()?, r.u8()?);
-        let (flags, signal) = read_flags(number, &mut r)?;
-        let (seq, micros, rate) = (r.u32()?, r.u32()?, half::decode(r.u16()?));
-        Ok(Said::Stamp(Stamp { scheme, seq, micros, rate, flags, signal, mark: read_mark(number, &mut r)? }))
+        let StampFields { scheme, mark, flags, seq, micros, rate } = StampFields::read(&mut r, "stamp")?;
+        let (flags, signal) = marks::flags_of(mark, flags)?;
+        Ok(Said::Stamp(Stamp { scheme, seq, micros, rate, flags, signal, mark: marks::read(mark, &mut r)? }))
     };
     match read() {
         Ok(said) if r.left() == 0 => Ok(said),

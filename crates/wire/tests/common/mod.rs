@@ -59,8 +59,8 @@ pub fn marks() -> Vec<(&'static str, Mark)> {
             "no representative",
             Mark::Representative { id: None, mean: 0.0, deviation: 0.0, rtt_max: f32::INFINITY },
         ),
-        ("acker", Mark::Acker(id)),
-        ("election", Mark::Acker(None)),
+        ("acker", Mark::Acker { id }),
+        ("election", Mark::Acker { id: None }),
         ("equation", {
             let (suppress_above, rtt_max, round, echo) = (1_048_576.0, 0.5, 9, 0xdead_beef);
             Mark::Equation { suppress_above, rtt_max, round, to: id, echo, limiting: true }
@@ -138,7 +138,7 @@ pub fn window() -> Window {
 pub fn contents() -> Vec<(&'static str, ReportContent)> {
     let congested = |cause| ReportContent::Congested { echo: echo(41), level: 1.5e6, mean: 2e6, cause };
     vec![
-        ("alive", ReportContent::Alive(echo(40))),
+        ("alive", ReportContent::Alive { echo: echo(40) }),
         ("loss", congested(Cause::Loss)),
         ("ecn mark", congested(Cause::Mark)),
         ("heartbeat", congested(Cause::Heartbeat)),

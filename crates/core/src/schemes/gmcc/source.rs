@@ -185,7 +185,7 @@ impl crate::node::Source for Source {
                     self.shift.on_cut(layer, &self.layers, cx.rng);
                 }
             }
-            ReportContent::Alive(echo) => control.on_alive(from, echo, now),
+            ReportContent::Alive { echo } => control.on_alive(from, echo, now),
             ReportContent::Congested { .. }
             | ReportContent::Lost { .. }
             | ReportContent::Calculated { .. } => {}

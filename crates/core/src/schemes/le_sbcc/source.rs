@@ -210,7 +210,7 @@ impl crate::node::Source for Source {
                 self.on_losses(from, Losses { echo, first: echo.seq, count: 1 }, cx);
             }
             ReportContent::Congested { cause: Cause::Leaving, .. } => self.cascade.forget(from),
-            ReportContent::Alive(echo)
+            ReportContent::Alive { echo }
             | ReportContent::Selective { echo, .. }
             | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
                 self.on_alive(from, echo, now);

@@ -101,7 +101,7 @@ impl Sender {
 
     fn alive(&mut self, from: u64, rtt: Span) {
         let echo = self.echo(rtt);
-        self.hear(from, ReportContent::Alive(echo));
+        self.hear(from, ReportContent::Alive { echo });
     }
 
     /// A negative acknowledgement for `count` packets.

@@ -273,7 +273,7 @@ impl crate::node::Source for Source {
                 cause: Cause::Accumulation | Cause::Loss | Cause::Mark,
                 ..
             } => self.on_congested(from, echo, bps(level), cx),
-            ReportContent::Alive(echo)
+            ReportContent::Alive { echo }
             | ReportContent::Selective { echo, .. }
             | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
                 self.on_alive(from, echo, now);

@@ -280,7 +280,7 @@ impl crate::node::Source for Source {
                     (Some(_), None) => {}
                 }
             }
-            ReportContent::Alive(echo) | ReportContent::Selective { echo, .. } => {
+            ReportContent::Alive { echo } | ReportContent::Selective { echo, .. } => {
                 self.on_alive(from, echo, now)
             }
             ReportContent::Received { echo, rate, loss } => {

@@ -312,7 +312,7 @@ impl crate::node::Source for Source {
             ReportContent::Congested { echo, level, mean, cause: Cause::Loss | Cause::Mark } => {
                 self.on_congested(from, echo, bps(level), bps(mean), now);
             }
-            ReportContent::Alive(echo)
+            ReportContent::Alive { echo }
             | ReportContent::Selective { echo, .. }
             | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
                 self.on_alive(from, echo, now);

@@ -394,7 +394,7 @@ fn news_of_old_packets_is_no_sign_that_anything_arrives() {
     let left = sender.source.sent(newest).expect("it is remembered") + Span::from_millis(50);
     for tenth in 10..40 {
         sender.run_until(at(f64::from(tenth) / 10.0));
-        sender.hear(1, ReportContent::Alive(Echo { seq: newest, hold: sender.now.since(left) }));
+        sender.hear(1, ReportContent::Alive { echo: Echo { seq: newest, hold: sender.now.since(left) } });
     }
     assert!(sender.rate() < peak / 16.0, "{}", sender.rate());
 }

@@ -99,7 +99,7 @@ impl Configure for Config {
         ),
     ];
 
-    const MARK: Mark = Mark::Acker(None);
+    const MARK: Mark = Mark::Acker { id: None };
 
     fn published() -> Config {
         Config::published()

@@ -84,7 +84,7 @@ impl Receiver {
     #[inline]
     fn note(&mut self, data: &Data, layer: Layer, arrival: Arrival, now: Time) -> bool {
         let acker = match data.mark {
-            Mark::Acker(acker) => acker,
+            Mark::Acker { id: acker } => acker,
             _ => None,
         };
         let fresh = NewestHeader { newest: data.seq, newest_at: now, layer, acker, arrived: 1, lost: !1 };

@@ -327,7 +327,7 @@ impl crate::node::Source for Source {
                 rate: self.rate(),
                 flags: Flags::default(),
                 signal: Signal::None,
-                mark: Mark::Acker(None),
+                mark: Mark::Acker { id: None },
             };
         }
         self.resume(now);
@@ -347,7 +347,7 @@ impl crate::node::Source for Source {
             rate: self.rate(),
             flags: Flags::default(),
             signal: Signal::None,
-            mark: Mark::Acker(self.acker),
+            mark: Mark::Acker { id: self.acker },
         }
     }
 
@@ -368,7 +368,7 @@ impl crate::node::Source for Source {
                 self.on_lost(from, (first, count), echo, loss, now)
             }
             ReportContent::Congested { cause: Cause::Leaving, .. } => self.forget(from),
-            ReportContent::Alive(echo)
+            ReportContent::Alive { echo }
             | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
                 self.on_alive(from, echo, now);
             }

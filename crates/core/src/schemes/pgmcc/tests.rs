@@ -49,7 +49,7 @@ impl Sender {
         let (mut sent, mut named) = (0, None);
         while self.may_send() {
             let stamp = self.call(|source, cx| source.on_departure(Layer(0), SIZE, cx));
-            let Mark::Acker(acker) = stamp.mark else { panic!("{stamp:?}") };
+            let Mark::Acker { id: acker } = stamp.mark else { panic!("{stamp:?}") };
             (sent, named) = (sent + 1, acker);
             self.now += Span::from_nanos(10);
         }
@@ -234,7 +234,7 @@ impl Ear {
     }
 
     fn hear(&mut self, at: u64, seq: u64, acker: Option<u64>, arrival: Arrival) -> Vec<ReportContent> {
-        let mark = Mark::Acker(acker.map(receiver_id));
+        let mark = Mark::Acker { id: acker.map(receiver_id) };
         let data = Data {
             seq: Seq(seq),
             sent_at: Time::ZERO,

@@ -605,7 +605,7 @@ impl crate::node::Source for Source {
         match report.content {
             ReportContent::Calculated { .. } => self.on_calculated(report, now),
             ReportContent::Congested { cause: Cause::Leaving, .. } => self.forget(from, now),
-            ReportContent::Alive(echo)
+            ReportContent::Alive { echo }
             | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
                 self.on_alive(from, echo, now);
             }

@@ -1,0 +1,248 @@
+//! The bodies of messages, as they are written: the header's kind selects one.
+
+use crate::codec::Quantised;
+use crate::codec::{BitRate, Codec, Counter, Fraction, Rounded, U24, U32OrNone, U64OrNone};
+use crate::error::{EncodeError, ParseError};
+use crate::field::{Layout, Shape, fields_of, len_of};
+use crate::message::{
+    Announce, Member, MemberState, Name, Need, Request, Scheduled, Status, TransferId, Window,
+};
+use crate::reader::Reader;
+use faircast_core::packet::{Data, Echo, Flags, ReceiverId, Seq};
+use faircast_core::time::Time;
+
+/// What a message has between its header and its end.
+pub(crate) trait Body: Sized {
+    /// The table of its fields.
+    const LAYOUT: Layout;
+    /// What the packet says of it before the body.
+    type Before;
+
+    /// Append it, so that `out` ends at `end` at the latest as far as lists can be cut for that.
+    fn put(&self, out: &mut Vec<u8>, end: usize) -> Result<Fit, EncodeError>;
+
+    /// Read it back, from any bytes.
+    fn read(r: &mut Reader<'_>, before: Self::Before) -> Result<Self, ParseError>;
+
+    /// Any that can be written.
+    #[cfg(feature = "testing")]
+    fn any() -> proptest::strategy::BoxedStrategy<Self>;
+}
+
+/// How many entries of each list went into a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Fit {
+    /// Of [`Status::upper_seqs`].
+    pub upper_seqs: usize,
+    /// Of [`Status::scheduled`].
+    pub scheduled: usize,
+    /// Of [`Status::confirmed`].
+    pub confirmed: usize,
+    /// Of [`Status::lagging`].
+    pub lagging: usize,
+    /// Of [`Status::dropped`].
+    pub dropped: usize,
+    /// Of [`Request::needs`].
+    pub needs: usize,
+}
+
+/// Share `room` bytes among lists of `lens` entries of `sizes` bytes: every list is sure of an equal
+/// part, and what one does not use goes to the others, first come first served.
+pub(crate) fn share<const N: usize>(mut room: usize, lens: [usize; N], sizes: [usize; N]) -> [usize; N] {
+    let sure = room / N;
+    let mut counts = [0; N];
+    for list in 0..N {
+        counts[list] = lens[list].min(sure / sizes[list]).min(usize::from(u16::MAX));
+        room -= counts[list] * sizes[list];
+    }
+    for list in 0..N {
+        let more =
+            (lens[list] - counts[list]).min(room / sizes[list]).min(usize::from(u16::MAX) - counts[list]);
+        counts[list] += more;
+        room -= more * sizes[list];
+    }
+    counts
+}
+
+/// The bodies, by the header's kind.
+pub const LAYOUTS: &[Layout] = &[
+    Layout {
+        name: "data",
+        number: 1,
+        purpose: "source to all: one symbol. Then the rate (when the header says so), the mark, and the symbol",
+        fields: fields_of(DataFields::SHAPE),
+        bits: &[],
+    },
+    Layout {
+        name: "report",
+        number: 2,
+        purpose: "receiver to source: congestion control. The content's number (1 byte) selects what follows",
+        fields: &[],
+        bits: &[],
+    },
+    Announce::LAYOUT,
+    Status::LAYOUT,
+    Request::LAYOUT,
+    Member::LAYOUT,
+    Window::LAYOUT,
+];
+
+/// What every data packet says behind its header.
+#[derive(Debug, Clone)]
+pub(crate) struct DataFields {
+    pub(crate) sent_at: u32,
+    pub(crate) block: u32,
+    pub(crate) symbol: u32,
+    pub(crate) symbols: u16,
+    pub(crate) flags: u8,
+}
+
+/// Bytes of them.
+pub(crate) const DATA_FIXED: usize = len_of(fields_of(DataFields::SHAPE));
+/// Bytes of the rate.
+pub(crate) const RATE_LEN: usize = match Rounded::SHAPE.fixed_len() {
+    Some(len) => len,
+    None => panic!("a rate has always the same length"),
+};
+
+/// Flags of a data packet; the bits that are left belong to its mark.
+enum DataFlags {}
+/// Flags of an announcement.
+enum AnnounceFlags {}
+/// Flags of a status.
+enum StatusFlags {}
+
+written_as! {
+    DataFlags: u8 as u8, Shape::Flags(&[
+        (Flags::STARTING.0, "starting"),
+        (Flags::ROUND_END.0, "round end"),
+        (Flags::REPAIR.0, "repair"),
+        (Flags::GAP_SEEN.0, "gap seen"),
+        (Flags::EVERYBODY.0, "everybody"),
+    ]), |flags| *flags, |bits| bits;
+    AnnounceFlags: u8 as u8, Shape::Flags(&[
+        (Announce::LIVE, "live"),
+        (Announce::REGISTER, "register"),
+        (Announce::LAYERS_BY_PORT, "layers_by_port"),
+    ]), |flags| *flags, |bits| bits;
+    StatusFlags: u8 as u8, Shape::Flags(&[
+        (Status::CLOSING, "closing"),
+        (Status::HUSH, "hush"),
+        (Status::SOLICIT, "solicit"),
+        (Status::HELD, "held"),
+    ]), |flags| *flags, |bits| bits;
+}
+
+group! {
+    DataFields {
+        sent_at: u32, "when it was sent, in microseconds since the session started; wraps";
+        block: u32, "block; 4294967295 with symbol 16777215: no symbol";
+        symbol: U24, "encoding symbol id; source symbols come first";
+        symbols: u16, "number of source symbols of the block";
+        flags: DataFlags, "flags; the other bits belong to the mark";
+    }
+}
+
+body! {
+    Announce = 3 "announce" "source to all, every now and then: what is sent here and how to join";
+    fields {
+        salt: [u8; 16], "random at each start of the source; the keys depend on it";
+        unix_secs: u64, "when it was sent, in seconds since 1970";
+        transfer: TransferId, "which transfer; the same when the same content is offered again";
+        stream_len: U64OrNone, "bytes of the whole object; 2^64 - 1: open-ended";
+        manifest_len: u32, "bytes of the manifest";
+        symbol_size: u16, "bytes of a symbol";
+        symbols_per_block: u16, "source symbols of a full block";
+        first_block: u32, "first block that is sent in this session";
+        next_seq: Counter, "number of layer 0's next packet, unwrapped; below 2^62";
+        scheme: u8, "congestion-control scheme";
+        layers: u8, "layers; 1: a session at one rate";
+        spread_ms: u32, "feedback is spread over so many milliseconds";
+        flags: AnnounceFlags, "flags";
+        name: Name, "the source's host or what it sends; at most 63 bytes";
+        options: Name, "the scheme's options, where they are not its preset; at most 63 bytes";
+    }
+}
+
+body! {
+    Status = 4 "status" "source to all, every now and then: how far the session is";
+    fields {
+        next_seq: Counter, "number of layer 0's next packet, unwrapped; below 2^62";
+        complete_to: u32, "all source symbols of the blocks below have been sent once";
+        blocks: U32OrNone, "number of blocks; 2^32 - 1: not known yet";
+        spread_ms: u32, "feedback is spread over so many milliseconds";
+        members: u32, "receivers that the source knows of";
+        flags: StatusFlags, "flags";
+        rtt_max_us: u32, "largest round-trip time, in microseconds";
+        root: Option<[u8; 32]>, "root hash of the object, once known";
+    }
+    lists {
+        upper_seqs: [Counter as upper_seq "unwrapped; below 2^62"], "numbers of the next packets of layers 1, 2 and so on";
+        scheduled: [Scheduled], "repairs under way";
+        confirmed: [ReceiverId as confirmed_id "a receiver"], "known to be done";
+        lagging: [ReceiverId as lagging_id "a receiver"], "holding up the others";
+        dropped: [ReceiverId as dropped_id "a receiver"], "no longer waited for";
+    }
+}
+
+group! {
+    Scheduled {
+        block as "scheduled_block": u32, "for this block";
+        symbols as "scheduled_symbols": u16, "so many more symbols";
+    }
+}
+
+body! {
+    Request = 5 "request" "receiver to source: a counted negative acknowledgement";
+    before { from: ReceiverId }
+    fields {
+        echo: Echo, "the packet that is answered";
+    }
+    lists {
+        needs: [Need], "what is missing";
+    }
+}
+
+group! {
+    Need {
+        first: u32, "first block";
+        run: u16, "how many blocks from there on";
+        symbols: u16, "symbols that each of them lacks";
+    }
+}
+
+body! {
+    Member = 6 "member" "receiver to source: who I am and how far I am";
+    before { from: ReceiverId }
+    fields {
+        state: MemberState, "what the receiver is doing";
+        reason: u8, "why, in the transport's code; 0: nothing to say";
+        verified_bytes: u64, "bytes verified";
+        blocks_missing: u32, "blocks missing";
+        rate: BitRate, "received rate, in bit/s; not negative";
+        loss: Fraction, "smoothed loss fraction, 0 to 1";
+        dropped_local: u32, "datagrams that the receiver's own host dropped";
+        echo: Echo, "the packet that is answered";
+        host: Name, "the receiver's host; at most 63 bytes";
+    }
+}
+
+body! {
+    Window = 7 "window" "receiver to source: how far it may send before this receiver's buffers overflow";
+    before { from: ReceiverId }
+    fields {
+        echo: Echo, "the packet that is answered";
+        limit: Seq, "packets of layer 0 below this number fit, unwrapped; 2^62 - 1: no limit";
+    }
+}
+
+impl Quantised for Data {
+    fn quantised(&self) -> Data {
+        Data {
+            sent_at: Time::from_nanos(self.sent_at.as_nanos() / 1_000 * 1_000),
+            rate: Rounded::quantised(&self.rate),
+            mark: self.mark.quantised(),
+            ..*self
+        }
+    }
+}

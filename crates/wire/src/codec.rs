@@ -1,0 +1,475 @@
+//! How a value becomes bytes and comes back: one type for each way of writing a field.
+//!
+//! What a type of the core or of [`crate::message`] is written as follows from the type itself. Where several ways are
+//! possible (a number of 32 bits, a float), a type that has no values names one.
+
+use crate::error::{EncodeError, ParseError};
+use crate::field::Shape;
+use crate::message::{MemberState, Name, TransferId};
+use crate::reader::Reader;
+use faircast_core::half::{self, Half};
+use faircast_core::packet::{Cause, Echo, Knows, LayerStates, ReceiverId, Seq, ShortId};
+use faircast_core::time::Span;
+#[cfg(feature = "testing")]
+use proptest::prelude::*;
+
+/// Counters on the wire are below this, so that sums with them cannot overflow.
+pub(crate) const SEQ_LIMIT: u64 = 1 << 62;
+
+/// A way of writing a field.
+pub(crate) trait Codec {
+    /// What is written.
+    type Value: Clone;
+    /// How it looks in the packet.
+    const SHAPE: Shape;
+
+    /// Append it. `field` is its name, for errors.
+    fn put(out: &mut Vec<u8>, field: &'static str, value: &Self::Value) -> Result<(), EncodeError>;
+
+    /// Read it back, from any bytes.
+    fn read(r: &mut Reader<'_>, field: &'static str) -> Result<Self::Value, ParseError>;
+
+    /// What the other end reads.
+    fn quantised(value: &Self::Value) -> Self::Value {
+        value.clone()
+    }
+
+    /// Any value that can be written.
+    #[cfg(feature = "testing")]
+    fn any() -> BoxedStrategy<Self::Value>;
+}
+
+/// What a message is after its journey.
+pub trait Quantised {
+    /// What the other end reads: some numbers travel with fewer digits than they have here.
+    #[must_use]
+    fn quantised(&self) -> Self;
+}
+
+/// `count` entries of `size` bytes each. Memory is asked for only once their bytes are there.
+pub(crate) fn take_list<C: Codec>(
+    r: &mut Reader<'_>,
+    field: &'static str,
+    count: u16,
+    size: usize,
+) -> Result<Vec<C::Value>, ParseError> {
+    let mut entries = *r;
+    r.take(field, usize::from(count) * size)?;
+    (0..count).map(|_| C::read(&mut entries, field)).collect()
+}
+
+/// Three bytes of a number.
+pub(crate) enum U24 {}
+/// Four bytes of bits, shown in hexadecimal.
+pub(crate) enum Bits32 {}
+/// A number of a packet or block of packets: below 2^62.
+pub(crate) enum Counter {}
+/// A number, of which the largest stands for none.
+pub(crate) enum U32OrNone {}
+/// The same with eight bytes.
+pub(crate) enum U64OrNone {}
+/// A number that is not negative, rounded to 16 bits.
+pub(crate) enum Rounded {}
+/// Any number.
+pub(crate) enum Level {}
+/// A rate in bit/s: not negative.
+pub(crate) enum BitRate {}
+/// 0 to 1.
+pub(crate) enum Fraction {}
+
+impl U24 {
+    pub(crate) const MAX: u32 = 0xff_ffff;
+}
+
+macro_rules! uints {
+    ($($uint:ident)*) => {$(
+        impl Codec for $uint {
+            type Value = $uint;
+            const SHAPE: Shape = Shape::Uint(size_of::<$uint>());
+
+            #[inline]
+            fn put(out: &mut Vec<u8>, _field: &'static str, value: &$uint) -> Result<(), EncodeError> {
+                out.extend_from_slice(&value.to_be_bytes());
+                Ok(())
+            }
+
+            #[inline]
+            fn read(r: &mut Reader<'_>, field: &'static str) -> Result<$uint, ParseError> {
+                r.array(field).map($uint::from_be_bytes)
+            }
+
+            #[cfg(feature = "testing")]
+            fn any() -> BoxedStrategy<$uint> {
+                any::<$uint>().boxed()
+            }
+        }
+    )*};
+}
+
+macro_rules! uints_or_none {
+    ($($codec:ident: $uint:ident;)*) => {$(
+        impl Codec for $codec {
+            type Value = Option<$uint>;
+            const SHAPE: Shape = <$uint as Codec>::SHAPE;
+
+            #[inline]
+            fn put(out: &mut Vec<u8>, field: &'static str, value: &Option<$uint>) -> Result<(), EncodeError> {
+                if let Some(value) = *value {
+                    at_most(field, value.into(), u64::from($uint::MAX) - 1)?;
+                }
+                $uint::put(out, field, &value.unwrap_or($uint::MAX))
+            }
+
+            #[inline]
+            fn read(r: &mut Reader<'_>, field: &'static str) -> Result<Option<$uint>, ParseError> {
+                Ok(Some($uint::read(r, field)?).filter(|&value| value != $uint::MAX))
+            }
+
+            #[cfg(feature = "testing")]
+            fn any() -> BoxedStrategy<Option<$uint>> {
+                prop::option::of(0..$uint::MAX).boxed()
+            }
+        }
+    )*};
+}
+
+uints! { u8 u16 u32 u64 }
+uints_or_none! { U32OrNone: u32; U64OrNone: u64; }
+
+macro_rules! floats {
+    ($($codec:ident, |$value:ident| $usable:expr;)*) => {$(
+        impl Codec for $codec {
+            type Value = f32;
+            const SHAPE: Shape = Shape::Float;
+
+            #[inline]
+            fn put(out: &mut Vec<u8>, field: &'static str, value: &f32) -> Result<(), EncodeError> {
+                let $value = *value;
+                let usable: bool = $usable;
+                if !usable {
+                    return Err(EncodeError::NotANumber { field, value: $value });
+                }
+                u32::put(out, field, &$value.to_bits())
+            }
+
+            #[inline]
+            fn read(r: &mut Reader<'_>, field: &'static str) -> Result<f32, ParseError> {
+                let $value = f32::from_bits(u32::read(r, field)?);
+                if $usable { Ok($value) } else { Err(ParseError::NotANumber { field }) }
+            }
+
+            #[cfg(feature = "testing")]
+            fn any() -> BoxedStrategy<f32> {
+                prop_oneof![0.0..=1.0_f32, any::<f32>()]
+                    .prop_filter("in range", |&$value| $usable)
+                    .boxed()
+            }
+        }
+    )*};
+}
+
+floats! {
+    Level, |value| !value.is_nan();
+    BitRate, |value| value >= 0.0;
+    Fraction, |value| (0.0..=1.0).contains(&value);
+}
+
+/// Types with a number for each value.
+macro_rules! numbered {
+    ($($of:ident { $($number:literal => $variant:ident $name:literal,)* })*) => {$(
+        impl Codec for $of {
+            type Value = $of;
+            const SHAPE: Shape = Shape::Choice(&[$(($number, $name)),*]);
+
+            #[inline]
+            fn put(out: &mut Vec<u8>, _field: &'static str, value: &$of) -> Result<(), EncodeError> {
+                out.push(match value { $($of::$variant => $number),* });
+                Ok(())
+            }
+
+            #[inline]
+            fn read(r: &mut Reader<'_>, field: &'static str) -> Result<$of, ParseError> {
+                match u8::read(r, field)? {
+                    $($number => Ok($of::$variant),)*
+                    value => Err(ParseError::BadValue { field, value: value.into() }),
+                }
+            }
+
+            #[cfg(feature = "testing")]
+            fn any() -> BoxedStrategy<$of> {
+                prop::sample::select(vec![$($of::$variant),*]).boxed()
+            }
+        }
+    )*};
+}
+
+numbered! {
+    Cause {
+        0 => Loss "loss",
+        1 => Mark "mark",
+        2 => Heartbeat "heartbeat",
+        3 => Leaving "leaving",
+        4 => Joining "joining",
+        5 => Accumulation "accumulation",
+    }
+    MemberState {
+        0 => Joined "joined",
+        1 => Receiving "receiving",
+        2 => Done "done",
+        3 => Failed "failed",
+        4 => Leaving "leaving",
+    }
+}
+
+written_as! {
+    Bits32: u32 as u32, Shape::Hex(4), |bits| *bits, |bits| bits;
+    LayerStates: LayerStates as u32, Shape::Hex(4), |states| states.0, |bits| LayerStates(bits);
+    Half: Half as u16, Shape::Half, |half| half.0, |code| Half(code);
+    Knows: Knows as u8, Shape::Flags(&[(Knows::RTT.0, "round-trip time"), (Knows::LOSS.0, "loss"), (Knows::LEAVING.0, "leaving")]), |knows| knows.0, |bits| Knows(bits);
+    Seq: Seq as Counter, <Counter as Codec>::SHAPE, |seq| seq.0, |number| Seq(number);
+    Span: Span as u64, Shape::Uint(8), |span| span.as_nanos(), |nanos| Span::from_nanos(nanos);
+    TransferId: TransferId as [u8; 16], Shape::Bytes(16), |id| id.0, |bytes| TransferId(bytes);
+}
+
+impl Codec for U24 {
+    type Value = u32;
+    const SHAPE: Shape = Shape::Uint(3);
+
+    #[inline]
+    fn put(out: &mut Vec<u8>, field: &'static str, value: &u32) -> Result<(), EncodeError> {
+        at_most(field, (*value).into(), U24::MAX.into())?;
+        out.extend_from_slice(&value.to_be_bytes()[1..]);
+        Ok(())
+    }
+
+    #[inline]
+    fn read(r: &mut Reader<'_>, field: &'static str) -> Result<u32, ParseError> {
+        r.array(field).map(|[a, b, c]| u32::from_be_bytes([0, a, b, c]))
+    }
+
+    #[cfg(feature = "testing")]
+    fn any() -> BoxedStrategy<u32> {
+        (0..=U24::MAX).boxed()
+    }
+}
+
+impl Codec for Counter {
+    type Value = u64;
+    const SHAPE: Shape = Shape::Uint(8);
+
+    #[inline]
+    fn put(out: &mut Vec<u8>, field: &'static str, value: &u64) -> Result<(), EncodeError> {
+        at_most(field, *value, SEQ_LIMIT - 1)?;
+        u64::put(out, field, value)
+    }
+
+    #[inline]
+    fn read(r: &mut Reader<'_>, field: &'static str) -> Result<u64, ParseError> {
+        match u64::read(r, field)? {
+            value if value < SEQ_LIMIT => Ok(value),
+            value => Err(ParseError::BadValue { field, value }),
+        }
+    }
+
+    #[cfg(feature = "testing")]
+    fn any() -> BoxedStrategy<u64> {
+        prop_oneof![0..100_u64, 0..SEQ_LIMIT].boxed()
+    }
+}
+
+impl Codec for Rounded {
+    type Value = f32;
+    const SHAPE: Shape = Shape::Half;
+
+    #[inline]
+    fn put(out: &mut Vec<u8>, field: &'static str, value: &f32) -> Result<(), EncodeError> {
+        if value.is_nan() || *value < 0.0 {
+            return Err(EncodeError::NotANumber { field, value: *value });
+        }
+        u16::put(out, field, &half::encode(*value))
+    }
+
+    #[inline]
+    fn read(r: &mut Reader<'_>, field: &'static str) -> Result<f32, ParseError> {
+        u16::read(r, field).map(half::decode)
+    }
+
+    fn quantised(value: &f32) -> f32 {
+        half::decode(half::encode(*value))
+    }
+
+    #[cfg(feature = "testing")]
+    fn any() -> BoxedStrategy<f32> {
+        prop_oneof![any::<u16>().prop_map(half::decode), BitRate::any()].boxed()
+    }
+}
+
+impl Codec for bool {
+    type Value = bool;
+    const SHAPE: Shape = Shape::Uint(1);
+
+    #[inline]
+    fn put(out: &mut Vec<u8>, _field: &'static str, value: &bool) -> Result<(), EncodeError> {
+        out.push(u8::from(*value));
+        Ok(())
+    }
+
+    #[inline]
+    fn read(r: &mut Reader<'_>, field: &'static str) -> Result<bool, ParseError> {
+        match u8::read(r, field)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            value => Err(ParseError::BadValue { field, value: value.into() }),
+        }
+    }
+
+    #[cfg(feature = "testing")]
+    fn any() -> BoxedStrategy<bool> {
+        any::<bool>().boxed()
+    }
+}
+
+impl<const N: usize> Codec for [u8; N] {
+    type Value = [u8; N];
+    const SHAPE: Shape = Shape::Bytes(N);
+
+    #[inline]
+    fn put(out: &mut Vec<u8>, _field: &'static str, value: &[u8; N]) -> Result<(), EncodeError> {
+        out.extend_from_slice(value);
+        Ok(())
+    }
+
+    #[inline]
+    fn read(r: &mut Reader<'_>, field: &'static str) -> Result<[u8; N], ParseError> {
+        r.array(field)
+    }
+
+    #[cfg(feature = "testing")]
+    fn any() -> BoxedStrategy<[u8; N]> {
+        any::<[u8; N]>().boxed()
+    }
+}
+
+impl<const N: usize> Codec for Option<[u8; N]> {
+    type Value = Option<[u8; N]>;
+    const SHAPE: Shape = Shape::Optional(N);
+
+    #[inline]
+    fn put(out: &mut Vec<u8>, field: &'static str, value: &Option<[u8; N]>) -> Result<(), EncodeError> {
+        bool::put(out, field, &value.is_some())?;
+        out.extend_from_slice(value.as_ref().map_or(&[], |bytes| bytes));
+        Ok(())
+    }
+
+    #[inline]
+    fn read(r: &mut Reader<'_>, field: &'static str) -> Result<Option<[u8; N]>, ParseError> {
+        if bool::read(r, field)? { r.array(field).map(Some) } else { Ok(None) }
+    }
+
+    #[cfg(feature = "testing")]
+    fn any() -> BoxedStrategy<Option<[u8; N]>> {
+        any::<Option<[u8; N]>>().boxed()
+    }
+}
+
+impl Codec for Option<ReceiverId> {
+    type Value = Option<ReceiverId>;
+    const SHAPE: Shape = Shape::Hex(4);
+
+    #[inline]
+    fn put(out: &mut Vec<u8>, field: &'static str, value: &Option<ReceiverId>) -> Result<(), EncodeError> {
+        let id = value.map_or(0, ReceiverId::get);
+        at_most(field, id, u32::MAX.into())?;
+        u32::put(out, field, &(id as u32))
+    }
+
+    #[inline]
+    fn read(r: &mut Reader<'_>, field: &'static str) -> Result<Option<ReceiverId>, ParseError> {
+        Ok(ReceiverId::new(u32::read(r, field)?.into()))
+    }
+
+    #[cfg(feature = "testing")]
+    fn any() -> BoxedStrategy<Option<ReceiverId>> {
+        prop_oneof![1 => Just(0), 3 => any::<u32>()].prop_map(|id| ReceiverId::new(id.into())).boxed()
+    }
+}
+
+impl Codec for Option<ShortId> {
+    type Value = Option<ShortId>;
+    const SHAPE: Shape = Shape::Hex(4);
+
+    #[inline]
+    fn put(out: &mut Vec<u8>, field: &'static str, value: &Option<ShortId>) -> Result<(), EncodeError> {
+        Option::<ReceiverId>::put(out, field, &value.map(ReceiverId::from))
+    }
+
+    #[inline]
+    fn read(r: &mut Reader<'_>, field: &'static str) -> Result<Option<ShortId>, ParseError> {
+        Ok(Option::<ReceiverId>::read(r, field)?.and_then(ShortId::of))
+    }
+
+    #[cfg(feature = "testing")]
+    fn any() -> BoxedStrategy<Option<ShortId>> {
+        Option::<ReceiverId>::any().prop_map(|id| id.and_then(ShortId::of)).boxed()
+    }
+}
+
+impl Codec for ReceiverId {
+    type Value = ReceiverId;
+    const SHAPE: Shape = Shape::Hex(4);
+
+    #[inline]
+    fn put(out: &mut Vec<u8>, field: &'static str, value: &ReceiverId) -> Result<(), EncodeError> {
+        Option::<ReceiverId>::put(out, field, &Some(*value))
+    }
+
+    #[inline]
+    fn read(r: &mut Reader<'_>, field: &'static str) -> Result<ReceiverId, ParseError> {
+        Option::<ReceiverId>::read(r, field)?.ok_or(ParseError::BadValue { field, value: 0 })
+    }
+
+    #[cfg(feature = "testing")]
+    fn any() -> BoxedStrategy<ReceiverId> {
+        let id = |id: u32| ReceiverId::new(id.into()).expect("not zero");
+        (1..=u32::MAX).prop_map(id).boxed()
+    }
+}
+
+impl Codec for Name {
+    type Value = Name;
+    const SHAPE: Shape = Shape::Text;
+
+    #[inline]
+    fn put(out: &mut Vec<u8>, _field: &'static str, value: &Name) -> Result<(), EncodeError> {
+        out.push(value.as_str().len() as u8);
+        out.extend_from_slice(value.as_str().as_bytes());
+        Ok(())
+    }
+
+    #[inline]
+    fn read(r: &mut Reader<'_>, field: &'static str) -> Result<Name, ParseError> {
+        let len = u8::read(r, field)?;
+        if usize::from(len) > Name::MAX {
+            return Err(ParseError::BadValue { field, value: len.into() });
+        }
+        let bytes = r.take(field, len.into())?;
+        let text = str::from_utf8(bytes).map_err(|_| ParseError::NotUtf8 { field })?;
+        Ok(Name::clipped(text))
+    }
+
+    #[cfg(feature = "testing")]
+    fn any() -> BoxedStrategy<Name> {
+        any::<String>().prop_map(|text| Name::clipped(&text)).boxed()
+    }
+}
+
+group! {
+    Echo {
+        seq as "echo_seq": Seq, "the source's packet that this answers, unwrapped";
+        hold as "echo_hold": Span, "how long the receiver held it, in nanoseconds";
+    }
+}
+
+pub(crate) fn at_most(field: &'static str, value: u64, max: u64) -> Result<(), EncodeError> {
+    if value <= max { Ok(()) } else { Err(EncodeError::TooLarge { field, value, max }) }
+}

@@ -1,0 +1,283 @@
+//! Declarations of what packets hold. A field is said once: its name, how it is written ([`crate::codec::Codec`]), and what it
+//! means. From that follow writing, reading, the table behind `docs/wire.md` and the dissector, lengths, what the other end
+//! reads, and any value for tests.
+//!
+//! ```text
+//! group!       fields in a row, where a struct is a field of something larger
+//! choice!      an enum: its variants by number, each with its fields
+//! body!        a message: fields, then lists, which are cut to what a datagram holds
+//! written_as!  a field that is written as another type
+//! ```
+//!
+//! A declaration names all fields of its type, or it does not compile.
+
+/// A field's name: that of the struct's field, or what comes after `as`.
+macro_rules! name_of {
+    ($name:ident) => {
+        stringify!($name)
+    };
+    ($name:ident $said:literal) => {
+        $said
+    };
+}
+
+/// The table of fields.
+macro_rules! table_of {
+    ($($name:ident $(as $said:literal)?: $codec:ty, $meaning:literal;)*) => {
+        &[$($crate::field::Field {
+            name: name_of!($name $($said)?),
+            shape: <$codec as $crate::codec::Codec>::SHAPE,
+            meaning: $meaning,
+        }),*]
+    };
+}
+
+/// `((((), a), b), c)` as a pattern, and likewise the strategies: tuples of proptest have twelve entries at most.
+#[cfg(feature = "testing")]
+macro_rules! in_pairs {
+    ($done:tt;) => { $done };
+    ($done:tt; $next:ident $($rest:ident)*) => { in_pairs!(($done, $next); $($rest)*) };
+}
+
+/// Any values of these fields, put together by an expression.
+#[cfg(feature = "testing")]
+macro_rules! any_of {
+    ($made:expr; $($name:ident: $strategy:expr;)*) => {{
+        use proptest::prelude::*;
+        let all = Just(());
+        $(let all = (all, $strategy);)*
+        all.prop_map(|in_pairs!((); $($name)*)| $made).boxed()
+    }};
+}
+
+/// A struct whose fields are written in a row.
+macro_rules! group {
+    ($of:ident { $($name:ident $(as $said:literal)?: $codec:ty, $meaning:literal;)* }) => {
+        impl $crate::codec::Codec for $of {
+            type Value = $of;
+            const SHAPE: $crate::field::Shape =
+                $crate::field::Shape::Group(table_of!($($name $(as $said)?: $codec, $meaning;)*));
+
+            #[inline]
+            fn put(out: &mut Vec<u8>, _: &'static str, $of { $($name),* }: &$of) -> Result<(), $crate::error::EncodeError> {
+                $(<$codec as $crate::codec::Codec>::put(out, name_of!($name $($said)?), $name)?;)*
+                Ok(())
+            }
+
+            #[inline]
+            fn read(r: &mut $crate::reader::Reader<'_>, _: &'static str) -> Result<$of, $crate::error::ParseError> {
+                Ok($of { $($name: <$codec as $crate::codec::Codec>::read(r, name_of!($name $($said)?))?),* })
+            }
+
+            fn quantised($of { $($name),* }: &$of) -> $of {
+                $of { $($name: <$codec as $crate::codec::Codec>::quantised($name)),* }
+            }
+
+            #[cfg(feature = "testing")]
+            fn any() -> proptest::strategy::BoxedStrategy<$of> {
+                any_of!($of { $($name),* }; $($name: <$codec as $crate::codec::Codec>::any();)*)
+            }
+        }
+    };
+}
+
+/// An enum: a number selects the variant and with it the fields. It makes the module's `LAYOUTS`, `number`, `len`, `put`, `read`
+/// and `any`, and implements [`crate::Quantised`].
+macro_rules! choice {
+    (
+        $of:ident, unknown numbers are $unknown:expr;
+        $($number:literal $label:literal $purpose:literal $([$($bit:literal $bit_name:literal),*])? =>
+            $variant:ident { $($name:ident $(as $said:literal)?: $codec:ty, $meaning:literal;)* })*
+    ) => {
+        /// The variants, by number.
+        pub const LAYOUTS: &[$crate::field::Layout] = &[$($crate::field::Layout {
+            name: $label,
+            number: $number,
+            purpose: $purpose,
+            fields: table_of!($($name $(as $said)?: $codec, $meaning;)*),
+            bits: &[$($(($bit, $bit_name)),*)?],
+        }),*];
+
+        /// The number that selects the variant.
+        pub(crate) const fn number(value: &$of) -> u8 {
+            match value { $($of::$variant { .. } => $number),* }
+        }
+
+        /// Bytes of the fields.
+        pub(crate) const fn len(value: &$of) -> usize {
+            match value {
+                $($of::$variant { .. } => const {
+                    $crate::field::len_of(table_of!($($name $(as $said)?: $codec, $meaning;)*))
+                }),*
+            }
+        }
+
+        /// Append the fields.
+        #[inline]
+        pub(crate) fn put(out: &mut Vec<u8>, value: &$of) -> Result<(), $crate::error::EncodeError> {
+            match value {
+                $($of::$variant { $($name),* } => {
+                    $(<$codec as $crate::codec::Codec>::put(out, name_of!($name $($said)?), $name)?;)*
+                })*
+            }
+            Ok(())
+        }
+
+        /// Read the fields of this number's variant.
+        #[inline]
+        pub(crate) fn read(number: u8, r: &mut $crate::reader::Reader<'_>) -> Result<$of, $crate::error::ParseError> {
+            match number {
+                $($number => Ok($of::$variant {
+                    $($name: <$codec as $crate::codec::Codec>::read(r, name_of!($name $($said)?))?),*
+                }),)*
+                unknown => Err($unknown(unknown)),
+            }
+        }
+
+        impl $crate::codec::Quantised for $of {
+            fn quantised(&self) -> $of {
+                match self {
+                    $($of::$variant { $($name),* } => $of::$variant {
+                        $($name: <$codec as $crate::codec::Codec>::quantised($name)),*
+                    }),*
+                }
+            }
+        }
+
+        /// Any value.
+        #[cfg(feature = "testing")]
+        pub(crate) fn any() -> proptest::strategy::BoxedStrategy<$of> {
+            use proptest::prelude::*;
+            proptest::strategy::Union::new([
+                $(any_of!($of::$variant { $($name),* }; $($name: <$codec as $crate::codec::Codec>::any();)*)),*
+            ]).boxed()
+        }
+    };
+}
+
+/// A message. `before` are fields of the struct that the packet says before the body.
+macro_rules! body {
+    (
+        $of:ident = $number:literal $label:literal $purpose:literal;
+        $(before { $($before:ident: $before_codec:ty),* })?
+        fields { $($name:ident $(as $said:literal)?: $codec:ty, $meaning:literal;)* }
+        $(lists { $($list:ident: [$list_codec:ty $(as $entry:ident $entry_meaning:literal)?], $list_meaning:literal;)+ })?
+    ) => {
+        impl $crate::bodies::Body for $of {
+            const LAYOUT: $crate::field::Layout = $crate::field::Layout {
+                name: $label,
+                number: $number,
+                purpose: $purpose,
+                fields: &[
+                    $($crate::field::Field {
+                        name: name_of!($name $($said)?),
+                        shape: <$codec as $crate::codec::Codec>::SHAPE,
+                        meaning: $meaning,
+                    },)*
+                    $($($crate::field::Field {
+                        name: concat!(stringify!($list), "_count"),
+                        shape: $crate::field::Shape::Count,
+                        meaning: concat!("entries of ", stringify!($list)),
+                    },)+
+                    $($crate::field::Field {
+                        name: stringify!($list),
+                        shape: $crate::field::Shape::List(entry_of!($list_codec $(as $entry $entry_meaning)?)),
+                        meaning: $list_meaning,
+                    },)+)?
+                ],
+                bits: &[],
+            };
+            type Before = ($($($before_codec,)*)?);
+
+            fn put(&self, out: &mut Vec<u8>, end: usize) -> Result<$crate::bodies::Fit, $crate::error::EncodeError> {
+                $(<$codec as $crate::codec::Codec>::put(out, name_of!($name $($said)?), &self.$name)?;)*
+                let fit = $crate::bodies::Fit::default();
+                $(
+                    let lens = [$(self.$list.len()),+];
+                    let sizes = [$(const { $crate::field::len_of(entry_of!($list_codec $(as $entry $entry_meaning)?)) }),+];
+                    let room = end.saturating_sub(out.len() + 2 * lens.len());
+                    let counts = $crate::bodies::share(room, lens, sizes);
+                    for count in counts {
+                        out.extend_from_slice(&(count as u16).to_be_bytes());
+                    }
+                    let [$($list),+] = counts;
+                    $(for entry in &self.$list[..$list] {
+                        <$list_codec as $crate::codec::Codec>::put(out, stringify!($list), entry)?;
+                    })+
+                    let fit = $crate::bodies::Fit { $($list,)+ ..fit };
+                )?
+                let _ = end; // without lists nothing is cut
+                Ok(fit)
+            }
+
+            fn read(r: &mut $crate::reader::Reader<'_>, before: Self::Before) -> Result<$of, $crate::error::ParseError> {
+                let ($($($before,)*)?) = before;
+                $(let $name = <$codec as $crate::codec::Codec>::read(r, name_of!($name $($said)?))?;)*
+                $(
+                    $(let $list = <u16 as $crate::codec::Codec>::read(r, concat!(stringify!($list), "_count"))?;)+
+                    $(let $list = $crate::codec::take_list::<$list_codec>(r, stringify!($list), $list, const {
+                        $crate::field::len_of(entry_of!($list_codec $(as $entry $entry_meaning)?))
+                    })?;)+
+                )?
+                Ok($of { $($($before,)*)? $($name,)* $($($list,)+)? })
+            }
+
+            #[cfg(feature = "testing")]
+            fn any() -> proptest::strategy::BoxedStrategy<$of> {
+                any_of!(
+                    $of { $($($before,)*)? $($name,)* $($($list,)+)? };
+                    $($($before: <$before_codec as $crate::codec::Codec>::any();)*)?
+                    $($name: <$codec as $crate::codec::Codec>::any();)*
+                    $($($list: proptest::collection::vec(<$list_codec as $crate::codec::Codec>::any(), 0..20);)+)?
+                )
+            }
+        }
+
+        impl $crate::codec::Quantised for $of {
+            fn quantised(&self) -> $of {
+                $of {
+                    $($($before: self.$before,)*)?
+                    $($name: <$codec as $crate::codec::Codec>::quantised(&self.$name),)*
+                    $($($list: self.$list.iter().map(<$list_codec as $crate::codec::Codec>::quantised).collect(),)+)?
+                }
+            }
+        }
+    };
+}
+
+/// The table of an entry of a list: one field, or those of a group.
+macro_rules! entry_of {
+    ($codec:ty as $entry:ident $meaning:literal) => {
+        table_of!($entry: $codec, $meaning;)
+    };
+    ($codec:ty) => {
+        $crate::field::fields_of(<$codec as $crate::codec::Codec>::SHAPE)
+    };
+}
+
+/// Types that are written as another one.
+macro_rules! written_as {
+    ($($codec:ident: $value:ty as $as:ty, $shape:expr, |$into:ident| $write:expr, |$from:ident| $read:expr;)*) => {$(
+        impl $crate::codec::Codec for $codec {
+            type Value = $value;
+            const SHAPE: $crate::field::Shape = $shape;
+
+            #[inline]
+            fn put(out: &mut Vec<u8>, field: &'static str, $into: &$value) -> Result<(), $crate::error::EncodeError> {
+                <$as as $crate::codec::Codec>::put(out, field, &$write)
+            }
+
+            #[inline]
+            fn read(r: &mut $crate::reader::Reader<'_>, field: &'static str) -> Result<$value, $crate::error::ParseError> {
+                let $from = <$as as $crate::codec::Codec>::read(r, field)?;
+                Ok($read)
+            }
+
+            #[cfg(feature = "testing")]
+            fn any() -> proptest::strategy::BoxedStrategy<$value> {
+                use proptest::strategy::Strategy;
+                <$as as $crate::codec::Codec>::any().prop_map(|$from| $read).boxed()
+            }
+        }
+    )*};
+}

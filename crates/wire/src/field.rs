@@ -1,0 +1,123 @@
+//! What is known of a field without a value: its name, its shape, its meaning.
+
+/// One field of a packet.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// How it is written.
+    pub shape: Shape,
+    /// What it means, with the unit.
+    pub meaning: &'static str,
+}
+
+/// Numbers or bits, and what they are called.
+pub type Names = &'static [(u8, &'static str)];
+
+/// How a field is written. Numbers are big endian.
+#[derive(Debug, Clone, Copy)]
+pub enum Shape {
+    /// Unsigned number of so many bytes.
+    Uint(usize),
+    /// The same, shown in hexadecimal.
+    Hex(usize),
+    /// One byte that selects.
+    Choice(Names),
+    /// One byte of flags, by mask.
+    Flags(Names),
+    /// A 16-bit number of [`faircast_core::half`].
+    Half,
+    /// IEEE 754 single precision.
+    Float,
+    /// So many bytes as they are.
+    Bytes(usize),
+    /// One byte (0 or 1), then, when it is 1, so many bytes.
+    Optional(usize),
+    /// One byte of length, then UTF-8.
+    Text,
+    /// These fields in a row. They are shown in place of the group.
+    Group(&'static [Field]),
+    /// Two bytes: the number of entries of the next list that has none yet.
+    Count,
+    /// Entries, as many as its count says.
+    List(&'static [Field]),
+}
+
+/// A run of fields that is selected by a number.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    /// Short name, as in a display filter.
+    pub name: &'static str,
+    /// The number that selects it.
+    pub number: u8,
+    /// What it is for.
+    pub purpose: &'static str,
+    /// The fields, in order.
+    pub fields: &'static [Field],
+    /// Bits that it adds to the flags of the packet it is part of.
+    pub bits: Names,
+}
+
+impl Shape {
+    /// Bytes of a field that always has the same number of them.
+    pub const fn fixed_len(self) -> Option<usize> {
+        match self {
+            Shape::Uint(len) | Shape::Hex(len) | Shape::Bytes(len) => Some(len),
+            Shape::Choice(_) | Shape::Flags(_) => Some(1),
+            Shape::Half | Shape::Count => Some(2),
+            Shape::Float => Some(4),
+            Shape::Group(fields) => fixed_len(fields),
+            Shape::Optional(_) | Shape::Text | Shape::List(_) => None,
+        }
+    }
+}
+
+/// Bytes of fields that always have the same number of them together.
+pub(crate) const fn fixed_len(fields: &[Field]) -> Option<usize> {
+    let (mut sum, mut at) = (0, 0);
+    while at < fields.len() {
+        match fields[at].shape.fixed_len() {
+            Some(len) => sum += len,
+            None => return None,
+        }
+        at += 1;
+    }
+    Some(sum)
+}
+
+/// The fields of a group.
+pub(crate) const fn fields_of(group: Shape) -> &'static [Field] {
+    match group {
+        Shape::Group(fields) => fields,
+        _ => panic!("this is one field and has no name here"),
+    }
+}
+
+/// Bytes of fields that must always have the same number of them together; else the program does not compile.
+pub(crate) const fn len_of(fields: &[Field]) -> usize {
+    match fixed_len(fields) {
+        Some(len) => len,
+        None => panic!("these fields differ in length"),
+    }
+}
+
+/// The most bytes that any of these layouts takes. All must have fixed lengths; else the program does not compile.
+pub(crate) const fn most_len(layouts: &[Layout]) -> usize {
+    let (mut most, mut at) = (0, 0);
+    while at < layouts.len() {
+        let len = len_of(layouts[at].fields);
+        if len > most {
+            most = len;
+        }
+        at += 1;
+    }
+    most
+}
+
+/// Fields in the order of their bytes, with groups replaced by their own.
+pub fn flat(fields: &'static [Field]) -> impl Iterator<Item = Field> {
+    fields.iter().flat_map(|field| match field.shape {
+        Shape::Group(fields) => flat(fields).collect(),
+        _ => vec![*field],
+    })
+}

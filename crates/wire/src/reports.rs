@@ -1,0 +1,67 @@
+//! What reports say, as it is written: the first byte of the body selects one.
+
+use crate::codec::{BitRate, Bits32, Fraction, Level};
+use crate::error::ParseError;
+use crate::field::most_len;
+use faircast_core::packet::{Cause, Echo, Knows, Report, ReportContent, Seq};
+
+choice! {
+    ReportContent, unknown numbers are |value: u8| ParseError::BadValue { field: "content", value: value.into() };
+
+    0 "alive" "I am here" => Alive {
+        echo: Echo, "the packet that is answered";
+    }
+
+    1 "congested" "I saw congestion" => Congested {
+        echo: Echo, "the packet that is answered";
+        level: Level, "this event's level, in the scheme's unit";
+        mean: Level, "the receiver's mean of the level";
+        cause: Cause, "why it is sent";
+    }
+
+    2 "lost" "these packets are lost" => Lost {
+        echo: Echo, "the packet that is answered";
+        first: Seq, "first lost packet, unwrapped";
+        count: u16, "how many from there on";
+        loss: Fraction, "smoothed loss fraction, 0 to 1";
+    }
+
+    3 "received" "I received at this rate" => Received {
+        echo: Echo, "the packet that is answered";
+        rate: BitRate, "received rate, in bit/s; not negative";
+        loss: Fraction, "smoothed loss fraction, 0 to 1";
+    }
+
+    4 "selective" "received up to here, with a bitmap of the 32 packets up to the echo" => Selective {
+        echo: Echo, "the packet that is answered";
+        behind: u32, "everything up to echo_seq - behind has arrived";
+        bitmap: Bits32, "bit k: packet echo_seq - k has arrived";
+        loss: Fraction, "smoothed loss fraction, 0 to 1";
+    }
+
+    6 "calculated" "the rate that the equation gives at this receiver (TFMCC)" => Calculated {
+        echo: Echo, "the packet that is answered";
+        rate: BitRate, "the rate, in bit/s; not negative";
+        stamp: u32, "the receiver's own clock, in microseconds";
+        round: u8, "the feedback round that is answered";
+        knows: Knows, "what the receiver knows";
+    }
+
+    7 "averaged" "how congested I am, over the newest congestion events (GMCC)" => Averaged {
+        echo: Echo, "the packet that is answered";
+        mean: Level, "mean of the level";
+        deviation: Level, "its standard deviation";
+        samples: u16, "over how many events";
+        rate: BitRate, "received rate of the layer, in bit/s; not negative, 0: not known";
+        cause: Cause, "why it is sent";
+    }
+}
+
+/// The most bytes that any of them takes.
+pub(crate) const MOST: usize = most_len(LAYOUTS);
+
+impl crate::codec::Quantised for Report {
+    fn quantised(&self) -> Report {
+        Report { content: self.content.quantised(), ..*self }
+    }
+}

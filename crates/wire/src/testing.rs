@@ -1,0 +1,57 @@
+//! Any messages, for property tests. They come from the declarations of what packets hold.
+
+use crate::bodies::{Body, DataFields};
+use crate::codec::{Codec, Counter, Rounded};
+use crate::marks;
+use crate::message::{Announce, Member, Message, Request, Status, Window};
+use crate::reports;
+use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq};
+use faircast_core::time::Time;
+use proptest::prelude::*;
+
+/// Any mark that can be written.
+pub fn any_mark() -> BoxedStrategy<Mark> {
+    marks::any()
+}
+
+/// Any content of a report that can be written.
+pub fn any_content() -> BoxedStrategy<ReportContent> {
+    reports::any()
+}
+
+/// Any data packet that can be written, without its symbol: what the core sees, and the block's number of symbols.
+pub fn any_data() -> BoxedStrategy<(Data, u16)> {
+    let marked = any_mark().prop_flat_map(|mark| (Just(mark), marks::any_signal(&mark)));
+    let fields = (DataFields::any(), 0..u64::MAX / 1_000, any::<bool>());
+    (marked, Counter::any(), Rounded::any(), fields)
+        .prop_map(|((mark, signal), seq, rate, (fields, micros, empty))| {
+            let DataFields { block, symbol, symbols, flags, .. } = fields;
+            let some = Payload { block: block.min(u32::MAX - 1), symbol };
+            let data = Data {
+                seq: Seq(seq),
+                sent_at: Time::from_nanos(micros * 1_000),
+                rate,
+                payload: if empty { Payload::NONE } else { some },
+                flags: Flags(flags & Flags::ALL.0),
+                signal,
+                mark,
+            };
+            (data, symbols)
+        })
+        .boxed()
+}
+
+/// Any message but data.
+pub fn any_message() -> BoxedStrategy<Message<'static>> {
+    let report = (ReceiverId::any(), any::<u8>(), any_content())
+        .prop_map(|(from, layer, content)| Message::Report(Report { from, layer: Layer(layer), content }));
+    prop_oneof![
+        report,
+        Announce::any().prop_map(Message::Announce),
+        Status::any().prop_map(Message::Status),
+        Request::any().prop_map(Message::Request),
+        Member::any().prop_map(Message::Member),
+        Window::any().prop_map(Message::Window),
+    ]
+    .boxed()
+}
