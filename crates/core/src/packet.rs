@@ -437,15 +437,8 @@ impl From<ShortId> for ReceiverId {
 impl ReportContent {
     /// The packet of the source that this answers.
     pub const fn echo(&self) -> Echo {
-        match *self {
-            ReportContent::Alive { echo }
-            | ReportContent::Congested { echo, .. }
-            | ReportContent::Lost { echo, .. }
-            | ReportContent::Received { echo, .. }
-            | ReportContent::Selective { echo, .. }
-            | ReportContent::Calculated { echo, .. }
-            | ReportContent::Averaged { echo, .. } => echo,
-        }
+        let mut content = *self;
+        *content.echo_mut()
     }
 
     /// The same, to be changed.

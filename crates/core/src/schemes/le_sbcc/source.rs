@@ -219,9 +219,7 @@ impl crate::node::Source for Source {
                 self.controller.on_received(from, echo, bps(rate), loss, now);
                 self.on_alive(from, echo, now);
             }
-            ReportContent::Congested { cause: Cause::Accumulation, .. }
-            | ReportContent::Calculated { .. }
-            | ReportContent::Averaged { .. } => {}
+            _ => {} // this scheme's receivers do not say it
         }
     }
 

@@ -372,10 +372,7 @@ impl crate::node::Source for Source {
             | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
                 self.on_alive(from, echo, now);
             }
-            ReportContent::Congested { .. }
-            | ReportContent::Received { .. }
-            | ReportContent::Calculated { .. }
-            | ReportContent::Averaged { .. } => {}
+            _ => {} // this scheme's receivers do not say it
         }
     }
 
