@@ -219,6 +219,7 @@ fn announce() -> Message<'static> {
         stream_len: None,
         manifest_len: 1,
         symbol_size: 1_400,
+        packet_size: 1_500,
         symbols_per_block: 100,
         first_block: 0,
         next_seq: 0,

@@ -10,7 +10,7 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_net::Ecn;
-use faircast_wire::{ReceiverCodec, SourceCodec, Spacing};
+use faircast_wire::{Form, ReceiverCodec, SourceCodec, Spacing, data_header_len};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -30,6 +30,7 @@ const SESSION: SessionId = SessionId(0xfa1c_a570);
 const SALT: [u8; 16] = [7; 16];
 const UNIX_SECS: u64 = 1_790_000_000;
 const DATAGRAM: usize = 200;
+const SYMBOL: u16 = 64;
 /// IP and UDP headers.
 const OVERHEAD: usize = 28;
 const SOURCE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 5777);
@@ -95,13 +96,14 @@ pub fn sessions(input: &[u8], scratch: &Path, correct: fn(&mut [u8])) {
 }
 
 fn source(file: &Path, slow: Slow) -> source::SourceSession {
-    let object = ObjectStream::open(&[file.to_path_buf()], 64, 8).expect("a small file can be read");
+    let object = ObjectStream::open(&[file.to_path_buf()], SYMBOL, 8).expect("a small file can be read");
     let scheme = Scheme::from_number(1).expect("the first scheme");
+    let packet = usize::from(SYMBOL) + data_header_len(&scheme.mark(), Form::Open) + OVERHEAD;
     let setup = source::Setup {
         codec: SourceCodec::new(SESSION, None, SALT),
         salt: SALT,
-        scheme,
         groups: vec![GROUP],
+        scheme: scheme.with_packet_size(packet as u16),
         spacing: Spacing::Address,
         delivery: of_blocks(BlockSource::files(object), scheme.layers()),
         rng: Rng::new(1, 0),

@@ -102,6 +102,7 @@ fn leaping_stream() -> Vec<u8> {
             stream_len: None,
             manifest_len: 20,
             symbol_size: 64,
+            packet_size: 144,
             symbols_per_block: 1,
             first_block,
             next_seq: 0,

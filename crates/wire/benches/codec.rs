@@ -42,6 +42,7 @@ fn announce() -> Message<'static> {
         stream_len: None,
         manifest_len: 0,
         symbol_size: 1_400,
+        packet_size: 1_460,
         symbols_per_block: 512,
         first_block: 0,
         next_seq: 0,

@@ -1,7 +1,7 @@
 //! The bodies of messages, as they are written: the header's kind selects one.
 
 use crate::codec::Quantised;
-use crate::codec::{BitRate, Codec, Counter, Fraction, Rounded, U24, U32OrNone, U64OrNone};
+use crate::codec::{BitRate, Codec, Counter, Fraction, PacketSize, Rounded, U24, U32OrNone, U64OrNone};
 use crate::error::{EncodeError, ParseError};
 use crate::field::{Layout, Shape, fields_of, len_of};
 use crate::message::{
@@ -152,6 +152,7 @@ body! {
         stream_len: U64OrNone, "bytes of the whole object; 2^64 - 1: open-ended";
         manifest_len: u32, "bytes of the manifest";
         symbol_size: u16, "bytes of a symbol";
+        packet_size: PacketSize, "bytes of an IP packet with a symbol, headers included, as the scheme counts it; at least 58";
         symbols_per_block: u16, "source symbols of a full block";
         first_block: u32, "first block that is sent in this session";
         next_seq: Counter, "number of layer 0's next packet, unwrapped; below 2^62";

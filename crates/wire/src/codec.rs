@@ -5,7 +5,7 @@
 
 use crate::error::{EncodeError, ParseError};
 use crate::field::Shape;
-use crate::message::{MemberState, Name, TransferId};
+use crate::message::{Announce, MemberState, Name, TransferId};
 use crate::reader::Reader;
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{Cause, Echo, Knows, LayerStates, ReceiverId, Seq, ShortId};
@@ -76,6 +76,8 @@ pub(crate) enum Level {}
 pub(crate) enum BitRate {}
 /// 0 to 1.
 pub(crate) enum Fraction {}
+/// Bytes of a packet on the link, with all its headers.
+pub(crate) enum PacketSize {}
 
 impl U24 {
     pub(crate) const MAX: u32 = 0xff_ffff;
@@ -274,6 +276,33 @@ impl Codec for Counter {
     #[cfg(feature = "testing")]
     fn any() -> BoxedStrategy<u64> {
         prop_oneof![0..100_u64, 0..SEQ_LIMIT].boxed()
+    }
+}
+
+impl Codec for PacketSize {
+    type Value = u16;
+    const SHAPE: Shape = <u16 as Codec>::SHAPE;
+
+    fn put(out: &mut Vec<u8>, field: &'static str, value: &u16) -> Result<(), EncodeError> {
+        let least = Announce::LEAST_PACKET;
+        if *value < least {
+            return Err(EncodeError::TooSmall { field, value: (*value).into(), least: least.into() });
+        }
+        u16::put(out, field, value)
+    }
+
+    fn read(r: &mut Reader<'_>, field: &'static str) -> Result<u16, ParseError> {
+        match u16::read(r, field)? {
+            value if value < Announce::LEAST_PACKET => {
+                Err(ParseError::BadValue { field, value: value.into() })
+            }
+            value => Ok(value),
+        }
+    }
+
+    #[cfg(feature = "testing")]
+    fn any() -> BoxedStrategy<u16> {
+        (Announce::LEAST_PACKET..).boxed()
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::bodies::{Body, DATA_FIXED, DataFields, Fit, RATE_LEN};
 use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24, at_most};
 use crate::error::EncodeError;
-use crate::message::{DataPacket, Kind, Message};
+use crate::message::{Announce, DataPacket, Kind, Message};
 use crate::parse::{CRC_LEN, HEADER_LEN, MAGIC, RATE, SEALED, VERSION, checksum};
 use crate::seal::{BOOT_LEN, NONCE_LEN, TAG_LEN};
 use crate::{marks, reports};
@@ -31,6 +31,16 @@ pub const fn data_header_len(mark: &Mark, form: Form) -> usize {
 
 /// The most that [`data_header_len`] ever is.
 pub const MOST_DATA_HEADER: usize = overhead(Kind::Data, Form::Sealed) + DATA_FIXED + RATE_LEN + marks::MOST;
+
+/// Bytes of the headers of IPv4 and UDP.
+pub const IPV4_HEADERS: usize = 28;
+/// Bytes of the headers of IPv6 and UDP.
+pub const IPV6_HEADERS: usize = 48;
+
+const _: () = assert!(
+    Announce::LEAST_PACKET as usize == IPV4_HEADERS + overhead(Kind::Data, Form::Open) + DATA_FIXED,
+    "the smallest packet is another one"
+);
 
 const _: () = assert!(
     overhead(Kind::Report, Form::Sealed) + 1 + reports::MOST <= FEEDBACK_LIMIT,

@@ -88,6 +88,16 @@ pub enum EncodeError {
         /// Largest number that fits.
         max: u64,
     },
+    /// A number is smaller than what there can be.
+    #[error("{field} is {value} but must be at least {least}")]
+    TooSmall {
+        /// Which field.
+        field: &'static str,
+        /// What it says.
+        value: u64,
+        /// Smallest number there can be.
+        least: u64,
+    },
     /// A number that cannot be a rate, a loss fraction or a level.
     #[error("{field} is {value}, which is not a usable number")]
     NotANumber {

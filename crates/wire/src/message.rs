@@ -58,6 +58,9 @@ pub struct Announce {
     pub manifest_len: u32,
     /// Bytes of a symbol.
     pub symbol_size: u16,
+    /// Bytes of an IP packet with a symbol, headers included: what the source's scheme counts a packet as, and receivers' too.
+    /// At least [`Announce::LEAST_PACKET`].
+    pub packet_size: u16,
     /// Source symbols of a full block.
     pub symbols_per_block: u16,
     /// First block that is sent in this session.
@@ -85,6 +88,8 @@ impl Announce {
     pub const REGISTER: u8 = 1 << 1;
     /// Flag: layers differ by port; without it by address.
     pub const LAYERS_BY_PORT: u8 = 1 << 2;
+    /// The smallest packet: headers of IPv4 and UDP, and a data packet without a rate, a mark and a symbol.
+    pub const LEAST_PACKET: u16 = 58;
 
     /// How the groups of the layers follow each other.
     pub const fn spacing(&self) -> Spacing {

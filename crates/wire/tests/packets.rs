@@ -2,15 +2,17 @@
 
 mod common;
 
-use common::{LIMIT, SESSION, SYMBOL, all, bytes_of, data, from_source, marks, receiver, request, status};
+use common::{
+    LIMIT, SESSION, SYMBOL, all, announce, bytes_of, data, from_source, marks, receiver, request, status,
+};
 use faircast_core::half;
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, Seq, SessionId, Signal};
 use faircast_core::time::{Span, Time};
 use faircast_wire::fields::{BODIES, CONTENTS, Field, Layout, MARKS, Names, Shape, flat};
 use faircast_wire::testing::{any_content, any_data, any_message};
 use faircast_wire::{
-    DataPacket, EncodeError, Form, Kind, MOST_DATA_HEADER, Message, Newest, ParseError, Quantised, Request,
-    Scheduled, Status, data_header_len, encode, encode_data, parse, peek,
+    Announce, DataPacket, EncodeError, Form, Kind, MOST_DATA_HEADER, Message, Newest, ParseError, Quantised,
+    Request, Scheduled, Status, data_header_len, encode, encode_data, parse, peek,
 };
 use proptest::prelude::*;
 
@@ -265,6 +267,18 @@ fn a_data_header_keeps_its_length_within_a_kind_of_mark() {
         assert!(data_header_len(&mark, Form::Open) <= most, "{name}");
         assert!(data_header_len(&mark, Form::Sealed) - data_header_len(&mark, Form::Open) <= 28, "{name}");
     }
+}
+
+#[test]
+fn a_packet_size_that_holds_no_packet_is_no_announcement() {
+    let mut bytes = bytes_of(&Message::Announce(announce()));
+    bytes[70..72].copy_from_slice(&57_u16.to_be_bytes());
+    correct(&mut bytes);
+    let error = parse(&bytes, &Newest::default()).expect_err("too small");
+    assert_eq!(error, ParseError::BadValue { field: "packet_size", value: 57 });
+    let small = Message::Announce(Announce { packet_size: 57, ..announce() });
+    let error = encode(&mut Vec::new(), SESSION, 0, &small, LIMIT).expect_err("too small");
+    assert_eq!(error, EncodeError::TooSmall { field: "packet_size", value: 57, least: 58 });
 }
 
 #[test]

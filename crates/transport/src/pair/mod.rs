@@ -12,6 +12,7 @@
 //! net.assert_all_verified(source, all);
 //! ```
 
+mod agreement;
 mod blackhole;
 mod crowd;
 mod determinism;

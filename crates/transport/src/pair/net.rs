@@ -8,6 +8,7 @@ use faircast_core::packet::Layer;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::GroupKey;
+use faircast_wire::encode::{IPV4_HEADERS, IPV6_HEADERS};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::SocketAddr;
@@ -16,7 +17,7 @@ use std::rc::Rc;
 use tempfile::TempDir;
 
 /// IPv4 and UDP headers.
-pub(super) const OVERHEAD: usize = 28;
+pub(super) const OVERHEAD: usize = IPV4_HEADERS;
 
 /// Sources, receivers, and all that lies between them, in virtual time.
 ///
@@ -38,6 +39,8 @@ pub(super) struct Net {
     seed: u64,
     trunk_rng: Rng,
     spurious: Option<Span>,
+    /// Bytes of the IP and UDP headers.
+    headers: usize,
     dir: TempDir,
 }
 
@@ -111,6 +114,7 @@ impl Net {
             seed,
             trunk_rng: Rng::new(seed, 1 << 40),
             spurious: None,
+            headers: OVERHEAD,
             dir: tempfile::tempdir().expect("a temporary directory"),
         }
     }
@@ -118,6 +122,12 @@ impl Net {
     /// What all sources share.
     pub(super) fn with_trunk(mut self, link: Link) -> Net {
         self.trunk = Pipe::new(link);
+        self
+    }
+
+    /// Over IPv6. Set before there is anybody.
+    pub(super) fn over_ipv6(mut self) -> Net {
+        self.headers = IPV6_HEADERS;
         self
     }
 
@@ -160,6 +170,7 @@ impl Net {
         for index in members.clone() {
             let dir = self.dir.path().join(format!("out{index}"));
             let mut node = ReceiverNode::new(self.seed, index, group, dir, key.clone());
+            node.headers = self.headers;
             node.start(self.now);
             self.receivers.push(node);
             self.reschedule_receiver(index);
@@ -182,6 +193,7 @@ impl Net {
         let index = self.sources.len();
         let content = self.dir.path().join(format!("in{index}")).join("content");
         let mut node = SourceNode::new(self.seed, index, offer, content);
+        node.headers = self.headers;
         node.start(self.now);
         self.sources.push(node);
         self.reschedule_source(index);
@@ -381,7 +393,7 @@ impl Net {
         let mut sent = Vec::new();
         self.sources[source].drive(now, |bytes, layer| sent.push((Rc::<[u8]>::from(bytes), layer)));
         for (bytes, layer) in sent {
-            let size = (bytes.len() + OVERHEAD) as u64;
+            let size = (bytes.len() + self.headers) as u64;
             self.trace.on_sent(now, source, &bytes, size);
             let Some(at) = self.trunk.pass(size, now) else { continue };
             if matches!(self.trunk.link().damage(&mut Vec::new(), &mut self.trunk_rng), Copies::Lost) {
@@ -416,7 +428,7 @@ impl Net {
         let from = self.receivers[receiver].address;
         for (mut bytes, to) in sent {
             let Some(source) = self.sources.iter().position(|source| source.address == to) else { continue };
-            let size = (bytes.len() + OVERHEAD) as u64;
+            let size = (bytes.len() + self.headers) as u64;
             let group = self.receivers[receiver].group;
             let Some(at) = self.groups[group].up.pass(size, now) else { continue };
             let link = *self.groups[group].up.link();

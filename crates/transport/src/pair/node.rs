@@ -39,6 +39,8 @@ pub(super) struct Offer {
     pub(super) bytes: u64,
     /// Congestion control, as on the command line.
     scheme: &'static str,
+    /// Announced as the size of a packet, in place of what it is.
+    announced_size: Option<u16>,
     /// Zeros that take no room on the disk.
     sparse: bool,
     datagram: usize,
@@ -61,6 +63,7 @@ impl Offer {
         Offer {
             bytes,
             scheme: "ormcc",
+            announced_size: None,
             sparse: false,
             datagram: 1472,
             symbols_per_block: 256,
@@ -101,6 +104,11 @@ impl Offer {
 
     pub(super) fn datagrams_of(self, bytes: usize) -> Offer {
         Offer { datagram: bytes, ..self }
+    }
+
+    /// Say that packets have this size.
+    pub(super) fn announcing(self, size: u16) -> Offer {
+        Offer { announced_size: Some(size), ..self }
     }
 
     pub(super) fn slow(self, slow: Slow) -> Offer {
@@ -147,6 +155,8 @@ pub(super) struct SourceNode {
     pub(super) scheduled: Time,
     pub(super) content: PathBuf,
     pub(super) id: SessionId,
+    /// Bytes of the IP and UDP headers.
+    pub(super) headers: usize,
     rng: Rng,
     origin: Time,
     out: Vec<u8>,
@@ -175,6 +185,7 @@ impl SourceNode {
             scheduled: Time::NEVER,
             content,
             id: SessionId(1),
+            headers: OVERHEAD,
             rng: Rng::new(seed, 8_000 + index as u64),
             origin: Time::ZERO,
             out: Vec::new(),
@@ -201,7 +212,8 @@ impl SourceNode {
                 Box::new(streams.expect("symbols make blocks"))
             }
         };
-        let scheme = scheme.with_packet_size((offer.datagram + OVERHEAD) as u16);
+        let size = offer.announced_size.unwrap_or((offer.datagram + self.headers) as u16);
+        let scheme = scheme.with_packet_size(size);
         let mut salt = [0; 16];
         salt[..8].copy_from_slice(&self.rng.bits().to_le_bytes());
         self.id = SessionId(self.rng.bits() as u32 | 1);
@@ -217,7 +229,7 @@ impl SourceNode {
             rng: Rng::new(self.rng.bits(), 0),
             name: "source".to_owned(),
             datagram: offer.datagram,
-            overhead: OVERHEAD,
+            overhead: self.headers,
             slow: offer.slow,
             min: offer.min,
             max: offer.max,
@@ -295,6 +307,8 @@ pub(super) struct ReceiverNode {
     /// Its host joins no layer from this one on.
     pub(super) refuses: Option<Layer>,
     pub(super) socket: Socket,
+    /// Bytes of the IP and UDP headers.
+    pub(super) headers: usize,
     key: Option<GroupKey>,
     rng: Rng,
     origin: Time,
@@ -329,6 +343,7 @@ impl ReceiverNode {
             rng: Rng::new(seed, 1 << 34 | index as u64),
             origin: Time::ZERO,
             socket: Socket::default(),
+            headers: OVERHEAD,
             backlog_at: Time::ZERO,
             out: Vec::new(),
         }
@@ -358,7 +373,7 @@ impl ReceiverNode {
             layers_to: Vec::new(),
             durability: Durability::Fast,
             only: None,
-            overhead: OVERHEAD,
+            overhead: self.headers,
             wait: None,
             patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
             group: groups(1)[0],

@@ -21,9 +21,8 @@ use faircast_core::packet::{Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{
-    Announce, Form, Member, MemberState, Message, Name, Need, Request, Status, data_header_len,
-};
+use faircast_wire::encode::IPV6_HEADERS;
+use faircast_wire::{Announce, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status};
 use std::net::SocketAddr;
 
 /// Before the source has told its round-trip time.
@@ -116,6 +115,10 @@ impl ReceiverSession {
             self.hint = Some("a session is there that uses a congestion control this version does not know");
             return Ok(());
         };
+        if !packet_size_fits(&announce) {
+            self.hint = Some("a session is there whose announced packet size does not go with its symbols");
+            return Ok(());
+        }
         let geometry = Geometry {
             stream_len: announce.stream_len,
             manifest_len: announce.manifest_len,
@@ -141,7 +144,7 @@ impl ReceiverSession {
             host: announce.name.as_str().to_owned(),
             address: from,
         });
-        let window = Window::new(packet_size(&announce, &scheme));
+        let window = Window::new(announce.packet_size);
         let mut stream = Stream {
             session,
             source: from,
@@ -208,7 +211,7 @@ impl ReceiverSession {
     fn follow_restarted(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
         let delay = first_turn(millis(announce.spread_ms), &mut self.rng);
         let Some(stream) = &mut self.stream else { return };
-        let Some(scheme) = scheme_of(&announce) else { return };
+        let Some(scheme) = scheme_of(&announce).filter(|_| packet_size_fits(&announce)) else { return };
         self.codec.follow(session);
         stream.session = session;
         stream.source = from;
@@ -219,7 +222,7 @@ impl ReceiverSession {
         let restarted = stream.delivery.restart(now);
         stream.newest = NOTHING_YET;
         stream.newest_at = now;
-        stream.window = Window::new(packet_size(&stream.announced, &scheme));
+        stream.window = Window::new(stream.announced.packet_size);
         stream.sent = 0;
         stream.deferred = false;
         stream.begun = false;
@@ -454,6 +457,18 @@ impl ReceiverSession {
         }
     }
 
+    /// The scheme that it runs.
+    #[cfg(test)]
+    pub(crate) fn scheme(&self) -> Option<Scheme> {
+        self.stream.as_ref().and_then(|stream| scheme_of(&stream.announced))
+    }
+
+    /// What it would say if it gave up looking for a session now.
+    #[cfg(test)]
+    pub(crate) const fn hint(&self) -> Option<&'static str> {
+        self.hint
+    }
+
     /// So full is the base group's socket, and so many datagrams were dropped.
     pub(super) fn on_backlog(&mut self, backlog: Backlog, now: Time) {
         self.totals.dropped_local = backlog.dropped;
@@ -480,20 +495,20 @@ impl ReceiverSession {
     }
 }
 
-/// Bytes of IPv4's and UDP's headers.
-const IPV4_HEADERS: usize = 28;
+/// The most that is around a symbol: the headers, and what is left of a datagram when symbols have a multiple of eight bytes.
+const MOST_AROUND: usize = IPV6_HEADERS + MOST_DATA_HEADER + 7;
 
 /// The scheme that is announced, with its options; `None` for one that this version does not know.
 pub(super) fn scheme_of(announce: &Announce) -> Option<Scheme> {
     let number = Scheme::from_number(announce.scheme)?;
     let scheme: Scheme = format!("{},{}", number.name(), announce.options.as_str()).parse().ok()?;
-    Some(scheme.with_packet_size(packet_size(announce, &scheme)))
+    Some(scheme.with_packet_size(announce.packet_size))
 }
 
-/// Bytes of a data packet on the wire.
-fn packet_size(announce: &Announce, scheme: &Scheme) -> u16 {
-    let header = data_header_len(&scheme.mark(), Form::Open) + IPV4_HEADERS;
-    announce.symbol_size.saturating_add(header as u16)
+/// Whether packets of the announced size hold a symbol, and no more around it than there can be.
+fn packet_size_fits(announce: &Announce) -> bool {
+    let around = announce.packet_size.checked_sub(announce.symbol_size);
+    around.is_some_and(|bytes| (Announce::LEAST_PACKET.into()..=MOST_AROUND).contains(&usize::from(bytes)))
 }
 
 /// A random moment of `spread`: all receivers have to speak, none is hushed by another, so all

@@ -182,6 +182,7 @@ mod tests {
             stream_len: None,
             manifest_len: 1,
             symbol_size: 64,
+            packet_size: 144,
             symbols_per_block: 4,
             first_block: 0,
             next_seq: 0,

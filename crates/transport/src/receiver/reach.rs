@@ -5,7 +5,7 @@
 
 use super::{Error, Event, Phase, REASON_NO_DATA, ReceiverSession, Stream};
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Announce, data_header_len};
+use faircast_wire::Announce;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -119,11 +119,7 @@ impl ReceiverSession {
     pub(super) fn look_for_data(&mut self, now: Time) {
         let Some(stream) = &mut self.stream else { return };
         let Some((lasted, packets)) = stream.reach.loss(now) else { return };
-        let announced = &stream.announced;
-        let form = self.codec.form();
-        let size = usize::from(announced.symbol_size) + self.setup.overhead;
-        let bytes = super::feedback::scheme_of(announced)
-            .map_or(size, |scheme| size + data_header_len(&scheme.mark(), form));
+        let bytes = usize::from(stream.announced.packet_size);
         let error = Error::NothingArrives {
             packets,
             bytes,

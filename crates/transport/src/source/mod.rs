@@ -327,6 +327,12 @@ impl SourceSession {
         (segment > 0).then(|| Transmit { segment, to: self.setup.groups[usize::from(layer.0)] })
     }
 
+    /// The scheme that it runs.
+    #[cfg(test)]
+    pub(crate) const fn scheme(&self) -> Scheme {
+        self.setup.scheme
+    }
+
     /// The number of the base layer's next packet.
     #[cfg(test)]
     pub(crate) fn next_seq(&self) -> Seq {

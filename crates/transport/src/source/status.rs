@@ -33,6 +33,7 @@ impl SourceSession {
             stream_len: geometry.stream_len,
             manifest_len: geometry.manifest_len,
             symbol_size: geometry.symbol_size,
+            packet_size: self.setup.scheme.sending().packet_size,
             symbols_per_block: geometry.symbols_per_block,
             first_block: self.delivery.status().oldest,
             next_seq: self.next_seqs[0].0,

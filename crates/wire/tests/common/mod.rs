@@ -81,6 +81,7 @@ pub fn announce() -> Announce {
         stream_len: Some(5_000_000_000),
         manifest_len: 4_321,
         symbol_size: 1_400,
+        packet_size: 1_470,
         symbols_per_block: 512,
         first_block: 0,
         next_seq: 77,

@@ -1,0 +1,61 @@
+//! What both ends have to agree on is announced, not derived twice.
+
+use super::*;
+use faircast_core::schemes::{CATALOGUE, Wire};
+use faircast_wire::GroupKey;
+
+fn key() -> GroupKey {
+    GroupKey::from_bytes([5; 32])
+}
+
+/// A session that has begun: the source's scheme, and the bytes of the longest data packet on the link.
+fn assert_agreed(scheme: &'static str, mut net: Net, key: Option<GroupKey>, headers: usize) {
+    net.trace.record = true;
+    let offer = Offer::bytes(400_000).by(scheme).datagrams_of(1_201).expect(2);
+    net.receivers_with(2, Link::millis(5), Link::millis(5), None, key.clone());
+    let source = net.source(key.into_iter().fold(offer, Offer::sealed));
+    net.run_until(secs(20), |net| {
+        let has_data = |(_, _, bytes): &(Time, usize, Vec<u8>)| bytes[1] & 15 == 1 && bytes.len() > 600;
+        net.trace.down.iter().any(has_data)
+    });
+    let source = net.sources[source].session.as_ref().expect("it has begun").scheme();
+    let longest =
+        net.trace.down.iter().filter(|(_, _, bytes)| bytes[1] & 15 == 1).map(|(_, _, bytes)| bytes.len());
+    let longest = longest.max().expect("data has come") + headers;
+    let size = usize::from(source.sending().packet_size);
+    assert!((longest..longest + 10).contains(&size), "{scheme}: {size} for packets of {longest} bytes");
+    for node in &net.receivers {
+        let session = node.session.as_ref().expect("it has begun");
+        assert_eq!(session.scheme(), Some(source), "{scheme} with {headers} bytes of headers");
+    }
+}
+
+#[test]
+fn both_ends_run_the_same_scheme_for_packets_of_the_same_size() {
+    for entry in CATALOGUE.iter().filter(|entry| entry.wires.contains(&Wire::Native)) {
+        for key in [None, Some(key())] {
+            assert_agreed(entry.name, Net::new(21), key.clone(), 28);
+            assert_agreed(entry.name, Net::new(22).over_ipv6(), key, 48);
+        }
+    }
+}
+
+#[test]
+fn options_that_differ_from_the_preset_are_agreed_on_too() {
+    assert_agreed("ormcc,beta=0.7,start=linear", Net::new(23), Some(key()), 28);
+    assert_agreed("rlc,base=300k,layers=5", Net::new(24).over_ipv6(), Some(key()), 48);
+}
+
+#[test]
+fn a_session_whose_packet_size_makes_no_sense_is_not_joined_and_said_to_be() {
+    for nonsense in [58, 9_000] {
+        let mut net = Net::new(25);
+        let all = net.receivers(1, Link::millis(5), Link::millis(5));
+        net.source(Offer::bytes(10_000).announcing(nonsense).expect(1).wait_secs(3));
+        net.run_for(secs(1));
+        let session = net.receivers[all.start].session.as_ref().expect("it goes on looking");
+        assert_eq!(session.scheme(), None);
+        let hint = session.hint().expect("it says what it has seen");
+        assert!(hint.contains("packet size"), "{hint}");
+    }
+}
