@@ -9,7 +9,7 @@
 //!   takes round-trip samples from it, which the simulator does not have (and no guard against silence is on);
 //! - nothing is reordered, and the receivers are told so;
 //! - the schemes at both ends draw from the simulator's random streams;
-//! - the packets in the simulator go through the codec ([`Codec`]): marks travel in 16 bits;
+//! - the packets in the simulator are rounded as those on a network are ([`Rounding`]): marks travel in 16 bits;
 //! - the receivers' clocks are ahead by a multiple of the time buckets in which throughput is measured;
 //! - rates are low: above a packet per millisecond the transport sends packets in pairs and more;
 //! - all reports count as equally long;
@@ -44,8 +44,8 @@ use faircast_sim::{
     FlowId, LinkId, Network, Options, PacketTransform, ReceiverSpec, SessionSpec, Tapped, TappedPacket,
 };
 use faircast_wire::{
-    DataPacket, Form, Kind, Message, Newest, ReceiverCodec, SourceCodec, Spacing, data_header_len, encode,
-    encode_data, parse, peek,
+    Form, Kind, Message, Newest, Quantised, ReceiverCodec, SourceCodec, Spacing, data_header_len, encode,
+    parse, peek,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -282,7 +282,7 @@ impl Star {
     fn simulated(&self) -> Trace {
         let rates = Arc::new(Mutex::new(Vec::new()));
         let options = Options { until: self.until, ..Options::default() };
-        let codec = Box::new(Codec { rates: Arc::clone(&rates) });
+        let codec = Box::new(Rounding { rates: Arc::clone(&rates) });
         let outcome = self.network().run_through(&options, codec).expect("a sound network");
         let rates = std::mem::take(&mut *rates.lock().expect("nobody panicked"));
         Trace { packets: outcome.taps, rates, cuts: outcome.flows[0].cuts.len() as u64 }
@@ -299,26 +299,22 @@ impl Star {
 }
 
 /// Lets packets in the simulator say what they would say after a journey as datagrams.
-struct Codec {
+struct Rounding {
     rates: Arc<Mutex<Vec<(Time, Seq, f32)>>>,
 }
 
-impl PacketTransform for Codec {
+impl PacketTransform for Rounding {
     fn pass(&mut self, packet: &Packet) -> Packet {
-        let mut bytes = Vec::new();
-        match packet.body {
+        let body = match packet.body {
             Body::Data(data) => {
                 let departure = (data.sent_at, data.seq, data.rate);
                 self.rates.lock().expect("nobody panicked").push(departure);
-                let datagram = DataPacket { data, layer: packet.layer, symbols: 0, payload: &[] };
-                encode_data(&mut bytes, packet.session, &datagram).expect("its numbers fit");
+                Body::Data(data.quantised())
             }
-            Body::Report(report) => {
-                encode(&mut bytes, packet.session, 0, &Message::Report(report), 1000).expect("a report fits");
-            }
-            Body::Order(_) => return *packet,
-        }
-        read(&bytes, packet.size)
+            Body::Report(report) => Body::Report(report.quantised()),
+            order @ Body::Order(_) => order,
+        };
+        Packet { body, ..*packet }
     }
 }
 
