@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use faircast_net::Choice;
+use faircast_wire::encode::{IPV4_HEADERS, IPV6_HEADERS, MOST_ANNOUNCE};
 use std::net::SocketAddr;
 
 /// Datagrams are no larger than an Ethernet frame carries unless asked for.
@@ -10,12 +11,14 @@ const ETHERNET_MTU: usize = 1500;
 /// A symbol smaller than this is not worth its header.
 const SMALLEST: usize = 256;
 
+const _: () = assert!(MOST_ANNOUNCE <= SMALLEST, "an announcement would not fit");
+
 /// Beyond this nothing is gained.
 const LARGEST: usize = 65_000;
 
 /// Bytes of the IP and UDP headers.
 pub(crate) fn overhead(group: SocketAddr) -> usize {
-    if group.is_ipv4() { 28 } else { 48 }
+    if group.is_ipv4() { IPV4_HEADERS } else { IPV6_HEADERS }
 }
 
 /// The largest datagram to the group by this interface, in bytes: what was asked for, if it fits.

@@ -283,6 +283,7 @@ impl Codec for PacketSize {
     type Value = u16;
     const SHAPE: Shape = <u16 as Codec>::SHAPE;
 
+    #[inline]
     fn put(out: &mut Vec<u8>, field: &'static str, value: &u16) -> Result<(), EncodeError> {
         let least = Announce::LEAST_PACKET;
         if *value < least {
@@ -291,6 +292,7 @@ impl Codec for PacketSize {
         u16::put(out, field, value)
     }
 
+    #[inline]
     fn read(r: &mut Reader<'_>, field: &'static str) -> Result<u16, ParseError> {
         match u16::read(r, field)? {
             value if value < Announce::LEAST_PACKET => {

@@ -3,7 +3,8 @@
 use crate::bodies::{Body, DATA_FIXED, DataFields, Fit, RATE_LEN};
 use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24, at_most};
 use crate::error::EncodeError;
-use crate::message::{Announce, DataPacket, Kind, Message};
+use crate::field::{Layout, fields_of, len_of, most_without_lists};
+use crate::message::{Announce, DataPacket, Kind, Member, Message, Need, Request, Status, Window};
 use crate::parse::{CRC_LEN, HEADER_LEN, MAGIC, RATE, SEALED, VERSION, checksum};
 use crate::seal::{BOOT_LEN, NONCE_LEN, TAG_LEN};
 use crate::{marks, reports};
@@ -32,6 +33,19 @@ pub const fn data_header_len(mark: &Mark, form: Form) -> usize {
 /// The most that [`data_header_len`] ever is.
 pub const MOST_DATA_HEADER: usize = overhead(Kind::Data, Form::Sealed) + DATA_FIXED + RATE_LEN + marks::MOST;
 
+/// The most bytes of an announcement. A source's datagrams must be allowed so many.
+pub const MOST_ANNOUNCE: usize = most_around(Kind::Announce, Announce::LAYOUT);
+/// The most bytes of a status without the entries of its lists.
+pub const MOST_AROUND_STATUS: usize = most_around(Kind::Status, Status::LAYOUT);
+/// So many entries of a request fit what receivers may send.
+pub const MOST_NEEDS: usize =
+    (FEEDBACK_LIMIT - most_around(Kind::Request, Request::LAYOUT)) / len_of(fields_of(Need::SHAPE));
+
+const fn most_around(kind: Kind, layout: Layout) -> usize {
+    let (open, sealed) = (overhead(kind, Form::Open), overhead(kind, Form::Sealed));
+    (if sealed > open { sealed } else { open }) + most_without_lists(layout.fields)
+}
+
 /// Bytes of the headers of IPv4 and UDP.
 pub const IPV4_HEADERS: usize = 28;
 /// Bytes of the headers of IPv6 and UDP.
@@ -43,8 +57,10 @@ const _: () = assert!(
 );
 
 const _: () = assert!(
-    overhead(Kind::Report, Form::Sealed) + 1 + reports::MOST <= FEEDBACK_LIMIT,
-    "a report is longer than what receivers may send"
+    overhead(Kind::Report, Form::Sealed) + 1 + reports::MOST <= FEEDBACK_LIMIT
+        && most_around(Kind::Member, Member::LAYOUT) <= FEEDBACK_LIMIT
+        && most_around(Kind::Window, Window::LAYOUT) <= FEEDBACK_LIMIT,
+    "a message is longer than what receivers may send"
 );
 
 /// Bytes around a body: header, CRC or what the seal adds, sender.

@@ -1,5 +1,7 @@
 //! What is known of a field without a value: its name, its shape, its meaning.
 
+use crate::message::Name;
+
 /// One field of a packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
@@ -99,6 +101,22 @@ pub(crate) const fn len_of(fields: &[Field]) -> usize {
         Some(len) => len,
         None => panic!("these fields differ in length"),
     }
+}
+
+/// The most bytes of fields without the entries of their lists.
+pub(crate) const fn most_without_lists(fields: &[Field]) -> usize {
+    let (mut sum, mut at) = (0, 0);
+    while at < fields.len() {
+        sum += match fields[at].shape {
+            Shape::Optional(len) => 1 + len,
+            Shape::Text => 1 + Name::MAX,
+            Shape::List(_) => 0,
+            Shape::Group(fields) => most_without_lists(fields),
+            _ => len_of(&[fields[at]]),
+        };
+        at += 1;
+    }
+    sum
 }
 
 /// The most bytes that any of these layouts takes. All must have fixed lengths; else the program does not compile.

@@ -6,9 +6,10 @@ use common::{
     LIMIT, SESSION, UNIX_SECS, announce, data, from_receiver, from_source, key, member, receiver, status,
 };
 use faircast_core::packet::{Layer, Mark, Seq, SessionId};
+use faircast_wire::encode::{MOST_ANNOUNCE, MOST_AROUND_STATUS, MOST_NEEDS};
 use faircast_wire::{
-    Announce, DataPacket, EncodeError, Form, GroupKey, Kind, Member, Message, Name, OpenError, ParseError,
-    ReceiverCodec, SourceCodec, Status, data_header_len, peek,
+    Announce, DataPacket, EncodeError, Form, GroupKey, Kind, Member, Message, Name, Need, OpenError,
+    ParseError, ReceiverCodec, Request, SourceCodec, Status, data_header_len, peek,
 };
 
 const ME: u64 = 0x1122_3344;
@@ -48,6 +49,30 @@ fn answered(codec: &mut ReceiverCodec, message: &Message<'_>) -> Vec<u8> {
 
 fn numbered(seq: u64) -> DataPacket<'static> {
     data(seq, Mark::None)
+}
+
+#[test]
+fn the_longest_messages_are_as_long_as_said() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let long = Name::new(&"n".repeat(Name::MAX)).expect("it fits");
+    let announce = Announce { name: long, options: long, ..announce() };
+    let mut announced = Vec::new();
+    source.encode(&mut announced, &Message::Announce(announce), MOST_ANNOUNCE).expect("it fits");
+    assert_eq!(announced.len(), MOST_ANNOUNCE);
+    let status = Status { root: Some([1; 32]), ..Status::default() };
+    let mut out = Vec::new();
+    source.encode(&mut out, &Message::Status(status), MOST_AROUND_STATUS).expect("it fits");
+    assert_eq!(out.len(), MOST_AROUND_STATUS);
+    let me = receiver(7);
+    let mut codec = ReceiverCodec::new(Some(&key), me, 1);
+    codec.set_time(UNIX_SECS);
+    codec.follow(SESSION);
+    codec.open(&mut announced).expect("announced");
+    let needs = vec![Need { first: 1, run: 1, symbols: 1 }; MOST_NEEDS + 1];
+    let request = Message::Request(Request { from: me, needs, echo: common::echo(1) });
+    let fit = codec.encode(&mut Vec::new(), SESSION, &request).expect("it is cut");
+    assert_eq!(fit.needs, MOST_NEEDS);
 }
 
 #[test]

@@ -21,7 +21,7 @@ use faircast_core::packet::{Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
-use faircast_wire::encode::IPV6_HEADERS;
+use faircast_wire::encode::{self, IPV6_HEADERS};
 use faircast_wire::{Announce, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status};
 use std::net::SocketAddr;
 
@@ -36,6 +36,8 @@ const LATEST: Span = Span::from_secs(1);
 
 /// Requests per datagram.
 const MOST_NEEDS: usize = 120;
+
+const _: () = assert!(MOST_NEEDS <= encode::MOST_NEEDS, "a request would be cut");
 
 impl ReceiverSession {
     pub(super) fn on_announce(

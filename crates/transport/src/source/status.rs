@@ -6,6 +6,7 @@ use crate::members::Pace;
 use faircast_core::node::{Cx, Source as _};
 use faircast_core::packet::{Data, Payload};
 use faircast_core::time::{Span, Time};
+use faircast_wire::encode::MOST_AROUND_STATUS;
 use faircast_wire::{Announce, DataPacket, Message, Name, Spacing, Status, TransferId};
 
 /// Announcements while receivers gather, and later.
@@ -21,6 +22,11 @@ const STATUS_HELD: Span = Span::from_millis(50);
 
 /// News waits so long for more news.
 const NEWS: Span = Span::from_millis(2);
+
+/// Bytes of a status that are no entries of lists.
+const AROUND_STATUS: usize = 160;
+
+const _: () = assert!(MOST_AROUND_STATUS <= AROUND_STATUS, "a status would be cut");
 
 impl SourceSession {
     pub(super) fn write_announce(&mut self, now: Time, out: &mut Vec<u8>) {
@@ -90,7 +96,7 @@ impl SourceSession {
     }
 
     pub(super) fn write_status(&mut self, now: Time, out: &mut Vec<u8>) {
-        let room = self.setup.datagram.saturating_sub(160);
+        let room = self.setup.datagram.saturating_sub(AROUND_STATUS);
         let ids =
             |pace| self.members.with_pace(pace).map(|(id, _)| id).take(room / 4 / 4).collect::<Vec<_>>();
         let (lagging, dropped) = (ids(Pace::Deferred), ids(Pace::Dropped));
