@@ -1,4 +1,4 @@
-//! Round-trip estimate and retransmission timeout in clock ticks (RFC 6298; Jacobson's integer form).
+//! Round-trip estimate, retransmission timeout and timer, in clock ticks (RFC 6298; Jacobson's integer form).
 
 use super::config::{Backoff, Config, Samples};
 use crate::time::{Span, Time};
@@ -79,8 +79,12 @@ impl RoundTrip {
         };
         let ticks = ticks.clamp(1, 1 << 50) as i64;
         self.smoothed.add(ticks);
+        self.find_timeout(config);
+    }
+
+    fn find_timeout(&mut self, config: &Config) {
         let base = self.smoothed.timeout_ticks() as u64;
-        self.base = Span::from_nanos(base.saturating_mul(tick));
+        self.base = Span::from_nanos(base.saturating_mul(config.tick.as_nanos().max(1)));
         self.timeout = self.limited(config);
     }
 
@@ -123,5 +127,79 @@ impl RoundTrip {
     /// Smoothed round trip; zero before the first sample.
     pub(super) fn smoothed(&self, config: &Config) -> Span {
         Span::from_nanos(self.smoothed.mean as u64 * config.tick.as_nanos() / 8)
+    }
+}
+
+/// The retransmission timer, and the packet whose round trip is being timed.
+#[derive(Debug, Clone)]
+pub(super) struct RetransmissionTimer {
+    pub(super) rtt: RoundTrip,
+    /// When it runs out; [`Time::NEVER`] while it is off.
+    expires: Time,
+    timed_at: Time,
+    timed: u32,
+    timing: bool,
+}
+
+impl RetransmissionTimer {
+    pub(super) const fn new(config: &Config) -> RetransmissionTimer {
+        RetransmissionTimer {
+            rtt: RoundTrip::new(config),
+            expires: Time::NEVER,
+            timed_at: Time::ZERO,
+            timed: 0,
+            timing: false,
+        }
+    }
+
+    #[inline]
+    pub(super) const fn expires(&self) -> Time {
+        self.expires
+    }
+
+    #[inline]
+    pub(super) fn restart(&mut self, now: Time) {
+        self.expires = now + self.rtt.timeout();
+    }
+
+    pub(super) const fn stop(&mut self) {
+        self.expires = Time::NEVER;
+    }
+
+    /// What was timed is no longer of use, and the timer starts again.
+    pub(super) fn rewind(&mut self, now: Time) {
+        self.timing = false;
+        self.restart(now);
+    }
+
+    /// Packet `seq` leaves now for the first time: it is timed unless another one is.
+    #[inline]
+    pub(super) const fn time(&mut self, seq: u32, now: Time) {
+        if !self.timing {
+            self.timing = true;
+            self.timed = seq;
+            self.timed_at = now;
+        }
+    }
+
+    /// A SYN leaves now; one that was sent again gives no sample.
+    pub(super) const fn time_syn(&mut self, times: u64, now: Time) {
+        self.timing = times == 0;
+        self.timed_at = now;
+    }
+
+    /// When the timed packet left, if an acknowledgement up to `next` covers it. Nothing is timed any more.
+    #[inline]
+    pub(super) fn end_timing(&mut self, next: u32) -> Option<Time> {
+        let covered = self.timing && next > self.timed;
+        if covered {
+            self.timing = false;
+        }
+        covered.then_some(self.timed_at)
+    }
+
+    /// When the SYN left, if it gives a sample.
+    pub(super) fn end_timing_syn(&mut self) -> Option<Time> {
+        std::mem::take(&mut self.timing).then_some(self.timed_at)
     }
 }

@@ -4,13 +4,13 @@
 //! highest arrival is lost. In the standard's way (RFC 6675) both follow from the scoreboard.
 
 use super::config::Recovery;
-use super::sender::{DUPLICATES, Origin, Reaction, Sender};
+use super::tcb::{ControlBlock, DUPLICATES, NONE, Origin, Reaction};
 use crate::time::Time;
 use crate::unicast::Ack;
 
 /// What the receiver has beyond the left edge, and the state of a recovery.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Board {
+pub(super) struct Scoreboard {
     /// Packets that arrived, `from..to`, ascending and apart.
     ranges: Vec<(u32, u32)>,
     /// Holes below this were sent again.
@@ -26,7 +26,7 @@ pub(super) struct Board {
     rescued: bool,
 }
 
-impl Board {
+impl Scoreboard {
     fn clear(&mut self) {
         self.ranges.clear();
         self.resent_to = 0;
@@ -110,142 +110,125 @@ impl Board {
         }
         None
     }
-}
 
-impl Sender {
-    fn board(&mut self) -> &mut Board {
-        self.sack.get_or_insert_default()
-    }
-
-    pub(super) fn on_sack(&mut self, ack: &Ack, echo: bool, now: Time) {
-        if ack.next < self.una || ack.syn {
+    /// An acknowledgement, old ones included.
+    pub(super) fn on_ack(&mut self, tcb: &mut ControlBlock, ack: &Ack, echo: bool, now: Time) {
+        if ack.next < tcb.una || ack.syn {
             return;
         }
-        if self.board().recovering {
-            self.on_sack_in_recovery(ack, echo, now);
-        } else if ack.next > self.una {
-            self.board().after_timeout = false;
-            if self.config.recovery == Recovery::Scoreboard {
-                self.board().advance(ack.next);
-                self.board().add_all(ack);
+        if self.recovering {
+            self.on_ack_in_recovery(tcb, ack, echo, now);
+        } else if ack.next > tcb.una {
+            self.after_timeout = false;
+            if tcb.config.recovery == Recovery::Scoreboard {
+                self.advance(ack.next);
+                self.add_all(ack);
             } else {
-                self.board().clear();
+                self.clear();
             }
-            let newly = ack.next - self.una;
-            self.advance(ack, echo, now);
+            let newly = ack.next - tcb.una;
+            tcb.advance(ack, echo, now);
             if !echo {
-                self.grow(newly);
+                tcb.grow(newly);
             }
-        } else if !self.board().after_timeout && self.board().add_all(ack) {
-            self.duplicates += 1;
-            let una = self.una;
-            let by_board = self.config.recovery == Recovery::Scoreboard && self.board().lost_below() > una;
-            if self.duplicates == DUPLICATES || by_board {
-                self.start_recovery(now);
+        } else if !self.after_timeout && self.add_all(ack) {
+            tcb.duplicates += 1;
+            let by_board = tcb.config.recovery == Recovery::Scoreboard && self.lost_below() > tcb.una;
+            if tcb.duplicates == DUPLICATES || by_board {
+                self.start_recovery(tcb, now);
             }
         }
     }
 
-    fn start_recovery(&mut self, now: Time) {
-        if self.is_new_loss() {
-            self.recover = self.max;
-            let half = self.half();
-            let out = i64::from(self.max - self.una);
-            self.cut(half, half);
-            self.board().pipe = out - i64::from(DUPLICATES);
-        } else if self.reaction == Reaction::Echo {
-            let out = i64::from(self.max - self.una);
-            self.board().pipe = out - i64::from(DUPLICATES);
-        } else {
+    fn start_recovery(&mut self, tcb: &mut ControlBlock, now: Time) {
+        if tcb.is_new_loss() {
+            tcb.recover = tcb.max;
+            let half = tcb.half();
+            tcb.reduce(half, half);
+        } else if tcb.reaction != Reaction::Reduced {
             return;
         }
-        self.reaction = Reaction::FastRetransmit;
-        self.duplicates = DUPLICATES;
-        self.rewind(now);
-        let una = self.una;
-        self.urgent = una;
-        let board = self.board();
-        board.recovering = true;
-        board.counts = false;
-        board.rescued = false;
-        board.resent_to = una + 1;
+        self.pipe = i64::from(tcb.flight()) - i64::from(DUPLICATES);
+        tcb.reaction = Reaction::FastRetransmit;
+        tcb.duplicates = DUPLICATES;
+        tcb.timer.rewind(now);
+        tcb.urgent = tcb.una;
+        self.recovering = true;
+        self.counts = false;
+        self.rescued = false;
+        self.resent_to = tcb.una + 1;
     }
 
-    fn on_sack_in_recovery(&mut self, ack: &Ack, echo: bool, now: Time) {
-        self.board().pipe -= 1;
-        if ack.next >= self.recover {
-            self.recover = 0;
-            self.board().recovering = false;
-            self.board().clear();
-            self.advance(ack, echo, now);
-        } else if ack.next > self.una {
-            self.una = ack.next;
-            self.nxt = self.nxt.max(ack.next);
-            let board = self.board();
-            board.advance(ack.next);
-            board.add_all(ack);
-            board.pipe -= 1; // what was sent again has left the pipe too
-            self.rtt.end_backoff(&self.config);
-            self.restart_timer(now);
+    fn on_ack_in_recovery(&mut self, tcb: &mut ControlBlock, ack: &Ack, echo: bool, now: Time) {
+        self.pipe -= 1;
+        if ack.next >= tcb.recover {
+            tcb.recover = 0;
+            self.recovering = false;
+            self.clear();
+            tcb.advance(ack, echo, now);
+        } else if ack.next > tcb.una {
+            tcb.una = ack.next;
+            tcb.nxt = tcb.nxt.max(ack.next);
+            self.advance(ack.next);
+            self.add_all(ack);
+            self.pipe -= 1; // what was sent again has left the pipe too
+            tcb.timer.rtt.end_backoff(&tcb.config);
+            tcb.timer.restart(now);
         } else {
-            self.board().add_all(ack);
+            self.add_all(ack);
         }
     }
 
     /// What may leave in a recovery: first holes, then new packets.
-    pub(super) fn plan_recovery(&mut self) {
-        let (una, nxt) = (self.una, self.nxt);
-        let end = una.saturating_add(self.config.receiver_window);
-        let window = i64::from(self.cwnd as u32);
-        let pending = self.urgent != u32::MAX;
-        let by_board = self.config.recovery == Recovery::Scoreboard;
-        let max = self.max;
-        let more = nxt < end.min(self.supply);
-        let Some(board) = self.sack.as_deref_mut().filter(|board| board.recovering) else {
-            return;
-        };
-        if pending && !board.counts {
+    pub(super) fn plan(&mut self, tcb: &mut ControlBlock) {
+        if !self.recovering {
             return;
         }
-        self.limit = nxt;
-        self.urgent = u32::MAX;
+        let (una, nxt, max) = (tcb.una, tcb.nxt, tcb.max);
+        let end = una.saturating_add(tcb.config.receiver_window);
+        let by_board = tcb.config.recovery == Recovery::Scoreboard;
+        let more = nxt < end.min(tcb.supply);
+        if tcb.urgent != NONE && !self.counts {
+            return;
+        }
+        tcb.limit = nxt;
+        tcb.urgent = NONE;
         if by_board {
-            board.pipe = i64::from(board.in_pipe(una, max));
+            self.pipe = i64::from(self.in_pipe(una, max));
         }
-        let room = window - board.pipe;
+        let room = i64::from(tcb.window.packets() as u32) - self.pipe;
         if room <= 0 {
             return;
         }
-        if by_board && more && board.next_hole(una).is_none_or(|hole| hole >= board.lost_below()) {
+        if by_board && more && self.next_hole(una).is_none_or(|hole| hole >= self.lost_below()) {
             // New packets go before holes that may be mere reordering (RFC 6675, 4, rules 2 and 3 of `NextSeg`).
-            self.limit = nxt + 1;
-        } else if by_board && !more && !board.rescued && board.next_hole(una).is_none() {
-            let last = (una..max).rev().find(|seq| board.missing(*seq, *seq + 1) > 0);
-            board.rescued = true;
-            board.counts = true;
-            self.urgent = last.unwrap_or(u32::MAX);
-        } else if let Some(hole) = board.next_hole(una).filter(|hole| *hole < end) {
-            board.counts = true;
-            self.urgent = hole;
+            tcb.limit = nxt + 1;
+        } else if by_board && !more && !self.rescued && self.next_hole(una).is_none() {
+            let last = (una..max).rev().find(|seq| self.missing(*seq, *seq + 1) > 0);
+            self.rescued = true;
+            self.counts = true;
+            tcb.urgent = last.unwrap_or(NONE);
+        } else if let Some(hole) = self.next_hole(una).filter(|hole| *hole < end) {
+            self.counts = true;
+            tcb.urgent = hole;
         } else {
-            self.limit = nxt.saturating_add(room.min(i64::from(u32::MAX)) as u32).min(end);
+            tcb.limit = nxt.saturating_add(room.min(i64::from(u32::MAX)) as u32).min(end);
         }
     }
 
     /// Packet `seq` has left; `Origin::Urgent` for a hole.
     #[inline]
-    pub(super) fn on_sack_sent(&mut self, seq: u32, origin: Origin) {
-        let board = self.board();
-        if !board.recovering {
+    pub(super) fn on_sent(&mut self, tcb: &mut ControlBlock, seq: u32, origin: Origin) {
+        if !self.recovering {
             return;
         }
-        if board.counts || origin == Origin::Window {
-            board.pipe += 1;
+        if self.counts || origin == Origin::Window {
+            self.pipe += 1;
         }
         if origin == Origin::Urgent {
-            board.counts = true; // only the first one does not count
-            board.resent_to = board.resent_to.max(seq + 1);
+            self.counts = true; // only the first one does not count
+            self.resent_to = self.resent_to.max(seq + 1);
         }
-        self.plan_recovery();
+        self.plan(tcb);
     }
 }

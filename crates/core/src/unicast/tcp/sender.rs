@@ -1,18 +1,14 @@
-//! The sending end: what all variants share, and the loss recovery of Tahoe, Reno and NewReno.
+//! The sending end: opens the connection, asks loss recovery what an acknowledgement means, and lets packets leave.
 
-use super::config::{Config, Counting, CwrOn, Halving, Handshake, Idle, Inflation, Samples, Switch, Variant};
-use super::rto::RoundTrip;
-use super::sack::Board;
-use super::vegas::Rounds;
+use super::config::{Config, CwrOn, Handshake, Idle, Switch, Variant};
+use super::fast::{self, FastRecovery};
+use super::sack::Scoreboard;
+use super::tcb::{ControlBlock, DUPLICATES, NONE, Origin, Reaction};
+use super::vegas::Vegas;
+use super::window::CongestionWindow;
 use crate::node::{Cx, Departure};
 use crate::time::{Rate, Span, Time};
 use crate::unicast::{Ack, Feedback, Segment, SegmentFlags, SenderView};
-
-/// Duplicate acknowledgements that mean a loss (RFC 5681, 3.2).
-pub(super) const DUPLICATES: u32 = 3;
-
-/// No packet waits in [`Sender::urgent`].
-const NONE: u32 = u32::MAX;
 
 /// How far the connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,74 +20,28 @@ enum Phase {
     Open,
 }
 
-/// The latest reaction to congestion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reaction {
-    None,
-    FastRetransmit,
-    /// A fast recovery that is over.
-    Recovered,
-    Echo,
-    Timeout,
-}
-
-/// Why a packet leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// It is sent again whatever the window says.
-    Urgent,
-    /// The window has room.
-    Window,
+/// How losses are found and repaired.
+#[derive(Debug, Clone)]
+enum Recovery {
+    /// Tahoe, Reno, NewReno.
+    Fast(FastRecovery),
+    Sack(Box<Scoreboard>),
+    Vegas(Box<Vegas>),
 }
 
 /// A TCP sender.
 #[derive(Debug, Clone)]
 pub struct Sender {
-    /// Oldest packet not acknowledged.
-    pub(super) una: u32,
-    /// Next packet in order.
-    pub(super) nxt: u32,
-    /// Highest packet sent, plus 1.
-    pub(super) max: u32,
-    /// New packets below this may leave.
-    pub(super) limit: u32,
-    /// The application's packets are below this.
-    pub(super) supply: u32,
+    tcb: ControlBlock,
+    recovery: Recovery,
+    phase: Phase,
     /// So many packets may still leave on this acknowledgement.
     budget: u32,
-    /// A packet that leaves at once, whatever the window says.
-    pub(super) urgent: u32,
-    /// [`Sender::max`] at the latest loss; fast retransmit again only beyond it. 0: no loss yet.
-    pub(super) recover: u32,
-    pub(super) duplicates: u32,
-    /// Packets that duplicate acknowledgements add to the window.
-    inflation: u32,
-    pub(super) cwnd: f64,
-    pub(super) ssthresh: f64,
     /// Not before this may a window that has opened be used.
     release: Time,
-    /// When the retransmission timer runs out.
-    timer: Time,
-    timed_at: Time,
-    timed: u32,
-    timing: bool,
-    phase: Phase,
-    pub(super) reaction: Reaction,
-    /// CWR is to be said.
-    say_cwr: bool,
-    /// An echo came while the window was one packet.
-    echo_at_one: bool,
-    /// The timer was restarted in this recovery (NewReno, "Impatient"; RFC 6582, 4).
-    partial_seen: bool,
-    pub(super) rtt: RoundTrip,
-    initial_window: u32,
     again: u32,
-    sent: u64,
-    pub(super) cuts: u32,
     timeouts: u32,
-    pub(super) sack: Option<Box<Board>>,
-    pub(super) vegas: Option<Box<Rounds>>,
-    pub(super) config: Config,
+    sent: u64,
 }
 
 const _: () = assert!(size_of::<Sender>() <= 320);
@@ -99,76 +49,71 @@ const _: () = assert!(size_of::<Sender>() <= 320);
 impl Sender {
     /// A closed connection.
     pub fn new(config: Config) -> Sender {
-        let syn = config.handshake == Handshake::Syn;
+        let recovery = match config.variant {
+            Variant::Tahoe | Variant::Reno | Variant::NewReno => Recovery::Fast(FastRecovery::default()),
+            Variant::Sack => Recovery::Sack(Box::default()),
+            Variant::Vegas => Recovery::Vegas(Box::default()),
+        };
         Sender {
-            una: 0,
-            nxt: 0,
-            max: 0,
-            limit: 0,
-            supply: 0,
-            budget: 0,
-            urgent: NONE,
-            recover: 0,
-            duplicates: 0,
-            inflation: 0,
-            cwnd: if syn { 1.0 } else { f64::from(config.initial_window) },
-            ssthresh: f64::from(config.receiver_window),
-            release: if config.jitter == Span::ZERO { Time::ZERO } else { Time::NEVER },
-            timer: Time::NEVER,
-            timed_at: Time::ZERO,
-            timed: 0,
-            timing: false,
+            recovery,
             phase: Phase::Closed,
-            reaction: Reaction::None,
-            say_cwr: false,
-            echo_at_one: false,
-            partial_seen: false,
-            rtt: RoundTrip::new(&config),
-            initial_window: config.initial_window,
+            budget: 0,
+            release: if config.jitter == Span::ZERO { Time::ZERO } else { Time::NEVER },
             again: 0,
-            sent: 0,
-            cuts: 0,
             timeouts: 0,
-            sack: (config.variant == Variant::Sack).then(Box::default),
-            vegas: (config.variant == Variant::Vegas).then(Box::default),
-            config,
+            sent: 0,
+            tcb: ControlBlock::new(config),
         }
+    }
+
+    /// Its congestion window.
+    pub const fn window(&self) -> &CongestionWindow {
+        &self.tcb.window
+    }
+
+    /// Packets that are out (RFC 5681, 2, `FlightSize`).
+    pub const fn flight_size(&self) -> u32 {
+        self.tcb.flight()
     }
 
     /// New packets that may leave, the application permitting: the end of the range.
     #[inline]
     fn open_to(&self) -> u32 {
-        if self.budget == 0 { self.nxt } else { self.limit.min(self.supply) }
+        if self.budget == 0 { self.tcb.nxt } else { self.tcb.limit.min(self.tcb.supply) }
     }
 
     /// After every call that may have moved the window.
     #[inline]
     fn plan(&mut self, cx: &mut Cx<'_>) {
-        let window = (self.cwnd as u32).saturating_add(self.inflation).min(self.config.receiver_window);
-        self.limit = self.una.saturating_add(window);
-        self.budget = self.config.max_burst;
-        if self.duplicates > 0 {
+        let tcb = &mut self.tcb;
+        tcb.limit = tcb.una.saturating_add(tcb.window.allowed(tcb.config.receiver_window));
+        self.budget = tcb.config.max_burst;
+        if tcb.duplicates > 0 {
             self.plan_amid_duplicates();
         }
-        if self.config.jitter > Span::ZERO && self.release.is_never() && self.nxt < self.open_to() {
-            self.release = cx.now + self.config.jitter.scaled(cx.rng.unit());
+        if self.tcb.config.jitter > Span::ZERO && self.release.is_never() && self.tcb.nxt < self.open_to() {
+            self.release = cx.now + self.tcb.config.jitter.scaled(cx.rng.unit());
+        }
+        if let Recovery::Sack(scoreboard) = &mut self.recovery {
+            scoreboard.plan(&mut self.tcb);
         }
     }
 
     fn plan_amid_duplicates(&mut self) {
-        let few = self.duplicates < DUPLICATES;
-        match self.config.variant {
+        let few = self.tcb.duplicates < DUPLICATES;
+        match self.tcb.config.variant {
             Variant::Vegas => return,
             // Two new packets at most for every duplicate (ns-2's NewReno).
             Variant::NewReno if !few => self.budget = self.budget.min(2),
             _ => {}
         }
-        if few && self.config.limited_transmit == Switch::On {
-            let end = self.una.saturating_add(self.config.receiver_window);
-            self.limit = self.limit.saturating_add(self.duplicates).min(end);
-            let waits = self.config.jitter > Span::ZERO && self.urgent == NONE;
-            if waits && self.una < self.nxt && self.nxt < self.open_to() {
-                self.urgent = self.nxt; // no window has opened: nothing to wait for
+        if few && self.tcb.config.limited_transmit == Switch::On {
+            let tcb = &mut self.tcb;
+            let end = tcb.una.saturating_add(tcb.config.receiver_window);
+            tcb.limit = tcb.limit.saturating_add(tcb.duplicates).min(end);
+            let waits = tcb.config.jitter > Span::ZERO && tcb.urgent == NONE;
+            if waits && tcb.una < tcb.nxt && self.tcb.nxt < self.open_to() {
+                self.tcb.urgent = self.tcb.nxt; // no window has opened: nothing to wait for
             }
         }
     }
@@ -176,313 +121,116 @@ impl Sender {
     fn on_ack(&mut self, ack: &Ack, cx: &mut Cx<'_>) {
         let now = cx.now;
         match self.phase {
-            Phase::Open if ack.next <= self.max => {}
+            Phase::Open if ack.next <= self.tcb.max => {}
             Phase::SynSent | Phase::SynReady if ack.syn && ack.next == 0 => {
                 self.open(now);
                 return self.plan(cx);
             }
             _ => return,
         }
-        let echo = ack.ece && self.config.ecn == Switch::On;
+        let tcb = &mut self.tcb;
+        let echo = ack.ece && tcb.config.ecn == Switch::On;
         if echo {
-            self.on_echo(ack.next);
+            tcb.on_echo(ack.next);
         }
-        match self.config.variant {
-            Variant::Sack => self.on_sack(ack, echo, now),
-            Variant::Vegas => self.on_vegas(ack, echo, now),
-            _ if ack.next > self.una => self.on_advance(ack, echo, now),
-            _ if ack.next == self.una && !ack.syn => self.on_duplicate(now),
-            _ => return,
+        match &mut self.recovery {
+            Recovery::Fast(recovery) if ack.next > tcb.una => recovery.on_advance(tcb, ack, echo, now),
+            Recovery::Fast(_) if ack.next == tcb.una && !ack.syn => fast::on_duplicate(tcb, now),
+            Recovery::Fast(_) => return,
+            Recovery::Sack(scoreboard) => scoreboard.on_ack(tcb, ack, echo, now),
+            Recovery::Vegas(vegas) => vegas.on_ack(tcb, ack, echo, now),
         }
         if !echo {
-            self.echo_at_one = false;
+            self.tcb.echo_at_one = false;
         }
         self.plan(cx);
-        if self.sack.is_some() {
-            self.plan_recovery();
-        }
     }
 
     /// The SYN was acknowledged.
     fn open(&mut self, now: Time) {
         self.phase = Phase::Open;
-        if self.timing {
-            self.timing = false;
-            self.rtt.end_backoff(&self.config);
-            self.rtt.sample(self.timed_at, now, &self.config);
+        let tcb = &mut self.tcb;
+        if let Some(timed_at) = tcb.timer.end_timing_syn() {
+            tcb.timer.rtt.end_backoff(&tcb.config);
+            tcb.timer.rtt.sample(timed_at, now, &tcb.config);
         }
-        self.cwnd = f64::from(self.initial_window);
-        self.restart_timer(now);
-    }
-
-    /// New data was acknowledged: Tahoe, Reno and NewReno.
-    #[inline]
-    fn on_advance(&mut self, ack: &Ack, echo: bool, now: Time) {
-        if self.inflation > 0 || self.reaction == Reaction::FastRetransmit {
-            let in_recovery = self.reaction == Reaction::FastRetransmit;
-            if self.config.variant == Variant::NewReno && in_recovery && ack.next < self.recover {
-                return self.on_partial(ack.next, now);
-            }
-            self.leave_recovery(ack.next);
-        }
-        self.partial_seen = false;
-        let newly = ack.next - self.una;
-        self.advance(ack, echo, now);
-        if !echo {
-            self.grow(newly);
-        }
-    }
-
-    fn leave_recovery(&mut self, next: u32) {
-        self.inflation = 0;
-        if self.reaction == Reaction::FastRetransmit && self.config.variant != Variant::Tahoe {
-            self.reaction = Reaction::Recovered;
-            if self.config.variant == Variant::NewReno && self.config.halving == Halving::Flight {
-                // RFC 6582, 3.2, step 3, the first choice.
-                let flight = f64::from((self.max - next).max(1) + 1);
-                self.cwnd = self.ssthresh.min(flight);
-            }
-        }
-    }
-
-    /// Part of what was out at the loss is still missing (RFC 6582, 3.2, step 3).
-    fn on_partial(&mut self, next: u32, now: Time) {
-        if !self.partial_seen {
-            self.partial_seen = true;
-            self.restart_timer(now);
-        }
-        let newly = next - self.una;
-        if self.inflation > newly {
-            self.inflation -= newly - 1;
-        } else {
-            self.cwnd = (self.cwnd - f64::from(newly - self.inflation)).max(1.0);
-            self.inflation = 1;
-        }
-        self.una = next;
-        self.nxt = self.nxt.max(next);
-        if self.timing && next > self.timed {
-            self.timing = false;
-            self.rtt.end_backoff(&self.config);
-        }
-        self.urgent = next;
-    }
-
-    /// The window's left edge moves; round-trip sample; the timer restarts (RFC 6298, 5.3).
-    #[inline]
-    pub(super) fn advance(&mut self, ack: &Ack, echo: bool, now: Time) {
-        self.duplicates = 0;
-        self.una = ack.next;
-        self.nxt = self.nxt.max(ack.next);
-        let stamped = self.config.samples == Samples::Timestamps;
-        if stamped {
-            self.rtt.sample(ack.echo, now, &self.config);
-        }
-        if self.timing && ack.next > self.timed {
-            self.timing = false;
-            // With a window of one packet that is still being marked the timeout stays doubled.
-            if !(echo && self.echo_at_one) {
-                self.rtt.end_backoff(&self.config);
-                self.echo_at_one = false;
-            }
-            if !stamped {
-                self.rtt.sample(self.timed_at, now, &self.config);
-            }
-        }
-        self.restart_timer(now);
-    }
-
-    /// Slow start and congestion avoidance (RFC 5681, 3.1), at an acknowledgement of `newly` packets.
-    #[inline]
-    pub(super) fn grow(&mut self, newly: u32) {
-        let mut counts = 1.0;
-        if self.config.counting == Counting::Packets {
-            counts = f64::from(newly);
-            let slow_start = (self.ssthresh - self.cwnd).clamp(0.0, counts);
-            self.cwnd += slow_start;
-            counts -= slow_start;
-        } else if self.cwnd < self.ssthresh {
-            self.cwnd += 1.0;
-            return;
-        }
-        self.cwnd += counts / self.cwnd;
-    }
-
-    fn on_duplicate(&mut self, now: Time) {
-        if self.una == self.max {
-            return; // nothing is out that could be missing
-        }
-        self.duplicates += 1;
-        let always = self.config.inflation == Inflation::Always;
-        let inflates = self.config.variant != Variant::Tahoe;
-        if self.duplicates == DUPLICATES {
-            self.on_third_duplicate(now);
-            if inflates && always {
-                self.inflation = DUPLICATES;
-            }
-        } else if self.duplicates > DUPLICATES
-            && inflates
-            && (always || self.reaction == Reaction::FastRetransmit)
-        {
-            self.inflation += 1;
-        }
-    }
-
-    /// Whether a loss at the left edge is a new one, not an echo of a window that was already repaired
-    /// (ns-2's `bugFix_`; RFC 6582, 3.2, step 1).
-    pub(super) fn is_new_loss(&self) -> bool {
-        let first = u32::from(self.config.handshake == Handshake::None);
-        self.una > self.recover || self.una == first
-    }
-
-    fn on_third_duplicate(&mut self, now: Time) {
-        let amid = self.config.variant == Variant::Reno && self.reaction == Reaction::FastRetransmit;
-        let tahoe = self.config.variant == Variant::Tahoe;
-        if self.is_new_loss() || amid {
-            self.recover = self.max;
-            let half = self.half();
-            self.cut(half, if tahoe { 1.0 } else { half });
-        } else if self.config.ecn == Switch::On && self.reaction == Reaction::Echo {
-            // The window was already cut for this congestion.
-            if tahoe {
-                self.cut(self.ssthresh, 1.0);
-            }
-        } else {
-            return;
-        }
-        self.reaction = Reaction::FastRetransmit;
-        self.rewind(now);
-        if tahoe {
-            self.nxt = self.una;
-        } else {
-            self.urgent = self.una;
-            self.inflation = DUPLICATES;
-        }
-    }
-
-    /// What a loss leaves of the window.
-    pub(super) fn half(&self) -> f64 {
-        let limit = self.config.receiver_window;
-        match self.config.halving {
-            Halving::Window => (self.cwnd + f64::from(self.inflation)).min(f64::from(limit)) / 2.0,
-            Halving::WholeWindow => {
-                f64::from((self.cwnd as u32).saturating_add(self.inflation).min(limit) / 2)
-            }
-            Halving::Flight => (f64::from(self.max - self.una) / 2.0).max(2.0),
-        }
-    }
-
-    /// The window is reduced.
-    pub(super) fn cut(&mut self, threshold: f64, window: f64) {
-        self.ssthresh = threshold.floor().max(2.0);
-        self.cwnd = window.max(1.0);
-        self.cuts += 1;
-        self.say_cwr = true;
-    }
-
-    /// What was timed is no longer of use, and the timer starts again.
-    pub(super) fn rewind(&mut self, now: Time) {
-        self.timing = false;
-        self.restart_timer(now);
-    }
-
-    #[inline]
-    pub(super) fn restart_timer(&mut self, now: Time) {
-        self.timer = now + self.rtt.timeout();
-    }
-
-    /// A congestion mark was echoed: halve once per window, send nothing again (RFC 3168, 6.1.2).
-    fn on_echo(&mut self, next: u32) {
-        if next <= self.recover && self.reaction != Reaction::Timeout {
-            return;
-        }
-        self.recover = self.max;
-        self.reaction = Reaction::Echo;
-        if self.cwnd > 1.0 {
-            self.echo_at_one = false;
-        } else if self.echo_at_one {
-            self.rtt.back_off(&self.config);
-        } else {
-            self.echo_at_one = true;
-        }
-        let half = if self.config.halving == Halving::Flight { self.cwnd / 2.0 } else { self.half() };
-        self.cut(half, half);
-        // Below one packet nothing leaves before the timer has run out (RFC 3168, 6.1.2).
-        self.cwnd = half;
+        tcb.window.set(f64::from(tcb.initial_window));
+        tcb.timer.restart(now);
     }
 
     fn on_timeout(&mut self, cx: &mut Cx<'_>) {
+        let tcb = &mut self.tcb;
         if self.phase == Phase::SynSent {
             self.phase = Phase::SynReady;
-            self.initial_window = 1;
-            self.ssthresh = 2.0;
-        } else if self.una == self.max {
+            tcb.initial_window = 1;
+            tcb.window.set_threshold(2.0);
+        } else if tcb.flight() == 0 {
             self.on_idle();
             return self.plan(cx);
-        } else if self.config.variant == Variant::Vegas {
-            self.on_vegas_timeout(cx.now);
-        } else if self.reaction == Reaction::Echo && self.una < self.recover {
-            self.inflation = 0;
-            self.cut(self.ssthresh, 1.0);
+        } else if let Recovery::Vegas(vegas) = &mut self.recovery {
+            vegas.on_timeout(tcb, cx.now);
         } else {
-            self.inflation = 0;
-            let half = self.half();
-            self.cut(half, 1.0);
+            tcb.window.set_inflation(0);
+            let half = tcb.half();
+            let reduced = tcb.reaction == Reaction::Reduced && tcb.una < tcb.recover;
+            tcb.reduce(if reduced { tcb.window.threshold() } else { half }, 1.0);
         }
         self.timeouts += 1;
-        self.duplicates = 0;
-        self.urgent = NONE;
-        self.recover = self.max;
-        self.reaction = Reaction::Timeout;
-        self.nxt = self.una;
-        if let Some(board) = &mut self.sack {
-            board.on_timeout();
+        let tcb = &mut self.tcb;
+        tcb.duplicates = 0;
+        tcb.urgent = NONE;
+        tcb.recover = tcb.max;
+        tcb.reaction = Reaction::Timeout;
+        tcb.nxt = tcb.una;
+        if let Recovery::Sack(scoreboard) = &mut self.recovery {
+            scoreboard.on_timeout();
         }
-        self.rtt.back_off(&self.config);
-        self.rewind(cx.now);
+        tcb.timer.rtt.back_off(&tcb.config);
+        tcb.timer.rewind(cx.now);
         self.plan(cx);
     }
 
     /// Nothing was out for as long as a timeout.
     fn on_idle(&mut self) {
-        self.timer = Time::NEVER;
-        self.duplicates = 0;
-        self.inflation = 0;
-        match self.config.idle {
+        let tcb = &mut self.tcb;
+        tcb.timer.stop();
+        tcb.duplicates = 0;
+        tcb.window.set_inflation(0);
+        match tcb.config.idle {
             Idle::OnePacket => {
-                self.recover = self.max;
-                self.reaction = Reaction::Timeout;
-                self.cwnd = 1.0;
-                self.say_cwr = true;
+                tcb.recover = tcb.max;
+                tcb.reaction = Reaction::Timeout;
+                tcb.window.set(1.0);
+                tcb.say_cwr = true;
             }
-            Idle::InitialWindow => self.cwnd = self.cwnd.clamp(1.0, f64::from(self.config.initial_window)),
+            Idle::InitialWindow => {
+                tcb.window.set(tcb.window.packets().clamp(1.0, f64::from(tcb.config.initial_window)));
+            }
         }
     }
 
     /// Stamps packet `seq`, which leaves now.
     #[inline]
     fn send(&mut self, seq: u32, now: Time) -> Segment {
-        if self.timer.is_never() || self.una == self.max {
-            self.restart_timer(now);
+        let tcb = &mut self.tcb;
+        if tcb.timer.expires().is_never() || tcb.flight() == 0 {
+            tcb.timer.restart(now);
         }
         let mut flags = SegmentFlags::default();
-        if self.config.ecn == Switch::On {
+        if tcb.config.ecn == Switch::On {
             flags = flags.with(SegmentFlags::ECT);
         }
-        if seq < self.max {
+        let new = seq >= tcb.max;
+        if new {
+            tcb.max = seq + 1;
+            tcb.timer.time(seq, now);
+        } else {
             self.again += 1;
             flags = flags.with(SegmentFlags::AGAIN);
-        } else {
-            self.max = seq + 1;
-            if !self.timing {
-                self.timing = true;
-                self.timed = seq;
-                self.timed_at = now;
-            }
         }
-        let new = seq + 1 == self.max && !flags.has(SegmentFlags::AGAIN);
-        if self.say_cwr && (new || self.config.cwr_on == CwrOn::AnyPacket) {
-            self.say_cwr = false;
-            if self.config.ecn == Switch::On {
+        if tcb.say_cwr && (new || tcb.config.cwr_on == CwrOn::AnyPacket) {
+            tcb.say_cwr = false;
+            if tcb.config.ecn == Switch::On {
                 flags = flags.with(SegmentFlags::CWR);
             }
         }
@@ -492,9 +240,8 @@ impl Sender {
 
     fn send_syn(&mut self, now: Time) -> Segment {
         self.phase = Phase::SynSent;
-        self.timing = self.sent == 0;
-        self.timed_at = now;
-        self.restart_timer(now);
+        self.tcb.timer.time_syn(self.sent, now);
+        self.tcb.timer.restart(now);
         self.sent += 1;
         Segment { seq: 0, flags: SegmentFlags::SYN, sent_at: now, rtt: Span::ZERO }
     }
@@ -506,16 +253,17 @@ impl crate::unicast::Sender for Sender {
             return;
         }
         // The connection's clock ticks independently of others'.
-        self.rtt.set_phase(self.config.tick.scaled(cx.rng.unit()));
-        let syn = self.config.handshake == Handshake::Syn && self.config.variant != Variant::Vegas;
+        let config = &self.tcb.config;
+        let syn = config.handshake == Handshake::Syn && config.variant != Variant::Vegas;
+        self.tcb.timer.rtt.set_phase(config.tick.scaled(cx.rng.unit()));
         self.phase = if syn { Phase::SynReady } else { Phase::Open };
         self.plan(cx);
     }
 
     fn supply(&mut self, packets: u32, now: Time) {
-        self.supply = packets.max(self.max);
+        self.tcb.supply = packets.max(self.tcb.max);
         self.budget = self.budget.max(1);
-        if self.phase == Phase::Open && self.release.is_never() && self.nxt < self.open_to() {
+        if self.phase == Phase::Open && self.release.is_never() && self.tcb.nxt < self.open_to() {
             self.release = now;
         }
     }
@@ -523,14 +271,14 @@ impl crate::unicast::Sender for Sender {
     #[inline]
     fn departure(&self) -> Departure {
         if self.phase == Phase::Open {
-            if self.urgent != NONE {
+            if self.tcb.urgent != NONE {
                 Departure::At(Time::ZERO)
-            } else if self.nxt < self.open_to() {
+            } else if self.tcb.nxt < self.open_to() {
                 Departure::At(self.release)
             } else {
                 Departure::AfterReport
             }
-        } else if self.phase == Phase::SynReady && self.supply > 0 {
+        } else if self.phase == Phase::SynReady && self.tcb.supply > 0 {
             Departure::At(Time::ZERO)
         } else {
             Departure::AfterReport
@@ -542,26 +290,26 @@ impl crate::unicast::Sender for Sender {
         if self.phase == Phase::SynReady {
             return self.send_syn(cx.now);
         }
-        let origin = if self.urgent == NONE { Origin::Window } else { Origin::Urgent };
+        let tcb = &mut self.tcb;
+        let origin = if tcb.urgent == NONE { Origin::Window } else { Origin::Urgent };
         let seq = if origin == Origin::Window {
-            self.nxt += 1;
+            tcb.nxt += 1;
             self.budget = self.budget.saturating_sub(1);
-            self.nxt - 1
+            tcb.nxt - 1
         } else {
-            let seq = std::mem::replace(&mut self.urgent, NONE);
-            if seq == self.nxt && seq > self.una {
-                self.nxt += 1;
+            let seq = std::mem::replace(&mut tcb.urgent, NONE);
+            if seq == tcb.nxt && seq > tcb.una {
+                tcb.nxt += 1;
             }
             seq
         };
         let segment = self.send(seq, cx.now);
-        if let Some(rounds) = &mut self.vegas {
-            rounds.on_send(seq, self.una, cx.now);
+        match &mut self.recovery {
+            Recovery::Fast(_) => {}
+            Recovery::Sack(scoreboard) => scoreboard.on_sent(&mut self.tcb, seq, origin),
+            Recovery::Vegas(vegas) => vegas.on_sent(seq, self.tcb.una, cx.now),
         }
-        if self.sack.is_some() {
-            self.on_sack_sent(seq, origin);
-        }
-        if self.config.jitter > Span::ZERO && self.nxt >= self.open_to() {
+        if self.tcb.config.jitter > Span::ZERO && self.tcb.nxt >= self.open_to() {
             self.release = Time::NEVER;
         }
         segment
@@ -576,28 +324,29 @@ impl crate::unicast::Sender for Sender {
 
     #[inline]
     fn deadline(&self) -> Time {
-        self.timer
+        self.tcb.timer.expires()
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
-        if cx.now >= self.timer {
+        if cx.now >= self.tcb.timer.expires() {
             self.on_timeout(cx);
         }
     }
 
     fn observe(&self) -> SenderView {
-        let rtt = self.rtt.smoothed(&self.config);
-        let bytes = self.cwnd * f64::from(self.config.packet_size);
+        let ControlBlock { window, timer, una, config, .. } = &self.tcb;
+        let rtt = timer.rtt.smoothed(config);
+        let bytes = window.packets() * f64::from(config.packet_size);
         let rate = if rtt == Span::ZERO { 0.0 } else { bytes * 8.0 / rtt.as_secs_f64() };
         SenderView {
-            window: self.cwnd,
-            threshold: self.ssthresh,
+            window: window.packets(),
+            threshold: window.threshold(),
             rtt,
             rate: Rate::from_bps(rate),
             sent: self.sent,
             again: u64::from(self.again),
-            acked: u64::from(self.una),
-            cuts: u64::from(self.cuts),
+            acked: u64::from(*una),
+            cuts: u64::from(window.reductions()),
             timeouts: u64::from(self.timeouts),
         }
     }

@@ -2,7 +2,8 @@
 //! rate with the actual one and keeps between [`ALPHA`] and [`BETA`] packets queued.
 
 use super::config::Handshake;
-use super::sender::{DUPLICATES, Reaction, Sender};
+use super::tcb::{ControlBlock, DUPLICATES, Reaction};
+use super::window::CongestionWindow;
 use crate::time::Time;
 use crate::unicast::Ack;
 
@@ -24,7 +25,7 @@ struct Out {
 
 /// What Vegas remembers beyond a window.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rounds {
+pub(super) struct Vegas {
     /// A ring by packet number.
     out: Vec<Out>,
     started_at: Option<Time>,
@@ -53,9 +54,9 @@ pub(super) struct Rounds {
     changed_at: Time,
 }
 
-impl Rounds {
-    /// Packet `seq` leaves now; all from `una` on may be out.
-    pub(super) fn on_send(&mut self, seq: u32, una: u32, now: Time) {
+impl Vegas {
+    /// Packet `seq` has left now; all from `una` on may be out.
+    pub(super) fn on_sent(&mut self, seq: u32, una: u32, now: Time) {
         self.started_at.get_or_insert(now);
         let span = (seq.max(una) - una.min(seq)) as usize + 1;
         if span > self.out.len() {
@@ -104,164 +105,153 @@ impl Rounds {
         let timeout = self.timeout;
         now.since(self.at(seq).sent_at).as_secs_f64() >= timeout
     }
-}
 
-impl Sender {
-    fn rounds(&mut self) -> &mut Rounds {
-        self.vegas.get_or_insert_default()
-    }
-
-    pub(super) fn on_vegas(&mut self, ack: &Ack, echo: bool, now: Time) {
-        if ack.next < self.una || self.max == 0 || ack.syn {
+    /// An acknowledgement, old ones included.
+    pub(super) fn on_ack(&mut self, tcb: &mut ControlBlock, ack: &Ack, echo: bool, now: Time) {
+        if ack.next < tcb.una || tcb.max == 0 || ack.syn {
             return;
         }
-        if !self.rounds().measured {
-            self.rounds().begin(now);
+        if !self.measured {
+            self.begin(now);
         }
-        if ack.next > self.una {
-            self.on_vegas_advance(ack, echo, now);
-        } else if self.una < self.max {
-            self.on_vegas_duplicate(now);
+        if ack.next > tcb.una {
+            self.on_advance(tcb, ack, echo, now);
+        } else if tcb.una < tcb.max {
+            self.on_duplicate(tcb, now);
         }
     }
 
-    fn on_vegas_advance(&mut self, ack: &Ack, echo: bool, now: Time) {
-        if self.una == 1 && self.config.handshake == Handshake::Syn {
-            self.cwnd = f64::from(self.config.initial_window); // ns-2's `delay_growth_`
+    fn on_advance(&mut self, tcb: &mut ControlBlock, ack: &Ack, echo: bool, now: Time) {
+        if tcb.una == 1 && tcb.config.handshake == Handshake::Syn {
+            tcb.window.set(f64::from(tcb.initial_window)); // ns-2's `delay_growth_`
         }
-        if self.duplicates > DUPLICATES && self.cwnd > self.rounds().deflated {
-            self.cwnd = self.rounds().deflated.max(1.0);
-            self.ssthresh = 2.0;
+        if tcb.duplicates > DUPLICATES && tcb.window.packets() > self.deflated {
+            tcb.window.set(self.deflated.max(1.0));
+            tcb.window.set_threshold(2.0);
         }
-        let before = self.una;
-        self.advance(ack, echo, now);
-        if ack.next > self.rounds().round_from {
-            self.end_round(now);
+        let before = tcb.una;
+        tcb.advance(ack, echo, now);
+        if ack.next > self.round_from {
+            self.end_round(&mut tcb.window, tcb.una, tcb.nxt, now);
         }
-        let out = f64::from(self.nxt - self.una + 1);
-        if self.rounds().growth >= 1.0 && self.cwnd >= self.ssthresh {
-            self.rounds().growth = 0.0;
+        self.grow(&mut tcb.window, tcb.nxt - tcb.una + 1);
+        self.forget(before, ack.next, now);
+        if self.worried > 0 {
+            self.worried -= 1;
+            let next = ack.next;
+            if next < tcb.max && self.is_late(next, now) {
+                tcb.duplicates = DUPLICATES;
+                tcb.urgent = next;
+            } else {
+                self.worried = 0;
+            }
+        }
+    }
+
+    /// An acknowledgement opens the window by what the latest round allowed, with `out` packets out.
+    fn grow(&mut self, window: &mut CongestionWindow, out: u32) {
+        if self.growth >= 1.0 && !window.is_in_slow_start() {
+            self.growth = 0.0;
         }
         // Not while the sender does not use its window.
-        if self.cwnd - out <= 2.0 {
-            self.cwnd += self.rounds().growth;
-        }
-        self.forget(before, ack.next, now);
-        if self.rounds().worried > 0 {
-            self.rounds().worried -= 1;
-            let next = ack.next;
-            if next < self.max && self.rounds().is_late(next, now) {
-                self.duplicates = DUPLICATES;
-                self.urgent = next;
-            } else {
-                self.rounds().worried = 0;
-            }
+        if window.packets() - f64::from(out) <= 2.0 {
+            window.set(window.packets() + self.growth);
         }
     }
 
     /// Packets `before..next` have arrived; the newest gives a sample if it was sent once.
     fn forget(&mut self, before: u32, next: u32, now: Time) {
-        let rounds = self.rounds();
-        let newest = *rounds.at(next - 1);
+        let newest = *self.at(next - 1);
         for seq in before..next {
-            *rounds.at(seq) = Out::default();
+            *self.at(seq) = Out::default();
         }
-        if newest.times == 1 && Some(newest.sent_at) != rounds.started_at {
+        if newest.times == 1 && Some(newest.sent_at) != self.started_at {
             let rtt = now.since(newest.sent_at).as_secs_f64();
-            rounds.sum += rtt;
-            rounds.samples += 1;
+            self.sum += rtt;
+            self.samples += 1;
             if rtt > 0.0 {
-                rounds.sample(rtt);
+                self.sample(rtt);
             }
         }
     }
 
     /// Once per round trip: how many packets are queued?
-    fn end_round(&mut self, now: Time) {
-        let nxt = self.nxt;
-        let out = f64::from(nxt - self.una + 1);
-        let window = self.cwnd;
-        let slow_start = window < self.ssthresh;
-        let rounds = self.rounds();
-        let samples = f64::from(rounds.samples);
-        let rtt = match rounds.samples {
-            0 => now.since(rounds.round_began).as_secs_f64(),
-            _ => rounds.sum / samples,
+    fn end_round(&mut self, window: &mut CongestionWindow, una: u32, nxt: u32, now: Time) {
+        let out = f64::from(nxt - una + 1);
+        let samples = f64::from(self.samples);
+        let rtt = match self.samples {
+            0 => now.since(self.round_began).as_secs_f64(),
+            _ => self.sum / samples,
         };
-        rounds.sum = 0.0;
-        rounds.samples = 0;
-        let sent = nxt - rounds.round_from;
-        rounds.round_from = nxt;
-        rounds.round_began = now;
+        self.sum = 0.0;
+        self.samples = 0;
+        let sent = nxt - self.round_from;
+        self.round_from = nxt;
+        self.round_began = now;
         if rtt <= 0.0 {
             return;
         }
-        if rtt < rounds.base || sent <= 1 {
-            rounds.base = rtt;
+        if rtt < self.base || sent <= 1 {
+            self.base = rtt;
         }
-        let queued = (out - f64::from(sent) * rounds.base / rtt + 0.5) as i64;
-        if slow_start {
-            rounds.resting = !rounds.resting;
-            rounds.growth = f64::from(u8::from(!rounds.resting && queued <= GAMMA));
-            if !rounds.resting && queued > GAMMA {
-                self.ssthresh = 2.0;
-                self.cwnd = (self.cwnd * 0.875).max(2.0);
+        let queued = (out - f64::from(sent) * self.base / rtt + 0.5) as i64;
+        if window.is_in_slow_start() {
+            self.resting = !self.resting;
+            self.growth = f64::from(u8::from(!self.resting && queued <= GAMMA));
+            if !self.resting && queued > GAMMA {
+                window.set_threshold(2.0);
+                window.set((window.packets() * 0.875).max(2.0));
             }
         } else if queued > BETA {
-            rounds.growth = 0.0;
-            self.cwnd = (self.cwnd - 1.0).max(2.0);
+            self.growth = 0.0;
+            window.set((window.packets() - 1.0).max(2.0));
         } else {
-            rounds.growth = if queued < ALPHA { 1.0 / window } else { 0.0 };
+            self.growth = if queued < ALPHA { 1.0 / window.packets() } else { 0.0 };
         }
     }
 
-    fn on_vegas_duplicate(&mut self, now: Time) {
-        self.duplicates += 1;
-        let una = self.una;
-        let late = self.rounds().is_late(una, now);
-        if !late && self.duplicates != DUPLICATES {
-            if self.duplicates > DUPLICATES {
-                self.cwnd += 1.0;
+    fn on_duplicate(&mut self, tcb: &mut ControlBlock, now: Time) {
+        tcb.duplicates += 1;
+        let late = self.is_late(tcb.una, now);
+        if !late && tcb.duplicates != DUPLICATES {
+            if tcb.duplicates > DUPLICATES {
+                tcb.window.set(tcb.window.packets() + 1.0);
             }
             return;
         }
-        if self.una <= self.recover && self.reaction == Reaction::Timeout {
+        if tcb.una <= tcb.recover && tcb.reaction == Reaction::Timeout {
             return;
         }
-        let window = self.cwnd as u32;
-        self.reaction = Reaction::FastRetransmit;
-        self.recover = self.max;
-        let duplicates = f64::from(self.duplicates);
-        let worried = (self.nxt - self.una + 1).min(2);
-        let rounds = self.rounds();
-        rounds.worried = worried;
-        let out = *rounds.at(una);
-        rounds.timeout *= if out.times > 1 { 2.0 } else { 1.125 };
+        tcb.reaction = Reaction::FastRetransmit;
+        tcb.recover = tcb.max;
+        self.worried = (tcb.nxt - tcb.una + 1).min(2);
+        let out = *self.at(tcb.una);
+        self.timeout *= if out.times > 1 { 2.0 } else { 1.125 };
         // Only if the window has not been cut since the packet left.
-        if rounds.changed_at < out.sent_at {
+        if self.changed_at < out.sent_at {
+            let window = tcb.window.packets() as u32;
             let left = match window {
                 0..=3 => 2,
                 _ if out.times > 1 => window / 2,
                 _ => window - window / 4,
             };
-            rounds.deflated = f64::from(left);
-            rounds.changed_at = now;
-            self.cwnd = f64::from(left) + duplicates;
-            self.cuts += 1;
+            self.deflated = f64::from(left);
+            self.changed_at = now;
+            tcb.window.reduce_window(f64::from(left) + f64::from(tcb.duplicates));
         }
-        self.rtt.back_off(&self.config);
-        self.rewind(now);
-        self.urgent = una;
+        tcb.timer.rtt.back_off(&tcb.config);
+        tcb.timer.rewind(now);
+        tcb.urgent = tcb.una;
         if out.times == 1 {
-            self.duplicates = DUPLICATES;
+            tcb.duplicates = DUPLICATES;
         }
     }
 
-    pub(super) fn on_vegas_timeout(&mut self, now: Time) {
-        let half = self.half();
-        self.cut(half, RESTART_WINDOW);
-        let rounds = self.rounds();
-        rounds.deflated = 0.0;
-        rounds.changed_at = now;
+    /// The retransmission timer ran out.
+    pub(super) fn on_timeout(&mut self, tcb: &mut ControlBlock, now: Time) {
+        let half = tcb.half();
+        tcb.reduce(half, RESTART_WINDOW);
+        self.deflated = 0.0;
+        self.changed_at = now;
     }
 }

@@ -1,0 +1,55 @@
+//! The law of Tahoe, Reno, NewReno and SACK: slow start, then additive increase and multiplicative decrease (RFC 5681, 3.1).
+
+use super::config::{Config, Counting, Halving};
+use super::window::CongestionWindow;
+
+/// How a window grows with acknowledgements, and what a loss leaves of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Aimd {
+    counting: Counting,
+    halving: Halving,
+    /// The receiver's window, in packets.
+    most: u32,
+}
+
+impl Aimd {
+    #[inline]
+    pub(super) const fn of(config: &Config) -> Aimd {
+        Aimd { counting: config.counting, halving: config.halving, most: config.receiver_window }
+    }
+
+    /// An acknowledgement of `newly` packets.
+    #[inline]
+    pub(super) fn grow(self, window: &mut CongestionWindow, newly: u32) {
+        let mut counts = 1.0;
+        if self.counting == Counting::Packets {
+            counts = f64::from(newly);
+            let slow_start = (window.threshold() - window.packets()).clamp(0.0, counts);
+            window.set(window.packets() + slow_start);
+            counts -= slow_start;
+        } else if window.is_in_slow_start() {
+            window.set(window.packets() + 1.0);
+            return;
+        }
+        window.set(window.packets() + counts / window.packets());
+    }
+
+    /// What a loss leaves, with `flight` packets out.
+    pub(super) fn half(self, window: &CongestionWindow, flight: u32) -> f64 {
+        match self.halving {
+            Halving::Window => {
+                (window.packets() + f64::from(window.inflation())).min(f64::from(self.most)) / 2.0
+            }
+            Halving::WholeWindow => f64::from(window.allowed(self.most) / 2),
+            Halving::Flight => (f64::from(flight) / 2.0).max(2.0),
+        }
+    }
+
+    /// What an echoed mark leaves: nothing is lost, so it is the window that counts (RFC 3168, 6.1.2).
+    pub(super) fn half_at_mark(self, window: &CongestionWindow, flight: u32) -> f64 {
+        match self.halving {
+            Halving::Flight => window.packets() / 2.0,
+            Halving::Window | Halving::WholeWindow => self.half(window, flight),
+        }
+    }
+}
