@@ -1,5 +1,6 @@
 //! What every protocol must do whatever happens: random calls, random networks.
 
+use super::tcp::{Reduced, Reduction, RttEstimate};
 use super::{
     Ack, AnySender, AnySink, Feedback, Protocol, RapAck, RateReport, Segment, SegmentFlags, Sender, Sink,
 };
@@ -40,6 +41,8 @@ enum Op {
     /// Feedback that nobody sent.
     Invent(u32, u32, u8),
     Supply(u16),
+    /// A neighbour moves the window, or shares its estimate of the round trip.
+    Coordinate(u8, u16, u16),
     CallEarly,
 }
 
@@ -50,6 +53,7 @@ fn op() -> impl Strategy<Value = Op> {
         8 => (0..3_u8, 0..10_u8).prop_map(|(nth, fate)| Op::Hear(nth, fate)),
         1 => (any::<u32>(), any::<u32>(), any::<u8>()).prop_map(|(a, b, kind)| Op::Invent(a, b, kind)),
         1 => (0..400_u16).prop_map(Op::Supply),
+        1 => (0..4_u8, any::<u16>(), any::<u16>()).prop_map(|(what, a, b)| Op::Coordinate(what, a, b)),
         2 => Just(Op::CallEarly),
     ]
 }
@@ -121,6 +125,7 @@ impl World {
                 self.supply += u32::from(more);
                 self.sender.supply(self.supply, self.now);
             }
+            Op::Coordinate(what, a, b) => self.coordinate(what, a, b),
             Op::CallEarly => self.call_early(),
         }
         self.send_all();
@@ -152,6 +157,28 @@ impl World {
         let feedback = self.sink.on_segment(segment, marked, &mut cx!(self));
         self.back.extend(feedback);
         assert!(self.sink.delivered() >= before);
+    }
+
+    fn coordinate(&mut self, what: u8, a: u16, b: u16) {
+        let AnySender::Tcp(sender) = &mut self.sender else { return };
+        let (window, threshold) = (f64::from(a) / 256.0, f64::from(b) / 256.0);
+        let (flight, before) = (sender.flight_size(), sender.window().packets());
+        let cx = &mut cx!(self);
+        let reduced = match what {
+            0 => return sender.set_window(window, threshold, cx),
+            1 => {
+                let mean = Span::from_nanos(u64::from(a) * 100_000);
+                return sender
+                    .set_round_trip(RttEstimate { mean, deviation: Span::from_nanos(u64::from(b)) });
+            }
+            2 => sender.reduce(Reduction::Half, cx),
+            _ => sender.reduce(Reduction::To { window, threshold }, cx),
+        };
+        match reduced {
+            Reduced::Done => assert!(flight > 0 && sender.recovery_point() >= flight),
+            Reduced::Already => assert_eq!(sender.window().packets(), before),
+        }
+        assert_eq!(sender.reduce(Reduction::Half, cx), Reduced::Already);
     }
 
     fn call_early(&mut self) {

@@ -1,6 +1,6 @@
 //! For tests: one flow over one bottleneck, in a loop small enough to trust.
 
-use super::{AnySender, AnySink, Feedback, Protocol, Segment, SegmentFlags, Sender, Sink};
+use super::{AnySender, AnySink, Feedback, Protocol, Segment, SegmentFlags, Sender, Sink, tcp};
 use crate::node::{Cx, Departure, Effects};
 use crate::rng::Rng;
 use crate::time::{Rate, Span, Time};
@@ -77,6 +77,15 @@ impl Pipe {
         let mut cx = Cx { now: pipe.now, rng: &mut pipe.rng, effects: &mut pipe.effects };
         pipe.sender.start(&mut cx);
         pipe
+    }
+
+    /// Calls the sender as a neighbour does, which is TCP, and lets leave what may leave then.
+    pub(super) fn coordinate<T>(&mut self, call: impl FnOnce(&mut tcp::Sender, &mut Cx<'_>) -> T) -> T {
+        let AnySender::Tcp(sender) = &mut self.sender else { panic!("only TCP has a window") };
+        let mut cx = Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        let answer = call(sender, &mut cx);
+        self.send_all();
+        answer
     }
 
     /// Packets waiting, with the one in transmission.

@@ -13,8 +13,20 @@
 //! | `fast` | loss recovery of Tahoe, Reno and NewReno |
 //! | `sack` | loss recovery by selective acknowledgements |
 //! | `vegas` | Vegas: how its window moves, and its loss recovery |
-//! | `sender` | the sending end, of these parts |
+//! | `sender` | the sending end, of these parts; how others move its window |
 //! | `sink` | the receiving end |
+//!
+//! # Coordinated senders
+//!
+//! Connections over one path may share what they know (RFC 9040). Whoever coordinates them sees every call to a [`Sender`], reads
+//! [`Sender::window`], [`Sender::flight_size`] and [`Sender::round_trip`], and learns of congestion from the counts in
+//! [`SenderView`](super::SenderView): `cuts` grow, and `timeouts` with them when it was one. It moves windows with
+//! [`Sender::set_window`] and [`Sender::reduce`], and estimates with [`Sender::set_round_trip`]. These are calls like others: after
+//! them the driver reads `departure` and `deadline` of that sender again.
+//!
+//! The simulator reads them again for the agent that it called, not for others. A coordinator there lives on the senders' host: all agents
+//! of a host share one clock and one way in, so what one's acknowledgement does to another comes in the same order in both of its
+//! modes. What it takes is to treat every sender that was moved as the one that was called: let leave what may, and set its deadline.
 
 mod aimd;
 mod config;
@@ -32,7 +44,8 @@ mod window;
 pub use config::{
     Backoff, Config, Counting, CwrOn, Halving, Handshake, Idle, Inflation, Recovery, Samples, Switch, Variant,
 };
+pub use rto::RttEstimate;
 pub(super) use rto::Smoothed;
-pub use sender::Sender;
+pub use sender::{Reduced, Reduction, Sender};
 pub use sink::Sink;
 pub use window::CongestionWindow;

@@ -31,11 +31,26 @@ impl Smoothed {
         ((self.deviation << 3) + self.mean) >> 3
     }
 
+    /// As if these had been estimated.
+    const fn set(&mut self, mean: i64, deviation: i64) {
+        self.mean = mean;
+        self.deviation = deviation;
+    }
+
     /// The next sample is like the first one.
     const fn forget(&mut self) {
         self.deviation += self.mean >> 3;
         self.mean = 0;
     }
+}
+
+/// What a sender knows of its round-trip time, to be shared with neighbours on the same path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RttEstimate {
+    /// The smoothed round-trip time (`SRTT`; RFC 6298, 2).
+    pub mean: Span,
+    /// Its mean deviation (`RTTVAR`).
+    pub deviation: Span,
 }
 
 /// Smoothed round trip and its deviation, and the timeout that follows from them.
@@ -122,6 +137,22 @@ impl RoundTrip {
             self.factor = 1;
             self.timeout = self.limited(config);
         }
+    }
+
+    /// What is known of the round trip.
+    pub(super) fn estimate(&self, config: &Config) -> Option<RttEstimate> {
+        let deviation = Span::from_nanos(self.smoothed.deviation as u64 * config.tick.as_nanos() / 4);
+        (self.smoothed.mean > 0).then(|| RttEstimate { mean: self.smoothed(config), deviation })
+    }
+
+    /// As if samples had given this estimate.
+    pub(super) fn set(&mut self, estimate: RttEstimate, config: &Config) {
+        let ticks = |span: Span, times: u64| {
+            let ticks = span.as_nanos().saturating_mul(times) / config.tick.as_nanos().max(1);
+            ticks.clamp(1, 1 << 50) as i64
+        };
+        self.smoothed.set(ticks(estimate.mean, 8), ticks(estimate.deviation, 4));
+        self.find_timeout(config);
     }
 
     /// Smoothed round trip; zero before the first sample.

@@ -2,6 +2,7 @@
 
 use super::config::{Config, CwrOn, Handshake, Idle, Switch, Variant};
 use super::fast::{self, FastRecovery};
+use super::rto::RttEstimate;
 use super::sack::Scoreboard;
 use super::tcb::{ControlBlock, DUPLICATES, NONE, Origin, Reaction};
 use super::vegas::Vegas;
@@ -46,6 +47,30 @@ pub struct Sender {
 
 const _: () = assert!(size_of::<Sender>() <= 320);
 
+/// How far somebody who coordinates several senders reduces the window of one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Reduction {
+    /// As at a loss that it finds itself: the window and the threshold are what [`Config::halving`] says.
+    Half,
+    /// To this window and slow-start threshold, in packets. A window is never made larger.
+    To {
+        /// The window.
+        window: f64,
+        /// The slow-start threshold.
+        threshold: f64,
+    },
+}
+
+/// Whether a window was reduced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Reduced {
+    /// It was.
+    Done,
+    /// It was not: of the packets that were out at the latest reduction some still are, or nothing is out.
+    Already,
+}
+
 impl Sender {
     /// A closed connection.
     pub fn new(config: Config) -> Sender {
@@ -66,6 +91,61 @@ impl Sender {
         }
     }
 
+    /// Move the window and the slow-start threshold, in packets, for another reason than congestion: a new connection
+    /// begins with what its neighbours know, or takes a share of theirs. In a fast recovery this is the window that the
+    /// recovery goes on with. A connection that has yet to open with a SYN opens with its whole packets. The window is kept
+    /// between 1 and the receiver's, the threshold at 2 or more.
+    ///
+    /// As with every call, read `departure` and `deadline` again.
+    pub fn set_window(&mut self, window: f64, threshold: f64, cx: &mut Cx<'_>) {
+        let tcb = &mut self.tcb;
+        let window = window.max(1.0).min(f64::from(tcb.config.receiver_window));
+        tcb.initial_window = window as u32;
+        tcb.window.set_threshold(threshold.max(2.0));
+        if self.phase == Phase::Open || tcb.config.handshake == Handshake::None {
+            tcb.window.set(window);
+        }
+        if self.phase == Phase::Open {
+            self.plan(cx);
+        }
+    }
+
+    /// Reduce the window because a neighbour found congestion that this sender shares. Nothing is sent again. At most once
+    /// per window of data: a loss or mark of packets that are out now reduces it no second time (but for a loss of the very
+    /// first packet), and within a window that was reduced already nothing happens. It counts among [`SenderView::cuts`], and
+    /// with ECN the receiver is told.
+    ///
+    /// As with every call, read `departure` and `deadline` again.
+    pub fn reduce(&mut self, to: Reduction, cx: &mut Cx<'_>) -> Reduced {
+        let tcb = &mut self.tcb;
+        if tcb.flight() == 0 || tcb.una < tcb.recover {
+            return Reduced::Already;
+        }
+        let (window, threshold) = match to {
+            Reduction::Half => (tcb.half(), tcb.half()),
+            Reduction::To { window, threshold } => (window.min(tcb.window.packets()), threshold),
+        };
+        tcb.recover = tcb.max;
+        tcb.reaction = Reaction::Reduced;
+        tcb.reduce(threshold, window);
+        if let Recovery::Vegas(vegas) = &mut self.recovery {
+            vegas.on_reduction(&tcb.window, cx.now);
+        }
+        self.plan(cx);
+        Reduced::Done
+    }
+
+    /// Take over an estimate of the round-trip time that neighbours made; the next sample goes on from there. The timeout that
+    /// follows from it counts when the timer is started the next time.
+    pub fn set_round_trip(&mut self, estimate: RttEstimate) {
+        self.tcb.timer.rtt.set(estimate, &self.tcb.config);
+    }
+
+    /// What it knows of the round-trip time; `None` before the first sample.
+    pub fn round_trip(&self) -> Option<RttEstimate> {
+        self.tcb.timer.rtt.estimate(&self.tcb.config)
+    }
+
     /// Its congestion window.
     pub const fn window(&self) -> &CongestionWindow {
         &self.tcb.window
@@ -74,6 +154,12 @@ impl Sender {
     /// Packets that are out (RFC 5681, 2, `FlightSize`).
     pub const fn flight_size(&self) -> u32 {
         self.tcb.flight()
+    }
+
+    /// The end of what was out at the latest reaction to congestion: losses below it belong to that one. 0 before the first, and after
+    /// a recovery by selective acknowledgements.
+    pub const fn recovery_point(&self) -> u32 {
+        self.tcb.recover
     }
 
     /// New packets that may leave, the application permitting: the end of the range.

@@ -21,8 +21,8 @@ pub(super) enum Reaction {
     FastRetransmit,
     /// A fast recovery that is over.
     Recovered,
-    /// The window was reduced, and nothing was found lost: a mark was echoed. A loss of the same window of data is repaired
-    /// and reduces nothing again.
+    /// The window was reduced, and nothing was found lost: a mark was echoed, or a coordinator wanted it. A loss of the same
+    /// window of data is repaired and reduces nothing again.
     Reduced,
     Timeout,
 }

@@ -5,7 +5,7 @@ use crate::rng::Rng;
 use crate::time::{Rate, Span, Time};
 use crate::unicast::formula::Path;
 use crate::unicast::pipe::{Fate, Pipe};
-use crate::unicast::tcp::{self, Config, Variant};
+use crate::unicast::tcp::{self, Config, Reduced, Reduction, Variant};
 use crate::unicast::{Ack, Feedback, Protocol, Segment, SegmentFlags, Sender as _, SenderView, Sink as _};
 
 fn protocol(name: &str) -> Protocol {
@@ -349,4 +349,83 @@ fn growth(options: &str) -> f64 {
 fn with_delayed_acknowledgements_the_window_grows_by_a_packet_per_round_trip_only_if_packets_are_counted() {
     let (acks, packets) = (growth(""), growth(",counting=packets"));
     assert!((1.8..2.2).contains(&(packets / acks)), "{packets} against {acks}");
+}
+
+/// Tahoe goes back to one packet after a loss, whatever reduced its window.
+const RECOVERING: [&str; 5] =
+    ["tcp-reno", "tcp-newreno", "tcp-sack", "tcp-sack,preset=rfc", "tcp-newreno,preset=rfc,ecn"];
+
+#[test]
+fn a_neighbour_reduces_a_window_once_per_window_of_data_and_nothing_is_sent_again() {
+    for name in RECOVERING.into_iter().chain(["tcp-tahoe", "tcp-vegas"]) {
+        let mut pipe = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
+        pipe.run_until(Time::from_secs_f64(0.75));
+        let before = pipe.sender.observe();
+        let half = pipe.coordinate(|sender, cx| {
+            assert_eq!(sender.reduce(Reduction::Half, cx), Reduced::Done, "{name}");
+            assert_eq!(sender.reduce(Reduction::Half, cx), Reduced::Already, "{name}");
+            sender.window().packets()
+        });
+        assert!((half / before.window - 0.5).abs() < 0.1, "{name}: from {} to {half}", before.window);
+        pipe.run_until(Time::from_secs_f64(1.5));
+        let after = pipe.sender.observe();
+        assert_eq!((after.cuts, after.again, after.timeouts), (before.cuts + 1, 0, 0), "{name}");
+        let wanted = Reduction::To { window: 1e9, threshold: 4.0 };
+        assert_eq!(pipe.coordinate(|sender, cx| sender.reduce(wanted, cx)), Reduced::Done, "{name}");
+        let last = pipe.sender.observe();
+        assert_eq!((last.window, last.threshold), (after.window, 4.0), "{name}: never larger");
+    }
+}
+
+#[test]
+fn a_loss_within_a_window_that_a_neighbour_reduced_is_repaired_without_a_second_reduction() {
+    for name in RECOVERING {
+        let mut pipe = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
+        pipe.lose_once(&[40]);
+        while pipe.sender.observe().sent < 45 {
+            let next = pipe.now + Span::from_millis(1);
+            pipe.run_until(next);
+        }
+        assert_eq!(pipe.coordinate(|sender, cx| sender.reduce(Reduction::Half, cx)), Reduced::Done);
+        pipe.run_until(Time::from_secs_f64(1.5));
+        let view = pipe.sender.observe();
+        assert_eq!((view.cuts, view.again, view.timeouts), (1, 1, 0), "{name}");
+    }
+}
+
+#[test]
+fn a_new_connection_begins_with_what_its_neighbours_know() {
+    for name in ["tcp-reno", "tcp-sack,preset=rfc", "tcp-newreno,syn=off"] {
+        let mut old = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
+        old.run_until(Time::from_secs_f64(1.0));
+        let known = old.coordinate(|sender, _| sender.round_trip()).expect("it has samples");
+        let mut new = Pipe::new(protocol(name), Rate::from_mbps(10.0), Span::from_millis(50));
+        new.coordinate(|sender, cx| {
+            assert_eq!(sender.round_trip(), None, "{name}");
+            sender.set_round_trip(known);
+            assert_eq!(sender.round_trip(), Some(known), "{name}");
+            sender.set_window(12.5, 20.0, cx);
+        });
+        new.run_until(Time::from_secs_f64(0.1005)); // the SYN was answered, no data was
+        let flight = new.coordinate(|sender, _| sender.flight_size());
+        assert!((12..=13).contains(&flight), "{name}: {flight}");
+        assert_eq!(new.sender.observe().threshold, 20.0, "{name}");
+        new.coordinate(|sender, cx| sender.set_window(40.0, 20.0, cx));
+        assert_eq!(new.coordinate(|sender, _| sender.flight_size()), 40, "{name}: at once");
+        let timeout = new.sender.deadline().since(new.now);
+        assert!(timeout < Span::from_secs(2), "{name}: {timeout:?}, not that of a new connection");
+    }
+}
+
+#[test]
+fn no_window_is_moved_beyond_its_limits() {
+    let mut pipe = Pipe::new(protocol("tcp-reno,window=30"), Rate::from_mbps(10.0), Span::from_millis(50));
+    pipe.run_until(Time::from_secs_f64(1.0));
+    for (window, threshold, expected) in
+        [(1e9, 7.0, (30.0, 7.0)), (-3.0, -3.0, (1.0, 2.0)), (f64::NAN, f64::NAN, (1.0, 2.0))]
+    {
+        pipe.coordinate(|sender, cx| sender.set_window(window, threshold, cx));
+        let view = pipe.sender.observe();
+        assert_eq!((view.window, view.threshold), expected);
+    }
 }

@@ -247,6 +247,12 @@ impl Vegas {
         }
     }
 
+    /// The window was reduced for what others found.
+    pub(super) const fn on_reduction(&mut self, window: &CongestionWindow, now: Time) {
+        self.deflated = window.packets();
+        self.changed_at = now;
+    }
+
     /// The retransmission timer ran out.
     pub(super) fn on_timeout(&mut self, tcb: &mut ControlBlock, now: Time) {
         let half = tcb.half();

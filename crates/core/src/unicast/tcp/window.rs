@@ -2,7 +2,8 @@
 
 /// A congestion window and its slow-start threshold, in packets.
 ///
-/// A sender moves its own by its law ([`Variant`](super::Variant)).
+/// A sender moves its own by its law ([`Variant`](super::Variant)); whoever coordinates several senders moves it by
+/// [`Sender::set_window`](super::Sender::set_window) and [`Sender::reduce`](super::Sender::reduce).
 #[derive(Debug, Clone)]
 pub struct CongestionWindow {
     cwnd: f64,
