@@ -8,8 +8,6 @@
 //! - The representative has lost again and again, and nothing was lost here meanwhile.
 //! - Packets say how fast the layer above is sent, so that a receiver need not try what cannot fit.
 
-use super::config::Joins;
-use super::joined::Joined;
 use crate::packet::{Data, Flags};
 use crate::time::{Span, Time};
 
@@ -23,6 +21,18 @@ pub(super) struct Climb {
     starting: bool,
     /// Whether something was lost since.
     spoiled: bool,
+}
+
+/// How a layer looks to the receiver now.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ObservedLayer {
+    /// The rate that the newest packet said, in bit/s.
+    pub(super) rate: Option<f32>,
+    pub(super) rtt: Span,
+    /// Updates of the representative since the latest loss here.
+    pub(super) quiet: u8,
+    /// The size of the newest packet, in bits.
+    pub(super) packet_bits: u32,
 }
 
 /// A layer must have become slower than its fastest round by this much before others are taken for what limits it.
@@ -55,27 +65,26 @@ impl Climb {
     pub(super) fn on_loss(&mut self) {
         self.spoiled = true;
     }
-}
 
-/// Whether a receiver whose highest layer is this one should join the next, which is sent at `above` bit/s: it takes all
-/// joined layers at `total` bit/s, and lost something in any of them at `lost_at` last.
-pub(super) fn has_room(
-    joins: Joins,
-    joined: &Joined,
-    lost_at: Time,
-    total: f64,
-    above: f64,
-    now: Time,
-) -> bool {
-    let climb = &joined.climb;
-    let Some(rate) = joined.rate().filter(|_| joins == Joins::Early && !climb.starting) else { return false };
-    let rtt = joined.rtt().max(SHORTEST);
-    let clean = now.since(climb.settled_at.max(lost_at));
-    let shown = climb.peak >= HEADROOM * rate && clean >= rtt * DRAIN;
-    let shown = shown && (!climb.spoiled || joined.quiet() >= 1 || clean >= rtt * TRIAL);
-    let quiet = joined.quiet() >= QUIET && clean >= rtt * TRIAL;
-    // What a TCP flow would have grown by meanwhile.
-    let rounds = clean.as_secs_f64() / rtt.as_secs_f64();
-    let grown = rounds * f64::from(joined.packet_bits()) / rtt.as_secs_f64();
-    (shown || quiet) && above <= total + grown
+    /// Whether a receiver whose highest layer is this one, and looks so, should join the next, which is sent at `above` bit/s:
+    /// it takes all joined layers at `total` bit/s, and lost something in any of them at `lost_at` last.
+    pub(super) fn has_room(
+        &self,
+        layer: ObservedLayer,
+        lost_at: Time,
+        total: f64,
+        above: f64,
+        now: Time,
+    ) -> bool {
+        let Some(rate) = layer.rate.filter(|_| !self.starting) else { return false };
+        let rtt = layer.rtt.max(SHORTEST);
+        let clean = now.since(self.settled_at.max(lost_at));
+        let shown = self.peak >= HEADROOM * rate && clean >= rtt * DRAIN;
+        let shown = shown && (!self.spoiled || layer.quiet >= 1 || clean >= rtt * TRIAL);
+        let quiet = layer.quiet >= QUIET && clean >= rtt * TRIAL;
+        // What a TCP flow would have grown by meanwhile.
+        let rounds = clean.as_secs_f64() / rtt.as_secs_f64();
+        let grown = rounds * f64::from(layer.packet_bits) / rtt.as_secs_f64();
+        (shown || quiet) && above <= total + grown
+    }
 }

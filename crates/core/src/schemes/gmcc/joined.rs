@@ -1,10 +1,10 @@
 //! What a receiver knows about one of the layers that it is subscribed to.
 
 use super::acks::Arrived;
-use super::climb::Climb;
+use super::climb::{Climb, ObservedLayer};
 use super::conditions::Estimate;
 use super::config::Output;
-use super::receiver::Settings;
+use super::settings::Settings;
 use super::taf::{Added, Taf};
 use crate::estimate::Throughput;
 use crate::packet::{Arrival, Cause, Data, Echo, Mark, ReceiverId, Seq, Signal};
@@ -216,19 +216,16 @@ impl Joined {
         self.quiet
     }
 
-    /// Updates of the representative since the latest loss here.
-    pub(super) const fn quiet(&self) -> u8 {
-        self.quiet
-    }
-
     /// The rate that the newest packet said, in bit/s.
     pub(super) fn rate(&self) -> Option<f32> {
         self.heard.filter(|heard| heard.size > 0).map(|heard| heard.rate)
     }
 
-    /// The size of the newest packet, in bits.
-    pub(super) fn packet_bits(&self) -> u32 {
-        self.heard.map_or(0, |heard| u32::from(heard.size) * 8)
+    /// Whether, this being the receiver's highest layer, what it has proved is enough to join the next ([`Climb::has_room`]).
+    pub(super) fn has_room(&self, lost_at: Time, total: f64, above: f64, now: Time) -> bool {
+        let packet_bits = self.heard.map_or(0, |heard| u32::from(heard.size) * 8);
+        let layer = ObservedLayer { rate: self.rate(), rtt: self.rtt(), quiet: self.quiet, packet_bits };
+        self.climb.has_room(layer, lost_at, total, above, now)
     }
 
     /// Plan a report about this moment, unless one is planned.

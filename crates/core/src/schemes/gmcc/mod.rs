@@ -34,6 +34,7 @@ mod joined;
 mod layer;
 mod options;
 mod receiver;
+mod settings;
 mod shift;
 mod source;
 mod taf;

@@ -1,15 +1,14 @@
 //! GMCC's receiver: measures how congested it is in each layer, and joins and leaves layers by comparing.
 
-use super::climb::has_room;
-use super::config::{Assumed, Config, Joins, LayerScheme, LeaveNotice, Output};
+use super::config::{Assumed, Config, Joins, LeaveNotice};
 use super::joined::{DEFAULT_RTT, Joined, News};
-use super::taf::{Added, Rules, Taf};
+use super::settings::Settings;
+use super::taf::{Added, Taf};
 use crate::node::{Cx, Effect};
 use crate::packet::{
     Arrival, Cause, Data, Echo, Flags, Layer, LayerState, LayerStates, Mark, ReceiverId, Report,
     ReportContent, Seq,
 };
-use crate::suppress::TruncatedExponential;
 use crate::time::{Span, Time};
 
 /// A receiver of a GMCC session.
@@ -63,25 +62,6 @@ pub struct Counts {
     pub suppressed: u32,
 }
 
-/// What of the configuration every packet may need.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Settings {
-    pub(super) rules: Rules,
-    pub(super) output: Output,
-    pub(super) window: Span,
-    /// Whether representatives acknowledge packets.
-    pub(super) acknowledges: bool,
-    layers: u8,
-    assumed: Assumed,
-    joins: Joins,
-    checks: u8,
-    rejoin: Span,
-    farewell: LeaveNotice,
-    beat: Span,
-    reports_per_rtt: Option<u16>,
-    law: TruncatedExponential,
-}
-
 /// A layer was joined of which no packet has come yet.
 #[derive(Debug, Clone, Copy)]
 struct PendingJoin {
@@ -127,21 +107,7 @@ const HOLD_OFF: u64 = 64;
 impl Receiver {
     /// A receiver that has heard nothing yet.
     pub fn new(me: ReceiverId, config: &Config) -> Receiver {
-        let settings = Settings {
-            rules: Rules::new(config),
-            output: config.output,
-            window: config.window,
-            acknowledges: config.control == LayerScheme::Pgmcc,
-            layers: config.layers.clamp(1, LayerStates::LAYERS),
-            assumed: config.assumed,
-            joins: config.joins,
-            checks: config.checks,
-            rejoin: config.rejoin,
-            farewell: config.farewell,
-            beat: config.shortest_beat,
-            reports_per_rtt: config.reports_per_rtt,
-            law: config.delay_law,
-        };
+        let settings = Settings::new(config);
         Receiver {
             me,
             wake_at: Time::NEVER,
@@ -383,7 +349,7 @@ impl Receiver {
         self.look_at = cx.now + joined.rtt() / 2;
         let total = self.joined.iter().filter_map(Joined::rate).map(f64::from).sum();
         let (lost_at, above) = (self.lost_at, f64::from(self.above));
-        if has_room(self.settings.joins, joined, lost_at, total, above, cx.now) {
+        if self.settings.joins == Joins::Early && joined.has_room(lost_at, total, above, cx.now) {
             self.join(Situation::Room, cx);
         }
     }
