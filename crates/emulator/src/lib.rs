@@ -22,6 +22,7 @@ mod routes;
 pub mod run;
 mod sys;
 
-pub use net::{Delivery, Ignored, Net};
+pub use net::{Delivery, Net};
 pub use plan::{EmulationPlan, Groups, NodeId, PlanError, Way};
+pub use routes::Ignored;
 pub use run::{Emulator, EmulatorError, Lateness, Report};

@@ -6,25 +6,12 @@
 
 use crate::ipv4;
 use crate::plan::{EmulationPlan, NodeId, PlanError, Way};
-use crate::routes::{Goal, Routes};
+use crate::routes::{Goal, Ignored, Routes};
 use faircast_aqm::{Fate, Link, LinkCounts};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-
-/// Why a packet that a host sent goes nowhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ignored {
-    /// It is no IPv4 packet, or one that is not as long as it says.
-    NotIpv4,
-    /// It is longer than the plan's MTU.
-    TooLong,
-    /// It is for the local network only (224.0.0.0/24, broadcast).
-    LocalOnly,
-    /// Nobody has its address, or is a member of its group, or no way leads there.
-    NoWay,
-}
 
 /// What hosts have sent so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,6 +1,5 @@
 //! Where packets go: the fewest links to every host, and trees of such ways to the members of groups.
 
-use crate::net::Ignored;
 use crate::plan::{EmulationPlan, Groups, Host, PlanError};
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -15,6 +14,19 @@ pub(crate) enum Goal {
     Host(u32),
     /// The members of a tree.
     Tree(u32),
+}
+
+/// Why a packet that a host sent goes nowhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ignored {
+    /// It is no IPv4 packet, or one that is not as long as it says.
+    NotIpv4,
+    /// It is longer than the plan's MTU.
+    TooLong,
+    /// It is for the local network only (224.0.0.0/24, broadcast).
+    LocalOnly,
+    /// Nobody has its address, or is a member of its group, or no way leads there.
+    NoWay,
 }
 
 /// Where packets go. A link is numbered as in [`EmulationPlan::link_names`], a host by its place among the hosts.

@@ -151,7 +151,6 @@ const CIRCLES: &[&str] = &[
     "sim: engine/agents, engine/build, engine/bundles, engine/layers, engine/links, engine/membership_schedule, engine/record, engine/relays, engine/routers, engine/tournament",
     "transport: alc/objects, alc/receiver",
     "transport: object/publish, object/store",
-    "emulator: net, routes",
     "experiments: scenario/names, scenario/read, scenario/shape, scenario/shapes",
 ];
 
