@@ -21,7 +21,7 @@ pub mod traffic;
 pub use engine::{Engine, SimError};
 pub use network::{
     Change, FlowId, LinkId, Mode, Network, NodeId, Options, PacketTransform, ReceiverSpec, SessionSpec,
-    UnicastProtocol, UnicastSpec, Watch,
+    Topology, UnicastProtocol, UnicastSpec, Watch,
 };
 pub use outcome::{
     FlowOutcome, LayerOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome, SourceSample, Tapped,

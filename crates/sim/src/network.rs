@@ -10,13 +10,7 @@ use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
 use std::sync::Arc;
 
-/// A host or router.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub u32);
-
-/// One direction of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkId(pub u32);
+pub use faircast_topology::{LinkId, NodeId, Topology};
 
 /// A multicast session or a unicast flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -165,8 +159,7 @@ impl Default for Options {
 #[derive(Debug, Clone, Default)]
 pub struct Network {
     pub(crate) seed: u64,
-    pub(crate) nodes: u32,
-    pub(crate) links: Vec<(NodeId, NodeId, LinkSpec)>,
+    pub(crate) topology: Topology,
     pub(crate) flows: Vec<Flow>,
     pub(crate) changes: Vec<(Time, LinkId, Change)>,
     pub(crate) link_probes: Vec<(LinkId, Span)>,
@@ -191,7 +184,7 @@ pub(crate) struct SessionExtras {
     pub capable: bool,
     /// When the application has something to send, in order; always when empty.
     pub talks: Vec<(Time, Time)>,
-    /// ReceiverSpec, when it joins, when it leaves: stays after the first one, those of a member in order.
+    /// A member, when it joins, when it leaves: stays after the first one, those of a member in order.
     pub returns: Vec<(u32, Time, Time)>,
 }
 
@@ -207,26 +200,29 @@ impl Network {
         Network { seed, ..Network::default() }
     }
 
-    /// Add a host or router.
-    pub fn node(&mut self) -> NodeId {
-        self.nodes += 1;
-        NodeId(self.nodes - 1)
+    /// A network of these nodes and links, without flows. Everything random in it follows from `seed`.
+    pub fn of(topology: Topology, seed: u64) -> Network {
+        Network { seed, topology, ..Network::default() }
+    }
+
+    /// Add a node: a router, or a host. Packets of others may pass through it.
+    pub const fn node(&mut self) -> NodeId {
+        self.topology.router()
     }
 
     /// Add a link in one direction.
     pub fn link(&mut self, from: NodeId, to: NodeId, spec: LinkSpec) -> LinkId {
-        self.links.push((from, to, spec));
-        LinkId(self.links.len() as u32 - 1)
+        self.topology.link(from, to, spec)
     }
 
     /// Add a link in both directions; the second is the way back.
     pub fn duplex(&mut self, a: NodeId, b: NodeId, there: LinkSpec, back: LinkSpec) -> (LinkId, LinkId) {
-        (self.link(a, b, there), self.link(b, a, back))
+        self.topology.duplex(a, b, there, back)
     }
 
     /// How many links there are.
     pub fn link_count(&self) -> u32 {
-        self.links.len() as u32
+        self.topology.edges().len() as u32
     }
 
     /// Add a multicast session. Its packets follow the shortest paths by delay from the source; reports the shortest

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The plan is a file as `faircast_emulator::plan` describes it; the namespaces that it names must exist. It says `ready`
-//! on standard output once packets are carried. RequestScheduler root.
+//! on standard output once packets are carried. Needs root.
 
 use faircast_emulator::{EmulationPlan, Emulator};
 use std::error::Error;

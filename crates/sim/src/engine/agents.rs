@@ -158,7 +158,7 @@ pub struct ReceiverAgent {
     /// A relay's gets nothing and wants nothing: the source of the session below acts for it.
     pub receiver: AnyReceiver,
     pub rng: Rng,
-    /// SessionExtras things.
+    /// What few members have.
     pub extra: Option<Box<MemberExtra>>,
     pub slot: u32,
     /// First hop of its reports.

@@ -7,6 +7,7 @@ use super::inboxes::Inbox;
 use super::is_eager;
 use super::links::SimLink;
 use crate::routes::{Branch, Hop, NONE, Then};
+use faircast_topology::Edge;
 
 /// Who puts packets into a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,11 +45,11 @@ const SHORTEST_LOOKAHEAD: u64 = 100_000;
 impl Builder<'_> {
     /// Who feeds each link, and over which links each host's agents get packets.
     pub(super) fn structure(&self) -> Structure {
-        let nodes = self.network.nodes as usize;
-        let mut feeders = vec![Feeder::Nobody; self.network.links.len()];
+        let nodes = self.network.topology.nodes() as usize;
+        let mut feeders = vec![Feeder::Nobody; self.network.topology.edges().len()];
         let mut only_way_in = vec![Feeder::Nobody; nodes];
         let mut has_senders = vec![false; nodes];
-        let mut changes = vec![false; self.network.links.len()];
+        let mut changes = vec![false; self.network.topology.edges().len()];
         for hop in &self.hops {
             match hop.next {
                 NONE => only_way_in[self.end(hop.link) as usize].add(Feeder::Link(hop.link)),
@@ -98,8 +99,8 @@ impl Builder<'_> {
         let mut may_run_ahead: Vec<bool> =
             structure.only_way_in.iter().map(|way| matches!(way, Feeder::Link(_))).collect();
         // The least delay of a link out of each node.
-        let mut way_out = vec![NEVER; self.network.nodes as usize];
-        for (number, (from, _, spec)) in self.network.links.iter().enumerate() {
+        let mut way_out = vec![NEVER; self.network.topology.nodes() as usize];
+        for (number, Edge { from, spec, .. }) in self.network.topology.edges().iter().enumerate() {
             let feeder = structure.feeders[number];
             let node = from.0 as usize;
             let changes = structure.changes[number] && feeder != Feeder::Nobody;
@@ -120,7 +121,7 @@ impl Builder<'_> {
         }
         // Loops are cut where senders feed the network: what they send arrives by an event.
         let at_once = |link: u32| {
-            let from = self.network.links[link as usize].0.0 as usize;
+            let from = self.network.topology.edges()[link as usize].from.0 as usize;
             !structure.changes[link as usize] && !structure.has_senders[from]
         };
         // A link may see packets ahead of the calendar when only one link feeds it. One that will change must not see
@@ -128,7 +129,7 @@ impl Builder<'_> {
         let feeders = structure.feeders.iter().zip(&structure.changes);
         let mut may_be_ahead: Vec<bool> =
             feeders.map(|(feeder, changes)| matches!(feeder, Feeder::Link(_)) && !changes).collect();
-        for (number, (from, ..)) in self.network.links.iter().enumerate() {
+        for (number, Edge { from, .. }) in self.network.topology.edges().iter().enumerate() {
             may_be_ahead[number] &= !self.sees_data(from.0);
         }
         // All packets that come out of one link and go into another must be treated alike, or they would change places. So
@@ -202,7 +203,7 @@ impl Builder<'_> {
             })
             .collect();
         let behind: Vec<bool> = {
-            let mut behind = vec![false; self.network.nodes as usize];
+            let mut behind = vec![false; self.network.topology.nodes() as usize];
             for (number, link) in links.iter().enumerate() {
                 behind[self.end(number as u32) as usize] |= link.bundled != NONE;
             }
@@ -218,7 +219,7 @@ impl Builder<'_> {
                 .map(|child| (branch.link, self.branches[child as usize].link))
         });
         for (feeder, link) in pairs.chain(of_branches) {
-            let (from, _, spec) = &self.network.links[feeder as usize];
+            let Edge { from, spec, .. } = &self.network.topology.edges()[feeder as usize];
             let from = from.0 as usize;
             let steady = !structure.changes[feeder as usize] && structure.has_senders[from] && !behind[from];
             let bound = &mut lookahead[link as usize];
@@ -227,13 +228,13 @@ impl Builder<'_> {
         for branch in self.branches.iter().filter(|branch| branch.gates != NONE) {
             lookahead[branch.link as usize] = None;
         }
-        for (number, (from, ..)) in self.network.links.iter().enumerate() {
+        for (number, Edge { from, .. }) in self.network.topology.edges().iter().enumerate() {
             if self.sees_data(from.0) {
                 lookahead[number] = None;
             }
         }
         // Agents of the node itself feed a link without any delay.
-        for (number, (from, _, _)) in self.network.links.iter().enumerate() {
+        for (number, Edge { from, .. }) in self.network.topology.edges().iter().enumerate() {
             let node = from.0 as usize;
             if structure.has_senders[node] || structure.only_way_in[node] != Feeder::Nobody {
                 lookahead[number] = None;
@@ -295,7 +296,7 @@ impl Builder<'_> {
     /// Whether agents of the link's node put packets into it.
     fn host_feeds(&self, link: u32, structure: &Structure) -> bool {
         // A node without agents has no way in for them either.
-        let node = self.network.links[link as usize].0.0 as usize;
+        let node = self.network.topology.edges()[link as usize].from.0 as usize;
         structure.only_way_in[node] != Feeder::Nobody || structure.has_senders[node]
     }
 
@@ -319,7 +320,7 @@ impl Builder<'_> {
             if branch.then != Then::AtOnce || !leaf || links[branch.link as usize].bundled != NONE {
                 return NONE;
             }
-            let there = self.network.links[branch.link as usize].2.delay.as_nanos();
+            let there = self.network.topology.edges()[branch.link as usize].spec.delay.as_nanos();
             lookahead = lookahead.min(there.saturating_add(way_out[self.end(branch.link) as usize]));
         }
         if lookahead < SHORTEST_LOOKAHEAD {

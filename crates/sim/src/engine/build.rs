@@ -21,13 +21,14 @@ use crate::network::{
     UnicastSpec, Watch,
 };
 use crate::outcome::{FlowOutcome, LayerOutcome};
-use crate::routes::{Branch, Hop, NONE, Routes, Then, Trees};
+use crate::routes::{Branch, Hop, NONE, SessionTrees, Then};
 use crate::traffic::ApplicationData;
 use faircast_aqm::Link;
 use faircast_core::node::Effects;
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
+use faircast_topology::{Edge, Routes};
 use std::collections::BTreeMap;
 
 /// Why a network cannot be simulated.
@@ -163,8 +164,8 @@ pub(super) struct Builder<'a> {
     latest_hop: Vec<u32>,
     /// Further hops by link and next hop.
     known_hops: BTreeMap<(u32, u32), u32>,
-    trees: Trees,
-    path: Vec<u32>,
+    trees: SessionTrees,
+    path: Vec<LinkId>,
     pub(super) branches: Vec<Branch>,
     gates: MulticastForwarding,
     calendar: Calendar,
@@ -187,11 +188,11 @@ impl Engine {
         let mut builder = Builder {
             network,
             options,
-            routes: Routes::new(network.nodes, &network.links),
+            routes: Routes::new(&network.topology),
             hops: Vec::new(),
-            latest_hop: vec![NONE; network.links.len()],
+            latest_hop: vec![NONE; network.topology.edges().len()],
             known_hops: BTreeMap::new(),
-            trees: Trees::new(network.nodes, network.links.len()),
+            trees: SessionTrees::new(&network.topology),
             path: Vec::new(),
             branches: Vec::new(),
             gates: MulticastForwarding::new(options.until.as_nanos()),
@@ -225,18 +226,18 @@ impl Engine {
 
 fn check(network: &Network) -> Result<(), SimError> {
     let node = |what: String, node: NodeId| {
-        let nodes = network.nodes;
+        let nodes = network.topology.nodes();
         if node.0 < nodes { Ok(()) } else { Err(SimError::NoSuchNode { what, node: node.0, nodes }) }
     };
     let link = |what: String, link: LinkId| {
-        let links = network.links.len();
+        let links = network.topology.edges().len();
         if (link.0 as usize) < links {
             Ok(())
         } else {
             Err(SimError::NoSuchLink { what, link: link.0, links })
         }
     };
-    for (number, (from, to, spec)) in network.links.iter().enumerate() {
+    for (number, Edge { from, to, spec }) in network.topology.edges().iter().enumerate() {
         node(format!("link {number}"), *from)?;
         node(format!("link {number}"), *to)?;
         if spec.rate.bps().is_nan() || spec.rate.bps() <= 0.0 {
@@ -306,11 +307,11 @@ impl Builder<'_> {
     /// The way from one node to another as a chain of hops; the first one.
     fn way(&mut self, flow: usize, from: u32, to: u32) -> Result<u32, SimError> {
         let mut path = std::mem::take(&mut self.path);
-        let found = self.routes.path(from, to, &mut path).filter(|()| !path.is_empty());
+        let found = self.routes.path(NodeId(from), NodeId(to), &mut path).filter(|()| !path.is_empty());
         found.ok_or(SimError::NoWay { flow, from, to })?;
         let mut next = NONE;
         for &link in path.iter().rev() {
-            next = self.hop(link, next);
+            next = self.hop(link.0, next);
         }
         self.path = path;
         Ok(next)
@@ -336,19 +337,19 @@ impl Builder<'_> {
     fn session(&mut self, flow: usize, spec: &SessionSpec, rare: &SessionExtras) -> Result<(), SimError> {
         let number = self.sessions.len() as u32;
         let seed = self.network.seed;
-        let nodes: Vec<u32> = spec.members.iter().map(|member| member.node.0).collect();
+        let nodes: Vec<NodeId> = spec.members.iter().map(|member| member.node).collect();
         let mut sorted = nodes.clone();
         sorted.sort_unstable();
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(SimError::TwoMembers { flow, node: pair[0] });
+            return Err(SimError::TwoMembers { flow, node: pair[0].0 });
         }
-        if let Some(&node) = nodes.iter().find(|node| **node == spec.source.0) {
+        if let Some(&NodeId(node)) = nodes.iter().find(|node| **node == spec.source) {
             return Err(SimError::NoWay { flow, from: node, to: node });
         }
         let root = self
             .trees
-            .add(&mut self.routes, number, spec.source.0, &nodes, &mut self.branches)
-            .map_err(|member| SimError::NoWay { flow, from: spec.source.0, to: nodes[member] })?;
+            .add(&mut self.routes, number, spec.source, &nodes, &mut self.branches)
+            .map_err(|member| SimError::NoWay { flow, from: spec.source.0, to: nodes[member].0 })?;
         let stays = MembershipSchedule::of(spec, rare);
         let layers = spec.scheme.layers().max(1);
         let gates = if layers > 1 { self.put_up_gates(spec, &stays, root, layers) } else { Vec::new() };
@@ -563,15 +564,15 @@ impl Builder<'_> {
     }
 
     pub(super) fn end(&self, link: u32) -> u32 {
-        self.network.links[link as usize].1.0
+        self.network.topology.edges()[link as usize].to.0
     }
 
     fn links(&self) -> Vec<SimLink> {
         let seed = self.network.seed;
-        let make = |(number, (_, _, spec)): (usize, &(NodeId, NodeId, faircast_aqm::LinkSpec))| {
-            SimLink::new(Link::new(spec, stream(seed, Stream::Link, number as u64, 0)))
+        let make = |(number, edge): (usize, &Edge)| {
+            SimLink::new(Link::new(&edge.spec, stream(seed, Stream::Link, number as u64, 0)))
         };
-        let mut links: Vec<SimLink> = self.network.links.iter().enumerate().map(make).collect();
+        let mut links: Vec<SimLink> = self.network.topology.edges().iter().enumerate().map(make).collect();
         self.network.link_probes.iter().for_each(|(link, _)| links[link.0 as usize].watch_by_probe());
         self.network.taps.iter().for_each(|link| links[link.0 as usize].watch_by_tap());
         links
@@ -586,7 +587,7 @@ impl Builder<'_> {
         passage: Option<Box<dyn PacketTransform>>,
     ) -> Engine {
         let until = self.options.until.as_nanos();
-        let mut hosts = vec![Host::new(); self.network.nodes as usize];
+        let mut hosts = vec![Host::new(); self.network.topology.nodes() as usize];
         let mut slots = Vec::with_capacity(self.agents.len());
         self.agents.sort_by_key(|(node, _)| *node); // stable: flows stay in order
         for (node, agent) in std::mem::take(&mut self.agents) {

@@ -13,6 +13,7 @@ use crate::routes::{Hop, NONE};
 use faircast_core::node::{Cx, Effect, Port, Router, To, Verdict};
 use faircast_core::packet::{self, Packet};
 use faircast_core::rng::Rng;
+use faircast_topology::Edge;
 use std::collections::BTreeMap;
 
 /// In the number of a branch's bundle: the children leave a node with a router, this one.
@@ -203,7 +204,7 @@ impl Builder<'_> {
 
     /// The node that a link leaves.
     pub(super) fn begin(&self, link: u32) -> u32 {
-        self.network.links[link as usize].0.0
+        self.network.topology.edges()[link as usize].from.0
     }
 
     /// The routers, and by link that of the node which it leaves. What leaves their nodes is sent through them.
@@ -218,7 +219,7 @@ impl Builder<'_> {
             let router = spec.router();
             let mut neighbours = Vec::new();
             let mut ports = BTreeMap::new();
-            for (link, (from, to, _)) in (0u32..).zip(&self.network.links) {
+            for (link, Edge { from, to, .. }) in (0u32..).zip(self.network.topology.edges()) {
                 let other = match (from.0 == node, to.0 == node) {
                     (true, false) => to.0,
                     (false, true) => from.0,

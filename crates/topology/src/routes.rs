@@ -1,0 +1,349 @@
+//! Shortest paths, and the trees that multicast follows.
+//!
+//! A path takes the least delay, of equal ones the fewest links. Of ways that are still equal it takes that over the neighbour which
+//! is nearer to the destination, then that of the lowest number, and between two nodes the link of the least delay, then of the
+//! lowest number. No path leads through a host ([`Topology::is_host`]).
+//!
+//! Paths are found per pair of routers and kept; nodes that hang on a single other one cost nothing.
+
+use crate::topology::{LinkId, NodeId, Topology};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// No link, and no node.
+const NONE: u32 = u32::MAX;
+
+/// The shortest ways through a network.
+#[derive(Debug)]
+pub struct Routes<'a> {
+    topology: &'a Topology,
+    /// Links out of each node: `out[first[n] .. first[n + 1]]`.
+    out: Vec<u32>,
+    first: Vec<u32>,
+    /// Links into each node, like `out`.
+    into: Vec<u32>,
+    into_first: Vec<u32>,
+    /// The only node that each node has links to or from; [`NONE`] where there are several.
+    only_neighbour: Vec<u32>,
+    /// For each destination asked for that has several neighbours: the link to take from every node.
+    towards: BTreeMap<u32, Vec<u32>>,
+}
+
+impl<'a> Routes<'a> {
+    /// Those of this network. Nothing is computed before it is asked for.
+    pub fn new(topology: &'a Topology) -> Routes<'a> {
+        let (nodes, edges) = (topology.nodes(), topology.edges());
+        let (first, out) = group(nodes, edges.iter().map(|edge| edge.from.0));
+        let (into_first, into) = group(nodes, edges.iter().map(|edge| edge.to.0));
+        let mut only_neighbour = vec![NONE; nodes as usize];
+        let mut has_several = vec![false; nodes as usize];
+        for edge in edges.iter().filter(|edge| edge.from != edge.to) {
+            for (a, b) in [(edge.from.0, edge.to.0), (edge.to.0, edge.from.0)] {
+                let known = &mut only_neighbour[a as usize];
+                if *known == NONE {
+                    *known = b;
+                } else if *known != b {
+                    has_several[a as usize] = true;
+                }
+            }
+        }
+        for (node, several) in has_several.iter().enumerate() {
+            if *several {
+                only_neighbour[node] = NONE;
+            }
+        }
+        Routes { topology, out, first, only_neighbour, towards: BTreeMap::new(), into, into_first }
+    }
+
+    /// The network.
+    pub const fn topology(&self) -> &'a Topology {
+        self.topology
+    }
+
+    /// The links from `from` to `to`, in order, into `path`, which is emptied first; `None` when there is no way.
+    ///
+    /// # Panics
+    /// When there is no such node.
+    pub fn path(&mut self, from: NodeId, to: NodeId, path: &mut Vec<LinkId>) -> Option<()> {
+        path.clear();
+        let mut at = from;
+        while at != to {
+            let link = self.next_link(at, to)?;
+            path.push(link);
+            at = self.end(link);
+            if path.len() > self.first.len() {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// The link to take at `at` on the way to `to`. Where there is a way, following these links is that way; where there is none,
+    /// they end or go round.
+    ///
+    /// # Panics
+    /// When there is no such node.
+    #[inline]
+    pub fn next_link(&mut self, at: NodeId, to: NodeId) -> Option<LinkId> {
+        // A node with one neighbour goes through it, whatever the destination.
+        let via = self.only_neighbour[at.0 as usize];
+        if via != NONE {
+            let passes = NodeId(via) == to || !self.topology.is_host(NodeId(via));
+            return passes.then(|| self.best_link(at.0, via)).flatten();
+        }
+        let gate = self.only_neighbour[to.0 as usize];
+        let target = if gate == NONE { to.0 } else { gate };
+        if at.0 == target {
+            return self.best_link(at.0, to.0);
+        }
+        if gate != NONE && self.topology.is_host(NodeId(gate)) {
+            return None;
+        }
+        if !self.towards.contains_key(&target) {
+            let ways = self.ways_to(target);
+            self.towards.insert(target, ways);
+        }
+        let link = self.towards[&target][at.0 as usize];
+        (link != NONE).then_some(LinkId(link))
+    }
+
+    #[inline]
+    fn end(&self, link: LinkId) -> NodeId {
+        self.topology.edges()[link.0 as usize].to
+    }
+
+    /// The link between neighbours with the least delay.
+    fn best_link(&self, from: u32, to: u32) -> Option<LinkId> {
+        // Of the two ends, look at the one with fewer links: a router may have a million.
+        let outgoing = &self.out[self.first[from as usize] as usize..self.first[from as usize + 1] as usize];
+        let incoming =
+            &self.into[self.into_first[to as usize] as usize..self.into_first[to as usize + 1] as usize];
+        let candidates = if outgoing.len() <= incoming.len() { outgoing } else { incoming };
+        let edges = self.topology.edges();
+        let fitting = candidates.iter().filter(|&&link| {
+            let edge = &edges[link as usize];
+            edge.from.0 == from && edge.to.0 == to
+        });
+        fitting.copied().min_by_key(|&link| (edges[link as usize].spec.delay, link)).map(LinkId)
+    }
+
+    /// Dijkstra by delay, then by links, over nodes with several neighbours, backwards from `target`.
+    fn ways_to(&self, target: u32) -> Vec<u32> {
+        let nodes = self.only_neighbour.len();
+        let edges = self.topology.edges();
+        let mut way = vec![NONE; nodes];
+        let mut best = vec![(u64::MAX, u32::MAX); nodes];
+        let mut queue = BinaryHeap::new();
+        best[target as usize] = (0, 0);
+        queue.push(Reverse((0u64, 0u32, target)));
+        while let Some(Reverse((delay, links, node))) = queue.pop() {
+            if (delay, links) > best[node as usize] {
+                continue;
+            }
+            let span = self.into_first[node as usize] as usize..self.into_first[node as usize + 1] as usize;
+            for &link in &self.into[span] {
+                let edge = &edges[link as usize];
+                let from = edge.from.0;
+                if self.only_neighbour[from as usize] != NONE {
+                    continue; // it knows its only way
+                }
+                let reached = (delay.saturating_add(edge.spec.delay.as_nanos()), links + 1);
+                if reached < best[from as usize] {
+                    best[from as usize] = reached;
+                    way[from as usize] = link;
+                    if !self.topology.is_host(edge.from) {
+                        queue.push(Reverse((reached.0, reached.1, from)));
+                    }
+                }
+            }
+        }
+        way
+    }
+}
+
+/// Indices of `keys` grouped by key: where each group begins, and the indices.
+fn group(nodes: u32, keys: impl Iterator<Item = u32> + Clone) -> (Vec<u32>, Vec<u32>) {
+    let mut first = vec![0u32; nodes as usize + 2];
+    for key in keys.clone() {
+        first[key as usize + 2] += 1;
+    }
+    for node in 2..first.len() {
+        first[node] += first[node - 1];
+    }
+    let mut grouped = vec![0; first[nodes as usize + 1] as usize];
+    for (index, key) in keys.enumerate() {
+        let place = &mut first[key as usize + 1];
+        grouped[*place as usize] = index as u32;
+        *place += 1;
+    }
+    first.pop();
+    (first, grouped)
+}
+
+/// The tree of shortest paths from a source to some nodes. Its memory is used again for the next one, stamped so that nothing has
+/// to be cleared.
+#[derive(Debug)]
+pub struct Trees {
+    stamp: u32,
+    /// By link: the latest tree that has it.
+    link_seen: Vec<u32>,
+    /// By node: the latest tree with links from it, and the first and last of these links.
+    node_seen: Vec<u32>,
+    first: Vec<u32>,
+    last: Vec<u32>,
+    /// By link: the next link of the same tree from the same node.
+    sibling: Vec<u32>,
+}
+
+impl Trees {
+    /// Memory for trees in this network.
+    pub fn new(topology: &Topology) -> Trees {
+        let (nodes, links) = (topology.nodes() as usize, topology.edges().len());
+        Trees {
+            stamp: 0,
+            link_seen: vec![0; links],
+            node_seen: vec![0; nodes],
+            first: vec![NONE; nodes],
+            last: vec![NONE; nodes],
+            sibling: vec![NONE; links],
+        }
+    }
+
+    /// The tree from `source` to all of these nodes, in place of the one before.
+    ///
+    /// # Errors
+    /// The place among the nodes of the first one that cannot be reached.
+    ///
+    /// # Panics
+    /// When there is no such node.
+    pub fn grow(&mut self, routes: &mut Routes<'_>, source: NodeId, members: &[NodeId]) -> Result<(), usize> {
+        self.stamp += 1;
+        for (number, &node) in members.iter().enumerate() {
+            let mut at = source;
+            let mut steps = 0usize;
+            while at != node {
+                let link = routes.next_link(at, node).ok_or(number)?;
+                if self.link_seen[link.0 as usize] != self.stamp {
+                    self.link_seen[link.0 as usize] = self.stamp;
+                    self.add_link(at.0, link.0);
+                }
+                at = routes.end(link);
+                steps += 1;
+                if steps > routes.first.len() {
+                    return Err(number);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_link(&mut self, from: u32, link: u32) {
+        let node = from as usize;
+        self.sibling[link as usize] = NONE;
+        if self.node_seen[node] == self.stamp {
+            self.sibling[self.last[node] as usize] = link;
+        } else {
+            self.node_seen[node] = self.stamp;
+            self.first[node] = link;
+        }
+        self.last[node] = link;
+    }
+
+    /// The links of the tree that leave a node, in the order in which members needed them.
+    #[inline]
+    pub fn leaving(&self, node: NodeId) -> impl Iterator<Item = LinkId> {
+        let node = node.0 as usize;
+        let first = if self.node_seen[node] == self.stamp { self.first[node] } else { NONE };
+        let next =
+            |link: &LinkId| Some(self.sibling[link.0 as usize]).filter(|next| *next != NONE).map(LinkId);
+        std::iter::successors((first != NONE).then_some(LinkId(first)), next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_aqm::{LinkSpec, QueueSpec};
+    use faircast_core::time::{Rate, Span};
+
+    /// Links both ways: from, to, milliseconds.
+    fn network(nodes: u32, links: &[(u32, u32, u64)]) -> Topology {
+        let mut topology = Topology::new();
+        (0..nodes).for_each(|_| _ = topology.router());
+        for &(a, b, millis) in links {
+            let delay = Span::from_millis(millis);
+            let spec =
+                LinkSpec { rate: Rate::from_mbps(1.0), delay, queue: QueueSpec::UNLIMITED, loss: None };
+            topology.duplex(NodeId(a), NodeId(b), spec, spec);
+        }
+        topology
+    }
+
+    fn path(topology: &Topology, from: u32, to: u32) -> Option<Vec<u32>> {
+        let mut path = Vec::new();
+        let found = Routes::new(topology).path(NodeId(from), NodeId(to), &mut path);
+        found.map(|()| path.iter().map(|link| link.0).collect())
+    }
+
+    #[test]
+    fn the_path_with_the_least_delay_is_taken() {
+        let it = network(5, &[(0, 1, 1), (1, 2, 10), (1, 3, 2), (3, 2, 2), (2, 4, 1)]);
+        assert_eq!(path(&it, 0, 4), Some(vec![0, 4, 6, 8]));
+        assert_eq!(path(&it, 4, 0), Some(vec![9, 7, 5, 1]));
+    }
+
+    #[test]
+    fn of_equal_delays_the_fewest_links_are_taken_and_then_the_lowest_numbers() {
+        let it = network(6, &[(0, 1, 2), (1, 5, 2), (0, 2, 1), (2, 3, 1), (3, 5, 2), (0, 4, 2), (4, 5, 2)]);
+        assert_eq!(path(&it, 0, 5), Some(vec![0, 2]));
+        let parallel = network(3, &[(0, 1, 2), (0, 1, 1), (0, 1, 1), (1, 2, 1)]);
+        assert_eq!(path(&parallel, 0, 2), Some(vec![2, 6]));
+    }
+
+    #[test]
+    fn two_hosts_on_one_link_find_each_other() {
+        assert_eq!(path(&network(2, &[(0, 1, 1)]), 0, 1), Some(vec![0]));
+    }
+
+    #[test]
+    fn there_may_be_no_way() {
+        assert_eq!(path(&network(4, &[(0, 1, 1), (2, 3, 1)]), 0, 3), None);
+    }
+
+    #[test]
+    fn no_path_leads_through_a_host() {
+        let spec =
+            LinkSpec { rate: Rate::UNLIMITED, delay: Span::ZERO, queue: QueueSpec::UNLIMITED, loss: None };
+        let mut it = Topology::new();
+        let [a, between, b, c, d] = [(); 5].map(|()| it.host());
+        let router = it.router();
+        it.duplex(a, between, spec, spec);
+        it.duplex(between, b, spec, spec);
+        it.duplex(b, router, spec, spec);
+        it.duplex(between, router, spec, spec);
+        it.duplex(c, a, spec, spec);
+        it.duplex(router, d, spec, spec);
+        assert_eq!(path(&it, a.0, between.0), Some(vec![0]));
+        assert_eq!(path(&it, a.0, b.0), None, "its neighbours are hosts");
+        assert_eq!(path(&it, between.0, b.0), Some(vec![2]));
+        assert_eq!(path(&it, b.0, between.0), Some(vec![3]));
+        assert_eq!(path(&it, c.0, between.0), None, "its only neighbour is a host");
+        assert_eq!(path(&it, between.0, c.0), None, "the destination's only neighbour is one");
+        assert_eq!(path(&it, d.0, between.0), Some(vec![11, 7]));
+    }
+
+    #[test]
+    fn a_tree_has_each_link_once_and_forks_in_the_order_of_its_members() {
+        // 0 - 1 - {2, 3 - {4, 5}}
+        let it = network(6, &[(0, 1, 1), (1, 2, 1), (1, 3, 1), (3, 4, 1), (3, 5, 1)]);
+        let (mut routes, mut trees) = (Routes::new(&it), Trees::new(&it));
+        let leaving = |trees: &Trees| -> Vec<Vec<u32>> {
+            (0..6).map(|node| trees.leaving(NodeId(node)).map(|link| link.0).collect()).collect()
+        };
+        let members = [2, 5, 4].map(NodeId);
+        assert_eq!(trees.grow(&mut routes, NodeId(0), &members), Ok(()));
+        assert_eq!(leaving(&trees), [vec![0], vec![2, 4], vec![], vec![8, 6], vec![], vec![]]);
+        assert_eq!(trees.grow(&mut routes, NodeId(3), &[NodeId(4)]), Ok(()));
+        assert_eq!(leaving(&trees), [vec![], vec![], vec![], vec![6], vec![], vec![]]);
+    }
+}
