@@ -4,9 +4,12 @@
 //! |---|---|
 //! | [`topology`] | nodes and links |
 //! | [`routes`] | shortest paths, and the trees that multicast follows |
+//! | [`text`] | a network as text |
 
 pub mod routes;
+pub mod text;
 pub mod topology;
 
 pub use routes::{Routes, Trees};
-pub use topology::{Edge, LinkId, NodeId, Topology};
+pub use text::{Dialect, LineError, TextError, Understood, Words};
+pub use topology::{Edge, FREE, LinkId, NodeId, Topology};

@@ -1,6 +1,7 @@
 //! Nodes and the links between them.
 
-use faircast_aqm::LinkSpec;
+use faircast_aqm::{LinkSpec, QueueSpec};
+use faircast_core::time::{Rate, Span};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +23,10 @@ pub struct Edge {
     /// Rate, delay, queue and loss.
     pub spec: LinkSpec,
 }
+
+/// A link without limit and delay.
+pub const FREE: LinkSpec =
+    LinkSpec { rate: Rate::UNLIMITED, delay: Span::ZERO, queue: QueueSpec::UNLIMITED, loss: None };
 
 /// A network. Nodes and links are numbered from zero in the order in which they are added.
 ///

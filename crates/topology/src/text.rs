@@ -1,0 +1,418 @@
+//! A network as text, one thing a line, `#` for remarks:
+//!
+//! ```text
+//! host left
+//! router r
+//! host right
+//! link left r
+//! link r right rate=10M delay=20ms queue=droptail,50 loss=bernoulli,0.01 back rate=1M delay=20ms
+//! oneway left right delay=1s
+//! ```
+//!
+//! Nodes stand before their links. A `link` leads both ways: its options count for both, behind `back` they change the way from the
+//! second node to the first. Without options a link has no limit, no delay and an endless queue ([`FREE`]). Rates and times are
+//! written as in all specifications (`500k`, `10M`, `20ms`, `0.02`), queues and losses as [`QueueSpec`] and [`LossSpec`]
+//! say; `loss=none` takes losses back. Whoever needs more than that in such a text understands further words ([`Dialect`]).
+
+use crate::topology::{FREE, LinkId, NodeId, Topology};
+use faircast_aqm::{LinkSpec, LossSpec, QueueSpec};
+use faircast_core::field;
+use faircast_core::spec::{self, Field, Opt, SpecError, Within};
+use faircast_core::time::Rate;
+use std::fmt;
+use std::str::SplitWhitespace;
+
+/// What is wrong with a text.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("line {number}, `{line}`: {what}")]
+pub struct TextError {
+    /// The line, counted from 1.
+    pub number: usize,
+    /// As written, without remarks.
+    pub line: String,
+    /// What is wrong with it.
+    pub what: LineError,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum LineError {
+    /// It begins with none of the words.
+    #[error("begins with none of {0}")]
+    UnknownWord(&'static str),
+    /// Something is missing.
+    #[error("needs {0}")]
+    Missing(&'static str),
+    /// An option that is not known here.
+    #[error("`{0}` is not known here; there are {1}")]
+    UnknownOption(String, &'static str),
+    /// A value that is none.
+    #[error("`{value}` is not {expected}")]
+    Value {
+        /// As written.
+        value: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A name that is taken.
+    #[error("there is a `{0}` already")]
+    Twice(String),
+    /// A link to nowhere.
+    #[error("there is no `{0}`; hosts and routers stand before their links")]
+    NoNode(String),
+    /// An option of a link.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+}
+
+/// Whether an option is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Understood {
+    /// It is, and was set.
+    Taken,
+    /// It is not.
+    Unknown,
+}
+
+/// What else a reader of networks understands.
+pub trait Dialect {
+    /// The words that its lines begin with, for people.
+    const LINES: &'static str = "`host`, `router`, `link`, `oneway`";
+    /// The options of links, for people.
+    const LINK_OPTIONS: &'static str = "`rate=` `delay=` `queue=` `loss=` and `back`";
+
+    /// A line that begins with none of the words above. It takes the words that it needs; more than that are an error.
+    ///
+    /// # Errors
+    /// When it does not know the word, or what follows is wrong.
+    fn line(&mut self, _first: &str, _words: &mut Words<'_>) -> Result<(), LineError> {
+        Err(LineError::UnknownWord(Self::LINES))
+    }
+
+    /// A host has been read up to its name; it is the newest one. It takes the words that it needs, as for lines.
+    ///
+    /// # Errors
+    /// When what follows is wrong.
+    fn host(&mut self, _node: NodeId, _words: &mut Words<'_>) -> Result<(), LineError> {
+        Ok(())
+    }
+
+    /// An option of a link that no [`LinkSpec`] has.
+    ///
+    /// # Errors
+    /// When its value is wrong.
+    fn link_option(&mut self, _link: LinkId, _name: &str, _option: &str) -> Result<Understood, LineError> {
+        Ok(Understood::Unknown)
+    }
+}
+
+/// Networks and nothing else.
+impl Dialect for () {}
+
+/// The words of a line.
+#[derive(Debug, Clone)]
+pub struct Words<'a>(SplitWhitespace<'a>);
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        self.0.next()
+    }
+}
+
+impl Words<'_> {
+    /// The next word as a value.
+    ///
+    /// # Errors
+    /// When there is none, or it is none of those that are `expected`.
+    pub fn value<T: std::str::FromStr>(&mut self, expected: &'static str) -> Result<T, LineError> {
+        let value = self.next().ok_or(LineError::Missing(expected))?;
+        value.parse().map_err(|_| LineError::Value { value: value.into(), expected })
+    }
+}
+
+/// Rate and delay; queue and loss have parsers of their own, as they have options of their own.
+const LINK_OPTIONS: &[Opt<LinkSpec>] = &[
+    Opt::or(
+        "unlimited",
+        Opt::rate(
+            "rate",
+            Within::POSITIVE,
+            Field {
+                get: |link| Some(link.rate).filter(|rate| *rate != Rate::UNLIMITED),
+                set: |link, rate| link.rate = rate.unwrap_or(Rate::UNLIMITED),
+            },
+            "how fast packets leave",
+        ),
+    ),
+    Opt::seconds("delay", Within::of(0.0, 1e6), field!(delay), "how long a packet is on its way"),
+];
+
+fn set_option(link: &mut LinkSpec, name: &str, option: &str) -> Result<Understood, LineError> {
+    let value = option.split_once('=').map_or("", |(_, value)| value);
+    match name {
+        "queue" => link.queue = value.parse::<QueueSpec>()?,
+        "loss" if value == "none" => link.loss = None,
+        "loss" => link.loss = Some(value.parse::<LossSpec>()?),
+        _ if LINK_OPTIONS.iter().any(|known| known.name == name) => {
+            spec::configure(link, option, "a link", &[LINK_OPTIONS])?;
+        }
+        _ => return Ok(Understood::Unknown),
+    }
+    Ok(Understood::Taken)
+}
+
+impl Topology {
+    /// Read a network.
+    ///
+    /// # Errors
+    /// The first line that is wrong.
+    pub fn parse(text: &str) -> Result<Topology, TextError> {
+        Topology::parse_with(text, &mut ())
+    }
+
+    /// Read a network with further words.
+    ///
+    /// # Errors
+    /// The first line that is wrong.
+    pub fn parse_with<D: Dialect>(text: &str, dialect: &mut D) -> Result<Topology, TextError> {
+        let mut topology = Topology::new();
+        for (at, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or("").trim();
+            let mut words = Words(line.split_whitespace());
+            let Some(first) = words.next() else { continue };
+            read_line(&mut topology, first, &mut words, dialect).map_err(|what| TextError {
+                number: at + 1,
+                line: line.to_owned(),
+                what,
+            })?;
+        }
+        Ok(topology)
+    }
+}
+
+fn read_line<D: Dialect>(
+    topology: &mut Topology,
+    first: &str,
+    words: &mut Words<'_>,
+    dialect: &mut D,
+) -> Result<(), LineError> {
+    match first {
+        "host" => {
+            let name = new_name(topology, words)?;
+            let node = topology.host();
+            topology.rename(node, name);
+            dialect.host(node, words)?;
+        }
+        "router" => {
+            let name = new_name(topology, words)?;
+            let node = topology.router();
+            topology.rename(node, name);
+        }
+        "link" | "oneway" => {
+            let (from, to) = (known(topology, words)?, known(topology, words)?);
+            let there = topology.link(from, to, FREE);
+            let back = (first == "link").then(|| topology.link(to, from, FREE));
+            read_options(topology, there, back, words, dialect)?;
+        }
+        _ => dialect.line(first, words)?,
+    }
+    match words.next() {
+        None => Ok(()),
+        Some(more) => Err(LineError::UnknownOption(more.into(), "no more words")),
+    }
+}
+
+fn read_options<D: Dialect>(
+    topology: &mut Topology,
+    there: LinkId,
+    back: Option<LinkId>,
+    words: &mut Words<'_>,
+    dialect: &mut D,
+) -> Result<(), LineError> {
+    let mut first = Some(there);
+    for option in words {
+        if option == "back" && back.is_some() {
+            first = None;
+            continue;
+        }
+        let name = option.split_once('=').map_or("", |(name, _)| name);
+        for link in [first, back].into_iter().flatten() {
+            let spec = topology.spec_mut(link).expect("it was added above");
+            let taken = match set_option(spec, name, option)? {
+                Understood::Unknown => dialect.link_option(link, name, option)?,
+                taken => taken,
+            };
+            if taken == Understood::Unknown {
+                return Err(LineError::UnknownOption(option.into(), D::LINK_OPTIONS));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn new_name<'a>(topology: &Topology, words: &mut Words<'a>) -> Result<&'a str, LineError> {
+    let name = words.next().ok_or(LineError::Missing("a name"))?;
+    if topology.find(name).is_some() { Err(LineError::Twice(name.into())) } else { Ok(name) }
+}
+
+fn known(topology: &Topology, words: &mut Words<'_>) -> Result<NodeId, LineError> {
+    let name = words.next().ok_or(LineError::Missing("two names"))?;
+    topology.find(name).ok_or_else(|| LineError::NoNode(name.into()))
+}
+
+/// The options that make a link like the second one like the first, each with a space before it.
+struct Options<'a>(&'a LinkSpec, &'a LinkSpec);
+
+impl fmt::Display for Options<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Options(link, usual) = self;
+        for option in LINK_OPTIONS {
+            let value = option.get(link);
+            if value != option.get(usual) {
+                write!(f, " {}={value}", option.name)?;
+            }
+        }
+        if link.queue != usual.queue {
+            write!(f, " queue={}", link.queue)?;
+        }
+        match link.loss {
+            loss if loss == usual.loss => Ok(()),
+            Some(loss) => write!(f, " loss={loss}"),
+            None => write!(f, " loss=none"),
+        }
+    }
+}
+
+/// The text that [`Topology::parse`] reads, if no name has spaces or `#` in it.
+impl fmt::Display for Topology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for node in (0..self.nodes()).map(NodeId) {
+            let kind = if self.is_host(node) { "host" } else { "router" };
+            writeln!(f, "{kind} {}", self.name(node))?;
+        }
+        let mut edges = self.edges().iter().peekable();
+        while let Some(edge) = edges.next() {
+            let (from, to) = (self.name(edge.from), self.name(edge.to));
+            let there = Options(&edge.spec, &FREE);
+            match edges.next_if(|back| back.from == edge.to && back.to == edge.from) {
+                None => writeln!(f, "oneway {from} {to}{there}")?,
+                Some(back) if back.spec == edge.spec => writeln!(f, "link {from} {to}{there}")?,
+                Some(back) => {
+                    let back = Options(&back.spec, &edge.spec);
+                    writeln!(f, "link {from} {to}{there} back{back}")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_aqm::Limit;
+    use faircast_core::time::Span;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_network_reads_as_it_would_be_built() {
+        let text = "
+            host left   # a remark
+            router r
+            host right
+            link left r
+            link r right rate=10M delay=20ms queue=droptail,50 back rate=500k loss=bernoulli,0.25
+            oneway right left delay=0.5";
+        let mut it = Topology::new();
+        let (left, r, right) = (it.host(), it.router(), it.host());
+        it.rename(left, "left");
+        it.rename(r, "r");
+        it.rename(right, "right");
+        it.duplex(left, r, FREE, FREE);
+        let queue = QueueSpec::DropTail(Limit::Packets(50));
+        let there = LinkSpec { rate: Rate::from_mbps(10.0), delay: Span::from_millis(20), queue, loss: None };
+        let back = LinkSpec { rate: Rate::from_bps(5e5), loss: Some(LossSpec::Bernoulli(0.25)), ..there };
+        it.duplex(r, right, there, back);
+        it.link(right, left, LinkSpec { delay: Span::from_millis(500), ..FREE });
+        assert_eq!(Topology::parse(text), Ok(it.clone()));
+        let written = "host left\nrouter r\nhost right\nlink left r\n\
+            link r right rate=10000000 delay=0.02 queue=droptail,50 back rate=500000 loss=bernoulli,0.25\n\
+            oneway right left delay=0.5\n";
+        assert_eq!(it.to_string(), written);
+    }
+
+    #[test]
+    fn wrong_lines_are_named_with_their_reason() {
+        for (line, reason) in [
+            ("hots a", "line 2, `hots a`: begins with none of"),
+            ("host", "needs a name"),
+            ("host a", "there is a `a` already"),
+            ("host b netns=x", "`netns=x` is not known here; there are no more words"),
+            ("link a", "needs two names"),
+            ("link a c", "there is no `c`"),
+            ("link a a rate=10X", "option rate cannot be \"10X\"; it is unlimited | above 0 bit/s"),
+            ("link a a rate=0", "option rate cannot be \"0\""),
+            ("link a a rate=-1M", "option rate cannot be"),
+            ("link a a rate", "`rate` is not known here"),
+            ("link a a delay=-5", "option delay cannot be"),
+            ("link a a queue=codel", "there is no queue \"codel\""),
+            ("link a a weight=3", "`weight=3` is not known here; there are `rate=`"),
+            ("oneway a a back", "`back` is not known here"),
+            ("router r r", "`r` is not known here; there are no more words"),
+        ] {
+            let refused = Topology::parse(&format!("host a\n{line}")).expect_err(line).to_string();
+            assert!(refused.contains(reason), "{line}: {refused}");
+        }
+    }
+
+    fn specs() -> impl Strategy<Value = LinkSpec> {
+        let queue = prop_oneof![
+            Just(QueueSpec::UNLIMITED),
+            (1..1000_u32).prop_map(|n| QueueSpec::DropTail(Limit::Packets(n))),
+            (1..100_000_u32).prop_map(|n| QueueSpec::DropTail(Limit::Bytes(n))),
+            Just("red".parse().expect("a queue")),
+        ];
+        let loss = prop_oneof![
+            Just(None),
+            (0..1000_u32).prop_map(|n| Some(LossSpec::Bernoulli(f64::from(n) / 1e3)))
+        ];
+        let rate =
+            prop_oneof![Just(Rate::UNLIMITED), (1..u32::MAX).prop_map(|bps| Rate::from_bps(f64::from(bps)))];
+        (rate, 0..10_000_000_000_u64, queue, loss).prop_map(|(rate, delay, queue, loss)| LinkSpec {
+            rate,
+            delay: Span::from_nanos(delay),
+            queue,
+            loss,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_again(
+            kinds in prop::collection::vec(any::<bool>(), 1..8),
+            links in prop::collection::vec((0..8_u32, 0..8_u32, specs(), specs(), 0..3_u8), 0..12),
+        ) {
+            let mut it = Topology::new();
+            for host in &kinds {
+                let node = if *host { it.host() } else { it.router() };
+                it.rename(node, &format!("n{}", node.0));
+            }
+            let node = |number: u32| NodeId(number % kinds.len() as u32);
+            for (a, b, there, back, ways) in links {
+                match ways {
+                    0 => _ = it.link(node(a), node(b), there),
+                    1 => _ = it.duplex(node(a), node(b), there, there),
+                    _ => _ = it.duplex(node(a), node(b), there, back),
+                }
+            }
+            prop_assert_eq!(Topology::parse(&it.to_string()), Ok(it));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "(host|router|link|oneway|[a-c]|rate=|back|\n| |#|\\PC)*") {
+            let _ = Topology::parse(&text);
+        }
+    }
+}
