@@ -263,17 +263,18 @@ impl Trees {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use faircast_aqm::{LinkSpec, QueueSpec};
-    use faircast_core::time::{Rate, Span};
+    use crate::topology::FREE;
+    use faircast_aqm::LinkSpec;
+    use faircast_core::time::Span;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     /// Links both ways: from, to, milliseconds.
     fn network(nodes: u32, links: &[(u32, u32, u64)]) -> Topology {
         let mut topology = Topology::new();
         (0..nodes).for_each(|_| _ = topology.router());
         for &(a, b, millis) in links {
-            let delay = Span::from_millis(millis);
-            let spec =
-                LinkSpec { rate: Rate::from_mbps(1.0), delay, queue: QueueSpec::UNLIMITED, loss: None };
+            let spec = LinkSpec { delay: Span::from_millis(millis), ..FREE };
             topology.duplex(NodeId(a), NodeId(b), spec, spec);
         }
         topology
@@ -312,17 +313,15 @@ mod tests {
 
     #[test]
     fn no_path_leads_through_a_host() {
-        let spec =
-            LinkSpec { rate: Rate::UNLIMITED, delay: Span::ZERO, queue: QueueSpec::UNLIMITED, loss: None };
         let mut it = Topology::new();
         let [a, between, b, c, d] = [(); 5].map(|()| it.host());
         let router = it.router();
-        it.duplex(a, between, spec, spec);
-        it.duplex(between, b, spec, spec);
-        it.duplex(b, router, spec, spec);
-        it.duplex(between, router, spec, spec);
-        it.duplex(c, a, spec, spec);
-        it.duplex(router, d, spec, spec);
+        it.duplex(a, between, FREE, FREE);
+        it.duplex(between, b, FREE, FREE);
+        it.duplex(b, router, FREE, FREE);
+        it.duplex(between, router, FREE, FREE);
+        it.duplex(c, a, FREE, FREE);
+        it.duplex(router, d, FREE, FREE);
         assert_eq!(path(&it, a.0, between.0), Some(vec![0]));
         assert_eq!(path(&it, a.0, b.0), None, "its neighbours are hosts");
         assert_eq!(path(&it, between.0, b.0), Some(vec![2]));
@@ -345,5 +344,72 @@ mod tests {
         assert_eq!(leaving(&trees), [vec![0], vec![2, 4], vec![], vec![8, 6], vec![], vec![]]);
         assert_eq!(trees.grow(&mut routes, NodeId(3), &[NodeId(4)]), Ok(()));
         assert_eq!(leaving(&trees), [vec![], vec![], vec![], vec![6], vec![], vec![]]);
+    }
+
+    /// By Bellman and Ford: delay and links of the shortest path to `to` from every node, and not through hosts.
+    fn distances(it: &Topology, to: NodeId) -> Vec<Option<(u64, u32)>> {
+        let mut known = vec![None; it.nodes() as usize];
+        known[to.0 as usize] = Some((0, 0));
+        for _ in 0..it.nodes() {
+            for edge in it.edges().iter().filter(|edge| edge.to == to || !it.is_host(edge.to)) {
+                if let Some((delay, links)) = known[edge.to.0 as usize] {
+                    let way = (delay + edge.spec.delay.as_nanos(), links + 1);
+                    let from = &mut known[edge.from.0 as usize];
+                    *from = Some(from.map_or(way, |other| way.min(other)));
+                }
+            }
+        }
+        known
+    }
+
+    /// Networks full of ways that are equal.
+    fn networks() -> impl Strategy<Value = Topology> {
+        let links = prop::collection::vec((0..12_u32, 0..12_u32, 0..3_u64, 0..3_u64, any::<bool>()), 0..40);
+        (prop::collection::vec(0..3_u8, 2..12), links).prop_map(|(kinds, links)| {
+            let mut it = Topology::new();
+            for kind in &kinds {
+                _ = if *kind == 0 { it.host() } else { it.router() };
+            }
+            let node = |number: u32| NodeId(number % kinds.len() as u32);
+            let spec = |millis| LinkSpec { delay: Span::from_millis(millis), ..FREE };
+            for (a, b, there, back, both) in links {
+                it.link(node(a), node(b), spec(there));
+                if both {
+                    it.link(node(b), node(a), spec(back));
+                }
+            }
+            it
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_path_is_the_shortest_and_trees_follow_them(it in networks()) {
+            let (mut routes, mut trees) = (Routes::new(&it), Trees::new(&it));
+            let nodes = || (0..it.nodes()).map(NodeId);
+            let mut paths = vec![Vec::new(); it.nodes() as usize];
+            for source in nodes() {
+                let mut members = Vec::new();
+                for to in nodes().filter(|to| *to != source) {
+                    let path = &mut paths[to.0 as usize];
+                    let found = routes.path(source, to, path).is_some();
+                    let edges: Vec<_> = path.iter().map(|link| it.edges()[link.0 as usize]).collect();
+                    let length = edges.iter().map(|edge| edge.spec.delay.as_nanos()).sum();
+                    let expected = distances(&it, to)[source.0 as usize];
+                    let way = found.then_some((length, edges.len() as u32));
+                    prop_assert_eq!(way, expected, "{:?} {:?}", source, to);
+                    if found {
+                        members.push(to);
+                    }
+                }
+                prop_assert_eq!(trees.grow(&mut routes, source, &members), Ok(()));
+                let wanted: BTreeSet<LinkId> =
+                    members.iter().flat_map(|to| paths[to.0 as usize].iter().copied()).collect();
+                let links: Vec<LinkId> = nodes().flat_map(|node| trees.leaving(node)).collect();
+                prop_assert_eq!(&links.iter().copied().collect::<BTreeSet<_>>(), &wanted);
+                let ends: BTreeSet<NodeId> = links.iter().map(|link| it.edges()[link.0 as usize].to).collect();
+                prop_assert_eq!(ends.len(), links.len(), "two links of a tree lead to one node");
+            }
+        }
     }
 }
