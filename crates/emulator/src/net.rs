@@ -5,11 +5,12 @@
 //! one, however late the driver asks: the driver's delay shows at the last hop and does not add up.
 
 use crate::ipv4;
-use crate::plan::{EmulationPlan, NodeId, PlanError, Way};
+use crate::plan::{EmulationPlan, PlanError};
 use crate::routes::{Goal, Ignored, Routes};
 use faircast_aqm::{Fate, Link, LinkCounts};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
+use faircast_topology::{Edge, LinkId, NodeId};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -63,7 +64,7 @@ pub struct Net {
 #[derive(Debug)]
 struct Line {
     link: Link,
-    to: u16,
+    to: NodeId,
     jitter: Span,
     /// Of the jitter; the link has its own.
     rng: Rng,
@@ -127,18 +128,15 @@ impl Net {
     /// When there is no host, or two have one address.
     pub fn new(plan: &EmulationPlan) -> Result<Net, PlanError> {
         let routes = Routes::new(plan)?;
-        let ways = plan.cables.iter().flat_map(|cable| {
-            let [a, b] = cable.ends;
-            [(cable.ways[0], b), (cable.ways[1], a)]
-        });
-        let line = |(number, (way, to)): (usize, (Way, NodeId))| {
-            let link = Link::new(&way.link, Rng::new(plan.seed, number as u64));
-            let rng = Rng::new(!plan.seed, number as u64);
-            Line { link, to: to.0, jitter: way.jitter, rng, last: Time::ZERO, way: VecDeque::new() }
+        let line = |(number, edge): (u32, &Edge)| {
+            let link = Link::new(&edge.spec, Rng::new(plan.seed, number.into()));
+            let jitter = plan.jitter.get(&LinkId(number)).copied().unwrap_or(Span::ZERO);
+            let rng = Rng::new(!plan.seed, number.into());
+            Line { link, to: edge.to, jitter, rng, last: Time::ZERO, way: VecDeque::new() }
         };
         Ok(Net {
             routes,
-            lines: ways.enumerate().map(line).collect(),
+            lines: (0..).zip(plan.topology.edges()).map(line).collect(),
             mtu: plan.mtu,
             overhead: plan.overhead,
             due: BinaryHeap::new(),
@@ -224,7 +222,7 @@ impl Net {
     }
 
     /// A copy of a packet is at a node, and goes on from there.
-    fn forward(&mut self, now: Time, node: u16, slot: u32, marked: bool) {
+    fn forward(&mut self, now: Time, node: NodeId, slot: u32, marked: bool) {
         match self.packets.slots[slot as usize].goal {
             Goal::Host(host) => self.offer(now, self.routes.towards(host, node), slot, marked),
             Goal::Tree(tree) => {

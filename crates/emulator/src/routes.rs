@@ -1,7 +1,7 @@
-//! Where packets go: the fewest links to every host, and trees of such ways to the members of groups.
+//! Where packets go: the shortest paths to every host, and trees of them to the members of groups.
 
 use crate::plan::{EmulationPlan, Groups, Host, PlanError};
-use std::collections::VecDeque;
+use faircast_topology::{LinkId, NodeId, Trees};
 use std::net::Ipv4Addr;
 
 /// Stands for no link.
@@ -32,10 +32,10 @@ pub enum Ignored {
 /// Where packets go. A link is numbered as in [`EmulationPlan::link_names`], a host by its place among the hosts.
 #[derive(Debug)]
 pub(crate) struct Routes {
-    nodes: usize,
+    nodes: u32,
     /// The node of each host, and the host of each node.
-    node_of: Vec<u16>,
-    host_at: Vec<Option<u16>>,
+    node_of: Vec<NodeId>,
+    host_at: Vec<Option<usize>>,
     addresses: Vec<Ipv4Addr>,
     /// For each host and each node the next link towards the host.
     next: Vec<u32>,
@@ -46,76 +46,49 @@ pub(crate) struct Routes {
 
 /// For each node the links on which a packet goes on.
 #[derive(Debug)]
-struct Tree(Vec<Vec<u32>>);
+struct Tree(Vec<Vec<LinkId>>);
 
 impl Routes {
     pub(crate) fn new(plan: &EmulationPlan) -> Result<Routes, PlanError> {
-        let hosts = hosts(plan)?;
-        let node_of: Vec<_> =
-            (0..plan.nodes.len()).filter(|at| plan.nodes[*at].host.is_some()).map(|at| at as u16).collect();
-        let mut host_at = vec![None; plan.nodes.len()];
+        check(plan)?;
+        let topology = &plan.topology;
+        let node_of: Vec<NodeId> = topology.hosts().collect();
+        let mut host_at = vec![None; topology.nodes() as usize];
         for (host, node) in node_of.iter().enumerate() {
-            host_at[usize::from(*node)] = Some(host as u16);
+            host_at[node.0 as usize] = Some(host);
         }
         let mut routes = Routes {
-            nodes: plan.nodes.len(),
-            addresses: hosts.iter().map(|host| host.address).collect(),
-            groups: named_groups(&hosts),
+            nodes: topology.nodes(),
+            addresses: plan.hosts.iter().map(|host| host.address).collect(),
+            groups: named_groups(&plan.hosts),
             node_of,
             host_at,
             next: Vec::new(),
             trees: Vec::new(),
         };
-        let outwards: Vec<_> = plan
-            .cables
-            .iter()
-            .flat_map(|c| [(c.ends[0].0, c.ends[1].0), (c.ends[1].0, c.ends[0].0)])
-            .collect();
-        let inwards: Vec<_> = outwards.iter().map(|(from, to)| (*to, *from)).collect();
-        for (source, node) in routes.node_of.clone().into_iter().enumerate() {
-            routes.next.extend(routes.walk(node, &inwards));
-            let led_by = routes.walk(node, &outwards);
-            for group in routes.groups.clone().into_iter().map(Some).chain([None]) {
-                let is_member = |host: &usize| *host != source && gets(&hosts[*host].groups, group);
-                let members: Vec<_> = (0..hosts.len()).filter(is_member).collect();
-                routes.trees.push(routes.tree(&members, &led_by, &outwards));
+        let mut shortest = faircast_topology::Routes::new(topology);
+        let mut path = Vec::new();
+        for &host in &routes.node_of {
+            let first = |node| {
+                shortest.path(NodeId(node), host, &mut path).and(path.first()).map_or(NONE, |link| link.0)
+            };
+            routes.next.extend((0..routes.nodes).map(first));
+        }
+        let mut trees = Trees::new(topology);
+        for (source, &node) in routes.node_of.iter().enumerate() {
+            for group in routes.groups.iter().copied().map(Some).chain([None]) {
+                let gets_it = |host: &usize| {
+                    let reached = routes.towards(*host as u32, node) != NONE;
+                    *host != source && reached && gets(&plan.hosts[*host].groups, group)
+                };
+                let members = (0..plan.hosts.len()).filter(gets_it).map(|host| routes.node_of[host]);
+                let grown = trees.grow(&mut shortest, node, &members.collect::<Vec<_>>());
+                grown.expect("all of them are reached");
+                let branches = (0..routes.nodes).map(|node| trees.leaving(NodeId(node)).collect());
+                routes.trees.push(Tree(branches.collect()));
             }
         }
         Ok(routes)
-    }
-
-    /// From `root` by the fewest links, and not through hosts: for every node the link that led there.
-    fn walk(&self, root: u16, links: &[(u16, u16)]) -> Vec<u32> {
-        let mut led_by = vec![NONE; self.nodes];
-        let mut todo = VecDeque::from([root]);
-        while let Some(node) = todo.pop_front() {
-            if node != root && self.host_at(node).is_some() {
-                continue;
-            }
-            for (link, (_, to)) in links.iter().enumerate().filter(|(_, (from, _))| *from == node) {
-                if *to != root && led_by[usize::from(*to)] == NONE {
-                    led_by[usize::from(*to)] = link as u32;
-                    todo.push_back(*to);
-                }
-            }
-        }
-        led_by
-    }
-
-    fn tree(&self, members: &[usize], led_by: &[u32], links: &[(u16, u16)]) -> Tree {
-        let mut branches = vec![Vec::new(); self.nodes];
-        for member in members {
-            let mut link = led_by[usize::from(self.node_of[*member])];
-            while link != NONE {
-                let node = usize::from(links[link as usize].0);
-                if branches[node].contains(&link) {
-                    break;
-                }
-                branches[node].push(link);
-                link = led_by[node];
-            }
-        }
-        Tree(branches)
     }
 
     /// What a packet of this host with this destination is on its way to.
@@ -138,41 +111,38 @@ impl Routes {
         if self.towards(host, node) == NONE { Err(Ignored::NoWay) } else { Ok(Goal::Host(host)) }
     }
 
-    pub(crate) fn node_of(&self, host: usize) -> u16 {
+    pub(crate) fn node_of(&self, host: usize) -> NodeId {
         self.node_of[host]
     }
 
-    pub(crate) fn host_at(&self, node: u16) -> Option<usize> {
-        self.host_at[usize::from(node)].map(usize::from)
+    pub(crate) fn host_at(&self, node: NodeId) -> Option<usize> {
+        self.host_at[node.0 as usize]
     }
 
     /// The link from a node towards a host.
-    pub(crate) fn towards(&self, host: u32, node: u16) -> u32 {
-        self.next[host as usize * self.nodes + usize::from(node)]
+    pub(crate) fn towards(&self, host: u32, node: NodeId) -> u32 {
+        self.next[host as usize * self.nodes as usize + node.0 as usize]
     }
 
     /// One of the links from a node down a tree.
-    pub(crate) fn branch(&self, tree: u32, node: u16, number: usize) -> Option<u32> {
-        self.trees[tree as usize].0[usize::from(node)].get(number).copied()
+    pub(crate) fn branch(&self, tree: u32, node: NodeId, number: usize) -> Option<u32> {
+        self.trees[tree as usize].0[node.0 as usize].get(number).map(|link| link.0)
     }
 }
 
-fn hosts(plan: &EmulationPlan) -> Result<Vec<&Host>, PlanError> {
-    let mut named: Vec<_> =
-        plan.nodes.iter().filter_map(|node| Some((node.host.as_ref()?.address, &node.name))).collect();
+/// There are hosts, and their addresses are apart.
+fn check(plan: &EmulationPlan) -> Result<(), PlanError> {
+    let mut named: Vec<_> = plan.hosts().map(|(name, host)| (host.address, name)).collect();
     named.sort();
     if let Some(pair) = named.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         let (first, second, address) = (pair[0].1.clone(), pair[1].1.clone(), pair[0].0);
         return Err(PlanError::SameAddress { first, second, address });
     }
-    if named.is_empty() {
-        return Err(PlanError::NoHost);
-    }
-    Ok(plan.nodes.iter().filter_map(|node| node.host.as_ref()).collect())
+    if named.is_empty() { Err(PlanError::NoHost) } else { Ok(()) }
 }
 
 /// The groups that any host names.
-fn named_groups(hosts: &[&Host]) -> Vec<Ipv4Addr> {
+fn named_groups(hosts: &[Host]) -> Vec<Ipv4Addr> {
     let named = hosts.iter().filter_map(|host| match &host.groups {
         Groups::These(groups) => Some(groups.iter().copied()),
         Groups::None | Groups::All => None,

@@ -135,9 +135,9 @@ impl Emulator {
     pub fn new(plan: &EmulationPlan) -> Result<Emulator, EmulatorError> {
         let net = Net::new(plan)?;
         let mut tuns = Vec::new();
-        for (name, host) in plan.nodes.iter().filter_map(|node| Some((&node.name, node.host.as_ref()?))) {
+        for (name, host) in plan.hosts() {
             let namespace = host.namespace.as_ref().map(|name| Path::new("/run/netns").join(name));
-            tuns.push(make_device(name, host, namespace, plan.mtu)?);
+            tuns.push(make_device(&name, host, namespace, plan.mtu)?);
         }
         let names = plan.link_names();
         let buffer = vec![0; usize::from(plan.mtu) + 1];

@@ -22,25 +22,27 @@ pub struct EmulatedLab {
 }
 
 impl EmulatedLab {
-    /// Build and start what the text says, which is a plan of `faircast_emulator::plan` without addresses and namespaces:
-    /// `host NAME [groups=...]`.
+    /// Build and start what the text says: a plan of `faircast_emulator::plan`, where addresses and namespaces are chosen here.
     ///
     /// # Errors
     /// When the plan is wrong, a command fails, or other labs hold the machine for too long.
-    pub fn start(_root: &Root, text: &str) -> Result<EmulatedLab, KitError> {
+    pub fn start(root: &Root, text: &str) -> Result<EmulatedLab, KitError> {
+        let plan = EmulationPlan::parse(text).map_err(faircast_emulator::EmulatorError::from)?;
+        EmulatedLab::of(root, plan)
+    }
+
+    /// Build and start a plan, which may be made of a network; addresses and namespaces are chosen here.
+    ///
+    /// # Errors
+    /// As [`EmulatedLab::start`].
+    pub fn of(_root: &Root, mut plan: EmulationPlan) -> Result<EmulatedLab, KitError> {
         let turn = Turn::take(Company::Alone)?;
         remove_orphans();
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let mut made = Namespaces::default();
-        let (mut hosts, mut plan) = (Vec::new(), String::new());
-        for line in text.lines() {
-            let Some((name, rest)) =
-                line.trim().strip_prefix("host ").map(|it| it.split_once(' ').unwrap_or((it, "")))
-            else {
-                plan = format!("{plan}{line}\n");
-                continue;
-            };
+        let mut hosts = Vec::new();
+        for (name, host) in plan.hosts_mut() {
             let namespace = format!("{PREFIX}{}-e{count}-{name}", std::process::id());
             run("ip", &["netns", "add", &namespace], LIMIT)?;
             made.push(&namespace);
@@ -50,11 +52,10 @@ impl EmulatedLab {
             let forget = "net.ipv4.tcp_no_metrics_save=1";
             run("ip", &["netns", "exec", &namespace, "sysctl", "-qw", forget], LIMIT)?;
             let node = Node::new(namespace.clone(), hosts.len() as u16 + 1, String::new());
-            plan = format!("{plan}host {name} {} netns={namespace} {rest}\n", node.ipv4());
-            hosts.push((name.to_owned(), node));
+            (host.address, host.namespace) = (node.ipv4(), Some(namespace));
+            hosts.push((name, node));
         }
-        let mut emulator =
-            Emulator::new(&EmulationPlan::parse(&plan).map_err(faircast_emulator::EmulatorError::from)?)?;
+        let mut emulator = Emulator::new(&plan)?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {

@@ -17,7 +17,7 @@ const MAY_USE: [(&str, &[&str]); 13] = [
     ("faircast-topology", &["faircast-core", "faircast-aqm"]),
     ("faircast-sim", &["faircast-core", "faircast-aqm", "faircast-topology"]),
     ("faircast-experiments", &["faircast-core", "faircast-aqm", "faircast-sim", "faircast-wire"]),
-    ("faircast-emulator", &["faircast-core", "faircast-aqm"]),
+    ("faircast-emulator", &["faircast-core", "faircast-aqm", "faircast-topology"]),
     ("faircast-wire", &["faircast-core"]),
     ("faircast-fec", &["faircast-core"]),
     ("faircast-net", &["faircast-core"]),
