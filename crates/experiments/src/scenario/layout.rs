@@ -3,19 +3,22 @@
 use super::diagnostic::Diagnostic;
 use super::names::{Brackets, Names, Nothing, brackets};
 use super::plan::{
-    At, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, RunPlan, SessionPlan, Topology, Wire,
+    self, At, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, RunPlan, SessionPlan, Wire,
 };
 use faircast_aqm::{Limit, LinkSpec, QueueSpec};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{
-    Change, Law, LinkId, Network, NodeId, ReceiverSpec, SessionSpec, UnicastProtocol, UnicastSpec,
+    Change, Law, LinkId, Network, NodeId, ReceiverSpec, SessionSpec, Topology, UnicastProtocol, UnicastSpec,
 };
+use std::collections::BTreeSet;
 
 /// A network with names, and which flow belongs to which group.
 #[derive(Debug, Clone)]
 pub struct Layout {
     pub(crate) names: Names,
+    /// Nodes through which nothing passes.
+    pub(crate) hosts: BTreeSet<u32>,
     /// A link there is followed by the link back.
     pub(crate) links: Vec<Laid>,
     pub(crate) specs: Vec<LinkSpec>,
@@ -78,6 +81,7 @@ impl Layout {
     pub(crate) fn new(plan: &RunPlan, seed: u64) -> Result<Layout, Vec<Diagnostic>> {
         let layout = Layout {
             names: Names::default(),
+            hosts: BTreeSet::new(),
             links: Vec::new(),
             specs: Vec::new(),
             flows: Vec::new(),
@@ -108,13 +112,7 @@ impl Layout {
 
     /// The network.
     pub(crate) fn network(&self, plan: &RunPlan, seed: u64) -> Network {
-        let mut network = Network::new(seed);
-        for _ in 0..self.names.len() {
-            network.node();
-        }
-        for link in &self.links {
-            network.link(NodeId(link.from), NodeId(link.to), self.specs[link.spec as usize]);
-        }
+        let mut network = Network::of(self.nodes_and_links(|node| self.hosts.contains(&node)), seed);
         for flow in &self.flows {
             let plan = &plan.flows[flow.group];
             match &plan.kind {
@@ -153,6 +151,18 @@ impl Layout {
         self.probes.iter().for_each(|link| network.probe_link(LinkId(*link), plan.probe.queue_every));
         self.taps.iter().for_each(|link| network.tap(LinkId(*link)));
         network
+    }
+
+    /// The network without its flows; which nodes are hosts is the caller's to say.
+    pub(crate) fn nodes_and_links(&self, is_host: impl Fn(u32) -> bool) -> Topology {
+        let mut topology = Topology::new();
+        for node in 0..self.names.len() {
+            _ = if is_host(node) { topology.host() } else { topology.router() };
+        }
+        for link in &self.links {
+            topology.link(NodeId(link.from), NodeId(link.to), self.specs[link.spec as usize]);
+        }
+        topology
     }
 
     /// How many hosts and routers.
@@ -221,22 +231,23 @@ struct Builder {
 }
 
 impl Builder {
-    fn topology(&mut self, topology: &Topology) {
+    fn topology(&mut self, topology: &plan::Topology) {
         match topology {
-            Topology::None => {}
-            Topology::Star { leaves, sources, access, leaf } => {
+            plan::Topology::None => {}
+            plan::Topology::Text(network) => self.copy(network),
+            plan::Topology::Star { leaves, sources, access, leaf } => {
                 let hub = self.layout.names.single("hub");
                 self.hosts("src", *sources, hub, access);
                 self.leaves("leaf", *leaves, hub, leaf, Usual::Bottleneck);
             }
-            Topology::Dumbbell { leaves, sources, bottleneck, access, leaf } => {
+            plan::Topology::Dumbbell { leaves, sources, bottleneck, access, leaf } => {
                 let left = self.layout.names.single("left");
                 let right = self.layout.names.single("right");
                 self.join(&[left], &[right], bottleneck, Usual::Bottleneck);
                 self.hosts("src", *sources, left, access);
                 self.leaves("leaf", *leaves, right, leaf, Usual::Access);
             }
-            Topology::Tree { fanout, levels, sources, access } => {
+            plan::Topology::Tree { fanout, levels, sources, access } => {
                 let root = self.layout.names.single("root");
                 let mut parents = vec![root];
                 for (level, fan) in fanout.iter().enumerate() {
@@ -251,7 +262,7 @@ impl Builder {
                 }
                 self.hosts("src", *sources, root, access);
             }
-            Topology::Chain { bottlenecks, leaves, sources, bottleneck, access, leaf } => {
+            plan::Topology::Chain { bottlenecks, leaves, sources, bottleneck, access, leaf } => {
                 let first = self.layout.names.row("r", 0, bottlenecks + 1);
                 let routers: Vec<u32> = (first..=first + bottlenecks).collect();
                 self.join(&routers[..*bottlenecks as usize], &routers[1..], bottleneck, Usual::Bottleneck);
@@ -260,6 +271,19 @@ impl Builder {
                     self.leaves(&format!("leaf{number}."), *leaves, router, leaf, Usual::Access);
                 }
             }
+        }
+    }
+
+    fn copy(&mut self, network: &Topology) {
+        for node in (0..network.nodes()).map(NodeId) {
+            let here = self.layout.names.single(&network.name(node));
+            if network.is_host(node) {
+                self.layout.hosts.insert(here);
+            }
+        }
+        for edge in network.edges() {
+            let spec = self.keep(edge.spec);
+            self.layout.links.push(Laid { from: edge.from.0, to: edge.to.0, spec });
         }
     }
 

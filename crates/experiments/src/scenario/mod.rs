@@ -14,6 +14,7 @@
 //! | `template` | files to start from |
 
 mod diagnostic;
+mod hosts;
 mod layout;
 mod names;
 pub(crate) mod plan;
@@ -27,6 +28,7 @@ mod tests;
 mod units;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Look};
+pub use hosts::HostThatForwards;
 pub use layout::Layout;
 pub use template::{TEMPLATES, Template, template};
 

@@ -57,10 +57,35 @@ pub(crate) struct Wire {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Topology {
     None,
-    Star { leaves: u32, sources: u32, access: Wire, leaf: Wire },
-    Dumbbell { leaves: u32, sources: u32, bottleneck: Wire, access: Wire, leaf: Wire },
-    Tree { fanout: Vec<u32>, levels: Vec<Wire>, sources: u32, access: Wire },
-    Chain { bottlenecks: u32, leaves: u32, sources: u32, bottleneck: Wire, access: Wire, leaf: Wire },
+    Star {
+        leaves: u32,
+        sources: u32,
+        access: Wire,
+        leaf: Wire,
+    },
+    Dumbbell {
+        leaves: u32,
+        sources: u32,
+        bottleneck: Wire,
+        access: Wire,
+        leaf: Wire,
+    },
+    Tree {
+        fanout: Vec<u32>,
+        levels: Vec<Wire>,
+        sources: u32,
+        access: Wire,
+    },
+    Chain {
+        bottlenecks: u32,
+        leaves: u32,
+        sources: u32,
+        bottleneck: Wire,
+        access: Wire,
+        leaf: Wire,
+    },
+    /// Written line by line.
+    Text(faircast_sim::Topology),
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -154,6 +154,9 @@ fn topology(node: &Node, wrong: &mut Vec<Diagnostic>) -> Topology {
                 access: wires("access"),
             }
         }
+        Some("text") => Topology::Text(
+            node.get("network").and_then(|network| units::network(network).ok()).unwrap_or_default(),
+        ),
         _ => Topology::Chain {
             bottlenecks: count("bottlenecks", 1),
             leaves: count("leaves", 1),

@@ -69,6 +69,8 @@ pub(crate) enum Takes {
     Queue,
     /// A probability, or a law as text.
     Loss,
+    /// A network line by line.
+    Network,
     /// How many seeds, or which.
     Seeds,
     /// The axes of a sweep.
@@ -205,6 +207,7 @@ fn check_value(key: &str, node: &Node, takes: &Takes, wrong: &mut Vec<Diagnostic
         Takes::Scheme => return check_scheme(node, wrong),
         Takes::Queue => return explain(node, key, units::queue(node), takes, wrong),
         Takes::Loss => return explain(node, key, units::loss(node), takes, wrong),
+        Takes::Network => return explain(node, key, units::network(node), takes, wrong),
         Takes::Table(shape) => return check(node, shape, wrong),
         Takes::Tables(shape) | Takes::Levels(shape) => {
             return node.items().iter().for_each(|item| check(item, shape, wrong));
@@ -346,6 +349,7 @@ impl Takes {
             Takes::Scheme => "a scheme such as \"ormcc\" or \"ormcc,beta=0.65\"",
             Takes::Queue => units::QUEUE,
             Takes::Loss => units::LOSS,
+            Takes::Network => units::NETWORK,
             Takes::Seeds => "how many seeds (1 to 100000; then 1, 2, 3, ...), or a list of whole numbers",
             Takes::Axes => "a table: axis = [value, value, ...]",
             Takes::Values => "a list of values",
@@ -361,7 +365,7 @@ impl Takes {
             |one: Json| json!({"anyOf": [one.clone(), {"type": "array", "items": one, "minItems": 1}]});
         let quantity = json!({"type": ["string", "number"]});
         match self {
-            Takes::Text | Takes::Scheme => json!({"type": "string"}),
+            Takes::Text | Takes::Scheme | Takes::Network => json!({"type": "string"}),
             Takes::Words(words) => json!({"enum": words}),
             Takes::Whole => json!({"type": "integer", "minimum": 0}),
             Takes::Number => json!({"type": "number"}),

@@ -24,7 +24,12 @@ pub(crate) static SCENARIO: Shape = Shape {
             Default("1 s"),
             "Every flow starts up to this much later, drawn at random.",
         ),
-        key("topology", Takes::Kinds(&TOPOLOGIES), Optional, "A network made by rule."),
+        key(
+            "topology",
+            Takes::Kinds(&TOPOLOGIES),
+            Optional,
+            "A network made by rule, or written line by line.",
+        ),
         key("link", Takes::Tables(&LINK), Optional, "Links to add, or of the topology to change."),
         key("flow", Takes::KindTables(&FLOWS), Required, "Who sends to whom."),
         key(
@@ -44,7 +49,7 @@ pub(crate) static SCENARIO: Shape = Shape {
 };
 
 pub(crate) static TOPOLOGIES: Kinds = Kinds {
-    shapes: &[("star", &STAR), ("dumbbell", &DUMBBELL), ("tree", &TREE), ("chain", &CHAIN)],
+    shapes: &[("star", &STAR), ("dumbbell", &DUMBBELL), ("tree", &TREE), ("chain", &CHAIN), ("text", &TEXT)],
     other: None,
 };
 
@@ -121,6 +126,14 @@ static CHAIN: Shape = Shape {
         key("access", Takes::Table(&WIRE), Default("100 Mbit/s, 1 ms, unlimited"), "Links `srcI.*->rI`."),
         key("leaf", Takes::Table(&WIRE), Default("100 Mbit/s, 1 ms, unlimited"), "Links `rI->leafI.*`."),
     ],
+};
+
+static TEXT: Shape = Shape {
+    name: "topology.kind = \"text\"",
+    about: "A network line by line, as the emulator's plans have it: `host NAME`, `router NAME`, and behind them \
+            `link NAME NAME rate=10M delay=20ms queue=droptail,50 loss=bernoulli,0.01 back rate=1M`. Nothing passes through hosts; \
+            links without options have no limit and no delay.",
+    fields: &[KIND, key("network", Takes::Network, Required, "The lines.")],
 };
 
 const RATE: Field = key("rate", Takes::Rates, Optional, "Bit rate.");
@@ -473,6 +486,6 @@ static CLAIM: Shape = Shape {
 
 /// All shapes, in the order of the reference.
 pub(crate) static ALL: &[&Shape] = &[
-    &SCENARIO, &STAR, &DUMBBELL, &TREE, &CHAIN, &WIRE, &LINK, &SESSION, &EXPECTED, &UDP, &UNICAST, &PART,
-    &CHANGE, &WINDOW, &FIT, &PROBE, &AXIS, &CLAIM,
+    &SCENARIO, &STAR, &DUMBBELL, &TREE, &CHAIN, &TEXT, &WIRE, &LINK, &SESSION, &EXPECTED, &UDP, &UNICAST,
+    &PART, &CHANGE, &WINDOW, &FIT, &PROBE, &AXIS, &CLAIM,
 ];

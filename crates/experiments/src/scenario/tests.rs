@@ -1,6 +1,7 @@
 use super::*;
 use crate::stats::{Scale, Trait};
 use faircast_core::time::Time;
+use faircast_emulator::{EmulationPlan, Groups};
 
 fn parse(text: &str) -> Scenario {
     Scenario::parse(text, "test.toml").unwrap_or_else(|wrong| panic!("{wrong}"))
@@ -401,4 +402,59 @@ fn a_claim_is_about_a_ratio_or_a_trend() {
     );
     assert!(refusal(&with("fit = \"slope\"\n")).contains("belong to `against`"));
     assert!(refusal(&with("against = \"m.loss\"\nfit = \"slop\"\n")).contains("did you mean `slope`?"));
+}
+
+/// Two ways from `a` to `r`, of which the shorter one leads through a host.
+const WRITTEN: &str = r#"
+title = "written line by line"
+duration = "1 s"
+[topology]
+kind = "text"
+network = """
+host a
+host between
+router q
+router r
+host b
+link a between
+link between r
+link a q delay=5ms
+link q r
+link r b rate=10M delay=20ms queue=droptail,50 back rate=1M
+"""
+[[flow]]
+name = "tcp"
+kind = "tcp-reno"
+from = "a"
+to = "b"
+"#;
+
+#[test]
+fn a_network_may_be_written_line_by_line_and_nothing_passes_through_its_hosts() {
+    let scenario = Scenario::parse(WRITTEN, "test.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let outcome = scenario.network(0, 1).run(&faircast_sim::Options::default()).expect("it is sound");
+    let offered: Vec<bool> = outcome.links.iter().map(|link| link.counts.offered > 0).collect();
+    assert_eq!(offered, [false, false, false, false, true, true, true, true, true, true]);
+    let lame = WRITTEN.replace("link q r", "oneway q r");
+    assert!(refusal(&lame).contains("a link leads one way alone"), "{}", refusal(&lame));
+    let wrong = WRITTEN.replace("link q r", "link q s");
+    assert!(refusal(&wrong).contains("line 9, `link q s`: there is no `s`"), "{}", refusal(&wrong));
+}
+
+#[test]
+fn the_emulator_reads_the_networks_of_scenarios() {
+    for text in
+        [WRITTEN, template("dumbbell").expect("there is one"), template("star").expect("there is one")]
+    {
+        let scenario = Scenario::parse(text, "test.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+        let topology = scenario.layout(0, 1).topology().expect("ends of flows pass nothing on");
+        let mut plan = EmulationPlan::from(topology.clone());
+        plan.hosts_mut().for_each(|(_, host)| host.groups = Groups::None);
+        assert_eq!(EmulationPlan::parse(&topology.to_string()), Ok(plan));
+    }
+    let tree = star("").replace("kind = \"star\"", "kind = \"tree\"\nfanout = [2, 2]");
+    let tree = tree.replace("leaves = 4\n", "").replace("\"src1\"", "\"root\"");
+    let scenario = Scenario::parse(&tree, "test.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let error = scenario.layout(0, 1).topology().expect_err("its root sends, and has two neighbours");
+    assert!(error.to_string().starts_with("root is an end of a flow"), "{error}");
 }

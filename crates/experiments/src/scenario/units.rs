@@ -2,7 +2,8 @@
 
 use super::syntax::{Node, Value};
 use faircast_aqm::{Limit, LossSpec, QueueSpec};
-use faircast_sim::Law;
+use faircast_sim::{Law, Topology};
+use faircast_topology::Edge;
 
 /// What would have been right.
 pub(crate) type Wanted = &'static str;
@@ -15,6 +16,8 @@ pub(crate) const QUEUE: Wanted = "a drop-tail buffer such as \"50 kB\", \"20 pac
     such as \"red\" or \"red,buffer=60,ecn\"";
 pub(crate) const LOSS: Wanted =
     "a share such as 0.05 or \"5 %\", or bursts such as \"gilbert,to_bad=0.01,to_good=0.3\"";
+pub(crate) const NETWORK: Wanted =
+    "lines such as \"host a\", \"router r\" and \"link a r rate=10M delay=20ms\"";
 pub(crate) const SHARE: Wanted = "a share such as 0.05 or \"5 %\", from 0 to 1";
 pub(crate) const WHOLE: Wanted = "a whole number, 0 or more";
 pub(crate) const LAW: Wanted = "a law and a mean, such as \"exponential 1 s\", \"pareto 60 s\", \"pareto 20 shape 1.2\", \"constant 3 s\" or \"uniform 5 s\"";
@@ -35,6 +38,9 @@ const RATES: &[(&str, f64)] = &[
     ("kb/s", 1e3),
     ("Mb/s", 1e6),
     ("Gb/s", 1e9),
+    ("k", 1e3),
+    ("M", 1e6),
+    ("G", 1e9),
 ];
 const SIZES: &[(&str, f64)] =
     &[("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("KiB", 1024.0), ("MiB", 1048576.0)];
@@ -140,6 +146,19 @@ pub(crate) fn loss(node: &Node) -> Result<Option<LossSpec>, Option<String>> {
     }
 }
 
+/// A network, whose links all lead both ways.
+pub(crate) fn network(node: &Node) -> Result<Topology, Option<String>> {
+    let text = node.text().ok_or(None)?;
+    let network = Topology::parse(text).map_err(|error| Some(error.to_string()))?;
+    let (pairs, rest) = network.edges().as_chunks::<2>();
+    let both_ways = |[there, back]: &[Edge; 2]| there.from == back.to && there.to == back.from;
+    if rest.is_empty() && pairs.iter().all(both_ways) {
+        Ok(network)
+    } else {
+        Err(Some("a link leads one way alone; in scenarios all have a link back".to_owned()))
+    }
+}
+
 /// The unit that a law's mean is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LawOf {
@@ -195,6 +214,11 @@ mod tests {
         assert_eq!(rate(&text("1.5 Mbit/s")), Some(1.5e6));
         assert_eq!(rate(&text("1e6 bit/s")), Some(1e6));
         assert_eq!(rate(&text("unlimited")), Some(f64::INFINITY));
+        assert_eq!(
+            (rate(&text("10M")), rate(&text("500k"))),
+            (Some(1e7), Some(5e5)),
+            "as in networks' lines"
+        );
         assert_eq!(size(&text("50 kB")), Some(50_000.0));
         assert_eq!(share(&text("5 %")), Some(0.05));
     }

@@ -16,7 +16,10 @@ const MAY_USE: [(&str, &[&str]); 13] = [
     ("faircast-aqm", &["faircast-core"]),
     ("faircast-topology", &["faircast-core", "faircast-aqm"]),
     ("faircast-sim", &["faircast-core", "faircast-aqm", "faircast-topology"]),
-    ("faircast-experiments", &["faircast-core", "faircast-aqm", "faircast-sim", "faircast-wire"]),
+    (
+        "faircast-experiments",
+        &["faircast-core", "faircast-aqm", "faircast-topology", "faircast-sim", "faircast-wire"],
+    ),
     ("faircast-emulator", &["faircast-core", "faircast-aqm", "faircast-topology"]),
     ("faircast-wire", &["faircast-core"]),
     ("faircast-fec", &["faircast-core"]),
