@@ -42,7 +42,7 @@ mod log;
 #[cfg(test)]
 mod tests;
 
-pub use control::{ControlClock, Interval, NotAnInterval};
+pub use control::{ControlClock, Interval};
 pub use detector::{Detector, Instance};
 
 use self::log::ArrivalLog;

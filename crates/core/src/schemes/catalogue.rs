@@ -221,16 +221,15 @@ macro_rules! measuring {
     () => {{
         use $crate::estimate::accumulation::{Carry, Interval};
         [
-            Opt::other(
+            Opt::or("rtt", Opt::seconds(
                 "cp",
-                Interval::TAKES,
-                |config| config.measuring.interval.to_string(),
-                |config, text| {
-                    config.measuring.interval = text.parse().ok()?;
-                    Some(())
+                Within::of(1e-6, 1e3),
+                $crate::spec::Field {
+                    get: |config| config.measuring.interval.time(),
+                    set: |config, time| config.measuring.interval = time.map_or(Interval::OfRtt, Interval::Every),
                 },
-                Interval::MEANING,
-            ),
+                "time between control packets; rtt: a quarter of the round-trip time",
+            )),
             Opt::number("high", Within::POSITIVE, field!(measuring.high), "accumulation that is congestion, in packets"),
             Opt::number("low", Within::POSITIVE, field!(measuring.low), "accumulation that ends congestion, in packets"),
             Opt::seconds("floor", Within::PART, field!(measuring.floor), "congestion is at least what is sent in this time"),

@@ -2,8 +2,6 @@
 
 use crate::packet::Signal;
 use crate::time::{Span, Time};
-use std::fmt;
-use std::str::FromStr;
 
 /// How often a control packet leaves, "T".
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,10 +17,13 @@ const LONGEST: Span = Span::from_millis(50);
 const PER_RTT: u64 = 4;
 
 impl Interval {
-    /// What can be chosen.
-    pub const TAKES: &'static str = "rtt | 0.000001 to 1000 s";
-    /// What is chosen with it.
-    pub const MEANING: &'static str = "time between control packets; rtt: a quarter of the round-trip time";
+    /// The time of [`Interval::Every`].
+    pub const fn time(self) -> Option<Span> {
+        match self {
+            Interval::Every(span) => Some(span),
+            Interval::OfRtt => None,
+        }
+    }
 
     /// The interval at this round-trip time.
     pub fn at(self, rtt: Span) -> Span {
@@ -63,32 +64,6 @@ impl ControlClock {
     }
 }
 
-/// Not an interval of control packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("wanted: {}", Interval::TAKES)]
-pub struct NotAnInterval;
-
-impl FromStr for Interval {
-    type Err = NotAnInterval;
-
-    fn from_str(text: &str) -> Result<Interval, NotAnInterval> {
-        if text == "rtt" {
-            return Ok(Interval::OfRtt);
-        }
-        let seconds = text.parse().ok().filter(|seconds| (1e-6..=1e3).contains(seconds));
-        Ok(Interval::Every(Span::from_secs_f64(seconds.ok_or(NotAnInterval)?)))
-    }
-}
-
-impl fmt::Display for Interval {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Interval::Every(span) => write!(f, "{}", span.as_secs_f64()),
-            Interval::OfRtt => f.write_str("rtt"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,13 +97,5 @@ mod tests {
         let mut clock = ControlClock::new(Interval::OfRtt);
         let departures = (0..60).map(|n| n / 10 * 20); // ten at a moment, every 20 ms
         assert_eq!(controls(&mut clock, 2, departures), [0, 40, 60, 80, 100]);
-    }
-
-    #[test]
-    fn text_gives_the_interval_back() {
-        for text in ["0.05", "rtt", "0.001"] {
-            assert_eq!(text.parse::<Interval>().expect("an interval").to_string(), text);
-        }
-        assert_eq!("-1".parse::<Interval>(), Err(NotAnInterval));
     }
 }
