@@ -43,7 +43,61 @@ enum Value<C: 'static> {
     Whole(u64, u64, Field<C, u64>),
     Choice(&'static [&'static str], Field<C, usize>),
     Word(fn(&C) -> bool, fn(&mut C)),
+    Formed { takes: fn() -> String, get: fn(&C) -> String, set: fn(&mut C, &str) -> Option<()> },
     Other { takes: &'static str, get: fn(&C) -> String, set: fn(&mut C, &str) -> Option<()> },
+}
+
+/// A form in which a value may be written: a word, and numbers behind colons, as in `binomial:0.5:1`. A value that has several
+/// forms has a list of them.
+pub struct Form<T: 'static> {
+    word: &'static str,
+    /// What the numbers are called, and their ranges.
+    numbers: &'static [(&'static str, Within)],
+    make: fn(&[f64]) -> T,
+}
+
+impl<T> Form<T> {
+    /// A word alone.
+    pub const fn word(word: &'static str, make: fn(&[f64]) -> T) -> Form<T> {
+        Form { word, numbers: &[], make }
+    }
+
+    /// A word with these numbers behind it; `make` gets as many.
+    pub const fn numbers(
+        word: &'static str,
+        numbers: &'static [(&'static str, Within)],
+        make: fn(&[f64]) -> T,
+    ) -> Form<T> {
+        Form { word, numbers, make }
+    }
+
+    fn read(&self, text: &str) -> Option<T> {
+        let rest = text.strip_prefix(self.word)?;
+        let mut parts = rest.split(':');
+        if !parts.next()?.is_empty() {
+            return None;
+        }
+        let read = self.numbers.iter().map(|(_, range)| parts.next().and_then(|part| range.parse(part)));
+        let values = read.collect::<Option<Vec<f64>>>()?;
+        parts.next().is_none().then(|| (self.make)(&values))
+    }
+
+    /// What this text stands for, if it has one of these forms.
+    pub fn read_any(forms: &[Form<T>], text: &str) -> Option<T> {
+        forms.iter().find_map(|form| form.read(text))
+    }
+
+    /// The forms, for people: `aimd | binomial:K:L, K 0 to 1, L 0 to 1`.
+    pub fn list(forms: &[Form<T>]) -> String {
+        let form = |form: &Form<T>| {
+            let names = form.numbers.iter().map(|(name, _)| *name);
+            std::iter::once(form.word).chain(names).collect::<Vec<_>>().join(":")
+        };
+        let ranges =
+            forms.iter().flat_map(|form| form.numbers).map(|(name, range)| format!(", {name} {range}"));
+        let words: Vec<String> = forms.iter().map(form).collect();
+        words.join(" | ") + &ranges.collect::<String>()
+    }
 }
 
 /// A field of a configuration: made by [`field!`](crate::field) or [`choice!`](crate::choice). `None` stands for the word in
@@ -223,6 +277,18 @@ impl<C: 'static> Opt<C> {
         Opt::new(name, Value::Other { takes, get, set }, meaning)
     }
 
+    /// A value that has several forms ([`Form`]): what it takes, its value as text, and a function that answers `None` to what has
+    /// none of them.
+    pub const fn formed(
+        name: &'static str,
+        takes: fn() -> String,
+        get: fn(&C) -> String,
+        set: fn(&mut C, &str) -> Option<()>,
+        meaning: &'static str,
+    ) -> Opt<C> {
+        Opt::new(name, Value::Formed { takes, get, set }, meaning)
+    }
+
     /// The same option, where this word may stand in place of the number.
     pub const fn or(word: &'static str, mut option: Opt<C>) -> Opt<C> {
         option.word = Some(word);
@@ -276,7 +342,7 @@ impl<C: 'static> Opt<C> {
                 (field.set)(config, Some(words.iter().position(|word| *word == text)?));
             }
             Value::Word(_, set) => text.is_empty().then(|| set(config))?,
-            Value::Other { set, .. } => set(config, text)?,
+            Value::Formed { set, .. } | Value::Other { set, .. } => set(config, text)?,
         }
         Some(())
     }
@@ -297,7 +363,7 @@ impl<C: 'static> Opt<C> {
             Value::Whole(_, _, field) => (field.get)(config).map(|number| number.to_string()),
             Value::Choice(words, field) => (field.get)(config).map(|place| words[place].to_owned()),
             Value::Word(..) => Some(String::new()),
-            Value::Other { get, .. } => Some(get(config)),
+            Value::Formed { get, .. } | Value::Other { get, .. } => Some(get(config)),
         };
         value.unwrap_or_else(|| self.word.unwrap_or_default().to_owned())
     }
@@ -311,6 +377,7 @@ impl<C: 'static> Opt<C> {
             Value::Whole(least, most, _) => format!("{least} to {most}"),
             Value::Choice(words, _) => words.join(" | "),
             Value::Word(..) => "nothing, it stands alone".to_owned(),
+            Value::Formed { takes, .. } => takes(),
             Value::Other { takes, .. } => (*takes).to_owned(),
         };
         self.word.map_or(takes.clone(), |word| format!("{word} | {takes}"))
@@ -565,5 +632,22 @@ mod tests {
         assert_eq!(said(Within::POSITIVE), "above 0");
         assert_eq!(said(Within::up_to(1.0)), "above 0 and at most 1");
         assert_eq!(said(Within::of(0.0, f64::INFINITY)), "0 or more");
+    }
+
+    #[test]
+    fn a_value_of_several_forms_is_read_by_its_word_and_numbers() {
+        const FORMS: &[Form<f64>] = &[
+            Form::word("none", |_| 0.0),
+            Form::numbers("sum", &[("A", Within::PART), ("B", Within::POSITIVE)], |of| of[0] + of[1]),
+            Form::word("sum:small", |_| 0.1),
+        ];
+        for (text, value) in [("none", 0.0), ("sum:0.5:2", 2.5), ("sum:small", 0.1)] {
+            assert_eq!(Form::read_any(FORMS, text), Some(value), "{text}");
+        }
+        for text in ["", "nonesuch", "none:1", "sum", "sum:1", "sum:2:2", "sum:1:0", "sum:1:1:1", "sum:1:inf"]
+        {
+            assert_eq!(Form::read_any(FORMS, text), None, "{text}");
+        }
+        assert_eq!(Form::list(FORMS), "none | sum:A:B | sum:small, A 0 to 1, B above 0");
     }
 }

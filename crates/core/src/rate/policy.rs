@@ -4,9 +4,9 @@
 
 use super::equation::{Averaging, Equation};
 use super::{Aimd, Binomial, Start};
+use crate::spec::{Form, Within};
 use crate::time::{Rate, Span};
 use std::fmt;
-use std::str::FromStr;
 
 /// The point at which a source works.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,11 +66,18 @@ pub enum AnyPolicy {
 }
 
 impl PolicyChoice {
-    /// What can be chosen.
-    pub const TAKES: &'static str =
-        "aimd | binomial:K:L | iiad | sqrt | equation | equation:rfc5348, K and L from 0 to 1";
-    /// What is chosen with it.
-    pub const MEANING: &'static str = "what moves the rate";
+    /// What can be chosen; `tfrc` is another name of `equation`.
+    pub const FORMS: &'static [Form<PolicyChoice>] = &[
+        Form::word("aimd", |_| PolicyChoice::Aimd),
+        Form::numbers("binomial", &[("K", Within::PART), ("L", Within::PART)], |exponents| {
+            PolicyChoice::Binomial(Binomial { k: exponents[0], l: exponents[1] })
+        }),
+        Form::word("iiad", |_| PolicyChoice::Binomial(Binomial::IIAD)),
+        Form::word("sqrt", |_| PolicyChoice::Binomial(Binomial::SQRT)),
+        Form::word("equation", |_| PolicyChoice::Equation(Averaging::Thesis)),
+        Form::word("equation:rfc5348", |_| PolicyChoice::Equation(Averaging::Rfc5348)),
+        Form::word("tfrc", |_| PolicyChoice::Equation(Averaging::Thesis)),
+    ];
 
     /// The policy at its beginning, where the rate begins small.
     pub fn policy(self) -> AnyPolicy {
@@ -115,32 +122,7 @@ impl RatePolicy for AnyPolicy {
     }
 }
 
-/// Not the name of a rate policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a rate policy is one of: {}", PolicyChoice::TAKES)]
-pub struct UnknownPolicy;
-
-impl FromStr for PolicyChoice {
-    type Err = UnknownPolicy;
-
-    fn from_str(text: &str) -> Result<PolicyChoice, UnknownPolicy> {
-        let exponent = |text: &str| text.parse().ok().filter(|number| (0.0..=1.0).contains(number));
-        match text {
-            "aimd" => Ok(PolicyChoice::Aimd),
-            "iiad" => Ok(PolicyChoice::Binomial(Binomial::IIAD)),
-            "sqrt" => Ok(PolicyChoice::Binomial(Binomial::SQRT)),
-            "equation" | "tfrc" => Ok(PolicyChoice::Equation(Averaging::Thesis)),
-            "equation:rfc5348" => Ok(PolicyChoice::Equation(Averaging::Rfc5348)),
-            _ => {
-                let exponents = text.strip_prefix("binomial:").and_then(|rest| rest.split_once(':'));
-                let (k, l) = exponents.ok_or(UnknownPolicy)?;
-                let (k, l) = (exponent(k).ok_or(UnknownPolicy)?, exponent(l).ok_or(UnknownPolicy)?);
-                Ok(PolicyChoice::Binomial(Binomial { k, l }))
-            }
-        }
-    }
-}
-
+/// As an option's value; [`PolicyChoice::FORMS`] reads it.
 impl fmt::Display for PolicyChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -158,15 +140,15 @@ mod tests {
 
     #[test]
     fn every_policy_has_a_name_that_gives_it_back() {
+        let read = |name| Form::read_any(PolicyChoice::FORMS, name);
         for name in ["aimd", "binomial:0.5:0.5", "binomial:1:0", "equation", "equation:rfc5348"] {
-            let choice: PolicyChoice = name.parse().expect("a policy");
-            assert_eq!(choice.to_string(), name);
+            assert_eq!(read(name).map(|choice| choice.to_string()).as_deref(), Some(name));
         }
         for (alias, name) in [("sqrt", "binomial:0.5:0.5"), ("iiad", "binomial:1:0"), ("tfrc", "equation")] {
-            assert_eq!(alias.parse(), name.parse::<PolicyChoice>());
+            assert_eq!(read(alias), read(name));
         }
         for nonsense in ["", "equations", "equation:9", "binomial:2:0", "binomial:1"] {
-            assert_eq!(nonsense.parse::<PolicyChoice>(), Err(UnknownPolicy));
+            assert_eq!(read(nonsense), None);
         }
     }
 }

@@ -187,15 +187,15 @@ pub(super) fn transport<C: Configure>() -> C {
 /// The option that chooses the rate policy, for configurations with a field `policy`.
 macro_rules! policy {
     () => {
-        $crate::spec::Opt::other(
+        $crate::spec::Opt::formed(
             "policy",
-            $crate::rate::PolicyChoice::TAKES,
+            || $crate::spec::Form::list($crate::rate::PolicyChoice::FORMS),
             |config| config.policy.to_string(),
             |config, text| {
-                config.policy = text.parse().ok()?;
+                config.policy = $crate::spec::Form::read_any($crate::rate::PolicyChoice::FORMS, text)?;
                 Some(())
             },
-            $crate::rate::PolicyChoice::MEANING,
+            "what moves the rate",
         )
     };
 }
