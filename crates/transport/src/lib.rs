@@ -1,8 +1,16 @@
 //! Files, trees and live streams to many receivers over UDP multicast.
 //!
-//! [`send`] and [`receive`] drive the state machines of `faircast-core` over the sockets of
-//! `faircast-net`, one thread each, until the transfer has ended. What happens on the way is told
-//! as [`event::Event`]s.
+//! A session is an [`Endpoint`]: datagrams and the present come in, datagrams and [`event::Event`]s go out, and no socket and
+//! no clock is in it. [`send`] and [`receive`] run one on the sockets of `faircast-net`, in the calling thread, until it has
+//! ended; [`pgm`] and [`alc`] have the same for the formats of others.
+//!
+//! | | |
+//! |---|---|
+//! | `endpoint` | what all sessions are to whoever drives them |
+//! | `driver` | the loop, the sockets, outages of the network |
+//! | `source`, `receiver` | sessions in faircast's own format |
+//! | `pgm`, `alc` | sessions in the formats of others |
+//! | `object` | files and trees as blocks, and back |
 
 pub mod alc;
 mod assembly;
