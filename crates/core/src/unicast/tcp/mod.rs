@@ -25,8 +25,9 @@
 //! them the driver reads `departure` and `deadline` of that sender again.
 //!
 //! The simulator reads them again for the agent that it called, not for others. A coordinator there lives on the senders' host: all agents
-//! of a host share one clock and one way in, so what one's acknowledgement does to another comes in the same order in both of its
-//! modes. What it takes is to treat every sender that was moved as the one that was called: let leave what may, and set its deadline.
+//! of a host share one clock, and are called ahead of others' time only where they share one way in, so what one's
+//! acknowledgement does to another comes in the same order in both of its modes. What it takes is to treat every sender that was
+//! moved as the one that was called: let leave what may, and set its deadline.
 
 mod aimd;
 mod config;
