@@ -112,17 +112,15 @@ impl Uplink {
         }
     }
 
-    /// Hand over as much as the socket takes.
-    fn hand_over(&self, pending: &mut Pending) -> Result<Rest, NetError> {
+    /// Hand over as much of these datagrams as the socket takes.
+    fn hand_over(&self, bytes: &[u8], pending: &mut Pending) -> Result<Rest, NetError> {
         let Some(socket) = &self.socket else { return Ok(Rest::Nothing) };
         let Transmit { segment, to } = pending.transmit;
-        let SendOutcome::Blocked { sent } =
-            socket.send_batch_to(&self.unsent[pending.from..], segment, to)?
-        else {
+        let SendOutcome::Blocked { sent } = socket.send_batch_to(&bytes[pending.from..], segment, to)? else {
             return Ok(Rest::Nothing);
         };
         pending.from += sent * segment;
-        if pending.from >= self.unsent.len() {
+        if pending.from >= bytes.len() {
             return Ok(Rest::Nothing);
         }
         let now = Instant::now();
@@ -133,6 +131,21 @@ impl Uplink {
             return Err(NetError::Stuck { name: self.choice.chosen.name.clone() });
         }
         Ok(Rest::Some)
+    }
+
+    /// What comes of handing over.
+    fn conclude(
+        &mut self,
+        handed_over: Result<Rest, NetError>,
+        pending: Pending,
+        events: Events<'_>,
+    ) -> Result<(), Error> {
+        match handed_over {
+            Ok(Rest::Nothing) => self.outage.works(events),
+            Ok(Rest::Some) => self.pending = Some(pending),
+            Err(error) => self.outage.failed(error, events)?,
+        }
+        Ok(())
     }
 }
 
@@ -179,19 +192,18 @@ impl Sockets for Uplink {
     fn follow(&mut self, _endpoint: &mut dyn Endpoint, _now: Time) {}
 
     fn send(&mut self, bytes: &mut Vec<u8>, transmit: Transmit, events: Events<'_>) -> Result<(), Error> {
-        std::mem::swap(bytes, &mut self.unsent);
-        self.pending = Some(Pending { from: 0, transmit, taken_at: Instant::now() });
-        self.flush(events)
+        let mut pending = Pending { from: 0, transmit, taken_at: Instant::now() };
+        let handed_over = self.hand_over(bytes, &mut pending);
+        if let Ok(Rest::Some) = handed_over {
+            std::mem::swap(bytes, &mut self.unsent);
+        }
+        self.conclude(handed_over, pending, events)
     }
 
     fn flush(&mut self, events: Events<'_>) -> Result<(), Error> {
         let Some(mut pending) = self.pending.take() else { return Ok(()) };
-        match self.hand_over(&mut pending) {
-            Ok(Rest::Nothing) => self.outage.works(events),
-            Ok(Rest::Some) => self.pending = Some(pending),
-            Err(error) => self.outage.failed(error, events)?,
-        }
-        Ok(())
+        let handed_over = self.hand_over(&self.unsent, &mut pending);
+        self.conclude(handed_over, pending, events)
     }
 
     fn holds(&self) -> bool {
