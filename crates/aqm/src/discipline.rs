@@ -1,12 +1,8 @@
-//! What a discipline sees and decides.
+//! What a discipline that decides at arrival sees and decides.
 
-use crate::drop_tail::DropTail;
-use crate::red::{self, Red};
 use faircast_core::rng::Rng;
-use faircast_core::spec::{self, SpecError};
-use faircast_core::time::{Rate, Span, Time};
+use faircast_core::time::{Rate, Time};
 use std::fmt;
-use std::str::FromStr;
 
 /// A packet that wants to wait in a queue, and how the queue looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,8 +45,9 @@ pub enum DropCause {
     Early,
 }
 
-/// A queue discipline that decides at arrival.
-pub trait Discipline {
+/// A queue discipline that decides at arrival about packets that leave first in, first out. One that decides at departure,
+/// or in which order packets leave, is a [`Qdisc`](crate::qdisc::Qdisc).
+pub trait Discipline: fmt::Debug + Send {
     /// Decide about this packet.
     fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> Decision;
     /// The link's rate, where the discipline needs it; told at the start and at every change.
@@ -61,169 +58,38 @@ pub trait Discipline {
     }
     /// The timer has come, with this queue.
     fn on_timer(&mut self, _queue: &Offer) {}
+    /// What it is told beside arrivals; asked once.
+    fn watches(&self) -> Watches {
+        Watches::Arrivals
+    }
+    /// A packet has left the queue. Told in order, before anything that happens later.
+    fn on_departure(&mut self, _departure: &Departure) {}
+    /// The last packet's transmission has ended at this moment, and none waited: the link has been idle since.
+    fn on_idle(&mut self, _since: Time) {}
+    /// The link went down: all that waited is lost.
+    fn on_flush(&mut self) {}
 }
 
-/// How much a buffer holds.
+/// What a discipline is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
-    /// Packets.
-    Packets(u32),
-    /// Bytes.
-    Bytes(u32),
+pub enum Watches {
+    /// Arrivals alone.
+    Arrivals,
+    /// Departures and the beginning of idle times, too. The link then writes down every packet.
+    Departures,
 }
 
-/// A discipline to be made.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum QueueSpec {
-    /// First in, first out, and the arriving packet is dropped when the buffer is full. The limit counts the packet
-    /// in transmission too: a buffer holds a packet until its last bit has left.
-    DropTail(Limit),
-    /// Random early detection.
-    Red(red::Config),
-}
-
-/// Any discipline.
-#[derive(Debug, Clone)]
-pub enum AnyDiscipline {
-    /// [`drop_tail`](crate::drop_tail).
-    DropTail(DropTail),
-    /// [`red`].
-    Red(Box<Red>),
-}
-
-/// A discipline as text: `NAME` alone, or `NAME,OPTIONS`.
-pub(crate) trait Written: Sized {
-    /// Its name.
-    const NAME: &'static str;
-    /// How it is written, for those who wrote something else.
-    const FORM: &'static str;
-    /// From what stands behind the name.
-    fn read(options: &str) -> Result<Self, SpecError>;
-    /// Whether the values fit one another and make sense.
-    fn check(&self) -> Result<(), SpecError>;
-    /// What stands behind the name, in full: it reads back as the same.
-    fn options(&self) -> String;
-}
-
-/// Reads, checks and shows every discipline: the variants of an enum that hold one [`Written`] each.
-macro_rules! written {
-    ($name:ident, $kind:literal, $($variant:ident($held:ty)),+ $(,)?) => {
-        impl $name {
-            /// This, if it makes sense.
-            ///
-            /// # Errors
-            /// The first value that does not.
-            pub fn checked(self) -> Result<$name, SpecError> {
-                match &self {
-                    $($name::$variant(held) => held.check().map(|()| self),)+
-                }
-            }
-        }
-
-        impl std::str::FromStr for $name {
-            type Err = SpecError;
-
-            fn from_str(text: &str) -> Result<$name, SpecError> {
-                let (name, options) = spec::split(text);
-                $(if name == <$held>::NAME {
-                    return <$held>::read(options).map($name::$variant).and_then($name::checked);
-                })+
-                let known = [$(<$held>::FORM),+].join(", ");
-                Err(SpecError::UnknownName { kind: $kind, name: name.to_owned(), known })
-            }
-        }
-
-        /// In full, so that it reads back as the same.
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                match self {
-                    $($name::$variant(held) => write!(f, "{},{}", <$held>::NAME, held.options()),)+
-                }
-            }
-        }
-    };
-}
-written!(QueueSpec, "queue", DropTail(Limit), Red(red::Config));
-
-impl FromStr for Limit {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Limit, SpecError> {
-        let refuse = || SpecError::BadValue {
-            option: "size",
-            value: text.to_owned(),
-            takes: "packets (`50`), bytes (`50kB`) or `unlimited`".to_owned(),
-            meaning: "what the buffer holds",
-        };
-        if text == "unlimited" {
-            return Ok(Limit::Packets(u32::MAX));
-        }
-        let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-        let (number, unit) = text.split_at(unit);
-        let factor = match unit {
-            "" => return number.parse().map(Limit::Packets).map_err(|_| refuse()),
-            "B" => 1.0,
-            "kB" => 1e3,
-            "MB" => 1e6,
-            _ => return Err(refuse()),
-        };
-        let bytes = number.parse::<f64>().map_err(|_| refuse())? * factor;
-        let whole = (bytes.fract() == 0.0 && bytes <= f64::from(u32::MAX)).then_some(bytes as u32);
-        whole.map(Limit::Bytes).ok_or_else(refuse)
-    }
-}
-
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Limit::Packets(u32::MAX) => f.write_str("unlimited"),
-            Limit::Packets(packets) => write!(f, "{packets}"),
-            Limit::Bytes(bytes) => write!(f, "{bytes}B"),
-        }
-    }
-}
-
-impl QueueSpec {
-    /// A buffer that never drops.
-    pub const UNLIMITED: QueueSpec = QueueSpec::DropTail(Limit::Packets(u32::MAX));
-
-    /// The discipline, for a link of this rate and propagation delay.
-    pub fn build(&self, rate: Rate, delay: Span) -> AnyDiscipline {
-        match self {
-            QueueSpec::DropTail(limit) => AnyDiscipline::DropTail(DropTail::new(*limit)),
-            QueueSpec::Red(config) => AnyDiscipline::Red(Box::new(Red::new(*config, rate, delay))),
-        }
-    }
-}
-
-impl Discipline for AnyDiscipline {
-    #[inline]
-    fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> Decision {
-        match self {
-            AnyDiscipline::DropTail(discipline) => discipline.on_arrival(offer, rng),
-            AnyDiscipline::Red(discipline) => discipline.on_arrival(offer, rng),
-        }
-    }
-
-    fn set_rate(&mut self, rate: Rate) {
-        match self {
-            AnyDiscipline::DropTail(discipline) => discipline.set_rate(rate),
-            AnyDiscipline::Red(discipline) => discipline.set_rate(rate),
-        }
-    }
-
-    #[inline]
-    fn timer(&self) -> Time {
-        match self {
-            AnyDiscipline::DropTail(_) => Time::NEVER,
-            AnyDiscipline::Red(discipline) => discipline.timer(),
-        }
-    }
-
-    fn on_timer(&mut self, queue: &Offer) {
-        match self {
-            AnyDiscipline::DropTail(_) => {}
-            AnyDiscipline::Red(discipline) => discipline.on_timer(queue),
-        }
-    }
+/// A packet's transmission begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Departure {
+    /// When.
+    pub at: Time,
+    /// Its flow.
+    pub flow: u32,
+    /// Its size, in bytes.
+    pub size: u16,
+    /// Packets that it leaves behind.
+    pub waiting: u32,
+    /// Their bytes.
+    pub waiting_bytes: u32,
 }

@@ -1,8 +1,11 @@
 //! First in, first out; the arriving packet is dropped when the buffer is full.
 
-use crate::discipline::{Decision, Discipline, DropCause, Limit, Offer, Written};
+use crate::discipline::{Decision, Discipline, DropCause, Offer};
+use crate::limit::Limit;
+use crate::written::Written;
 use faircast_core::rng::Rng;
-use faircast_core::spec::SpecError;
+use faircast_core::spec::{Described, SpecError};
+use faircast_core::time::{Rate, Span};
 
 /// The discipline of most routers.
 #[derive(Debug, Clone, Copy)]
@@ -25,20 +28,17 @@ impl DropTail {
 impl Discipline for DropTail {
     #[inline]
     fn on_arrival(&mut self, offer: &Offer, _rng: &mut Rng) -> Decision {
-        let full = match self.limit {
-            Limit::Packets(limit) => offer.waiting + u32::from(offer.in_transmission > 0) >= limit,
-            Limit::Bytes(limit) => {
-                u64::from(offer.waiting_bytes) + u64::from(offer.in_transmission) + u64::from(offer.size)
-                    > u64::from(limit)
-            }
-        };
-        if full { Decision::Drop(DropCause::Overflow) } else { Decision::Accept }
+        let packets = offer.waiting + u32::from(offer.in_transmission > 0);
+        let bytes = u64::from(offer.waiting_bytes) + u64::from(offer.in_transmission);
+        let has_room = self.limit.has_room(packets, bytes, offer.size);
+        if has_room { Decision::Accept } else { Decision::Drop(DropCause::Overflow) }
     }
 }
 
 impl Written for Limit {
     const NAME: &'static str = "droptail";
     const FORM: &'static str = "droptail,SIZE";
+    type Made = DropTail;
 
     fn read(options: &str) -> Result<Limit, SpecError> {
         if options.is_empty() {
@@ -62,5 +62,13 @@ impl Written for Limit {
 
     fn options(&self) -> String {
         self.to_string()
+    }
+
+    fn described() -> Vec<Described> {
+        Vec::new()
+    }
+
+    fn make(&self, _rate: Rate, _delay: Span) -> DropTail {
+        DropTail::new(*self)
     }
 }

@@ -1,13 +1,24 @@
 //! A link: a queue in front of a transmitter of a given rate, then a wire with a delay and losses.
 //!
-//! First in, first out and decided at arrival, so [`Link::offer`] can say at once when a packet will come out at the
-//! other end. Whoever drives the link keeps the packets; the link keeps only times and counts.
+//! First in, first out and decided at arrival, [`Link::offer`] says at once when a packet will come out at the other end.
+//! Otherwise the packet is queued, and the driver has two more things to do: after every call that names a moment it takes what
+//! [`Link::dequeue`] has to tell until there is nothing more, and it calls that again at [`Link::next_dequeue`], before anything
+//! else that happens to the link at that moment. Whoever drives the link keeps the packets; the link keeps only times, sizes and
+//! counts.
 
-use crate::discipline::{AnyDiscipline, Decision, Discipline, DropCause, Limit, Offer, QueueSpec};
+use crate::any::AnyDiscipline;
+use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
+use crate::drop_tail::DropTail;
+use crate::limit::Limit;
 use crate::loss::{Loss, LossSpec};
+use crate::qdisc::Ticket;
+use crate::spec::QueueSpec;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
+use queue::Queue;
 use std::collections::VecDeque;
+
+mod queue;
 
 /// A link to be made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,8 +43,31 @@ pub enum Fate {
         /// Whether the queue set its congestion mark.
         marked: bool,
     },
-    /// It does not.
+    /// It waits. [`Link::dequeue`] will say what became of it.
+    Queued(Ticket),
+    /// It is lost.
     Lost(LossCause),
+}
+
+/// What became of a packet that was queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dequeued {
+    /// Its transmission begins; it comes out at the other end.
+    Arrives {
+        /// Which.
+        ticket: Ticket,
+        /// When its last bit does.
+        at: Time,
+        /// Whether the queue set its congestion mark.
+        marked: bool,
+    },
+    /// It is lost.
+    Lost {
+        /// Which.
+        ticket: Ticket,
+        /// Why.
+        cause: LossCause,
+    },
 }
 
 /// Where a packet was lost.
@@ -52,7 +86,7 @@ pub enum LossCause {
 pub struct LinkCounts {
     /// Packets offered.
     pub offered: u64,
-    /// Packets that passed the queue.
+    /// Packets that the queue took and has not dropped.
     pub accepted: u64,
     /// Their bytes.
     pub accepted_bytes: u64,
@@ -73,7 +107,7 @@ const FRACTION: u32 = 20;
 const SLOWEST: u64 = u64::MAX >> 17;
 
 /// One direction of a link. What every packet touches fits a cache line; the rest lies in a box.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 #[repr(C)]
 pub struct Link {
     /// When the transmitter has sent all that it has taken so far.
@@ -107,11 +141,11 @@ enum Way {
 }
 
 /// What not every packet touches.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Rest {
     /// Transmission time of a byte, in 2^-20 ns.
     byte_time: u64,
-    discipline: AnyDiscipline,
+    decides: Decides,
     rng: Rng,
     rate: Rate,
     /// Packets accepted before `Link::accepted` began anew.
@@ -119,8 +153,16 @@ struct Rest {
     overflow: u64,
     rare: Option<Box<LinkExtras>>,
     state: State,
-    /// Whether rate and delay are as they were at the start.
-    history: History,
+    record: Record,
+    watches: Watches,
+}
+
+/// Who decides about packets.
+#[derive(Debug)]
+enum Decides {
+    DropTail(DropTail),
+    AtArrival(Box<dyn Discipline>),
+    Holds(Box<Queue>),
 }
 
 /// What many links never need.
@@ -156,10 +198,13 @@ enum State {
     Down,
 }
 
+/// How packets of one size are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum History {
-    Unchanged,
-    Changed,
+enum Record {
+    /// By their number alone.
+    Number,
+    /// One by one: the link was changed, or its discipline watches departures.
+    Each,
 }
 
 /// Packets of several sizes, the oldest first.
@@ -169,6 +214,18 @@ struct Mixed {
     bytes: u32,
     /// When the last packet arrives that is not among these any more.
     sent_arrives: Time,
+    told: Told,
+}
+
+/// What a discipline that watches departures knows.
+#[derive(Debug, Clone, Copy, Default)]
+struct Told {
+    /// Packets that are still among [`Mixed::packets`] and whose departure it was told.
+    packets: usize,
+    /// Their bytes.
+    bytes: u32,
+    /// The beginning of the latest idle time that it was told.
+    idle: Time,
 }
 
 /// A packet that waits or is being sent.
@@ -178,6 +235,7 @@ struct Waiting {
     ends: Time,
     /// The propagation delay at the time it came.
     delay: Span,
+    flow: u32,
     size: u16,
 }
 
@@ -193,21 +251,35 @@ impl Waiting {
 impl Link {
     /// An idle link; `rng` is its own random stream.
     pub fn new(spec: &LinkSpec, rng: Rng) -> Link {
-        let mut discipline = spec.queue.build(spec.rate, spec.delay);
-        discipline.set_rate(spec.rate);
+        Link::with_discipline(spec, spec.queue.build(spec.rate, spec.delay), rng)
+    }
+
+    /// The same with this discipline in place of the one that `spec` names.
+    pub fn with_discipline(spec: &LinkSpec, discipline: AnyDiscipline, rng: Rng) -> Link {
+        let mut decides = match discipline {
+            AnyDiscipline::DropTail(drop_tail) => Decides::DropTail(drop_tail),
+            AnyDiscipline::AtArrival(discipline) => Decides::AtArrival(discipline),
+            AnyDiscipline::Holds(qdisc) => Decides::Holds(Box::new(Queue::new(qdisc))),
+        };
+        decides.set_rate(spec.rate);
+        let watches = match &decides {
+            Decides::AtArrival(discipline) => discipline.watches(),
+            Decides::DropTail(_) | Decides::Holds(_) => Watches::Arrivals,
+        };
         let rare = spec
             .loss
             .map(|loss| Box::new(LinkExtras { loss: Some(Loss::new(loss)), ..LinkExtras::default() }));
         let rest = Rest {
             byte_time: byte_time(spec.rate),
-            discipline,
+            decides,
             rng,
             rate: spec.rate,
             accepted: 0,
             overflow: 0,
             rare,
             state: State::Up,
-            history: History::Unchanged,
+            record: if watches == Watches::Departures { Record::Each } else { Record::Number },
+            watches,
         };
         let mut link = Link {
             free_at: Time::ZERO,
@@ -273,6 +345,9 @@ impl Link {
 
     #[inline(never)]
     fn offer_long(&mut self, now: Time, size: u16, flow: u32, ecn_capable: bool) -> Fate {
+        if self.queues() {
+            return self.offer_queued(now, size, flow, ecn_capable);
+        }
         if self.rest.state == State::Down {
             self.rest.rare().refused += 1;
             return Fate::Lost(LossCause::Down);
@@ -298,7 +373,7 @@ impl Link {
             }
         };
         self.go_on(now);
-        let at = self.take(now, size);
+        let at = self.take(now, size, flow);
         self.count(size);
         let rest = &mut *self.rest;
         if let Some(rare) = &mut rest.rare
@@ -313,7 +388,7 @@ impl Link {
 
     /// The link is idle: from now on all packets may be of this size.
     fn settle(&mut self, size: u16) {
-        if self.rest.history == History::Changed {
+        if self.rest.record == Record::Each {
             return;
         }
         if let Some(rare) = &mut self.rest.rare {
@@ -335,8 +410,8 @@ impl Link {
         self.way = Way::Long;
         let rest = &*self.rest;
         let lossless = rest.rare.as_ref().is_none_or(|rare| rare.loss.is_none());
-        let plain = lossless && rest.state == State::Up && rest.history == History::Unchanged;
-        let AnyDiscipline::DropTail(drop_tail) = &rest.discipline else { return };
+        let plain = lossless && rest.state == State::Up && rest.record == Record::Number;
+        let Decides::DropTail(drop_tail) = &rest.decides else { return };
         if !plain || self.size == 0 || rest.mixed().is_some() {
             return;
         }
@@ -352,14 +427,45 @@ impl Link {
     }
 
     fn decide(&mut self, now: Time, size: u16, flow: u32, ecn_capable: bool) -> Decision {
-        while self.rest.discipline.timer() <= now {
-            let moment = self.rest.discipline.timer();
+        while let Some(moment) = self.rest.decides.timer().filter(|moment| *moment <= now) {
+            self.tell(moment);
             let queue = self.look(moment, 0, 0, false);
-            self.rest.discipline.on_timer(&queue);
+            if let Decides::AtArrival(discipline) = &mut self.rest.decides {
+                discipline.on_timer(&queue);
+            }
         }
+        self.tell(now);
         let offer = self.look(now, size, flow, ecn_capable);
         let rest = &mut *self.rest;
-        rest.discipline.on_arrival(&offer, &mut rest.rng)
+        match &mut rest.decides {
+            Decides::DropTail(drop_tail) => drop_tail.on_arrival(&offer, &mut rest.rng),
+            Decides::AtArrival(discipline) => discipline.on_arrival(&offer, &mut rest.rng),
+            Decides::Holds(_) => unreachable!("packets of a link that queues do not come here"),
+        }
+    }
+
+    /// Tell a discipline that watches departures what has left until this moment, and whether the link is idle since.
+    fn tell(&mut self, now: Time) {
+        let rest = &mut *self.rest;
+        let (Decides::AtArrival(discipline), Watches::Departures) = (&mut rest.decides, rest.watches) else {
+            return;
+        };
+        let mixed = &mut rest.rare.get_or_insert_default().mixed;
+        while let Some(left) = mixed.packets.get(mixed.told.packets).filter(|packet| packet.begins <= now) {
+            mixed.told.packets += 1;
+            mixed.told.bytes += u32::from(left.size);
+            discipline.on_departure(&Departure {
+                at: left.begins,
+                flow: left.flow,
+                size: left.size,
+                waiting: (mixed.packets.len() - mixed.told.packets) as u32,
+                waiting_bytes: mixed.bytes - mixed.told.bytes,
+            });
+        }
+        if self.free_at <= now && self.free_at > mixed.told.idle {
+            mixed.told.idle = self.free_at;
+            discipline.on_idle(self.free_at);
+        }
     }
 
     /// The queue as a packet finds it.
@@ -384,7 +490,7 @@ impl Link {
             return (0, 0, 0);
         }
         match self.rest.mixed() {
-            None if self.rest.history == History::Changed => (0, 0, 0),
+            None if self.rest.record == Record::Each => (0, 0, 0),
             None => {
                 let packets = busy.div_ceil(self.each.as_nanos().max(1)) as u32;
                 (packets, packets * u32::from(self.size), self.size)
@@ -399,16 +505,15 @@ impl Link {
     }
 
     /// The packet waits, is sent, and occupies the transmitter until `free_at`. When it will arrive.
-    fn take(&mut self, now: Time, size: u16) -> Time {
+    fn take(&mut self, now: Time, size: u16, flow: u32) -> Time {
         let begins = self.free_at.max(now);
         let each = self.transmission(size);
-        let uniform =
-            size == self.size && self.rest.mixed().is_none() && self.rest.history == History::Unchanged;
+        let uniform = size == self.size && self.rest.mixed().is_none() && self.rest.record == Record::Number;
         if !uniform {
             self.mix(now);
         }
         self.free_at = begins + each;
-        let packet = Waiting { begins, ends: self.free_at, delay: self.delay, size };
+        let packet = Waiting { begins, ends: self.free_at, delay: self.delay, flow, size };
         if uniform {
             return self.free_at + self.delay;
         }
@@ -423,7 +528,7 @@ impl Link {
     /// Packets of another size come, or the link changes: write down the packets that were known by their number alone.
     fn mix(&mut self, now: Time) {
         self.way = Way::Long;
-        if self.rest.mixed().is_some() || self.rest.history == History::Changed {
+        if self.rest.mixed().is_some() || self.rest.record == Record::Each {
             return;
         }
         let (packets, bytes, _) = self.backlog(now);
@@ -436,7 +541,8 @@ impl Link {
         mixed.packets.clear();
         mixed.packets.extend((0..u64::from(packets)).rev().map(|later| {
             let ends = free_at - each * later;
-            Waiting { begins: ends - each, ends, delay, size }
+            // Whoever asks for flows has had each written down from the start.
+            Waiting { begins: ends - each, ends, delay, flow: 0, size }
         }));
         // A packet on the wire arrives by then; perhaps there is none.
         mixed.sent_arrives = mixed.packets.front().map_or(latest, |first| first.begins + delay);
@@ -445,12 +551,18 @@ impl Link {
     /// Packets that wait at this moment, without the one in transmission, and their bytes. `now` may lie in the past
     /// as far as no packet was offered since.
     pub fn waiting(&self, now: Time) -> (u32, u32) {
+        if let Decides::Holds(queue) = &self.rest.decides {
+            return queue.backlog();
+        }
         let (packets, bytes, in_transmission) = self.backlog(now);
         (packets.saturating_sub(u32::from(in_transmission > 0)), bytes - u32::from(in_transmission))
     }
 
     /// Bytes that have left the transmitter by this moment, in whole packets.
     pub fn departed_bytes(&self, now: Time) -> u64 {
+        if let Decides::Holds(queue) = &self.rest.decides {
+            return queue.departed_bytes(now);
+        }
         let flushed = self.rest.rare.as_ref().map_or(0, |rare| rare.flushed_bytes);
         self.accepted_bytes - flushed - u64::from(self.backlog(now).1)
     }
@@ -458,6 +570,9 @@ impl Link {
     /// What the link has done so far.
     pub fn counts(&self) -> LinkCounts {
         let rest = &*self.rest;
+        if let Decides::Holds(queue) = &rest.decides {
+            return queue.counts();
+        }
         let accepted = rest.accepted + u64::from(self.accepted);
         let (early, marked, lost, refused) = rest
             .rare
@@ -498,8 +613,13 @@ impl Link {
 
     /// All that waits is written down, and the link stays on the long way.
     fn begin_change(&mut self, now: Time) {
+        if self.queues() {
+            self.rest.record = Record::Each;
+            return;
+        }
+        self.tell(now);
         self.mix(now);
-        self.rest.history = History::Changed;
+        self.rest.record = Record::Each;
         self.rest.rare().mixed.forget_sent(now);
     }
 
@@ -509,7 +629,10 @@ impl Link {
         self.begin_change(now);
         let byte_time = byte_time(rate);
         (self.rest.rate, self.rest.byte_time) = (rate, byte_time);
-        self.rest.discipline.set_rate(rate);
+        self.rest.decides.set_rate(rate);
+        if self.queues() {
+            return self.hasten(now);
+        }
         let mut shift = Shift { moves: Vec::new() };
         let rare = self.rest.rare();
         let mut free_at = now;
@@ -533,16 +656,22 @@ impl Link {
     }
 
     /// The link goes down: what waits or is being sent is lost (the driver drops packets that arrive after
-    /// [`Down::kept_until`]), and so is what comes until it is up again.
+    /// [`Down::kept_until`]; of those that were queued [`Link::dequeue`] tells), and so is what comes until it is up again.
     pub fn set_down(&mut self, now: Time) -> Down {
         self.begin_change(now);
         self.free_at = self.free_at.min(now);
         self.rest.state = State::Down;
+        match &mut self.rest.decides {
+            Decides::Holds(queue) => return Down { kept_until: queue.go_down(now) },
+            Decides::AtArrival(discipline) => discipline.on_flush(),
+            Decides::DropTail(_) => {}
+        }
         let rare = self.rest.rare();
         rare.lost += rare.mixed.packets.len() as u64;
         rare.flushed_bytes += u64::from(rare.mixed.bytes);
         rare.mixed.packets.clear();
         rare.mixed.bytes = 0;
+        rare.mixed.told = Told { idle: self.free_at, ..Told::default() };
         rare.last_arrival = rare.mixed.sent_arrives;
         Down { kept_until: rare.last_arrival }
     }
@@ -553,10 +682,30 @@ impl Link {
     }
 }
 
+impl Decides {
+    fn set_rate(&mut self, rate: Rate) {
+        match self {
+            Decides::DropTail(drop_tail) => drop_tail.set_rate(rate),
+            Decides::AtArrival(discipline) => discipline.set_rate(rate),
+            Decides::Holds(queue) => queue.set_rate(rate),
+        }
+    }
+
+    /// When a discipline that decides at arrival wants to be called.
+    fn timer(&self) -> Option<Time> {
+        let Decides::AtArrival(discipline) = self else { return None };
+        Some(discipline.timer())
+    }
+}
+
 impl Mixed {
     fn forget_sent(&mut self, now: Time) {
         while let Some(gone) = self.packets.front().filter(|packet| packet.ends <= now) {
             self.bytes -= u32::from(gone.size);
+            if self.told.packets > 0 {
+                self.told.packets -= 1;
+                self.told.bytes -= u32::from(gone.size);
+            }
             self.sent_arrives = gone.arrives_after(self.sent_arrives);
             self.packets.pop_front();
         }

@@ -8,10 +8,11 @@
 //! With [`Config::adaptive`] the largest probability is moved every half second so that the average stays in the middle
 //! between the thresholds (Floyd, Gummadi and Shenker 2001).
 
-use crate::discipline::{Decision, Discipline, DropCause, Offer, Written};
+use crate::discipline::{Decision, Discipline, DropCause, Offer};
+use crate::written::Written;
 use faircast_core::field;
 use faircast_core::rng::Rng;
-use faircast_core::spec::{self, Opt, SpecError, Within};
+use faircast_core::spec::{self, Described, Opt, SpecError, Within};
 use faircast_core::time::{Rate, Span, Time};
 
 /// Parameters. Lengths are in packets; with [`Config::bytes`] they count in units of [`Config::mean_packet_size`].
@@ -147,6 +148,7 @@ const NOT_NEGATIVE: Within = Within::of(0.0, f64::INFINITY);
 impl Written for Config {
     const NAME: &'static str = "red";
     const FORM: &'static str = "red[,OPTION...]";
+    type Made = Box<dyn Discipline>;
 
     fn read(options: &str) -> Result<Config, SpecError> {
         let mut config = Config::auto();
@@ -170,6 +172,14 @@ impl Written for Config {
 
     fn options(&self) -> String {
         spec::written(self, OPTIONS)
+    }
+
+    fn described() -> Vec<Described> {
+        OPTIONS.iter().map(Opt::described).collect()
+    }
+
+    fn make(&self, rate: Rate, delay: Span) -> Box<dyn Discipline> {
+        Box::new(Red::new(*self, rate, delay))
     }
 }
 

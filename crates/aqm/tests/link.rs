@@ -52,7 +52,7 @@ struct Twin {
 
 enum TwinQueue {
     DropTail(Limit),
-    Discipline(Box<AnyDiscipline>),
+    Discipline(Box<dyn Discipline>),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +70,10 @@ impl Twin {
             delay: spec.delay,
             queue: match spec.queue {
                 QueueSpec::DropTail(limit) => TwinQueue::DropTail(limit),
-                red => TwinQueue::Discipline(Box::new(red.build(spec.rate, spec.delay))),
+                red => match red.build(spec.rate, spec.delay) {
+                    AnyDiscipline::AtArrival(discipline) => TwinQueue::Discipline(discipline),
+                    other => panic!("{other:?} does not decide at arrival"),
+                },
             },
             rng: Rng::new(1, 1),
             loss: spec.loss.map(Loss::new),
@@ -192,6 +195,7 @@ impl Driven {
                 self.arrivals.insert(id, at);
                 Outcome::Sent { marked }
             }
+            Fate::Queued(_) => panic!("it decides at arrival"),
             Fate::Lost(cause) => Outcome::Lost(cause),
         }
     }

@@ -1,6 +1,7 @@
 //! Queues and losses as text.
 
-use faircast_aqm::{Limit, LossSpec, QueueSpec, red};
+use faircast_aqm::{Limit, LossSpec, QueueSpec, codel, drr, fifo, red};
+use faircast_core::time::Span;
 
 fn queue(text: &str) -> QueueSpec {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
@@ -34,8 +35,28 @@ fn red_takes_a_preset_and_options() {
 }
 
 #[test]
+fn queues_that_hold_packets_take_options() {
+    assert_eq!(queue("fifo"), QueueSpec::Fifo(fifo::Config::default()));
+    let wanted = fifo::Config { limit: Limit::Bytes(30_000), drops: fifo::Drops::Front };
+    assert_eq!(queue("fifo,limit=30kB,drops=front"), QueueSpec::Fifo(wanted));
+    let wanted = codel::Config {
+        target: Span::from_millis(10),
+        interval: Span::from_millis(200),
+        limit: Limit::Packets(u32::MAX),
+        ecn: true,
+    };
+    assert_eq!(queue("codel,target=10ms,interval=0.2,limit=unlimited,ecn"), QueueSpec::Codel(wanted));
+    assert_eq!(queue("codel").to_string(), "codel,target=0.005,interval=0.1,limit=1000");
+    let wanted = drr::Config { quantum: 500, limit: Limit::Packets(60), queues: 16 };
+    assert_eq!(queue("drr,quantum=500,limit=60,queues=16"), QueueSpec::Drr(wanted));
+}
+
+#[test]
 fn what_is_written_reads_back() {
     for text in [
+        "fifo,limit=7,drops=front",
+        "codel,ecn,target=1ms",
+        "drr,limit=90kB",
         "droptail,7",
         "droptail,7kB",
         "droptail,unlimited",
@@ -52,10 +73,24 @@ fn what_is_written_reads_back() {
 }
 
 #[test]
+fn the_page_of_queues_has_every_discipline_and_option() {
+    let page = include_str!("../../../docs/queues.md");
+    for (form, options) in QueueSpec::known() {
+        assert!(page.contains(&format!("`{form}`")), "docs/queues.md lacks {form}");
+        for option in options {
+            let row =
+                format!("| `{}` | {} | {} |", option.name, option.takes.replace('|', "\\|"), option.meaning);
+            assert!(page.contains(&row), "docs/queues.md lacks, of {form}:\n{row}");
+        }
+    }
+}
+
+#[test]
 fn nonsense_is_refused_with_what_would_do() {
     assert_eq!(
-        refusal("codel"),
-        "there is no queue \"codel\"; choose one of: droptail,SIZE, red[,OPTION...]"
+        refusal("blue"),
+        "there is no queue \"blue\"; choose one of: droptail,SIZE, fifo[,OPTION...], red[,OPTION...], codel[,OPTION...], \
+         drr[,OPTION...]"
     );
     assert_eq!(refusal("droptail"), "droptail needs the buffer's size: `droptail,50` or `droptail,50kB`");
     assert!(refusal("droptail,50 kb").contains("`50kB`"), "{}", refusal("droptail,50 kb"));
@@ -70,6 +105,10 @@ fn nonsense_is_refused_with_what_would_do() {
     );
     assert_eq!(refusal("red,min=9,max=8"), "red: max is 8, but must be above min, 9");
     assert_eq!(refusal("red,max=8"), "red: min must be given where max is");
+    assert_eq!(refusal("codel,target=0.2"), "codel: target is 0.2 s, but must be below interval, 0.1 s");
+    assert!(refusal("codel,limit=0").contains("above 0"));
+    assert!(refusal("fifo,drops=back").contains("tail | front"));
+    assert!(refusal("drr,quantum=1").contains("64 to 1000000"));
     assert!(refusal("red,w=x").starts_with("option w cannot be \"x\"; it is 0 to "));
     for text in
         ["red,w=1", "red,w=NaN", "red,min=inf", "red,min=-1", "red,limit=0", "red,mean=0", "red,mark=1.5"]

@@ -7,7 +7,7 @@
 use crate::ipv4;
 use crate::plan::{EmulationPlan, PlanError};
 use crate::routes::{Goal, Ignored, Routes};
-use faircast_aqm::{Fate, Link, LinkCounts};
+use faircast_aqm::{Dequeued, Fate, Link, LinkCounts, Ticket};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_topology::{Edge, LinkId, NodeId};
@@ -49,8 +49,8 @@ pub struct Net {
     lines: Vec<Line>,
     mtu: u16,
     overhead: u16,
-    /// What is on its way: the end of each link's queue of packets that are first to arrive.
-    due: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    /// What happens next: on each link the arrival of the first packet on its way, and the next departure from its queue.
+    due: BinaryHeap<Reverse<(Time, Step, u64, u32)>>,
     order: u64,
     packets: Packets,
     /// What the last [`Net::due`] gave.
@@ -60,7 +60,16 @@ pub struct Net {
     entries: Entries,
 }
 
-/// A link, and where it leads. First in, first out, so only its first packet stands in the heap.
+/// What happens to a link. Of what happens at one moment, departures come first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    /// The link takes the next packet from its queue.
+    Departure,
+    /// Its first packet on the way comes out.
+    Arrival,
+}
+
+/// A link, and where it leads. No packet on the way overtakes another, so only the first stands in the heap.
 #[derive(Debug)]
 struct Line {
     link: Link,
@@ -70,6 +79,18 @@ struct Line {
     rng: Rng,
     last: Time,
     way: VecDeque<OnTheWay>,
+    /// What waits in its queue, by ticket, where it has one that holds packets.
+    queue: Vec<Waiting>,
+    /// How many those are.
+    waiting: usize,
+    /// When its next departure stands in the heap. Earlier entries find nothing to do.
+    scheduled: Time,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    slot: u32,
+    marked: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -132,7 +153,17 @@ impl Net {
             let link = Link::new(&edge.spec, Rng::new(plan.seed, number.into()));
             let jitter = plan.jitter.get(&LinkId(number)).copied().unwrap_or(Span::ZERO);
             let rng = Rng::new(!plan.seed, number.into());
-            Line { link, to: edge.to, jitter, rng, last: Time::ZERO, way: VecDeque::new() }
+            Line {
+                link,
+                to: edge.to,
+                jitter,
+                rng,
+                last: Time::ZERO,
+                way: VecDeque::new(),
+                queue: Vec::new(),
+                waiting: 0,
+                scheduled: Time::NEVER,
+            }
         };
         Ok(Net {
             routes,
@@ -189,14 +220,18 @@ impl Net {
             self.packets.release(slot);
         }
         loop {
-            let Reverse((at, _, number)) = *self.due.peek().filter(|Reverse((at, ..))| *at <= now)?;
+            let Reverse((at, step, _, number)) = *self.due.peek().filter(|Reverse((at, ..))| *at <= now)?;
             self.due.pop();
+            if step == Step::Departure {
+                self.depart(at, number);
+                continue;
+            }
             let line = &mut self.lines[number as usize];
             let packet = line.way.pop_front().expect("a link in the heap has a packet on its way");
             let node = line.to;
             if let Some(next) = line.way.front() {
-                self.due.push(Reverse((next.at, self.order, number)));
-                self.order += 1;
+                let next = next.at;
+                self.note(next, Step::Arrival, number);
             }
             match self.routes.host_at(node) {
                 None => self.forward(at, node, packet.slot, packet.marked),
@@ -208,6 +243,11 @@ impl Net {
                 }
             }
         }
+    }
+
+    fn note(&mut self, at: Time, step: Step, number: u32) {
+        self.due.push(Reverse((at, step, self.order, number)));
+        self.order += 1;
     }
 
     fn contents(&mut self, slot: u32, marked: bool) -> &[u8] {
@@ -240,18 +280,57 @@ impl Net {
     fn offer(&mut self, now: Time, number: u32, slot: u32, was_marked: bool) {
         let packet = &self.packets.slots[slot as usize];
         let size = (packet.bytes.len() as u16).saturating_add(self.overhead);
+        let (flow, ecn_capable) = (packet.flow, packet.ecn_capable);
+        if self.lines[number as usize].link.next_dequeue() <= now {
+            // A host's packet may come before the driver has asked for what was due.
+            self.depart(now, number);
+        }
         let line = &mut self.lines[number as usize];
-        match line.link.offer(now, size, packet.flow, packet.ecn_capable) {
+        match line.link.offer(now, size, flow, ecn_capable) {
             Fate::Lost(_) => self.packets.release(slot),
-            Fate::Arrives { at, marked } => {
-                let jitter = Span::from_nanos(line.rng.below(line.jitter.as_nanos()));
-                let at = (at + jitter).max(line.last);
-                line.last = at;
-                if line.way.is_empty() {
-                    self.due.push(Reverse((at, self.order, number)));
-                    self.order += 1;
+            Fate::Arrives { at, marked } => self.set_out(number, at, slot, was_marked || marked),
+            Fate::Queued(Ticket(ticket)) => {
+                let waiting = Waiting { slot, marked: was_marked };
+                if line.queue.len() <= ticket as usize {
+                    line.queue.resize(ticket as usize + 1, waiting); // tickets are numbered in a row
                 }
-                line.way.push_back(OnTheWay { at, slot, marked: was_marked || marked });
+                line.queue[ticket as usize] = waiting;
+                line.waiting += 1;
+                self.depart(now, number);
+            }
+        }
+    }
+
+    /// A copy leaves for the other end of a link.
+    fn set_out(&mut self, number: u32, at: Time, slot: u32, marked: bool) {
+        let line = &mut self.lines[number as usize];
+        let jitter = Span::from_nanos(line.rng.below(line.jitter.as_nanos()));
+        let at = (at + jitter).max(line.last);
+        line.last = at;
+        line.way.push_back(OnTheWay { at, slot, marked });
+        if line.way.len() == 1 {
+            self.note(at, Step::Arrival, number);
+        }
+    }
+
+    /// What a link's queue has let go until now, and when it does so next.
+    fn depart(&mut self, now: Time, number: u32) {
+        while let Some(news) = self.lines[number as usize].link.dequeue(now) {
+            let (Dequeued::Arrives { ticket, .. } | Dequeued::Lost { ticket, .. }) = news;
+            let line = &mut self.lines[number as usize];
+            let Waiting { slot, marked: was_marked } = line.queue[ticket.0 as usize];
+            line.waiting -= 1;
+            match news {
+                Dequeued::Arrives { at, marked, .. } => self.set_out(number, at, slot, was_marked || marked),
+                Dequeued::Lost { .. } => self.packets.release(slot),
+            }
+        }
+        let line = &mut self.lines[number as usize];
+        let next = line.link.next_dequeue();
+        if next != line.scheduled {
+            line.scheduled = next;
+            if !next.is_never() {
+                self.note(next, Step::Departure, number);
             }
         }
     }
@@ -269,9 +348,9 @@ impl Net {
         self.lines[number].link.counts()
     }
 
-    /// Packets on their way at this moment.
+    /// Packets on their way or waiting at this moment.
     pub fn on_the_way(&self) -> usize {
-        self.lines.iter().map(|line| line.way.len()).sum()
+        self.lines.iter().map(|line| line.way.len() + line.waiting).sum()
     }
 }
 

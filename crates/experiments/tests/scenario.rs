@@ -101,6 +101,21 @@ fn scenario_files(directory: &Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
+fn queues_that_hold_packets_are_named_like_any_other() {
+    let text = SMALL.replace("\"20 packets\", \"red,buffer=20\"", "\"codel,limit=20\", \"drr,limit=20\"");
+    assert!(text.contains("codel"));
+    let scenario = Scenario::parse(&text, "small.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let results = run(&scenario, &threads(1), &Silent).expect("it runs");
+    for point in 0..2 {
+        let rates = results.metric(point, "udp.rate");
+        assert!(!rates.is_empty() && rates.iter().all(|rate| *rate > 30e3), "{rates:?}");
+    }
+    let wrong = Scenario::parse(&text.replace("codel,limit=20", "codel,limit=0"), "small.toml").err();
+    let wrong = wrong.map(|wrong| format!("{wrong:?}")).unwrap_or_default();
+    assert!(wrong.contains("above 0"), "{wrong}");
+}
+
+#[test]
 fn every_scenario_of_the_repository_is_right() {
     let files = scenario_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios"));
     assert!(files.len() > 25, "{}", files.len());

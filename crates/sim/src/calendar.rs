@@ -8,14 +8,16 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
+    /// A link that queues sends the next packet: what leaves a queue at a moment is gone for all that comes at that moment.
+    Dequeue = 0,
     /// A change that the scenario asks for; the number is the change's.
-    Change = 0,
+    Change = 1,
     /// A bundle of last hops catches up.
-    Flush = 1,
+    Flush = 2,
     /// A host's timer.
-    Timer = 2,
+    Timer = 3,
     /// A packet comes out of a link.
-    Arrival = 3,
+    Arrival = 4,
 }
 
 /// An entry: when, what, and whom it concerns.
@@ -56,9 +58,10 @@ impl Entry {
     /// What it is about.
     pub const fn class(self) -> Class {
         match self.key >> 56 {
-            0 => Class::Change,
-            1 => Class::Flush,
-            2 => Class::Timer,
+            0 => Class::Dequeue,
+            1 => Class::Change,
+            2 => Class::Flush,
+            3 => Class::Timer,
             _ => Class::Arrival,
         }
     }
@@ -317,12 +320,13 @@ mod tests {
             Entry::new(5, Class::Arrival, 1),
             Entry::new(5, Class::Timer, 9),
             Entry::new(5, Class::Flush, 3),
+            Entry::new(5, Class::Dequeue, 2),
             Entry::new(4, Class::Arrival, 7),
             Entry::new(1 << 40, Class::Flush, 0),
         ];
         entries.iter().for_each(|entry| calendar.push(*entry));
         let order: Vec<_> = std::iter::from_fn(|| calendar.pop(u64::MAX)).collect();
-        assert_eq!(order, [entries[3], entries[2], entries[1], entries[0], entries[4]]);
+        assert_eq!(order, [4, 3, 2, 1, 0, 5].map(|place: usize| entries[place]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What is simulated.
 
 use crate::traffic::ApplicationData;
-use faircast_aqm::{LinkSpec, LossSpec};
+use faircast_aqm::{LinkSpec, LossSpec, QueueSpec};
 use faircast_core::node::{RelaySpec, RouterSpec};
 use faircast_core::packet::Packet;
 use faircast_core::routers::aggregation;
@@ -218,6 +218,22 @@ impl Network {
     /// Add a link in both directions; the second is the way back.
     pub fn duplex(&mut self, a: NodeId, b: NodeId, there: LinkSpec, back: LinkSpec) -> (LinkId, LinkId) {
         self.topology.duplex(a, b, there, back)
+    }
+
+    /// A link as it was added.
+    ///
+    /// # Panics
+    /// When there is no such link.
+    pub fn link_spec(&self, link: LinkId) -> &LinkSpec {
+        &self.topology.edges()[link.0 as usize].spec
+    }
+
+    /// Give a link another queue.
+    ///
+    /// # Panics
+    /// When there is no such link.
+    pub fn set_queue(&mut self, link: LinkId, queue: QueueSpec) {
+        self.topology.spec_mut(link).expect("the caller names a link of the network").queue = queue;
     }
 
     /// How many links there are.

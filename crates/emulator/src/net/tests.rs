@@ -190,6 +190,73 @@ fn red_drops_packets_that_do_not() {
 }
 
 #[test]
+fn a_queue_that_holds_packets_carries_them_as_drop_tail_does() {
+    let through = |queue: &str| {
+        let mut net = net(&DUMBBELL.replace("droptail,3", queue));
+        let mut all = Vec::new();
+        for round in 0..200u64 {
+            let now = micros(round * 700);
+            if round % 3 == 0 {
+                while let Some(delivery) = net.due(now) {
+                    all.push((delivery.host, delivery.at));
+                }
+            }
+            let host = [0, 2][(round % 2) as usize];
+            let (from, to) = ([10, 9, 0, host as u8 + 1], [10, 9, 0, host as u8 + 2]);
+            let size = 500 + (round % 7) as u16 * 100;
+            assert_eq!(net.enter(now, host, &udp(from, to, 0, size)), Ok(()));
+        }
+        while let Some(delivery) = net.due(Time::NEVER) {
+            all.push((delivery.host, delivery.at));
+        }
+        assert_eq!((net.on_the_way(), net.packets.free.len()), (0, net.packets.slots.len()));
+        (all, net.link(4))
+    };
+    let (known, counts) = through("droptail,3");
+    assert!(counts.overflow > 10 && known.len() > 50, "{counts:?}");
+    assert_eq!(through("fifo,limit=3"), (known, counts));
+}
+
+#[test]
+fn a_hosts_own_link_may_queue_and_the_driver_may_be_late() {
+    let mut net = pair("rate=8M delay=10ms queue=codel");
+    for at in [0, 100, 5_000] {
+        assert_eq!(net.enter(micros(at), 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
+    }
+    assert_eq!(net.on_the_way(), 3);
+    assert_eq!(arrivals(&mut net), [(1, 11_000.0), (1, 12_000.0), (1, 16_000.0)]);
+}
+
+#[test]
+fn codel_drops_at_departure_what_does_not_allow_marks_and_marks_the_rest() {
+    for (ecn, marks, drops) in [(0, false, true), (2, true, false)] {
+        let mut net = pair("rate=8M queue=codel,target=1ms,interval=20ms,ecn");
+        for _ in 0..200 {
+            assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, RIGHT, ecn, 1000)), Ok(()));
+        }
+        let arrived = ecn_of_arrivals(&mut net);
+        let counts = net.link(0);
+        assert_eq!((counts.marked > 5, counts.early > 5), (marks, drops), "{counts:?}");
+        assert_eq!(arrived.len() as u64, 200 - counts.early);
+        assert_eq!(arrived.iter().filter(|ecn| **ecn == 3).count() as u64, counts.marked);
+    }
+}
+
+#[test]
+fn a_fair_queue_lets_both_hosts_through() {
+    let mut net = net(&DUMBBELL.replace("droptail,3", "drr,limit=10"));
+    for _ in 0..50 {
+        assert_eq!(net.enter(Time::ZERO, 0, &udp(LEFT, RIGHT, 0, 1000)), Ok(()));
+    }
+    for _ in 0..5 {
+        assert_eq!(net.enter(Time::ZERO, 2, &udp([10, 9, 0, 3], [10, 9, 0, 4], 0, 1000)), Ok(()));
+    }
+    let all = arrivals(&mut net);
+    assert_eq!(all.iter().filter(|(host, _)| *host == 3).count(), 5, "{all:?}");
+    assert_eq!(all.len(), 11, "ten waited, one was being sent");
+}
+
+#[test]
 fn a_mark_in_one_branch_is_not_seen_in_the_other() {
     let text = format!(
         "host source 10.9.0.1\nhost a 10.9.0.2 groups=all\nhost b 10.9.0.3 groups=all\nrouter r\n\

@@ -13,7 +13,7 @@ pub(crate) const RATE: Wanted =
     "a rate such as \"1.5 Mbit/s\" or \"unlimited\", or a number of bits per second";
 pub(crate) const SIZE: Wanted = "a packet size such as \"1000 B\", or a number of bytes, from 1 to 65535";
 pub(crate) const QUEUE: Wanted = "a drop-tail buffer such as \"50 kB\", \"20 packets\" or \"unlimited\", or a discipline \
-    such as \"red\" or \"red,buffer=60,ecn\"";
+    (docs/queues.md) such as \"red,buffer=60,ecn\", \"codel\" or \"drr,limit=60\"";
 pub(crate) const LOSS: Wanted =
     "a share such as 0.05 or \"5 %\", or bursts such as \"gilbert,to_bad=0.01,to_good=0.3\"";
 pub(crate) const NETWORK: Wanted =

@@ -34,7 +34,8 @@ pub(super) struct Structure {
     /// By node: the only link over which its agents get packets.
     only_way_in: Vec<Feeder>,
     has_senders: Vec<bool>,
-    changes: Vec<bool>,
+    /// By link: whether it meets packets in the calendar's order alone, for it queues them, or the scenario changes it.
+    in_order: Vec<bool>,
 }
 
 /// Fewer last hops are not worth a log.
@@ -44,12 +45,12 @@ const SHORTEST_LOOKAHEAD: u64 = 100_000;
 
 impl Builder<'_> {
     /// Who feeds each link, and over which links each host's agents get packets.
-    pub(super) fn structure(&self) -> Structure {
+    pub(super) fn structure(&self, links: &[SimLink]) -> Structure {
         let nodes = self.network.topology.nodes() as usize;
         let mut feeders = vec![Feeder::Nobody; self.network.topology.edges().len()];
         let mut only_way_in = vec![Feeder::Nobody; nodes];
         let mut has_senders = vec![false; nodes];
-        let mut changes = vec![false; self.network.topology.edges().len()];
+        let mut in_order: Vec<bool> = links.iter().map(|it| it.link.queues()).collect();
         for hop in &self.hops {
             match hop.next {
                 NONE => only_way_in[self.end(hop.link) as usize].add(Feeder::Link(hop.link)),
@@ -81,9 +82,9 @@ impl Builder<'_> {
             }
         }
         for (_, link, _) in &self.network.changes {
-            changes[link.0 as usize] = true;
+            in_order[link.0 as usize] = true;
         }
-        Structure { feeders, only_way_in, has_senders, changes }
+        Structure { feeders, only_way_in, has_senders, in_order }
     }
 
     pub(super) fn decide_what_is_eager(
@@ -103,8 +104,8 @@ impl Builder<'_> {
         for (number, Edge { from, spec, .. }) in self.network.topology.edges().iter().enumerate() {
             let feeder = structure.feeders[number];
             let node = from.0 as usize;
-            let changes = structure.changes[number] && feeder != Feeder::Nobody;
-            if (feeder == Feeder::Many || changes) && self.host_feeds(number as u32, structure) {
+            let in_order = structure.in_order[number] && feeder != Feeder::Nobody;
+            if (feeder == Feeder::Many || in_order) && self.host_feeds(number as u32, structure) {
                 may_run_ahead[node] = false;
             }
             way_out[node] = way_out[node].min(spec.delay.as_nanos());
@@ -122,13 +123,13 @@ impl Builder<'_> {
         // Loops are cut where senders feed the network: what they send arrives by an event.
         let at_once = |link: u32| {
             let from = self.network.topology.edges()[link as usize].from.0 as usize;
-            !structure.changes[link as usize] && !structure.has_senders[from]
+            !structure.in_order[link as usize] && !structure.has_senders[from]
         };
         // A link may see packets ahead of the calendar when only one link feeds it. One that will change must not see
-        // packets before the change.
-        let feeders = structure.feeders.iter().zip(&structure.changes);
+        // packets before the change, and one that queues none before its next departure.
+        let feeders = structure.feeders.iter().zip(&structure.in_order);
         let mut may_be_ahead: Vec<bool> =
-            feeders.map(|(feeder, changes)| matches!(feeder, Feeder::Link(_)) && !changes).collect();
+            feeders.map(|(feeder, in_order)| matches!(feeder, Feeder::Link(_)) && !in_order).collect();
         for (number, Edge { from, .. }) in self.network.topology.edges().iter().enumerate() {
             may_be_ahead[number] &= !self.sees_data(from.0);
         }
@@ -197,9 +198,9 @@ impl Builder<'_> {
             .feeders
             .iter()
             .zip(links)
-            .zip(&structure.changes)
-            .map(|((feeder, link), changes)| {
-                (*feeder == Feeder::Many && link.bundled == NONE && !changes).then_some(NEVER)
+            .zip(&structure.in_order)
+            .map(|((feeder, link), in_order)| {
+                (*feeder == Feeder::Many && link.bundled == NONE && !in_order).then_some(NEVER)
             })
             .collect();
         let behind: Vec<bool> = {
@@ -221,7 +222,7 @@ impl Builder<'_> {
         for (feeder, link) in pairs.chain(of_branches) {
             let Edge { from, spec, .. } = &self.network.topology.edges()[feeder as usize];
             let from = from.0 as usize;
-            let steady = !structure.changes[feeder as usize] && structure.has_senders[from] && !behind[from];
+            let steady = !structure.in_order[feeder as usize] && structure.has_senders[from] && !behind[from];
             let bound = &mut lookahead[link as usize];
             *bound = bound.filter(|_| steady).map(|bound| bound.min(spec.delay.as_nanos()));
         }

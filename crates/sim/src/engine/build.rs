@@ -10,6 +10,7 @@ use super::inboxes::Inbox;
 use super::layers::{MulticastForwarding, Subscription};
 use super::links::{Probe, SimLink};
 use super::membership_schedule::{MembershipSchedule, merged};
+use super::queues::LinkQueue;
 use super::record::Records;
 use super::relays::SessionSource;
 use super::routers::RouterNode;
@@ -213,8 +214,8 @@ impl Engine {
             }
         }
         builder.put_up_relays()?;
-        let structure = builder.structure();
         let mut links = builder.links();
+        let structure = builder.structure(&links);
         let bundles = builder.decide_what_is_eager(&structure, &mut links);
         let inboxes = builder.put_up_inboxes(&structure, &links);
         let seed = network.seed;
@@ -671,6 +672,8 @@ impl Builder<'_> {
         let flows = flows.collect();
         let rings = self.hops.iter().filter(|hop| hop.then == Then::Event).count()
             + self.branches.iter().filter(|branch| branch.then == Then::Event).count();
+        let queues = links.iter().zip(0..).filter(|(it, _)| it.link.queues());
+        let queues = queues.map(|(_, number)| (number, LinkQueue::new())).collect();
         let probes = self.network.link_probes.iter().map(|(link, every)| {
             let every = every.as_nanos().max(1);
             (link.0, Probe { next: 0, every, samples: Vec::new() })
@@ -681,6 +684,7 @@ impl Builder<'_> {
             bin: self.options.bin.as_nanos(),
             links,
             rings: Vec::with_capacity(rings),
+            queues,
             probes: probes.collect(),
             routers,
             router_of_link,

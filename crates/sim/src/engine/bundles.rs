@@ -3,7 +3,7 @@
 use super::Engine;
 use super::agents::time;
 use crate::calendar::{Class, Entry};
-use crate::frame::Frame;
+use crate::frame::{Body, Frame};
 use crate::routes::NONE;
 use faircast_aqm::Fate;
 use faircast_core::node::{Cx, Receiver as _};
@@ -37,6 +37,20 @@ pub struct Logged {
 const _: () = assert!(size_of::<Logged>() <= 80);
 
 impl Frame {
+    /// A session's data on a branch, as it is offered to its link.
+    pub fn of_data(session: u32, branch: u32, packet: &Logged, slot: u32) -> Frame {
+        Frame {
+            flow: session,
+            at: branch,
+            size: packet.size,
+            rank: 0,
+            generation: 0,
+            ecn_capable: packet.capable,
+            marked: packet.marked,
+            body: Body::Data(slot),
+        }
+    }
+
     /// As it comes out of a link, when it is a session's data.
     pub fn logged(&self, at: u64, (data, layer): (Data, Layer)) -> Logged {
         Logged { at, data, layer, size: self.size, marked: self.marked, capable: self.ecn_capable }
@@ -122,8 +136,11 @@ impl Engine {
         }
     }
 
+    // Never inlined: the quiet way would pay for its registers.
+    #[inline(never)]
     fn take_one(&mut self, link: u32, session: u32, member: u32, packet: &Logged) {
-        if let Some((at, marked)) = self.offer_data(link, session, packet) {
+        let fate = self.offer_data(link, session, packet);
+        if let Some((at, marked)) = self.carried(fate) {
             self.deliver_data(session, member, at, &packet.data, packet.size, packet.marked || marked);
         }
     }

@@ -163,8 +163,11 @@ impl Engine {
                 let what = self.tapped(&frame);
                 self.tap(hop.link, now, frame.flow, frame.size, what, fate);
             }
-            let Fate::Arrives { at, marked } = fate else { return };
-            let at = at.as_nanos();
+            let (at, marked) = match fate {
+                Fate::Arrives { at, marked } => (at.as_nanos(), marked),
+                Fate::Queued(ticket) => return self.wait(hop.link, now, frame, ticket),
+                Fate::Lost(_) => return,
+            };
             frame.marked |= marked;
             if at > self.until {
                 return;
@@ -182,9 +185,9 @@ impl Engine {
         }
     }
 
-    /// A session's data goes into a link; when it arrives and whether it was marked.
+    /// A session's data goes into a link.
     #[inline]
-    pub(super) fn offer_data(&mut self, link: u32, session: u32, packet: &Logged) -> Option<(u64, bool)> {
+    pub(super) fn offer_data(&mut self, link: u32, session: u32, packet: &Logged) -> Fate {
         let &Logged { at: now, size, capable, .. } = packet;
         if self.links[link as usize].is_watched() {
             self.sample_link(link, now);
@@ -194,6 +197,12 @@ impl Engine {
         if it.is_tapped() {
             self.tap_data(link, session, packet, fate);
         }
+        fate
+    }
+
+    /// When a packet arrives within the run, and whether it was marked.
+    #[inline]
+    pub(super) fn carried(&mut self, fate: Fate) -> Option<(u64, bool)> {
         let Fate::Arrives { at, marked } = fate else { return None };
         let at = at.as_nanos();
         if at > self.until {
@@ -233,24 +242,21 @@ impl Engine {
             return;
         }
         self.catch_up(link);
-        let Some((at, marked)) = self.offer_data(link, session, packet) else {
-            return;
-        };
+        let fate = self.offer_data(link, session, packet);
+        if let Fate::Queued(ticket) = fate {
+            let slot = *slot.get_or_insert_with(|| self.store.keep(&packet.data, packet.layer));
+            self.store.hold(slot);
+            let frame = Frame::of_data(session, number, packet, slot);
+            return self.wait(link, packet.at, frame, ticket);
+        }
+        let Some((at, marked)) = self.carried(fate) else { return };
         let marked = packet.marked || marked;
         if then == Then::AtOnce {
             return self.arrive_at_branch(number, &Logged { at, marked, ..*packet }, slot);
         }
         let slot = *slot.get_or_insert_with(|| self.store.keep(&packet.data, packet.layer));
-        let mut frame = Frame {
-            flow: session,
-            at: number,
-            size: packet.size,
-            rank: self.links[link as usize].link.rank(),
-            generation: 0,
-            ecn_capable: packet.capable,
-            marked,
-            body: Body::Data(slot),
-        };
+        let rank = self.links[link as usize].link.rank();
+        let mut frame = Frame { rank, marked, ..Frame::of_data(session, number, packet, slot) };
         if then == Then::Event {
             self.store.hold(slot);
             return self.enqueue(link, at, frame);
@@ -292,7 +298,7 @@ impl Engine {
     }
 
     /// The packet's arrival will be an event.
-    fn enqueue(&mut self, link: u32, at: u64, frame: Frame) {
+    pub(super) fn enqueue(&mut self, link: u32, at: u64, frame: Frame) {
         let it = &mut self.links[link as usize];
         if it.ring & RING == RING {
             it.ring = (it.ring & !RING) | self.rings.len() as u32;
@@ -356,6 +362,13 @@ impl Engine {
         }
         let (_, LinkId(link), change) = self.changes[number as usize];
         self.sample_link(link, now);
+        self.change_link(link, now, change);
+        if self.links[link as usize].link.queues() {
+            self.take_dequeued(link, now);
+        }
+    }
+
+    fn change_link(&mut self, link: u32, now: u64, change: Change) {
         let it = &mut self.links[link as usize].link;
         match change {
             Change::Delay(delay) => it.set_delay(time(now), delay),
@@ -432,7 +445,7 @@ impl Engine {
             _ => self.senders[(number & !UNICAST) as usize].flow,
         };
         let lost = match fate {
-            Fate::Arrives { .. } => None,
+            Fate::Arrives { .. } | Fate::Queued(_) => None,
             Fate::Lost(cause) => Some(cause),
         };
         let lost: Option<LossCause> = lost;

@@ -21,7 +21,7 @@ impl Engine {
     pub(super) fn look_ahead(&self) {
         if let Some(entry) = self.calendar.peek(FAR) {
             match entry.class() {
-                Class::Arrival => soon(&self.links[entry.number() as usize]),
+                Class::Arrival | Class::Dequeue => soon(&self.links[entry.number() as usize]),
                 Class::Timer => soon(&self.hosts[entry.number() as usize]),
                 Class::Flush | Class::Change => {}
             }
@@ -41,7 +41,7 @@ impl Engine {
                         soon(slot);
                     }
                 }
-                Class::Flush | Class::Change => {}
+                Class::Flush | Class::Change | Class::Dequeue => {}
             }
         }
         if let Some(entry) = self.calendar.peek(NEXT) {
@@ -60,7 +60,7 @@ impl Engine {
                         self.fetch_agent(slot.agent);
                     }
                 }
-                Class::Flush | Class::Change => {}
+                Class::Flush | Class::Change | Class::Dequeue => {}
             }
         }
     }

@@ -12,7 +12,8 @@
 //!   it, or when the time has come at which its receiver could affect anybody ([`bundles`]). So a receiver takes
 //!   a dozen packets in a row while its state is in the cache.
 //!
-//! Sessions of several layers do without the first, the third and the fourth: which links carry a layer is decided as the
+//! A link whose discipline holds packets does not know when one will arrive: it has an entry of its own for the next departure
+//! ([`queues`]), and nothing that meets it is computed ahead. Sessions of several layers do without the first, the third and the fourth: which links carry a layer is decided as the
 //! run goes ([`layers`]).
 
 mod agents;
@@ -25,6 +26,7 @@ mod layers;
 mod links;
 mod lookahead;
 mod membership_schedule;
+mod queues;
 mod record;
 mod relays;
 mod routers;
@@ -42,6 +44,7 @@ use faircast_core::time::Time;
 use inboxes::{INBOX, Inbox};
 use layers::MulticastForwarding;
 use links::{Probe, Ring, SimLink};
+use queues::LinkQueue;
 use record::Records;
 use routers::RouterNode;
 use std::collections::BTreeMap;
@@ -57,6 +60,8 @@ pub struct Engine {
     links: Vec<SimLink>,
     /// Of the links whose packets arrive by events.
     rings: Vec<Ring>,
+    /// Of the links that queue.
+    queues: BTreeMap<u32, LinkQueue>,
     probes: BTreeMap<u32, Probe>,
     routers: Vec<RouterNode>,
     /// By link: the router of the node that it leaves.
@@ -142,6 +147,7 @@ impl Engine {
 
     fn execute(&mut self, entry: Entry) {
         match entry.class() {
+            Class::Dequeue => self.dequeue(entry.number(), entry.time()),
             Class::Arrival => self.arrive(entry.number(), entry.time()),
             Class::Timer => self.wake(entry.number(), entry.time()),
             Class::Flush if entry.number() & INBOX != 0 => {

@@ -569,6 +569,7 @@ impl World {
         let size = if is_up { report_size() } else { (bytes.len() + OVERHEAD) as u16 };
         let (arrives, lost) = match self.links[link].offer(self.now, size, 0, false) {
             Fate::Arrives { at, .. } => (Some(at), None),
+            Fate::Queued(_) => unreachable!("the links here decide at arrival"),
             Fate::Lost(cause) => (None, Some(cause)),
         };
         let (link, what) = (LinkId(link as u32), TappedPacket::Session(read(bytes, size)));

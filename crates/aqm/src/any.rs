@@ -1,0 +1,34 @@
+//! Any discipline.
+
+use crate::discipline::Discipline;
+use crate::drop_tail::DropTail;
+use crate::qdisc::Qdisc;
+
+/// Any discipline, by how a link works with it. One from outside this crate goes into a box.
+#[derive(Debug)]
+pub enum AnyDiscipline {
+    /// The one for which a link has a short way.
+    DropTail(DropTail),
+    /// Decides at arrival.
+    AtArrival(Box<dyn Discipline>),
+    /// Holds packets.
+    Holds(Box<dyn Qdisc>),
+}
+
+impl From<DropTail> for AnyDiscipline {
+    fn from(drop_tail: DropTail) -> AnyDiscipline {
+        AnyDiscipline::DropTail(drop_tail)
+    }
+}
+
+impl From<Box<dyn Discipline>> for AnyDiscipline {
+    fn from(discipline: Box<dyn Discipline>) -> AnyDiscipline {
+        AnyDiscipline::AtArrival(discipline)
+    }
+}
+
+impl From<Box<dyn Qdisc>> for AnyDiscipline {
+    fn from(qdisc: Box<dyn Qdisc>) -> AnyDiscipline {
+        AnyDiscipline::Holds(qdisc)
+    }
+}

@@ -1,0 +1,237 @@
+//! Controlled delay (RFC 8289): packets are dropped or marked at departure, by how long they have waited.
+//!
+//! Once packets have waited longer than the target for a whole interval, one is dropped, and then one after the other at times
+//! that come nearer by the square root of their number, until a packet has waited less.
+
+use crate::discipline::{Decision, DropCause, Offer};
+use crate::limit::{self, Limit};
+use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
+use crate::written::Written;
+use faircast_core::field;
+use faircast_core::rng::Rng;
+use faircast_core::spec::{self, Described, Opt, SpecError, Within};
+use faircast_core::time::{Rate, Span, Time};
+
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Acceptable time in the queue (TARGET).
+    pub target: Span,
+    /// How long a packet may wait longer than that before the first drop; about the longest usual round-trip time (INTERVAL).
+    pub interval: Span,
+    /// Buffer, without the packet in transmission.
+    pub limit: Limit,
+    /// Whether packets that allow it are marked in place of drops.
+    pub ecn: bool,
+}
+
+/// Of RFC 8289, section 4; a buffer of 1000 packets, as in Linux.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            target: Span::from_millis(5),
+            interval: Span::from_millis(100),
+            limit: Limit::Packets(1000),
+            ecn: false,
+        }
+    }
+}
+
+const OPTIONS: &[Opt<Config>] = &[
+    Opt::seconds("target", Within::up_to(1.0), field!(target), "acceptable time in the queue"),
+    Opt::seconds(
+        "interval",
+        Within::up_to(100.0),
+        field!(interval),
+        "how long packets may wait longer before the first drop",
+    ),
+    Opt::other(
+        "limit",
+        limit::TAKES,
+        |config| config.limit.to_string(),
+        |config, text| {
+            config.limit = Limit::above_zero(text)?;
+            Some(())
+        },
+        "buffer, without the packet in transmission",
+    ),
+    Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
+];
+
+impl Written for Config {
+    const NAME: &'static str = "codel";
+    const FORM: &'static str = "codel[,OPTION...]";
+    type Made = Box<dyn Qdisc>;
+
+    fn read(options: &str) -> Result<Config, SpecError> {
+        let mut config = Config::default();
+        spec::configure(&mut config, options, "codel", &[OPTIONS]).map(|()| config)
+    }
+
+    fn check(&self) -> Result<(), SpecError> {
+        // Those that are made in code are held to the same ranges.
+        let Config { target, interval, .. } = Config::read(&self.options())?;
+        if target >= interval {
+            let (target, interval) =
+                (spec::number(target.as_secs_f64()), spec::number(interval.as_secs_f64()));
+            let what = format!("target is {target} s, but must be below interval, {interval} s");
+            return Err(SpecError::Unfit { of: "codel", what });
+        }
+        Ok(())
+    }
+
+    fn options(&self) -> String {
+        spec::written(self, OPTIONS)
+    }
+
+    fn described() -> Vec<Described> {
+        OPTIONS.iter().map(Opt::described).collect()
+    }
+
+    fn make(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
+        Box::new(Codel::new(*self))
+    }
+}
+
+/// The discipline's state. The names in brackets are the RFC's.
+#[derive(Debug)]
+pub struct Codel {
+    config: Config,
+    packets: PacketQueue,
+    /// The largest packet so far, in bytes (MAXPACKET).
+    largest: u16,
+    /// When packets will have waited too long for an interval; `None` while they do not (first_above_time_).
+    above_from: Option<Time>,
+    /// When the next one is dropped (drop_next_).
+    drop_next: Time,
+    /// Drops since the dropping state began (count_), and at its begin (lastcount_).
+    count: u32,
+    last_count: u32,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
+    Dropping,
+}
+
+/// The oldest packet, taken out, and whether it may be dropped.
+struct Head {
+    packet: Queued,
+    may_drop: bool,
+}
+
+impl Codel {
+    /// An empty queue.
+    pub fn new(config: Config) -> Codel {
+        Codel {
+            config,
+            packets: PacketQueue::default(),
+            largest: 0,
+            above_from: None,
+            drop_next: Time::ZERO,
+            count: 0,
+            last_count: 0,
+            state: State::Idle,
+        }
+    }
+
+    /// Take the oldest packet (dodequeue).
+    fn take(&mut self, now: Time) -> Option<Head> {
+        let Some(packet) = self.packets.pop() else {
+            self.above_from = None;
+            return None;
+        };
+        let sojourn = now.since(packet.since);
+        let (_, left) = self.packets.backlog();
+        if sojourn < self.config.target || left <= u32::from(self.largest) {
+            self.above_from = None;
+            return Some(Head { packet, may_drop: false });
+        }
+        let above_from = *self.above_from.get_or_insert(now + self.config.interval);
+        Some(Head { packet, may_drop: now >= above_from })
+    }
+
+    /// When the next drop after one at `from` is due (control_law).
+    fn next_after(&self, from: Time) -> Time {
+        from + Span::from_secs_f64(self.config.interval.as_secs_f64() / f64::from(self.count.max(1)).sqrt())
+    }
+
+    /// Packets wait too long: from now on they are dropped, at first as often as at the end of the last such time if that was
+    /// not long ago.
+    fn begin_dropping(&mut self, now: Time) {
+        self.state = State::Dropping;
+        let since_last = self.count.saturating_sub(self.last_count);
+        let is_recent = now.since(self.drop_next) < self.config.interval * 16;
+        self.count = if since_last > 1 && is_recent { since_last } else { 1 };
+        self.drop_next = self.next_after(now);
+        self.last_count = self.count;
+    }
+
+    fn may_mark(&self, packet: &Queued) -> bool {
+        self.config.ecn && packet.ecn_capable
+    }
+}
+
+impl Qdisc for Codel {
+    fn enqueue(
+        &mut self,
+        offer: &Offer,
+        ticket: Ticket,
+        _rng: &mut Rng,
+        _dropped: &mut Vec<Dropped>,
+    ) -> Decision {
+        let (packets, bytes) = self.packets.backlog();
+        if !self.config.limit.has_room(packets, bytes.into(), offer.size) {
+            return Decision::Drop(DropCause::Overflow);
+        }
+        self.largest = self.largest.max(offer.size);
+        self.packets.push(Queued::new(offer, ticket));
+        Decision::Accept
+    }
+
+    fn dequeue(&mut self, now: Time, _rng: &mut Rng, dropped: &mut Vec<Dropped>) -> Option<Sent> {
+        let mut head = self.take(now);
+        let mut marked = false;
+        if self.state == State::Dropping {
+            while let Some(Head { packet, may_drop: true }) = head
+                && now >= self.drop_next
+            {
+                self.count = self.count.saturating_add(1);
+                if self.may_mark(&packet) {
+                    marked = true;
+                    self.drop_next = self.next_after(self.drop_next);
+                    break;
+                }
+                dropped.push(Dropped { ticket: packet.ticket, cause: DropCause::Early });
+                head = self.take(now);
+                if head.as_ref().is_some_and(|head| head.may_drop) {
+                    self.drop_next = self.next_after(self.drop_next);
+                }
+            }
+            if !head.as_ref().is_some_and(|head| head.may_drop) {
+                self.state = State::Idle;
+            }
+        } else if let Some(Head { packet, may_drop: true }) = head {
+            marked = self.may_mark(&packet);
+            if !marked {
+                dropped.push(Dropped { ticket: packet.ticket, cause: DropCause::Early });
+                head = self.take(now);
+            }
+            self.begin_dropping(now);
+        }
+        head.map(|head| Sent { ticket: head.packet.ticket, marked })
+    }
+
+    fn backlog(&self) -> (u32, u32) {
+        self.packets.backlog()
+    }
+
+    fn flush(&mut self, lost: &mut Vec<Ticket>) {
+        self.packets.flush(lost);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+use super::*;
+
+/// Packets of 1000 bytes.
+struct Bench {
+    codel: Codel,
+    rng: Rng,
+    tickets: u32,
+    dropped: Vec<Dropped>,
+}
+
+fn millis(millis: u64) -> Time {
+    Time::ZERO + Span::from_millis(millis)
+}
+
+impl Bench {
+    fn new(config: Config) -> Bench {
+        Bench { codel: Codel::new(config), rng: Rng::new(1, 1), tickets: 0, dropped: Vec::new() }
+    }
+
+    fn enqueue(&mut self, now: Time, ecn_capable: bool) -> Decision {
+        let offer = Offer {
+            now,
+            size: 1000,
+            flow: 0,
+            ecn_capable,
+            waiting: 0,
+            waiting_bytes: 0,
+            in_transmission: 0,
+            idle_since: None,
+        };
+        self.tickets += 1;
+        self.codel.enqueue(&offer, Ticket(self.tickets - 1), &mut self.rng, &mut self.dropped)
+    }
+
+    fn fill(&mut self, packets: u32, now: Time, ecn_capable: bool) {
+        for _ in 0..packets {
+            assert_eq!(self.enqueue(now, ecn_capable), Decision::Accept);
+        }
+    }
+
+    fn empty(&mut self, now: Time) {
+        while self.dequeue(now).0.is_some() {}
+    }
+
+    /// What leaves now, and which were dropped before it.
+    fn dequeue(&mut self, now: Time) -> (Option<Sent>, Vec<u32>) {
+        let sent = self.codel.dequeue(now, &mut self.rng, &mut self.dropped);
+        (sent, self.dropped.drain(..).map(|dropped| dropped.ticket.0).collect())
+    }
+
+    /// A packet leaves every millisecond from `from` to `to`, of a queue that is long enough: when there was a drop or mark.
+    fn events(&mut self, from: u64, to: u64) -> Vec<u64> {
+        let mut events = Vec::new();
+        for at in from..to {
+            let (sent, dropped) = self.dequeue(millis(at));
+            let sent = sent.expect("there are enough");
+            events.extend(dropped.iter().map(|_| at));
+            events.extend(sent.marked.then_some(at));
+        }
+        events
+    }
+}
+
+#[test]
+fn nothing_is_dropped_before_an_interval_above_the_target() {
+    let mut bench = Bench::new(Config::default());
+    bench.fill(1000, Time::ZERO, false);
+    // The packet at 5 ms is the first that has waited for the target, so the first drop is due at 105 ms.
+    assert_eq!(bench.events(0, 105), []);
+    assert_eq!(bench.events(105, 106), [105]);
+}
+
+#[test]
+fn drops_come_nearer_by_the_square_root_of_their_number() {
+    let mut bench = Bench::new(Config::default());
+    bench.fill(1000, Time::ZERO, false);
+    // 105, then 100 / sqrt(1) = 100 later, then 100 / sqrt(2) = 70.7, 57.7, 50, 44.7, 40.8: rounded up to whole packets.
+    let by_hand = [105.0, 205.0, 275.711, 333.446, 383.446, 428.167, 468.992];
+    let by_hand: Vec<u64> = by_hand.iter().map(|at: &f64| at.ceil() as u64).collect();
+    assert_eq!(bench.events(0, 470), by_hand);
+}
+
+#[test]
+fn a_packet_that_waited_less_ends_the_drops() {
+    let mut bench = Bench::new(Config::default());
+    bench.fill(111, Time::ZERO, false);
+    assert_eq!(bench.events(0, 108), [105]);
+    assert_eq!(bench.codel.state, State::Dropping);
+    bench.fill(50, millis(108), false);
+    // Two old packets are left; the next has waited for 2 ms.
+    assert_eq!(bench.events(108, 110), []);
+    assert_eq!(bench.codel.state, State::Dropping);
+    assert_eq!(bench.events(110, 111), []);
+    assert_eq!(bench.codel.state, State::Idle);
+}
+
+#[test]
+fn what_fits_one_packet_is_never_too_long() {
+    let mut bench = Bench::new(Config::default());
+    // Each waits for a second, but only one is left behind: less than the largest packet would be needed for a standing queue.
+    bench.fill(2, Time::ZERO, false);
+    for second in 1..20 {
+        assert_eq!(bench.dequeue(millis(1000 * second)).1, []);
+        bench.enqueue(millis(1000 * second), false);
+    }
+}
+
+#[test]
+fn drops_begin_where_they_ended_when_that_was_not_long_ago() {
+    let mut bench = Bench::new(Config::default());
+    bench.fill(480, Time::ZERO, false);
+    assert_eq!(bench.events(0, 470).len(), 7);
+    bench.empty(millis(470));
+    assert_eq!((bench.codel.state, bench.codel.count, bench.codel.last_count), (State::Idle, 7, 1));
+    bench.fill(400, millis(500), false);
+    // The queue is too long from 505 on, so the first drop is at 605. 7 drops less 1 are 6: the next after 100 / sqrt(6) = 40.8
+    // ms, then 100 / sqrt(7) = 37.8.
+    assert_eq!(bench.events(500, 690), [605, 646, 684]);
+}
+
+#[test]
+fn drops_begin_anew_after_sixteen_intervals() {
+    let mut bench = Bench::new(Config::default());
+    bench.fill(480, Time::ZERO, false);
+    bench.events(0, 470);
+    bench.empty(millis(470));
+    bench.fill(400, millis(3_000), false);
+    assert_eq!(bench.events(3_000, 3_210), [3_105, 3_205]);
+}
+
+#[test]
+fn with_ecn_packets_that_allow_it_are_marked_at_the_same_moments() {
+    let mut bench = Bench::new(Config { ecn: true, ..Config::default() });
+    bench.fill(1000, Time::ZERO, true);
+    assert_eq!(bench.events(0, 470), [105, 205, 276, 334, 384, 429, 469]);
+    assert_eq!(bench.codel.backlog(), (530, 530_000), "none was dropped");
+    let mut bench = Bench::new(Config { ecn: true, ..Config::default() });
+    bench.fill(1000, Time::ZERO, false);
+    bench.events(0, 470);
+    assert_eq!(bench.codel.backlog(), (523, 523_000), "those that do not allow it are");
+}
+
+#[test]
+fn a_late_departure_makes_up_for_several_drops() {
+    let mut bench = Bench::new(Config::default());
+    bench.fill(1000, Time::ZERO, false);
+    bench.events(0, 106);
+    // Due at 205, 275.7, 333.4 and 383.4 ms.
+    let (sent, dropped) = bench.dequeue(millis(400));
+    assert_eq!(
+        (dropped, sent),
+        (vec![107, 108, 109, 110], Some(Sent { ticket: Ticket(111), marked: false }))
+    );
+}
+
+#[test]
+fn a_full_buffer_drops_what_comes() {
+    let mut bench = Bench::new(Config { limit: Limit::Bytes(2_500), ..Config::default() });
+    let decisions = [0, 0, 0].map(|now| bench.enqueue(millis(now), true));
+    assert_eq!(decisions, [Decision::Accept, Decision::Accept, Decision::Drop(DropCause::Overflow)]);
+}

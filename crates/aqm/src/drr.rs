@@ -1,0 +1,212 @@
+//! Deficit round robin (Shreedhar and Varghese 1995): every flow has a queue of its own, and all send the same number of bytes.
+//!
+//! Flows are hashed into a fixed number of queues, as in stochastic fairness queueing (McKenney 1990); two flows that fall into
+//! one share it. Queues with packets take turns. A turn adds a quantum to a queue's deficit counter, and the queue sends as long
+//! as its next packet is no longer than that. When the buffer is full, the longest queue loses its oldest packet (McKenney's
+//! buffer stealing; from the front, as ns-2 does).
+
+use crate::discipline::{Decision, DropCause, Offer};
+use crate::limit::{self, Limit};
+use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
+use crate::written::Written;
+use faircast_core::field;
+use faircast_core::rng::Rng;
+use faircast_core::spec::{self, Described, Opt, SpecError};
+use faircast_core::time::{Rate, Span, Time};
+use std::collections::VecDeque;
+
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// Bytes that a queue may send more in each turn. At least the largest packet's, or some turns send nothing.
+    pub quantum: u32,
+    /// Buffer of all queues together, without the packet in transmission.
+    pub limit: Limit,
+    /// How many queues there are.
+    pub queues: u32,
+}
+
+/// An Ethernet packet's bytes, 127 packets and 1024 queues, as in Linux' `sfq`.
+impl Default for Config {
+    fn default() -> Config {
+        Config { quantum: 1514, limit: Limit::Packets(127), queues: 1024 }
+    }
+}
+
+const OPTIONS: &[Opt<Config>] = &[
+    Opt::whole(
+        "quantum",
+        64,
+        1_000_000,
+        field!(quantum as u32),
+        "bytes that a queue may send more in each turn",
+    ),
+    Opt::other(
+        "limit",
+        limit::TAKES,
+        |config| config.limit.to_string(),
+        |config, text| {
+            config.limit = Limit::above_zero(text)?;
+            Some(())
+        },
+        "buffer of all queues, without the packet in transmission",
+    ),
+    Opt::whole("queues", 1, 65_536, field!(queues as u32), "queues that flows are hashed into"),
+];
+
+impl Written for Config {
+    const NAME: &'static str = "drr";
+    const FORM: &'static str = "drr[,OPTION...]";
+    type Made = Box<dyn Qdisc>;
+
+    fn read(options: &str) -> Result<Config, SpecError> {
+        let mut config = Config::default();
+        spec::configure(&mut config, options, "drr", &[OPTIONS]).map(|()| config)
+    }
+
+    fn check(&self) -> Result<(), SpecError> {
+        // Those that are made in code are held to the same ranges.
+        Config::read(&self.options()).map(|_| ())
+    }
+
+    fn options(&self) -> String {
+        spec::written(self, OPTIONS)
+    }
+
+    fn described() -> Vec<Described> {
+        OPTIONS.iter().map(Opt::described).collect()
+    }
+
+    fn make(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
+        Box::new(Drr::new(*self))
+    }
+}
+
+/// The discipline's state.
+#[derive(Debug)]
+pub struct Drr {
+    config: Config,
+    queues: Vec<FlowQueue>,
+    /// Queues with packets, in the order of their turns (ActiveList).
+    active: VecDeque<u32>,
+    turn: Turn,
+    packets: u32,
+    bytes: u32,
+}
+
+/// One queue.
+#[derive(Debug, Default)]
+struct FlowQueue {
+    packets: PacketQueue,
+    /// Bytes that it may send before its next turn (DC).
+    deficit: u32,
+}
+
+/// Whether the first active queue has its quantum of this turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Begins,
+    GoesOn,
+}
+
+impl Drr {
+    /// Empty queues.
+    pub fn new(config: Config) -> Drr {
+        let queues = std::iter::repeat_with(FlowQueue::default).take(config.queues.max(1) as usize).collect();
+        let active = VecDeque::new();
+        Drr { config, queues, active, turn: Turn::Begins, packets: 0, bytes: 0 }
+    }
+
+    /// The queue of a flow. Consecutive numbers fall into different queues as far as there are any (Fibonacci hashing).
+    fn queue_of(&self, flow: u32) -> u32 {
+        let mixed = u64::from(flow).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        ((mixed * self.queues.len() as u64) >> 32) as u32
+    }
+
+    /// Take a queue's oldest packet. Without packets, it loses its turn.
+    fn pop(&mut self, queue: u32) -> Option<Queued> {
+        let it = &mut self.queues[queue as usize];
+        let packet = it.packets.pop()?;
+        self.packets -= 1;
+        self.bytes -= u32::from(packet.size);
+        if it.packets.front().is_none() {
+            it.deficit = 0;
+            if self.active.front() == Some(&queue) {
+                self.active.pop_front();
+                self.turn = Turn::Begins;
+            } else {
+                self.active.retain(|other| *other != queue);
+            }
+        }
+        Some(packet)
+    }
+
+    /// The queue with the most bytes; of several, the one whose turn comes first.
+    fn longest(&self) -> Option<u32> {
+        let bytes = |queue: &u32| self.queues[*queue as usize].packets.backlog().1;
+        self.active.iter().copied().rev().max_by_key(bytes)
+    }
+}
+
+impl Qdisc for Drr {
+    fn enqueue(
+        &mut self,
+        offer: &Offer,
+        ticket: Ticket,
+        _rng: &mut Rng,
+        dropped: &mut Vec<Dropped>,
+    ) -> Decision {
+        let queue = self.queue_of(offer.flow);
+        let it = &mut self.queues[queue as usize];
+        if it.packets.front().is_none() {
+            self.active.push_back(queue);
+        }
+        it.packets.push(Queued::new(offer, ticket));
+        self.packets += 1;
+        self.bytes += u32::from(offer.size);
+        let mut decision = Decision::Accept;
+        while self.config.limit.is_exceeded(self.packets, self.bytes) {
+            let Some(stolen) = self.longest().and_then(|queue| self.pop(queue)) else { break };
+            if stolen.ticket == ticket {
+                decision = Decision::Drop(DropCause::Overflow);
+            } else {
+                dropped.push(Dropped { ticket: stolen.ticket, cause: DropCause::Overflow });
+            }
+        }
+        decision
+    }
+
+    fn dequeue(&mut self, _now: Time, _rng: &mut Rng, _dropped: &mut Vec<Dropped>) -> Option<Sent> {
+        loop {
+            let queue = *self.active.front()?;
+            let it = &mut self.queues[queue as usize];
+            if self.turn == Turn::Begins {
+                it.deficit = it.deficit.saturating_add(self.config.quantum);
+                self.turn = Turn::GoesOn;
+            }
+            let size = it.packets.front().map_or(0, |packet| u32::from(packet.size));
+            if size <= it.deficit {
+                it.deficit -= size;
+                return self.pop(queue).map(|packet| Sent { ticket: packet.ticket, marked: false });
+            }
+            self.active.rotate_left(1);
+            self.turn = Turn::Begins;
+        }
+    }
+
+    fn backlog(&self) -> (u32, u32) {
+        (self.packets, self.bytes)
+    }
+
+    fn flush(&mut self, lost: &mut Vec<Ticket>) {
+        for queue in self.active.drain(..) {
+            let it = &mut self.queues[queue as usize];
+            it.packets.flush(lost);
+            it.deficit = 0;
+        }
+        (self.packets, self.bytes, self.turn) = (0, 0, Turn::Begins);
+    }
+}
+
+#[cfg(test)]
+mod tests;

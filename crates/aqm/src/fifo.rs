@@ -1,0 +1,137 @@
+//! First in, first out, with a buffer that drops from its tail or from its front.
+//!
+//! From the front, the oldest packet makes room for the one that arrives, and its sender learns of congestion by the time that
+//! packets wait earlier (Lakshman, Neidhardt and Ott 1996; Linux: `pfifo_head_drop`). From the tail it does what
+//! [`drop_tail`](crate::drop_tail) does, packet by packet; that one is faster, for it decides at arrival.
+//!
+//! The limit counts the packet in transmission too.
+
+use crate::discipline::{Decision, DropCause, Offer};
+use crate::limit::{self, Limit};
+use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
+use crate::written::Written;
+use faircast_core::choice;
+use faircast_core::rng::Rng;
+use faircast_core::spec::{self, Described, Opt, SpecError};
+use faircast_core::time::{Rate, Span, Time};
+
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// Buffer. The packet in transmission counts.
+    pub limit: Limit,
+    /// What goes when it is full.
+    pub drops: Drops,
+}
+
+/// Where a full buffer drops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drops {
+    /// The packet that arrives.
+    Tail,
+    /// The oldest ones that wait.
+    Front,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { limit: Limit::Packets(50), drops: Drops::Tail }
+    }
+}
+
+const OPTIONS: &[Opt<Config>] = &[
+    Opt::other(
+        "limit",
+        limit::TAKES,
+        |config| config.limit.to_string(),
+        |config, text| {
+            config.limit = Limit::above_zero(text)?;
+            Some(())
+        },
+        "buffer; the packet in transmission counts",
+    ),
+    Opt::choice(
+        "drops",
+        choice!(drops: "tail" => Drops::Tail, "front" => Drops::Front),
+        "what goes when it is full: the packet that arrives, or the oldest ones",
+    ),
+];
+
+impl Written for Config {
+    const NAME: &'static str = "fifo";
+    const FORM: &'static str = "fifo[,OPTION...]";
+    type Made = Box<dyn Qdisc>;
+
+    fn read(options: &str) -> Result<Config, SpecError> {
+        let mut config = Config::default();
+        spec::configure(&mut config, options, "fifo", &[OPTIONS]).map(|()| config)
+    }
+
+    fn check(&self) -> Result<(), SpecError> {
+        Config::read(&self.options()).map(|_| ())
+    }
+
+    fn options(&self) -> String {
+        spec::written(self, OPTIONS)
+    }
+
+    fn described() -> Vec<Described> {
+        OPTIONS.iter().map(Opt::described).collect()
+    }
+
+    fn make(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
+        Box::new(Fifo::new(*self))
+    }
+}
+
+/// The discipline's state.
+#[derive(Debug)]
+pub struct Fifo {
+    config: Config,
+    packets: PacketQueue,
+}
+
+impl Fifo {
+    /// An empty queue.
+    pub fn new(config: Config) -> Fifo {
+        Fifo { config, packets: PacketQueue::default() }
+    }
+
+    fn has_room(&self, offer: &Offer) -> bool {
+        let (packets, bytes) = self.packets.backlog();
+        let packets = packets + u32::from(offer.in_transmission > 0);
+        let bytes = u64::from(bytes) + u64::from(offer.in_transmission);
+        self.config.limit.has_room(packets, bytes, offer.size)
+    }
+}
+
+impl Qdisc for Fifo {
+    fn enqueue(
+        &mut self,
+        offer: &Offer,
+        ticket: Ticket,
+        _rng: &mut Rng,
+        dropped: &mut Vec<Dropped>,
+    ) -> Decision {
+        while !self.has_room(offer) {
+            let oldest = if self.config.drops == Drops::Front { self.packets.pop() } else { None };
+            // Where the packet in transmission fills the buffer, nothing makes room.
+            let Some(oldest) = oldest else { return Decision::Drop(DropCause::Overflow) };
+            dropped.push(Dropped { ticket: oldest.ticket, cause: DropCause::Overflow });
+        }
+        self.packets.push(Queued::new(offer, ticket));
+        Decision::Accept
+    }
+
+    fn dequeue(&mut self, _now: Time, _rng: &mut Rng, _dropped: &mut Vec<Dropped>) -> Option<Sent> {
+        self.packets.pop().map(|packet| Sent { ticket: packet.ticket, marked: false })
+    }
+
+    fn backlog(&self) -> (u32, u32) {
+        self.packets.backlog()
+    }
+
+    fn flush(&mut self, lost: &mut Vec<Ticket>) {
+        self.packets.flush(lost);
+    }
+}

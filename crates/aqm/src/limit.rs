@@ -1,0 +1,80 @@
+//! How much a buffer holds.
+
+use faircast_core::spec::SpecError;
+use std::fmt;
+use std::str::FromStr;
+
+/// How much a buffer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Packets.
+    Packets(u32),
+    /// Bytes.
+    Bytes(u32),
+}
+
+impl Limit {
+    /// Whether a buffer with so many packets of so many bytes altogether takes one more of `size` bytes.
+    #[inline]
+    pub fn has_room(&self, packets: u32, bytes: u64, size: u16) -> bool {
+        match *self {
+            Limit::Packets(limit) => packets < limit,
+            Limit::Bytes(limit) => bytes + u64::from(size) <= u64::from(limit),
+        }
+    }
+
+    /// Whether so many packets of so many bytes altogether are more than it holds.
+    #[inline]
+    pub fn is_exceeded(&self, packets: u32, bytes: u32) -> bool {
+        match *self {
+            Limit::Packets(limit) => packets > limit,
+            Limit::Bytes(limit) => bytes > limit,
+        }
+    }
+
+    /// From text, if it is one and above zero: for tables of options.
+    pub(crate) fn above_zero(text: &str) -> Option<Limit> {
+        text.parse().ok().filter(|limit| !matches!(limit, Limit::Packets(0) | Limit::Bytes(0)))
+    }
+}
+
+/// What an option that is a [`Limit`] takes.
+pub(crate) const TAKES: &str = "packets (`50`), bytes (`50kB`) or `unlimited`, above 0";
+
+impl FromStr for Limit {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Limit, SpecError> {
+        let refuse = || SpecError::BadValue {
+            option: "size",
+            value: text.to_owned(),
+            takes: "packets (`50`), bytes (`50kB`) or `unlimited`".to_owned(),
+            meaning: "what the buffer holds",
+        };
+        if text == "unlimited" {
+            return Ok(Limit::Packets(u32::MAX));
+        }
+        let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(unit);
+        let factor = match unit {
+            "" => return number.parse().map(Limit::Packets).map_err(|_| refuse()),
+            "B" => 1.0,
+            "kB" => 1e3,
+            "MB" => 1e6,
+            _ => return Err(refuse()),
+        };
+        let bytes = number.parse::<f64>().map_err(|_| refuse())? * factor;
+        let whole = (bytes.fract() == 0.0 && bytes <= f64::from(u32::MAX)).then_some(bytes as u32);
+        whole.map(Limit::Bytes).ok_or_else(refuse)
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::Packets(u32::MAX) => f.write_str("unlimited"),
+            Limit::Packets(packets) => write!(f, "{packets}"),
+            Limit::Bytes(bytes) => write!(f, "{bytes}B"),
+        }
+    }
+}

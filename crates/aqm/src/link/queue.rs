@@ -1,0 +1,284 @@
+//! A link whose discipline holds packets.
+
+use super::{Decides, Dequeued, Fate, Link, LinkCounts, LossCause, Record, Rest, Shift, State, Waiting};
+use crate::discipline::{Decision, DropCause, Offer};
+use crate::qdisc::{Dropped, Qdisc, Ticket};
+use faircast_core::time::{Rate, Span, Time};
+use std::collections::VecDeque;
+
+/// The discipline, and what the link knows of the packets that it holds.
+#[derive(Debug)]
+pub(super) struct Queue {
+    qdisc: Box<dyn Qdisc>,
+    /// By ticket.
+    held: Vec<Held>,
+    free: Vec<u32>,
+    /// What the driver is to be told.
+    news: VecDeque<Dequeued>,
+    sending: Option<Sending>,
+    last_arrival: Time,
+    /// The latest moment at which something happened.
+    latest: Time,
+    /// The beginning of the latest idle time that the discipline was told.
+    told_idle: Time,
+    departed_bytes: u64,
+    counts: LinkCounts,
+    // Room for what the discipline says, used again.
+    dropped: Vec<Dropped>,
+    lost: Vec<Ticket>,
+}
+
+/// A packet that waits.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    /// The propagation delay at the time it came.
+    delay: Span,
+    flow: u32,
+    size: u16,
+    /// Whether it was marked when it came.
+    marked: bool,
+}
+
+/// The latest packet whose transmission began.
+#[derive(Debug, Clone, Copy)]
+struct Sending {
+    packet: Waiting,
+    /// When the one before it arrives.
+    before: Time,
+    fate: Dequeued,
+}
+
+impl Queue {
+    pub fn new(qdisc: Box<dyn Qdisc>) -> Queue {
+        Queue {
+            qdisc,
+            held: Vec::new(),
+            free: Vec::new(),
+            news: VecDeque::new(),
+            sending: None,
+            last_arrival: Time::ZERO,
+            latest: Time::ZERO,
+            told_idle: Time::ZERO,
+            departed_bytes: 0,
+            counts: LinkCounts::default(),
+            dropped: Vec::new(),
+            lost: Vec::new(),
+        }
+    }
+
+    pub fn set_rate(&mut self, rate: Rate) {
+        self.qdisc.set_rate(rate);
+    }
+
+    pub fn backlog(&self) -> (u32, u32) {
+        self.qdisc.backlog()
+    }
+
+    pub const fn counts(&self) -> LinkCounts {
+        self.counts
+    }
+
+    pub fn departed_bytes(&self, now: Time) -> u64 {
+        self.departed_bytes - u64::from(self.in_transmission(now))
+    }
+
+    fn in_transmission(&self, now: Time) -> u16 {
+        self.sending.filter(|sending| sending.packet.ends > now).map_or(0, |sending| sending.packet.size)
+    }
+
+    /// When there is something to tell, on a link that is free from then on.
+    fn next(&self, free_at: Time) -> Time {
+        if !self.news.is_empty() {
+            self.latest
+        } else if self.qdisc.backlog().0 > 0 {
+            free_at.max(self.latest)
+        } else {
+            Time::NEVER
+        }
+    }
+
+    fn run_timers(&mut self, now: Time) {
+        while self.qdisc.timer() <= now {
+            let moment = self.qdisc.timer();
+            self.qdisc.on_timer(moment);
+        }
+    }
+
+    fn hold(&mut self, held: Held) -> Ticket {
+        match self.free.pop() {
+            Some(place) => {
+                self.held[place as usize] = held;
+                Ticket(place)
+            }
+            None => {
+                self.held.push(held);
+                Ticket(self.held.len() as u32 - 1)
+            }
+        }
+    }
+
+    fn drop_one(&mut self, cause: DropCause) {
+        match cause {
+            DropCause::Overflow => self.counts.overflow += 1,
+            DropCause::Early => self.counts.early += 1,
+        }
+    }
+
+    /// What the discipline dropped of what it had taken.
+    fn collect_dropped(&mut self) {
+        let mut dropped = std::mem::take(&mut self.dropped);
+        for Dropped { ticket, cause } in dropped.drain(..) {
+            self.drop_one(cause);
+            self.counts.accepted -= 1;
+            self.counts.accepted_bytes -= u64::from(self.held[ticket.0 as usize].size);
+            self.news.push_back(Dequeued::Lost { ticket, cause: LossCause::Queue(cause) });
+        }
+        self.dropped = dropped;
+    }
+
+    /// All is lost but what was sent until now; when the last of that arrives.
+    pub fn go_down(&mut self, now: Time) -> Time {
+        let in_transmission = self.in_transmission(now);
+        if let Some(sending) = self.sending.take().filter(|_| in_transmission > 0) {
+            self.counts.lost += u64::from(matches!(sending.fate, Dequeued::Arrives { .. }));
+            self.departed_bytes -= u64::from(in_transmission);
+            self.last_arrival = sending.before;
+        }
+        self.qdisc.flush(&mut self.lost);
+        self.counts.lost += self.lost.len() as u64;
+        let lost = self.lost.drain(..).map(|ticket| Dequeued::Lost { ticket, cause: LossCause::Down });
+        self.news.extend(lost);
+        (self.latest, self.told_idle) = (now, now);
+        self.last_arrival
+    }
+}
+
+impl Link {
+    /// Whether packets are queued here, so that their arrivals are not known when they are offered.
+    pub fn queues(&self) -> bool {
+        matches!(self.rest.decides, Decides::Holds(_))
+    }
+
+    /// When [`Link::dequeue`] wants to be called; [`Time::NEVER`] while nothing waits.
+    pub fn next_dequeue(&self) -> Time {
+        match &self.rest.decides {
+            Decides::Holds(queue) => queue.next(self.free_at),
+            Decides::DropTail(_) | Decides::AtArrival(_) => Time::NEVER,
+        }
+    }
+
+    /// What became of a queued packet until this moment, one at a time: to be called until it answers `None`. A ticket that was
+    /// told here may be given again. A driver that comes late is told what happened when it was due.
+    pub fn dequeue(&mut self, now: Time) -> Option<Dequeued> {
+        let due = self.next_dequeue();
+        if due > now || due.is_never() {
+            return None;
+        }
+        if let Decides::Holds(queue) = &mut self.rest.decides
+            && queue.news.is_empty()
+        {
+            self.send_next(due);
+        }
+        let Decides::Holds(queue) = &mut self.rest.decides else { return None };
+        let news = queue.news.pop_front()?;
+        let (Dequeued::Arrives { ticket, .. } | Dequeued::Lost { ticket, .. }) = news;
+        queue.free.push(ticket.0);
+        Some(news)
+    }
+
+    /// A packet is offered to a link that queues.
+    pub(super) fn offer_queued(&mut self, now: Time, size: u16, flow: u32, ecn_capable: bool) -> Fate {
+        debug_assert!(self.next_dequeue() > now, "what is due must be taken before the next offer");
+        let each = self.transmission(size);
+        let Link { free_at, delay, rest, .. } = self;
+        let Rest { decides: Decides::Holds(queue), rng, state, record, .. } = &mut **rest else {
+            unreachable!("it queues");
+        };
+        queue.latest = now;
+        queue.counts.offered += 1;
+        if *state == State::Down {
+            queue.counts.lost += 1;
+            return Fate::Lost(LossCause::Down);
+        }
+        queue.run_timers(now);
+        let is_idle = *free_at <= now;
+        if is_idle {
+            if *free_at > queue.told_idle {
+                queue.told_idle = *free_at;
+                queue.qdisc.on_idle(*free_at);
+            }
+            if *record == Record::Number {
+                self.each = each;
+            }
+        }
+        let (waiting, waiting_bytes) = queue.backlog();
+        let in_transmission = queue.in_transmission(now);
+        let idle_since = is_idle.then_some(*free_at);
+        let offer =
+            Offer { now, size, flow, ecn_capable, waiting, waiting_bytes, in_transmission, idle_since };
+        let ticket = queue.hold(Held { delay: *delay, flow, size, marked: false });
+        let decision = queue.qdisc.enqueue(&offer, ticket, rng, &mut queue.dropped);
+        queue.collect_dropped();
+        if let Decision::Drop(cause) = decision {
+            queue.free.push(ticket.0);
+            queue.drop_one(cause);
+            return Fate::Lost(LossCause::Queue(cause));
+        }
+        queue.held[ticket.0 as usize].marked = decision == Decision::Mark;
+        queue.counts.accepted += 1;
+        queue.counts.accepted_bytes += u64::from(size);
+        Fate::Queued(ticket)
+    }
+
+    /// The transmitter is free: the discipline says what goes.
+    fn send_next(&mut self, now: Time) {
+        let rest = &mut *self.rest;
+        let Decides::Holds(queue) = &mut rest.decides else { return };
+        queue.latest = now;
+        queue.run_timers(now);
+        let sent = queue.qdisc.dequeue(now, &mut rest.rng, &mut queue.dropped);
+        queue.collect_dropped();
+        let Some(sent) = sent else {
+            debug_assert_eq!(queue.backlog().0, 0, "a discipline sends as long as packets wait");
+            return;
+        };
+        let held = queue.held[sent.ticket.0 as usize];
+        self.go_on(now);
+        let ends = now + self.transmission(held.size);
+        self.free_at = ends;
+        let rest = &mut *self.rest;
+        let Decides::Holds(queue) = &mut rest.decides else { return };
+        let packet = Waiting { begins: now, ends, delay: held.delay, flow: held.flow, size: held.size };
+        let before = queue.last_arrival;
+        queue.last_arrival = packet.arrives_after(before);
+        queue.departed_bytes += u64::from(held.size);
+        let marked = held.marked || sent.marked;
+        queue.counts.marked += u64::from(marked);
+        let loss = rest.rare.as_mut().and_then(|rare| rare.loss.as_mut());
+        let ticket = sent.ticket;
+        let fate = if loss.is_some_and(|loss| loss.strikes(&mut rest.rng)) {
+            queue.counts.lost += 1;
+            Dequeued::Lost { ticket, cause: LossCause::Wire }
+        } else {
+            Dequeued::Arrives { ticket, at: queue.last_arrival, marked }
+        };
+        queue.sending = Some(Sending { packet, before, fate });
+        queue.news.push_back(fate);
+    }
+
+    /// The rate has changed. A packet whose transmission begins at this very moment is sent at the new one.
+    pub(super) fn hasten(&mut self, now: Time) -> Shift {
+        let mut shift = Shift { moves: Vec::new() };
+        let Decides::Holds(queue) = &self.rest.decides else { return shift };
+        let Some(mut sending) = queue.sending.filter(|it| it.packet.begins >= now) else { return shift };
+        let packet = &mut sending.packet;
+        packet.ends = packet.begins + self.transmission(packet.size);
+        self.free_at = packet.ends;
+        let Decides::Holds(queue) = &mut self.rest.decides else { return shift };
+        let arrival = sending.packet.arrives_after(sending.before);
+        shift.moves.push((queue.last_arrival, arrival));
+        queue.last_arrival = arrival;
+        queue.sending = Some(sending);
+        shift
+    }
+}

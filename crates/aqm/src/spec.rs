@@ -1,0 +1,84 @@
+//! The list of disciplines: one line for each, whose file says the rest.
+
+use crate::any::AnyDiscipline;
+use crate::limit::Limit;
+use crate::written::Written;
+use crate::{codel, drr, fifo, red};
+use faircast_core::spec::{self, Described, SpecError};
+use faircast_core::time::{Rate, Span};
+
+/// Reads, checks, shows and makes every discipline: the variants of an enum that hold one [`Written`] each.
+macro_rules! disciplines {
+    ($($(#[$doc:meta])* $variant:ident($held:ty)),+ $(,)?) => {
+        /// A discipline to be made.
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub enum QueueSpec {
+            $($(#[$doc])* $variant($held),)+
+        }
+
+        impl QueueSpec {
+            /// This, if it makes sense.
+            ///
+            /// # Errors
+            /// The first value that does not.
+            pub fn checked(self) -> Result<QueueSpec, SpecError> {
+                match &self {
+                    $(QueueSpec::$variant(held) => held.check().map(|()| self),)+
+                }
+            }
+
+            /// The discipline, for a link of this rate and propagation delay.
+            pub fn build(&self, rate: Rate, delay: Span) -> AnyDiscipline {
+                match self {
+                    $(QueueSpec::$variant(held) => held.make(rate, delay).into(),)+
+                }
+            }
+
+            /// How each discipline is written, with its options.
+            pub fn known() -> Vec<(&'static str, Vec<Described>)> {
+                vec![$((<$held>::FORM, <$held>::described())),+]
+            }
+        }
+
+        impl std::str::FromStr for QueueSpec {
+            type Err = SpecError;
+
+            fn from_str(text: &str) -> Result<QueueSpec, SpecError> {
+                let (name, options) = spec::split(text);
+                $(if name == <$held>::NAME {
+                    return <$held>::read(options).map(QueueSpec::$variant).and_then(QueueSpec::checked);
+                })+
+                let known = [$(<$held>::FORM),+].join(", ");
+                Err(SpecError::UnknownName { kind: "queue", name: name.to_owned(), known })
+            }
+        }
+
+        /// In full, so that it reads back as the same.
+        impl std::fmt::Display for QueueSpec {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self {
+                    $(QueueSpec::$variant(held) => write!(f, "{},{}", <$held>::NAME, held.options()),)+
+                }
+            }
+        }
+    };
+}
+
+disciplines! {
+    /// First in, first out, and the arriving packet is dropped when the buffer is full. The limit counts the packet
+    /// in transmission too: a buffer holds a packet until its last bit has left.
+    DropTail(Limit),
+    /// First in, first out, in two phases; drops from the tail or from the front.
+    Fifo(fifo::Config),
+    /// Random early detection.
+    Red(red::Config),
+    /// Controlled delay.
+    Codel(codel::Config),
+    /// Deficit round robin.
+    Drr(drr::Config),
+}
+
+impl QueueSpec {
+    /// A buffer that never drops.
+    pub const UNLIMITED: QueueSpec = QueueSpec::DropTail(Limit::Packets(u32::MAX));
+}

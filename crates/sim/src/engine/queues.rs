@@ -1,0 +1,114 @@
+//! Links that queue: their packets wait here, and an entry of the calendar stands for the next departure.
+//!
+//! Such a link sees packets in the calendar's order alone. What it sends lies in its ring like any other link's.
+
+use super::{Engine, time_of};
+use crate::calendar::{Class, Entry};
+use crate::frame::{Body, Frame};
+use faircast_aqm::{Dequeued, LossCause, Ticket};
+
+/// Packets that wait at a link.
+#[derive(Debug)]
+pub struct LinkQueue {
+    /// By ticket.
+    packets: Vec<Waiting>,
+    /// The entry in the calendar, [`u64::MAX`] for none.
+    scheduled: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    frame: Frame,
+    /// Its place among what taps recorded.
+    tapped: Option<u32>,
+}
+
+impl LinkQueue {
+    pub const fn new() -> LinkQueue {
+        LinkQueue { packets: Vec::new(), scheduled: u64::MAX }
+    }
+
+    fn put(&mut self, ticket: Ticket, waiting: Waiting) {
+        let place = ticket.0 as usize;
+        if place >= self.packets.len() {
+            // Tickets are numbered in a row.
+            self.packets.resize(place + 1, waiting);
+        }
+        self.packets[place] = waiting;
+    }
+}
+
+impl Engine {
+    /// A packet was queued.
+    #[cold]
+    pub(super) fn wait(&mut self, link: u32, now: u64, frame: Frame, ticket: Ticket) {
+        let is_tapped = self.links[link as usize].is_tapped();
+        let tapped = if is_tapped { (self.taps.len() as u32).checked_sub(1) } else { None };
+        if let Some(queue) = self.queues.get_mut(&link) {
+            queue.put(ticket, Waiting { frame, tapped });
+        }
+        self.take_dequeued(link, now);
+    }
+
+    /// A link's entry in the calendar has come.
+    pub(super) fn dequeue(&mut self, link: u32, now: u64) {
+        if self.queues.get(&link).is_none_or(|queue| queue.scheduled != now) {
+            return; // the link was changed since
+        }
+        // A sample that is due at this very moment is taken after the departure.
+        if let Some(before) = now.checked_sub(1)
+            && self.links[link as usize].is_watched()
+        {
+            self.sample_link(link, before);
+        }
+        self.take_dequeued(link, now);
+    }
+
+    /// What became of packets that waited, until now.
+    pub(super) fn take_dequeued(&mut self, link: u32, now: u64) {
+        while let Some(news) = self.links[link as usize].link.dequeue(time_of(now)) {
+            match news {
+                Dequeued::Arrives { ticket, at, marked } => {
+                    self.leave_queue(link, ticket, at.as_nanos(), marked)
+                }
+                Dequeued::Lost { ticket, cause } => self.lose_queued(link, ticket, cause),
+            }
+        }
+        let next = self.links[link as usize].link.next_dequeue().as_nanos();
+        let Some(queue) = self.queues.get_mut(&link) else { return };
+        if next != queue.scheduled {
+            queue.scheduled = next;
+            if next <= self.until {
+                self.calendar.push(Entry::new(next, Class::Dequeue, link));
+            }
+        }
+    }
+
+    fn leave_queue(&mut self, link: u32, ticket: Ticket, at: u64, marked: bool) {
+        let Some(queue) = self.queues.get(&link) else { return };
+        let mut frame = queue.packets[ticket.0 as usize].frame;
+        if at > self.until {
+            return self.forget(&frame);
+        }
+        self.traversals += 1;
+        frame.marked |= marked;
+        frame.rank = self.links[link as usize].link.rank();
+        self.enqueue(link, at, frame);
+    }
+
+    fn lose_queued(&mut self, link: u32, ticket: Ticket, cause: LossCause) {
+        let Some(queue) = self.queues.get(&link) else { return };
+        let Waiting { frame, tapped } = queue.packets[ticket.0 as usize];
+        if let Some(tapped) = tapped.and_then(|place| self.taps.get_mut(place as usize)) {
+            tapped.lost = Some(cause);
+        }
+        self.forget(&frame);
+    }
+
+    /// A packet is under way no more.
+    fn forget(&mut self, frame: &Frame) {
+        if let Body::Data(slot) = frame.body {
+            self.store.release(slot);
+        }
+    }
+}
