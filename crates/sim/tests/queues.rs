@@ -4,8 +4,8 @@ mod nets;
 
 use faircast_aqm::{Limit, LossCause, QueueSpec, fifo};
 use faircast_core::rng::Rng;
-use faircast_core::time::{Span, Time};
-use faircast_sim::{Change, LinkId, Mode, Network, Options, Outcome};
+use faircast_core::time::{Rate, Span, Time};
+use faircast_sim::{Change, LinkId, Mode, Network, Options, Outcome, UnicastProtocol, UnicastSpec};
 
 fn run(network: &Network, mode: Mode, seconds: f64) -> Outcome {
     let options = Options {
@@ -108,11 +108,11 @@ fn a_link_that_changes_and_fails_does_too() {
     let mut network = nets::star(3, nets::Background::Tcp);
     for (number, at) in (0..12).zip([3.0, 4.5, 4.6, 9.0, 9.2, 13.0, 14.0, 14.00001, 20.0, 25.0, 25.5, 28.0]) {
         let change = match number % 6 {
-            0 => Change::Rate(faircast_core::time::Rate::from_bps(300e3)),
+            0 => Change::Rate(Rate::from_bps(300e3)),
             1 => Change::Delay(Span::from_millis(60)),
             2 => Change::Down,
             3 => Change::Up,
-            4 => Change::Rate(faircast_core::time::Rate::from_mbps(2.0)),
+            4 => Change::Rate(Rate::from_mbps(2.0)),
             _ => Change::Delay(Span::from_millis(5)),
         };
         // The first bottleneck, which is probed and tapped.
@@ -152,6 +152,28 @@ fn both_engines_agree_on_disciplines_that_hold_packets() {
     assert!(early > 1_000 && overflow > 1_000 && marked > 100, "{early}, {overflow}, {marked}");
 }
 
+#[test]
+fn what_waits_for_a_slow_link_arrives_when_that_becomes_faster_before_the_end() {
+    for queue in ["droptail,unlimited", "fifo,limit=unlimited", "red,limit=1000,min=500,max=900"] {
+        let mut network = Network::new(1);
+        let (from, to) = (network.node(), network.node());
+        let slow = nets::link(0.01, 10, 0); // 0.8 s for a packet, so that most would arrive after the end
+        let link = network.link(from, to, slow);
+        network.set_queue(link, queue.parse().expect("a queue"));
+        let rate = Rate::from_bps(80e3); // ten packets a second
+        let datagrams = UnicastProtocol::Datagrams { rate, jitter: 0.0 };
+        let stop = Time::from_secs_f64(3.95);
+        let flow = network.unicast(UnicastSpec { stop, ..nets::unicast(datagrams, from, to, 0.0) });
+        network.change(Time::from_secs_f64(4.0), link, Change::Rate(Rate::from_mbps(10.0)));
+        for mode in [Mode::Eager, Mode::Evented] {
+            let outcome = run(&network, mode, 5.0);
+            let flow = &outcome.flows[flow.0 as usize];
+            assert_eq!((flow.sent, flow.members[0].packets), (40, 40), "{queue}");
+            assert_eq!((outcome.traversals, outcome.arrivals), (40, 40), "{queue}");
+        }
+    }
+}
+
 /// A TCP flow and a session behind one bottleneck of 1 Mbit/s; the bottleneck's samples.
 fn bottleneck(queue: &str) -> (Vec<f64>, Outcome) {
     let mut network = nets::star(1, nets::Background::Tcp);
@@ -188,8 +210,8 @@ fn a_fair_queue_protects_tcp_from_datagrams() {
         let (far, near) = (network.node(), faircast_sim::NodeId(2));
         network.duplex(far, faircast_sim::NodeId(1), nets::wide(10.0, 3), nets::wide(10.0, 3));
         let tcp = network.unicast(nets::unicast(nets::reno(), far, near, 0.0));
-        let flood = faircast_core::time::Rate::from_mbps(2.0);
-        let flood = faircast_sim::UnicastProtocol::Datagrams { rate: flood, jitter: 0.1 };
+        let flood = Rate::from_mbps(2.0);
+        let flood = UnicastProtocol::Datagrams { rate: flood, jitter: 0.1 };
         network.unicast(nets::unicast(flood, far, near, 0.0));
         network.set_queue(LinkId(2), queue);
         let outcome = run(&network, Mode::Eager, 60.0);

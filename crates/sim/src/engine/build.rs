@@ -576,6 +576,9 @@ impl Builder<'_> {
         let mut links: Vec<SimLink> = self.network.topology.edges().iter().enumerate().map(make).collect();
         self.network.link_probes.iter().for_each(|(link, _)| links[link.0 as usize].watch_by_probe());
         self.network.taps.iter().for_each(|link| links[link.0 as usize].watch_by_tap());
+        for (_, link, _) in &self.network.changes {
+            links[link.0 as usize].expect_changes();
+        }
         links
     }
 

@@ -9,7 +9,7 @@ use crate::calendar::Entry;
 use crate::frame::{Body, Frame};
 use crate::network::{Change, FlowId, LinkId};
 use crate::outcome::{LinkSample, Tapped, TappedPacket};
-use crate::routes::{NONE, Then};
+use crate::routes::{Branch, NONE, Then};
 use faircast_aqm::{Fate, Link, LossCause};
 use faircast_core::packet::{self, Packet};
 use std::collections::VecDeque;
@@ -31,7 +31,9 @@ const PROBED: u32 = 1 << 31;
 const TAPPED: u32 = 1 << 30;
 /// The node before the link has a router.
 const FILTERED: u32 = 1 << 29;
-const RING: u32 = FILTERED - 1;
+/// The scenario changes the link, so a packet may arrive earlier than it was told.
+const CHANGES: u32 = 1 << 27;
+const RING: u32 = CHANGES - 1;
 
 /// Packets on a link whose arrival is an event, with their arrivals.
 #[derive(Debug)]
@@ -79,6 +81,15 @@ impl SimLink {
 
     pub fn watch_by_probe(&mut self) {
         self.ring |= PROBED;
+    }
+
+    /// Arrivals may come to be earlier.
+    pub fn expect_changes(&mut self) {
+        self.ring |= CHANGES;
+    }
+
+    pub const fn may_change(&self) -> bool {
+        self.ring & CHANGES != 0
     }
 
     pub fn watch_by_tap(&mut self) {
@@ -170,7 +181,7 @@ impl Engine {
             };
             frame.marked |= marked;
             if at > self.until {
-                return;
+                return self.keep_late(hop.link, at, frame);
             }
             self.traversals += 1;
             match hop.then {
@@ -244,12 +255,12 @@ impl Engine {
         self.catch_up(link);
         let fate = self.offer_data(link, session, packet);
         if let Fate::Queued(ticket) = fate {
-            let slot = *slot.get_or_insert_with(|| self.store.keep(&packet.data, packet.layer));
-            self.store.hold(slot);
-            let frame = Frame::of_data(session, number, packet, slot);
+            let frame = self.hold(session, number, packet, slot);
             return self.wait(link, packet.at, frame, ticket);
         }
-        let Some((at, marked)) = self.carried(fate) else { return };
+        let Some((at, marked)) = self.carried(fate) else {
+            return self.keep_late_data(fate, number, packet, slot);
+        };
         let marked = packet.marked || marked;
         if then == Then::AtOnce {
             return self.arrive_at_branch(number, &Logged { at, marked, ..*packet }, slot);
@@ -266,6 +277,14 @@ impl Engine {
             frame.at = child;
             self.drop_in(self.branches[child as usize].inbox, link, at, frame);
         }
+    }
+
+    /// A session's data that will wait in this branch's link, as it is offered to it.
+    #[cold]
+    fn hold(&mut self, session: u32, number: u32, packet: &Logged, slot: &mut Option<u32>) -> Frame {
+        let slot = *slot.get_or_insert_with(|| self.store.keep(&packet.data, packet.layer));
+        self.store.hold(slot);
+        Frame::of_data(session, number, packet, slot)
     }
 
     /// A session's data comes out of a branch.
@@ -297,19 +316,51 @@ impl Engine {
         }
     }
 
-    /// The packet's arrival will be an event.
-    pub(super) fn enqueue(&mut self, link: u32, at: u64, frame: Frame) {
-        let it = &mut self.links[link as usize];
-        if it.ring & RING == RING {
-            it.ring = (it.ring & !RING) | self.rings.len() as u32;
-            self.rings.push(Ring { scheduled: NEVER, first: None, rest: VecDeque::with_capacity(4) });
+    /// A packet will arrive after the end of the run, unless the link becomes faster.
+    #[cold]
+    pub(super) fn keep_late(&mut self, link: u32, at: u64, mut frame: Frame) {
+        let it = &self.links[link as usize];
+        if it.may_change() {
+            frame.rank = it.link.rank();
+            self.enqueue(link, at, frame);
+        } else if let Body::Data(slot) = frame.body {
+            self.store.release(slot);
         }
+    }
+
+    /// The same for a session's data, if that was not lost.
+    #[cold]
+    fn keep_late_data(&mut self, fate: Fate, number: u32, packet: &Logged, slot: &mut Option<u32>) {
+        let &Branch { link, session, .. } = &self.branches[number as usize];
+        if let Fate::Arrives { at, marked } = fate
+            && self.links[link as usize].may_change()
+        {
+            let mut frame = self.hold(session, number, packet, slot);
+            frame.marked |= marked;
+            self.keep_late(link, at.as_nanos(), frame);
+        }
+    }
+
+    /// The packet's arrival will be an event.
+    #[inline]
+    pub(super) fn enqueue(&mut self, link: u32, at: u64, frame: Frame) {
+        if self.links[link as usize].ring & RING == RING {
+            self.put_up_ring(link);
+        }
+        let it = &self.links[link as usize];
         let ring = &mut self.rings[(it.ring & RING) as usize];
         ring.push(at, frame);
         if ring.scheduled == NEVER {
             ring.scheduled = at;
             self.calendar.push(Entry::arrival(at, link, frame.rank));
         }
+    }
+
+    #[cold]
+    fn put_up_ring(&mut self, link: u32) {
+        let it = &mut self.links[link as usize];
+        it.ring = (it.ring & !RING) | self.rings.len() as u32;
+        self.rings.push(Ring { scheduled: NEVER, first: None, rest: VecDeque::with_capacity(4) });
     }
 
     fn ring(&mut self, link: u32) -> Option<&mut Ring> {
@@ -377,13 +428,19 @@ impl Engine {
             Change::Rate(rate) => {
                 let shift = it.set_rate(time(now), rate);
                 let mut moves = shift.moves.iter().peekable();
+                let until = self.until;
                 let Some(ring) = self.ring(link) else { return };
+                let (mut before, mut after) = (0, 0);
                 for (at, _) in ring.iter_mut() {
                     while moves.next_if(|(old, _)| old.as_nanos() < *at).is_some() {}
                     if let Some((_, new)) = moves.next_if(|(old, _)| old.as_nanos() == *at) {
+                        before += u64::from(*at <= until);
                         *at = new.as_nanos();
+                        after += u64::from(*at <= until);
                     }
                 }
+                // Those that come to be late were carried, too.
+                self.traversals += u64::saturating_sub(after, before);
                 self.schedule_link(link);
             }
             Change::Down => {

@@ -87,11 +87,11 @@ impl Engine {
     fn leave_queue(&mut self, link: u32, ticket: Ticket, at: u64, marked: bool) {
         let Some(queue) = self.queues.get(&link) else { return };
         let mut frame = queue.packets[ticket.0 as usize].frame;
+        frame.marked |= marked;
         if at > self.until {
-            return self.forget(&frame);
+            return self.keep_late(link, at, frame);
         }
         self.traversals += 1;
-        frame.marked |= marked;
         frame.rank = self.links[link as usize].link.rank();
         self.enqueue(link, at, frame);
     }
@@ -102,11 +102,6 @@ impl Engine {
         if let Some(tapped) = tapped.and_then(|place| self.taps.get_mut(place as usize)) {
             tapped.lost = Some(cause);
         }
-        self.forget(&frame);
-    }
-
-    /// A packet is under way no more.
-    fn forget(&mut self, frame: &Frame) {
         if let Body::Data(slot) = frame.body {
             self.store.release(slot);
         }
