@@ -3,6 +3,7 @@
 use faircast_experiments::results::{self, MergeError, Results, merge};
 use faircast_experiments::run::{Codec, Progress, RunError, RunOptions, Shard, Silent, Status, run};
 use faircast_experiments::scenario::Scenario;
+use faircast_experiments::table::{Column, Table};
 use faircast_sim::Mode;
 use std::collections::BTreeMap;
 use std::fs;
@@ -113,6 +114,21 @@ fn queues_that_hold_packets_are_named_like_any_other() {
     let wrong = Scenario::parse(&text.replace("codel,limit=20", "codel,limit=0"), "small.toml").err();
     let wrong = wrong.map(|wrong| format!("{wrong:?}")).unwrap_or_default();
     assert!(wrong.contains("above 0"), "{wrong}");
+}
+
+#[test]
+fn what_happens_is_written_down_where_a_scenario_asks_for_it() {
+    let text = SMALL.replace("[probe]", "[probe]\nevents = \"on\"");
+    let scenario = Scenario::parse(&text, "small.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let results = run(&scenario, &threads(1), &Silent).expect("it runs");
+    let events = results.table("events").expect("it is there");
+    let Some(Column::Text(kinds)) = events.column("event") else { panic!("events are words") };
+    for kind in ["join", "start", "cut", "follow", "transfer", "loss"] {
+        assert!(kinds.iter().any(|known| known == kind), "no {kind}");
+    }
+    let silent = run_with(threads(1));
+    assert_eq!(silent.table("events").map_or(1, Table::rows), 0);
+    assert_eq!(silent.totals.digest, results.totals.digest, "looking changes nothing");
 }
 
 #[test]

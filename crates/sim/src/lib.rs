@@ -8,23 +8,31 @@
 //! | [`network`] | what is simulated: nodes, links, sessions, unicast flows, changes over time |
 //! | [`traffic`] | what applications want to send: endless, on and off, short transfers |
 //! | [`outcome`] | what came of it: counts, samples, digest |
+//! | [`events`] [`snapshot`] | what happens on the way, and how the run looks at a moment |
+//!
+//! A run can go in steps: [`Network::engine`], then [`Engine::run_until`], [`Engine::snapshot`] and [`Engine::take_events`] as
+//! often as one likes, and [`Engine::finish`].
 
 mod calendar;
 mod engine;
+pub mod events;
 mod frame;
 pub mod network;
 pub mod outcome;
 mod prefetch;
 mod routes;
+pub mod snapshot;
 pub mod traffic;
 
 pub use engine::{Engine, SimError};
+pub use events::{Event, Happening};
 pub use network::{
-    Change, FlowId, LinkId, Mode, Network, NodeId, Options, PacketTransform, ReceiverSpec, SessionSpec,
-    Topology, UnicastProtocol, UnicastSpec, Watch,
+    Change, Events, FlowId, LinkId, Mode, Network, NodeId, Options, PacketTransform, ReceiverSpec,
+    SessionSpec, Topology, UnicastProtocol, UnicastSpec, Watch,
 };
 pub use outcome::{
     FlowOutcome, LayerOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome, SourceSample, Tapped,
     TappedPacket,
 };
+pub use snapshot::{FlowSnapshot, LinkSnapshot, Snapshot, SnapshotError};
 pub use traffic::{ApplicationData, Law};

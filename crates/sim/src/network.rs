@@ -112,6 +112,16 @@ pub enum Watch {
     First(u32),
 }
 
+/// Whether what happens is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Events {
+    /// Nothing but the outcome.
+    #[default]
+    Off,
+    /// Everything that [`Happening`](crate::Happening) names, on all links and of all flows. Memory grows until it is taken.
+    On,
+}
+
 /// How events are executed. The outcome is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
@@ -141,6 +151,8 @@ pub struct Options {
     pub sample: Span,
     /// Members with bins of their own.
     pub watch: Watch,
+    /// Whether [`Engine::take_events`](crate::Engine::take_events) has anything to give.
+    pub events: Events,
 }
 
 impl Default for Options {
@@ -151,6 +163,7 @@ impl Default for Options {
             bin: Span::from_secs(1),
             sample: Span::from_secs(1),
             watch: Watch::First(256),
+            events: Events::Off,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What came of a run.
 
+use crate::events::Event;
 use crate::network::{FlowId, LinkId};
 use faircast_aqm::{LinkCounts, LossCause};
 use faircast_core::node::{Observation, Tally};
@@ -16,6 +17,9 @@ pub struct Outcome {
     pub links: Vec<LinkOutcome>,
     /// What the tapped links carried, in order of time.
     pub taps: Vec<Tapped>,
+    /// What happened and was not taken on the way, in order of time; nothing unless
+    /// [`Options::events`](crate::Options::events) asks for it.
+    pub log: Vec<Event>,
     /// A hash over every arrival at a host: flow, member, packet and moment.
     pub digest: u64,
     /// Packets that were carried over a link, hop by hop.
@@ -107,6 +111,15 @@ pub enum SourceSample {
         /// How it looks.
         view: SenderView,
     },
+}
+
+impl SourceSample {
+    /// When it was taken.
+    pub const fn at(&self) -> Time {
+        match *self {
+            SourceSample::Session { at, .. } | SourceSample::Unicast { at, .. } => at,
+        }
+    }
 }
 
 /// What a link did.

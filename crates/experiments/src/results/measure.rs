@@ -31,13 +31,14 @@ pub(crate) const TABLES: &[&str] = &[
     "transfers",
     "subscriptions",
     "layers",
+    "events",
 ];
 
 /// One run, its plan, and who is who.
 pub(super) struct Run<'a> {
     pub(super) plan: &'a RunPlan,
     pub(super) layout: &'a Layout,
-    outcome: &'a Outcome,
+    pub(super) outcome: &'a Outcome,
     /// Members of sessions below this number have bins.
     watched: usize,
 }
@@ -85,6 +86,7 @@ pub(crate) fn measure(plan: &RunPlan, layout: &Layout, outcome: &Outcome) -> Mea
     tables.push(run.transfers());
     tables.push(run.subscriptions());
     tables.push(run.layers());
+    tables.push(run.events());
     Measured { tables, metrics }
 }
 

@@ -269,6 +269,7 @@ impl Work<'_> {
             bin: plan.probe.bin,
             sample: measure::sample(plan, &layout),
             watch: Watch::First(measure::watched(plan)),
+            events: plan.probe.events,
         };
         let refused = |source| {
             let at = &self.scenario.points()[point];

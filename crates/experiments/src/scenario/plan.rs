@@ -7,7 +7,7 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_core::unicast::Protocol;
-use faircast_sim::{ApplicationData, Change, Law};
+use faircast_sim::{ApplicationData, Change, Events, Law};
 use std::ops::Range;
 
 /// A value and its place in the text.
@@ -208,6 +208,7 @@ pub(crate) struct Probe {
     pub receivers: u32,
     pub watch: Option<u32>,
     pub taps: Patterns,
+    pub events: Events,
 }
 
 #[derive(Debug, Clone, PartialEq)]

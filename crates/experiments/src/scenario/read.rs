@@ -11,7 +11,7 @@ use super::{Claim, Setting, Trend, names, shape, shapes};
 use crate::stats::{Scale, Trait};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
-use faircast_sim::{ApplicationData, Change, Law};
+use faircast_sim::{ApplicationData, Change, Events, Law};
 
 /// Whether a flow's `kind` is a unicast protocol.
 pub(crate) fn accepts_protocol(kind: &str) -> Result<(), String> {
@@ -390,6 +390,7 @@ fn read_probe(node: Option<&Node>) -> Probe {
         receivers: whole("receivers").unwrap_or(8),
         watch: whole("watch"),
         taps: patterns(node, "taps"),
+        events: if text(node, "events").as_deref() == Some("on") { Events::On } else { Events::Off },
     }
 }
 

@@ -424,6 +424,12 @@ static PROBE: Shape = Shape {
         ),
         key("watch", Takes::Whole, Optional, "How many receivers of a session are counted per bin."),
         key("taps", Takes::Names, Optional, "Links whose packets are captured, as `from->to`."),
+        key(
+            "events",
+            Takes::Words(&["on", "off"]),
+            Default("off"),
+            "Whether what happens is written down: losses and marks on all links, cuts, joins, leaves and more.",
+        ),
     ],
 };
 

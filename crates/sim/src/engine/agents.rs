@@ -71,6 +71,8 @@ pub struct SessionAgent {
     pub sent_meter: Meter,
     pub sent: u64,
     pub followed: Option<ReceiverId>,
+    /// Whether it was in start-up when it was looked at last.
+    pub starting: bool,
     pub cuts: u64,
     /// Packets that it may still send.
     pub left: u64,
@@ -438,6 +440,11 @@ impl Meter {
         }
         self.bytes += u64::from(size);
         done
+    }
+
+    /// Bytes of a bin that is over at `now` and was not put away yet.
+    pub const fn over(&self, now: u64) -> u64 {
+        if self.end <= now { self.bytes } else { 0 }
     }
 
     /// The present bin ends here.

@@ -18,8 +18,8 @@ use super::tournament::Tournament;
 use crate::calendar::{Calendar, Class, Entry};
 use crate::frame::Store;
 use crate::network::{
-    Flow, LinkId, Network, NodeId, Options, PacketTransform, SessionExtras, SessionSpec, UnicastProtocol,
-    UnicastSpec, Watch,
+    Events, Flow, LinkId, Network, NodeId, Options, PacketTransform, SessionExtras, SessionSpec,
+    UnicastProtocol, UnicastSpec, Watch,
 };
 use crate::outcome::{FlowOutcome, LayerOutcome};
 use crate::routes::{Branch, Hop, NONE, SessionTrees, Then};
@@ -221,7 +221,9 @@ impl Engine {
         let seed = network.seed;
         let routers = builder.put_up_routers(|node| stream(seed, Stream::Router, u64::from(node), 0));
         routers.1.keys().for_each(|link| links[*link as usize].filter());
-        Ok(builder.finish(links, bundles, inboxes, routers, passage))
+        let mut engine = builder.finish(links, bundles, inboxes, routers, passage);
+        engine.note_memberships(network);
+        Ok(engine)
     }
 }
 
@@ -421,6 +423,7 @@ impl Builder<'_> {
             sent_meter: Meter::default(),
             sent: 0,
             followed: None,
+            starting: false,
             cuts: 0,
             left: rare.packets,
             talks: rare.talks.iter().map(|(from, to)| (from.as_nanos(), to.as_nanos())).collect(),
@@ -579,6 +582,9 @@ impl Builder<'_> {
         for (_, link, _) in &self.network.changes {
             links[link.0 as usize].expect_changes();
         }
+        if self.options.events == Events::On {
+            links.iter_mut().for_each(SimLink::watch_for_events);
+        }
         links
     }
 
@@ -679,12 +685,14 @@ impl Builder<'_> {
         let queues = queues.map(|(_, number)| (number, LinkQueue::new())).collect();
         let probes = self.network.link_probes.iter().map(|(link, every)| {
             let every = every.as_nanos().max(1);
-            (link.0, Probe { next: 0, every, samples: Vec::new() })
+            (link.0, Probe { next: 0, every, samples: Vec::new(), rates: Vec::new() })
         });
         Engine {
             calendar,
             until,
+            reached: 0,
             bin: self.options.bin.as_nanos(),
+            sample: self.options.sample.as_nanos(),
             links,
             rings: Vec::with_capacity(rings),
             queues,
@@ -709,7 +717,7 @@ impl Builder<'_> {
             passage,
             changes: self.network.changes.clone(),
             taps: Vec::new(),
-            records: Records { flows },
+            records: Records { flows, events: (self.options.events == Events::On).then(Vec::new) },
             traversals: 0,
             arrivals: 0,
             events: 0,

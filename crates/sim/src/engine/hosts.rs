@@ -7,7 +7,9 @@ use super::agents::{
 use super::bundles::Logged;
 use super::links::UNICAST;
 use crate::calendar::{Class, Entry};
+use crate::events::Happening;
 use crate::frame::{Body, Frame};
+use crate::network::FlowId;
 use crate::routes::NONE;
 use crate::traffic::{ApplicationData, Law};
 use faircast_core::node::{Cx, Departure, Effect, Receiver as _, SourceControl};
@@ -138,11 +140,14 @@ impl Engine {
             // As a transport does once it knows who is there.
             it.source.control(SourceControl::Members(it.at_start), time(now));
             it.source.start(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
+            it.starting = it.source.observe().starting;
+            self.records.note(now, Happening::Started { flow: FlowId(it.flow) });
             self.carry_out_for_source(number, now);
         }
         let it = &mut self.sessions[number as usize];
         if it.phase == Phase::Running && it.stop <= now {
             it.phase = Phase::Stopped;
+            self.records.note(now, Happening::Stopped { flow: FlowId(it.flow) });
         }
         if it.phase == Phase::Running {
             if it.source.deadline().as_nanos() <= now {
@@ -256,8 +261,13 @@ impl Engine {
         }
         if view.cuts > it.cuts {
             it.cuts = view.cuts;
-            self.records.cut(it.flow, now);
+            self.records.cut(it.flow, now, view.rate);
         }
+        if it.starting && !view.starting {
+            let flow = FlowId(it.flow);
+            self.records.note(now, Happening::StartUpEnded { flow, rate: view.rate });
+        }
+        it.starting = view.starting;
     }
 
     /// A session's data has reached a member.
@@ -397,18 +407,20 @@ impl Engine {
                 let view = sender.observe();
                 if view.cuts > it.rest.cuts {
                     it.rest.cuts = view.cuts;
-                    self.records.cut(it.flow, now);
+                    self.records.cut(it.flow, now, view.rate);
                 }
                 self.records.sample_unicast(it.flow, now, view);
             }
         }
         if it.phase == Phase::Waiting && it.rest.start <= now {
             it.phase = Phase::Running;
+            self.records.note(now, Happening::Started { flow: FlowId(it.flow) });
             self.open(number, now);
         }
         let it = &mut self.senders[number as usize];
         if it.phase == Phase::Running && it.rest.stop <= now {
             it.phase = Phase::Stopped;
+            self.records.note(now, Happening::Stopped { flow: FlowId(it.flow) });
         }
         if it.phase == Phase::Running {
             if it.rest.application.next <= now {

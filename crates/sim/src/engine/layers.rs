@@ -9,6 +9,8 @@ use super::Engine;
 use super::agents::{NEVER, put, time};
 use super::bundles::Logged;
 use crate::calendar::{Calendar, Class, Entry};
+use crate::events::Happening;
+use crate::network::FlowId;
 use crate::routes::{Branch, NONE};
 use faircast_core::delivery::gaps::InOrder;
 use faircast_core::node::{Cx, Receiver as _};
@@ -191,11 +193,14 @@ impl Subscription {
         self.lost_before += std::mem::take(&mut self.gaps[usize::from(layer)]).lost();
     }
 
-    fn set(&mut self, level: u8, now: u64) {
-        if level != self.level {
+    /// Whether that is another one.
+    fn set(&mut self, level: u8, now: u64) -> bool {
+        let is_new = level != self.level;
+        if is_new {
             self.level = level;
             self.changes.push((time(now), level));
         }
+        is_new
     }
 }
 
@@ -235,7 +240,14 @@ impl Engine {
         for layer in (to + 1..=from).rev() {
             self.gates.release(it.gates + u32::from(layer), now, &mut self.calendar);
         }
-        it.set(to, now);
+        if it.set(to, now) {
+            self.note_subscription(session, member, now, to);
+        }
+    }
+
+    fn note_subscription(&mut self, session: u32, member: u32, now: u64, layer: u8) {
+        let flow = FlowId(self.sessions[session as usize].flow);
+        self.records.note(now, Happening::Subscribed { flow, member, layer });
     }
 
     /// A member has left the session: it wants nothing any more. When it comes back, it begins with the base layer.
@@ -248,7 +260,9 @@ impl Engine {
             self.gates.release(it.gates + u32::from(layer), now, &mut self.calendar);
         }
         (0..layers).for_each(|layer| it.begin_anew(layer));
-        it.set(0, now);
+        if it.set(0, now) {
+            self.note_subscription(session, member, now, 0);
+        }
     }
 
     /// A layered session's data has reached a member. Never inlined: others would pay for its registers.

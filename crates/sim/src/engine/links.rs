@@ -1,17 +1,19 @@
 //! Packets and links: offering, arriving, changing.
 
 use super::Engine;
-use super::agents::{NEVER, covers, time};
+use super::agents::{NEVER, SenderAgent, SessionAgent, covers, time};
 use super::bundles::Logged;
 use super::layers::{ENTRANCE, GATE};
 use super::routers::{ROUTED, ROUTER};
 use crate::calendar::Entry;
+use crate::events::Happening;
 use crate::frame::{Body, Frame};
 use crate::network::{Change, FlowId, LinkId};
 use crate::outcome::{LinkSample, Tapped, TappedPacket};
 use crate::routes::{Branch, NONE, Then};
 use faircast_aqm::{Fate, Link, LossCause};
 use faircast_core::packet::{self, Packet};
+use faircast_core::time::Rate;
 use std::collections::VecDeque;
 
 /// A link while it runs: a cache line.
@@ -31,6 +33,8 @@ const PROBED: u32 = 1 << 31;
 const TAPPED: u32 = 1 << 30;
 /// The node before the link has a router.
 const FILTERED: u32 = 1 << 29;
+/// Losses and marks are events.
+const NOTED: u32 = 1 << 28;
 /// The scenario changes the link, so a packet may arrive earlier than it was told.
 const CHANGES: u32 = 1 << 27;
 const RING: u32 = CHANGES - 1;
@@ -51,6 +55,8 @@ pub struct Probe {
     pub next: u64,
     pub every: u64,
     pub samples: Vec<LinkSample>,
+    /// The link's rate at the moment of each.
+    pub rates: Vec<Rate>,
 }
 
 impl SimLink {
@@ -60,7 +66,7 @@ impl SimLink {
 
     /// Whether anybody looks at what enters the link.
     pub const fn is_watched(&self) -> bool {
-        self.ring & (PROBED | TAPPED | FILTERED) != 0
+        self.ring & (PROBED | TAPPED | FILTERED | NOTED) != 0
     }
 
     pub const fn is_filtered(&self) -> bool {
@@ -69,6 +75,11 @@ impl SimLink {
 
     pub const fn is_tapped(&self) -> bool {
         self.ring & TAPPED != 0
+    }
+
+    /// Whether anybody looks at what becomes of packets.
+    pub const fn is_recorded(&self) -> bool {
+        self.ring & (TAPPED | NOTED) != 0
     }
 
     /// Where packets whose arrival is an event lie; `None` when there never was one.
@@ -83,6 +94,10 @@ impl SimLink {
         self.ring |= PROBED;
     }
 
+    pub fn watch_by_tap(&mut self) {
+        self.ring |= TAPPED;
+    }
+
     /// Arrivals may come to be earlier.
     pub fn expect_changes(&mut self) {
         self.ring |= CHANGES;
@@ -92,8 +107,8 @@ impl SimLink {
         self.ring & CHANGES != 0
     }
 
-    pub fn watch_by_tap(&mut self) {
-        self.ring |= TAPPED;
+    pub fn watch_for_events(&mut self) {
+        self.ring |= NOTED;
     }
 
     pub fn filter(&mut self) {
@@ -136,6 +151,7 @@ impl Probe {
             let departed_bytes = link.departed_bytes(at);
             let counts = link.counts();
             self.samples.push(LinkSample { at, waiting, waiting_bytes, departed_bytes, counts });
+            self.rates.push(link.rate());
             self.next = self.next.saturating_add(self.every);
         }
     }
@@ -170,9 +186,8 @@ impl Engine {
             let link = &mut self.links[hop.link as usize];
             let fate = link.link.offer(time(now), frame.size, frame.flow, frame.ecn_capable);
             frame.rank = link.link.rank();
-            if link.is_tapped() {
-                let what = self.tapped(&frame);
-                self.tap(hop.link, now, frame.flow, frame.size, what, fate);
+            if link.is_recorded() {
+                self.record_frame(hop.link, now, &frame, fate);
             }
             let (at, marked) = match fate {
                 Fate::Arrives { at, marked } => (at.as_nanos(), marked),
@@ -205,8 +220,8 @@ impl Engine {
         }
         let it = &mut self.links[link as usize];
         let fate = it.link.offer(time(now), size, session, capable);
-        if it.is_tapped() {
-            self.tap_data(link, session, packet, fate);
+        if it.is_recorded() {
+            self.record_data(link, session, packet, fate);
         }
         fate
     }
@@ -456,6 +471,9 @@ impl Engine {
                     if let Body::Data(slot) = frame.body {
                         self.store.release(slot);
                     }
+                    let flow = flow_of(&self.sessions, &self.senders, frame.flow);
+                    let cause = LossCause::Down;
+                    self.records.note(now, Happening::Lost { link: LinkId(link), flow, cause });
                 }
                 self.schedule_link(link);
             }
@@ -487,7 +505,31 @@ impl Engine {
     }
 
     #[cold]
-    fn tap_data(&mut self, link: u32, session: u32, packet: &Logged, fate: Fate) {
+    fn record_frame(&mut self, link: u32, now: u64, frame: &Frame, fate: Fate) {
+        self.note_fate(link, now, frame.flow, fate);
+        if self.links[link as usize].is_tapped() {
+            let what = self.tapped(frame);
+            self.tap(link, now, frame.flow, frame.size, what, fate);
+        }
+    }
+
+    /// A loss or a mark is an event.
+    pub(super) fn note_fate(&mut self, link: u32, now: u64, number: u32, fate: Fate) {
+        let flow = flow_of(&self.sessions, &self.senders, number);
+        let link = LinkId(link);
+        match fate {
+            Fate::Lost(cause) => self.records.note(now, Happening::Lost { link, flow, cause }),
+            Fate::Arrives { marked: true, .. } => self.records.note(now, Happening::Marked { link, flow }),
+            Fate::Arrives { .. } | Fate::Queued(_) => {}
+        }
+    }
+
+    #[cold]
+    fn record_data(&mut self, link: u32, session: u32, packet: &Logged, fate: Fate) {
+        self.note_fate(link, packet.at, session, fate);
+        if !self.links[link as usize].is_tapped() {
+            return;
+        }
         let &Logged { at, data, size, layer, .. } = packet;
         let id = self.sessions[session as usize].id;
         let body = packet::Body::Data(data);
@@ -497,17 +539,22 @@ impl Engine {
 
     #[cold]
     fn tap(&mut self, link: u32, now: u64, number: u32, size: u16, what: TappedPacket, fate: Fate) {
-        let flow = match what {
-            TappedPacket::Session(_) => self.sessions[number as usize].flow,
-            _ => self.senders[(number & !UNICAST) as usize].flow,
-        };
+        let flow = flow_of(&self.sessions, &self.senders, number);
         let lost = match fate {
             Fate::Arrives { .. } | Fate::Queued(_) => None,
             Fate::Lost(cause) => Some(cause),
         };
         let lost: Option<LossCause> = lost;
-        self.taps.push(Tapped { at: time(now), link: LinkId(link), flow: FlowId(flow), size, what, lost });
+        self.taps.push(Tapped { at: time(now), link: LinkId(link), flow, size, what, lost });
     }
+}
+
+/// Whose a packet is, by the number that its frame has.
+fn flow_of(sessions: &[SessionAgent], senders: &[SenderAgent], number: u32) -> FlowId {
+    FlowId(match number & UNICAST {
+        0 => sessions[number as usize].flow,
+        _ => senders[(number & !UNICAST) as usize].flow,
+    })
 }
 
 /// Set in the flow numbers of unicast frames, so that queues tell them from sessions.

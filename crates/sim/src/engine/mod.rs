@@ -30,6 +30,7 @@ mod queues;
 mod record;
 mod relays;
 mod routers;
+mod steps;
 mod tournament;
 
 use crate::calendar::{Calendar, Class, Entry};
@@ -56,7 +57,10 @@ pub use build::SimError;
 pub struct Engine {
     calendar: Calendar,
     until: u64,
+    /// How far [`Engine::run_until`] was told to go.
+    reached: u64,
     bin: u64,
+    sample: u64,
     links: Vec<SimLink>,
     /// Of the links whose packets arrive by events.
     rings: Vec<Ring>,
@@ -135,9 +139,10 @@ impl Engine {
         self.flush_everything();
     }
 
-    /// Go on to this moment, not beyond the end. For progress displays; the outcome does not depend on the steps.
+    /// Go on to this moment, not beyond the end. The outcome does not depend on the steps.
     pub fn run_until(&mut self, moment: Time) {
         let until = moment.as_nanos().min(self.until);
+        self.reached = self.reached.max(until);
         while let Some(entry) = self.calendar.pop(until) {
             self.events += 1;
             self.look_ahead();

@@ -5,7 +5,7 @@
 use super::{Engine, time_of};
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
-use faircast_aqm::{Dequeued, LossCause, Ticket};
+use faircast_aqm::{Dequeued, Fate, LossCause, Ticket};
 
 /// Packets that wait at a link.
 #[derive(Debug)]
@@ -67,11 +67,19 @@ impl Engine {
     /// What became of packets that waited, until now.
     pub(super) fn take_dequeued(&mut self, link: u32, now: u64) {
         while let Some(news) = self.links[link as usize].link.dequeue(time_of(now)) {
-            match news {
-                Dequeued::Arrives { ticket, at, marked } => {
-                    self.leave_queue(link, ticket, at.as_nanos(), marked)
-                }
-                Dequeued::Lost { ticket, cause } => self.lose_queued(link, ticket, cause),
+            let (ticket, fate) = match news {
+                Dequeued::Arrives { ticket, at, marked } => (ticket, Fate::Arrives { at, marked }),
+                Dequeued::Lost { ticket, cause } => (ticket, Fate::Lost(cause)),
+            };
+            let Some(queue) = self.queues.get(&link) else { return };
+            let Waiting { frame, tapped } = queue.packets[ticket.0 as usize];
+            if self.links[link as usize].is_recorded() {
+                self.note_fate(link, now, frame.flow, fate);
+            }
+            match fate {
+                Fate::Arrives { at, marked } => self.leave_queue(link, frame, at.as_nanos(), marked),
+                Fate::Lost(cause) => self.lose_queued(frame, tapped, cause),
+                Fate::Queued(_) => {}
             }
         }
         let next = self.links[link as usize].link.next_dequeue().as_nanos();
@@ -84,9 +92,7 @@ impl Engine {
         }
     }
 
-    fn leave_queue(&mut self, link: u32, ticket: Ticket, at: u64, marked: bool) {
-        let Some(queue) = self.queues.get(&link) else { return };
-        let mut frame = queue.packets[ticket.0 as usize].frame;
+    fn leave_queue(&mut self, link: u32, mut frame: Frame, at: u64, marked: bool) {
         frame.marked |= marked;
         if at > self.until {
             return self.keep_late(link, at, frame);
@@ -96,9 +102,7 @@ impl Engine {
         self.enqueue(link, at, frame);
     }
 
-    fn lose_queued(&mut self, link: u32, ticket: Ticket, cause: LossCause) {
-        let Some(queue) = self.queues.get(&link) else { return };
-        let Waiting { frame, tapped } = queue.packets[ticket.0 as usize];
+    fn lose_queued(&mut self, frame: Frame, tapped: Option<u32>, cause: LossCause) {
         if let Some(tapped) = tapped.and_then(|place| self.taps.get_mut(place as usize)) {
             tapped.lost = Some(cause);
         }

@@ -3,21 +3,32 @@
 use super::agents::{ReceiverAgent, SenderKind, SessionAgent, SinkAgent, mix, put, time};
 use super::relays::SessionSource;
 use super::{Engine, SimError};
-use crate::network::{Flow, Network};
+use crate::events::{Event, Happening};
+use crate::network::{Flow, FlowId, Network};
 use crate::outcome::{FlowOutcome, LinkOutcome, MemberOutcome, Outcome, SourceSample};
 use faircast_core::node::Observation;
 use faircast_core::packet::{Layer, ReceiverId};
+use faircast_core::time::Rate;
 use faircast_core::unicast::{SenderView, Sink as _};
 
 /// One outcome for each flow, filled while the network runs.
 #[derive(Debug, Default)]
 pub struct Records {
     pub flows: Vec<FlowOutcome>,
+    /// What happened, when that is asked for; in no order.
+    pub events: Option<Vec<Event>>,
 }
 
 impl Records {
     fn at(&mut self, flow: u32) -> &mut FlowOutcome {
         &mut self.flows[flow as usize]
+    }
+
+    /// Something happened.
+    pub fn note(&mut self, now: u64, what: Happening) {
+        if let Some(events) = &mut self.events {
+            events.push(Event { at: time(now), what });
+        }
     }
 
     pub fn sample_session(&mut self, flow: u32, now: u64, view: Observation) {
@@ -53,14 +64,17 @@ impl Records {
     pub fn follows(&mut self, flow: u32, now: u64, receiver: Option<ReceiverId>) {
         let member = receiver.map(|receiver| (receiver.get() - 1) as u32);
         self.at(flow).representatives.push((time(now), member));
+        self.note(now, Happening::Follows { flow: FlowId(flow), member });
     }
 
-    pub fn cut(&mut self, flow: u32, now: u64) {
+    pub fn cut(&mut self, flow: u32, now: u64, rate: Rate) {
         self.at(flow).cuts.push(time(now));
+        self.note(now, Happening::Cut { flow: FlowId(flow), rate });
     }
 
     pub fn transfer(&mut self, flow: u32, began: u64, ended: u64, packets: u32) {
         self.at(flow).transfers.push((time(began), time(ended), packets));
+        self.note(ended, Happening::Transferred { flow: FlowId(flow), packets, began: time(began) });
     }
 
     pub fn sent(&mut self, flow: u32, done: (usize, u64)) {
@@ -133,6 +147,7 @@ impl Engine {
             LinkOutcome { counts: self.links[number as usize].link.counts(), samples }
         });
         let links = links.collect();
+        let log = self.take_events();
         let mut taps = std::mem::take(&mut self.taps);
         taps.retain(|tapped| tapped.at.as_nanos() <= until);
         taps.sort_by_key(|tapped| (tapped.at, tapped.link));
@@ -140,6 +155,7 @@ impl Engine {
             flows,
             links,
             taps,
+            log,
             digest,
             traversals: self.traversals,
             arrivals: self.arrivals,

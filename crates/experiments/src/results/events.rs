@@ -1,0 +1,92 @@
+//! What happened in a run, one row each.
+
+use super::Rows;
+use super::measure::Run;
+use super::rows::Field::{Number, Text, Whole};
+use crate::table::Table;
+use faircast_aqm::{DropCause, LossCause};
+use faircast_sim::{Event, FlowId, Happening, LinkId};
+use std::collections::BTreeMap;
+
+/// An event in the words of the table.
+struct Told<'a> {
+    event: &'a str,
+    flow: FlowId,
+    member: Option<u32>,
+    link: Option<LinkId>,
+    value: f64,
+    cause: &'a str,
+}
+
+impl Run<'_> {
+    /// What was written down with `probe.events`.
+    pub(super) fn events(&self) -> Table {
+        let columns = [
+            ("time", Number(0.0)),
+            ("event", Text("")),
+            ("flow", Text("")),
+            ("copy", Whole(0)),
+            ("receiver", Text("")),
+            ("link", Text("")),
+            ("value", Number(0.0)),
+            ("cause", Text("")),
+        ];
+        let mut rows = Rows::new("events", &columns);
+        if self.outcome.log.is_empty() {
+            return rows.0;
+        }
+        let copies: BTreeMap<usize, (usize, u64)> = (0..self.plan.flows.len())
+            .flat_map(|group| self.group(group).map(move |(copy, flow, _)| (flow, (group, copy))))
+            .collect();
+        for event in &self.outcome.log {
+            let told = told(event);
+            let flow = told.flow.0 as usize;
+            let (group, copy) = copies[&flow];
+            let receiver = told.member.map(|member| self.receiver(flow, member as usize)).unwrap_or_default();
+            let link = told.link.map(|link| self.layout.link_name(link.0)).unwrap_or_default();
+            rows.push(&[
+                Number(event.at.as_secs_f64()),
+                Text(told.event),
+                Text(self.name(group)),
+                Whole(copy),
+                Text(&receiver),
+                Text(&link),
+                Number(told.value),
+                Text(told.cause),
+            ]);
+        }
+        rows.0
+    }
+}
+
+fn told(event: &Event) -> Told<'static> {
+    let plain = |event, flow| Told { event, flow, member: None, link: None, value: f64::NAN, cause: "" };
+    match event.what {
+        Happening::Joined { flow, member } => Told { member: Some(member), ..plain("join", flow) },
+        Happening::Left { flow, member } => Told { member: Some(member), ..plain("leave", flow) },
+        Happening::Started { flow } => plain("start", flow),
+        Happening::StartUpEnded { flow, rate } => Told { value: rate.bps(), ..plain("start_up_end", flow) },
+        Happening::Cut { flow, rate } => Told { value: rate.bps(), ..plain("cut", flow) },
+        Happening::Follows { flow, member } => Told { member, ..plain("follow", flow) },
+        Happening::Subscribed { flow, member, layer } => {
+            Told { member: Some(member), value: f64::from(layer) + 1.0, ..plain("subscribe", flow) }
+        }
+        Happening::Transferred { flow, packets, .. } => {
+            Told { value: packets.into(), ..plain("transfer", flow) }
+        }
+        Happening::Stopped { flow } => plain("stop", flow),
+        Happening::Marked { link, flow } => Told { link: Some(link), ..plain("mark", flow) },
+        Happening::Lost { link, flow, cause } => {
+            Told { link: Some(link), cause: reason(cause), ..plain("loss", flow) }
+        }
+    }
+}
+
+fn reason(cause: LossCause) -> &'static str {
+    match cause {
+        LossCause::Queue(DropCause::Overflow) => "overflow",
+        LossCause::Queue(DropCause::Early) => "early",
+        LossCause::Wire => "wire",
+        LossCause::Down => "down",
+    }
+}

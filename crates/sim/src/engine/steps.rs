@@ -1,0 +1,115 @@
+//! A run in steps: snapshots and events on the way.
+//!
+//! Hosts and links may be ahead of the calendar, and last hops behind it, so nobody may look at their present state. What is told
+//! here was written down by their own clocks: sums of bytes by bin, senders and links by sample, events as they happen. Once the
+//! calendar has come to a moment and last hops have caught up, all that was written down up to that moment is complete.
+
+use super::membership_schedule::MembershipSchedule;
+use super::{Engine, time_of};
+use crate::events::{Event, Happening};
+use crate::network::{Flow, FlowId, LinkId, Network};
+use crate::outcome::{LinkSample, SourceSample};
+use crate::snapshot::{FlowSnapshot, LinkSnapshot, Snapshot, SnapshotError};
+use faircast_core::time::{Rate, Time};
+
+impl Engine {
+    /// How the run looked at `at`, a multiple of [`Options::bin`](crate::Options::bin) and
+    /// [`Options::sample`](crate::Options::sample). Neither the outcome nor later snapshots depend on it.
+    ///
+    /// # Errors
+    /// When the run has not come so far, or nothing was kept for that moment.
+    pub fn snapshot(&mut self, at: Time) -> Result<Snapshot, SnapshotError> {
+        let now = at.as_nanos();
+        if now > self.reached {
+            return Err(SnapshotError::NotReached { at, reached: time_of(self.reached) });
+        }
+        for (period, every) in [("bin", self.bin), ("sample", self.sample)] {
+            if !now.is_multiple_of(every) {
+                return Err(SnapshotError::NotKept { at, period });
+            }
+        }
+        self.catch_up_all();
+        let mut flows: Vec<FlowSnapshot> = self
+            .records
+            .flows
+            .iter()
+            .map(|flow| {
+                let bins = (now / self.bin) as usize;
+                let sum = |kept: &[u64]| kept.iter().take(bins).sum();
+                let source = flow.samples.binary_search_by_key(&at, SourceSample::at).ok();
+                FlowSnapshot {
+                    sent_bytes: sum(&flow.sent_bins),
+                    received_bytes: sum(&flow.received_bins),
+                    source: source.map(|place| flow.samples[place]),
+                }
+            })
+            .collect();
+        // Bytes of a bin that is over, but that nothing came after.
+        for session in &self.sessions {
+            let into = &mut flows[session.flow as usize];
+            into.sent_bytes += session.sent_meter.over(now);
+            into.received_bytes += session.members.iter().map(|member| member.meter.over(now)).sum::<u64>();
+        }
+        for (sender, sink) in self.senders.iter().zip(&self.sinks) {
+            let into = &mut flows[sender.flow as usize];
+            into.sent_bytes += sender.sent_meter.over(now);
+            into.received_bytes += sink.meter.over(now);
+        }
+        Ok(Snapshot { at, flows, links: self.link_snapshots(at) })
+    }
+
+    fn link_snapshots(&mut self, at: Time) -> Vec<LinkSnapshot> {
+        let probed: Vec<u32> = self.probes.keys().copied().collect();
+        probed.iter().for_each(|link| self.sample_link(*link, at.as_nanos()));
+        let links = self.probes.iter().filter_map(|(&link, probe)| {
+            let place = probe.samples.binary_search_by_key(&at, |sample| sample.at).ok()?;
+            let before = place.checked_sub(1).map(|place| probe.samples[place]);
+            let sample = probe.samples[place];
+            let utilisation = utilisation(before, sample, probe.rates[place]);
+            Some(LinkSnapshot { link: LinkId(link), sample, utilisation })
+        });
+        links.collect()
+    }
+
+    /// What has happened up to where the run is, and was not taken before; in order of time. Nothing unless
+    /// [`Options::events`](crate::Options::events) asks for it.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        self.catch_up_all();
+        let reached = time_of(self.reached);
+        let Some(events) = &mut self.records.events else { return Vec::new() };
+        // Of one link or flow they stay in the order in which they were written down.
+        events.sort_by_key(Event::order);
+        let complete = events.partition_point(|event| event.at <= reached);
+        events.drain(..complete).collect()
+    }
+
+    /// Last hops take what has come to their nodes.
+    fn catch_up_all(&mut self) {
+        for bundle in 0..self.bundles.len() as u32 {
+            self.flush(bundle);
+        }
+    }
+
+    /// Who comes and goes is known from the start.
+    pub(super) fn note_memberships(&mut self, network: &Network) {
+        let Some(events) = &mut self.records.events else { return };
+        for (flow, it) in (0..).map(FlowId).zip(&network.flows) {
+            let Flow::Session(spec, rare) = it else { continue };
+            let stays = MembershipSchedule::of(spec, &rare.as_deref().cloned().unwrap_or_default());
+            for member in 0..spec.members.len() as u32 {
+                for &(join, leave) in stays.of_member(member as usize) {
+                    let joined = (join, Happening::Joined { flow, member });
+                    let left = (leave, Happening::Left { flow, member });
+                    let within = [joined, left].into_iter().filter(|(at, _)| *at <= self.until);
+                    events.extend(within.map(|(at, what)| Event { at: time_of(at), what }));
+                }
+            }
+        }
+    }
+}
+
+fn utilisation(before: Option<LinkSample>, sample: LinkSample, rate: Rate) -> f64 {
+    let Some(before) = before else { return 0.0 };
+    let room = rate.bps() / 8.0 * sample.at.since(before.at).as_secs_f64();
+    ((sample.departed_bytes - before.departed_bytes) as f64 / room).min(1.0)
+}
