@@ -140,6 +140,15 @@ fn both_engines_agree_on_disciplines_that_hold_packets() {
                 let text = texts[rng.below(texts.len() as u64) as usize];
                 network.set_queue(link, text.parse().expect("a queue"));
             }
+            if rng.chance(0.1) {
+                let at = |rng: &mut Rng| Time::from_secs_f64(7.0 * rng.unit());
+                let (delay, rate) = (Span::from_micros(rng.below(60_000)), Rate::from_mbps(0.2 + rng.unit()));
+                network.change(at(&mut rng), link, Change::Delay(delay));
+                network.change(at(&mut rng), link, Change::Rate(rate));
+                let down = at(&mut rng);
+                network.change(down, link, Change::Down);
+                network.change(down + Span::from_millis(300), link, Change::Up);
+            }
         }
         let (eager, evented) = (run(&network, Mode::Eager, 8.0), run(&network, Mode::Evented, 8.0));
         assert_same(&eager, &evented, &format!("seed {seed}"));
