@@ -631,7 +631,7 @@ impl Link {
         (self.rest.rate, self.rest.byte_time) = (rate, byte_time);
         self.rest.decides.set_rate(rate);
         if self.queues() {
-            return self.hasten(now);
+            return self.retime(now);
         }
         let mut shift = Shift { moves: Vec::new() };
         let rare = self.rest.rare();

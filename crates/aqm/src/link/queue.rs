@@ -267,7 +267,7 @@ impl Link {
     }
 
     /// The rate has changed. A packet whose transmission begins at this very moment is sent at the new one.
-    pub(super) fn hasten(&mut self, now: Time) -> Shift {
+    pub(super) fn retime(&mut self, now: Time) -> Shift {
         let mut shift = Shift { moves: Vec::new() };
         let Decides::Holds(queue) = &self.rest.decides else { return shift };
         let Some(mut sending) = queue.sending.filter(|it| it.packet.begins >= now) else { return shift };

@@ -13,7 +13,7 @@ use crate::outcome::{LinkSample, Tapped, TappedPacket};
 use crate::routes::{Branch, NONE, Then};
 use faircast_aqm::{Fate, Link, LossCause};
 use faircast_core::packet::{self, Packet};
-use faircast_core::time::Rate;
+use faircast_core::time::{Rate, Time};
 use std::collections::VecDeque;
 
 /// A link while it runs: a cache line.
@@ -274,7 +274,10 @@ impl Engine {
             return self.wait(link, packet.at, frame, ticket);
         }
         let Some((at, marked)) = self.carried(fate) else {
-            return self.keep_late_data(fate, number, packet, slot);
+            if let Fate::Arrives { at, marked } = fate {
+                self.keep_late_data(at, marked, number, packet, slot);
+            }
+            return;
         };
         let marked = packet.marked || marked;
         if then == Then::AtOnce {
@@ -343,13 +346,18 @@ impl Engine {
         }
     }
 
-    /// The same for a session's data, if that was not lost.
+    /// The same for a session's data.
     #[cold]
-    fn keep_late_data(&mut self, fate: Fate, number: u32, packet: &Logged, slot: &mut Option<u32>) {
+    fn keep_late_data(
+        &mut self,
+        at: Time,
+        marked: bool,
+        number: u32,
+        packet: &Logged,
+        slot: &mut Option<u32>,
+    ) {
         let &Branch { link, session, .. } = &self.branches[number as usize];
-        if let Fate::Arrives { at, marked } = fate
-            && self.links[link as usize].may_change()
-        {
+        if self.links[link as usize].may_change() {
             let mut frame = self.hold(session, number, packet, slot);
             frame.marked |= marked;
             self.keep_late(link, at.as_nanos(), frame);
@@ -357,7 +365,6 @@ impl Engine {
     }
 
     /// The packet's arrival will be an event.
-    #[inline]
     pub(super) fn enqueue(&mut self, link: u32, at: u64, frame: Frame) {
         if self.links[link as usize].ring & RING == RING {
             self.put_up_ring(link);
