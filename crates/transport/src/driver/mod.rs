@@ -131,10 +131,10 @@ impl<'a> Attached<'a> {
         sockets.look(endpoint, clock.now(), events)?;
         sockets.flush(events)?;
         let accepts = endpoint.accepts(clock.now());
-        let mut received = 0;
+        let (mut received, mut handled_at) = (0, None);
         if accepts {
-            let now = clock.now();
             received = sockets.receive(&mut |bytes, meta| {
+                let now = *handled_at.get_or_insert_with(|| clock.now());
                 let arrived = clock.time(meta.received_at).min(now);
                 endpoint.handle_datagram(Datagram { bytes, from: meta.from, ecn: meta.ecn, arrived }, now);
             })?;
@@ -188,6 +188,55 @@ impl<'a> Attached<'a> {
     }
 }
 
+/// What all endpoints together wait for.
+#[derive(Debug, PartialEq, Eq)]
+enum Round {
+    /// Nothing: somebody has more to do.
+    Again,
+    /// What the waiter watches, or this moment.
+    Wait(Instant),
+    /// Nothing ever again: all have ended.
+    Over,
+}
+
+/// A turn for each endpoint that has not ended.
+fn round(
+    attached: &mut [Attached<'_>],
+    clock: &Clock,
+    (out, waiter): (&mut Vec<u8>, &mut Waiter),
+    events: &mut dyn FnMut(usize, Event),
+    stop: &AtomicBool,
+) -> Round {
+    waiter.clear();
+    let (mut round, mut first) = (Round::Over, Instant::now() + STOP_CHECK);
+    for (place, one) in attached.iter_mut().enumerate() {
+        if matches!(one.state, State::Ended(_)) {
+            continue;
+        }
+        let next = match one.turn(clock, out, &mut |event| events(place, event), stop) {
+            Ok(Next::Ended) => Err(Ok(())),
+            Ok(next) => Ok(next),
+            Err(error) => Err(Err(error)),
+        };
+        match next {
+            Ok(Next::Until(moment)) => {
+                first = first.min(moment);
+                one.sockets.watch(waiter);
+            }
+            Ok(Next::Pause(moment)) => first = first.min(moment),
+            Ok(Next::Now | Next::Ended) => round = Round::Again,
+            Err(outcome) => {
+                one.state = State::Ended(outcome);
+                continue;
+            }
+        }
+        if round != Round::Again {
+            round = Round::Wait(first);
+        }
+    }
+    round
+}
+
 /// Until all have ended. `events` is told whose event it is, by place.
 ///
 /// # Errors
@@ -201,30 +250,12 @@ pub(crate) fn run(
     let mut waiter = Waiter::new();
     let mut out = Vec::with_capacity(1 << 17);
     loop {
-        waiter.clear();
-        let mut until = Some(Instant::now() + STOP_CHECK);
-        let mut running = 0;
-        for (place, one) in attached.iter_mut().enumerate() {
-            if matches!(one.state, State::Ended(_)) {
-                continue;
+        match round(attached, clock, (&mut out, &mut waiter), events, stop) {
+            Round::Again => {}
+            Round::Wait(until) => {
+                waiter.wait_watched(Some(until))?;
             }
-            running += 1;
-            match one.turn(clock, &mut out, &mut |event| events(place, event), stop) {
-                Ok(Next::Now) => until = None,
-                Ok(Next::Until(moment)) => {
-                    until = until.map(|until| until.min(moment));
-                    one.sockets.watch(&mut waiter);
-                }
-                Ok(Next::Pause(moment)) => until = until.map(|until| until.min(moment)),
-                Ok(Next::Ended) => one.state = State::Ended(Ok(())),
-                Err(error) => one.state = State::Ended(Err(error)),
-            }
-        }
-        if running == 0 {
-            return Ok(());
-        }
-        if let Some(until) = until {
-            waiter.wait_watched(Some(until))?;
+            Round::Over => return Ok(()),
         }
     }
 }

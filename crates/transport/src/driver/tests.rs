@@ -175,3 +175,35 @@ fn one_endpoint_that_is_stopped_ends_all_that_the_flag_is_for() {
     run_one(&mut session, &mut uplink, &clock, &mut |_| (), &stop).expect("its sockets work");
     assert!(matches!(session.report(), Err(Error::Stopped)));
 }
+
+#[test]
+fn nothing_is_waited_for_when_the_last_one_has_ended() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let file = dir.path().join("file");
+    fs::write(&file, [7; 100]).expect("room for it");
+    let (mut config, mut silent) = native(Content::Paths(vec![file]), dir.path());
+    (config.group, silent.group) = (group(5), group(5));
+    silent.wait = Some(Duration::ZERO);
+    let clock = Clock::start();
+    let (mut session, mut groups) = drive::open_receiver(silent, &clock, &mut |_| ()).expect("it joins");
+    let (mut source, mut uplink) = drive::open_source(config, &clock, &mut |_| ()).expect("a socket opens");
+    let (mut out, mut waiter) = (Vec::new(), Waiter::new());
+    let mut go = |attached: &mut [Attached<'_>], stop: bool| {
+        let stop = AtomicBool::new(stop);
+        round(attached, &clock, (&mut out, &mut waiter), &mut |_, _| (), &stop)
+    };
+    let mut both = [Attached::new(&mut session, &mut groups), Attached::new(&mut source, &mut uplink)];
+    // The receiver gives up at once; the source sends an announcement and then waits for somebody.
+    while matches!(both[0].state, State::Runs) {
+        go(&mut both, false);
+    }
+    while go(&mut both, false) == Round::Again {}
+    assert!(matches!(go(&mut both, false), Round::Wait(_)), "the source still runs");
+    let last = loop {
+        let round = go(&mut both, true);
+        if matches!(both[1].state, State::Ended(_)) {
+            break round;
+        }
+    };
+    assert_eq!(last, Round::Over);
+}
