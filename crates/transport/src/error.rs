@@ -132,7 +132,7 @@ pub enum Error {
     },
     /// The source is heard, but nothing that it sends arrives.
     #[error(
-        "announcements arrive but no data: none of {packets} packets of {bytes} bytes within {} s; {LOOK_AT_PATH}; {verified_bytes} bytes are verified and kept",
+        "announcements arrive but no data: none of {packets} packets of up to {bytes} bytes within {} s; {LOOK_AT_PATH}; {verified_bytes} bytes are verified and kept",
         .lasted.as_secs()
     )]
     NothingArrives {

@@ -128,7 +128,7 @@ impl ReceiverSession {
         };
         if stream.reach.tell() {
             self.events.push_back(Event::warning(format!(
-                "announcements arrive but no data: none of the last {packets} packets of {bytes} bytes; {}",
+                "announcements arrive but no data: none of the last {packets} packets of up to {bytes} bytes; {}",
                 crate::error::LOOK_AT_PATH
             )));
         }
