@@ -207,6 +207,10 @@ impl Sockets for Groups {
         Ok(self.deliver(each))
     }
 
+    fn reads_on(&self) -> bool {
+        true
+    }
+
     fn backlog(&self) -> Result<Option<Backlog>, Error> {
         let base = self.base.socket.backlog()?;
         let others = self.layers.iter().chain(&self.left).map(JoinedGroup::dropped).sum::<u64>();

@@ -50,6 +50,9 @@ pub(crate) trait Sockets {
     /// What will not pass.
     fn receive(&mut self, each: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error>;
 
+    /// Whether there is probably more to receive when something was: then it is read again before anything is waited for.
+    fn reads_on(&self) -> bool;
+
     /// How full the buffers are; `None` where nobody asks.
     ///
     /// # Errors
@@ -170,7 +173,7 @@ impl<'a> Attached<'a> {
         let wake = if wake > now { Some(clock.instant(wake)) } else { None };
         Ok(match wake {
             _ if !accepts => Next::Pause(Instant::now() + ROOM_CHECK),
-            _ if received > 0 => Next::Now,
+            _ if received > 0 && sockets.reads_on() => Next::Now,
             None if !holds => Next::Now,
             wake => Next::Until(sockets.until(wake.unwrap_or_else(|| Instant::now() + STOP_CHECK))),
         })

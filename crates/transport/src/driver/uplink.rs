@@ -185,6 +185,11 @@ impl Sockets for Uplink {
         Ok(count)
     }
 
+    /// Feedback comes one by one.
+    fn reads_on(&self) -> bool {
+        self.batch.is_full()
+    }
+
     fn backlog(&self) -> Result<Option<Backlog>, Error> {
         Ok(None)
     }
