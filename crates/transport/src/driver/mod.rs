@@ -144,7 +144,10 @@ impl<'a> Attached<'a> {
         }
         let now = clock.now();
         if received == 0 {
-            endpoint.handle_notice(Notice::Drained, now);
+            // What an endpoint leaves in its sockets has not been handled.
+            if accepts {
+                endpoint.handle_notice(Notice::Drained, now);
+            }
         } else if now >= self.backlog_at
             && let Some(backlog) = sockets.backlog()?
         {
