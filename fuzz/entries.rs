@@ -10,9 +10,10 @@ use faircast_core::time::Span;
 use faircast_wire::alc::{self, Fdt, Rlc};
 use faircast_wire::pgm::{self, Body, MessageSink, Unframer};
 use faircast_wire::{
-    Announce, DataPacket, GroupKey, Message, Name, Newest, OpenError, ReceiverCodec, SourceCodec, Status,
-    TransferId, encode, parse as parse_packet,
+    Announce, DataPacket, GroupKey, HopKey, KeyRing, Message, Name, Newest, OpenError, ReceiverCodec,
+    SourceCodec, Status, TransferId, encode, parse as parse_packet,
 };
+use std::net::SocketAddr;
 
 const SESSION: SessionId = SessionId(0xfa1c_a570);
 const SALT: [u8; 16] = [7; 16];
@@ -99,23 +100,23 @@ pub fn source_open(input: &[u8]) {
     let mut member = receiver(Some(&key));
     let mut announcement = Vec::new();
     sealing.encode(&mut announcement, &announce(), 1_472).expect("it fits");
-    member.open(&mut announcement).expect("made by a source");
+    member.open(&mut announcement, at()).expect("made by a source");
     for (mode, datagram) in datagrams(input) {
         let mut bytes = datagram.to_vec();
-        let _ = sealing.open(&mut bytes);
+        let _ = sealing.open(&mut bytes, at());
         let mut bytes = datagram.to_vec();
         correct(&mut bytes);
-        let _ = open.open(&mut bytes);
+        let _ = open.open(&mut bytes, at());
         // A sealed report is let in once, and not at all when anything is changed.
         let mut sealed = Vec::new();
         member.encode(&mut sealed, SESSION, &report()).expect("it fits");
         let change = datagram.iter().zip(&sealed).any(|(&change, _)| change != 0);
         let mut changed = sealed.clone();
         changed.iter_mut().zip(datagram).for_each(|(byte, change)| *byte ^= change);
-        assert_eq!(sealing.open(&mut changed).is_ok(), !change);
+        assert_eq!(sealing.open(&mut changed, at()).is_ok(), !change);
         if mode & 1 != 0 {
-            assert_eq!(sealing.open(&mut sealed.clone()).is_ok(), change, "once");
-            assert!(matches!(sealing.open(&mut sealed), Err(OpenError::Replayed(_))));
+            assert_eq!(sealing.open(&mut sealed.clone(), at()).is_ok(), change, "once");
+            assert!(matches!(sealing.open(&mut sealed, at()), Err(OpenError::Replayed(_))));
         }
     }
 }
@@ -126,13 +127,14 @@ pub fn receiver_open(input: &[u8]) {
     let mut open = receiver(None);
     let mut keyed = receiver(Some(&key));
     let mut source = SourceCodec::new(SESSION, Some(&key), SALT);
+    source.encode(&mut Vec::new(), &announce(), 1_472).expect("it fits");
     let mut seq = 0;
     for (mode, datagram) in datagrams(input) {
         let mut bytes = datagram.to_vec();
-        let _ = keyed.open(&mut bytes);
+        let _ = keyed.open(&mut bytes, at());
         let mut bytes = datagram.to_vec();
         correct(&mut bytes);
-        let _ = open.open(&mut bytes);
+        let _ = open.open(&mut bytes, at());
         let mut sealed = Vec::new();
         let written = match mode % 3 {
             0 => source.encode(&mut sealed, &announce(), 1_472).map(|_| ()),
@@ -146,14 +148,14 @@ pub fn receiver_open(input: &[u8]) {
         let change = datagram.iter().zip(&sealed).any(|(&change, _)| change != 0);
         let mut changed = sealed.clone();
         changed.iter_mut().zip(datagram).for_each(|(byte, change)| *byte ^= change);
-        let result = keyed.open(&mut changed).map(|_| ());
+        let result = keyed.open(&mut changed, at()).map(|_| ());
         if change {
             assert!(result.is_err());
         } else {
             assert!(matches!(result, Ok(()) | Err(OpenError::NotAnnounced(_))));
         }
-        let let_in = keyed.open(&mut sealed.clone()).is_ok();
-        assert!(!let_in || keyed.open(&mut sealed).is_err(), "once");
+        let let_in = keyed.open(&mut sealed.clone(), at()).is_ok();
+        assert!(!let_in || keyed.open(&mut sealed, at()).is_err(), "once");
     }
 }
 
@@ -163,6 +165,12 @@ pub fn key_file(input: &[u8]) {
     if let Ok(key) = text.parse::<GroupKey>() {
         let again: GroupKey = key.to_line().parse().expect("a key's own line");
         assert_eq!(*again.to_line(), *key.to_line());
+    }
+    if let Ok(key) = text.parse::<HopKey>() {
+        assert_eq!(key.to_line().parse::<HopKey>(), Ok(key));
+    }
+    if let Ok(ring) = text.parse::<KeyRing>() {
+        assert!((1..=KeyRing::MOST).contains(&ring.keys().len()));
     }
 }
 
@@ -184,9 +192,12 @@ fn me() -> ReceiverId {
     ReceiverId::new(5).expect("not zero")
 }
 
+fn at() -> SocketAddr {
+    "192.0.2.1:4000".parse().expect("an address")
+}
+
 fn receiver(key: Option<&GroupKey>) -> ReceiverCodec {
-    let mut codec = ReceiverCodec::new(key, me(), 0xb007);
-    codec.set_time(UNIX_SECS);
+    let mut codec = ReceiverCodec::new(key.map_or(&[], std::slice::from_ref), me(), 0xb007);
     codec.follow(SESSION);
     codec
 }
@@ -203,7 +214,7 @@ fn data(seq: u64, payload: &[u8]) -> DataPacket<'_> {
         seq: Seq(seq),
         sent_at: Time::ZERO,
         rate: 0.0,
-        payload: Payload { block: 1, symbol: 2 },
+        payload: Payload { block: seq as u32, symbol: 2 },
         flags: Flags::default(),
         signal: Signal::None,
         mark: Mark::None,
@@ -215,6 +226,9 @@ fn announce() -> Message<'static> {
     Message::Announce(Announce {
         salt: SALT,
         unix_secs: UNIX_SECS,
+        started: 1,
+        source: at(),
+        parent: at(),
         transfer: TransferId([3; 16]),
         stream_len: None,
         manifest_len: 1,

@@ -2,7 +2,7 @@
 
 use crate::args::Keygen;
 use crate::failure::{Failure, Usage, unwritten};
-use faircast_wire::GroupKey;
+use faircast_wire::{GroupKey, KeyRing};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -24,7 +24,7 @@ pub enum Exposure {
 ///
 /// # Errors
 /// [`Usage`] when there is no such file or no key in it.
-pub fn read(path: &Path) -> Result<(GroupKey, Exposure), Usage> {
+pub fn read(path: &Path) -> Result<(KeyRing, Exposure), Usage> {
     let unreadable = |source| Usage::KeyUnreadable { path: path.to_owned(), source };
     let file = File::open(path).map_err(unreadable)?;
     let mode = file.metadata().map_err(unreadable)?.mode();
@@ -87,9 +87,9 @@ pub fn run(resolved: Resolved, out: &mut impl Write, people: &mut impl Write) ->
     let file = path.display();
     writeln!(
         people,
-        "{file} holds a new key (fingerprint {:08x}); copy it to every host over a channel you trust, then add \
+        "{file} holds a new key (id {}); copy it to every host over a channel you trust, then add \
          --key {file} to `faircast send` and `faircast recv`",
-        key.fingerprint()
+        key.id()
     )
     .map_err(unwritten)
 }

@@ -8,10 +8,10 @@ use crate::{key, system, units};
 use faircast_core::time::Rate;
 use faircast_transport::event::LayersReport;
 use faircast_transport::{
-    Class, Content, Destination, Durability, Error, Event, LayerInput, ReceiveConfig, ReceiveReport,
-    SendConfig, SendReport, Slow,
+    Class, Content, Destination, Durability, Error, Event, Freshness, LayerInput, ReceiveConfig,
+    ReceiveReport, SendConfig, SendReport, Slow,
 };
-use faircast_wire::GroupKey;
+use faircast_wire::KeyRing;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -111,6 +111,7 @@ impl args::Recv {
             destination,
             layers_to: self.layer_to,
             key: read_key(self.session.key.as_deref(), &mut warnings)?,
+            freshness: if self.one_way { Freshness::Clock } else { Freshness::Answer },
             wait: self.wait,
             patience: self.patience,
             durability: if self.sync { Durability::Synced } else { Durability::Fast },
@@ -207,7 +208,7 @@ fn resolve_sending(
         min: sending.min,
         max: sending.max,
         slow: sending.slow,
-        key,
+        key: key.map(|ring| ring.first().clone()),
         expect: sending.expect,
         wait: sending.wait,
         patience: sending.patience,
@@ -231,7 +232,7 @@ pub(crate) fn check_rates(min: Option<Rate>, max: Option<Rate>, slow: Slow) -> R
     }
 }
 
-fn read_key(path: Option<&Path>, warnings: &mut Vec<String>) -> Result<Option<GroupKey>, Usage> {
+fn read_key(path: Option<&Path>, warnings: &mut Vec<String>) -> Result<Option<KeyRing>, Usage> {
     let Some(path) = path else { return Ok(None) };
     let (key, exposure) = key::read(path)?;
     if exposure == key::Exposure::Others {

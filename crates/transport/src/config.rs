@@ -4,7 +4,7 @@ use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span};
 use faircast_net::Faults;
-use faircast_wire::{GroupKey, Spacing};
+use faircast_wire::{GroupKey, KeyRing, Spacing};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -118,6 +118,17 @@ pub enum Durability {
     Synced,
 }
 
+/// Why a receiver believes that a session goes on now, and is not somebody's recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Freshness {
+    /// Its source has answered a number that the receiver has drawn.
+    #[default]
+    Answer,
+    /// The source cannot hear receivers: announcements are no more than ten minutes off this host's clock, and the output
+    /// directory remembers what is newer.
+    Clock,
+}
+
 /// How `recv` runs.
 #[derive(Debug, Clone)]
 pub struct ReceiveConfig {
@@ -131,8 +142,10 @@ pub struct ReceiveConfig {
     pub destination: Destination,
     /// Where single layers of a live stream go instead: files, or named pipes.
     pub layers_to: Vec<(Layer, PathBuf)>,
-    /// Open sealed sessions under this key; without one only unsealed sessions are accepted.
-    pub key: Option<GroupKey>,
+    /// Open sealed sessions under these keys; without any only unsealed sessions are accepted.
+    pub key: Option<KeyRing>,
+    /// Why a session is believed to go on now.
+    pub freshness: Freshness,
     /// Give up when no session is announced for so long; wait for ever when `None`.
     pub wait: Option<Duration>,
     /// Give up when a session that has started is silent, brings no data, or the network is gone for so long.

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 /// Datagrams are no larger than an Ethernet frame carries unless asked for.
 const ETHERNET_MTU: usize = 1500;
 
-/// A symbol smaller than this is not worth its header.
-const SMALLEST: usize = 256;
+/// An announcement fits, and symbols are worth their headers.
+const SMALLEST: usize = 400;
 
 const _: () = assert!(MOST_ANNOUNCE <= SMALLEST, "an announcement would not fit");
 

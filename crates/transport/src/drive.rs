@@ -16,7 +16,7 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Span;
 use faircast_net::{GroupOptions, GroupSocket, Membership, SourceOptions, choose};
-use faircast_wire::{Form, Name, ReceiverCodec, SourceCodec, Spacing, data_header_len, group_of};
+use faircast_wire::{Form, KeyRing, Name, ReceiverCodec, SourceCodec, Spacing, data_header_len, group_of};
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
@@ -108,7 +108,8 @@ pub(crate) fn open_source(
         ttl: config.ttl,
         patience: config.patience,
         spread: if config.ttl <= 1 { SPREAD_LOCAL } else { SPREAD_FAR },
-        unix_secs: clock.unix_secs(),
+        local: uplink.local().unwrap_or(config.group),
+        started: clock.unix_nanos(),
     };
     uplink.inject(config.faults, random[3]);
     Ok((source::SourceSession::new(setup, clock.now()), uplink))
@@ -173,11 +174,11 @@ pub(crate) fn open_receiver(
     }
     let random = random();
     let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");
-    let mut codec = ReceiverCodec::new(config.key.as_ref(), id, random[1]);
-    codec.set_time(clock.unix_secs());
+    let codec = ReceiverCodec::new(config.key.as_ref().map_or(&[], KeyRing::keys), id, random[1]);
     let setup = receiver::Setup {
         codec,
         id,
+        nonce: (random[0] >> 32) as u16,
         seed: random[2],
         scheme_rng: Rng::new(random[2], 0),
         reordering: receiver::REORDERING,
@@ -190,6 +191,7 @@ pub(crate) fn open_receiver(
         wait: config.wait.map(span),
         patience: span(config.patience),
         group: config.group,
+        freshness: config.freshness,
         unix_secs: clock.unix_secs(),
         memory: receiver::INCOMPLETE,
     };

@@ -59,7 +59,10 @@ pub enum Notice<'a> {
     /// All that has arrived was handled: a good moment to write what was collected.
     Drained,
     /// The network has changed, or is back after it was gone.
-    NetworkChanged,
+    NetworkChanged {
+        /// Where the packets of a source leave from now.
+        local: Option<SocketAddr>,
+    },
     /// One of [`Endpoint::groups`] could not be joined.
     JoinFailed {
         /// Its place among them.

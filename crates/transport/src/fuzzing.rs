@@ -1,6 +1,6 @@
 //! What fuzzers call, and the tests that replay what they found. No part of the interface.
 
-use crate::config::{Destination, Durability, Slow};
+use crate::config::{Destination, Durability, Freshness, Slow};
 use crate::endpoint::{Backlog, Datagram, Endpoint, Notice};
 use crate::object::{self, ObjectStream};
 use crate::receiver;
@@ -29,7 +29,7 @@ pub fn journal(bytes: &[u8]) {
 const SESSION: SessionId = SessionId(0xfa1c_a570);
 const SALT: [u8; 16] = [7; 16];
 const UNIX_SECS: u64 = 1_790_000_000;
-const DATAGRAM: usize = 200;
+const DATAGRAM: usize = 400;
 const SYMBOL: u16 = 64;
 /// IP and UDP headers.
 const OVERHEAD: usize = 28;
@@ -118,19 +118,20 @@ fn source(file: &Path, slow: Slow) -> source::SourceSession {
         ttl: 1,
         patience: Duration::from_secs(30),
         spread: Span::from_millis(10),
-        unix_secs: UNIX_SECS,
+        local: SOURCE,
+        started: UNIX_SECS * 1_000_000_000,
     };
     source::SourceSession::new(setup, Time::ZERO)
 }
 
 fn receiver(out: &Path) -> receiver::ReceiverSession {
     let id = ReceiverId::new(5).expect("five is not zero");
-    let mut codec = ReceiverCodec::new(None, id, 0xb007);
-    codec.set_time(UNIX_SECS);
+    let codec = ReceiverCodec::new(&[], id, 0xb007);
     fs::create_dir_all(out).expect("the scratch directory can be written");
     let setup = receiver::Setup {
         codec,
         id,
+        nonce: 7,
         seed: 2,
         scheme_rng: Rng::new(2, 0),
         reordering: receiver::REORDERING,
@@ -143,6 +144,7 @@ fn receiver(out: &Path) -> receiver::ReceiverSession {
         wait: None,
         patience: Span::from_secs(60),
         group: GROUP,
+        freshness: Freshness::Answer,
         unix_secs: UNIX_SECS,
         memory: receiver::INCOMPLETE,
     };

@@ -32,7 +32,7 @@ mod receiver;
 mod source;
 mod spill;
 
-pub use config::{Content, Destination, Durability, LayerInput, ReceiveConfig, SendConfig, Slow};
+pub use config::{Content, Destination, Durability, Freshness, LayerInput, ReceiveConfig, SendConfig, Slow};
 pub use drive::{receive, send};
 pub use endpoint::Endpoint;
 pub use error::{Class, Error};

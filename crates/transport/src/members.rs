@@ -3,7 +3,7 @@
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{Member as Report, MemberState};
+use faircast_wire::{Member as Report, MemberState, Welcome};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
@@ -35,6 +35,12 @@ const LONGEST_SPREAD: Span = Span::from_secs(60);
 /// Exponent of the law of first turns.
 const STEEPNESS: f64 = 10.0;
 
+/// More relays than this are not listened to.
+const MOST_RELAYS: usize = 4_096;
+
+/// So many receivers wait to be answered at most; the others ask again.
+const MOST_ANSWERS: usize = 20_000;
+
 /// A receiver is confirmed in so many status messages.
 const CONFIRMATIONS: u8 = 2;
 
@@ -42,10 +48,17 @@ const CONFIRMATIONS: u8 = 2;
 #[derive(Debug, Default)]
 pub struct Members {
     known: BTreeMap<ReceiverId, MemberRecord>,
+    /// Relays, which are no receivers.
+    relays: BTreeSet<ReceiverId>,
+    /// How many there are at each host.
+    hosts: BTreeMap<IpAddr, usize>,
     /// How many are done, and how many of those served together are not: asked for all the time.
     tally: Tally,
-    /// To be confirmed in the next status messages.
-    confirm: VecDeque<(ReceiverId, u8)>,
+    /// To be confirmed in the next status messages: who has joined, with the number that it has drawn, and who is done or
+    /// leaves.
+    confirm: VecDeque<(Answer, u8)>,
+    /// The same, to find them.
+    confirming: BTreeSet<Answer>,
     reports: u64,
     window_from: Time,
     /// Feedback is spread over at least this.
@@ -92,6 +105,8 @@ pub struct MemberRecord {
     slow_reports: u8,
     slow_since: Time,
     joined_at: Time,
+    /// The number of its newest report.
+    reported: u64,
 }
 
 /// Whether a receiver keeps up.
@@ -127,6 +142,9 @@ pub enum Mute {
     },
 }
 
+/// Who is answered; the number that it has drawn when it asks or has joined.
+type Answer = (ReceiverId, Option<u16>);
+
 /// Receivers of which something has to be told.
 #[derive(Debug, Default)]
 pub struct Muted {
@@ -150,22 +168,40 @@ pub enum Change {
 }
 
 impl Members {
-    /// A receiver reports its state.
-    pub fn on_report(&mut self, report: &Report, address: SocketAddr, now: Time) -> Change {
+    /// A receiver reports its state, in its message of this number.
+    pub fn on_report(&mut self, report: &Report, seq: u64, address: SocketAddr, now: Time) -> Change {
         self.reports += 1;
+        if report.state == MemberState::Relaying && self.relays.len() < MOST_RELAYS {
+            self.relays.insert(report.from);
+        }
+        if matches!(report.state, MemberState::Asking | MemberState::Relaying) {
+            self.answer(report);
+            return Change::None;
+        }
         let is_new = !self.known.contains_key(&report.from);
         if is_new {
             if self.known.len() >= MOST {
                 return Change::None;
             }
-            let member = MemberRecord::new(report, address, now);
+            let member = MemberRecord::new(report, seq, address, now);
             self.tally.count(&member);
             self.known.insert(report.from, member);
+            *self.hosts.entry(address.ip()).or_default() += 1;
         }
         let Some(member) = self.known.get_mut(&report.from) else { return Change::None };
-        let was_finished = member.is_finished() && !is_new;
+        if seq < member.reported {
+            return Change::None; // overtaken on the way
+        }
+        member.reported = seq;
+        // What somebody else has said in its name, it takes back.
+        let takes_back = member.state == MemberState::Done && report.state == MemberState::Receiving;
+        let was_finished = member.is_finished() && !is_new && !takes_back;
         self.tally.discount(member);
         member.heard_at = now;
+        if member.address.ip() != address.ip() {
+            self.hosts.entry(member.address.ip()).and_modify(|count| *count = count.saturating_sub(1));
+            *self.hosts.entry(address.ip()).or_default() += 1;
+        }
         member.address = address;
         member.reason = report.reason;
         member.blocks_missing = report.blocks_missing;
@@ -181,17 +217,36 @@ impl Members {
             member.state = report.state;
         }
         self.tally.count(member);
-        let wants_answer = report.state != MemberState::Receiving;
-        if wants_answer && !self.confirm.iter().any(|(id, _)| *id == report.from) {
-            self.confirm.push_back((report.from, CONFIRMATIONS));
-        }
+        self.answer(report);
         match report.state {
             _ if was_finished => Change::None,
             MemberState::Done => Change::Done,
             MemberState::Failed | MemberState::Leaving => Change::Failed,
-            MemberState::Joined | MemberState::Receiving if is_new => Change::Joined,
-            MemberState::Joined | MemberState::Receiving => Change::None,
+            _ if is_new => Change::Joined,
+            _ => Change::None,
         }
+    }
+
+    /// Whoever asks, has joined, is done or leaves is told that it was heard.
+    fn answer(&mut self, report: &Report) {
+        let nonce = match report.state {
+            MemberState::Receiving => return,
+            MemberState::Joined | MemberState::Asking | MemberState::Relaying => Some(report.nonce),
+            MemberState::Done | MemberState::Failed | MemberState::Leaving => None,
+        };
+        let answer = (report.from, nonce);
+        if self.confirm.len() < MOST_ANSWERS && self.confirming.insert(answer) {
+            self.confirm.push_back((answer, CONFIRMATIONS));
+        }
+    }
+
+    /// Whether a packet that says it is from this receiver comes from elsewhere, while it is heard where it is.
+    pub fn is_elsewhere(&self, from: ReceiverId, address: SocketAddr, now: Time) -> bool {
+        let bound = |member: &MemberRecord| {
+            let quiet = REPLACED_AFTER.max(self.floor * 4);
+            member.address != address && now.since(member.heard_at) < quiet
+        };
+        self.known.get(&from).is_some_and(bound)
     }
 
     /// Any other packet of a receiver: it is alive.
@@ -317,6 +372,11 @@ impl Members {
         self.known.get(&id)
     }
 
+    /// Whether this receiver or relay has joined.
+    pub fn knows(&self, id: ReceiverId) -> bool {
+        self.known.contains_key(&id) || self.relays.contains(&id)
+    }
+
     /// All receivers.
     pub fn iter(&self) -> impl Iterator<Item = (ReceiverId, &MemberRecord)> {
         self.known.iter().map(|(id, member)| (*id, member))
@@ -330,6 +390,11 @@ impl Members {
     /// How many there are.
     pub fn count(&self) -> usize {
         self.known.len()
+    }
+
+    /// How many there are at this host.
+    pub fn at(&self, host: IpAddr) -> usize {
+        self.hosts.get(&host).copied().unwrap_or(0)
     }
 
     /// How many have everything.
@@ -386,18 +451,23 @@ impl Members {
         self.iter().filter(|(_, member)| is_replaced(member)).map(|(id, _)| id).collect()
     }
 
-    /// Receivers to confirm in a status message that has room for `room`.
-    pub fn take_confirmations(&mut self, room: usize) -> Vec<ReceiverId> {
-        let count = room.min(self.confirm.len());
-        let mut ids = Vec::with_capacity(count);
+    /// Receivers to confirm, and such to welcome, in a status message that has room for `room` bytes of them.
+    pub fn take_confirmations(&mut self, room: usize) -> (Vec<ReceiverId>, Vec<Welcome>) {
+        let count = (room / 6).min(self.confirm.len());
+        let (mut confirmed, mut welcomed) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for _ in 0..count {
-            let Some((id, times)) = self.confirm.pop_front() else { break };
-            ids.push(id);
+            let Some((answer, times)) = self.confirm.pop_front() else { break };
+            match answer {
+                (id, None) => confirmed.push(id),
+                (id, Some(nonce)) => welcomed.push(Welcome { id, nonce }),
+            }
             if times > 1 {
-                self.confirm.push_back((id, times - 1));
+                self.confirm.push_back((answer, times - 1));
+            } else {
+                self.confirming.remove(&answer);
             }
         }
-        ids
+        (confirmed, welcomed)
     }
 
     /// Whether somebody waits to be confirmed for the first time.
@@ -468,7 +538,7 @@ impl Tally {
 impl MemberRecord {
     const SLOW_WINDOW: Span = Span::from_secs(3);
 
-    fn new(report: &Report, address: SocketAddr, now: Time) -> MemberRecord {
+    fn new(report: &Report, seq: u64, address: SocketAddr, now: Time) -> MemberRecord {
         MemberRecord {
             host: report.host.as_str().to_owned(),
             address,
@@ -486,6 +556,7 @@ impl MemberRecord {
             slow_reports: 0,
             slow_since: now,
             joined_at: now,
+            reported: seq,
         }
     }
 
@@ -525,8 +596,20 @@ mod tests {
 
     /// A report of receiver `number` on the host of that letter.
     fn report(members: &mut Members, number: u64, host: char, state: MemberState, now: Time) -> Change {
+        numbered(members, number, host, (state, u64::MAX), now)
+    }
+
+    /// The same with a number.
+    fn numbered(
+        members: &mut Members,
+        number: u64,
+        host: char,
+        (state, seq): (MemberState, u64),
+        now: Time,
+    ) -> Change {
         let report = Report {
             from: id(number),
+            nonce: 0,
             state,
             reason: 0,
             verified_bytes: 0,
@@ -537,7 +620,7 @@ mod tests {
             echo: Echo { seq: Seq(0), hold: Span::ZERO },
             host: Name::clipped(&host.to_string()),
         };
-        members.on_report(&report, SocketAddr::from(([192, 0, 2, host as u8], number as u16)), now)
+        members.on_report(&report, seq, SocketAddr::from(([192, 0, 2, host as u8], number as u16)), now)
     }
 
     const SPREAD: Span = Span::from_millis(10);
@@ -634,5 +717,63 @@ mod tests {
             assert_eq!(report(&mut members, number, 'a', MemberState::Joined, at(0)), Change::Joined);
         }
         assert_eq!(members.spread(at(0), SPREAD), Span::from_secs(5));
+    }
+
+    #[test]
+    fn what_somebody_said_in_a_receivers_name_it_takes_back() {
+        let mut members = Members::default();
+        let now = Time::ZERO + Span::from_secs(1);
+        let say = |members: &mut Members, state, seq| numbered(members, 1, 'a', (state, seq), now);
+        assert_eq!(say(&mut members, MemberState::Joined, 1), Change::Joined);
+        assert_eq!(say(&mut members, MemberState::Done, 7), Change::Done);
+        assert_eq!((members.done(), members.unfinished()), (1, 0));
+        assert_eq!(say(&mut members, MemberState::Receiving, 6), Change::None, "it was overtaken on the way");
+        assert_eq!(members.done(), 1);
+        assert_eq!(say(&mut members, MemberState::Receiving, 8), Change::None);
+        assert_eq!((members.done(), members.unfinished()), (0, 1));
+        assert_eq!(say(&mut members, MemberState::Done, 9), Change::Done);
+        assert_eq!((members.done(), members.unfinished()), (1, 0));
+    }
+
+    #[test]
+    fn a_receiver_is_where_it_is_heard() {
+        let mut members = Members::default();
+        let at = |secs| Time::ZERO + Span::from_secs(secs);
+        report(&mut members, 1, 'a', MemberState::Joined, at(1));
+        let [here, there] = ['a', 'b'].map(|host| SocketAddr::from(([192, 0, 2, host as u8], 1)));
+        assert!(!members.is_elsewhere(id(1), here, at(1)));
+        assert!(members.is_elsewhere(id(1), there, at(2)));
+        assert!(
+            !members.is_elsewhere(id(1), there, at(5)),
+            "it has been silent: its address may have changed"
+        );
+        assert!(!members.is_elsewhere(id(2), there, at(1)), "nobody knows where it is");
+        report(&mut members, 1, 'b', MemberState::Receiving, at(5));
+        assert_eq!((members.at(here.ip()), members.at(there.ip())), (0, 1));
+    }
+
+    #[test]
+    fn who_asks_is_answered_and_no_member() {
+        let mut members = Members::default();
+        assert_eq!(report(&mut members, 3, 'a', MemberState::Asking, Time::ZERO), Change::None);
+        assert_eq!(members.count(), 0);
+        let (confirmed, welcomed) = members.take_confirmations(1_000);
+        assert_eq!((confirmed.len(), welcomed), (0, vec![Welcome { id: id(3), nonce: 0 }]));
+    }
+
+    #[test]
+    fn a_crowd_that_asks_costs_no_more_memory_than_it_may() {
+        let mut members = Members::default();
+        for number in 0..50_000 {
+            report(&mut members, number + 1, 'a', MemberState::Asking, Time::ZERO);
+        }
+        assert_eq!((members.confirm.len(), members.confirming.len()), (MOST_ANSWERS, MOST_ANSWERS));
+        let mut answered = BTreeSet::new();
+        while members.has_confirmations() {
+            let (_, welcomed) = members.take_confirmations(1_400);
+            assert!(welcomed.len() <= 1_400 / 6);
+            answered.extend(welcomed.iter().map(|welcome| welcome.id));
+        }
+        assert_eq!(answered.len(), MOST_ANSWERS);
     }
 }

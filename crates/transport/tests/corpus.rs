@@ -3,13 +3,17 @@
 #[path = "../../../fuzz/sessions.rs"]
 mod sessions;
 
-use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, Seq, SessionId, Signal};
+use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Seq, SessionId, Signal};
 use faircast_core::time::Time;
 use faircast_transport::fuzzing;
 use faircast_transport::object::{Entry, Kind, Manifest, seal_block};
-use faircast_wire::{Announce, DataPacket, Message, Name, Status, TransferId, encode};
+use faircast_wire::{Announce, DataPacket, Message, Name, Status, TransferId, Welcome, encode};
 use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+
+/// Where the source of the stored inputs is.
+const SOURCE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 5777);
 
 fn folder(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
@@ -98,6 +102,9 @@ fn leaping_stream() -> Vec<u8> {
         Message::Announce(Announce {
             salt: [7; 16],
             unix_secs: 1_790_000_000,
+            started: 1_790_000_000_000_000_000,
+            source: SOURCE,
+            parent: SOURCE,
             transfer: TransferId([3; 16]),
             stream_len: None,
             manifest_len: 20,
@@ -131,8 +138,11 @@ fn leaping_stream() -> Vec<u8> {
         Message::Data(DataPacket { data, layer: Layer(0), symbols, payload: &sealed })
     };
     let status = |complete_to| Message::Status(Status { complete_to, rtt_max_us: 100, ..Status::default() });
+    let me = Welcome { id: ReceiverId::new(5).expect("five is not zero"), nonce: 7 };
+    let welcome = Message::Status(Status { welcomed: vec![me], ..Status::default() });
     for first in [5, 1 << 20, u32::MAX - 1, u32::MAX] {
         say(announce(first));
+        say(welcome.clone());
         for ahead in [0, 2, 1] {
             say(data(first.saturating_add(ahead).min(u32::MAX - 1)));
         }

@@ -10,11 +10,13 @@ use faircast_wire::{
     data_header_len,
 };
 use std::hint::black_box;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
 const BATCH: u64 = 64;
 const DATAGRAM: usize = 1_432;
 const BATCHES: usize = 20_000;
+const AT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4_000);
 
 fn packet(seq: u64, payload: &[u8]) -> DataPacket<'_> {
     let mark = mark();
@@ -38,6 +40,9 @@ fn announce() -> Message<'static> {
     Message::Announce(Announce {
         salt: [1; 16],
         unix_secs: 0,
+        started: 0,
+        source: AT,
+        parent: AT,
         transfer: TransferId([2; 16]),
         stream_len: None,
         manifest_len: 0,
@@ -60,11 +65,15 @@ fn main() {
     for (name, key) in [("open", None), ("sealed", Some(&key))] {
         let session = SessionId(1);
         let mut source = SourceCodec::new(session, key, [1; 16]);
-        let mut receiver = ReceiverCodec::new(key, ReceiverId::new(5).expect("not zero"), 1);
+        let mut receiver = ReceiverCodec::new(
+            key.map_or(&[], std::slice::from_ref),
+            ReceiverId::new(5).expect("not zero"),
+            1,
+        );
         receiver.follow(session);
         let mut bytes = Vec::new();
         source.encode(&mut bytes, &announce(), DATAGRAM).expect("it fits");
-        receiver.open(&mut bytes).expect("announced");
+        receiver.open(&mut bytes, AT).expect("announced");
         let form = if key.is_some() { Form::Sealed } else { Form::Open };
         let overhead = data_header_len(&mark(), form) - 2;
         let payload = vec![0xa5; DATAGRAM - overhead];
@@ -83,7 +92,7 @@ fn main() {
             #[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
             let start = Instant::now();
             for datagram in batch.chunks_exact_mut(DATAGRAM) {
-                let (_, message) = receiver.open(datagram).expect("made by the source");
+                let (_, message) = receiver.open(datagram, AT).expect("made by the source");
                 black_box(&message);
             }
             reading.push(start.elapsed());

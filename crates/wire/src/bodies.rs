@@ -5,11 +5,12 @@ use crate::codec::{BitRate, Codec, Counter, Fraction, PacketSize, Rounded, U24, 
 use crate::error::{EncodeError, ParseError};
 use crate::field::{Layout, Shape, fields_of, len_of};
 use crate::message::{
-    Announce, Member, MemberState, Name, Need, Request, Scheduled, Status, TransferId, Window,
+    Announce, Member, MemberState, Name, Need, Request, Scheduled, Status, TransferId, Welcome, Window,
 };
 use crate::reader::Reader;
 use faircast_core::packet::{Data, Echo, Flags, ReceiverId, Seq};
 use faircast_core::time::Time;
+use std::net::SocketAddr;
 
 /// What a message has between its header and its end.
 pub(crate) trait Body: Sized {
@@ -38,6 +39,8 @@ pub struct Fit {
     pub scheduled: usize,
     /// Of [`Status::confirmed`].
     pub confirmed: usize,
+    /// Of [`Status::welcomed`].
+    pub welcomed: usize,
     /// Of [`Status::lagging`].
     pub lagging: usize,
     /// Of [`Status::dropped`].
@@ -148,6 +151,9 @@ body! {
     fields {
         salt: [u8; 16], "random at each start of the source; the keys depend on it";
         unix_secs: u64, "when it was sent, in seconds since 1970";
+        started: u64, "when the source started, in nanoseconds since 1970";
+        source: SocketAddr, "the source's address and port";
+        parent: SocketAddr, "where this comes from and feedback goes to: the source, or a relay";
         transfer: TransferId, "which transfer; the same when the same content is offered again";
         stream_len: U64OrNone, "bytes of the whole object; 2^64 - 1: open-ended";
         manifest_len: u32, "bytes of the manifest";
@@ -176,13 +182,22 @@ body! {
         flags: StatusFlags, "flags";
         rtt_max_us: u32, "largest round-trip time, in microseconds";
         root: Option<[u8; 32]>, "root hash of the object, once known";
+        proof: Option<[u8; 16]>, "where the session is sealed: that a member said root and blocks";
     }
     lists {
         upper_seqs: [Counter as upper_seq "unwrapped; below 2^62"], "numbers of the next packets of layers 1, 2 and so on";
         scheduled: [Scheduled], "repairs under way";
         confirmed: [ReceiverId as confirmed_id "a receiver"], "known to be done";
+        welcomed: [Welcome], "have just joined";
         lagging: [ReceiverId as lagging_id "a receiver"], "holding up the others";
         dropped: [ReceiverId as dropped_id "a receiver"], "no longer waited for";
+    }
+}
+
+group! {
+    Welcome {
+        id as "welcomed_id": ReceiverId, "a receiver";
+        nonce as "welcomed_nonce": u16, "the number that it has drawn";
     }
 }
 
@@ -216,6 +231,7 @@ body! {
     Member = 6 "member" "receiver to source: who I am and how far I am";
     before { from: ReceiverId }
     fields {
+        nonce: u16, "drawn at random when the receiver started";
         state: MemberState, "what the receiver is doing";
         reason: u8, "why, in the transport's code; 0: nothing to say";
         verified_bytes: u64, "bytes verified";

@@ -12,6 +12,7 @@ use faircast_core::packet::{Cause, Echo, Knows, LayerStates, ReceiverId, Seq, Sh
 use faircast_core::time::Span;
 #[cfg(feature = "testing")]
 use proptest::prelude::*;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Counters on the wire are below this, so that sums with them cannot overflow.
 pub(crate) const SEQ_LIMIT: u64 = 1 << 62;
@@ -220,6 +221,8 @@ numbered! {
         2 => Done "done",
         3 => Failed "failed",
         4 => Leaving "leaving",
+        5 => Asking "asking",
+        6 => Relaying "relaying",
     }
 }
 
@@ -357,6 +360,39 @@ impl Codec for bool {
     #[cfg(feature = "testing")]
     fn any() -> BoxedStrategy<bool> {
         any::<bool>().boxed()
+    }
+}
+
+/// IPv4 addresses as IPv6 ones that stand for them (RFC 4291, 2.5.5.2). A scope stays with the host that it means something to.
+impl Codec for SocketAddr {
+    type Value = SocketAddr;
+    const SHAPE: Shape = Shape::Address;
+
+    #[inline]
+    fn put(out: &mut Vec<u8>, field: &'static str, value: &SocketAddr) -> Result<(), EncodeError> {
+        let ip = match value.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        out.extend_from_slice(&ip.octets());
+        u16::put(out, field, &value.port())
+    }
+
+    #[inline]
+    fn read(r: &mut Reader<'_>, field: &'static str) -> Result<SocketAddr, ParseError> {
+        let ip = Ipv6Addr::from(r.array::<16>(field)?).to_canonical();
+        Ok(SocketAddr::new(ip, u16::read(r, field)?))
+    }
+
+    fn quantised(value: &SocketAddr) -> SocketAddr {
+        SocketAddr::new(value.ip().to_canonical(), value.port())
+    }
+
+    #[cfg(feature = "testing")]
+    fn any() -> BoxedStrategy<SocketAddr> {
+        (any::<std::net::IpAddr>(), any::<u16>())
+            .prop_map(|(ip, port)| SocketAddr::new(ip.to_canonical(), port))
+            .boxed()
     }
 }
 

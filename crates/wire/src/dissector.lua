@@ -1,4 +1,4 @@
--- Wireshark dissector for faircast, version 1. Made from the field table of crates/wire.
+-- Wireshark dissector for faircast, version 2. Made from the field table of crates/wire.
 -- Use: wireshark -X lua_script:faircast.lua, or put this file into the personal plugin folder.
 
 -- @TABLES@
@@ -36,6 +36,7 @@ local function protofield(abbr, field)
   if shape == "flags" then return ProtoField.uint8(abbr, name, base.HEX, nil, nil, field.meaning) end
   if shape == "half" or shape == "float" then return ProtoField.float(abbr, name, field.meaning) end
   if shape == "text" then return ProtoField.string(abbr, name, base.UNICODE, field.meaning) end
+  if shape == "address" then return ProtoField.string(abbr, name, base.ASCII, field.meaning) end
   if shape == "count" then return ProtoField.uint16(abbr, name, base.DEC, nil, nil, field.meaning) end
   return ProtoField.bytes(abbr, name, base.NONE, field.meaning)
 end
@@ -61,15 +62,19 @@ local f_mark = own("mark", function(abbr) return ProtoField.uint8(abbr, "mark", 
 local f_is_sealed = own("is_sealed", function(abbr) return ProtoField.bool(abbr, "is sealed", 8, nil, 0x01) end)
 local f_has_options = own("has_options", function(abbr) return ProtoField.bool(abbr, "has options", 8, nil, 0x02) end)
 local f_has_rate = own("has_rate", function(abbr) return ProtoField.bool(abbr, "has rate", 8, nil, 0x04) end)
+local f_is_relayed = own("is_relayed", function(abbr) return ProtoField.bool(abbr, "is from a relay", 8, nil, 0x08) end)
 local f_layer = own("layer", function(abbr) return ProtoField.uint8(abbr, "layer") end)
 local f_session = own("session", function(abbr) return ProtoField.uint32(abbr, "session", base.HEX) end)
 local f_seq = own("seq", function(abbr) return ProtoField.uint32(abbr, "seq") end)
 local f_crc = own("crc", function(abbr) return ProtoField.uint32(abbr, "crc", base.HEX) end)
 local f_from = own("from", function(abbr) return ProtoField.uint32(abbr, "from", base.HEX) end)
 local f_boot = own("boot", function(abbr) return ProtoField.uint64(abbr, "boot", base.HEX) end)
+local f_key = own("key", function(abbr) return ProtoField.uint32(abbr, "key", base.HEX) end)
 local f_nonce = own("nonce", function(abbr) return ProtoField.bytes(abbr, "nonce") end)
 local f_sealed = own("sealed", function(abbr) return ProtoField.bytes(abbr, "sealed bytes") end)
 local f_tag = own("tag", function(abbr) return ProtoField.bytes(abbr, "tag") end)
+local f_symbol = own("sealed_symbol", function(abbr) return ProtoField.bytes(abbr, "sealed symbol") end)
+local f_symbol_tag = own("symbol_tag", function(abbr) return ProtoField.bytes(abbr, "symbol's tag") end)
 local f_options = own("options", function(abbr) return ProtoField.bytes(abbr, "options") end)
 local f_rate = own("data.rate", function(abbr) return ProtoField.float(abbr, "rate") end)
 local f_content = own("content", function(abbr) return ProtoField.uint8(abbr, "content", base.DEC, content_names) end)
@@ -111,6 +116,13 @@ local function half(range)
   return 2 ^ (math.floor(code / 1024) - 20) * (1 + (code % 1024) / 1024)
 end
 
+local function address(range)
+  local port = range(16, 2):uint()
+  local mapped = range(0, 8):uint64() == UInt64(0) and range(8, 4):uint() == 0x0000ffff
+  if mapped then return string.format("%s:%d", tostring(range(12, 4):ipv4()), port) end
+  return string.format("[%s]:%d", tostring(range(0, 16):ipv6()), port)
+end
+
 local function flag_names(value, names, bits)
   local set = {}
   for bit = 0, 7 do
@@ -136,6 +148,9 @@ function Cursor:fields(fields, tree)
       tree:add(field.proto, range, half(range))
     elseif shape == "float" then
       tree:add(field.proto, self:take(4, field.name))
+    elseif shape == "address" then
+      local range = self:take(18, field.name)
+      tree:add(field.proto, range, address(range))
     elseif shape == "flags" then
       local range = self:take(1, field.name)
       tree:add(field.proto, range):append_text(flag_names(range:uint(), field.names, self.bits))
@@ -163,11 +178,41 @@ end
 
 local function is_feedback(kind) return kind == 2 or kind == 5 or kind == 6 or kind == 7 end
 
-local function dissect_sealed(cursor, tree, kind)
-  if kind == 3 then tree:add(f_nonce, cursor:take(12, "nonce")) end
-  if is_feedback(kind) then
+-- Bytes of fields that always have the same number of them.
+local function length_of(fields)
+  local sum = 0
+  for _, field in ipairs(fields) do
+    local lens = { half = 2, float = 4, count = 2, choice = 1, flags = 1, address = 18 }
+    sum = sum + (lens[field.shape] or field.len)
+  end
+  return sum
+end
+
+-- Header, fields and mark for whoever holds the hop key, the symbol for members.
+local function dissect_shells(cursor, tree, flags)
+  local options = 0
+  if has_bit(flags, 2) then options = cursor:take(1, "options"):uint() end
+  local mark = marks[math.floor(flags / 16)]
+  if not mark then cursor:fail("the mark is not known") end
+  local len = options + length_of(bodies[1].fields) + length_of(mark.fields) + (has_bit(flags, 4) and 2 or 0)
+  tree:add(f_sealed, cursor:take(len, "sealed bytes"))
+  tree:add(f_tag, cursor:take(16, "tag"))
+  local symbol = cursor:left() - 16
+  if cursor:left() == 0 then return end
+  if symbol < 0 then cursor:fail("the symbol's tag is cut off") end
+  if symbol > 0 then tree:add(f_symbol, cursor:take(symbol, "sealed symbol")) end
+  tree:add(f_symbol_tag, cursor:take(16, "symbol's tag"))
+end
+
+local function dissect_sealed(cursor, tree, kind, flags)
+  if is_feedback(kind) or has_bit(flags, 8) then
     tree:add(f_from, cursor:take(4, "from"))
     tree:add(f_boot, cursor:take(8, "boot"))
+  end
+  if kind == 1 then return dissect_shells(cursor, tree, flags) end
+  if kind == 3 then
+    tree:add(f_key, cursor:take(4, "key"))
+    tree:add(f_nonce, cursor:take(12, "nonce"))
   end
   local sealed = cursor:left() - 16
   if sealed < 0 then cursor:fail("the tag is cut off") end
@@ -211,7 +256,7 @@ local function dissect(cursor, tree, pinfo)
   local second = cursor:take(1, "kind")
   tree:add(f_version, second)
   tree:add(f_kind, second)
-  if math.floor(second:uint() / 16) ~= 1 then cursor:fail("the version is not known") end
+  if math.floor(second:uint() / 16) ~= 2 then cursor:fail("the version is not known") end
   local kind = second:uint() % 16
   if not bodies[kind] then cursor:fail("the kind is not known") end
   local third = cursor:take(1, "flags")
@@ -220,6 +265,7 @@ local function dissect(cursor, tree, pinfo)
   tree:add(f_is_sealed, third)
   tree:add(f_has_options, third)
   tree:add(f_has_rate, third)
+  tree:add(f_is_relayed, third)
   tree:add(f_layer, cursor:take(1, "layer"))
   tree:add(f_session, cursor:take(4, "session"))
   local seq = cursor:take(4, "seq")
@@ -227,7 +273,7 @@ local function dissect(cursor, tree, pinfo)
   pinfo.cols.info = string.format("%s %d", kinds[kind], seq:uint())
   if has_bit(flags, 1) then
     pinfo.cols.info:append(" (sealed)")
-    dissect_sealed(cursor, tree, kind)
+    dissect_sealed(cursor, tree, kind, flags)
   else
     dissect_open(cursor, tree, kind, flags, pinfo)
   end
@@ -245,7 +291,8 @@ end
 local function looks_like_ours(buffer, pinfo, root)
   if buffer:len() < 12 or buffer(0, 1):uint() ~= 0xfc then return false end
   local second, third = buffer(1, 1):uint(), buffer(2, 1):uint()
-  if math.floor(second / 16) ~= 1 or not bodies[second % 16] or has_bit(third, 8) then return false end
+  local strange = has_bit(third, 8) and not has_bit(third, 1)
+  if math.floor(second / 16) ~= 2 or not bodies[second % 16] or strange then return false end
   faircast.dissector(buffer, pinfo, root)
   return true
 end

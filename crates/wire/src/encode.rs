@@ -5,8 +5,8 @@ use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24, at_most};
 use crate::error::EncodeError;
 use crate::field::{Layout, fields_of, len_of, most_without_lists};
 use crate::message::{Announce, DataPacket, Kind, Member, Message, Need, Request, Status, Window};
-use crate::parse::{CRC_LEN, HEADER_LEN, MAGIC, RATE, SEALED, VERSION, checksum};
-use crate::seal::{BOOT_LEN, NONCE_LEN, TAG_LEN};
+use crate::parse::{CRC_LEN, HEADER_LEN, MAGIC, RATE, RELAYED, SEALED, VERSION, checksum};
+use crate::seal::{BOOT_LEN, KEY_ID_LEN, NONCE_LEN, TAG_LEN};
 use crate::{marks, reports};
 use faircast_core::packet::{Data, Layer, Mark, Payload, ReceiverId, ReportContent, SessionId};
 
@@ -25,7 +25,7 @@ pub enum Form {
 
 /// Bytes around a data packet's symbol when it says its rate (without the rate: two fewer). The
 /// same for all packets with the same kind of mark, as segmentation offload demands; a sealed
-/// packet has 16 of them behind the symbol.
+/// packet has 16 of them behind the symbol, and 16 less when it has no symbol.
 pub const fn data_header_len(mark: &Mark, form: Form) -> usize {
     overhead(Kind::Data, form) + DATA_FIXED + RATE_LEN + marks::len(mark)
 }
@@ -68,8 +68,9 @@ pub(crate) const fn overhead(kind: Kind, form: Form) -> usize {
     match (form, kind) {
         (Form::Open, Kind::Data | Kind::Announce | Kind::Status) => HEADER_LEN + CRC_LEN,
         (Form::Open, _) => HEADER_LEN + CRC_LEN + ID_LEN,
-        (Form::Sealed, Kind::Data | Kind::Status) => HEADER_LEN + TAG_LEN,
-        (Form::Sealed, Kind::Announce) => HEADER_LEN + NONCE_LEN + TAG_LEN,
+        (Form::Sealed, Kind::Data) => HEADER_LEN + TAG_LEN + TAG_LEN,
+        (Form::Sealed, Kind::Status) => HEADER_LEN + TAG_LEN,
+        (Form::Sealed, Kind::Announce) => HEADER_LEN + KEY_ID_LEN + NONCE_LEN + TAG_LEN,
         (Form::Sealed, _) => HEADER_LEN + ID_LEN + BOOT_LEN + TAG_LEN,
     }
 }
@@ -85,9 +86,10 @@ pub fn encode_data(
 ) -> Result<(), EncodeError> {
     undo_on_error(out, |out, start| {
         out.reserve(data_header_len(&packet.data.mark, Form::Open) + packet.payload.len());
-        put_data_header(out, session, packet, Form::Open);
+        put_data_header(out, session, 0, packet);
         out.extend_from_slice(&[0; CRC_LEN]);
-        put_data(out, packet)?;
+        put_data_fields(out, packet)?;
+        out.extend_from_slice(packet.payload);
         patch_checksum(out, start);
         Ok(())
     })
@@ -152,21 +154,50 @@ pub(crate) fn put_header(
     out.extend_from_slice(&seq.to_be_bytes());
 }
 
-pub(crate) fn put_data_header(out: &mut Vec<u8>, session: SessionId, packet: &DataPacket<'_>, form: Form) {
+fn put_data_header(out: &mut Vec<u8>, session: SessionId, flags: u8, packet: &DataPacket<'_>) {
     let mark = marks::number(&packet.data.mark);
-    let sealed = if form == Form::Sealed { SEALED } else { 0 };
     let rate = if says_rate(&packet.data) { RATE } else { 0 };
-    put_header(out, Kind::Data, mark << 4 | rate | sealed, packet.layer, session, packet.data.seq.0 as u32);
+    put_header(out, Kind::Data, mark << 4 | rate | flags, packet.layer, session, packet.data.seq.0 as u32);
+}
+
+/// What a sealed data packet begins with: header, and a relay's id and boot number; how many bytes these are.
+pub(crate) fn put_prefix(
+    out: &mut Vec<u8>,
+    session: SessionId,
+    relay: Option<(ReceiverId, u64)>,
+    packet: &DataPacket<'_>,
+) -> Result<usize, EncodeError> {
+    let start = out.len();
+    put_data_header(out, session, sealed_by(relay), packet);
+    put_sender(out, relay)?;
+    Ok(out.len() - start)
+}
+
+/// The flags of a sealed packet, which a relay wrote or the source.
+pub(crate) const fn sealed_by(relay: Option<(ReceiverId, u64)>) -> u8 {
+    if relay.is_some() { SEALED | RELAYED } else { SEALED }
+}
+
+/// Who wrote it, where that is not the source.
+pub(crate) fn put_sender(out: &mut Vec<u8>, sender: Option<(ReceiverId, u64)>) -> Result<(), EncodeError> {
+    if let Some((id, boot)) = sender {
+        ReceiverId::put(out, "from", &id)?;
+        out.extend_from_slice(&boot.to_be_bytes());
+    }
+    Ok(())
 }
 
 fn says_rate(data: &Data) -> bool {
     data.rate != 0.0
 }
 
-/// A data packet's fields and its symbol.
-pub(crate) fn put_data(out: &mut Vec<u8>, packet: &DataPacket<'_>) -> Result<(), EncodeError> {
+/// A data packet's fields, its rate and its mark.
+pub(crate) fn put_data_fields(out: &mut Vec<u8>, packet: &DataPacket<'_>) -> Result<(), EncodeError> {
     let data = &packet.data;
     at_most("seq", data.seq.0, SEQ_LIMIT - 1)?;
+    if data.payload == Payload::NONE {
+        at_most("bytes of no symbol", packet.payload.len() as u64, 0)?;
+    }
     let (block, symbol) = match data.payload {
         Payload::NONE => (u32::MAX, U24::MAX),
         Payload { block, symbol } => {
@@ -185,9 +216,7 @@ pub(crate) fn put_data(out: &mut Vec<u8>, packet: &DataPacket<'_>) -> Result<(),
     if says_rate(data) {
         Rounded::put(out, "rate", &data.rate)?;
     }
-    marks::put(out, &data.mark)?;
-    out.extend_from_slice(packet.payload);
-    Ok(())
+    marks::put(out, &data.mark)
 }
 
 /// What a report says: its number, and its fields.

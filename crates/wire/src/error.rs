@@ -20,7 +20,7 @@ pub enum ParseError {
     #[error("the first byte is {0:#04x} and not 0xfc: not a faircast packet")]
     NotOurs(u8),
     /// Another version of the format.
-    #[error("format version {0}; this program speaks version 1: update the older end")]
+    #[error("format version {0}; this program speaks version 2: update the older end")]
     Version(u8),
     /// No such kind.
     #[error("packet kind {0} is not known")]

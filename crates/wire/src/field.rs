@@ -33,6 +33,8 @@ pub enum Shape {
     Float,
     /// So many bytes as they are.
     Bytes(usize),
+    /// An IPv6 address, or one that stands for an IPv4 address, and a port.
+    Address,
     /// One byte (0 or 1), then, when it is 1, so many bytes.
     Optional(usize),
     /// One byte of length, then UTF-8.
@@ -68,6 +70,7 @@ impl Shape {
             Shape::Choice(_) | Shape::Flags(_) => Some(1),
             Shape::Half | Shape::Count => Some(2),
             Shape::Float => Some(4),
+            Shape::Address => Some(18),
             Shape::Group(fields) => fixed_len(fields),
             Shape::Optional(_) | Shape::Text | Shape::List(_) => None,
         }

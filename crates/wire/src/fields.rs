@@ -35,6 +35,7 @@ fn lua_fields(table: &mut String, fields: &'static [Field], indent: &str) {
             Shape::Half => "shape = \"half\" ".into(),
             Shape::Float => "shape = \"float\" ".into(),
             Shape::Bytes(len) => format!("shape = \"bytes\", len = {len} "),
+            Shape::Address => "shape = \"address\" ".into(),
             Shape::Optional(len) => format!("shape = \"optional\", len = {len} "),
             Shape::Text => "shape = \"text\" ".into(),
             Shape::Count => "shape = \"count\" ".into(),
@@ -93,6 +94,7 @@ fn markdown_rows(table: &mut String, fields: &'static [Field]) {
             Shape::Uint(_) | Shape::Hex(_) | Shape::Bytes(_) | Shape::Count => (plain, String::new()),
             Shape::Choice(names) | Shape::Flags(names) => (plain, format!(": {}", listed(names))),
             Shape::Half => (plain, "; 16-bit number".into()),
+            Shape::Address => (plain, "; 16 bytes of IPv6, or ::ffff: and IPv4; 2 bytes of port".into()),
             Shape::Float => (plain, "; IEEE 754".into()),
             Shape::Optional(len) => {
                 (format!("1 or {}", 1 + len), "; a byte 0, or a byte 1 and then the value".into())

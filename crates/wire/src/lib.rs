@@ -10,8 +10,8 @@
 //! | [`message`] | what travels, as Rust types |
 //! | [`mod@parse`] [`mod@encode`] | bytes to messages and back, with a CRC-32C |
 //! | `bodies` `marks` `reports` | what packets hold, field by field: each is declared once |
-//! | [`key`] [`seal`] | the group's key, and packets sealed under it |
-//! | [`source`] [`receiver`] | the two ends' codecs: encode, seal, open, replay protection |
+//! | [`key`] [`seal`] | the group's key and its relays', and packets sealed under them |
+//! | [`source`] [`receiver`] [`relay`] | the ends' codecs: encode, seal, open, replay protection |
 //! | [`mod@layers`] | the groups of a session's layers |
 //! | [`pgm`] | PGM over UDP (RFC 3208), a foreign format |
 //! | [`alc`] | ALC/LCT with FLUTE (RFC 5775, 5651, 6726), another |
@@ -27,6 +27,7 @@ pub mod encode;
 pub mod error;
 mod field;
 pub mod fields;
+mod inbound;
 pub mod key;
 pub mod layers;
 mod marks;
@@ -35,9 +36,12 @@ pub mod parse;
 pub mod pgm;
 mod reader;
 pub mod receiver;
+pub mod relay;
 mod replay;
 mod reports;
 pub mod seal;
+mod senders;
+mod shells;
 pub mod source;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -47,13 +51,14 @@ pub use codec::Quantised;
 pub use encode::{Form, MOST_DATA_HEADER, data_header_len, encode, encode_data};
 pub use error::{EncodeError, ParseError};
 pub use fields::dissector_lua;
-pub use key::{GroupKey, KeyError};
+pub use key::{GroupKey, HopKey, KeyError, KeyId, KeyRing};
 pub use layers::{Spacing, group_of};
 pub use message::{
     Announce, DataPacket, Header, Kind, Member, MemberState, Message, Name, NameTooLong, Need, Request,
-    Scheduled, Status, TransferId, Window,
+    Scheduled, Status, TransferId, Welcome, Window,
 };
 pub use parse::{Newest, parse, peek};
 pub use receiver::ReceiverCodec;
+pub use relay::RelayCodec;
 pub use seal::OpenError;
 pub use source::SourceCodec;

@@ -7,6 +7,7 @@
 use crate::layers::Spacing;
 use faircast_core::packet::{Data, Echo, Layer, ReceiverId, Report, Seq, SessionId};
 use std::fmt;
+use std::net::SocketAddr;
 use std::str::FromStr;
 
 /// One datagram.
@@ -49,6 +50,13 @@ pub struct Announce {
     pub salt: [u8; 16],
     /// When this announcement was sent, in seconds since 1970 (UTC).
     pub unix_secs: u64,
+    /// When the source started, in nanoseconds since 1970 (UTC): an older session of the same name has older content.
+    pub started: u64,
+    /// The source's address and port.
+    pub source: SocketAddr,
+    /// Where this announcement comes from and feedback goes to: the source, or the relay that passed it on. One that comes from
+    /// elsewhere is somebody's recording.
+    pub parent: SocketAddr,
     /// Which transfer this session carries.
     pub transfer: TransferId,
     /// Bytes of the whole object stream (all files in a row); `None` for an open-ended stream.
@@ -91,6 +99,11 @@ impl Announce {
     /// The smallest packet: headers of IPv4 and UDP, and a data packet without a rate, a mark and a symbol.
     pub const LEAST_PACKET: u16 = 58;
 
+    /// Whether each layer carries a stream of its own, with blocks numbered by layer.
+    pub const fn has_streams(&self) -> bool {
+        self.flags & Announce::LIVE != 0 && self.manifest_len == 0
+    }
+
     /// How the groups of the layers follow each other.
     pub const fn spacing(&self) -> Spacing {
         if self.flags & Announce::LAYERS_BY_PORT != 0 { Spacing::Port } else { Spacing::Address }
@@ -108,6 +121,8 @@ pub struct Status {
     pub blocks: Option<u32>,
     /// Root hash of the object stream, once known.
     pub root: Option<[u8; 32]>,
+    /// That a member of the group said the root and the number of blocks, and no relay. Codecs make it and check it.
+    pub proof: Option<[u8; 16]>,
     /// Feedback is spread over this window, in milliseconds.
     pub spread_ms: u32,
     /// Receivers that the source knows of.
@@ -122,6 +137,8 @@ pub struct Status {
     pub scheduled: Vec<Scheduled>,
     /// Receivers whose completion the source has heard of.
     pub confirmed: Vec<ReceiverId>,
+    /// Receivers that have just joined, with the numbers that they have drawn: so they know that this session goes on now.
+    pub welcomed: Vec<Welcome>,
     /// Receivers that hold the others up.
     pub lagging: Vec<ReceiverId>,
     /// Receivers that the source no longer waits for.
@@ -137,6 +154,15 @@ impl Status {
     pub const SOLICIT: u8 = 1 << 2;
     /// Flag: no more data leaves until a receiver's window opens ([`Window`]).
     pub const HELD: u8 = 1 << 3;
+}
+
+/// The answer to a receiver that has joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Welcome {
+    /// Who has joined.
+    pub id: ReceiverId,
+    /// [`Member::nonce`].
+    pub nonce: u16,
 }
 
 /// A repair that is under way.
@@ -175,6 +201,8 @@ pub struct Need {
 pub struct Member {
     /// Who.
     pub from: ReceiverId,
+    /// Drawn at random when it started: with its id, the number that a source must have heard to answer it.
+    pub nonce: u16,
     /// In which state.
     pub state: MemberState,
     /// Why, in the transport's code; 0 when there is nothing to say.
@@ -224,6 +252,10 @@ pub enum MemberState {
     Failed,
     /// It leaves before the end.
     Leaving,
+    /// It asks whether the session goes on now, and has not joined: another one may be the one that it waits for.
+    Asking,
+    /// It is a relay, which speaks for others and is not waited for.
+    Relaying,
 }
 
 /// What a packet's fixed header says. Of a sealed packet nothing of it is proven before the packet

@@ -4,7 +4,7 @@
 //!  0               1               2               3
 //!  0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7
 //! +---------------+-------+-------+-------+-+-+-+-+---------------+
-//! |  magic 0xfc   |version| kind  | mark  |0|R|O|S|     layer     |
+//! |  magic 0xfc   |version| kind  | mark  |L|R|O|S|     layer     |
 //! +---------------+-------+-------+-------+-+-+-+-+---------------+
 //! |                            session                            |
 //! +---------------------------------------------------------------+
@@ -12,7 +12,7 @@
 //! +---------------------------------------------------------------+
 //! |    CRC-32C of all, this field zero (absent when S is set)     |
 //! +---------------------------------------------------------------+
-//! S: sealed   O: options come before the body   R: the body has a rate
+//! S: sealed   O: options come before the body   R: the body has a rate   L: a relay wrote it (sealed packets only)
 //! ```
 //!
 //! Numbers are big endian. `docs/wire.md` has every field. Both functions here are total: they take
@@ -31,7 +31,7 @@ use faircast_core::time::Time;
 /// First byte of every packet.
 pub const MAGIC: u8 = 0xfc;
 /// Version of the format.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Bytes of the fixed header, without the CRC.
 pub const HEADER_LEN: usize = 12;
 /// Bytes of the CRC.
@@ -44,7 +44,7 @@ pub const OPTION_PAD: u8 = 0;
 pub(crate) const SEALED: u8 = 1;
 pub(crate) const OPTIONS: u8 = 1 << 1;
 pub(crate) const RATE: u8 = 1 << 2;
-pub(crate) const RESERVED: u8 = 1 << 3;
+pub(crate) const RELAYED: u8 = 1 << 3;
 
 /// The newest numbers known, from which a data packet's 32-bit ones are unwrapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -127,7 +127,8 @@ impl Fixed {
         }
         let kind = Kind::from_wire(version_kind & 15).ok_or(ParseError::UnknownKind(version_kind & 15))?;
         let (mark, is_data) = (flags >> 4, kind == Kind::Data);
-        if flags & RESERVED != 0 || (!is_data && (flags & RATE != 0 || mark != 0)) {
+        let no_relays = flags & RELAYED != 0 && (flags & SEALED == 0 || kind.is_feedback());
+        if no_relays || (!is_data && (flags & RATE != 0 || mark != 0)) {
             return Err(ParseError::BadValue { field: "flags", value: flags.into() });
         }
         if layer != 0 && !is_data && kind != Kind::Report {
@@ -142,6 +143,26 @@ impl Fixed {
         };
         Ok(Fixed { header, flags, mark })
     }
+
+    /// Whether options come before the body.
+    pub(crate) const fn has_options(&self) -> bool {
+        self.flags & OPTIONS != 0
+    }
+
+    /// Whether a data packet says its rate.
+    pub(crate) const fn has_rate(&self) -> bool {
+        self.flags & RATE != 0
+    }
+
+    /// Whether a relay wrote it.
+    pub(crate) const fn is_relayed(&self) -> bool {
+        self.flags & RELAYED != 0
+    }
+
+    /// The kind of a data packet's mark.
+    pub(crate) const fn mark(&self) -> u8 {
+        self.mark
+    }
 }
 
 /// Read what follows the header, the CRC or what the seal added, and the sender's id.
@@ -151,11 +172,17 @@ pub(crate) fn read_body<'a>(
     mut reader: Reader<'a>,
     newest: &Newest,
 ) -> Result<Message<'a>, ParseError> {
-    if fixed.flags & OPTIONS != 0 {
-        skip_options(&mut reader)?;
+    let options = if fixed.has_options() { usize::from(u8::read(&mut reader, "options")?) } else { 0 };
+    if fixed.header.kind == Kind::Data {
+        let packet = read_data_fields(fixed, options, &mut reader, newest)?;
+        let payload = reader.rest();
+        return match packet.data.payload {
+            Payload::NONE if !payload.is_empty() => Err(ParseError::Trailing(payload.len())),
+            _ => Ok(Message::Data(DataPacket { payload, ..packet })),
+        };
     }
+    skip_options(&mut reader, options)?;
     let message = match (fixed.header.kind, from) {
-        (Kind::Data, _) => return read_data(fixed, reader, newest).map(Message::Data),
         (Kind::Announce, _) => Message::Announce(Announce::read(&mut reader, ())?),
         (Kind::Status, _) => Message::Status(Status::read(&mut reader, ())?),
         (Kind::Report, Some(from)) => {
@@ -165,7 +192,7 @@ pub(crate) fn read_body<'a>(
         (Kind::Request, Some(from)) => Message::Request(Request::read(&mut reader, (from,))?),
         (Kind::Member, Some(from)) => Message::Member(Member::read(&mut reader, (from,))?),
         (Kind::Window, Some(from)) => Message::Window(Window::read(&mut reader, (from,))?),
-        (_, None) => return Err(ParseError::BadValue { field: "from", value: 0 }),
+        (Kind::Data, _) | (_, None) => return Err(ParseError::BadValue { field: "from", value: 0 }),
     };
     match reader.left() {
         0 => Ok(message),
@@ -173,8 +200,15 @@ pub(crate) fn read_body<'a>(
     }
 }
 
-fn read_data<'a>(fixed: &Fixed, mut r: Reader<'a>, newest: &Newest) -> Result<DataPacket<'a>, ParseError> {
-    let DataFields { sent_at, block, symbol, symbols, flags } = DataFields::read(&mut r, "data")?;
+/// Read so many bytes of options, and a data packet's fields and mark; it has no symbol yet.
+pub(crate) fn read_data_fields<'a>(
+    fixed: &Fixed,
+    options: usize,
+    r: &mut Reader<'_>,
+    newest: &Newest,
+) -> Result<DataPacket<'a>, ParseError> {
+    skip_options(r, options)?;
+    let DataFields { sent_at, block, symbol, symbols, flags } = DataFields::read(r, "data")?;
     let payload = match (block, symbol) {
         (u32::MAX, U24::MAX) => Payload::NONE,
         (u32::MAX, _) => return Err(ParseError::BadValue { field: "symbol", value: symbol.into() }),
@@ -182,12 +216,12 @@ fn read_data<'a>(fixed: &Fixed, mut r: Reader<'a>, newest: &Newest) -> Result<Da
     };
     let sent_at = unwrap_micros(newest.sent_at, sent_at);
     let (flags, signal) = marks::flags_of(fixed.mark, flags)?;
-    let rate = if fixed.flags & RATE != 0 { Rounded::read(&mut r, "rate")? } else { 0.0 };
-    let mark = marks::read(fixed.mark, &mut r)?;
+    let rate = if fixed.has_rate() { Rounded::read(r, "rate")? } else { 0.0 };
+    let mark = marks::read(fixed.mark, r)?;
     let known = Seq(newest.seq.0.min(SEQ_LIMIT));
     let data =
         Data { seq: Seq::unwrap(known, fixed.header.seq), sent_at, rate, payload, flags, signal, mark };
-    Ok(DataPacket { data, layer: fixed.header.layer, symbols, payload: r.rest() })
+    Ok(DataPacket { data, layer: fixed.header.layer, symbols, payload: &[] })
 }
 
 /// Unwrap a 32-bit number of microseconds: the moment nearest to the newest known one.
@@ -196,11 +230,10 @@ fn unwrap_micros(newest: Time, wire: u32) -> Time {
     Time::from_nanos(micros.saturating_mul(1_000))
 }
 
-/// Options: their length (u8), then type, length and value of each.
-fn skip_options(r: &mut Reader<'_>) -> Result<(), ParseError> {
-    let len = u8::read(r, "options")?;
+/// So many bytes of options: type, length and value of each.
+fn skip_options(r: &mut Reader<'_>, len: usize) -> Result<(), ParseError> {
     let start = r.at;
-    r.take("options", len.into())?;
+    r.take("options", len)?;
     let mut options = Reader { bytes: &r.bytes[..r.at], at: start };
     while options.left() > 0 {
         let (kind, len) = (u8::read(&mut options, "option")?, u8::read(&mut options, "option")?);

@@ -1,39 +1,47 @@
-//! Sealed packets: AES-128-GCM under keys derived from the group's key.
+//! Sealed packets: AES-128-GCM under keys derived from the group's key, in two shells.
 //!
 //! ```text
-//! data, status       | header 12 | body, encrypted | tag 16 |
-//! announce           | header 12 | nonce 12 | body, encrypted | tag 16 |
-//! report, request,   | header 12 | from 4 | boot 8 | body, encrypted | tag 16 |
-//! member
+//! data               | header 12 | fields and mark, sealed | tag 16 | symbol, sealed | tag 16 |
+//! status             | header 12 | body, sealed | tag 16 |
+//! announce           | header 12 | key 4 | nonce 12 | body, sealed | tag 16 |
+//! report, request,   | header 12 | from 4 | boot 8 | body, sealed | tag 16 |
+//! member, window
+//! from a relay       | header 12 | from 4 | boot 8 | the rest as above |
 //! ```
 //!
-//! Everything before the encrypted body is authenticated with it. The keys (BLAKE3 `derive_key`,
-//! contexts below):
+//! The **hop keys** open all but the symbols. They come from the hop key alone, which members and relays hold. All that comes
+//! before the sealed part is authenticated with it; of a data packet the symbol's tag is too, so that a symbol cannot be put into
+//! another packet's place.
 //!
-//! * **announcements**: from the group's key alone, so that whoever holds it can join. The nonce is
-//!   in the packet: a hash of (group's key, session, salt, count), and the salt is random.
-//! * **the source's packets**: from the session's secret, which comes from (group's key, session,
-//!   salt). The nonce is kind, layer and the unwrapped 64-bit number.
-//! * **a receiver's packets**: from (session's secret, receiver, boot). The boot number is random at
-//!   each start of the receiver: without it, a receiver that starts again under its old id would seal
-//!   two messages under one nonce. The nonce is kind, layer and the receiver's own count.
+//! * **announcements**: from the hop key alone, so that whoever holds it can join. The nonce is in the packet.
+//! * **the source's packets**: from the session's secret, which comes from (hop key, session, salt). The nonce is kind, layer and
+//!   the unwrapped 64-bit number.
+//! * **a receiver's or relay's packets**: from (session's secret, its id, boot). The boot number is random at each start:
+//!   without it, one that starts again under its old id would seal two messages under one nonce.
 //!
-//! What sealing proves is that a *member* wrote the packet. Members hold the same key and can speak
-//! in each other's name.
+//! The **content key** of a session comes from (content key, session, salt), which members alone hold. The nonce is what the
+//! symbol is: stream, block, symbol, number of source symbols. So a symbol that is sent again is the same bytes, whoever sends
+//! it, and a relay can repair with what it has heard. One place never has two contents (`docs/wire.md`).
+//!
+//! What sealing proves is that a *member* wrote the content, and a member or a relay the rest. Members hold the same key and can
+//! speak in each other's name.
 
 use crate::error::ParseError;
-use crate::key::GroupKey;
+use crate::key::{GroupKey, HopKey, KeyId, Secret32};
 use crate::message::Kind;
 
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
-use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
 use std::fmt;
+use std::net::SocketAddr;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Bytes of the authentication tag behind a sealed body.
+/// Bytes of the authentication tag behind what is sealed.
 pub const TAG_LEN: usize = 16;
 /// Bytes of an announcement's nonce.
 pub const NONCE_LEN: usize = 12;
+/// Bytes of the number of the key in an announcement.
+pub const KEY_ID_LEN: usize = 4;
 /// Bytes of a receiver's boot number.
 pub const BOOT_LEN: usize = 8;
 
@@ -55,15 +63,33 @@ pub enum OpenError {
     /// It is sealed, and there is no key.
     #[error("session {0} is sealed: give the group's key")]
     NeedsKey(SessionId),
+    /// It is sealed under a key that is not here.
+    #[error("session {session} is sealed under key {key}, which is none of those given")]
+    OtherKey {
+        /// Which session.
+        session: SessionId,
+        /// The key that is needed.
+        key: KeyId,
+    },
     /// It is sealed, and no announcement has told the session's salt yet.
     #[error("session {0} is sealed and has not been announced yet: wait for its announcement")]
     NotAnnounced(SessionId),
     /// It was not sealed with this key, or was changed on the way.
-    #[error("the packet does not open with this key: another group's key, or a forged or damaged packet")]
+    #[error("the packet does not open with this key: a forged or damaged packet")]
     Forged,
     /// It was let in before, or is too old to know.
     #[error("packet {0} was let in before, or is too old to know")]
     Replayed(u64),
+    /// An announcement that is not from where it says it is.
+    #[error(
+        "the announcement says that it comes from {says} but came from {from}: somebody's recording, or an address was translated on the way"
+    )]
+    Elsewhere {
+        /// Where it says it is from.
+        says: SocketAddr,
+        /// Where it came from.
+        from: SocketAddr,
+    },
     /// An announcement from another time.
     #[error(
         "the announcement was sent at {sent} (seconds since 1970) and it is {now} here; more than {skew} s apart: replayed, or a clock is wrong"
@@ -95,11 +121,15 @@ impl Cipher {
     /// Encrypt `out[start + clear..]`, authenticate `out[start..start + clear]` with it, append the tag.
     pub(crate) fn seal(&self, out: &mut Vec<u8>, start: usize, clear: usize, nonce: [u8; NONCE_LEN]) {
         let (clear, body) = out[start..].split_at_mut(clear);
-        let tag = self
-            .0
-            .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(&*clear), body)
-            .expect("a datagram is shorter than AES-GCM's limit of 64 GB");
+        let tag = self.seal_in_place(clear, body, nonce);
         out.extend_from_slice(tag.as_ref());
+    }
+
+    /// Encrypt `body` in place and authenticate `clear` with it.
+    pub(crate) fn seal_in_place(&self, clear: &[u8], body: &mut [u8], nonce: [u8; NONCE_LEN]) -> Tag {
+        self.0
+            .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(clear), body)
+            .expect("a datagram is shorter than AES-GCM's limit of 64 GB")
     }
 
     /// Decrypt `bytes[clear..]` in place; return all but the tag.
@@ -115,10 +145,21 @@ impl Cipher {
             return Err(ParseError::Truncated { field: "tag", need, have }.into());
         }
         let (head, body) = bytes.split_at_mut(clear);
-        self.0
-            .open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(&*head), body)
-            .map_err(|_| OpenError::Forged)?;
+        self.open_in_place(head, body, nonce)?;
         Ok(&bytes[..have - TAG_LEN])
+    }
+
+    /// Decrypt `body`, its tag behind it, in place.
+    pub(crate) fn open_in_place(
+        &self,
+        clear: &[u8],
+        body: &mut [u8],
+        nonce: [u8; NONCE_LEN],
+    ) -> Result<(), OpenError> {
+        self.0
+            .open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(clear), body)
+            .map(drop)
+            .map_err(|_| OpenError::Forged)
     }
 }
 
@@ -128,25 +169,33 @@ impl fmt::Debug for Cipher {
     }
 }
 
-/// What a session's keys come from.
+/// What the hop keys of a session come from.
 #[derive(Clone)]
 pub(crate) struct Secret(Zeroizing<[u8; 32]>);
 
 impl Secret {
-    pub(crate) fn new(key: &GroupKey, session: SessionId, salt: &[u8; 16]) -> Secret {
-        let context = "faircast wire 1: secret of a session";
+    pub(crate) fn new(key: &HopKey, session: SessionId, salt: &[u8; 16]) -> Secret {
+        let context = "faircast wire 2: secret of a session";
         Secret(Zeroizing::new(derive(context, &[key.bytes(), &session.0.to_be_bytes(), salt])))
     }
 
     /// The key of the source's packets.
     pub(crate) fn source(&self) -> Cipher {
-        Cipher::new(derive("faircast wire 1: packets of the source", &[&*self.0]))
+        Cipher::new(derive("faircast wire 2: packets of the source", &[&*self.0]))
     }
 
-    /// The key of what one receiver sends between one start and the next.
-    pub(crate) fn receiver(&self, id: ReceiverId, boot: u64) -> Cipher {
+    /// The key of what one receiver or relay sends between one start and the next.
+    pub(crate) fn member(&self, id: ReceiverId, boot: u64) -> Cipher {
         let parts: [&[u8]; 3] = [&*self.0, &id.get().to_be_bytes(), &boot.to_be_bytes()];
-        Cipher::new(derive("faircast wire 1: packets of a receiver", &parts))
+        Cipher::new(derive("faircast wire 2: packets of a receiver or relay", &parts))
+    }
+
+    /// The nonce of the `count`-th announcement of the source, or of a relay.
+    pub(crate) fn announce_nonce(&self, relay: Option<(ReceiverId, u64)>, count: u64) -> [u8; NONCE_LEN] {
+        let (id, boot) = relay.map_or((0, 0), |(id, boot)| (id.get(), boot));
+        let parts: [&[u8]; 4] = [&*self.0, &id.to_be_bytes(), &boot.to_be_bytes(), &count.to_be_bytes()];
+        let hash = derive("faircast wire 2: nonces of announcements", &parts);
+        *hash.first_chunk().expect("a hash is longer than a nonce")
     }
 }
 
@@ -156,21 +205,55 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// The keys of a session's content.
+pub(crate) struct ContentKeys {
+    pub(crate) symbols: Cipher,
+    prover: Secret32,
+}
+
+impl ContentKeys {
+    pub(crate) fn new(key: &GroupKey, session: SessionId, salt: &[u8; 16]) -> ContentKeys {
+        let parts: [&[u8]; 3] = [&key.content().0, &session.0.to_be_bytes(), salt];
+        let symbols = Cipher::new(derive("faircast wire 2: symbols of a session", &parts));
+        ContentKeys { symbols, prover: Secret32(derive("faircast wire 2: root of a session", &parts)) }
+    }
+
+    /// That a member of the group says that so many blocks have this root.
+    pub(crate) fn proof(&self, root: &[u8; 32], blocks: Option<u32>) -> [u8; 16] {
+        let mut hasher = blake3::Hasher::new_keyed(&self.prover.0);
+        hasher.update(root).update(&blocks.unwrap_or(u32::MAX).to_be_bytes());
+        *hasher.finalize().as_bytes().first_chunk().expect("a hash is longer than a proof")
+    }
+
+    /// Whether this is the proof, in a time that does not depend on where it differs.
+    pub(crate) fn proves(&self, proof: &[u8; 16], root: &[u8; 32], blocks: Option<u32>) -> bool {
+        let right = self.proof(root, blocks);
+        right.iter().zip(proof).fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
+    }
+}
+
+impl fmt::Debug for ContentKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ContentKeys")
+    }
+}
+
 /// The key of announcements.
-pub(crate) fn announcer(key: &GroupKey) -> Cipher {
-    Cipher::new(derive("faircast wire 1: announcements", &[key.bytes()]))
+pub(crate) fn announcer(key: &HopKey) -> Cipher {
+    Cipher::new(derive("faircast wire 2: announcements", &[key.bytes()]))
 }
 
-/// The nonce of the `count`-th announcement of a session.
-pub(crate) fn announce_nonce(secret: &Secret, count: u64) -> [u8; NONCE_LEN] {
-    let hash = derive("faircast wire 1: nonces of announcements", &[&*secret.0, &count.to_be_bytes()]);
-    *hash.first_chunk().expect("a hash is longer than a nonce")
-}
-
-/// The nonce of any other packet.
+/// The nonce of any packet but an announcement.
 pub(crate) fn nonce(kind: Kind, layer: Layer, seq: u64) -> [u8; NONCE_LEN] {
     let [a, b, c, d, e, f, g, h] = seq.to_be_bytes();
     [kind as u8, layer.0, 0, 0, a, b, c, d, e, f, g, h]
+}
+
+/// The nonce of a symbol: what it is.
+pub(crate) fn symbol_nonce(stream: u8, block: u32, symbol: u32, symbols: u16) -> [u8; NONCE_LEN] {
+    let ([a, b, c, d], [_, e, f, g], [h, i]) =
+        (block.to_be_bytes(), symbol.to_be_bytes(), symbols.to_be_bytes());
+    [stream, a, b, c, d, e, f, g, h, i, 0, 0]
 }
 
 fn derive(context: &str, parts: &[&[u8]]) -> [u8; 32] {

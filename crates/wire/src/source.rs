@@ -1,20 +1,17 @@
 //! The source's codec.
 
 use crate::bodies::Fit;
-use crate::codec::Codec;
-use crate::encode::{
-    self, Form, ID_LEN, encode_data, put_body, put_data, put_data_header, put_header, undo_on_error,
-};
+use crate::encode::{self, Form, encode_data, put_body, put_header, undo_on_error};
 use crate::error::EncodeError;
 use crate::key::GroupKey;
-use crate::message::{DataPacket, Kind, Message};
-use crate::parse::{Fixed, HEADER_LEN, Newest, SEALED, parse, read_body};
-use crate::reader::Reader;
-use crate::replay::ReplayWindow;
-use crate::seal::{BOOT_LEN, Cipher, OpenError, Secret, TAG_LEN, announce_nonce, announcer, nonce};
-use faircast_core::packet::{Layer, Mark, ReceiverId, Seq, SessionId};
-use std::collections::BTreeMap;
-use std::mem;
+use crate::message::{DataPacket, Message, Status};
+use crate::parse::{Fixed, SEALED};
+use crate::seal::{Cipher, ContentKeys, KEY_ID_LEN, OpenError, Secret, TAG_LEN, announcer, nonce};
+use crate::senders::Senders;
+use crate::shells::{Streams, Symbols, seal_data};
+use faircast_core::packet::{Layer, Mark, SessionId};
+use std::borrow::Cow;
+use std::net::SocketAddr;
 
 /// Turns what a source says into datagrams, and opens what receivers answer.
 #[derive(Debug)]
@@ -24,16 +21,20 @@ pub struct SourceCodec {
     announced: u64,
     statuses: u64,
     sealing: Option<Box<Sealing>>,
+    senders: Senders,
 }
 
 #[derive(Debug)]
 struct Sealing {
+    key_id: [u8; KEY_ID_LEN],
     secret: Secret,
     announcer: Cipher,
     packets: Cipher,
+    content: ContentKeys,
+    /// As announced; nothing is sealed before.
+    streams: Option<Streams>,
     /// By layer, the number that the next data packet must have at least.
     next: [u64; 256],
-    senders: Senders,
 }
 
 impl SourceCodec {
@@ -43,11 +44,14 @@ impl SourceCodec {
     /// and two starts with the same salt and session would seal different packets alike.
     pub fn new(session: SessionId, key: Option<&GroupKey>, salt: [u8; 16]) -> SourceCodec {
         let sealing = key.map(|key| {
-            let secret = Secret::new(key, session, &salt);
-            let (announcer, packets) = (announcer(key), secret.source());
-            Box::new(Sealing { secret, announcer, packets, next: [0; 256], senders: Senders::default() })
+            let hop = key.hop();
+            let secret = Secret::new(&hop, session, &salt);
+            let (announcer, packets) = (announcer(&hop), secret.source());
+            let content = ContentKeys::new(key, session, &salt);
+            let key_id = hop.id().0.to_be_bytes();
+            Box::new(Sealing { key_id, secret, announcer, packets, content, streams: None, next: [0; 256] })
         });
-        SourceCodec { session, salt, announced: 0, statuses: 0, sealing }
+        SourceCodec { session, salt, announced: 0, statuses: 0, sealing, senders: Senders::default() }
     }
 
     /// The session.
@@ -67,23 +71,26 @@ impl SourceCodec {
 
     /// Append a data packet. `out` may hold packets already: a batch is laid out back to back.
     ///
+    /// One place (block and symbol, and layer where each has a stream of its own) must have the same content whenever it is sent
+    /// in a session: its number is what it is sealed under.
+    ///
     /// # Errors
     /// When a number does not fit its field, or, in a sealed session, when the layer's numbers do
-    /// not grow; `out` is then as it was.
+    /// not grow or nothing was announced yet; `out` is then as it was.
     pub fn encode_data(&mut self, out: &mut Vec<u8>, packet: &DataPacket<'_>) -> Result<(), EncodeError> {
         let Some(sealing) = &mut self.sealing else {
             return encode_data(out, self.session, packet);
         };
+        let streams = sealing.streams.ok_or(EncodeError::NotAnnounced(self.session))?;
         let (layer, seq) = (packet.layer, packet.data.seq.0);
         let next = &mut sealing.next[usize::from(layer.0)];
         if seq < *next {
             return Err(EncodeError::NumberReused { layer, seq, newest: *next - 1 });
         }
-        undo_on_error(out, |out, start| {
+        undo_on_error(out, |out, _| {
             out.reserve(encode::data_header_len(&packet.data.mark, Form::Sealed) + packet.payload.len());
-            put_data_header(out, self.session, packet, Form::Sealed);
-            put_data(out, packet)?;
-            sealing.packets.seal(out, start, HEADER_LEN, nonce(Kind::Data, layer, seq));
+            let symbols = Symbols::Opened(&sealing.content, streams);
+            seal_data(out, self.session, None, packet, &sealing.packets, symbols)?;
             *next = seq + 1;
             Ok(())
         })
@@ -108,32 +115,40 @@ impl SourceCodec {
         };
         let seq = *count;
         *count += 1;
-        let Some(sealing) = &self.sealing else {
+        let Some(sealing) = &mut self.sealing else {
             return encode::encode(out, self.session, seq as u32, message, limit);
         };
+        let message = sealing.prove(message);
         undo_on_error(out, |out, start| {
             let kind = message.kind();
             put_header(out, kind, SEALED, Layer(0), self.session, seq as u32);
-            let (cipher, nonce) = if kind == Kind::Announce {
-                let nonce = announce_nonce(&sealing.secret, seq);
+            let (cipher, nonce) = if let Message::Announce(announce) = &*message {
+                sealing.streams = Some(Streams::of(announce));
+                let nonce = sealing.secret.announce_nonce(None, seq);
+                out.extend_from_slice(&sealing.key_id);
                 out.extend_from_slice(&nonce);
                 (&sealing.announcer, nonce)
             } else {
                 (&sealing.packets, nonce(kind, Layer(0), seq))
             };
             let clear = out.len() - start;
-            let fit = put_body(out, message, (start + limit).saturating_sub(TAG_LEN))?;
+            let fit = put_body(out, &message, (start + limit).saturating_sub(TAG_LEN))?;
             cipher.seal(out, start, clear, nonce);
             Ok(fit)
         })
     }
 
-    /// Open what a receiver sent. Sealed packets are decrypted in place.
+    /// Open what a receiver sent from this address, and its number: of two packets the one with the higher number was written
+    /// later. Sealed packets are decrypted in place.
     ///
     /// # Errors
     /// When it is not an intact packet of this session's receivers, when it is sealed and should not
     /// be or the other way round, or when it was let in before.
-    pub fn open<'a>(&mut self, bytes: &'a mut [u8]) -> Result<Message<'a>, OpenError> {
+    pub fn open<'a>(
+        &mut self,
+        bytes: &'a mut [u8],
+        from: SocketAddr,
+    ) -> Result<(u64, Message<'a>), OpenError> {
         let fixed = Fixed::read(bytes)?;
         let header = fixed.header;
         if header.session != self.session {
@@ -142,81 +157,24 @@ impl SourceCodec {
         if !header.kind.is_feedback() {
             return Err(OpenError::NotForMe(header.kind));
         }
-        match (&mut self.sealing, header.sealed) {
+        match (&self.sealing, header.sealed) {
             (None, true) => Err(OpenError::NeedsKey(header.session)),
             (Some(_), false) => Err(OpenError::Unsealed(header.session)),
-            (None, false) => Ok(parse(bytes, &Newest::default())?.1),
-            (Some(sealing), true) => {
-                let (from, clear) = sealing.senders.open(&sealing.secret, &fixed, bytes)?;
-                let bytes = &bytes[..bytes.len() - TAG_LEN];
-                Ok(read_body(&fixed, Some(from), Reader { bytes, at: clear }, &Newest::default())?)
+            (None, false) => self.senders.open_plain(&fixed, bytes, from),
+            (Some(sealing), true) => self.senders.open_sealed(&sealing.secret, &fixed, bytes),
+        }
+    }
+}
+
+impl Sealing {
+    /// A status that tells the root proves it.
+    fn prove<'m, 'p>(&self, message: &'m Message<'p>) -> Cow<'m, Message<'p>> {
+        match message {
+            Message::Status(status) if status.root.is_some() => {
+                let proof = status.root.map(|root| self.content.proof(&root, status.blocks));
+                Cow::Owned(Message::Status(Status { proof, ..status.clone() }))
             }
+            other => Cow::Borrowed(other),
         }
-    }
-}
-
-/// What is known of one receiver since one start of it.
-#[derive(Debug)]
-struct Sender {
-    cipher: Cipher,
-    seen: ReplayWindow<3>,
-}
-
-/// The receivers heard of, in two generations: when the young one is full, the old one is forgotten
-/// and the young one becomes old. So the [`Senders::GENERATION`] last heard ones are always known,
-/// and memory is bounded. Only packets that open add anything.
-///
-/// A receiver that was forgotten starts afresh; until it is heard again, its old packets would be let
-/// in once more.
-#[derive(Debug, Default)]
-struct Senders {
-    young: BTreeMap<(ReceiverId, u64), Box<Sender>>,
-    old: BTreeMap<(ReceiverId, u64), Box<Sender>>,
-}
-
-impl Senders {
-    /// Receivers in a generation.
-    const GENERATION: usize = 16_384;
-
-    /// Decrypt in place. Returns who sent it and where the body starts.
-    fn open(
-        &mut self,
-        secret: &Secret,
-        fixed: &Fixed,
-        bytes: &mut [u8],
-    ) -> Result<(ReceiverId, usize), OpenError> {
-        let clear = HEADER_LEN + ID_LEN + BOOT_LEN;
-        let mut reader = Reader { bytes, at: HEADER_LEN };
-        let (from, boot) = (ReceiverId::read(&mut reader, "from")?, u64::read(&mut reader, "boot")?);
-        let known = self.young.remove(&(from, boot)).or_else(|| self.old.remove(&(from, boot)));
-        let was_known = known.is_some();
-        let mut sender = known.unwrap_or_else(|| {
-            Box::new(Sender { cipher: secret.receiver(from, boot), seen: ReplayWindow::new() })
-        });
-        let opened = sender.open(fixed, bytes, clear);
-        if was_known || opened.is_ok() {
-            self.keep((from, boot), sender);
-        }
-        opened.map(|()| (from, clear))
-    }
-
-    fn keep(&mut self, who: (ReceiverId, u64), sender: Box<Sender>) {
-        if self.young.len() >= Senders::GENERATION {
-            self.old = mem::take(&mut self.young);
-        }
-        self.young.insert(who, sender);
-    }
-}
-
-impl Sender {
-    fn open(&mut self, fixed: &Fixed, bytes: &mut [u8], clear: usize) -> Result<(), OpenError> {
-        let header = fixed.header;
-        let seq = Seq::unwrap(Seq(self.seen.newest()), header.seq).0;
-        if !self.seen.is_new(seq) {
-            return Err(OpenError::Replayed(seq));
-        }
-        self.cipher.open(bytes, clear, nonce(header.kind, header.layer, seq))?;
-        self.seen.mark(seq);
-        Ok(())
     }
 }

@@ -34,17 +34,16 @@ static COUNTING: Counting = Counting;
 fn data_packets_allocate_nothing() {
     for key in [None, Some(common::key())] {
         let mut source = SourceCodec::new(common::SESSION, key.as_ref(), common::SALT);
-        let mut receiver = ReceiverCodec::new(key.as_ref(), common::receiver(1), 2);
-        receiver.set_time(common::UNIX_SECS);
+        let mut receiver = ReceiverCodec::new(key.as_slice(), common::receiver(1), 2);
         receiver.follow(common::SESSION);
         let mut out = Vec::with_capacity(4_096);
         source.encode(&mut out, &Message::Announce(common::announce()), common::LIMIT).expect("it fits");
-        receiver.open(&mut out).expect("announced");
+        receiver.open(&mut out, common::at()).expect("announced");
         let mark = Mark::Representative { id: None, mean: 1.0, deviation: 1.0, rtt_max: 1.0 };
         let mut carry = |seq| {
             out.clear();
             source.encode_data(&mut out, &common::data(seq, mark)).expect("it fits");
-            let (_, message) = receiver.open(&mut out).expect("made by a source");
+            let (_, message) = receiver.open(&mut out, common::at()).expect("made by a source");
             assert_eq!(message, Message::Data(common::data(seq, mark)));
         };
         carry(0); // the layer's window is made once

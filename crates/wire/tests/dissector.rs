@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{SALT, SESSION, UNIX_SECS, announce, from_receiver, from_source, key, receiver};
+use common::{SALT, SESSION, announce, from_receiver, from_source, key, receiver};
 use faircast_wire::{Message, ReceiverCodec, SourceCodec, dissector_lua};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,12 +69,11 @@ fn open_samples() -> Vec<Vec<u8>> {
 fn sealed_samples() -> Vec<Vec<u8>> {
     let key = key();
     let mut source = SourceCodec::new(SESSION, Some(&key), SALT);
-    let mut member = ReceiverCodec::new(Some(&key), receiver(0x1122_3344), 0xb007);
-    member.set_time(UNIX_SECS);
+    let mut member = ReceiverCodec::new(std::slice::from_ref(&key), receiver(0x1122_3344), 0xb007);
     member.follow(SESSION);
     let mut announcement = Vec::new();
     source.encode(&mut announcement, &Message::Announce(announce()), 1_472).expect("it fits");
-    member.open(&mut announcement).expect("announced");
+    member.open(&mut announcement, common::at()).expect("announced");
     let mut packets = Vec::new();
     for (name, message) in from_source() {
         let mut out = Vec::new();
@@ -130,6 +129,8 @@ fn every_sample_is_shown_with_its_fields() {
         "state: failed (3)",
         "loss: 0.25",
         "host: node-17",
+        "source: 192.0.2.1:4000",
+        "welcomed_nonce: 2571",
     ] {
         assert!(printed.contains(line), "no {line:?} in:\n{printed}");
     }
@@ -186,6 +187,13 @@ fn sealed_packets_show_their_header_and_how_much_is_sealed() {
     assert!(!printed.contains("Malformed"), "{printed}");
     assert!(!printed.contains("lab-server") && !printed.contains("node-17"));
     assert_eq!(printed.matches("sealed bytes: ").count(), packets.len());
+    assert!(printed.contains(&format!("key: 0x{}", key().id())));
+    let symbols = from_source()
+        .iter()
+        .filter(|(_, message)| matches!(message, Message::Data(packet) if packet.symbols > 0))
+        .count();
+    assert_eq!(printed.matches("sealed symbol: ").count(), symbols);
+    assert_eq!(printed.matches("symbol's tag: ").count(), symbols);
     assert_eq!(printed.matches("boot: 0x000000000000b007").count(), from_receiver().len());
 }
 

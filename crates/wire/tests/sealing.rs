@@ -3,24 +3,27 @@
 mod common;
 
 use common::{
-    LIMIT, SESSION, UNIX_SECS, announce, data, from_receiver, from_source, key, member, receiver, status,
+    LIMIT, SESSION, UNIX_SECS, announce, at, data, from_receiver, from_source, key, member, receiver, status,
 };
-use faircast_core::packet::{Layer, Mark, Seq, SessionId};
+use faircast_core::packet::{Data, Layer, Mark, Payload, Seq, SessionId};
 use faircast_wire::encode::{MOST_ANNOUNCE, MOST_AROUND_STATUS, MOST_NEEDS};
 use faircast_wire::{
     Announce, DataPacket, EncodeError, Form, GroupKey, Kind, Member, Message, Name, Need, OpenError,
-    ParseError, ReceiverCodec, Request, SourceCodec, Status, data_header_len, peek,
+    ParseError, ReceiverCodec, RelayCodec, Request, SourceCodec, Status, data_header_len, peek,
 };
+use std::slice;
 
 const ME: u64 = 0x1122_3344;
 
+/// A source that has announced its session.
 fn source(key: Option<&GroupKey>) -> SourceCodec {
-    SourceCodec::new(SESSION, key, common::SALT)
+    let mut codec = SourceCodec::new(SESSION, key, common::SALT);
+    said(&mut codec, &Message::Announce(announce()));
+    codec
 }
 
 fn listener(key: Option<&GroupKey>) -> ReceiverCodec {
-    let mut codec = ReceiverCodec::new(key, receiver(ME), 0xb007);
-    codec.set_time(UNIX_SECS + 30);
+    let mut codec = ReceiverCodec::new(key.map_or(&[], slice::from_ref), receiver(ME), 0xb007);
     codec.follow(SESSION);
     codec
 }
@@ -28,7 +31,7 @@ fn listener(key: Option<&GroupKey>) -> ReceiverCodec {
 /// A receiver that has heard the announcement.
 fn joined(source: &mut SourceCodec, key: Option<&GroupKey>) -> ReceiverCodec {
     let mut codec = listener(key);
-    codec.open(&mut said(source, &Message::Announce(announce()))).expect("announced");
+    codec.open(&mut said(source, &Message::Announce(announce())), at()).expect("announced");
     codec
 }
 
@@ -65,10 +68,9 @@ fn the_longest_messages_are_as_long_as_said() {
     source.encode(&mut out, &Message::Status(status), MOST_AROUND_STATUS).expect("it fits");
     assert_eq!(out.len(), MOST_AROUND_STATUS);
     let me = receiver(7);
-    let mut codec = ReceiverCodec::new(Some(&key), me, 1);
-    codec.set_time(UNIX_SECS);
+    let mut codec = ReceiverCodec::new(slice::from_ref(&key), me, 1);
     codec.follow(SESSION);
-    codec.open(&mut announced).expect("announced");
+    codec.open(&mut announced, at()).expect("announced");
     let needs = vec![Need { first: 1, run: 1, symbols: 1 }; MOST_NEEDS + 1];
     let request = Message::Request(Request { from: me, needs, echo: common::echo(1) });
     let fit = codec.encode(&mut Vec::new(), SESSION, &request).expect("it is cut");
@@ -83,7 +85,7 @@ fn everything_a_source_says_reaches_the_receiver() {
         for (name, message) in from_source() {
             let mut bytes = said(&mut source, &message);
             assert_eq!(peek(&bytes).expect(name).sealed, key.is_some());
-            assert_eq!(receiver.open(&mut bytes).expect(name), (SESSION, message), "{name}");
+            assert_eq!(receiver.open(&mut bytes, at()).expect(name), (SESSION, message), "{name}");
         }
     }
 }
@@ -96,7 +98,7 @@ fn everything_a_receiver_answers_reaches_the_source() {
         for (name, message) in from_receiver() {
             let mut bytes = answered(&mut receiver, &message);
             assert_eq!(peek(&bytes).expect(name).sealed, key.is_some());
-            assert_eq!(source.open(&mut bytes).expect(name), message, "{name}");
+            assert_eq!(source.open(&mut bytes, at()).expect(name).1, message, "{name}");
         }
     }
 }
@@ -136,13 +138,13 @@ fn every_flipped_bit_and_every_cut_of_a_sealed_packet_is_refused() {
     let mut receiver = joined(&mut source, Some(&key));
     for (name, message) in from_source() {
         let bytes = said(&mut source, &message);
-        damaged(&bytes, |bytes| assert!(receiver.open(bytes).is_err(), "{name}"));
-        receiver.open(&mut bytes.clone()).expect("the damaged ones have left no trace");
+        damaged(&bytes, |bytes| assert!(receiver.open(bytes, at()).is_err(), "{name}"));
+        receiver.open(&mut bytes.clone(), at()).expect("the damaged ones have left no trace");
     }
     for (name, message) in from_receiver() {
         let bytes = answered(&mut receiver, &message);
-        damaged(&bytes, |bytes| assert!(source.open(bytes).is_err(), "{name}"));
-        source.open(&mut bytes.clone()).expect("the damaged ones have left no trace");
+        damaged(&bytes, |bytes| assert!(source.open(bytes, at()).is_err(), "{name}"));
+        source.open(&mut bytes.clone(), at()).expect("the damaged ones have left no trace");
     }
 }
 
@@ -158,15 +160,116 @@ fn damaged(bytes: &[u8], mut try_open: impl FnMut(&mut [u8])) {
 }
 
 #[test]
-fn another_groups_key_opens_nothing() {
+fn another_groups_key_opens_nothing_and_is_named() {
     let (ours, theirs) = (key(), GroupKey::from_bytes([1; 32]));
-    let mut source = source(Some(&ours));
+    let mut sealing = source(Some(&ours));
     let mut stranger = listener(Some(&theirs));
-    let mut bytes = said(&mut source, &Message::Announce(announce()));
-    assert_eq!(stranger.open(&mut bytes), Err(OpenError::Forged));
-    let mut theirs = joined(&mut SourceCodec::new(SESSION, Some(&theirs), common::SALT), Some(&theirs));
+    let mut bytes = said(&mut sealing, &Message::Announce(announce()));
+    let other = Err(OpenError::OtherKey { session: SESSION, key: ours.id() });
+    assert_eq!(stranger.open(&mut bytes, at()), other);
+    // Who says that it is under our key is found out.
+    let mut bytes = said(&mut sealing, &Message::Announce(announce()));
+    bytes[12..16].copy_from_slice(&theirs.id().0.to_be_bytes());
+    assert_eq!(stranger.open(&mut bytes, at()), Err(OpenError::Forged));
+    let mut theirs = joined(&mut source(Some(&theirs)), Some(&theirs));
     let mut bytes = answered(&mut theirs, &Message::Member(member()));
-    assert_eq!(source.open(&mut bytes), Err(OpenError::Forged));
+    assert_eq!(sealing.open(&mut bytes, at()), Err(OpenError::Forged));
+}
+
+#[test]
+fn while_a_key_takes_the_place_of_another_receivers_open_both() {
+    let (new, old) = (GroupKey::from_bytes([1; 32]), key());
+    for key in [&new, &old] {
+        let mut source = source(Some(key));
+        let mut receiver = ReceiverCodec::new(&[new.clone(), old.clone()], receiver(ME), 1);
+        receiver.follow(SESSION);
+        receiver.open(&mut said(&mut source, &Message::Announce(announce())), at()).expect("announced");
+        for (name, message) in from_source() {
+            assert_eq!(
+                receiver.open(&mut said(&mut source, &message), at()),
+                Ok((SESSION, message)),
+                "{name}"
+            );
+        }
+        assert_eq!(receiver.key_of(SESSION), Some(key.id()));
+        assert!(source.open(&mut answered(&mut receiver, &Message::Member(member())), at()).is_ok());
+    }
+}
+
+#[test]
+fn an_announcement_from_elsewhere_is_refused_and_leaves_no_trace() {
+    for key in [None, Some(key())] {
+        let mut source = source(key.as_ref());
+        let mut receiver = listener(key.as_ref());
+        let bytes = said(&mut source, &Message::Announce(announce()));
+        for elsewhere in ["192.0.2.1:4001", "192.0.2.2:4000", "[2001:db8::1]:4000"] {
+            let from = elsewhere.parse().expect("an address");
+            let found = receiver.open(&mut bytes.clone(), from).map(drop);
+            assert_eq!(found, Err(OpenError::Elsewhere { says: at(), from }));
+        }
+        assert!(
+            receiver.open(&mut bytes.clone(), at()).is_ok(),
+            "the replay window is marked after all checks"
+        );
+        if key.is_some() {
+            assert!(matches!(receiver.open(&mut bytes.clone(), at()), Err(OpenError::Replayed(_))));
+        }
+        let mapped = "[::ffff:192.0.2.1]:4000".parse().expect("an address");
+        assert!(receiver.open(&mut said(&mut source, &Message::Announce(announce())), mapped).is_ok());
+    }
+}
+
+#[test]
+fn nothing_is_sealed_before_it_was_announced() {
+    let key = key();
+    let mut codec = SourceCodec::new(SESSION, Some(&key), common::SALT);
+    let error = codec.encode_data(&mut Vec::new(), &numbered(1)).expect_err("how are blocks numbered?");
+    assert_eq!(error, EncodeError::NotAnnounced(SESSION));
+}
+
+#[test]
+fn a_symbol_that_is_sent_again_is_the_same_bytes_in_another_packet() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let symbol = |packet: Vec<u8>| packet[packet.len() - common::SYMBOL.len() - 16..].to_vec();
+    let first = said(&mut source, &Message::Data(numbered(1)));
+    let again = said(&mut source, &Message::Data(DataPacket { layer: Layer(2), ..numbered(7) }));
+    assert_ne!(first[..60], again[..60]);
+    assert_eq!(symbol(first), symbol(again));
+}
+
+#[test]
+fn where_each_layer_has_a_stream_of_its_own_their_symbols_are_sealed_apart() {
+    let key = key();
+    let mut codec = SourceCodec::new(SESSION, Some(&key), common::SALT);
+    let streams = Announce { flags: Announce::LIVE, manifest_len: 0, ..announce() };
+    let mut announced = said(&mut codec, &Message::Announce(streams));
+    let packets = [0, 1].map(|layer| DataPacket { layer: Layer(layer), ..numbered(1) });
+    let mut sealed = packets.map(|packet| said(&mut codec, &Message::Data(packet)));
+    let symbol = |packet: &[u8]| packet[packet.len() - common::SYMBOL.len() - 16..].to_vec();
+    assert_ne!(symbol(&sealed[0]), symbol(&sealed[1]));
+    let mut receiver = listener(Some(&key));
+    receiver.open(&mut announced, at()).expect("announced");
+    for (bytes, packet) in sealed.iter_mut().zip(packets) {
+        assert_eq!(receiver.open(bytes, at()), Ok((SESSION, Message::Data(packet))));
+    }
+}
+
+#[test]
+fn a_symbol_cannot_be_put_into_another_packet() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let mut receiver = joined(&mut source, Some(&key));
+    let one = said(&mut source, &Message::Data(numbered(1)));
+    let other = DataPacket {
+        data: Data { payload: Payload { block: 9, symbol: 9 }, ..numbered(2).data },
+        ..numbered(2)
+    };
+    let other = said(&mut source, &Message::Data(other));
+    let at_symbol = one.len() - common::SYMBOL.len() - 16;
+    let mixed = [&one[..at_symbol], &other[at_symbol..]].concat();
+    assert_eq!(receiver.open(&mut mixed.clone(), at()), Err(OpenError::Forged));
+    assert!(receiver.open(&mut one.clone(), at()).is_ok());
 }
 
 #[test]
@@ -175,14 +278,14 @@ fn a_key_at_one_end_only_is_said_at_both() {
     let (mut open, mut sealing) = (source(None), source(Some(&key)));
     let (mut without, mut with) = (joined(&mut open, None), joined(&mut sealing, Some(&key)));
     for (name, message) in from_source() {
-        let sealed = without.open(&mut said(&mut sealing, &message)).map(drop);
+        let sealed = without.open(&mut said(&mut sealing, &message), at()).map(drop);
         assert_eq!(sealed, Err(OpenError::NeedsKey(SESSION)), "{name}");
-        let unsealed = with.open(&mut said(&mut open, &message)).map(drop);
+        let unsealed = with.open(&mut said(&mut open, &message), at()).map(drop);
         assert_eq!(unsealed, Err(OpenError::Unsealed(SESSION)), "{name}");
     }
     let report = Message::Member(member());
-    assert_eq!(open.open(&mut answered(&mut with, &report)), Err(OpenError::NeedsKey(SESSION)));
-    assert_eq!(sealing.open(&mut answered(&mut without, &report)), Err(OpenError::Unsealed(SESSION)));
+    assert_eq!(open.open(&mut answered(&mut with, &report), at()), Err(OpenError::NeedsKey(SESSION)));
+    assert_eq!(sealing.open(&mut answered(&mut without, &report), at()), Err(OpenError::Unsealed(SESSION)));
 }
 
 #[test]
@@ -192,13 +295,13 @@ fn nothing_is_let_in_twice() {
     let mut receiver = joined(&mut source, Some(&key));
     for (name, message) in from_source() {
         let bytes = said(&mut source, &message);
-        assert!(receiver.open(&mut bytes.clone()).is_ok(), "{name}");
-        assert!(matches!(receiver.open(&mut bytes.clone()), Err(OpenError::Replayed(_))), "{name}");
+        assert!(receiver.open(&mut bytes.clone(), at()).is_ok(), "{name}");
+        assert!(matches!(receiver.open(&mut bytes.clone(), at()), Err(OpenError::Replayed(_))), "{name}");
     }
     for (name, message) in from_receiver() {
         let bytes = answered(&mut receiver, &message);
-        assert!(source.open(&mut bytes.clone()).is_ok(), "{name}");
-        assert!(matches!(source.open(&mut bytes.clone()), Err(OpenError::Replayed(_))), "{name}");
+        assert!(source.open(&mut bytes.clone(), at()).is_ok(), "{name}");
+        assert!(matches!(source.open(&mut bytes.clone(), at()), Err(OpenError::Replayed(_))), "{name}");
     }
 }
 
@@ -208,13 +311,13 @@ fn data_that_is_late_by_less_than_8192_is_let_in() {
     let mut source = source(Some(&key));
     let mut receiver = joined(&mut source, Some(&key));
     let packets: Vec<_> = (0..=8_192).map(|seq| said(&mut source, &Message::Data(numbered(seq)))).collect();
-    assert!(receiver.open(&mut packets[8_192].clone()).is_ok());
-    assert_eq!(receiver.open(&mut packets[0].clone()), Err(OpenError::Replayed(0)));
+    assert!(receiver.open(&mut packets[8_192].clone(), at()).is_ok());
+    assert_eq!(receiver.open(&mut packets[0].clone(), at()), Err(OpenError::Replayed(0)));
     for packet in &packets[1..8_192] {
-        assert!(receiver.open(&mut packet.clone()).is_ok());
+        assert!(receiver.open(&mut packet.clone(), at()).is_ok());
     }
     for packet in &packets {
-        assert!(matches!(receiver.open(&mut packet.clone()), Err(OpenError::Replayed(_))));
+        assert!(matches!(receiver.open(&mut packet.clone(), at()), Err(OpenError::Replayed(_))));
     }
 }
 
@@ -226,7 +329,7 @@ fn layers_are_numbered_apart() {
     for layer in [0, 1, 7, 255] {
         let packet = DataPacket { layer: Layer(layer), ..numbered(3) };
         let mut bytes = said(&mut source, &Message::Data(packet));
-        assert_eq!(receiver.open(&mut bytes), Ok((SESSION, Message::Data(packet))));
+        assert_eq!(receiver.open(&mut bytes, at()), Ok((SESSION, Message::Data(packet))));
     }
 }
 
@@ -237,10 +340,10 @@ fn a_late_joiner_learns_the_upper_half_of_the_numbers() {
         let mut source = source(key);
         let mut receiver = listener(key);
         let late = Announce { next_seq: next, ..announce() };
-        receiver.open(&mut said(&mut source, &Message::Announce(late))).expect("announced");
+        receiver.open(&mut said(&mut source, &Message::Announce(late)), at()).expect("announced");
         let packet = numbered(next + 10);
         let mut bytes = said(&mut source, &Message::Data(packet));
-        assert_eq!(receiver.open(&mut bytes), Ok((SESSION, Message::Data(packet))));
+        assert_eq!(receiver.open(&mut bytes, at()), Ok((SESSION, Message::Data(packet))));
     }
 }
 
@@ -251,11 +354,15 @@ fn who_joins_a_layer_late_learns_the_upper_half_of_its_numbers_from_a_status() {
         let mut source = source(key);
         let mut receiver = joined(&mut source, key);
         let status = Status { upper_seqs: vec![7, next], ..status() };
-        receiver.open(&mut said(&mut source, &Message::Status(status))).expect("of this session");
+        receiver.open(&mut said(&mut source, &Message::Status(status)), at()).expect("of this session");
         for (layer, seq) in [(1, 9), (2, next + 10), (3, 1)] {
             let packet = DataPacket { layer: Layer(layer), ..numbered(seq) };
             let mut bytes = said(&mut source, &Message::Data(packet));
-            assert_eq!(receiver.open(&mut bytes), Ok((SESSION, Message::Data(packet))), "layer {layer}");
+            assert_eq!(
+                receiver.open(&mut bytes, at()),
+                Ok((SESSION, Message::Data(packet))),
+                "layer {layer}"
+            );
         }
     }
 }
@@ -271,10 +378,10 @@ fn a_layer_that_was_left_and_joined_again_lets_nothing_in_twice() {
     };
     let (before, after) = (of_layer(5), of_layer(1_000_000));
     for bytes in [&before, &after] {
-        receiver.open(&mut bytes.clone()).expect("new");
+        receiver.open(&mut bytes.clone(), at()).expect("new");
     }
     for (bytes, seq) in [(&before, 5), (&after, 1_000_000)] {
-        assert_eq!(receiver.open(&mut bytes.clone()), Err(OpenError::Replayed(seq)));
+        assert_eq!(receiver.open(&mut bytes.clone(), at()), Err(OpenError::Replayed(seq)));
     }
 }
 
@@ -299,16 +406,15 @@ fn a_receiver_that_starts_again_is_let_in_again() {
     let message = Message::Member(member());
     let mut first = joined(&mut source, Some(&key));
     let before = answered(&mut first, &message);
-    assert!(source.open(&mut before.clone()).is_ok());
-    let mut second = ReceiverCodec::new(Some(&key), receiver(ME), 0xb008);
-    second.set_time(UNIX_SECS);
+    assert!(source.open(&mut before.clone(), at()).is_ok());
+    let mut second = ReceiverCodec::new(slice::from_ref(&key), receiver(ME), 0xb008);
     second.follow(SESSION);
-    second.open(&mut said(&mut source, &Message::Announce(announce()))).expect("announced");
+    second.open(&mut said(&mut source, &Message::Announce(announce())), at()).expect("announced");
     let after = answered(&mut second, &message);
     assert_ne!(before[24..], after[24..], "two starts never seal alike");
-    assert!(source.open(&mut after.clone()).is_ok());
+    assert!(source.open(&mut after.clone(), at()).is_ok());
     assert_eq!(
-        source.open(&mut before.clone()),
+        source.open(&mut before.clone(), at()),
         Err(OpenError::Replayed(0)),
         "the first start is still known"
     );
@@ -332,7 +438,7 @@ fn a_session_is_announced_before_it_is_opened() {
     let mut source = source(Some(&key));
     let mut receiver = listener(Some(&key));
     let mut bytes = said(&mut source, &Message::Status(status()));
-    assert_eq!(receiver.open(&mut bytes), Err(OpenError::NotAnnounced(SESSION)));
+    assert_eq!(receiver.open(&mut bytes, at()), Err(OpenError::NotAnnounced(SESSION)));
     let mut out = Vec::new();
     let error = receiver.encode(&mut out, SESSION, &Message::Member(member())).expect_err("no key yet");
     assert_eq!((error, out.len()), (EncodeError::NotAnnounced(SESSION), 0));
@@ -342,13 +448,16 @@ fn a_session_is_announced_before_it_is_opened() {
 fn an_announcement_heard_before_following_is_enough() {
     let key = key();
     let mut source = source(Some(&key));
-    let mut receiver = ReceiverCodec::new(Some(&key), receiver(ME), 1);
-    receiver.set_time(UNIX_SECS);
+    let mut receiver = ReceiverCodec::new(slice::from_ref(&key), receiver(ME), 1);
     let mut bytes = said(&mut source, &Message::Data(numbered(1)));
-    assert_eq!(receiver.open(&mut bytes), Err(OpenError::OtherSession(SESSION)));
-    receiver.open(&mut said(&mut source, &Message::Announce(announce()))).expect("announced");
+    assert_eq!(receiver.open(&mut bytes, at()), Err(OpenError::OtherSession(SESSION)));
+    receiver.open(&mut said(&mut source, &Message::Announce(announce())), at()).expect("announced");
+    let status = said(&mut source, &Message::Status(status()));
+    assert!(receiver.open(&mut status.clone(), at()).is_ok(), "it tells who was heard");
+    assert!(!answered(&mut receiver, &Message::Member(member())).is_empty(), "and who has joined");
     receiver.follow(SESSION);
-    assert!(receiver.open(&mut said(&mut source, &Message::Data(numbered(2)))).is_ok());
+    assert!(receiver.open(&mut said(&mut source, &Message::Data(numbered(2))), at()).is_ok());
+    assert!(receiver.open(&mut status.clone(), at()).is_err(), "once");
 }
 
 #[test]
@@ -359,11 +468,11 @@ fn announcements_of_other_sessions_are_let_in_and_nothing_else_of_them() {
         let other = SessionId(99);
         let mut theirs = SourceCodec::new(other, key.as_ref(), common::SALT);
         let mut bytes = said(&mut theirs, &Message::Announce(announce()));
-        assert_eq!(receiver.open(&mut bytes), Ok((other, Message::Announce(announce()))));
+        assert_eq!(receiver.open(&mut bytes, at()), Ok((other, Message::Announce(announce()))));
         let mut bytes = said(&mut theirs, &Message::Data(numbered(1)));
-        assert_eq!(receiver.open(&mut bytes), Err(OpenError::OtherSession(other)));
+        assert_eq!(receiver.open(&mut bytes, at()), Err(OpenError::OtherSession(other)));
         let mut bytes = answered(&mut receiver, &Message::Member(member()));
-        assert_eq!(theirs.open(&mut bytes), Err(OpenError::OtherSession(SESSION)));
+        assert_eq!(theirs.open(&mut bytes, at()), Err(OpenError::OtherSession(SESSION)));
     }
 }
 
@@ -376,13 +485,15 @@ fn an_announcement_from_another_time_is_stale() {
         [(UNIX_SECS - 601, false), (UNIX_SECS - 600, true), (UNIX_SECS + 600, true), (UNIX_SECS + 601, false)]
     {
         let mut receiver = listener(Some(&key));
-        receiver.set_time(now);
+        receiver.check_time(now, ReceiverCodec::SKEW);
         let stale = Err(OpenError::Stale { sent: UNIX_SECS, now, skew: 600 });
         let expected = if fresh { Ok(()) } else { stale };
-        assert_eq!(receiver.open(&mut bytes.clone()).map(drop), expected);
-        receiver.set_skew(601);
-        receiver.follow(SessionId(0)); // a followed session's announcement would now be a replay
-        assert!(receiver.open(&mut bytes.clone()).is_ok());
+        assert_eq!(receiver.open(&mut bytes.clone(), at()).map(drop), expected);
+        let mut receiver = listener(Some(&key));
+        assert!(
+            receiver.open(&mut bytes.clone(), at()).is_ok(),
+            "where sources answer, clocks do not matter"
+        );
     }
 }
 
@@ -392,9 +503,8 @@ fn a_second_source_in_the_same_session_is_noticed() {
         let mut ours = source(key.as_ref());
         let mut receiver = joined(&mut ours, key.as_ref());
         let mut theirs = SourceCodec::new(SESSION, key.as_ref(), [9; 16]);
-        said(&mut theirs, &Message::Announce(Announce { salt: [9; 16], ..announce() }));
         let mut bytes = said(&mut theirs, &Message::Announce(Announce { salt: [9; 16], ..announce() }));
-        assert_eq!(receiver.open(&mut bytes), Err(OpenError::TwoSources(SESSION)));
+        assert_eq!(receiver.open(&mut bytes, at()), Err(OpenError::TwoSources(SESSION)));
     }
 }
 
@@ -418,9 +528,9 @@ fn each_end_sends_its_own_kinds_and_in_its_own_name() {
     assert_eq!(codec.encode(&mut out, SESSION, &theirs), Err(not_me));
     assert!(out.is_empty());
     let mut own = said(&mut source, &Message::Status(Status::default()));
-    assert_eq!(source.open(&mut own), Err(OpenError::NotForMe(Kind::Status)));
+    assert_eq!(source.open(&mut own, at()), Err(OpenError::NotForMe(Kind::Status)));
     let mut own = answered(&mut codec, &Message::Member(member()));
-    assert_eq!(codec.open(&mut own), Err(OpenError::NotForMe(Kind::Member)));
+    assert_eq!(codec.open(&mut own, at()), Err(OpenError::NotForMe(Kind::Member)));
 }
 
 #[test]
@@ -434,7 +544,7 @@ fn a_batch_is_laid_out_back_to_back_and_opened_piece_by_piece() {
         }
         let len = batch.len() / 64;
         for (seq, segment) in (0..).zip(batch.chunks_exact_mut(len)) {
-            assert_eq!(receiver.open(segment), Ok((SESSION, Message::Data(numbered(seq)))));
+            assert_eq!(receiver.open(segment, at()), Ok((SESSION, Message::Data(numbered(seq)))));
         }
     }
 }
@@ -457,7 +567,7 @@ fn a_message_from_nobody_is_refused() {
     let mut bytes = answered(&mut receiver, &Message::Member(Member { host: Name::EMPTY, ..member() }));
     bytes[12..16].fill(0);
     let nobody = ParseError::BadValue { field: "from", value: 0 };
-    assert_eq!(sealing.open(&mut bytes), Err(OpenError::Parse(nobody)));
+    assert_eq!(sealing.open(&mut bytes, at()), Err(OpenError::Parse(nobody)));
 }
 
 #[test]
@@ -466,7 +576,32 @@ fn the_receivers_counter_is_carried_over_the_edge_of_32_bits() {
     let mut receiver = joined(&mut source, None);
     for seq in [0x7fff_ffff, 0xffff_ffff, 0x1_0000_0000, 0x1_7fff_fff0] {
         let mut bytes = said(&mut source, &Message::Data(numbered(seq)));
-        let Ok((_, Message::Data(packet))) = receiver.open(&mut bytes) else { panic!("{seq}") };
+        let Ok((_, Message::Data(packet))) = receiver.open(&mut bytes, at()) else { panic!("{seq}") };
         assert_eq!(packet.data.seq, Seq(seq));
     }
+}
+
+#[test]
+fn a_relay_cannot_say_when_the_content_is_complete() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let mut receiver = joined(&mut source, Some(&key));
+    let mut relay = RelayCodec::new(Some(&key.hop()), common::receiver(9), 5);
+    relay.follow(SESSION);
+    let mut announced = said(&mut source, &Message::Announce(announce()));
+    relay.open_above(&mut announced, at()).expect("announced");
+    let via = "192.0.2.9:4009".parse().expect("an address");
+    let mut ours = Vec::new();
+    relay
+        .encode(&mut ours, &Message::Announce(Announce { parent: via, ..announce() }), LIMIT)
+        .expect("it fits");
+    receiver.open(&mut ours, via).expect("passed on");
+    let mut pass_on = |status: Status| {
+        let mut bytes = Vec::new();
+        relay.encode(&mut bytes, &Message::Status(status), LIMIT).expect("it fits");
+        receiver.open(&mut bytes, via).map(drop)
+    };
+    assert_eq!(pass_on(Status { root: Some([7; 32]), blocks: Some(3), ..status() }), Err(OpenError::Forged));
+    assert_eq!(pass_on(Status { proof: Some([0; 16]), ..status() }), Err(OpenError::Forged));
+    assert_eq!(pass_on(Status { root: None, ..status() }), Ok(()));
 }

@@ -80,7 +80,7 @@ pub struct SessionArgs {
     /// Interface, by name or address; chosen by route when not given
     #[arg(long, value_name = "NAME|ADDRESS")]
     pub iface: Option<String>,
-    /// Seal the session under the key in this file
+    /// Seal the session under the key in this file; receivers open what is sealed under any of the keys in it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key: Option<PathBuf>,
     /// Name of this host in messages [default: the system's]
@@ -246,6 +246,9 @@ pub struct Recv {
     /// Directory for what is received; made when it is not there
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub out: PathBuf,
+    /// Follow sessions whose source cannot hear this host: their time is compared with this host's clock instead
+    #[arg(long)]
+    pub one_way: bool,
     /// Write one file or a stream to standard output; of a stream in layers, the base layer
     #[arg(long, conflicts_with = "out")]
     pub stdout: bool,

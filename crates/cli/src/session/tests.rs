@@ -2,7 +2,7 @@ use super::*;
 use crate::args::{Cli, Command};
 use clap::Parser;
 use faircast_transport::event::IncompleteReceiver;
-use faircast_wire::Spacing;
+use faircast_wire::{GroupKey, Spacing};
 
 fn typed(line: &[&str]) -> Command {
     let words = ["faircast"].iter().chain(line);

@@ -50,7 +50,7 @@ impl Crowd {
         let begin = Instant::now();
         let id = |number: usize| ReceiverId::new(number as u64 + 1).expect("it is not zero");
         let player = |number| Played {
-            codec: ReceiverCodec::new(None, id(number), number as u64),
+            codec: ReceiverCodec::new(&[], id(number), number as u64),
             id: id(number),
             at: begin,
             tries: 0,
@@ -59,7 +59,7 @@ impl Crowd {
         Crowd {
             socket,
             players: (0..CROWD).map(player).collect(),
-            ear: ReceiverCodec::new(None, id(CROWD), 1),
+            ear: ReceiverCodec::new(&[], id(CROWD), 1),
             rng: Rng::new(7, 7),
             session: None,
             spread: Duration::from_millis(10),
@@ -77,7 +77,7 @@ impl Crowd {
     fn listen(&mut self) {
         let mut bytes = [0; 2048];
         while let Ok((len, from)) = self.socket.recv_from(&mut bytes) {
-            let Ok((session, message)) = self.ear.open(&mut bytes[..len]) else { continue };
+            let Ok((session, message)) = self.ear.open(&mut bytes[..len], from) else { continue };
             match message {
                 Message::Announce(announce) => {
                     self.spread = Duration::from_millis(announce.spread_ms.into());
@@ -89,7 +89,8 @@ impl Crowd {
                 }
                 Message::Status(status) => {
                     self.spread = Duration::from_millis(status.spread_ms.into());
-                    for id in &status.confirmed {
+                    let welcomed = status.welcomed.iter().map(|welcome| welcome.id);
+                    for id in status.confirmed.iter().copied().chain(welcomed) {
                         self.players[id.get() as usize - 1].confirmed = true;
                     }
                     self.content_sent |= status.blocks.is_some_and(|blocks| status.complete_to >= blocks);
@@ -117,6 +118,7 @@ impl Crowd {
         let (seq, at) = self.newest;
         Member {
             from: id,
+            nonce: 0,
             state,
             reason: 0,
             verified_bytes: 0,

@@ -566,7 +566,7 @@ impl Endpoint for AlcReceiver {
         match notice {
             Notice::Backlog(backlog) => self.report.dropped_local = backlog.dropped,
             Notice::JoinFailed { place, why } => self.on_join_failed(place, why),
-            Notice::Drained | Notice::NetworkChanged => {}
+            Notice::Drained | Notice::NetworkChanged { .. } => {}
         }
     }
 

@@ -185,13 +185,13 @@ impl Sockets for Groups {
                     }
                     Err(error) => self.outage.failed(error, events)?,
                 }
-                endpoint.handle_notice(Notice::NetworkChanged, now);
+                endpoint.handle_notice(Notice::NetworkChanged { local: None }, now);
             }
             Look::Changed => {
                 if silent.is_none_or(|silent| silent >= SOON_SILENT) {
                     self.rejoin();
                 }
-                endpoint.handle_notice(Notice::NetworkChanged, now);
+                endpoint.handle_notice(Notice::NetworkChanged { local: None }, now);
             }
             Look::Same => {}
         }

@@ -1,7 +1,7 @@
 //! Several endpoints in one loop, on the loopback interface.
 
 use super::*;
-use crate::config::{Content, Destination, Durability, ReceiveConfig, SendConfig, Slow};
+use crate::config::{Content, Destination, Durability, Freshness, ReceiveConfig, SendConfig, Slow};
 use crate::{alc, drive, pgm};
 use faircast_core::time::Rate;
 use faircast_wire::Spacing;
@@ -45,6 +45,7 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
         destination: Destination::Directory(out.to_owned()),
         layers_to: Vec::new(),
         key: None,
+        freshness: Freshness::Answer,
         wait: Some(LONG),
         patience: LONG,
         durability: Durability::Fast,

@@ -93,6 +93,11 @@ impl Uplink {
         &self.choice
     }
 
+    /// Where packets leave from; `None` while there is no network.
+    pub(crate) fn local(&self) -> Option<SocketAddr> {
+        self.socket.as_ref().map(SourceSocket::local_addr)
+    }
+
     /// What the receive buffer lacks.
     pub(crate) fn warning(&self) -> Option<String> {
         self.socket.as_ref().and_then(|socket| socket.receive_buffer().warning())
@@ -170,7 +175,7 @@ impl Sockets for Uplink {
             }
         };
         if is_news {
-            endpoint.handle_notice(Notice::NetworkChanged, now);
+            endpoint.handle_notice(Notice::NetworkChanged { local: self.local() }, now);
         }
         Ok(())
     }

@@ -32,6 +32,8 @@ struct Crowd {
     /// Hears what all hear.
     ear: ReceiverCodec,
     session: Option<SessionId>,
+    /// Where the source is.
+    source: SocketAddr,
     spread: Span,
     rtt: Span,
     due: BinaryHeap<Reverse<(Time, usize)>>,
@@ -47,7 +49,7 @@ fn id(index: usize) -> ReceiverId {
 impl Crowd {
     fn new(count: usize) -> Crowd {
         let fake = |index| Fake {
-            codec: ReceiverCodec::new(None, id(index), 1),
+            codec: ReceiverCodec::new(&[], id(index), 1),
             rng: Rng::new(3, index as u64),
             state: MemberState::Joined,
             report_at: Time::NEVER,
@@ -57,8 +59,9 @@ impl Crowd {
         Crowd {
             fakes: (0..count).map(fake).collect(),
             by_id: (0..count).map(|index| (id(index), index)).collect(),
-            ear: ReceiverCodec::new(None, id(count), 1),
+            ear: ReceiverCodec::new(&[], id(count), 1),
             session: None,
+            source: SourceNode::address_of(0),
             spread: Span::ZERO,
             rtt: Span::from_millis(5),
             due: BinaryHeap::new(),
@@ -97,7 +100,7 @@ impl Crowd {
     }
 
     fn hear(&mut self, bytes: &mut [u8], now: Time) {
-        let Ok((session, message)) = self.ear.open(bytes) else { return };
+        let Ok((session, message)) = self.ear.open(bytes, self.source) else { return };
         match message {
             Message::Announce(announce) => {
                 self.set_spread(announce.spread_ms, now);
@@ -116,11 +119,17 @@ impl Crowd {
         self.statuses += 1;
         self.rtt = Span::from_micros(u64::from(status.rtt_max_us));
         self.set_spread(status.spread_ms, now);
+        for welcome in &status.welcomed {
+            if let Some(&index) = self.by_id.get(&welcome.id)
+                && self.fakes[index].state == MemberState::Joined
+            {
+                self.fakes[index].state = MemberState::Receiving;
+            }
+        }
         for id in &status.confirmed {
             let Some(&index) = self.by_id.get(id) else { continue };
             let fake = &mut self.fakes[index];
             match fake.state {
-                MemberState::Joined => fake.state = MemberState::Receiving,
                 MemberState::Done if fake.confirmed.is_none() => fake.confirmed = Some(now),
                 _ => {}
             }
@@ -148,6 +157,7 @@ impl Crowd {
             let Some(session) = self.session else { return };
             let member = Member {
                 from: id(index),
+                nonce: 0,
                 state: fake.state,
                 reason: 0,
                 verified_bytes: 0,

@@ -2,10 +2,10 @@
 //! anew.
 
 use faircast_core::node::{Cx, Effect, Effects, Port, Router, RouterSpec, To, Verdict};
-use faircast_core::packet::{Body, Data, Flags, Layer, Packet, Report, Seq};
+use faircast_core::packet::{Body, Data, Flags, Layer, Packet, ReceiverId, Report, Seq};
 use faircast_core::rng::Rng;
 use faircast_core::time::Time;
-use faircast_wire::{DataPacket, Message, Newest, encode, encode_data, parse};
+use faircast_wire::{DataPacket, Message, Newest, encode, encode_data, parse, peek};
 use std::collections::BTreeMap;
 
 /// A hop in front of receivers. Its port 0 leads to the source, and port 1 + n to receiver n.
@@ -15,6 +15,8 @@ pub(super) struct Hop {
     effects: Effects,
     /// The datagrams of data that came lately: what the router holds is sent as such.
     kept: BTreeMap<(Layer, Seq), Vec<u8>>,
+    /// The number of the newest report of each receiver: what is said in its name has it, for it was not sent on.
+    numbers: BTreeMap<ReceiverId, u32>,
 }
 
 /// What leaves the hop: towards a receiver, or towards the source in the name of one.
@@ -27,7 +29,13 @@ const MOST_KEPT: usize = 4096;
 
 impl Hop {
     pub(super) fn new(spec: &dyn RouterSpec, rng: Rng) -> Hop {
-        Hop { router: spec.router(), rng, effects: Effects::new(), kept: BTreeMap::new() }
+        Hop {
+            router: spec.router(),
+            rng,
+            effects: Effects::new(),
+            kept: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+        }
     }
 
     pub(super) fn deadline(&self) -> Time {
@@ -59,6 +67,9 @@ impl Hop {
 
     /// A receiver's report wants to leave towards the source.
     pub(super) fn on_report(&mut self, receiver: usize, bytes: &[u8], packet: Packet, now: Time) -> Vec<Out> {
+        if let Body::Report(report) = packet.body {
+            self.numbers.insert(report.from, peek(bytes).expect("a receiver wrote it").seq);
+        }
         let mut passed = packet;
         let cx = &mut Cx { now, rng: &mut self.rng, effects: &mut self.effects };
         let verdict = self.router.on_report(Port(receiver as u16 + 1), &mut passed, cx);
@@ -66,7 +77,7 @@ impl Hop {
         match passed.body {
             _ if verdict != Verdict::Pass => {}
             _ if passed == packet => out.push(Out::Report(receiver, bytes.to_vec())),
-            Body::Report(report) => out.push(of(&passed, &report)),
+            Body::Report(report) => out.push(of(&passed, &report, &self.numbers)),
             _ => panic!("a report stays one: {passed:?}"),
         }
         out
@@ -81,7 +92,7 @@ impl Hop {
                 Out::Data(usize::from(port) - 1, rewritten(bytes, &packet))
             }
             Effect::Send { to: To::Parent, packet: packet @ Packet { body: Body::Report(report), .. } } => {
-                of(&packet, &report)
+                of(&packet, &report, &self.numbers)
             }
             other => panic!("nobody can {other:?}"),
         });
@@ -89,9 +100,10 @@ impl Hop {
     }
 }
 
-fn of(packet: &Packet, report: &Report) -> Out {
+fn of(packet: &Packet, report: &Report, numbers: &BTreeMap<ReceiverId, u32>) -> Out {
     let mut bytes = Vec::new();
-    encode(&mut bytes, packet.session, 0, &Message::Report(*report), 1000).expect("a report fits");
+    let seq = numbers[&report.from];
+    encode(&mut bytes, packet.session, seq, &Message::Report(*report), 1000).expect("a report fits");
     Out::Report(report.from.get() as usize - 1, bytes)
 }
 

@@ -178,6 +178,12 @@ impl Net {
         members
     }
 
+    /// The host of a source has another address from now on.
+    pub(super) fn move_source(&mut self, source: usize, address: SocketAddr) {
+        self.sources[source].move_to(address, self.now);
+        self.drive_source(source);
+    }
+
     /// A relay in front of this group, which hears one source.
     pub(super) fn relay(&mut self, group: usize, relay: RelayHost) {
         self.groups[group].relay = Some(relay);
@@ -343,6 +349,10 @@ impl Net {
         for out in out {
             match out {
                 Out::Up(bytes) => self.arrive_at_source(source, from, bytes),
+                Out::Own(bytes) => {
+                    let relay = SocketAddr::from(([10, 9, 0, group as u8], 5778));
+                    self.arrive_at_source(source, relay, bytes);
+                }
                 Out::Down(bytes) => {
                     let size = (bytes.len() + OVERHEAD) as u64;
                     if let Some(at) = self.groups[group].down.pass(size, self.now) {

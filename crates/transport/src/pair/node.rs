@@ -3,7 +3,7 @@
 use super::net::OVERHEAD;
 use super::socket::Socket;
 use super::streams::Made;
-use crate::config::{Destination, Durability, Slow};
+use crate::config::{Destination, Durability, Freshness, Slow};
 use crate::endpoint::{Datagram, Endpoint, Notice};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
@@ -178,7 +178,7 @@ impl SourceNode {
         file.set_modified(changed).expect("our own file");
         SourceNode {
             offer,
-            address: SocketAddr::from(([10, 0, 0, 1 + index as u8], 5777)),
+            address: SourceNode::address_of(index),
             session: None,
             ended: None,
             events: Vec::new(),
@@ -189,6 +189,20 @@ impl SourceNode {
             rng: Rng::new(seed, 8_000 + index as u64),
             origin: Time::ZERO,
             out: Vec::new(),
+        }
+    }
+
+    /// Where the source of this number is.
+    pub(super) fn address_of(index: usize) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, 1 + index as u8], 5777))
+    }
+
+    /// The host has another address.
+    pub(super) fn move_to(&mut self, address: SocketAddr, now: Time) {
+        self.address = address;
+        let now = local(now, self.origin);
+        if let Some(session) = &mut self.session {
+            session.handle_notice(Notice::NetworkChanged { local: Some(address) }, now);
         }
     }
 
@@ -238,7 +252,8 @@ impl SourceNode {
             ttl: 1,
             patience: offer.patience,
             spread: offer.spread,
-            unix_secs: UNIX_SECS + now.as_nanos() / 1_000_000_000,
+            local: self.address,
+            started: UNIX_SECS * 1_000_000_000 + now.as_nanos(),
         };
         self.session = Some(source::SourceSession::new(setup, Time::ZERO));
     }
@@ -352,8 +367,7 @@ impl ReceiverNode {
     pub(super) fn start(&mut self, now: Time) {
         let unix_secs = UNIX_SECS + now.as_nanos() / 1_000_000_000;
         let id = ReceiverId::new(u64::from(self.rng.bits() as u32 | 1)).expect("an odd number is not zero");
-        let mut codec = ReceiverCodec::new(self.key.as_ref(), id, self.rng.bits());
-        codec.set_time(unix_secs);
+        let codec = ReceiverCodec::new(self.key.as_slice(), id, self.rng.bits());
         let destination = match self.to_stdout {
             true => Destination::Stdout,
             false => {
@@ -365,6 +379,7 @@ impl ReceiverNode {
         let setup = receiver::Setup {
             codec,
             id,
+            nonce: 7,
             seed,
             scheme_rng: Rng::new(seed, 0),
             reordering: receiver::REORDERING,
@@ -377,6 +392,7 @@ impl ReceiverNode {
             wait: None,
             patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
             group: groups(1)[0],
+            freshness: Freshness::Answer,
             unix_secs,
             memory: self.memory,
         };

@@ -9,11 +9,13 @@ use super::node::Offer;
 use super::secs;
 use faircast_core::delivery::gaps::Gaps;
 use faircast_core::node::{Cx, Departure, Effect, Effects, Relay, RelaySpec, SourceControl, Stamp, To};
-use faircast_core::packet::{Body, Data, Layer, Payload, ReceiverId, Report, ReportContent, Seq, SessionId};
+use faircast_core::packet::{
+    Body, Data, Echo, Layer, Payload, ReceiverId, Report, ReportContent, Seq, SessionId,
+};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{CATALOGUE, SaysRate, Scheme};
-use faircast_core::time::Time;
-use faircast_wire::{DataPacket, Message, Newest, encode, encode_data, parse};
+use faircast_core::time::{Span, Time};
+use faircast_wire::{DataPacket, Member, MemberState, Message, Name, Newest, encode, encode_data, parse};
 use std::collections::VecDeque;
 
 #[path = "../../../core/tests/toy/relay.rs"]
@@ -34,6 +36,8 @@ pub(super) struct RelayHost {
     gaps: Gaps,
     newest: Newest,
     session: SessionId,
+    /// It has told the source that it is there.
+    joined: bool,
     /// The number of the first packet with content.
     first: Option<u64>,
     /// Packets that have not been sent on.
@@ -53,7 +57,10 @@ pub(super) struct RelayCounts {
 /// What leaves the relay.
 pub(super) enum Out {
     Down(Vec<u8>),
+    /// A child's own words.
     Up(Vec<u8>),
+    /// The relay's.
+    Own(Vec<u8>),
 }
 
 impl RelayHost {
@@ -68,6 +75,7 @@ impl RelayHost {
             gaps: Gaps::new(1),
             newest: Newest::default(),
             session: SessionId(0),
+            joined: false,
             first: None,
             waiting: VecDeque::new(),
             counts: RelayCounts::default(),
@@ -86,7 +94,13 @@ impl RelayHost {
     pub(super) fn on_datagram(&mut self, bytes: &[u8], now: Time) -> Vec<Out> {
         let (header, message) = parse(bytes, &self.newest).expect("the source wrote it");
         self.session = header.session;
-        let Message::Data(packet) = message else { return vec![Out::Down(bytes.to_vec())] };
+        let Message::Data(packet) = message else {
+            let mut out = vec![Out::Down(bytes.to_vec())];
+            if let (Message::Announce(_), false) = (message, std::mem::replace(&mut self.joined, true)) {
+                out.push(Out::Own(joining(self.session)));
+            }
+            return out;
+        };
         assert_eq!(packet.layer, BASE, "sessions at one rate are relayed");
         self.newest.learn(&packet.data);
         if packet.data.payload == Payload::NONE {
@@ -168,7 +182,7 @@ impl RelayHost {
                 other => panic!("nobody can {other:?}"),
             };
             self.counts.reports_sent += 1;
-            out.push(Out::Up(upwards(self.session, report)));
+            out.push(Out::Own(upwards(self.session, self.counts.reports_sent, report)));
         }
     }
 
@@ -191,11 +205,32 @@ impl RelayHost {
     }
 }
 
+/// That the relay is there.
+fn joining(session: SessionId) -> Vec<u8> {
+    let from = ReceiverId::new(ME).expect("it is not zero");
+    let member = Member {
+        from,
+        nonce: 1,
+        state: MemberState::Relaying,
+        reason: 0,
+        verified_bytes: 0,
+        blocks_missing: 0,
+        rate: 0.0,
+        loss: 0.0,
+        dropped_local: 0,
+        echo: Echo { seq: Seq((1 << 62) - 1), hold: Span::ZERO },
+        host: Name::clipped("relay"),
+    };
+    let mut bytes = Vec::new();
+    encode(&mut bytes, session, 0, &Message::Member(member), 1000).expect("it fits");
+    bytes
+}
+
 /// A report of the relay to the source.
-fn upwards(session: SessionId, mut report: Report) -> Vec<u8> {
+fn upwards(session: SessionId, seq: u64, mut report: Report) -> Vec<u8> {
     report.from = ReceiverId::new(ME).expect("it is not zero");
     let mut bytes = Vec::new();
-    encode(&mut bytes, session, 0, &Message::Report(report), 1000).expect("a report fits");
+    encode(&mut bytes, session, seq as u32, &Message::Report(report), 1000).expect("a report fits");
     bytes
 }
 

@@ -21,7 +21,7 @@ mod toy;
 
 use super::hop::{Hop, Out};
 use super::net::OVERHEAD;
-use crate::config::{Destination, Durability, Slow};
+use crate::config::{Destination, Durability, Freshness, Slow};
 use crate::endpoint::Endpoint;
 use crate::endpoint::testing::{give, take_all};
 use crate::object::ObjectStream;
@@ -609,20 +609,21 @@ fn source(star: &Star, net: &Network, dir: &TempDir) -> source::SourceSession {
         wait: Duration::from_secs(3600),
         patience: Duration::from_secs(3600),
         spread: Span::from_millis(10),
-        unix_secs: UNIX_SECS,
+        local: source_address(),
+        started: UNIX_SECS * 1_000_000_000,
     };
     source::SourceSession::new(setup, Time::ZERO)
 }
 
 fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> receiver::ReceiverSession {
     let id = receiver_id(index);
-    let mut codec = ReceiverCodec::new(None, id, 1);
-    codec.set_time(UNIX_SECS);
+    let codec = ReceiverCodec::new(&[], id, 1);
     let out = dir.path().join(format!("out{index}"));
     std::fs::create_dir(&out).expect("a directory is made");
     let setup = receiver::Setup {
         codec,
         id,
+        nonce: 7,
         seed: 2,
         scheme_rng: net.member_rng(0, index as u32),
         reordering: setting.reordering,
@@ -635,7 +636,8 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
         wait: None,
         patience: Span::from_secs(60),
         group: SocketAddr::from(([239, 255, 70, 1], 5777)),
-        unix_secs: UNIX_SECS,
+        freshness: if setting.heard == Heard::Everything { Freshness::Answer } else { Freshness::Clock },
+        unix_secs: UNIX_SECS - setting.ahead.as_nanos() / 1_000_000_000,
         memory: receiver::INCOMPLETE,
     };
     receiver::ReceiverSession::new(setup, Time::ZERO + setting.ahead - EARLIER)

@@ -144,7 +144,7 @@ fn forge(net: &mut Net, source: usize, echo: Seq, limit: Seq) {
     let window = Window { from: id, echo: Echo { seq: echo, hold: Span::ZERO }, limit };
     let mut bytes = Vec::new();
     let session = net.sources[source].id;
-    let encoded = ReceiverCodec::new(None, id, 1).encode(&mut bytes, session, &Message::Window(window));
+    let encoded = ReceiverCodec::new(&[], id, 1).encode(&mut bytes, session, &Message::Window(window));
     encoded.expect("an open session");
     net.inject_up(source, net.receivers[1].address, bytes);
 }

@@ -437,7 +437,7 @@ impl Endpoint for PgmReceiver {
         match notice {
             Notice::Backlog(backlog) => self.report.dropped_local = backlog.dropped,
             Notice::Drained => self.write_out(),
-            Notice::NetworkChanged | Notice::JoinFailed { .. } => {}
+            Notice::NetworkChanged { .. } | Notice::JoinFailed { .. } => {}
         }
     }
 

@@ -22,7 +22,7 @@ impl Endpoint for ReceiverSession {
         match notice {
             Notice::Backlog(backlog) => self.on_backlog(backlog, now),
             Notice::JoinFailed { place, why } => self.on_join_failed(Layer(place as u8 + 1), why, now),
-            Notice::Drained | Notice::NetworkChanged => {}
+            Notice::Drained | Notice::NetworkChanged { .. } => {}
         }
     }
 
@@ -31,8 +31,7 @@ impl Endpoint for ReceiverSession {
     }
 
     fn poll_timeout(&self, now: Time) -> Time {
-        let has_feedback = !self.outbox.waiting.is_empty() && self.feedback_to().is_some();
-        if has_feedback { now } else { self.wake_at() }
+        if !self.outbox.waiting.is_empty() { now } else { self.wake_at() }
     }
 
     fn poll_event(&mut self) -> Option<Event> {

@@ -5,11 +5,12 @@ use super::{
     block_sink::BlockSink,
     delivery::Delivery,
     echo,
-    reach::Reach,
+    reach::{MOVED_AFTER, Reach, continues},
     reason,
     reassembly::{Reassembly, Repair},
     streams::Streams,
 };
+use crate::config::Freshness;
 use crate::endpoint::Backlog;
 use crate::error::Error;
 use crate::event::Event;
@@ -22,7 +23,9 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_wire::encode::{self, IPV6_HEADERS};
-use faircast_wire::{Announce, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status};
+use faircast_wire::{
+    Announce, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status, Welcome,
+};
 use std::net::SocketAddr;
 
 /// Before the source has told its round-trip time.
@@ -62,90 +65,57 @@ impl ReceiverSession {
                 }
                 return;
             }
-            if stream.session == session {
-                return self.consider_move(announce, from, now);
+            let quiet = now.since(self.clocks.heard_at) >= MOVED_AFTER;
+            let is_wanted = match stream.session == session {
+                true => continues(stream, &announce, now),
+                false => begins_anew(stream, &announce),
+            };
+            if self.phase != Phase::Receiving || !quiet || !is_wanted {
+                self.totals.refused += u64::from(stream.session == session);
+                return;
             }
-            let restarted = stream.announced.transfer == announce.transfer
-                && stream.session != session
-                && announce.unix_secs >= stream.announced.unix_secs
-                && self.phase == Phase::Receiving;
-            if restarted {
-                self.follow_restarted(session, announce, from, now);
-            }
+        } else if self.phase != Phase::Searching {
             return;
         }
-        if self.phase != Phase::Searching {
+        if !self.can_follow(&announce) {
             return;
         }
-        if let Err(error) = self.follow(session, announce, from, now) {
-            self.refuse(session, error, from, now);
+        match self.setup.freshness {
+            Freshness::Answer => self.consider(session, announce, from, now),
+            Freshness::Clock => self.accept(session, announce, from, now),
         }
     }
 
     /// There is no place for this session's content here: tell its source why, for the user there.
-    fn refuse(&mut self, session: SessionId, error: Error, source: SocketAddr, now: Time) {
-        self.codec.follow(session);
-        let member = Member {
-            from: self.setup.id,
-            state: MemberState::Failed,
-            reason: reason(&error),
-            verified_bytes: 0,
-            blocks_missing: 0,
-            rate: 0.0,
-            loss: 0.0,
-            dropped_local: 0,
-            echo: NOTHING_YET,
-            host: Name::clipped(&self.setup.host),
-        };
+    pub(super) fn refuse(&mut self, session: SessionId, error: Error, source: SocketAddr, now: Time) {
+        let member = self.stranger(MemberState::Failed, reason(&error));
         // Twice, for nobody waits for an answer.
         for _ in 0..2 {
-            self.outbox.add(session, Message::Member(member), now);
+            self.outbox.add_to(session, Message::Member(member), source, now);
         }
-        self.outbox.to = Some(source);
         self.failure = Some(error);
         self.phase = Phase::Over;
     }
 
-    fn follow(
+    /// Follow a session, the first one.
+    pub(super) fn follow(
         &mut self,
         session: SessionId,
         announce: Announce,
         from: SocketAddr,
         now: Time,
     ) -> Result<(), Error> {
-        let Some(scheme) = scheme_of(&announce) else {
-            self.hint = Some("a session is there that uses a congestion control this version does not know");
+        let (Some(scheme), Some(geometry)) = (scheme_of(&announce), geometry_of(&announce)) else {
             return Ok(());
         };
-        if !packet_size_fits(&announce) {
-            self.hint = Some("a session is there whose announced packet size does not go with its symbols");
-            return Ok(());
-        }
-        let geometry = Geometry {
-            stream_len: announce.stream_len,
-            manifest_len: announce.manifest_len,
-            symbol_size: announce.symbol_size,
-            symbols_per_block: announce.symbols_per_block,
-        };
-        // Streams in layers have no manifest, for who joins late would never see it.
-        let in_layers = announce.flags & Announce::LIVE != 0 && announce.manifest_len == 0;
-        let described = if in_layers { Geometry { manifest_len: 1, ..geometry } } else { geometry };
-        if described.check().is_err() {
-            self.hint = Some("a session is there whose announcement makes no sense");
-            return Ok(());
-        }
         let spread = millis(announce.spread_ms);
         let layers = Layers::new(self.setup.group, &announce, self.setup.reordering);
-        let delivery = match in_layers {
+        let delivery = match announce.has_streams() {
             true => self.place_for_streams(&announce, &geometry, &layers, now)?,
             false => self.place_for_object(&announce, geometry, &layers)?,
         };
         self.codec.follow(session);
-        self.events.push_back(Event::Joined {
-            receiver: self.setup.id.to_string(),
-            host: announce.name.as_str().to_owned(),
-            address: from,
-        });
+        self.tell_joined(&announce, from);
         let window = Window::new(announce.packet_size);
         let mut stream = Stream {
             session,
@@ -164,7 +134,7 @@ impl ReceiverSession {
             since: now,
             deferred: false,
             begun: false,
-            registered: false,
+            registered: self.setup.freshness == Freshness::Answer,
             content_told: false,
             blocks: geometry.blocks(),
             root: None,
@@ -210,7 +180,13 @@ impl ReceiverSession {
     }
 
     /// The source was restarted with the same content: go on with what is there.
-    fn follow_restarted(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
+    pub(super) fn follow_restarted(
+        &mut self,
+        session: SessionId,
+        announce: Announce,
+        from: SocketAddr,
+        now: Time,
+    ) {
         let delay = first_turn(millis(announce.spread_ms), &mut self.rng);
         let Some(stream) = &mut self.stream else { return };
         let Some(scheme) = scheme_of(&announce).filter(|_| packet_size_fits(&announce)) else { return };
@@ -228,7 +204,7 @@ impl ReceiverSession {
         stream.sent = 0;
         stream.deferred = false;
         stream.begun = false;
-        stream.registered = false;
+        stream.registered = self.setup.freshness == Freshness::Answer;
         stream.root = None;
         (stream.member_at, stream.member_tries) = (now + delay, 0);
         self.clocks.heard_at = now;
@@ -251,6 +227,7 @@ impl ReceiverSession {
         stream.window.on_status(status.next_seq, status.members, stream.rtt, held);
         stream.reach.on_next_seq(status.next_seq, now);
         stream.layers.on_status(&status.upper_seqs);
+        stream.registered |= status.welcomed.contains(&Welcome { id: me, nonce: self.setup.nonce });
         if status.confirmed.contains(&me) {
             stream.registered = true;
             if matches!(self.phase, Phase::Confirming { .. }) {
@@ -403,6 +380,7 @@ impl ReceiverSession {
         let packets = (self.totals.packets + self.totals.lost).max(1);
         let member = Member {
             from: self.setup.id,
+            nonce: self.setup.nonce,
             state,
             reason,
             verified_bytes: stream.delivery.verified_bytes(),
@@ -467,8 +445,8 @@ impl ReceiverSession {
 
     /// What it would say if it gave up looking for a session now.
     #[cfg(test)]
-    pub(crate) const fn hint(&self) -> Option<&'static str> {
-        self.hint
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
     }
 
     /// So full is the base group's socket, and so many datagrams were dropped.
@@ -507,8 +485,26 @@ pub(super) fn scheme_of(announce: &Announce) -> Option<Scheme> {
     Some(scheme.with_packet_size(announce.packet_size))
 }
 
+/// How the content is cut; `None` when that makes no sense.
+pub(super) fn geometry_of(announce: &Announce) -> Option<Geometry> {
+    let geometry = Geometry {
+        stream_len: announce.stream_len,
+        manifest_len: announce.manifest_len,
+        symbol_size: announce.symbol_size,
+        symbols_per_block: announce.symbols_per_block,
+    };
+    // Streams in layers have no manifest, for who joins late would never see it.
+    let described = if announce.has_streams() { Geometry { manifest_len: 1, ..geometry } } else { geometry };
+    described.check().is_ok().then_some(geometry)
+}
+
+/// Whether a source has begun anew with the content of this stream.
+fn begins_anew(stream: &Stream, announce: &Announce) -> bool {
+    stream.announced.transfer == announce.transfer && announce.started >= stream.announced.started
+}
+
 /// Whether packets of the announced size hold a symbol, and no more around it than there can be.
-fn packet_size_fits(announce: &Announce) -> bool {
+pub(super) fn packet_size_fits(announce: &Announce) -> bool {
     let around = announce.packet_size.checked_sub(announce.symbol_size);
     around.is_some_and(|bytes| (Announce::LEAST_PACKET.into()..=MOST_AROUND).contains(&usize::from(bytes)))
 }
@@ -554,6 +550,6 @@ fn set_pace(stream: &mut Stream, rtt: Span, spread: Span, now: Time) {
     stream.delivery.set_pace(rtt, spread.min(rtt * 2 + Span::from_millis(2)));
 }
 
-fn millis(milliseconds: u32) -> Span {
+pub(super) fn millis(milliseconds: u32) -> Span {
     Span::from_millis(u64::from(milliseconds))
 }

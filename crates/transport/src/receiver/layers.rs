@@ -178,6 +178,9 @@ mod tests {
         Announce {
             salt: [0; 16],
             unix_secs: 0,
+            started: 0,
+            source: SocketAddr::from(([10, 0, 0, 1], 4000)),
+            parent: SocketAddr::from(([10, 0, 0, 1], 4000)),
             transfer: Default::default(),
             stream_len: None,
             manifest_len: 1,

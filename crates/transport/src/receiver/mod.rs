@@ -16,11 +16,12 @@ mod layers;
 mod output;
 mod reach;
 mod reassembly;
+mod searching;
 mod stdout;
 mod streams;
 mod window;
 
-use crate::config::{Destination, Durability};
+use crate::config::{Destination, Durability, Freshness};
 use crate::endpoint::Transmit;
 use crate::error::Error;
 use crate::event::{Event, Progress, ReceiveReport};
@@ -35,6 +36,7 @@ use faircast_wire::{Announce, DataPacket, Kind, MemberState, Message, OpenError,
 use layers::{ForScheme, Layers};
 use reach::Reach;
 pub(crate) use reassembly::INCOMPLETE;
+use searching::Candidates;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -59,6 +61,8 @@ const CONFIRM_PATIENCE: Span = Span::from_secs(3);
 pub(crate) struct Setup {
     pub(crate) codec: ReceiverCodec,
     pub(crate) id: ReceiverId,
+    /// Drawn at random, for the source to repeat.
+    pub(crate) nonce: u16,
     /// For when to say what: the transport's own.
     pub(crate) seed: u64,
     /// The scheme's random stream: nothing else draws from it.
@@ -78,6 +82,7 @@ pub(crate) struct Setup {
     /// How long the source may be silent, or its data not arrive.
     pub(crate) patience: Span,
     pub(crate) group: SocketAddr,
+    pub(crate) freshness: Freshness,
     /// Seconds since 1970 at session time zero.
     pub(crate) unix_secs: u64,
     /// Bytes of memory for incomplete blocks, about: [`INCOMPLETE`].
@@ -90,6 +95,7 @@ pub(crate) struct ReceiverSession {
     codec: ReceiverCodec,
     phase: Phase,
     stream: Option<Stream>,
+    candidates: Candidates,
     rng: Rng,
     scheme_rng: Rng,
     effects: Effects,
@@ -100,11 +106,12 @@ pub(crate) struct ReceiverSession {
     failure: Option<Error>,
     finished: Option<Finished>,
     /// Why nothing was found, as far as packets told.
-    hint: Option<&'static str>,
+    hint: Option<String>,
 }
 
 struct Fixed {
     id: ReceiverId,
+    nonce: u16,
     host: String,
     destination: Destination,
     layers_to: Vec<(Layer, PathBuf)>,
@@ -114,6 +121,7 @@ struct Fixed {
     wait: Option<Span>,
     patience: Span,
     group: SocketAddr,
+    freshness: Freshness,
     unix_secs: u64,
     reordering: u8,
     memory: usize,
@@ -166,14 +174,14 @@ struct Stream {
 #[derive(Default)]
 struct Outbox {
     waiting: VecDeque<Waiting>,
-    /// The source that was refused; otherwise they go to the one that is followed.
-    to: Option<SocketAddr>,
 }
 
 /// A message that is sent when everything that has arrived is taken in, which may take a while.
 struct Waiting {
     session: SessionId,
     message: Message<'static>,
+    /// `None`: to the source that is followed.
+    to: Option<SocketAddr>,
     since: Time,
 }
 
@@ -214,9 +222,10 @@ struct Finished {
 impl ReceiverSession {
     pub(crate) fn new(setup: Setup, now: Time) -> ReceiverSession {
         let rng = Rng::new(setup.seed, setup.id.get());
-        ReceiverSession {
+        let mut session = ReceiverSession {
             setup: Fixed {
                 id: setup.id,
+                nonce: setup.nonce,
                 host: setup.host,
                 destination: setup.destination,
                 layers_to: setup.layers_to,
@@ -226,6 +235,7 @@ impl ReceiverSession {
                 wait: setup.wait,
                 patience: setup.patience,
                 group: setup.group,
+                freshness: setup.freshness,
                 unix_secs: setup.unix_secs,
                 reordering: setup.reordering,
                 memory: setup.memory,
@@ -233,6 +243,7 @@ impl ReceiverSession {
             codec: setup.codec,
             phase: Phase::Searching,
             stream: None,
+            candidates: Candidates::default(),
             rng,
             scheme_rng: setup.scheme_rng,
             effects: Effects::new(),
@@ -243,6 +254,16 @@ impl ReceiverSession {
             failure: None,
             finished: None,
             hint: None,
+        };
+        session.look_at_the_clock(now);
+        session
+    }
+
+    /// Where announcements are believed by their time, say what time it is.
+    fn look_at_the_clock(&mut self, now: Time) {
+        if self.setup.freshness == Freshness::Clock {
+            let unix_secs = self.setup.unix_secs + now.as_nanos() / 1_000_000_000;
+            self.codec.check_time(unix_secs, ReceiverCodec::SKEW);
         }
     }
 
@@ -266,14 +287,20 @@ impl ReceiverSession {
             return;
         }
         let size = (bytes.len() + self.setup.overhead) as u16;
-        let (session, message) = match self.codec.open(bytes) {
+        let (session, message) = match self.codec.open(bytes, from) {
             Ok(opened) => opened,
             Err(error) => return self.on_refused(&error),
         };
         if let Message::Announce(announce) = message {
             return self.on_announce(session, announce, from, now);
         }
-        let Some(stream) = &mut self.stream else { return };
+        let followed = self.stream.as_ref().map(|stream| (stream.session, stream.source));
+        if let Message::Status(status) = &message
+            && followed != Some((session, from))
+        {
+            self.on_answer(session, from, status, now);
+        }
+        let Some(stream) = &self.stream else { return };
         if stream.session != session || stream.source != from {
             self.totals.refused += 1;
             return;
@@ -286,10 +313,15 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether this is of the session that is followed and not from its source: only an announcement is looked at then.
+    /// Whether this is of the session that is followed and not from its source: only an announcement is looked at then, and
+    /// what a source says that may have moved there.
     fn is_from_elsewhere(&self, bytes: &[u8], from: SocketAddr) -> bool {
         let Some(stream) = self.stream.as_ref().filter(|stream| stream.source != from) else { return false };
-        peek(bytes).is_ok_and(|header| header.session == stream.session && header.kind != Kind::Announce)
+        let asked = self.candidates.contains(stream.session, from);
+        peek(bytes).is_ok_and(|header| {
+            let heard = header.kind == Kind::Announce || (asked && header.kind == Kind::Status);
+            header.session == stream.session && !heard
+        })
     }
 
     fn on_data(&mut self, packet: &DataPacket<'_>, size: u16, marked: bool, arrived: Time, now: Time) {
@@ -367,16 +399,19 @@ impl ReceiverSession {
             // A process that was stopped does not make up for the seconds it missed.
             self.clocks.second_at =
                 (self.clocks.second_at + Span::from_secs(1)).max(now + Span::from_millis(1));
-            self.codec.set_time(self.setup.unix_secs + now.as_nanos() / 1_000_000_000);
+            self.look_at_the_clock(now);
             self.tell_progress(now);
             self.look_for_flooding(now);
         }
         let silent = now.since(self.clocks.heard_at);
         self.tell_silence(silent);
+        if matches!(self.phase, Phase::Searching | Phase::Receiving) {
+            self.ask(now);
+        }
         match self.phase {
             Phase::Searching => {
                 if let Some(waited) = self.setup.wait.filter(|wait| silent >= *wait) {
-                    let hint = self.hint.map_or_else(String::new, |hint| format!("; {hint}"));
+                    let hint = self.hint.take().map_or_else(String::new, |hint| format!("; {hint}"));
                     let waited = std::time::Duration::from_nanos(waited.as_nanos());
                     self.failure = Some(Error::NoSession { group: self.setup.group, waited, hint });
                     self.phase = Phase::Over;
@@ -408,7 +443,10 @@ impl ReceiverSession {
 
     /// When [`ReceiverSession::on_time`] wants to be called.
     fn wake_at(&self) -> Time {
-        let at = self.clocks.second_at;
+        let at = self.clocks.second_at.min(match self.phase {
+            Phase::Searching | Phase::Receiving => self.candidates.deadline(),
+            Phase::Confirming { .. } | Phase::Over => Time::NEVER,
+        });
         let Some(stream) = &self.stream else { return at };
         match self.phase {
             Phase::Receiving => {
@@ -427,16 +465,11 @@ impl ReceiverSession {
         }
     }
 
-    /// Where feedback goes.
-    fn feedback_to(&self) -> Option<SocketAddr> {
-        self.stream.as_ref().map(|stream| stream.source).or(self.outbox.to)
-    }
-
     /// The message that has waited longest goes into `out`.
     fn next_feedback(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
-        let to = self.feedback_to()?;
         loop {
             let mut waiting = self.outbox.waiting.pop_front()?;
+            let Some(to) = waiting.to.or(self.stream.as_ref().map(|stream| stream.source)) else { continue };
             waiting.hold_until(now);
             out.clear();
             // One that cannot be written (before the announcement, say) is left out.
@@ -492,16 +525,17 @@ impl ReceiverSession {
     }
 
     fn on_refused(&mut self, error: &OpenError) {
-        self.hint = match error {
-            OpenError::NeedsKey(_) => Some("a sealed session is there: give its --key"),
-            OpenError::Unsealed(_) => Some("an unsealed session is there: leave out --key to accept it"),
-            OpenError::Stale { .. } => {
-                Some("a session is there whose clock differs from this host's by minutes")
-            }
+        let hint = match error {
+            OpenError::NeedsKey(_) => "a sealed session is there: give its --key",
+            OpenError::Unsealed(_) => "an unsealed session is there: leave out --key to accept it",
+            OpenError::Stale { .. } => "a session is there whose clock differs from this host's by minutes",
             OpenError::OtherSession(_) | OpenError::NotAnnounced(_) => return,
-            _ if self.stream.is_none() => Some("packets are there that do not open: is it the same key?"),
-            _ => self.hint,
+            _ if self.stream.is_none() => "packets are there that do not open: is it the same key?",
+            _ => "",
         };
+        if !hint.is_empty() {
+            self.hint = Some(hint.to_owned());
+        }
         self.totals.refused += 1;
     }
 
@@ -548,7 +582,12 @@ impl ReceiverSession {
 impl Outbox {
     /// A message that says how things are now.
     fn add(&mut self, session: SessionId, message: Message<'static>, now: Time) {
-        self.waiting.push_back(Waiting { session, message, since: now });
+        self.waiting.push_back(Waiting { session, message, to: None, since: now });
+    }
+
+    /// One to somebody else than the source that is followed.
+    fn add_to(&mut self, session: SessionId, message: Message<'static>, to: SocketAddr, now: Time) {
+        self.waiting.push_back(Waiting { session, message, to: Some(to), since: now });
     }
 }
 

@@ -16,7 +16,7 @@ const TOLD_AFTER: Span = Span::from_secs(3);
 const ENOUGH: u64 = 4;
 
 /// A source that is heard is where it is. One that has been silent for so long may be somewhere else.
-const MOVED_AFTER: Span = Span::from_secs(2);
+pub(super) const MOVED_AFTER: Span = Span::from_secs(2);
 
 /// A source that is silent for this part of the patience is said to be, though not before several announcements can have
 /// been lost.
@@ -137,17 +137,9 @@ impl ReceiverSession {
         }
     }
 
-    /// The session that is followed is announced from another address: go there if its source has moved.
-    pub(super) fn consider_move(&mut self, announce: Announce, from: SocketAddr, now: Time) {
-        let silent = now.since(self.clocks.heard_at);
-        let Some(stream) = self.stream.as_mut().filter(|_| silent >= MOVED_AFTER) else {
-            self.totals.refused += 1;
-            return;
-        };
-        if !continues(stream, &announce, now) {
-            self.totals.refused += 1;
-            return;
-        }
+    /// The session that is followed goes on from another address.
+    pub(super) fn go_on_from(&mut self, announce: Announce, from: SocketAddr, now: Time) {
+        let Some(stream) = &mut self.stream else { return };
         let before = std::mem::replace(&mut stream.source, from);
         (stream.announced, stream.announced_at) = (announce, now);
         stream.member_at = stream.member_at.min(now);
@@ -158,7 +150,7 @@ impl ReceiverSession {
 
 /// Whether an announcement is the next one of this stream's source: what never changes is the same, and its clock and
 /// its numbers have gone on as they should.
-fn continues(stream: &Stream, announce: &Announce, now: Time) -> bool {
+pub(super) fn continues(stream: &Stream, announce: &Announce, now: Time) -> bool {
     let known = &stream.announced;
     let elapsed = now.since(stream.announced_at).as_nanos() / 1_000_000_000;
     let same = (announce.transfer, announce.salt, announce.stream_len, announce.manifest_len)

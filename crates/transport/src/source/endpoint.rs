@@ -16,8 +16,8 @@ impl Endpoint for SourceSession {
     }
 
     fn handle_notice(&mut self, notice: Notice<'_>, now: Time) {
-        if let Notice::NetworkChanged = notice {
-            self.announce_soon(now);
+        if let Notice::NetworkChanged { local } = notice {
+            self.announce_soon(local, now);
         }
     }
 

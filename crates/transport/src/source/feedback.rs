@@ -10,7 +10,7 @@ use crate::receiver::FLOODED;
 use faircast_core::node::{Cx, Departure, Source as _, SourceControl};
 use faircast_core::packet::{Cause, Layer, ReceiverId, Report, ReportContent};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{Member as MemberReport, MemberState, Message, Request, Window};
+use faircast_wire::{Form, Member as MemberReport, MemberState, Message, Request, Window};
 use std::net::SocketAddr;
 
 /// One request may ask for so many blocks at most.
@@ -32,29 +32,45 @@ impl SourceSession {
     pub(super) fn on_datagram(&mut self, bytes: &mut [u8], from: SocketAddr, arrived: Time, now: Time) {
         // What it waited here is this host's time, not the path's.
         let waited = now.since(arrived);
-        match self.codec.open(bytes) {
-            Ok(Message::Report(mut report)) => {
+        let Ok((seq, mut message)) = self.codec.open(bytes, from) else {
+            self.counts.refused += 1;
+            return;
+        };
+        if !self.is_believed(&message, from, now) {
+            self.counts.refused += 1;
+            return;
+        }
+        match &mut message {
+            Message::Report(report) => {
                 let echo = report.content.echo_mut();
                 echo.hold = echo.hold + waited;
-                self.on_report(report, now);
+                self.on_report(*report, now);
             }
-            Ok(Message::Request(request)) => self.on_request(&request, now),
-            Ok(Message::Member(mut member)) => {
+            Message::Request(request) => self.on_request(request, from, now),
+            Message::Member(member) => {
                 member.echo.hold = member.echo.hold + waited;
-                self.on_member(&member, from, now);
+                self.on_member(member, seq, from, now);
             }
-            Ok(Message::Window(mut window)) => {
+            Message::Window(window) => {
                 window.echo.hold = window.echo.hold + waited;
-                self.on_window(&window, now);
+                self.on_window(window, now);
             }
-            Ok(Message::Data(_) | Message::Announce(_) | Message::Status(_)) | Err(_) => {
-                self.counts.refused += 1
-            }
+            Message::Data(_) | Message::Announce(_) | Message::Status(_) => self.counts.refused += 1,
         }
     }
 
-    fn on_member(&mut self, report: &MemberReport, from: SocketAddr, now: Time) {
-        let change = self.members.on_report(report, from, now);
+    /// What is sealed is a member's. Otherwise it comes from where its sender is, who has joined before it says anything else.
+    fn is_believed(&self, message: &Message<'_>, from: SocketAddr, now: Time) -> bool {
+        let Some(id) = message.from() else { return false };
+        if self.codec.form() == Form::Sealed {
+            return true;
+        }
+        let has_joined = self.members.count() == 0 || self.members.knows(id);
+        (has_joined || matches!(message, Message::Member(_))) && !self.members.is_elsewhere(id, from, now)
+    }
+
+    fn on_member(&mut self, report: &MemberReport, seq: u64, from: SocketAddr, now: Time) {
+        let change = self.members.on_report(report, seq, from, now);
         let receiver = report.from.to_string();
         let host = report.host.as_str().to_owned();
         match change {
@@ -135,7 +151,7 @@ impl SourceSession {
         }
     }
 
-    fn on_request(&mut self, request: &Request, now: Time) {
+    fn on_request(&mut self, request: &Request, from: SocketAddr, now: Time) {
         self.members.on_sign_of_life(request.from, now);
         if !self.is_served(request.from) || self.asks_in_vain(request.from) {
             return;
@@ -144,6 +160,10 @@ impl SourceSession {
         for need in &request.needs {
             let run = u32::from(need.run).min(MOST_BLOCKS);
             for block in need.first..need.first.saturating_add(run) {
+                if !self.asks_for_less_than_was_sent(from, need.symbols) {
+                    self.counts.refused += 1;
+                    return;
+                }
                 scheduled |= self.delivery.request(block, need.symbols, request.echo.seq);
             }
         }

@@ -9,6 +9,7 @@
 
 pub(crate) mod block_source;
 mod blocks;
+mod budget;
 pub(crate) mod delivery;
 mod endpoint;
 mod feedback;
@@ -28,6 +29,7 @@ use crate::event::Event;
 use crate::members::{MemberRecord, Members, Pace, onset};
 use crate::object::ObjectError;
 use block_source::Leisure;
+use budget::Budget;
 use delivery::{Chosen, Delivery, Looked};
 use faircast_core::node::{Cx, Departure, Effects, Source as _, SourceControl, Stamp};
 use faircast_core::packet::{Data, Layer, ReceiverId, Seq};
@@ -87,8 +89,10 @@ pub(crate) struct Setup {
     pub(crate) patience: Duration,
     /// Feedback is spread over at least this.
     pub(crate) spread: Span,
-    /// Seconds since 1970 at session time zero.
-    pub(crate) unix_secs: u64,
+    /// Where packets leave from and feedback comes to.
+    pub(crate) local: SocketAddr,
+    /// Nanoseconds since 1970 at session time zero.
+    pub(crate) started: u64,
 }
 
 /// One run of a source.
@@ -116,6 +120,7 @@ pub(crate) struct SourceSession {
     left: Left,
     /// Members whose answers the scheme was told to count on.
     answering: usize,
+    budget: Budget,
     flood: flood::Flood,
     failure: Option<Error>,
 }
@@ -137,7 +142,8 @@ struct Fixed {
     ttl: u8,
     patience: Span,
     spread: Span,
-    unix_secs: u64,
+    local: SocketAddr,
+    started: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,7 +211,8 @@ impl SourceSession {
                 ttl: setup.ttl,
                 patience: span(setup.patience),
                 spread: setup.spread.max(Members::turns(setup.expect.unwrap_or(0) as usize)),
-                unix_secs: setup.unix_secs,
+                local: setup.local,
+                started: setup.started,
             },
             codec: setup.codec,
             source,
@@ -235,6 +242,7 @@ impl SourceSession {
             counts: Counts::default(),
             left: Left::default(),
             answering: 0,
+            budget: Budget::default(),
             flood: flood::Flood::default(),
             failure: None,
         };
@@ -312,8 +320,9 @@ impl SourceSession {
         self.transmit(segment, BASE)
     }
 
-    /// The network is back, or another one: say so that receivers find it.
-    fn announce_soon(&mut self, now: Time) {
+    /// The network is back, or another one, and packets leave from `local` now: say so that receivers find it.
+    fn announce_soon(&mut self, local: Option<SocketAddr>, now: Time) {
+        self.setup.local = local.unwrap_or(self.setup.local);
         if matches!(self.phase, Phase::Gathering { .. } | Phase::Sending) {
             self.clocks.announce_at = now;
         }
@@ -511,6 +520,7 @@ impl SourceSession {
         });
         if all_resume {
             self.delivery.resume();
+            self.budget.resume(self.delivery.amounts().content_symbols);
         }
         self.delivery.welcome();
         self.tell_delivery_the_rate();

@@ -24,7 +24,7 @@ const STATUS_HELD: Span = Span::from_millis(50);
 const NEWS: Span = Span::from_millis(2);
 
 /// Bytes of a status that are no entries of lists.
-const AROUND_STATUS: usize = 160;
+const AROUND_STATUS: usize = 200;
 
 const _: () = assert!(MOST_AROUND_STATUS <= AROUND_STATUS, "a status would be cut");
 
@@ -34,7 +34,10 @@ impl SourceSession {
         let spread = self.members.spread(now, self.setup.spread);
         let announce = Announce {
             salt: self.setup.salt,
-            unix_secs: self.setup.unix_secs + now.as_nanos() / 1_000_000_000,
+            unix_secs: (self.setup.started + now.as_nanos()) / 1_000_000_000,
+            started: self.setup.started,
+            source: self.setup.local,
+            parent: self.setup.local,
             transfer: TransferId(self.delivery.transfer().0),
             stream_len: geometry.stream_len,
             manifest_len: geometry.manifest_len,
@@ -100,9 +103,9 @@ impl SourceSession {
         let ids =
             |pace| self.members.with_pace(pace).map(|(id, _)| id).take(room / 4 / 4).collect::<Vec<_>>();
         let (lagging, dropped) = (ids(Pace::Deferred), ids(Pace::Dropped));
-        let confirmed = self.members.take_confirmations(room / 4 / 3);
+        let (confirmed, welcomed) = self.members.take_confirmations(room / 3);
         let upper_seqs: Vec<u64> = self.next_seqs[1..].iter().map(|seq| seq.0).collect();
-        let ids_len = 4 * (lagging.len() + dropped.len() + confirmed.len());
+        let ids_len = 4 * (lagging.len() + dropped.len() + confirmed.len()) + 6 * welcomed.len();
         let left = room.saturating_sub(ids_len + 8 * upper_seqs.len());
         let scheduled = self.delivery.scheduled(left / 6);
         let rtt = self.rtt_max();
@@ -113,12 +116,14 @@ impl SourceSession {
             complete_to: blocks.complete_to,
             blocks: blocks.blocks,
             root: blocks.root.map(|hash| hash.0),
+            proof: None,
             spread_ms: millis(self.members.spread(now, self.setup.spread)),
             members: self.members.count() as u32,
             flags: self.status_flags(now),
             rtt_max_us: (rtt.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32,
             scheduled,
             confirmed,
+            welcomed,
             lagging,
             dropped,
         };

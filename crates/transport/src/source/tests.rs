@@ -146,10 +146,11 @@ impl Run {
             ttl: 1,
             patience: Duration::from_secs(60),
             spread: Span::from_millis(10),
-            unix_secs: 1_800_000_000,
+            local: SocketAddr::from(([10, 0, 0, 1], 4000)),
+            started: 1_800_000_000_000_000_000,
         };
         let session = SourceSession::new(setup, Time::ZERO);
-        let answers = ReceiverCodec::new(None, receiver_id(), 1);
+        let answers = ReceiverCodec::new(&[], receiver_id(), 1);
         Run { session, now: Time::ZERO, sent: Vec::new(), answers, _dir: dir }
     }
 
@@ -176,6 +177,7 @@ impl Run {
     fn member(&mut self, state: MemberState) {
         self.hear(&Message::Member(MemberReport {
             from: receiver_id(),
+            nonce: 9,
             state,
             reason: 0,
             verified_bytes: 0,

@@ -9,14 +9,20 @@ use faircast_core::packet::{
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
     Announce, DataPacket, GroupKey, Member, MemberState, Message, Name, Need, Request, Scheduled, Status,
-    TransferId, Window,
+    TransferId, Welcome, Window,
 };
+use std::net::SocketAddr;
 
 pub const SESSION: SessionId = SessionId(0xfa1c_a570);
 pub const SALT: [u8; 16] = *b"a pinch of salt.";
 pub const UNIX_SECS: u64 = 1_790_000_000;
 pub const LIMIT: usize = 1_472;
 pub const SYMBOL: [u8; 20] = *b"twenty bytes of data";
+
+/// Where the source sends from.
+pub fn at() -> SocketAddr {
+    "192.0.2.1:4000".parse().expect("an address")
+}
 
 pub fn key() -> GroupKey {
     GroupKey::from_bytes(*b"thirty-two bytes of a known key.")
@@ -77,6 +83,9 @@ pub fn announce() -> Announce {
     Announce {
         salt: SALT,
         unix_secs: UNIX_SECS,
+        started: (UNIX_SECS - 20) * 1_000_000_000 + 5,
+        source: at(),
+        parent: at(),
         transfer: TransferId(*b"transfer is this"),
         stream_len: Some(5_000_000_000),
         manifest_len: 4_321,
@@ -100,6 +109,7 @@ pub fn status() -> Status {
         complete_to: 40,
         blocks: Some(99),
         root: Some(*b"the root hash of the whole tape!"),
+        proof: None,
         spread_ms: 250,
         members: 3,
         flags: Status::SOLICIT | Status::HUSH,
@@ -107,6 +117,7 @@ pub fn status() -> Status {
         upper_seqs: vec![0x1_0000_0002, 3],
         scheduled: vec![Scheduled { block: 7, symbols: 3 }, Scheduled { block: 9, symbols: 1 }],
         confirmed: vec![receiver(1), receiver(2)],
+        welcomed: vec![Welcome { id: receiver(0x5566_7788), nonce: 0x0a0b }],
         lagging: vec![receiver(3)],
         dropped: vec![receiver(0xffff_ffff)],
     }
@@ -115,6 +126,7 @@ pub fn status() -> Status {
 pub fn member() -> Member {
     Member {
         from: receiver(0x1122_3344),
+        nonce: 0x0c0d,
         state: MemberState::Receiving,
         reason: 5,
         verified_bytes: 1_000_000,

@@ -1,0 +1,320 @@
+//! Sources that are announced and have not answered yet.
+//!
+//! What is announced may be somebody's recording, or come from somebody else. So a receiver asks: it sends the numbers that it
+//! has drawn to the address that the announcement names, and follows the session when a status repeats them. The first that
+//! it hears of it joins at once, which asks as well; any other it only asks, and joins when the first one stays silent.
+
+use super::feedback::{millis, scheme_of};
+use super::{Event, NOTHING_YET, ReceiverSession};
+use crate::members::{first_turn, stretched};
+use faircast_core::packet::SessionId;
+use faircast_core::rng::Rng;
+use faircast_core::time::{Span, Time};
+use faircast_wire::{Announce, Member, MemberState, Message, Name, Status, Welcome};
+use std::net::SocketAddr;
+
+/// So many sources are asked at a time.
+const MOST: usize = 8;
+
+/// A source that does not answer is asked so often,
+const TRIES: u32 = 6;
+
+/// and then once in this time, as long as it is announced.
+const SELDOM: Span = Span::from_secs(15);
+
+/// The first pause between two questions, beside the spread; each is twice the one before.
+const FIRST_PAUSE: Span = Span::from_millis(10);
+const LONGEST_PAUSE: Span = Span::from_secs(1);
+
+/// Who is not announced for so long is not asked any more.
+const GONE_AFTER: Span = Span::from_secs(5);
+
+/// Another source is joined when the first one has not answered so many questions.
+const SILENT: u32 = 3;
+
+/// A source that was announced.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) session: SessionId,
+    pub(super) source: SocketAddr,
+    pub(super) announce: Announce,
+    heard_at: Time,
+    ask_at: Time,
+    tries: u32,
+}
+
+/// All that have been announced and have not answered, the first one first.
+#[derive(Debug, Default)]
+pub(super) struct Candidates(Vec<Candidate>);
+
+impl Candidates {
+    /// A source is announced.
+    fn hear(&mut self, session: SessionId, source: SocketAddr, announce: Announce, now: Time, rng: &mut Rng) {
+        self.0.retain(|candidate| now.since(candidate.heard_at) < GONE_AFTER);
+        if let Some(known) = self.find(session, source) {
+            let (before, spread) = (millis(known.announce.spread_ms), millis(announce.spread_ms));
+            known.ask_at = stretched(known.ask_at, now, before, spread);
+            (known.announce, known.heard_at) = (announce, now);
+            return;
+        }
+        if self.0.len() == MOST {
+            // Who has been asked most often is least likely to answer.
+            let asked = (0..MOST).max_by_key(|at| self.0[*at].tries).expect("there are some");
+            self.0.remove(asked);
+        }
+        let ask_at = now + first_turn(millis(announce.spread_ms), rng);
+        self.0.push(Candidate { session, source, announce, heard_at: now, ask_at, tries: 0 });
+    }
+
+    fn find(&mut self, session: SessionId, source: SocketAddr) -> Option<&mut Candidate> {
+        self.0.iter_mut().find(|candidate| (candidate.session, candidate.source) == (session, source))
+    }
+
+    /// Whether something of this session is waited for from this address.
+    pub(super) fn contains(&self, session: SessionId, source: SocketAddr) -> bool {
+        self.0.iter().any(|candidate| (candidate.session, candidate.source) == (session, source))
+    }
+
+    /// When one of them is to be asked.
+    pub(super) fn deadline(&self) -> Time {
+        self.0.iter().map(|candidate| candidate.ask_at).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Those to ask now, and how.
+    fn due(&mut self, now: Time) -> Vec<(SessionId, SocketAddr, MemberState)> {
+        let mut due = Vec::new();
+        for (place, candidate) in self.0.iter_mut().enumerate().filter(|(_, one)| one.ask_at <= now) {
+            if now.since(candidate.heard_at) >= GONE_AFTER {
+                candidate.ask_at = Time::NEVER;
+                continue;
+            }
+            let state = if place == 0 { MemberState::Joined } else { MemberState::Asking };
+            due.push((candidate.session, candidate.source, state));
+            let first = FIRST_PAUSE + millis(candidate.announce.spread_ms);
+            let pause = first * (1 << candidate.tries.min(TRIES));
+            candidate.tries += 1;
+            let most = LONGEST_PAUSE.max(first);
+            candidate.ask_at = now + if candidate.tries < TRIES { pause.min(most) } else { SELDOM };
+        }
+        due
+    }
+
+    /// This one has answered; take it out if it is the one to follow.
+    fn answered(&mut self, session: SessionId, source: SocketAddr) -> Option<(Candidate, Option<Candidate>)> {
+        let place = self.0.iter().position(|one| (one.session, one.source) == (session, source))?;
+        if place > 0 && self.0[0].tries < SILENT {
+            return None; // the one that was joined may still answer
+        }
+        let candidate = self.0.swap_remove(place);
+        let joined = if place > 0 { self.0.drain(..).next() } else { None };
+        self.0.clear();
+        Some((candidate, joined))
+    }
+
+    /// None is waited for any more.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Somebody who was asked often and has not answered.
+    fn silent(&self) -> Option<&Candidate> {
+        self.0.iter().find(|candidate| candidate.tries >= SILENT)
+    }
+}
+
+impl ReceiverSession {
+    /// A session is announced that might be followed.
+    pub(super) fn consider(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
+        self.candidates.hear(session, from, announce, now, &mut self.rng);
+        self.ask(now);
+    }
+
+    /// Ask those whose time has come.
+    pub(super) fn ask(&mut self, now: Time) {
+        for (session, to, state) in self.candidates.due(now) {
+            let member = self.stranger(state, 0);
+            self.outbox.add_to(session, Message::Member(member), to, now);
+        }
+        if let Some(silent) = self.candidates.silent() {
+            self.hint = Some(format!(
+                "a session is announced by {} that does not answer: is the way back to it blocked, or is it a recording?",
+                silent.source
+            ));
+        }
+    }
+
+    /// A status of a session that is not followed, or from elsewhere: does its source answer?
+    pub(super) fn on_answer(&mut self, session: SessionId, from: SocketAddr, status: &Status, now: Time) {
+        let me = Welcome { id: self.setup.id, nonce: self.setup.nonce };
+        if !status.welcomed.contains(&me) {
+            return;
+        }
+        let Some((candidate, joined)) = self.candidates.answered(session, from) else { return };
+        if let Some(Candidate { session, source, .. }) = joined {
+            let leaving = self.stranger(MemberState::Leaving, 0);
+            self.outbox.add_to(session, Message::Member(leaving), source, now);
+        }
+        self.accept(candidate.session, candidate.announce, candidate.source, now);
+    }
+
+    /// What a receiver says of itself that is in no session yet.
+    pub(super) fn stranger(&self, state: MemberState, reason: u8) -> Member {
+        Member {
+            from: self.setup.id,
+            nonce: self.setup.nonce,
+            state,
+            reason,
+            verified_bytes: 0,
+            blocks_missing: 0,
+            rate: 0.0,
+            loss: 0.0,
+            dropped_local: 0,
+            echo: NOTHING_YET,
+            host: Name::clipped(&self.setup.host),
+        }
+    }
+
+    /// Follow this session: a first one, the one that is followed where its source is now, or the one that its source has begun
+    /// anew.
+    pub(super) fn accept(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
+        self.candidates.clear();
+        match &self.stream {
+            None => {
+                if let Err(error) = self.follow(session, announce, from, now) {
+                    self.refuse(session, error, from, now);
+                }
+            }
+            Some(stream) if stream.session == session => self.go_on_from(announce, from, now),
+            Some(_) => self.follow_restarted(session, announce, from, now),
+        }
+    }
+
+    /// Whether this version can follow what is announced; why not goes into the hint.
+    pub(super) fn can_follow(&mut self, announce: &Announce) -> bool {
+        let why = match super::feedback::geometry_of(announce) {
+            _ if scheme_of(announce).is_none() => {
+                "a session is there that uses a congestion control this version does not know"
+            }
+            _ if !super::feedback::packet_size_fits(announce) => {
+                "a session is there whose announced packet size does not go with its symbols"
+            }
+            None => "a session is there whose announcement makes no sense",
+            Some(_) => return true,
+        };
+        self.hint = Some(why.to_owned());
+        false
+    }
+
+    /// A session has been found: say where.
+    pub(super) fn tell_joined(&mut self, announce: &Announce, from: SocketAddr) {
+        self.events.push_back(Event::Joined {
+            receiver: self.setup.id.to_string(),
+            host: announce.name.as_str().to_owned(),
+            address: from,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_wire::TransferId;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn place(last: u8) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, last], 4000))
+    }
+
+    fn announced(last: u8) -> Announce {
+        Announce {
+            salt: [0; 16],
+            unix_secs: 0,
+            started: 0,
+            source: place(last),
+            parent: place(last),
+            transfer: TransferId([0; 16]),
+            stream_len: None,
+            manifest_len: 1,
+            symbol_size: 8,
+            packet_size: 100,
+            symbols_per_block: 8,
+            first_block: 0,
+            next_seq: 0,
+            scheme: 1,
+            layers: 1,
+            options: Name::EMPTY,
+            spread_ms: 10,
+            flags: 0,
+            name: Name::EMPTY,
+        }
+    }
+
+    fn hear(candidates: &mut Candidates, last: u8, now: Time) {
+        let session = SessionId(last.into());
+        candidates.hear(session, place(last), announced(last), now, &mut Rng::new(1, last.into()));
+    }
+
+    #[test]
+    fn a_source_that_does_not_answer_gets_a_few_packets_and_then_one_now_and_then() {
+        let mut candidates = Candidates::default();
+        let mut asked = Vec::new();
+        for millis in (0..60_000).step_by(5) {
+            hear(&mut candidates, 1, at(millis));
+            asked.extend(candidates.due(at(millis)).iter().map(|_| millis));
+        }
+        assert!(asked.len() <= 6 + 4, "{asked:?}");
+        assert!(asked.iter().filter(|millis| **millis < 2_000).count() == 6, "{asked:?}");
+    }
+
+    #[test]
+    fn who_is_announced_no_more_is_asked_no_more() {
+        let mut candidates = Candidates::default();
+        hear(&mut candidates, 1, at(0));
+        let asked = (0..100_000).step_by(5).map(|millis| candidates.due(at(millis)).len()).sum::<usize>();
+        assert!((4..=6).contains(&asked), "{asked}");
+        hear(&mut candidates, 2, at(200_000));
+        assert_eq!(candidates.0.len(), 1);
+    }
+
+    #[test]
+    fn one_is_joined_and_others_are_asked_until_the_first_is_silent() {
+        let mut candidates = Candidates::default();
+        hear(&mut candidates, 1, at(0));
+        hear(&mut candidates, 2, at(1));
+        let mut states = Vec::new();
+        for millis in 0..60 {
+            states
+                .extend(candidates.due(at(millis)).into_iter().map(|(session, _, state)| (session.0, state)));
+        }
+        assert!(states.contains(&(1, MemberState::Joined)) && states.contains(&(2, MemberState::Asking)));
+        assert!(!states.contains(&(2, MemberState::Joined)), "{states:?}");
+        candidates.0[0].tries = 2;
+        assert!(candidates.answered(SessionId(2), place(2)).is_none(), "the first may answer yet");
+        candidates.0[0].tries = 3;
+        let (found, joined) = candidates.answered(SessionId(2), place(2)).expect("it has answered");
+        assert_eq!((found.session.0, joined.map(|one| one.session.0)), (2, Some(1)));
+        assert!(candidates.0.is_empty());
+    }
+
+    #[test]
+    fn a_crowd_of_forged_sources_does_not_keep_the_real_one_out() {
+        let mut candidates = Candidates::default();
+        let mut answered = false;
+        for millis in 0..2_000_u64 {
+            if millis % 25 == 0 {
+                hear(&mut candidates, 1, at(millis));
+            }
+            if millis % 10 == 0 {
+                hear(&mut candidates, 2 + (millis / 10 % 200) as u8, at(millis));
+            }
+            let asked = candidates.due(at(millis));
+            answered |= asked.iter().any(|(session, _, _)| session.0 == 1)
+                && candidates.answered(SessionId(1), place(1)).is_some();
+            assert!(candidates.0.len() <= MOST);
+        }
+        assert!(answered);
+    }
+}

@@ -1,0 +1,81 @@
+//! How much may be asked for: whoever asks, no more is repaired than can have been lost.
+
+use super::SourceSession;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+/// Of what was sent, a host may ask for so much: what is lost is asked for again, and may be lost once more.
+const TIMES: u64 = 4;
+
+/// So many symbols may be asked for in any case.
+const SPARE: u64 = 4_096;
+
+/// Hosts that are counted; when there are more, counting begins anew.
+const MOST: usize = 65_536;
+
+/// What each host has asked for.
+#[derive(Debug, Default)]
+pub(super) struct Budget {
+    spent: BTreeMap<IpAddr, u64>,
+    /// Symbols that were sent in an earlier session: all receivers go on from there.
+    earlier: u64,
+}
+
+impl Budget {
+    /// So many symbols are sent when they are asked for.
+    pub(super) fn resume(&mut self, symbols: u64) {
+        self.earlier = symbols;
+    }
+
+    /// A host asks for so many symbols, and may have asked for `most` in all. Whether it may.
+    fn spend(&mut self, host: IpAddr, symbols: u16, most: u64) -> bool {
+        if self.spent.len() >= MOST && !self.spent.contains_key(&host) {
+            self.spent.clear();
+        }
+        let spent = self.spent.entry(host).or_default();
+        let more = *spent + u64::from(symbols);
+        if more > most {
+            return false;
+        }
+        *spent = more;
+        true
+    }
+}
+
+impl SourceSession {
+    /// Whether a host that asks for so many symbols can lack them: all members there together no more than was sent, lost, asked
+    /// for and lost again. Members of a sealed session are believed.
+    pub(super) fn asks_for_less_than_was_sent(&mut self, from: SocketAddr, symbols: u16) -> bool {
+        if self.codec.form() == faircast_wire::Form::Sealed {
+            return true;
+        }
+        let members = self.members.at(from.ip()).max(1) as u64;
+        let sent = self.delivery.amounts().sent_symbols + self.budget.earlier;
+        let most = (sent * TIMES + SPARE) * members;
+        self.budget.spend(from.ip(), symbols, most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_asks_for_so_much_and_no_more() {
+        let mut budget = Budget::default();
+        let [here, there] = [1, 2].map(|last| IpAddr::from([10, 0, 0, last]));
+        assert!((0..10).all(|_| budget.spend(here, 100, 1_000)));
+        assert!(!budget.spend(here, 1, 1_000));
+        assert!(budget.spend(here, 1, 1_001), "more has been sent");
+        assert!(budget.spend(there, 1_000, 1_000));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut budget = Budget::default();
+        for host in 0..100_000_u32 {
+            budget.spend(IpAddr::from(host.to_be_bytes()), 1, 10);
+            assert!(budget.spent.len() <= MOST);
+        }
+    }
+}

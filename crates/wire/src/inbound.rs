@@ -1,0 +1,452 @@
+//! What comes down: packets of sources and relays, opened and let in once.
+
+use crate::codec::Codec;
+use crate::encode::ID_LEN;
+use crate::error::ParseError;
+use crate::key::{GroupKey, HopKey, KeyId};
+use crate::message::{Announce, Header, Kind, Message, Status};
+use crate::parse::{Fixed, HEADER_LEN, Newest, parse, read_body};
+use crate::reader::Reader;
+use crate::replay::ReplayWindow;
+use crate::seal::{
+    BOOT_LEN, Cipher, ContentKeys, KEY_ID_LEN, NONCE_LEN, OpenError, Secret, announcer, nonce,
+};
+use crate::shells::{Streams, Symbols, open_data};
+use faircast_core::packet::{Data, ReceiverId, Seq, SessionId};
+use faircast_core::time::Time;
+use std::net::SocketAddr;
+
+/// Sessions that are known at a time; the one that is followed stays.
+const SESSIONS: usize = 16;
+
+/// Relays of a session that are known at a time.
+const RELAYS: usize = 4;
+
+/// 8192 numbers and one word that is being refilled.
+const DATA_WORDS: usize = 8_192 / 64 + 1;
+
+/// One end's start, for the key of what it says itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Me {
+    pub(crate) id: ReceiverId,
+    pub(crate) boot: u64,
+}
+
+/// Keys, and what is known of sessions.
+#[derive(Debug)]
+pub(crate) struct Inbound {
+    me: Me,
+    keys: Vec<Known>,
+    sessions: Vec<Heard>,
+    followed: Option<SessionId>,
+    /// Seconds since 1970, and how far announcements may be off, where their time counts.
+    clock: Option<(u64, u64)>,
+}
+
+/// A key that was given.
+#[derive(Debug)]
+struct Known {
+    id: KeyId,
+    hop: HopKey,
+    announcer: Cipher,
+    group: Option<GroupKey>,
+}
+
+/// A session that was heard of.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    session: SessionId,
+    salt: Option<[u8; 16]>,
+    streams: Streams,
+    pub(crate) keys: Option<Keys>,
+    source: Box<Flow>,
+    relays: Vec<(Sender, Box<Flow>)>,
+}
+
+/// The keys of a session.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    pub(crate) secret: Secret,
+    pub(crate) own: Cipher,
+    pub(crate) key_id: KeyId,
+    content: Option<ContentKeys>,
+}
+
+/// A relay's id and boot number.
+type Sender = (ReceiverId, u64);
+
+/// What one sender, the source or a relay, has sent of a session.
+#[derive(Debug)]
+struct Flow {
+    cipher: Option<Cipher>,
+    sent_at: Time,
+    newest: [Seq; 256],
+    announcements: ReplayWindow<3>,
+    statuses: ReplayWindow<3>,
+    layers: Vec<Option<Box<ReplayWindow<DATA_WORDS>>>>,
+}
+
+impl Inbound {
+    /// A member's, who opens symbols; without keys only what is not sealed is let in.
+    pub(crate) fn of_member(keys: &[GroupKey], me: Me) -> Inbound {
+        let keys = keys.iter().map(|key| Known::new(key.hop(), Some(key.clone())));
+        Inbound { me, keys: keys.collect(), sessions: Vec::new(), followed: None, clock: None }
+    }
+
+    /// A relay's, who passes symbols on.
+    pub(crate) fn of_relay(key: Option<&HopKey>, me: Me) -> Inbound {
+        let keys = key.map(|key| Known::new(key.clone(), None)).into_iter().collect();
+        Inbound { me, keys, sessions: Vec::new(), followed: None, clock: None }
+    }
+
+    pub(crate) const fn me(&self) -> Me {
+        self.me
+    }
+
+    pub(crate) fn is_sealed(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
+    pub(crate) const fn set_clock(&mut self, unix_secs: u64, skew: u64) {
+        self.clock = Some((unix_secs, skew));
+    }
+
+    pub(crate) const fn following(&self) -> Option<SessionId> {
+        self.followed
+    }
+
+    pub(crate) fn follow(&mut self, session: SessionId) {
+        self.followed = Some(session);
+        self.know(session);
+    }
+
+    /// What is known of a session.
+    pub(crate) fn session(&self, session: SessionId) -> Option<&Heard> {
+        self.sessions.iter().find(|heard| heard.session == session)
+    }
+
+    /// The same, when there is nothing yet in place of the session that was heard of first.
+    fn know(&mut self, session: SessionId) -> &mut Heard {
+        let at = match self.sessions.iter().position(|heard| heard.session == session) {
+            Some(at) => at,
+            None => {
+                if self.sessions.len() == SESSIONS
+                    && let Some(oldest) =
+                        self.sessions.iter().position(|heard| self.followed != Some(heard.session))
+                {
+                    self.sessions.remove(oldest);
+                }
+                self.sessions.push(Heard::new(session));
+                self.sessions.len() - 1
+            }
+        };
+        &mut self.sessions[at]
+    }
+
+    /// Open what a source or relay sent from this address. Announcements of all sessions are let in, statuses of all that were
+    /// announced, data of the session that is followed.
+    pub(crate) fn open<'a>(
+        &mut self,
+        bytes: &'a mut [u8],
+        from: SocketAddr,
+    ) -> Result<(SessionId, Message<'a>), OpenError> {
+        let fixed = Fixed::read(bytes)?;
+        let Header { session, kind, sealed, .. } = fixed.header;
+        if kind.is_feedback() {
+            return Err(OpenError::NotForMe(kind));
+        }
+        let is_wanted = match kind {
+            Kind::Announce => true,
+            Kind::Data => self.followed == Some(session),
+            _ => self.session(session).is_some(),
+        };
+        if !is_wanted {
+            return Err(OpenError::OtherSession(session));
+        }
+        let message = match (self.is_sealed(), sealed) {
+            (false, true) => return Err(OpenError::NeedsKey(session)),
+            (true, false) => return Err(OpenError::Unsealed(session)),
+            (false, false) => self.open_plain(&fixed, bytes, from)?,
+            (true, true) if kind == Kind::Announce => self.open_announce(&fixed, bytes, from)?,
+            (true, true) => self.open_sealed(&fixed, bytes)?,
+        };
+        Ok((session, message))
+    }
+
+    fn open_plain<'a>(
+        &mut self,
+        fixed: &Fixed,
+        bytes: &'a [u8],
+        from: SocketAddr,
+    ) -> Result<Message<'a>, OpenError> {
+        let session = fixed.header.session;
+        let newest = self.session(session).map_or_else(Newest::default, |heard| heard.source.newest(fixed));
+        let mut message = parse(bytes, &newest)?.1;
+        match &mut message {
+            Message::Announce(announce) => {
+                self.check_place(announce, from)?;
+                self.check_time(announce)?;
+                let heard = self.know(session);
+                heard.check_salt(announce)?;
+                heard.learn(announce, None);
+            }
+            Message::Status(status) => {
+                status.proof = None; // where nothing is sealed it proves nothing
+                self.know(session).source.on_status(status);
+            }
+            Message::Data(packet) => self.know(session).source.on_data(packet.layer.0, &packet.data),
+            _ => {}
+        }
+        Ok(message)
+    }
+
+    fn open_announce<'a>(
+        &mut self,
+        fixed: &Fixed,
+        bytes: &'a mut [u8],
+        from: SocketAddr,
+    ) -> Result<Message<'a>, OpenError> {
+        let session = fixed.header.session;
+        let mut reader = Reader { bytes, at: HEADER_LEN };
+        let relay = read_sender(fixed, &mut reader)?;
+        let key_id = KeyId(u32::from_be_bytes(reader.array::<KEY_ID_LEN>("key")?));
+        let nonce = reader.array::<NONCE_LEN>("nonce")?;
+        let clear = reader.at;
+        let place = self.keys.iter().position(|key| key.id == key_id);
+        let place = place.ok_or(OpenError::OtherKey { session, key: key_id })?;
+        let flow = self.session(session).and_then(|heard| heard.flow(relay));
+        let seq = flow.map_or_else(
+            || fixed.header.seq.into(),
+            |flow| Seq::unwrap(Seq(flow.announcements.newest()), fixed.header.seq).0,
+        );
+        if flow.is_some_and(|flow| !flow.announcements.is_new(seq)) {
+            return Err(OpenError::Replayed(seq));
+        }
+        let bytes = self.keys[place].announcer.open(bytes, clear, nonce)?;
+        let message = read_body(fixed, None, Reader { bytes, at: clear }, &Newest::default())?;
+        if let Message::Announce(announce) = &message {
+            self.check_place(announce, from)?;
+            self.check_time(announce)?;
+            let (me, group, hop) = (self.me, self.keys[place].group.clone(), self.keys[place].hop.clone());
+            let heard = self.know(session);
+            heard.check_salt(announce)?;
+            if heard.keys.is_none() {
+                heard.keys = Some(Keys::new(key_id, &hop, group.as_ref(), me, session, &announce.salt));
+            }
+            heard.learn(announce, relay);
+            if let Some(flow) = heard.flow_mut(relay) {
+                flow.announcements.mark(seq);
+            }
+        }
+        Ok(message)
+    }
+
+    /// An announcement comes from where it says.
+    fn check_place(&self, announce: &Announce, from: SocketAddr) -> Result<(), OpenError> {
+        let from = SocketAddr::new(from.ip().to_canonical(), from.port());
+        let says = announce.parent;
+        if says == from { Ok(()) } else { Err(OpenError::Elsewhere { says, from }) }
+    }
+
+    fn check_time(&self, announce: &Announce) -> Result<(), OpenError> {
+        let sent = announce.unix_secs;
+        match self.clock {
+            Some((now, skew)) if sent.abs_diff(now) > skew => Err(OpenError::Stale { sent, now, skew }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Open data or a status of a session that is known.
+    fn open_sealed<'a>(&mut self, fixed: &Fixed, bytes: &'a mut [u8]) -> Result<Message<'a>, OpenError> {
+        let session = fixed.header.session;
+        let heard = self.sessions.iter_mut().find(|heard| heard.session == session);
+        let heard = heard.ok_or(OpenError::OtherSession(session))?;
+        let Heard { keys: Some(keys), source, relays, streams, .. } = heard else {
+            return Err(OpenError::NotAnnounced(session));
+        };
+        let mut reader = Reader { bytes, at: HEADER_LEN };
+        let relay = read_sender(fixed, &mut reader)?;
+        let clear = reader.at;
+        let flow = match relay {
+            None => source,
+            // Relays announce before they pass anything on.
+            Some(relay) => {
+                let flow = relays.iter_mut().find(|(known, _)| *known == relay);
+                &mut *flow.ok_or(OpenError::NotAnnounced(session))?.1
+            }
+        };
+        if fixed.header.kind == Kind::Status {
+            return flow.open_status(fixed, clear, bytes, keys.content.as_ref());
+        }
+        let symbols = keys.content.as_ref().map_or(Symbols::Passed, |keys| Symbols::Opened(keys, *streams));
+        flow.open_data(fixed, clear, bytes, symbols)
+    }
+}
+
+/// The id and boot number of a relay.
+fn read_sender(fixed: &Fixed, reader: &mut Reader<'_>) -> Result<Option<Sender>, ParseError> {
+    const _: () = assert!(ID_LEN + BOOT_LEN == 12, "what is read here");
+    if !fixed.is_relayed() {
+        return Ok(None);
+    }
+    Ok(Some((ReceiverId::read(reader, "from")?, u64::read(reader, "boot")?)))
+}
+
+impl Known {
+    fn new(hop: HopKey, group: Option<GroupKey>) -> Known {
+        Known { id: hop.id(), announcer: announcer(&hop), hop, group }
+    }
+}
+
+impl Keys {
+    fn new(
+        key_id: KeyId,
+        hop: &HopKey,
+        group: Option<&GroupKey>,
+        me: Me,
+        session: SessionId,
+        salt: &[u8; 16],
+    ) -> Keys {
+        let secret = Secret::new(hop, session, salt);
+        let content = group.map(|key| ContentKeys::new(key, session, salt));
+        Keys { own: secret.member(me.id, me.boot), secret, key_id, content }
+    }
+}
+
+impl Heard {
+    fn new(session: SessionId) -> Heard {
+        let (streams, source) = (Streams::One, Box::new(Flow::new(None)));
+        Heard { session, salt: None, streams, keys: None, source, relays: Vec::new() }
+    }
+
+    fn flow(&self, relay: Option<Sender>) -> Option<&Flow> {
+        match relay {
+            None => Some(&self.source),
+            Some(relay) => self.relays.iter().find(|(known, _)| *known == relay).map(|(_, flow)| &**flow),
+        }
+    }
+
+    fn flow_mut(&mut self, relay: Option<Sender>) -> Option<&mut Flow> {
+        match relay {
+            None => Some(&mut self.source),
+            Some(relay) => {
+                self.relays.iter_mut().find(|(known, _)| *known == relay).map(|(_, flow)| &mut **flow)
+            }
+        }
+    }
+
+    /// A session has one salt.
+    fn check_salt(&self, announce: &Announce) -> Result<(), OpenError> {
+        match self.salt {
+            Some(salt) if salt != announce.salt => Err(OpenError::TwoSources(self.session)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Take in what an announcement says.
+    fn learn(&mut self, announce: &Announce, relay: Option<Sender>) {
+        (self.salt, self.streams) = (Some(announce.salt), Streams::of(announce));
+        if let (Some(keys), Some((id, boot))) = (&self.keys, relay)
+            && self.flow(relay).is_none()
+        {
+            if self.relays.len() == RELAYS {
+                self.relays.remove(0);
+            }
+            self.relays.push(((id, boot), Box::new(Flow::new(Some(keys.secret.member(id, boot))))));
+        }
+        if let (Some(keys), None) = (&self.keys, &self.source.cipher) {
+            self.source.cipher = Some(keys.secret.source());
+        }
+        if let Some(flow) = self.flow_mut(relay) {
+            let newest = &mut flow.newest[0];
+            *newest = Seq(announce.next_seq.saturating_sub(1)).max(*newest);
+        }
+    }
+}
+
+impl Flow {
+    fn new(cipher: Option<Cipher>) -> Flow {
+        Flow {
+            cipher,
+            sent_at: Time::ZERO,
+            newest: [Seq(0); 256],
+            announcements: ReplayWindow::new(),
+            statuses: ReplayWindow::new(),
+            layers: Vec::new(),
+        }
+    }
+
+    /// The newest numbers known of a packet's layer.
+    fn newest(&self, fixed: &Fixed) -> Newest {
+        Newest { seq: self.newest[usize::from(fixed.header.layer.0)], sent_at: self.sent_at }
+    }
+
+    fn cipher(&self, fixed: &Fixed) -> Result<&Cipher, OpenError> {
+        self.cipher.as_ref().ok_or(OpenError::NotAnnounced(fixed.header.session))
+    }
+
+    fn open_status<'a>(
+        &mut self,
+        fixed: &Fixed,
+        clear: usize,
+        bytes: &'a mut [u8],
+        content: Option<&ContentKeys>,
+    ) -> Result<Message<'a>, OpenError> {
+        let header = fixed.header;
+        let seq = Seq::unwrap(Seq(self.statuses.newest()), header.seq).0;
+        if !self.statuses.is_new(seq) {
+            return Err(OpenError::Replayed(seq));
+        }
+        let bytes = self.cipher(fixed)?.open(bytes, clear, nonce(header.kind, header.layer, seq))?;
+        let mut message = read_body(fixed, None, Reader { bytes, at: clear }, &Newest::default())?;
+        if let Message::Status(status) = &mut message {
+            // A relay cannot say when the content is complete.
+            if let (Some(content), Some(root)) = (content, &status.root) {
+                let proof = status.proof.take().ok_or(OpenError::Forged)?;
+                if !content.proves(&proof, root, status.blocks) {
+                    return Err(OpenError::Forged);
+                }
+            }
+            self.on_status(status);
+        }
+        self.statuses.mark(seq);
+        Ok(message)
+    }
+
+    fn open_data<'a>(
+        &mut self,
+        fixed: &Fixed,
+        clear: usize,
+        bytes: &'a mut [u8],
+        symbols: Symbols<'_>,
+    ) -> Result<Message<'a>, OpenError> {
+        let known = self.newest(fixed);
+        let seq = Seq::unwrap(known.seq, fixed.header.seq).0;
+        let layer = usize::from(fixed.header.layer.0);
+        if let Some(Some(window)) = self.layers.get(layer)
+            && !window.is_new(seq)
+        {
+            return Err(OpenError::Replayed(seq));
+        }
+        let packet = open_data(fixed, clear, bytes, seq, &known, (self.cipher(fixed)?, symbols))?;
+        if self.layers.len() <= layer {
+            self.layers.resize_with(layer + 1, || None);
+        }
+        self.layers[layer].get_or_insert_with(|| Box::new(ReplayWindow::new())).mark(seq);
+        self.on_data(fixed.header.layer.0, &packet.data);
+        Ok(Message::Data(packet))
+    }
+
+    fn on_data(&mut self, layer: u8, data: &Data) {
+        let newest = &mut self.newest[usize::from(layer)];
+        *newest = data.seq.max(*newest);
+        self.sent_at = data.sent_at.max(self.sent_at);
+    }
+
+    /// The layers above the base layer are so far, whether their packets come here or not.
+    fn on_status(&mut self, status: &Status) {
+        for (newest, next) in self.newest[1..].iter_mut().zip(&status.upper_seqs) {
+            *newest = Seq(next.saturating_sub(1)).max(*newest);
+        }
+    }
+}

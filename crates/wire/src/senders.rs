@@ -1,0 +1,109 @@
+//! Who answers: the receivers and relays that a source or relay has heard, each with its key and its replay window.
+
+use crate::codec::Codec;
+use crate::encode::ID_LEN;
+use crate::message::Message;
+use crate::parse::{Fixed, HEADER_LEN, Newest, parse, read_body};
+use crate::reader::Reader;
+use crate::replay::ReplayWindow;
+use crate::seal::{BOOT_LEN, Cipher, OpenError, Secret, TAG_LEN, nonce};
+use faircast_core::packet::{ReceiverId, Seq};
+use std::collections::BTreeMap;
+use std::mem;
+use std::net::{IpAddr, SocketAddr};
+
+/// One start of a receiver; of one that does not seal, its address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Who {
+    Sealing(ReceiverId, u64),
+    Open(ReceiverId, IpAddr, u16),
+}
+
+/// What is known of it.
+#[derive(Debug)]
+struct Sender {
+    cipher: Option<Cipher>,
+    seen: ReplayWindow<3>,
+}
+
+/// The senders heard of, in two generations: when the young one is full, the old one is forgotten
+/// and the young one becomes old. So the [`Senders::GENERATION`] last heard ones are always known,
+/// and memory is bounded. Only packets that open add anything.
+///
+/// A sender that was forgotten starts afresh; until it is heard again, its old packets would be let
+/// in once more.
+#[derive(Debug, Default)]
+pub(crate) struct Senders {
+    young: BTreeMap<Who, Box<Sender>>,
+    old: BTreeMap<Who, Box<Sender>>,
+}
+
+impl Senders {
+    /// Senders in a generation.
+    const GENERATION: usize = 16_384;
+
+    /// Open a packet of feedback that is sealed; its unwrapped number.
+    pub(crate) fn open_sealed<'a>(
+        &mut self,
+        secret: &Secret,
+        fixed: &Fixed,
+        bytes: &'a mut [u8],
+    ) -> Result<(u64, Message<'a>), OpenError> {
+        let clear = HEADER_LEN + ID_LEN + BOOT_LEN;
+        let mut reader = Reader { bytes, at: HEADER_LEN };
+        let (from, boot) = (ReceiverId::read(&mut reader, "from")?, u64::read(&mut reader, "boot")?);
+        let make = || Some(secret.member(from, boot));
+        self.once(Who::Sealing(from, boot), fixed, make, |sender, seq| {
+            let cipher = sender.cipher.as_ref().ok_or(OpenError::Forged)?;
+            cipher.open(bytes, clear, nonce(fixed.header.kind, fixed.header.layer, seq))?;
+            let bytes = &bytes[..bytes.len() - TAG_LEN];
+            Ok(read_body(fixed, Some(from), Reader { bytes, at: clear }, &Newest::default())?)
+        })
+    }
+
+    /// Read a packet of feedback that is not sealed; its unwrapped number.
+    pub(crate) fn open_plain<'a>(
+        &mut self,
+        fixed: &Fixed,
+        bytes: &'a [u8],
+        address: SocketAddr,
+    ) -> Result<(u64, Message<'a>), OpenError> {
+        let message = parse(bytes, &Newest::default())?.1;
+        let from = message.from().ok_or(OpenError::NotForMe(fixed.header.kind))?;
+        let who = Who::Open(from, address.ip().to_canonical(), address.port());
+        self.once(who, fixed, || None, |_, _| Ok(message))
+    }
+
+    /// Open what has not been let in before, and remember that when it opens.
+    fn once<T>(
+        &mut self,
+        who: Who,
+        fixed: &Fixed,
+        cipher: impl FnOnce() -> Option<Cipher>,
+        open: impl FnOnce(&Sender, u64) -> Result<T, OpenError>,
+    ) -> Result<(u64, T), OpenError> {
+        let known = self.young.remove(&who).or_else(|| self.old.remove(&who));
+        let was_known = known.is_some();
+        let mut sender =
+            known.unwrap_or_else(|| Box::new(Sender { cipher: cipher(), seen: ReplayWindow::new() }));
+        let seq = Seq::unwrap(Seq(sender.seen.newest()), fixed.header.seq).0;
+        let opened = match sender.seen.is_new(seq) {
+            true => open(&sender, seq),
+            false => Err(OpenError::Replayed(seq)),
+        };
+        if opened.is_ok() {
+            sender.seen.mark(seq);
+        }
+        if was_known || opened.is_ok() {
+            self.keep(who, sender);
+        }
+        opened.map(|opened| (seq, opened))
+    }
+
+    fn keep(&mut self, who: Who, sender: Box<Sender>) {
+        if self.young.len() >= Senders::GENERATION {
+            self.old = mem::take(&mut self.young);
+        }
+        self.young.insert(who, sender);
+    }
+}
