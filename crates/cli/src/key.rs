@@ -1,12 +1,13 @@
 //! Key files: made by `keygen`, read by sessions.
 
-use crate::args::Keygen;
+use crate::args::{KeyShow, Keygen};
 use crate::failure::{Failure, Usage, unwritten};
-use faircast_wire::{GroupKey, KeyRing};
+use faircast_wire::{GroupKey, HopKey, KeyId, KeyRing};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
 
 /// More than any key file with comments holds, in bytes.
 const LONGEST: u64 = 64 * 1024;
@@ -20,15 +21,21 @@ pub enum Exposure {
     Others,
 }
 
-/// Read a key file, and see who else can.
+/// Read a group's key file, and see who else can.
 ///
 /// # Errors
 /// [`Usage`] when there is no such file or no key in it.
 pub fn read(path: &Path) -> Result<(KeyRing, Exposure), Usage> {
+    let (text, exposure) = read_text(path)?;
+    let key = text.parse().map_err(|reason| Usage::KeyMalformed { path: path.to_owned(), reason })?;
+    Ok((key, exposure))
+}
+
+fn read_text(path: &Path) -> Result<(Zeroizing<String>, Exposure), Usage> {
     let unreadable = |source| Usage::KeyUnreadable { path: path.to_owned(), source };
     let file = File::open(path).map_err(unreadable)?;
     let mode = file.metadata().map_err(unreadable)?.mode();
-    let mut text = String::new();
+    let mut text = Zeroizing::new(String::with_capacity(LONGEST as usize + 1));
     file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData => Usage::KeyNotText(path.to_owned()),
         _ => unreadable(error),
@@ -36,13 +43,12 @@ pub fn read(path: &Path) -> Result<(KeyRing, Exposure), Usage> {
     if text.len() as u64 > LONGEST {
         return Err(Usage::KeyNotText(path.to_owned()));
     }
-    let key = text.parse().map_err(|reason| Usage::KeyMalformed { path: path.to_owned(), reason })?;
-    Ok((key, if mode & 0o077 == 0 { Exposure::Owner } else { Exposure::Others }))
+    Ok((text, if mode & 0o077 == 0 { Exposure::Owner } else { Exposure::Others }))
 }
 
 /// Where a new key goes.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Resolved {
+pub enum Place {
     /// To standard output.
     Stdout,
     /// Into a file that must not exist.
@@ -51,14 +57,46 @@ pub enum Resolved {
     Replace(PathBuf),
 }
 
+/// A key to make.
+#[derive(Debug)]
+pub struct Resolved {
+    place: Place,
+    kind: KeyKind,
+}
+
+/// What a key is for.
+#[derive(Debug)]
+enum KeyKind {
+    Group,
+    /// For relays of this group.
+    Relay(Box<GroupKey>),
+}
+
+impl Resolved {
+    /// A new group's key.
+    pub const fn group(place: Place) -> Resolved {
+        Resolved { place, kind: KeyKind::Group }
+    }
+}
+
 impl Keygen {
-    /// Where the key will go.
-    pub fn resolve(self) -> Resolved {
-        match (self.file, self.force) {
-            (file, _) if file == Path::new("-") => Resolved::Stdout,
-            (file, true) => Resolved::Replace(file),
-            (file, false) => Resolved::New(file),
-        }
+    /// What will be made, and where it goes.
+    ///
+    /// # Errors
+    /// [`Usage`] when the group's key of a relay's cannot be read.
+    pub fn resolve(self) -> Result<Resolved, Usage> {
+        let (kind, name) = match &self.relay {
+            None => (KeyKind::Group, "faircast.key"),
+            // The first key is the one that sources seal with.
+            Some(group) => (KeyKind::Relay(Box::new(read(group)?.0.first().clone())), "relay.key"),
+        };
+        let file = self.file.unwrap_or_else(|| name.into());
+        let place = match self.force {
+            _ if file == Path::new("-") => Place::Stdout,
+            true => Place::Replace(file),
+            false => Place::New(file),
+        };
+        Ok(Resolved { place, kind })
     }
 }
 
@@ -67,32 +105,105 @@ impl Keygen {
 /// # Errors
 /// [`Usage::KeyExists`], or that the file cannot be written.
 pub fn run(resolved: Resolved, out: &mut impl Write, people: &mut impl Write) -> Result<(), Failure> {
-    let key = GroupKey::generate()?;
-    let line = key.to_line();
-    let path = match resolved {
-        Resolved::Stdout => return writeln!(out, "{}", line.as_str()).map_err(unwritten),
-        Resolved::New(path) => {
+    let (line, id) = match &resolved.kind {
+        KeyKind::Group => {
+            let key = GroupKey::generate()?;
+            (key.to_line(), key.id())
+        }
+        KeyKind::Relay(group) => (group.hop().to_line(), group.id()),
+    };
+    let path = match resolved.place {
+        Place::Stdout => return writeln!(out, "{}", line.as_str()).map_err(unwritten),
+        Place::New(path) => {
             write_new(&path, &line).map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => Usage::KeyExists(path.clone()).into(),
                 _ => Failure::system(format!("write the key file {}", path.display()))(error),
             })?;
             path
         }
-        Resolved::Replace(path) => {
+        Place::Replace(path) => {
             replace(&path, &line)
                 .map_err(Failure::system(format!("write the key file {}", path.display())))?;
             path
         }
     };
     let file = path.display();
-    writeln!(
-        people,
-        "{file} holds a new key (id {}); copy it to every host over a channel you trust, then add \
-         --key {file} to `faircast send` and `faircast recv`",
-        key.id()
-    )
+    match resolved.kind {
+        KeyKind::Group => writeln!(
+            people,
+            "{file} holds a new key (id {id}); copy it to every host over a channel you trust, then add \
+             --key {file} to `faircast send` and `faircast recv`"
+        ),
+        KeyKind::Relay(_) => writeln!(
+            people,
+            "{file} holds the key of relays (id {id}); copy it to relays alone: it passes sessions of the group on and does not \
+             open their content"
+        ),
+    }
     .map_err(unwritten)
 }
+
+/// What is said of a key.
+#[derive(Debug, serde::Serialize)]
+struct Shown {
+    file: String,
+    kind: &'static str,
+    id: String,
+    may: &'static [&'static str],
+    may_not: &'static [&'static str],
+    readable_by_others: bool,
+}
+
+/// Say what the keys in a file are and may do.
+///
+/// # Errors
+/// [`Usage`] when there is no such file or no key in it.
+pub fn show(show: &KeyShow, out: &mut impl Write) -> Result<(), Failure> {
+    let (text, exposure) = read_text(&show.file)?;
+    let malformed = |reason| Usage::KeyMalformed { path: show.file.clone(), reason };
+    let describe = |kind, id: KeyId, may, may_not| Shown {
+        file: show.file.display().to_string(),
+        kind,
+        id: id.to_string(),
+        may,
+        may_not,
+        readable_by_others: exposure == Exposure::Others,
+    };
+    let shown: Vec<Shown> = match text.parse::<HopKey>() {
+        Ok(key) => vec![describe("relay", key.id(), RELAYS_MAY, RELAYS_MAY_NOT)],
+        Err(_) => {
+            let ring: KeyRing = text.parse().map_err(malformed)?;
+            let kinds = ["group, seals and opens"].into_iter().chain(std::iter::repeat("group, opens only"));
+            let keys = ring.keys().iter().zip(kinds);
+            keys.map(|(key, kind)| describe(kind, key.id(), MEMBERS_MAY, MEMBERS_MAY_NOT)).collect()
+        }
+    };
+    for key in &shown {
+        if show.json {
+            crate::json::write(out, key).map_err(unwritten)?;
+            continue;
+        }
+        let Shown { file, kind, id, may, may_not, .. } = key;
+        writeln!(
+            out,
+            "{file}: key {id}, {kind}\n  may     {}\n  may not {}",
+            may.join(", "),
+            may_not.join(", ")
+        )
+        .map_err(unwritten)?;
+    }
+    if exposure == Exposure::Others && !show.json {
+        writeln!(out, "other users of this host can read it: chmod 600 {}", show.file.display())
+            .map_err(unwritten)?;
+    }
+    Ok(())
+}
+
+const MEMBERS_MAY: &[&str] =
+    &["read content", "send as the source", "answer as any receiver", "make the key of relays"];
+const MEMBERS_MAY_NOT: &[&str] = &["change content that is signed"];
+const RELAYS_MAY: &[&str] = &["pass sessions on", "change marks and feedback", "end sessions early"];
+const RELAYS_MAY_NOT: &[&str] = &["read content", "change content", "say that content is complete"];
 
 fn write_new(path: &Path, line: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
@@ -116,15 +227,15 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
 
-    fn made(resolved: Resolved) -> Result<(), Failure> {
-        run(resolved, &mut Vec::new(), &mut Vec::new())
+    fn made(place: Place) -> Result<(), Failure> {
+        run(Resolved::group(place), &mut Vec::new(), &mut Vec::new())
     }
 
     #[test]
     fn a_key_that_was_made_can_be_read_and_is_the_owners_alone() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("lab.key");
-        made(Resolved::New(path.clone())).expect("nothing is there yet");
+        made(Place::New(path.clone())).expect("nothing is there yet");
         assert_eq!(fs::metadata(&path).expect("it was made").mode() & 0o777, 0o600);
         let (_, exposure) = read(&path).expect("it was just written");
         assert_eq!(exposure, Exposure::Owner);
@@ -134,12 +245,12 @@ mod tests {
     fn a_key_is_only_replaced_by_force() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("lab.key");
-        made(Resolved::New(path.clone())).expect("nothing is there yet");
+        made(Place::New(path.clone())).expect("nothing is there yet");
         let old = fs::read(&path).expect("it was made");
-        let refused = made(Resolved::New(path.clone()));
+        let refused = made(Place::New(path.clone()));
         assert!(matches!(refused, Err(Failure::Usage(Usage::KeyExists(_)))));
         assert_eq!(fs::read(&path).expect("still there"), old);
-        made(Resolved::Replace(path.clone())).expect("by force");
+        made(Place::Replace(path.clone())).expect("by force");
         assert_ne!(fs::read(&path).expect("still there"), old);
     }
 
@@ -147,7 +258,7 @@ mod tests {
     fn a_key_file_that_others_can_read_is_noticed() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("lab.key");
-        made(Resolved::New(path.clone())).expect("nothing is there yet");
+        made(Place::New(path.clone())).expect("nothing is there yet");
         fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("it is ours");
         assert_eq!(read(&path).expect("a key").1, Exposure::Others);
     }
@@ -167,9 +278,37 @@ mod tests {
     #[test]
     fn a_key_for_standard_output_is_one_line() {
         let mut out = Vec::new();
-        run(Resolved::Stdout, &mut out, &mut Vec::new()).expect("a vector takes everything");
+        run(Resolved::group(Place::Stdout), &mut out, &mut Vec::new()).expect("a vector takes everything");
         let text = String::from_utf8(out).expect("text");
         assert!(text.ends_with('\n') && text.lines().count() == 1);
         text.parse::<GroupKey>().expect("a key");
+    }
+
+    #[test]
+    fn a_relays_key_is_made_from_the_groups_and_each_says_what_it_may_do() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let [group, relay] = ["lab.key", "relay.key"].map(|name| directory.path().join(name));
+        made(Place::New(group.clone())).expect("nothing is there yet");
+        let keygen = |file: &Path, from: &Path| Keygen {
+            file: Some(file.to_owned()),
+            relay: Some(from.to_owned()),
+            force: false,
+        };
+        let resolved = keygen(&relay, &group).resolve().expect("a group's key");
+        run(resolved, &mut Vec::new(), &mut Vec::new()).expect("nothing is there yet");
+        assert!(matches!(read(&relay), Err(Usage::KeyMalformed { .. })), "it is no group key");
+        assert!(matches!(keygen(&group, &relay).resolve(), Err(Usage::KeyMalformed { .. })));
+        let shown = |file: &Path| {
+            let mut out = Vec::new();
+            show(&KeyShow { file: file.to_owned(), json: false }, &mut out).expect("a key");
+            String::from_utf8(out).expect("text")
+        };
+        let id = read(&group).expect("a key").0.first().id().to_string();
+        assert!(shown(&group).contains(&id) && shown(&relay).contains(&id));
+        assert!(
+            shown(&group).contains("may     read content") && shown(&relay).contains("may not read content")
+        );
+        let secret = fs::read_to_string(&group).expect("ours");
+        assert!(!shown(&group).contains(secret.split(' ').nth(1).expect("the key").trim()));
     }
 }

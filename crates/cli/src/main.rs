@@ -94,7 +94,8 @@ fn dispatch(command: Command) -> Result<(), Failure> {
                 session::receive(resolved, output, stop, faircast_transport::receive)
             })
         }
-        Command::Keygen(keygen) => key::run(keygen.resolve(), &mut out, &mut people),
+        Command::Keygen(keygen) => key::run(keygen.resolve()?, &mut out, &mut people),
+        Command::Key(args::Key { command: args::KeyCommand::Show(show) }) => key::show(&show, &mut out),
         Command::Doctor(doctor) => doctor::run(&doctor, &mut out),
         Command::Demo(demo) => demo::run(&demo.resolve()?, &mut out, &*system_stop()?),
         Command::Dissector => out.write_all(faircast_wire::dissector_lua().as_bytes()).map_err(unwritten),

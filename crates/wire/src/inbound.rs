@@ -4,8 +4,8 @@ use crate::codec::Codec;
 use crate::encode::ID_LEN;
 use crate::error::ParseError;
 use crate::key::{GroupKey, HopKey, KeyId};
-use crate::message::{Announce, Header, Kind, Message, Status};
-use crate::parse::{Fixed, HEADER_LEN, Newest, parse, read_body};
+use crate::message::{Announce, DataPacket, Header, Kind, Message, Status};
+use crate::parse::{Fixed, HEADER_LEN, Newest, parse, parse_data, read_body};
 use crate::reader::Reader;
 use crate::replay::ReplayWindow;
 use crate::seal::{
@@ -122,12 +122,16 @@ impl Inbound {
 
     /// What is known of a session.
     pub(crate) fn session(&self, session: SessionId) -> Option<&Heard> {
-        self.sessions.iter().find(|heard| heard.session == session)
+        self.place_of(session).map(|at| &self.sessions[at])
+    }
+
+    fn place_of(&self, session: SessionId) -> Option<usize> {
+        self.sessions.iter().position(|heard| heard.session == session)
     }
 
     /// The same, when there is nothing yet in place of the session that was heard of first.
     fn know(&mut self, session: SessionId) -> &mut Heard {
-        let at = match self.sessions.iter().position(|heard| heard.session == session) {
+        let at = match self.place_of(session) {
             Some(at) => at,
             None => {
                 if self.sessions.len() == SESSIONS
@@ -155,47 +159,44 @@ impl Inbound {
         if kind.is_feedback() {
             return Err(OpenError::NotForMe(kind));
         }
+        let place = self.place_of(session);
         let is_wanted = match kind {
             Kind::Announce => true,
             Kind::Data => self.followed == Some(session),
-            _ => self.session(session).is_some(),
+            _ => place.is_some(),
         };
         if !is_wanted {
             return Err(OpenError::OtherSession(session));
         }
-        let message = match (self.is_sealed(), sealed) {
+        match (self.is_sealed(), sealed) {
             (false, true) => return Err(OpenError::NeedsKey(session)),
             (true, false) => return Err(OpenError::Unsealed(session)),
-            (false, false) => self.open_plain(&fixed, bytes, from)?,
-            (true, true) if kind == Kind::Announce => self.open_announce(&fixed, bytes, from)?,
-            (true, true) => self.open_sealed(&fixed, bytes)?,
+            _ => {}
+        }
+        let message = match (kind, place) {
+            (Kind::Announce, _) if sealed => self.open_announce(&fixed, bytes, from)?,
+            (Kind::Announce, _) => self.parse_announce(&fixed, bytes, from)?,
+            (_, None) => return Err(OpenError::OtherSession(session)),
+            (Kind::Data, Some(place)) => Message::Data(self.sessions[place].open_data(&fixed, bytes)?),
+            (_, Some(place)) => self.sessions[place].open_status(&fixed, bytes)?,
         };
         Ok((session, message))
     }
 
-    fn open_plain<'a>(
+    /// Read an announcement that is not sealed.
+    fn parse_announce<'a>(
         &mut self,
         fixed: &Fixed,
         bytes: &'a [u8],
         from: SocketAddr,
     ) -> Result<Message<'a>, OpenError> {
-        let session = fixed.header.session;
-        let newest = self.session(session).map_or_else(Newest::default, |heard| heard.source.newest(fixed));
-        let mut message = parse(bytes, &newest)?.1;
-        match &mut message {
-            Message::Announce(announce) => {
-                self.check_place(announce, from)?;
-                self.check_time(announce)?;
-                let heard = self.know(session);
-                heard.check_salt(announce)?;
-                heard.learn(announce, None);
-            }
-            Message::Status(status) => {
-                status.proof = None; // where nothing is sealed it proves nothing
-                self.know(session).source.on_status(status);
-            }
-            Message::Data(packet) => self.know(session).source.on_data(packet.layer.0, &packet.data),
-            _ => {}
+        let message = parse(bytes, &Newest::default())?.1;
+        if let Message::Announce(announce) = &message {
+            self.check_place(announce, from)?;
+            self.check_time(announce)?;
+            let heard = self.know(fixed.header.session);
+            heard.check_salt(announce)?;
+            heard.learn(announce, None);
         }
         Ok(message)
     }
@@ -255,32 +256,6 @@ impl Inbound {
             _ => Ok(()),
         }
     }
-
-    /// Open data or a status of a session that is known.
-    fn open_sealed<'a>(&mut self, fixed: &Fixed, bytes: &'a mut [u8]) -> Result<Message<'a>, OpenError> {
-        let session = fixed.header.session;
-        let heard = self.sessions.iter_mut().find(|heard| heard.session == session);
-        let heard = heard.ok_or(OpenError::OtherSession(session))?;
-        let Heard { keys: Some(keys), source, relays, streams, .. } = heard else {
-            return Err(OpenError::NotAnnounced(session));
-        };
-        let mut reader = Reader { bytes, at: HEADER_LEN };
-        let relay = read_sender(fixed, &mut reader)?;
-        let clear = reader.at;
-        let flow = match relay {
-            None => source,
-            // Relays announce before they pass anything on.
-            Some(relay) => {
-                let flow = relays.iter_mut().find(|(known, _)| *known == relay);
-                &mut *flow.ok_or(OpenError::NotAnnounced(session))?.1
-            }
-        };
-        if fixed.header.kind == Kind::Status {
-            return flow.open_status(fixed, clear, bytes, keys.content.as_ref());
-        }
-        let symbols = keys.content.as_ref().map_or(Symbols::Passed, |keys| Symbols::Opened(keys, *streams));
-        flow.open_data(fixed, clear, bytes, symbols)
-    }
 }
 
 /// The id and boot number of a relay.
@@ -333,6 +308,46 @@ impl Heard {
                 self.relays.iter_mut().find(|(known, _)| *known == relay).map(|(_, flow)| &mut **flow)
             }
         }
+    }
+
+    /// Open a data packet.
+    fn open_data<'a>(&mut self, fixed: &Fixed, bytes: &'a mut [u8]) -> Result<DataPacket<'a>, OpenError> {
+        if !fixed.header.sealed {
+            let packet = parse_data(fixed, bytes, &self.source.newest(fixed))?;
+            self.source.on_data(packet.layer.0, &packet.data);
+            return Ok(packet);
+        }
+        let streams = self.streams;
+        let (flow, keys, clear) = self.sealed_flow(fixed, bytes)?;
+        let symbols = keys.content.as_ref().map_or(Symbols::Passed, |keys| Symbols::Opened(keys, streams));
+        flow.open_data(fixed, clear, bytes, symbols)
+    }
+
+    /// Open a status.
+    fn open_status<'a>(&mut self, fixed: &Fixed, bytes: &'a mut [u8]) -> Result<Message<'a>, OpenError> {
+        if !fixed.header.sealed {
+            let mut message = parse(bytes, &Newest::default())?.1;
+            if let Message::Status(status) = &mut message {
+                status.proof = None; // where nothing is sealed it proves nothing
+                self.source.on_status(status);
+            }
+            return Ok(message);
+        }
+        let (flow, keys, clear) = self.sealed_flow(fixed, bytes)?;
+        flow.open_status(fixed, clear, bytes, keys.content.as_ref())
+    }
+
+    /// Who sealed a packet, with which keys, and where what is sealed begins.
+    fn sealed_flow(&mut self, fixed: &Fixed, bytes: &[u8]) -> Result<(&mut Flow, &Keys, usize), OpenError> {
+        let unknown = OpenError::NotAnnounced(self.session);
+        let Heard { keys: Some(keys), source, relays, .. } = self else { return Err(unknown) };
+        let mut reader = Reader { bytes, at: HEADER_LEN };
+        let flow = match read_sender(fixed, &mut reader)? {
+            None => source,
+            // Relays announce before they pass anything on.
+            Some(relay) => &mut relays.iter_mut().find(|(known, _)| *known == relay).ok_or(unknown)?.1,
+        };
+        Ok((flow, keys, reader.at))
     }
 
     /// A session has one salt.
@@ -419,7 +434,7 @@ impl Flow {
         clear: usize,
         bytes: &'a mut [u8],
         symbols: Symbols<'_>,
-    ) -> Result<Message<'a>, OpenError> {
+    ) -> Result<DataPacket<'a>, OpenError> {
         let known = self.newest(fixed);
         let seq = Seq::unwrap(known.seq, fixed.header.seq).0;
         let layer = usize::from(fixed.header.layer.0);
@@ -434,7 +449,7 @@ impl Flow {
         }
         self.layers[layer].get_or_insert_with(|| Box::new(ReplayWindow::new())).mark(seq);
         self.on_data(fixed.header.layer.0, &packet.data);
-        Ok(Message::Data(packet))
+        Ok(packet)
     }
 
     fn on_data(&mut self, layer: u8, data: &Data) {

@@ -77,6 +77,23 @@ pub fn peek(bytes: &[u8]) -> Result<Header, ParseError> {
 /// When the bytes are not exactly one intact packet; [`ParseError::Sealed`] when it is sealed.
 pub fn parse<'a>(bytes: &'a [u8], newest: &Newest) -> Result<(Header, Message<'a>), ParseError> {
     let fixed = Fixed::read(bytes)?;
+    let mut reader = check_open(&fixed, bytes)?;
+    let from =
+        if fixed.header.kind.is_feedback() { Some(ReceiverId::read(&mut reader, "from")?) } else { None };
+    Ok((fixed.header, read_body(&fixed, from, reader, newest)?))
+}
+
+/// Read a data packet that is not sealed.
+pub(crate) fn parse_data<'a>(
+    fixed: &Fixed,
+    bytes: &'a [u8],
+    newest: &Newest,
+) -> Result<DataPacket<'a>, ParseError> {
+    read_data(fixed, check_open(fixed, bytes)?, newest)
+}
+
+/// What comes after the checksum of a packet that is not sealed, and is intact.
+fn check_open<'a>(fixed: &Fixed, bytes: &'a [u8]) -> Result<Reader<'a>, ParseError> {
     if fixed.header.sealed {
         return Err(ParseError::Sealed);
     }
@@ -87,10 +104,7 @@ pub fn parse<'a>(bytes: &'a [u8], newest: &Newest) -> Result<(Header, Message<'a
     if found != computed {
         return Err(ParseError::Damaged { found, computed });
     }
-    let mut reader = Reader { bytes, at: HEADER_LEN + CRC_LEN };
-    let from =
-        if fixed.header.kind.is_feedback() { Some(ReceiverId::read(&mut reader, "from")?) } else { None };
-    Ok((fixed.header, read_body(&fixed, from, reader, newest)?))
+    Ok(Reader { bytes, at: HEADER_LEN + CRC_LEN })
 }
 
 /// CRC-32C of a datagram of at least 16 bytes, its CRC field taken as zero.
@@ -172,15 +186,10 @@ pub(crate) fn read_body<'a>(
     mut reader: Reader<'a>,
     newest: &Newest,
 ) -> Result<Message<'a>, ParseError> {
-    let options = if fixed.has_options() { usize::from(u8::read(&mut reader, "options")?) } else { 0 };
     if fixed.header.kind == Kind::Data {
-        let packet = read_data_fields(fixed, options, &mut reader, newest)?;
-        let payload = reader.rest();
-        return match packet.data.payload {
-            Payload::NONE if !payload.is_empty() => Err(ParseError::Trailing(payload.len())),
-            _ => Ok(Message::Data(DataPacket { payload, ..packet })),
-        };
+        return read_data(fixed, reader, newest).map(Message::Data);
     }
+    let options = options_len(fixed, &mut reader)?;
     skip_options(&mut reader, options)?;
     let message = match (fixed.header.kind, from) {
         (Kind::Announce, _) => Message::Announce(Announce::read(&mut reader, ())?),
@@ -197,6 +206,25 @@ pub(crate) fn read_body<'a>(
     match reader.left() {
         0 => Ok(message),
         extra => Err(ParseError::Trailing(extra)),
+    }
+}
+
+fn options_len(fixed: &Fixed, reader: &mut Reader<'_>) -> Result<usize, ParseError> {
+    if fixed.has_options() { u8::read(reader, "options").map(usize::from) } else { Ok(0) }
+}
+
+/// Read a data packet's body: fields, mark and symbol.
+fn read_data<'a>(
+    fixed: &Fixed,
+    mut reader: Reader<'a>,
+    newest: &Newest,
+) -> Result<DataPacket<'a>, ParseError> {
+    let options = options_len(fixed, &mut reader)?;
+    let packet = read_data_fields(fixed, options, &mut reader, newest)?;
+    let payload = reader.rest();
+    match packet.data.payload {
+        Payload::NONE if !payload.is_empty() => Err(ParseError::Trailing(payload.len())),
+        _ => Ok(DataPacket { payload, ..packet }),
     }
 }
 

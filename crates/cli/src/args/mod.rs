@@ -41,8 +41,10 @@ pub enum Command {
     Recv(Recv),
     /// Send standard input live, or a stream on each layer: who joins late starts at the present
     Stream(Stream),
-    /// Make a key that seals sessions
+    /// Make a key that seals sessions, or one for a relay
     Keygen(Keygen),
+    /// Say what a key file holds and may do
+    Key(Key),
     /// Check this host: interfaces, routes, buffers, and whether multicast works
     Doctor(Doctor),
     /// Print a Wireshark dissector for faircast's packets
@@ -126,7 +128,7 @@ pub struct Sending {
     #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "60")]
     pub patience: Duration,
     /// Largest UDP datagram, in bytes [default: what the interface carries, at most 1500]
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(256..=65_507))]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(400..=65_507))]
     pub datagram: Option<u16>,
     /// How packets look.
     #[command(flatten)]
@@ -272,20 +274,56 @@ pub struct Recv {
     pub telling: Telling,
 }
 
-/// Make a key that seals sessions.
+/// Make a key that seals sessions, or one for a relay.
 ///
-/// Copy the file to every host, over a channel you trust: who has it can read, send and answer.
+/// Copy the file to every host, over a channel you trust: who has it can read, send and answer. A relay gets its own, with
+/// which it passes sessions on that it cannot read.
+///
+/// To change a key, give receivers a file with two lines, the new key and the old one; then give the source the new key; then
+/// take the old line away.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast keygen lab.key\n  \
-    faircast keygen - | ssh host 'umask 077; cat > lab.key'")]
+    faircast keygen - | ssh host 'umask 077; cat > lab.key'\n  \
+    faircast keygen --relay lab.key relay.key       the key of the relays of lab.key's sessions")]
 pub struct Keygen {
-    /// The file to make; `-` is standard output
-    #[arg(value_name = "FILE", default_value = "faircast.key", value_hint = ValueHint::FilePath)]
-    pub file: PathBuf,
+    /// The file to make [default: faircast.key, or relay.key]; `-` is standard output
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// Make the key of relays, which comes from this group key
+    #[arg(long, value_name = "GROUP KEY", value_hint = ValueHint::FilePath)]
+    pub relay: Option<PathBuf>,
     /// Replace an existing file
     #[arg(long)]
     pub force: bool,
+}
+
+/// About keys.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  faircast key show lab.key")]
+pub struct Key {
+    /// What about them
+    #[command(subcommand)]
+    pub command: KeyCommand,
+}
+
+/// What can be asked about keys.
+#[derive(Debug, Subcommand)]
+pub enum KeyCommand {
+    /// Say what a key file holds, what it may do, and who can read it
+    Show(KeyShow),
+}
+
+/// Say what a key file holds, what it may do, and who can read it. The key itself is not shown.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  faircast key show lab.key\n  faircast key show relay.key --json")]
+pub struct KeyShow {
+    /// The key file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Tell it as JSON, one object for each key
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Check this host: interfaces, routes, buffers, and whether multicast works.

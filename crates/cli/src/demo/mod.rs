@@ -147,7 +147,7 @@ pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Resu
         "write the content into the temporary directory (TMPDIR chooses another)",
     ))?;
     let key = place.path().join("demo.key");
-    key::run(key::Resolved::New(key.clone()), &mut std::io::sink(), &mut std::io::sink())?;
+    key::run(key::Resolved::group(key::Place::New(key.clone())), &mut std::io::sink(), &mut std::io::sink())?;
 
     let lo = faircast_net::choose(like, Some("lo"))?;
     let listener = Listener::start(group, &lo, marker)?;

@@ -1,6 +1,7 @@
 //! The real program between the hosts of a lab: what it promises, from end to end.
 
 mod alc;
+mod attacks;
 mod basic;
 mod capture;
 mod crowd;
@@ -15,6 +16,7 @@ mod layers;
 mod memberships;
 mod outages;
 mod pgm;
+mod relay;
 mod resume;
 mod schemes;
 mod security;

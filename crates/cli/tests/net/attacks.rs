@@ -1,0 +1,341 @@
+//! What outsiders recorded, and what they make up: who replays, who leads astray, who speaks for others.
+
+use crate::kit::{Running, Stage, must, tell};
+use crate::security::key;
+use faircast_core::packet::{Cause, Echo, Layer, ReceiverId, Report, ReportContent, Seq, SessionId};
+use faircast_core::time::Span;
+use faircast_testkit::{Lab, Node, Root, require_root};
+use faircast_wire::{
+    Announce, Member, MemberState, Message, Name, Need, Newest, ReceiverCodec, Request, encode, parse, peek,
+};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+/// Slow enough that an attack finds a session, fast enough for a short test.
+const RATE: &str = "10M";
+
+/// The host of the outsider: the last receiver's.
+const OUTSIDER: usize = 2;
+
+/// A session that lasts for some seconds, and what is needed to speak in it.
+struct Overheard {
+    session: SessionId,
+    source: SocketAddr,
+    announce: Announce,
+    /// Who has joined, as the source tells all.
+    members: Vec<ReceiverId>,
+}
+
+fn group_of(stage: &Stage) -> SocketAddr {
+    must(stage.group.parse())
+}
+
+/// A socket on a host that hears the group and can send to it.
+fn listener(stage: &Stage, node: &Node) -> UdpSocket {
+    let SocketAddr::V4(group) = group_of(stage) else { panic!("these labs speak IPv4") };
+    must(node.inside(|| {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, group.port())).expect("the port is free there");
+        socket.join_multicast_v4(group.ip(), &node.ipv4()).expect("it has the address");
+        socket.set_read_timeout(Some(Duration::from_millis(200))).expect("not zero");
+        socket
+    }))
+}
+
+/// A socket on a host with an address and a port of choice.
+fn bound(node: &Node, address: SocketAddr) -> UdpSocket {
+    must(node.inside(|| {
+        let socket = UdpSocket::bind(address).expect("the host has the address");
+        socket.set_read_timeout(Some(Duration::from_millis(50))).expect("not zero");
+        socket
+    }))
+}
+
+/// All packets of the source that are heard while `goes_on`.
+fn record(socket: &UdpSocket, mut goes_on: impl FnMut() -> bool) -> Vec<(SocketAddr, Vec<u8>)> {
+    let (mut recorded, mut bytes) = (Vec::new(), [0; 2048]);
+    while goes_on() {
+        while let Ok((len, from)) = socket.recv_from(&mut bytes) {
+            recorded.push((from, bytes[..len].to_vec()));
+        }
+    }
+    recorded
+}
+
+/// Listen until an announcement and the ids of so many members are known, in a session without a key.
+fn overhear(socket: &UdpSocket, members: usize) -> Overheard {
+    let (mut announced, mut heard, mut bytes) = (None, Vec::new(), [0; 2048]);
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        assert!(Instant::now() < end, "no session with {members} members: {announced:?} {heard:?}");
+        let Ok((len, from)) = socket.recv_from(&mut bytes) else { continue };
+        match parse(&bytes[..len], &Newest::default()) {
+            Ok((header, Message::Announce(announce))) => announced = Some((header.session, from, announce)),
+            Ok((_, Message::Status(status))) => {
+                for welcome in status.welcomed {
+                    if !heard.contains(&welcome.id) {
+                        heard.push(welcome.id);
+                    }
+                }
+            }
+            _ => {}
+        }
+        if let Some((session, source, announce)) = announced
+            && heard.len() >= members
+        {
+            return Overheard { session, source, announce, members: heard };
+        }
+    }
+}
+
+fn stage_with_an_outsider(root: &Root) -> Stage {
+    Stage::shared(root, Lab::plan().receivers(3))
+}
+
+/// H1: a whole session that was recorded comes again, from the source's own address, after a newer one.
+#[test]
+fn a_recorded_session_does_not_bring_old_content_back() {
+    let Some(root) = require_root() else { return };
+    let stage = stage_with_an_outsider(&root);
+    let key = key(&stage, "lab.key");
+    for flags in [&["--key", key.as_str()][..], &[]] {
+        let outsider = stage.lab.receiver(OUTSIDER);
+        let ear = listener(&stage, outsider);
+        let image = stage.file("image", 12_000);
+        let recv = |wait: &str| stage.recv(0, "r0", &[&["--wait", wait], flags].concat());
+        let first = recv("20");
+        let mut source = stage.send(&[&image], &[&["--expect", "1"], flags].concat());
+        let recorded = record(&ear, || source.task.is_running());
+        source.succeeds(20);
+        first.succeeds(5);
+        let (place, _) = recorded[0];
+        assert!(recorded.len() > 15 && recorded.iter().all(|(from, _)| *from == place), "{}", recorded.len());
+        must(std::fs::write(stage.path("image"), crate::kit::noise("the second version", 12_000)));
+        let second = recv("20");
+        stage.send(&[&image], &[&["--expect", "1"], flags].concat()).succeeds(20);
+        second.succeeds(5);
+        assert!(stage.has("r0", &image));
+        // The source is gone, and the outsider has its address.
+        let restarted = recv("6");
+        let IpAddr::V4(address) = place.ip() else { panic!("these labs speak IPv4") };
+        let node = stage.lab.sender();
+        let ip = |on: &Node, args: &[&str]| must(on.run("ip", args, Duration::from_secs(5)));
+        ip(node, &["link", "set", "eth0", "down"]);
+        ip(outsider, &["addr", "add", &format!("{address}/16"), "dev", "eth0"]);
+        let mouth = bound(outsider, place);
+        must(must(outsider.inside(|| mouth.set_multicast_ttl_v4(1))));
+        for _ in 0..4 {
+            for (_, bytes) in &recorded {
+                must(mouth.send_to(bytes, group_of(&stage)));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        let mut answers = 0;
+        while mouth.recv_from(&mut [0; 2048]).is_ok() {
+            answers += 1;
+        }
+        tell(&format!("{} packets replayed four times, {answers} answers", recorded.len()));
+        assert!((1..=7).contains(&answers), "{answers}: it asks, and only now and then");
+        restarted.ends(20).failed(1, "does not answer");
+        assert!(stage.has("r0", &image), "the older content is back");
+        ip(outsider, &["addr", "del", &format!("{address}/16"), "dev", "eth0"]);
+        ip(node, &["link", "set", "eth0", "up"]);
+        drop((ear, mouth));
+        must(std::fs::remove_dir_all(stage.path("r0")));
+    }
+}
+
+/// H2: one announcement that was recorded is sent again from another address, to receivers that still search.
+#[test]
+fn a_repeated_announcement_binds_no_receiver_to_whoever_repeats_it() {
+    let Some(root) = require_root() else { return };
+    let stage = stage_with_an_outsider(&root);
+    let key = key(&stage, "lab.key");
+    let file = stage.file("image", 4_000_000);
+    for flags in [&["--key", key.as_str()][..], &[]] {
+        let ear = listener(&stage, stage.lab.receiver(OUTSIDER));
+        let early = stage.recv(0, "r0", flags);
+        let mut source =
+            stage.send(&[&file], &[&["--expect", "2", "--wait", "3", "--max", RATE], flags].concat());
+        source.said("\"joined\"", 10);
+        let mut announcement = Vec::new();
+        while announcement.is_empty() {
+            let mut bytes = [0; 2048];
+            if let Ok((len, _)) = ear.recv_from(&mut bytes)
+                && peek(&bytes[..len]).is_ok_and(|header| header.kind == faircast_wire::Kind::Announce)
+            {
+                announcement = bytes[..len].to_vec();
+            }
+        }
+        // The late one hears nothing but the repetition at first.
+        let late = stage.recv(1, "r1", flags);
+        for _ in 0..20 {
+            must(ear.send_to(&announcement, group_of(&stage)));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        source.succeeds(30);
+        early.succeeds(10);
+        let ended = late.succeeds(10);
+        let from = ended.all("joined").next().expect("it has joined");
+        assert!(
+            from["address"].as_str().is_some_and(|at| at.starts_with(&stage.lab.sender().ipv4().to_string()))
+        );
+        assert!(stage.has("r0", &file) && stage.has("r1", &file));
+        for host in ["r0", "r1"] {
+            must(std::fs::remove_dir_all(stage.path(host)));
+        }
+    }
+}
+
+/// H8: an announcement that somebody makes up, honest about its address, gets a few packets and no receiver.
+#[test]
+fn a_made_up_announcement_gets_a_few_packets_and_no_receiver() {
+    let Some(root) = require_root() else { return };
+    let stage = stage_with_an_outsider(&root);
+    let outsider = stage.lab.receiver(OUTSIDER);
+    let file = stage.file("image", 4_000_000);
+    let ear = listener(&stage, outsider);
+    let first = stage.recv(0, "r0", &[]);
+    let source = stage.send(&[&file], &["--expect", "1", "--max", RATE]);
+    let heard = overhear(&ear, 1);
+    let mouth = bound(outsider, SocketAddr::from((outsider.ipv4(), 0)));
+    let place = must(mouth.local_addr());
+    let announce = Announce {
+        salt: [7; 16],
+        source: place,
+        parent: place,
+        started: heard.announce.started + 1,
+        unix_secs: heard.announce.unix_secs + 1,
+        ..heard.announce
+    };
+    let idle = stage.recv(1, "r1", &["--wait", "12"]);
+    let mut answers = [0; 2];
+    let end = Instant::now() + Duration::from_secs(5);
+    let mut seq = 0;
+    while Instant::now() < end {
+        let mut bytes = Vec::new();
+        must(
+            encode(&mut bytes, SessionId(heard.session.0 ^ 1), seq, &Message::Announce(announce), 1_000)
+                .map(drop),
+        );
+        seq += 1;
+        must(mouth.send_to(&bytes, group_of(&stage)));
+        while let Ok((_, from)) = mouth.recv_from(&mut [0; 2048]) {
+            answers[usize::from(from.ip() == stage.lab.receiver(1).address())] += 1;
+        }
+    }
+    tell(&format!("answers to a made-up source within 5 s: {answers:?}"));
+    assert_eq!(answers[0], 0, "who is served is not led astray");
+    assert!((0..=7).contains(&answers[1]), "{answers:?}");
+    source.succeeds(30);
+    first.succeeds(10);
+    assert!(stage.has("r0", &file));
+    drop(idle);
+}
+
+fn member_of(from: ReceiverId, state: MemberState) -> Message<'static> {
+    Message::Member(Member {
+        from,
+        nonce: 0,
+        state,
+        reason: 0,
+        verified_bytes: u64::MAX >> 1,
+        blocks_missing: 0,
+        rate: 0.0,
+        loss: 0.0,
+        dropped_local: 0,
+        echo: Echo { seq: Seq(1), hold: Span::ZERO },
+        host: Name::clipped("somebody"),
+    })
+}
+
+/// H8: somebody who hears the session, and not the receivers, speaks in their names.
+#[test]
+fn nobody_else_is_done_or_congested_in_a_receivers_name() {
+    let Some(root) = require_root() else { return };
+    let stage = stage_with_an_outsider(&root);
+    let outsider = stage.lab.receiver(OUTSIDER);
+    let file = stage.file("image", 6_000_000);
+    let ear = listener(&stage, outsider);
+    let receivers: Vec<Running> = (0..2).map(|at| stage.recv(at, &format!("r{at}"), &[])).collect();
+    let mut source = stage.send(&[&file], &["--expect", "2", "--min", "8M", "--max", RATE]);
+    let heard = overhear(&ear, 2);
+    source.reaches(0.1, 20);
+    let mouth = bound(outsider, SocketAddr::from((outsider.ipv4(), 0)));
+    let say = |codec: &mut ReceiverCodec, message: &Message<'_>| {
+        let mut bytes = Vec::new();
+        must(codec.encode(&mut bytes, heard.session, message).map(drop));
+        must(mouth.send_to(&bytes, heard.source));
+    };
+    let echo = Echo { seq: Seq(1), hold: Span::ZERO };
+    for id in &heard.members {
+        let mut codec = ReceiverCodec::new(&[], *id, 9);
+        codec.follow(heard.session);
+        for _ in 0..13 {
+            say(&mut codec, &member_of(*id, MemberState::Done));
+            let content = ReportContent::Congested { echo, level: 1e3, mean: 1e3, cause: Cause::Loss };
+            say(&mut codec, &Message::Report(Report { from: *id, layer: Layer(0), content }));
+        }
+    }
+    let ended = source.succeeds(30);
+    assert_eq!((ended.number("receivers"), ended.number("verified")), (2.0, 2.0));
+    assert!(ended.number("refused") >= 52.0, "{ended:?}");
+    assert!(ended.number("seconds") > 3.0, "it was not cut short: {ended:?}");
+    for receiver in receivers {
+        receiver.succeeds(10);
+    }
+    assert!(stage.has("r0", &file) && stage.has("r1", &file));
+}
+
+/// H8: a small request, made up by somebody who has joined, asks for everything many times over.
+#[test]
+fn requests_cost_no_more_than_can_be_lost() {
+    let Some(root) = require_root() else { return };
+    let stage = stage_with_an_outsider(&root);
+    let outsider = stage.lab.receiver(OUTSIDER);
+    let file = stage.file("image", 6_000_000);
+    let ear = listener(&stage, outsider);
+    let receiver = stage.recv(0, "r0", &[]);
+    let mut source = stage.send(&[&file], &["--expect", "1", "--max", RATE]);
+    let heard = overhear(&ear, 1);
+    source.reaches(0.1, 20);
+    let mouth = bound(outsider, SocketAddr::from((outsider.ipv4(), 0)));
+    let id = ReceiverId::new(4_242).expect("not zero");
+    let mut codec = ReceiverCodec::new(&[], id, 9);
+    codec.follow(heard.session);
+    let echo = Echo { seq: Seq(1 << 40), hold: Span::ZERO };
+    let needs = vec![Need { first: 0, run: u16::MAX, symbols: u16::MAX }];
+    let mut say = |message: &Message<'_>| {
+        let mut bytes = Vec::new();
+        must(codec.encode(&mut bytes, heard.session, message).map(drop));
+        must(mouth.send_to(&bytes, heard.source));
+    };
+    for _ in 0..200 {
+        say(&Message::Request(Request { from: id, needs: needs.clone(), echo }));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    receiver.succeeds(60);
+    let ended = source.succeeds(60);
+    tell(&format!(
+        "200 requests for everything of one that has not joined: {:.3} of it repaired",
+        ended.number("repair_ratio")
+    ));
+    assert!(ended.number("repair_ratio") < 0.05, "who has not joined is not served: {ended:?}");
+    assert!(stage.has("r0", &file));
+}
+
+/// The program says which version of the format it met.
+#[test]
+fn packets_of_version_1_are_named() {
+    let Some(root) = require_root() else { return };
+    let stage = stage_with_an_outsider(&root);
+    let receiver = stage.recv(0, "r0", &["--wait", "3"]);
+    let mouth =
+        bound(stage.lab.receiver(OUTSIDER), SocketAddr::from((stage.lab.receiver(OUTSIDER).ipv4(), 0)));
+    let mut old = vec![0xfc, 0x13, 0, 0, 1, 2, 3, 4, 0, 0, 0, 1];
+    old.extend([0; 100]);
+    for _ in 0..20 {
+        must(mouth.send_to(&old, group_of(&stage)));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    receiver.ends(10).failed(1, "version 1");
+}
