@@ -65,32 +65,32 @@ bench:
 
 bench-peers:
 	@scripts/needs bench
-	$(CARGO) build --release -p faircast
+	$(CARGO) build --release -p faircast-cli
 	bench/peers/run --faircast $(FAIRCAST) $(ARGS)
 
 bench-hosts:
 	@scripts/needs bench
-	$(CARGO) build --release -p faircast -p faircast-emulator
+	$(CARGO) build --release -p faircast-cli -p faircast-emulator
 	bench/hosts/run --faircast $(FAIRCAST) --emulator $(EMULATOR) $(ARGS)
 
 bench-tcp:
 	@scripts/needs bench
-	$(CARGO) build --release -p faircast -p faircast-emulator
+	$(CARGO) build --release -p faircast-cli -p faircast-emulator
 	bench/tcp/run --faircast $(FAIRCAST) --emulator $(EMULATOR) $(ARGS)
 
 bench-fairness:
 	@scripts/needs bench
-	$(CARGO) build --release -p faircast
+	$(CARGO) build --release -p faircast-cli
 	bench/fairness/run --faircast $(FAIRCAST) $(ARGS)
 
 bench-emulated:
 	@scripts/needs bench
-	$(CARGO) build --release -p faircast -p faircast-emulator
+	$(CARGO) build --release -p faircast-cli -p faircast-emulator
 	bench/emulated/run --faircast $(FAIRCAST) --emulator $(EMULATOR) $(ARGS)
 
 bench-layers:
 	@scripts/needs bench
-	$(CARGO) build --release -p faircast
+	$(CARGO) build --release -p faircast-cli
 	bench/layers/leave
 	bench/layers/run --faircast $(FAIRCAST) $(ARGS)
 
@@ -106,10 +106,10 @@ fuzz-replay:
 
 # Exits with 1 as long as a claim does not hold; the page is written all the same.
 reproduce:
-	$(CARGO) run --release -p faircast -- repro verify --out reproduction $(ARGS)
+	$(CARGO) run --release -p faircast-cli -- repro verify --out reproduction $(ARGS)
 
 reproduce-interop: needs
-	FAIRCAST_INTEROP_MB=50 $(CARGO) test -p faircast --test net pgm::zeromq_and_openpgm -- --nocapture
+	FAIRCAST_INTEROP_MB=50 $(CARGO) test -p faircast-cli --test net pgm::zeromq_and_openpgm -- --nocapture
 
 validate:
 	$(CARGO) run --release -p faircast-validation -- $(ARGS)
@@ -122,7 +122,7 @@ beside-itself = $(call plot-scheme,$(1),$(1),--set flow.guest.scheme=$(1) --set 
   --set flow.tcp1.count=0 --set flow.tcp2.count=0 --set "title=Two groups ($(1))")
 
 docs-plots:
-	$(CARGO) build --release -p faircast
+	$(CARGO) build --release -p faircast-cli
 	$(call beside-tcp,ormcc)
 	$(call beside-tcp,le-sbcc)
 	$(call beside-tcp,pgmcc)

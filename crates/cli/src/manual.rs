@@ -40,7 +40,7 @@ pub fn completions(shell: Shell, out: &mut impl Write) -> Result<(), Failure> {
 fn markdown() -> String {
     let mut page = String::from(
         "# The command line\n\n\
-         This page is the output of `--help`; `FAIRCAST_BLESS=1 cargo test -p faircast` writes it anew.\n\n\
+         This page is the output of `--help`; `FAIRCAST_BLESS=1 cargo test -p faircast-cli` writes it anew.\n\n\
          Data goes to standard output, everything else to standard error. Exit codes: 0 done, 1 a check or\n\
          transfer failed, 2 usage, 3 network or system. `NO_COLOR` is honoured. The first SIGINT or SIGTERM\n\
          ends a session in order, the second one at once.\n\n\
@@ -85,7 +85,7 @@ mod tests {
             std::fs::write(&path, markdown()).expect("docs/ is writable");
         }
         let written = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(written == markdown(), "docs/cli.md is stale: FAIRCAST_BLESS=1 cargo test -p faircast");
+        assert!(written == markdown(), "docs/cli.md is stale: FAIRCAST_BLESS=1 cargo test -p faircast-cli");
     }
 
     #[test]

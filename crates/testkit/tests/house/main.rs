@@ -26,7 +26,7 @@ const MAY_USE: [(&str, &[&str]); 13] = [
     ("faircast-net", &["faircast-core"]),
     ("faircast-transport", &["faircast-core", "faircast-wire", "faircast-fec", "faircast-net"]),
     (
-        "faircast",
+        "faircast-cli",
         &[
             "faircast-core",
             "faircast-aqm",
