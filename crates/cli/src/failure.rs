@@ -1,5 +1,6 @@
 //! Why a command did not succeed, and how that is said.
 
+use crate::wording;
 use faircast_net::{ExitClass, NetError};
 use faircast_transport::Class;
 use faircast_wire::KeyError;
@@ -244,7 +245,10 @@ impl Failure {
 
     /// The message, and the messages of its causes that it does not hold already.
     fn with_causes(&self) -> String {
-        let mut message = self.to_string();
+        let mut message = match self {
+            Failure::Session(error) => wording::error(error),
+            failure => failure.to_string(),
+        };
         let mut cause = self.source();
         while let Some(error) = cause {
             let text = error.to_string();

@@ -8,7 +8,7 @@
 //! | [`tell`] [`json`] [`units`] | how a session is told to people and to programs |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
 //! | [`key`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
-//! | [`failure`] [`system`] | errors, exit codes, signals |
+//! | [`failure`] [`wording`] [`system`] | errors, what sessions say in the words of flags, exit codes, signals |
 
 mod alc;
 mod args;
@@ -26,6 +26,7 @@ mod system;
 mod tell;
 mod units;
 mod values;
+mod wording;
 
 use crate::args::pgm::Wire;
 use crate::args::{Cli, Command};

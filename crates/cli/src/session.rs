@@ -4,7 +4,7 @@ use crate::args::{self, Telling};
 use crate::failure::{Failure, Usage};
 use crate::json::Line;
 use crate::tell::{self, EventPrinter, Human, Level, Reader, Role};
-use crate::{key, system, units};
+use crate::{key, system, units, wording};
 use faircast_core::time::Rate;
 use faircast_transport::event::LayersReport;
 use faircast_transport::{
@@ -293,7 +293,7 @@ pub fn tell<'a, Config, Report: Serialize>(
     let Resolved { config, telling, warnings } = resolved;
     let mut teller = teller(role, telling, output, stop);
     warnings.into_iter().for_each(|text| teller.event(&Event::warning(text)));
-    let outcome = drive(config, &mut |event| teller.event(&event), stop);
+    let outcome = drive(config, &mut |event| teller.event(&wording::event(event)), stop);
     conclude(&mut teller, outcome, verdict)
 }
 
@@ -395,7 +395,7 @@ fn sent_shortfall(report: &SendReport) -> String {
         (_, 0) => absent,
         _ => format!("{absent}, {incomplete}"),
     };
-    let advice = report.advice.as_deref().map_or_else(String::new, |advice| format!("; {advice}"));
+    let advice = report.advice.map_or_else(String::new, |advice| format!("; {}", wording::advice(advice)));
     format!("{what}{advice}; run both commands again, receivers resume where they were")
 }
 

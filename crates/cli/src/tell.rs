@@ -177,7 +177,7 @@ fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
             let verb = if role == Role::Receiver { "listening on" } else { "sending to" };
             (Level::Normal, format!("{verb} {group} through {interface}, {local}{others}"))
         }
-        Event::Warning { message } => (Level::Normal, warning(message)),
+        Event::Warning { message, .. } => (Level::Normal, warning(message)),
         Event::Content { files, bytes, resumed_bytes, .. } => {
             let what = match bytes {
                 Some(bytes) => format!("{}, {}", units::count(*files, "file"), units::bytes(*bytes)),

@@ -3,7 +3,7 @@
 use crate::config::{Content, ReceiveConfig, SendConfig, Slow, span};
 use crate::datagram::{self, overhead};
 use crate::driver::{Clock, Groups, Moves, Outage, Uplink, opened, random, run_one};
-use crate::error::Error;
+use crate::error::{Error, Unlayered};
 use crate::event::{Event, ReceiveReport, SendReport};
 use crate::object::ObjectStream;
 use crate::receiver;
@@ -217,17 +217,12 @@ fn layer_groups(config: &SendConfig) -> Result<Vec<SocketAddr>, Error> {
     let (layers, scheme) = (config.scheme.layers().max(1), config.scheme.name());
     let refused = match (&config.content, config.slow) {
         _ if layers == 1 => None,
-        (Content::Live { .. }, _) => Some((
-            "a live stream",
-            "give each layer a stream of its own (--layer base.ts --layer more.ts), or choose another --cc",
-        )),
-        (_, Slow::Floor(_) | Slow::Drop(_)) => {
-            Some(("--slow", "slow receivers take fewer layers and cost the others nothing, leave it out"))
-        }
+        (Content::Live { .. }, _) => Some(Unlayered::LiveStream),
+        (_, Slow::Floor(_) | Slow::Drop(_)) => Some(Unlayered::SlowPolicy),
         _ => None,
     };
-    if let Some((what, instead)) = refused {
-        return Err(Error::NotInLayers { what, scheme, instead });
+    if let Some(what) = refused {
+        return Err(Error::NotInLayers { what, scheme });
     }
     let group = |layer| group_of(config.group, Layer(layer), config.spacing);
     (0..layers).map(group).collect::<Option<Vec<_>>>().ok_or_else(|| {
@@ -306,11 +301,9 @@ mod tests {
         };
         assert_eq!(layers("rlc", 3).expect("eight layers"), 3);
         assert_eq!(layers("gmcc", 1).expect("eight layers"), 2, "the second one stays empty");
-        for (scheme, count, words) in [
-            ("ormcc", 1, "use --cc rlc or --cc gmcc"),
-            ("rlc,layers=2", 3, "3 streams"),
-            ("rlc", 0, "0 streams"),
-        ] {
+        for (scheme, count, words) in
+            [("ormcc", 1, "use rlc or gmcc"), ("rlc,layers=2", 3, "3 streams"), ("rlc", 0, "0 streams")]
+        {
             let error = layers(scheme, count).expect_err("they do not fit");
             assert!(error.to_string().contains(words) && error.class() == Class::Usage, "{error}");
         }

@@ -5,23 +5,91 @@ use faircast_core::node::Effect;
 use faircast_net::NetError;
 use std::time::Duration;
 
-/// Whose fault it is, for exit codes.
+/// Whose fault it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// The transfer did not succeed: exit code 1.
+    /// The transfer did not succeed.
     Transfer,
-    /// The request makes no sense: exit code 2.
+    /// The configuration makes no sense.
     Usage,
-    /// Network or system: exit code 3.
+    /// Network or system.
     System,
 }
 
 /// What keeps data from arriving where announcements do.
 pub(crate) const LOOK_AT_PATH: &str =
-    "look at the MTU of the path (`--datagram 1200` at the source sends smaller packets) and at firewalls";
+    "look at the MTU of the path (smaller datagrams at the source may pass) and at firewalls";
 
-/// What keeps answers from arriving.
-pub(crate) const LOOK_AT_WAY_BACK: &str = "nobody was heard: look at the way back, UDP from the receivers to the port that this host sends from, and at firewalls";
+/// What a receiver saw of sessions that it could not take part in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Seen {
+    /// One that is sealed, and there is no key here.
+    #[error("a sealed session is there: give its key")]
+    Sealed,
+    /// One that is not sealed, and there is a key here.
+    #[error("an unsealed session is there: leave out the key to accept it")]
+    Unsealed,
+    /// One whose packets look minutes old.
+    #[error("a session is there whose clock differs from this host's by minutes")]
+    Stale,
+    /// One whose packets do not open.
+    #[error("packets are there that do not open: is it the same key?")]
+    DoesNotOpen,
+    /// One with a scheme that nobody here knows.
+    #[error("a session is there that uses a congestion control this version does not know")]
+    UnknownScheme,
+    /// One whose numbers contradict each other.
+    #[error("a session is there whose announced packet size does not go with its symbols")]
+    PacketSize,
+    /// One whose announcement cannot be.
+    #[error("a session is there whose announcement makes no sense")]
+    Senseless,
+    /// One whose source does not answer.
+    #[error(
+        "a session is announced by {0} that does not answer: is the way back to it blocked, or is it a recording?"
+    )]
+    Unanswering(std::net::SocketAddr),
+    /// So many packets that are no PGM.
+    #[error("only {0} packets that are no PGM were there")]
+    NotPgm(u64),
+}
+
+/// What does not go with layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unlayered {
+    /// One live stream.
+    #[error("a live stream")]
+    LiveStream,
+    /// A policy for slow receivers.
+    #[error("a policy for slow receivers")]
+    SlowPolicy,
+    /// PGM.
+    #[error("PGM")]
+    Pgm,
+}
+
+impl Unlayered {
+    /// What to do instead.
+    const fn instead(self) -> &'static str {
+        match self {
+            Unlayered::LiveStream => "give each layer a stream of its own, or choose another scheme",
+            Unlayered::SlowPolicy => {
+                "slow receivers take fewer layers and cost the others nothing, follow them"
+            }
+            Unlayered::Pgm => "choose another scheme, or another format",
+        }
+    }
+}
+
+/// A line of PGM's content that fits no message; inside of [`Error::Pipe`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a line is longer than {most} bytes; send messages of a fixed size")]
+pub struct LineTooLong {
+    /// The longest that fits.
+    pub most: usize,
+}
 
 /// Why a session could not run, or failed.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +112,7 @@ pub enum Error {
     },
     /// Nobody answered the announcement.
     #[error(
-        "no receiver answered on {group} within {waited:?}; is `faircast recv` running there, on the same group, with the same key, within --ttl {ttl} hops?"
+        "no receiver answered on {group} within {waited:?}; is one running there, on the same group, with the same key, within {ttl} hops?"
     )]
     NoReceiver {
         /// The group.
@@ -56,7 +124,7 @@ pub enum Error {
     },
     /// The scheme's options do not fit into the announcement.
     #[error(
-        "the options of --cc take {len} bytes where the announcement has room for {most}: set fewer of them"
+        "the congestion control's options take {len} bytes where the announcement has room for {most}: set fewer of them"
     )]
     SchemeOptions {
         /// Bytes that they take.
@@ -66,7 +134,7 @@ pub enum Error {
     },
     /// The group's address or port is too high for all layers.
     #[error(
-        "{scheme} sends {layers} layers and there is no group for layer {top} by {by} from {group}; choose a lower one with --group, or --layers-by {other}, or fewer layers"
+        "{scheme} sends {layers} layers and there is no group for layer {top} by {by} from {group}; choose a lower one, or layers by {other}, or fewer layers"
     )]
     NoGroupForLayer {
         /// The scheme's name.
@@ -83,26 +151,22 @@ pub enum Error {
         group: std::net::SocketAddr,
     },
     /// Layers with something that they do not go with.
-    #[error("{what} does not go with {scheme}, which sends in layers: {instead}")]
+    #[error("{what} does not go with {scheme}, which sends in layers: {}", .what.instead())]
     NotInLayers {
         /// What was asked for.
-        what: &'static str,
+        what: Unlayered,
         /// The scheme's name.
         scheme: &'static str,
-        /// What to do instead.
-        instead: &'static str,
     },
     /// Streams in layers with a scheme that has none.
-    #[error(
-        "--layer needs a scheme that sends in layers, which {scheme} does not; use --cc rlc or --cc gmcc"
-    )]
+    #[error("streams on layers need a scheme that sends in layers, which {scheme} does not; use rlc or gmcc")]
     NeedsLayers {
         /// The scheme's name.
         scheme: &'static str,
     },
     /// Each stream needs a layer.
     #[error(
-        "{count} streams (--layer) do not fit the {layers} layers of {scheme}; give 1 to {layers}, base layer first"
+        "{count} streams do not fit the {layers} layers of {scheme}; give 1 to {layers}, base layer first"
     )]
     LayerInputs {
         /// How many streams there are.
@@ -113,17 +177,17 @@ pub enum Error {
         scheme: &'static str,
     },
     /// No session was announced.
-    #[error("no session was announced on {group} within {waited:?}{hint}")]
+    #[error("no session was announced on {group} within {waited:?}{}", .seen.map_or_else(String::new, |seen| format!("; {seen}")))]
     NoSession {
         /// The group.
         group: std::net::SocketAddr,
         /// How long the receiver waited.
         waited: Duration,
-        /// What was seen instead, as a sentence, or nothing.
-        hint: String,
+        /// What was seen instead, if anything.
+        seen: Option<Seen>,
     },
     /// The network was gone for too long.
-    #[error("{why}; waited {} s for it (--patience). Run the command again when it is back: receivers resume", .lasted.as_secs())]
+    #[error("{why}; waited {} s for it. Start again when it is back: receivers resume", .lasted.as_secs())]
     Outage {
         /// How long it was gone.
         lasted: Duration,
@@ -147,7 +211,7 @@ pub enum Error {
     },
     /// The source went silent in the middle.
     #[error(
-        "the source has been silent for {silent:?}; {verified_bytes} bytes are verified and kept, run the same command again to resume"
+        "the source has been silent for {silent:?}; {verified_bytes} bytes are verified and kept, a receiver that is started again resumes"
     )]
     SourceSilent {
         /// How long.
@@ -157,7 +221,7 @@ pub enum Error {
     },
     /// The source ended the session before this receiver had everything.
     #[error(
-        "the source ended the session before everything had arrived ({reason}); {verified_bytes} bytes are verified and kept, run the same command again to resume"
+        "the source ended the session before everything had arrived ({reason}); {verified_bytes} bytes are verified and kept, a receiver that is started again resumes"
     )]
     Ended {
         /// Why, in a word or two.
@@ -180,7 +244,7 @@ pub enum Error {
     },
     /// The interface's MTU is too small.
     #[error(
-        "interface {interface} has an MTU of {mtu}, too small for faircast (at least 284, with IPv6 304); choose another with --iface"
+        "interface {interface} has an MTU of {mtu}, too small for faircast (at least 284, with IPv6 304); choose another interface"
     )]
     MtuTooSmall {
         /// Interface name.
@@ -188,11 +252,11 @@ pub enum Error {
         /// Its MTU.
         mtu: u32,
     },
-    /// Standard input or output.
-    #[error("cannot read standard input or write standard output: {0}")]
+    /// A stream that content is read from or written to, standard input and output among them.
+    #[error("cannot read what is sent or write what is received: {0}")]
     Pipe(#[source] std::io::Error),
-    /// A tree cannot go to standard output.
-    #[error("the session carries {files} files; `--stdout` takes one file or a stream, use `--out DIR`")]
+    /// A tree cannot be written as one stream.
+    #[error("the session carries {files} files, which one output cannot take; receive into a directory")]
     NotAStream {
         /// Files in the session.
         files: u64,
@@ -214,9 +278,7 @@ pub enum Error {
         most: usize,
     },
     /// A PGM source sends one file or stream.
-    #[error(
-        "cannot send {what} over PGM, which knows no files; send one file, or pipe one in: `tar c ... | faircast send -`"
-    )]
+    #[error("cannot send {what} over PGM, which knows no files; send one file or stream, such as an archive")]
     PgmContent {
         /// What was asked for.
         what: String,
@@ -245,7 +307,7 @@ pub enum Error {
     },
     /// A file that is too long for the erasure code.
     #[error(
-        "{} has {bytes} bytes, but with these datagrams --fec {fec} reaches {most}; use larger ones (--datagram) or the other code",
+        "{} has {bytes} bytes, but with these datagrams the erasure code {fec} reaches {most}; use larger ones or the other code",
         .path.display()
     )]
     AlcTooLong {
@@ -260,7 +322,7 @@ pub enum Error {
     },
     /// Layers beyond the last address or port.
     #[error(
-        "layer {layer} of the group {group} would be no multicast group; choose a lower address, or fewer layers (--cc rlc,layers=N)"
+        "layer {layer} of the group {group} would be no multicast group; choose a lower address, or fewer layers"
     )]
     AlcLayer {
         /// The layer.
@@ -273,7 +335,7 @@ pub enum Error {
     Alc(#[from] faircast_wire::alc::EncodeError),
     /// Nothing was heard.
     #[error(
-        "no ALC session was heard on {group} within {waited:?}; is the source sending there, within its --ttl?"
+        "no ALC session was heard on {group} within {waited:?}; is the source sending there, within its time to live?"
     )]
     AlcNoSession {
         /// The group.
@@ -283,7 +345,7 @@ pub enum Error {
     },
     /// The session ended, or nothing of it came any more, before everything was there.
     #[error(
-        "{why} before everything had arrived: {files} of {known} files are whole; ask the source for more rounds (--repeat)"
+        "{why} before everything had arrived: {files} of {known} files are whole; ask the source for more rounds"
     )]
     AlcEnded {
         /// What happened, as a sentence without an end.

@@ -1,5 +1,6 @@
 //! What a session tells while it runs, and at its end.
 
+use crate::error::LOOK_AT_PATH;
 use serde::Serialize;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -23,6 +24,9 @@ pub enum Event {
     Warning {
         /// In words.
         message: String,
+        /// What of the configuration it is about, if anything.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        concerns: Option<Setting>,
     },
     /// The content is known: a source has opened it, a receiver has its manifest.
     Content {
@@ -55,7 +59,7 @@ pub enum Event {
         /// Why it left, when it has not.
         reason: Option<String>,
     },
-    /// A receiver cannot keep up; what is done about it follows from `--slow`.
+    /// A receiver cannot keep up; what is done about it follows from [`Slow`](crate::Slow).
     #[serde(rename = "slow")]
     SlowReceiver {
         /// The receiver's id.
@@ -87,8 +91,26 @@ pub enum Event {
 impl Event {
     /// A warning in these words.
     pub fn warning(message: impl Into<String>) -> Event {
-        Event::Warning { message: message.into() }
+        Event::Warning { message: message.into(), concerns: None }
     }
+
+    /// A warning in these words, about this part of the configuration.
+    pub(crate) fn warning_of(setting: Setting, message: impl Into<String>) -> Event {
+        Event::Warning { message: message.into(), concerns: Some(setting) }
+    }
+}
+
+/// What of a session's configuration a warning is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Setting {
+    /// How long silence and outages are waited for, as the warning says.
+    Patience,
+    /// The size of datagrams at the source: smaller ones may pass.
+    Datagram,
+    /// The congestion control.
+    Scheme,
 }
 
 /// What is done about a slow receiver.
@@ -174,7 +196,7 @@ pub enum Limit {
     Window,
     /// There is not more to send, or this host sends no faster.
     Application,
-    /// The user (`--max`).
+    /// The highest rate of the configuration.
     Max,
 }
 
@@ -212,9 +234,37 @@ pub struct SendReport {
     /// Packets that were refused: forged, replayed, damaged.
     pub refused: u64,
     /// Of a session that ended without everybody: what to look at, when something shows.
-    pub advice: Option<String>,
+    pub advice: Option<Advice>,
     /// Of a live stream in layers: what has become of each, the base layer first.
     pub streams: Vec<StreamSent>,
+}
+
+/// What to look at when receivers are incomplete. As JSON it is a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
+#[non_exhaustive]
+pub enum Advice {
+    /// Announcements arrive where data does not.
+    Path,
+    /// No answers arrive.
+    WayBack,
+}
+
+impl fmt::Display for Advice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Advice::Path => LOOK_AT_PATH,
+            Advice::WayBack => {
+                "nobody was heard: look at the way back, UDP from the receivers to the port that this host sends from, and at firewalls"
+            }
+        })
+    }
+}
+
+impl From<Advice> for String {
+    fn from(advice: Advice) -> String {
+        advice.to_string()
+    }
 }
 
 /// A receiver that does not have everything.

@@ -255,6 +255,27 @@ fn no_file_names_a_path_of_one_machine() {
     assert_none("paths of one machine", &found);
 }
 
+/// Crates that other programs embed: their words are not those of the command line.
+const EMBEDDED: [&str; 8] = ["core", "aqm", "topology", "wire", "fec", "net", "transport", "faircast"];
+
+#[test]
+fn libraries_name_no_flag_of_the_command_line() {
+    let ours =
+        |source: &Source| EMBEDDED.iter().any(|name| source.path.starts_with(format!("crates/{name}/src")));
+    let is_test = |source: &Source| {
+        source.path.components().any(|part| part.as_os_str() == "tests" || part.as_os_str() == "pair")
+    };
+    let mut found = Vec::new();
+    for source in rust_sources().iter().filter(|source| ours(source) && !is_test(source)) {
+        for (line, text) in scan::strings(&source.text) {
+            if scan::names_flag(&text) {
+                found.push(format!("{}:{line}: {text}", source.path.display()));
+            }
+        }
+    }
+    assert_none("flags of the command line in the words of a library", &found);
+}
+
 #[test]
 fn nothing_is_left_to_be_written() {
     let needles =

@@ -134,6 +134,61 @@ pub fn names_crate(text: &str, name: &str) -> bool {
         })
 }
 
+/// The string literals of code outside of its tests, each with the line on which it begins.
+pub fn strings(text: &str) -> Vec<(usize, String)> {
+    let code = text.find("#[cfg(test)]\nmod tests {").map_or(text, |at| &text[..at]);
+    let (mut found, mut rest, mut line) = (Vec::new(), code, 1);
+    while let Some(first) = rest.chars().next() {
+        let raw = rest.strip_prefix('r').map(|after| after.len() - after.trim_start_matches('#').len());
+        let raw = raw.filter(|hashes| rest[1 + hashes..].starts_with('"'));
+        let len = match (first, raw) {
+            (_, Some(hashes)) => {
+                let end = format!("\"{}", "#".repeat(hashes));
+                let body = &rest[hashes + 2..];
+                let len = body.find(&end).unwrap_or(body.len());
+                found.push((line, body[..len].to_owned()));
+                (hashes + 2 + len + end.len()).min(rest.len())
+            }
+            ('"', _) => {
+                let len = 1 + end_of_string(&rest[1..]);
+                found.push((line, rest[1..len].to_owned()));
+                (len + 1).min(rest.len())
+            }
+            ('/', _) if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            ('\'', _) if rest.starts_with("'\"'") || rest.starts_with("'\\") => 3,
+            // The rest of a name, which may end with `r`.
+            (c, _) if c.is_alphanumeric() || c == '_' => {
+                rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len())
+            }
+            (other, _) => other.len_utf8(),
+        };
+        line += rest[..len].matches('\n').count();
+        rest = &rest[len..];
+    }
+    found
+}
+
+/// Where the string that begins here ends.
+fn end_of_string(text: &str) -> usize {
+    let mut escaped = false;
+    let end = text.find(|c| {
+        let ends = c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        ends
+    });
+    end.unwrap_or(text.len())
+}
+
+/// Whether a text names a flag, as in `--this`.
+pub fn names_flag(text: &str) -> bool {
+    text.match_indices("--").any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + 2..].chars().next();
+        before.is_none_or(|c| !c.is_alphanumeric() && c != '-')
+            && after.is_some_and(|c| c.is_ascii_lowercase())
+    })
+}
+
 /// Whether two texts start with the same eight words; one of them may be shorter.
 pub fn same_start(a: &str, b: &str) -> bool {
     let (mut a, mut b) = (a.split_whitespace().take(8), b.split_whitespace().take(8));
@@ -186,6 +241,26 @@ mod tests {
         assert!(names_crate("let x = toml::from_str(y);", "toml"));
         assert!(names_crate("    pub use toml as t;", "toml"));
         assert!(!names_crate("/// See [`toml::Table`].\nuse my_toml::Table;\nlet toml = 1;", "toml"));
+    }
+
+    #[test]
+    fn strings_are_found_between_comments_characters_and_raw_strings() {
+        let text = concat!(
+            "let a = \"one \\\" --two\"; // \"no\"\nlet q = '\"';\nlet b = r#\"three\"four\"#;\n",
+            "#[cfg(test)]\nmod tests { \"five\" }"
+        );
+        let found: Vec<_> = strings(text);
+        assert_eq!(found, [(1, "one \\\" --two".to_owned()), (3, "three\"four".to_owned())]);
+    }
+
+    #[test]
+    fn a_flag_is_two_dashes_and_a_word() {
+        for flag in ["--key", "give its --key", "(`--datagram 1200`)"] {
+            assert!(names_flag(flag), "{flag}");
+        }
+        for none in ["a -- b", "a--b", "---x", "--"] {
+            assert!(!names_flag(none), "{none}");
+        }
     }
 
     #[test]

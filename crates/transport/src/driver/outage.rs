@@ -6,7 +6,7 @@
 //! (`docs/decisions/0023-outages.md`).
 
 use crate::error::Error;
-use crate::event::Event;
+use crate::event::{Event, Setting};
 use faircast_net::{Changes, Choice, NetError, News, choose_again};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -225,10 +225,13 @@ impl Outage {
         if lasted >= TOLD_AFTER && !broken.told {
             broken.told = true;
             let rest = self.patience.saturating_sub(lasted).as_secs_f64();
-            events(Event::warning(match self.endless {
-                true => format!("{}; waiting for that", broken.why),
-                false => format!("{}; the session waits up to {rest:.0} s for that (--patience)", broken.why),
-            }));
+            events(match self.endless {
+                true => Event::warning(format!("{}; waiting for that", broken.why)),
+                false => {
+                    let message = format!("{}; the session waits up to {rest:.0} s for that", broken.why);
+                    Event::warning_of(Setting::Patience, message)
+                }
+            });
         }
         if lasted < self.patience || self.endless {
             return Ok(());
@@ -298,10 +301,7 @@ mod tests {
         assert!(ended.to_string().contains("packet filter"), "{ended}");
         assert!(!outage.holds());
         outage.works(&mut tell);
-        assert!(
-            matches!(&told[..], [Event::Warning { message }] if message.contains("--patience")),
-            "{told:?}"
-        );
+        assert!(matches!(&told[..], [Event::Warning { concerns: Some(Setting::Patience), .. }]), "{told:?}");
         let mut listener = Outage::of_listener(GROUP, None, Duration::ZERO);
         assert!(listener.failed(denied(), &mut |_| ()).is_ok(), "it waits for a session as long as it takes");
         listener.ends_by_patience(true);

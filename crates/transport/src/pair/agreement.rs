@@ -1,6 +1,7 @@
 //! What both ends have to agree on is announced, not derived twice.
 
 use super::*;
+use crate::error::Seen;
 use faircast_core::schemes::{CATALOGUE, Wire};
 use faircast_wire::GroupKey;
 
@@ -55,7 +56,6 @@ fn a_session_whose_packet_size_makes_no_sense_is_not_joined_and_said_to_be() {
         net.run_for(secs(1));
         let session = net.receivers[all.start].session.as_ref().expect("it goes on looking");
         assert_eq!(session.scheme(), None);
-        let hint = session.hint().expect("it says what it has seen");
-        assert!(hint.contains("packet size"), "{hint}");
+        assert_eq!(session.seen(), Some(Seen::PacketSize));
     }
 }

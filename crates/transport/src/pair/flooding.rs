@@ -31,7 +31,7 @@ enum Network {
 fn warned(events: &[(Time, Event)]) -> Option<f64> {
     let found = events
         .iter()
-        .find(|(_, event)| matches!(event, Event::Warning { message } if message.contains("querier")));
+        .find(|(_, event)| matches!(event, Event::Warning { message, .. } if message.contains("querier")));
     found.map(|(at, _)| at.as_secs_f64())
 }
 

@@ -127,7 +127,7 @@ fn a_host_that_cannot_join_a_layer_goes_on_below_it_and_says_so_once() {
     let source = net.source(Offer::bytes(CONTENT / 2).by(RLC).expect(1));
     net.run_to_end(secs(100));
     net.assert_all_verified(source, all);
-    let warnings = |event: &&(Time, Event)| matches!(&event.1, Event::Warning { message } if message.contains("cannot join layer 2"));
+    let warnings = |event: &&(Time, Event)| matches!(&event.1, Event::Warning { message, .. } if message.contains("cannot join layer 2"));
     assert_eq!(net.receivers[0].events.iter().filter(warnings).count(), 1);
     let most = told(&net, 0).iter().map(|told| told.joined).max();
     assert!(most.is_some(), "{:?}", told(&net, 0));

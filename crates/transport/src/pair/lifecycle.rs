@@ -144,8 +144,8 @@ fn the_source_starts_without_those_that_do_not_come_and_says_who_is_missing() {
     let report = net.sources[source].report();
     assert!(!report.ok);
     assert_eq!((report.missing, report.verified), (1, 2));
-    let warned =
-        net.told(source, |event| matches!(event, Event::Warning { message } if message.contains("2 of 3")));
+    let warned = net
+        .told(source, |event| matches!(event, Event::Warning { message, .. } if message.contains("2 of 3")));
     assert!(warned.is_some_and(|at| at >= Time::ZERO + secs(5) && at <= Time::ZERO + secs(5) + LEAST));
     assert!(report.start_seconds >= 5.0 && report.start_seconds < 5.1, "{}", report.start_seconds);
 }

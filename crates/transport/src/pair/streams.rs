@@ -208,7 +208,7 @@ fn what_a_layer_cannot_send_in_time_is_dropped_at_the_source_and_told() {
     let warned: Vec<Time> = net.sources[source]
         .events
         .iter()
-        .filter(|(_, event)| matches!(event, Event::Warning { message } if message.contains("layer 0 is sent slower")))
+        .filter(|(_, event)| matches!(event, Event::Warning { message, .. } if message.contains("layer 0 is sent slower")))
         .map(|(at, _)| *at)
         .collect();
     assert!(warned.len() > 2, "{warned:?}");

@@ -10,8 +10,8 @@ use crate::config::span;
 use crate::config::{Content, Destination};
 use crate::datagram;
 use crate::driver::{Clock, Groups, Moves, Outage, Uplink, opened, random, run_one};
-use crate::error::Error;
-use crate::event::Event;
+use crate::error::{Error, Unlayered};
+use crate::event::{Event, Setting};
 use crate::source::pipe::Pipe;
 use faircast_core::packet::Mark;
 use faircast_core::rate::Bounds;
@@ -68,18 +68,18 @@ pub(crate) fn open_source(
     let room = feed::room(datagram, options_len(config.scheme.mark()));
     check_messages(config.options.framing, config.options.messages, room)?;
     if config.scheme.layers() > 1 {
-        let (scheme, instead) = (config.scheme.name(), "choose another --cc, or leave out --wire pgm");
-        return Err(Error::NotInLayers { what: "PGM", scheme, instead });
+        return Err(Error::NotInLayers { what: Unlayered::Pgm, scheme: config.scheme.name() });
     }
     let random = random();
     let gsi = random[0].to_le_bytes();
     let tsi = Tsi { gsi: Gsi(std::array::from_fn(|at| gsi[at])), port: random[1] as u16 };
     events(Event::Content { transfer: tsi.to_string(), files: 1, bytes: total, resumed_bytes: 0 });
     if !config.scheme.works_over(Wire::Pgm) {
-        events(Event::warning(format!(
-            "--cc {} hears nothing from receivers that are not faircast's: use le-sbcc for OpenPGM and ZeroMQ",
+        let message = format!(
+            "{} hears nothing from receivers that are not faircast's: use le-sbcc for OpenPGM and ZeroMQ",
             config.scheme.name()
-        )));
+        );
+        events(Event::warning_of(Setting::Scheme, message));
     }
     let scheme = config.scheme.without_answers().with_packet_size((datagram + source::OVERHEAD) as u16);
     let own = scheme.bounds();

@@ -1,6 +1,7 @@
 //! From content to payloads of packets.
 
 use super::{Framing, Messages};
+use crate::error::LineTooLong;
 use faircast_wire::pgm::{DATA_HEADER_LEN, Fragment, MOST_APDU, MOST_FRAGMENTS, put_message, put_offset};
 use std::collections::VecDeque;
 use std::io;
@@ -237,7 +238,5 @@ pub(super) fn room(datagram: usize, options: usize) -> usize {
 }
 
 fn too_long(most: usize) -> io::Error {
-    let what =
-        format!("a line is longer than {most} bytes; send messages of a fixed size with `--message SIZE`");
-    io::Error::new(io::ErrorKind::InvalidData, what)
+    io::Error::new(io::ErrorKind::InvalidData, LineTooLong { most })
 }

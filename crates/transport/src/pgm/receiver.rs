@@ -4,7 +4,7 @@ use super::delivery::Delivery;
 use super::missing::{Due, Missing, Patience};
 use super::{PgmReceiveReport, receiver_id};
 use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
-use crate::error::Error;
+use crate::error::{Error, Seen};
 use crate::event::{Event, Progress};
 use faircast_core::delivery::gaps::Gaps;
 use faircast_core::node::{Cx, Effect, Effects, Receiver as _};
@@ -346,10 +346,7 @@ impl PgmReceiver {
                 self.setup.wait.filter(|wait| now.since(Time::ZERO) >= *wait).map(|wait| Error::NoSession {
                     group: self.setup.group.into(),
                     waited: Duration::from_nanos(wait.as_nanos()),
-                    hint: match self.report.refused {
-                        0 => String::new(),
-                        refused => format!(", only {refused} packets that are no PGM"),
-                    },
+                    seen: Some(self.report.refused).filter(|refused| *refused > 0).map(Seen::NotPgm),
                 })
             }
             Some(stream) => {

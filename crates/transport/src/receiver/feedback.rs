@@ -242,7 +242,7 @@ impl ReceiverSession {
             return;
         }
         if status.dropped.contains(&me) {
-            return self.end("this host was too slow for --slow drop", now);
+            return self.end("this host was too slow, and its source drops slow receivers", now);
         }
         let was_deferred = std::mem::replace(&mut stream.deferred, status.lagging.contains(&me));
         if was_deferred && !stream.deferred {
@@ -445,8 +445,8 @@ impl ReceiverSession {
 
     /// What it would say if it gave up looking for a session now.
     #[cfg(test)]
-    pub(crate) fn hint(&self) -> Option<&str> {
-        self.hint.as_deref()
+    pub(crate) const fn seen(&self) -> Option<crate::error::Seen> {
+        self.seen
     }
 
     /// So full is the base group's socket, and so many datagrams were dropped.

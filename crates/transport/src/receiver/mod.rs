@@ -23,7 +23,7 @@ mod window;
 
 use crate::config::{Destination, Durability, Freshness};
 use crate::endpoint::Transmit;
-use crate::error::Error;
+use crate::error::{Error, Seen};
 use crate::event::{Event, Progress, ReceiveReport};
 use crate::object::ObjectError;
 use delivery::{Delivery, Progressed};
@@ -106,7 +106,7 @@ pub(crate) struct ReceiverSession {
     failure: Option<Error>,
     finished: Option<Finished>,
     /// Why nothing was found, as far as packets told.
-    hint: Option<String>,
+    seen: Option<Seen>,
 }
 
 struct Fixed {
@@ -253,7 +253,7 @@ impl ReceiverSession {
             totals: Totals::default(),
             failure: None,
             finished: None,
-            hint: None,
+            seen: None,
         };
         session.look_at_the_clock(now);
         session
@@ -411,9 +411,9 @@ impl ReceiverSession {
         match self.phase {
             Phase::Searching => {
                 if let Some(waited) = self.setup.wait.filter(|wait| silent >= *wait) {
-                    let hint = self.hint.take().map_or_else(String::new, |hint| format!("; {hint}"));
                     let waited = std::time::Duration::from_nanos(waited.as_nanos());
-                    self.failure = Some(Error::NoSession { group: self.setup.group, waited, hint });
+                    self.failure =
+                        Some(Error::NoSession { group: self.setup.group, waited, seen: self.seen });
                     self.phase = Phase::Over;
                 }
             }
@@ -525,17 +525,14 @@ impl ReceiverSession {
     }
 
     fn on_refused(&mut self, error: &OpenError) {
-        let hint = match error {
-            OpenError::NeedsKey(_) => "a sealed session is there: give its --key",
-            OpenError::Unsealed(_) => "an unsealed session is there: leave out --key to accept it",
-            OpenError::Stale { .. } => "a session is there whose clock differs from this host's by minutes",
+        self.seen = match error {
+            OpenError::NeedsKey(_) => Some(Seen::Sealed),
+            OpenError::Unsealed(_) => Some(Seen::Unsealed),
+            OpenError::Stale { .. } => Some(Seen::Stale),
             OpenError::OtherSession(_) | OpenError::NotAnnounced(_) => return,
-            _ if self.stream.is_none() => "packets are there that do not open: is it the same key?",
-            _ => "",
+            _ if self.stream.is_none() => Some(Seen::DoesNotOpen),
+            _ => self.seen,
         };
-        if !hint.is_empty() {
-            self.hint = Some(hint.to_owned());
-        }
         self.totals.refused += 1;
     }
 

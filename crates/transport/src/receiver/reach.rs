@@ -4,6 +4,8 @@
 //! data does not. The status says how many packets have left, so a receiver knows that it should have some.
 
 use super::{Error, Event, Phase, REASON_NO_DATA, ReceiverSession, Stream};
+use crate::error::LOOK_AT_PATH;
+use crate::event::Setting;
 use faircast_core::time::{Span, Time};
 use faircast_wire::Announce;
 use std::net::SocketAddr;
@@ -100,12 +102,14 @@ impl ReceiverSession {
             return;
         }
         self.clocks.silence_told = is_silent;
-        self.events.push_back(Event::warning(match is_silent {
-            true => format!(
-                "the source has been silent for {silent}; waiting up to {patience} for it (--patience)"
-            ),
-            false => "the source is heard again".to_owned(),
-        }));
+        self.events.push_back(match is_silent {
+            true => {
+                let message =
+                    format!("the source has been silent for {silent}; waiting up to {patience} for it");
+                Event::warning_of(Setting::Patience, message)
+            }
+            false => Event::warning("the source is heard again"),
+        });
     }
 
     /// Data has come, of the base layer if it has a number here.
@@ -127,10 +131,10 @@ impl ReceiverSession {
             verified_bytes: stream.delivery.verified_bytes(),
         };
         if stream.reach.tell() {
-            self.events.push_back(Event::warning(format!(
-                "announcements arrive but no data: none of the last {packets} packets of up to {bytes} bytes; {}",
-                crate::error::LOOK_AT_PATH
-            )));
+            let message = format!(
+                "announcements arrive but no data: none of the last {packets} packets of up to {bytes} bytes; {LOOK_AT_PATH}"
+            );
+            self.events.push_back(Event::warning_of(Setting::Datagram, message));
         }
         if lasted >= self.setup.patience {
             self.fail(error, now);

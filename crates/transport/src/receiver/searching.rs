@@ -6,6 +6,7 @@
 
 use super::feedback::{millis, scheme_of};
 use super::{Event, NOTHING_YET, ReceiverSession};
+use crate::error::Seen;
 use crate::members::{first_turn, stretched};
 use faircast_core::packet::SessionId;
 use faircast_core::rng::Rng;
@@ -136,10 +137,7 @@ impl ReceiverSession {
             self.outbox.add_to(session, Message::Member(member), to, now);
         }
         if let Some(silent) = self.candidates.silent() {
-            self.hint = Some(format!(
-                "a session is announced by {} that does not answer: is the way back to it blocked, or is it a recording?",
-                silent.source
-            ));
+            self.seen = Some(Seen::Unanswering(silent.source));
         }
     }
 
@@ -189,19 +187,15 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether this version can follow what is announced; why not goes into the hint.
+    /// Whether this version can follow what is announced; why not is kept.
     pub(super) fn can_follow(&mut self, announce: &Announce) -> bool {
         let why = match super::feedback::geometry_of(announce) {
-            _ if scheme_of(announce).is_none() => {
-                "a session is there that uses a congestion control this version does not know"
-            }
-            _ if !super::feedback::packet_size_fits(announce) => {
-                "a session is there whose announced packet size does not go with its symbols"
-            }
-            None => "a session is there whose announcement makes no sense",
+            _ if scheme_of(announce).is_none() => Seen::UnknownScheme,
+            _ if !super::feedback::packet_size_fits(announce) => Seen::PacketSize,
+            None => Seen::Senseless,
             Some(_) => return true,
         };
-        self.hint = Some(why.to_owned());
+        self.seen = Some(why);
         false
     }
 

@@ -5,7 +5,8 @@
 //! count among those whose answers the congestion control waits for. In the end patience is over.
 
 use super::{Phase, SourceSession};
-use crate::event::Event;
+use crate::error::LOOK_AT_PATH;
+use crate::event::{Advice, Event, Setting};
 use crate::members::{MemberRecord, Mute};
 use faircast_core::node::{Source as _, SourceControl};
 use faircast_core::packet::{ReceiverId, Seq};
@@ -68,19 +69,20 @@ impl SourceSession {
         for id in muted.silent.iter().chain(&muted.unreached) {
             self.source.control(SourceControl::Forget(*id), now);
         }
-        let waits = format!("waiting up to {} s for that (--patience)", self.setup.patience.as_secs_f64());
+        let waits = format!("waiting up to {} s for that", self.setup.patience.as_secs_f64());
         if !muted.silent.is_empty() {
             let who = self.named(&muted.silent, ("has", "have"));
-            self.events.push_back(Event::warning(format!("{who} been silent for {silent_after}; {waits}")));
+            let message = format!("{who} been silent for {silent_after}; {waits}");
+            self.events.push_back(Event::warning_of(Setting::Patience, message));
         }
         if !muted.unreached.is_empty() {
             let who = self.named(&muted.unreached, ("answers", "answer"));
             let symbol = usize::from(self.delivery.geometry().symbol_size);
             let bytes = symbol + self.header + self.setup.overhead;
-            self.events.push_back(Event::warning(format!(
-                "{who} but no data arrives there: packets of {bytes} bytes do not get through; {}; {waits}",
-                crate::error::LOOK_AT_PATH
-            )));
+            let message = format!(
+                "{who} but no data arrives there: packets of {bytes} bytes do not get through; {waits}; {LOOK_AT_PATH}"
+            );
+            self.events.push_back(Event::warning_of(Setting::Datagram, message));
         }
         self.give_up(now, patience, spread);
         self.tell_answering(now);
@@ -130,13 +132,13 @@ impl SourceSession {
     }
 
     /// What the user should look at when it ended without everybody.
-    pub(super) fn advice(&self) -> Option<String> {
+    pub(super) fn advice(&self) -> Option<Advice> {
         let lacking = || self.members.iter().map(|(_, member)| member).filter(|member| !member.has_all());
         if lacking().any(is_unreached) {
-            return Some(crate::error::LOOK_AT_PATH.to_owned());
+            return Some(Advice::Path);
         }
         let nobody_heard = self.members.done() == 0 && lacking().all(|member| member.mute == Mute::Silent);
-        (nobody_heard && lacking().next().is_some()).then(|| crate::error::LOOK_AT_WAY_BACK.to_owned())
+        (nobody_heard && lacking().next().is_some()).then_some(Advice::WayBack)
     }
 }
 

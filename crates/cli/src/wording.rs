@@ -1,0 +1,173 @@
+//! What sessions say, in the command's words: the library knows no flags.
+
+use faircast_transport::error::{LineTooLong, Seen, Unlayered};
+use faircast_transport::event::{Advice, Setting};
+use faircast_transport::{Error, Event};
+use std::borrow::Cow;
+
+/// Try this where large datagrams do not arrive.
+const SMALLER: &str = "`--datagram 1200` at the source sends smaller packets";
+
+/// Where data does not arrive and announcements do.
+const PATH: &str =
+    "look at the MTU of the path (`--datagram 1200` at the source sends smaller packets) and at firewalls";
+
+/// For receivers, which go on where they were.
+const RESUME: &str = "run the same command again to resume";
+
+/// An event, with the flag that a warning is about.
+pub fn event(event: Event) -> Event {
+    match event {
+        Event::Warning { message, concerns: Some(setting) } => {
+            let flag = match setting {
+                Setting::Patience => "--patience",
+                Setting::Datagram => SMALLER,
+                Setting::Scheme => "--cc",
+                _ => return Event::Warning { message, concerns: Some(setting) },
+            };
+            Event::Warning { message: format!("{message} ({flag})"), concerns: Some(setting) }
+        }
+        event => event,
+    }
+}
+
+/// What to look at when receivers are incomplete.
+pub fn advice(advice: Advice) -> Cow<'static, str> {
+    match advice {
+        Advice::Path => PATH.into(),
+        advice => advice.to_string().into(),
+    }
+}
+
+/// Why a session failed: what the library says, and where that is about something that can be typed, what to type.
+pub fn error(error: &Error) -> String {
+    match error {
+        Error::NoReceiver { group, waited, ttl } => format!(
+            "no receiver answered on {group} within {waited:?}; is `faircast recv` running there, on the same group, with the \
+             same key, within --ttl {ttl} hops?"
+        ),
+        Error::NoSession { group, waited, seen: Some(Seen::Sealed) } => format!(
+            "no session was announced on {group} within {waited:?}; a sealed session is there: give its --key"
+        ),
+        Error::NoSession { group, waited, seen: Some(Seen::Unsealed) } => format!(
+            "no session was announced on {group} within {waited:?}; an unsealed session is there: leave out --key to accept it"
+        ),
+        Error::AlcNoSession { group, waited } => format!(
+            "no ALC session was heard on {group} within {waited:?}; is the source sending there, within its --ttl?"
+        ),
+        Error::Outage { lasted, why } => format!(
+            "{why}; waited {} s for it (--patience). Run the command again when it is back: receivers resume",
+            lasted.as_secs()
+        ),
+        Error::NothingArrives { packets, bytes, lasted, verified_bytes } => format!(
+            "announcements arrive but no data: none of {packets} packets of up to {bytes} bytes within {} s; {PATH}; \
+             {verified_bytes} bytes are verified and kept",
+            lasted.as_secs()
+        ),
+        Error::SourceSilent { silent, verified_bytes } => format!(
+            "the source has been silent for {silent:?}; {verified_bytes} bytes are verified and kept, {RESUME}"
+        ),
+        Error::Ended { reason, verified_bytes } => format!(
+            "the source ended the session before everything had arrived ({reason}); {verified_bytes} bytes are verified and \
+             kept, {RESUME}"
+        ),
+        Error::AlcEnded { why, files, known } => format!(
+            "{why} before everything had arrived: {files} of {known} files are whole; ask the source for more rounds (--repeat)"
+        ),
+        Error::Pipe(cause) => pipe(cause),
+        error => setting(error),
+    }
+}
+
+/// Errors of what was typed.
+fn setting(error: &Error) -> String {
+    match error {
+        Error::SchemeOptions { len, most } => format!(
+            "the options of --cc take {len} bytes where the announcement has room for {most}: set fewer of them"
+        ),
+        Error::NoGroupForLayer { scheme, layers, top, by, other, group } => format!(
+            "{scheme} sends {layers} layers and there is no group for layer {top} by {by} from {group}; choose a lower one \
+             with --group, or --layers-by {other}, or fewer layers"
+        ),
+        Error::NotInLayers { what, scheme } => {
+            let (what, instead) = match what {
+                Unlayered::LiveStream => (
+                    "a live stream",
+                    "give each layer a stream of its own (--layer base.ts --layer more.ts), or choose another --cc",
+                ),
+                Unlayered::SlowPolicy => {
+                    ("--slow", "slow receivers take fewer layers and cost the others nothing, leave it out")
+                }
+                Unlayered::Pgm => ("PGM", "choose another --cc, or leave out --wire pgm"),
+                _ => return error.to_string(),
+            };
+            format!("{what} does not go with {scheme}, which sends in layers: {instead}")
+        }
+        Error::NeedsLayers { scheme } => format!(
+            "--layer needs a scheme that sends in layers, which {scheme} does not; use --cc rlc or --cc gmcc"
+        ),
+        Error::LayerInputs { count, layers, scheme } => format!(
+            "{count} streams (--layer) do not fit the {layers} layers of {scheme}; give 1 to {layers}, base layer first"
+        ),
+        Error::MtuTooSmall { .. } => format!("{error} with --iface"),
+        Error::NotAStream { files } => format!(
+            "the session carries {files} files; `--stdout` takes one file or a stream, use `--out DIR`"
+        ),
+        Error::PgmContent { what } => format!(
+            "cannot send {what} over PGM, which knows no files; send one file, or pipe one in: `tar c ... | faircast send -`"
+        ),
+        Error::AlcTooLong { path, bytes, fec, most } => format!(
+            "{} has {bytes} bytes, but with these datagrams --fec {fec} reaches {most}; use larger ones (--datagram) or the \
+             other code",
+            path.display()
+        ),
+        Error::AlcLayer { .. } => format!("{error} (--cc rlc,layers=N)"),
+        error => error.to_string(),
+    }
+}
+
+fn pipe(cause: &std::io::Error) -> String {
+    let line = cause.get_ref().and_then(|cause| cause.downcast_ref::<LineTooLong>());
+    match line {
+        Some(line) => format!("cannot read standard input: {line} with `--message SIZE`"),
+        None => format!("cannot read standard input or write standard output: {cause}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_warning_names_the_flag_that_it_is_about_to_people_and_programs() {
+        let told = Event::Warning { message: "waiting up to 60 s".into(), concerns: Some(Setting::Patience) };
+        let Event::Warning { message, .. } = event(told) else { panic!("it stays a warning") };
+        assert_eq!(message, "waiting up to 60 s (--patience)");
+        assert_eq!(event(Event::warning("as it is")), Event::warning("as it is"));
+    }
+
+    #[test]
+    fn an_error_is_said_with_what_to_type() {
+        let group = "239.255.70.1:5777".parse().expect("a group");
+        let waited = Duration::from_secs(3);
+        let cases = [
+            (Error::NoReceiver { group, waited, ttl: 4 }, "--ttl 4"),
+            (Error::NoSession { group, waited, seen: Some(Seen::Sealed) }, "give its --key"),
+            (
+                Error::NotInLayers { what: Unlayered::SlowPolicy, scheme: "rlc" },
+                "--slow does not go with rlc",
+            ),
+            (
+                Error::MtuTooSmall { interface: "eth0".into(), mtu: 100 },
+                "choose another interface with --iface",
+            ),
+            (Error::NotAStream { files: 2 }, "`--out DIR`"),
+            (Error::Pipe(std::io::Error::other(LineTooLong { most: 9 })), "`--message SIZE`"),
+        ];
+        for (case, words) in cases {
+            assert!(error(&case).contains(words), "{}", error(&case));
+            assert!(!case.to_string().contains("--"), "the library names no flag: {case}");
+        }
+    }
+}
