@@ -3,12 +3,12 @@
 use crate::args::alc::{AlcOptions, Code};
 use crate::args::{self, Sending};
 use crate::failure::{Failure, Usage};
-use crate::session::{self, Output, RECEIVE_BUFFER, Resolved, Verdict};
+use crate::session::{self, Output, Resolved, Verdict};
 use crate::tell::{self, Role};
 use crate::units;
+use faircast::alc::{self, AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Pacing, Repeat};
+use faircast::config::{Destination, RECEIVE_BUFFER, Slow};
 use faircast_core::schemes::Wire;
-use faircast_transport::alc::{self, AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport, Pacing, Repeat};
-use faircast_transport::config::{Destination, Slow};
 use faircast_wire::alc::Fec;
 use std::sync::atomic::AtomicBool;
 

@@ -1,8 +1,8 @@
 //! Why a command did not succeed, and how that is said.
 
 use crate::wording;
+use faircast::Class;
 use faircast_net::{ExitClass, NetError};
-use faircast_transport::Class;
 use faircast_wire::KeyError;
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
@@ -181,7 +181,7 @@ pub enum Failure {
     Usage(#[from] Usage),
     /// A session failed.
     #[error(transparent)]
-    Session(#[from] faircast_transport::Error),
+    Session(#[from] faircast::Error),
     /// Sockets and interfaces.
     #[error(transparent)]
     Net(#[from] NetError),
@@ -217,12 +217,10 @@ impl Failure {
     pub fn class(&self) -> Class {
         match self {
             Failure::Usage(_) => Class::Usage,
-            Failure::Net(error) | Failure::Session(faircast_transport::Error::Net(error)) => {
-                match error.exit_class() {
-                    ExitClass::Usage => Class::Usage,
-                    ExitClass::System => Class::System,
-                }
-            }
+            Failure::Net(error) | Failure::Session(faircast::Error::Net(error)) => match error.exit_class() {
+                ExitClass::Usage => Class::Usage,
+                ExitClass::System => Class::System,
+            },
             Failure::Session(error) => error.class(),
             Failure::Key(_) | Failure::System { .. } => Class::System,
             Failure::Incomplete(_) | Failure::Check(_) => Class::Transfer,
@@ -343,6 +341,6 @@ mod tests {
     fn the_class_says_whose_fault_it_is() {
         assert_eq!(Failure::from(Usage::StdinAndPaths).class(), Class::Usage);
         assert_eq!(Failure::Incomplete(String::new()).class(), Class::Transfer);
-        assert_eq!(Failure::from(faircast_transport::Error::Stopped).class(), Class::Transfer);
+        assert_eq!(Failure::from(faircast::Error::Stopped).class(), Class::Transfer);
     }
 }

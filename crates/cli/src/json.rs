@@ -57,12 +57,12 @@ pub fn write(out: &mut (impl Write + ?Sized), line: &impl Serialize) -> io::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use faircast_transport::alc::{AlcReceiveReport, AlcSendReport};
-    use faircast_transport::event::{
+    use faircast::alc::{AlcReceiveReport, AlcSendReport};
+    use faircast::event::{
         Flow, IncompleteReceiver, LayersReport, Limit, Progress, SlowAction, StreamReceived, Subscription,
     };
-    use faircast_transport::pgm::{PgmReceiveReport, PgmSendReport};
-    use faircast_transport::{Event, ReceiveReport, SendReport};
+    use faircast::pgm::{PgmReceiveReport, PgmSendReport};
+    use faircast::{Event, ReceiveReport, SendReport};
 
     fn text(line: &impl Serialize) -> String {
         let mut out = Vec::new();
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_an_error_and_then_a_done_that_is_not_ok() {
-        let failure = Failure::from(faircast_transport::Error::Stopped);
+        let failure = Failure::from(faircast::Error::Stopped);
         let lines = text(&Line::failure(&failure)) + &text(&Line::failed());
         assert_eq!(
             lines,

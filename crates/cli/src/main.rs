@@ -59,9 +59,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Send(send) => {
             let json = send.telling.json;
             let resolved = resolved(send.resolve(), json)?;
-            in_session(Channel::Stdout, |output, stop| {
-                session::send(resolved, output, stop, faircast_transport::send)
-            })
+            in_session(Channel::Stdout, |output, stop| session::send(resolved, output, stop, send_session))
         }
         Command::Stream(stream) if stream.sending.format.wire == Wire::Pgm => {
             let json = stream.telling.json;
@@ -75,9 +73,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Stream(stream) => {
             let json = stream.telling.json;
             let resolved = resolved(stream.resolve(), json)?;
-            in_session(Channel::Stdout, |output, stop| {
-                session::send(resolved, output, stop, faircast_transport::send)
-            })
+            in_session(Channel::Stdout, |output, stop| session::send(resolved, output, stop, send_session))
         }
         Command::Recv(recv) => {
             let json = recv.telling.json;
@@ -92,7 +88,9 @@ fn dispatch(command: Command) -> Result<(), Failure> {
             }
             let resolved = resolved(recv.resolve(), json)?;
             in_session(channel, |output, stop| {
-                session::receive(resolved, output, stop, faircast_transport::receive)
+                session::receive(resolved, output, stop, |config, events, stop| {
+                    faircast::Receiver::from(config).run_until(stop, events)
+                })
             })
         }
         Command::Keygen(keygen) => key::run(keygen.resolve()?, &mut out, &mut people),
@@ -142,6 +140,14 @@ fn in_session(
         Channel::Stderr => &mut err,
     };
     run(Output { program, people: &mut people, screen: Screen::of_stderr() }, &stop)
+}
+
+fn send_session(
+    config: faircast::SendConfig,
+    events: &mut dyn FnMut(faircast::Event),
+    stop: &AtomicBool,
+) -> Result<faircast::SendReport, faircast::Error> {
+    faircast::Sender::from(config).run_until(stop, events)
 }
 
 fn system_stop() -> Result<std::sync::Arc<AtomicBool>, Failure> {

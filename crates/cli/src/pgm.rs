@@ -2,12 +2,13 @@
 
 use crate::args::{self, Sending, Telling};
 use crate::failure::{Failure, Usage};
-use crate::session::{self, Output, RECEIVE_BUFFER, Resolved, Verdict};
+use crate::session::{self, Output, Resolved, Verdict};
 use crate::tell::{self, Role};
 use crate::units;
-use faircast_transport::Content;
-use faircast_transport::config::Slow;
-use faircast_transport::pgm::{self, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, WindowLimits};
+use faircast::config::{RECEIVE_BUFFER, Slow};
+use faircast::pgm::{self, PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport, WindowLimits};
+use faircast::{Content, Input};
+use std::io;
 use std::sync::atomic::AtomicBool;
 
 /// That nothing is asked of PGM that only the native format has.
@@ -40,7 +41,7 @@ impl args::Stream {
     pub fn resolve_pgm(self) -> Result<Resolved<PgmSend>, Usage> {
         refuse(&[("--layer", !self.layers.is_empty(), "PGM has no layers")])?;
         session::refuse_keyboard("stream")?;
-        let content = Content::Live { history: self.history };
+        let content = Content::Live { input: Input::new(io::stdin()), history: self.history };
         resolve_sending(content, self.session, self.sending, self.telling)
     }
 }
@@ -62,7 +63,7 @@ fn resolve_sending(
         warnings.push("PGM is not sealed: who is on the network can read and forge this".into());
     }
     let mut window = WindowLimits::default();
-    if let Content::Live { history } = &content {
+    if let Content::Live { history, .. } = &content {
         window.age = faircast_core::time::Span::from_secs_f64(history.as_secs_f64());
     }
     let config = PgmSend {
@@ -181,7 +182,7 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command};
     use clap::Parser;
-    use faircast_transport::pgm::{Framing, Messages, PgmOptions};
+    use faircast::pgm::{Framing, Messages, PgmOptions};
     use std::time::Duration;
 
     fn sending(line: &[&str]) -> Result<Resolved<PgmSend>, Usage> {
@@ -229,7 +230,7 @@ mod tests {
     #[test]
     fn a_stream_keeps_its_history_for_repairs() {
         let history = Duration::from_secs(5);
-        let content = Content::Live { history };
+        let content = Content::Live { input: Input::new(io::empty()), history };
         let words = ["faircast", "stream", "--wire", "pgm"];
         let Command::Stream(stream) = Cli::try_parse_from(words).expect("it can be typed").command else {
             panic!("it is a stream")

@@ -5,20 +5,18 @@ use crate::failure::{Failure, Usage};
 use crate::json::Line;
 use crate::tell::{self, EventPrinter, Human, Level, Reader, Role};
 use crate::{key, system, units, wording};
-use faircast_core::time::Rate;
-use faircast_transport::event::LayersReport;
-use faircast_transport::{
-    Class, Content, Destination, Durability, Error, Event, Freshness, LayerInput, ReceiveConfig,
-    ReceiveReport, SendConfig, SendReport, Slow,
+use faircast::config::{BadLimits, RECEIVE_BUFFER, check_limits};
+use faircast::event::LayersReport;
+use faircast::{
+    self as transport, Class, Content, Destination, Durability, Error, Event, Freshness, Input, LayerInput,
+    Pacing, ReceiveConfig, ReceiveReport, SendConfig, SendReport, Slow,
 };
+use faircast_core::time::Rate;
 use faircast_wire::KeyRing;
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-
-/// Receive buffer asked of the system, in bytes: a tenth of a second at 1 Gbit/s.
-pub const RECEIVE_BUFFER: usize = 16 << 20;
 
 /// Repairs that are sent with a stream on layers when nothing else is asked for, over its own symbols.
 const REPAIR: f64 = 0.1;
@@ -83,7 +81,7 @@ impl args::Stream {
         let content = match self.layers.is_empty() {
             true => {
                 refuse_keyboard("stream")?;
-                Content::Live { history: self.history }
+                Content::Live { input: Input::new(io::stdin()), history: self.history }
             }
             false => {
                 let repair = self.repair.unwrap_or(REPAIR);
@@ -115,8 +113,9 @@ impl args::Recv {
             wait: self.wait,
             patience: self.patience,
             durability: if self.sync { Durability::Synced } else { Durability::Fast },
-            host: self.session.host.unwrap_or_else(system::host_name),
+            host: self.session.host.unwrap_or_else(faircast::host_name),
             buffer: RECEIVE_BUFFER,
+            temporary: std::env::temp_dir(),
             faults: self.session.faults,
         };
         Ok(Resolved { config, telling: self.telling, warnings })
@@ -140,7 +139,7 @@ impl args::Recv {
     /// Where what is received goes.
     pub(crate) fn destination(&self) -> Result<Destination, Usage> {
         match self.stdout {
-            true => Ok(Destination::Stdout),
+            true => Ok(Destination::Writer(transport::Output::new(io::stdout()))),
             false if self.out.is_file() => Err(Usage::OutIsFile(self.out.clone())),
             false => Ok(Destination::Directory(self.out.clone())),
         }
@@ -158,14 +157,22 @@ fn layer_inputs(paths: Vec<PathBuf>) -> Result<Vec<LayerInput>, Usage> {
     if let Some(missing) = paths.iter().find(|path| !is_stdin(path) && !path.exists()) {
         return Err(Usage::NoSuchPath(missing.clone()));
     }
-    let input = |path| if is_stdin(&path) { LayerInput::Stdin } else { LayerInput::Path(path) };
+    let input = |path| if is_stdin(&path) { stdin_for_a_layer() } else { LayerInput::Path(path) };
     Ok(paths.into_iter().map(input).collect())
+}
+
+/// A file waits for its layer, a pipe does not.
+fn stdin_for_a_layer() -> LayerInput {
+    let is_file = Path::new("/dev/stdin").metadata().is_ok_and(|meta| meta.file_type().is_file());
+    let pacing = if is_file { Pacing::Waits } else { Pacing::Live };
+    LayerInput::Reader { input: Input::new(io::stdin()), pacing }
 }
 
 pub(crate) fn send_content(paths: Vec<PathBuf>, name: Option<String>) -> Result<Content, Usage> {
     if paths == [Path::new("-")] {
         refuse_keyboard("send -")?;
-        return Ok(Content::Stdin { name: name.unwrap_or_else(|| "stdin".into()) });
+        let (name, input) = (name.unwrap_or_else(|| "stdin".into()), Input::new(io::stdin()));
+        return Ok(Content::Reader { name, input });
     }
     if paths.iter().any(|path| path == Path::new("-")) {
         return Err(Usage::StdinAndPaths);
@@ -214,22 +221,21 @@ fn resolve_sending(
         patience: sending.patience,
         datagram: sending.datagram,
         content,
-        host: session.host.unwrap_or_else(system::host_name),
+        host: session.host.unwrap_or_else(faircast::host_name),
+        temporary: std::env::temp_dir(),
         faults: session.faults,
     };
     Ok(Resolved { config, telling, warnings })
 }
 
 pub(crate) fn check_rates(min: Option<Rate>, max: Option<Rate>, slow: Slow) -> Result<(), Usage> {
-    let Some(max) = max else { return Ok(()) };
-    if let Some(min) = min.filter(|min| *min > max) {
-        return Err(Usage::MinAboveMax { min, max });
-    }
-    match slow {
-        Slow::Floor(rate) if rate > max => Err(Usage::SlowAboveMax { policy: "floor", rate, max }),
-        Slow::Drop(rate) if rate > max => Err(Usage::SlowAboveMax { policy: "drop", rate, max }),
-        _ => Ok(()),
-    }
+    check_limits(min, max, slow).map_err(|bad| match bad {
+        BadLimits::MinAboveMax { min, max } => Usage::MinAboveMax { min, max },
+        BadLimits::SlowAboveMax { rate, max } => {
+            let policy = if matches!(slow, Slow::Floor(_)) { "floor" } else { "drop" };
+            Usage::SlowAboveMax { policy, rate, max }
+        }
+    })
 }
 
 fn read_key(path: Option<&Path>, warnings: &mut Vec<String>) -> Result<Option<KeyRing>, Usage> {

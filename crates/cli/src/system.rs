@@ -7,20 +7,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// This host's name.
-pub fn host_name() -> String {
-    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    if name.is_empty() { "localhost".into() } else { crop(name) }
-}
-
-/// At most as long as a packet takes, at a character's border.
-fn crop(mut name: String) -> String {
-    while name.len() > 63 {
-        name.pop();
-    }
-    name
-}
-
 /// A flag that SIGINT and SIGTERM set; the second signal ends the process at once.
 pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -82,11 +68,5 @@ mod tests {
             assert!(group.ip().is_multicast() && group.port() >= 49_152, "{group}");
             assert_eq!(group.is_ipv4(), like.is_ipv4());
         }
-    }
-
-    #[test]
-    fn a_long_host_name_is_cut_at_a_character() {
-        let name = crop("ü".repeat(40));
-        assert_eq!(name.len(), 62);
     }
 }

@@ -201,8 +201,8 @@ pub fn receivers(text: &str) -> Result<u32, BadValue> {
 }
 
 /// What one slow receiver may cost: `follow`, `floor:RATE`, `drop:RATE`.
-pub fn slow(text: &str) -> Result<faircast_transport::Slow, BadValue> {
-    use faircast_transport::Slow;
+pub fn slow(text: &str) -> Result<faircast::Slow, BadValue> {
+    use faircast::Slow;
     let with_rate = |policy: &'static str, rate_text: &str| {
         rate(rate_text).map_err(|source| BadValue::PolicyRate { policy, source: Box::new(source) })
     };
@@ -235,7 +235,7 @@ fn name(text: &str, longest: usize) -> Result<String, BadValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use faircast_transport::Slow;
+    use faircast::Slow;
 
     #[test]
     fn a_rate_is_read_the_way_people_write_it() {

@@ -1,8 +1,8 @@
 //! What sessions say, in the command's words: the library knows no flags.
 
-use faircast_transport::error::{LineTooLong, Seen, Unlayered};
-use faircast_transport::event::{Advice, Setting};
-use faircast_transport::{Error, Event};
+use faircast::error::{LineTooLong, Seen, Unlayered};
+use faircast::event::{Advice, Setting};
+use faircast::{Error, Event};
 use std::borrow::Cow;
 
 /// Try this where large datagrams do not arrive.

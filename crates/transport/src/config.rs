@@ -1,5 +1,7 @@
 //! What a session is told before it starts.
 
+use crate::ends::{Input, Memory, Output};
+use crate::object::MemoryFile;
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span};
@@ -11,6 +13,12 @@ use std::time::Duration;
 
 /// The group used when none is named: administratively scoped (RFC 2365), faircast's own port.
 pub const DEFAULT_GROUP: &str = "239.255.70.1:5777";
+
+/// The congestion control used when none is named.
+pub const DEFAULT_SCHEME: &str = "ormcc";
+
+/// Receive buffer asked of the system, in bytes: a tenth of a second at 1 Gbit/s.
+pub const RECEIVE_BUFFER: usize = 16 << 20;
 
 /// What one slow receiver may cost the others.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -29,14 +37,21 @@ pub enum Slow {
 pub enum Content {
     /// Files and directory trees.
     Paths(Vec<PathBuf>),
-    /// Standard input as one file of this name: read to its end, every receiver gets all of it.
-    Stdin {
+    /// Files in memory, of these names or paths.
+    Memory(Vec<MemoryFile>),
+    /// What this delivers as one file of this name: read to its end, every receiver gets all of it. It is kept in a
+    /// nameless temporary file until the session ends.
+    Reader {
         /// The file's name at the receivers.
         name: String,
+        /// What is read.
+        input: Input,
     },
-    /// Standard input live: a receiver that joins late starts at the present, and data older than
+    /// What this delivers, live: a receiver that joins late starts at the present, and data older than
     /// `history` is not repaired.
     Live {
+        /// What is read.
+        input: Input,
         /// How long sent data can still be repaired.
         history: Duration,
     },
@@ -51,11 +66,25 @@ pub enum Content {
     },
 }
 
+/// Whether an input waits until its layer has sent what came before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pacing {
+    /// A file: it is read as its layer sends.
+    Waits,
+    /// A pipe: it is read as it comes, and what cannot be sent in time is dropped.
+    Live,
+}
+
 /// What a layer carries.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum LayerInput {
-    /// Standard input.
-    Stdin,
+    /// What this delivers.
+    Reader {
+        /// What is read.
+        input: Input,
+        /// Whether it waits for its layer.
+        pacing: Pacing,
+    },
     /// A file, or a named pipe.
     Path(PathBuf),
 }
@@ -95,17 +124,21 @@ pub struct SendConfig {
     pub content: Content,
     /// This host's name in messages.
     pub host: String,
+    /// Where nameless temporary files are made.
+    pub temporary: PathBuf,
     /// Errors to inject into what is received (feedback), for tests.
     pub faults: Option<Faults>,
 }
 
 /// Where received content goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Destination {
     /// Into this directory, under the names that the source sends.
     Directory(PathBuf),
-    /// In order to standard output; a tree cannot go there. Of a live stream in layers it is the base layer.
-    Stdout,
+    /// In order to this; a tree cannot go there. Of a live stream in layers it is the base layer.
+    Writer(Output),
+    /// Into memory.
+    Memory(Memory),
 }
 
 /// Whether file content is flushed to the disk before files get their names.
@@ -156,8 +189,105 @@ pub struct ReceiveConfig {
     pub host: String,
     /// Receive buffer of the socket, in bytes.
     pub buffer: usize,
+    /// Where nameless temporary files are made, when the destination is no directory.
+    pub temporary: PathBuf,
     /// Errors to inject into what is received, for tests.
     pub faults: Option<Faults>,
+}
+
+/// Where temporary files are made when nothing else is said.
+const TEMPORARY: &str = "/tmp";
+
+impl SendConfig {
+    /// Send this to [`DEFAULT_GROUP`] with ORMCC, unsealed, to whoever is there within 10 s, and with a patience of 60 s.
+    pub fn new(content: Content) -> SendConfig {
+        SendConfig {
+            group: default_group(),
+            interface: None,
+            ttl: 1,
+            scheme: default_scheme(),
+            spacing: Spacing::Address,
+            min: None,
+            max: None,
+            slow: Slow::Follow,
+            key: None,
+            expect: None,
+            wait: Duration::from_secs(10),
+            patience: Duration::from_secs(60),
+            datagram: None,
+            content,
+            host: String::new(),
+            temporary: TEMPORARY.into(),
+            faults: None,
+        }
+    }
+}
+
+impl ReceiveConfig {
+    /// Receive into this from [`DEFAULT_GROUP`]: wait for a session for ever, and with a patience of 60 s for its source.
+    pub fn new(destination: Destination) -> ReceiveConfig {
+        ReceiveConfig {
+            group: default_group(),
+            interface: None,
+            source: None,
+            destination,
+            layers_to: Vec::new(),
+            key: None,
+            freshness: Freshness::Answer,
+            wait: None,
+            patience: Duration::from_secs(60),
+            durability: Durability::Fast,
+            host: String::new(),
+            buffer: RECEIVE_BUFFER,
+            temporary: TEMPORARY.into(),
+            faults: None,
+        }
+    }
+}
+
+/// [`DEFAULT_SCHEME`] with its usual options.
+pub fn default_scheme() -> Scheme {
+    DEFAULT_SCHEME.parse().expect("it is in the catalogue")
+}
+
+fn default_group() -> SocketAddr {
+    DEFAULT_GROUP.parse().expect("it is an address and a port")
+}
+
+/// Limits of the rate that contradict each other.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum BadLimits {
+    /// The slowest rate is above the fastest.
+    #[error("the lowest rate ({min}) is above the highest ({max}); swap them, or leave one out")]
+    MinAboveMax {
+        /// As given.
+        min: Rate,
+        /// As given.
+        max: Rate,
+    },
+    /// The rate below which receivers are slow is above the fastest.
+    #[error(
+        "receivers below {rate} would be slow, and the highest rate is {max}, so every receiver would be; lower it"
+    )]
+    SlowAboveMax {
+        /// As given.
+        rate: Rate,
+        /// As given.
+        max: Rate,
+    },
+}
+
+/// Whether the limits of a source's rate go together.
+///
+/// # Errors
+/// [`BadLimits`].
+pub fn check_limits(min: Option<Rate>, max: Option<Rate>, slow: Slow) -> Result<(), BadLimits> {
+    let Some(max) = max else { return Ok(()) };
+    match (min, slow) {
+        (Some(min), _) if min > max => Err(BadLimits::MinAboveMax { min, max }),
+        (_, Slow::Floor(rate) | Slow::Drop(rate)) if rate > max => Err(BadLimits::SlowAboveMax { rate, max }),
+        _ => Ok(()),
+    }
 }
 
 /// A time of the configuration, as sessions count it.

@@ -1,6 +1,6 @@
 //! faircast's own sessions on real sockets.
 
-use crate::config::{Content, ReceiveConfig, SendConfig, Slow, span};
+use crate::config::{Content, ReceiveConfig, SendConfig, Slow, check_limits, span};
 use crate::datagram::{self, overhead};
 use crate::driver::{Clock, Groups, Moves, Outage, Uplink, opened, random, run_one};
 use crate::error::{Error, Unlayered};
@@ -59,6 +59,7 @@ pub(crate) fn open_source(
     clock: &Clock,
     events: &mut dyn FnMut(Event),
 ) -> Result<(source::SourceSession, Uplink), Error> {
+    check_limits(config.min, config.max, config.slow)?;
     config.scheme = scheme_for(config.scheme, &config.content)?;
     let groups = layer_groups(&config)?;
     let options = SourceOptions { ttl: config.ttl, ..SourceOptions::default() };
@@ -120,9 +121,17 @@ fn delivery(config: &SendConfig, symbol_size: u16, clock: &Clock) -> Result<Box<
     let symbols = SYMBOLS_PER_BLOCK;
     let source = match &config.content {
         Content::Paths(paths) => BlockSource::files(ObjectStream::open(paths, symbol_size, symbols)?),
-        Content::Stdin { name } => BlockSource::pipe(name, symbol_size, symbols, clock.unix_nanos())?,
-        Content::Live { history } => {
-            BlockSource::live(symbol_size, symbols, clock.unix_nanos(), span(*history), clock.now())?
+        Content::Memory(files) => BlockSource::files(ObjectStream::in_memory(
+            files,
+            clock.unix_nanos() as i64,
+            symbol_size,
+            symbols,
+        )?),
+        Content::Reader { name, input } => {
+            BlockSource::pipe((name, input), &config.temporary, symbol_size, symbols, clock.unix_nanos())?
+        }
+        Content::Live { input, history } => {
+            BlockSource::live(input, symbol_size, symbols, clock.unix_nanos(), span(*history), clock.now())?
         }
         Content::Layers { inputs, history, repair } => {
             let fill = Fill::of(&config.scheme);
@@ -183,6 +192,7 @@ pub(crate) fn open_receiver(
         scheme_rng: Rng::new(random[2], 0),
         reordering: receiver::REORDERING,
         host: config.host,
+        temporary: config.temporary,
         destination: config.destination,
         layers_to: config.layers_to,
         durability: config.durability,
@@ -237,29 +247,16 @@ fn layer_groups(config: &SendConfig) -> Result<Vec<SocketAddr>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::LayerInput;
+    use crate::ends::Input;
     use crate::error::Class;
     use faircast_core::time::Rate;
+    use std::path::PathBuf;
     use std::time::Duration;
 
     fn config(scheme: &str, group: &str) -> SendConfig {
-        SendConfig {
-            group: group.parse().expect("a group"),
-            interface: None,
-            ttl: 1,
-            scheme: scheme.parse().expect("a scheme"),
-            spacing: Spacing::Address,
-            min: None,
-            max: None,
-            slow: Slow::Follow,
-            key: None,
-            expect: None,
-            wait: Duration::ZERO,
-            patience: Duration::from_secs(60),
-            datagram: None,
-            content: Content::Paths(Vec::new()),
-            host: String::new(),
-            faults: None,
-        }
+        let (group, scheme) = (group.parse().expect("a group"), scheme.parse().expect("a scheme"));
+        SendConfig { group, scheme, ..SendConfig::new(Content::Paths(Vec::new())) }
     }
 
     #[test]
@@ -281,7 +278,7 @@ mod tests {
 
     #[test]
     fn what_does_not_go_with_layers_is_refused() {
-        let live = Content::Live { history: Duration::from_secs(1) };
+        let live = Content::Live { input: Input::new(std::io::empty()), history: Duration::from_secs(1) };
         let live = SendConfig { content: live, ..config("rlc", "239.255.70.1:5777") };
         let slow =
             SendConfig { slow: Slow::Drop(Rate::from_mbps(1.0)), ..config("rlc", "239.255.70.1:5777") };
@@ -295,7 +292,7 @@ mod tests {
     #[test]
     fn streams_take_as_many_layers_as_they_need_and_no_more() {
         let layers = |scheme: &str, count: usize| {
-            let inputs = vec![crate::config::LayerInput::Stdin; count];
+            let inputs = vec![LayerInput::Path(PathBuf::new()); count];
             let content = Content::Layers { inputs, history: Duration::ZERO, repair: 0.1 };
             scheme_for(scheme.parse().expect("a scheme"), &content).map(|scheme| scheme.layers())
         };

@@ -1,5 +1,6 @@
 //! Why a session could not run, or failed.
 
+use crate::config::BadLimits;
 use crate::object::ObjectError;
 use faircast_core::node::Effect;
 use faircast_net::NetError;
@@ -186,6 +187,9 @@ pub enum Error {
         /// What was seen instead, if anything.
         seen: Option<Seen>,
     },
+    /// Limits of the rate that contradict each other.
+    #[error(transparent)]
+    Limits(#[from] BadLimits),
     /// The network was gone for too long.
     #[error("{why}; waited {} s for it. Start again when it is back: receivers resume", .lasted.as_secs())]
     Outage {
@@ -255,6 +259,16 @@ pub enum Error {
     /// A stream that content is read from or written to, standard input and output among them.
     #[error("cannot read what is sent or write what is received: {0}")]
     Pipe(#[source] std::io::Error),
+    /// More content than the memory that it may take.
+    #[error(
+        "the session carries {bytes} bytes, and {limit} bytes of memory are allowed; allow more, or receive into a directory"
+    )]
+    OverMemory {
+        /// Bytes of content.
+        bytes: u64,
+        /// What is allowed.
+        limit: u64,
+    },
     /// A tree cannot be written as one stream.
     #[error("the session carries {files} files, which one output cannot take; receive into a directory")]
     NotAStream {
@@ -355,6 +369,12 @@ pub enum Error {
         /// Files of the table.
         known: u64,
     },
+    /// No thread could be started.
+    #[error("cannot start a thread for the session: {0}")]
+    Thread(#[source] std::io::Error),
+    /// The thread of the session has panicked.
+    #[error("the thread of the session has panicked; that is an error of faircast, please report it")]
+    Panicked,
     /// The user stopped it.
     #[error("stopped")]
     Stopped,
@@ -407,10 +427,14 @@ impl Error {
             | Error::NotInLayers { .. }
             | Error::NeedsLayers { .. }
             | Error::LayerInputs { .. }
+            | Error::OverMemory { .. }
+            | Error::Limits(_)
             | Error::NotAStream { .. } => Class::Usage,
             Error::Net(_)
             | Error::Effect { .. }
             | Error::Outage { .. }
+            | Error::Thread(_)
+            | Error::Panicked
             | Error::Object(_)
             | Error::MtuTooSmall { .. }
             | Error::Pipe(_)

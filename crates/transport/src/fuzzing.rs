@@ -138,6 +138,7 @@ fn receiver(out: &Path) -> receiver::ReceiverSession {
         host: "receiver".to_owned(),
         destination: Destination::Directory(out.to_path_buf()),
         layers_to: Vec::new(),
+        temporary: std::env::temp_dir(),
         durability: Durability::Fast,
         only: None,
         overhead: OVERHEAD,

@@ -11,6 +11,7 @@
 //! | `source`, `receiver` | sessions in faircast's own format |
 //! | `pgm`, `alc` | sessions in the formats of others |
 //! | `object` | files and trees as blocks, and back |
+//! | `ends` | readers, writers and memory in place of files |
 
 pub mod alc;
 mod assembly;
@@ -19,6 +20,7 @@ mod datagram;
 mod drive;
 mod driver;
 pub mod endpoint;
+pub mod ends;
 pub mod error;
 pub mod event;
 #[doc(hidden)]
@@ -32,8 +34,12 @@ mod receiver;
 mod source;
 mod spill;
 
-pub use config::{Content, Destination, Durability, Freshness, LayerInput, ReceiveConfig, SendConfig, Slow};
+pub use config::{
+    Content, Destination, Durability, Freshness, LayerInput, Pacing, ReceiveConfig, SendConfig, Slow,
+};
 pub use drive::{receive, send};
 pub use endpoint::Endpoint;
+pub use ends::{Input, Memory, Output};
 pub use error::{Class, Error};
 pub use event::{Event, ReceiveReport, SendReport};
+pub use object::MemoryFile;

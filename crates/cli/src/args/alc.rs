@@ -3,8 +3,8 @@
 use crate::failure::Usage;
 use crate::values;
 use clap::{Args, ValueEnum};
+use faircast::alc::Repeat;
 use faircast_core::time::Rate;
-use faircast_transport::alc::Repeat;
 
 /// Erasure codes of a session over ALC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

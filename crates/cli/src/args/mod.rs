@@ -6,11 +6,12 @@ pub mod pgm;
 use crate::values;
 use alc::AlcOptions;
 use clap::{Args, Parser, Subcommand, ValueHint};
+use faircast::Slow;
+use faircast::config::default_scheme;
 use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
 use faircast_net::Faults;
-use faircast_transport::Slow;
 use faircast_wire::Spacing;
 use pgm::PgmPackets;
 use std::net::{IpAddr, SocketAddr};
@@ -77,7 +78,7 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct SessionArgs {
     /// Multicast group; the port may be left out
-    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::group, default_value = faircast_transport::config::DEFAULT_GROUP)]
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::group, default_value = faircast::config::DEFAULT_GROUP)]
     pub group: SocketAddr,
     /// Interface, by name or address; chosen by route when not given
     #[arg(long, value_name = "NAME|ADDRESS")]
@@ -333,7 +334,7 @@ pub struct KeyShow {
 )]
 pub struct Doctor {
     /// Multicast group that will be used
-    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::group, default_value = faircast_transport::config::DEFAULT_GROUP)]
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::group, default_value = faircast::config::DEFAULT_GROUP)]
     pub group: SocketAddr,
     /// Interface that will be used, by name or address
     #[arg(long, value_name = "NAME|ADDRESS")]
@@ -372,13 +373,10 @@ pub struct Schemes {
     pub json: bool,
 }
 
-/// What controls congestion when nothing is said.
-const DEFAULT_SCHEME: &str = "ormcc";
-
 impl Sending {
     /// The congestion control.
     pub fn scheme(&self) -> Scheme {
-        self.cc.unwrap_or_else(|| DEFAULT_SCHEME.parse().expect("it is in the catalogue"))
+        self.cc.unwrap_or_else(default_scheme)
     }
 }
 

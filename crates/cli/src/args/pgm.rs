@@ -2,7 +2,7 @@
 
 use crate::failure::Usage;
 use clap::{Args, ValueEnum};
-use faircast_transport::pgm::{Framing, Messages, PgmOptions};
+use faircast::pgm::{Framing, Messages, PgmOptions};
 
 /// How packets look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

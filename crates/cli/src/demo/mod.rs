@@ -17,7 +17,7 @@ use crate::tell::Role;
 use crate::{json, key, system, tell, units};
 use children::{Process, Said, Word};
 use content::Hashes;
-use faircast_transport::event::Progress;
+use faircast::event::Progress;
 use listener::{Listener, Seen};
 use serde::Serialize;
 use serde_json::Value;
@@ -169,7 +169,7 @@ pub fn run(resolved: &Resolved, out: &mut impl Write, stop: &AtomicBool) -> Resu
     }
     match outcome.ok {
         true => Ok(()),
-        false if stop.load(Ordering::Relaxed) => Err(faircast_transport::Error::Stopped.into()),
+        false if stop.load(Ordering::Relaxed) => Err(faircast::Error::Stopped.into()),
         false => Err(Failure::Check(
             "the demonstration did not come out as it should; run `faircast doctor` and look at what it says"
                 .into(),

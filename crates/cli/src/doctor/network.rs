@@ -1,8 +1,8 @@
 //! Checks that ask the sockets.
 
 use super::{Check, Verdict};
-use crate::session::RECEIVE_BUFFER;
 use crate::system;
+use faircast::config::RECEIVE_BUFFER;
 use faircast_net::{
     Batch, Choice, Ecn, GroupOptions, GroupSocket, Interface, Membership, NetError, SourceOptions,
     SourceSocket, Waiter, Want, Watch, Why, choose,

@@ -160,7 +160,7 @@ pub fn run(
 /// Why a run failed, as a failure of the command.
 pub fn refused(error: RunError) -> Failure {
     match error {
-        RunError::Cancelled => faircast_transport::Error::Stopped.into(),
+        RunError::Cancelled => faircast::Error::Stopped.into(),
         error => Failure::Check(error.to_string()),
     }
 }

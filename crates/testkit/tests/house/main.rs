@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What each package may depend on among ours, besides test dependencies.
-const MAY_USE: [(&str, &[&str]); 13] = [
+const MAY_USE: [(&str, &[&str]); 14] = [
     ("faircast-core", &[]),
     ("faircast-aqm", &["faircast-core"]),
     ("faircast-topology", &["faircast-core", "faircast-aqm"]),
@@ -26,8 +26,23 @@ const MAY_USE: [(&str, &[&str]); 13] = [
     ("faircast-net", &["faircast-core"]),
     ("faircast-transport", &["faircast-core", "faircast-wire", "faircast-fec", "faircast-net"]),
     (
+        "faircast",
+        &[
+            "faircast-core",
+            "faircast-wire",
+            "faircast-fec",
+            "faircast-net",
+            "faircast-transport",
+            // Behind features.
+            "faircast-aqm",
+            "faircast-sim",
+            "faircast-experiments",
+        ],
+    ),
+    (
         "faircast-cli",
         &[
+            "faircast",
             "faircast-core",
             "faircast-aqm",
             "faircast-wire",
@@ -169,6 +184,7 @@ fn no_files_name_one_another_in_a_new_circle() {
         "net",
         "sim",
         "transport",
+        "faircast",
         "emulator",
         "experiments",
         "cli",

@@ -45,7 +45,8 @@ pub(crate) fn open_source(
 ) -> Result<(source::AlcSource, Uplink), Error> {
     let paths = match &config.content {
         Content::Paths(paths) => paths,
-        Content::Stdin { .. } => return Err(Error::AlcContent { what: "standard input" }),
+        Content::Memory(_) => return Err(Error::AlcContent { what: "memory" }),
+        Content::Reader { .. } => return Err(Error::AlcContent { what: "a stream" }),
         Content::Live { .. } | Content::Layers { .. } => {
             return Err(Error::AlcContent { what: "a live stream" });
         }

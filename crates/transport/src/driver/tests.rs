@@ -36,6 +36,7 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
         datagram: None,
         content,
         host: "source".to_owned(),
+        temporary: std::env::temp_dir(),
         faults: None,
     };
     let receive = ReceiveConfig {
@@ -51,6 +52,7 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
         durability: Durability::Fast,
         host: "receiver".to_owned(),
         buffer: 4 << 20,
+        temporary: std::env::temp_dir(),
         faults: None,
     };
     (send, receive)

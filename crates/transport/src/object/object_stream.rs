@@ -4,6 +4,7 @@ use super::error::{Change, ObjectError};
 use super::geometry::{Geometry, TransferId};
 use super::layout::Layout;
 use super::manifest::{Entry, Kind, MODE_BITS, Manifest, check_path};
+use super::memory_file::MemoryFile;
 use super::spool::Spool;
 use super::sys::{self, OpenFiles};
 use rustix::fs::{Access, Advice, OFlags};
@@ -12,6 +13,7 @@ use std::fs::{File, Metadata};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A byte string of a manifest and the content of its files, read block by block.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ enum StreamContent {
         open: OpenFiles,
     },
     Stream(Spool),
+    /// By name.
+    Memory(BTreeMap<String, Arc<[u8]>>),
 }
 
 /// Something that is not sent: a device, socket or pipe in a tree.
@@ -96,9 +100,43 @@ impl ObjectStream {
         symbol_size: u16,
         symbols_per_block: u16,
     ) -> Result<ObjectStream, ObjectError> {
+        check_name(name)?;
         let entry = Entry { path: name.to_owned(), kind: Kind::Stream, mode: 0o644, mtime: started };
         let content = StreamContent::Stream(Spool::new(reader, spool_dir)?);
         ObjectStream::new(Manifest::new(vec![entry])?, content, symbol_size, symbols_per_block, Vec::new())
+    }
+
+    /// Send these files; `started` (ns since 1970) is their time of modification.
+    ///
+    /// # Errors
+    /// An [`ObjectError`] when there is none, or a name is not allowed or there twice.
+    pub fn in_memory(
+        files: &[MemoryFile],
+        started: i64,
+        symbol_size: u16,
+        symbols_per_block: u16,
+    ) -> Result<ObjectStream, ObjectError> {
+        if files.is_empty() {
+            return Err(ObjectError::Nothing);
+        }
+        let entry = |file: &MemoryFile| Entry {
+            path: file.name.clone(),
+            kind: Kind::File { size: file.bytes.len() as u64 },
+            mode: 0o644,
+            mtime: started,
+        };
+        for file in files {
+            check_name(&file.name)?;
+        }
+        let manifest = Manifest::new(files.iter().map(entry).collect())?;
+        let content = files.iter().map(|file| (file.name.clone(), Arc::clone(&file.bytes))).collect();
+        ObjectStream::new(
+            manifest,
+            StreamContent::Memory(content),
+            symbol_size,
+            symbols_per_block,
+            Vec::new(),
+        )
     }
 
     fn new(
@@ -155,7 +193,9 @@ impl ObjectStream {
             buf.clear();
             return match self.content {
                 StreamContent::Stream(_) => Ok(BlockRead::End),
-                StreamContent::Files { .. } => Err(ObjectError::NoSuchBlock { index, blocks }),
+                StreamContent::Files { .. } | StreamContent::Memory(_) => {
+                    Err(ObjectError::NoSuchBlock { index, blocks })
+                }
             };
         }
         buf.resize((range.end - range.start) as usize, 0);
@@ -174,6 +214,15 @@ impl ObjectStream {
                     rest = after;
                 }
             }
+            StreamContent::Memory(files) => {
+                let mut rest = rest;
+                for piece in self.layout.pieces(range) {
+                    let (into, after) = rest.split_at_mut(piece.len);
+                    let bytes = &files[&self.manifest.entries()[piece.entry as usize].path];
+                    into.copy_from_slice(&bytes[piece.offset as usize..][..piece.len]);
+                    rest = after;
+                }
+            }
             StreamContent::Stream(spool) => {
                 let offset = range.start.max(manifest_len) - manifest_len;
                 let len = spool.read_at(rest, offset)?;
@@ -186,6 +235,11 @@ impl ObjectStream {
         }
         Ok(BlockRead::Data)
     }
+}
+
+/// That content which has no path of its own can have this one at the receivers.
+fn check_name(name: &str) -> Result<(), ObjectError> {
+    check_path(name).map_err(|why| ObjectError::Name { path: name.into(), why })
 }
 
 fn top_name(path: &Path) -> Result<String, ObjectError> {

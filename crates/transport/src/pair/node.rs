@@ -369,7 +369,7 @@ impl ReceiverNode {
         let id = ReceiverId::new(u64::from(self.rng.bits() as u32 | 1)).expect("an odd number is not zero");
         let codec = ReceiverCodec::new(self.key.as_slice(), id, self.rng.bits());
         let destination = match self.to_stdout {
-            true => Destination::Stdout,
+            true => Destination::Writer(crate::Output::new(std::io::stdout())),
             false => {
                 fs::create_dir_all(&self.dir).expect("a directory is made");
                 Destination::Directory(self.dir.clone())
@@ -386,6 +386,7 @@ impl ReceiverNode {
             host: self.host.clone(),
             destination,
             layers_to: Vec::new(),
+            temporary: std::env::temp_dir(),
             durability: Durability::Fast,
             only: None,
             overhead: self.headers,

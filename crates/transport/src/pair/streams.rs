@@ -1,10 +1,10 @@
 //! Live streams in layers: what comes of each layer, in order, whatever is lost or left.
 
 use super::*;
+use crate::config::Pacing;
 use crate::event::{Flow, StreamReceived};
 use crate::object::ObjectError;
 use crate::source::delivery::streams::Feed;
-use crate::source::pipe::Pacing;
 use faircast_core::time::Rate;
 use std::collections::BTreeSet;
 

@@ -630,6 +630,7 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
         host: format!("host{index}"),
         destination: Destination::Directory(out),
         layers_to: Vec::new(),
+        temporary: std::env::temp_dir(),
         durability: Durability::Fast,
         only: None,
         overhead: OVERHEAD,

@@ -29,7 +29,7 @@ use std::time::Duration;
 /// What a pipe has is sent after this, even if more would fit a packet.
 const PIPE_PATIENCE: Duration = Duration::from_millis(5);
 
-/// Send one file, or standard input, to everybody who receives the group. Returns when nothing has been missing
+/// Send one file or stream to everybody who receives the group. Returns when nothing has been missing
 /// anywhere for the time asked for.
 ///
 /// # Errors
@@ -205,7 +205,16 @@ fn input(content: &Content) -> Result<(Box<dyn Input>, Option<u64>), Error> {
             }
             Ok((Box::new(Whole(file)), known.is_file().then_some(known.len())))
         }
-        Content::Stdin { .. } | Content::Live { .. } => Ok((Box::new(Live(Pipe::stdin().0)), None)),
+        Content::Memory(files) => {
+            let [file] = files.as_slice() else {
+                return Err(Error::PgmContent { what: format!("{} files", files.len()) });
+            };
+            let (bytes, len) = (io::Cursor::new(std::sync::Arc::clone(&file.bytes)), file.bytes.len());
+            Ok((Box::new(Whole(bytes)), Some(len as u64)))
+        }
+        Content::Reader { input, .. } | Content::Live { input, .. } => {
+            Ok((Box::new(Live(Pipe::of(input).0)), None))
+        }
         Content::Layers { .. } => Err(Error::PgmContent { what: "streams in layers".to_owned() }),
     }
 }
@@ -214,17 +223,17 @@ fn unreadable(path: &Path, error: io::Error) -> Error {
     Error::Object(crate::object::ObjectError::io(path, "read the file", error))
 }
 
-/// A file.
-struct Whole(File);
+/// A file, on the disk or in memory.
+struct Whole<R>(R);
 
-impl Input for Whole {
+impl<R: Read> Input for Whole<R> {
     fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<Got> {
         let read = (&mut self.0).take(most as u64).read_to_end(into)?;
         Ok(if read == 0 { Got::End } else { Got::Bytes })
     }
 }
 
-/// Standard input.
+/// What comes as it comes.
 struct Live(Pipe);
 
 impl Input for Live {
@@ -243,7 +252,8 @@ impl Input for Live {
 /// Where content goes.
 fn output(destination: &Destination, tsi: Tsi) -> Result<Box<dyn Write>, Error> {
     match destination {
-        Destination::Stdout => Ok(Box::new(BufWriter::new(io::stdout()))),
+        Destination::Writer(output) => Ok(Box::new(BufWriter::new(output.take()))),
+        Destination::Memory(memory) => Ok(Box::new(memory.stream(format!("pgm-{tsi}")))),
         Destination::Directory(directory) => {
             let path: PathBuf = directory.join(format!("pgm-{tsi}"));
             let made = std::fs::create_dir_all(directory).and_then(|()| File::create(&path));

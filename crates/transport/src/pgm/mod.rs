@@ -91,7 +91,7 @@ pub struct PgmSend {
     pub patience: Duration,
     /// Largest UDP datagram; from the interface's MTU (at most 1500) when `None`.
     pub datagram: Option<u16>,
-    /// One file, or standard input.
+    /// One file or stream.
     pub content: Content,
     /// Framing and ports.
     pub options: PgmOptions,

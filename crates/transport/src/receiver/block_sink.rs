@@ -1,7 +1,8 @@
 //! The block sink: where verified blocks go, files in a directory, or a stream in order.
 
-use super::stdout::{Waiting, stdout};
+use super::write_behind::{Waiting, write_behind};
 use crate::config::{Destination, Durability};
+use crate::ends::{Gathering, Memory};
 use crate::error::Error;
 use crate::object::spool::nameless;
 use crate::object::{
@@ -11,12 +12,16 @@ use crate::spill::Room;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 /// Blocks that arrive before the manifest wait in memory, in this part of it.
 const WAITING: usize = 4;
 
 /// Blocks of a stream that arrive before their predecessors, likewise.
 const EARLY: usize = 2;
+
+/// In memory at least so many bytes wait for their predecessors: some blocks.
+const LEAST_EARLY: usize = 4 << 20;
 
 /// A stream's block may be this far ahead of what is written; memory grows with it.
 const FARTHEST: u32 = 1 << 20;
@@ -34,6 +39,8 @@ pub(super) enum Placed {
 pub(super) struct BlockSink {
     to: To,
     geometry: Geometry,
+    /// Where nameless files are made when there is no directory of its own.
+    temporary: PathBuf,
     /// Blocks before the manifest is known.
     waiting: BTreeMap<u32, (Vec<u8>, Hash)>,
     waiting_bytes: usize,
@@ -48,8 +55,10 @@ enum To {
     Files(Box<Store>),
     Stream {
         sink: Box<StreamSink<Box<dyn Write>>>,
-        /// What waits for the reader of standard output.
+        /// What waits for the reader of the output.
         waiting: Option<Waiting>,
+        /// What is gathered in memory until it is whole.
+        gathered: Option<Gathering>,
         hashes: RootHasher,
         first: u32,
         lost: u32,
@@ -77,6 +86,7 @@ impl BlockSink {
         geometry: Geometry,
         live: Option<u32>,
         memory: usize,
+        temporary: &Path,
     ) -> Result<BlockSink, Error> {
         let to = match (destination, live) {
             (Destination::Directory(out), None) => To::Files(Box::new(Store::open(out, transfer, geometry)?)),
@@ -85,10 +95,14 @@ impl BlockSink {
                 let file = File::create(&path).map_err(|e| ObjectError::io(&path, "create", e))?;
                 To::stream(Box::new(file), None, geometry, first, memory)
             }
-            (Destination::Stdout, first) => {
-                let (out, waiting) = stdout();
+            (Destination::Writer(output), first) => {
+                let (out, waiting) = write_behind(output.take());
                 To::stream(Box::new(out), Some(waiting), geometry, first.unwrap_or(0), memory)
             }
+            (Destination::Memory(to), Some(first)) => {
+                To::stream(Box::new(to.stream("stream")), None, geometry, first, memory)
+            }
+            (Destination::Memory(to), None) => To::memory(to, geometry, memory)?,
         };
         let (resumed_bytes, spoiled_bytes) = match &to {
             To::Files(store) => (store.verified_bytes(), store.spoiled_bytes()),
@@ -97,6 +111,7 @@ impl BlockSink {
         Ok(BlockSink {
             to,
             geometry,
+            temporary: temporary.to_path_buf(),
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
             waiting_most: memory / WAITING,
@@ -169,7 +184,7 @@ impl BlockSink {
             let (file, path) = store.room()?;
             return Ok(Room { file, path });
         }
-        let path = std::env::temp_dir();
+        let path = self.temporary.clone();
         let file = nameless(&path).map_err(|e| ObjectError::io(&path, "create a temporary file in it", e))?;
         Ok(Room { file, path })
     }
@@ -197,8 +212,8 @@ impl BlockSink {
         let stream_len = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
         match std::mem::replace(&mut self.to, To::Finished { blocks: held, bytes: verified }) {
             To::Finished { .. } => Ok(Done::default()),
-            To::Stream { sink, mut hashes, first, lost, .. } => {
-                let bytes = sink.written();
+            To::Stream { sink, mut hashes, first, lost, gathered, .. } => {
+                let mut bytes = sink.written();
                 sink.finish()?;
                 let whole = first == 0 && lost == 0 && root != LIVE_ROOT;
                 if whole && self.geometry.stream_len.is_none() {
@@ -207,11 +222,16 @@ impl BlockSink {
                 if whole && hashes.root() != Some(Hash(root)) {
                     return Err(Error::RootMismatch);
                 }
+                let mut files = 1;
+                if let Some(gathered) = gathered {
+                    files = gathered.split(self.geometry.manifest_len).map_err(ObjectError::from)?;
+                    bytes = bytes.saturating_sub(self.geometry.manifest_len.into());
+                }
                 let warnings = match lost {
                     0 => Vec::new(),
                     lost => vec![format!("{lost} blocks of the stream came too late and are missing")],
                 };
-                Ok(Done { files: 1, bytes, warnings })
+                Ok(Done { files, bytes, warnings })
             }
             To::Files(mut store) => {
                 let durability = match durability {
@@ -266,7 +286,7 @@ impl BlockSink {
         placed + self.waiting_bytes as u64
     }
 
-    /// Bytes that are verified and that the reader of standard output has not taken.
+    /// Bytes that are verified and that the reader of the output has not taken.
     pub(super) fn waiting_for_output(&self) -> u64 {
         match &self.to {
             To::Stream { waiting: Some(waiting), .. } => waiting.bytes() as u64,
@@ -301,6 +321,20 @@ impl To {
     ) -> To {
         let skip = if first == 0 { u64::from(geometry.manifest_len) } else { 0 };
         let sink = Box::new(StreamSink::new(to, first, skip, memory / EARLY));
-        To::Stream { sink, waiting, hashes: RootHasher::new(geometry), first, lost: 0 }
+        To::Stream { sink, waiting, gathered: None, hashes: RootHasher::new(geometry), first, lost: 0 }
+    }
+
+    /// Files in memory.
+    fn memory(to: &Memory, geometry: Geometry, memory: usize) -> Result<To, Error> {
+        let (limit, manifest) = (to.limit(), u64::from(geometry.manifest_len));
+        if let Some(bytes) = geometry.stream_len.filter(|bytes| *bytes > limit.saturating_add(manifest)) {
+            return Err(Error::OverMemory { bytes: bytes - manifest, limit });
+        }
+        let gathering = to.gather(manifest);
+        let early = memory.min((limit as usize).max(EARLY * LEAST_EARLY));
+        let sink =
+            Box::new(StreamSink::new(Box::new(gathering.clone()) as Box<dyn Write>, 0, 0, early / EARLY));
+        let hashes = RootHasher::new(geometry);
+        Ok(To::Stream { sink, waiting: None, gathered: Some(gathering), hashes, first: 0, lost: 0 })
     }
 }

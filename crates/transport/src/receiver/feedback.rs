@@ -172,7 +172,8 @@ impl ReceiverSession {
         let first = if live { announce.first_block } else { 0 };
         let (to, transfer, memory) =
             (&self.setup.destination, TransferId(announce.transfer.0), self.setup.memory);
-        let place = BlockSink::open(to, transfer, geometry, live.then_some(first), memory)?;
+        let place =
+            BlockSink::open(to, transfer, geometry, live.then_some(first), memory, &self.setup.temporary)?;
         let repair = if layers.is_layered() { Repair::Fountain } else { Repair::OnRequest };
         let needs = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));
         let reassembly = Reassembly::new(place, geometry, first, needs, repair, memory)?;

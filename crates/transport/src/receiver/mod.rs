@@ -17,9 +17,9 @@ mod output;
 mod reach;
 mod reassembly;
 mod searching;
-mod stdout;
 mod streams;
 mod window;
+mod write_behind;
 
 use crate::config::{Destination, Durability, Freshness};
 use crate::endpoint::Transmit;
@@ -74,6 +74,8 @@ pub(crate) struct Setup {
     /// Where layers of a live stream go instead.
     pub(crate) layers_to: Vec<(Layer, PathBuf)>,
     pub(crate) durability: Durability,
+    /// Where nameless files are made when the destination is no directory.
+    pub(crate) temporary: PathBuf,
     /// Accept this source only.
     pub(crate) only: Option<IpAddr>,
     /// IP and UDP headers of each datagram.
@@ -116,6 +118,7 @@ struct Fixed {
     destination: Destination,
     layers_to: Vec<(Layer, PathBuf)>,
     durability: Durability,
+    temporary: PathBuf,
     only: Option<IpAddr>,
     overhead: usize,
     wait: Option<Span>,
@@ -228,6 +231,7 @@ impl ReceiverSession {
                 nonce: setup.nonce,
                 host: setup.host,
                 destination: setup.destination,
+                temporary: setup.temporary,
                 layers_to: setup.layers_to,
                 durability: setup.durability,
                 only: setup.only,

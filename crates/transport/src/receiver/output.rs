@@ -1,4 +1,4 @@
-//! Where the bytes of a layer go: a file, standard output, or a named pipe that may have no reader yet.
+//! Where the bytes of a layer go: a file, anything that writes, or a named pipe that may have no reader yet.
 
 use crate::object::ObjectError;
 use rustix::fs::{Mode, OFlags};
@@ -25,8 +25,8 @@ pub(super) enum Output {
     Nobody,
     /// A file, made when the first byte comes.
     File { path: PathBuf, file: Option<File> },
-    /// Standard output.
-    Stdout,
+    /// Something that writes: standard output, or memory.
+    Writer(Box<dyn Write + Send>),
     /// A named pipe.
     Pipe { path: PathBuf, writer: PipeWriter },
 }
@@ -68,8 +68,7 @@ impl Output {
                 let failed = |e| ObjectError::writing(&*path, "write", e, data.len() as u64);
                 file.write_all(data).map_err(failed)?;
             }
-            Output::Stdout => {
-                let mut out = io::stdout().lock();
+            Output::Writer(out) => {
                 let written = out.write_all(data).and_then(|()| out.flush());
                 written.map_err(|e| ObjectError::io("-", "write the stream", e))?;
             }
@@ -84,7 +83,7 @@ impl Output {
     pub(super) fn name(&self) -> Option<String> {
         match self {
             Output::Nobody => None,
-            Output::Stdout => Some("-".to_owned()),
+            Output::Writer(_) => Some("-".to_owned()),
             Output::File { path, .. } | Output::Pipe { path, .. } => Some(path.display().to_string()),
         }
     }

@@ -96,8 +96,11 @@ impl Streams {
                     let name = format!("stream-{}.layer{layer}", &transfer.to_string()[..8]);
                     Output::to(&out.join(name))
                 }
-                (None, Destination::Stdout) if layer == 0 => Output::Stdout,
-                (None, Destination::Stdout) => Output::Nobody,
+                (None, Destination::Writer(output)) if layer == 0 => Output::Writer(output.take()),
+                (None, Destination::Writer(_)) => Output::Nobody,
+                (None, Destination::Memory(memory)) => {
+                    Output::Writer(Box::new(memory.stream(format!("stream.layer{layer}"))))
+                }
             }
         };
         let lanes = (0..layers.max(1)).map(|layer| Lane::new(output(layer), geometry.symbol_size));

@@ -2,6 +2,7 @@
 
 use super::pipe::Pipe;
 use super::reader::Reader;
+use crate::ends::Input;
 use crate::error::Error;
 use crate::object::{
     BlockRead, Entry, Geometry, Hash, Kind, Manifest, ObjectError, ObjectStream, RootHasher, Skipped,
@@ -10,6 +11,7 @@ use crate::object::{
 use crate::receiver::block_sink::LIVE_ROOT;
 use faircast_core::time::{Span, Time};
 use std::collections::VecDeque;
+use std::path::Path;
 use std::time::Duration;
 
 /// Live data waits so long for a block to fill.
@@ -74,22 +76,23 @@ impl BlockSource {
         BlockSource::object(object, None)
     }
 
-    /// Standard input as one file.
+    /// An input as one file, kept in a nameless file in `dir`.
     pub(crate) fn pipe(
-        name: &str,
+        (name, input): (&str, &Input),
+        dir: &Path,
         symbol_size: u16,
         symbols: u16,
         unix_nanos: u64,
     ) -> Result<BlockSource, Error> {
-        let (pipe, reader) = Pipe::stdin();
-        let dir = std::env::temp_dir();
+        let (pipe, reader) = Pipe::of(input);
         let object =
-            ObjectStream::from_reader(Box::new(reader), name, unix_nanos as i64, &dir, symbol_size, symbols)?;
+            ObjectStream::from_reader(Box::new(reader), name, unix_nanos as i64, dir, symbol_size, symbols)?;
         Ok(BlockSource::object(object, Some(pipe)))
     }
 
-    /// Standard input live.
+    /// An input live.
     pub(crate) fn live(
+        input: &Input,
         symbol_size: u16,
         symbols: u16,
         unix_nanos: u64,
@@ -105,7 +108,7 @@ impl BlockSource {
         let transfer = TransferId::of(&manifest, &geometry);
         let (k, _) = seal_block(&mut manifest, symbol_size);
         let kept = VecDeque::from([(manifest, k, now)]);
-        let (pipe, _) = Pipe::stdin();
+        let (pipe, _) = Pipe::of(input);
         let symbols = u64::from(k);
         Ok(BlockSource::Live(Box::new(Live {
             pipe,

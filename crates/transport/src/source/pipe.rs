@@ -1,5 +1,7 @@
-//! Standard input, files and named pipes, each read by a thread of its own so that nobody waits for it.
+//! Inputs, files and named pipes, each read by a thread of its own so that nobody waits for it.
 
+use crate::config::Pacing;
+use crate::ends::Input;
 use crate::object::ObjectError;
 use std::collections::VecDeque;
 use std::fs::File;
@@ -7,15 +9,6 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-
-/// Whether an input waits until its layer has sent what came before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pacing {
-    /// A file: it is read as its layer sends.
-    Waits,
-    /// A pipe: it is read as it comes, and what cannot be sent in time is dropped.
-    Live,
-}
 
 /// The reader stops when so much waits to be sent: back-pressure on whoever writes the pipe.
 const MOST: usize = 8 << 20;
@@ -44,9 +37,9 @@ struct State {
 }
 
 impl Pipe {
-    /// Begin to read standard input.
-    pub(crate) fn stdin() -> (Pipe, PipeReader) {
-        Pipe::reading("-", io::stdin())
+    /// Begin to read this.
+    pub(crate) fn of(input: &Input) -> (Pipe, PipeReader) {
+        Pipe::reading(input.name(), input.take())
     }
 
     /// Begin to read this file, or this named pipe: as soon as it is opened for writing.

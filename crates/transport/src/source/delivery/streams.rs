@@ -10,19 +10,18 @@
 //! blocks.
 
 use super::{Amounts, BlockStatus, Chosen, Delivery, Looked};
-use crate::config::LayerInput;
+use crate::config::{LayerInput, Pacing};
 use crate::error::Error;
 use crate::event::StreamSent;
 use crate::object::{Entry, Geometry, Hash, Kind, Manifest, ObjectError, TransferId, seal_block};
 use crate::receiver::block_sink::LIVE_ROOT;
 use crate::source::block_source::Leisure;
-use crate::source::pipe::{Pacing, Pipe};
+use crate::source::pipe::Pipe;
 use faircast_core::packet::{Flags, Layer, Payload};
 use faircast_core::schemes::{LayerRates, Scheme};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_fec::{BlockEncoder, RepairSource, Shape};
 use std::collections::VecDeque;
-use std::path::Path;
 use std::time::Duration;
 
 /// A block is what a layer sends in this time, or what has come when its first byte has waited for so long.
@@ -70,16 +69,13 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Begin to read this file or named pipe, or standard input. A pipe may be opened by its writer later.
+    /// Begin to read this file, named pipe or reader. A pipe may be opened by its writer later.
     ///
     /// # Errors
     /// When a file cannot be opened.
     fn open(input: &LayerInput) -> Result<Input, ObjectError> {
         let (pipe, pacing) = match input {
-            LayerInput::Stdin => {
-                let is_file = Path::new("/dev/stdin").metadata().is_ok_and(|meta| meta.file_type().is_file());
-                (Pipe::stdin().0, if is_file { Pacing::Waits } else { Pacing::Live })
-            }
+            LayerInput::Reader { input, pacing } => (Pipe::of(input).0, *pacing),
             LayerInput::Path(path) => {
                 let meta = path.metadata().map_err(|e| ObjectError::io(path, "read", e))?;
                 let pacing = if meta.is_file() { Pacing::Waits } else { Pacing::Live };

@@ -1,4 +1,4 @@
-//! Standard output, written by a thread of its own: while nobody reads, the session goes on answering its source.
+//! An output that may wait for its reader, written by a thread of its own: while nobody reads, the session goes on answering its source.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ const PART: usize = 64 << 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The writing end: takes everything at once. [`Waiting`] says how much of it nobody has read.
-pub(super) struct Stdout(Arc<Shared>);
+pub(super) struct WriteBehind(Arc<Shared>);
 
 /// What has not been written yet.
 pub(super) struct Waiting(Arc<Shared>);
@@ -34,12 +34,8 @@ struct State {
     closed: bool,
 }
 
-/// Standard output; a thread writes to it until both ends are dropped.
-pub(super) fn stdout() -> (Stdout, Waiting) {
-    start(io::stdout())
-}
-
-fn start(mut to: impl Write + Send + 'static) -> (Stdout, Waiting) {
+/// A thread writes to `to` until both ends are dropped.
+pub(super) fn write_behind(mut to: impl Write + Send + 'static) -> (WriteBehind, Waiting) {
     let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
     let ours = Arc::clone(&shared);
     std::thread::spawn(move || {
@@ -50,10 +46,10 @@ fn start(mut to: impl Write + Send + 'static) -> (Stdout, Waiting) {
             ours.changed.notify_all();
         }
     });
-    (Stdout(Arc::clone(&shared)), Waiting(shared))
+    (WriteBehind(Arc::clone(&shared)), Waiting(shared))
 }
 
-impl Write for Stdout {
+impl Write for WriteBehind {
     /// Takes all of `data`, or tells the error of an earlier part.
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         let mut state = self.0.lock();
@@ -75,7 +71,7 @@ impl Write for Stdout {
 }
 
 /// However a session ends, its reader gets what was verified.
-impl Drop for Stdout {
+impl Drop for WriteBehind {
     fn drop(&mut self) {
         let end = Instant::now() + PATIENCE;
         let mut state = self.0.lock();
@@ -140,7 +136,7 @@ mod tests {
     #[test]
     fn what_nobody_reads_waits_and_is_counted_until_somebody_does() {
         let (mut reader, writer) = io::pipe().expect("there are pipes");
-        let (mut out, waiting) = start(writer);
+        let (mut out, waiting) = write_behind(writer);
         let data: Vec<u8> = (0..1_000_000_u32).map(|n| n as u8).collect();
         out.write_all(&data).expect("it waits");
         assert!(waiting.bytes() >= data.len() - 2 * PART, "a pipe holds little");
@@ -153,7 +149,7 @@ mod tests {
     #[test]
     fn a_reader_that_has_gone_is_told_at_the_next_write_and_nothing_waits_for_it() {
         let (reader, writer) = io::pipe().expect("there are pipes");
-        let (mut out, waiting) = start(writer);
+        let (mut out, waiting) = write_behind(writer);
         drop(reader);
         out.write_all(b"nobody").expect("not yet known");
         let told = out.flush().expect_err("nobody reads");

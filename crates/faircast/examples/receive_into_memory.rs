@@ -1,0 +1,25 @@
+//! Receive files without touching the disk: `cargo run --example receive_into_memory -- [GROUP] [INTERFACE]`.
+
+use faircast::{Memory, Receiver};
+use std::time::Duration;
+
+/// More than this is an error, however much a source announces.
+const MOST: u64 = 64 << 20;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let memory = Memory::new(MOST);
+    let mut receiver = Receiver::into_memory(memory.clone()).wait(Duration::from_secs(30));
+    if let Some(group) = arguments.next() {
+        receiver = receiver.group(group.parse()?);
+    }
+    if let Some(interface) = arguments.next() {
+        receiver = receiver.interface(interface);
+    }
+    let report = receiver.run(|_| ())?;
+    println!("{} files at {:.1} Mbit/s", report.files, report.goodput_bps / 1e6);
+    for file in memory.take() {
+        println!("{}: {} bytes", file.name, file.bytes.len());
+    }
+    Ok(())
+}

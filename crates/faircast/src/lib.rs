@@ -1,0 +1,111 @@
+//! Files and streams to many receivers at once by IP multicast, leaving room for everybody else on the network.
+//!
+//! A [`Sender`] sends one stream of packets however many receivers there are. A congestion control finds the rate that the
+//! slowest path takes beside TCP (or, in layers, what each path takes); every block is verified by BLAKE3 before a file gets
+//! its name; receivers that come late, lose packets or were killed get what they lack. A [`Receiver`] takes one session.
+//!
+//! ```no_run
+//! use faircast::{Memory, Receiver, Sender};
+//! use std::time::Duration;
+//!
+//! // On each receiving host, or in this process:
+//! let memory = Memory::new(64 << 20);
+//! let receiver = Receiver::into_memory(memory.clone()).wait(Duration::from_secs(60)).start()?;
+//!
+//! // On the sending host:
+//! let sender = Sender::bytes("weights.bin", vec![7; 1 << 20]).expect_receivers(1).start()?;
+//! for event in sender.events() {
+//!     println!("{event:?}");
+//! }
+//! assert!(sender.join()?.ok);
+//!
+//! assert!(receiver.join()?.ok);
+//! for file in memory.take() {
+//!     println!("{}: {} bytes", file.name, file.bytes.len());
+//! }
+//! # Ok::<(), faircast::Error>(())
+//! ```
+//!
+//! **What may be sent**: files and trees, memory, any [`Read`](std::io::Read), once or live ([`Content`]). **Where it may
+//! go**: a directory, any [`Write`](std::io::Write), or memory with a bound ([`Destination`]).
+//!
+//! **A session runs** in the calling thread (`run`), in a thread of its own (`start`, which gives a [`Session`] with
+//! [`Events`], `stop` and `join`), or, with the feature `tokio`, as a future. It prints nothing, reads no environment
+//! variable, handles no signal and keeps nothing global, so that a program can have as many as it likes.
+//!
+//! **Errors** ([`Error`]) say what happened, where and what to do, in the words of this library. What may pass by itself (a
+//! cable, a switch, a receiver that falls silent) is a warning among the events and ends nothing before the patience does.
+//!
+//! **Examples** to copy from, in the folder `examples` of this crate: `send_a_file`, `receive_into_memory`, `watch_events`,
+//! `two_receivers` in one process, and without any network `own_congestion_control` and `simulate_ten_receivers`.
+//!
+//! | for | see |
+//! |---|---|
+//! | options of sessions | [`SendConfig`], [`ReceiveConfig`]; [`Sender`] and [`Receiver`] are built from them |
+//! | the congestion controls | [`Scheme`], and [`core`] for state machines of your own |
+//! | receivers that know nothing of faircast | [`pgm`] (OpenPGM, ZeroMQ) and [`alc`] (FLUTE), started by [`start`] |
+//! | sessions in a loop of your own | [`Endpoint`]: datagrams in, datagrams out, without sockets and clock |
+//! | networks that you do not have | the features `sim` and `experiments` |
+//!
+//! Linux only, and within networks that carry multicast. [`host_name`] is the only thing asked of the system besides
+//! sockets, files, time and random numbers.
+
+#![forbid(unsafe_code)]
+
+mod events;
+mod receiver;
+mod sender;
+mod session;
+
+pub use events::Events;
+pub use receiver::Receiver;
+pub use sender::Sender;
+pub use session::{Configuration, Session, Stop, start};
+
+#[cfg(feature = "sim")]
+pub use faircast_aqm as aqm;
+pub use faircast_core as core;
+pub use faircast_core::packet::Layer;
+pub use faircast_core::schemes::Scheme;
+pub use faircast_core::spec::SpecError;
+pub use faircast_core::time::Rate;
+#[cfg(feature = "experiments")]
+pub use faircast_experiments as experiments;
+pub use faircast_net::NetError;
+#[cfg(feature = "sim")]
+pub use faircast_sim as sim;
+pub use faircast_transport::config::{
+    self, BadLimits, Content, DEFAULT_GROUP, Destination, Durability, Freshness, LayerInput, Pacing,
+    ReceiveConfig, SendConfig, Slow,
+};
+pub use faircast_transport::ends::{Input, Memory, Output};
+pub use faircast_transport::event::{self, Event, ReceiveReport, SendReport};
+pub use faircast_transport::object::{MemoryFile, ObjectError};
+pub use faircast_transport::{Class, Endpoint, Error, alc, endpoint, error, pgm};
+pub use faircast_wire::{GroupKey, KeyError, KeyRing, Spacing};
+
+/// What the system calls this host, cut to the 63 bytes that packets have room for.
+#[must_use]
+pub fn host_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    if name.is_empty() { "localhost".into() } else { cut(name) }
+}
+
+/// At most as long as a packet takes, at a character's border.
+fn cut(mut name: String) -> String {
+    while name.len() > 63 {
+        name.pop();
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_host_name_is_cut_at_a_character() {
+        assert_eq!(cut("ü".repeat(40)).len(), 62);
+        assert!(!host_name().is_empty());
+    }
+}

@@ -1,0 +1,168 @@
+//! A receiver, as a program builds it.
+
+use crate::session::{self, Session};
+use crate::{
+    Destination, Durability, Error, Event, Freshness, KeyRing, Layer, Memory, Output, ReceiveConfig,
+    ReceiveReport,
+};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Receives one session from the group. Whatever is not said has the value of [`ReceiveConfig::new`].
+///
+/// ```no_run
+/// use faircast::{Memory, Receiver};
+///
+/// let memory = Memory::new(64 << 20);
+/// let report = Receiver::into_memory(memory.clone()).run(|event| println!("{event:?}"))?;
+/// println!("{} bytes at {:.0} bit/s", report.bytes, report.goodput_bps);
+/// for file in memory.take() {
+///     println!("{}: {} bytes", file.name, file.bytes.len());
+/// }
+/// # Ok::<(), faircast::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "nothing is received before `start` or `run`"]
+pub struct Receiver {
+    config: ReceiveConfig,
+}
+
+impl Receiver {
+    /// Receive into this.
+    pub fn new(destination: Destination) -> Receiver {
+        ReceiveConfig::new(destination).into()
+    }
+
+    /// Receive files and trees into this directory, under the names that the source sends. A receiver that was stopped or
+    /// killed goes on where it was when it is started again with the same directory.
+    pub fn into_directory(directory: impl Into<PathBuf>) -> Receiver {
+        Receiver::new(Destination::Directory(directory.into()))
+    }
+
+    /// Write one file, or a stream, to this, in order and each block only when it is verified.
+    pub fn into_writer(writer: impl std::io::Write + Send + 'static) -> Receiver {
+        Receiver::new(Destination::Writer(Output::new(writer)))
+    }
+
+    /// Receive files into this memory; keep a clone of it to take them out.
+    pub fn into_memory(memory: Memory) -> Receiver {
+        Receiver::new(Destination::Memory(memory))
+    }
+
+    /// Where a single layer of a live stream goes instead: a file, or a named pipe. Can be said for each layer.
+    pub fn layer_to(mut self, layer: Layer, path: impl Into<PathBuf>) -> Receiver {
+        self.config.layers_to.push((layer, path.into()));
+        self
+    }
+
+    /// The group's address and port; of a session in layers, the base layer's.
+    pub fn group(mut self, group: SocketAddr) -> Receiver {
+        self.config.group = group;
+        self
+    }
+
+    /// The interface, by name or address. Otherwise the routes of this host say which.
+    pub fn interface(mut self, interface: impl Into<String>) -> Receiver {
+        self.config.interface = Some(interface.into());
+        self
+    }
+
+    /// Accept packets from this host only, by a source-specific join.
+    pub fn source(mut self, source: IpAddr) -> Receiver {
+        self.config.source = Some(source);
+        self
+    }
+
+    /// Open what is sealed under this key, or under any of several ([`KeyRing`]). Without one only unsealed sessions are
+    /// accepted.
+    pub fn key(mut self, key: impl Into<KeyRing>) -> Receiver {
+        self.config.key = Some(key.into());
+        self
+    }
+
+    /// Why a session is believed to go on now, and is not somebody's recording. Otherwise its source has to answer.
+    pub fn freshness(mut self, freshness: Freshness) -> Receiver {
+        self.config.freshness = freshness;
+        self
+    }
+
+    /// Give up when no session is announced for so long. Otherwise it waits for ever.
+    pub fn wait(mut self, wait: Duration) -> Receiver {
+        self.config.wait = Some(wait);
+        self
+    }
+
+    /// How long the source may be silent, none of its data arrive, and the network be gone.
+    pub fn patience(mut self, patience: Duration) -> Receiver {
+        self.config.patience = patience;
+        self
+    }
+
+    /// Whether files are flushed to the disk before they get their names.
+    pub fn durability(mut self, durability: Durability) -> Receiver {
+        self.config.durability = durability;
+        self
+    }
+
+    /// This host's name in the source's messages. Otherwise what the system calls it.
+    pub fn host(mut self, name: impl Into<String>) -> Receiver {
+        self.config.host = name.into();
+        self
+    }
+
+    /// Receive buffer asked of the system for each socket, in bytes.
+    pub fn receive_buffer(mut self, bytes: usize) -> Receiver {
+        self.config.buffer = bytes;
+        self
+    }
+
+    /// Where nameless temporary files are made when the destination is no directory; `/tmp` otherwise.
+    pub fn temporary(mut self, directory: impl Into<PathBuf>) -> Receiver {
+        self.config.temporary = directory.into();
+        self
+    }
+
+    /// Start in a thread of its own.
+    ///
+    /// # Errors
+    /// When the session cannot begin: its configuration makes no sense, or no socket opens.
+    pub fn start(self) -> Result<Session<ReceiveReport>, Error> {
+        session::start(self.complete())
+    }
+
+    /// Receive in this thread, until the session has ended.
+    ///
+    /// # Errors
+    /// As [`Receiver::start`], or when not everything has arrived and been verified.
+    pub fn run(self, on_event: impl FnMut(Event)) -> Result<ReceiveReport, Error> {
+        self.run_until(&AtomicBool::new(false), on_event)
+    }
+
+    /// As [`Receiver::run`], until `stop` is set, which ends the session with [`Error::Stopped`].
+    ///
+    /// # Errors
+    /// As [`Receiver::run`].
+    pub fn run_until(
+        self,
+        stop: &AtomicBool,
+        mut on_event: impl FnMut(Event),
+    ) -> Result<ReceiveReport, Error> {
+        faircast_transport::receive(self.complete(), &mut on_event, stop)
+    }
+
+    /// With a name for this host.
+    pub(crate) fn complete(mut self) -> ReceiveConfig {
+        if self.config.host.is_empty() {
+            self.config.host = crate::host_name();
+        }
+        self.config
+    }
+}
+
+impl From<ReceiveConfig> for Receiver {
+    fn from(config: ReceiveConfig) -> Receiver {
+        Receiver { config }
+    }
+}

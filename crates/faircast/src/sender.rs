@@ -1,0 +1,196 @@
+//! A source, as a program builds it.
+
+use crate::session::{self, Session};
+use crate::{
+    Content, Error, Event, GroupKey, Input, MemoryFile, Rate, SendConfig, SendReport, Slow, Spacing,
+};
+use faircast_core::schemes::Scheme;
+use faircast_core::spec::SpecError;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Sends content to everybody who receives the group. Whatever is not said has the value of [`SendConfig::new`].
+///
+/// ```no_run
+/// use faircast::{Rate, Sender};
+/// use std::time::Duration;
+///
+/// let report = Sender::paths(["disk.img"])
+///     .group("239.255.70.1:5777".parse().expect("a group"))
+///     .expect_receivers(30)
+///     .wait(Duration::from_secs(300))
+///     .max(Rate::from_mbps(800.0))
+///     .run(|event| println!("{event:?}"))?;
+/// assert!(report.ok, "incomplete: {:?}", report.incomplete);
+/// # Ok::<(), faircast::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "nothing is sent before `start` or `run`"]
+pub struct Sender {
+    config: SendConfig,
+}
+
+impl Sender {
+    /// Send this.
+    pub fn new(content: Content) -> Sender {
+        SendConfig::new(content).into()
+    }
+
+    /// Send these files and directory trees.
+    pub fn paths<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Sender {
+        Sender::new(Content::Paths(paths.into_iter().map(|path| path.as_ref().to_path_buf()).collect()))
+    }
+
+    /// Send these bytes as a file of this name.
+    pub fn bytes(name: impl Into<String>, bytes: impl Into<std::sync::Arc<[u8]>>) -> Sender {
+        Sender::new(Content::Memory(vec![MemoryFile::new(name, bytes)]))
+    }
+
+    /// Send what `reader` delivers until it ends as a file of this name; every receiver gets all of it.
+    pub fn reader(name: impl Into<String>, reader: impl std::io::Read + Send + 'static) -> Sender {
+        Sender::new(Content::Reader { name: name.into(), input: Input::new(reader) })
+    }
+
+    /// Send what `reader` delivers live: who joins late starts at the present, and nothing older than `history` is repaired.
+    pub fn live(reader: impl std::io::Read + Send + 'static, history: Duration) -> Sender {
+        Sender::new(Content::Live { input: Input::new(reader), history })
+    }
+
+    /// The group's address and port; of a session in layers, the base layer's.
+    pub fn group(mut self, group: SocketAddr) -> Sender {
+        self.config.group = group;
+        self
+    }
+
+    /// The interface, by name or address. Otherwise the routes of this host say which.
+    pub fn interface(mut self, interface: impl Into<String>) -> Sender {
+        self.config.interface = Some(interface.into());
+        self
+    }
+
+    /// How many routers packets may cross, and one more: 1 stays on the local network, 0 on this host.
+    pub fn ttl(mut self, ttl: u8) -> Sender {
+        self.config.ttl = ttl;
+        self
+    }
+
+    /// The congestion control.
+    pub fn scheme(mut self, scheme: Scheme) -> Sender {
+        self.config.scheme = scheme;
+        self
+    }
+
+    /// The congestion control by its name, with options as in `ormcc,beta=0.7`.
+    ///
+    /// # Errors
+    /// When there is no such scheme or option.
+    pub fn congestion_control(self, written: &str) -> Result<Sender, SpecError> {
+        Ok(self.scheme(written.parse()?))
+    }
+
+    /// Where the groups of the layers are, when the scheme has several.
+    pub fn layers_by(mut self, spacing: Spacing) -> Sender {
+        self.config.spacing = spacing;
+        self
+    }
+
+    /// Never send slower than this; of a layered scheme, its base layer.
+    pub fn min(mut self, rate: Rate) -> Sender {
+        self.config.min = Some(rate);
+        self
+    }
+
+    /// Never send faster than this, all layers together.
+    pub fn max(mut self, rate: Rate) -> Sender {
+        self.config.max = Some(rate);
+        self
+    }
+
+    /// What one slow receiver may cost the others.
+    pub fn slow(mut self, slow: Slow) -> Sender {
+        self.config.slow = slow;
+        self
+    }
+
+    /// Seal everything under this key: who has it can read, send and answer.
+    pub fn key(mut self, key: GroupKey) -> Sender {
+        self.config.key = Some(key);
+        self
+    }
+
+    /// Start when so many receivers have joined, and end when they are done.
+    pub fn expect_receivers(mut self, receivers: u32) -> Sender {
+        self.config.expect = Some(receivers);
+        self
+    }
+
+    /// How long to wait for receivers to join.
+    pub fn wait(mut self, wait: Duration) -> Sender {
+        self.config.wait = wait;
+        self
+    }
+
+    /// How long receivers may be silent, or not be reached by data, and the network be gone.
+    pub fn patience(mut self, patience: Duration) -> Sender {
+        self.config.patience = patience;
+        self
+    }
+
+    /// The largest UDP datagram, in bytes. Otherwise what the interface carries, 1500 with headers at most.
+    pub fn datagram(mut self, bytes: u16) -> Sender {
+        self.config.datagram = Some(bytes);
+        self
+    }
+
+    /// This host's name in messages. Otherwise what the system calls it.
+    pub fn host(mut self, name: impl Into<String>) -> Sender {
+        self.config.host = name.into();
+        self
+    }
+
+    /// Where nameless temporary files are made; `/tmp` otherwise.
+    pub fn temporary(mut self, directory: impl Into<PathBuf>) -> Sender {
+        self.config.temporary = directory.into();
+        self
+    }
+
+    /// Start in a thread of its own.
+    ///
+    /// # Errors
+    /// When the session cannot begin: its configuration makes no sense, its content cannot be read, no socket opens.
+    pub fn start(self) -> Result<Session<SendReport>, Error> {
+        session::start(self.complete())
+    }
+
+    /// Send in this thread, until the session has ended.
+    ///
+    /// # Errors
+    /// As [`Sender::start`], or when the session fails. That receivers are incomplete is in the report.
+    pub fn run(self, on_event: impl FnMut(Event)) -> Result<SendReport, Error> {
+        self.run_until(&AtomicBool::new(false), on_event)
+    }
+
+    /// As [`Sender::run`], until `stop` is set, which ends the session with [`Error::Stopped`].
+    ///
+    /// # Errors
+    /// As [`Sender::run`].
+    pub fn run_until(self, stop: &AtomicBool, mut on_event: impl FnMut(Event)) -> Result<SendReport, Error> {
+        faircast_transport::send(self.complete(), &mut on_event, stop)
+    }
+
+    /// With a name for this host.
+    pub(crate) fn complete(mut self) -> SendConfig {
+        if self.config.host.is_empty() {
+            self.config.host = crate::host_name();
+        }
+        self.config
+    }
+}
+
+impl From<SendConfig> for Sender {
+    fn from(config: SendConfig) -> Sender {
+        Sender { config }
+    }
+}

@@ -1,0 +1,158 @@
+//! Sessions that run in a thread of their own.
+
+use crate::events::{self, EventSink, Events};
+use crate::{Error, Event, ReceiveConfig, ReceiveReport, SendConfig, SendReport};
+use faircast_transport::alc::{AlcReceive, AlcReceiveReport, AlcSend, AlcSendReport};
+use faircast_transport::pgm::{PgmReceive, PgmReceiveReport, PgmSend, PgmSendReport};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// A session that runs in a thread of its own. Dropping it stops the session, without waiting for its end.
+#[derive(Debug)]
+#[must_use = "a session that is dropped is stopped"]
+pub struct Session<Report> {
+    events: Events,
+    stop: Stop,
+    thread: Option<JoinHandle<Result<Report, Error>>>,
+}
+
+impl<Report> Session<Report> {
+    /// What the session tells, from its beginning on. There is one queue: what one clone of it gives, no other does.
+    pub fn events(&self) -> Events {
+        self.events.clone()
+    }
+
+    /// End early, and tell the others. [`Session::join`] then gives [`Error::Stopped`].
+    pub fn stop(&self) {
+        self.stop.stop();
+    }
+
+    /// To stop the session from elsewhere.
+    #[must_use]
+    pub fn stopper(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    /// Whether it has ended, so that [`Session::join`] does not wait.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Wait for its end.
+    ///
+    /// # Errors
+    /// Why it failed.
+    pub fn join(mut self) -> Result<Report, Error> {
+        match self.thread.take() {
+            Some(thread) => thread.join().unwrap_or(Err(Error::Panicked)),
+            None => Err(Error::Stopped),
+        }
+    }
+}
+
+impl<Report> Drop for Session<Report> {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.stop.stop();
+        }
+    }
+}
+
+/// Stops a session, from any thread.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// End the session early. It notices within a tenth of a second.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What a session of any format is started from.
+pub trait Configuration: sealed::Runs + Send + 'static {
+    /// How such a session ends.
+    type Report: Send + 'static;
+}
+
+mod sealed {
+    use super::{AtomicBool, Configuration, Error, Event};
+
+    pub trait Runs: Sized {
+        /// Whether this event says that the session has begun: what can be wrong with its configuration would be known.
+        fn is_begun(event: &Event) -> bool;
+
+        fn run(self, on_event: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<Self::Report, Error>
+        where
+            Self: Configuration;
+    }
+}
+
+/// One session for each of these configurations, run by this function, which gives this report. It has begun with this event.
+macro_rules! sessions {
+    ($($config:ty, $report:ty, $run:path, $begun:ident;)*) => {$(
+        impl Configuration for $config {
+            type Report = $report;
+        }
+
+        impl sealed::Runs for $config {
+            fn is_begun(event: &Event) -> bool {
+                matches!(event, Event::$begun { .. })
+            }
+
+            fn run(self, on_event: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<$report, Error> {
+                $run(self, on_event, stop)
+            }
+        }
+    )*};
+}
+
+sessions! {
+    SendConfig, SendReport, faircast_transport::send, Content;
+    ReceiveConfig, ReceiveReport, faircast_transport::receive, Opened;
+    PgmSend, PgmSendReport, faircast_transport::pgm::send, Content;
+    PgmReceive, PgmReceiveReport, faircast_transport::pgm::receive, Opened;
+    AlcSend, AlcSendReport, faircast_transport::alc::send, Content;
+    AlcReceive, AlcReceiveReport, faircast_transport::alc::receive, Opened;
+}
+
+/// Start a session of any format in a thread of its own; [`Sender::start`](crate::Sender::start) and
+/// [`Receiver::start`](crate::Receiver::start) do so for faircast's own.
+///
+/// # Errors
+/// When the session cannot begin.
+pub fn start<C: Configuration>(config: C) -> Result<Session<C::Report>, Error> {
+    let (sink, events) = events::queue();
+    let stop = Stop::default();
+    let ours = stop.clone();
+    let (begun, begins) = sync_channel(1);
+    let thread = std::thread::Builder::new()
+        .name("faircast".to_owned())
+        .spawn(move || run(config, sink, &ours, begun))
+        .map_err(Error::Thread)?;
+    let session = Session { events, stop, thread: Some(thread) };
+    // A session that ends without having begun has a configuration that cannot be.
+    match begins.recv() {
+        Ok(()) => Ok(session),
+        Err(_) => Err(session.join().err().unwrap_or(Error::Stopped)),
+    }
+}
+
+fn run<C: Configuration>(
+    config: C,
+    mut sink: EventSink,
+    stop: &Stop,
+    begun: SyncSender<()>,
+) -> Result<C::Report, Error> {
+    let mut begun = Some(begun);
+    let mut on_event = |event| {
+        if C::is_begun(&event) {
+            let _ = begun.take().map(|begun| begun.send(()));
+        }
+        sink.tell(event);
+    };
+    config.run(&mut on_event, &stop.0)
+}

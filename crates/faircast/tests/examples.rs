@@ -1,0 +1,92 @@
+//! Every example runs to its end and does what it says, over the loopback interface.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// No example takes nearly so long, however busy the machine is.
+const LONG: Duration = Duration::from_secs(90);
+
+/// Examples are built with the tests, beside them.
+fn start(name: &str, arguments: &[&str]) -> Child {
+    let test = std::env::current_exe().expect("a test has a path");
+    let built: PathBuf = test.ancestors().nth(2).expect("tests lie in `deps`").join("examples").join(name);
+    let mut command = Command::new(&built);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap_or_else(|error| panic!("{}: {error}", built.display()))
+}
+
+/// What it printed, when it ended well and in time.
+fn ends_well(mut child: Child) -> String {
+    let until = Instant::now() + LONG;
+    while child.try_wait().expect("it is ours").is_none() {
+        if Instant::now() > until {
+            child.kill().expect("it is ours");
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let Output { status, stdout, stderr } = child.wait_with_output().expect("it is ours");
+    let said = String::from_utf8_lossy(&stdout).into_owned();
+    assert!(status.success(), "{status}: {said}{}", String::from_utf8_lossy(&stderr));
+    said
+}
+
+/// A group that no other test uses, nor another run of this one.
+fn group(number: u32) -> String {
+    let pid = std::process::id();
+    format!("239.255.{}.{}:{}", 100 + number, 1 + pid % 250, 40_000 + pid % 20_000)
+}
+
+#[test]
+fn two_receivers_get_a_buffer_in_one_process() {
+    let said = ends_well(start("two_receivers", &[&group(1)]));
+    for words in ["left has joined", "right has everything: true", "sent to 2 receivers"] {
+        assert!(said.contains(words), "{said}");
+    }
+    assert_eq!(said.matches("numbers: 2000000 bytes, the same: true").count(), 2, "{said}");
+}
+
+#[test]
+fn a_file_is_sent_and_received_into_memory() {
+    let group = group(2);
+    let receiver = start("receive_into_memory", &[&group, "lo"]);
+    let source = start("send_a_file", &[concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"), &group, "lo"]);
+    let bytes = include_bytes!("../Cargo.toml").len();
+    let said = ends_well(source);
+    assert!(said.contains(&format!("sent {bytes} bytes to 1 receivers")), "{said}");
+    let said = ends_well(receiver);
+    assert!(said.contains(&format!("Cargo.toml: {bytes} bytes")), "{said}");
+}
+
+#[test]
+fn events_are_watched_while_a_file_arrives() {
+    let (group, directory) = (group(3), tempfile::tempdir().expect("a temporary directory"));
+    let out = directory.path().join("out");
+    let watcher = start("watch_events", &[out.to_str().expect("text"), &group, "lo"]);
+    let source = start("send_a_file", &[concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"), &group, "lo"]);
+    ends_well(source);
+    let said = ends_well(watcher);
+    for words in ["listening on lo", "found ", "1 files", "0 events were dropped", "verified "] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let got = std::fs::read(out.join("Cargo.toml")).expect("it has arrived");
+    assert!(got == include_bytes!("../Cargo.toml"));
+}
+
+#[test]
+fn a_congestion_control_of_ones_own_fills_a_link_and_backs_off() {
+    let said = ends_well(start("own_congestion_control", &[]));
+    assert!(said.contains("on average") && said.contains("5 s: allowed"), "{said}");
+}
+
+#[test]
+fn ten_receivers_are_simulated_beside_a_tcp_flow() {
+    let said = ends_well(start("simulate_ten_receivers", &[]));
+    let value = |name: &str| -> f64 {
+        let line = said.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
+        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name}: {said}"))
+    };
+    let (multicast, tcp) = (value("multicast.rate"), value("tcp.rate"));
+    assert!(multicast > 0.5e6 && tcp > 0.5e6 && multicast + tcp <= 4e6, "{said}");
+}

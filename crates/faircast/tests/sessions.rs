@@ -1,0 +1,182 @@
+//! Sessions of the library over the loopback interface: every kind of content to every kind of destination.
+
+use faircast::{
+    Content, Error, Event, Memory, MemoryFile, Rate, ReceiveReport, Receiver, SendReport, Sender, Session,
+};
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A group that no other test uses, nor another run of this one.
+fn group(number: u8) -> SocketAddr {
+    let pid = std::process::id();
+    SocketAddr::from(([239, 255, 130 + number, 1 + (pid % 250) as u8], 40_000 + (pid % 20_000) as u16))
+}
+
+fn source(sender: Sender, number: u8) -> Sender {
+    sender
+        .group(group(number))
+        .interface("lo")
+        .ttl(0)
+        .expect_receivers(1)
+        .wait(Duration::from_secs(5))
+        .max(Rate::from_mbps(400.0))
+}
+
+fn listener(receiver: Receiver, number: u8) -> Session<ReceiveReport> {
+    receiver.group(group(number)).interface("lo").wait(LONG).start().expect("it joins")
+}
+
+fn content(bytes: u32) -> Vec<u8> {
+    (0..bytes).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+/// Send this to a receiver that is there; both reports.
+fn carry(sender: Sender, receiver: Receiver, number: u8) -> (SendReport, Result<ReceiveReport, Error>) {
+    let receiver = listener(receiver, number);
+    let report = source(sender, number).run(|_| ()).expect("it sends");
+    (report, receiver.join())
+}
+
+/// A writer that others can look into.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("nobody panics").write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn files_in_memory_arrive_in_memory_by_name() {
+    let files = vec![
+        MemoryFile::new("model/weights", content(1_500_000)),
+        MemoryFile::new("model/empty", Vec::new()),
+        MemoryFile::new("notes", content(10)),
+    ];
+    let memory = Memory::new(1_500_010);
+    let (sent, received) =
+        carry(Sender::new(Content::Memory(files.clone())), Receiver::into_memory(memory.clone()), 1);
+    assert!(sent.ok && sent.verified == 1, "{sent:?}");
+    let received = received.expect("it receives");
+    assert_eq!((received.files, received.bytes), (3, 1_500_010));
+    let mut got = memory.take();
+    got.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut files = files;
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    assert!(got == files, "{got:?}");
+    assert!(memory.take().is_empty(), "they were taken");
+}
+
+#[test]
+fn content_beyond_the_memory_that_is_allowed_is_refused_and_the_source_told() {
+    let memory = Memory::new(999_999);
+    let (sent, received) =
+        carry(Sender::bytes("big", content(1_000_000)), Receiver::into_memory(memory.clone()), 2);
+    assert!(!sent.ok && sent.incomplete.len() == 1, "{sent:?}");
+    let error = received.expect_err("it does not fit");
+    assert!(matches!(error, Error::OverMemory { bytes: 1_000_000, limit: 999_999 }), "{error}");
+    assert!(memory.take().is_empty());
+}
+
+#[test]
+fn a_reader_of_unknown_length_goes_to_a_writer_and_to_memory_with_a_limit() {
+    let out = Shared::default();
+    let read = || io::Cursor::new(content(700_000)).take(700_000);
+    let (sent, received) = carry(Sender::reader("stream", read()), Receiver::into_writer(out.clone()), 3);
+    assert!(sent.ok && received.expect("it receives").ok);
+    assert!(*out.0.lock().expect("nobody panics") == content(700_000));
+
+    let memory = Memory::new(700_000);
+    let (sent, received) = carry(Sender::reader("stream", read()), Receiver::into_memory(memory.clone()), 4);
+    assert!(sent.ok && received.expect("it receives").ok);
+    assert!(memory.take() == [MemoryFile::new("stream", content(700_000))]);
+
+    let memory = Memory::new(699_999);
+    let (sent, received) = carry(Sender::reader("stream", read()), Receiver::into_memory(memory.clone()), 5);
+    let error = received.expect_err("one byte too many").to_string();
+    assert!(!sent.ok && error.contains("699999 bytes of memory"), "{error}");
+    assert!(memory.take().is_empty());
+}
+
+#[test]
+fn a_live_stream_and_a_tree_reach_memory_and_a_directory() {
+    let memory = Memory::new(1 << 20);
+    let live = Sender::live(io::Cursor::new(content(300_000)), Duration::from_secs(5));
+    let (sent, received) = carry(live, Receiver::into_memory(memory.clone()), 6);
+    assert!(sent.ok && received.expect("it receives").ok);
+    assert!(memory.take() == [MemoryFile::new("stream", content(300_000))]);
+
+    let (from, to) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    std::fs::create_dir(from.path().join("tree")).expect("room");
+    std::fs::write(from.path().join("tree/leaf"), content(5_000)).expect("room");
+    let (sent, received) =
+        carry(Sender::paths([from.path().join("tree")]), Receiver::into_directory(to.path()), 7);
+    assert!(sent.ok && received.expect("it receives").ok);
+    assert!(std::fs::read(to.path().join("tree/leaf")).expect("it is there") == content(5_000));
+}
+
+#[test]
+fn a_session_that_cannot_begin_says_so_when_it_is_started() {
+    let fast = source(Sender::bytes("x", vec![1]), 8).min(Rate::from_mbps(9.0)).max(Rate::from_mbps(1.0));
+    let error = fast.start().expect_err("its limits contradict each other");
+    assert!(matches!(error, Error::Limits(_)), "{error}");
+    let error = Sender::bytes("x", vec![1]).interface("nowhere0").start().expect_err("no such interface");
+    assert!(matches!(error, Error::Net(_)) && error.to_string().contains("nowhere0"), "{error}");
+    let error = Sender::bytes("../x", vec![1]).group(group(8)).interface("lo").start();
+    assert!(matches!(error, Err(Error::Object(_))), "{error:?}");
+    let error = Sender::bytes("x", vec![1]).congestion_control("ormc").expect_err("no such scheme");
+    assert!(error.to_string().contains("ormcc"), "{error}");
+}
+
+#[test]
+fn a_session_is_stopped_from_another_thread_and_when_it_is_dropped() {
+    let waits = || {
+        let receiver = Receiver::into_memory(Memory::new(1)).group(group(9)).interface("lo");
+        receiver.start().expect("it joins")
+    };
+    let session = waits();
+    let stop = session.stopper();
+    std::thread::spawn(move || stop.stop());
+    assert!(matches!(session.join(), Err(Error::Stopped)));
+
+    let dropped = waits();
+    let events = dropped.events();
+    drop(dropped);
+    let told: Vec<Event> = events.collect(); // ends with the session
+    assert!(matches!(told.first(), Some(Event::Opened { .. })), "{told:?}");
+}
+
+#[test]
+fn a_session_waits_for_nobody_who_reads_its_events() {
+    let receiver = listener(Receiver::into_memory(Memory::new(1 << 20)), 10);
+    let sender = source(Sender::bytes("x", content(1 << 20)), 10).start().expect("it starts");
+    let until = Instant::now() + LONG;
+    while !(sender.is_over() && receiver.is_over()) {
+        assert!(Instant::now() < until, "it hangs");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let told: Vec<Event> = sender.events().collect();
+    assert!(told.iter().any(|event| matches!(event, Event::Left { verified: true, .. })), "{told:?}");
+    assert!(told.iter().filter(|event| matches!(event, Event::Progress(_))).count() <= 1);
+    assert!(sender.join().expect("it has sent").ok && receiver.join().expect("it has received").ok);
+}
+
+#[test]
+fn all_formats_start_in_the_same_way() {
+    fn starts<C: faircast::Configuration>(_: &C) {}
+    starts(&faircast::SendConfig::new(Content::Paths(Vec::new())));
+    fn is_send<T: Send>() {}
+    is_send::<Session<SendReport>>();
+    is_send::<faircast::Events>();
+    is_send::<Sender>();
+    is_send::<Receiver>();
+}
