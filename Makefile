@@ -4,11 +4,11 @@ CARGO ?= cargo
 FAIRCAST := $(or $(CARGO_TARGET_DIR),target)/release/faircast
 EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 
-.PHONY: help needs test lint lint-format lint-clippy lint-doc lint-deps lint-msrv audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-layers bench-sim count fuzz-replay reproduce reproduce-interop validate docs-plots
+.PHONY: help needs test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-layers bench-sim count fuzz-replay reproduce reproduce-interop validate docs-plots
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
-	@echo "make lint            format, clippy, documentation, dependencies, oldest Rust; all warnings are errors"
+	@echo "make lint            format, clippy, documentation, dependencies, packages, oldest Rust; all warnings are errors"
 	@echo "make audit           known vulnerabilities of dependencies (fetches a database)"
 	@echo "make bench           micro-benchmarks of the codec and the erasure code"
 	@echo "make bench-peers     faircast against uftp, udpcast and NORM, in namespaces (root)"
@@ -34,7 +34,7 @@ needs:
 test: needs
 	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(( $$(nproc) + 2 ))} $(CARGO) test --workspace --no-fail-fast
 
-lint: lint-format lint-clippy lint-doc lint-deps lint-msrv
+lint: lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv
 
 lint-format:
 	$(CARGO) fmt --all --check
@@ -44,6 +44,10 @@ lint-clippy:
 
 lint-doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+# Every published package holds what it is built from, and says what registries want to know.
+lint-package:
+	scripts/packages
 
 lint-msrv:
 	scripts/msrv

@@ -133,7 +133,7 @@ fn what_happens_is_written_down_where_a_scenario_asks_for_it() {
 
 #[test]
 fn every_scenario_of_the_repository_is_right() {
-    let files = scenario_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios"));
+    let files = scenario_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios"));
     assert!(files.len() > 25, "{}", files.len());
     for file in files {
         let text = fs::read_to_string(&file).expect("readable");

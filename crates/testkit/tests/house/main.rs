@@ -227,6 +227,25 @@ fn every_dependency_is_used() {
 }
 
 #[test]
+fn a_published_package_says_what_registries_want_to_know() {
+    let mut wrong = Vec::new();
+    for package in packages() {
+        if package["publish"].as_array().is_some_and(Vec::is_empty) {
+            continue;
+        }
+        let has = |key: &str| match &package[key] {
+            serde_json::Value::Array(words) => (1..=5).contains(&words.len()),
+            value => value.as_str().is_some_and(|text| !text.is_empty()),
+        };
+        let keys =
+            ["description", "license", "repository", "readme", "rust_version", "keywords", "categories"];
+        let lacks = keys.iter().filter(|key| !has(key));
+        wrong.extend(lacks.map(|key| format!("{}: {key}", package["name"])));
+    }
+    assert_none("packages without what registries want to know; or `publish = false`", &wrong);
+}
+
+#[test]
 fn every_crate_without_a_clock_forbids_clocks() {
     let read = |name: &str| std::fs::read_to_string(root().join("crates").join(name).join("clippy.toml"));
     let model = read("core").expect("the core forbids clocks");

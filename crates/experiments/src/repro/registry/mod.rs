@@ -74,7 +74,7 @@ macro_rules! embedded {
     ($file:literal, $quick:expr, $figures:expr) => {
         Some(Embedded {
             file: concat!("scenarios/", $file),
-            text: include_str!(concat!("../../../../../scenarios/", $file)),
+            text: include_str!(concat!("../../../scenarios/", $file)),
             quick: $quick,
             figures: $figures,
         })
