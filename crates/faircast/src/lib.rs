@@ -30,7 +30,8 @@
 //! go**: a directory, any [`Write`](std::io::Write), or memory with a bound ([`Destination`]).
 //!
 //! **A session runs** in the calling thread (`run`), in a thread of its own (`start`, which gives a [`Session`] with
-//! [`Events`], `stop` and `join`), or, with the feature `tokio`, as a future. It prints nothing, reads no environment
+//! [`Events`], `stop` and `join`), or, with the feature `tokio`, as a future
+//! (`run_async`). It prints nothing, reads no environment
 //! variable, handles no signal and keeps nothing global, so that a program can have as many as it likes.
 //!
 //! **Errors** ([`Error`]) say what happened, where and what to do, in the words of this library. What may pass by itself (a

@@ -152,6 +152,36 @@ impl Receiver {
         faircast_transport::receive(self.complete(), &mut on_event, stop)
     }
 
+    /// Receive in the calling task of tokio's runtime, until the session has ended. The future does what a thread would: it
+    /// reads and writes files as it goes, and shares its processor with other tasks after every turn. Dropping it ends
+    /// the session without a word to the others; [`Receiver::run_async_until`] tells them.
+    ///
+    /// # Errors
+    /// As [`Receiver::run`].
+    ///
+    /// # Panics
+    /// When it is polled outside of a runtime of tokio with input and output enabled.
+    #[cfg(feature = "tokio")]
+    pub async fn run_async(self, on_event: impl FnMut(Event) + Send) -> Result<ReceiveReport, Error> {
+        self.run_async_until(&crate::Stop::default(), on_event).await
+    }
+
+    /// As [`Receiver::run_async`], until `stop` is told to, which ends the session with [`Error::Stopped`].
+    ///
+    /// # Errors
+    /// As [`Receiver::run`].
+    ///
+    /// # Panics
+    /// As [`Receiver::run_async`].
+    #[cfg(feature = "tokio")]
+    pub async fn run_async_until(
+        self,
+        stop: &crate::Stop,
+        mut on_event: impl FnMut(Event) + Send,
+    ) -> Result<ReceiveReport, Error> {
+        faircast_transport::receive_async(self.complete(), &mut on_event, stop.flag()).await
+    }
+
     /// With a name for this host.
     pub(crate) fn complete(mut self) -> ReceiveConfig {
         if self.config.host.is_empty() {

@@ -180,6 +180,36 @@ impl Sender {
         faircast_transport::send(self.complete(), &mut on_event, stop)
     }
 
+    /// Send in the calling task of tokio's runtime, until the session has ended. The future does what a thread would: it
+    /// reads and writes files as it goes, and shares its processor with other tasks after every turn. Dropping it ends
+    /// the session without a word to the others; [`Sender::run_async_until`] tells them.
+    ///
+    /// # Errors
+    /// As [`Sender::run`].
+    ///
+    /// # Panics
+    /// When it is polled outside of a runtime of tokio with input and output enabled.
+    #[cfg(feature = "tokio")]
+    pub async fn run_async(self, on_event: impl FnMut(Event) + Send) -> Result<SendReport, Error> {
+        self.run_async_until(&crate::Stop::default(), on_event).await
+    }
+
+    /// As [`Sender::run_async`], until `stop` is told to, which ends the session with [`Error::Stopped`].
+    ///
+    /// # Errors
+    /// As [`Sender::run`].
+    ///
+    /// # Panics
+    /// As [`Sender::run_async`].
+    #[cfg(feature = "tokio")]
+    pub async fn run_async_until(
+        self,
+        stop: &crate::Stop,
+        mut on_event: impl FnMut(Event) + Send,
+    ) -> Result<SendReport, Error> {
+        faircast_transport::send_async(self.complete(), &mut on_event, stop.flag()).await
+    }
+
     /// With a name for this host.
     pub(crate) fn complete(mut self) -> SendConfig {
         if self.config.host.is_empty() {

@@ -66,6 +66,12 @@ impl<Report> Drop for Session<Report> {
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
+    /// What sessions look at.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+
     /// End the session early. It notices within a tenth of a second.
     pub fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);

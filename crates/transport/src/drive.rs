@@ -41,6 +41,11 @@ pub fn send(
     let clock = Clock::start();
     let (mut session, mut uplink) = open_source(config, &clock, events)?;
     run_one(&mut session, &mut uplink, &clock, events, stop)?;
+    sent(session, uplink)
+}
+
+/// How it ended.
+fn sent(session: source::SourceSession, mut uplink: Uplink) -> Result<SendReport, Error> {
     let report = session.report();
     // Receivers that were not heard because the network was gone are not what is wrong.
     match (uplink.take_error(), &report) {
@@ -48,6 +53,22 @@ pub fn send(
         (Some(gone), Err(error)) if error.may_be_the_network() => Err(gone),
         _ => report,
     }
+}
+
+/// As [`send`], on tokio's runtime.
+///
+/// # Errors
+/// As [`send`].
+#[cfg(feature = "tokio")]
+pub async fn send_async(
+    config: SendConfig,
+    events: &mut (dyn FnMut(Event) + Send),
+    stop: &AtomicBool,
+) -> Result<SendReport, Error> {
+    let clock = Clock::start();
+    let (mut session, mut uplink) = open_source(config, &clock, events)?;
+    crate::driver::tokio::run_one(&mut session, &mut uplink, &clock, events, stop).await?;
+    sent(session, uplink)
 }
 
 /// A source and its socket.
@@ -156,6 +177,22 @@ pub fn receive(
     let clock = Clock::start();
     let (mut session, mut groups) = open_receiver(config, &clock, events)?;
     run_one(&mut session, &mut groups, &clock, events, stop)?;
+    groups.explain(session.report())
+}
+
+/// As [`receive`], on tokio's runtime.
+///
+/// # Errors
+/// As [`receive`].
+#[cfg(feature = "tokio")]
+pub async fn receive_async(
+    config: ReceiveConfig,
+    events: &mut (dyn FnMut(Event) + Send),
+    stop: &AtomicBool,
+) -> Result<ReceiveReport, Error> {
+    let clock = Clock::start();
+    let (mut session, mut groups) = open_receiver(config, &clock, events)?;
+    crate::driver::tokio::run_one(&mut session, &mut groups, &clock, events, stop).await?;
     groups.explain(session.report())
 }
 

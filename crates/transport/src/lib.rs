@@ -38,6 +38,8 @@ pub use config::{
     Content, Destination, Durability, Freshness, LayerInput, Pacing, ReceiveConfig, SendConfig, Slow,
 };
 pub use drive::{receive, send};
+#[cfg(feature = "tokio")]
+pub use drive::{receive_async, send_async};
 pub use endpoint::Endpoint;
 pub use ends::{Input, Memory, Output};
 pub use error::{Class, Error};

@@ -4,12 +4,13 @@
 //! busy for a while does not see one layer's past after another's present.
 
 use super::outage::{Look, Outage, received};
-use super::{Events, Sockets};
+use super::{Events, Sockets, Watcher};
 use crate::endpoint::{Backlog, Endpoint, Notice, Transmit};
 use crate::error::Error;
 use faircast_core::time::{Span, Time};
-use faircast_net::{Batch, Faults, GroupSocket, Injector, Meta, NetError, Waiter, Want};
+use faircast_net::{Batch, Faults, GroupSocket, Injector, Meta, NetError, Want};
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// Receive calls take so many datagrams (or coalesced runs) at most.
@@ -248,9 +249,9 @@ impl Sockets for Groups {
         self.outage.until(moment)
     }
 
-    fn watch(&self, waiter: &mut Waiter) {
+    fn watch(&self, watcher: &mut dyn Watcher) {
         for member in std::iter::once(&self.base).chain(&self.layers) {
-            waiter.watch(&member.socket, Want::Readable);
+            watcher.watch(member.socket.as_fd(), Want::Readable);
         }
     }
 }
@@ -281,7 +282,7 @@ impl JoinedGroup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use faircast_net::{Choice, GroupOptions, Membership, SourceOptions, SourceSocket, choose};
+    use faircast_net::{Choice, GroupOptions, Membership, SourceOptions, SourceSocket, Waiter, choose};
 
     /// A session's group and two layers on the loopback interface, joined, and a source to them.
     fn three(port: u16) -> (Vec<SocketAddr>, Groups, SourceSocket) {

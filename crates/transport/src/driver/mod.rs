@@ -5,6 +5,8 @@ mod groups;
 mod outage;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "tokio")]
+pub(crate) mod tokio;
 mod uplink;
 
 pub(crate) use clock::{Clock, random};
@@ -16,8 +18,9 @@ use crate::endpoint::{Backlog, Datagram, Endpoint, Notice, Transmit};
 use crate::error::Error;
 use crate::event::Event;
 use faircast_core::time::{Span, Time};
-use faircast_net::{Choice, Meta, Waiter};
+use faircast_net::{Choice, Meta, Waiter, Want};
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -84,13 +87,32 @@ pub(crate) trait Sockets {
     fn until(&self, moment: Instant) -> Instant;
 
     /// Whatever would be reason to go on before the time.
-    fn watch(&self, waiter: &mut Waiter);
+    fn watch(&self, watcher: &mut dyn Watcher);
+}
+
+/// Is told what to wait for.
+pub(crate) trait Watcher {
+    /// Forget what it was told.
+    fn clear(&mut self);
+
+    /// Wait for this too. It stays open until [`Watcher::clear`].
+    fn watch(&mut self, on: BorrowedFd<'_>, want: Want);
+}
+
+impl Watcher for Waiter {
+    fn clear(&mut self) {
+        Waiter::clear(self);
+    }
+
+    fn watch(&mut self, on: BorrowedFd<'_>, want: Want) {
+        Waiter::watch(self, &on, want);
+    }
 }
 
 /// An endpoint with its sockets.
 pub(crate) struct Attached<'a> {
-    endpoint: &'a mut dyn Endpoint,
-    sockets: &'a mut dyn Sockets,
+    endpoint: &'a mut (dyn Endpoint + Send),
+    sockets: &'a mut (dyn Sockets + Send),
     backlog_at: Time,
     state: State,
 }
@@ -114,7 +136,10 @@ enum Next {
 }
 
 impl<'a> Attached<'a> {
-    pub(crate) fn new(endpoint: &'a mut dyn Endpoint, sockets: &'a mut dyn Sockets) -> Attached<'a> {
+    pub(crate) fn new(
+        endpoint: &'a mut (dyn Endpoint + Send),
+        sockets: &'a mut (dyn Sockets + Send),
+    ) -> Attached<'a> {
         Attached { endpoint, sockets, backlog_at: Time::ZERO, state: State::Runs }
     }
 
@@ -209,11 +234,11 @@ enum Round {
 fn round(
     attached: &mut [Attached<'_>],
     clock: &Clock,
-    (out, waiter): (&mut Vec<u8>, &mut Waiter),
+    (out, watcher): (&mut Vec<u8>, &mut dyn Watcher),
     events: &mut dyn FnMut(usize, Event),
     stop: &AtomicBool,
 ) -> Round {
-    waiter.clear();
+    watcher.clear();
     let (mut round, mut first) = (Round::Over, Instant::now() + STOP_CHECK);
     for (place, one) in attached.iter_mut().enumerate() {
         if matches!(one.state, State::Ended(_)) {
@@ -227,7 +252,7 @@ fn round(
         match next {
             Ok(Next::Until(moment)) => {
                 first = first.min(moment);
-                one.sockets.watch(waiter);
+                one.sockets.watch(watcher);
             }
             Ok(Next::Pause(moment)) => first = first.min(moment),
             Ok(Next::Now | Next::Ended) => round = Round::Again,
@@ -271,8 +296,8 @@ pub(crate) fn run(
 /// # Errors
 /// Of its sockets.
 pub(crate) fn run_one(
-    endpoint: &mut dyn Endpoint,
-    sockets: &mut dyn Sockets,
+    endpoint: &mut (dyn Endpoint + Send),
+    sockets: &mut (dyn Sockets + Send),
     clock: &Clock,
     events: Events<'_>,
     stop: &AtomicBool,

@@ -1,15 +1,15 @@
 //! The socket of a source: to its groups, and the feedback back.
 
 use super::outage::{Look, Moves, Outage, received};
-use super::{Events, Sockets};
+use super::{Events, Sockets, Watcher};
 use crate::endpoint::{Backlog, Endpoint, Notice, Transmit};
 use crate::error::Error;
 use faircast_core::time::Time;
 use faircast_net::{
-    Batch, Choice, Faults, Injector, Meta, NetError, SendOutcome, SourceOptions, SourceSocket, Waiter, Want,
-    choose,
+    Batch, Choice, Faults, Injector, Meta, NetError, SendOutcome, SourceOptions, SourceSocket, Want, choose,
 };
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// An interface that takes nothing for so long is not merely busy: at 12 kbit/s a packet takes as long.
@@ -225,9 +225,9 @@ impl Sockets for Uplink {
         if self.pending.is_some() { moment.min(Instant::now() + ROOM_CHECK) } else { moment }
     }
 
-    fn watch(&self, waiter: &mut Waiter) {
+    fn watch(&self, watcher: &mut dyn Watcher) {
         if let Some(socket) = &self.socket {
-            waiter.watch(socket, if self.pending.is_some() { Want::Either } else { Want::Readable });
+            watcher.watch(socket.as_fd(), if self.pending.is_some() { Want::Either } else { Want::Readable });
         }
     }
 }

@@ -28,7 +28,7 @@ struct Unit {
 
 /// Where content goes, and what went there.
 struct Target {
-    to: Box<dyn Write>,
+    to: Box<dyn Write + Send>,
     /// Behind each ZeroMQ message.
     end: &'static [u8],
     message: Vec<u8>,
@@ -39,7 +39,7 @@ struct Target {
 }
 
 impl Delivery {
-    pub(super) fn new(to: Box<dyn Write>, framing: Framing, messages: Option<Messages>) -> Delivery {
+    pub(super) fn new(to: Box<dyn Write + Send>, framing: Framing, messages: Option<Messages>) -> Delivery {
         let end: &[u8] = match (framing, messages) {
             (Framing::Zmq, None | Some(Messages::Lines)) => b"\n",
             _ => b"",
@@ -174,15 +174,14 @@ impl MessageSink for Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::RefCell;
-    use std::rc::Rc;
+    use std::sync::{Arc, Mutex};
 
     #[derive(Clone, Default)]
-    struct Shared(Rc<RefCell<Vec<u8>>>);
+    struct Shared(Arc<Mutex<Vec<u8>>>);
 
     impl Write for Shared {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.borrow_mut().extend_from_slice(bytes);
+            self.0.lock().expect("nobody panics").extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -202,7 +201,10 @@ mod tests {
         for (fragment, bytes) in [(part(0, 6), "ab"), (part(2, 6), "cd"), (part(4, 6), "ef"), (None, "gh")] {
             delivery.packet(fragment, bytes.as_bytes()).expect("memory");
         }
-        assert_eq!((&out.0.borrow()[..], delivery.messages(), delivery.broken()), (&b"abcdefgh"[..], 2, 0));
+        assert_eq!(
+            (&out.0.lock().expect("nobody panics")[..], delivery.messages(), delivery.broken()),
+            (&b"abcdefgh"[..], 2, 0)
+        );
     }
 
     #[test]
@@ -213,7 +215,10 @@ mod tests {
         delivery.loss();
         delivery.packet(part(4, 6), b"ef").expect("memory");
         delivery.packet(None, b"gh").expect("memory");
-        assert_eq!((&out.0.borrow()[..], delivery.messages(), delivery.broken()), (&b"gh"[..], 1, 1));
+        assert_eq!(
+            (&out.0.lock().expect("nobody panics")[..], delivery.messages(), delivery.broken()),
+            (&b"gh"[..], 1, 1)
+        );
     }
 
     #[test]

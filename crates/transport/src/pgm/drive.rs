@@ -226,7 +226,7 @@ fn unreadable(path: &Path, error: io::Error) -> Error {
 /// A file, on the disk or in memory.
 struct Whole<R>(R);
 
-impl<R: Read> Input for Whole<R> {
+impl<R: Read + Send> Input for Whole<R> {
     fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<Got> {
         let read = (&mut self.0).take(most as u64).read_to_end(into)?;
         Ok(if read == 0 { Got::End } else { Got::Bytes })
@@ -250,7 +250,7 @@ impl Input for Live {
 }
 
 /// Where content goes.
-fn output(destination: &Destination, tsi: Tsi) -> Result<Box<dyn Write>, Error> {
+fn output(destination: &Destination, tsi: Tsi) -> Result<Box<dyn Write + Send>, Error> {
     match destination {
         Destination::Writer(output) => Ok(Box::new(BufWriter::new(output.take()))),
         Destination::Memory(memory) => Ok(Box::new(memory.stream(format!("pgm-{tsi}")))),

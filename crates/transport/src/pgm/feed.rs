@@ -16,7 +16,7 @@ const OFFSET_LEN: usize = 2;
 const CHUNK: usize = 64 << 10;
 
 /// Where content comes from.
-pub(super) trait Input {
+pub(super) trait Input: Send {
     /// Append up to `most` bytes.
     fn read(&mut self, most: usize, into: &mut Vec<u8>) -> io::Result<Got>;
 }

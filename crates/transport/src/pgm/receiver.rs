@@ -53,7 +53,7 @@ pub(super) struct Setup {
 }
 
 /// Opens what content goes to, once the session is known.
-pub(super) type Open = Box<dyn FnMut(Tsi) -> Result<Delivery, Error>>;
+pub(super) type Open = Box<dyn FnMut(Tsi) -> Result<Delivery, Error> + Send>;
 
 /// One run of a receiver.
 pub(crate) struct PgmReceiver {

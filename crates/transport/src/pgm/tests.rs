@@ -14,11 +14,10 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::pgm::{Gsi, Tsi};
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const GROUP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(239, 1, 2, 3), 5555);
@@ -35,11 +34,11 @@ impl Input for Bytes {
 }
 
 #[derive(Clone, Default)]
-struct Written(Rc<RefCell<Vec<u8>>>);
+struct Written(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Written {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
+        self.0.lock().expect("nobody panics").extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -178,7 +177,11 @@ impl Network {
         let received = self.receivers.into_iter();
         Outcome {
             sent: self.source.report().expect("the source ends well"),
-            received: received.map(|(session, written, _)| (session.report(), written.0.take())).collect(),
+            received: received
+                .map(|(session, written, _)| {
+                    (session.report(), std::mem::take(&mut *written.0.lock().expect("nobody panics")))
+                })
+                .collect(),
         }
     }
 

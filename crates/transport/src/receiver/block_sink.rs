@@ -54,7 +54,7 @@ pub(super) struct BlockSink {
 enum To {
     Files(Box<Store>),
     Stream {
-        sink: Box<StreamSink<Box<dyn Write>>>,
+        sink: Box<StreamSink<Box<dyn Write + Send>>>,
         /// What waits for the reader of the output.
         waiting: Option<Waiting>,
         /// What is gathered in memory until it is whole.
@@ -313,7 +313,7 @@ pub(crate) const LIVE_ROOT: [u8; 32] = [0; 32];
 
 impl To {
     fn stream(
-        to: Box<dyn Write>,
+        to: Box<dyn Write + Send>,
         waiting: Option<Waiting>,
         geometry: Geometry,
         first: u32,
@@ -332,8 +332,12 @@ impl To {
         }
         let gathering = to.gather(manifest);
         let early = memory.min((limit as usize).max(EARLY * LEAST_EARLY));
-        let sink =
-            Box::new(StreamSink::new(Box::new(gathering.clone()) as Box<dyn Write>, 0, 0, early / EARLY));
+        let sink = Box::new(StreamSink::new(
+            Box::new(gathering.clone()) as Box<dyn Write + Send>,
+            0,
+            0,
+            early / EARLY,
+        ));
         let hashes = RootHasher::new(geometry);
         Ok(To::Stream { sink, waiting: None, gathered: Some(gathering), hashes, first: 0, lost: 0 })
     }

@@ -27,7 +27,7 @@ pub(super) struct SymbolCounts {
 
 /// A way in which content comes: [`Reassembly`](super::reassembly::Reassembly) of blocks that belong together, asked for or
 /// not, or [`Streams`](super::streams::Streams) that nobody asks for.
-pub(super) trait Delivery {
+pub(super) trait Delivery: Send {
     /// A data packet has come.
     ///
     /// # Errors

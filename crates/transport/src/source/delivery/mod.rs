@@ -73,7 +73,7 @@ pub(crate) fn of_blocks(source: BlockSource, layers: u8) -> Box<dyn Delivery> {
 }
 
 /// A way to deliver.
-pub(crate) trait Delivery {
+pub(crate) trait Delivery: Send {
     /// How the content is cut, as it is announced.
     fn geometry(&self) -> Geometry;
 

@@ -51,7 +51,7 @@ const SPARE: f64 = 1.5;
 const MOST_RAISED: f64 = 2.0;
 
 /// Where the bytes of a layer come from.
-pub(crate) trait Feed {
+pub(crate) trait Feed: Send {
     /// Up to `most` bytes: when there are so many, or some have waited for [`LATENCY`], or at the end.
     fn take(&mut self, most: usize, now: Time) -> Result<Option<Vec<u8>>, ObjectError>;
 

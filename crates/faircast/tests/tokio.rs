@@ -1,0 +1,118 @@
+//! Sessions as futures on tokio's runtime.
+
+use faircast::{Error, Memory, MemoryFile, Rate, ReceiveReport, Receiver, SendReport, Sender, Stop};
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A group that no other test uses, nor another run of this one.
+fn group(number: u8) -> SocketAddr {
+    let pid = std::process::id();
+    SocketAddr::from(([239, 255, 160 + number, 1 + (pid % 250) as u8], 40_000 + (pid % 20_000) as u16))
+}
+
+fn content(bytes: u32) -> Vec<u8> {
+    (0..bytes).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+}
+
+fn sender(bytes: Vec<u8>, scheme: &str, number: u8) -> Sender {
+    let sender = Sender::bytes("numbers", bytes).group(group(number)).interface("lo").ttl(0).wait(LONG);
+    let sender = sender.expect_receivers(2).max(Rate::from_mbps(400.0));
+    sender.congestion_control(scheme).expect("a scheme")
+}
+
+fn receiver(memory: &Memory, number: u8) -> Receiver {
+    Receiver::into_memory(memory.clone()).group(group(number)).interface("lo").wait(LONG)
+}
+
+fn runtimes() -> [Runtime; 2] {
+    let one = Builder::new_current_thread().enable_all().build().expect("the system gives a runtime");
+    let many = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    [one, many.expect("the system gives a runtime")]
+}
+
+fn send<F: Future<Output = Result<SendReport, Error>> + Send>(future: F) -> F {
+    future
+}
+
+fn receive<F: Future<Output = Result<ReceiveReport, Error>> + Send>(future: F) -> F {
+    future
+}
+
+/// A file to two receivers, all in tasks of one runtime.
+fn carries(runtime: &Runtime, scheme: &str, number: u8) {
+    let bytes = content(3_000_000);
+    let memories = [Memory::new(3_000_000), Memory::new(3_000_000)];
+    let receivers: Vec<_> = memories
+        .iter()
+        .map(|memory| runtime.spawn(receive(receiver(memory, number).run_async(|_| ()))))
+        .collect();
+    let source = runtime.spawn(send(sender(bytes.clone(), scheme, number).run_async(|_| ())));
+    runtime.block_on(async {
+        let report = tokio::time::timeout(LONG, source).await.expect("in time").expect("no panic");
+        assert!(report.as_ref().is_ok_and(|report| report.ok && report.verified == 2), "{report:?}");
+        for receiver in receivers {
+            assert!(receiver.await.expect("no panic").expect("it receives").ok);
+        }
+    });
+    for memory in memories {
+        assert!(memory.take() == [MemoryFile::new("numbers", bytes.clone())]);
+    }
+}
+
+#[test]
+fn a_file_reaches_two_receivers_in_tasks_of_one_thread_and_of_several() {
+    for (runtime, number) in runtimes().iter().zip([1, 2]) {
+        carries(runtime, "ormcc", number);
+    }
+}
+
+#[test]
+fn layers_are_joined_and_left_while_tasks_wait_for_their_sockets() {
+    for (runtime, number) in runtimes().iter().zip([3, 4]) {
+        carries(runtime, "rlc,layers=4,base=4M", number);
+    }
+}
+
+#[test]
+fn a_future_is_told_to_stop_from_another_task() {
+    let [runtime, _] = runtimes();
+    let stop = Stop::default();
+    let stopper = stop.clone();
+    let memory = Memory::new(1);
+    let ended = runtime.block_on(async {
+        let session = receiver(&memory, 5).run_async_until(&stop, |_| ());
+        let later = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            stopper.stop();
+        };
+        let (ended, ()) = tokio::join!(session, later);
+        ended
+    });
+    assert!(matches!(ended, Err(Error::Stopped)), "{ended:?}");
+}
+
+#[test]
+fn a_task_that_waits_for_a_session_leaves_the_processor_to_others() {
+    let [runtime, _] = runtimes();
+    let memory = Memory::new(1);
+    let ticks = runtime.block_on(async {
+        let session = receiver(&memory, 6).wait(Duration::from_millis(300)).run_async(|_| ());
+        let mut ticks = 0;
+        let ticking = async {
+            loop {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                ticks += 1;
+            }
+        };
+        tokio::select! {
+            ended = session => assert!(matches!(ended, Err(Error::NoSession { .. })), "{ended:?}"),
+            () = ticking => unreachable!("it ticks for ever"),
+        }
+        ticks
+    });
+    assert!(ticks >= 10, "only {ticks} times in 300 ms");
+}
