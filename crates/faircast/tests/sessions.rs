@@ -108,6 +108,17 @@ fn a_reader_of_unknown_length_goes_to_a_writer_and_to_memory_with_a_limit() {
 }
 
 #[test]
+fn several_files_do_not_run_together_in_one_writer() {
+    let files = ["one", "two"].map(|name| MemoryFile::new(name, content(1_000)));
+    let out = Shared::default();
+    let (sent, received) =
+        carry(Sender::new(Content::Memory(files.into())), Receiver::into_writer(out.clone()), 11);
+    let error = received.expect_err("a writer has no names");
+    assert!(matches!(error, Error::NotAStream { files: 2 }) && !sent.ok, "{error}");
+    assert!(out.0.lock().expect("nobody panics").is_empty());
+}
+
+#[test]
 fn a_live_stream_and_a_tree_reach_memory_and_a_directory() {
     let memory = Memory::new(1 << 20);
     let live = Sender::live(io::Cursor::new(content(300_000)), Duration::from_secs(5));

@@ -1,12 +1,13 @@
 //! The block sink: where verified blocks go, files in a directory, or a stream in order.
 
+use super::one_file::{OneFile, count_files, explained};
 use super::write_behind::{Waiting, write_behind};
 use crate::config::{Destination, Durability};
 use crate::ends::{Gathering, Memory};
 use crate::error::Error;
 use crate::object::spool::nameless;
 use crate::object::{
-    self, Geometry, Hash, Kind, Manifest, ObjectError, Put, RootHasher, Store, StreamSink, Sunk, TransferId,
+    self, Geometry, Hash, ObjectError, Put, RootHasher, Store, StreamSink, Sunk, TransferId,
 };
 use crate::spill::Room;
 use std::collections::BTreeMap;
@@ -60,6 +61,8 @@ enum To {
         /// What is gathered in memory until it is whole.
         gathered: Option<Gathering>,
         hashes: RootHasher,
+        /// Bytes at the beginning of what is written that are no content.
+        head: u32,
         first: u32,
         lost: u32,
     },
@@ -95,9 +98,14 @@ impl BlockSink {
                 let file = File::create(&path).map_err(|e| ObjectError::io(&path, "create", e))?;
                 To::stream(Box::new(file), None, geometry, first, memory)
             }
-            (Destination::Writer(output), first) => {
+            (Destination::Writer(output), Some(first)) => {
                 let (out, waiting) = write_behind(output.take());
-                To::stream(Box::new(out), Some(waiting), geometry, first.unwrap_or(0), memory)
+                To::stream(Box::new(out), Some(waiting), geometry, first, memory)
+            }
+            (Destination::Writer(output), None) => {
+                let (out, waiting) = write_behind(output.take());
+                let out = Box::new(OneFile::new(out, geometry.manifest_len));
+                To::object(out, Some(waiting), None, geometry, memory)
             }
             (Destination::Memory(to), Some(first)) => {
                 To::stream(Box::new(to.stream("stream")), None, geometry, first, memory)
@@ -138,16 +146,18 @@ impl BlockSink {
         match &mut self.to {
             To::Finished { .. } => Ok(Placed::Kept),
             To::Stream { sink, .. } if block > sink.next().saturating_add(FARTHEST) => Ok(Placed::Refused),
-            To::Stream { sink, hashes, first, .. } => match sink.put(block, data.to_vec())? {
-                Sunk::Full(_) => Ok(Placed::Refused),
-                Sunk::Written(_) | Sunk::Kept | Sunk::AlreadyHad => {
-                    // Who has not been there from the start cannot check the root.
-                    if *first == 0 {
-                        hashes.push(block, hash);
+            To::Stream { sink, hashes, first, .. } => {
+                match sink.put(block, data.to_vec()).map_err(explained)? {
+                    Sunk::Full(_) => Ok(Placed::Refused),
+                    Sunk::Written(_) | Sunk::Kept | Sunk::AlreadyHad => {
+                        // Who has not been there from the start cannot check the root.
+                        if *first == 0 {
+                            hashes.push(block, hash);
+                        }
+                        Ok(Placed::Kept)
                     }
-                    Ok(Placed::Kept)
                 }
-            },
+            }
             To::Files(store) => match store.put(block, data, hash)? {
                 Put::NeedsManifest if self.waiting_bytes + data.len() > self.waiting_most => {
                     Ok(Placed::Refused)
@@ -212,8 +222,8 @@ impl BlockSink {
         let stream_len = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
         match std::mem::replace(&mut self.to, To::Finished { blocks: held, bytes: verified }) {
             To::Finished { .. } => Ok(Done::default()),
-            To::Stream { sink, mut hashes, first, lost, gathered, .. } => {
-                let mut bytes = sink.written();
+            To::Stream { sink, mut hashes, head, first, lost, gathered, .. } => {
+                let bytes = sink.written().saturating_sub(head.into());
                 sink.finish()?;
                 let whole = first == 0 && lost == 0 && root != LIVE_ROOT;
                 if whole && self.geometry.stream_len.is_none() {
@@ -225,7 +235,6 @@ impl BlockSink {
                 let mut files = 1;
                 if let Some(gathered) = gathered {
                     files = gathered.split(self.geometry.manifest_len).map_err(ObjectError::from)?;
-                    bytes = bytes.saturating_sub(self.geometry.manifest_len.into());
                 }
                 let warnings = match lost {
                     0 => Vec::new(),
@@ -280,7 +289,7 @@ impl BlockSink {
     pub(super) fn verified_bytes(&self) -> u64 {
         let placed = match &self.to {
             To::Files(store) => store.verified_bytes(),
-            To::Stream { sink, .. } => sink.written(),
+            To::Stream { sink, head, .. } => sink.written().saturating_sub((*head).into()),
             To::Finished { bytes, .. } => *bytes,
         };
         placed + self.waiting_bytes as u64
@@ -303,11 +312,6 @@ impl BlockSink {
     }
 }
 
-fn count_files(manifest: &Manifest) -> u64 {
-    manifest.entries().iter().filter(|entry| matches!(entry.kind, Kind::File { .. } | Kind::Stream)).count()
-        as u64
-}
-
 /// A live stream has no root: nobody need have all of it.
 pub(crate) const LIVE_ROOT: [u8; 32] = [0; 32];
 
@@ -321,7 +325,15 @@ impl To {
     ) -> To {
         let skip = if first == 0 { u64::from(geometry.manifest_len) } else { 0 };
         let sink = Box::new(StreamSink::new(to, first, skip, memory / EARLY));
-        To::Stream { sink, waiting, gathered: None, hashes: RootHasher::new(geometry), first, lost: 0 }
+        To::Stream {
+            sink,
+            waiting,
+            gathered: None,
+            hashes: RootHasher::new(geometry),
+            head: 0,
+            first,
+            lost: 0,
+        }
     }
 
     /// Files in memory.
@@ -332,13 +344,19 @@ impl To {
         }
         let gathering = to.gather(manifest);
         let early = memory.min((limit as usize).max(EARLY * LEAST_EARLY));
-        let sink = Box::new(StreamSink::new(
-            Box::new(gathering.clone()) as Box<dyn Write + Send>,
-            0,
-            0,
-            early / EARLY,
-        ));
-        let hashes = RootHasher::new(geometry);
-        Ok(To::Stream { sink, waiting: None, gathered: Some(gathering), hashes, first: 0, lost: 0 })
+        Ok(To::object(Box::new(gathering.clone()), None, Some(gathering), geometry, early))
+    }
+
+    /// A whole object, its manifest first.
+    fn object(
+        to: Box<dyn Write + Send>,
+        waiting: Option<Waiting>,
+        gathered: Option<Gathering>,
+        geometry: Geometry,
+        memory: usize,
+    ) -> To {
+        let sink = Box::new(StreamSink::new(to, 0, 0, memory / EARLY));
+        let (hashes, head) = (RootHasher::new(geometry), geometry.manifest_len);
+        To::Stream { sink, waiting, gathered, hashes, head, first: 0, lost: 0 }
     }
 }

@@ -13,6 +13,7 @@ mod endpoint;
 mod feedback;
 mod flood;
 mod layers;
+mod one_file;
 mod output;
 mod reach;
 mod reassembly;

@@ -1,0 +1,100 @@
+//! The content of the only file of an object, on its way to an output that has no names.
+
+use crate::error::Error;
+use crate::object::{Kind, Manifest, ObjectError};
+use std::io::{self, Write};
+
+/// Takes an object stream from its beginning, and writes what comes behind the manifest, if that names one file.
+pub(super) struct OneFile<W> {
+    to: W,
+    manifest: Vec<u8>,
+    /// Bytes of the manifest that have not come.
+    missing: usize,
+}
+
+/// The object has another number of files.
+#[derive(Debug, thiserror::Error)]
+#[error("there are {0} files")]
+struct NotOne(u64);
+
+impl<W: Write> OneFile<W> {
+    pub(super) fn new(to: W, manifest_len: u32) -> OneFile<W> {
+        OneFile { to, manifest: Vec::new(), missing: manifest_len as usize }
+    }
+}
+
+impl<W: Write> Write for OneFile<W> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        if self.missing == 0 {
+            return self.to.write(data);
+        }
+        let taken = self.missing.min(data.len());
+        self.manifest.extend_from_slice(&data[..taken]);
+        self.missing -= taken;
+        if self.missing == 0 {
+            let manifest = std::mem::take(&mut self.manifest);
+            let manifest = Manifest::decode(&manifest).map_err(io::Error::other)?;
+            match count_files(&manifest) {
+                1 => {}
+                files => return Err(io::Error::other(NotOne(files))),
+            }
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// Files of a manifest.
+pub(super) fn count_files(manifest: &Manifest) -> u64 {
+    let is_file = |kind: &Kind| matches!(kind, Kind::File { .. } | Kind::Stream);
+    manifest.entries().iter().filter(|entry| is_file(&entry.kind)).count() as u64
+}
+
+/// An error of writing, and whether it is that there is more or less than one file.
+pub(super) fn explained(error: ObjectError) -> Error {
+    let ObjectError::Io { source, .. } = &error else { return error.into() };
+    match source.get_ref().and_then(|cause| cause.downcast_ref::<NotOne>()) {
+        Some(NotOne(files)) => Error::NotAStream { files: *files },
+        None => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::Entry;
+
+    fn entry(path: &str, kind: Kind) -> Entry {
+        Entry { path: path.into(), kind, mode: 0o644, mtime: 0 }
+    }
+
+    /// An object stream with these entries and this content, given in pieces of this size; what is written.
+    fn written(entries: Vec<Entry>, content: &[u8], piece: usize) -> Result<Vec<u8>, Error> {
+        let mut stream = Manifest::new(entries).expect("it is in order").encode();
+        let manifest_len = stream.len() as u32;
+        stream.extend_from_slice(content);
+        let mut out = OneFile::new(Vec::new(), manifest_len);
+        for piece in stream.chunks(piece) {
+            out.write_all(piece).map_err(|e| explained(ObjectError::io("-", "write the stream", e)))?;
+        }
+        Ok(out.to)
+    }
+
+    #[test]
+    fn the_content_of_one_file_is_written_without_its_manifest_however_it_comes() {
+        for piece in [1, 3, 7, 1000] {
+            let entries = vec![entry("a", Kind::Dir), entry("a/b", Kind::File { size: 3 })];
+            assert_eq!(written(entries, b"abc", piece).expect("one file"), b"abc");
+        }
+    }
+
+    #[test]
+    fn several_files_and_none_are_refused_before_anything_is_written() {
+        let two = vec![entry("a", Kind::File { size: 1 }), entry("b", Kind::File { size: 2 })];
+        assert!(matches!(written(two, b"abc", 5), Err(Error::NotAStream { files: 2 })));
+        assert!(matches!(written(vec![entry("a", Kind::Dir)], b"", 5), Err(Error::NotAStream { files: 0 })));
+    }
+}
