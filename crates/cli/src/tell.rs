@@ -220,7 +220,7 @@ fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
         Event::Output { layer, flow: Flow::Stops, bytes, .. } => {
             (Level::Verbose, format!("layer {layer} stops after {}", units::bytes(*bytes)))
         }
-        Event::Progress(_) => return None,
+        _ => return None,
     };
     (level >= least).then_some(text)
 }

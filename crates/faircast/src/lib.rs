@@ -34,6 +34,16 @@
 //! (`run_async`). It prints nothing, reads no environment
 //! variable, handles no signal and keeps nothing global, so that a program can have as many as it likes.
 //!
+//! **Other formats** are started from their configurations ([`start`]):
+//!
+//! ```no_run
+//! use faircast::pgm::PgmSend;
+//!
+//! let zeromq = PgmSend { interface: Some("eth0".into()), ..PgmSend::new(faircast::Content::Paths(vec!["log".into()])) };
+//! let report = faircast::start(zeromq)?.join()?;
+//! # Ok::<(), faircast::Error>(())
+//! ```
+//!
 //! **Errors** ([`Error`]) say what happened, where and what to do, in the words of this library. What may pass by itself (a
 //! cable, a switch, a receiver that falls silent) is a warning among the events and ends nothing before the patience does.
 //!

@@ -2,7 +2,8 @@
 
 use crate::session::{self, Session};
 use crate::{
-    Content, Error, Event, GroupKey, Input, MemoryFile, Rate, SendConfig, SendReport, Slow, Spacing,
+    Content, Error, Event, GroupKey, Input, LayerInput, MemoryFile, Rate, SendConfig, SendReport, Slow,
+    Spacing,
 };
 use faircast_core::schemes::Scheme;
 use faircast_core::spec::SpecError;
@@ -56,6 +57,14 @@ impl Sender {
     /// Send what `reader` delivers live: who joins late starts at the present, and nothing older than `history` is repaired.
     pub fn live(reader: impl std::io::Read + Send + 'static, history: Duration) -> Sender {
         Sender::new(Content::Live { input: Input::new(reader), history })
+    }
+
+    /// Send a live stream of its own on each layer of a layered scheme, the base layer's first: every receiver gets the base
+    /// and as many of the others as its path carries. Repairs of a tenth are sent with the data, for nobody asks for any;
+    /// what a layer cannot send within 5 s is dropped. [`Content::Layers`] has other values.
+    pub fn layers(inputs: impl IntoIterator<Item = LayerInput>) -> Sender {
+        let inputs = inputs.into_iter().collect();
+        Sender::new(Content::Layers { inputs, history: Duration::from_secs(5), repair: 0.1 })
     }
 
     /// The group's address and port; of a session in layers, the base layer's.

@@ -1,7 +1,10 @@
 //! Sessions of the library over the loopback interface: every kind of content to every kind of destination.
 
+use faircast::alc::{AlcReceive, AlcSend, Pacing};
+use faircast::pgm::{PgmReceive, PgmSend};
 use faircast::{
-    Content, Error, Event, Memory, MemoryFile, Rate, ReceiveReport, Receiver, SendReport, Sender, Session,
+    Content, Destination, Error, Event, Input, LayerInput, Memory, MemoryFile, Rate, ReceiveReport, Receiver,
+    SendReport, Sender, Session,
 };
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -182,9 +185,53 @@ fn a_session_waits_for_nobody_who_reads_its_events() {
 }
 
 #[test]
-fn all_formats_start_in_the_same_way() {
-    fn starts<C: faircast::Configuration>(_: &C) {}
-    starts(&faircast::SendConfig::new(Content::Paths(Vec::new())));
+fn pgm_and_alc_start_in_the_same_way_and_end_with_what_was_sent() {
+    let (from, to) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let path = from.path().join("file");
+    std::fs::write(&path, content(200_000)).expect("room");
+    let lo = || Some("lo".to_owned());
+
+    let memory = Memory::new(200_000);
+    let receive = PgmReceive::new(Destination::Memory(memory.clone()));
+    let receive = PgmReceive { group: group(12), interface: lo(), ..receive };
+    let receiver = faircast::start(receive).expect("it joins");
+    let send = PgmSend::new(Content::Memory(vec![MemoryFile::new("file", content(200_000))]));
+    let linger = Duration::from_secs(1);
+    let send = PgmSend { group: group(12), interface: lo(), ttl: 0, linger, ..send };
+    assert!(faircast::start(send).expect("it starts").join().expect("it sends").ok);
+    assert!(receiver.join().expect("it receives").ok);
+    let got = memory.take();
+    assert!(got.len() == 1 && *got[0].bytes == *content(200_000), "{got:?}");
+
+    let receive = AlcReceive { group: group(13), interface: lo(), ..AlcReceive::new(to.path()) };
+    let receiver = faircast::start(receive).expect("it joins");
+    let send = AlcSend::new(Pacing::Fixed(Rate::from_mbps(50.0)), Content::Paths(vec![path]));
+    let send = AlcSend { group: group(13), interface: lo(), ttl: 0, ..send };
+    assert!(faircast::start(send).expect("it starts").join().expect("it sends").ok);
+    assert!(receiver.join().expect("it receives").ok);
+    assert!(std::fs::read(to.path().join("file")).expect("it is there") == content(200_000));
+}
+
+#[test]
+fn streams_on_layers_reach_memory_layer_by_layer() {
+    let layer = |bytes: u32| LayerInput::Reader {
+        input: Input::new(io::Cursor::new(content(bytes))),
+        pacing: faircast::Pacing::Waits,
+    };
+    let sender = Sender::layers([layer(300_000), layer(200_000)]);
+    let sender = sender.congestion_control("rlc,base=4M").expect("a scheme");
+    let memory = Memory::new(1 << 20);
+    let (sent, received) = carry(sender, Receiver::into_memory(memory.clone()), 14);
+    assert_eq!(sent.streams.iter().map(|stream| stream.bytes).collect::<Vec<_>>(), [300_000, 200_000]);
+    let received = received.expect("it receives");
+    let mut got = memory.take();
+    got.sort_by(|a, b| a.name.cmp(&b.name));
+    assert_eq!(got[0].name, "stream.layer0");
+    assert!(*got[0].bytes == *content(300_000), "{} bytes: {received:?}", got[0].bytes.len());
+}
+
+#[test]
+fn handles_go_to_other_threads() {
     fn is_send<T: Send>() {}
     is_send::<Session<SendReport>>();
     is_send::<faircast::Events>();

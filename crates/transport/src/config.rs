@@ -20,6 +20,9 @@ pub const DEFAULT_SCHEME: &str = "ormcc";
 /// Receive buffer asked of the system, in bytes: a tenth of a second at 1 Gbit/s.
 pub const RECEIVE_BUFFER: usize = 16 << 20;
 
+/// How long what may pass is waited for when nothing else is said.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
 /// What one slow receiver may cost the others.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Slow {
@@ -34,6 +37,7 @@ pub enum Slow {
 
 /// What is sent.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Content {
     /// Files and directory trees.
     Paths(Vec<PathBuf>),
@@ -77,6 +81,7 @@ pub enum Pacing {
 
 /// What a layer carries.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum LayerInput {
     /// What this delivers.
     Reader {
@@ -132,6 +137,7 @@ pub struct SendConfig {
 
 /// Where received content goes.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Destination {
     /// Into this directory, under the names that the source sends.
     Directory(PathBuf),
@@ -213,7 +219,7 @@ impl SendConfig {
             key: None,
             expect: None,
             wait: Duration::from_secs(10),
-            patience: Duration::from_secs(60),
+            patience: PATIENCE,
             datagram: None,
             content,
             host: String::new(),
@@ -235,7 +241,7 @@ impl ReceiveConfig {
             key: None,
             freshness: Freshness::Answer,
             wait: None,
-            patience: Duration::from_secs(60),
+            patience: PATIENCE,
             durability: Durability::Fast,
             host: String::new(),
             buffer: RECEIVE_BUFFER,
@@ -250,7 +256,8 @@ pub fn default_scheme() -> Scheme {
     DEFAULT_SCHEME.parse().expect("it is in the catalogue")
 }
 
-fn default_group() -> SocketAddr {
+/// [`DEFAULT_GROUP`].
+pub fn default_group() -> SocketAddr {
     DEFAULT_GROUP.parse().expect("it is an address and a port")
 }
 

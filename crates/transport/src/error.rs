@@ -94,6 +94,7 @@ pub struct LineTooLong {
 
 /// Why a session could not run, or failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// Sockets and interfaces.
     #[error(transparent)]

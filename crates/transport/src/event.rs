@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 /// Something worth telling. As JSON it is an object whose `event` says which; fields are added, never renamed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Event {
     /// The sockets are open.
     Opened {
@@ -116,6 +117,7 @@ pub enum Setting {
 /// What is done about a slow receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SlowAction {
     /// Everybody waits for it.
     Follow,
@@ -189,6 +191,7 @@ pub struct Progress {
 /// What limits a source's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Limit {
     /// The network, as the congestion control sees it.
     Congestion,

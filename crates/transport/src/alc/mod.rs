@@ -25,7 +25,7 @@ mod tests;
 pub(crate) use drive::{open_receiver, open_source};
 pub use drive::{receive, send};
 
-use crate::config::Content;
+use crate::config::{Content, PATIENCE, RECEIVE_BUFFER, default_group};
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Rate;
 use faircast_net::Faults;
@@ -104,6 +104,40 @@ pub struct AlcReceive {
     pub buffer: usize,
     /// Errors to inject into what is received, for tests.
     pub faults: Option<Faults>,
+}
+
+impl AlcSend {
+    /// Send this three times to [`DEFAULT_GROUP`](crate::config::DEFAULT_GROUP), at this pace and with RaptorQ: each round
+    /// brings other symbols.
+    pub fn new(pacing: Pacing, content: Content) -> AlcSend {
+        AlcSend {
+            group: default_group(),
+            interface: None,
+            ttl: 1,
+            pacing,
+            fec: Fec::RaptorQ,
+            repeat: Repeat::Rounds(3),
+            patience: PATIENCE,
+            datagram: None,
+            content,
+        }
+    }
+}
+
+impl AlcReceive {
+    /// Receive into this directory from [`DEFAULT_GROUP`](crate::config::DEFAULT_GROUP).
+    pub fn new(out: impl Into<PathBuf>) -> AlcReceive {
+        AlcReceive {
+            group: default_group(),
+            interface: None,
+            source: None,
+            out: out.into(),
+            wait: None,
+            silence: PATIENCE,
+            buffer: RECEIVE_BUFFER,
+            faults: None,
+        }
+    }
 }
 
 /// How a source over ALC ended.

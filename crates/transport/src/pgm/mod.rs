@@ -28,7 +28,7 @@ mod window;
 pub(crate) use drive::{open_receiver, open_source};
 pub use drive::{receive, send};
 
-use crate::config::{Content, Destination};
+use crate::config::{Content, Destination, PATIENCE, RECEIVE_BUFFER, default_group};
 use crate::error::Error;
 use faircast_core::packet::ReceiverId;
 use faircast_core::schemes::Scheme;
@@ -122,6 +122,45 @@ pub struct PgmReceive {
     pub buffer: usize,
     /// Errors to inject into what is received, for tests.
     pub faults: Option<Faults>,
+}
+
+impl PgmSend {
+    /// Send this to [`DEFAULT_GROUP`](crate::config::DEFAULT_GROUP) with LE-SBCC, the one scheme whose receivers can be any
+    /// that speak PGM, until nothing has been missing for 10 s.
+    pub fn new(content: Content) -> PgmSend {
+        PgmSend {
+            group: default_group(),
+            interface: None,
+            ttl: 1,
+            scheme: "le-sbcc".parse().expect("it is in the catalogue"),
+            min: None,
+            max: None,
+            linger: Duration::from_secs(10),
+            patience: PATIENCE,
+            datagram: None,
+            content,
+            options: PgmOptions::default(),
+            window: WindowLimits::default(),
+            faults: None,
+        }
+    }
+}
+
+impl PgmReceive {
+    /// Receive into this from [`DEFAULT_GROUP`](crate::config::DEFAULT_GROUP).
+    pub fn new(destination: Destination) -> PgmReceive {
+        PgmReceive {
+            group: default_group(),
+            interface: None,
+            source: None,
+            destination,
+            wait: None,
+            silence: PATIENCE,
+            options: PgmOptions::default(),
+            buffer: RECEIVE_BUFFER,
+            faults: None,
+        }
+    }
 }
 
 /// When a sent packet can no longer be repaired: whichever comes first.
