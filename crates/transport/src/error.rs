@@ -34,6 +34,24 @@ pub enum Seen {
     /// One whose packets look minutes old.
     #[error("a session is there whose clock differs from this host's by minutes")]
     Stale,
+    /// One that is sealed under a key that is not here.
+    #[error("a session is there that is sealed under another key ({0}): is it the same key?")]
+    OtherKey(faircast_wire::KeyId),
+    /// One of another version of the format.
+    #[error(
+        "a session of format version {0} is there, and this program speaks version 2: update the older end"
+    )]
+    Version(u8),
+    /// An announcement that is not from where it says.
+    #[error(
+        "a session is announced from {from} in the name of {says}: a recording, or addresses are translated on the way"
+    )]
+    Elsewhere {
+        /// Where it says it is.
+        says: std::net::SocketAddr,
+        /// Where its announcement came from.
+        from: std::net::SocketAddr,
+    },
     /// One whose packets do not open.
     #[error("packets are there that do not open: is it the same key?")]
     DoesNotOpen,

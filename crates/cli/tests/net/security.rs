@@ -29,10 +29,13 @@ fn without_the_key_nothing_is_received_and_the_reason_is_told() {
     let file = stage.file("image", 1_000_000);
     let (ours, theirs) = (key(&stage, "lab.key"), key(&stage, "other.key"));
     let friend = stage.recv(0, "r0", &["--key", &ours]);
-    let keyless = stage.recv(1, "r1", &["--wait", "3"]);
-    let stranger = stage.recv(2, "r2", &["--wait", "3", "--key", &theirs]);
+    let mut keyless = stage.recv(1, "r1", &["--wait", "5"]);
+    let mut stranger = stage.recv(2, "r2", &["--wait", "5", "--key", &theirs]);
     let source = stage.send(&[&file], &["--key", &ours, "--expect", "2", "--wait", "2"]).ends(20);
     friend.succeeds(5);
+    // While they wait, and not only in the end.
+    keyless.said("a sealed session is there", 5);
+    stranger.said("sealed under another key", 5);
     keyless.ends(10).failed(1, "give its --key");
     stranger.ends(10).failed(1, "is it the same key");
     assert_eq!(source.number("receivers"), 1.0, "strangers are not members: {source:?}");

@@ -33,7 +33,9 @@ use faircast_core::packet::{Echo, Layer, Payload, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::AnyReceiver;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Announce, DataPacket, Kind, MemberState, Message, OpenError, ReceiverCodec, peek};
+use faircast_wire::{
+    Announce, DataPacket, Kind, MemberState, Message, OpenError, ParseError, ReceiverCodec, peek,
+};
 use layers::{ForScheme, Layers};
 use reach::Reach;
 pub(crate) use reassembly::INCOMPLETE;
@@ -110,6 +112,9 @@ pub(crate) struct ReceiverSession {
     finished: Option<Finished>,
     /// Why nothing was found, as far as packets told.
     seen: Option<Seen>,
+    /// The same a second ago, and when it was last told.
+    seen_before: Option<Seen>,
+    seen_told: Option<Seen>,
 }
 
 struct Fixed {
@@ -259,6 +264,8 @@ impl ReceiverSession {
             failure: None,
             finished: None,
             seen: None,
+            seen_before: None,
+            seen_told: None,
         };
         session.look_at_the_clock(now);
         session
@@ -405,6 +412,7 @@ impl ReceiverSession {
             self.clocks.second_at =
                 (self.clocks.second_at + Span::from_secs(1)).max(now + Span::from_millis(1));
             self.look_at_the_clock(now);
+            self.tell_seen();
             self.tell_progress(now);
             self.look_for_flooding(now);
         }
@@ -534,11 +542,27 @@ impl ReceiverSession {
             OpenError::NeedsKey(_) => Some(Seen::Sealed),
             OpenError::Unsealed(_) => Some(Seen::Unsealed),
             OpenError::Stale { .. } => Some(Seen::Stale),
+            OpenError::OtherKey { key, .. } => Some(Seen::OtherKey(*key)),
+            OpenError::Elsewhere { says, from } => Some(Seen::Elsewhere { says: *says, from: *from }),
+            OpenError::Parse(ParseError::Version(version)) => Some(Seen::Version(*version)),
             OpenError::OtherSession(_) | OpenError::NotAnnounced(_) => return,
             _ if self.stream.is_none() => Some(Seen::DoesNotOpen),
             _ => self.seen,
         };
         self.totals.refused += 1;
+    }
+
+    /// While no session is found: say what is there instead, when it stays.
+    fn tell_seen(&mut self) {
+        let (now, before) = (self.seen.filter(|_| self.phase == Phase::Searching), self.seen_before);
+        self.seen_before = now;
+        if let Some(seen) = now
+            && before == now
+            && self.seen_told != now
+        {
+            self.seen_told = now;
+            self.events.push_back(Event::warning(seen.to_string()));
+        }
     }
 
     fn verified_bytes(&self) -> u64 {
