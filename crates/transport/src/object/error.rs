@@ -68,6 +68,16 @@ pub enum ObjectError {
         /// What changed.
         change: Change,
     },
+    /// One of several files changed while they were sent: a block that they share reads differently the second time.
+    #[error("{first} to {last}: one of these {files} files changed while it was being sent (other content, same size and time); send them again when they are at rest", first = first.display(), last = last.display())]
+    ChangedOneOf {
+        /// The first one in the order of sending.
+        first: PathBuf,
+        /// The last one.
+        last: PathBuf,
+        /// How many there are.
+        files: usize,
+    },
     /// A name that is not UTF-8.
     #[error("{path}: the name or link target is not UTF-8; rename it, or send an archive of it", path = path.display())]
     NotUtf8 {
@@ -207,6 +217,9 @@ pub enum Change {
     /// Its time of modification.
     #[error("modified")]
     Modified,
+    /// Its content, under the same size and time.
+    #[error("other content, same size and time")]
+    Content,
     /// It is gone or something else.
     #[error("no longer a file")]
     Gone,

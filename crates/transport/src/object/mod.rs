@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A block covers the same bytes of the object stream whatever was lost, so a receiver can put blocks in any
-//! order, stop, and go on later. The source side is a [`ObjectStream`]; the receiver side is a [`Store`]
+//! order, stop, and go on later. The source side is an [`ObjectStream`]; the receiver side is a [`Store`]
 //! for files or a [`StreamSink`] for a pipe.
 //!
 //! | module | what it holds |
@@ -14,6 +14,7 @@
 //! | [`geometry`] [`block`] | where blocks lie; their trailer, hashes and the root over all of them |
 //! | [`manifest`] | names, sizes, modes and times; a total decoder |
 //! | [`object_stream`] [`spool`] | reading files and streams at the source |
+//! | [`SealedBlocks`] | their blocks, each always the same |
 //! | [`store`] [`sink`] | writing at the receiver: resume, verification, publishing |
 
 pub mod block;
@@ -25,6 +26,7 @@ pub mod manifest;
 mod memory_file;
 pub mod object_stream;
 mod publish;
+mod sealed;
 pub mod sink;
 pub mod spool;
 pub mod store;
@@ -39,6 +41,7 @@ pub(crate) use manifest::{STATE_DIR, check_path};
 pub use memory_file::MemoryFile;
 pub use object_stream::{BlockRead, ObjectStream, Skipped};
 pub(crate) use publish::{DIR, Tree, open_or_create_dir};
+pub use sealed::SealedBlocks;
 pub use sink::{StreamSink, Sunk};
 pub use store::{Durability, Finished, Put, SkippedLink, Store};
 

@@ -242,6 +242,30 @@ fn check_name(name: &str) -> Result<(), ObjectError> {
     check_path(name).map_err(|why| ObjectError::Name { path: name.into(), why })
 }
 
+impl ObjectStream {
+    /// Block `index` reads differently than before: whose fault that is.
+    pub(crate) fn changed(&self, index: u32) -> ObjectError {
+        let entries = self.manifest.entries();
+        let in_block: Vec<&Entry> = (self.layout.pieces(self.geometry.range(index)))
+            .map(|piece| &entries[piece.entry as usize])
+            .collect();
+        let path = |entry: &Entry| match &self.content {
+            StreamContent::Files { tops, .. } => source_path(tops, entry),
+            StreamContent::Stream(_) | StreamContent::Memory(_) => PathBuf::from(&entry.path),
+        };
+        match in_block.as_slice() {
+            [first, .., last] => {
+                ObjectError::ChangedOneOf { first: path(first), last: path(last), files: in_block.len() }
+            }
+            // A block of the manifest alone is made from memory, and does not change.
+            one => ObjectError::Changed {
+                path: one.first().map_or_else(PathBuf::new, |entry| path(entry)),
+                change: Change::Content,
+            },
+        }
+    }
+}
+
 fn top_name(path: &Path) -> Result<String, ObjectError> {
     let named = match path.file_name() {
         Some(_) => path.to_path_buf(),

@@ -5,7 +5,7 @@ use super::reader::Reader;
 use crate::ends::Input;
 use crate::error::Error;
 use crate::object::{
-    BlockRead, Entry, Geometry, Hash, Kind, Manifest, ObjectError, ObjectStream, RootHasher, Skipped,
+    Entry, Geometry, Hash, Kind, Manifest, ObjectError, ObjectStream, RootHasher, SealedBlocks, Skipped,
     TransferId, seal_block,
 };
 use crate::receiver::block_sink::LIVE_ROOT;
@@ -55,7 +55,7 @@ enum From {
     /// Files are read ahead.
     Files(Reader),
     /// What a pipe has brought is there without waiting.
-    Pipe(Box<ObjectStream>, Pipe),
+    Pipe(Box<SealedBlocks>, Pipe),
 }
 
 pub(crate) struct Live {
@@ -138,8 +138,8 @@ impl BlockSource {
             hashed_to: 0,
             scratch: Vec::new(),
             from: match pipe {
-                Some(pipe) => From::Pipe(Box::new(object), pipe),
-                None => From::Files(Reader::new(object, ready)),
+                Some(pipe) => From::Pipe(Box::new(SealedBlocks::new(object)), pipe),
+                None => From::Files(Reader::new(SealedBlocks::new(object), ready)),
             },
         }))
     }
@@ -343,9 +343,9 @@ impl ObjectBlocks {
         if !pipe.has(room - manifest) {
             return Ok(());
         }
-        match object.read_block(self.ready, &mut self.scratch)? {
-            BlockRead::Data => self.ready += 1,
-            BlockRead::End => {}
+        if let Some((_, hash)) = object.read(self.ready, &mut self.scratch)? {
+            self.hashes.push(self.ready, hash);
+            self.ready += 1;
         }
         self.geometry = object.geometry();
         if let (Some(blocks), Some(len)) = (self.geometry.blocks(), self.geometry.stream_len) {
@@ -358,10 +358,9 @@ impl ObjectBlocks {
     fn read(&mut self, block: u32, bytes: &mut Vec<u8>) -> Result<u16, ObjectError> {
         let (symbols, hash) = match &mut self.from {
             From::Files(reader) => reader.take(block, bytes)?,
-            From::Pipe(object, _) => {
-                object.read_block(block, bytes)?;
-                seal_block(bytes, self.geometry.symbol_size)
-            }
+            From::Pipe(object, _) => object
+                .read(block, bytes)?
+                .ok_or(ObjectError::NoSuchBlock { index: block, blocks: self.ready })?,
         };
         self.hashes.push(block, hash);
         Ok(symbols)

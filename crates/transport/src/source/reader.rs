@@ -1,6 +1,6 @@
 //! A thread that reads and seals blocks ahead, so that sending does not wait for files and hashes.
 
-use crate::object::{BlockRead, Hash, ObjectError, ObjectStream, seal_block};
+use crate::object::{Hash, ObjectError, SealedBlocks};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -41,15 +41,13 @@ struct Read {
 
 impl Reader {
     /// Begin to read the `blocks` blocks of `object`.
-    pub(super) fn new(mut object: ObjectStream, blocks: u32) -> Reader {
+    pub(super) fn new(mut object: SealedBlocks, blocks: u32) -> Reader {
         let (orders, ordered) = channel::<(u32, Vec<u8>)>();
         let (done, read) = channel();
-        let symbol_size = object.geometry().symbol_size;
         std::thread::spawn(move || {
             for (block, mut bytes) in ordered {
-                let sealed = object.read_block(block, &mut bytes).and_then(|read| match read {
-                    BlockRead::Data => Ok(seal_block(&mut bytes, symbol_size)),
-                    BlockRead::End => Err(ObjectError::NoSuchBlock { index: block, blocks }),
+                let sealed = object.read(block, &mut bytes).and_then(|sealed| {
+                    sealed.ok_or(ObjectError::NoSuchBlock { index: block, blocks }) // files do not end
                 });
                 if done.send(Read { block, bytes, sealed }).is_err() {
                     return; // nobody wants it any more
@@ -125,7 +123,7 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::verify_block;
+    use crate::object::{ObjectStream, verify_block};
 
     fn reader_of(len: usize) -> (Reader, Vec<u8>, tempfile::TempDir) {
         let dir = tempfile::tempdir().expect("a temporary directory");
@@ -134,7 +132,7 @@ mod tests {
         std::fs::write(&path, &content).expect("room for a small file");
         let object = ObjectStream::open(&[path], 64, 8).expect("a readable file");
         let blocks = object.geometry().blocks().expect("files have a length");
-        (Reader::new(object, blocks), content, dir)
+        (Reader::new(SealedBlocks::new(object), blocks), content, dir)
     }
 
     fn data(reader: &mut Reader, block: u32) -> Vec<u8> {

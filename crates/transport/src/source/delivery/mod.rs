@@ -168,3 +168,6 @@ pub(crate) trait Delivery: Send {
         Vec::new()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,6 @@
 use super::*;
+use faircast_core::rng::Rng;
+use std::collections::BTreeSet;
 
 const T: u16 = 64;
 
@@ -180,8 +182,45 @@ fn before_the_start_the_newest_blocks_are_kept() {
     }
     streams.start(at(3_000));
     look(&mut streams, at(3_900), Rate::from_mbps(10.0));
-    let left: std::collections::BTreeSet<_> =
-        all(&mut streams, 0).into_iter().map(|(block, _)| block).collect();
+    let left: BTreeSet<_> = all(&mut streams, 0).into_iter().map(|(block, _)| block).collect();
     assert_eq!(left.len(), KEPT);
     assert_eq!(streams.streams()[0].blocks_dropped, 0, "nobody was there to miss them");
+}
+
+#[test]
+fn no_place_is_used_twice_whatever_is_dropped_or_switched_off() {
+    for fill in [Fill::All, Fill::Times(1)] {
+        for seed in 0..20 {
+            let mut rng = Rng::new(seed, 0);
+            let feeds = (0..3).map(|layer| {
+                let bytes = (0..60_000).map(|_| rng.bits() as u8).collect();
+                let pacing = if layer == 1 { Pacing::Waits } else { Pacing::Live };
+                Box::new(Ready { bytes, taken: 0, pacing, more: More::Comes }) as Box<dyn Feed>
+            });
+            let mut streams =
+                Streams::new(feeds.collect(), Cut { fill, ..cut() }, 1).expect("they make blocks");
+            let (mut left, mut newest, mut now) = (BTreeSet::new(), [0; 3], Time::ZERO);
+            for step in 0..2_000 {
+                if step == 50 {
+                    streams.start(now);
+                }
+                now += Span::from_micros(rng.below(20_000));
+                let rates = [(); 3].map(|()| Rate::from_mbps([0.0, 0.1, 1.0, 10.0][rng.below(4) as usize]));
+                streams.look(now, Leisure::No, &|layer| rates[usize::from(layer.0)]).expect("nothing fails");
+                for _ in 0..rng.below(8) {
+                    let layer = rng.below(3) as u8;
+                    let Some((place, ..)) = streams.turn(Layer(layer)) else { continue };
+                    assert!(
+                        left.insert((layer, place.block, place.symbol)),
+                        "{place:?} on layer {layer} again"
+                    );
+                    let newest = &mut newest[usize::from(layer)];
+                    assert!(place.block >= *newest, "block numbers go up");
+                    *newest = place.block;
+                }
+            }
+            let dropped: u64 = streams.streams().iter().map(|sent| sent.blocks_dropped).sum();
+            assert!(left.len() > 1_000 && dropped > 0, "{} symbols, {dropped} blocks dropped", left.len());
+        }
+    }
 }

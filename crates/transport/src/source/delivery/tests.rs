@@ -1,0 +1,103 @@
+//! A place (layer, block, symbol) never has two contents, whatever becomes of the files meanwhile.
+
+use super::*;
+use crate::object::ObjectStream;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const T: u16 = 64;
+const K: u16 = 4;
+
+/// More blocks than are kept ready for repairs.
+const LEN: usize = 1_500 * 220;
+
+/// What has left, by place.
+#[derive(Default)]
+struct Left(BTreeMap<(u8, u32, u32), Vec<u8>>);
+
+impl Left {
+    /// The next symbol of this layer; its block.
+    fn take(&mut self, delivery: &mut dyn Delivery, layer: u8, seq: u64) -> Result<Option<u32>, ObjectError> {
+        let Some(Chosen { place, payload, .. }) = delivery.next(Layer(layer))? else { return Ok(None) };
+        let first = self.0.entry((layer, place.block, place.symbol)).or_insert_with(|| payload.to_vec());
+        assert_eq!(first, payload, "{place:?} on layer {layer} has two contents");
+        let block = place.block;
+        delivery.sent(Seq(seq));
+        delivery.prepare(Layer(layer));
+        Ok(Some(block))
+    }
+}
+
+fn content() -> (BlockSource, PathBuf, TempDir) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("image");
+    std::fs::write(&path, (0..LEN).map(|at| (at * at / 13) as u8).collect::<Vec<_>>()).expect("room");
+    let object = ObjectStream::open(std::slice::from_ref(&path), T, K).expect("readable");
+    (BlockSource::files(object), path, dir)
+}
+
+/// Other bytes in place, under the same size and time.
+fn change(path: &Path, at: u64) {
+    let file = File::options().write(true).open(path).expect("our own file");
+    let before = file.metadata().and_then(|meta| meta.modified()).expect("it has a time");
+    file.write_all_at(b"other", at).expect("room for what was there");
+    file.set_modified(before).expect("our own file");
+}
+
+fn assert_names(error: &ObjectError, path: &Path) {
+    let said = error.to_string();
+    assert!(said.contains(&*path.to_string_lossy()) && said.contains("same size and time"), "{said}");
+}
+
+#[test]
+fn repairs_of_a_file_that_was_changed_in_place_are_refused_before_any_of_them_leaves() {
+    let (source, path, _dir) = content();
+    let mut delivery = of_blocks(source, 1);
+    let (mut left, mut seq) = (Left::default(), 0);
+    while left.take(&mut *delivery, 0, seq).expect("nothing has changed").is_some() {
+        seq += 1;
+    }
+    change(&path, 220 * 5);
+    assert!(delivery.request(900, 1, Seq(seq)));
+    assert_eq!(left.take(&mut *delivery, 0, seq).expect("that part is as it was"), Some(900));
+    assert!(delivery.request(5, 1, Seq(seq)));
+    let error = left.take(&mut *delivery, 0, seq + 1).expect_err("it reads differently");
+    assert_names(&error, &path);
+}
+
+#[test]
+fn a_fountain_stops_at_a_block_that_was_changed_in_place() {
+    let (source, path, _dir) = content();
+    let mut delivery = of_blocks(source, 3);
+    delivery.set_rate(1_000.0);
+    delivery.welcome();
+    let mut left = Left::default();
+    let changed_at = 3_000;
+    for seq in 0..1_000_000 {
+        if seq == changed_at {
+            change(&path, 220 * 3);
+        }
+        match left.take(&mut *delivery, (seq % 3) as u8, seq) {
+            Ok(block) => assert!(block.is_some(), "a fountain does not end"),
+            Err(error) => {
+                assert!(seq >= changed_at);
+                return assert_names(&error, &path);
+            }
+        }
+    }
+    panic!("the fountain did not come back to the block");
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_hashed_for_the_root_is_found() {
+    let (mut source, path, _dir) = content();
+    let mut bytes = Vec::new();
+    source.read(7, &mut bytes).expect("readable");
+    change(&path, 220 * 7 + 30);
+    source.poll(Time::ZERO, Leisure::Yes).expect("the root takes what was read as it was");
+    let error = source.read(7, &mut bytes).expect_err("it reads differently");
+    assert_names(&error, &path);
+}
