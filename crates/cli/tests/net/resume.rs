@@ -1,7 +1,10 @@
 //! Receivers and sources that crash and come back.
 
-use crate::kit::{Ended, Stage, tell};
+use crate::kit::{Ended, Stage, must, tell};
 use faircast_testkit::{Lab, LabPlan, Offloads, Sampler, require_root};
+use faircast_transport::object::{Geometry, Store, seal_block, verify_block};
+use faircast_wire::TransferId;
+use std::path::Path;
 use std::time::Duration;
 
 const FILE: usize = 10_000_000;
@@ -144,4 +147,58 @@ fn a_receiver_that_is_told_to_stop_does_not_keep_the_others_waiting() {
     assert_eq!(source.done()["incomplete"][0]["reason"], "it left", "{source:?}");
     assert!(source.number("seconds") < FILE as f64 * 8.0 / 20e6 * 1.3 + 1.0, "it waited: {source:?}");
     receivers.into_iter().for_each(|other| drop(other.succeeds(5)));
+}
+
+/// The store that a receiver left in this directory, as its journal describes it.
+fn left_store(out: &Path) -> Store {
+    let states = must(std::fs::read_dir(out.join(".faircast"))).map(must);
+    let state = states.map(|state| state.path()).find(|path| path.is_dir()).expect("a transfer is under way");
+    let name = state.file_name().and_then(|name| name.to_str()).expect("a transfer's name");
+    let transfer: TransferId = must(name.parse());
+    let journal = must(std::fs::read(state.join("journal")));
+    // Behind a word of eight bytes and the transfer; see the module `journal`.
+    let geometry = &journal[24..41];
+    let number =
+        |from: usize, to: usize| geometry[from..to].iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte));
+    let geometry = Geometry {
+        stream_len: Some(number(1, 9)),
+        manifest_len: number(9, 13) as u32,
+        symbol_size: number(13, 15) as u16,
+        symbols_per_block: number(15, 17) as u16,
+    };
+    must(Store::open(out, faircast_transport::object::geometry::TransferId(transfer.0), geometry))
+}
+
+#[test]
+fn a_receiver_that_kept_something_else_than_the_source_has_fetches_it_again_in_the_same_session() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, plan());
+    let file = stage.file("image", FILE);
+    let mut receivers = stage.recv_everywhere(&[]);
+    let source = stage.send(&[&file], &RATE);
+    let mut victim = receivers.remove(1);
+    victim.reaches(0.4, 20);
+    victim.crashes();
+    let mut store = left_store(&stage.path("r1"));
+    let block =
+        (1..store.geometry().blocks().expect("a file")).find(|block| store.has(*block)).expect("some came");
+    let mut other = vec![7; store.geometry().block_len(block) as usize];
+    seal_block(&mut other, store.geometry().symbol_size);
+    let (data, hash) = must(verify_block(&other));
+    must(store.withdraw(block));
+    must(store.put(block, data, hash));
+    drop(store);
+    let healed = stage.recv(1, "r1", &[]).succeeds(60);
+    let source = source.succeeds(60);
+    receivers.into_iter().for_each(|other| drop(other.succeeds(10)));
+    for host in ["r0", "r1", "r2"] {
+        assert!(stage.has(host, &file), "{host}");
+    }
+    let again = healed.number("refetched_bytes");
+    assert!(again > 0.2 * FILE as f64, "{healed:?}");
+    let told = healed
+        .all("warning")
+        .any(|event| event["message"].as_str().is_some_and(|told| told.contains("fetched again")));
+    assert!(told, "{healed:?}");
+    tell(&format!("poisoned at 0.4: {again} B fetched again, session {:.1} s", source.number("seconds")));
 }

@@ -95,6 +95,13 @@ impl RootHasher {
         before
     }
 
+    /// Forget the hash of block `index`; it, if it was known.
+    pub fn forget(&mut self, index: u32) -> Option<Hash> {
+        let forgotten = self.hashes.get_mut(index as usize).and_then(Option::take);
+        self.known -= u32::from(forgotten.is_some());
+        forgotten
+    }
+
     /// The hash of block `index`, if known.
     pub fn get(&self, index: u32) -> Option<Hash> {
         self.hashes.get(index as usize).copied().flatten()

@@ -240,6 +240,20 @@ pub enum Obstacle {
 }
 
 impl ObjectError {
+    /// Whether what is stored and what the source says cannot both be right: receiving again may help.
+    pub const fn is_contradiction(&self) -> bool {
+        matches!(
+            self,
+            ObjectError::OtherManifest { .. }
+                | ObjectError::NoSuchBlock { .. }
+                | ObjectError::BlockLength { .. }
+                | ObjectError::Conflict { .. }
+                | ObjectError::TwoEnds { .. }
+                | ObjectError::Incomplete { .. }
+                | ObjectError::Root { .. }
+        )
+    }
+
     /// As [`ObjectError::io`], while `left` bytes were still to be written.
     pub(crate) fn writing(
         path: impl AsRef<Path>,

@@ -5,6 +5,8 @@
 //! record (40 bytes):  u32 block ‖ hash ‖ check          block 0xffff_ffff: u64 length of the object stream
 //! ```
 //!
+//! Of two records of a block the later one counts; a hash of zeros takes the block back.
+//!
 //! A record is appended after its block's data was handed to the system, so a killed receiver
 //! loses nothing, and a crashed machine at most what the system had not written: at the next start
 //! the blocks themselves are read and verified. Bad records are passed over, a torn tail is cut off.
@@ -20,6 +22,9 @@ const MAGIC: [u8; 8] = *b"fcjrnl1\n";
 const HEADER: usize = 64;
 const RECORD: usize = 40;
 const STREAM_LEN: u32 = u32::MAX;
+
+/// In the place of the hash of a block that is not there any more.
+pub(crate) const WITHDRAWN: Hash = Hash([0; 32]);
 
 #[derive(Debug)]
 pub(crate) struct Journal {
@@ -63,6 +68,18 @@ impl Journal {
     /// Note that a block is there.
     pub(crate) fn block(&mut self, index: u32, hash: Hash) -> Result<(), ObjectError> {
         self.append(index, hash)
+    }
+
+    /// Note that a block is not there any more.
+    pub(crate) fn withdraw(&mut self, index: u32) -> Result<(), ObjectError> {
+        self.append(index, WITHDRAWN)
+    }
+
+    /// Forget all that was noted.
+    pub(crate) fn start_over(&mut self) -> Result<(), ObjectError> {
+        self.file.set_len(HEADER as u64).map_err(|e| ObjectError::io(&self.path, "write", e))?;
+        self.end = HEADER as u64;
+        Ok(())
     }
 
     /// Note the length of the object stream.

@@ -4,10 +4,12 @@
 //! directory: the first blocks as they are (`head`), one part file per file, and the journal. The
 //! output directory itself is touched only by [`Store::finish`].
 
+mod distrust;
+
 use super::block::{RootHasher, hash_of};
 use super::error::ObjectError;
 use super::geometry::{Geometry, Hash, TransferId};
-use super::journal::Journal;
+use super::journal::{Journal, Told, WITHDRAWN};
 use super::layout::Layout;
 use super::manifest::{Entry, Kind, Manifest, STATE_DIR};
 use super::publish::{self, Tree};
@@ -43,6 +45,8 @@ pub(crate) const PARTS: &str = "parts";
 pub struct Store {
     pub(crate) place: OutputDirectory,
     geometry: Geometry,
+    /// The geometry as it was announced: of a stream without its length.
+    announced: Geometry,
     transfer: TransferId,
     head: File,
     journal: Journal,
@@ -50,6 +54,8 @@ pub struct Store {
     pub(crate) known: Option<Known>,
     pub(crate) open: OpenFiles,
     resumed: u32,
+    /// Blocks that an earlier receiver left.
+    from_before: Vec<u32>,
     /// Bytes of blocks that the journal names but that did not verify any more.
     spoiled: u64,
     verified: u64,
@@ -139,6 +145,7 @@ impl Store {
         let mut store = Store {
             place,
             geometry,
+            announced: geometry,
             transfer,
             head,
             journal,
@@ -146,18 +153,20 @@ impl Store {
             known: None,
             open,
             resumed: 0,
+            from_before: Vec::new(),
             spoiled: 0,
             verified: 0,
             stage,
         };
         match told {
             None => store.place.wipe()?,
-            Some(told) => {
-                if let (Some(len), None) = (told.stream_len, store.geometry.stream_len) {
-                    store.adopt_stream_len(len);
+            Some(told) => match store.take_up(told) {
+                Err(error) if error.is_contradiction() => {
+                    store.start_over()?;
+                    (store.spoiled, store.resumed) = (store.spoiled.max(1), 0);
                 }
-                store.resume(told.blocks)?;
-            }
+                taken_up => taken_up?,
+            },
         }
         Ok(store)
     }
@@ -257,6 +266,17 @@ impl Store {
         Ok(())
     }
 
+    /// Go on with what the journal tells.
+    fn take_up(&mut self, told: Told) -> Result<(), ObjectError> {
+        if let (Some(len), None) = (told.stream_len, self.geometry.stream_len) {
+            if (Geometry { stream_len: Some(len), ..self.geometry }).check().is_err() {
+                return Err(ObjectError::TwoEnds { first: len, second: 0 });
+            }
+            self.adopt_stream_len(len);
+        }
+        self.resume(told.blocks)
+    }
+
     fn adopt_stream_len(&mut self, len: u64) {
         self.geometry.stream_len = Some(len);
         self.hashes.set_stream_len(len);
@@ -325,21 +345,27 @@ impl Store {
         Ok((file, path))
     }
 
-    /// Check all blocks against the source's `root`, give every file its mode, time and name, make
-    /// links and directories, and tidy up. If this is cut short, opening the store and finishing it
-    /// again goes on.
+    /// Check that all blocks are there and are those of the source's `root`.
     ///
     /// # Errors
-    /// [`ObjectError::Incomplete`], [`ObjectError::Root`], or what was in the way.
-    pub fn finish(self, root: &Hash, durability: Durability) -> Result<Finished, ObjectError> {
+    /// [`ObjectError::Incomplete`] or [`ObjectError::Root`].
+    pub fn check(&self, root: &Hash) -> Result<(), ObjectError> {
         let incomplete = || {
             let blocks = self.geometry.blocks().unwrap_or(self.hashes.end());
             ObjectError::Incomplete { missing: blocks.saturating_sub(self.hashes.known()), blocks }
         };
         let found = self.hashes.root().ok_or_else(incomplete)?;
-        if found != *root {
-            return Err(ObjectError::Root { expected: *root, found });
-        }
+        if found == *root { Ok(()) } else { Err(ObjectError::Root { expected: *root, found }) }
+    }
+
+    /// Check all blocks against the source's `root`, give every file its mode, time and name, make
+    /// links and directories, and tidy up. If this is cut short, opening the store and finishing it
+    /// again goes on.
+    ///
+    /// # Errors
+    /// As [`Store::check`], or what was in the way.
+    pub fn finish(self, root: &Hash, durability: Durability) -> Result<Finished, ObjectError> {
+        self.check(root)?;
         publish::publish(self, durability)
     }
 
@@ -358,6 +384,12 @@ impl Store {
         if self.hashes.push(index, hash).is_none() {
             self.verified += u64::from(self.geometry.block_len(index));
         }
+    }
+
+    fn count_resumed(&mut self, index: u32, hash: Hash) {
+        self.count(index, hash);
+        self.from_before.push(index);
+        self.resumed += 1;
     }
 
     /// Bytes still to come, as far as known.
@@ -390,12 +422,11 @@ impl Store {
         let mut bytes = vec![0; self.geometry.manifest_len as usize];
         sys::read_at(&self.head, &mut bytes, 0)
             .map_err(|e| ObjectError::io(self.place.path(self.transfer).join(HEAD), "read", e))?;
-        let manifest = Manifest::decode(&bytes)?;
-        let stream_len = if manifest.is_stream() { None } else { self.geometry.stream_len };
-        let found = TransferId::of(&bytes, &Geometry { stream_len, ..self.geometry });
+        let found = TransferId::of(&bytes, &self.announced);
         if found != self.transfer {
             return Err(ObjectError::OtherManifest { expected: self.transfer, found });
         }
+        let manifest = Manifest::decode(&bytes)?;
         let layout = Layout::new(&manifest, &self.geometry)?;
         if self.stage == Stage::Receiving {
             publish::check_for_obstacles(&self.place, &manifest)?;
@@ -420,7 +451,7 @@ impl Store {
         let end = self.geometry.blocks().unwrap_or(u32::MAX);
         // Of two records of a block the later counts.
         let latest: BTreeMap<u32, Hash> = blocks.into_iter().filter(|&(index, _)| index < end).collect();
-        let journaled: Vec<(u32, Hash)> = latest.into_iter().collect();
+        let journaled: Vec<(u32, Hash)> = latest.into_iter().filter(|(_, hash)| *hash != WITHDRAWN).collect();
         self.spoiled = journaled.iter().map(|&(index, _)| u64::from(self.geometry.block_len(index))).sum();
         let head = journaled.partition_point(|&(index, _)| index < self.geometry.manifest_blocks());
         if self.stage == Stage::Published {
@@ -429,13 +460,12 @@ impl Store {
                 self.stage = Stage::Receiving;
                 return self.place.wipe();
             }
-            journaled.iter().for_each(|&(index, hash)| self.count(index, hash));
-            self.resumed = self.hashes.known();
+            journaled.iter().for_each(|&(index, hash)| self.count_resumed(index, hash));
             self.spoiled = 0;
             return self.learn_manifest();
         }
         for (index, hash) in self.that_verify(&journaled[..head]) {
-            self.count(index, hash);
+            self.count_resumed(index, hash);
         }
         if self.head_is_complete() {
             self.learn_manifest()?;
@@ -453,10 +483,9 @@ impl Store {
                 })
             };
             for (index, hash) in good {
-                self.count(index, hash);
+                self.count_resumed(index, hash);
             }
         }
-        self.resumed = self.hashes.known();
         self.spoiled = self.spoiled.saturating_sub(self.verified);
         Ok(())
     }

@@ -28,6 +28,7 @@ mod link;
 mod net;
 mod node;
 mod outage;
+mod poison;
 mod relay;
 mod repair;
 mod silence;

@@ -206,18 +206,28 @@ impl SourceNode {
         }
     }
 
+    /// The content as it is sent.
+    pub(super) fn object(&self) -> ObjectStream {
+        let symbols = self.offer.symbols_per_block;
+        let object = ObjectStream::open(std::slice::from_ref(&self.content), self.symbol_size(), symbols);
+        object.expect("the content can be read")
+    }
+
+    fn scheme(&self) -> Scheme {
+        self.offer.scheme.parse().expect("the scheme is there")
+    }
+
+    fn symbol_size(&self) -> u16 {
+        let form = if self.offer.key.is_some() { Form::Sealed } else { Form::Open };
+        ((self.offer.datagram - data_header_len(&self.scheme().mark(), form)) / 8 * 8) as u16
+    }
+
     /// A new session with the same content.
     pub(super) fn start(&mut self, now: Time) {
         let offer = &self.offer;
-        let form = if offer.key.is_some() { Form::Sealed } else { Form::Open };
-        let scheme: Scheme = offer.scheme.parse().expect("the scheme is there");
-        let symbol = ((offer.datagram - data_header_len(&scheme.mark(), form)) / 8 * 8) as u16;
-        let symbols = offer.symbols_per_block;
+        let (scheme, symbol, symbols) = (self.scheme(), self.symbol_size(), offer.symbols_per_block);
         let delivery: Box<dyn Delivery> = match &offer.streams {
-            None => {
-                let object = ObjectStream::open(std::slice::from_ref(&self.content), symbol, symbols);
-                of_blocks(BlockSource::files(object.expect("the content can be read")), scheme.layers())
-            }
+            None => of_blocks(BlockSource::files(self.object()), scheme.layers()),
             Some((streams, history)) => {
                 let (repair, fill) = (0.1, Fill::of(&scheme));
                 let cut = Cut { symbol_size: symbol, symbols, repair, history: *history, fill };

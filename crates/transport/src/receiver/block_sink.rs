@@ -27,6 +27,9 @@ const LEAST_EARLY: usize = 4 << 20;
 /// A stream's block may be this far ahead of what is written; memory grows with it.
 const FARTHEST: u32 = 1 << 20;
 
+/// So often what is stored is fetched again when it is not what the source has.
+const MOST_ANEW: u8 = 2;
+
 /// What became of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placed {
@@ -34,6 +37,8 @@ pub(super) enum Placed {
     Kept,
     /// There is no room for it now.
     Refused,
+    /// What was stored is given up: look anew for what is missing.
+    Anew,
 }
 
 /// The place of one transfer's blocks.
@@ -48,6 +53,9 @@ pub(super) struct BlockSink {
     waiting_most: usize,
     resumed_bytes: u64,
     spoiled_bytes: u64,
+    /// How often what was stored had to be given up.
+    anew: u8,
+    warnings: Vec<String>,
     /// Length of the object stream by its last block, which alone may be short.
     short_end: Option<u64>,
 }
@@ -70,6 +78,15 @@ enum To {
         blocks: u32,
         bytes: u64,
     },
+}
+
+/// How it ends when all blocks are there.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// Everything has its name.
+    Done(Done),
+    /// The blocks are not those that the source has: look anew for what is missing.
+    Anew,
 }
 
 /// What was placed when everything is.
@@ -125,6 +142,8 @@ impl BlockSink {
             waiting_most: memory / WAITING,
             resumed_bytes,
             spoiled_bytes,
+            anew: 0,
+            warnings: Vec::new(),
             short_end: None,
         })
     }
@@ -139,6 +158,42 @@ impl BlockSink {
     }
 
     pub(super) fn put(&mut self, block: u32, data: &[u8], hash: Hash) -> Result<Placed, Error> {
+        match self.try_put(block, data, hash) {
+            Err(Error::Object(error)) if error.is_contradiction() => {
+                self.give_up(error).map(|()| Placed::Anew)
+            }
+            placed => placed,
+        }
+    }
+
+    /// What is stored contradicts what the source says. Give up as much of it as may be wrong, so that it comes again;
+    /// nothing stays of what has been wrong too often, so that the next receiver begins anew.
+    ///
+    /// # Errors
+    /// `error` when that has been done before and did not help, or for standard output, which cannot take anything back.
+    fn give_up(&mut self, error: ObjectError) -> Result<(), Error> {
+        let To::Files(store) = &mut self.to else { return Err(error.into()) };
+        self.waiting.clear();
+        (self.waiting_bytes, self.short_end) = (0, None);
+        if self.anew == MOST_ANEW {
+            store.start_over()?;
+            return Err(error.into());
+        }
+        self.anew += 1;
+        let bytes = store.distrust()?;
+        (self.resumed_bytes, self.spoiled_bytes) = (0, self.spoiled_bytes + bytes);
+        self.warnings.push(format!(
+            "what was stored here is not what the source has ({error}): {bytes} bytes are fetched again"
+        ));
+        Ok(())
+    }
+
+    /// What the user is to be told.
+    pub(super) fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    fn try_put(&mut self, block: u32, data: &[u8], hash: Hash) -> Result<Placed, Error> {
         let capacity = self.geometry.capacity();
         if self.geometry.stream_len.is_none() && (data.len() as u64) < capacity {
             self.short_end = Some(u64::from(block) * capacity + data.len() as u64);
@@ -217,11 +272,21 @@ impl BlockSink {
         blocks: u32,
         root: [u8; 32],
         durability: Durability,
-    ) -> Result<Done, Error> {
+    ) -> Result<Ending, Error> {
+        if let To::Files(store) = &mut self.to {
+            let end = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
+            // What a journal told, or the last block, is checked with the root.
+            let known =
+                if store.geometry().stream_len.is_some() { Ok(()) } else { store.set_stream_len(end) };
+            match known.and_then(|()| store.check(&Hash(root))) {
+                Err(error) if error.is_contradiction() => return self.give_up(error).map(|()| Ending::Anew),
+                checked => checked?,
+            }
+        }
         let (held, verified) = (self.blocks(), self.verified_bytes());
         let stream_len = self.short_end.unwrap_or(u64::from(blocks) * self.geometry.capacity());
-        match std::mem::replace(&mut self.to, To::Finished { blocks: held, bytes: verified }) {
-            To::Finished { .. } => Ok(Done::default()),
+        let done = match std::mem::replace(&mut self.to, To::Finished { blocks: held, bytes: verified }) {
+            To::Finished { .. } => Done::default(),
             To::Stream { sink, mut hashes, head, first, lost, gathered, .. } => {
                 let bytes = sink.written().saturating_sub(head.into());
                 sink.finish()?;
@@ -240,33 +305,11 @@ impl BlockSink {
                     0 => Vec::new(),
                     lost => vec![format!("{lost} blocks of the stream came too late and are missing")],
                 };
-                Ok(Done { files, bytes, warnings })
+                Done { files, bytes, warnings }
             }
-            To::Files(mut store) => {
-                let durability = match durability {
-                    Durability::Fast => object::Durability::Fast,
-                    Durability::Synced => object::Durability::Synced,
-                };
-                if self.geometry.stream_len.is_none() {
-                    store.set_stream_len(stream_len)?;
-                }
-                let finished = store.finish(&Hash(root), durability)?;
-                Ok(Done {
-                    files: finished.files,
-                    bytes: finished.bytes,
-                    warnings: finished
-                        .skipped
-                        .iter()
-                        .map(|link| {
-                            format!(
-                                "{} -> {} leads out of the output directory; not made",
-                                link.path, link.target
-                            )
-                        })
-                        .collect(),
-                })
-            }
-        }
+            To::Files(store) => published(*store, &Hash(root), durability)?,
+        };
+        Ok(Ending::Done(done))
     }
 
     /// Files known to come, once the manifest is here.
@@ -310,6 +353,19 @@ impl BlockSink {
     pub(super) fn resumed_bytes(&self) -> u64 {
         self.resumed_bytes
     }
+}
+
+/// Give the files their names.
+fn published(store: Store, root: &Hash, durability: Durability) -> Result<Done, Error> {
+    let durability = match durability {
+        Durability::Fast => object::Durability::Fast,
+        Durability::Synced => object::Durability::Synced,
+    };
+    let finished = store.finish(root, durability)?;
+    let skipped = finished.skipped.iter();
+    let warnings = skipped
+        .map(|link| format!("{} -> {} leads out of the output directory; not made", link.path, link.target));
+    Ok(Done { files: finished.files, bytes: finished.bytes, warnings: warnings.collect() })
 }
 
 /// A live stream has no root: nobody need have all of it.
@@ -358,5 +414,55 @@ impl To {
         let sink = Box::new(StreamSink::new(to, 0, 0, memory / EARLY));
         let (hashes, head) = (RootHasher::new(geometry), geometry.manifest_len);
         To::Stream { sink, waiting, gathered, hashes, head, first: 0, lost: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::{ObjectStream, seal_block, verify_block};
+    use std::path::Path;
+
+    /// A place with all blocks of a file, and what it was made for.
+    fn with_all(dir: &Path) -> (BlockSink, TransferId, Geometry, Vec<Vec<u8>>) {
+        std::fs::write(dir.join("file"), [7; 3_000]).expect("room");
+        let mut object = ObjectStream::open(&[dir.join("file")], 64, 8).expect("readable");
+        let (transfer, geometry) = (object.transfer(), object.geometry());
+        let out = Destination::Directory(dir.join("out"));
+        let blocks = (0..geometry.blocks().expect("it has a length")).map(|block| {
+            let mut bytes = Vec::new();
+            object.read_block(block, &mut bytes).expect("readable");
+            seal_block(&mut bytes, 64);
+            bytes
+        });
+        let blocks: Vec<_> = blocks.collect();
+        let mut sink = BlockSink::open(&out, transfer, geometry, None, 1 << 20, dir).expect("opened");
+        fill(&mut sink, &blocks);
+        (sink, transfer, geometry, blocks)
+    }
+
+    fn fill(sink: &mut BlockSink, blocks: &[Vec<u8>]) {
+        for (index, bytes) in (0..).zip(blocks) {
+            let (data, hash) = verify_block(bytes).expect("sealed");
+            assert_eq!(sink.put(index, data, hash).expect("room"), Placed::Kept);
+        }
+    }
+
+    #[test]
+    fn what_never_becomes_right_is_fetched_twice_more_and_then_an_error_that_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let (mut sink, transfer, geometry, blocks) = with_all(dir.path());
+        for _ in 0..2 {
+            let ending = sink.finish(blocks.len() as u32, [1; 32], Durability::Fast).expect("it tries again");
+            assert!(matches!(ending, Ending::Anew));
+            assert_eq!((sink.blocks(), sink.verified_bytes()), (0, 0));
+            assert!(sink.take_warnings()[0].contains("fetched again"));
+            fill(&mut sink, &blocks);
+        }
+        let error = sink.finish(blocks.len() as u32, [1; 32], Durability::Fast).expect_err("that is enough");
+        assert!(matches!(error, Error::Object(ObjectError::Root { .. })), "{error}");
+        drop(sink);
+        let store = Store::open(&dir.path().join("out"), transfer, geometry).expect("opened again");
+        assert_eq!(store.resumed_blocks(), 0);
     }
 }

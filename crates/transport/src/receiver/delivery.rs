@@ -1,6 +1,6 @@
 //! What a session brings: an object, or a live stream on each layer.
 
-use super::block_sink::Done;
+use super::block_sink::Ending;
 use crate::config::Durability;
 use crate::error::Error;
 use crate::event::{Event, StreamReceived, Subscription};
@@ -75,7 +75,8 @@ pub(super) trait Delivery: Send {
     /// Whether everything is here.
     fn is_complete(&self) -> bool;
 
-    /// Everything is here, `blocks` blocks with this root: check it, and give it its name.
+    /// Everything is here, `blocks` blocks with this root: check it, and give it its name. What turns out not to be what
+    /// the source has is wanted again, as if it had not come ([`Ending::Anew`]).
     ///
     /// # Errors
     /// When it is not what it should be, or cannot be written.
@@ -85,7 +86,7 @@ pub(super) trait Delivery: Send {
         root: [u8; 32],
         durability: Durability,
         now: Time,
-    ) -> Result<Done, Error>;
+    ) -> Result<Ending, Error>;
 
     /// When something is asked for next.
     fn deadline(&self) -> Time {

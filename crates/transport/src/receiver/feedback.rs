@@ -2,7 +2,7 @@
 
 use super::{
     CONFIRM_PATIENCE, FLOODED, Finished, Layers, NOTHING_YET, Outbox, Phase, ReceiverSession, Stream, Window,
-    block_sink::BlockSink,
+    block_sink::{BlockSink, Ending},
     delivery::Delivery,
     echo,
     reach::{MOVED_AFTER, Reach, continues},
@@ -291,7 +291,12 @@ impl ReceiverSession {
         self.totals.repaired = symbols.decoded;
         let blocks = stream.blocks.unwrap_or(0);
         match stream.delivery.finish(blocks, root, self.setup.durability, now) {
-            Ok(done) => {
+            // Not what the source has: collect it again. The root may be what was wrong.
+            Ok(Ending::Anew) => {
+                stream.root = None;
+                stream.delivery.arm(now, &mut self.rng);
+            }
+            Ok(Ending::Done(done)) => {
                 self.totals.finished = now;
                 self.finished =
                     Some(Finished { files: done.files, bytes: done.bytes, warnings: done.warnings });

@@ -638,6 +638,7 @@ fn reason(error: &Error) -> u8 {
         Error::Object(ObjectError::DiskFull { .. }) => REASON_DISK_FULL,
         Error::Object(ObjectError::Denied { .. } | ObjectError::ReadOnly { .. }) => REASON_PERMISSION,
         Error::RootMismatch => REASON_CONTENT,
+        Error::Object(error) if error.is_contradiction() => REASON_CONTENT,
         _ => reach::reason(error).unwrap_or(REASON_OTHER),
     }
 }

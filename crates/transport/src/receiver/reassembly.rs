@@ -1,10 +1,11 @@
 //! Reassembly, symbols in and verified blocks out: what a receiver has and what it lacks.
 
-use super::block_sink::{BlockSink, Done, Placed};
+use super::block_sink::{BlockSink, Ending, Placed};
 use super::delivery::{Delivery, Progressed, SymbolCounts};
 use crate::assembly::{Added, Assembly};
 use crate::config::Durability;
 use crate::error::Error;
+use crate::event::Event;
 use crate::object::{Geometry, verify_block};
 use crate::spill::Gathering;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
@@ -30,6 +31,16 @@ pub(super) enum Repair {
     Fountain,
 }
 
+/// What became of a complete block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stored {
+    Yes,
+    /// It has to come again.
+    No,
+    /// So have others that were there before.
+    Anew,
+}
+
 /// Blocks that are not complete.
 #[expect(clippy::large_enum_variant, reason = "there is one per session")]
 enum Incomplete {
@@ -46,6 +57,10 @@ pub(super) struct Reassembly {
     incomplete: Incomplete,
     place: BlockSink,
     geometry: Geometry,
+    /// Nothing before this block is wanted.
+    first: u32,
+    /// Bytes of memory for incomplete blocks.
+    memory: usize,
     /// Blocks below this have been sent once by the source.
     passed: u32,
     /// Every block below this is in its place.
@@ -66,67 +81,80 @@ impl Reassembly {
         repair: Repair,
         memory: usize,
     ) -> Result<Reassembly, Error> {
-        let symbol_size = usize::from(geometry.symbol_size);
-        let incomplete = match repair {
-            Repair::OnRequest => Incomplete::InTurn(Assembly::new(symbol_size, memory)),
-            Repair::Fountain => {
-                // All of what is missing, and its last symbols beside it.
-                let may_be_large = geometry.stream_len.is_none_or(|len| len + len / 16 > memory as u64);
-                let room = if may_be_large { Some(place.room()?) } else { None };
-                let blocks = Gathering::new(symbol_size, geometry.symbols_per_block, memory, room);
-                Incomplete::Together(Box::new(blocks))
-            }
-        };
-        Ok(Reassembly {
+        let mut reassembly = Reassembly {
             requests,
             repair,
-            incomplete,
+            incomplete: Incomplete::new(repair, &place, &geometry, memory)?,
             place,
             geometry,
+            first,
+            memory,
             passed: first,
             low: first,
             end: geometry.blocks(),
             wanted: Vec::new(),
             symbols: 0,
             symbols_needed: 0,
-        })
+        };
+        reassembly.pass_by();
+        Ok(reassembly)
+    }
+
+    /// Go past the blocks that are in their places.
+    fn pass_by(&mut self) {
+        while !self.is_complete() && self.place.has(self.low) {
+            self.low += 1;
+        }
     }
 
     /// A block is complete: to its place with it.
-    fn store(&mut self, block: u32, bytes: Vec<u8>) -> Result<Progressed, Error> {
+    fn store(&mut self, block: u32, bytes: Vec<u8>) -> Result<Stored, Error> {
         let Ok((data, hash)) = verify_block(&bytes) else {
             // Not what the source sealed: collect it again.
             self.recycle(bytes);
-            return Ok(Progressed::No);
+            return Ok(Stored::No);
         };
         match (self.place.put(block, data, hash)?, &mut self.incomplete) {
             (Placed::Kept, _) => self.recycle(bytes),
+            (Placed::Anew, _) => {
+                self.look_anew()?;
+                return Ok(Stored::Anew);
+            }
             // There is no room before the manifest is known, or what comes before it: it will be asked for,
             (Placed::Refused, Incomplete::InTurn(blocks)) => {
                 blocks.recycle(bytes);
-                return Ok(Progressed::No);
+                return Ok(Stored::No);
             }
             // or must not be lost.
             (Placed::Refused, Incomplete::Together(blocks)) => {
                 blocks.keep(block, bytes)?;
-                return Ok(Progressed::No);
+                return Ok(Stored::No);
             }
         }
         self.requests.on_complete(block);
-        while self.place.has(self.low) {
-            self.low += 1;
-        }
-        Ok(Progressed::Block)
+        self.pass_by();
+        Ok(Stored::Yes)
     }
 
     /// Blocks that had no place before may have one now.
-    fn store_kept(&mut self) -> Result<(), Error> {
+    fn store_kept(&mut self) -> Result<Stored, Error> {
         while let Incomplete::Together(blocks) = &mut self.incomplete
             && let Some(block) = blocks.first_kept().filter(|block| self.place.takes(*block))
             && let Some(bytes) = blocks.take_kept(block)?
         {
-            self.store(block, bytes)?;
+            if self.store(block, bytes)? == Stored::Anew {
+                return Ok(Stored::Anew);
+            }
         }
+        Ok(Stored::Yes)
+    }
+
+    /// Blocks that were there are not any more: collect what is missing.
+    fn look_anew(&mut self) -> Result<(), Error> {
+        self.incomplete = Incomplete::new(self.repair, &self.place, &self.geometry, self.memory)?;
+        self.requests.forget_before(u32::MAX);
+        self.low = self.first;
+        self.pass_by();
         Ok(())
     }
 
@@ -206,11 +234,18 @@ impl Delivery for Reassembly {
         };
         let Some((block, bytes)) = complete else { return Ok(Progressed::No) };
         self.symbols_needed += u64::from(packet.symbols);
-        let progressed = self.store(block, bytes)?;
-        if matches!(progressed, Progressed::Block) {
-            self.store_kept()?;
+        let mut stored = self.store(block, bytes)?;
+        if stored == Stored::Yes {
+            stored = self.store_kept()?;
         }
-        Ok(progressed)
+        match stored {
+            Stored::Yes => Ok(Progressed::Block),
+            Stored::No => Ok(Progressed::No),
+            Stored::Anew => {
+                self.arm(now, rng);
+                Ok(Progressed::No)
+            }
+        }
     }
 
     fn on_status(&mut self, status: &Status, now: Time, rng: &mut Rng) {
@@ -233,9 +268,7 @@ impl Delivery for Reassembly {
             self.requests.forget_before(oldest);
             self.place.skip_before(oldest)?;
             self.low = oldest;
-            while !self.is_complete() && self.place.has(self.low) {
-                self.low += 1;
-            }
+            self.pass_by();
         }
         Ok(())
     }
@@ -259,8 +292,16 @@ impl Delivery for Reassembly {
         root: [u8; 32],
         durability: Durability,
         _now: Time,
-    ) -> Result<Done, Error> {
-        self.place.finish(blocks, root, durability)
+    ) -> Result<Ending, Error> {
+        let ending = self.place.finish(blocks, root, durability)?;
+        if matches!(ending, Ending::Anew) {
+            self.look_anew()?;
+        }
+        Ok(ending)
+    }
+
+    fn take_events(&mut self) -> Vec<Event> {
+        self.place.take_warnings().into_iter().map(Event::warning).collect()
     }
 
     fn deadline(&self) -> Time {
@@ -330,6 +371,26 @@ impl Delivery for Reassembly {
 }
 
 impl Incomplete {
+    /// Nothing yet of what is missing in `place`.
+    fn new(
+        repair: Repair,
+        place: &BlockSink,
+        geometry: &Geometry,
+        memory: usize,
+    ) -> Result<Incomplete, Error> {
+        let symbol_size = usize::from(geometry.symbol_size);
+        Ok(match repair {
+            Repair::OnRequest => Incomplete::InTurn(Assembly::new(symbol_size, memory)),
+            Repair::Fountain => {
+                // All of what is missing, and its last symbols beside it.
+                let may_be_large = geometry.stream_len.is_none_or(|len| len + len / 16 > memory as u64);
+                let room = if may_be_large { Some(place.room()?) } else { None };
+                let blocks = Gathering::new(symbol_size, geometry.symbols_per_block, memory, room);
+                Incomplete::Together(Box::new(blocks))
+            }
+        })
+    }
+
     /// Whether the block is complete and has no place yet.
     fn is_kept(&self, block: u32) -> bool {
         matches!(self, Incomplete::Together(blocks) if blocks.is_kept(block))

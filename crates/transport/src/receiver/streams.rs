@@ -4,7 +4,7 @@
 //! has begun. So what is incomplete when packets of a later block come, and some more for a path that reorders, is given
 //! up: a gap never holds up what follows.
 
-use super::block_sink::Done;
+use super::block_sink::{Done, Ending};
 use super::delivery::{Delivery, Progressed, SymbolCounts};
 use super::output::{Output, Written};
 use crate::assembly::{Added, Assembly};
@@ -257,11 +257,12 @@ impl Delivery for Streams {
         _root: [u8; 32],
         _durability: Durability,
         now: Time,
-    ) -> Result<Done, Error> {
+    ) -> Result<Ending, Error> {
         (0..self.lanes.len()).try_for_each(|layer| self.stop(layer, now))?;
         let brought = |lane: &&Lane| lane.got.blocks > 0 && lane.got.to.is_some();
         let files = self.lanes.iter().filter(brought).count() as u64;
-        Ok(Done { files, bytes: self.verified_bytes(), warnings: self.warnings() })
+        let done = Done { files, bytes: self.verified_bytes(), warnings: self.warnings() };
+        Ok(Ending::Done(done))
     }
 
     fn missing(&self) -> u32 {

@@ -253,3 +253,100 @@ fn a_block_of_another_content_or_length_is_refused() {
     let beyond = store.put(blocks.len() as u32, &other, hash_of(&other));
     assert!(matches!(beyond, Err(ObjectError::NoSuchBlock { .. })));
 }
+
+/// Content that is not the source's, under a hash that fits it.
+fn wrong(blocks: &[(Vec<u8>, Hash)], index: usize) -> (Vec<u8>, Hash) {
+    let mut data = blocks[index].0.clone();
+    data[17] ^= 1;
+    let hash = hash_of(&data);
+    (data, hash)
+}
+
+#[test]
+fn what_an_earlier_receiver_left_wrong_is_given_up_and_what_came_since_is_kept() {
+    let (at, object, blocks, out) = prepared();
+    let mut store = open(&out, &object).expect("opened");
+    put_all(&mut store, &blocks[..12]);
+    let (data, hash) = wrong(&blocks, 12);
+    store.put(12, &data, hash).expect("it cannot know");
+    drop(store);
+    let mut store = open(&out, &object).expect("opened again");
+    assert_eq!(store.resumed_blocks(), 13);
+    for (index, (data, hash)) in (0..).zip(&blocks).skip(13) {
+        store.put(index, data, *hash).expect("stored");
+    }
+    let right = root(object.geometry(), &blocks);
+    assert!(matches!(store.check(&right), Err(ObjectError::Root { .. })));
+    assert_eq!(store.distrust().expect("given up"), 13 * CAPACITY as u64);
+    assert_eq!(store.missing().first(), Some(&(0..13)), "the manifest's block has content as well");
+    drop(store);
+    let store = open(&out, &object).expect("opened again");
+    assert!((0..13).all(|index| !store.has(index)), "the next receiver does not take it up again");
+    finish(&at, store, &object, &blocks);
+}
+
+#[test]
+fn what_came_wrong_by_itself_is_given_up_whole() {
+    let (at, object, blocks, out) = prepared();
+    let mut store = open(&out, &object).expect("opened");
+    for index in 0..blocks.len() {
+        let (data, hash) = if index == 9 { wrong(&blocks, 9) } else { blocks[index].clone() };
+        store.put(index as u32, &data, hash).expect("it cannot know");
+    }
+    store.distrust().expect("given up");
+    assert_eq!((store.blocks_stored(), store.verified_bytes()), (0, 0));
+    drop(store);
+    let store = open(&out, &object).expect("opened again");
+    assert_eq!(store.resumed_blocks(), 0);
+    finish(&at, store, &object, &blocks);
+}
+
+#[test]
+fn a_journal_with_another_manifest_is_given_up() {
+    let (at, object, blocks, out) = prepared();
+    let mut store = open(&out, &object).expect("opened");
+    let (data, hash) = wrong(&blocks, 0);
+    let stored = store.put(0, &data, hash);
+    assert!(matches!(stored, Err(ObjectError::OtherManifest { .. })), "{stored:?}");
+    drop(store);
+    let store = open(&out, &object).expect("opened again");
+    assert_eq!(store.resumed_blocks(), 0);
+    assert!(store.spoiled_bytes() > 0);
+    finish(&at, store, &object, &blocks);
+}
+
+#[test]
+fn a_published_transfer_whose_journal_is_wrong_is_received_again() {
+    let (at, object, blocks, out) = prepared();
+    let mut store = open(&out, &object).expect("opened");
+    for index in 0..blocks.len() {
+        let (data, hash) = if index == 9 { wrong(&blocks, 9) } else { blocks[index].clone() };
+        store.put(index as u32, &data, hash).expect("it cannot know");
+    }
+    drop(store);
+    fs::write(state(&out, &object).join("published"), b"").expect("written");
+    let mut store = open(&out, &object).expect("opened again");
+    assert!(store.is_complete());
+    store.distrust().expect("given up");
+    assert_eq!(store.blocks_stored(), 0);
+    finish(&at, store, &object, &blocks);
+}
+
+#[test]
+fn a_withdrawn_block_is_missing_until_it_comes_again() {
+    let (at, object, blocks, out) = prepared();
+    let mut store = open(&out, &object).expect("opened");
+    put_all(&mut store, &blocks[..20]);
+    store.withdraw(7).expect("noted");
+    store.withdraw(30).expect("it was not there");
+    let missing = [7..8, 20..blocks.len() as u32];
+    assert_eq!((store.missing(), store.verified_bytes()), (missing.to_vec(), 19 * CAPACITY as u64));
+    drop(store);
+    let mut store = open(&out, &object).expect("opened again");
+    assert_eq!((store.missing(), store.spoiled_bytes()), (missing.to_vec(), 0));
+    store.put(7, &blocks[7].0, blocks[7].1).expect("stored");
+    drop(store);
+    let store = open(&out, &object).expect("opened again");
+    assert!(store.has(7));
+    finish(&at, store, &object, &blocks);
+}

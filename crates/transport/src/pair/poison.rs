@@ -1,0 +1,88 @@
+//! Output directories in which something else lies than what the source has.
+
+use super::*;
+use crate::object::{BlockRead, Store, seal_block, verify_block};
+use faircast_core::schemes::CATALOGUE;
+
+const BYTES: u64 = 2_500_000;
+
+/// What an earlier receiver left: these blocks, some of them with other content under a hash that fits it.
+fn leave(net: &Net, source: usize, receiver: usize, kept: impl Fn(u32) -> bool, wrong: &[u32]) {
+    let mut object = net.sources[source].object();
+    let (geometry, transfer) = (object.geometry(), object.transfer());
+    let mut store = Store::open(&net.receivers[receiver].dir, transfer, geometry).expect("a fresh directory");
+    let mut bytes = Vec::new();
+    for block in (0..geometry.blocks().expect("files have a length")).filter(|block| kept(*block)) {
+        assert_eq!(object.read_block(block, &mut bytes).expect("readable"), BlockRead::Data);
+        if wrong.contains(&block) {
+            bytes[1_000] ^= 1;
+        }
+        seal_block(&mut bytes, geometry.symbol_size);
+        let (data, hash) = verify_block(&bytes).expect("sealed just now");
+        store.put(block, data, hash).expect("room for a block");
+    }
+}
+
+fn path() -> (Link, Link) {
+    (Link::millis(5).mbps(20.0).fifo(100_000), Link::millis(5))
+}
+
+/// Two receivers, of which the first finds something wrong; both get everything in this session.
+fn assert_heals(scheme: &'static str, kept: impl Fn(u32) -> bool, wrong: &[u32]) -> u64 {
+    let mut net = Net::new(5);
+    let all = net.receivers(2, path().0, path().1);
+    let source = net.source(Offer::bytes(BYTES).by(scheme).expect(2));
+    leave(&net, source, all.start, kept, wrong);
+    net.run_to_end(secs(600));
+    net.assert_all_verified(source, all.clone());
+    let node = &net.receivers[all.start];
+    let says = |(_, event): &&(Time, Event)| matches!(event, Event::Warning { message, .. } if message.contains("fetched again"));
+    assert_eq!(node.events.iter().filter(says).count(), 1, "{scheme}");
+    let report = node.report();
+    assert_eq!(report.resumed_bytes, 0, "{scheme}: {report:?}");
+    report.refetched_bytes
+}
+
+#[test]
+fn a_wrong_block_that_an_earlier_receiver_left_is_fetched_again_by_every_scheme() {
+    for entry in CATALOGUE {
+        let again = assert_heals(entry.name, |block| block % 2 == 0, &[4]);
+        println!("{}: {again} bytes again of half", entry.name);
+        assert!((BYTES / 3..BYTES * 2 / 3).contains(&again), "{}: {again}", entry.name);
+    }
+}
+
+#[test]
+fn a_whole_transfer_with_a_wrong_block_is_fetched_again_by_every_scheme() {
+    for entry in CATALOGUE {
+        let again = assert_heals(entry.name, |_| true, &[2, 3]);
+        println!("{}: {again} bytes again of all", entry.name);
+        assert!(again > BYTES, "{}: {again}", entry.name);
+    }
+}
+
+#[test]
+fn receivers_that_all_have_something_wrong_are_served_by_a_source_that_sends_on_request_only() {
+    let mut net = Net::new(6);
+    let all = net.receivers(3, path().0, path().1);
+    let source = net.source(Offer::bytes(BYTES).expect(3));
+    for receiver in all.clone() {
+        leave(&net, source, receiver, |_| true, &[receiver as u32 + 1]);
+    }
+    net.run_to_end(secs(600));
+    net.assert_all_verified(source, all);
+}
+
+#[test]
+fn a_receiver_that_has_everything_already_is_done_without_a_symbol() {
+    for entry in CATALOGUE {
+        let mut net = Net::new(7);
+        let all = net.receivers(1, path().0, path().1);
+        let source = net.source(Offer::bytes(BYTES).by(entry.name).expect(1));
+        leave(&net, source, all.start, |_| true, &[]);
+        net.run_to_end(secs(60));
+        net.assert_all_verified(source, all.clone());
+        let report = net.receivers[all.start].report();
+        assert!(report.resumed_bytes > BYTES && report.refetched_bytes == 0, "{}: {report:?}", entry.name);
+    }
+}
