@@ -112,6 +112,7 @@ impl args::Recv {
             ("--key", self.session.key.is_some(), "ALC has no encryption here"),
             ("--stdout", self.stdout, "files come in any order and in parts; use --out DIR"),
             ("--sync", self.sync, "files are not flushed one by one"),
+            ("--older", self.older, "sessions do not say when they were started"),
             ("--layer-to", !self.layer_to.is_empty(), "its layers carry parts of the same files"),
         ])?;
         self.check_source()?;

@@ -93,6 +93,7 @@ impl args::Recv {
         refuse(&[
             ("--key", self.session.key.is_some(), "PGM has no encryption"),
             ("--sync", self.sync, "what comes over PGM is never known to be whole"),
+            ("--older", self.older, "sessions do not say when they were started"),
             ("--layer-to", !self.layer_to.is_empty(), "PGM has no layers"),
         ])?;
         self.check_source()?;

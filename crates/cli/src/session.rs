@@ -9,7 +9,7 @@ use faircast::config::{BadLimits, RECEIVE_BUFFER, check_limits};
 use faircast::event::LayersReport;
 use faircast::{
     self as transport, Class, Content, Destination, Durability, Error, Event, Freshness, Input, LayerInput,
-    Pacing, ReceiveConfig, ReceiveReport, SendConfig, SendReport, Slow,
+    Older, Pacing, ReceiveConfig, ReceiveReport, SendConfig, SendReport, Slow,
 };
 use faircast_core::time::Rate;
 use faircast_wire::KeyRing;
@@ -113,6 +113,7 @@ impl args::Recv {
             wait: self.wait,
             patience: self.patience,
             durability: if self.sync { Durability::Synced } else { Durability::Fast },
+            allow_older: if self.older { Older::Accept } else { Older::Refuse },
             host: self.session.host.unwrap_or_else(faircast::host_name),
             buffer: RECEIVE_BUFFER,
             temporary: std::env::temp_dir(),

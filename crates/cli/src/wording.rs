@@ -82,6 +82,11 @@ pub fn error(error: &Error) -> String {
 /// Errors of what was typed.
 fn setting(error: &Error) -> String {
     match error {
+        Error::Object(faircast::ObjectError::Older { .. }) => {
+            let said = error.to_string();
+            let what = said.split_once("; ").map_or(&*said, |(what, _)| what);
+            format!("{what}; use --older if this is what you want")
+        }
         Error::SchemeOptions { len, most } => format!(
             "the options of --cc take {len} bytes where the announcement has room for {most}: set fewer of them"
         ),

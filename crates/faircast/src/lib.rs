@@ -86,7 +86,7 @@ pub use faircast_net::NetError;
 #[cfg(feature = "sim")]
 pub use faircast_sim as sim;
 pub use faircast_transport::config::{
-    self, BadLimits, Content, DEFAULT_GROUP, Destination, Durability, Freshness, LayerInput, Pacing,
+    self, BadLimits, Content, DEFAULT_GROUP, Destination, Durability, Freshness, LayerInput, Older, Pacing,
     ReceiveConfig, SendConfig, Slow,
 };
 pub use faircast_transport::ends::{Input, Memory, Output};

@@ -2,7 +2,7 @@
 
 use crate::session::{self, Session};
 use crate::{
-    Destination, Durability, Error, Event, Freshness, KeyRing, Layer, Memory, Output, ReceiveConfig,
+    Destination, Durability, Error, Event, Freshness, KeyRing, Layer, Memory, Older, Output, ReceiveConfig,
     ReceiveReport,
 };
 use std::net::{IpAddr, SocketAddr};
@@ -103,6 +103,12 @@ impl Receiver {
     /// Whether files are flushed to the disk before they get their names.
     pub fn durability(mut self, durability: Durability) -> Receiver {
         self.config.durability = durability;
+        self
+    }
+
+    /// What to do with a session that would put older content over newer; otherwise it is refused.
+    pub fn allow_older(mut self, older: Older) -> Receiver {
+        self.config.allow_older = older;
         self
     }
 

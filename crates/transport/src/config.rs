@@ -168,6 +168,16 @@ pub enum Freshness {
     Clock,
 }
 
+/// What to do with a session that would put older content over newer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Older {
+    /// Refuse it: somebody may be repeating packets recorded earlier.
+    #[default]
+    Refuse,
+    /// Take it all the same.
+    Accept,
+}
+
 /// How `recv` runs.
 #[derive(Debug, Clone)]
 pub struct ReceiveConfig {
@@ -179,6 +189,8 @@ pub struct ReceiveConfig {
     pub source: Option<IpAddr>,
     /// Where content goes.
     pub destination: Destination,
+    /// What to do when a newer session has brought a name before: output directories remember them.
+    pub allow_older: Older,
     /// Where single layers of a live stream go instead: files, or named pipes.
     pub layers_to: Vec<(Layer, PathBuf)>,
     /// Open sealed sessions under these keys; without any only unsealed sessions are accepted.
@@ -237,6 +249,7 @@ impl ReceiveConfig {
             interface: None,
             source: None,
             destination,
+            allow_older: Older::Refuse,
             layers_to: Vec::new(),
             key: None,
             freshness: Freshness::Answer,

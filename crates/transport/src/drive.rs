@@ -233,6 +233,7 @@ pub(crate) fn open_receiver(
         destination: config.destination,
         layers_to: config.layers_to,
         durability: config.durability,
+        older: config.allow_older,
         only: config.source,
         overhead: overhead(config.group),
         wait: config.wait.map(span),

@@ -449,6 +449,7 @@ impl Error {
             | Error::OverMemory { .. }
             | Error::Limits(_)
             | Error::NotAStream { .. } => Class::Usage,
+            Error::Object(ObjectError::Older { .. }) => Class::Transfer,
             Error::Net(_)
             | Error::Effect { .. }
             | Error::Outage { .. }

@@ -1,6 +1,6 @@
 //! What fuzzers call, and the tests that replay what they found. No part of the interface.
 
-use crate::config::{Destination, Durability, Freshness, Slow};
+use crate::config::{Destination, Durability, Freshness, Older, Slow};
 use crate::endpoint::{Backlog, Datagram, Endpoint, Notice};
 use crate::object::{self, ObjectStream};
 use crate::receiver;
@@ -140,6 +140,7 @@ fn receiver(out: &Path) -> receiver::ReceiverSession {
         layers_to: Vec::new(),
         temporary: std::env::temp_dir(),
         durability: Durability::Fast,
+        older: Older::Refuse,
         only: None,
         overhead: OVERHEAD,
         wait: None,

@@ -35,7 +35,7 @@ mod source;
 mod spill;
 
 pub use config::{
-    Content, Destination, Durability, Freshness, LayerInput, Pacing, ReceiveConfig, SendConfig, Slow,
+    Content, Destination, Durability, Freshness, LayerInput, Older, Pacing, ReceiveConfig, SendConfig, Slow,
 };
 pub use drive::{receive, send};
 #[cfg(feature = "tokio")]

@@ -267,6 +267,9 @@ pub struct Recv {
     /// Flush every file to the disk before it gets its name
     #[arg(long)]
     pub sync: bool,
+    /// Take content that was sent before what is in DIR: it is refused, as somebody may repeat recorded packets
+    #[arg(long)]
+    pub older: bool,
     /// How packets look.
     #[command(flatten)]
     pub format: PgmPackets,

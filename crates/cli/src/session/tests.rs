@@ -56,7 +56,8 @@ fn a_recv_without_flags_waits_for_ever_and_writes_here() {
     let config = receiving(&["recv"]).expect("fine").config;
     assert_eq!(config.destination, Destination::Directory(".".into()));
     assert_eq!((config.wait, config.patience.as_secs()), (None, 60));
-    assert_eq!(config.durability, Durability::Fast);
+    assert_eq!((config.durability, config.allow_older), (Durability::Fast, Older::Refuse));
+    assert_eq!(receiving(&["recv", "--older"]).expect("fine").config.allow_older, Older::Accept);
     let stdout = receiving(&["recv", "--stdout"]).expect("fine").config.destination;
     assert!(matches!(stdout, Destination::Writer(_)));
 }

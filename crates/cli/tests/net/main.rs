@@ -14,6 +14,7 @@ mod late;
 mod layered_streams;
 mod layers;
 mod memberships;
+mod older;
 mod outages;
 mod pgm;
 mod relay;

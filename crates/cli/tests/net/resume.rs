@@ -166,7 +166,7 @@ fn left_store(out: &Path) -> Store {
         symbol_size: number(13, 15) as u16,
         symbols_per_block: number(15, 17) as u16,
     };
-    must(Store::open(out, faircast_transport::object::geometry::TransferId(transfer.0), geometry))
+    must(Store::open(out, faircast_transport::object::geometry::TransferId(transfer.0), geometry, None))
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Several endpoints in one loop, on the loopback interface.
 
 use super::*;
-use crate::config::{Content, Destination, Durability, Freshness, ReceiveConfig, SendConfig, Slow};
+use crate::config::{Content, Destination, Durability, Freshness, Older, ReceiveConfig, SendConfig, Slow};
 use crate::{alc, drive, pgm};
 use faircast_core::time::Rate;
 use faircast_wire::Spacing;
@@ -50,6 +50,7 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
         wait: Some(LONG),
         patience: LONG,
         durability: Durability::Fast,
+        allow_older: Older::Refuse,
         host: "receiver".to_owned(),
         buffer: 4 << 20,
         temporary: std::env::temp_dir(),

@@ -2,8 +2,10 @@
 
 use super::geometry::{GeometryError, Hash, TransferId};
 use super::manifest::{ManifestError, PathError};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Why an object cannot be read, stored or published.
 #[derive(Debug, thiserror::Error)]
@@ -177,6 +179,16 @@ pub enum ObjectError {
         /// Said now.
         second: u64,
     },
+    /// A name would get older content than it has.
+    #[error("{}: a session that was started at {} has brought it, and this one was started at {}, before that: somebody may be repeating old packets, or a clock is wrong; accept older sessions if this is what you want", .path.display(), date(*.received), date(*.offered))]
+    Older {
+        /// What would get it.
+        path: PathBuf,
+        /// When the session was started that brought what is there, in nanoseconds since 1970.
+        received: u64,
+        /// When this one was started, likewise.
+        offered: u64,
+    },
     /// Not everything is there yet.
     #[error("{missing} of {blocks} blocks are missing")]
     Incomplete {
@@ -290,6 +302,11 @@ impl ObjectError {
             _ => ObjectError::Io { path, doing, source },
         }
     }
+}
+
+/// So many nanoseconds after 1970, as RFC 3339 writes it.
+fn date(nanos: u64) -> impl fmt::Display {
+    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_nanos(nanos))
 }
 
 /// Bytes that anything new takes at least: a page.

@@ -15,6 +15,7 @@
 //! | [`manifest`] | names, sizes, modes and times; a total decoder |
 //! | [`object_stream`] [`spool`] | reading files and streams at the source |
 //! | [`SealedBlocks`] | their blocks, each always the same |
+//! | `remembered` | what an output directory has received, and when that was sent |
 //! | [`store`] [`sink`] | writing at the receiver: resume, verification, publishing |
 
 pub mod block;
@@ -26,6 +27,7 @@ pub mod manifest;
 mod memory_file;
 pub mod object_stream;
 mod publish;
+mod remembered;
 mod sealed;
 pub mod sink;
 pub mod spool;
@@ -41,6 +43,7 @@ pub(crate) use manifest::{STATE_DIR, check_path};
 pub use memory_file::MemoryFile;
 pub use object_stream::{BlockRead, ObjectStream, Skipped};
 pub(crate) use publish::{DIR, Tree, open_or_create_dir};
+pub use remembered::Origin;
 pub use sealed::SealedBlocks;
 pub use sink::{StreamSink, Sunk};
 pub use store::{Durability, Finished, Put, SkippedLink, Store};

@@ -9,6 +9,7 @@
 
 use super::error::{ObjectError, Obstacle};
 use super::manifest::{Entry, Kind, Manifest, STATE_DIR};
+use super::remembered::remember;
 use super::store::{
     Durability, Finished, JOURNAL, LOCK, OutputDirectory, PARTS, SkippedLink, Stage, Store, part_name,
 };
@@ -218,6 +219,12 @@ pub(crate) fn publish(mut store: Store, durability: Durability) -> Result<Finish
     }
     finished.skipped = make_links(place, manifest)?;
     set_dirs(place, manifest, durability)?;
+    if let Some(origin) = store.origin {
+        let (out, transfer) = (&place.out_path, store.transfer());
+        if remember(&place.states, out, manifest, transfer, origin.started, durability)?.is_err() {
+            finished.warnings.push(place.forgotten());
+        }
+    }
     place.remove(&store.transfer().to_string());
     Ok(finished)
 }

@@ -13,6 +13,7 @@ use super::journal::{Journal, Told, WITHDRAWN};
 use super::layout::Layout;
 use super::manifest::{Entry, Kind, Manifest, STATE_DIR};
 use super::publish::{self, Tree};
+use super::remembered::{Damaged, Origin, Remembered};
 use super::spool::nameless;
 use super::sys::{self, OpenFiles};
 use rustix::fd::OwnedFd;
@@ -60,6 +61,8 @@ pub struct Store {
     spoiled: u64,
     verified: u64,
     pub(crate) stage: Stage,
+    pub(crate) origin: Option<Origin>,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// The directories that a store works in, by descriptor, so that nothing that happens to their
@@ -112,6 +115,8 @@ pub struct Finished {
     pub bytes: u64,
     /// Links that were not made, because they would lead out of the output directory.
     pub skipped: Vec<SkippedLink>,
+    /// What else the user should know.
+    pub warnings: Vec<String>,
 }
 
 /// A link that was not made.
@@ -125,12 +130,18 @@ pub struct SkippedLink {
 
 impl Store {
     /// Prepare to receive `transfer` into the directory `out`, which is created if need be. What an
-    /// earlier receiver of the same transfer left there is verified and kept.
+    /// earlier receiver of the same transfer left there is verified and kept. With an `origin`, the directory remembers when
+    /// the names that it has received were sent.
     ///
     /// # Errors
     /// [`ObjectError::Busy`] when another receiver is at work on the same; else an error that names
     /// what is in the way.
-    pub fn open(out: &Path, transfer: TransferId, geometry: Geometry) -> Result<Store, ObjectError> {
+    pub fn open(
+        out: &Path,
+        transfer: TransferId,
+        geometry: Geometry,
+        origin: Option<Origin>,
+    ) -> Result<Store, ObjectError> {
         geometry.check()?;
         let place = OutputDirectory::open(out, transfer)?;
         let journal = place.create(JOURNAL)?;
@@ -157,6 +168,8 @@ impl Store {
             spoiled: 0,
             verified: 0,
             stage,
+            origin,
+            warnings: Vec::new(),
         };
         match told {
             None => store.place.wipe()?,
@@ -417,6 +430,23 @@ impl Store {
         Ok(())
     }
 
+    /// That no name gets older content than it has.
+    fn check_age(&mut self, manifest: &Manifest) -> Result<(), ObjectError> {
+        let Some(origin) = self.origin else { return Ok(()) };
+        match Remembered::load(&self.place.states) {
+            Ok(remembered) => remembered.check(&self.place.out_path, manifest, self.transfer, origin),
+            Err(Damaged) => {
+                self.warnings.push(self.place.forgotten());
+                Ok(())
+            }
+        }
+    }
+
+    /// What the user is to be told.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
     /// The manifest's blocks are all there: read it and prepare for its files.
     fn learn_manifest(&mut self) -> Result<(), ObjectError> {
         let mut bytes = vec![0; self.geometry.manifest_len as usize];
@@ -429,6 +459,7 @@ impl Store {
         let manifest = Manifest::decode(&bytes)?;
         let layout = Layout::new(&manifest, &self.geometry)?;
         if self.stage == Stage::Receiving {
+            self.check_age(&manifest)?;
             publish::check_for_obstacles(&self.place, &manifest)?;
             publish::take_back(&self.place, &manifest)?;
             self.place.make_room(&manifest)?;
@@ -663,6 +694,15 @@ impl OutputDirectory {
     /// Writing `name` failed while `needed` bytes were still to come.
     fn failed(&self, name: &str, error: io::Error, needed: u64) -> ObjectError {
         ObjectError::writing(self.out_path.join(name), "write", error, needed)
+    }
+
+    /// In words.
+    pub(crate) fn forgotten(&self) -> String {
+        let state = self.out_path.join(STATE_DIR);
+        format!(
+            "{}: what was received before, and when, cannot be read; it is not compared with that",
+            state.display()
+        )
     }
 
     /// The output directory as a tree to walk in.

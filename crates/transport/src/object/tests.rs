@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 mod hostile;
 mod journey;
+mod older;
 mod resume;
 mod system;
 
@@ -94,7 +95,7 @@ fn root(geometry: Geometry, blocks: &[(Vec<u8>, Hash)]) -> Hash {
 }
 
 fn open(out: &Path, object: &ObjectStream) -> Result<Store, ObjectError> {
-    Store::open(out, object.transfer(), object.geometry())
+    Store::open(out, object.transfer(), object.geometry(), None)
 }
 
 fn put_all(store: &mut Store, blocks: &[(Vec<u8>, Hash)]) {

@@ -3,7 +3,7 @@
 use super::net::OVERHEAD;
 use super::socket::Socket;
 use super::streams::Made;
-use crate::config::{Destination, Durability, Freshness, Slow};
+use crate::config::{Destination, Durability, Freshness, Older, Slow};
 use crate::endpoint::{Datagram, Endpoint, Notice};
 use crate::error::Error;
 use crate::event::{Event, ReceiveReport, SendReport};
@@ -398,6 +398,7 @@ impl ReceiverNode {
             layers_to: Vec::new(),
             temporary: std::env::temp_dir(),
             durability: Durability::Fast,
+            older: Older::Refuse,
             only: None,
             overhead: self.headers,
             wait: None,

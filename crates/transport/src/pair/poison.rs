@@ -10,7 +10,8 @@ const BYTES: u64 = 2_500_000;
 fn leave(net: &Net, source: usize, receiver: usize, kept: impl Fn(u32) -> bool, wrong: &[u32]) {
     let mut object = net.sources[source].object();
     let (geometry, transfer) = (object.geometry(), object.transfer());
-    let mut store = Store::open(&net.receivers[receiver].dir, transfer, geometry).expect("a fresh directory");
+    let mut store =
+        Store::open(&net.receivers[receiver].dir, transfer, geometry, None).expect("a fresh directory");
     let mut bytes = Vec::new();
     for block in (0..geometry.blocks().expect("files have a length")).filter(|block| kept(*block)) {
         assert_eq!(object.read_block(block, &mut bytes).expect("readable"), BlockRead::Data);

@@ -7,7 +7,7 @@ use crate::ends::{Gathering, Memory};
 use crate::error::Error;
 use crate::object::spool::nameless;
 use crate::object::{
-    self, Geometry, Hash, ObjectError, Put, RootHasher, Store, StreamSink, Sunk, TransferId,
+    Geometry, Hash, ObjectError, Origin, Put, RootHasher, Store, StreamSink, Sunk, TransferId,
 };
 use crate::spill::Room;
 use std::collections::BTreeMap;
@@ -105,11 +105,14 @@ impl BlockSink {
         transfer: TransferId,
         geometry: Geometry,
         live: Option<u32>,
+        origin: Option<Origin>,
         memory: usize,
         temporary: &Path,
     ) -> Result<BlockSink, Error> {
         let to = match (destination, live) {
-            (Destination::Directory(out), None) => To::Files(Box::new(Store::open(out, transfer, geometry)?)),
+            (Destination::Directory(out), None) => {
+                To::Files(Box::new(Store::open(out, transfer, geometry, origin)?))
+            }
             (Destination::Directory(out), Some(first)) => {
                 let path = out.join(format!("stream-{}", &transfer.to_string()[..8]));
                 let file = File::create(&path).map_err(|e| ObjectError::io(&path, "create", e))?;
@@ -190,6 +193,9 @@ impl BlockSink {
 
     /// What the user is to be told.
     pub(super) fn take_warnings(&mut self) -> Vec<String> {
+        if let To::Files(store) = &mut self.to {
+            self.warnings.extend(store.take_warnings());
+        }
         std::mem::take(&mut self.warnings)
     }
 
@@ -357,15 +363,14 @@ impl BlockSink {
 
 /// Give the files their names.
 fn published(store: Store, root: &Hash, durability: Durability) -> Result<Done, Error> {
-    let durability = match durability {
-        Durability::Fast => object::Durability::Fast,
-        Durability::Synced => object::Durability::Synced,
-    };
     let finished = store.finish(root, durability)?;
-    let skipped = finished.skipped.iter();
-    let warnings = skipped
-        .map(|link| format!("{} -> {} leads out of the output directory; not made", link.path, link.target));
-    Ok(Done { files: finished.files, bytes: finished.bytes, warnings: warnings.collect() })
+    let mut warnings = finished.warnings;
+    warnings.extend(
+        finished.skipped.iter().map(|link| {
+            format!("{} -> {} leads out of the output directory; not made", link.path, link.target)
+        }),
+    );
+    Ok(Done { files: finished.files, bytes: finished.bytes, warnings })
 }
 
 /// A live stream has no root: nobody need have all of it.
@@ -436,7 +441,7 @@ mod tests {
             bytes
         });
         let blocks: Vec<_> = blocks.collect();
-        let mut sink = BlockSink::open(&out, transfer, geometry, None, 1 << 20, dir).expect("opened");
+        let mut sink = BlockSink::open(&out, transfer, geometry, None, None, 1 << 20, dir).expect("opened");
         fill(&mut sink, &blocks);
         (sink, transfer, geometry, blocks)
     }
@@ -462,7 +467,7 @@ mod tests {
         let error = sink.finish(blocks.len() as u32, [1; 32], Durability::Fast).expect_err("that is enough");
         assert!(matches!(error, Error::Object(ObjectError::Root { .. })), "{error}");
         drop(sink);
-        let store = Store::open(&dir.path().join("out"), transfer, geometry).expect("opened again");
+        let store = Store::open(&dir.path().join("out"), transfer, geometry, None).expect("opened again");
         assert_eq!(store.resumed_blocks(), 0);
     }
 }

@@ -15,7 +15,7 @@ use crate::endpoint::Backlog;
 use crate::error::Error;
 use crate::event::Event;
 use crate::members::{first_turn, stretched};
-use crate::object::{Geometry, TransferId};
+use crate::object::{Geometry, Origin, TransferId};
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::node::{Cx, Effect, Receiver as _};
 use faircast_core::packet::{Seq, SessionId};
@@ -172,8 +172,9 @@ impl ReceiverSession {
         let first = if live { announce.first_block } else { 0 };
         let (to, transfer, memory) =
             (&self.setup.destination, TransferId(announce.transfer.0), self.setup.memory);
-        let place =
-            BlockSink::open(to, transfer, geometry, live.then_some(first), memory, &self.setup.temporary)?;
+        let origin = Some(Origin { started: announce.started, older: self.setup.older });
+        let (live, temporary) = (live.then_some(first), &self.setup.temporary);
+        let place = BlockSink::open(to, transfer, geometry, live, origin, memory, temporary)?;
         let repair = if layers.is_layered() { Repair::Fountain } else { Repair::OnRequest };
         let needs = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));
         let reassembly = Reassembly::new(place, geometry, first, needs, repair, memory)?;

@@ -22,7 +22,7 @@ mod streams;
 mod window;
 mod write_behind;
 
-use crate::config::{Destination, Durability, Freshness};
+use crate::config::{Destination, Durability, Freshness, Older};
 use crate::endpoint::Transmit;
 use crate::error::{Error, Seen};
 use crate::event::{Event, Progress, ReceiveReport};
@@ -51,6 +51,7 @@ pub(crate) const REASON_PERMISSION: u8 = 2;
 pub(crate) const REASON_CONTENT: u8 = 3;
 pub(crate) const REASON_OTHER: u8 = 4;
 pub(crate) const REASON_NO_DATA: u8 = 5;
+pub(crate) const REASON_OLDER: u8 = 6;
 /// Of a receiver that goes on: it loses packets of the lowest layer, the only one that it has joined, while others are sent.
 pub(crate) const FLOODED: u8 = 16;
 
@@ -79,6 +80,8 @@ pub(crate) struct Setup {
     pub(crate) durability: Durability,
     /// Where nameless files are made when the destination is no directory.
     pub(crate) temporary: PathBuf,
+    /// What to do when a newer session has brought a name before.
+    pub(crate) older: Older,
     /// Accept this source only.
     pub(crate) only: Option<IpAddr>,
     /// IP and UDP headers of each datagram.
@@ -125,6 +128,7 @@ struct Fixed {
     layers_to: Vec<(Layer, PathBuf)>,
     durability: Durability,
     temporary: PathBuf,
+    older: Older,
     only: Option<IpAddr>,
     overhead: usize,
     wait: Option<Span>,
@@ -240,6 +244,7 @@ impl ReceiverSession {
                 temporary: setup.temporary,
                 layers_to: setup.layers_to,
                 durability: setup.durability,
+                older: setup.older,
                 only: setup.only,
                 overhead: setup.overhead,
                 wait: setup.wait,
@@ -637,6 +642,7 @@ fn reason(error: &Error) -> u8 {
     match error {
         Error::Object(ObjectError::DiskFull { .. }) => REASON_DISK_FULL,
         Error::Object(ObjectError::Denied { .. } | ObjectError::ReadOnly { .. }) => REASON_PERMISSION,
+        Error::Object(ObjectError::Older { .. }) => REASON_OLDER,
         Error::RootMismatch => REASON_CONTENT,
         Error::Object(error) if error.is_contradiction() => REASON_CONTENT,
         _ => reach::reason(error).unwrap_or(REASON_OTHER),

@@ -333,6 +333,7 @@ pub(super) fn reason(member: &MemberRecord) -> String {
         (Pace::Gone, ..) => "silent",
         (_, _, crate::receiver::REASON_DISK_FULL) => "its disk is full",
         (_, _, crate::receiver::REASON_PERMISSION) => "it may not write there",
+        (_, _, crate::receiver::REASON_OLDER) => "it has content of a newer session",
         (_, _, crate::receiver::REASON_CONTENT) => "its content does not match",
         (_, MemberState::Leaving, _) => "it left",
         (_, MemberState::Failed, _) => "it failed",

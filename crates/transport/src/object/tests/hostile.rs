@@ -117,11 +117,11 @@ fn forged_object(bytes: &[u8]) -> (TransferId, Geometry, Vec<(Vec<u8>, Hash)>) {
 fn a_forged_manifest_stops_the_receiver() {
     let at = Scratch::new();
     let (transfer, geometry, blocks) = forged_object(&forged(&[("../escaped", 0)]));
-    let mut store = Store::open(&at.path("out"), transfer, geometry).expect("opened");
+    let mut store = Store::open(&at.path("out"), transfer, geometry, None).expect("opened");
     let put = store.put(0, &blocks[0].0, blocks[0].1);
     assert!(matches!(put, Err(ObjectError::Manifest(ManifestError::Path { why: PathError::Dots, .. }))));
     let (_, geometry, blocks) = forged_object(&forged(&[("file", 0)]));
-    let mut store = Store::open(&at.path("other"), transfer, geometry).expect("opened");
+    let mut store = Store::open(&at.path("other"), transfer, geometry, None).expect("opened");
     let put = store.put(0, &blocks[0].0, blocks[0].1);
     assert!(matches!(put, Err(ObjectError::OtherManifest { .. })));
 }

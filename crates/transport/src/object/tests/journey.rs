@@ -196,7 +196,7 @@ fn a_stream_arrives_as_a_file_and_can_be_read_twice() {
         assert_eq!(object.geometry().stream_len, Some(u64::from(open_geometry.manifest_len) + len as u64));
         assert_eq!(all, blocks(&mut object));
         assert_eq!(transfer, object.transfer());
-        let mut store = Store::open(&at.path("out"), transfer, open_geometry).expect("opened");
+        let mut store = Store::open(&at.path("out"), transfer, open_geometry, None).expect("opened");
         put_all(&mut store, &all);
         store.set_stream_len(object.geometry().stream_len.expect("it has ended")).expect("the same end");
         store.finish(&root(object.geometry(), &all), Durability::Fast).expect("it arrives");
@@ -223,12 +223,12 @@ fn a_stream_ends_at_one_place_only() {
     let mut object = stream(&at, content(1000, 11));
     let open_geometry = object.geometry();
     let all = blocks(&mut object);
-    let mut store = Store::open(&at.path("out"), object.transfer(), open_geometry).expect("opened");
+    let mut store = Store::open(&at.path("out"), object.transfer(), open_geometry, None).expect("opened");
     put_all(&mut store, &all[..3]);
     assert!(matches!(store.set_stream_len(300), Err(ObjectError::BlockLength { index: 2, .. })));
     store.set_stream_len(3000).expect("nothing says otherwise");
     assert!(matches!(store.set_stream_len(3001), Err(ObjectError::TwoEnds { first: 3000, second: 3001 })));
-    let far = Store::open(&at.path("far"), object.transfer(), open_geometry).expect("opened").put(
+    let far = Store::open(&at.path("far"), object.transfer(), open_geometry, None).expect("opened").put(
         u32::MAX - 1,
         &all[0].0,
         all[0].1,

@@ -147,7 +147,7 @@ fn another_geometry_starts_over() {
     put_all(&mut store, &blocks[..20]);
     drop(store);
     let other = Geometry { symbols_per_block: K + 1, ..object.geometry() };
-    let store = Store::open(&out, object.transfer(), other).expect("opened again");
+    let store = Store::open(&out, object.transfer(), other, None).expect("opened again");
     assert_eq!(store.resumed_blocks(), 0);
     assert_eq!(fs::read_dir(state(&out, &object).join("parts")).expect("listed").count(), 0);
 }
@@ -203,10 +203,10 @@ fn a_stream_is_resumed_with_its_end() {
     let mut object = ObjectStream::from_reader(reader, "stream", 1, &at.0, T, K).expect("it can be kept");
     let start = object.geometry();
     let all = blocks(&mut object);
-    let mut store = Store::open(&at.path("out"), object.transfer(), start).expect("opened");
+    let mut store = Store::open(&at.path("out"), object.transfer(), start, None).expect("opened");
     put_all(&mut store, &all);
     drop(store);
-    let store = Store::open(&at.path("out"), object.transfer(), start).expect("opened again");
+    let store = Store::open(&at.path("out"), object.transfer(), start, None).expect("opened again");
     assert_eq!(store.geometry(), object.geometry());
     store.finish(&root(object.geometry(), &all), Durability::Fast).expect("it arrives");
     assert_eq!(fs::read(at.path("out/stream")).expect("read"), content(2000, 3));

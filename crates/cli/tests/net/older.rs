@@ -1,0 +1,65 @@
+//! Content that is older than what is there.
+
+use crate::kit::{Stage, must};
+use crate::security;
+use faircast_testkit::{Lab, Node, require_root};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+/// A member's ear: a socket of this host in the group.
+pub fn ear(node: &Node, group: &str) -> UdpSocket {
+    let SocketAddr::V4(group) = must(group.parse()) else { panic!("the lab has IPv4") };
+    must(node.inside(|| {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, group.port())).expect("the port is free there");
+        socket.join_multicast_v4(group.ip(), &node.ipv4()).expect("it has the address");
+        socket.set_read_timeout(Some(Duration::from_secs(2))).expect("not zero");
+        socket
+    }))
+}
+
+#[test]
+fn a_recorded_session_does_not_put_old_content_over_new() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(2));
+    let key = security::key(&stage, "lab.key");
+    // Of other lengths: a transfer is named after names, lengths and times, which may be the same here.
+    let [first, second] = [("first", 300_000), ("second", 310_000)].map(|(name, len)| {
+        must(std::fs::create_dir(stage.path(name)));
+        stage.file(&format!("{name}/image"), len)
+    });
+    // Without answers a recording is believed as long as clocks allow.
+    let flags = ["--key", key.as_str(), "--one-way"];
+    let ear = ear(stage.lab.receiver(1), &stage.group);
+    let receiver = stage.recv(0, "r0", &flags);
+    let source = stage.send(&[&first], &["--key", &key, "--expect", "1"]);
+    let mut recorded = Vec::new();
+    let mut bytes = vec![0; 2048];
+    while let Ok((len, from)) = ear.recv_from(&mut bytes) {
+        recorded.push((bytes[..len].to_vec(), from));
+    }
+    source.succeeds(20);
+    receiver.succeeds(20);
+    let receiver = stage.recv(0, "r0", &flags);
+    stage.send(&[&second], &["--key", &key, "--expect", "1"]).succeeds(20);
+    receiver.succeeds(20);
+    assert!(stage.has("r0", &second));
+    let from = recorded.first().expect("there was a session").1;
+    let mouth = must(stage.lab.sender().inside(|| UdpSocket::bind(from).expect("the source has ended")));
+    let to: SocketAddr = must(stage.group.parse());
+    let replay = || {
+        for (bytes, _) in &recorded {
+            must(mouth.send_to(bytes, to));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let receiver = stage.recv(0, "r0", &[&flags[..], &["--wait", "5"]].concat());
+    replay();
+    let refused = receiver.ends(20);
+    refused.failed(1, "--older");
+    assert!(refused.message().contains("was started at"), "{refused:?}");
+    assert!(stage.has("r0", &second), "nothing was touched");
+    let willing = stage.recv(0, "r0", &[&flags[..], &["--older", "--wait", "5", "--patience", "3"]].concat());
+    replay();
+    willing.ends(20);
+    assert!(stage.has("r0", &first), "who wants it gets it");
+}
