@@ -243,5 +243,7 @@ fn announce() -> Message<'static> {
         name: Name::EMPTY,
         layers: 1,
         options: Name::EMPTY,
+        signer: 0,
+        signature: None,
     })
 }

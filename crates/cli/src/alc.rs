@@ -35,6 +35,7 @@ impl args::Send {
             ),
             ("--name", self.name.is_some(), "files keep their names"),
             ("--key", self.session.key.is_some(), "ALC has no encryption here"),
+            ("--sign-key", self.sending.sign_key.is_some(), "ALC has no signatures here"),
             ("--faults", self.session.faults.is_some(), "its source receives nothing"),
         ])?;
         let content = session::send_content(self.paths, None)?;
@@ -110,6 +111,7 @@ impl args::Recv {
         self.format.check_without_pgm()?;
         refuse(&[
             ("--key", self.session.key.is_some(), "ALC has no encryption here"),
+            ("--verify-key", self.verify_key.is_some(), "ALC has no signatures here"),
             ("--stdout", self.stdout, "files come in any order and in parts; use --out DIR"),
             ("--sync", self.sync, "files are not flushed one by one"),
             ("--older", self.older, "sessions do not say when they were started"),

@@ -1,11 +1,13 @@
 //! Key files: made by `keygen`, read by sessions.
 
+pub mod signing;
+
 use crate::args::{KeyShow, Keygen};
 use crate::failure::{Failure, Usage, unwritten};
 use faircast_wire::{GroupKey, HopKey, KeyId, KeyRing};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -31,7 +33,7 @@ pub fn read(path: &Path) -> Result<(KeyRing, Exposure), Usage> {
     Ok((key, exposure))
 }
 
-fn read_text(path: &Path) -> Result<(Zeroizing<String>, Exposure), Usage> {
+pub(crate) fn read_text(path: &Path) -> Result<(Zeroizing<String>, Exposure), Usage> {
     let unreadable = |source| Usage::KeyUnreadable { path: path.to_owned(), source };
     let file = File::open(path).map_err(unreadable)?;
     let mode = file.metadata().map_err(unreadable)?.mode();
@@ -70,6 +72,8 @@ enum KeyKind {
     Group,
     /// For relays of this group.
     Relay(Box<GroupKey>),
+    /// A pair: to sign content, and to verify it.
+    Pair,
 }
 
 impl Resolved {
@@ -83,9 +87,10 @@ impl Keygen {
     /// What will be made, and where it goes.
     ///
     /// # Errors
-    /// [`Usage`] when the group's key of a relay's cannot be read.
+    /// [`Usage`] when the group's key of a relay's cannot be read, or a pair, which are two files, is to go to standard output.
     pub fn resolve(self) -> Result<Resolved, Usage> {
         let (kind, name) = match &self.relay {
+            None if self.sign => (KeyKind::Pair, "faircast.sign"),
             None => (KeyKind::Group, "faircast.key"),
             // The first key is the one that sources seal with.
             Some(group) => (KeyKind::Relay(Box::new(read(group)?.0.first().clone())), "relay.key"),
@@ -96,6 +101,9 @@ impl Keygen {
             true => Place::Replace(file),
             false => Place::New(file),
         };
+        if let (Place::Stdout, KeyKind::Pair) = (&place, &kind) {
+            return Err(Usage::SignStdout);
+        }
         Ok(Resolved { place, kind })
     }
 }
@@ -111,25 +119,14 @@ pub fn run(resolved: Resolved, out: &mut impl Write, people: &mut impl Write) ->
             (key.to_line(), key.id())
         }
         KeyKind::Relay(group) => (group.hop().to_line(), group.id()),
+        KeyKind::Pair => return signing::make(&resolved.place, people),
     };
-    let path = match resolved.place {
-        Place::Stdout => return writeln!(out, "{}", line.as_str()).map_err(unwritten),
-        Place::New(path) => {
-            write_new(&path, &line).map_err(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists => Usage::KeyExists(path.clone()).into(),
-                _ => Failure::system(format!("write the key file {}", path.display()))(error),
-            })?;
-            path
-        }
-        Place::Replace(path) => {
-            replace(&path, &line)
-                .map_err(Failure::system(format!("write the key file {}", path.display())))?;
-            path
-        }
+    let Some(path) = write(&resolved.place, "", &line, OWNERS)? else {
+        return writeln!(out, "{}", line.as_str()).map_err(unwritten);
     };
     let file = path.display();
     match resolved.kind {
-        KeyKind::Group => writeln!(
+        KeyKind::Group | KeyKind::Pair => writeln!(
             people,
             "{file} holds a new key (id {id}); copy it to every host over a channel you trust, then add \
              --key {file} to `faircast send` and `faircast recv`"
@@ -205,17 +202,42 @@ const MEMBERS_MAY_NOT: &[&str] = &["change content that is signed"];
 const RELAYS_MAY: &[&str] = &["pass sessions on", "change marks and feedback", "end sessions early"];
 const RELAYS_MAY_NOT: &[&str] = &["read content", "change content", "say that content is complete"];
 
-fn write_new(path: &Path, line: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+/// The mode of files that their owner alone may read.
+pub(crate) const OWNERS: u32 = 0o600;
+
+/// Write a key's line into the file of this place, whose name gets `more`; the file, unless it belongs on standard output.
+///
+/// # Errors
+/// [`Usage::KeyExists`], or that the file cannot be written.
+pub(crate) fn write(place: &Place, more: &str, line: &str, mode: u32) -> Result<Option<PathBuf>, Failure> {
+    let (path, is_new) = match place {
+        Place::Stdout => return Ok(None),
+        Place::New(path) => (path, true),
+        Place::Replace(path) => (path, false),
+    };
+    let mut path = path.clone().into_os_string();
+    path.push(more);
+    let path = PathBuf::from(path);
+    let written = if is_new { write_new(&path, line, mode) } else { replace(&path, line, mode) };
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists if is_new => Usage::KeyExists(path.clone()).into(),
+        _ => Failure::system(format!("write the key file {}", path.display()))(error),
+    })?;
+    Ok(Some(path))
+}
+
+fn write_new(path: &Path, line: &str, mode: u32) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
     writeln!(file, "{line}")?;
     file.sync_all()
 }
 
 /// Write beside the old file and rename, so that the mode is right and no half key is ever there.
-fn replace(path: &Path, line: &str) -> io::Result<()> {
+fn replace(path: &Path, line: &str, mode: u32) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(directory)?; // made with mode 0600
     writeln!(file, "{line}")?;
+    file.as_file().set_permissions(Permissions::from_mode(mode))?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
@@ -224,8 +246,7 @@ fn replace(path: &Path, line: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs;
 
     fn made(place: Place) -> Result<(), Failure> {
         run(Resolved::group(place), &mut Vec::new(), &mut Vec::new())
@@ -292,6 +313,7 @@ mod tests {
         let keygen = |file: &Path, from: &Path| Keygen {
             file: Some(file.to_owned()),
             relay: Some(from.to_owned()),
+            sign: false,
             force: false,
         };
         let resolved = keygen(&relay, &group).resolve().expect("a group's key");

@@ -55,6 +55,7 @@ fn resolve_sending(
     session::check_rates(sending.min, sending.max, sending.slow)?;
     refuse(&[
         ("--key", session.key.is_some(), "PGM has no encryption"),
+        ("--sign-key", sending.sign_key.is_some(), "PGM has no signatures"),
         ("--slow", sending.slow != Slow::Follow, "PGM's receivers do not say how they do"),
         ("--expect", sending.expect.is_some(), "PGM's receivers do not say that they are there"),
     ])?;
@@ -92,6 +93,7 @@ impl args::Recv {
     pub fn resolve_pgm(self) -> Result<Resolved<PgmReceive>, Usage> {
         refuse(&[
             ("--key", self.session.key.is_some(), "PGM has no encryption"),
+            ("--verify-key", self.verify_key.is_some(), "PGM has no signatures"),
             ("--sync", self.sync, "what comes over PGM is never known to be whole"),
             ("--older", self.older, "sessions do not say when they were started"),
             ("--layer-to", !self.layer_to.is_empty(), "PGM has no layers"),

@@ -12,7 +12,7 @@ use faircast::{
     Older, Pacing, ReceiveConfig, ReceiveReport, SendConfig, SendReport, Slow,
 };
 use faircast_core::time::Rate;
-use faircast_wire::KeyRing;
+use faircast_wire::{KeyRing, SigningKey};
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -109,6 +109,7 @@ impl args::Recv {
             destination,
             layers_to: self.layer_to,
             key: read_key(self.session.key.as_deref(), &mut warnings)?,
+            verify: self.verify_key.as_deref().map(key::signing::read_public).transpose()?,
             freshness: if self.one_way { Freshness::Clock } else { Freshness::Answer },
             wait: self.wait,
             patience: self.patience,
@@ -207,6 +208,7 @@ fn resolve_sending(
         warnings
             .push("not sealed: who is on the network can read and forge this; use --key, or --open".into());
     }
+    let sign = read_sign_key(sending.sign_key.as_deref(), &mut warnings)?;
     let config = SendConfig {
         group: session.group,
         interface: session.iface,
@@ -217,6 +219,7 @@ fn resolve_sending(
         max: sending.max,
         slow: sending.slow,
         key: key.map(|ring| ring.first().clone()),
+        sign,
         expect: sending.expect,
         wait: sending.wait,
         patience: sending.patience,
@@ -242,12 +245,21 @@ pub(crate) fn check_rates(min: Option<Rate>, max: Option<Rate>, slow: Slow) -> R
 fn read_key(path: Option<&Path>, warnings: &mut Vec<String>) -> Result<Option<KeyRing>, Usage> {
     let Some(path) = path else { return Ok(None) };
     let (key, exposure) = key::read(path)?;
-    if exposure == key::Exposure::Others {
-        let path = path.display();
-        warnings
-            .push(format!("other users of this host can read the key file {path}; run `chmod 600 {path}`"));
-    }
+    warnings.extend(exposed(path, exposure));
     Ok(Some(key))
+}
+
+fn read_sign_key(path: Option<&Path>, warnings: &mut Vec<String>) -> Result<Option<SigningKey>, Usage> {
+    let Some(path) = path else { return Ok(None) };
+    let (key, exposure) = key::signing::read_private(path)?;
+    warnings.extend(exposed(path, exposure));
+    Ok(Some(key))
+}
+
+fn exposed(path: &Path, exposure: key::Exposure) -> Option<String> {
+    let path = path.display();
+    (exposure == key::Exposure::Others)
+        .then(|| format!("other users of this host can read the key file {path}; run `chmod 600 {path}`"))
 }
 
 /// Run a `send` or `stream` and tell it; `drive` is the transport.
@@ -435,6 +447,12 @@ fn received_summary(report: &ReceiveReport) -> Vec<String> {
             units::count(got.blocks_lost, "block")
         )
     }));
+    if report.forged_blocks > 0 {
+        lines.push(tell::warning(&format!(
+            "left out {} that the source has not signed",
+            units::count(report.forged_blocks, "block")
+        )));
+    }
     if report.dropped_local > 0 {
         lines.push(tell::warning(&format!(
             "this host's own socket buffer dropped {}; raise it with `sysctl -w net.core.rmem_max={RECEIVE_BUFFER}`",

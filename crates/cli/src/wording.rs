@@ -52,6 +52,9 @@ pub fn error(error: &Error) -> String {
         Error::NoSession { group, waited, seen: Some(Seen::Unsealed) } => format!(
             "no session was announced on {group} within {waited:?}; an unsealed session is there: leave out --key to accept it"
         ),
+        Error::NoSession { seen: Some(Seen::Unsigned | Seen::UnsignedStreams), .. } => {
+            error.to_string().replace("leave out the public key", "leave out --verify-key")
+        }
         Error::AlcNoSession { group, waited } => format!(
             "no ALC session was heard on {group} within {waited:?}; is the source sending there, within its --ttl?"
         ),

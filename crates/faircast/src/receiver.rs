@@ -3,7 +3,7 @@
 use crate::session::{self, Session};
 use crate::{
     Destination, Durability, Error, Event, Freshness, KeyRing, Layer, Memory, Older, Output, ReceiveConfig,
-    ReceiveReport,
+    ReceiveReport, VerifyKeys,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -79,6 +79,12 @@ impl Receiver {
     /// accepted.
     pub fn key(mut self, key: impl Into<KeyRing>) -> Receiver {
         self.config.key = Some(key.into());
+        self
+    }
+
+    /// Accept only content that was signed with the private half of one of these keys. Otherwise signatures are ignored.
+    pub fn verify(mut self, keys: impl Into<VerifyKeys>) -> Receiver {
+        self.config.verify = Some(keys.into());
         self
     }
 

@@ -2,8 +2,8 @@
 
 use crate::session::{self, Session};
 use crate::{
-    Content, Error, Event, GroupKey, Input, LayerInput, MemoryFile, Rate, SendConfig, SendReport, Slow,
-    Spacing,
+    Content, Error, Event, GroupKey, Input, LayerInput, MemoryFile, Rate, SendConfig, SendReport, SigningKey,
+    Slow, Spacing,
 };
 use faircast_core::schemes::Scheme;
 use faircast_core::spec::SpecError;
@@ -126,6 +126,12 @@ impl Sender {
     /// Seal everything under this key: who has it can read, send and answer.
     pub fn key(mut self, key: GroupKey) -> Sender {
         self.config.key = Some(key);
+        self
+    }
+
+    /// Sign the content: receivers that have the public key take nothing else. Not for streams in layers.
+    pub fn sign(mut self, key: SigningKey) -> Sender {
+        self.config.sign = Some(key);
         self
     }
 

@@ -6,7 +6,7 @@ use faircast_core::packet::Layer;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span};
 use faircast_net::Faults;
-use faircast_wire::{GroupKey, KeyRing, Spacing};
+use faircast_wire::{GroupKey, KeyRing, SigningKey, Spacing, VerifyKeys};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -115,6 +115,8 @@ pub struct SendConfig {
     pub slow: Slow,
     /// Seal everything under this key.
     pub key: Option<GroupKey>,
+    /// Sign the content with this key. Not for streams in layers.
+    pub sign: Option<SigningKey>,
     /// End when this many receivers are done, and start when this many have joined.
     pub expect: Option<u32>,
     /// How long to wait for receivers: before the start for the first (or all of `expect`), and
@@ -197,6 +199,8 @@ pub struct ReceiveConfig {
     pub key: Option<KeyRing>,
     /// Why a session is believed to go on now.
     pub freshness: Freshness,
+    /// Accept only content that was signed with the private half of one of these keys; without them signatures are ignored.
+    pub verify: Option<VerifyKeys>,
     /// Give up when no session is announced for so long; wait for ever when `None`.
     pub wait: Option<Duration>,
     /// Give up when a session that has started is silent, brings no data, or the network is gone for so long.
@@ -229,6 +233,7 @@ impl SendConfig {
             max: None,
             slow: Slow::Follow,
             key: None,
+            sign: None,
             expect: None,
             wait: Duration::from_secs(10),
             patience: PATIENCE,
@@ -253,6 +258,7 @@ impl ReceiveConfig {
             layers_to: Vec::new(),
             key: None,
             freshness: Freshness::Answer,
+            verify: None,
             wait: None,
             patience: PATIENCE,
             durability: Durability::Fast,

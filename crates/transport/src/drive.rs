@@ -82,6 +82,9 @@ pub(crate) fn open_source(
 ) -> Result<(source::SourceSession, Uplink), Error> {
     check_limits(config.min, config.max, config.slow)?;
     config.scheme = scheme_for(config.scheme, &config.content)?;
+    if config.sign.is_some() && matches!(config.content, Content::Layers { .. }) {
+        return Err(Error::LayersUnsigned);
+    }
     let groups = layer_groups(&config)?;
     let options = SourceOptions { ttl: config.ttl, ..SourceOptions::default() };
     let mut uplink =
@@ -118,6 +121,7 @@ pub(crate) fn open_source(
         groups,
         spacing: config.spacing,
         delivery,
+        sign: config.sign,
         rng: Rng::new(random[3], 0),
         name: config.host,
         datagram,
@@ -234,6 +238,7 @@ pub(crate) fn open_receiver(
         layers_to: config.layers_to,
         durability: config.durability,
         older: config.allow_older,
+        verify: config.verify,
         only: config.source,
         overhead: overhead(config.group),
         wait: config.wait.map(span),

@@ -55,6 +55,18 @@ pub enum Seen {
     /// One whose packets do not open.
     #[error("packets are there that do not open: is it the same key?")]
     DoesNotOpen,
+    /// One whose content is not signed, where it has to be.
+    #[error("a session is there whose content is not signed: leave out the public key to accept it")]
+    Unsigned,
+    /// One that another key has signed.
+    #[error("a session is there that another key has signed: is it the public key of this source?")]
+    OtherSigner,
+    /// One whose announcement is not what was signed.
+    #[error("a session is there whose signature is wrong: somebody has changed or forged its announcement")]
+    WrongSignature,
+    /// Streams in layers, where content has to be signed.
+    #[error("streams in layers are there, which cannot be signed: leave out the public key to accept them")]
+    UnsignedStreams,
     /// One with a scheme that nobody here knows.
     #[error("a session is there that uses a congestion control this version does not know")]
     UnknownScheme,
@@ -265,6 +277,11 @@ pub enum Error {
         /// The largest that the interface carries.
         largest: u16,
     },
+    /// Streams in layers cannot be signed.
+    #[error(
+        "streams in layers cannot be signed: their blocks are given up sooner than pages of hashes could come; send one stream, or do not sign"
+    )]
+    LayersUnsigned,
     /// The interface's MTU is too small.
     #[error(
         "interface {interface} has an MTU of {mtu}, too small for faircast (at least 284, with IPv6 304); choose another interface"
@@ -441,6 +458,7 @@ impl Error {
             | Error::AlcTooLong { .. }
             | Error::AlcLayer { .. }
             | Error::DatagramSize { .. }
+            | Error::LayersUnsigned
             | Error::SchemeOptions { .. }
             | Error::NoGroupForLayer { .. }
             | Error::NotInLayers { .. }

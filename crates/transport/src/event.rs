@@ -317,6 +317,8 @@ pub struct ReceiveReport {
     pub repaired_blocks: u64,
     /// Packets that were refused: forged, replayed, damaged.
     pub refused: u64,
+    /// Of signed content: blocks that came complete and that the source had not signed.
+    pub forged_blocks: u64,
     /// Datagrams that this host's own socket buffer dropped.
     pub dropped_local: u64,
     /// Worth knowing: links and modes that could not be set.

@@ -119,6 +119,8 @@ fn leaping_stream() -> Vec<u8> {
             spread_ms: 10,
             flags: Announce::LIVE,
             name: Name::EMPTY,
+            signer: 0,
+            signature: None,
         })
     };
     let mut sealed = vec![9; 28];

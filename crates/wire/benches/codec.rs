@@ -5,9 +5,10 @@
 
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Seq, SessionId, Signal};
 use faircast_core::time::Time;
+use faircast_wire::encode::most_hashes;
 use faircast_wire::{
-    Announce, DataPacket, Form, GroupKey, Message, Name, ReceiverCodec, SourceCodec, TransferId,
-    data_header_len,
+    Announce, DataPacket, Form, GroupKey, Message, Name, ReceiverCodec, Signed, SigningKey, SourceCodec,
+    TransferId, data_header_len,
 };
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -57,10 +58,39 @@ fn announce() -> Message<'static> {
         name: Name::EMPTY,
         layers: 1,
         options: Name::EMPTY,
+        signer: 0,
+        signature: None,
     })
 }
 
+/// Sign and verify a full page of hashes, so often.
+fn pages() {
+    const ROUNDS: u32 = 2_000;
+    let key = SigningKey::from_seed([3; 32]);
+    let about = Signed {
+        session: SessionId(1),
+        salt: [1; 16],
+        transfer: TransferId([2; 16]),
+        started: 1_800_000_000,
+    };
+    let (public, hashes) = (key.verify_key(), vec![[7; 32]; most_hashes(DATAGRAM)]);
+    #[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
+    let start = Instant::now();
+    let signatures: Vec<_> = (0..ROUNDS).map(|first| key.sign_page(&about, first, &hashes)).collect();
+    let signing = start.elapsed();
+    #[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
+    let start = Instant::now();
+    for (first, signature) in (0..).zip(&signatures) {
+        assert!(public.verifies_page(&about, first, &hashes, signature));
+    }
+    for (what, took) in [("sign", signing), ("verify", start.elapsed())] {
+        let micros = took.as_secs_f64() * 1e6 / f64::from(ROUNDS);
+        println!("{what:>6} {micros:5.1} us a page of {} hashes", hashes.len());
+    }
+}
+
 fn main() {
+    pages();
     let key = GroupKey::from_bytes([3; 32]);
     for (name, key) in [("open", None), ("sealed", Some(&key))] {
         let session = SessionId(1);

@@ -1,11 +1,14 @@
 //! The bodies of messages, as they are written: the header's kind selects one.
 
 use crate::codec::Quantised;
-use crate::codec::{BitRate, Codec, Counter, Fraction, PacketSize, Rounded, U24, U32OrNone, U64OrNone};
+use crate::codec::{
+    BitRate, Bits32, Codec, Counter, Fraction, PacketSize, Rounded, U24, U32OrNone, U64OrNone,
+};
 use crate::error::{EncodeError, ParseError};
 use crate::field::{Layout, Shape, fields_of, len_of};
 use crate::message::{
-    Announce, Member, MemberState, Name, Need, Request, Scheduled, Status, TransferId, Welcome, Window,
+    Announce, Hashes, Member, MemberState, Name, Need, Request, Scheduled, Status, TransferId, Welcome,
+    Window,
 };
 use crate::reader::Reader;
 use faircast_core::packet::{Data, Echo, Flags, ReceiverId, Seq};
@@ -47,6 +50,8 @@ pub struct Fit {
     pub dropped: usize,
     /// Of [`Request::needs`].
     pub needs: usize,
+    /// Of [`Hashes::hashes`].
+    pub hashes: usize,
 }
 
 /// Share `room` bytes among lists of `lens` entries of `sizes` bytes: every list is sure of an equal
@@ -88,6 +93,7 @@ pub const LAYOUTS: &[Layout] = &[
     Request::LAYOUT,
     Member::LAYOUT,
     Window::LAYOUT,
+    Hashes::LAYOUT,
 ];
 
 /// What every data packet says behind its header.
@@ -168,6 +174,8 @@ body! {
         flags: AnnounceFlags, "flags";
         name: Name, "the source's host or what it sends; at most 63 bytes";
         options: Name, "the scheme's options, where they are not its preset; at most 63 bytes";
+        signer: Bits32, "of signed content: the fingerprint of the source's public key; 0: not signed";
+        signature: Option<[u8; 64]>, "of signed content: the source's, over what nobody on the way may change";
     }
 }
 
@@ -183,6 +191,7 @@ body! {
         rtt_max_us: u32, "largest round-trip time, in microseconds";
         root: Option<[u8; 32]>, "root hash of the object, once known";
         proof: Option<[u8; 16]>, "where the session is sealed: that a member said root and blocks";
+        root_signature: Option<[u8; 64]>, "of signed content: the source's, over the number of blocks and the root";
     }
     lists {
         upper_seqs: [Counter as upper_seq "unwrapped; below 2^62"], "numbers of the next packets of layers 1, 2 and so on";
@@ -223,7 +232,7 @@ group! {
     Need {
         first: u32, "first block";
         run: u16, "how many blocks from there on";
-        symbols: u16, "symbols that each of them lacks";
+        symbols: u16, "symbols that each of them lacks; 0: a page with their hashes";
     }
 }
 
@@ -250,6 +259,17 @@ body! {
     fields {
         echo: Echo, "the packet that is answered";
         limit: Seq, "packets of layer 0 below this number fit, unwrapped; 2^62 - 1: no limit";
+    }
+}
+
+body! {
+    Hashes = 8 "hashes" "source to all: a page, the hashes of blocks in a row, signed by itself";
+    fields {
+        first_block: u32, "the first of these blocks";
+        signature: [u8; 64], "the source's, over the page and what it belongs to";
+    }
+    lists {
+        hashes: [[u8; 32] as hash "BLAKE3 of a block's data"], "one for each block";
     }
 }
 

@@ -4,7 +4,7 @@ use crate::bodies::{Body, DATA_FIXED, DataFields, Fit, RATE_LEN};
 use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24, at_most};
 use crate::error::EncodeError;
 use crate::field::{Layout, fields_of, len_of, most_without_lists};
-use crate::message::{Announce, DataPacket, Kind, Member, Message, Need, Request, Status, Window};
+use crate::message::{Announce, DataPacket, Hashes, Kind, Member, Message, Need, Request, Status, Window};
 use crate::parse::{CRC_LEN, HEADER_LEN, MAGIC, RATE, RELAYED, SEALED, VERSION, checksum};
 use crate::seal::{BOOT_LEN, KEY_ID_LEN, NONCE_LEN, TAG_LEN};
 use crate::{marks, reports};
@@ -41,6 +41,15 @@ pub const MOST_AROUND_STATUS: usize = most_around(Kind::Status, Status::LAYOUT);
 pub const MOST_NEEDS: usize =
     (FEEDBACK_LIMIT - most_around(Kind::Request, Request::LAYOUT)) / len_of(fields_of(Need::SHAPE));
 
+/// So many hashes fit a page in a datagram of `limit` bytes.
+pub const fn most_hashes(limit: usize) -> usize {
+    let hash = match <[u8; 32] as Codec>::SHAPE.fixed_len() {
+        Some(len) => len,
+        None => panic!("a hash has always the same length"),
+    };
+    limit.saturating_sub(most_around(Kind::Hashes, Hashes::LAYOUT)) / hash
+}
+
 const fn most_around(kind: Kind, layout: Layout) -> usize {
     let (open, sealed) = (overhead(kind, Form::Open), overhead(kind, Form::Sealed));
     (if sealed > open { sealed } else { open }) + most_without_lists(layout.fields)
@@ -66,10 +75,10 @@ const _: () = assert!(
 /// Bytes around a body: header, CRC or what the seal adds, sender.
 pub(crate) const fn overhead(kind: Kind, form: Form) -> usize {
     match (form, kind) {
-        (Form::Open, Kind::Data | Kind::Announce | Kind::Status) => HEADER_LEN + CRC_LEN,
+        (Form::Open, Kind::Data | Kind::Announce | Kind::Status | Kind::Hashes) => HEADER_LEN + CRC_LEN,
         (Form::Open, _) => HEADER_LEN + CRC_LEN + ID_LEN,
         (Form::Sealed, Kind::Data) => HEADER_LEN + TAG_LEN + TAG_LEN,
-        (Form::Sealed, Kind::Status) => HEADER_LEN + TAG_LEN,
+        (Form::Sealed, Kind::Status | Kind::Hashes) => HEADER_LEN + TAG_LEN,
         (Form::Sealed, Kind::Announce) => HEADER_LEN + KEY_ID_LEN + NONCE_LEN + TAG_LEN,
         (Form::Sealed, _) => HEADER_LEN + ID_LEN + BOOT_LEN + TAG_LEN,
     }
@@ -237,6 +246,7 @@ pub(crate) fn put_body(out: &mut Vec<u8>, message: &Message<'_>, end: usize) -> 
         Message::Request(request) => request.put(out, end),
         Message::Member(member) => member.put(out, end),
         Message::Window(window) => window.put(out, end),
+        Message::Hashes(hashes) => hashes.put(out, end),
     }?;
     check_len(out.len() - body, end.saturating_sub(body))?;
     Ok(fit)

@@ -83,6 +83,7 @@ struct Flow {
     newest: [Seq; 256],
     announcements: ReplayWindow<3>,
     statuses: ReplayWindow<3>,
+    pages: ReplayWindow<3>,
     layers: Vec<Option<Box<ReplayWindow<DATA_WORDS>>>>,
 }
 
@@ -178,6 +179,7 @@ impl Inbound {
             (Kind::Announce, _) => self.parse_announce(&fixed, bytes, from)?,
             (_, None) => return Err(OpenError::OtherSession(session)),
             (Kind::Data, Some(place)) => Message::Data(self.sessions[place].open_data(&fixed, bytes)?),
+            (Kind::Hashes, Some(place)) => self.sessions[place].open_page(&fixed, bytes)?,
             (_, Some(place)) => self.sessions[place].open_status(&fixed, bytes)?,
         };
         Ok((session, message))
@@ -337,6 +339,15 @@ impl Heard {
         flow.open_status(fixed, clear, bytes, keys.content.as_ref())
     }
 
+    /// Open a page of hashes.
+    fn open_page<'a>(&mut self, fixed: &Fixed, bytes: &'a mut [u8]) -> Result<Message<'a>, OpenError> {
+        if !fixed.header.sealed {
+            return Ok(parse(bytes, &Newest::default())?.1);
+        }
+        let (flow, _, clear) = self.sealed_flow(fixed, bytes)?;
+        flow.open_page(fixed, clear, bytes)
+    }
+
     /// Who sealed a packet, with which keys, and where what is sealed begins.
     fn sealed_flow(&mut self, fixed: &Fixed, bytes: &[u8]) -> Result<(&mut Flow, &Keys, usize), OpenError> {
         let unknown = OpenError::NotAnnounced(self.session);
@@ -387,6 +398,7 @@ impl Flow {
             newest: [Seq(0); 256],
             announcements: ReplayWindow::new(),
             statuses: ReplayWindow::new(),
+            pages: ReplayWindow::new(),
             layers: Vec::new(),
         }
     }
@@ -425,6 +437,23 @@ impl Flow {
             self.on_status(status);
         }
         self.statuses.mark(seq);
+        Ok(message)
+    }
+
+    fn open_page<'a>(
+        &mut self,
+        fixed: &Fixed,
+        clear: usize,
+        bytes: &'a mut [u8],
+    ) -> Result<Message<'a>, OpenError> {
+        let header = fixed.header;
+        let seq = Seq::unwrap(Seq(self.pages.newest()), header.seq).0;
+        if !self.pages.is_new(seq) {
+            return Err(OpenError::Replayed(seq));
+        }
+        let bytes = self.cipher(fixed)?.open(bytes, clear, nonce(header.kind, header.layer, seq))?;
+        let message = read_body(fixed, None, Reader { bytes, at: clear }, &Newest::default())?;
+        self.pages.mark(seq);
         Ok(message)
     }
 

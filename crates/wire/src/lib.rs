@@ -11,6 +11,7 @@
 //! | [`mod@parse`] [`mod@encode`] | bytes to messages and back, with a CRC-32C |
 //! | `bodies` `marks` `reports` | what packets hold, field by field: each is declared once |
 //! | [`key`] [`seal`] | the group's key and its relays', and packets sealed under them |
+//! | [`sign`] | keys and statements of signed content |
 //! | [`source`] [`receiver`] [`relay`] | the ends' codecs: encode, seal, open, replay protection |
 //! | [`mod@layers`] | the groups of a session's layers |
 //! | [`pgm`] | PGM over UDP (RFC 3208), a foreign format |
@@ -42,6 +43,8 @@ mod reports;
 pub mod seal;
 mod senders;
 mod shells;
+pub mod sign;
+mod signature;
 pub mod source;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -54,11 +57,13 @@ pub use fields::dissector_lua;
 pub use key::{GroupKey, HopKey, KeyError, KeyId, KeyRing};
 pub use layers::{Spacing, group_of};
 pub use message::{
-    Announce, DataPacket, Header, Kind, Member, MemberState, Message, Name, NameTooLong, Need, Request,
-    Scheduled, Status, TransferId, Welcome, Window,
+    Announce, DataPacket, Hashes, Header, Kind, Member, MemberState, Message, Name, NameTooLong, Need,
+    Request, Scheduled, Status, TransferId, Welcome, Window,
 };
 pub use parse::{Newest, parse, peek};
 pub use receiver::ReceiverCodec;
 pub use relay::RelayCodec;
 pub use seal::OpenError;
+pub use sign::{SignKeyError, Signed, SigningKey, VerifyKey, VerifyKeys};
+pub use signature::{SIGNATURE_LEN, Signature};
 pub use source::SourceCodec;

@@ -5,6 +5,7 @@
 //! the encoder.
 
 use crate::layers::Spacing;
+use crate::signature::Signature;
 use faircast_core::packet::{Data, Echo, Layer, ReceiverId, Report, Seq, SessionId};
 use std::fmt;
 use std::net::SocketAddr;
@@ -27,6 +28,8 @@ pub enum Message<'a> {
     Member(Member),
     /// Receiver to source: how far it may send before my buffers overflow.
     Window(Window),
+    /// Source to all: signed hashes of blocks.
+    Hashes(Hashes),
 }
 
 /// A data packet: the core's view of it, and the symbol it carries.
@@ -87,6 +90,10 @@ pub struct Announce {
     pub flags: u8,
     /// The source's host or what it sends.
     pub name: Name,
+    /// The fingerprint of the source's public key, when its content is signed; 0 otherwise.
+    pub signer: u32,
+    /// The source's signature, when its content is signed ([`Announce::sign`]).
+    pub signature: Option<Signature>,
 }
 
 impl Announce {
@@ -123,6 +130,8 @@ pub struct Status {
     pub root: Option<[u8; 32]>,
     /// That a member of the group said the root and the number of blocks, and no relay. Codecs make it and check it.
     pub proof: Option<[u8; 16]>,
+    /// The source's signature of the number of blocks and the root, when its content is signed.
+    pub root_signature: Option<Signature>,
     /// Feedback is spread over this window, in milliseconds.
     pub spread_ms: u32,
     /// Receivers that the source knows of.
@@ -192,7 +201,7 @@ pub struct Need {
     pub first: u32,
     /// How many blocks from there on.
     pub run: u16,
-    /// Symbols for each.
+    /// Symbols for each; 0 asks for a page with their hashes ([`Hashes`]).
     pub symbols: u16,
 }
 
@@ -237,6 +246,17 @@ pub struct Window {
 impl Window {
     /// The largest number that can be told: no limit.
     pub const UNLIMITED: Seq = Seq((1 << 62) - 1);
+}
+
+/// A page: the hashes of blocks in a row, signed by themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hashes {
+    /// The first of these blocks.
+    pub first_block: u32,
+    /// The source's signature ([`crate::sign`]).
+    pub signature: Signature,
+    /// One for each block.
+    pub hashes: Vec<[u8; 32]>,
 }
 
 /// What a receiver is doing.
@@ -292,6 +312,8 @@ pub enum Kind {
     Member = 6,
     /// [`Message::Window`].
     Window = 7,
+    /// [`Message::Hashes`].
+    Hashes = 8,
 }
 
 impl Kind {
@@ -305,6 +327,7 @@ impl Kind {
             5 => Kind::Request,
             6 => Kind::Member,
             7 => Kind::Window,
+            8 => Kind::Hashes,
             _ => return None,
         })
     }
@@ -326,6 +349,7 @@ impl Message<'_> {
             Message::Request(_) => Kind::Request,
             Message::Member(_) => Kind::Member,
             Message::Window(_) => Kind::Window,
+            Message::Hashes(_) => Kind::Hashes,
         }
     }
 
@@ -336,7 +360,7 @@ impl Message<'_> {
             Message::Request(request) => Some(request.from),
             Message::Member(member) => Some(member.from),
             Message::Window(window) => Some(window.from),
-            Message::Data(_) | Message::Announce(_) | Message::Status(_) => None,
+            Message::Data(_) | Message::Announce(_) | Message::Status(_) | Message::Hashes(_) => None,
         }
     }
 

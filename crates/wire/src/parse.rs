@@ -21,7 +21,7 @@
 use crate::bodies::{Body, DataFields};
 use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24};
 use crate::error::ParseError;
-use crate::message::{Announce, DataPacket, Header, Kind, Member, Message, Request, Status, Window};
+use crate::message::{Announce, DataPacket, Hashes, Header, Kind, Member, Message, Request, Status, Window};
 use crate::reader::Reader;
 use crate::{marks, reports};
 use crc_fast::{CrcAlgorithm, Digest};
@@ -194,6 +194,7 @@ pub(crate) fn read_body<'a>(
     let message = match (fixed.header.kind, from) {
         (Kind::Announce, _) => Message::Announce(Announce::read(&mut reader, ())?),
         (Kind::Status, _) => Message::Status(Status::read(&mut reader, ())?),
+        (Kind::Hashes, _) => Message::Hashes(Hashes::read(&mut reader, ())?),
         (Kind::Report, Some(from)) => {
             let content = reports::read(u8::read(&mut reader, "content")?, &mut reader)?;
             Message::Report(Report { from, layer: fixed.header.layer, content })

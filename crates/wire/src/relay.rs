@@ -27,6 +27,7 @@ pub struct RelayCodec {
     key: Option<HopKey>,
     announced: u64,
     statuses: u64,
+    pages: u64,
     /// By layer, the number that the next data packet must have at least.
     next: [u64; 256],
 }
@@ -43,6 +44,7 @@ impl RelayCodec {
             key: key.cloned(),
             announced: 0,
             statuses: 0,
+            pages: 0,
             next: [0; 256],
         }
     }
@@ -127,7 +129,7 @@ impl RelayCodec {
         })
     }
 
-    /// Append a message of at most `limit` bytes: an announcement or status for those below, whose lists are cut to fit, or
+    /// Append a message of at most `limit` bytes: an announcement, status or page for those below, whose lists are cut to fit, or
     /// feedback in this relay's name for above.
     ///
     /// # Errors
@@ -142,6 +144,7 @@ impl RelayCodec {
         let count = match kind {
             Kind::Announce => &mut self.announced,
             Kind::Status => &mut self.statuses,
+            Kind::Hashes => &mut self.pages,
             Kind::Data => return Err(EncodeError::NotMine(kind)),
             _ => return self.feedback.encode(&self.inbound, out, session, message),
         };

@@ -20,6 +20,7 @@ pub struct SourceCodec {
     salt: [u8; 16],
     announced: u64,
     statuses: u64,
+    pages: u64,
     sealing: Option<Box<Sealing>>,
     senders: Senders,
 }
@@ -51,7 +52,15 @@ impl SourceCodec {
             let key_id = hop.id().0.to_be_bytes();
             Box::new(Sealing { key_id, secret, announcer, packets, content, streams: None, next: [0; 256] })
         });
-        SourceCodec { session, salt, announced: 0, statuses: 0, sealing, senders: Senders::default() }
+        SourceCodec {
+            session,
+            salt,
+            announced: 0,
+            statuses: 0,
+            pages: 0,
+            sealing,
+            senders: Senders::default(),
+        }
     }
 
     /// The session.
@@ -96,7 +105,8 @@ impl SourceCodec {
         })
     }
 
-    /// Append an announcement or a status, in at most `limit` bytes; a status's lists are cut to fit.
+    /// Append an announcement, a status or a page, in at most `limit` bytes; lists are cut to fit (a page that is cut is worth
+    /// nothing: see [`encode::most_hashes`]).
     ///
     /// # Errors
     /// When the message is of another kind, a number does not fit its field, the message without its
@@ -111,6 +121,7 @@ impl SourceCodec {
             Message::Announce(announce) if announce.salt != self.salt => return Err(EncodeError::WrongSalt),
             Message::Announce(_) => &mut self.announced,
             Message::Status(_) => &mut self.statuses,
+            Message::Hashes(_) => &mut self.pages,
             other => return Err(EncodeError::NotMine(other.kind())),
         };
         let seq = *count;

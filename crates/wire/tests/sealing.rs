@@ -59,11 +59,11 @@ fn the_longest_messages_are_as_long_as_said() {
     let key = key();
     let mut source = source(Some(&key));
     let long = Name::new(&"n".repeat(Name::MAX)).expect("it fits");
-    let announce = Announce { name: long, options: long, ..announce() };
+    let announce = Announce { name: long, options: long, signature: Some([1; 64]), ..announce() };
     let mut announced = Vec::new();
     source.encode(&mut announced, &Message::Announce(announce), MOST_ANNOUNCE).expect("it fits");
     assert_eq!(announced.len(), MOST_ANNOUNCE);
-    let status = Status { root: Some([1; 32]), ..Status::default() };
+    let status = Status { root: Some([1; 32]), root_signature: Some([1; 64]), ..Status::default() };
     let mut out = Vec::new();
     source.encode(&mut out, &Message::Status(status), MOST_AROUND_STATUS).expect("it fits");
     assert_eq!(out.len(), MOST_AROUND_STATUS);

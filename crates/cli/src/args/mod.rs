@@ -119,6 +119,9 @@ pub struct Sending {
     /// Send without a key and do not remind me of it
     #[arg(long, conflicts_with = "key")]
     pub open: bool,
+    /// Sign the content with the key in this file (`keygen --sign`): receivers with its public half take nothing else
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub sign_key: Option<PathBuf>,
     /// Start when so many receivers have joined, and end when they are done
     #[arg(long, value_name = "N", value_parser = values::receivers)]
     pub expect: Option<u32>,
@@ -252,6 +255,9 @@ pub struct Recv {
     /// Follow sessions whose source cannot hear this host: their time is compared with this host's clock instead
     #[arg(long)]
     pub one_way: bool,
+    /// Accept only content that was signed with the private half of a key in this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub verify_key: Option<PathBuf>,
     /// Write one file or a stream to standard output; of a stream in layers, the base layer
     #[arg(long, conflicts_with = "out")]
     pub stdout: bool,
@@ -278,25 +284,29 @@ pub struct Recv {
     pub telling: Telling,
 }
 
-/// Make a key that seals sessions, or one for a relay.
+/// Make a key that seals sessions, one for a relay, or a pair that signs content.
 ///
 /// Copy the file to every host, over a channel you trust: who has it can read, send and answer. A relay gets its own, with
-/// which it passes sessions on that it cannot read.
+/// which it passes sessions on that it cannot read. With --sign the file stays with the source, and FILE.pub goes to the receivers.
 ///
 /// To change a key, give receivers a file with two lines, the new key and the old one; then give the source the new key; then
 /// take the old line away.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast keygen lab.key\n  \
+    faircast keygen --sign lab.sign                 and lab.sign.pub\n  \
     faircast keygen - | ssh host 'umask 077; cat > lab.key'\n  \
     faircast keygen --relay lab.key relay.key       the key of the relays of lab.key's sessions")]
 pub struct Keygen {
-    /// The file to make [default: faircast.key, or relay.key]; `-` is standard output
+    /// The file to make [default: faircast.key, relay.key or faircast.sign]; `-` is standard output
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
     /// Make the key of relays, which comes from this group key
     #[arg(long, value_name = "GROUP KEY", value_hint = ValueHint::FilePath)]
     pub relay: Option<PathBuf>,
+    /// Make a key to sign content with, and beside it FILE.pub to verify it with
+    #[arg(long, conflicts_with = "relay")]
+    pub sign: bool,
     /// Replace an existing file
     #[arg(long)]
     pub force: bool,

@@ -22,6 +22,7 @@ mod resume;
 mod schemes;
 mod security;
 mod sessions;
+mod signed;
 mod slow;
 mod streams;
 mod window;

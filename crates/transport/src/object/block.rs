@@ -63,6 +63,13 @@ pub fn verify_block(bytes: &[u8]) -> Result<(&[u8], Hash), BlockError> {
     if expected == found { Ok((data, found)) } else { Err(BlockError::Hash { expected, found }) }
 }
 
+/// The data of a sealed block that [`verify_block`] has found to be one.
+pub(crate) fn data_of(bytes: &[u8]) -> Option<&[u8]> {
+    let (rest, _) = bytes.split_last_chunk::<32>()?;
+    let (room, len) = rest.split_last_chunk::<4>()?;
+    room.get(..u32::from_le_bytes(*len) as usize)
+}
+
 /// Gathers the hashes of blocks, in any order, for the root: the hash over the geometry and all
 /// block hashes, that says "everything is there and right".
 #[derive(Debug, Clone)]

@@ -34,6 +34,7 @@ pub mod spool;
 pub mod store;
 mod sys;
 
+pub(crate) use block::data_of;
 pub use block::{BlockError, RootHasher, seal_block, verify_block};
 pub use error::{Change, ObjectError, Obstacle};
 pub use geometry::{Geometry, GeometryError, Hash, TRAILER, TransferId};

@@ -225,9 +225,19 @@ impl Store {
         self.hashes.get(index).is_some()
     }
 
+    /// The hash of block `index`, when that is there.
+    pub fn hash(&self, index: u32) -> Option<Hash> {
+        self.hashes.get(index)
+    }
+
     /// Blocks that are there.
     pub fn blocks_stored(&self) -> u32 {
         self.hashes.known()
+    }
+
+    /// The block after the highest one that is there.
+    pub fn end(&self) -> u32 {
+        self.hashes.end()
     }
 
     /// Whether all blocks are there.

@@ -31,6 +31,7 @@ mod outage;
 mod poison;
 mod relay;
 mod repair;
+mod signed;
 mod silence;
 mod slow;
 mod socket;

@@ -18,7 +18,10 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_net::Ecn;
-use faircast_wire::{Form, GroupKey, ReceiverCodec, SourceCodec, Spacing, data_header_len};
+use faircast_wire::{
+    Announce, Form, GroupKey, Name, ReceiverCodec, SigningKey, SourceCodec, Spacing, TransferId, VerifyKeys,
+    data_header_len,
+};
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -53,6 +56,7 @@ pub(super) struct Offer {
     patience: Duration,
     spread: Span,
     pub(super) key: Option<GroupKey>,
+    sign: Option<SigningKey>,
     /// A live stream on each layer, and how much older than this blocks may grow.
     streams: Option<(Vec<Made>, Span)>,
 }
@@ -75,6 +79,7 @@ impl Offer {
             patience: PATIENCE,
             spread: Span::from_millis(10),
             key: None,
+            sign: None,
             streams: None,
         }
     }
@@ -106,6 +111,11 @@ impl Offer {
         Offer { datagram: bytes, ..self }
     }
 
+    /// Blocks have so many symbols.
+    pub(super) fn in_blocks_of(self, symbols: u16) -> Offer {
+        Offer { symbols_per_block: symbols, ..self }
+    }
+
     /// Say that packets have this size.
     pub(super) fn announcing(self, size: u16) -> Offer {
         Offer { announced_size: Some(size), ..self }
@@ -132,6 +142,10 @@ impl Offer {
     pub(super) fn sealed(self, key: GroupKey) -> Offer {
         Offer { key: Some(key), ..self }
     }
+
+    pub(super) fn signed(self, key: SigningKey) -> Offer {
+        Offer { sign: Some(key), ..self }
+    }
 }
 
 /// The groups of so many layers.
@@ -155,6 +169,7 @@ pub(super) struct SourceNode {
     pub(super) scheduled: Time,
     pub(super) content: PathBuf,
     pub(super) id: SessionId,
+    pub(super) salt: [u8; 16],
     /// Bytes of the IP and UDP headers.
     pub(super) headers: usize,
     rng: Rng,
@@ -185,6 +200,7 @@ impl SourceNode {
             scheduled: Time::NEVER,
             content,
             id: SessionId(1),
+            salt: [0; 16],
             headers: OVERHEAD,
             rng: Rng::new(seed, 8_000 + index as u64),
             origin: Time::ZERO,
@@ -203,6 +219,34 @@ impl SourceNode {
         let now = local(now, self.origin);
         if let Some(session) = &mut self.session {
             session.handle_notice(Notice::NetworkChanged { local: Some(address) }, now);
+        }
+    }
+
+    /// What an announcement of it has to say, and no more.
+    pub(super) fn announced(&self) -> Announce {
+        let (object, empty) = (self.object(), Name::EMPTY);
+        Announce {
+            salt: self.salt,
+            unix_secs: UNIX_SECS,
+            started: 0,
+            source: self.address,
+            parent: self.address,
+            transfer: TransferId(object.transfer().0),
+            stream_len: object.geometry().stream_len,
+            manifest_len: object.geometry().manifest_len,
+            symbol_size: object.geometry().symbol_size,
+            packet_size: 1_500,
+            symbols_per_block: object.geometry().symbols_per_block,
+            first_block: 0,
+            next_seq: 0,
+            scheme: self.scheme().number(),
+            layers: self.scheme().layers().max(1),
+            options: empty,
+            spread_ms: 10,
+            flags: 0,
+            name: empty,
+            signer: 0,
+            signature: None,
         }
     }
 
@@ -241,6 +285,7 @@ impl SourceNode {
         let mut salt = [0; 16];
         salt[..8].copy_from_slice(&self.rng.bits().to_le_bytes());
         self.id = SessionId(self.rng.bits() as u32 | 1);
+        self.salt = salt;
         self.origin = now;
         self.ended = None;
         let setup = source::Setup {
@@ -250,6 +295,7 @@ impl SourceNode {
             scheme,
             spacing: Spacing::Address,
             delivery,
+            sign: offer.sign.clone(),
             rng: Rng::new(self.rng.bits(), 0),
             name: "source".to_owned(),
             datagram: offer.datagram,
@@ -334,6 +380,8 @@ pub(super) struct ReceiverNode {
     pub(super) socket: Socket,
     /// Bytes of the IP and UDP headers.
     pub(super) headers: usize,
+    /// Whose content it accepts, from its next start on.
+    pub(super) verify: Option<VerifyKeys>,
     key: Option<GroupKey>,
     rng: Rng,
     origin: Time,
@@ -364,6 +412,7 @@ impl ReceiverNode {
             to_stdout: false,
             memory: receiver::INCOMPLETE,
             refuses: None,
+            verify: None,
             key,
             rng: Rng::new(seed, 1 << 34 | index as u64),
             origin: Time::ZERO,
@@ -399,6 +448,7 @@ impl ReceiverNode {
             temporary: std::env::temp_dir(),
             durability: Durability::Fast,
             older: Older::Refuse,
+            verify: self.verify.clone(),
             only: None,
             overhead: self.headers,
             wait: None,

@@ -7,7 +7,7 @@ use faircast_core::schemes::CATALOGUE;
 const BYTES: u64 = 2_500_000;
 
 /// What an earlier receiver left: these blocks, some of them with other content under a hash that fits it.
-fn leave(net: &Net, source: usize, receiver: usize, kept: impl Fn(u32) -> bool, wrong: &[u32]) {
+pub(super) fn leave(net: &Net, source: usize, receiver: usize, kept: impl Fn(u32) -> bool, wrong: &[u32]) {
     let mut object = net.sources[source].object();
     let (geometry, transfer) = (object.geometry(), object.transfer());
     let mut store =

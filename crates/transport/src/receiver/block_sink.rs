@@ -160,6 +160,33 @@ impl BlockSink {
         placed || (!self.waiting.is_empty() && self.waiting.contains_key(&block))
     }
 
+    /// The blocks that lie in files, and could be wrong there.
+    pub(super) fn stored(&self) -> impl Iterator<Item = u32> + '_ {
+        let store = match &self.to {
+            To::Files(store) => Some(store),
+            _ => None,
+        };
+        let end = store.map_or(0, |store| store.end());
+        (0..end).filter(move |block| store.is_some_and(|store| store.has(*block)))
+    }
+
+    /// Block `block` lies in a file and is not the source's when it has another hash: then it is missing from now on. Whether
+    /// it was the source's.
+    ///
+    /// # Errors
+    /// When that cannot be noted.
+    pub(super) fn compare(&mut self, block: u32, hash: Hash) -> Result<bool, Error> {
+        let To::Files(store) = &mut self.to else { return Ok(true) };
+        let is_right = store.hash(block) == Some(hash);
+        if !is_right {
+            store.withdraw(block)?;
+            let bytes = u64::from(self.geometry.block_len(block));
+            self.spoiled_bytes += bytes;
+            self.resumed_bytes = self.resumed_bytes.saturating_sub(bytes);
+        }
+        Ok(is_right)
+    }
+
     pub(super) fn put(&mut self, block: u32, data: &[u8], hash: Hash) -> Result<Placed, Error> {
         match self.try_put(block, data, hash) {
             Err(Error::Object(error)) if error.is_contradiction() => {

@@ -1,12 +1,13 @@
 //! What a session brings: an object, or a live stream on each layer.
 
 use super::block_sink::Ending;
+use super::trust::Trust;
 use crate::config::Durability;
 use crate::error::Error;
 use crate::event::{Event, StreamReceived, Subscription};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{DataPacket, Status};
+use faircast_wire::{DataPacket, Hashes, Status};
 
 /// Whether a symbol has brought news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,19 @@ pub(super) trait Delivery: Send {
     /// The source says how far it is.
     fn on_status(&mut self, status: &Status, now: Time, rng: &mut Rng);
 
+    /// A page of hashes has come: whether it completes anything.
+    ///
+    /// # Errors
+    /// When what it completes cannot be written.
+    fn on_page(&mut self, _page: &Hashes, _now: Time, _rng: &mut Rng) -> Result<Progressed, Error> {
+        Ok(Progressed::No)
+    }
+
+    /// Blocks that came complete and that the source has not signed.
+    fn forged(&self) -> u64 {
+        0
+    }
+
     /// Something may be missing: ask for it soon, if one asks at all.
     fn arm(&mut self, _now: Time, _rng: &mut Rng) {}
 
@@ -48,11 +62,11 @@ pub(super) trait Delivery: Send {
         Ok(())
     }
 
-    /// The same content comes in a new session.
+    /// The same content comes in a new session, which signs with what `trust` says.
     ///
     /// # Errors
     /// When what was kept cannot be written.
-    fn restart(&mut self, now: Time) -> Result<(), Error>;
+    fn restart(&mut self, now: Time, trust: Option<Trust>) -> Result<(), Error>;
 
     /// Layers were joined or left.
     ///

@@ -9,6 +9,7 @@ use super::{
     reason,
     reassembly::{Reassembly, Repair},
     streams::Streams,
+    trust::Trust,
 };
 use crate::config::Freshness;
 use crate::endpoint::Backlog;
@@ -50,6 +51,11 @@ impl ReceiverSession {
         from: SocketAddr,
         now: Time,
     ) {
+        if let Err(why) = self.trust_in(session, &announce) {
+            self.seen = Some(why);
+            self.totals.refused += 1;
+            return;
+        }
         if let Some(stream) = &mut self.stream {
             if stream.session == session && stream.source == from {
                 self.clocks.heard_at = now;
@@ -108,11 +114,12 @@ impl ReceiverSession {
         let (Some(scheme), Some(geometry)) = (scheme_of(&announce), geometry_of(&announce)) else {
             return Ok(());
         };
+        let Ok(trust) = self.trust_in(session, &announce) else { return Ok(()) };
         let spread = millis(announce.spread_ms);
         let layers = Layers::new(self.setup.group, &announce, self.setup.reordering);
         let delivery = match announce.has_streams() {
             true => self.place_for_streams(&announce, &geometry, &layers, now)?,
-            false => self.place_for_object(&announce, geometry, &layers)?,
+            false => self.place_for_object(&announce, geometry, &layers, trust)?,
         };
         self.codec.follow(session);
         self.tell_joined(&announce, from);
@@ -126,6 +133,7 @@ impl ReceiverSession {
             receiver: scheme.receiver(self.setup.id),
             layers,
             delivery,
+            trust,
             newest: NOTHING_YET,
             newest_at: now,
             sent: 0,
@@ -167,6 +175,7 @@ impl ReceiverSession {
         announce: &Announce,
         geometry: Geometry,
         layers: &Layers,
+        trust: Option<Trust>,
     ) -> Result<Box<dyn Delivery>, Error> {
         let live = announce.flags & Announce::LIVE != 0;
         let first = if live { announce.first_block } else { 0 };
@@ -177,7 +186,7 @@ impl ReceiverSession {
         let place = BlockSink::open(to, transfer, geometry, live, origin, memory, temporary)?;
         let repair = if layers.is_layered() { Repair::Fountain } else { Repair::OnRequest };
         let needs = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));
-        let reassembly = Reassembly::new(place, geometry, first, needs, repair, memory)?;
+        let reassembly = Reassembly::new(place, geometry, first, needs, repair, memory, trust)?;
         Ok(Box::new(reassembly))
     }
 
@@ -190,6 +199,7 @@ impl ReceiverSession {
         now: Time,
     ) {
         let delay = first_turn(millis(announce.spread_ms), &mut self.rng);
+        let Ok(trust) = self.trust_in(session, &announce) else { return };
         let Some(stream) = &mut self.stream else { return };
         let Some(scheme) = scheme_of(&announce).filter(|_| packet_size_fits(&announce)) else { return };
         self.codec.follow(session);
@@ -199,7 +209,8 @@ impl ReceiverSession {
         stream.reach = Reach::new(announce.next_seq);
         stream.receiver = scheme.receiver(self.setup.id);
         stream.layers.restart(self.setup.group, &stream.announced);
-        let restarted = stream.delivery.restart(now);
+        stream.trust = trust;
+        let restarted = stream.delivery.restart(now, trust);
         stream.newest = NOTHING_YET;
         stream.newest_at = now;
         stream.window = Window::new(stream.announced.packet_size);

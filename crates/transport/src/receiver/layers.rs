@@ -195,6 +195,8 @@ mod tests {
             spread_ms: 10,
             flags,
             name: Default::default(),
+            signer: 0,
+            signature: None,
         }
     }
 

@@ -15,10 +15,12 @@ mod flood;
 mod layers;
 mod one_file;
 mod output;
+mod pages;
 mod reach;
 mod reassembly;
 mod searching;
 mod streams;
+mod trust;
 mod window;
 mod write_behind;
 
@@ -34,7 +36,7 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::AnyReceiver;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
-    Announce, DataPacket, Kind, MemberState, Message, OpenError, ParseError, ReceiverCodec, peek,
+    Announce, DataPacket, Kind, MemberState, Message, OpenError, ParseError, ReceiverCodec, VerifyKeys, peek,
 };
 use layers::{ForScheme, Layers};
 use reach::Reach;
@@ -43,6 +45,7 @@ use searching::Candidates;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use trust::Trust;
 use window::Window;
 
 /// Why a receiver has failed, as it tells the source.
@@ -82,6 +85,8 @@ pub(crate) struct Setup {
     pub(crate) temporary: PathBuf,
     /// What to do when a newer session has brought a name before.
     pub(crate) older: Older,
+    /// Accept content only that one of these keys has signed.
+    pub(crate) verify: Option<VerifyKeys>,
     /// Accept this source only.
     pub(crate) only: Option<IpAddr>,
     /// IP and UDP headers of each datagram.
@@ -129,6 +134,7 @@ struct Fixed {
     durability: Durability,
     temporary: PathBuf,
     older: Older,
+    verify: Option<VerifyKeys>,
     only: Option<IpAddr>,
     overhead: usize,
     wait: Option<Span>,
@@ -162,6 +168,8 @@ struct Stream {
     receiver: AnyReceiver,
     layers: Layers,
     delivery: Box<dyn Delivery>,
+    /// Of signed content.
+    trust: Option<Trust>,
     /// Of the base layer.
     newest: Echo,
     newest_at: Time,
@@ -245,6 +253,7 @@ impl ReceiverSession {
                 layers_to: setup.layers_to,
                 durability: setup.durability,
                 older: setup.older,
+                verify: setup.verify,
                 only: setup.only,
                 overhead: setup.overhead,
                 wait: setup.wait,
@@ -317,7 +326,7 @@ impl ReceiverSession {
         {
             self.on_answer(session, from, status, now);
         }
-        let Some(stream) = &self.stream else { return };
+        let Some(stream) = &mut self.stream else { return };
         if stream.session != session || stream.source != from {
             self.totals.refused += 1;
             return;
@@ -325,7 +334,17 @@ impl ReceiverSession {
         self.clocks.heard_at = now;
         match message {
             Message::Data(packet) => self.on_data(&packet, size, marked, arrived, now),
-            Message::Status(status) => self.on_status(&status, now),
+            Message::Status(mut status) => {
+                if let Some(trust) = &mut stream.trust {
+                    trust.filter(&mut status);
+                }
+                self.on_status(&status, now);
+            }
+            Message::Hashes(page) => match stream.delivery.on_page(&page, now, &mut self.rng) {
+                Ok(Progressed::No) => {}
+                Ok(Progressed::Block) => self.after_block(now),
+                Err(error) => self.fail(error, now),
+            },
             _ => self.totals.refused += 1,
         }
     }
@@ -535,6 +554,7 @@ impl ReceiverSession {
             symbol_ratio: self.totals.symbols as f64 / self.totals.symbols_needed.max(1) as f64,
             repaired_blocks: self.totals.repaired,
             refused: self.totals.refused,
+            forged_blocks: self.stream.as_ref().map_or(0, |stream| stream.delivery.forged()),
             dropped_local: self.totals.dropped_local,
             warnings: finished.warnings,
             layers: self.stream.as_ref().and_then(|stream| stream.layers.report()),
@@ -631,7 +651,7 @@ impl Waiting {
             Message::Member(member) => &mut member.echo,
             Message::Request(request) => &mut request.echo,
             Message::Window(window) => &mut window.echo,
-            Message::Data(_) | Message::Announce(_) | Message::Status(_) => return,
+            Message::Data(_) | Message::Announce(_) | Message::Status(_) | Message::Hashes(_) => return,
         };
         echo.hold = echo.hold + waited;
     }

@@ -2,22 +2,27 @@
 
 use super::block_sink::{BlockSink, Ending, Placed};
 use super::delivery::{Delivery, Progressed, SymbolCounts};
+use super::pages::{Judged, Pages};
+use super::trust::Trust;
 use crate::assembly::{Added, Assembly};
 use crate::config::Durability;
 use crate::error::Error;
 use crate::event::Event;
-use crate::object::{Geometry, verify_block};
+use crate::object::{Geometry, Hash, data_of, verify_block};
 use crate::spill::Gathering;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{DataPacket, Scheduled, Status};
+use faircast_wire::{DataPacket, Hashes, Scheduled, Status};
 
 /// Memory for incomplete blocks, in bytes.
 pub(crate) const INCOMPLETE: usize = 256 << 20;
 
 /// A stream does not jump ahead by more blocks than this.
 const FARTHEST: u32 = 1 << 16;
+
+/// Complete blocks that wait for the source's signature take this part of the memory.
+const HELD: usize = 4;
 
 /// So many bytes may always wait for the reader of standard output.
 const LITTLE: u64 = 256 << 10;
@@ -56,6 +61,9 @@ pub(super) struct Reassembly {
     repair: Repair,
     incomplete: Incomplete,
     place: BlockSink,
+    /// Of content that has to be signed.
+    pages: Option<Pages>,
+    warnings: Vec<String>,
     geometry: Geometry,
     /// Nothing before this block is wanted.
     first: u32,
@@ -80,12 +88,15 @@ impl Reassembly {
         requests: RequestScheduler,
         repair: Repair,
         memory: usize,
+        trust: Option<Trust>,
     ) -> Result<Reassembly, Error> {
         let mut reassembly = Reassembly {
             requests,
             repair,
             incomplete: Incomplete::new(repair, &place, &geometry, memory)?,
             place,
+            pages: trust.map(|trust| Pages::new(trust, memory / HELD)),
+            warnings: Vec::new(),
             geometry,
             first,
             memory,
@@ -96,24 +107,56 @@ impl Reassembly {
             symbols: 0,
             symbols_needed: 0,
         };
+        reassembly.doubt_stored();
         reassembly.pass_by();
         Ok(reassembly)
     }
 
-    /// Go past the blocks that are in their places.
+    /// Go past the blocks that are in their places, and signed if they have to be.
     fn pass_by(&mut self) {
-        while !self.is_complete() && self.place.has(self.low) {
+        while !self.is_complete() && self.place.has(self.low) && !self.is_waiting(self.low) {
             self.low += 1;
         }
     }
 
+    /// What lies in files is signed by nobody that this session knows.
+    fn doubt_stored(&mut self) {
+        let Some(pages) = &mut self.pages else { return };
+        self.place.stored().for_each(|block| pages.doubt(block));
+    }
+
+    /// Whether it waits for the page with its hash.
+    fn is_waiting(&self, block: u32) -> bool {
+        self.pages.as_ref().is_some_and(|pages| pages.is_waiting(block))
+    }
+
     /// A block is complete: to its place with it.
-    fn store(&mut self, block: u32, bytes: Vec<u8>) -> Result<Stored, Error> {
-        let Ok((data, hash)) = verify_block(&bytes) else {
+    fn store(&mut self, block: u32, bytes: Vec<u8>, now: Time) -> Result<Stored, Error> {
+        let Ok((_, hash)) = verify_block(&bytes) else {
             // Not what the source sealed: collect it again.
             self.recycle(bytes);
             return Ok(Stored::No);
         };
+        match self.pages.as_ref().map_or(Judged::Right, |pages| pages.judge(block, hash)) {
+            Judged::Right => self.put(block, bytes, hash),
+            Judged::Forged => {
+                self.recycle(bytes);
+                self.tell_forged();
+                Ok(Stored::No)
+            }
+            Judged::Unknown => {
+                match self.pages.as_mut().map_or(Ok(()), |pages| pages.hold(block, bytes, hash, now)) {
+                    Ok(()) => self.requests.on_complete(block),
+                    Err(bytes) => self.recycle(bytes), // it will be asked for
+                }
+                Ok(Stored::No)
+            }
+        }
+    }
+
+    /// To its place with a block that has this hash and is the source's.
+    fn put(&mut self, block: u32, bytes: Vec<u8>, hash: Hash) -> Result<Stored, Error> {
+        let data = data_of(&bytes).expect("its hash was computed, so it is a block");
         match (self.place.put(block, data, hash)?, &mut self.incomplete) {
             (Placed::Kept, _) => self.recycle(bytes),
             (Placed::Anew, _) => {
@@ -136,13 +179,25 @@ impl Reassembly {
         Ok(Stored::Yes)
     }
 
+    /// Say so once.
+    fn tell_forged(&mut self) {
+        let Some(pages) = &mut self.pages else { return };
+        if pages.count_forged() == 1 {
+            self.warnings.push(
+                "a block came that the source has not signed: somebody in the group forges content. It is left out, and collected \
+                 again"
+                    .to_owned(),
+            );
+        }
+    }
+
     /// Blocks that had no place before may have one now.
-    fn store_kept(&mut self) -> Result<Stored, Error> {
+    fn store_kept(&mut self, now: Time) -> Result<Stored, Error> {
         while let Incomplete::Together(blocks) = &mut self.incomplete
             && let Some(block) = blocks.first_kept().filter(|block| self.place.takes(*block))
             && let Some(bytes) = blocks.take_kept(block)?
         {
-            if self.store(block, bytes)? == Stored::Anew {
+            if self.store(block, bytes, now)? == Stored::Anew {
                 return Ok(Stored::Anew);
             }
         }
@@ -153,6 +208,9 @@ impl Reassembly {
     fn look_anew(&mut self) -> Result<(), Error> {
         self.incomplete = Incomplete::new(self.repair, &self.place, &self.geometry, self.memory)?;
         self.requests.forget_before(u32::MAX);
+        if let Some(pages) = &mut self.pages {
+            pages.forget_all_but(|block| self.place.has(block));
+        }
         self.low = self.first;
         self.pass_by();
         Ok(())
@@ -164,9 +222,24 @@ impl Reassembly {
         }
     }
 
+    /// What that means for the session.
+    fn after_store(&mut self, stored: Stored, now: Time, rng: &mut Rng) -> Progressed {
+        match stored {
+            Stored::Yes => Progressed::Block,
+            Stored::No => Progressed::No,
+            Stored::Anew => {
+                self.arm(now, rng);
+                Progressed::No
+            }
+        }
+    }
+
     /// The source says how far it is.
     fn on_complete_to(&mut self, complete_to: u32, end: Option<u32>, now: Time, rng: &mut Rng) {
         self.passed = self.passed.max(complete_to);
+        if let Some(pages) = &mut self.pages {
+            pages.pass(self.passed, now);
+        }
         if let (None, Some(end)) = (self.end, end) {
             self.end = Some(end);
         }
@@ -213,7 +286,8 @@ impl Delivery for Reassembly {
         if !shaped || packet.symbols > self.geometry.symbols_per_block || block < self.low {
             return Ok(Progressed::No);
         }
-        if self.place.has(block) || self.incomplete.is_kept(block) {
+        let is_held = self.pages.as_ref().is_some_and(|pages| pages.holds(block));
+        if self.place.has(block) || self.incomplete.is_kept(block) || is_held {
             return Ok(Progressed::No);
         }
         self.symbols += 1;
@@ -234,23 +308,68 @@ impl Delivery for Reassembly {
         };
         let Some((block, bytes)) = complete else { return Ok(Progressed::No) };
         self.symbols_needed += u64::from(packet.symbols);
-        let mut stored = self.store(block, bytes)?;
+        let mut stored = self.store(block, bytes, now)?;
         if stored == Stored::Yes {
-            stored = self.store_kept()?;
+            stored = self.store_kept(now)?;
         }
-        match stored {
-            Stored::Yes => Ok(Progressed::Block),
-            Stored::No => Ok(Progressed::No),
-            Stored::Anew => {
-                self.arm(now, rng);
-                Ok(Progressed::No)
-            }
-        }
+        Ok(self.after_store(stored, now, rng))
     }
 
     fn on_status(&mut self, status: &Status, now: Time, rng: &mut Rng) {
         self.on_complete_to(status.complete_to, status.blocks, now, rng);
         self.on_scheduled(&status.scheduled, now);
+    }
+
+    fn on_page(&mut self, page: &Hashes, now: Time, rng: &mut Rng) -> Result<Progressed, Error> {
+        let end = self.end.unwrap_or(self.passed.saturating_add(FARTHEST));
+        let is_within = u32::try_from(page.hashes.len())
+            .is_ok_and(|len| page.first_block.checked_add(len).is_some_and(|last| last <= end));
+        let Some(pages) = self.pages.as_mut().filter(|pages| is_within && pages.is_news(page)) else {
+            return Ok(Progressed::No);
+        };
+        if !pages.learn(page) {
+            self.tell_forged();
+            return Ok(Progressed::No);
+        }
+        let mut progressed = Progressed::No;
+        while let Some((block, bytes)) = self.pages.as_mut().and_then(|pages| pages.release(page)) {
+            self.requests.on_complete(block);
+            match bytes {
+                Some((bytes, hash))
+                    if self.pages.as_ref().is_some_and(|pages| pages.judge(block, hash) != Judged::Right) =>
+                {
+                    self.recycle(bytes);
+                    self.tell_forged();
+                }
+                Some((bytes, hash)) => {
+                    let stored = self.put(block, bytes, hash)?;
+                    if self.after_store(stored, now, rng) == Progressed::Block {
+                        progressed = Progressed::Block;
+                    }
+                }
+                None => {
+                    let hash = Hash(page.hashes[(block - page.first_block) as usize]);
+                    if !self.place.compare(block, hash)? {
+                        self.warnings.push(format!(
+                            "block {block}, stored by an earlier run, is not what the source has signed: it is fetched again"
+                        ));
+                    }
+                    progressed = Progressed::Block;
+                }
+            }
+        }
+        if self.store_kept(now)? == Stored::Anew {
+            self.arm(now, rng);
+        }
+        self.pass_by();
+        if self.low < self.passed {
+            self.arm(now, rng);
+        }
+        Ok(progressed)
+    }
+
+    fn forged(&self) -> u64 {
+        self.pages.as_ref().map_or(0, Pages::forged)
     }
 
     fn arm(&mut self, now: Time, rng: &mut Rng) {
@@ -267,14 +386,23 @@ impl Delivery for Reassembly {
             }
             self.requests.forget_before(oldest);
             self.place.skip_before(oldest)?;
+            if let Some(pages) = &mut self.pages {
+                pages.drop_before(oldest);
+            }
             self.low = oldest;
             self.pass_by();
         }
         Ok(())
     }
 
-    fn restart(&mut self, _now: Time) -> Result<(), Error> {
+    fn restart(&mut self, _now: Time, trust: Option<Trust>) -> Result<(), Error> {
         self.passed = self.low;
+        if let (Some(pages), Some(trust)) = (&mut self.pages, trust) {
+            pages.restart(trust);
+            self.doubt_stored();
+            self.low = self.first;
+            self.pass_by();
+        }
         Ok(())
     }
 
@@ -301,21 +429,32 @@ impl Delivery for Reassembly {
     }
 
     fn take_events(&mut self) -> Vec<Event> {
-        self.place.take_warnings().into_iter().map(Event::warning).collect()
+        self.warnings.extend(self.place.take_warnings());
+        self.warnings.drain(..).map(Event::warning).collect()
     }
 
     fn deadline(&self) -> Time {
-        self.requests.deadline()
+        self.requests.deadline().min(self.pages.as_ref().map_or(Time::NEVER, Pages::deadline))
     }
 
     fn due(&mut self, now: Time, rng: &mut Rng) -> &[(u32, u16)] {
         let mut wanted = std::mem::take(&mut self.wanted);
         wanted.clear();
         let until = self.passed.min(self.end.unwrap_or(u32::MAX));
+        if let Some(pages) = &mut self.pages {
+            if pages.deadline() <= now {
+                self.requests.arm(now, rng);
+            }
+            pages.ask(now);
+        }
         let (place, incomplete, geometry) = (&self.place, &self.incomplete, &self.geometry);
-        let missing = (self.low..until)
-            .filter(|block| !place.has(*block))
-            .map(|block| (block, incomplete.needed(block).unwrap_or_else(|| geometry.symbols(block))));
+        let (pages, repair) = (&self.pages, self.repair);
+        let missing = (self.low..until).filter_map(|block| match pages {
+            // No symbols: a page with its hash.
+            Some(pages) if pages.is_waiting(block) => pages.wants(block, now).then_some((block, 0)),
+            _ if repair == Repair::Fountain || place.has(block) => None,
+            _ => Some((block, incomplete.needed(block).unwrap_or_else(|| geometry.symbols(block)))),
+        });
         self.requests.due(now, rng, missing, &mut wanted);
         self.wanted = wanted;
         &self.wanted

@@ -5,6 +5,7 @@
 //! it hears of it joins at once, which asks as well; any other it only asks, and joins when the first one stays silent.
 
 use super::feedback::{millis, scheme_of};
+use super::trust::Trust;
 use super::{Event, NOTHING_YET, ReceiverSession};
 use crate::error::Seen;
 use crate::members::{first_turn, stretched};
@@ -187,12 +188,21 @@ impl ReceiverSession {
         }
     }
 
+    /// Of content that has to be signed: who has signed this announcement.
+    ///
+    /// # Errors
+    /// What is there instead.
+    pub(super) fn trust_in(&self, session: SessionId, announce: &Announce) -> Result<Option<Trust>, Seen> {
+        self.setup.verify.as_ref().map(|keys| Trust::in_announcement(keys, session, announce)).transpose()
+    }
+
     /// Whether this version can follow what is announced; why not is kept.
     pub(super) fn can_follow(&mut self, announce: &Announce) -> bool {
         let why = match super::feedback::geometry_of(announce) {
             _ if scheme_of(announce).is_none() => Seen::UnknownScheme,
             _ if !super::feedback::packet_size_fits(announce) => Seen::PacketSize,
             None => Seen::Senseless,
+            Some(_) if announce.has_streams() && self.setup.verify.is_some() => Seen::UnsignedStreams,
             Some(_) => return true,
         };
         self.seen = Some(why);
@@ -243,6 +253,8 @@ mod tests {
             spread_ms: 10,
             flags: 0,
             name: Name::EMPTY,
+            signer: 0,
+            signature: None,
         }
     }
 

@@ -7,6 +7,7 @@
 use super::block_sink::{Done, Ending};
 use super::delivery::{Delivery, Progressed, SymbolCounts};
 use super::output::{Output, Written};
+use super::trust::Trust;
 use crate::assembly::{Added, Assembly};
 use crate::config::{Destination, Durability};
 use crate::error::Error;
@@ -221,7 +222,7 @@ impl Delivery for Streams {
         self.ended = self.ended.or(status.blocks.map(|_| Ended));
     }
 
-    fn restart(&mut self, now: Time) -> Result<(), Error> {
+    fn restart(&mut self, now: Time, _: Option<Trust>) -> Result<(), Error> {
         for layer in 0..self.lanes.len() {
             self.stop(layer, now)?;
             self.lanes[layer].next = 0;

@@ -63,12 +63,20 @@ pub(crate) struct Live {
     geometry: Geometry,
     transfer: TransferId,
     history: Span,
-    /// Sealed blocks from number `oldest` on, and when they were made.
-    kept: VecDeque<(Vec<u8>, u16, Time)>,
+    /// Blocks from number `oldest` on.
+    kept: VecDeque<Kept>,
     oldest: u32,
     whole: bool,
     bytes: u64,
     symbols: u64,
+}
+
+/// A block of a live pipe.
+struct Kept {
+    sealed: Vec<u8>,
+    symbols: u16,
+    hash: Hash,
+    made: Time,
 }
 
 impl BlockSource {
@@ -106,8 +114,8 @@ impl BlockSource {
         let geometry = Geometry { stream_len: None, manifest_len, symbol_size, symbols_per_block: symbols };
         geometry.check().map_err(ObjectError::from)?;
         let transfer = TransferId::of(&manifest, &geometry);
-        let (k, _) = seal_block(&mut manifest, symbol_size);
-        let kept = VecDeque::from([(manifest, k, now)]);
+        let (k, hash) = seal_block(&mut manifest, symbol_size);
+        let kept = VecDeque::from([Kept { sealed: manifest, symbols: k, hash, made: now }]);
         let (pipe, _) = Pipe::of(input);
         let symbols = u64::from(k);
         Ok(BlockSource::Live(Box::new(Live {
@@ -220,8 +228,7 @@ impl BlockSource {
         match self {
             BlockSource::ObjectStream(object) => object.geometry.symbols(block),
             BlockSource::Live(live) => {
-                let at = block.checked_sub(live.oldest).and_then(|at| live.kept.get(at as usize));
-                at.map_or(0, |(_, symbols, _)| *symbols) // none of a block that is gone already
+                live.get(block).map_or(0, |kept| kept.symbols) // none of a block that is gone already
             }
         }
     }
@@ -270,6 +277,14 @@ impl BlockSource {
         }
     }
 
+    /// The hash of a block's data, once it is known.
+    pub(crate) fn hash(&self, block: u32) -> Option<Hash> {
+        match self {
+            BlockSource::ObjectStream(object) => object.hashes.get(block),
+            BlockSource::Live(live) => live.get(block).map(|kept| kept.hash),
+        }
+    }
+
     /// The root over all blocks, once all are hashed.
     pub(crate) fn root(&self) -> Option<Hash> {
         match self {
@@ -300,14 +315,11 @@ impl BlockSource {
         match self {
             BlockSource::ObjectStream(object) => object.read(block, bytes),
             BlockSource::Live(live) => {
-                let at = block.checked_sub(live.oldest).and_then(|at| live.kept.get(at as usize));
-                let (sealed, symbols, _) = at.ok_or(ObjectError::NoSuchBlock {
-                    index: block,
-                    blocks: live.oldest + live.kept.len() as u32,
-                })?;
+                let blocks = live.oldest + live.kept.len() as u32;
+                let kept = live.get(block).ok_or(ObjectError::NoSuchBlock { index: block, blocks })?;
                 bytes.clear();
-                bytes.extend_from_slice(sealed);
-                Ok(*symbols)
+                bytes.extend_from_slice(&kept.sealed);
+                Ok(kept.symbols)
             }
         }
     }
@@ -377,18 +389,22 @@ impl ObjectBlocks {
 }
 
 impl Live {
+    fn get(&self, block: u32) -> Option<&Kept> {
+        block.checked_sub(self.oldest).and_then(|at| self.kept.get(at as usize))
+    }
+
     fn poll(&mut self, now: Time) -> Result<(), ObjectError> {
         let capacity = self.geometry.capacity() as usize;
         while let Some(mut data) = self.pipe.take(capacity, LIVE_LATENCY)? {
             self.bytes += data.len() as u64;
-            let (symbols, _) = seal_block(&mut data, self.geometry.symbol_size);
+            let (symbols, hash) = seal_block(&mut data, self.geometry.symbol_size);
             self.symbols += u64::from(symbols);
-            self.kept.push_back((data, symbols, now));
+            self.kept.push_back(Kept { sealed: data, symbols, hash, made: now });
         }
         self.whole = self.pipe.is_drained();
         // The newest blocks stay, however old: somebody may still be reading them.
         // The block that describes the stream goes too when it is old: whoever joins now does not need it.
-        while self.kept.len() > KEPT && now.since(self.kept[0].2) > self.history {
+        while self.kept.len() > KEPT && now.since(self.kept[0].made) > self.history {
             self.kept.pop_front();
             self.oldest += 1;
         }

@@ -55,7 +55,9 @@ impl SourceSession {
                 window.echo.hold = window.echo.hold + waited;
                 self.on_window(window, now);
             }
-            Message::Data(_) | Message::Announce(_) | Message::Status(_) => self.counts.refused += 1,
+            Message::Data(_) | Message::Announce(_) | Message::Status(_) | Message::Hashes(_) => {
+                self.counts.refused += 1
+            }
         }
     }
 
@@ -159,6 +161,10 @@ impl SourceSession {
         let mut scheduled = false;
         for need in &request.needs {
             let run = u32::from(need.run).min(MOST_BLOCKS);
+            if let (0, Some(pages)) = (need.symbols, &mut self.pages) {
+                pages.request(need.first, run, &*self.delivery, now);
+                continue;
+            }
             for block in need.first..need.first.saturating_add(run) {
                 if !self.asks_for_less_than_was_sent(from, need.symbols) {
                     self.counts.refused += 1;

@@ -14,6 +14,7 @@ pub(crate) mod delivery;
 mod endpoint;
 mod feedback;
 mod flood;
+mod pages;
 pub(crate) mod pipe;
 mod progress;
 mod reach;
@@ -37,7 +38,8 @@ use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnySource, SaysRate, Scheme};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{DataPacket, SourceCodec, Spacing};
+use faircast_wire::{DataPacket, Signed, SigningKey, SourceCodec, Spacing, TransferId};
+use pages::Pages;
 use reach::Left;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -71,6 +73,8 @@ pub(crate) struct Setup {
     /// Where the layers are, if there are several.
     pub(crate) spacing: Spacing,
     pub(crate) delivery: Box<dyn Delivery>,
+    /// Sign the content with this key.
+    pub(crate) sign: Option<SigningKey>,
     /// The scheme's random stream: nothing else draws from it.
     pub(crate) rng: Rng,
     pub(crate) name: String,
@@ -101,6 +105,8 @@ pub(crate) struct SourceSession {
     codec: SourceCodec,
     source: AnySource,
     delivery: Box<dyn Delivery>,
+    /// Of signed content.
+    pages: Option<Box<Pages>>,
     members: Members,
     windows: Windows,
     rng: Rng,
@@ -194,6 +200,11 @@ impl SourceSession {
         let is_said = source.observe().starting || setup.scheme.entry().says_rate == SaysRate::Always;
         let says_rate = if is_said { RATE_LEN } else { 0 };
         let header = setup.codec.data_header_len(&setup.scheme.mark()) - RATE_LEN + says_rate;
+        let pages = setup.sign.map(|key| {
+            let (salt, transfer) = (setup.salt, TransferId(setup.delivery.transfer().0));
+            let about = Signed { session: setup.codec.session(), salt, transfer, started: setup.started };
+            Box::new(Pages::new(key, about, setup.datagram))
+        });
         let mut session = SourceSession {
             setup: Fixed {
                 salt: setup.salt,
@@ -217,6 +228,7 @@ impl SourceSession {
             codec: setup.codec,
             source,
             delivery: setup.delivery,
+            pages,
             members: Members::default(),
             windows: Windows::default(),
             rng: setup.rng,
@@ -253,6 +265,9 @@ impl SourceSession {
     /// When something is to be done next, whatever arrives.
     fn wake_at(&self, now: Time) -> Time {
         let mut at = self.clocks.announce_at.min(self.clocks.status_at).min(self.clocks.second_at);
+        if let (Some(pages), Phase::Sending) = (&self.pages, self.phase) {
+            at = at.min(pages.deadline());
+        }
         at = at.min(self.source.deadline());
         match self.phase {
             Phase::Gathering { heard } => at.min(self.clocks.heartbeat_at).min(self.start_at(heard)),
@@ -312,7 +327,7 @@ impl SourceSession {
             self.write_status(now, out);
         } else if matches!(self.phase, Phase::Gathering { .. }) && self.clocks.heartbeat_at <= now {
             self.write_heartbeat(now, out);
-        } else if matches!(self.phase, Phase::Sending) {
+        } else if matches!(self.phase, Phase::Sending) && !self.write_page(now, out) {
             return self.write_data(now, out);
         }
         let segment = out.len();

@@ -1,13 +1,15 @@
 //! What the source tells all receivers beside data: announcements, status, heartbeats.
 
+use super::delivery::BlockStatus;
 use super::{BASE, Phase, SourceSession, said_rate};
 use crate::error::Error;
 use crate::members::Pace;
 use faircast_core::node::{Cx, Source as _};
 use faircast_core::packet::{Data, Payload};
 use faircast_core::time::{Span, Time};
+use faircast_wire::SIGNATURE_LEN;
 use faircast_wire::encode::MOST_AROUND_STATUS;
-use faircast_wire::{Announce, DataPacket, Message, Name, Spacing, Status, TransferId};
+use faircast_wire::{Announce, DataPacket, Message, Name, Signature, Spacing, Status, TransferId};
 
 /// Announcements while receivers gather, and later.
 const ANNOUNCE_GATHERING: Span = Span::from_millis(25);
@@ -26,13 +28,13 @@ const NEWS: Span = Span::from_millis(2);
 /// Bytes of a status that are no entries of lists.
 const AROUND_STATUS: usize = 200;
 
-const _: () = assert!(MOST_AROUND_STATUS <= AROUND_STATUS, "a status would be cut");
+const _: () = assert!(MOST_AROUND_STATUS <= AROUND_STATUS + SIGNATURE_LEN, "a status would be cut");
 
 impl SourceSession {
     pub(super) fn write_announce(&mut self, now: Time, out: &mut Vec<u8>) {
         let geometry = self.delivery.geometry();
         let spread = self.members.spread(now, self.setup.spread);
-        let announce = Announce {
+        let mut announce = Announce {
             salt: self.setup.salt,
             unix_secs: (self.setup.started + now.as_nanos()) / 1_000_000_000,
             started: self.setup.started,
@@ -52,7 +54,12 @@ impl SourceSession {
             spread_ms: millis(spread),
             flags: self.announced_flags(),
             name: Name::clipped(&self.setup.name),
+            signer: 0,
+            signature: None,
         };
+        if let Some(Err(error)) = self.pages.as_ref().map(|pages| pages.sign(&mut announce)) {
+            self.fail(error, now);
+        }
         self.write(&Message::Announce(announce), out, now);
         let gathering = matches!(self.phase, Phase::Gathering { .. });
         // Quickly at first, ever more slowly while nobody answers.
@@ -99,7 +106,8 @@ impl SourceSession {
     }
 
     pub(super) fn write_status(&mut self, now: Time, out: &mut Vec<u8>) {
-        let room = self.setup.datagram.saturating_sub(AROUND_STATUS);
+        let around = if self.pages.is_some() { AROUND_STATUS + SIGNATURE_LEN } else { AROUND_STATUS };
+        let room = self.setup.datagram.saturating_sub(around);
         let ids =
             |pace| self.members.with_pace(pace).map(|(id, _)| id).take(room / 4 / 4).collect::<Vec<_>>();
         let (lagging, dropped) = (ids(Pace::Deferred), ids(Pace::Dropped));
@@ -117,6 +125,7 @@ impl SourceSession {
             blocks: blocks.blocks,
             root: blocks.root.map(|hash| hash.0),
             proof: None,
+            root_signature: self.sign_root(blocks),
             spread_ms: millis(self.members.spread(now, self.setup.spread)),
             members: self.members.count() as u32,
             flags: self.status_flags(now),
@@ -137,6 +146,25 @@ impl SourceSession {
             self.clocks.status_at = now + STATUS_LEAST;
             self.phase = if left == 0 { Phase::Over } else { Phase::Closing { left: left - 1 } };
         }
+    }
+
+    /// The signature of what is said of all blocks together, when that is signed.
+    fn sign_root(&mut self, status: BlockStatus) -> Option<Signature> {
+        let pages = self.pages.as_mut()?;
+        Some(pages.sign_root(status.blocks?, status.root?.0))
+    }
+
+    /// A page of hashes, when one is due; whether it was written.
+    pub(super) fn write_page(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
+        let Some(page) = self.pages.as_mut().and_then(|pages| pages.next(&*self.delivery, now)) else {
+            return false;
+        };
+        self.write(&Message::Hashes(page), out, now);
+        let rate = self.source.observe().rate;
+        if let Some(pages) = &mut self.pages {
+            pages.sent(out.len(), rate, now);
+        }
+        true
     }
 
     fn status_flags(&self, now: Time) -> u8 {

@@ -134,6 +134,7 @@ impl Run {
             groups: groups(),
             spacing: Spacing::Port,
             delivery: of_blocks(BlockSource::files(object), scheme.layers()),
+            sign: None,
             rng: Rng::new(1, 0),
             name: "source".to_owned(),
             datagram: 1_472,

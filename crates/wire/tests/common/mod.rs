@@ -8,8 +8,8 @@ use faircast_core::packet::{
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
-    Announce, DataPacket, GroupKey, Member, MemberState, Message, Name, Need, Request, Scheduled, Status,
-    TransferId, Welcome, Window,
+    Announce, DataPacket, GroupKey, Hashes, Member, MemberState, Message, Name, Need, Request, Scheduled,
+    Status, TransferId, Welcome, Window,
 };
 use std::net::SocketAddr;
 
@@ -100,6 +100,8 @@ pub fn announce() -> Announce {
         name: Name::new("lab-server").expect("short"),
         layers: 3,
         options: Name::new("beta=0.7,start=linear").expect("short"),
+        signer: 0,
+        signature: None,
     }
 }
 
@@ -110,6 +112,7 @@ pub fn status() -> Status {
         blocks: Some(99),
         root: Some(*b"the root hash of the whole tape!"),
         proof: None,
+        root_signature: None,
         spread_ms: 250,
         members: 3,
         flags: Status::SOLICIT | Status::HUSH,
@@ -189,6 +192,15 @@ pub fn from_source() -> Vec<(&'static str, Message<'static>)> {
     let stream = Announce { stream_len: None, flags: Announce::LIVE, name: Name::EMPTY, ..announce() };
     all.push(("stream", Message::Announce(stream)));
     all.push(("status", Message::Status(status())));
+    let signature = [*b"half of a signature, 32 bytes of", *b" it, and the other half of these"];
+    let signature: [u8; 64] = signature.as_flattened().try_into().expect("two halves");
+    all.push((
+        "signed announce",
+        Message::Announce(Announce { signer: 0xfeed_f00d, signature: Some(signature), ..announce() }),
+    ));
+    all.push(("signed status", Message::Status(Status { root_signature: Some(signature), ..status() })));
+    let hashes = vec![*b"the hash of a block, which is 32", *b"bytes long, and that of the next"];
+    all.push(("hashes", Message::Hashes(Hashes { first_block: 76, signature, hashes })));
     all.push(("bare status", Message::Status(Status { flags: Status::CLOSING, ..Status::default() })));
     all
 }

@@ -1,7 +1,7 @@
 //! A digital fountain: ever new symbols of all blocks on every layer. Sessions in layers, where nobody asks.
 
 use super::{Amounts, BlockStatus, Chosen, Delivery, Looked};
-use crate::object::{Geometry, ObjectError, TransferId};
+use crate::object::{Geometry, Hash, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
 use faircast_core::delivery::carousel::Carousel;
@@ -122,6 +122,10 @@ impl Delivery for Fountain {
         if !self.blocks.keeps(self.carousel.end()) {
             self.carousel.set_run((packets / VISITS).clamp(2.0, LONGEST_RUN) as u16);
         }
+    }
+
+    fn hash(&self, block: u32) -> Option<Hash> {
+        self.source.hash(block)
     }
 
     fn status(&self) -> BlockStatus {

@@ -154,6 +154,11 @@ pub(crate) trait Delivery: Send {
         Vec::new()
     }
 
+    /// The hash of a block's data, once it is known.
+    fn hash(&self, _block: u32) -> Option<Hash> {
+        None
+    }
+
     /// Whether everything that is there was sent, and receivers should be told so at once.
     fn is_drained(&self) -> bool {
         false

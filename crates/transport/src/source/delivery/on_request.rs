@@ -1,7 +1,7 @@
 //! Everything once, then what receivers ask for: sessions at one rate.
 
 use super::{Amounts, BlockStatus, Chosen, Delivery, Looked};
-use crate::object::{Geometry, ObjectError, TransferId};
+use crate::object::{Geometry, Hash, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
 use faircast_core::delivery::repair_scheduler::{Pick, PickKind, RepairScheduler};
@@ -114,6 +114,10 @@ impl Delivery for OnRequest {
 
     fn is_drained(&self) -> bool {
         self.repairs.is_idle() && self.source.ready() > 0
+    }
+
+    fn hash(&self, block: u32) -> Option<Hash> {
+        self.source.hash(block)
     }
 
     fn status(&self) -> BlockStatus {

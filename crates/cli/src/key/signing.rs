@@ -1,0 +1,90 @@
+//! Pairs of keys that content is signed and verified with.
+
+use super::{Exposure, OWNERS, Place, read_text, write};
+use crate::failure::{Failure, Usage, unwritten};
+use faircast_wire::{SignKeyError, SigningKey, VerifyKeys};
+use std::io::Write;
+use std::path::Path;
+
+/// What the name of a public key's file has more than its private half's, and the file's mode.
+const PUBLIC: &str = ".pub";
+const EVERYBODYS: u32 = 0o644;
+
+/// Read the file of a private key, and see who else can.
+///
+/// # Errors
+/// [`Usage`] when there is no such file or no key in it.
+pub fn read_private(path: &Path) -> Result<(SigningKey, Exposure), Usage> {
+    let (text, exposure) = read_text(path)?;
+    Ok((text.parse().map_err(malformed(path))?, exposure))
+}
+
+/// Read a file of public keys.
+///
+/// # Errors
+/// As [`read_private`].
+pub fn read_public(path: &Path) -> Result<VerifyKeys, Usage> {
+    read_text(path)?.0.parse().map_err(malformed(path))
+}
+
+fn malformed(path: &Path) -> impl FnOnce(SignKeyError) -> Usage {
+    |reason| Usage::SignKeyMalformed { path: path.to_owned(), reason }
+}
+
+/// Make a private key, and beside it the public one.
+///
+/// # Errors
+/// [`Usage::KeyExists`], or that a file cannot be written.
+pub fn make(place: &Place, people: &mut impl Write) -> Result<(), Failure> {
+    let key = SigningKey::generate().map_err(Failure::SignKey)?;
+    // The public one first: when it cannot be written no private key is left alone.
+    let public = write(place, PUBLIC, &key.verify_key().to_line(), EVERYBODYS)?;
+    let private = match write(place, "", &key.to_line(), OWNERS) {
+        Ok(private) => private,
+        Err(failure) => {
+            if let (Place::New(_), Some(public)) = (place, &public) {
+                std::fs::remove_file(public).ok(); // it has just been made, and is of no use
+            }
+            return Err(failure);
+        }
+    };
+    let (Some(private), Some(public)) = (private, public) else { return Ok(()) };
+    let (private, public) = (private.display(), public.display());
+    writeln!(
+        people,
+        "{private} holds a new signing key ({:08x}): keep it on the sending host and add --sign-key {private} to `faircast \
+         send`; copy {public} to the receivers and add --verify-key {public} to `faircast recv`",
+        key.verify_key().fingerprint()
+    )
+    .map_err(unwritten)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_pair_is_two_files_of_which_one_is_the_owners_alone() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("lab.sign");
+        let public = directory.path().join("lab.sign.pub");
+        let pair = |place| make(&place, &mut Vec::new());
+        pair(Place::New(path.clone())).expect("nothing is there yet");
+        let mode = |path: &Path| fs::metadata(path).expect("it was made").mode() & 0o777;
+        assert_eq!((mode(&path), mode(&public) & 0o600), (0o600, 0o600));
+        let (key, exposure) = read_private(&path).expect("it was just written");
+        assert_eq!(exposure, Exposure::Owner);
+        assert_eq!(read_public(&public).expect("it was just written"), VerifyKeys::from(key.verify_key()));
+        assert!(matches!(read_public(&path), Err(Usage::SignKeyMalformed { .. })), "the other half");
+        assert!(matches!(pair(Place::New(path.clone())), Err(Failure::Usage(Usage::KeyExists(_)))));
+        pair(Place::Replace(path.clone())).expect("by force");
+        let (other, _) = read_private(&path).expect("it was just written");
+        assert_ne!(other.verify_key(), key.verify_key());
+        assert_eq!(mode(&public) & 0o044, 0o044, "everybody may read it");
+        fs::remove_file(&public).expect("ours");
+        assert!(matches!(pair(Place::New(path)), Err(Failure::Usage(Usage::KeyExists(_)))));
+        assert!(!public.exists(), "no public key without its private half");
+    }
+}

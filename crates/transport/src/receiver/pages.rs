@@ -1,0 +1,186 @@
+//! Signed content at the receiver: blocks count when a page of the source has their hash (docs/decisions/0033-signed-content.md).
+
+use super::trust::Trust;
+use crate::object::Hash;
+use faircast_core::time::{Span, Time};
+use faircast_wire::Hashes;
+use std::collections::BTreeMap;
+
+/// A page is asked for when the source has had so long to send it by itself.
+const GRACE: Span = Span::from_millis(200);
+
+/// A complete block and the hash of its data.
+type Held = (Vec<u8>, Hash);
+
+/// What is known of a complete block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Judged {
+    /// It is the source's.
+    Right,
+    /// It is not.
+    Forged,
+    /// Nobody knows yet.
+    Unknown,
+}
+
+/// The pages that have come, and the blocks that wait for theirs.
+pub(super) struct Pages {
+    trust: Trust,
+    hashes: BTreeMap<u32, Hash>,
+    /// Blocks without a hash, complete or in their places from an earlier run, and when to ask for it. Never: when the source
+    /// has come to them.
+    waiting: BTreeMap<u32, Time>,
+    /// The earliest of those times that has not come yet.
+    ask_at: Time,
+    /// The source has come to the blocks below.
+    passed: u32,
+    /// Those among them that are not in their places.
+    held: BTreeMap<u32, Held>,
+    held_bytes: usize,
+    held_most: usize,
+    forged: u64,
+}
+
+impl Pages {
+    /// No pages yet of the session that `trust` is about; complete blocks that wait for theirs take up to `most` bytes.
+    pub(super) fn new(trust: Trust, most: usize) -> Pages {
+        Pages {
+            trust,
+            hashes: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            ask_at: Time::NEVER,
+            passed: 0,
+            held: BTreeMap::new(),
+            held_bytes: 0,
+            held_most: most,
+            forged: 0,
+        }
+    }
+
+    /// The same content comes in a new session, with pages of its own.
+    pub(super) fn restart(&mut self, trust: Trust) {
+        self.trust = trust;
+        self.hashes.clear();
+        self.waiting.clear();
+        self.held.clear();
+        (self.held_bytes, self.passed, self.ask_at) = (0, 0, Time::NEVER);
+    }
+
+    /// This block is in its place from an earlier run.
+    pub(super) fn doubt(&mut self, block: u32) {
+        if !self.hashes.contains_key(&block) {
+            self.waiting.insert(block, Time::NEVER);
+        }
+    }
+
+    /// What was in its place is not, but where `has` says so; what is held here goes, too.
+    pub(super) fn forget_all_but(&mut self, has: impl Fn(u32) -> bool) {
+        self.held.clear();
+        self.held_bytes = 0;
+        self.waiting.retain(|block, _| has(*block));
+    }
+
+    /// Whether a page says anything new.
+    pub(super) fn is_news(&self, page: &Hashes) -> bool {
+        (page.first_block..).take(page.hashes.len()).any(|block| !self.hashes.contains_key(&block))
+    }
+
+    /// Whether the source has signed this page; if so, its hashes are known from now on.
+    pub(super) fn learn(&mut self, page: &Hashes) -> bool {
+        let is_signed = self.trust.signed_page(page);
+        if is_signed {
+            for (block, hash) in (page.first_block..).zip(&page.hashes) {
+                self.hashes.entry(block).or_insert(Hash(*hash));
+            }
+        }
+        is_signed
+    }
+
+    /// What is known of a block with this hash.
+    pub(super) fn judge(&self, block: u32, hash: Hash) -> Judged {
+        match self.hashes.get(&block) {
+            Some(right) if *right == hash => Judged::Right,
+            Some(_) => Judged::Forged,
+            None => Judged::Unknown,
+        }
+    }
+
+    /// A block was not the source's; how often that has been.
+    pub(super) fn count_forged(&mut self) -> u64 {
+        self.forged += 1;
+        self.forged
+    }
+
+    /// Blocks that were not the source's.
+    pub(super) fn forged(&self) -> u64 {
+        self.forged
+    }
+
+    /// Keep a complete block until its page comes; not when there is no room for it.
+    pub(super) fn hold(&mut self, block: u32, bytes: Vec<u8>, hash: Hash, now: Time) -> Result<(), Vec<u8>> {
+        if self.held_bytes + bytes.len() > self.held_most {
+            return Err(bytes);
+        }
+        self.held_bytes += bytes.len();
+        self.held.insert(block, (bytes, hash));
+        self.waiting.insert(block, now + GRACE);
+        self.ask_at = self.ask_at.min(now + GRACE);
+        Ok(())
+    }
+
+    /// Whether it is complete and waits for its page here.
+    pub(super) fn holds(&self, block: u32) -> bool {
+        self.held.contains_key(&block)
+    }
+
+    /// Whether this block waits for its page, here or in its place.
+    pub(super) fn is_waiting(&self, block: u32) -> bool {
+        !self.waiting.is_empty() && self.waiting.contains_key(&block)
+    }
+
+    /// The first block that waits for this page, and its bytes with their hash if it is held here.
+    pub(super) fn release(&mut self, page: &Hashes) -> Option<(u32, Option<Held>)> {
+        let end = page.first_block.saturating_add(page.hashes.len() as u32);
+        let (&block, _) = self.waiting.range(page.first_block..end).next()?;
+        self.waiting.remove(&block);
+        let bytes = self.held.remove(&block);
+        self.held_bytes -= bytes.as_ref().map_or(0, |(bytes, _)| bytes.len());
+        Some((block, bytes))
+    }
+
+    /// The source has come to the blocks below `passed`: from now on their pages are due.
+    pub(super) fn pass(&mut self, passed: u32, now: Time) {
+        if passed <= self.passed {
+            return;
+        }
+        for (_, ask_at) in self.waiting.range_mut(self.passed..passed) {
+            *ask_at = (*ask_at).min(now + GRACE);
+            self.ask_at = self.ask_at.min(now + GRACE);
+        }
+        self.passed = passed;
+    }
+
+    /// When a page is to be asked for first; never while none is missing.
+    pub(super) fn deadline(&self) -> Time {
+        self.ask_at
+    }
+
+    /// Some pages are due: from now on [`Pages::wants`] says which.
+    pub(super) fn ask(&mut self, now: Time) {
+        let later = self.waiting.values().copied().filter(|ask_at| *ask_at > now);
+        self.ask_at = later.min().unwrap_or(Time::NEVER);
+    }
+
+    /// Whether the page of this block is to be asked for.
+    pub(super) fn wants(&self, block: u32, now: Time) -> bool {
+        self.waiting.get(&block).is_some_and(|ask_at| *ask_at <= now)
+    }
+
+    /// Blocks below this one are not wanted any more.
+    pub(super) fn drop_before(&mut self, oldest: u32) {
+        self.hashes = self.hashes.split_off(&oldest);
+        self.waiting = self.waiting.split_off(&oldest);
+        self.held = self.held.split_off(&oldest);
+        self.held_bytes = self.held.values().map(|(bytes, _)| bytes.len()).sum();
+    }
+}

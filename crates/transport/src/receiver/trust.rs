@@ -1,0 +1,58 @@
+//! What is believed of a session whose content has to be signed.
+
+use crate::error::Seen;
+use faircast_core::packet::SessionId;
+use faircast_wire::{Announce, Hashes, Signed, Status, VerifyKey, VerifyKeys};
+
+/// The key that one session's announcement was signed with, and what else it has to sign.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Trust {
+    key: VerifyKey,
+    about: Signed,
+    /// How many blocks there are, and their root, as they were signed.
+    told: Option<(u32, [u8; 32])>,
+}
+
+impl Trust {
+    /// Whether one of these keys has signed this announcement.
+    ///
+    /// # Errors
+    /// What is there instead.
+    pub(super) fn in_announcement(
+        keys: &VerifyKeys,
+        session: SessionId,
+        announce: &Announce,
+    ) -> Result<Trust, Seen> {
+        if announce.signature.is_none() {
+            return Err(Seen::Unsigned);
+        }
+        let mut named = keys.iter().filter(|key| key.fingerprint() == announce.signer).peekable();
+        if named.peek().is_none() {
+            return Err(Seen::OtherSigner);
+        }
+        let key = named.find(|key| announce.is_signed_by(session, key)).ok_or(Seen::WrongSignature)?;
+        let about =
+            Signed { session, salt: announce.salt, transfer: announce.transfer, started: announce.started };
+        Ok(Trust { key: *key, about, told: None })
+    }
+
+    /// Whether the source has signed this page.
+    pub(super) fn signed_page(&self, page: &Hashes) -> bool {
+        self.key.verifies_page(&self.about, page.first_block, &page.hashes, &page.signature)
+    }
+
+    /// Take out of a status what only the source can say, where it has not signed it.
+    pub(super) fn filter(&mut self, status: &mut Status) {
+        let said = match (status.blocks, status.root, status.root_signature) {
+            (Some(blocks), Some(root), Some(signature)) => Some((blocks, root, signature)),
+            _ => None,
+        };
+        if let Some((blocks, root, signature)) = said
+            && self.told != Some((blocks, root))
+            && self.key.verifies_root(&self.about, blocks, &root, &signature)
+        {
+            self.told = Some((blocks, root));
+        }
+        (status.blocks, status.root) = self.told.unzip();
+    }
+}

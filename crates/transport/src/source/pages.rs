@@ -1,0 +1,168 @@
+//! Signed content at the source: when which page of hashes leaves (docs/decisions/0033-signed-content.md).
+//!
+//! A page holds the hashes of blocks in a row. It leaves about when its blocks do, and again when a receiver asks for it.
+//! Pages do not cross the edges of *cells* of as many blocks as fit one, so that who asks for one block gets its neighbours too.
+
+use super::delivery::Delivery;
+use crate::error::Error;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_wire::encode::most_hashes;
+use faircast_wire::{Announce, Hashes, Signature, Signed, SigningKey};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Whether there are new hashes is looked at so often.
+const LOOK_EVERY: Span = Span::from_millis(10);
+
+/// New hashes wait so long for more of their cell; those of live streams do not wait.
+const GATHER: Span = Span::from_millis(100);
+
+/// A cell that is asked for is not sent again within this: others have asked for the same.
+const ONCE_IN: Span = Span::from_millis(50);
+
+/// Pages that are sent again take this part of the rate at most: one in so many bytes.
+const PART: u64 = 20;
+
+/// The pages of one session.
+pub(super) struct Pages {
+    key: SigningKey,
+    about: Signed,
+    /// Blocks of a cell.
+    cell: u32,
+    /// The hashes below have been sent once.
+    pushed_to: u32,
+    waiting_since: Option<Time>,
+    look_at: Time,
+    /// Cells that receivers have asked for.
+    asked: BTreeSet<u32>,
+    /// When what is asked for may leave.
+    repeat_at: Time,
+    /// By cell.
+    signed: BTreeMap<u32, Page>,
+    root: Option<(u32, [u8; 32], Signature)>,
+}
+
+/// The latest page of a cell.
+#[derive(Clone, Copy)]
+struct Page {
+    first: u32,
+    count: u32,
+    signature: Signature,
+    sent_at: Time,
+}
+
+impl Pages {
+    /// Pages about this session, in datagrams of so many bytes.
+    pub(super) fn new(key: SigningKey, about: Signed, datagram: usize) -> Pages {
+        Pages {
+            key,
+            about,
+            cell: most_hashes(datagram).max(1) as u32,
+            pushed_to: 0,
+            waiting_since: None,
+            look_at: Time::ZERO,
+            asked: BTreeSet::new(),
+            repeat_at: Time::ZERO,
+            signed: BTreeMap::new(),
+            root: None,
+        }
+    }
+
+    /// Sign an announcement of this session.
+    pub(super) fn sign(&self, announce: &mut Announce) -> Result<(), Error> {
+        Ok(announce.sign(self.about.session, &self.key)?)
+    }
+
+    /// The signature of the root of so many blocks.
+    pub(super) fn sign_root(&mut self, blocks: u32, root: [u8; 32]) -> Signature {
+        match self.root {
+            Some((of, known, signature)) if (of, known) == (blocks, root) => signature,
+            _ => {
+                let signature = self.key.sign_root(&self.about, blocks, &root);
+                self.root = Some((blocks, root, signature));
+                signature
+            }
+        }
+    }
+
+    /// When [`Pages::next`] wants to be called.
+    pub(super) fn deadline(&self) -> Time {
+        let repeat_at = if self.asked.is_empty() { Time::NEVER } else { self.repeat_at };
+        self.look_at.min(repeat_at)
+    }
+
+    /// A receiver asks for the hashes of `run` blocks from `first` on.
+    pub(super) fn request(&mut self, first: u32, run: u32, delivery: &dyn Delivery, now: Time) {
+        let last = first.saturating_add(run.saturating_sub(1));
+        for cell in first / self.cell..=last / self.cell {
+            let blocks = cell.saturating_mul(self.cell).max(first)..=last;
+            // Who asks too early, or for what is not there, asks again.
+            let mut of_cell = blocks.take(self.cell as usize);
+            let is_known = of_cell.any(|block| block / self.cell == cell && delivery.hash(block).is_some());
+            let just_sent = self.signed.get(&cell).is_some_and(|page| now.since(page.sent_at) < ONCE_IN);
+            if is_known && !just_sent {
+                self.asked.insert(cell);
+            }
+        }
+    }
+
+    /// The page that leaves now, if one does.
+    pub(super) fn next(&mut self, delivery: &dyn Delivery, now: Time) -> Option<Hashes> {
+        if self.look_at <= now {
+            if let Some(page) = self.fresh(delivery, now) {
+                return Some(page);
+            }
+            self.look_at = now + LOOK_EVERY;
+        }
+        while self.repeat_at <= now {
+            let cell = self.asked.pop_first()?;
+            let blocks = cell * self.cell..cell.saturating_add(1).saturating_mul(self.cell);
+            let known = |block: &u32| delivery.hash(*block).is_some();
+            let Some(first) = blocks.clone().find(known) else { continue };
+            let count = (first..blocks.end).take_while(known).count() as u32;
+            return Some(self.page(first, count, delivery, now));
+        }
+        None
+    }
+
+    /// A page was written: `len` bytes, while `rate` is sent.
+    pub(super) fn sent(&mut self, len: usize, rate: Rate, now: Time) {
+        self.repeat_at = now + rate.span_of(len as u64 * PART).min(Span::from_secs(1));
+    }
+
+    /// Hashes that have not been sent yet, when there are enough of them or they have waited.
+    fn fresh(&mut self, delivery: &dyn Delivery, now: Time) -> Option<Hashes> {
+        let oldest = delivery.status().oldest;
+        if oldest > self.pushed_to {
+            self.pushed_to = oldest;
+            self.signed = self.signed.split_off(&(oldest / self.cell));
+        }
+        let first = self.pushed_to;
+        let room = self.cell - first % self.cell;
+        let count = (first..first.saturating_add(room)).take_while(|block| delivery.hash(*block).is_some());
+        let count = count.count() as u32;
+        if count == 0 {
+            self.waiting_since = None;
+            return None;
+        }
+        let since = *self.waiting_since.get_or_insert(now);
+        if count < room && !delivery.is_live() && !delivery.is_drained() && now.since(since) < GATHER {
+            return None;
+        }
+        self.pushed_to += count;
+        self.waiting_since = None;
+        Some(self.page(first, count, delivery, now))
+    }
+
+    fn page(&mut self, first: u32, count: u32, delivery: &dyn Delivery, now: Time) -> Hashes {
+        let hashes: Vec<[u8; 32]> =
+            (first..first + count).filter_map(|block| delivery.hash(block)).map(|hash| hash.0).collect();
+        let kept =
+            self.signed.get(&(first / self.cell)).filter(|page| (page.first, page.count) == (first, count));
+        let signature = match kept {
+            Some(page) => page.signature,
+            None => self.key.sign_page(&self.about, first, &hashes),
+        };
+        self.signed.insert(first / self.cell, Page { first, count, signature, sent_at: now });
+        Hashes { first_block: first, signature, hashes }
+    }
+}

@@ -1,0 +1,470 @@
+//! Signed content: what only the source can say, also within a group whose members all hold the group's key.
+//!
+//! Three statements are signed (Ed25519, RFC 8032), each over a context of its own and over what it is about:
+//!
+//! | statement | context | and |
+//! |---|---|---|
+//! | an announcement | `faircast 2: announcement` | session, and the announcement's fields that nobody on the way may change |
+//! | a page of hashes | `faircast 2: page of hashes` | session, salt, transfer, start, the first block's number, the hashes |
+//! | the root | `faircast 2: root` | session, salt, transfer, start, how many blocks there are, the root |
+//!
+//! A context is followed by a byte of zero, so none begins another; what follows has one form for one meaning.
+//!
+//! Files hold a key a line; empty lines and lines that start with `#` are skipped:
+//!
+//! ```text
+//! faircast-sign-2 <64 hexadecimal digits>        the private key's seed, for the source alone
+//! faircast-verify-2 <64 hexadecimal digits>      the public key, for everybody; a file may have several
+//! ```
+
+use crate::bodies::Body;
+use crate::encode;
+use crate::error::EncodeError;
+use crate::key::hex;
+use crate::message::{Announce, TransferId};
+use crate::signature::Signature;
+use faircast_core::packet::SessionId;
+use ring::rand::{SecureRandom, SystemRandom};
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use std::fmt;
+use std::str::FromStr;
+use zeroize::Zeroizing;
+
+/// First words of the keys' lines.
+const SIGN: &str = "faircast-sign-2";
+const VERIFY: &str = "faircast-verify-2";
+
+/// A file of public keys has so many at most: the present one, the next one, and those of some sources.
+pub const MOST_KEYS: usize = 64;
+
+/// What statements about content belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signed {
+    /// The session.
+    pub session: SessionId,
+    /// Drawn at random when the source was started.
+    pub salt: [u8; 16],
+    /// What is sent.
+    pub transfer: TransferId,
+    /// When the source was started, in nanoseconds since 1970.
+    pub started: u64,
+}
+
+/// The source's private key. Its seed is wiped when it is dropped, and never printed but by [`SigningKey::to_line`].
+pub struct SigningKey {
+    seed: Zeroizing<[u8; 32]>,
+    pair: Ed25519KeyPair,
+}
+
+/// The public key that goes with a [`SigningKey`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct VerifyKey([u8; 32]);
+
+/// The public keys of the sources whose content is accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifyKeys(Vec<VerifyKey>);
+
+/// Why a text is not a file of such keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SignKeyError {
+    /// There is no key in it.
+    #[error("no key found: the file needs a line \"{0} <64 hexadecimal digits>\"; make a pair of keys first")]
+    NoKey(&'static str),
+    /// The other half of the pair.
+    #[error("line {line} has {found}, but here belongs {expected}: give the other file of the pair")]
+    OtherHalf {
+        /// Which line, from 1 on.
+        line: usize,
+        /// What it is.
+        found: &'static str,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A line that is neither a key, nor empty, nor a comment.
+    #[error("line {line} does not start with \"{expected}\" or \"#\": not such a key file of this version")]
+    UnknownLine {
+        /// Which line, from 1 on.
+        line: usize,
+        /// What it should start with.
+        expected: &'static str,
+    },
+    /// The key is cut or too long.
+    #[error("the key in line {line} has {digits} characters instead of 64: copy the whole line")]
+    WrongLength {
+        /// Which line, from 1 on.
+        line: usize,
+        /// How many characters it has.
+        digits: usize,
+    },
+    /// A character that is no hexadecimal digit.
+    #[error("character {position} of the key in line {line} is not a hexadecimal digit")]
+    NotHex {
+        /// Which line, from 1 on.
+        line: usize,
+        /// Which character of the key, from 1 on.
+        position: usize,
+    },
+    /// More keys than a file may have.
+    #[error("line {line} has one key too many: at most {most} can be given here")]
+    TooMany {
+        /// Which line, from 1 on.
+        line: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// The operating system gave no random bytes.
+    #[error("the operating system gave no random bytes: try again")]
+    NoEntropy,
+}
+
+impl SigningKey {
+    /// A new key from the operating system's random source.
+    ///
+    /// # Errors
+    /// When the operating system has no random bytes to give.
+    pub fn generate() -> Result<SigningKey, SignKeyError> {
+        let mut seed = Zeroizing::new([0; 32]);
+        SystemRandom::new().fill(&mut *seed).map_err(|_| SignKeyError::NoEntropy)?;
+        Ok(SigningKey::from_seed(*seed))
+    }
+
+    /// From its seed.
+    pub fn from_seed(seed: [u8; 32]) -> SigningKey {
+        let seed = Zeroizing::new(seed);
+        let pair = Ed25519KeyPair::from_seed_unchecked(&*seed).expect("a seed has 32 bytes");
+        SigningKey { seed, pair }
+    }
+
+    /// The key file's line, without a line break. Whoever holds it can speak for the source.
+    pub fn to_line(&self) -> Zeroizing<String> {
+        line(SIGN, &self.seed)
+    }
+
+    /// The key that receivers need.
+    pub fn verify_key(&self) -> VerifyKey {
+        let public = self.pair.public_key().as_ref();
+        VerifyKey(*public.first_chunk().expect("a public key has 32 bytes"))
+    }
+
+    /// Sign a page: the hashes of blocks in a row.
+    pub fn sign_page(&self, about: &Signed, first_block: u32, hashes: &[[u8; 32]]) -> Signature {
+        self.sign(&about.page(first_block, hashes))
+    }
+
+    /// Sign the root of so many blocks.
+    pub fn sign_root(&self, about: &Signed, blocks: u32, root: &[u8; 32]) -> Signature {
+        self.sign(&about.root(blocks, root))
+    }
+
+    pub(crate) fn sign(&self, statement: &[u8]) -> Signature {
+        *self.pair.sign(statement).as_ref().first_chunk().expect("a signature has 64 bytes")
+    }
+}
+
+impl Clone for SigningKey {
+    fn clone(&self) -> SigningKey {
+        SigningKey::from_seed(*self.seed)
+    }
+}
+
+impl VerifyKey {
+    /// From its bytes.
+    pub const fn from_bytes(bytes: [u8; 32]) -> VerifyKey {
+        VerifyKey(bytes)
+    }
+
+    /// The key file's line, without a line break.
+    pub fn to_line(&self) -> String {
+        line(VERIFY, &self.0).to_string()
+    }
+
+    /// Four bytes that tell keys apart.
+    pub fn fingerprint(&self) -> u32 {
+        let hash = blake3::derive_key("faircast wire 2: fingerprint of a public key", &self.0);
+        u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]])
+    }
+
+    /// Whether a page was signed with this key's private half.
+    pub fn verifies_page(
+        &self,
+        about: &Signed,
+        first_block: u32,
+        hashes: &[[u8; 32]],
+        signature: &Signature,
+    ) -> bool {
+        self.verifies(&about.page(first_block, hashes), signature)
+    }
+
+    /// Whether a root was.
+    pub fn verifies_root(&self, about: &Signed, blocks: u32, root: &[u8; 32], signature: &Signature) -> bool {
+        self.verifies(&about.root(blocks, root), signature)
+    }
+
+    pub(crate) fn verifies(&self, statement: &[u8], signature: &Signature) -> bool {
+        UnparsedPublicKey::new(&ED25519, &self.0).verify(statement, signature).is_ok()
+    }
+}
+
+impl VerifyKeys {
+    /// The keys, in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = &VerifyKey> {
+        self.0.iter()
+    }
+}
+
+impl From<VerifyKey> for VerifyKeys {
+    fn from(key: VerifyKey) -> VerifyKeys {
+        VerifyKeys(vec![key])
+    }
+}
+
+impl Signed {
+    fn page(&self, first_block: u32, hashes: &[[u8; 32]]) -> Vec<u8> {
+        let mut statement = self.statement("faircast 2: page of hashes", 4 + 32 * hashes.len());
+        statement.extend(first_block.to_be_bytes());
+        statement.extend(hashes.as_flattened());
+        statement
+    }
+
+    fn root(&self, blocks: u32, root: &[u8; 32]) -> Vec<u8> {
+        let mut statement = self.statement("faircast 2: root", 4 + 32);
+        statement.extend(blocks.to_be_bytes());
+        statement.extend(root);
+        statement
+    }
+
+    /// What every statement about content begins with; `more` bytes follow.
+    fn statement(&self, context: &str, more: usize) -> Vec<u8> {
+        let mut statement = Vec::with_capacity(context.len() + 1 + 4 + 16 + 16 + 8 + more);
+        statement.extend(context.bytes());
+        statement.push(0);
+        statement.extend(self.session.0.to_be_bytes());
+        statement.extend(self.salt);
+        statement.extend(self.transfer.0);
+        statement.extend(self.started.to_be_bytes());
+        statement
+    }
+}
+
+impl Announce {
+    /// Sign it for this session.
+    ///
+    /// # Errors
+    /// When a number does not fit its field.
+    pub fn sign(&mut self, session: SessionId, key: &SigningKey) -> Result<(), EncodeError> {
+        self.signer = key.verify_key().fingerprint();
+        self.signature = Some(key.sign(&self.statement(session)?));
+        Ok(())
+    }
+
+    /// Whether it was signed, for this session, with this key's private half.
+    pub fn is_signed_by(&self, session: SessionId, key: &VerifyKey) -> bool {
+        let (Some(signature), Ok(statement)) = (&self.signature, self.statement(session)) else {
+            return false;
+        };
+        key.verifies(&statement, signature)
+    }
+
+    /// What is signed: all of it but the signature and what a relay may change (its address, its numbers, the size of its
+    /// packets, and how it spreads feedback).
+    fn statement(&self, session: SessionId) -> Result<Vec<u8>, EncodeError> {
+        let mut statement = Vec::with_capacity(encode::MOST_ANNOUNCE);
+        statement.extend(b"faircast 2: announcement\0");
+        statement.extend(session.0.to_be_bytes());
+        let (parent, packet_size) = (self.source, Announce::LEAST_PACKET);
+        Announce { parent, packet_size, next_seq: 0, spread_ms: 0, signature: None, ..*self }
+            .put(&mut statement, usize::MAX)?;
+        Ok(statement)
+    }
+}
+
+impl FromStr for SigningKey {
+    type Err = SignKeyError;
+
+    fn from_str(text: &str) -> Result<SigningKey, SignKeyError> {
+        let seeds = Zeroizing::new(keys(text, SIGN, 1)?);
+        Ok(SigningKey::from_seed(seeds[0]))
+    }
+}
+
+impl FromStr for VerifyKeys {
+    type Err = SignKeyError;
+
+    fn from_str(text: &str) -> Result<VerifyKeys, SignKeyError> {
+        Ok(VerifyKeys(keys(text, VERIFY, MOST_KEYS)?.into_iter().map(VerifyKey).collect()))
+    }
+}
+
+/// The keys of a file whose lines start with `tag`: one at least, and `most` at most.
+fn keys(text: &str, tag: &'static str, most: usize) -> Result<Vec<[u8; 32]>, SignKeyError> {
+    let mut keys = Vec::with_capacity(most); // so that no copy of a secret stays behind
+    for (line, content) in (1..).zip(text.lines().map(str::trim)) {
+        if content.is_empty() || content.starts_with('#') {
+            continue;
+        }
+        let mut words = content.split_whitespace();
+        match words.next() {
+            Some(word) if word == tag => {}
+            Some(SIGN) => {
+                return Err(SignKeyError::OtherHalf {
+                    line,
+                    found: "a signing key",
+                    expected: "the public key",
+                });
+            }
+            Some(VERIFY) => {
+                return Err(SignKeyError::OtherHalf {
+                    line,
+                    found: "a public key",
+                    expected: "the signing key",
+                });
+            }
+            _ => return Err(SignKeyError::UnknownLine { line, expected: tag }),
+        }
+        let digits = words.next().unwrap_or("");
+        if let Some(position) = digits.chars().position(|digit| !digit.is_ascii_hexdigit()) {
+            return Err(SignKeyError::NotHex { line, position: position + 1 });
+        }
+        let key = hex(digits).ok_or(SignKeyError::WrongLength { line, digits: digits.len() })?;
+        if words.next().is_some_and(|word| !word.starts_with('#')) {
+            return Err(SignKeyError::UnknownLine { line, expected: tag });
+        }
+        if keys.len() == most {
+            return Err(SignKeyError::TooMany { line, most });
+        }
+        keys.push(key);
+    }
+    if keys.is_empty() { Err(SignKeyError::NoKey(tag)) } else { Ok(keys) }
+}
+
+fn line(tag: &str, key: &[u8; 32]) -> Zeroizing<String> {
+    let mut line = Zeroizing::new(String::with_capacity(tag.len() + 65));
+    line.push_str(tag);
+    line.push(' ');
+    for byte in key {
+        line.extend(
+            [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).expect("below 16")),
+        );
+    }
+    line
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SigningKey({:?})", self.verify_key())
+    }
+}
+
+impl fmt::Debug for VerifyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "VerifyKey({:08x}..)", self.fingerprint())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signature::SIGNATURE_LEN;
+    use proptest::prelude::*;
+
+    fn key(seed: u8) -> SigningKey {
+        SigningKey::from_seed([seed; 32])
+    }
+
+    fn about() -> Signed {
+        Signed { session: SessionId(7), salt: [3; 16], transfer: TransferId([9; 16]), started: 1 << 60 }
+    }
+
+    #[test]
+    fn keys_are_those_of_the_rfc() {
+        // RFC 8032, 7.1, test 1.
+        let seed = "faircast-sign-2 9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
+        let public = "faircast-verify-2 d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
+        let key: SigningKey = seed.parse().expect("a key");
+        assert_eq!(key.to_line().as_str(), seed);
+        assert_eq!(key.verify_key().to_line(), public);
+        let keys: VerifyKeys = format!("# the lab's\n\n{public}  # ours\r\n").parse().expect("a key");
+        assert_eq!(keys, VerifyKeys::from(key.verify_key()));
+    }
+
+    #[test]
+    fn a_file_may_have_several_public_keys_and_one_private_one() {
+        let public = [1, 2].map(|seed| key(seed).verify_key());
+        let text = public.map(|key| key.to_line()).join("\n");
+        assert!(text.parse::<VerifyKeys>().expect("two keys").iter().eq(&public));
+        let private = [1, 2].map(|seed| key(seed).to_line().to_string()).join("\n");
+        assert_eq!(private.parse::<SigningKey>().err(), Some(SignKeyError::TooMany { line: 2, most: 1 }));
+        let many = vec![public[0].to_line(); MOST_KEYS + 1].join("\n");
+        let error = SignKeyError::TooMany { line: MOST_KEYS + 1, most: MOST_KEYS };
+        assert_eq!(many.parse::<VerifyKeys>(), Err(error));
+    }
+
+    #[test]
+    fn a_bad_key_file_is_refused_with_the_place() {
+        let read = |text: &str| text.parse::<SigningKey>().map(|_| ());
+        let line = key(1).to_line();
+        assert_eq!(read("# nothing"), Err(SignKeyError::NoKey(SIGN)));
+        assert_eq!(read("\nfaircast-key-1 00"), Err(SignKeyError::UnknownLine { line: 2, expected: SIGN }));
+        assert_eq!(read("faircast-sign-2"), Err(SignKeyError::WrongLength { line: 1, digits: 0 }));
+        assert_eq!(read(&line[..line.len() - 1]), Err(SignKeyError::WrongLength { line: 1, digits: 63 }));
+        assert_eq!(read("faircast-sign-2 00x1"), Err(SignKeyError::NotHex { line: 1, position: 3 }));
+        assert!(matches!(read(&key(1).verify_key().to_line()), Err(SignKeyError::OtherHalf { line: 1, .. })));
+        assert!(matches!(line.parse::<VerifyKeys>(), Err(SignKeyError::OtherHalf { line: 1, .. })));
+    }
+
+    #[test]
+    fn new_keys_differ_and_are_not_printed_for_debugging() {
+        let [a, b] = [(); 2].map(|()| SigningKey::generate().expect("the system has random bytes"));
+        assert_ne!(a.verify_key(), b.verify_key());
+        let shown = format!("{a:?}");
+        assert!(shown.len() < 40 && !shown.contains(&a.to_line()[16..24]), "{shown}");
+    }
+
+    #[test]
+    fn a_page_is_no_root_and_belongs_to_one_session_and_place() {
+        let (key, about, hashes) = (key(1), about(), [[1; 32], [2; 32]]);
+        let (public, signature) = (key.verify_key(), key.sign_page(&about, 5, &hashes));
+        assert!(public.verifies_page(&about, 5, &hashes, &signature));
+        assert!(!super::tests::key(2).verify_key().verifies_page(&about, 5, &hashes, &signature));
+        assert!(!public.verifies_page(&about, 6, &hashes, &signature));
+        assert!(!public.verifies_page(&about, 5, &hashes[..1], &signature));
+        assert!(!public.verifies_page(&about, 5, &[hashes[1], hashes[0]], &signature));
+        for other in [
+            Signed { session: SessionId(8), ..about },
+            Signed { salt: [4; 16], ..about },
+            Signed { transfer: TransferId([8; 16]), ..about },
+            Signed { started: 5, ..about },
+        ] {
+            assert!(!public.verifies_page(&other, 5, &hashes, &signature), "{other:?}");
+        }
+        let one = key.sign_page(&about, 5, &hashes[..1]);
+        assert!(!public.verifies_root(&about, 5, &hashes[0], &one), "their contexts differ");
+        let root = key.sign_root(&about, 5, &hashes[0]);
+        assert!(public.verifies_root(&about, 5, &hashes[0], &root));
+        assert!(!public.verifies_root(&about, 4, &hashes[0], &root));
+        assert!(!public.verifies_page(&about, 5, &hashes[..1], &root));
+    }
+
+    proptest! {
+        #[test]
+        fn every_changed_bit_of_a_page_is_found(
+            first in any::<u32>(),
+            hashes in proptest::collection::vec(any::<[u8; 32]>(), 1..40),
+            at in any::<prop::sample::Index>(),
+            bit in 0..8_u8,
+        ) {
+            let (key, about) = (key(1), about());
+            let mut signature = key.sign_page(&about, first, &hashes);
+            let public = key.verify_key();
+            prop_assert!(public.verifies_page(&about, first, &hashes, &signature));
+            let mut changed = hashes.clone();
+            let at_hash = at.index(hashes.len() * 32);
+            changed[at_hash / 32][at_hash % 32] ^= 1 << bit;
+            prop_assert!(!public.verifies_page(&about, first, &changed, &signature));
+            prop_assert!(!public.verifies_page(&about, first ^ (1 << (bit * 4)), &hashes, &signature));
+            prop_assert!(!public.verifies_page(&about, first, &hashes[..hashes.len() - 1], &signature));
+            signature[at.index(SIGNATURE_LEN)] ^= 1 << bit;
+            prop_assert!(!public.verifies_page(&about, first, &hashes, &signature));
+        }
+    }
+}
