@@ -54,8 +54,8 @@ pub struct Members {
     hosts: BTreeMap<IpAddr, usize>,
     /// How many are done, and how many of those served together are not: asked for all the time.
     tally: Tally,
-    /// To be confirmed in the next status messages: who has joined, with the number that it has drawn, and who is done or
-    /// leaves.
+    /// To be answered in the next status messages: who asks, with the number that it has drawn, and who has joined, is done
+    /// or leaves.
     confirm: VecDeque<(Answer, u8)>,
     /// The same, to find them.
     confirming: BTreeSet<Answer>,
@@ -142,7 +142,7 @@ pub enum Mute {
     },
 }
 
-/// Who is answered; the number that it has drawn when it asks or has joined.
+/// Who is answered; the number that it has drawn when it asks.
 type Answer = (ReceiverId, Option<u16>);
 
 /// Receivers of which something has to be told.
@@ -231,8 +231,8 @@ impl Members {
     fn answer(&mut self, report: &Report) {
         let nonce = match report.state {
             MemberState::Receiving => return,
-            MemberState::Joined | MemberState::Asking | MemberState::Relaying => Some(report.nonce),
-            MemberState::Done | MemberState::Failed | MemberState::Leaving => None,
+            MemberState::Asking | MemberState::Relaying => Some(report.nonce),
+            MemberState::Joined | MemberState::Done | MemberState::Failed | MemberState::Leaving => None,
         };
         let answer = (report.from, nonce);
         if self.confirm.len() < MOST_ANSWERS && self.confirming.insert(answer) {

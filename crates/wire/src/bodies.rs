@@ -197,7 +197,7 @@ body! {
         upper_seqs: [Counter as upper_seq "unwrapped; below 2^62"], "numbers of the next packets of layers 1, 2 and so on";
         scheduled: [Scheduled], "repairs under way";
         confirmed: [ReceiverId as confirmed_id "a receiver"], "known to be done";
-        welcomed: [Welcome], "have just joined";
+        welcomed: [Welcome], "ask whether the session goes on now";
         lagging: [ReceiverId as lagging_id "a receiver"], "holding up the others";
         dropped: [ReceiverId as dropped_id "a receiver"], "no longer waited for";
     }

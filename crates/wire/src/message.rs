@@ -146,7 +146,7 @@ pub struct Status {
     pub scheduled: Vec<Scheduled>,
     /// Receivers whose completion the source has heard of.
     pub confirmed: Vec<ReceiverId>,
-    /// Receivers that have just joined, with the numbers that they have drawn: so they know that this session goes on now.
+    /// Receivers that ask, with the numbers that they have drawn: so they know that this session goes on now.
     pub welcomed: Vec<Welcome>,
     /// Receivers that hold the others up.
     pub lagging: Vec<ReceiverId>,
@@ -165,10 +165,10 @@ impl Status {
     pub const HELD: u8 = 1 << 3;
 }
 
-/// The answer to a receiver that has joined.
+/// The answer to a receiver that asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Welcome {
-    /// Who has joined.
+    /// Who asks.
     pub id: ReceiverId,
     /// [`Member::nonce`].
     pub nonce: u16,

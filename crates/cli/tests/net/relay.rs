@@ -38,6 +38,7 @@ struct Relay {
     /// Own numbers, and the source's for each.
     numbers: Vec<Seq>,
     welcomed: Vec<Welcome>,
+    confirmed: Vec<ReceiverId>,
     done: BTreeSet<ReceiverId>,
     children: BTreeSet<ReceiverId>,
     held: Option<Report>,
@@ -84,6 +85,7 @@ impl Relay {
             kept: BTreeMap::new(),
             numbers: Vec::new(),
             welcomed: Vec::new(),
+            confirmed: Vec::new(),
             done: BTreeSet::new(),
             children: BTreeSet::new(),
             held: None,
@@ -160,13 +162,17 @@ impl Relay {
         let Ok((_, message)) = self.codec.open_below(bytes, from) else { return };
         match message {
             Message::Member(member) => {
-                self.children.insert(member.from);
+                if member.state != MemberState::Asking {
+                    self.children.insert(member.from);
+                }
                 match member.state {
-                    MemberState::Joined | MemberState::Asking => {
+                    MemberState::Asking => {
                         self.welcomed.push(Welcome { id: member.from, nonce: member.nonce });
                     }
+                    MemberState::Joined => self.confirmed.push(member.from),
                     MemberState::Done => {
                         self.done.insert(member.from);
+                        self.confirmed.push(member.from);
                         self.status_at = Instant::now();
                     }
                     _ => {}
@@ -198,11 +204,11 @@ impl Relay {
     fn speak(&mut self) {
         let now = Instant::now();
         let Some((_, source)) = self.source else { return };
-        if !self.welcomed.is_empty() || self.status_at <= now {
+        if !self.welcomed.is_empty() || !self.confirmed.is_empty() || self.status_at <= now {
             let status = Status {
                 next_seq: self.numbers.len() as u64,
                 welcomed: std::mem::take(&mut self.welcomed),
-                confirmed: self.done.iter().copied().collect(),
+                confirmed: std::mem::take(&mut self.confirmed),
                 ..self.status.clone()
             };
             let mut out = Vec::new();

@@ -12,9 +12,9 @@ fn schemes_with_feedback() -> impl Iterator<Item = &'static str> {
 /// How long these receivers take for 4 MB from the first packet of the content on, when the last one comes so many seconds
 /// after the others: the median of three networks.
 fn transfer(scheme: &'static str, receivers: usize, late_secs: u64) -> f64 {
-    let mut all = [7, 8, 9].map(|seed| one_transfer(seed, scheme, receivers, late_secs));
+    let mut all = [7, 8, 9, 10, 11].map(|seed| one_transfer(seed, scheme, receivers, late_secs));
     all.sort_by(f64::total_cmp);
-    all[1]
+    all[2]
 }
 
 fn one_transfer(seed: u64, scheme: &'static str, receivers: usize, late_secs: u64) -> f64 {

@@ -24,9 +24,7 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_wire::encode::{self, IPV6_HEADERS};
-use faircast_wire::{
-    Announce, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status, Welcome,
-};
+use faircast_wire::{Announce, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status};
 use std::net::SocketAddr;
 
 /// Before the source has told its round-trip time.
@@ -142,7 +140,7 @@ impl ReceiverSession {
             since: now,
             deferred: false,
             begun: false,
-            registered: self.setup.freshness == Freshness::Answer,
+            registered: false,
             content_told: false,
             blocks: geometry.blocks(),
             root: None,
@@ -150,7 +148,7 @@ impl ReceiverSession {
             member_tries: 0,
             window,
         };
-        stream.member_at = now + first_turn(stream.spread, &mut self.rng);
+        stream.member_at = now + self.turn_to_join(spread);
         self.stream = Some(stream);
         self.phase = Phase::Receiving;
         self.clocks.heard_at = now;
@@ -190,6 +188,14 @@ impl ReceiverSession {
         Ok(Box::new(reassembly))
     }
 
+    /// How long it waits to join: who has asked has waited for its turn already.
+    fn turn_to_join(&mut self, spread: Span) -> Span {
+        match self.setup.freshness {
+            Freshness::Answer => Span::ZERO,
+            Freshness::Clock => first_turn(spread, &mut self.rng),
+        }
+    }
+
     /// The source was restarted with the same content: go on with what is there.
     pub(super) fn follow_restarted(
         &mut self,
@@ -198,7 +204,7 @@ impl ReceiverSession {
         from: SocketAddr,
         now: Time,
     ) {
-        let delay = first_turn(millis(announce.spread_ms), &mut self.rng);
+        let delay = self.turn_to_join(millis(announce.spread_ms));
         let Ok(trust) = self.trust_in(session, &announce) else { return };
         let Some(stream) = &mut self.stream else { return };
         let Some(scheme) = scheme_of(&announce).filter(|_| packet_size_fits(&announce)) else { return };
@@ -217,7 +223,7 @@ impl ReceiverSession {
         stream.sent = 0;
         stream.deferred = false;
         stream.begun = false;
-        stream.registered = self.setup.freshness == Freshness::Answer;
+        stream.registered = false;
         stream.root = None;
         (stream.member_at, stream.member_tries) = (now + delay, 0);
         self.clocks.heard_at = now;
@@ -240,7 +246,6 @@ impl ReceiverSession {
         stream.window.on_status(status.next_seq, status.members, stream.rtt, held);
         stream.reach.on_next_seq(status.next_seq, now);
         stream.layers.on_status(&status.upper_seqs);
-        stream.registered |= status.welcomed.contains(&Welcome { id: me, nonce: self.setup.nonce });
         if status.confirmed.contains(&me) {
             stream.registered = true;
             if matches!(self.phase, Phase::Confirming { .. }) {

@@ -31,7 +31,7 @@ const LONGEST_PAUSE: Span = Span::from_secs(1);
 /// Who is not announced for so long is not asked any more.
 const GONE_AFTER: Span = Span::from_secs(5);
 
-/// Another source is joined when the first one has not answered so many questions.
+/// A source that has not answered so many questions is silent.
 const SILENT: u32 = 3;
 
 /// A source that was announced.
@@ -45,7 +45,7 @@ pub(super) struct Candidate {
     tries: u32,
 }
 
-/// All that have been announced and have not answered, the first one first.
+/// All that have been announced and have not answered.
 #[derive(Debug, Default)]
 pub(super) struct Candidates(Vec<Candidate>);
 
@@ -82,16 +82,15 @@ impl Candidates {
         self.0.iter().map(|candidate| candidate.ask_at).min().unwrap_or(Time::NEVER)
     }
 
-    /// Those to ask now, and how.
-    fn due(&mut self, now: Time) -> Vec<(SessionId, SocketAddr, MemberState)> {
+    /// Those to ask now.
+    fn due(&mut self, now: Time) -> Vec<(SessionId, SocketAddr)> {
         let mut due = Vec::new();
-        for (place, candidate) in self.0.iter_mut().enumerate().filter(|(_, one)| one.ask_at <= now) {
+        for candidate in self.0.iter_mut().filter(|one| one.ask_at <= now) {
             if now.since(candidate.heard_at) >= GONE_AFTER {
                 candidate.ask_at = Time::NEVER;
                 continue;
             }
-            let state = if place == 0 { MemberState::Joined } else { MemberState::Asking };
-            due.push((candidate.session, candidate.source, state));
+            due.push((candidate.session, candidate.source));
             let first = FIRST_PAUSE + millis(candidate.announce.spread_ms);
             let pause = first * (1 << candidate.tries.min(TRIES));
             candidate.tries += 1;
@@ -101,16 +100,10 @@ impl Candidates {
         due
     }
 
-    /// This one has answered; take it out if it is the one to follow.
-    fn answered(&mut self, session: SessionId, source: SocketAddr) -> Option<(Candidate, Option<Candidate>)> {
+    /// This one has answered: it is the one to follow.
+    fn answered(&mut self, session: SessionId, source: SocketAddr) -> Option<Candidate> {
         let place = self.0.iter().position(|one| (one.session, one.source) == (session, source))?;
-        if place > 0 && self.0[0].tries < SILENT {
-            return None; // the one that was joined may still answer
-        }
-        let candidate = self.0.swap_remove(place);
-        let joined = if place > 0 { self.0.drain(..).next() } else { None };
-        self.0.clear();
-        Some((candidate, joined))
+        Some(self.0.swap_remove(place))
     }
 
     /// None is waited for any more.
@@ -133,8 +126,8 @@ impl ReceiverSession {
 
     /// Ask those whose time has come.
     pub(super) fn ask(&mut self, now: Time) {
-        for (session, to, state) in self.candidates.due(now) {
-            let member = self.stranger(state, 0);
+        for (session, to) in self.candidates.due(now) {
+            let member = self.stranger(MemberState::Asking, 0);
             self.outbox.add_to(session, Message::Member(member), to, now);
         }
         if let Some(silent) = self.candidates.silent() {
@@ -148,11 +141,7 @@ impl ReceiverSession {
         if !status.welcomed.contains(&me) {
             return;
         }
-        let Some((candidate, joined)) = self.candidates.answered(session, from) else { return };
-        if let Some(Candidate { session, source, .. }) = joined {
-            let leaving = self.stranger(MemberState::Leaving, 0);
-            self.outbox.add_to(session, Message::Member(leaving), source, now);
-        }
+        let Some(candidate) = self.candidates.answered(session, from) else { return };
         self.accept(candidate.session, candidate.announce, candidate.source, now);
     }
 
@@ -164,7 +153,7 @@ impl ReceiverSession {
             state,
             reason,
             verified_bytes: 0,
-            blocks_missing: 0,
+            blocks_missing: u32::MAX,
             rate: 0.0,
             loss: 0.0,
             dropped_local: 0,
@@ -286,23 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn one_is_joined_and_others_are_asked_until_the_first_is_silent() {
+    fn all_are_asked_and_the_first_that_answers_is_the_one() {
         let mut candidates = Candidates::default();
         hear(&mut candidates, 1, at(0));
         hear(&mut candidates, 2, at(1));
-        let mut states = Vec::new();
-        for millis in 0..60 {
-            states
-                .extend(candidates.due(at(millis)).into_iter().map(|(session, _, state)| (session.0, state)));
-        }
-        assert!(states.contains(&(1, MemberState::Joined)) && states.contains(&(2, MemberState::Asking)));
-        assert!(!states.contains(&(2, MemberState::Joined)), "{states:?}");
-        candidates.0[0].tries = 2;
-        assert!(candidates.answered(SessionId(2), place(2)).is_none(), "the first may answer yet");
-        candidates.0[0].tries = 3;
-        let (found, joined) = candidates.answered(SessionId(2), place(2)).expect("it has answered");
-        assert_eq!((found.session.0, joined.map(|one| one.session.0)), (2, Some(1)));
-        assert!(candidates.0.is_empty());
+        let asked: Vec<_> = (0..60).flat_map(|millis| candidates.due(at(millis))).collect();
+        assert!([1, 2].iter().all(|session| asked.iter().any(|(one, _)| one.0 == *session)), "{asked:?}");
+        assert!(candidates.answered(SessionId(2), place(1)).is_none(), "it is announced from elsewhere");
+        assert_eq!(candidates.answered(SessionId(2), place(2)).map(|one| one.session.0), Some(2));
     }
 
     #[test]
@@ -317,7 +297,7 @@ mod tests {
                 hear(&mut candidates, 2 + (millis / 10 % 200) as u8, at(millis));
             }
             let asked = candidates.due(at(millis));
-            answered |= asked.iter().any(|(session, _, _)| session.0 == 1)
+            answered |= asked.iter().any(|(session, _)| session.0 == 1)
                 && candidates.answered(SessionId(1), place(1)).is_some();
             assert!(candidates.0.len() <= MOST);
         }
