@@ -27,32 +27,31 @@ impl Budget {
         self.earlier = symbols;
     }
 
-    /// A host asks for so many symbols, and may have asked for `most` in all. Whether it may.
-    fn spend(&mut self, host: IpAddr, symbols: u16, most: u64) -> bool {
+    /// Whether a host that may have so many symbols in all may have these.
+    fn allows(&self, host: IpAddr, symbols: u16, most: u64) -> bool {
+        self.spent.get(&host).copied().unwrap_or(0) + u64::from(symbols) <= most
+    }
+
+    /// So many symbols are sent because this host has asked.
+    pub(super) fn spend(&mut self, host: IpAddr, symbols: u16) {
         if self.spent.len() >= MOST && !self.spent.contains_key(&host) {
             self.spent.clear();
         }
-        let spent = self.spent.entry(host).or_default();
-        let more = *spent + u64::from(symbols);
-        if more > most {
-            return false;
-        }
-        *spent = more;
-        true
+        *self.spent.entry(host).or_default() += u64::from(symbols);
     }
 }
 
 impl SourceSession {
     /// Whether a host that asks for so many symbols can lack them: all members there together no more than was sent, lost, asked
     /// for and lost again. Members of a sealed session are believed.
-    pub(super) fn asks_for_less_than_was_sent(&mut self, from: SocketAddr, symbols: u16) -> bool {
+    pub(super) fn may_ask_for(&self, from: SocketAddr, symbols: u16) -> bool {
         if self.codec.form() == faircast_wire::Form::Sealed {
             return true;
         }
         let members = self.members.at(from.ip()).max(1) as u64;
         let sent = self.delivery.amounts().sent_symbols + self.budget.earlier;
         let most = (sent * TIMES + SPARE) * members;
-        self.budget.spend(from.ip(), symbols, most)
+        self.budget.allows(from.ip(), symbols, most)
     }
 }
 
@@ -64,17 +63,20 @@ mod tests {
     fn a_host_asks_for_so_much_and_no_more() {
         let mut budget = Budget::default();
         let [here, there] = [1, 2].map(|last| IpAddr::from([10, 0, 0, last]));
-        assert!((0..10).all(|_| budget.spend(here, 100, 1_000)));
-        assert!(!budget.spend(here, 1, 1_000));
-        assert!(budget.spend(here, 1, 1_001), "more has been sent");
-        assert!(budget.spend(there, 1_000, 1_000));
+        for _ in 0..10 {
+            assert!(budget.allows(here, 100, 1_000));
+            budget.spend(here, 100);
+        }
+        assert!(!budget.allows(here, 1, 1_000));
+        assert!(budget.allows(here, 1, 1_001), "more has been sent");
+        assert!(budget.allows(there, 1_000, 1_000));
     }
 
     #[test]
     fn memory_is_bounded() {
         let mut budget = Budget::default();
         for host in 0..100_000_u32 {
-            budget.spend(IpAddr::from(host.to_be_bytes()), 1, 10);
+            budget.spend(IpAddr::from(host.to_be_bytes()), 1);
             assert!(budget.spent.len() <= MOST);
         }
     }

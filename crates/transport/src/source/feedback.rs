@@ -166,11 +166,15 @@ impl SourceSession {
                 continue;
             }
             for block in need.first..need.first.saturating_add(run) {
-                if !self.asks_for_less_than_was_sent(from, need.symbols) {
+                let cost = need.symbols.min(self.delivery.symbols_of(block));
+                if !self.may_ask_for(from, cost) {
                     self.counts.refused += 1;
                     return;
                 }
-                scheduled |= self.delivery.request(block, need.symbols, request.echo.seq);
+                if self.delivery.request(block, need.symbols, request.echo.seq) {
+                    self.budget.spend(from.ip(), cost);
+                    scheduled = true;
+                }
             }
         }
         if scheduled && self.members.count() > 1 {

@@ -146,6 +146,11 @@ pub(crate) trait Delivery: Send {
         false
     }
 
+    /// Source symbols of a block: more of it is not sent for one request. 0 of a block that is not there.
+    fn symbols_of(&self, _block: u32) -> u16 {
+        0
+    }
+
     /// Forget what receivers have asked for.
     fn clear_requests(&mut self) {}
 

@@ -104,6 +104,10 @@ impl Delivery for OnRequest {
         self.repairs.request(block, symbols, seen)
     }
 
+    fn symbols_of(&self, block: u32) -> u16 {
+        if block < self.source.ready() { self.source.symbols(block) } else { 0 }
+    }
+
     fn clear_requests(&mut self) {
         self.repairs.clear_requests();
     }
