@@ -142,7 +142,7 @@ pub enum Mute {
     },
 }
 
-/// Who is answered; the number that it has drawn when it asks.
+/// Who is answered; the number that it says when it asks or joins.
 type Answer = (ReceiverId, Option<u16>);
 
 /// Receivers of which something has to be told.
@@ -231,8 +231,8 @@ impl Members {
     fn answer(&mut self, report: &Report) {
         let nonce = match report.state {
             MemberState::Receiving => return,
-            MemberState::Asking | MemberState::Relaying => Some(report.nonce),
-            MemberState::Joined | MemberState::Done | MemberState::Failed | MemberState::Leaving => None,
+            MemberState::Asking | MemberState::Joined | MemberState::Relaying => Some(report.nonce),
+            MemberState::Done | MemberState::Failed | MemberState::Leaving => None,
         };
         let answer = (report.from, nonce);
         if self.confirm.len() < MOST_ANSWERS && self.confirming.insert(answer) {

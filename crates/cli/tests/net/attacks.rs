@@ -71,9 +71,9 @@ fn overhear(socket: &UdpSocket, members: usize) -> Overheard {
         match parse(&bytes[..len], &Newest::default()) {
             Ok((header, Message::Announce(announce))) => announced = Some((header.session, from, announce)),
             Ok((_, Message::Status(status))) => {
-                for id in status.confirmed {
-                    if !heard.contains(&id) {
-                        heard.push(id);
+                for welcome in status.welcomed {
+                    if !heard.contains(&welcome.id) {
+                        heard.push(welcome.id);
                     }
                 }
             }

@@ -166,10 +166,9 @@ impl Relay {
                     self.children.insert(member.from);
                 }
                 match member.state {
-                    MemberState::Asking => {
+                    MemberState::Asking | MemberState::Joined => {
                         self.welcomed.push(Welcome { id: member.from, nonce: member.nonce });
                     }
-                    MemberState::Joined => self.confirmed.push(member.from),
                     MemberState::Done => {
                         self.done.insert(member.from);
                         self.confirmed.push(member.from);

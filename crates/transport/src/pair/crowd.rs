@@ -119,11 +119,17 @@ impl Crowd {
         self.statuses += 1;
         self.rtt = Span::from_micros(u64::from(status.rtt_max_us));
         self.set_spread(status.spread_ms, now);
+        for welcome in &status.welcomed {
+            if let Some(&index) = self.by_id.get(&welcome.id)
+                && self.fakes[index].state == MemberState::Joined
+            {
+                self.fakes[index].state = MemberState::Receiving;
+            }
+        }
         for id in &status.confirmed {
             let Some(&index) = self.by_id.get(id) else { continue };
             let fake = &mut self.fakes[index];
             match fake.state {
-                MemberState::Joined => fake.state = MemberState::Receiving,
                 MemberState::Done if fake.confirmed.is_none() => fake.confirmed = Some(now),
                 _ => {}
             }

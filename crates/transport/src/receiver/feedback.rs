@@ -24,7 +24,9 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_wire::encode::{self, IPV6_HEADERS};
-use faircast_wire::{Announce, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status};
+use faircast_wire::{
+    Announce, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status, Welcome,
+};
 use std::net::SocketAddr;
 
 /// Before the source has told its round-trip time.
@@ -35,6 +37,9 @@ const ALIVE: Span = Span::from_millis(250);
 
 /// What the source has to confirm is said again after this at the latest, or the spread where that is longer.
 const LATEST: Span = Span::from_secs(1);
+
+/// Who has joined says its number and this, so that the answer is no answer to its question.
+const JOINED: u16 = 1;
 
 /// Requests per datagram.
 const MOST_NEEDS: usize = 120;
@@ -246,6 +251,8 @@ impl ReceiverSession {
         stream.window.on_status(status.next_seq, status.members, stream.rtt, held);
         stream.reach.on_next_seq(status.next_seq, now);
         stream.layers.on_status(&status.upper_seqs);
+        let joined = Welcome { id: me, nonce: self.setup.nonce.wrapping_add(JOINED) };
+        stream.registered |= status.welcomed.contains(&joined);
         if status.confirmed.contains(&me) {
             stream.registered = true;
             if matches!(self.phase, Phase::Confirming { .. }) {
@@ -403,7 +410,7 @@ impl ReceiverSession {
         let packets = (self.totals.packets + self.totals.lost).max(1);
         let member = Member {
             from: self.setup.id,
-            nonce: self.setup.nonce,
+            nonce: self.setup.nonce.wrapping_add(JOINED),
             state,
             reason,
             verified_bytes: stream.delivery.verified_bytes(),
