@@ -6,7 +6,7 @@
 
 use super::feedback::{millis, scheme_of};
 use super::trust::Trust;
-use super::{Event, NOTHING_YET, ReceiverSession};
+use super::{Event, NOTHING_YET, Phase, ReceiverSession};
 use crate::error::Seen;
 use crate::members::{first_turn, stretched};
 use faircast_core::packet::SessionId;
@@ -174,6 +174,10 @@ impl ReceiverSession {
             }
             Some(stream) if stream.session == session => self.go_on_from(announce, from, now),
             Some(_) => self.follow_restarted(session, announce, from, now),
+        }
+        // Before anything else is said: who has not joined is not listened to.
+        if self.phase == Phase::Receiving {
+            self.report_membership(now);
         }
     }
 

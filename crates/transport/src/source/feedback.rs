@@ -75,6 +75,9 @@ impl SourceSession {
         let change = self.members.on_report(report, seq, from, now);
         let receiver = report.from.to_string();
         let host = report.host.as_str().to_owned();
+        if let (Phase::Gathering { heard }, MemberState::Asking) = (&mut self.phase, report.state) {
+            *heard = now; // it will join in a moment
+        }
         match change {
             Change::None => {}
             Change::Joined => {
