@@ -1,6 +1,6 @@
 //! What sessions say, in the command's words: the library knows no flags.
 
-use faircast::error::{LineTooLong, Seen, Unlayered};
+use faircast::error::{EndReason, LineTooLong, Seen, Unlayered};
 use faircast::event::{Advice, Setting};
 use faircast::{Error, Event};
 use std::borrow::Cow;
@@ -70,10 +70,16 @@ pub fn error(error: &Error) -> String {
         Error::SourceSilent { silent, verified_bytes } => format!(
             "the source has been silent for {silent:?}; {verified_bytes} bytes are verified and kept, {RESUME}"
         ),
-        Error::Ended { reason, verified_bytes } => format!(
-            "the source ended the session before everything had arrived ({reason}); {verified_bytes} bytes are verified and \
-             kept, {RESUME}"
-        ),
+        Error::Ended { reason, verified_bytes } => {
+            let reason = match reason {
+                EndReason::TooSlow => Cow::from("this host was too slow for --slow drop"),
+                reason => reason.to_string().into(),
+            };
+            format!(
+                "the source ended the session before everything had arrived ({reason}); {verified_bytes} bytes are verified and \
+                 kept, {RESUME}"
+            )
+        }
         Error::AlcEnded { why, files, known } => format!(
             "{why} before everything had arrived: {files} of {known} files are whole; ask the source for more rounds (--repeat)"
         ),

@@ -86,6 +86,18 @@ pub enum Seen {
     NotPgm(u64),
 }
 
+/// Why a source ended a session that a receiver still took part in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EndReason {
+    /// It leaves slow receivers out.
+    #[error("this host was too slow, and its source drops slow receivers")]
+    TooSlow,
+    /// It waited no longer.
+    #[error("it had waited long enough, or was stopped")]
+    WaitedEnough,
+}
+
 /// What does not go with layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -259,8 +271,8 @@ pub enum Error {
         "the source ended the session before everything had arrived ({reason}); {verified_bytes} bytes are verified and kept, a receiver that is started again resumes"
     )]
     Ended {
-        /// Why, in a word or two.
-        reason: &'static str,
+        /// Why.
+        reason: EndReason,
         /// Bytes verified.
         verified_bytes: u64,
     },

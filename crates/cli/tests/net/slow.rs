@@ -91,7 +91,7 @@ fn a_slow_receiver_is_left_out_when_told_so_and_says_why() {
     let (stage, file) = stage(&root, 10.0);
     let (source, mut receivers) = send(&stage, &file, "drop:50M");
     let slow = receivers.pop().expect("there are four").ends(20);
-    slow.failed(1, "drops slow receivers");
+    slow.failed(1, "too slow for --slow drop");
     receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(20)));
     let source = source.succeeds(20);
     slow_event(&source, "dropped");

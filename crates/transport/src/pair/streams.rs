@@ -121,10 +121,10 @@ fn each_layers_stream_comes_whole_to_whoever_can_take_it() {
     assert!(Made::all(600_000).ends_with(&upper), "joined at the present: {:?}", net.stream(fast, 1));
     assert!(upper.len() > 350_000, "{:?}", net.stream(fast, 1));
     assert_eq!(net.flows(fast, 1), [Flow::Comes, Flow::Stops]);
-    // The slow one tries the upper layer now and then, and loses a tenth of the base at most while it does.
+    // The slow one tries the upper layer now and then, and loses some packets of the base while it does.
     let base = net.got(slow, 0);
     assert_in_order(&base);
-    assert!(base.len() > 540_000, "{:?}", net.stream(slow, 0));
+    assert!(base.len() > 550_000, "{:?}", net.stream(slow, 0));
     assert!(net.stream(slow, 1).seconds < net.stream(fast, 1).seconds / 2.0, "{:?}", net.stream(slow, 1));
 }
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::config::Freshness;
 use crate::endpoint::Backlog;
-use crate::error::Error;
+use crate::error::{EndReason, Error};
 use crate::event::Event;
 use crate::members::{first_turn, stretched};
 use crate::object::{Geometry, Origin, TransferId};
@@ -40,6 +40,9 @@ const LATEST: Span = Span::from_secs(1);
 
 /// Who has joined says its number and this, so that the answer is no answer to its question.
 const JOINED: u16 = 1;
+
+/// A source sends a packet when it answers; who has none after this joins without.
+const JOIN_WITHIN: Span = Span::from_millis(10);
 
 /// Requests per datagram.
 const MOST_NEEDS: usize = 120;
@@ -193,10 +196,11 @@ impl ReceiverSession {
         Ok(Box::new(reassembly))
     }
 
-    /// How long it waits to join: who has asked has waited for its turn already.
+    /// How long it waits to join: who has asked has waited for its turn already, and waits for a packet to measure the round
+    /// trip with.
     fn turn_to_join(&mut self, spread: Span) -> Span {
         match self.setup.freshness {
-            Freshness::Answer => Span::ZERO,
+            Freshness::Answer => JOIN_WITHIN,
             Freshness::Clock => first_turn(spread, &mut self.rng),
         }
     }
@@ -267,7 +271,7 @@ impl ReceiverSession {
             return;
         }
         if status.dropped.contains(&me) {
-            return self.end("this host was too slow, and its source drops slow receivers", now);
+            return self.end(EndReason::TooSlow, now);
         }
         let was_deferred = std::mem::replace(&mut stream.deferred, status.lagging.contains(&me));
         if was_deferred && !stream.deferred {
@@ -281,11 +285,11 @@ impl ReceiverSession {
         stream.delivery.on_status(status, now, &mut self.rng);
         self.after_block(now);
         if self.phase == Phase::Receiving && status.flags & Status::CLOSING != 0 {
-            self.end("it had waited long enough, or was stopped", now);
+            self.end(EndReason::WaitedEnough, now);
         }
     }
 
-    fn end(&mut self, reason: &'static str, now: Time) {
+    fn end(&mut self, reason: EndReason, now: Time) {
         self.failure = Some(Error::Ended { reason, verified_bytes: self.verified_bytes() });
         self.totals.finished = now;
         self.phase = Phase::Over;
@@ -356,8 +360,8 @@ impl ReceiverSession {
                 request(wanted, self.setup.id, echo, &mut self.outbox, stream.session, now);
             }
         }
-        self.advertise(now);
         self.report_membership(now);
+        self.advertise(now);
     }
 
     /// Say who and how far this receiver is, when it is time.

@@ -378,6 +378,8 @@ impl ReceiverSession {
                 stream.newest_at = arrived;
                 stream.window.on_packet(packet.data.seq, arrived, now);
             }
+            self.join_first(now);
+            let Some(stream) = &mut self.stream else { return };
             // A probe before the start is no part of the session that the scheme controls.
             let is_probe = packet.data.payload == Payload::NONE;
             if !is_probe && !std::mem::replace(&mut stream.begun, true) {

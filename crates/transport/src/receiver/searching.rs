@@ -6,7 +6,8 @@
 
 use super::feedback::{millis, scheme_of};
 use super::trust::Trust;
-use super::{Event, NOTHING_YET, Phase, ReceiverSession};
+use super::{Event, NOTHING_YET, Phase, ReceiverSession, Stream};
+use crate::config::Freshness;
 use crate::error::Seen;
 use crate::members::{first_turn, stretched};
 use faircast_core::packet::SessionId;
@@ -175,10 +176,6 @@ impl ReceiverSession {
             Some(stream) if stream.session == session => self.go_on_from(announce, from, now),
             Some(_) => self.follow_restarted(session, announce, from, now),
         }
-        // Before anything else is said: who has not joined is not listened to.
-        if self.phase == Phase::Receiving {
-            self.report_membership(now);
-        }
     }
 
     /// Of content that has to be signed: who has signed this announcement.
@@ -187,6 +184,15 @@ impl ReceiverSession {
     /// What is there instead.
     pub(super) fn trust_in(&self, session: SessionId, announce: &Announce) -> Result<Option<Trust>, Seen> {
         self.setup.verify.as_ref().map(|keys| Trust::in_announcement(keys, session, announce)).transpose()
+    }
+
+    /// A packet has come: join, before anything else is said, for who has not joined is not listened to.
+    pub(super) fn join_first(&mut self, now: Time) {
+        let waits = |stream: &Stream| !stream.registered && stream.member_tries == 0;
+        let asked = self.setup.freshness == Freshness::Answer && self.phase == Phase::Receiving;
+        if asked && self.stream.as_ref().is_some_and(waits) {
+            self.tell_membership(MemberState::Joined, 0, now);
+        }
     }
 
     /// Whether this version can follow what is announced; why not is kept.

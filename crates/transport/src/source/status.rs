@@ -112,6 +112,9 @@ impl SourceSession {
             |pace| self.members.with_pace(pace).map(|(id, _)| id).take(room / 4 / 4).collect::<Vec<_>>();
         let (lagging, dropped) = (ids(Pace::Deferred), ids(Pace::Dropped));
         let (confirmed, welcomed) = self.members.take_confirmations(room / 3);
+        if matches!(self.phase, Phase::Gathering { .. }) && !welcomed.is_empty() {
+            self.clocks.heartbeat_at = now; // for those who follow now, so that they measure the round trip when they join
+        }
         let upper_seqs: Vec<u64> = self.next_seqs[1..].iter().map(|seq| seq.0).collect();
         let ids_len = 4 * (lagging.len() + dropped.len() + confirmed.len()) + 6 * welcomed.len();
         let left = room.saturating_sub(ids_len + 8 * upper_seqs.len());
