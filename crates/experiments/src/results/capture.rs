@@ -8,7 +8,7 @@ use crate::run::transform::to_wire;
 use crate::scenario::Layout;
 use crate::scenario::plan::{FlowKind, RunPlan};
 use faircast_aqm::{DropCause, LossCause};
-use faircast_core::packet::Body;
+use faircast_core::packet::{Body, Data, Packet, Payload};
 use faircast_core::time::Time;
 use faircast_core::unicast::{Ack, Feedback, Protocol, Segment, SegmentFlags};
 use faircast_sim::{Outcome, Tapped, TappedPacket};
@@ -73,6 +73,26 @@ const TCP: u8 = 6;
 const ETHERNET: usize = 14;
 const IPV4: usize = 20;
 
+/// A session's packet, filled up to `room` bytes where it carries data; empty: the format cannot say it.
+fn session_packet(packet: &Packet, room: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if to_wire(&mut bytes, packet, &[]).is_none() {
+        return Vec::new();
+    }
+    let (Body::Data(data), true) = (&packet.body, room > bytes.len()) else { return bytes };
+    // Sessions without an object name no symbols, and on the wire bytes belong to one.
+    let payload = match data.payload {
+        Payload::NONE => Payload { block: (data.seq.0 >> 8) as u32, symbol: (data.seq.0 & 0xff) as u32 },
+        named => named,
+    };
+    let packet = Packet { body: Body::Data(Data { payload, ..*data }), ..*packet };
+    let filling = vec![0; room - bytes.len()];
+    bytes.clear();
+    let again = to_wire(&mut bytes, &packet, &filling);
+    debug_assert!(again.is_some(), "what fits without a payload fits with one");
+    bytes
+}
+
 /// An Ethernet frame.
 fn frame(plan: &RunPlan, layout: &Layout, tapped: &Tapped) -> Vec<u8> {
     let number = tapped.flow.0;
@@ -91,15 +111,7 @@ fn frame(plan: &RunPlan, layout: &Layout, tapped: &Tapped) -> Vec<u8> {
                 }
                 Body::Data(_) | Body::Order(_) => (host(flow.source), address(232, number + 1)),
             };
-            let mut bytes = Vec::new();
-            let room = size.saturating_sub(IPV4 + 8);
-            if to_wire(&mut bytes, packet, &[]).is_some() && matches!(packet.body, Body::Data(_)) {
-                // The payload is part of the checksum, so the packet is written once more.
-                let payload = vec![0; room.saturating_sub(bytes.len())];
-                bytes.clear();
-                let again = to_wire(&mut bytes, packet, &payload);
-                debug_assert!(again.is_some(), "what fits without a payload fits with one");
-            }
+            let bytes = session_packet(packet, size.saturating_sub(IPV4 + 8));
             (from, to, ecn(false), UDP, udp(SESSION_PORT, SESSION_PORT, &bytes))
         }
         TappedPacket::Segment(segment) => {
