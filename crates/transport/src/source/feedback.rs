@@ -73,11 +73,14 @@ impl SourceSession {
 
     fn on_member(&mut self, report: &MemberReport, seq: u64, from: SocketAddr, now: Time) {
         let change = self.members.on_report(report, seq, from, now);
+        if matches!(report.state, MemberState::Asking | MemberState::Relaying) {
+            if let Phase::Gathering { heard } = &mut self.phase {
+                *heard = now; // it will join in a moment
+            }
+            return self.status_soon(now);
+        }
         let receiver = report.from.to_string();
         let host = report.host.as_str().to_owned();
-        if let (Phase::Gathering { heard }, MemberState::Asking) = (&mut self.phase, report.state) {
-            *heard = now; // it will join in a moment
-        }
         match change {
             Change::None => {}
             Change::Joined => {
