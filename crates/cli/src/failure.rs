@@ -3,7 +3,7 @@
 use crate::wording;
 use faircast::Class;
 use faircast_net::{ExitClass, NetError};
-use faircast_wire::{KeyError, SignKeyError};
+use faircast_wire::KeyError;
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -66,14 +66,6 @@ pub enum Usage {
     /// The key file is no text, or far too long.
     #[error("{} is not a key file; make one with `faircast keygen`", .0.display())]
     KeyNotText(PathBuf),
-    /// A file does not hold a key to sign with, or to verify with.
-    #[error("{} is no such key file: {reason}", .path.display())]
-    SignKeyMalformed {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: SignKeyError,
-    },
     /// A pair of keys on standard output.
     #[error(
         "a signing key and its public half are two files; name the first, as in `faircast keygen --sign lab.sign`"
@@ -201,9 +193,6 @@ pub enum Failure {
     /// Keys.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// Keys to sign with.
-    #[error(transparent)]
-    SignKey(SignKeyError),
     /// The session ended, but not everybody has everything.
     #[error("{0}")]
     Incomplete(String),
@@ -238,7 +227,7 @@ impl Failure {
                 ExitClass::System => Class::System,
             },
             Failure::Session(error) => error.class(),
-            Failure::Key(_) | Failure::SignKey(_) | Failure::System { .. } => Class::System,
+            Failure::Key(_) | Failure::System { .. } => Class::System,
             Failure::Incomplete(_) | Failure::Check(_) => Class::Transfer,
             Failure::NobodyReads(class) => *class,
         }

@@ -4,7 +4,7 @@ pub mod signing;
 
 use crate::args::{KeyShow, Keygen};
 use crate::failure::{Failure, Usage, unwritten};
-use faircast_wire::{GroupKey, HopKey, KeyId, KeyRing};
+use faircast_wire::{GroupKey, HopKey, KeyError, KeyId, KeyRing, SigningKey, VerifyKeys};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -29,8 +29,11 @@ pub enum Exposure {
 /// [`Usage`] when there is no such file or no key in it.
 pub fn read(path: &Path) -> Result<(KeyRing, Exposure), Usage> {
     let (text, exposure) = read_text(path)?;
-    let key = text.parse().map_err(|reason| Usage::KeyMalformed { path: path.to_owned(), reason })?;
-    Ok((key, exposure))
+    Ok((text.parse().map_err(malformed(path))?, exposure))
+}
+
+fn malformed(path: &Path) -> impl Fn(KeyError) -> Usage {
+    |reason| Usage::KeyMalformed { path: path.to_owned(), reason }
 }
 
 pub(crate) fn read_text(path: &Path) -> Result<(Zeroizing<String>, Exposure), Usage> {
@@ -157,7 +160,6 @@ struct Shown {
 /// [`Usage`] when there is no such file or no key in it.
 pub fn show(show: &KeyShow, out: &mut impl Write) -> Result<(), Failure> {
     let (text, exposure) = read_text(&show.file)?;
-    let malformed = |reason| Usage::KeyMalformed { path: show.file.clone(), reason };
     let describe = |kind, id: KeyId, may, may_not| Shown {
         file: show.file.display().to_string(),
         kind,
@@ -166,15 +168,20 @@ pub fn show(show: &KeyShow, out: &mut impl Write) -> Result<(), Failure> {
         may_not,
         readable_by_others: exposure == Exposure::Others,
     };
-    let shown: Vec<Shown> = match text.parse::<HopKey>() {
-        Ok(key) => vec![describe("relay", key.id(), RELAYS_MAY, RELAYS_MAY_NOT)],
-        Err(_) => {
-            let ring: KeyRing = text.parse().map_err(malformed)?;
-            let kinds = ["group, seals and opens"].into_iter().chain(std::iter::repeat("group, opens only"));
-            let keys = ring.keys().iter().zip(kinds);
-            keys.map(|(key, kind)| describe(kind, key.id(), MEMBERS_MAY, MEMBERS_MAY_NOT)).collect()
-        }
+    let shown: Vec<Shown> = if let Ok(key) = text.parse::<HopKey>() {
+        vec![describe("relay", key.id(), RELAYS_MAY, RELAYS_MAY_NOT)]
+    } else if let Ok(key) = text.parse::<SigningKey>() {
+        vec![describe("signs", KeyId(key.verify_key().fingerprint()), SIGNERS_MAY, SIGNERS_MAY_NOT)]
+    } else if let Ok(keys) = text.parse::<VerifyKeys>() {
+        let ids = keys.iter().map(|key| KeyId(key.fingerprint()));
+        ids.map(|id| describe("verifies, public", id, VERIFIERS_MAY, VERIFIERS_MAY_NOT)).collect()
+    } else {
+        let ring: KeyRing = text.parse().map_err(malformed(&show.file))?;
+        let kinds = ["group, seals and opens"].into_iter().chain(std::iter::repeat("group, opens only"));
+        let keys = ring.keys().iter().zip(kinds);
+        keys.map(|(key, kind)| describe(kind, key.id(), MEMBERS_MAY, MEMBERS_MAY_NOT)).collect()
     };
+    let is_secret = shown.iter().any(|key| key.may != VERIFIERS_MAY);
     for key in &shown {
         if show.json {
             crate::json::write(out, key).map_err(unwritten)?;
@@ -189,7 +196,7 @@ pub fn show(show: &KeyShow, out: &mut impl Write) -> Result<(), Failure> {
         )
         .map_err(unwritten)?;
     }
-    if exposure == Exposure::Others && !show.json {
+    if is_secret && exposure == Exposure::Others && !show.json {
         writeln!(out, "other users of this host can read it: chmod 600 {}", show.file.display())
             .map_err(unwritten)?;
     }
@@ -201,6 +208,10 @@ const MEMBERS_MAY: &[&str] =
 const MEMBERS_MAY_NOT: &[&str] = &["change content that is signed"];
 const RELAYS_MAY: &[&str] = &["pass sessions on", "change marks and feedback", "end sessions early"];
 const RELAYS_MAY_NOT: &[&str] = &["read content", "change content", "say that content is complete"];
+const SIGNERS_MAY: &[&str] = &["sign content as its source"];
+const SIGNERS_MAY_NOT: &[&str] = &["read what is sealed"];
+const VERIFIERS_MAY: &[&str] = &["tell what its source has signed"];
+const VERIFIERS_MAY_NOT: &[&str] = &["sign", "read what is sealed"];
 
 /// The mode of files that their owner alone may read.
 pub(crate) const OWNERS: u32 = 0o600;
@@ -332,5 +343,22 @@ mod tests {
         );
         let secret = fs::read_to_string(&group).expect("ours");
         assert!(!shown(&group).contains(secret.split(' ').nth(1).expect("the key").trim()));
+    }
+
+    #[test]
+    fn both_halves_of_a_pair_say_what_they_may_do() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("lab.sign");
+        signing::make(&Place::New(path.clone()), &mut Vec::new()).expect("nothing is there yet");
+        let shown = |file: PathBuf| {
+            let mut out = Vec::new();
+            show(&KeyShow { file, json: false }, &mut out).expect("a key");
+            String::from_utf8(out).expect("text")
+        };
+        let (private, public) = (shown(path.clone()), shown(directory.path().join("lab.sign.pub")));
+        assert!(private.contains("signs") && private.contains("may     sign content"), "{private}");
+        assert!(public.contains("verifies, public") && !public.contains("chmod"), "{public}");
+        let id = private.split("key ").nth(1).and_then(|rest| rest.split(',').next()).expect("an id");
+        assert!(public.contains(id));
     }
 }

@@ -100,6 +100,11 @@ impl Inbound {
         Inbound { me, keys, sessions: Vec::new(), followed: None, clock: None }
     }
 
+    /// The key of announcements that a relay writes.
+    pub(crate) fn announcer(&self) -> Option<&Cipher> {
+        self.keys.first().map(|key| &key.announcer)
+    }
+
     pub(crate) const fn me(&self) -> Me {
         self.me
     }

@@ -12,11 +12,19 @@ use std::fmt;
 use std::str::FromStr;
 use zeroize::{Zeroize, Zeroizing};
 
-/// First word of a group key's line.
-const GROUP: &str = "faircast-group-2";
+/// First words of the lines of keys.
+pub(crate) const GROUP: &str = "faircast-group-2";
+pub(crate) const RELAY: &str = "faircast-relay-2";
+pub(crate) const SIGN: &str = "faircast-sign-2";
+pub(crate) const VERIFY: &str = "faircast-verify-2";
 
-/// First word of a hop key's line.
-const RELAY: &str = "faircast-relay-2";
+/// What they are.
+const KINDS: [(&str, &str); 4] = [
+    (GROUP, "a group's key"),
+    (RELAY, "a relay's key"),
+    (SIGN, "a signing key"),
+    (VERIFY, "a public key to verify with"),
+];
 
 /// First word of a key's line in version 1.
 const VERSION_1: &str = "faircast-key-1";
@@ -61,11 +69,15 @@ pub enum KeyError {
         /// What it should start with.
         tag: &'static str,
     },
-    /// A relay's key where the group's is needed.
-    #[error("line {line} is a relay's key, which does not open content: the group's key is needed here")]
-    RelayKey {
+    /// A key for something else.
+    #[error("line {line} has {found}, but here belongs {expected}: give the other file")]
+    OtherKind {
         /// Which line, from 1 on.
         line: usize,
+        /// What it is.
+        found: &'static str,
+        /// What it should be.
+        expected: &'static str,
     },
     /// A key of the first version.
     #[error(
@@ -141,7 +153,7 @@ impl GroupKey {
 
     /// The key file's line, without a line break. Whoever holds it is a member.
     pub fn to_line(&self) -> Zeroizing<String> {
-        line(GROUP, &self.0)
+        line(GROUP, &self.0.0)
     }
 
     /// What relays need.
@@ -164,7 +176,7 @@ impl HopKey {
     /// The key file's line, without a line break. Whoever holds it can speak for relays, receivers and, but for the content,
     /// the source.
     pub fn to_line(&self) -> Zeroizing<String> {
-        line(RELAY, &self.0)
+        line(RELAY, &self.0.0)
     }
 
     /// Which key this is.
@@ -204,11 +216,11 @@ impl From<GroupKey> for KeyRing {
     }
 }
 
-fn line(tag: &str, key: &Secret32) -> Zeroizing<String> {
+pub(crate) fn line(tag: &str, key: &[u8; 32]) -> Zeroizing<String> {
     let mut line = Zeroizing::new(String::with_capacity(tag.len() + 65));
     line.push_str(tag);
     line.push(' ');
-    for byte in key.0 {
+    for byte in key {
         line.extend(
             [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).expect("below 16")),
         );
@@ -244,7 +256,7 @@ impl FromStr for HopKey {
     }
 }
 
-fn one(keys: Vec<Secret32>, tag: &'static str) -> Result<Secret32, KeyError> {
+pub(crate) fn one(keys: Vec<Secret32>, tag: &'static str) -> Result<Secret32, KeyError> {
     keys.into_iter().next().ok_or(KeyError::NoKey { tag })
 }
 
@@ -256,11 +268,16 @@ pub(crate) fn read(text: &str, tag: &'static str, most: usize) -> Result<Vec<Sec
             continue;
         }
         let mut words = content.split_whitespace();
+        let kind = |word: &str| KINDS.iter().find(|(tag, _)| *tag == word).map(|(_, kind)| *kind);
         match words.next() {
             Some(found) if found == tag => {}
             Some(VERSION_1) => return Err(KeyError::Version1 { line }),
-            Some(RELAY) if tag == GROUP => return Err(KeyError::RelayKey { line }),
-            _ => return Err(KeyError::UnknownLine { line, tag }),
+            found => {
+                return Err(match (found.and_then(kind), kind(tag)) {
+                    (Some(found), Some(expected)) => KeyError::OtherKind { line, found, expected },
+                    _ => KeyError::UnknownLine { line, tag },
+                });
+            }
         }
         let digits = words.next().unwrap_or("");
         if let Some(position) = digits.chars().position(|digit| !digit.is_ascii_hexdigit()) {
@@ -347,8 +364,10 @@ mod tests {
         let group: GroupKey = LINE.parse().expect("a key");
         assert_eq!(group.id(), group.hop().id());
         assert_ne!(group.hop().bytes(), &group.0.0);
-        assert_eq!(read(&group.hop().to_line()), Err(KeyError::RelayKey { line: 1 }));
-        assert_eq!(LINE.parse::<HopKey>(), Err(KeyError::UnknownLine { line: 1, tag: RELAY }));
+        let [group_key, relay_key] = ["a group's key", "a relay's key"];
+        let other = |found, expected| KeyError::OtherKind { line: 1, found, expected };
+        assert_eq!(read(&group.hop().to_line()), Err(other(relay_key, group_key)));
+        assert_eq!(LINE.parse::<HopKey>(), Err(other(group_key, relay_key)));
     }
 
     #[test]

@@ -1,17 +1,18 @@
 //! A relay's codec: it passes a session on without being able to read its content.
 
 use crate::bodies::Fit;
-use crate::encode::{self, Form, encode_data, put_body, put_header, put_sender, sealed_by, undo_on_error};
+use crate::encode::{self, Form, encode_data};
 use crate::error::EncodeError;
 use crate::inbound::{Inbound, Me};
 use crate::key::HopKey;
 use crate::message::{DataPacket, Kind, Message};
+use crate::outbound::{Numbers, Sealer};
 use crate::parse::Fixed;
 use crate::receiver::Feedback;
-use crate::seal::{OpenError, TAG_LEN, announcer, nonce};
+use crate::seal::OpenError;
 use crate::senders::Senders;
-use crate::shells::{Symbols, seal_data};
-use faircast_core::packet::{Layer, ReceiverId, SessionId};
+use crate::shells::Symbols;
+use faircast_core::packet::{ReceiverId, SessionId};
 use std::net::SocketAddr;
 
 /// Opens what comes from above and from below, and writes both in its own name: packets of the source towards receivers, with
@@ -24,12 +25,7 @@ pub struct RelayCodec {
     inbound: Inbound,
     feedback: Feedback,
     below: Senders,
-    key: Option<HopKey>,
-    announced: u64,
-    statuses: u64,
-    pages: u64,
-    /// By layer, the number that the next data packet must have at least.
-    next: [u64; 256],
+    numbers: Numbers,
 }
 
 impl RelayCodec {
@@ -41,11 +37,7 @@ impl RelayCodec {
             inbound: Inbound::of_relay(key, Me { id: me, boot }),
             feedback: Feedback::default(),
             below: Senders::default(),
-            key: key.cloned(),
-            announced: 0,
-            statuses: 0,
-            pages: 0,
-            next: [0; 256],
+            numbers: Numbers::new(),
         }
     }
 
@@ -55,8 +47,8 @@ impl RelayCodec {
     }
 
     /// Whether packets are sealed.
-    pub const fn form(&self) -> Form {
-        if self.key.is_some() { Form::Sealed } else { Form::Open }
+    pub fn form(&self) -> Form {
+        if self.inbound.is_sealed() { Form::Sealed } else { Form::Open }
     }
 
     /// Pass this session on from now on, and no other.
@@ -93,11 +85,11 @@ impl RelayCodec {
         if !header.kind.is_feedback() {
             return Err(OpenError::NotForMe(header.kind));
         }
-        match (&self.key, header.sealed) {
-            (None, true) => Err(OpenError::NeedsKey(header.session)),
-            (Some(_), false) => Err(OpenError::Unsealed(header.session)),
-            (None, false) => self.below.open_plain(&fixed, bytes, from),
-            (Some(_), true) => {
+        match (self.form(), header.sealed) {
+            (Form::Open, true) => Err(OpenError::NeedsKey(header.session)),
+            (Form::Sealed, false) => Err(OpenError::Unsealed(header.session)),
+            (Form::Open, false) => self.below.open_plain(&fixed, bytes, from),
+            (Form::Sealed, true) => {
                 let heard = self.inbound.session(header.session).and_then(|heard| heard.keys.as_ref());
                 let keys = heard.ok_or(OpenError::NotAnnounced(header.session))?;
                 self.below.open_sealed(&keys.secret, &fixed, bytes)
@@ -111,22 +103,11 @@ impl RelayCodec {
     /// As [`SourceCodec::encode_data`](crate::SourceCodec::encode_data).
     pub fn encode_data(&mut self, out: &mut Vec<u8>, packet: &DataPacket<'_>) -> Result<(), EncodeError> {
         let session = self.session()?;
-        if self.key.is_none() {
+        if self.form() == Form::Open {
             return encode_data(out, session, packet);
         }
-        let (layer, seq) = (packet.layer, packet.data.seq.0);
-        let next = &mut self.next[usize::from(layer.0)];
-        if seq < *next {
-            return Err(EncodeError::NumberReused { layer, seq, newest: *next - 1 });
-        }
-        let keys = self.inbound.session(session).and_then(|heard| heard.keys.as_ref());
-        let own = &keys.ok_or(EncodeError::NotAnnounced(session))?.own;
-        let Me { id, boot } = self.inbound.me();
-        undo_on_error(out, |out, _| {
-            seal_data(out, session, Some((id, boot)), packet, own, Symbols::Passed)?;
-            *next = seq + 1;
-            Ok(())
-        })
+        let sealer = sealer(&self.inbound, session)?;
+        self.numbers.seal_data(out, packet, &sealer, Symbols::Passed)
     }
 
     /// Append a message of at most `limit` bytes: an announcement, status or page for those below, whose lists are cut to fit, or
@@ -141,44 +122,27 @@ impl RelayCodec {
         limit: usize,
     ) -> Result<Fit, EncodeError> {
         let (session, kind) = (self.session()?, message.kind());
-        let count = match kind {
-            Kind::Announce => &mut self.announced,
-            Kind::Status => &mut self.statuses,
-            Kind::Hashes => &mut self.pages,
-            Kind::Data => return Err(EncodeError::NotMine(kind)),
-            _ => return self.feedback.encode(&self.inbound, out, session, message),
-        };
-        let seq = *count;
-        *count += 1;
-        let Some(key) = &self.key else {
-            return encode::encode(out, session, seq as u32, message, limit);
-        };
-        let keys = self.inbound.session(session).and_then(|heard| heard.keys.as_ref());
-        let keys = keys.ok_or(EncodeError::NotAnnounced(session))?;
-        let Me { id, boot } = self.inbound.me();
-        let me = Some((id, boot));
-        undo_on_error(out, |out, start| {
-            put_header(out, kind, sealed_by(me), Layer(0), session, seq as u32);
-            put_sender(out, me)?;
-            let nonce = match kind {
-                Kind::Announce => keys.secret.announce_nonce(me, seq),
-                _ => nonce(kind, Layer(0), seq),
-            };
-            if kind == Kind::Announce {
-                out.extend_from_slice(&keys.key_id.0.to_be_bytes());
-                out.extend_from_slice(&nonce);
+        match self.numbers.next(kind) {
+            None if kind == Kind::Data => Err(EncodeError::NotMine(kind)),
+            None => self.feedback.encode(&self.inbound, out, session, message),
+            Some(seq) if self.form() == Form::Open => {
+                encode::encode(out, session, seq as u32, message, limit)
             }
-            let clear = out.len() - start;
-            let fit = put_body(out, message, (start + limit).saturating_sub(TAG_LEN))?;
-            match kind {
-                Kind::Announce => announcer(key).seal(out, start, clear, nonce),
-                _ => keys.own.seal(out, start, clear, nonce),
-            }
-            Ok(fit)
-        })
+            Some(seq) => sealer(&self.inbound, session)?.seal_message(out, seq, message, limit),
+        }
     }
 
     fn session(&self) -> Result<SessionId, EncodeError> {
         self.inbound.following().ok_or(EncodeError::NotAnnounced(SessionId(0)))
     }
+}
+
+/// With what a relay seals what it passes on of a session.
+fn sealer(inbound: &Inbound, session: SessionId) -> Result<Sealer<'_>, EncodeError> {
+    let unknown = EncodeError::NotAnnounced(session);
+    let keys = inbound.session(session).and_then(|heard| heard.keys.as_ref()).ok_or(unknown)?;
+    let announcer = inbound.announcer().ok_or(unknown)?;
+    let Me { id, boot } = inbound.me();
+    let relay = Some((id, boot));
+    Ok(Sealer { session, relay, key_id: keys.key_id, secret: &keys.secret, announcer, packets: &keys.own })
 }

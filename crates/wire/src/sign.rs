@@ -20,7 +20,7 @@
 use crate::bodies::Body;
 use crate::encode;
 use crate::error::EncodeError;
-use crate::key::hex;
+use crate::key::{KeyError, SIGN, VERIFY, line, one, read};
 use crate::message::{Announce, TransferId};
 use crate::signature::Signature;
 use faircast_core::packet::SessionId;
@@ -29,10 +29,6 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use std::fmt;
 use std::str::FromStr;
 use zeroize::Zeroizing;
-
-/// First words of the keys' lines.
-const SIGN: &str = "faircast-sign-2";
-const VERIFY: &str = "faircast-verify-2";
 
 /// A file of public keys has so many at most: the present one, the next one, and those of some sources.
 pub const MOST_KEYS: usize = 64;
@@ -64,67 +60,14 @@ pub struct VerifyKey([u8; 32]);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyKeys(Vec<VerifyKey>);
 
-/// Why a text is not a file of such keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SignKeyError {
-    /// There is no key in it.
-    #[error("no key found: the file needs a line \"{0} <64 hexadecimal digits>\"; make a pair of keys first")]
-    NoKey(&'static str),
-    /// The other half of the pair.
-    #[error("line {line} has {found}, but here belongs {expected}: give the other file of the pair")]
-    OtherHalf {
-        /// Which line, from 1 on.
-        line: usize,
-        /// What it is.
-        found: &'static str,
-        /// What it should be.
-        expected: &'static str,
-    },
-    /// A line that is neither a key, nor empty, nor a comment.
-    #[error("line {line} does not start with \"{expected}\" or \"#\": not such a key file of this version")]
-    UnknownLine {
-        /// Which line, from 1 on.
-        line: usize,
-        /// What it should start with.
-        expected: &'static str,
-    },
-    /// The key is cut or too long.
-    #[error("the key in line {line} has {digits} characters instead of 64: copy the whole line")]
-    WrongLength {
-        /// Which line, from 1 on.
-        line: usize,
-        /// How many characters it has.
-        digits: usize,
-    },
-    /// A character that is no hexadecimal digit.
-    #[error("character {position} of the key in line {line} is not a hexadecimal digit")]
-    NotHex {
-        /// Which line, from 1 on.
-        line: usize,
-        /// Which character of the key, from 1 on.
-        position: usize,
-    },
-    /// More keys than a file may have.
-    #[error("line {line} has one key too many: at most {most} can be given here")]
-    TooMany {
-        /// Which line, from 1 on.
-        line: usize,
-        /// How many there may be.
-        most: usize,
-    },
-    /// The operating system gave no random bytes.
-    #[error("the operating system gave no random bytes: try again")]
-    NoEntropy,
-}
-
 impl SigningKey {
     /// A new key from the operating system's random source.
     ///
     /// # Errors
     /// When the operating system has no random bytes to give.
-    pub fn generate() -> Result<SigningKey, SignKeyError> {
+    pub fn generate() -> Result<SigningKey, KeyError> {
         let mut seed = Zeroizing::new([0; 32]);
-        SystemRandom::new().fill(&mut *seed).map_err(|_| SignKeyError::NoEntropy)?;
+        SystemRandom::new().fill(&mut *seed).map_err(|_| KeyError::NoEntropy)?;
         Ok(SigningKey::from_seed(*seed))
     }
 
@@ -279,74 +222,19 @@ impl Announce {
 }
 
 impl FromStr for SigningKey {
-    type Err = SignKeyError;
+    type Err = KeyError;
 
-    fn from_str(text: &str) -> Result<SigningKey, SignKeyError> {
-        let seeds = Zeroizing::new(keys(text, SIGN, 1)?);
-        Ok(SigningKey::from_seed(seeds[0]))
+    fn from_str(text: &str) -> Result<SigningKey, KeyError> {
+        Ok(SigningKey::from_seed(one(read(text, SIGN, 1)?, SIGN)?.0))
     }
 }
 
 impl FromStr for VerifyKeys {
-    type Err = SignKeyError;
+    type Err = KeyError;
 
-    fn from_str(text: &str) -> Result<VerifyKeys, SignKeyError> {
-        Ok(VerifyKeys(keys(text, VERIFY, MOST_KEYS)?.into_iter().map(VerifyKey).collect()))
+    fn from_str(text: &str) -> Result<VerifyKeys, KeyError> {
+        Ok(VerifyKeys(read(text, VERIFY, MOST_KEYS)?.iter().map(|key| VerifyKey(key.0)).collect()))
     }
-}
-
-/// The keys of a file whose lines start with `tag`: one at least, and `most` at most.
-fn keys(text: &str, tag: &'static str, most: usize) -> Result<Vec<[u8; 32]>, SignKeyError> {
-    let mut keys = Vec::with_capacity(most); // so that no copy of a secret stays behind
-    for (line, content) in (1..).zip(text.lines().map(str::trim)) {
-        if content.is_empty() || content.starts_with('#') {
-            continue;
-        }
-        let mut words = content.split_whitespace();
-        match words.next() {
-            Some(word) if word == tag => {}
-            Some(SIGN) => {
-                return Err(SignKeyError::OtherHalf {
-                    line,
-                    found: "a signing key",
-                    expected: "the public key",
-                });
-            }
-            Some(VERIFY) => {
-                return Err(SignKeyError::OtherHalf {
-                    line,
-                    found: "a public key",
-                    expected: "the signing key",
-                });
-            }
-            _ => return Err(SignKeyError::UnknownLine { line, expected: tag }),
-        }
-        let digits = words.next().unwrap_or("");
-        if let Some(position) = digits.chars().position(|digit| !digit.is_ascii_hexdigit()) {
-            return Err(SignKeyError::NotHex { line, position: position + 1 });
-        }
-        let key = hex(digits).ok_or(SignKeyError::WrongLength { line, digits: digits.len() })?;
-        if words.next().is_some_and(|word| !word.starts_with('#')) {
-            return Err(SignKeyError::UnknownLine { line, expected: tag });
-        }
-        if keys.len() == most {
-            return Err(SignKeyError::TooMany { line, most });
-        }
-        keys.push(key);
-    }
-    if keys.is_empty() { Err(SignKeyError::NoKey(tag)) } else { Ok(keys) }
-}
-
-fn line(tag: &str, key: &[u8; 32]) -> Zeroizing<String> {
-    let mut line = Zeroizing::new(String::with_capacity(tag.len() + 65));
-    line.push_str(tag);
-    line.push(' ');
-    for byte in key {
-        line.extend(
-            [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).expect("below 16")),
-        );
-    }
-    line
 }
 
 impl fmt::Debug for SigningKey {
@@ -393,9 +281,9 @@ mod tests {
         let text = public.map(|key| key.to_line()).join("\n");
         assert!(text.parse::<VerifyKeys>().expect("two keys").iter().eq(&public));
         let private = [1, 2].map(|seed| key(seed).to_line().to_string()).join("\n");
-        assert_eq!(private.parse::<SigningKey>().err(), Some(SignKeyError::TooMany { line: 2, most: 1 }));
+        assert_eq!(private.parse::<SigningKey>().err(), Some(KeyError::TooMany { line: 2, most: 1 }));
         let many = vec![public[0].to_line(); MOST_KEYS + 1].join("\n");
-        let error = SignKeyError::TooMany { line: MOST_KEYS + 1, most: MOST_KEYS };
+        let error = KeyError::TooMany { line: MOST_KEYS + 1, most: MOST_KEYS };
         assert_eq!(many.parse::<VerifyKeys>(), Err(error));
     }
 
@@ -403,13 +291,13 @@ mod tests {
     fn a_bad_key_file_is_refused_with_the_place() {
         let read = |text: &str| text.parse::<SigningKey>().map(|_| ());
         let line = key(1).to_line();
-        assert_eq!(read("# nothing"), Err(SignKeyError::NoKey(SIGN)));
-        assert_eq!(read("\nfaircast-key-1 00"), Err(SignKeyError::UnknownLine { line: 2, expected: SIGN }));
-        assert_eq!(read("faircast-sign-2"), Err(SignKeyError::WrongLength { line: 1, digits: 0 }));
-        assert_eq!(read(&line[..line.len() - 1]), Err(SignKeyError::WrongLength { line: 1, digits: 63 }));
-        assert_eq!(read("faircast-sign-2 00x1"), Err(SignKeyError::NotHex { line: 1, position: 3 }));
-        assert!(matches!(read(&key(1).verify_key().to_line()), Err(SignKeyError::OtherHalf { line: 1, .. })));
-        assert!(matches!(line.parse::<VerifyKeys>(), Err(SignKeyError::OtherHalf { line: 1, .. })));
+        assert_eq!(read("# nothing"), Err(KeyError::NoKey { tag: SIGN }));
+        assert_eq!(read("\nfaircast-sign-3 00"), Err(KeyError::UnknownLine { line: 2, tag: SIGN }));
+        assert_eq!(read("faircast-sign-2"), Err(KeyError::WrongLength { line: 1, digits: 0 }));
+        assert_eq!(read(&line[..line.len() - 1]), Err(KeyError::WrongLength { line: 1, digits: 63 }));
+        assert_eq!(read("faircast-sign-2 00x1"), Err(KeyError::NotHex { line: 1, position: 3 }));
+        assert!(matches!(read(&key(1).verify_key().to_line()), Err(KeyError::OtherKind { line: 1, .. })));
+        assert!(matches!(line.parse::<VerifyKeys>(), Err(KeyError::OtherKind { line: 1, .. })));
     }
 
     #[test]

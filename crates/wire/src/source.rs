@@ -1,15 +1,16 @@
 //! The source's codec.
 
 use crate::bodies::Fit;
-use crate::encode::{self, Form, encode_data, put_body, put_header, undo_on_error};
+use crate::encode::{self, Form, encode_data};
 use crate::error::EncodeError;
-use crate::key::GroupKey;
+use crate::key::{GroupKey, KeyId};
 use crate::message::{DataPacket, Message, Status};
-use crate::parse::{Fixed, SEALED};
-use crate::seal::{Cipher, ContentKeys, KEY_ID_LEN, OpenError, Secret, TAG_LEN, announcer, nonce};
+use crate::outbound::{Numbers, Sealer};
+use crate::parse::Fixed;
+use crate::seal::{Cipher, ContentKeys, OpenError, Secret, announcer};
 use crate::senders::Senders;
-use crate::shells::{Streams, Symbols, seal_data};
-use faircast_core::packet::{Layer, Mark, SessionId};
+use crate::shells::{Streams, Symbols};
+use faircast_core::packet::{Mark, SessionId};
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
@@ -18,24 +19,20 @@ use std::net::SocketAddr;
 pub struct SourceCodec {
     session: SessionId,
     salt: [u8; 16],
-    announced: u64,
-    statuses: u64,
-    pages: u64,
+    numbers: Numbers,
     sealing: Option<Box<Sealing>>,
     senders: Senders,
 }
 
 #[derive(Debug)]
 struct Sealing {
-    key_id: [u8; KEY_ID_LEN],
+    key_id: KeyId,
     secret: Secret,
     announcer: Cipher,
     packets: Cipher,
     content: ContentKeys,
     /// As announced; nothing is sealed before.
     streams: Option<Streams>,
-    /// By layer, the number that the next data packet must have at least.
-    next: [u64; 256],
 }
 
 impl SourceCodec {
@@ -49,18 +46,10 @@ impl SourceCodec {
             let secret = Secret::new(&hop, session, &salt);
             let (announcer, packets) = (announcer(&hop), secret.source());
             let content = ContentKeys::new(key, session, &salt);
-            let key_id = hop.id().0.to_be_bytes();
-            Box::new(Sealing { key_id, secret, announcer, packets, content, streams: None, next: [0; 256] })
+            let key_id = hop.id();
+            Box::new(Sealing { key_id, secret, announcer, packets, content, streams: None })
         });
-        SourceCodec {
-            session,
-            salt,
-            announced: 0,
-            statuses: 0,
-            pages: 0,
-            sealing,
-            senders: Senders::default(),
-        }
+        SourceCodec { session, salt, numbers: Numbers::new(), sealing, senders: Senders::default() }
     }
 
     /// The session.
@@ -91,18 +80,9 @@ impl SourceCodec {
             return encode_data(out, self.session, packet);
         };
         let streams = sealing.streams.ok_or(EncodeError::NotAnnounced(self.session))?;
-        let (layer, seq) = (packet.layer, packet.data.seq.0);
-        let next = &mut sealing.next[usize::from(layer.0)];
-        if seq < *next {
-            return Err(EncodeError::NumberReused { layer, seq, newest: *next - 1 });
-        }
-        undo_on_error(out, |out, _| {
-            out.reserve(encode::data_header_len(&packet.data.mark, Form::Sealed) + packet.payload.len());
-            let symbols = Symbols::Opened(&sealing.content, streams);
-            seal_data(out, self.session, None, packet, &sealing.packets, symbols)?;
-            *next = seq + 1;
-            Ok(())
-        })
+        out.reserve(encode::data_header_len(&packet.data.mark, Form::Sealed) + packet.payload.len());
+        let symbols = Symbols::Opened(&sealing.content, streams);
+        self.numbers.seal_data(out, packet, &sealing.sealer(self.session), symbols)
     }
 
     /// Append an announcement, a status or a page, in at most `limit` bytes; lists are cut to fit (a page that is cut is worth
@@ -117,36 +97,20 @@ impl SourceCodec {
         message: &Message<'_>,
         limit: usize,
     ) -> Result<Fit, EncodeError> {
-        let count = match message {
-            Message::Announce(announce) if announce.salt != self.salt => return Err(EncodeError::WrongSalt),
-            Message::Announce(_) => &mut self.announced,
-            Message::Status(_) => &mut self.statuses,
-            Message::Hashes(_) => &mut self.pages,
-            other => return Err(EncodeError::NotMine(other.kind())),
-        };
-        let seq = *count;
-        *count += 1;
+        let kind = message.kind();
+        if let Message::Announce(announce) = message
+            && announce.salt != self.salt
+        {
+            return Err(EncodeError::WrongSalt);
+        }
+        let seq = self.numbers.next(kind).ok_or(EncodeError::NotMine(kind))?;
         let Some(sealing) = &mut self.sealing else {
             return encode::encode(out, self.session, seq as u32, message, limit);
         };
-        let message = sealing.prove(message);
-        undo_on_error(out, |out, start| {
-            let kind = message.kind();
-            put_header(out, kind, SEALED, Layer(0), self.session, seq as u32);
-            let (cipher, nonce) = if let Message::Announce(announce) = &*message {
-                sealing.streams = Some(Streams::of(announce));
-                let nonce = sealing.secret.announce_nonce(None, seq);
-                out.extend_from_slice(&sealing.key_id);
-                out.extend_from_slice(&nonce);
-                (&sealing.announcer, nonce)
-            } else {
-                (&sealing.packets, nonce(kind, Layer(0), seq))
-            };
-            let clear = out.len() - start;
-            let fit = put_body(out, &message, (start + limit).saturating_sub(TAG_LEN))?;
-            cipher.seal(out, start, clear, nonce);
-            Ok(fit)
-        })
+        if let Message::Announce(announce) = message {
+            sealing.streams = Some(Streams::of(announce));
+        }
+        sealing.sealer(self.session).seal_message(out, seq, &sealing.prove(message), limit)
     }
 
     /// Open what a receiver sent from this address, and its number: of two packets the one with the higher number was written
@@ -178,6 +142,11 @@ impl SourceCodec {
 }
 
 impl Sealing {
+    fn sealer(&self, session: SessionId) -> Sealer<'_> {
+        let Sealing { key_id, secret, announcer, packets, .. } = self;
+        Sealer { session, relay: None, key_id: *key_id, secret, announcer, packets }
+    }
+
     /// A status that tells the root proves it.
     fn prove<'m, 'p>(&self, message: &'m Message<'p>) -> Cow<'m, Message<'p>> {
         match message {

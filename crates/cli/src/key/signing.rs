@@ -2,7 +2,7 @@
 
 use super::{Exposure, OWNERS, Place, read_text, write};
 use crate::failure::{Failure, Usage, unwritten};
-use faircast_wire::{SignKeyError, SigningKey, VerifyKeys};
+use faircast_wire::{SigningKey, VerifyKeys};
 use std::io::Write;
 use std::path::Path;
 
@@ -16,7 +16,7 @@ const EVERYBODYS: u32 = 0o644;
 /// [`Usage`] when there is no such file or no key in it.
 pub fn read_private(path: &Path) -> Result<(SigningKey, Exposure), Usage> {
     let (text, exposure) = read_text(path)?;
-    Ok((text.parse().map_err(malformed(path))?, exposure))
+    Ok((text.parse().map_err(super::malformed(path))?, exposure))
 }
 
 /// Read a file of public keys.
@@ -24,11 +24,7 @@ pub fn read_private(path: &Path) -> Result<(SigningKey, Exposure), Usage> {
 /// # Errors
 /// As [`read_private`].
 pub fn read_public(path: &Path) -> Result<VerifyKeys, Usage> {
-    read_text(path)?.0.parse().map_err(malformed(path))
-}
-
-fn malformed(path: &Path) -> impl FnOnce(SignKeyError) -> Usage {
-    |reason| Usage::SignKeyMalformed { path: path.to_owned(), reason }
+    read_text(path)?.0.parse().map_err(super::malformed(path))
 }
 
 /// Make a private key, and beside it the public one.
@@ -36,7 +32,7 @@ fn malformed(path: &Path) -> impl FnOnce(SignKeyError) -> Usage {
 /// # Errors
 /// [`Usage::KeyExists`], or that a file cannot be written.
 pub fn make(place: &Place, people: &mut impl Write) -> Result<(), Failure> {
-    let key = SigningKey::generate().map_err(Failure::SignKey)?;
+    let key = SigningKey::generate()?;
     // The public one first: when it cannot be written no private key is left alone.
     let public = write(place, PUBLIC, &key.verify_key().to_line(), EVERYBODYS)?;
     let private = match write(place, "", &key.to_line(), OWNERS) {
@@ -77,7 +73,7 @@ mod tests {
         let (key, exposure) = read_private(&path).expect("it was just written");
         assert_eq!(exposure, Exposure::Owner);
         assert_eq!(read_public(&public).expect("it was just written"), VerifyKeys::from(key.verify_key()));
-        assert!(matches!(read_public(&path), Err(Usage::SignKeyMalformed { .. })), "the other half");
+        assert!(matches!(read_public(&path), Err(Usage::KeyMalformed { .. })), "the other half");
         assert!(matches!(pair(Place::New(path.clone())), Err(Failure::Usage(Usage::KeyExists(_)))));
         pair(Place::Replace(path.clone())).expect("by force");
         let (other, _) = read_private(&path).expect("it was just written");

@@ -1,0 +1,99 @@
+//! What goes down: packets of a source or relay, numbered and sealed.
+
+use crate::bodies::Fit;
+use crate::encode::{put_body, put_header, put_sender, sealed_by, undo_on_error};
+use crate::error::EncodeError;
+use crate::key::KeyId;
+use crate::message::{DataPacket, Kind, Message};
+use crate::seal::{Cipher, Secret, TAG_LEN, nonce};
+use crate::shells::{Symbols, seal_data};
+use faircast_core::packet::{Layer, ReceiverId, SessionId};
+
+/// The numbers of what was sent.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    announced: u64,
+    statuses: u64,
+    pages: u64,
+    /// By layer, the number that the next sealed data packet must have at least.
+    next: [u64; 256],
+}
+
+/// With what an end seals.
+pub(crate) struct Sealer<'a> {
+    pub(crate) session: SessionId,
+    /// Its id and boot number; `None`: it is the source.
+    pub(crate) relay: Option<(ReceiverId, u64)>,
+    pub(crate) key_id: KeyId,
+    pub(crate) secret: &'a Secret,
+    pub(crate) announcer: &'a Cipher,
+    pub(crate) packets: &'a Cipher,
+}
+
+impl Numbers {
+    pub(crate) const fn new() -> Numbers {
+        Numbers { announced: 0, statuses: 0, pages: 0, next: [0; 256] }
+    }
+
+    /// The number of the next message of this kind; `None` for a kind that is not numbered here.
+    pub(crate) const fn next(&mut self, kind: Kind) -> Option<u64> {
+        let count = match kind {
+            Kind::Announce => &mut self.announced,
+            Kind::Status => &mut self.statuses,
+            Kind::Hashes => &mut self.pages,
+            _ => return None,
+        };
+        let seq = *count;
+        *count += 1;
+        Some(seq)
+    }
+
+    /// Append a sealed data packet, whose number must be higher than those of its layer before.
+    pub(crate) fn seal_data(
+        &mut self,
+        out: &mut Vec<u8>,
+        packet: &DataPacket<'_>,
+        with: &Sealer<'_>,
+        symbols: Symbols<'_>,
+    ) -> Result<(), EncodeError> {
+        let (layer, seq) = (packet.layer, packet.data.seq.0);
+        let next = &mut self.next[usize::from(layer.0)];
+        if seq < *next {
+            return Err(EncodeError::NumberReused { layer, seq, newest: *next - 1 });
+        }
+        undo_on_error(out, |out, _| {
+            seal_data(out, with.session, with.relay, packet, with.packets, symbols)?;
+            *next = seq + 1;
+            Ok(())
+        })
+    }
+}
+
+impl Sealer<'_> {
+    /// Append a message with this number in at most `limit` bytes; lists are cut to fit.
+    pub(crate) fn seal_message(
+        &self,
+        out: &mut Vec<u8>,
+        seq: u64,
+        message: &Message<'_>,
+        limit: usize,
+    ) -> Result<Fit, EncodeError> {
+        let kind = message.kind();
+        undo_on_error(out, |out, start| {
+            put_header(out, kind, sealed_by(self.relay), Layer(0), self.session, seq as u32);
+            put_sender(out, self.relay)?;
+            let (cipher, nonce) = if kind == Kind::Announce {
+                let nonce = self.secret.announce_nonce(self.relay, seq);
+                out.extend_from_slice(&self.key_id.0.to_be_bytes());
+                out.extend_from_slice(&nonce);
+                (self.announcer, nonce)
+            } else {
+                (self.packets, nonce(kind, Layer(0), seq))
+            };
+            let clear = out.len() - start;
+            let fit = put_body(out, message, (start + limit).saturating_sub(TAG_LEN))?;
+            cipher.seal(out, start, clear, nonce);
+            Ok(fit)
+        })
+    }
+}
