@@ -40,20 +40,21 @@ class Peer:
 
 
 class Faircast(Peer):
-    """Congestion controlled; receivers end when everything is verified."""
+    """Congestion controlled; receivers end when everything is verified. With a key file everything is sealed."""
 
     name = "faircast"
 
-    def __init__(self, binary, **settings):
+    def __init__(self, binary, key=None, **settings):
         super().__init__(**settings)
         self.binary = binary
+        self.key = ["--key", key] if key else []
 
     def receive(self, lab, number, directory):
         return Program(lab.receivers[number], self.binary, "recv", "--group", f"{GROUP}:{PORT}", "--iface", "eth0",
-                       "--out", directory, "--json")
+                       "--out", directory, "--json", *self.key)
 
     def send(self, lab, file):
-        options = [w for k, v in self.settings.items() for w in (f"--{k}", v)]
+        options = self.key + [w for k, v in self.settings.items() for w in (f"--{k}", v)]
         return Program(lab.sender, self.binary, "send", file, "--group", f"{GROUP}:{PORT}", "--iface", "eth0",
                        "--expect", len(lab.receivers), "--json", *options)
 
