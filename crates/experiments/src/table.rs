@@ -1,7 +1,9 @@
 //! Tidy tables: one row per observation, one column per variable.
 
+use serde::{Deserialize, Serialize};
+
 /// A table with named, typed columns of equal length.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     /// Its name, also that of its file.
     pub name: String,
@@ -10,7 +12,7 @@ pub struct Table {
 }
 
 /// A column.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Column {
     /// Whole numbers.
     Whole(Vec<u64>),

@@ -178,6 +178,12 @@ pub struct ReproRun {
     /// Write scenario, results and figures into this directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
+    /// Change a key of the scenario, as in flow.multicast.scheme=ormcc,beta=0.6
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting)]
+    pub set: Vec<(String, String)>,
+    /// Where the document leaves a value open, run what else it might be with so many seeds, too
+    #[arg(long, value_name = "SEEDS", default_value_t = 0)]
+    pub alternatives: usize,
     /// Two short runs: shows that it works, and decides nothing
     #[arg(long)]
     pub quick: bool,
@@ -202,6 +208,9 @@ pub struct ReproVerify {
     /// How it is run.
     #[command(flatten)]
     pub running: Running,
+    /// Where the document leaves a value open, run what else it might be with so many seeds, too
+    #[arg(long, value_name = "SEEDS", default_value_t = 3)]
+    pub alternatives: usize,
     /// Two short runs of each: shows that it works, and decides nothing
     #[arg(long)]
     pub quick: bool,

@@ -1,15 +1,16 @@
 //! `faircast repro`: the documents' figures and tables, run again.
 
 use super::args::{ReproCommand, ReproList, ReproRun, ReproVerify};
-use super::running::{RunPrinter, Telling, refused};
+use super::running::{RunPrinter, Telling, mistaken, refused};
 use super::{files, verdict};
 use crate::failure::{Failure, Usage, unwritten};
 use crate::json;
 use crate::units;
 use faircast_experiments::report::page;
 use faircast_experiments::repro::{
-    Entry, Pace, ReproOutcome, Reproduction, Settings, Verdict, entries, find, reproduce,
+    Entry, Pace, ReproError, ReproOutcome, Reproduction, Settings, Verdict, entries, find, reproduce,
 };
+use faircast_experiments::run::kept::Kept;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
@@ -40,7 +41,7 @@ struct EntryLine {
 }
 
 fn claims(entry: &Entry) -> usize {
-    let scenario = entry.scenario.as_ref().map(|embedded| embedded.scenario(&Settings::default()));
+    let scenario = entry.scenario.as_ref().and_then(|embedded| embedded.scenario(&Settings::default()).ok());
     scenario.map_or(0, |scenario| scenario.claims().len())
 }
 
@@ -76,11 +77,23 @@ fn list(typed: &ReproList, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn settings(running: &super::args::Running, quick: bool) -> Settings {
+fn settings(running: &super::args::Running, quick: bool, alternatives: usize) -> Settings {
     Settings {
         seeds: running.seeds.as_ref().map(|seeds| seeds.0.clone()),
         threads: running.threads,
         pace: if quick { Pace::Quick } else { Pace::Full },
+        set: Vec::new(),
+        alternatives: if quick { 0 } else { alternatives },
+        kept: None,
+    }
+}
+
+/// Why an entry was not repeated.
+fn unrepeated(error: ReproError) -> Failure {
+    match error {
+        ReproError::Edit(error) => Usage::from(error).into(),
+        ReproError::Scenario(mistakes) => mistaken(&mistakes, Path::new(mistakes.file())).into(),
+        ReproError::Run(error) => refused(error),
     }
 }
 
@@ -93,7 +106,9 @@ fn one(typed: &ReproRun, out: &mut impl Write, stop: &AtomicBool) -> Result<(), 
     let began = Instant::now();
     let done = {
         let teller = RunPrinter::new(telling(typed.quiet), entry.id, stop);
-        reproduce(entry, &settings(&typed.running, typed.quick), &teller).map_err(refused)?
+        let mut settings = settings(&typed.running, typed.quick, typed.alternatives);
+        settings.set.clone_from(&typed.set);
+        reproduce(entry, &settings, &teller).map_err(unrepeated)?
     };
     let took = began.elapsed();
     let mut written = Vec::new();
@@ -167,13 +182,16 @@ fn paragraph(label: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn verify(typed: &ReproVerify, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
-    let settings = settings(&typed.running, typed.quick);
+    let mut settings = settings(&typed.running, typed.quick, typed.alternatives);
+    let runs = typed.out.join("runs");
+    let kept = Kept::at(&runs).and_then(|kept| kept.forget_others().map(|()| kept));
+    settings.kept = Some(kept.map_err(Failure::system(format!("write {}", runs.display())))?);
     let mut all = Vec::new();
     for entry in entries() {
         let began = Instant::now();
         let mut done = {
             let teller = RunPrinter::new(telling(typed.quiet), entry.id, stop);
-            reproduce(entry, &settings, &teller).map_err(refused)?
+            reproduce(entry, &settings, &teller).map_err(unrepeated)?
         };
         for (name, figure) in &done.figures {
             files::page(&page::figure_path(entry.id, name), &figure.svg(), &typed.out)?;

@@ -6,7 +6,7 @@ use crate::units;
 use faircast_experiments::edit::Edit;
 use faircast_experiments::results::Results;
 use faircast_experiments::run::{self, Progress, RunError, RunOptions, Status};
-use faircast_experiments::scenario::Scenario;
+use faircast_experiments::scenario::{Diagnostics, Scenario};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -45,12 +45,15 @@ pub fn read(path: &Path, changes: &[(String, String)]) -> Result<Scenario, Usage
 /// # Errors
 /// When there are any.
 pub fn parse(text: &str, path: &Path) -> Result<Scenario, Usage> {
-    Scenario::parse(text, &path.display().to_string()).map_err(|mistakes| {
-        let mut people = std::io::stderr();
-        // The error that follows says it in short.
-        let _ = write!(people, "{}", mistakes.render(look(people.is_terminal())));
-        Usage::ScenarioWrong { path: path.to_owned(), mistakes: mistakes.len() }
-    })
+    Scenario::parse(text, &path.display().to_string()).map_err(|mistakes| mistaken(&mistakes, path))
+}
+
+/// Show mistakes of a scenario on standard error.
+pub fn mistaken(mistakes: &Diagnostics, path: &Path) -> Usage {
+    let mut people = std::io::stderr();
+    // The error that follows says it in short.
+    let _ = write!(people, "{}", mistakes.render(look(people.is_terminal())));
+    Usage::ScenarioWrong { path: path.to_owned(), mistakes: mistakes.len() }
 }
 
 /// How much is told while it runs.

@@ -3,7 +3,8 @@
 use super::html;
 use super::text::{Align, Grid};
 use crate::plot::scale::short;
-use crate::repro::{ReproOutcome, Reproduction, Verdict};
+use crate::repro::{Alternative, Judged, ReproOutcome, Reproduction, Verdict};
+use crate::scenario::Choice;
 use std::fmt::Write as _;
 
 /// Claims beside what was measured.
@@ -52,24 +53,75 @@ pub fn what_was_run(done: &Reproduction) -> String {
     )
 }
 
-/// "12 hold, 1 fails, 3 are open".
+/// "12 hold, 2 hold with a choice of ours, 1 fails, 3 are open": what there is of each.
 pub fn counts(outcomes: &[&ReproOutcome]) -> String {
-    let count = |verdict| outcomes.iter().map(|outcome| outcome.count(verdict)).sum::<usize>();
-    let word =
-        |count: usize, one: &str, more: &str| format!("{count} {}", if count == 1 { one } else { more });
-    format!(
-        "{}, {}, {}",
-        word(count(Verdict::Holds), "holds", "hold"),
-        word(count(Verdict::Fails), "fails", "fail"),
-        word(count(Verdict::Open), "is open", "are open")
-    )
+    let words = |verdict| match verdict {
+        Verdict::Holds => ("holds", "hold"),
+        Verdict::Chosen => ("holds with a choice of ours", "hold with a choice of ours"),
+        Verdict::Contradicts => ("contradicts itself", "contradict themselves"),
+        Verdict::Fails => ("fails", "fail"),
+        Verdict::Open => ("is open", "are open"),
+    };
+    let told = Verdict::ALL.into_iter().filter_map(|verdict| {
+        let count: usize = outcomes.iter().map(|outcome| outcome.count(verdict)).sum();
+        let always = matches!(verdict, Verdict::Holds | Verdict::Fails);
+        let (one, more) = words(verdict);
+        (always || count > 0).then(|| format!("{count} {}", if count == 1 { one } else { more }))
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// A value that the document leaves open, in words.
+fn choice(chosen: &Choice) -> String {
+    let when = match chosen.after {
+        true => "chosen after the published numbers had been seen",
+        false => "chosen before the published numbers had been seen",
+    };
+    format!("{}: {} ({when}). {}", chosen.what, chosen.value, chosen.why)
+}
+
+/// The choices of what was run, numbered.
+fn choices(done: &Reproduction) -> impl Iterator<Item = (usize, &Choice)> {
+    done.run.iter().flat_map(|run| run.scenario.choices().iter().enumerate())
+}
+
+/// Every claim that a choice concerns, beside what it gives with the alternatives; `None` without any.
+fn alternatives(done: &Reproduction, number: usize) -> Option<Grid> {
+    let run = done.run.as_ref()?;
+    let chosen = &run.scenario.choices()[number];
+    let others: Vec<_> = done.alternatives.iter().filter(|other| other.choice == number).collect();
+    if others.is_empty() {
+        return None;
+    }
+    let mut head = vec![("claim", Align::Left), ("accepted", Align::Left), ("as run", Align::Right)];
+    head.extend(others.iter().map(|other| (other.name.as_str(), Align::Right)));
+    let mut grid = Grid::new(&head);
+    let value = |claim: Option<&Judged>| match claim.and_then(|claim| Some((claim, claim.measured?))) {
+        None => "-".to_owned(),
+        Some((claim, value)) if claim.tolerance.accepts(claim.published, value) => short(value),
+        Some((_, value)) => format!("{} (outside)", short(value)),
+    };
+    for claim in done.outcome.claims.iter().filter(|claim| chosen.concerns(&claim.name)) {
+        let same = |other: &&&Alternative| other.claims.iter().any(|one| one.name == claim.name);
+        if !others.iter().any(|other| same(&other)) {
+            continue;
+        }
+        let mut row = vec![claim.name.clone(), claim.tolerance.words(), value(Some(claim))];
+        row.extend(others.iter().map(|other| value(other.claims.iter().find(|one| one.name == claim.name))));
+        grid.row(row);
+    }
+    Some(grid)
 }
 
 /// Notes of an entry: those of claims, each once, and what is known about claims that fail.
 pub fn notes(done: &Reproduction) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for claim in done.outcome.claims.iter().filter(|claim| !claim.note.is_empty()) {
-        let kind = if claim.verdict == Verdict::Open { "Open" } else { "Note" };
+        let kind = match claim.verdict {
+            Verdict::Open => "Open",
+            Verdict::Contradicts => "Contradiction",
+            _ => "Note",
+        };
         let note = format!("{kind}: {}.", claim.note);
         if !notes.contains(&note) {
             notes.push(note);
@@ -87,7 +139,9 @@ pub fn notes(done: &Reproduction) -> Vec<String> {
 const ABOUT: &str = "Every figure and table is a scenario file. Its claims, with the ranges in which they count as holding, \
 were written down before anything was measured. `published` is the number in the document; where the document has only a \
 picture or a sentence, there is none, and the range says what was taken for it. `measured` is the mean over runs with \
-different random numbers, the interval is Student's at 95 %. `open` means that something is needed that is not there yet.";
+different random numbers, the interval is Student's at 95 %. A claim `holds`; it `holds with a choice of ours` when a value that the \
+document leaves open was chosen after its numbers had been seen (which, why, and what else it might be stands below it); the document \
+`contradicts itself`, with the algebra; or the claim `fails`. `open` means that something is needed that is not there yet.";
 
 /// The summary of all entries.
 fn summary(all: &[Reproduction]) -> Grid {
@@ -95,18 +149,15 @@ fn summary(all: &[Reproduction]) -> Grid {
         ("reproduction", Align::Left),
         ("about", Align::Left),
         ("hold", Align::Right),
+        ("with a choice", Align::Right),
+        ("contradict", Align::Right),
         ("fail", Align::Right),
         ("open", Align::Right),
     ]);
     for done in all {
-        let count = |verdict| done.outcome.count(verdict).to_string();
-        grid.row(vec![
-            done.entry.id.into(),
-            done.entry.about.into(),
-            count(Verdict::Holds),
-            count(Verdict::Fails),
-            count(Verdict::Open),
-        ]);
+        let mut row = vec![done.entry.id.into(), done.entry.about.into()];
+        row.extend(Verdict::ALL.map(|verdict| done.outcome.count(verdict).to_string()));
+        grid.row(row);
     }
     grid
 }
@@ -152,6 +203,12 @@ pub fn markdown(all: &[Reproduction], heading: &str) -> String {
             put(&format!("![{}]({})\n\n", figure.title, figure_path(done.entry.id, name)));
         }
         put(&claims(&done.outcome).markdown());
+        for (number, chosen) in choices(done) {
+            put(&format!("\n**Left open.** {}\n", choice(chosen)));
+            if let Some(grid) = alternatives(done, number) {
+                put(&format!("\n{}", grid.markdown()));
+            }
+        }
         notes(done).iter().for_each(|note| put(&format!("\n{note}\n")));
         put(&format!("\nRepeat: `faircast repro run {}`\n", done.entry.id));
     }
@@ -188,6 +245,12 @@ fn section(done: &Reproduction) -> String {
         put(format_args!("<figure>\n{}</figure>\n", figure.svg()));
     }
     put(format_args!("{}", claims(&done.outcome).html()));
+    for (number, chosen) in choices(done) {
+        put(format_args!("<p><b>Left open.</b> {}</p>\n", html::escaped(&choice(chosen))));
+        if let Some(grid) = alternatives(done, number) {
+            put(format_args!("{}", grid.html()));
+        }
+    }
     notes(done).iter().for_each(|note| put(format_args!("{}", html::paragraph(note))));
     if let Some(run) = &done.run {
         put(format_args!(

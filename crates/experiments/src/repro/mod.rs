@@ -7,9 +7,11 @@
 //! |---|---|
 //! | [`registry`] | which figures and tables there are |
 //! | [`verdict`] | what became of a claim |
+//! | `alternatives` | what else the values might be that a document leaves open |
 //! | [`computed`] | what is computed without a simulation |
 //! | [`views`] | the figures |
 
+mod alternatives;
 pub mod computed;
 pub mod registry;
 #[cfg(test)]
@@ -17,15 +19,31 @@ mod tests;
 pub mod verdict;
 pub mod views;
 
+pub use alternatives::Alternative;
 pub use registry::{Calculated, Embedded, Entry, NoSuchEntry, Open, entries, find};
 pub use verdict::{Judged, ReproOutcome, Tolerance, Verdict};
 
-use crate::edit::Edit;
+use crate::edit::{Edit, EditError};
 use crate::report::figures::Named;
 use crate::results::Results;
+use crate::run::kept::Kept;
 use crate::run::{Progress, RunError, RunOptions, run};
-use crate::scenario::{Claim, Point, Scenario, Trend};
+use crate::scenario::{Claim, Diagnostics, Point, Scenario, Trend};
 use std::num::NonZeroUsize;
+
+/// Why an entry cannot be repeated.
+#[derive(Debug, thiserror::Error)]
+pub enum ReproError {
+    /// A key that is set is not there.
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    /// With the changes it is no scenario.
+    #[error(transparent)]
+    Scenario(#[from] Diagnostics),
+    /// The simulator does not run it.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
 
 /// How thoroughly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,7 +56,7 @@ pub enum Pace {
 }
 
 /// How to repeat an entry.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// Other seeds than the scenario's.
     pub seeds: Option<Vec<u64>>,
@@ -46,6 +64,18 @@ pub struct Settings {
     pub threads: Option<NonZeroUsize>,
     /// How thoroughly.
     pub pace: Pace,
+    /// Keys of the scenario and their values, for [`Edit::set`].
+    pub set: Vec<(String, String)>,
+    /// Run what the values might be that a document leaves open, with so many seeds at most; 0: do not.
+    pub alternatives: usize,
+    /// Take what was run before from here, and keep what is run now.
+    pub kept: Option<Kept>,
+}
+
+impl Settings {
+    fn options(&self) -> RunOptions {
+        RunOptions { threads: self.threads, kept: self.kept.clone(), ..RunOptions::default() }
+    }
 }
 
 /// An entry that has been repeated.
@@ -59,6 +89,8 @@ pub struct Reproduction {
     pub run: Option<Run>,
     /// The figures.
     pub figures: Vec<Named>,
+    /// What it gives with other values where the document leaves them open.
+    pub alternatives: Vec<Alternative>,
 }
 
 /// What was run.
@@ -75,18 +107,33 @@ const QUICK: f64 = 0.1;
 
 impl Embedded {
     /// The scenario, as the settings want it.
-    pub fn scenario(&self, settings: &Settings) -> Scenario {
-        let text = match settings.pace {
+    ///
+    /// # Errors
+    /// When a key of [`Settings::set`] is not there, or its value makes no scenario.
+    pub fn scenario(&self, settings: &Settings) -> Result<Scenario, ReproError> {
+        self.scenario_with(settings, &[])
+    }
+
+    /// The same with further changes.
+    fn scenario_with(&self, settings: &Settings, set: &[(String, String)]) -> Result<Scenario, ReproError> {
+        let mut text = match settings.pace {
             Pace::Full => self.text.to_owned(),
             Pace::Quick => self.quick_text(),
         };
-        let mut scenario = Scenario::parse(&text, self.file).expect("a test parses every embedded scenario");
+        if !(settings.set.is_empty() && set.is_empty()) {
+            let mut edit = Edit::of(&text)?;
+            for (path, value) in settings.set.iter().chain(set) {
+                edit.set(path, value)?;
+            }
+            text = edit.text();
+        }
+        let mut scenario = Scenario::parse(&text, self.file)?;
         match (&settings.seeds, settings.pace) {
             (Some(seeds), _) => scenario.set_seeds(seeds.clone()),
             (None, Pace::Quick) => scenario.set_seeds(vec![1, 2]),
             (None, Pace::Full) => {}
         }
-        scenario
+        Ok(scenario)
     }
 
     fn quick_text(&self) -> String {
@@ -102,13 +149,14 @@ impl Embedded {
 /// Repeat an entry.
 ///
 /// # Errors
-/// When the simulator refuses its network, or `progress` asked to stop.
+/// When a key that is set is not there or its value makes no scenario, the simulator refuses the network, or `progress` asked to
+/// stop.
 pub fn reproduce(
     entry: &'static Entry,
     settings: &Settings,
     progress: &dyn Progress,
-) -> Result<Reproduction, RunError> {
-    let (mut claims, mut figures) = (Vec::new(), Vec::new());
+) -> Result<Reproduction, ReproError> {
+    let (mut claims, mut figures, mut alternatives) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(calculation) = entry.calculation {
         let done = calculation();
         claims.extend(done.claims);
@@ -117,9 +165,9 @@ pub fn reproduce(
     let run = match &entry.scenario {
         None => None,
         Some(embedded) => {
-            let scenario = embedded.scenario(settings);
-            let options = RunOptions { threads: settings.threads, ..RunOptions::default() };
-            let results = run(&scenario, &options, progress)?;
+            let scenario = embedded.scenario(settings)?;
+            alternatives = alternatives::run_all(embedded, &scenario, settings, progress)?;
+            let results = run(&scenario, &settings.options(), progress)?;
             claims.extend(judge(&scenario, &results));
             figures.extend((embedded.figures)(&scenario, &results));
             Some(Run { scenario, results })
@@ -129,7 +177,13 @@ pub fn reproduce(
         let tolerance = Tolerance::Between(None, None);
         Judged { note: open.needs.into(), ..Judged::open(open.name.into(), open.published, tolerance) }
     }));
-    Ok(Reproduction { entry, outcome: ReproOutcome { id: entry.id.into(), claims }, run, figures })
+    Ok(Reproduction {
+        entry,
+        outcome: ReproOutcome { id: entry.id.into(), claims },
+        run,
+        figures,
+        alternatives,
+    })
 }
 
 /// What became of a scenario's claims: one for each claim and point that it is about.
@@ -139,7 +193,7 @@ pub fn judge(scenario: &Scenario, results: &Results) -> Vec<Judged> {
         let points: Vec<&Point> = results.points.iter().filter(|point| claim.is_about(point)).collect();
         if let Some(trend) = &claim.trend {
             let values = trends(claim, trend, &points, results);
-            judged.push(one(claim, claim.name.clone(), &values));
+            judged.push(one(scenario, claim, claim.name.clone(), &values));
             continue;
         }
         let namesakes = scenario.claims().iter().filter(|other| other.name == claim.name).count();
@@ -149,15 +203,23 @@ pub fn judge(scenario: &Scenario, results: &Results) -> Vec<Judged> {
             } else {
                 format!("{} ({point})", claim.name)
             };
-            judged.push(one(claim, name, &values(claim, point.index, results)));
+            judged.push(one(scenario, claim, name, &values(claim, point.index, results)));
         }
     }
     judged
 }
 
-fn one(claim: &Claim, name: String, values: &[f64]) -> Judged {
+fn one(scenario: &Scenario, claim: &Claim, name: String, values: &[f64]) -> Judged {
     let mut judged = Judged::measured(name, claim.published, tolerance(claim), values);
-    if let Some(note) = &claim.note {
+    let chosen = || scenario.choices().iter().any(|choice| choice.after && choice.concerns(&claim.name));
+    judged.verdict = match judged.verdict {
+        Verdict::Holds if chosen() => Verdict::Chosen,
+        Verdict::Fails if claim.contradicts.is_some() => Verdict::Contradicts,
+        verdict => verdict,
+    };
+    if let Some(note) = claim.contradicts.as_ref().filter(|_| judged.verdict == Verdict::Contradicts) {
+        judged.note.clone_from(note);
+    } else if let Some(note) = &claim.note {
         judged.note.clone_from(note);
     }
     judged

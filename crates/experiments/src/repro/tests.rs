@@ -12,11 +12,12 @@ fn every_embedded_scenario_can_be_read_in_full_and_quick_form() {
         if let Err(wrong) = Scenario::parse(embedded.text, embedded.file) {
             panic!("{}: {wrong}", entry.id);
         }
-        let (full, quick) = (embedded.scenario(&Settings::default()), embedded.scenario(&quick()));
+        let read = |settings| embedded.scenario(settings).expect("it was read just now");
+        let (full, quick) = (read(&Settings::default()), read(&quick()));
         assert!(quick.duration(0) < full.duration(0) / 5.0, "{}", entry.id);
         assert!(full.source().starts_with("seed 0"), "{}", entry.id);
         assert!(
-            full.about().contains("Ours") || full.about().contains("all but"),
+            full.about().contains("Ours") || full.about().contains("all but") || !full.choices().is_empty(),
             "{} says what is a guess",
             entry.id
         );
@@ -49,7 +50,9 @@ fn every_figure_and_table_with_results_has_an_entry_that_claims_something() {
         assert!(find(&format!("000/{name}")).is_ok(), "{name}");
     }
     for entry in entries() {
-        let claims = entry.scenario.as_ref().map_or(0, |embedded| embedded.scenario(&quick()).claims().len());
+        let scenario =
+            entry.scenario.as_ref().map(|embedded| embedded.scenario(&quick()).expect("it is read"));
+        let claims = scenario.map_or(0, |scenario| scenario.claims().len());
         assert!(claims + entry.open.len() > 0 || entry.calculation.is_some(), "{}", entry.id);
         assert_eq!(entries().filter(|other| other.id == entry.id).count(), 1, "{}", entry.id);
     }
@@ -80,10 +83,156 @@ fn a_reproduction_is_the_same_each_time_and_with_any_number_of_threads() {
         seeds: Some(vec![1, 2]),
         threads: NonZeroUsize::new(threads),
         pace: Pace::Quick,
+        ..Settings::default()
     };
     let one = reproduce(entry, &settings(1), &Silent).expect("it runs");
     let two = reproduce(entry, &settings(2), &Silent).expect("it runs");
     assert_eq!(one.outcome, two.outcome);
     let svg = |done: &Reproduction| done.figures[0].1.svg();
     assert_eq!(svg(&one), svg(&two));
+}
+
+#[test]
+fn every_alternative_of_a_choice_is_a_scenario() {
+    for entry in entries() {
+        let Some(embedded) = &entry.scenario else { continue };
+        let scenario = embedded.scenario(&Settings::default()).expect("it is read");
+        for alternative in scenario.choices().iter().flat_map(|choice| &choice.alternatives) {
+            let settings = Settings { set: alternative.set.clone(), ..Settings::default() };
+            let other = embedded.scenario(&settings);
+            let other = other.unwrap_or_else(|error| panic!("{}, {}: {error}", entry.id, alternative.name));
+            assert!(
+                (0..other.points().len())
+                    .any(|point| other.fingerprint(point) != scenario.fingerprint(point)),
+                "{}: {} changes nothing",
+                entry.id,
+                alternative.name
+            );
+        }
+    }
+}
+
+/// A bottleneck whose session claims what it cannot get, what it gets, and what is left open.
+const OPEN: &str = r#"
+title = "t"
+duration = "20 s"
+warmup = "5 s"
+seeds = 2
+
+[topology]
+kind = "dumbbell"
+leaves = 1
+bottleneck = { rate = "1 Mbit/s" }
+
+[[flow]]
+name = "m"
+kind = "session"
+scheme = "ormcc"
+from = "src1"
+to = "leaf1"
+
+[[claim]]
+name = "a rate"
+of = "m.rate"
+low = 500000
+
+[[claim]]
+name = "a rate that depends"
+of = "m.rate"
+low = 500000
+
+[[claim]]
+name = "more than there is"
+of = "m.rate"
+low = 2000000
+contradicts = "a link of 1 Mbit/s carries no 2 Mbit/s"
+
+[[claim]]
+name = "much more than there is"
+of = "m.rate"
+low = 3000000
+
+[[chosen]]
+what = "the link's delay"
+value = "20 ms"
+when = "after"
+why = "Nobody knows."
+claims = ["a rate that"]
+alternative = [{ name = "a slow link", set = { "topology.bottleneck.rate" = "300 kbit/s" } }]
+"#;
+
+#[test]
+fn a_verdict_says_whether_a_value_was_chosen_and_whether_the_document_contradicts_itself() {
+    let scenario = Scenario::parse(OPEN, "open.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let results = run(&scenario, &RunOptions::default(), &Silent).expect("it runs");
+    let verdicts: Vec<Verdict> = judge(&scenario, &results).iter().map(|claim| claim.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Holds, Verdict::Chosen, Verdict::Contradicts, Verdict::Fails]);
+}
+
+#[test]
+fn alternatives_are_run_and_stand_beside_what_was_run() {
+    let embedded = Embedded { file: "open.toml", text: OPEN, quick: &[], figures: |_, _| Vec::new() };
+    let settings = Settings { alternatives: 1, ..Settings::default() };
+    let scenario = embedded.scenario(&settings).expect("it is read");
+    let others = alternatives::run_all(&embedded, &scenario, &settings, &Silent).expect("it runs");
+    assert_eq!((others.len(), others[0].seeds, others[0].name.as_str()), (1, 1, "a slow link"));
+    assert!(others[0].claims[0].measured.expect("it was run") < 300_000.0);
+}
+
+#[test]
+fn a_key_that_is_set_is_changed_and_one_that_is_not_there_is_an_error() {
+    let entry = find("000/fig-3.10").expect("it exists");
+    let embedded = entry.scenario.as_ref().expect("it is simulated");
+    let set = |key: &str, value: &str| {
+        let settings = Settings { set: vec![(key.into(), value.into())], ..Settings::default() };
+        embedded.scenario(&settings)
+    };
+    assert!((set("duration", "107 s").expect("it is there").duration(0) - 107.0).abs() < 1e-9);
+    assert!(matches!(set("flow.nobody.count", "7"), Err(ReproError::Edit(_))));
+    assert!(matches!(set("duration", "soon"), Err(ReproError::Scenario(_))));
+}
+
+#[test]
+fn what_was_run_is_kept_and_only_what_changes_runs_again() {
+    let place = tempfile::tempdir().expect("a directory");
+    let kept = || Some(Kept::at(place.path()).expect("it can be written"));
+    let of = |text: &str| Scenario::parse(text, "open.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let with = |scenario: &Scenario| {
+        run(scenario, &RunOptions { kept: kept(), ..RunOptions::default() }, &Silent).expect("it runs")
+    };
+    let files = || {
+        let code = place.path().join(crate::run::kept::CODE);
+        let mut all: Vec<_> =
+            std::fs::read_dir(code).expect("there").map(|file| file.expect("one").path()).collect();
+        all.sort();
+        all
+    };
+    let first = with(&of(OPEN));
+    let is_same = |a: &Results, b: &Results| (&a.metrics, a.totals) == (&b.metrics, b.totals);
+    let fresh = run(&of(OPEN), &RunOptions::default(), &Silent).expect("it runs");
+    assert!(is_same(&first, &fresh));
+    assert_eq!(files().len(), 2, "one for each seed");
+    // A file of nonsense is not believed; what is whole is taken as it is.
+    let [broken, whole] = &files()[..] else { panic!("two files") };
+    let (a, b) = (std::fs::read(broken).expect("a file"), std::fs::read(whole).expect("a file"));
+    std::fs::write(broken, &a[..a.len() / 2]).expect("written");
+    std::fs::write(whole, &a).expect("written");
+    let again = with(&of(&OPEN.replace("low = 3000000", "low = 4000000")));
+    assert!(!is_same(&first, &again), "the run of the second seed was taken from its file");
+    assert!(std::fs::read(broken).expect("a file") == a, "what was broken was run again");
+    std::fs::write(whole, &b).expect("written");
+    let last = with(&of(OPEN));
+    assert!(is_same(&last, &first));
+    assert!(
+        last.tables
+            .iter()
+            .map(crate::table::Table::rows)
+            .eq(first.tables.iter().map(crate::table::Table::rows))
+    );
+    // Another network has other files.
+    with(&of(&OPEN.replace("leaves = 1", "leaves = 2")));
+    assert_eq!(files().len(), 4);
+    std::fs::create_dir(place.path().join("0123456789abcdef")).expect("made");
+    Kept::at(place.path()).and_then(|kept| kept.forget_others()).expect("it can be written");
+    assert_eq!(std::fs::read_dir(place.path()).expect("there").count(), 1);
 }

@@ -10,6 +10,10 @@ use serde::{Serialize, Serializer};
 pub enum Verdict {
     /// What was measured lies in the range that was set before.
     Holds,
+    /// It does, with a value that the document leaves open and that was chosen after its numbers had been seen.
+    Chosen,
+    /// It does not, and cannot: the document contradicts itself.
+    Contradicts,
     /// It does not.
     Fails,
     /// Nothing was measured: something is needed that is not there yet.
@@ -17,10 +21,16 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// All, the best first.
+    pub const ALL: [Verdict; 5] =
+        [Verdict::Holds, Verdict::Chosen, Verdict::Contradicts, Verdict::Fails, Verdict::Open];
+
     /// As a word.
     pub const fn word(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
+            Verdict::Chosen => "holds with a choice of ours",
+            Verdict::Contradicts => "contradicts itself",
             Verdict::Fails => "fails",
             Verdict::Open => "open",
         }

@@ -8,10 +8,11 @@ use crate::stats;
 use crate::table::Table;
 use faircast_core::time::{Span, Time};
 use faircast_sim::{Change, FlowOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome, SourceSample};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What one run gives.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// One for each kind of observation, without the keys of the run.
     pub tables: Vec<Table>,

@@ -30,6 +30,7 @@ pub use write::{WriteError, to_csv, write};
 
 use crate::scenario::{Axis, Point};
 use crate::table::Table;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use rows::{Rows, rows_of_runs};
 
@@ -82,7 +83,7 @@ pub struct MetricRow {
 }
 
 /// What the simulator did, over all runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Totals {
     /// Packets carried over a link, hop by hop.
     pub traversals: u64,

@@ -3,6 +3,7 @@
 //! Which thread runs what changes nothing in the results: each run is a function of its point and seed, and results are
 //! put in the order of points and seeds afterwards.
 
+pub mod kept;
 pub mod transform;
 
 use crate::results::measure::{self, Measured};
@@ -11,6 +12,7 @@ use crate::results::{Identity, MetricRow, Results, Totals, capture};
 use crate::scenario::Scenario;
 use faircast_core::time::Time;
 use faircast_sim::{Mode, Options, Outcome, SimError, Watch};
+use kept::Kept;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,7 +20,7 @@ use std::time::{Duration, Instant};
 use transform::{Differences, RoundTrip};
 
 /// How to run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct RunOptions {
     /// Threads; `None` for as many as there are processors.
     pub threads: Option<NonZeroUsize>,
@@ -28,6 +30,8 @@ pub struct RunOptions {
     pub mode: Mode,
     /// Whether packets of sessions go through the wire format.
     pub codec: Codec,
+    /// Take what was run before from here, and keep what is run now.
+    pub kept: Option<Kept>,
 }
 
 /// Whether packets of sessions go through the wire format on their way.
@@ -131,6 +135,9 @@ pub enum RunError {
     /// There is nothing to run.
     #[error("shard {0} holds none of the {1} runs: use at most {1} shards")]
     EmptyShard(Shard, usize),
+    /// What a run gave cannot be kept.
+    #[error("cannot keep what was run: {0}; free some space or name another directory")]
+    Keep(String),
     /// Somebody asked to stop.
     #[error("stopped before all runs were done")]
     Cancelled,
@@ -262,6 +269,13 @@ impl Work<'_> {
     fn job(&self, number: usize, point: usize, seed: u64) -> Result<Done, RunError> {
         let plan = self.scenario.plan(point);
         let layout = self.scenario.layout(point, seed);
+        // Captures and counts of the codec are not kept.
+        let kept = self.options.kept.as_ref();
+        let kept = kept.filter(|_| layout.taps.is_empty() && self.options.codec == Codec::Skip);
+        let fingerprint = self.scenario.fingerprint(point);
+        if let Some(done) = kept.and_then(|kept| kept.get(fingerprint, seed)) {
+            return Ok(done);
+        }
         let network = layout.network(plan, seed);
         let options = Options {
             until: plan.duration,
@@ -299,12 +313,12 @@ impl Work<'_> {
         drop(network);
         let capture =
             (!layout.taps.is_empty()).then(|| capture::capture(plan, &layout, &outcome, (point, seed)));
-        Ok(Done {
-            measured: measure::measure(plan, &layout, &outcome),
-            totals: totals(&outcome),
-            capture,
-            codec,
-        })
+        let measured = measure::measure(plan, &layout, &outcome);
+        let done = Done { measured, totals: totals(&outcome), capture, codec };
+        if let Some(kept) = kept {
+            kept.put(fingerprint, seed, &done).map_err(|error| RunError::Keep(error.to_string()))?;
+        }
+        Ok(done)
     }
 }
 

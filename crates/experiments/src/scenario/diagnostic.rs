@@ -51,6 +51,11 @@ impl Diagnostic {
 }
 
 impl Diagnostics {
+    /// What the file is called.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
     /// Of the file of this name and text.
     pub(crate) fn new(file: &str, text: &str, all: Vec<Diagnostic>) -> Diagnostics {
         let mut once: Vec<Diagnostic> = Vec::new();

@@ -51,6 +51,8 @@ pub struct Scenario {
     axes: Vec<Axis>,
     points: Vec<Point>,
     plans: Vec<RunPlan>,
+    choices: Vec<Choice>,
+    fingerprints: Vec<String>,
 }
 
 /// An axis of a sweep.
@@ -105,6 +107,41 @@ pub struct Claim {
     pub tolerance: Option<f64>,
     /// For people.
     pub note: Option<String>,
+    /// How the source contradicts itself here.
+    pub contradicts: Option<String>,
+}
+
+/// A value that the source leaves open.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Choice {
+    /// Which value.
+    pub what: String,
+    /// What is run, in words.
+    pub value: String,
+    /// It was chosen after the published numbers had been seen.
+    pub after: bool,
+    /// Why this one.
+    pub why: String,
+    /// How the names of the claims begin that it concerns; all claims, when empty.
+    pub claims: Vec<String>,
+    /// What else it might be.
+    pub alternatives: Vec<Alternative>,
+}
+
+/// What a [`Choice`] might be instead.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Alternative {
+    /// What it is called.
+    pub name: String,
+    /// Keys of the scenario and their values, for [`crate::edit::Edit::set`].
+    pub set: Vec<(String, String)>,
+}
+
+impl Choice {
+    /// Whether it concerns a claim of this name.
+    pub fn concerns(&self, claim: &str) -> bool {
+        self.claims.is_empty() || self.claims.iter().any(|start| claim.starts_with(start))
+    }
 }
 
 /// A metric against another, over the points of a sweep.
@@ -163,6 +200,9 @@ impl fmt::Display for Point {
     }
 }
 
+/// What a run does not depend on.
+const HEAD: &[&str] = &["title", "about", "source", "seeds", "sweep", "claim", "chosen"];
+
 /// Most points of a sweep.
 const MOST_POINTS: usize = 10_000;
 
@@ -200,11 +240,13 @@ impl Scenario {
             let span = root.get("sweep").map_or(0..0, |node| node.span.clone());
             vec![Diagnostic::new(&span, format!("more than {MOST_POINTS} points"), "too many combinations")]
         })?;
-        let (mut points, mut plans, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut points, mut plans, mut fingerprints, mut wrong) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for index in 0..count {
             let point = point(&axes, index);
             match plan_at(&root, &axes, index) {
-                Ok(plan) => {
+                Ok((plan, fingerprint)) => {
+                    fingerprints.push(fingerprint);
                     let seed = plan.seeds.first().copied().unwrap_or(1);
                     if let Err(errors) = layout::Layout::new(&plan, seed) {
                         wrong.extend(errors);
@@ -217,6 +259,7 @@ impl Scenario {
         }
         let axes: Vec<Axis> = axes.into_iter().map(|ruled| ruled.axis).collect();
         check_claims(&root, &axes, &mut wrong);
+        check_choices(&root, &mut wrong);
         if !wrong.is_empty() {
             return Err(wrong);
         }
@@ -231,6 +274,8 @@ impl Scenario {
             axes,
             points,
             plans,
+            choices: read::choices(&root),
+            fingerprints,
         })
     }
 
@@ -284,9 +329,19 @@ impl Scenario {
         &self.points
     }
 
+    /// A hash of all that a run at a point depends on, but for its seed and the code.
+    pub(crate) fn fingerprint(&self, point: usize) -> &str {
+        &self.fingerprints[point]
+    }
+
     /// What it claims.
     pub fn claims(&self) -> &[Claim] {
         self.plans.first().map_or(&[], |plan| &plan.claims)
+    }
+
+    /// The values that its source leaves open.
+    pub fn choices(&self) -> &[Choice] {
+        &self.choices
     }
 
     /// The names of its groups of flows.
@@ -369,7 +424,7 @@ fn axes(root: &Node) -> Result<Vec<Ruled<'_>>, Vec<Diagnostic>> {
         }
         for path in &paths {
             let top = path.split('.').next().unwrap_or_default();
-            if ["sweep", "claim", "seeds", "title", "about", "source"].contains(&top) {
+            if HEAD.contains(&top) {
                 let message = format!("`{top}` is the same at all points and cannot be swept");
                 wrong.push(Diagnostic::new(&entry.key_span, message, "not this"));
             }
@@ -402,7 +457,8 @@ fn point(axes: &[Ruled<'_>], index: usize) -> Point {
     Point { index, values: values.collect() }
 }
 
-fn plan_at(root: &Node, axes: &[Ruled<'_>], index: usize) -> Result<RunPlan, Vec<Diagnostic>> {
+/// What is run at a point, and a hash of all that it depends on.
+fn plan_at(root: &Node, axes: &[Ruled<'_>], index: usize) -> Result<(RunPlan, String), Vec<Diagnostic>> {
     let mut root = root.clone();
     for (ruled, at) in axes.iter().zip(places(axes, index)) {
         let value = &ruled.values[at];
@@ -419,7 +475,35 @@ fn plan_at(root: &Node, axes: &[Ruled<'_>], index: usize) -> Result<RunPlan, Vec
             })?;
         }
     }
-    read::plan(&root)
+    let plan = read::plan(&root)?;
+    Ok((plan, root.fingerprint(HEAD).to_hex().to_string()))
+}
+
+/// Choices must concern claims that exist, and what they might be must be a scenario.
+fn check_choices(root: &Node, wrong: &mut Vec<Diagnostic>) {
+    let items = |node: &Node, key: &str| node.get(key).map_or(Vec::new(), |found| found.items().to_vec());
+    let claims = items(root, "claim");
+    let names: Vec<&str> = claims.iter().filter_map(|claim| claim.get("name").and_then(Node::text)).collect();
+    for choice in items(root, "chosen") {
+        for start in items(&choice, "claims") {
+            if start.text().is_some_and(|start| !names.iter().any(|name| name.starts_with(start))) {
+                wrong.push(Diagnostic::new(&start.span, "no claim begins like this".to_owned(), "of none"));
+            }
+        }
+        for alternative in items(&choice, "alternative") {
+            let mut other = root.clone();
+            for entry in alternative.get("set").map_or(&[][..], Node::entries) {
+                if let Err(part) = other.set(&entry.key, &entry.node) {
+                    let message = format!("the path `{}` leads nowhere: there is no `{part}`", entry.key);
+                    wrong.push(Diagnostic::new(&entry.key_span, message, "would go there"));
+                }
+            }
+            match axes(&other).and_then(|axes| plan_at(&other, &axes, 0).map(|_| ())) {
+                Err(errors) if wrong.is_empty() => wrong.extend(errors),
+                _ => {}
+            }
+        }
+    }
 }
 
 /// Claims must be about points that exist.

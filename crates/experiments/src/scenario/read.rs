@@ -7,7 +7,7 @@ use super::plan::{
 };
 use super::syntax::{Node, Value};
 use super::units::{self, LawOf};
-use super::{Claim, Setting, Trend, names, shape, shapes};
+use super::{Alternative, Choice, Claim, Setting, Trend, names, shape, shapes};
 use crate::stats::{Scale, Trait};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
@@ -437,6 +437,7 @@ fn claim(node: &Node, wrong: &mut Vec<Diagnostic>) -> Claim {
         high: number(node, "high"),
         tolerance: node.get("tolerance").and_then(units::share),
         note: text(node, "note"),
+        contradicts: text(node, "contradicts"),
     };
     let (trend, of_trends) =
         (claim.trend.is_some(), node.get("fit").is_some() || node.get("scale").is_some());
@@ -450,6 +451,24 @@ fn claim(node: &Node, wrong: &mut Vec<Diagnostic>) -> Claim {
         wrong.push(Diagnostic::new(&node.span, message, "nothing to compare with"));
     }
     claim
+}
+
+/// Values that the source leaves open.
+pub(super) fn choices(root: &Node) -> Vec<Choice> {
+    let alternative = |node: &Node| {
+        let set = node.get("set").map_or(&[][..], Node::entries).iter();
+        let set = set.map(|entry| (entry.key.clone(), setting(&entry.node).to_string())).collect();
+        Alternative { name: text(node, "name").unwrap_or_default(), set }
+    };
+    let choice = |node: &Node| Choice {
+        what: text(node, "what").unwrap_or_default(),
+        value: text(node, "value").unwrap_or_default(),
+        after: text(node, "when").as_deref() == Some("after"),
+        why: text(node, "why").unwrap_or_default(),
+        claims: tables(node, "claims").filter_map(Node::text).map(str::to_owned).collect(),
+        alternatives: tables(node, "alternative").map(alternative).collect(),
+    };
+    tables(root, "chosen").map(choice).collect()
 }
 
 fn unique_names(plan: &RunPlan, wrong: &mut Vec<Diagnostic>) {

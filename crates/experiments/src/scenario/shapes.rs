@@ -45,6 +45,12 @@ pub(crate) static SCENARIO: Shape = Shape {
         key("probe", Takes::Table(&PROBE), Optional, "What is recorded."),
         key("sweep", Takes::Axes, Optional, "Which keys take which values, one run for each combination."),
         key("claim", Takes::Tables(&CLAIM), Optional, "What is expected of the metrics."),
+        key(
+            "chosen",
+            Takes::Tables(&CHOSEN),
+            Optional,
+            "Values that the source leaves open, and what else they might be.",
+        ),
     ],
 };
 
@@ -487,11 +493,74 @@ static CLAIM: Shape = Shape {
         key("low", Takes::Number, Optional, "The least."),
         key("high", Takes::Number, Optional, "The most."),
         key("note", Takes::Text, Optional, "For people."),
+        key(
+            "contradicts",
+            Takes::Text,
+            Optional,
+            "How the source contradicts itself here, with the algebra. A claim that does not hold then is not called a failure.",
+        ),
+    ],
+};
+
+static CHOSEN: Shape = Shape {
+    name: "[[chosen]]",
+    about: "A value that the source leaves open. A claim that holds with one that was chosen after the published numbers had \
+            been seen is said to hold with a choice of ours.",
+    fields: &[
+        key("what", Takes::Text, Required, "Which value."),
+        key("value", Takes::Text, Required, "What is run, in words."),
+        key(
+            "when",
+            Takes::Words(&["before", "after"]),
+            Required,
+            "Whether it was chosen before or after the published numbers had been seen.",
+        ),
+        key("why", Takes::Text, Required, "Why this one."),
+        key(
+            "claims",
+            Takes::Labels,
+            Optional,
+            "The claims that it concerns, by how their names begin; none for all of them.",
+        ),
+        key("alternative", Takes::Tables(&ALTERNATIVE), Optional, "What else it might be; is run, too."),
+    ],
+};
+
+static ALTERNATIVE: Shape = Shape {
+    name: "[[chosen.alternative]]",
+    about: "The same scenario with other values of some keys.",
+    fields: &[
+        key("name", Takes::Text, Required, "What it is called in tables."),
+        key(
+            "set",
+            Takes::Place,
+            Required,
+            "The keys and their values, as in `set = { \"flow.tcp.kind\" = \"tcp-sack\" }`. Keys of `sweep` may be among them.",
+        ),
     ],
 };
 
 /// All shapes, in the order of the reference.
 pub(crate) static ALL: &[&Shape] = &[
-    &SCENARIO, &STAR, &DUMBBELL, &TREE, &CHAIN, &TEXT, &WIRE, &LINK, &SESSION, &EXPECTED, &UDP, &UNICAST,
-    &PART, &CHANGE, &WINDOW, &FIT, &PROBE, &AXIS, &CLAIM,
+    &SCENARIO,
+    &STAR,
+    &DUMBBELL,
+    &TREE,
+    &CHAIN,
+    &TEXT,
+    &WIRE,
+    &LINK,
+    &SESSION,
+    &EXPECTED,
+    &UDP,
+    &UNICAST,
+    &PART,
+    &CHANGE,
+    &WINDOW,
+    &FIT,
+    &PROBE,
+    &AXIS,
+    &CLAIM,
+    &CHOSEN,
+    &ALTERNATIVE,
 ];

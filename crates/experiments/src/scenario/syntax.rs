@@ -124,6 +124,42 @@ impl Node {
         }
     }
 
+    /// A hash of the tree without the places in its text, and without these keys of its root.
+    pub fn fingerprint(&self, without: &[&str]) -> blake3::Hash {
+        let mut hash = blake3::Hasher::new();
+        let entries = self.entries().iter().filter(|entry| !without.contains(&entry.key.as_str()));
+        entries.for_each(|entry| {
+            text(&mut hash, b'k', &entry.key);
+            entry.node.add_to(&mut hash);
+        });
+        hash.finalize()
+    }
+
+    fn add_to(&self, hash: &mut blake3::Hasher) {
+        match &self.value {
+            Value::Text(value) => text(hash, b't', value),
+            Value::Number(number) => {
+                hash.update(b"n").update(&number.to_bits().to_le_bytes());
+            }
+            Value::Truth(truth) => {
+                hash.update(&[b'b', u8::from(*truth)]);
+            }
+            Value::List(items) => {
+                hash.update(b"[");
+                items.iter().for_each(|item| item.add_to(hash));
+                hash.update(b"]");
+            }
+            Value::Table(entries) => {
+                hash.update(b"{");
+                for entry in entries {
+                    text(hash, b'k', &entry.key);
+                    entry.node.add_to(hash);
+                }
+                hash.update(b"}");
+            }
+        }
+    }
+
     fn replace(&mut self, rest: Option<&str>, with: &Node) -> Result<(), String> {
         match rest {
             Some(rest) => self.set(rest, with),
@@ -133,6 +169,11 @@ impl Node {
             }
         }
     }
+}
+
+/// A text with its kind and length.
+fn text(hash: &mut blake3::Hasher, kind: u8, text: &str) {
+    hash.update(&[kind]).update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
 }
 
 fn entries(table: &DeTable<'_>, wrong: &mut Vec<Diagnostic>) -> Vec<Entry> {
@@ -187,6 +228,16 @@ mod tests {
         assert!(flows.iter().all(|flow| flow.get("count") == Some(&five)));
         assert_eq!(tree.get("new").and_then(|new| new.get("table")), Some(&five));
         assert_eq!(tree.set("flow.c.count", &five), Err("c".into()));
+    }
+
+    #[test]
+    fn a_fingerprint_knows_values_and_no_places() {
+        let of = |text: &str| Node::parse(text).expect("valid").fingerprint(&["title"]);
+        let one = of("title = \"x\"\na = 1\n[b]\nc = [1, \"2\"]\n");
+        assert_eq!(one, of("# more\na   = 1.0\n\n[b]\nc = [ 1, \"2\" ]\n"));
+        for other in ["a = 2\n[b]\nc = [1, \"2\"]", "a = 1\n[b]\nc = [1, 2]", "a = 1\n[b]\nd = [1, \"2\"]"] {
+            assert_ne!(one, of(other), "{other}");
+        }
     }
 
     #[test]

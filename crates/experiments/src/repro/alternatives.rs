@@ -1,0 +1,43 @@
+//! What a scenario gives with other values where its document leaves them open: each in a run of its own, with few seeds.
+
+use super::{Embedded, Judged, ReproError, Settings, judge};
+use crate::run::{Progress, run};
+use crate::scenario::Scenario;
+
+/// What came of one.
+#[derive(Debug, Clone)]
+pub struct Alternative {
+    /// Number of the choice in the scenario.
+    pub choice: usize,
+    /// What it is called.
+    pub name: String,
+    /// The claims with it.
+    pub claims: Vec<Judged>,
+    /// With so many seeds.
+    pub seeds: usize,
+}
+
+/// Run all of a scenario, as far as the settings want it.
+pub(super) fn run_all(
+    embedded: &Embedded,
+    scenario: &Scenario,
+    settings: &Settings,
+    progress: &dyn Progress,
+) -> Result<Vec<Alternative>, ReproError> {
+    let mut all = Vec::new();
+    if settings.alternatives == 0 {
+        return Ok(all);
+    }
+    for (choice, chosen) in scenario.choices().iter().enumerate() {
+        for alternative in &chosen.alternatives {
+            let mut other = embedded.scenario_with(settings, &alternative.set)?;
+            let seeds: Vec<u64> = other.seeds().iter().take(settings.alternatives).copied().collect();
+            let count = seeds.len();
+            other.set_seeds(seeds);
+            let results = run(&other, &settings.options(), progress)?;
+            let claims = judge(&other, &results);
+            all.push(Alternative { choice, name: alternative.name.clone(), claims, seeds: count });
+        }
+    }
+    Ok(all)
+}
