@@ -11,7 +11,7 @@ use faircast_wire::alc::{self, Fdt, Rlc};
 use faircast_wire::pgm::{self, Body, MessageSink, Unframer};
 use faircast_wire::{
     Announce, DataPacket, GroupKey, HopKey, KeyRing, Message, Name, Newest, OpenError, ReceiverCodec,
-    SourceCodec, Status, TransferId, encode, parse as parse_packet,
+    SigningKey, SourceCodec, Status, TransferId, VerifyKeys, encode, parse as parse_packet,
 };
 use std::net::SocketAddr;
 
@@ -168,6 +168,14 @@ pub fn key_file(input: &[u8]) {
     }
     if let Ok(key) = text.parse::<HopKey>() {
         assert_eq!(key.to_line().parse::<HopKey>(), Ok(key));
+    }
+    if let Ok(key) = text.parse::<SigningKey>() {
+        assert_eq!(*key.to_line().parse::<SigningKey>().expect("a key's own line").to_line(), *key.to_line());
+    }
+    if let Ok(keys) = text.parse::<VerifyKeys>() {
+        for key in keys.iter() {
+            assert_eq!(key.to_line().parse::<VerifyKeys>(), Ok(VerifyKeys::from(*key)));
+        }
     }
     if let Ok(ring) = text.parse::<KeyRing>() {
         assert!((1..=KeyRing::MOST).contains(&ring.keys().len()));

@@ -6,9 +6,10 @@ use crate::codec::{
 };
 use crate::error::{EncodeError, ParseError};
 use crate::field::{Layout, Shape, fields_of, len_of};
+use crate::key::KeyId;
 use crate::message::{
-    Announce, Hashes, Member, MemberState, Name, Need, Request, Scheduled, Status, TransferId, Welcome,
-    Window,
+    Announce, Hashes, Member, MemberState, Name, Need, Refusal, RefusalReason, Request, Scheduled, Status,
+    TransferId, Welcome, Window,
 };
 use crate::reader::Reader;
 use faircast_core::packet::{Data, Echo, Flags, ReceiverId, Seq};
@@ -94,6 +95,7 @@ pub const LAYOUTS: &[Layout] = &[
     Member::LAYOUT,
     Window::LAYOUT,
     Hashes::LAYOUT,
+    Refusal::LAYOUT,
 ];
 
 /// What every data packet says behind its header.
@@ -270,6 +272,16 @@ body! {
     }
     lists {
         hashes: [[u8; 32] as hash "BLAKE3 of a block's data"], "one for each block";
+    }
+}
+
+body! {
+    Refusal = 9 "refusal" "receiver to who announces: why this session is not followed here; never sealed";
+    before { from: ReceiverId }
+    fields {
+        reason: RefusalReason, "why";
+        key: KeyId, "the first of the receiver's keys; 0: it has none";
+        host: Name, "the receiver's host; at most 63 bytes";
     }
 }
 

@@ -5,7 +5,8 @@
 
 use crate::error::{EncodeError, ParseError};
 use crate::field::Shape;
-use crate::message::{Announce, MemberState, Name, TransferId};
+use crate::key::KeyId;
+use crate::message::{Announce, MemberState, Name, RefusalReason, TransferId};
 use crate::reader::Reader;
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{Cause, Echo, Knows, LayerStates, ReceiverId, Seq, ShortId};
@@ -224,10 +225,21 @@ numbered! {
         5 => Asking "asking",
         6 => Relaying "relaying",
     }
+    RefusalReason {
+        1 => NoKey "no key",
+        2 => OtherKey "another key",
+        3 => Unsealed "not sealed",
+        4 => Unsigned "not signed",
+        5 => OtherSigner "another signer",
+        6 => WrongSignature "wrong signature",
+        7 => UnknownScheme "unknown scheme",
+        8 => Senseless "senseless",
+    }
 }
 
 written_as! {
     Bits32: u32 as u32, Shape::Hex(4), |bits| *bits, |bits| bits;
+    KeyId: KeyId as Bits32, Shape::Hex(4), |key| key.0, |bits| KeyId(bits);
     LayerStates: LayerStates as u32, Shape::Hex(4), |states| states.0, |bits| LayerStates(bits);
     Half: Half as u16, Shape::Half, |half| half.0, |code| Half(code);
     Knows: Knows as u8, Shape::Flags(&[(Knows::RTT.0, "round-trip time"), (Knows::LOSS.0, "loss"), (Knows::LEAVING.0, "leaving")]), |knows| knows.0, |bits| Knows(bits);
@@ -521,7 +533,10 @@ impl Codec for Name {
         }
         let bytes = r.take(field, len.into())?;
         let text = str::from_utf8(bytes).map_err(|_| ParseError::NotUtf8 { field })?;
-        Ok(Name::clipped(text))
+        match text.chars().find(|character| character.is_control()) {
+            Some(control) => Err(ParseError::BadValue { field, value: u64::from(u32::from(control)) }),
+            None => Ok(Name::clipped(text)),
+        }
     }
 
     #[cfg(feature = "testing")]

@@ -247,6 +247,7 @@ pub(crate) fn put_body(out: &mut Vec<u8>, message: &Message<'_>, end: usize) -> 
         Message::Member(member) => member.put(out, end),
         Message::Window(window) => window.put(out, end),
         Message::Hashes(hashes) => hashes.put(out, end),
+        Message::Refusal(refusal) => refusal.put(out, end),
     }?;
     check_len(out.len() - body, end.saturating_sub(body))?;
     Ok(fit)

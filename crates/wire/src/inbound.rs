@@ -105,6 +105,11 @@ impl Inbound {
         self.keys.first().map(|key| &key.announcer)
     }
 
+    /// The first of the keys.
+    pub(crate) fn first_key(&self) -> Option<KeyId> {
+        self.keys.first().map(|key| key.id)
+    }
+
     pub(crate) const fn me(&self) -> Me {
         self.me
     }

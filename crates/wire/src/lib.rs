@@ -59,7 +59,7 @@ pub use key::{GroupKey, HopKey, KeyError, KeyId, KeyRing};
 pub use layers::{Spacing, group_of};
 pub use message::{
     Announce, DataPacket, Hashes, Header, Kind, Member, MemberState, Message, Name, NameTooLong, Need,
-    Request, Scheduled, Status, TransferId, Welcome, Window,
+    Refusal, RefusalReason, Request, Scheduled, Status, TransferId, Welcome, Window,
 };
 pub use parse::{Newest, parse, peek};
 pub use receiver::ReceiverCodec;

@@ -4,6 +4,7 @@
 //! network draws them from `1..=u32::MAX`. Larger ones (the simulator may use them) are refused by
 //! the encoder.
 
+use crate::key::KeyId;
 use crate::layers::Spacing;
 use crate::signature::Signature;
 use faircast_core::packet::{Data, Echo, Layer, ReceiverId, Report, Seq, SessionId};
@@ -30,6 +31,8 @@ pub enum Message<'a> {
     Window(Window),
     /// Source to all: signed hashes of blocks.
     Hashes(Hashes),
+    /// Receiver to who announces: why this session is not followed here.
+    Refusal(Refusal),
 }
 
 /// A data packet: the core's view of it, and the symbol it carries.
@@ -259,6 +262,41 @@ pub struct Hashes {
     pub hashes: Vec<[u8; 32]>,
 }
 
+/// A receiver hears a session and cannot follow it. It is never sealed, for there is no key, or none that both have; so it
+/// proves nothing, and is told to people and to nobody else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// Who.
+    pub from: ReceiverId,
+    /// Why.
+    pub reason: RefusalReason,
+    /// The first of its keys; 0 without one.
+    pub key: KeyId,
+    /// Its host's name.
+    pub host: Name,
+}
+
+/// Why a receiver does not follow a session that it hears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// The session is sealed, and there is no key.
+    NoKey,
+    /// The session is sealed under a key that is not there.
+    OtherKey,
+    /// There is a key, and the session is not sealed.
+    Unsealed,
+    /// Only signed content is wanted.
+    Unsigned,
+    /// Content that other keys have signed is wanted.
+    OtherSigner,
+    /// The signature of the announcement is wrong.
+    WrongSignature,
+    /// Its version does not know the congestion control.
+    UnknownScheme,
+    /// What is announced cannot be.
+    Senseless,
+}
+
 /// What a receiver is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberState {
@@ -314,6 +352,8 @@ pub enum Kind {
     Window = 7,
     /// [`Message::Hashes`].
     Hashes = 8,
+    /// [`Message::Refusal`].
+    Refusal = 9,
 }
 
 impl Kind {
@@ -328,13 +368,14 @@ impl Kind {
             6 => Kind::Member,
             7 => Kind::Window,
             8 => Kind::Hashes,
+            9 => Kind::Refusal,
             _ => return None,
         })
     }
 
     /// Whether receivers send it (and not the source).
     pub const fn is_feedback(self) -> bool {
-        matches!(self, Kind::Report | Kind::Request | Kind::Member | Kind::Window)
+        matches!(self, Kind::Report | Kind::Request | Kind::Member | Kind::Window | Kind::Refusal)
     }
 }
 
@@ -350,6 +391,7 @@ impl Message<'_> {
             Message::Member(_) => Kind::Member,
             Message::Window(_) => Kind::Window,
             Message::Hashes(_) => Kind::Hashes,
+            Message::Refusal(_) => Kind::Refusal,
         }
     }
 
@@ -360,6 +402,7 @@ impl Message<'_> {
             Message::Request(request) => Some(request.from),
             Message::Member(member) => Some(member.from),
             Message::Window(window) => Some(window.from),
+            Message::Refusal(refusal) => Some(refusal.from),
             Message::Data(_) | Message::Announce(_) | Message::Status(_) | Message::Hashes(_) => None,
         }
     }
@@ -429,14 +472,15 @@ impl Name {
         Ok(Name::clipped(text))
     }
 
-    /// From a text, cut at a character's edge to what fits.
+    /// From a text, without control characters (which a terminal obeys), cut at a character's edge to what fits.
     pub fn clipped(text: &str) -> Name {
-        let mut len = text.len().min(Name::MAX);
-        while !text.is_char_boundary(len) {
-            len -= 1;
+        let mut name = Name::EMPTY;
+        for character in text.chars().filter(|character| !character.is_control()) {
+            let from = usize::from(name.len);
+            let Some(room) = name.bytes.get_mut(from..from + character.len_utf8()) else { break };
+            character.encode_utf8(room);
+            name.len += character.len_utf8() as u8;
         }
-        let mut name = Name { len: len as u8, bytes: [0; Name::MAX] };
-        name.bytes[..len].copy_from_slice(&text.as_bytes()[..len]);
         name
     }
 
@@ -474,6 +518,11 @@ mod tests {
         let text = "é".repeat(40);
         assert_eq!(Name::clipped(&text).as_str(), "é".repeat(31));
         assert_eq!(Name::new(&text), Err(NameTooLong { len: 80 }));
+    }
+
+    #[test]
+    fn a_name_has_no_characters_that_a_terminal_obeys() {
+        assert_eq!(Name::clipped("a\u{1b}[2J\r\nb\u{9b}").as_str(), "a[2Jb");
     }
 
     #[test]

@@ -21,7 +21,9 @@
 use crate::bodies::{Body, DataFields};
 use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24};
 use crate::error::ParseError;
-use crate::message::{Announce, DataPacket, Hashes, Header, Kind, Member, Message, Request, Status, Window};
+use crate::message::{
+    Announce, DataPacket, Hashes, Header, Kind, Member, Message, Refusal, Request, Status, Window,
+};
 use crate::reader::Reader;
 use crate::{marks, reports};
 use crc_fast::{CrcAlgorithm, Digest};
@@ -202,6 +204,7 @@ pub(crate) fn read_body<'a>(
         (Kind::Request, Some(from)) => Message::Request(Request::read(&mut reader, (from,))?),
         (Kind::Member, Some(from)) => Message::Member(Member::read(&mut reader, (from,))?),
         (Kind::Window, Some(from)) => Message::Window(Window::read(&mut reader, (from,))?),
+        (Kind::Refusal, Some(from)) => Message::Refusal(Refusal::read(&mut reader, (from,))?),
         (Kind::Data, _) | (_, None) => return Err(ParseError::BadValue { field: "from", value: 0 }),
     };
     match reader.left() {

@@ -5,7 +5,7 @@ use crate::encode::{FEEDBACK_LIMIT, Form, encode, put_body, put_header, put_send
 use crate::error::EncodeError;
 use crate::inbound::{Inbound, Me};
 use crate::key::{GroupKey, KeyId};
-use crate::message::Message;
+use crate::message::{Kind, Message};
 use crate::parse::SEALED;
 use crate::seal::{OpenError, TAG_LEN, nonce};
 use faircast_core::packet::{ReceiverId, SessionId};
@@ -59,6 +59,11 @@ impl ReceiverCodec {
         if self.inbound.is_sealed() { Form::Sealed } else { Form::Open }
     }
 
+    /// The first of its keys.
+    pub fn first_key(&self) -> Option<KeyId> {
+        self.inbound.first_key()
+    }
+
     /// The session that is followed.
     pub const fn following(&self) -> Option<SessionId> {
         self.inbound.following()
@@ -88,8 +93,8 @@ impl ReceiverCodec {
         self.inbound.open(bytes, from)
     }
 
-    /// Append a report, request, member or window message for `session`, which was announced. A request's list is cut to fit
-    /// [`FEEDBACK_LIMIT`].
+    /// Append a report, request, member or window message for `session`, which was announced, or a refusal of any session. A
+    /// request's list is cut to fit [`FEEDBACK_LIMIT`].
     ///
     /// # Errors
     /// When the message is of another kind or in another's name, when a number does not fit its field,
@@ -120,7 +125,7 @@ impl Feedback {
         }
         let seq = self.sent;
         self.sent += 1;
-        if !inbound.is_sealed() {
+        if !inbound.is_sealed() || kind == Kind::Refusal {
             return encode(out, session, seq as u32, message, FEEDBACK_LIMIT);
         }
         let heard = inbound.session(session);

@@ -4,9 +4,9 @@ use crate::bodies::Fit;
 use crate::encode::{self, Form, encode_data};
 use crate::error::EncodeError;
 use crate::key::{GroupKey, KeyId};
-use crate::message::{DataPacket, Message, Status};
+use crate::message::{DataPacket, Kind, Message, Status};
 use crate::outbound::{Numbers, Sealer};
-use crate::parse::Fixed;
+use crate::parse::{Fixed, Newest, parse};
 use crate::seal::{Cipher, ContentKeys, OpenError, Secret, announcer};
 use crate::senders::Senders;
 use crate::shells::{Streams, Symbols};
@@ -55,6 +55,11 @@ impl SourceCodec {
     /// The session.
     pub const fn session(&self) -> SessionId {
         self.session
+    }
+
+    /// The key that packets are sealed under.
+    pub fn key_id(&self) -> Option<KeyId> {
+        self.sealing.as_ref().map(|sealing| sealing.key_id)
     }
 
     /// How packets travel.
@@ -114,7 +119,7 @@ impl SourceCodec {
     }
 
     /// Open what a receiver sent from this address, and its number: of two packets the one with the higher number was written
-    /// later. Sealed packets are decrypted in place.
+    /// later. Sealed packets are decrypted in place. A refusal is never sealed, and let in as often as it comes.
     ///
     /// # Errors
     /// When it is not an intact packet of this session's receivers, when it is sealed and should not
@@ -133,6 +138,10 @@ impl SourceCodec {
             return Err(OpenError::NotForMe(header.kind));
         }
         match (&self.sealing, header.sealed) {
+            // Of somebody who has no key, or another: told to people only, so nothing is kept of its sender.
+            (_, false) if header.kind == Kind::Refusal => {
+                Ok((header.seq.into(), parse(bytes, &Newest::default())?.1))
+            }
             (None, true) => Err(OpenError::NeedsKey(header.session)),
             (Some(_), false) => Err(OpenError::Unsealed(header.session)),
             (None, false) => self.senders.open_plain(&fixed, bytes, from),

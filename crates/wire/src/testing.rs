@@ -3,7 +3,7 @@
 use crate::bodies::{Body, DataFields};
 use crate::codec::{Codec, Counter, Rounded};
 use crate::marks;
-use crate::message::{Announce, Hashes, Member, Message, Request, Status, Window};
+use crate::message::{Announce, Hashes, Member, Message, Refusal, Request, Status, Window};
 use crate::reports;
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq};
 use faircast_core::time::Time;
@@ -53,6 +53,7 @@ pub fn any_message() -> BoxedStrategy<Message<'static>> {
         Member::any().prop_map(Message::Member),
         Window::any().prop_map(Message::Window),
         Hashes::any().prop_map(Message::Hashes),
+        Refusal::any().prop_map(Message::Refusal),
     ]
     .boxed()
 }

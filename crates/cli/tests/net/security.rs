@@ -31,9 +31,12 @@ fn without_the_key_nothing_is_received_and_the_reason_is_told() {
     let friend = stage.recv(0, "r0", &["--key", &ours]);
     let mut keyless = stage.recv(1, "r1", &["--wait", "5"]);
     let mut stranger = stage.recv(2, "r2", &["--wait", "5", "--key", &theirs]);
-    let source = stage.send(&[&file], &["--key", &ours, "--expect", "2", "--wait", "2"]).ends(20);
+    let mut source = stage.send(&[&file], &["--key", &ours, "--expect", "2", "--wait", "4"]);
+    // While they wait, and not only in the end: at the source, too.
+    source.said("it has no key", 4);
+    source.said("it has another key", 4);
+    let source = source.ends(20);
     friend.succeeds(5);
-    // While they wait, and not only in the end.
     keyless.said("a sealed session is there", 5);
     stranger.said("sealed under another key", 5);
     keyless.ends(10).failed(1, "give its --key");

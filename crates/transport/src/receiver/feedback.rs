@@ -58,9 +58,8 @@ impl ReceiverSession {
         now: Time,
     ) {
         if let Err(why) = self.trust_in(session, &announce) {
-            self.seen = Some(why);
             self.totals.refused += 1;
-            return;
+            return self.object(session, from, why, now);
         }
         if let Some(stream) = &mut self.stream {
             if stream.session == session && stream.source == from {
@@ -89,8 +88,8 @@ impl ReceiverSession {
         } else if self.phase != Phase::Searching {
             return;
         }
-        if !self.can_follow(&announce) {
-            return;
+        if let Some(why) = self.why_not(&announce) {
+            return self.object(session, from, why, now);
         }
         match self.setup.freshness {
             Freshness::Answer => self.consider(session, announce, from, now),

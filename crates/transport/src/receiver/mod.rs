@@ -13,6 +13,7 @@ mod endpoint;
 mod feedback;
 mod flood;
 mod layers;
+mod objections;
 mod one_file;
 mod output;
 mod pages;
@@ -39,6 +40,7 @@ use faircast_wire::{
     Announce, DataPacket, Kind, MemberState, Message, OpenError, ParseError, ReceiverCodec, VerifyKeys, peek,
 };
 use layers::{ForScheme, Layers};
+use objections::Objections;
 use reach::Reach;
 pub(crate) use reassembly::INCOMPLETE;
 use searching::Candidates;
@@ -109,6 +111,7 @@ pub(crate) struct ReceiverSession {
     phase: Phase,
     stream: Option<Stream>,
     candidates: Candidates,
+    objections: Objections,
     rng: Rng,
     scheme_rng: Rng,
     effects: Effects,
@@ -268,6 +271,7 @@ impl ReceiverSession {
             phase: Phase::Searching,
             stream: None,
             candidates: Candidates::default(),
+            objections: Objections::default(),
             rng,
             scheme_rng: setup.scheme_rng,
             effects: Effects::new(),
@@ -315,7 +319,7 @@ impl ReceiverSession {
         let size = (bytes.len() + self.setup.overhead) as u16;
         let (session, message) = match self.codec.open(bytes, from) {
             Ok(opened) => opened,
-            Err(error) => return self.on_refused(&error),
+            Err(error) => return self.on_refused(&error, from, now),
         };
         if let Message::Announce(announce) = message {
             return self.on_announce(session, announce, from, now);
@@ -447,6 +451,9 @@ impl ReceiverSession {
         if matches!(self.phase, Phase::Searching | Phase::Receiving) {
             self.ask(now);
         }
+        if self.phase == Phase::Searching {
+            self.refuse_sessions(now);
+        }
         match self.phase {
             Phase::Searching => {
                 if let Some(waited) = self.setup.wait.filter(|wait| silent >= *wait) {
@@ -483,7 +490,8 @@ impl ReceiverSession {
     /// When [`ReceiverSession::on_time`] wants to be called.
     fn wake_at(&self) -> Time {
         let at = self.clocks.second_at.min(match self.phase {
-            Phase::Searching | Phase::Receiving => self.candidates.deadline(),
+            Phase::Searching => self.candidates.deadline().min(self.objections.deadline()),
+            Phase::Receiving => self.candidates.deadline(),
             Phase::Confirming { .. } | Phase::Over => Time::NEVER,
         });
         let Some(stream) = &self.stream else { return at };
@@ -564,19 +572,23 @@ impl ReceiverSession {
         })
     }
 
-    fn on_refused(&mut self, error: &OpenError) {
+    fn on_refused(&mut self, error: &OpenError, from: SocketAddr, now: Time) {
+        if matches!(error, OpenError::OtherSession(_) | OpenError::NotAnnounced(_)) {
+            return;
+        }
+        self.totals.refused += 1;
         self.seen = match error {
-            OpenError::NeedsKey(_) => Some(Seen::Sealed),
-            OpenError::Unsealed(_) => Some(Seen::Unsealed),
+            OpenError::NeedsKey(session) => return self.object(*session, from, Seen::Sealed, now),
+            OpenError::Unsealed(session) => return self.object(*session, from, Seen::Unsealed, now),
+            OpenError::OtherKey { session, key } => {
+                return self.object(*session, from, Seen::OtherKey(*key), now);
+            }
             OpenError::Stale { .. } => Some(Seen::Stale),
-            OpenError::OtherKey { key, .. } => Some(Seen::OtherKey(*key)),
             OpenError::Elsewhere { says, from } => Some(Seen::Elsewhere { says: *says, from: *from }),
             OpenError::Parse(ParseError::Version(version)) => Some(Seen::Version(*version)),
-            OpenError::OtherSession(_) | OpenError::NotAnnounced(_) => return,
             _ if self.stream.is_none() => Some(Seen::DoesNotOpen),
             _ => self.seen,
         };
-        self.totals.refused += 1;
     }
 
     /// While no session is found: say what is there instead, when it stays.
@@ -653,7 +665,11 @@ impl Waiting {
             Message::Member(member) => &mut member.echo,
             Message::Request(request) => &mut request.echo,
             Message::Window(window) => &mut window.echo,
-            Message::Data(_) | Message::Announce(_) | Message::Status(_) | Message::Hashes(_) => return,
+            Message::Data(_)
+            | Message::Announce(_)
+            | Message::Status(_)
+            | Message::Hashes(_)
+            | Message::Refusal(_) => return,
         };
         echo.hold = echo.hold + waited;
     }

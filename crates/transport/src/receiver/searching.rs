@@ -195,17 +195,15 @@ impl ReceiverSession {
         }
     }
 
-    /// Whether this version can follow what is announced; why not is kept.
-    pub(super) fn can_follow(&mut self, announce: &Announce) -> bool {
-        let why = match super::feedback::geometry_of(announce) {
-            _ if scheme_of(announce).is_none() => Seen::UnknownScheme,
-            _ if !super::feedback::packet_size_fits(announce) => Seen::PacketSize,
-            None => Seen::Senseless,
-            Some(_) if announce.has_streams() && self.setup.verify.is_some() => Seen::UnsignedStreams,
-            Some(_) => return true,
-        };
-        self.seen = Some(why);
-        false
+    /// Why this version cannot follow what is announced; `None`: it can.
+    pub(super) fn why_not(&self, announce: &Announce) -> Option<Seen> {
+        match super::feedback::geometry_of(announce) {
+            _ if scheme_of(announce).is_none() => Some(Seen::UnknownScheme),
+            _ if !super::feedback::packet_size_fits(announce) => Some(Seen::PacketSize),
+            None => Some(Seen::Senseless),
+            Some(_) if announce.has_streams() && self.setup.verify.is_some() => Some(Seen::UnsignedStreams),
+            Some(_) => None,
+        }
     }
 
     /// A session has been found: say where.

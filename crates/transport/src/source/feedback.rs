@@ -36,6 +36,11 @@ impl SourceSession {
             self.counts.refused += 1;
             return;
         };
+        if let Message::Refusal(refusal) = &message {
+            self.events
+                .extend(self.refusals.on_refusal(refusal, from, self.codec.key_id()).map(Event::warning));
+            return;
+        }
         if !self.is_believed(&message, from, now) {
             self.counts.refused += 1;
             return;
@@ -55,9 +60,11 @@ impl SourceSession {
                 window.echo.hold = window.echo.hold + waited;
                 self.on_window(window, now);
             }
-            Message::Data(_) | Message::Announce(_) | Message::Status(_) | Message::Hashes(_) => {
-                self.counts.refused += 1
-            }
+            Message::Data(_)
+            | Message::Announce(_)
+            | Message::Status(_)
+            | Message::Hashes(_)
+            | Message::Refusal(_) => self.counts.refused += 1,
         }
     }
 

@@ -19,6 +19,7 @@ pub(crate) mod pipe;
 mod progress;
 mod reach;
 mod reader;
+mod refusals;
 mod status;
 mod window;
 
@@ -41,6 +42,7 @@ use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{DataPacket, Signed, SigningKey, SourceCodec, Spacing, TransferId};
 use pages::Pages;
 use reach::Left;
+use refusals::Refusals;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -127,6 +129,7 @@ pub(crate) struct SourceSession {
     /// Members whose answers the scheme was told to count on.
     answering: usize,
     budget: Budget,
+    refusals: Refusals,
     flood: flood::Flood,
     failure: Option<Error>,
 }
@@ -255,6 +258,7 @@ impl SourceSession {
             left: Left::default(),
             answering: 0,
             budget: Budget::default(),
+            refusals: Refusals::default(),
             flood: flood::Flood::default(),
             failure: None,
         };

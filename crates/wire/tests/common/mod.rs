@@ -8,8 +8,8 @@ use faircast_core::packet::{
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
-    Announce, DataPacket, GroupKey, Hashes, Member, MemberState, Message, Name, Need, Request, Scheduled,
-    Status, TransferId, Welcome, Window,
+    Announce, DataPacket, GroupKey, Hashes, KeyId, Member, MemberState, Message, Name, Need, Refusal,
+    RefusalReason, Request, Scheduled, Status, TransferId, Welcome, Window,
 };
 use std::net::SocketAddr;
 
@@ -214,6 +214,8 @@ pub fn from_receiver() -> Vec<(&'static str, Message<'static>)> {
     all.push(("no request", Message::Request(Request { needs: vec![], ..request() })));
     all.push(("member", Message::Member(member())));
     all.push(("window", Message::Window(window())));
+    let (reason, host) = (RefusalReason::OtherKey, Name::clipped("b7"));
+    all.push(("refusal", Message::Refusal(Refusal { from, reason, key: KeyId(0x0bad_cafe), host })));
     for (name, state) in [
         ("joined", MemberState::Joined),
         ("done", MemberState::Done),
