@@ -1,10 +1,12 @@
 //! How fast data packets are written and read on one core.
 //!
 //! One iteration: a batch of 64 packets of 1432 bytes each with a representative's mark, laid out back
-//! to back. The rate is that of the median batch and counts the bytes of the datagrams.
+//! to back. The rate is that of the median batch and counts the bytes of the datagrams. Then what it costs to refuse one.
 
-use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Seq, SessionId, Signal};
-use faircast_core::time::Time;
+use faircast_core::packet::{
+    Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, SessionId, Signal,
+};
+use faircast_core::time::{Span, Time};
 use faircast_wire::encode::most_hashes;
 use faircast_wire::{
     Announce, DataPacket, Form, GroupKey, Message, Name, ReceiverCodec, Signed, SigningKey, SourceCodec,
@@ -89,8 +91,61 @@ fn pages() {
     }
 }
 
+/// What it costs to refuse a packet: noise, data and feedback of somebody with another key, data whose symbol was changed.
+fn refusals() {
+    let (ours, theirs) = (GroupKey::from_bytes([3; 32]), GroupKey::from_bytes([4; 32]));
+    let session = SessionId(1);
+    let id = |id| ReceiverId::new(id).expect("not zero");
+    let mut source = SourceCodec::new(session, Some(&ours), [1; 16]);
+    let mut stranger = SourceCodec::new(session, Some(&theirs), [1; 16]);
+    let mut member = ReceiverCodec::new(std::slice::from_ref(&ours), id(5), 1);
+    let mut outsider = ReceiverCodec::new(std::slice::from_ref(&theirs), id(6), 1);
+    for (source, receiver) in [(&mut source, &mut member), (&mut stranger, &mut outsider)] {
+        receiver.follow(session);
+        let mut bytes = Vec::new();
+        source.encode(&mut bytes, &announce(), DATAGRAM).expect("it fits");
+        receiver.open(&mut bytes, AT).expect("announced");
+    }
+    let payload = vec![0xa5; DATAGRAM - data_header_len(&mark(), Form::Sealed) + 2];
+    let data = |source: &mut SourceCodec| {
+        let mut bytes = Vec::new();
+        source.encode_data(&mut bytes, &packet(9, &payload)).expect("it fits");
+        bytes
+    };
+    let noise: Vec<u8> =
+        (0..DATAGRAM as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let mut changed = data(&mut source);
+    changed[DATAGRAM / 2] ^= 1;
+    let echo = Echo { seq: Seq(7), hold: Span::ZERO };
+    let report = Report { from: id(6), layer: Layer(0), content: ReportContent::Alive { echo } };
+    let mut feedback = Vec::new();
+    outsider.encode(&mut feedback, session, &Message::Report(report)).expect("it fits");
+    for (what, bytes) in
+        [("noise", &noise), ("forged data", &data(&mut stranger)), ("changed symbol", &changed)]
+    {
+        refuse(what, bytes, |bytes| member.open(bytes, AT).is_err());
+    }
+    refuse("forged report", &feedback, |bytes| source.open(bytes, AT).is_err());
+}
+
+fn refuse(what: &str, packet: &[u8], mut is_refused: impl FnMut(&mut [u8]) -> bool) {
+    let mut times: Vec<f64> = Vec::new();
+    for _ in 0..BATCHES / 4 {
+        let mut batch = packet.repeat(BATCH as usize);
+        #[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
+        let start = Instant::now();
+        for datagram in batch.chunks_exact_mut(packet.len()) {
+            assert!(is_refused(datagram));
+        }
+        times.push(start.elapsed().as_nanos() as f64 / BATCH as f64);
+    }
+    times.sort_unstable_by(f64::total_cmp);
+    println!("refuse {what:<14} {:4} bytes {:7.1} ns", packet.len(), times[times.len() / 2]);
+}
+
 fn main() {
     pages();
+    refusals();
     let key = GroupKey::from_bytes([3; 32]);
     for (name, key) in [("open", None), ("sealed", Some(&key))] {
         let session = SessionId(1);
