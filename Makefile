@@ -4,7 +4,7 @@ CARGO ?= cargo
 FAIRCAST := $(or $(CARGO_TARGET_DIR),target)/release/faircast
 EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 
-.PHONY: help needs test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-layers bench-sim count fuzz-replay reproduce reproduce-interop validate docs-plots
+.PHONY: help needs test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-sim count fuzz-replay reproduce reproduce-interop validate docs-plots
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
@@ -16,6 +16,7 @@ help:
 	@echo "make bench-tcp       five minutes beside Reno, CUBIC and BBR, start and long run apart, and simulated (root, hours)"
 	@echo "make bench-fairness  faircast against TCP through one bottleneck, in namespaces (root)"
 	@echo "make bench-emulated  emulated links: their accuracy, and faircast against TCP at real round trips (root)"
+	@echo "make bench-worlds    six networks in the simulator, in the emulator with Linux' TCP, and in ns-2 (root, 50 minutes)"
 	@echo "make bench-layers    receivers behind very different links in one session, and how fast routers prune (root)"
 	@echo "make bench-sim       the simulator's speed, beside ns-2"
 	@echo "make count           instructions per simulated packet, against their limits"
@@ -91,6 +92,11 @@ bench-emulated:
 	@scripts/needs bench
 	$(CARGO) build --release -p faircast-cli -p faircast-emulator
 	bench/emulated/run --faircast $(FAIRCAST) --emulator $(EMULATOR) $(ARGS)
+
+bench-worlds:
+	@scripts/needs bench
+	$(CARGO) build --release -p faircast-cli -p faircast-emulator
+	bench/worlds/run --faircast $(FAIRCAST) --emulator $(EMULATOR) $(ARGS)
 
 bench-layers:
 	@scripts/needs bench
