@@ -38,7 +38,7 @@ pub enum SimCommand {
 /// How runs are executed.
 #[derive(Debug, Clone, Args)]
 pub struct Running {
-    /// How many runs with random numbers of their own, or which: 10, or 3,7,9 [default: the scenario's]
+    /// How many runs with random numbers of their own, or which: 10, or 3,7,9, or 9001..9010 [default: the scenario's]
     #[arg(long, value_name = "N|A,B,..", value_parser = seeds)]
     pub seeds: Option<Seeds>,
     /// Runs at a time [default: one for each processor]; results do not depend on it
@@ -258,14 +258,24 @@ pub struct Compare {
 pub struct Seeds(pub Vec<u64>);
 
 fn seeds(text: &str) -> Result<Seeds, String> {
-    let wanted =
-        || format!("`{text}` is not a number of seeds; write how many (1 to 100000), or which, as in 3,7,9");
-    let numbers: Result<Vec<u64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
-    match numbers.map_err(|_| wanted())?.as_slice() {
-        [count @ 1..=100_000] => Ok(Seeds((1..=*count).collect())),
-        [_] => Err(wanted()),
-        which => Ok(Seeds(which.to_vec())),
+    const MOST: u64 = 100_000;
+    let wanted = || {
+        format!(
+            "`{text}` is not a number of seeds; write how many (1 to {MOST}), or which, as in 3,7,9 or 9001..9010"
+        )
+    };
+    if let Ok(count) = text.trim().parse() {
+        return if (1..=MOST).contains(&count) { Ok(Seeds((1..=count).collect())) } else { Err(wanted()) };
     }
+    let mut which: Vec<u64> = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once("..").unwrap_or((part, part));
+        match (first.trim().parse::<u64>(), last.trim().parse::<u64>()) {
+            (Ok(first), Ok(last)) if first <= last && last - first < MOST => which.extend(first..=last),
+            _ => return Err(wanted()),
+        }
+    }
+    if which.len() as u64 <= MOST { Ok(Seeds(which)) } else { Err(wanted()) }
 }
 
 /// What is compared.
@@ -351,10 +361,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seeds_are_a_number_or_a_list() {
+    fn seeds_are_a_number_a_list_or_a_range() {
         assert_eq!(seeds("3"), Ok(Seeds(vec![1, 2, 3])));
         assert_eq!(seeds("7,9"), Ok(Seeds(vec![7, 9])));
-        for bad in ["0", "", "x", "1,", "100001"] {
+        assert_eq!(seeds("9001..9003, 7"), Ok(Seeds(vec![9001, 9002, 9003, 7])));
+        assert_eq!(seeds("5..5"), Ok(Seeds(vec![5])));
+        for bad in [
+            "0",
+            "",
+            "x",
+            "1,",
+            "100001",
+            "3..1",
+            "1..100001",
+            "1..50000,1..50001",
+            "..",
+            "1..",
+            "0..18446744073709551615",
+        ] {
             assert!(seeds(bad).is_err(), "{bad:?}");
         }
     }
