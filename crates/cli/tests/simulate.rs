@@ -137,7 +137,7 @@ fn a_reproduction_tells_its_claims_as_one_object() {
         let mut keys: Vec<&String> = claim.as_object().expect("an object").keys().collect();
         keys.sort();
         assert_eq!(keys, ["interval", "measured", "name", "published", "tolerance", "verdict"]);
-        assert!(["holds", "fails", "open"].contains(&claim["verdict"].as_str().expect("a word")));
+        assert!(["holds", "chosen", "contradicts", "fails", "open"].contains(&claim["verdict"].as_str().expect("a word")));
         let open = claim["verdict"] == "open";
         assert!(open == claim["measured"].is_null() && open == claim["interval"].is_null(), "{claim}");
     }
@@ -153,9 +153,12 @@ fn all_reproductions_make_one_page() {
     assert!(out.contains("000/fig-3.4") && out.contains("not run") && out.contains("index.html"), "{out}");
     let read =
         |name: &str| std::fs::read_to_string(place.path().join("report").join(name)).expect("it was written");
-    let (html, markdown) = (read("index.html"), read("report.md"));
-    for said in ["000/table-3.2", "What does not hold", "Published.", "415.4 kbit/s", "000/table-3.3"] {
+    let (overview, html, markdown) = (read("index.html"), read("000.html"), read("report.md"));
+    for said in ["000/table-3.2", "What does not hold", "What is published.", "415.4 kbit/s", "000/table-3.3"] {
         assert!(html.contains(said) && markdown.contains(said), "{said}");
+    }
+    for said in ["chapter 3", "href=\"000.html\"", "href=\"004.html\"", "What does not hold"] {
+        assert!(overview.contains(said), "{said}");
     }
     assert!(html.contains("<svg") && !html.contains("http://localhost"));
     for line in markdown.lines().filter(|line| line.starts_with("![")) {

@@ -232,7 +232,10 @@ fn report(all: &[Reproduction], typed: &ReproVerify) -> Result<(), Failure> {
         false => "Reproduction",
     };
     let directory: &Path = &typed.out;
-    files::page("index.html", &page::html(all, heading), directory)?;
+    files::page("index.html", &page::overview(all, heading), directory)?;
+    for (name, text) in page::documents(all) {
+        files::page(&name, &text, directory)?;
+    }
     files::page("report.md", &page::markdown(all, heading), directory)?;
     Ok(())
 }

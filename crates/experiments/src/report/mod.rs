@@ -4,9 +4,13 @@
 //! |---|---|
 //! | [`figures`] | figures of any scenario's results |
 //! | [`text`] | tables with aligned columns |
-//! | [`page`] | a report of reproductions, as one Markdown and one HTML page |
+//! | [`page`] | reports of reproductions: an overview, a page for each document, all in one |
+//! | `entry` | what a report says of one figure or table |
+//! | `block` | what a report is made of, in Markdown and in HTML |
 //! | [`html`] | the frame of a self-contained HTML page |
 
+mod block;
+mod entry;
 pub mod figures;
 pub mod html;
 pub mod page;

@@ -87,7 +87,14 @@ impl Grid {
         for row in &self.rows {
             out.push_str("<tr>");
             for ((_, align), cell) in self.columns.iter().zip(row) {
-                let verdict = ["holds", "fails", "open"].iter().find(|word| *word == cell);
+                let verdict = match cell.as_str() {
+                    "holds" => Some("holds"),
+                    "holds with a choice of ours" => Some("chosen"),
+                    "contradicts itself" => Some("contradicts"),
+                    "fails" => Some("fails"),
+                    "open" => Some("open"),
+                    _ => None,
+                };
                 let class =
                     verdict.map_or_else(|| class(*align).to_owned(), |word| format!(" class=\"{word}\""));
                 write!(out, "<td{class}>{}</td>", super::html::escaped(cell))

@@ -20,7 +20,7 @@ pub mod verdict;
 pub mod views;
 
 pub use alternatives::Alternative;
-pub use registry::{Calculated, Embedded, Entry, NoSuchEntry, Open, entries, find};
+pub use registry::{Calculated, DOCUMENTS, Document, Embedded, Entry, NoSuchEntry, Open, entries, find};
 pub use verdict::{Judged, ReproOutcome, Tolerance, Verdict};
 
 use crate::edit::{Edit, EditError};

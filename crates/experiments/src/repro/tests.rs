@@ -1,4 +1,5 @@
 use super::*;
+use crate::report::page;
 use crate::run::Silent;
 
 fn quick() -> Settings {
@@ -55,6 +56,7 @@ fn every_figure_and_table_with_results_has_an_entry_that_claims_something() {
         let claims = scenario.map_or(0, |scenario| scenario.claims().len());
         assert!(claims + entry.open.len() > 0 || entry.calculation.is_some(), "{}", entry.id);
         assert_eq!(entries().filter(|other| other.id == entry.id).count(), 1, "{}", entry.id);
+        assert!(entry.id.starts_with(entry.document().prefix), "{}", entry.id);
     }
     assert_eq!(find("000/fig-9.9").expect_err("there is none").0, "000/fig-9.9");
 }
@@ -235,4 +237,45 @@ fn what_was_run_is_kept_and_only_what_changes_runs_again() {
     std::fs::create_dir(place.path().join("0123456789abcdef")).expect("made");
     Kept::at(place.path()).and_then(|kept| kept.forget_others()).expect("it can be written");
     assert_eq!(std::fs::read_dir(place.path()).expect("there").count(), 1);
+}
+
+#[test]
+fn an_entry_knows_its_chapter() {
+    let chapter = |id| find(id).expect("it exists").chapter();
+    assert_eq!(chapter("000/fig-2.10"), "chapter 2");
+    assert_eq!(chapter("000/sec-3.3.5"), "chapter 3");
+    assert_eq!(chapter("000/fig-D.4"), "appendix D");
+    assert_eq!((chapter("004/sec-4"), chapter("faircast/drop-to-zero")), (String::new(), String::new()));
+}
+
+#[test]
+fn reports_say_what_was_published_run_found_and_chosen() {
+    let entry = find("000/fig-3.10").expect("it exists");
+    let mut done = reproduce(entry, &quick(), &Silent).expect("it runs");
+    let scenario = Scenario::parse(OPEN, "open.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+    let results = run(&scenario, &RunOptions::default(), &Silent).expect("it runs");
+    done.outcome.claims = judge(&scenario, &results);
+    let claims = done.outcome.claims.clone();
+    done.alternatives = vec![Alternative { choice: 0, name: "a slow link".into(), claims, seeds: 1 }];
+    done.run = Some(Run { scenario, results });
+    let all = [done];
+    let pages = page::documents(&all);
+    assert_eq!(pages.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["000.html"]);
+    for text in [page::markdown(&all, "Report"), pages[0].1.clone(), page::overview(&all, "Report")] {
+        for words in ["chapter 3", "more than there is"] {
+            assert!(text.contains(words), "{words} in {text}");
+        }
+    }
+    let markdown = page::markdown(&all, "Report");
+    for words in [
+        "**What is published.**",
+        "**What was run.**",
+        "1 holds, 1 holds with a choice of ours, 1 contradicts itself, 1 fails",
+        "**What had to be chosen.** the link's delay: 20 ms (chosen after",
+        "| claim | accepted | as run | a slow link |",
+        "Contradiction: a link of 1 Mbit/s carries no 2 Mbit/s.",
+        "| seed 000 | chapter 3 | 4 | 1 | 1 | 1 | 1 | 0 |",
+    ] {
+        assert!(markdown.contains(words), "no {words:?} in {markdown}");
+    }
 }

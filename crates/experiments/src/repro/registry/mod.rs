@@ -33,6 +33,55 @@ pub struct Entry {
     pub known: &'static str,
 }
 
+/// A document whose figures and tables are repeated.
+#[derive(Debug)]
+pub struct Document {
+    /// How the names of its entries begin.
+    pub prefix: &'static str,
+    /// What it is called here.
+    pub name: &'static str,
+    /// Its title.
+    pub title: &'static str,
+    /// Who wrote it, and what it is.
+    pub by: &'static str,
+}
+
+/// All of them, and what is our own.
+pub static DOCUMENTS: &[Document] = &[
+    Document {
+        prefix: "000",
+        name: "seed 000",
+        title: "End-to-End Multicast Congestion Control and Avoidance",
+        by: "Jiang Li, thesis, Rensselaer Polytechnic Institute",
+    },
+    Document {
+        prefix: "004",
+        name: "seed 004",
+        title: "TCP-like Congestion Control for Layered Multicast Data Transfer",
+        by: "Lorenzo Vicisano, Luigi Rizzo and Jon Crowcroft, IEEE INFOCOM 1998",
+    },
+    Document { prefix: "faircast", name: "faircast", title: "Comparisons of our own", by: "of no document" },
+];
+
+impl Entry {
+    /// Where it is from.
+    pub fn document(&self) -> &'static Document {
+        let prefix = self.id.split('/').next().unwrap_or_default();
+        let of = |document: &&Document| document.prefix == prefix;
+        DOCUMENTS.iter().find(of).expect("a test finds the document of every entry")
+    }
+
+    /// The chapter or appendix of a figure or table, by its number: "chapter 2", "appendix D"; empty where there are none.
+    pub fn chapter(&self) -> String {
+        let number = self.id.split_once('-').and_then(|(_, number)| number.split_once('.'));
+        match number {
+            Some((part, _)) if part.bytes().all(|byte| byte.is_ascii_digit()) => format!("chapter {part}"),
+            Some((part, _)) => format!("appendix {part}"),
+            None => String::new(),
+        }
+    }
+}
+
 /// A scenario file.
 #[derive(Debug)]
 pub struct Embedded {

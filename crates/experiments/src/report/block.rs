@@ -1,0 +1,79 @@
+//! What a report is made of, and how it looks in Markdown and in HTML.
+
+use super::html;
+use super::text::Grid;
+use crate::plot::Figure;
+use std::fmt::Write as _;
+
+/// A piece of a report.
+#[derive(Debug, Clone)]
+pub(super) enum Block<'a> {
+    /// A heading: 1 is the page's own.
+    Heading(u8, String),
+    /// A paragraph; its first words, where it has any, stand out.
+    Text(&'static str, String),
+    /// One a line.
+    List(Vec<String>),
+    /// A table.
+    Table(Grid),
+    /// A figure, and where it is relative to the page.
+    Figure(&'a Figure, String),
+    /// A file, folded.
+    File(&'a str, &'a str),
+    /// What to type.
+    Command(String),
+    /// Another page: its name and what it is.
+    Link(String, String),
+}
+
+impl Block<'_> {
+    fn markdown(&self) -> String {
+        match self {
+            Block::Heading(level, text) => format!("{} {text}\n", "#".repeat(usize::from(*level))),
+            Block::Text("", text) => format!("{text}\n"),
+            Block::Text(label, text) => format!("**{label}.** {text}\n"),
+            Block::List(lines) => lines.iter().map(|line| format!("- {line}\n")).collect(),
+            Block::Table(grid) => grid.markdown(),
+            Block::Figure(figure, path) => format!("![{}]({path})\n", figure.title),
+            Block::File(name, _) => format!("Scenario: `{name}`\n"),
+            Block::Command(command) => format!("Repeat: `{command}`\n"),
+            Block::Link(path, text) => format!("[{text}]({path})\n"),
+        }
+    }
+
+    fn html(&self) -> String {
+        let e = html::escaped;
+        match self {
+            Block::Heading(level, text) => format!("<h{level}>{}</h{level}>\n", e(text)),
+            Block::Text("", text) => html::paragraph(text),
+            Block::Text(label, text) => format!("<p><b>{label}.</b> {}</p>\n", e(text)),
+            Block::List(lines) => {
+                let items: String = lines.iter().map(|line| format!("<li>{}</li>\n", e(line))).collect();
+                format!("<ul>\n{items}</ul>\n")
+            }
+            Block::Table(grid) => grid.html(),
+            Block::Figure(figure, _) => format!("<figure>\n{}</figure>\n", figure.svg()),
+            Block::File(name, text) => format!(
+                "<details><summary>Scenario: {}</summary>\n<pre>{}</pre></details>\n",
+                e(name),
+                e(text)
+            ),
+            Block::Command(command) => {
+                format!("<p class=\"soft\">Repeat: <code>{}</code></p>\n", e(command))
+            }
+            Block::Link(path, text) => format!("<p><a href=\"{}\">{}</a></p>\n", e(path), e(text)),
+        }
+    }
+}
+
+/// All of them as Markdown.
+pub(super) fn markdown(blocks: &[Block<'_>]) -> String {
+    blocks.iter().map(Block::markdown).collect::<Vec<_>>().join("\n")
+}
+
+/// All of them as a page.
+pub(super) fn page(title: &str, blocks: &[Block<'_>]) -> String {
+    let mut body = String::new();
+    blocks.iter().for_each(|block| write!(body, "{}", block.html()).expect("a string takes everything"));
+    html::page(title, &body)
+}

@@ -1,0 +1,177 @@
+//! What a report says of one figure or table: what was published, what was run, what came out, what had to be chosen, and what does not
+//! hold.
+
+use super::block::Block;
+use super::text::{Align, Grid};
+use crate::plot::scale::short;
+use crate::repro::{Alternative, Judged, ReproOutcome, Reproduction, Verdict};
+use crate::scenario::Choice;
+
+/// Claims beside what was measured.
+pub fn claims(outcome: &ReproOutcome) -> Grid {
+    let mut grid = Grid::new(&[
+        ("claim", Align::Left),
+        ("published", Align::Right),
+        ("measured", Align::Right),
+        ("95 % interval", Align::Left),
+        ("accepted", Align::Left),
+        ("verdict", Align::Left),
+    ]);
+    for claim in &outcome.claims {
+        let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), short);
+        let interval = claim
+            .interval
+            .map_or_else(|| "-".to_owned(), |[low, high]| format!("{} to {}", short(low), short(high)));
+        grid.row(vec![
+            claim.name.clone(),
+            number(claim.published),
+            number(claim.measured),
+            interval,
+            claim.tolerance.words(),
+            claim.verdict.word().into(),
+        ]);
+    }
+    grid
+}
+
+/// What was run, in one line; why not, when it was not.
+pub fn what_was_run(done: &Reproduction) -> String {
+    let Some(run) = &done.run else {
+        let computed = done.entry.calculation.is_some();
+        return if computed { "Computed; nothing is simulated." } else { "Nothing is simulated." }.into();
+    };
+    let (points, seeds) = (run.results.points.len(), run.results.identity.seeds.len());
+    let each = if points > 1 {
+        format!("{points} settings with {seeds} seeds each")
+    } else {
+        format!("{seeds} seeds")
+    };
+    format!(
+        "Simulated: {each}, {} s, {} million packets over links.",
+        short(run.scenario.duration(0)).trim_end_matches(".0"),
+        short(run.results.totals.traversals as f64 / 1e6)
+    )
+}
+
+/// Notes of an entry: those of claims, each once, and what is known about claims that fail.
+pub fn notes(done: &Reproduction) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for claim in done.outcome.claims.iter().filter(|claim| !claim.note.is_empty()) {
+        let kind = match claim.verdict {
+            Verdict::Open => "Open",
+            Verdict::Contradicts => "Contradiction",
+            _ => "Note",
+        };
+        let note = format!("{kind}: {}.", claim.note.trim_end_matches('.'));
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    if done.outcome.count(Verdict::Fails) > 0 {
+        notes.push(match done.entry.known {
+            "" => "A claim fails; why is not known.".into(),
+            known => known.into(),
+        });
+    }
+    notes
+}
+
+/// A value that the document leaves open, in words.
+pub fn choice(chosen: &Choice) -> String {
+    let when = match chosen.after {
+        true => "chosen after the published numbers had been seen",
+        false => "chosen before the published numbers had been seen",
+    };
+    format!("{}: {} ({when}). {}", chosen.what, chosen.value, chosen.why)
+}
+
+/// The choices of what was run, numbered.
+pub fn choices(done: &Reproduction) -> impl Iterator<Item = (usize, &Choice)> {
+    done.run.iter().flat_map(|run| run.scenario.choices().iter().enumerate())
+}
+
+/// Every claim that a choice concerns, beside what it gives with the alternatives; `None` without any.
+pub fn alternatives(done: &Reproduction, number: usize) -> Option<Grid> {
+    let run = done.run.as_ref()?;
+    let chosen = &run.scenario.choices()[number];
+    let others: Vec<_> = done.alternatives.iter().filter(|other| other.choice == number).collect();
+    if others.is_empty() {
+        return None;
+    }
+    let mut head = vec![("claim", Align::Left), ("accepted", Align::Left), ("as run", Align::Right)];
+    head.extend(others.iter().map(|other| (other.name.as_str(), Align::Right)));
+    let mut grid = Grid::new(&head);
+    let value = |claim: Option<&Judged>| match claim.and_then(|claim| Some((claim, claim.measured?))) {
+        None => "-".to_owned(),
+        Some((claim, value)) if claim.tolerance.accepts(claim.published, value) => short(value),
+        Some((_, value)) => format!("{} (outside)", short(value)),
+    };
+    let of =
+        |other: &&Alternative, claim: &Judged| value(other.claims.iter().find(|one| one.name == claim.name));
+    for claim in done.outcome.claims.iter().filter(|claim| chosen.concerns(&claim.name)) {
+        let cells: Vec<String> = others.iter().map(|other| of(other, claim)).collect();
+        if cells.iter().any(|cell| cell != "-") {
+            let mut row = vec![claim.name.clone(), claim.tolerance.words(), value(Some(claim))];
+            row.extend(cells);
+            grid.row(row);
+        }
+    }
+    Some(grid)
+}
+
+/// Where an entry's figure is, relative to the report.
+pub fn figure_path(id: &str, name: &str) -> String {
+    format!("{}/{name}.svg", id.replace('/', "-"))
+}
+
+/// The section of an entry.
+pub(super) fn section(done: &Reproduction) -> Vec<Block<'_>> {
+    let entry = done.entry;
+    let mut out = vec![
+        Block::Heading(2, format!("{}: {}", entry.id, entry.about)),
+        Block::Text("What is published", entry.published.into()),
+    ];
+    let mut run = String::new();
+    if let Some(what) = &done.run {
+        let paragraphs = what.scenario.about().split("\n\n");
+        run = paragraphs.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ") + " ").collect();
+    }
+    out.push(Block::Text("What was run", run + &what_was_run(done)));
+    for (name, figure) in &done.figures {
+        out.push(Block::Figure(figure, figure_path(entry.id, name)));
+    }
+    out.push(Block::Text("What came out", counts(&[&done.outcome]) + "."));
+    out.push(Block::Table(claims(&done.outcome)));
+    for (number, chosen) in choices(done) {
+        out.push(Block::Text("What had to be chosen", choice(chosen)));
+        if let Some(grid) = alternatives(done, number) {
+            out.push(Block::Table(grid));
+        }
+    }
+    for note in notes(done) {
+        out.push(Block::Text("", note));
+    }
+    if let Some(run) = &done.run {
+        out.push(Block::File(run.scenario.file(), run.scenario.text()));
+    }
+    out.push(Block::Command(format!("faircast repro run {}", entry.id)));
+    out
+}
+
+/// "12 hold, 2 hold with a choice of ours, 1 fails, 3 are open": what there is of each.
+pub fn counts(outcomes: &[&ReproOutcome]) -> String {
+    let words = |verdict| match verdict {
+        Verdict::Holds => ("holds", "hold"),
+        Verdict::Chosen => ("holds with a choice of ours", "hold with a choice of ours"),
+        Verdict::Contradicts => ("contradicts itself", "contradict themselves"),
+        Verdict::Fails => ("fails", "fail"),
+        Verdict::Open => ("is open", "are open"),
+    };
+    let told = Verdict::ALL.into_iter().filter_map(|verdict| {
+        let count: usize = outcomes.iter().map(|outcome| outcome.count(verdict)).sum();
+        let always = matches!(verdict, Verdict::Holds | Verdict::Fails);
+        let (one, more) = words(verdict);
+        (always || count > 0).then(|| format!("{count} {}", if count == 1 { one } else { more }))
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
