@@ -6,6 +6,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`network`] | what is simulated: nodes, links, sessions, unicast flows, changes over time |
+//! | [`clock`] | senders' clocks that are not exact |
 //! | [`traffic`] | what applications want to send: endless, on and off, short transfers |
 //! | [`outcome`] | what came of it: counts, samples, digest |
 //! | [`events`] [`snapshot`] | what happens on the way, and how the run looks at a moment |
@@ -14,6 +15,7 @@
 //! often as one likes, and [`Engine::finish`].
 
 mod calendar;
+pub mod clock;
 mod engine;
 pub mod events;
 mod frame;
@@ -24,6 +26,7 @@ mod routes;
 pub mod snapshot;
 pub mod traffic;
 
+pub use clock::{Clock, ClockError};
 pub use engine::{Engine, SimError};
 pub use events::{Event, Happening};
 pub use network::{

@@ -1,5 +1,6 @@
 //! What is simulated.
 
+use crate::clock::{Clock, ClockError};
 use crate::traffic::ApplicationData;
 use faircast_aqm::{LinkSpec, LossSpec, QueueSpec};
 use faircast_core::node::{RelaySpec, RouterSpec};
@@ -179,6 +180,7 @@ pub struct Network {
     pub(crate) taps: Vec<LinkId>,
     pub(crate) routers: Vec<(NodeId, Arc<dyn RouterSpec>)>,
     pub(crate) relays: Vec<(FlowId, u32, FlowId, Arc<dyn RelaySpec>)>,
+    pub(crate) clocks: Vec<(FlowId, Clock)>,
 }
 
 /// A flow of either kind.
@@ -318,6 +320,22 @@ impl Network {
     /// members are its children. They report to it, and it reports as a member of `above`.
     pub fn relay(&mut self, above: FlowId, member: u32, below: FlowId, spec: Arc<dyn RelaySpec>) {
         self.relays.push((above, member, below, spec));
+    }
+
+    /// The clock of the flow's sender or source is too fast by `ppm` millionths, or too slow: all its periods and timers go by
+    /// that. Receivers' clocks are exact, and so are the moments at which flows start and stop and applications turn. The latest word on a flow counts.
+    ///
+    /// # Errors
+    /// When it would be off by more than a tenth.
+    pub fn clock_error(&mut self, flow: FlowId, ppm: f64) -> Result<(), ClockError> {
+        self.clocks.push((flow, Clock::fast_by(ppm)?));
+        Ok(())
+    }
+
+    /// The clock of a flow's sender.
+    pub(crate) fn clock(&self, flow: usize) -> Clock {
+        let told = self.clocks.iter().rev().find(|(told, _)| told.0 as usize == flow);
+        told.map_or_else(Clock::default, |(_, clock)| *clock)
     }
 
     /// Add a unicast flow. Its packets follow the shortest path by delay.

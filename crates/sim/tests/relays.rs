@@ -66,3 +66,11 @@ fn a_relay_must_be_where_its_children_get_their_data_from() {
     let error = net.run(&Options::default()).expect_err("member 1 is another host");
     assert!(matches!(error, SimError::NoRelay { flow: 1, member: 1, .. }), "{error}");
 }
+
+#[test]
+fn a_relay_must_have_an_exact_clock() {
+    let mut net = tree("ormcc", 2, 3.0);
+    net.clock_error(FlowId(1), 10.0).expect("not too much");
+    let error = net.run(&Options::default()).expect_err("a relay hears its parent and sends by one clock");
+    assert!(matches!(error, SimError::NoRelay { flow: 1, .. }), "{error}");
+}

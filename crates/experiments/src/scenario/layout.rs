@@ -55,6 +55,8 @@ pub(crate) struct LaidFlow {
     pub returns: Vec<(u32, Time, Time)>,
     /// When the source's application has something to send; empty for always.
     pub talks: Vec<(Time, Time)>,
+    /// How much too fast the sender's clock runs, in parts of 1.
+    pub clock_error: f64,
     /// Which members should be the representative, from when on.
     pub expected: Vec<(Time, Vec<u32>)>,
 }
@@ -115,7 +117,7 @@ impl Layout {
         let mut network = Network::of(self.nodes_and_links(|node| self.hosts.contains(&node)), seed);
         for flow in &self.flows {
             let plan = &plan.flows[flow.group];
-            match &plan.kind {
+            let id = match &plan.kind {
                 FlowKind::Session(session) => {
                     let id = network.session(session_spec(plan, session, flow));
                     session.packets.into_iter().for_each(|packets| network.send_only(id, packets));
@@ -126,6 +128,7 @@ impl Layout {
                     if session.ecn == Ecn::On {
                         network.allow_marks(id);
                     }
+                    id
                 }
                 FlowKind::Unicast { protocol, ack, supply } => {
                     let protocol = UnicastProtocol::Controlled(*protocol);
@@ -133,13 +136,18 @@ impl Layout {
                         ack_size: *ack,
                         supply: *supply,
                         ..unicast_spec(plan, flow, protocol)
-                    });
+                    })
                 }
                 FlowKind::Datagrams { rate, jitter, supply } => {
                     let protocol =
                         UnicastProtocol::Datagrams { rate: Rate::from_bps(*rate), jitter: *jitter };
-                    network.unicast(UnicastSpec { supply: *supply, ..unicast_spec(plan, flow, protocol) });
+                    network.unicast(UnicastSpec { supply: *supply, ..unicast_spec(plan, flow, protocol) })
                 }
+            };
+            if flow.clock_error != 0.0 {
+                network
+                    .clock_error(id, flow.clock_error * 1e6)
+                    .expect("was accepted when the tree was checked");
             }
         }
         for &node in &self.aggregators {
@@ -499,6 +507,7 @@ impl Builder {
                     stays: Vec::new(),
                     returns: Vec::new(),
                     talks: Vec::new(),
+                    clock_error: 0.0,
                     expected: Vec::new(),
                 };
                 if let FlowKind::Session(session) = &plan.kind {
@@ -512,6 +521,9 @@ impl Builder {
                         flow.talks = turns(laws, start, end, &mut rng);
                     }
                     flow.expected = self.expected(session, &receivers);
+                }
+                if let Some(errors) = &plan.clock_error {
+                    flow.clock_error = errors.get(index, &mut rng);
                 }
                 self.layout.flows.push(flow);
                 index += 1;

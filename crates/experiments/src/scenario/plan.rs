@@ -113,6 +113,8 @@ pub(crate) struct FlowPlan {
     pub start: Many,
     pub stop: Option<Many>,
     pub jitter: f64,
+    /// How much too fast senders' clocks run, in parts of 1.
+    pub clock_error: Option<Many>,
     pub parts: Vec<PartPlan>,
     pub kind: FlowKind,
 }

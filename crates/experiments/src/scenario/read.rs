@@ -270,6 +270,7 @@ fn flow(node: &Node, jitter: f64, wrong: &mut Vec<Diagnostic>) -> FlowPlan {
         start: many(node, "start", units::time).unwrap_or(Many::one(0.0)),
         stop: many(node, "stop", units::time),
         jitter: time(node, "start_jitter").unwrap_or(jitter),
+        clock_error: many(node, "clock_error", units::clock_error),
         parts: parts(node, wrong),
         kind,
     }

@@ -53,6 +53,8 @@ pub(crate) enum Takes {
     /// One time, or a list that is used in turn, or `"a .. b"`, drawn at random between both.
     Times,
     Rates,
+    /// How far clocks are off: one, a list or a range likewise.
+    ClockErrors,
     /// A name or pattern of nodes or links, or a list of them.
     Names,
     /// The same, but perhaps none.
@@ -191,6 +193,7 @@ fn check_value(key: &str, node: &Node, takes: &Takes, wrong: &mut Vec<Diagnostic
         Takes::Rates => many(node, units::rate),
         Takes::Names => node.items().iter().all(|item| item.text().is_some()) && !node.items().is_empty(),
         Takes::NamesOrNone => node.items().iter().all(|item| item.text().is_some()),
+        Takes::ClockErrors => many(node, units::clock_error),
         Takes::Metrics => node.items().iter().all(|item| item.text().is_some()) && !node.items().is_empty(),
         Takes::Abscissas | Takes::Labels => matches!(&node.value, Value::List(items)
             if items.iter().all(|item| matches!(item.value, Value::Text(_) | Value::Number(_)))),
@@ -340,6 +343,7 @@ impl Takes {
             Takes::NamesOrNone => "a name or a pattern, or a list of them, which may be empty",
             Takes::Labels => "a list of numbers or texts",
             Takes::Metrics => "a list of metrics such as \"multicast.rate\"",
+            Takes::ClockErrors => units::CLOCK_ERRORS,
             Takes::Abscissas => {
                 "a list of numbers, of rates such as \"1 Mbit/s\", or of metrics, one for each of `of`"
             }
@@ -376,7 +380,7 @@ impl Takes {
             | Takes::Law(_)
             | Takes::Queue
             | Takes::Loss => quantity,
-            Takes::Times | Takes::Rates => or_list(quantity),
+            Takes::Times | Takes::Rates | Takes::ClockErrors => or_list(quantity),
             Takes::Names | Takes::Metrics => or_list(json!({"type": "string"})),
             Takes::NamesOrNone => {
                 json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})

@@ -192,6 +192,12 @@ const JITTER: Field = key(
     Default("the scenario's"),
     "It starts up to this much later, drawn at random.",
 );
+const CLOCK: Field = key(
+    "clock_error",
+    Takes::ClockErrors,
+    Default("0 ppm"),
+    "How much too fast the clock of each sender runs, which its periods and timers go by: real ones are off by some 10 ppm. Receivers' clocks are exact.",
+);
 const PACKET: Field = key("packet", Takes::Size, Default("1000 B"), "Size of a data packet on the link.");
 const COUNT: Field = key("count", Takes::Whole, Default("1"), "How many such flows side by side.");
 const FROM: Field = key("from", Takes::Names, Optional, "Senders: one for all receivers, or one for each.");
@@ -234,6 +240,7 @@ static SESSION: Shape = Shape {
         START,
         STOP,
         JITTER,
+        CLOCK,
         key("join", Takes::Times, Default("0 s"), "When receivers join."),
         key("leave", Takes::Times, Default("never"), "When receivers leave."),
         key("present", Takes::Law(LawOf::Times), Optional, "Receivers are there for so long,"),
@@ -327,6 +334,7 @@ static UDP: Shape = Shape {
         START,
         STOP,
         JITTER,
+        CLOCK,
         ON,
         OFF,
         PARTS,
@@ -348,6 +356,7 @@ static UNICAST: Shape = Shape {
         START,
         STOP,
         JITTER,
+        CLOCK,
         key("packets", Takes::Whole, Optional, "The application sends so many packets and no more."),
         ON,
         OFF,

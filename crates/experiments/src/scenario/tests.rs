@@ -170,6 +170,33 @@ fn what_is_drawn_depends_on_the_seed_alone() {
     assert!(start.as_secs_f64() <= 2.0);
 }
 
+/// The star's session and what came of it with this line in its `[[flow]]`.
+fn flows_with(line: &str, seed: u64) -> Vec<f64> {
+    let text = star("").replace("name = \"m\"", &format!("name = \"m\"\n{line}"));
+    parse(&text).layout(0, seed).flows.iter().map(|flow| flow.clock_error).collect()
+}
+
+#[test]
+fn clocks_are_exact_unless_their_errors_are_listed_or_drawn() {
+    assert_eq!(flows_with("", 1), [0.0]);
+    assert_eq!(flows_with("count = 3\nclock_error = [\"10 ppm\", \"-20 ppm\"]", 1), [1e-5, -2e-5, 1e-5]);
+    let drawn = |seed| flows_with("count = 50\nclock_error = \"-50 ppm .. 50 ppm\"", seed);
+    assert!(drawn(1).iter().all(|error| error.abs() <= 5e-5) && drawn(1).iter().any(|error| *error < 0.0));
+    assert_eq!(drawn(1), drawn(1));
+    assert_ne!(drawn(1), drawn(2));
+}
+
+#[test]
+fn an_error_of_a_clock_moves_packets_and_an_exact_clock_none() {
+    let digest = |line: &str| {
+        let text = star("").replace("name = \"m\"", &format!("name = \"m\"\n{line}"));
+        let options = faircast_sim::Options { until: Time::from_secs_f64(5.0), ..Default::default() };
+        parse(&text).network(0, 1).run(&options).expect("a sound network").digest
+    };
+    assert_eq!(digest(""), digest("clock_error = \"0 ppm\""));
+    assert_ne!(digest(""), digest("clock_error = \"100 ppm\""));
+}
+
 #[test]
 fn a_million_receivers_share_names_and_specs() {
     let layout = parse(&star("").replace("leaves = 4", "leaves = 1000000")).layout(0, 1);

@@ -19,6 +19,7 @@ pub(crate) const LOSS: Wanted =
 pub(crate) const NETWORK: Wanted =
     "lines such as \"host a\", \"router r\" and \"link a r rate=10M delay=20ms\"";
 pub(crate) const SHARE: Wanted = "a share such as 0.05 or \"5 %\", from 0 to 1";
+pub(crate) const CLOCK_ERRORS: Wanted = "an error such as \"10 ppm\" or \"-20 ppm\", of a tenth at most, a list of errors (used in turn), or \"-50 ppm .. 50 ppm\" (drawn at random)";
 pub(crate) const WHOLE: Wanted = "a whole number, 0 or more";
 pub(crate) const LAW: Wanted = "a law and a mean, such as \"exponential 1 s\", \"pareto 60 s\", \"pareto 20 shape 1.2\", \"constant 3 s\" or \"uniform 5 s\"";
 
@@ -46,8 +47,13 @@ const SIZES: &[(&str, f64)] =
     &[("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("KiB", 1024.0), ("MiB", 1048576.0)];
 const PLAIN: &[(&str, f64)] = &[];
 
-/// A number and one of these units; a number alone is in base units.
+/// The same, from zero on.
 fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    signed(text, units).filter(|value| *value >= 0.0)
+}
+
+/// A number and one of these units; a number alone is in base units.
+fn signed(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let text = text.trim();
     let end = text
         .char_indices()
@@ -70,7 +76,7 @@ fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
         if unit.is_empty() { 1.0 } else { units.iter().find(|(name, _)| *name == unit).map(|(_, f)| *f)? };
     // Dividing by a whole number is exact where multiplying by its inverse is not.
     let value = if factor < 1.0 { number / (1.0 / factor).round() } else { number * factor };
-    (value.is_finite() && value >= 0.0).then_some(value)
+    value.is_finite().then_some(value)
 }
 
 fn number(node: &Node, units: &[(&str, f64)]) -> Option<f64> {
@@ -102,6 +108,15 @@ pub(crate) fn size(node: &Node) -> Option<f64> {
 /// 0 to 1.
 pub(crate) fn share(node: &Node) -> Option<f64> {
     number(node, &[("%", 0.01)]).filter(|share| *share <= 1.0)
+}
+
+/// How far a clock is off, in parts of 1; positive when it is fast.
+pub(crate) fn clock_error(node: &Node) -> Option<f64> {
+    let error = match &node.value {
+        Value::Text(text) => signed(text, &[("ppm", 1e-6), ("%", 0.01)]),
+        _ => node.number(),
+    };
+    error.filter(|error| error.abs() <= 0.1)
 }
 
 /// 0, 1, 2, ...
@@ -239,6 +254,15 @@ mod tests {
         assert_eq!(share(&text("120 %")), None);
         assert_eq!(time(&text("")), None);
         assert_eq!(time(&text("1e s")), None);
+    }
+
+    #[test]
+    fn clocks_are_fast_or_slow_by_a_tenth_at_most() {
+        assert_eq!(clock_error(&text("10 ppm")), Some(1e-5));
+        assert_eq!(clock_error(&text("-20 ppm")), Some(-2e-5));
+        assert_eq!(clock_error(&text("1 %")), Some(0.01));
+        assert_eq!(clock_error(&text("20 %")), None);
+        assert_eq!(clock_error(&text("10 ms")), None);
     }
 
     #[test]

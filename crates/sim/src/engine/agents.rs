@@ -1,5 +1,6 @@
 //! What lives on hosts.
 
+use super::clocked::Clocked;
 use super::layers::Subscription;
 use super::relays::SessionSource;
 use crate::routes::NONE;
@@ -362,7 +363,7 @@ impl SenderAgent {
 )]
 #[derive(Debug)]
 pub enum SenderKind {
-    Controlled(AnySender),
+    Controlled(Clocked<AnySender>),
     Datagrams { gap: f64, jitter: f64, next: u64, number: u32 },
 }
 

@@ -6,6 +6,7 @@ use super::agents::{
     SenderAgent, SenderKind, SenderRest, SessionAgent, SinkAgent, Slot, Talks,
 };
 use super::bundles::Bundle;
+use super::clocked::Clocked;
 use super::inboxes::Inbox;
 use super::layers::{MulticastForwarding, Subscription};
 use super::links::{Probe, SimLink};
@@ -404,7 +405,7 @@ impl Builder<'_> {
         }
         self.agents.push((spec.source.0, Agent::Source(number)));
         self.sessions.push(SessionAgent {
-            source: SessionSource::Scheme(spec.scheme.source()),
+            source: SessionSource::Scheme(Clocked::new(spec.scheme.source(), self.network.clock(flow))),
             rng: stream(seed, Stream::Source, u64::from(number), 0),
             id: SessionId(number + 1),
             flow: flow as u32,
@@ -496,13 +497,14 @@ impl Builder<'_> {
         let number = self.senders.len() as u32;
         let (from, to, seed) = (spec.from.0, spec.to.0, self.network.seed);
         let hop = self.way(flow, from, to)?;
+        let clock = self.network.clock(flow);
         let (kind, protocol, back) = match spec.protocol {
             UnicastProtocol::Controlled(protocol) => {
-                let kind = SenderKind::Controlled(protocol.sender());
+                let kind = SenderKind::Controlled(Clocked::new(protocol.sender(), clock));
                 (kind, Some(protocol), self.way(flow, to, from)?)
             }
             UnicastProtocol::Datagrams { rate, jitter } => {
-                let gap = f64::from(spec.packet_size) * 8e9 / rate.bps();
+                let gap = clock.lasts(f64::from(spec.packet_size) * 8e9 / rate.bps());
                 (
                     SenderKind::Datagrams { gap, jitter: jitter.clamp(0.0, 1.0), next: 0, number: 0 },
                     None,

@@ -15,7 +15,7 @@ use crate::traffic::{ApplicationData, Law};
 use faircast_core::node::{Cx, Departure, Effect, Receiver as _, SourceControl};
 use faircast_core::packet::{self, Arrival, Data, Layer, Packet, Payload, Report, ReportContent};
 use faircast_core::rng::Rng;
-use faircast_core::unicast::{Feedback, Segment, SegmentFlags, Sender as _, Sink as _};
+use faircast_core::unicast::{Feedback, Segment, SegmentFlags, Sink as _};
 
 impl Engine {
     /// A host's entry in the calendar has come.
@@ -191,7 +191,7 @@ impl Engine {
         let stamp = it.source.on_departure(layer, it.packet_size, cx);
         let mut data = Data {
             seq: stamp.seq,
-            sent_at: time(now),
+            sent_at: it.source.reads(time(now)),
             rate: stamp.rate.bps() as f32,
             payload: Payload::NONE,
             flags: stamp.flags,
@@ -492,7 +492,7 @@ impl Engine {
                 let packets = transfer_size(packets, &mut it.rng);
                 it.generation = it.generation.wrapping_add(1);
                 if let (SenderKind::Controlled(sender), Some(protocol)) = (&mut it.kind, &it.rest.protocol) {
-                    *sender = protocol.sender();
+                    sender.replace(protocol.sender());
                 }
                 self.connect(number, packets, now);
             }

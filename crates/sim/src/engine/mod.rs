@@ -20,6 +20,7 @@ mod agents;
 mod ahead;
 mod build;
 mod bundles;
+mod clocked;
 mod hosts;
 mod inboxes;
 mod layers;

@@ -4,8 +4,10 @@ use super::Engine;
 use super::agents::{Phase, time};
 use super::build::{Builder, SimError};
 use super::bundles::Logged;
+use super::clocked::Clocked;
+use crate::clock::Clock;
 use crate::network::Flow;
-use faircast_core::node::{Cx, Departure, Effect, Observation, Relay, Source as _, SourceControl, Stamp, To};
+use faircast_core::node::{Cx, Departure, Effect, Observation, Relay, SourceControl, Stamp, To};
 use faircast_core::packet::{self, Arrival, Data, Layer, ReceiverId, Report};
 use faircast_core::schemes::AnySource;
 use faircast_core::time::{Rate, Time};
@@ -15,7 +17,7 @@ use faircast_core::time::{Rate, Time};
 #[derive(Debug)]
 pub enum SessionSource {
     /// A scheme's source.
-    Scheme(AnySource),
+    Scheme(Clocked<AnySource>),
     /// A relay, which is a member of another session.
     Relay(RelayAgent),
 }
@@ -92,6 +94,15 @@ impl SessionSource {
             SessionSource::Scheme(source) => source.layer_rate(layer),
             SessionSource::Relay(it) if layer == Layer(0) => it.relay.observe().rate,
             SessionSource::Relay(_) => Rate::ZERO,
+        }
+    }
+
+    /// What its clock reads; relays' are exact.
+    #[inline]
+    pub fn reads(&self, now: Time) -> Time {
+        match self {
+            SessionSource::Scheme(source) => source.reads(now),
+            SessionSource::Relay(_) => now,
         }
     }
 
@@ -205,6 +216,10 @@ impl Builder<'_> {
             let node = upper.members.get(*member as usize).map(|member| member.node.0);
             if node != Some(self.sessions[down].host) || up == down {
                 let why = "the session below must begin at the node of a member of the session above";
+                return Err(SimError::NoRelay { flow: below.0, member: *member, why });
+            }
+            if self.network.clock(below.0 as usize) != Clock::default() {
+                let why = "relays have exact clocks";
                 return Err(SimError::NoRelay { flow: below.0, member: *member, why });
             }
             let me = ReceiverId::new(u64::from(*member) + 1).expect("members are numbered from one");

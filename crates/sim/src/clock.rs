@@ -1,0 +1,115 @@
+//! Clocks of senders that are not exact.
+//!
+//! The quartz of a real host is off by some ten millionths, so no two hosts' periods are equal. In a simulator they are, and
+//! flows with one period then meet the same queue for ever.
+
+use faircast_core::time::Time;
+
+/// A clock that runs too fast or too slow by a constant part. It reads 0 when the simulation begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Clock {
+    /// Too fast by so many billionths.
+    ppb: i32,
+}
+
+/// The largest error, either way: a tenth.
+const LIMIT: f64 = 100_000.0;
+
+const BILLION: u128 = 1_000_000_000;
+
+impl Clock {
+    /// Too fast by `ppm` millionths, or too slow where that is negative; to the nearest billionth.
+    ///
+    /// # Errors
+    /// When that is more than a tenth, or not a number.
+    pub fn fast_by(ppm: f64) -> Result<Clock, ClockError> {
+        if ppm.abs() <= LIMIT {
+            Ok(Clock { ppb: (ppm * 1e3).round() as i32 })
+        } else {
+            Err(ClockError { ppm })
+        }
+    }
+
+    /// What it reads at this nanosecond of the simulation.
+    #[inline]
+    pub(crate) fn reads(self, nanos: u64) -> Time {
+        if self.ppb == 0 || nanos == u64::MAX {
+            return Time::from_nanos(nanos);
+        }
+        Time::from_nanos((u128::from(nanos) * self.pace() / BILLION) as u64)
+    }
+
+    /// The first nanosecond of the simulation at which it reads that or more.
+    #[inline]
+    pub(crate) fn when(self, reading: Time) -> u64 {
+        let nanos = reading.as_nanos();
+        if self.ppb == 0 || nanos == u64::MAX {
+            return nanos;
+        }
+        (u128::from(nanos) * BILLION).div_ceil(self.pace()).min(u128::from(u64::MAX)) as u64
+    }
+
+    /// A span by this clock, in nanoseconds of the simulation.
+    pub(crate) fn lasts(self, nanos: f64) -> f64 {
+        nanos / (1.0 + f64::from(self.ppb) * 1e-9)
+    }
+
+    /// What it moves in a billion nanoseconds.
+    const fn pace(self) -> u128 {
+        (1_000_000_000 + self.ppb as i64) as u128
+    }
+}
+
+/// A clock that would be off by too much.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[error("a clock cannot be off by {ppm} ppm; the most is {LIMIT} either way")]
+pub struct ClockError {
+    /// In millionths.
+    pub ppm: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(ppm: f64) -> Clock {
+        Clock::fast_by(ppm).expect("not too much")
+    }
+
+    #[test]
+    fn an_exact_clock_reads_what_the_simulation_says() {
+        for nanos in [0, 1, 999_999_999, u64::MAX] {
+            assert_eq!(clock(0.0).reads(nanos), Time::from_nanos(nanos));
+            assert_eq!(clock(0.0).when(Time::from_nanos(nanos)), nanos);
+        }
+        assert_eq!(clock(0.0).lasts(0.1), 0.1);
+    }
+
+    #[test]
+    fn ten_ppm_are_ten_microseconds_in_a_second() {
+        assert_eq!(clock(10.0).reads(1_000_000_000), Time::from_nanos(1_000_010_000));
+        assert_eq!(clock(-10.0).reads(1_000_000_000), Time::from_nanos(999_990_000));
+        assert!((clock(10.0).lasts(1e9) - 999_990_000.1).abs() < 0.01);
+    }
+
+    #[test]
+    fn the_moment_of_a_reading_is_the_first_at_which_it_is_reached() {
+        for ppm in [-90_000.0, -50.0, -0.001, 0.001, 10.0, 100_000.0] {
+            let clock = clock(ppm);
+            for reading in [1, 7, 1_000_003, 86_400_000_000_000] {
+                let at = clock.when(Time::from_nanos(reading));
+                assert!(clock.reads(at).as_nanos() >= reading, "{ppm} ppm, {reading}");
+                assert!(clock.reads(at - 1).as_nanos() < reading, "{ppm} ppm, {reading}");
+            }
+        }
+        assert_eq!(clock(50.0).when(Time::NEVER), u64::MAX);
+        assert_eq!(clock(50.0).reads(u64::MAX), Time::NEVER);
+    }
+
+    #[test]
+    fn clocks_that_are_off_by_more_than_a_tenth_are_refused() {
+        let error = Clock::fast_by(200_000.0).expect_err("too much");
+        assert_eq!(error.to_string(), "a clock cannot be off by 200000 ppm; the most is 100000 either way");
+        assert!(Clock::fast_by(f64::NAN).is_err());
+    }
+}

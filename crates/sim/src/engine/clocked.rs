@@ -1,0 +1,133 @@
+//! Sources and senders that act by clocks of their own.
+
+use crate::clock::Clock;
+use faircast_core::node::{Cx, Departure, Observation, Source as _, SourceControl, Stamp};
+use faircast_core::packet::{Layer, Report};
+use faircast_core::schemes::AnySource;
+use faircast_core::time::{Rate, Time};
+use faircast_core::unicast::{AnySender, Feedback, Segment, Sender as _, SenderView};
+
+/// A state machine and the clock that it is told the time by. Moments that callers give and get are the simulation's.
+#[derive(Debug)]
+pub struct Clocked<T> {
+    inner: T,
+    clock: Clock,
+}
+
+impl<T> Clocked<T> {
+    pub const fn new(inner: T, clock: Clock) -> Clocked<T> {
+        Clocked { inner, clock }
+    }
+
+    /// Another one in its place, by the same clock.
+    pub fn replace(&mut self, inner: T) {
+        self.inner = inner;
+    }
+
+    /// What its clock reads.
+    #[inline]
+    pub fn reads(&self, now: Time) -> Time {
+        self.clock.reads(now.as_nanos())
+    }
+
+    /// One call by its clock.
+    #[inline]
+    fn call<R>(&mut self, cx: &mut Cx<'_>, act: impl FnOnce(&mut T, &mut Cx<'_>) -> R) -> R {
+        let now = self.clock.reads(cx.now.as_nanos());
+        act(&mut self.inner, &mut Cx { now, rng: cx.rng, effects: cx.effects })
+    }
+
+    #[inline]
+    fn moment(&self, reading: Time) -> Time {
+        Time::from_nanos(self.clock.when(reading))
+    }
+
+    #[inline]
+    fn moment_of(&self, departure: Departure) -> Departure {
+        match departure {
+            Departure::At(reading) => Departure::At(self.moment(reading)),
+            Departure::AfterReport => Departure::AfterReport,
+        }
+    }
+}
+
+impl Clocked<AnySource> {
+    pub fn start(&mut self, cx: &mut Cx<'_>) {
+        self.call(cx, |source, cx| source.start(cx));
+    }
+
+    #[inline]
+    pub fn departure(&self, layer: Layer) -> Departure {
+        self.moment_of(self.inner.departure(layer))
+    }
+
+    #[inline]
+    pub fn on_departure(&mut self, layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
+        self.call(cx, |source, cx| source.on_departure(layer, size, cx))
+    }
+
+    pub fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
+        self.call(cx, |source, cx| source.on_report(report, cx));
+    }
+
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        self.moment(self.inner.deadline())
+    }
+
+    pub fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        self.call(cx, |source, cx| source.on_deadline(cx));
+    }
+
+    pub fn control(&mut self, control: SourceControl, now: Time) {
+        let now = self.reads(now);
+        self.inner.control(control, now);
+    }
+
+    pub fn observe(&self) -> Observation {
+        self.inner.observe()
+    }
+
+    pub fn layer_rate(&self, layer: Layer) -> Rate {
+        self.inner.layer_rate(layer)
+    }
+}
+
+impl Clocked<AnySender> {
+    pub fn start(&mut self, cx: &mut Cx<'_>) {
+        self.call(cx, |sender, cx| sender.start(cx));
+    }
+
+    pub fn supply(&mut self, packets: u32, now: Time) {
+        let now = self.reads(now);
+        self.inner.supply(packets, now);
+    }
+
+    #[inline]
+    pub fn departure(&self) -> Departure {
+        self.moment_of(self.inner.departure())
+    }
+
+    #[inline]
+    pub fn on_departure(&mut self, cx: &mut Cx<'_>) -> Segment {
+        self.call(cx, |sender, cx| sender.on_departure(cx))
+    }
+
+    #[inline]
+    pub fn on_feedback(&mut self, feedback: &Feedback, cx: &mut Cx<'_>) {
+        self.call(cx, |sender, cx| sender.on_feedback(feedback, cx));
+    }
+
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        self.moment(self.inner.deadline())
+    }
+
+    pub fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        self.call(cx, |sender, cx| sender.on_deadline(cx));
+    }
+
+    pub fn observe(&self) -> SenderView {
+        self.inner.observe()
+    }
+}
