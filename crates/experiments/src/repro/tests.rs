@@ -160,7 +160,10 @@ value = "20 ms"
 when = "after"
 why = "Nobody knows."
 claims = ["a rate that"]
-alternative = [{ name = "a slow link", set = { "topology.bottleneck.rate" = "300 kbit/s" } }]
+alternative = [
+    { name = "a slow link", set = { "topology.bottleneck.rate" = "300 kbit/s" } },
+    { name = "a list", set = { "topology.bottleneck.rate" = ["200 kbit/s"] } },
+]
 "#;
 
 #[test]
@@ -177,8 +180,9 @@ fn alternatives_are_run_and_stand_beside_what_was_run() {
     let settings = Settings { alternatives: 1, ..Settings::default() };
     let scenario = embedded.scenario(&settings).expect("it is read");
     let others = alternatives::run_all(&embedded, &scenario, &settings, &Silent).expect("it runs");
-    assert_eq!((others.len(), others[0].seeds, others[0].name.as_str()), (1, 1, "a slow link"));
+    assert_eq!((others.len(), others[0].seeds, others[0].name.as_str()), (2, 1, "a slow link"));
     assert!(others[0].claims[0].measured.expect("it was run") < 300_000.0);
+    assert!(others[1].claims[0].measured.expect("it was run") < 200_000.0);
 }
 
 #[test]

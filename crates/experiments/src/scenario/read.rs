@@ -458,7 +458,7 @@ fn claim(node: &Node, wrong: &mut Vec<Diagnostic>) -> Claim {
 pub(super) fn choices(root: &Node) -> Vec<Choice> {
     let alternative = |node: &Node| {
         let set = node.get("set").map_or(&[][..], Node::entries).iter();
-        let set = set.map(|entry| (entry.key.clone(), setting(&entry.node).to_string())).collect();
+        let set = set.map(|entry| (entry.key.clone(), entry.node.toml())).collect();
         Alternative { name: text(node, "name").unwrap_or_default(), set }
     };
     let choice = |node: &Node| Choice {

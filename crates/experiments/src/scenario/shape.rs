@@ -81,6 +81,8 @@ pub(crate) enum Takes {
     Values,
     /// A number or text for each axis.
     Place,
+    /// Paths of keys, and what they take instead.
+    Changes,
     Table(&'static Shape),
     Tables(&'static Shape),
     /// A list of tables; when shorter than needed its last one goes on.
@@ -191,9 +193,9 @@ fn check_value(key: &str, node: &Node, takes: &Takes, wrong: &mut Vec<Diagnostic
         Takes::Law(of) => units::law(node, *of).is_some(),
         Takes::Times => many(node, units::time),
         Takes::Rates => many(node, units::rate),
+        Takes::ClockErrors => many(node, units::clock_error),
         Takes::Names => node.items().iter().all(|item| item.text().is_some()) && !node.items().is_empty(),
         Takes::NamesOrNone => node.items().iter().all(|item| item.text().is_some()),
-        Takes::ClockErrors => many(node, units::clock_error),
         Takes::Metrics => node.items().iter().all(|item| item.text().is_some()) && !node.items().is_empty(),
         Takes::Abscissas | Takes::Labels => matches!(&node.value, Value::List(items)
             if items.iter().all(|item| matches!(item.value, Value::Text(_) | Value::Number(_)))),
@@ -207,6 +209,7 @@ fn check_value(key: &str, node: &Node, takes: &Takes, wrong: &mut Vec<Diagnostic
             matches!(&node.value, Value::Table(entries)
                 if entries.iter().all(|e| matches!(e.node.value, Value::Text(_) | Value::Number(_))))
         }
+        Takes::Changes => matches!(&node.value, Value::Table(entries) if !entries.is_empty()),
         Takes::Scheme => return check_scheme(node, wrong),
         Takes::Queue => return explain(node, key, units::queue(node), takes, wrong),
         Takes::Loss => return explain(node, key, units::loss(node), takes, wrong),
@@ -340,10 +343,10 @@ impl Takes {
             Takes::Rates => {
                 "a rate such as \"1.5 Mbit/s\", a list of rates (used in turn), or \"1 Mbit/s .. 2 Mbit/s\" (drawn at random)"
             }
+            Takes::ClockErrors => units::CLOCK_ERRORS,
             Takes::NamesOrNone => "a name or a pattern, or a list of them, which may be empty",
             Takes::Labels => "a list of numbers or texts",
             Takes::Metrics => "a list of metrics such as \"multicast.rate\"",
-            Takes::ClockErrors => units::CLOCK_ERRORS,
             Takes::Abscissas => {
                 "a list of numbers, of rates such as \"1 Mbit/s\", or of metrics, one for each of `of`"
             }
@@ -358,6 +361,7 @@ impl Takes {
             Takes::Axes => "a table: axis = [value, value, ...]",
             Takes::Values => "a list of values",
             Takes::Place => "a table of numbers or texts, one for each axis of the sweep",
+            Takes::Changes => "a table of paths of keys and their values",
             Takes::Wholes => "a list of whole numbers",
             Takes::Table(_) | Takes::Kinds(_) => "a table",
             Takes::Tables(_) | Takes::Levels(_) | Takes::KindTables(_) => "tables",
@@ -396,6 +400,7 @@ impl Takes {
                 {"type": "array", "minItems": 1}, super::shapes::AXIS.schema()]}}),
             Takes::Values => json!({"type": "array", "minItems": 1}),
             Takes::Place => json!({"type": "object", "additionalProperties": {"type": ["string", "number"]}}),
+            Takes::Changes => json!({"type": "object", "minProperties": 1}),
             Takes::Table(shape) => shape.schema(),
             Takes::Tables(shape) | Takes::Levels(shape) => json!({"type": "array", "items": shape.schema()}),
             Takes::Kinds(kinds) => kinds.schema(),

@@ -542,9 +542,9 @@ static ALTERNATIVE: Shape = Shape {
         key("name", Takes::Text, Required, "What it is called in tables."),
         key(
             "set",
-            Takes::Place,
+            Takes::Changes,
             Required,
-            "The keys and their values, as in `set = { \"flow.tcp.kind\" = \"tcp-sack\" }`. Keys of `sweep` may be among them.",
+            "The keys and their values, as in `set = { \"flow.tcp.kind\" = \"tcp-sack\" }`. Keys of `sweep` may be among them, with lists: `\"sweep.rate.to\" = [\"1 Mbit/s\", \"2 Mbit/s\"]`.",
         ),
     ],
 };

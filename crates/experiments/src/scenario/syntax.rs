@@ -124,6 +124,26 @@ impl Node {
         }
     }
 
+    /// As a value of TOML, on one line.
+    pub fn toml(&self) -> String {
+        match &self.value {
+            Value::Text(text) => toml_edit::Value::from(text.as_str()).to_string(),
+            Value::Number(number) => number.to_string(),
+            Value::Truth(truth) => truth.to_string(),
+            Value::List(items) => {
+                let items: Vec<String> = items.iter().map(Node::toml).collect();
+                format!("[{}]", items.join(", "))
+            }
+            Value::Table(entries) => {
+                let entry = |entry: &Entry| {
+                    format!("{} = {}", toml_edit::Key::new(entry.key.as_str()), entry.node.toml())
+                };
+                let entries: Vec<String> = entries.iter().map(entry).collect();
+                format!("{{ {} }}", entries.join(", "))
+            }
+        }
+    }
+
     /// A hash of the tree without the places in its text, and without these keys of its root.
     pub fn fingerprint(&self, without: &[&str]) -> blake3::Hash {
         let mut hash = blake3::Hasher::new();
@@ -237,6 +257,15 @@ mod tests {
         assert_eq!(one, of("# more\na   = 1.0\n\n[b]\nc = [ 1, \"2\" ]\n"));
         for other in ["a = 2\n[b]\nc = [1, \"2\"]", "a = 1\n[b]\nc = [1, 2]", "a = 1\n[b]\nd = [1, \"2\"]"] {
             assert_ne!(one, of(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_written_as_it_was_read() {
+        for text in ["\"a b\"", "5", "0.25", "true", "[\"1 Mbit/s\", 2]", "{ a = 1, \"b.c\" = [\"x\"] }"] {
+            let read = |text: &str| Node::parse(&format!("key = {text}")).expect("valid");
+            let written = read(text).get("key").expect("present").toml();
+            assert_eq!(read(&written).fingerprint(&[]), read(text).fingerprint(&[]), "{written}");
         }
     }
 
