@@ -70,6 +70,12 @@ impl Config {
         Config { min_th: 5.0, max_th: 15.0, w_q: 0.002, ..Config::auto() }
     }
 
+    /// The defaults of ns-2.1b7a (October 2000) and its neighbours: as [`Config::red_parameters`], with usual packets of 500
+    /// bytes, and not gentle. ns-2 became gentle on 23 April 2001 and took its thresholds from the link on 29 December 2001.
+    pub const fn ns21b7a() -> Config {
+        Config { gentle: false, mean_packet_size: 500, ..Config::red_parameters() }
+    }
+
     /// For a buffer of this many packets: thresholds a sixth and a half of it, weight 0.002, probability 0.1, gentle.
     pub fn experiments_e2e(buffer: u32) -> Config {
         let size = f64::from(buffer);
@@ -90,6 +96,12 @@ const OPTIONS: &[Opt<Config>] = &[
         |_| false,
         |config| *config = Config::red_parameters(),
         "the recommendation of Floyd's page",
+    )),
+    Opt::first(Opt::word(
+        "ns2.1b7a",
+        |_| false,
+        |config| *config = Config::ns21b7a(),
+        "the defaults of ns-2 before April 2001",
     )),
     Opt::first(Opt::other(
         "buffer",

@@ -25,6 +25,8 @@ fn red_takes_a_preset_and_options() {
     assert_eq!(queue("red"), QueueSpec::Red(red::Config::auto()));
     assert_eq!(queue("red,auto"), queue("red"));
     assert_eq!(queue("red,floyd"), QueueSpec::Red(red::Config::red_parameters()));
+    assert_eq!(queue("red,ns2.1b7a"), QueueSpec::Red(red::Config::ns21b7a()));
+    assert_eq!(queue("red,ns2.1b7a"), queue("red,floyd,abrupt,mean=500"), "5, 15, 0.002, 0.1 and not gentle");
     let wanted = red::Config { ecn: true, mark_p: 0.1, adaptive: true, ..red::Config::experiments_e2e(60) };
     assert_eq!(queue("red,buffer=60,ecn,mark=0.1,adaptive"), QueueSpec::Red(wanted));
     let wanted = red::Config { limit: 100, min_th: 20.0, max_th: 60.0, w_q: 0.002, ..red::Config::auto() };
@@ -62,6 +64,7 @@ fn what_is_written_reads_back() {
         "droptail,unlimited",
         "red",
         "red,floyd,ecn",
+        "red,ns2.1b7a,wait",
         "red,buffer=9,bytes,abrupt",
     ] {
         assert_eq!(queue(&queue(text).to_string()), queue(text));
@@ -98,7 +101,7 @@ fn nonsense_is_refused_with_what_would_do() {
     assert!(refusal("droptail,0.5B").contains("it is packets"));
     assert_eq!(refusal("red,ecn,floyd"), "option \"floyd\" changes all others, so it goes first");
     assert!(refusal("red,ecn=1").contains("it is nothing, it stands alone"));
-    assert!(refusal("red,burst").contains("its options are: auto, floyd, buffer, limit, "));
+    assert!(refusal("red,burst").contains("its options are: auto, floyd, ns2.1b7a, buffer, limit, "));
     assert_eq!(
         refusal("red,p=2"),
         "option p cannot be \"2\"; it is above 0 and at most 1: probability at the upper threshold"

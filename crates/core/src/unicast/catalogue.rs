@@ -99,14 +99,16 @@ const HOUR: f64 = 3600.0;
 const TCP_OPTIONS: &[Opt<tcp::Config>] = &[
     Opt::other(
         "preset",
-        "ns235 | ns2001 | rfc | linux",
+        "ns235 | ns2001 | ns2.1b7a | rfc | linux | linux2.4",
         |_| String::new(),
         |config, preset| {
             let values = match preset {
                 "ns235" => tcp::Config::ns235,
                 "ns2001" => tcp::Config::ns2001,
+                "ns2.1b7a" => tcp::Config::ns21b7a,
                 "rfc" => tcp::Config::rfc,
                 "linux" => tcp::Config::linux,
+                "linux2.4" => tcp::Config::linux24,
                 _ => return None,
             };
             *config = tcp::Config { packet_size: config.packet_size, ..values(config.variant) };
@@ -385,6 +387,15 @@ mod tests {
         };
         let parsed = "tcp-sack, preset=ns2001,delack,ecn,jitter=0.005".parse();
         assert_eq!(parsed, Ok(Protocol::Tcp(expected)));
+        assert_eq!(
+            "tcp-reno,preset=ns2.1b7a".parse::<Protocol>(),
+            "tcp-reno,preset=ns2001,window=20".parse(),
+            "a release of ns-2 with its default window"
+        );
+        let linux24 = "tcp-sack,preset=linux,initial-window=2,tick=0.01,initial-rto=3,counting=acks".parse();
+        let Ok(Protocol::Tcp(linux24)) = linux24 else { panic!("{linux24:?}") };
+        let linux24 = tcp::Config { max_rto: Span::from_secs(120), ..linux24 };
+        assert_eq!("tcp-sack,preset=linux2.4".parse(), Ok(Protocol::Tcp(linux24)));
         let fine = rap::Config { grain: rap::Grain::Fine, ..rap::Config::ns235() };
         assert_eq!("rap,fine".parse(), Ok(Protocol::Rap(fine)));
         assert_eq!("tfrc,preset=rfc".parse(), Ok(Protocol::Tfrc(tfrc::Config::rfc())));

@@ -1,4 +1,4 @@
-//! What a TCP connection can be told, and the three sets of values that the comparisons use.
+//! What a TCP connection can be told, and the sets of values that the comparisons use.
 
 use crate::time::Span;
 
@@ -191,7 +191,9 @@ impl Config {
         }
     }
 
-    /// The defaults of ns-2 before May 2001, as the documents of that time used them.
+    /// The rules and timers of ns-2 before May 2001, without its window: ns-2 limited the window to 20 packets by default
+    /// ([`Config::ns21b7a`]), here it is ample. Seed 000's chapter 2 needs it so: 20 packets of 560 bytes over a round trip of
+    /// 280 ms are less than the share that it reports.
     pub const fn ns2001(variant: Variant) -> Config {
         Config {
             initial_window: 1,
@@ -206,6 +208,13 @@ impl Config {
             limited_transmit: Switch::Off,
             ..Config::ns235(variant)
         }
+    }
+
+    /// What a script gets from ns-2.1b7a (October 2000) and its neighbours that sets nothing: [`Config::ns2001`] and the default
+    /// `window_ 20`. Packets of 1000 bytes, no delayed acknowledgements and no jitter (`overhead_ 0`), as there. Seed 000, 3.3,
+    /// names this release.
+    pub const fn ns21b7a(variant: Variant) -> Config {
+        Config { receiver_window: 20, ..Config::ns2001(variant) }
     }
 
     /// As the standards say: RFC 5681, 6298, 3042, 3390 and 7323.
@@ -234,6 +243,21 @@ impl Config {
             counting: Counting::Packets,
             halving: Halving::Window,
             ..Config::rfc(variant)
+        }
+    }
+
+    /// Near to Linux 2.4 (2001 to 2003; RedHat 7.1 had 2.4.2), after Sarolahti and Kuznetsov, "Congestion control in Linux
+    /// TCP" (2002): two packets at the start, a clock of 10 ms, each acknowledgement counted once, at least 40 ms of delay for
+    /// one of two packets, timeouts of 0.2 to 120 s and 3 s before the first sample. Its windows, rate halving and quick
+    /// acknowledgements at the start are not there.
+    pub const fn linux24(variant: Variant) -> Config {
+        Config {
+            initial_window: 2,
+            tick: Span::from_millis(10),
+            initial_rto: Span::from_secs(3),
+            max_rto: Span::from_secs(120),
+            counting: Counting::Acknowledgements,
+            ..Config::linux(variant)
         }
     }
 }

@@ -1,11 +1,11 @@
 //! TCP: Tahoe, Reno, NewReno, SACK and Vegas, packet by packet.
 //!
-//! Three sets of values ([`Config::ns235`], [`Config::ns2001`], [`Config::rfc`]) differ in clocks, timers, windows and a few
-//! rules; numbers are compared with ns-2.35's under the first two.
+//! Sets of values ([`Config::ns235`], [`Config::ns2001`], [`Config::ns21b7a`], [`Config::rfc`], [`Config::linux`],
+//! [`Config::linux24`]) differ in clocks, timers, windows and a few rules; numbers are compared with ns-2.35's under the first two.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `config` | parameters and the three sets of values |
+//! | `config` | parameters and the sets of values |
 //! | `window` | the congestion window and the slow-start threshold |
 //! | `aimd` | how they move: Tahoe, Reno, NewReno, SACK |
 //! | `rto` | round-trip estimate, timeout and timer |
