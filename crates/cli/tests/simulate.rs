@@ -172,7 +172,7 @@ fn the_list_of_reproductions_names_all_with_their_claims() {
     let place = lab();
     let (code, out, _) = ended(place.path(), &["repro", "list", "--json"]);
     let all = lines(&out);
-    assert!(code == 0 && all.iter().any(|line| line["id"] == "000/table-3.3" && line["can_be_run"] == false));
+    assert!(code == 0 && all.iter().any(|line| line["id"] == "000/table-3.3" && line["can_be_run"] == true));
     assert!(ended(place.path(), &["repro", "list"]).1.contains("000/table-3.2"));
 }
 

@@ -42,7 +42,7 @@ struct EntryLine {
 
 fn claims(entry: &Entry) -> usize {
     let scenario = entry.scenario.as_ref().and_then(|embedded| embedded.scenario(&Settings::default()).ok());
-    scenario.map_or(0, |scenario| scenario.claims().len())
+    scenario.map_or(0, |scenario| scenario.claims().len()) + entry.restates().len()
 }
 
 fn list(typed: &ReproList, out: &mut impl Write) -> io::Result<()> {
@@ -50,7 +50,8 @@ fn list(typed: &ReproList, out: &mut impl Write) -> io::Result<()> {
         let (claims, open) = (claims(entry), entry.open.len());
         if typed.json {
             let Entry { id, about, aliases, .. } = *entry;
-            let can_be_run = entry.scenario.is_some() || entry.calculation.is_some();
+            let can_be_run =
+                entry.scenario.is_some() || entry.calculation.is_some() || !entry.restates().is_empty();
             json::write(out, &EntryLine { id, about, also: aliases, can_be_run, claims, open })?;
             continue;
         }

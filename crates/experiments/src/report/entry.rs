@@ -37,6 +37,10 @@ pub fn claims(outcome: &ReproOutcome) -> Grid {
 /// What was run, in one line; why not, when it was not.
 pub fn what_was_run(done: &Reproduction) -> String {
     let Some(run) = &done.run else {
+        if !done.entry.restates().is_empty() {
+            return "Nothing of its own: it sums up other figures and tables, which were repeated for it."
+                .into();
+        }
         let computed = done.entry.calculation.is_some();
         return if computed { "Computed; nothing is simulated." } else { "Nothing is simulated." }.into();
     };

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`registry`] | which figures and tables there are |
 //! | [`verdict`] | what became of a claim |
+//! | `restated` | what sums up other figures and tables |
 //! | `alternatives` | what else the values might be that a document leaves open |
 //! | [`computed`] | what is computed without a simulation |
 //! | [`views`] | the figures |
@@ -14,13 +15,16 @@
 mod alternatives;
 pub mod computed;
 pub mod registry;
+mod restated;
 #[cfg(test)]
 mod tests;
 pub mod verdict;
 pub mod views;
 
 pub use alternatives::Alternative;
-pub use registry::{Calculated, DOCUMENTS, Document, Embedded, Entry, NoSuchEntry, Open, entries, find};
+pub use registry::{
+    Calculated, DOCUMENTS, Document, Embedded, Entry, NoSuchEntry, Open, Restated, entries, find,
+};
 pub use verdict::{Judged, ReproOutcome, Tolerance, Verdict};
 
 use crate::edit::{Edit, EditError};
@@ -177,6 +181,7 @@ pub fn reproduce(
         let tolerance = Tolerance::Between(None, None);
         Judged { note: open.needs.into(), ..Judged::open(open.name.into(), open.published, tolerance) }
     }));
+    claims.extend(restated::judge_all(entry.restates(), settings, progress)?);
     Ok(Reproduction {
         entry,
         outcome: ReproOutcome { id: entry.id.into(), claims },

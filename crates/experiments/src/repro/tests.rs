@@ -54,7 +54,8 @@ fn every_figure_and_table_with_results_has_an_entry_that_claims_something() {
         let scenario =
             entry.scenario.as_ref().map(|embedded| embedded.scenario(&quick()).expect("it is read"));
         let claims = scenario.map_or(0, |scenario| scenario.claims().len());
-        assert!(claims + entry.open.len() > 0 || entry.calculation.is_some(), "{}", entry.id);
+        let elsewhere = entry.open.len() + entry.restates().len();
+        assert!(claims + elsewhere > 0 || entry.calculation.is_some(), "{}", entry.id);
         assert_eq!(entries().filter(|other| other.id == entry.id).count(), 1, "{}", entry.id);
         assert!(entry.id.starts_with(entry.document().prefix), "{}", entry.id);
     }
@@ -282,4 +283,39 @@ fn reports_say_what_was_published_run_found_and_chosen() {
     ] {
         assert!(markdown.contains(words), "no {words:?} in {markdown}");
     }
+}
+
+#[test]
+fn a_summary_names_claims_that_there_are() {
+    for entry in entries() {
+        for line in entry.restates() {
+            let of = find(line.entry).expect("it exists");
+            assert!(of.restates().is_empty(), "{} sums up a summary", line.name);
+            let scenario = of.scenario.as_ref().expect("simulated").scenario(&quick()).expect("it is read");
+            for start in line.claims {
+                assert!(scenario.claims().iter().any(|claim| claim.name.starts_with(start)), "{start}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_line_of_a_summary_holds_when_all_holds_that_it_sums_up() {
+    let line = Restated { name: "better", entry: "x", claims: &["a", "b"] };
+    let of = |verdicts: [Verdict; 3]| {
+        let claims = ["a 1", "b", "c"].into_iter().zip(verdicts).map(|(name, verdict)| {
+            let claim = Judged::measured(name.into(), None, Tolerance::Between(None, None), &[1.0]);
+            Judged { verdict, ..claim }
+        });
+        let judged = restated::judge(&line, &ReproOutcome { id: "x".into(), claims: claims.collect() });
+        (judged.verdict, judged.measured.expect("two claims"))
+    };
+    use Verdict::{Chosen, Contradicts, Fails, Holds};
+    assert_eq!(of([Holds, Holds, Fails]), (Holds, 1.0));
+    assert_eq!(of([Holds, Chosen, Fails]), (Chosen, 1.0));
+    assert_eq!(of([Fails, Chosen, Holds]), (Fails, 0.5));
+    assert_eq!(of([Chosen, Contradicts, Holds]), (Contradicts, 0.5));
+    assert_eq!(of([Fails, Contradicts, Holds]), (Fails, 0.0));
+    let none = restated::judge(&line, &ReproOutcome { id: "x".into(), claims: Vec::new() });
+    assert_eq!(none.verdict, Fails, "nothing was summed up");
 }

@@ -82,6 +82,16 @@ impl Entry {
     }
 }
 
+impl Entry {
+    /// What it says of other figures and tables; empty but for summaries.
+    pub fn restates(&self) -> &'static [Restated] {
+        match self.id {
+            "000/table-3.3" => chapter3::SUMMARY,
+            _ => &[],
+        }
+    }
+}
+
 /// A scenario file.
 #[derive(Debug)]
 pub struct Embedded {
@@ -115,8 +125,15 @@ pub struct Open {
     pub needs: &'static str,
 }
 
-const fn open(name: &'static str, published: Option<f64>, needs: &'static str) -> Open {
-    Open { name, published, needs }
+/// A claim of a summary: a word about claims of another figure or table.
+#[derive(Debug)]
+pub struct Restated {
+    /// What is claimed.
+    pub name: &'static str,
+    /// Which figure or table it sums up.
+    pub entry: &'static str,
+    /// Which of its claims, by how their names begin.
+    pub claims: &'static [&'static str],
 }
 
 macro_rules! embedded {

@@ -1,0 +1,48 @@
+//! Claims of a summary: each holds when the claims hold that it sums up, which are those of another figure or table.
+
+use super::{Judged, ReproError, ReproOutcome, Restated, Settings, Tolerance, Verdict, find, reproduce};
+use crate::run::Progress;
+
+/// Repeat what is summed up, and judge the summary by it.
+pub(super) fn judge_all(
+    summary: &[Restated],
+    settings: &Settings,
+    progress: &dyn Progress,
+) -> Result<Vec<Judged>, ReproError> {
+    let settings = Settings { alternatives: 0, ..settings.clone() };
+    let mut outcomes: Vec<ReproOutcome> = Vec::new();
+    for line in summary {
+        if outcomes.iter().all(|outcome| outcome.id != line.entry) {
+            let entry = find(line.entry).expect("a test finds what summaries restate");
+            outcomes.push(reproduce(entry, &settings, progress)?.outcome);
+        }
+    }
+    let judged = summary.iter().map(|line| {
+        let of = outcomes.iter().find(|outcome| outcome.id == line.entry);
+        judge(line, of.expect("it was repeated just now"))
+    });
+    Ok(judged.collect())
+}
+
+/// Whether all claims hold that one line sums up; what is measured is the share of them that does.
+pub(super) fn judge(line: &Restated, outcome: &ReproOutcome) -> Judged {
+    let summed_up = |claim: &&Judged| line.claims.iter().any(|start| claim.name.starts_with(start));
+    let parts: Vec<&Judged> = outcome.claims.iter().filter(summed_up).collect();
+    let count = |verdict| parts.iter().filter(|claim| claim.verdict == verdict).count();
+    let (held, chosen) = (count(Verdict::Holds), count(Verdict::Chosen));
+    let share = (held + chosen) as f64 / parts.len() as f64;
+    let tolerance = Tolerance::Between(Some(1.0), None);
+    let mut judged = Judged::measured(line.name.into(), None, tolerance, &[share]);
+    if judged.verdict == Verdict::Holds && chosen > 0 {
+        judged.verdict = Verdict::Chosen;
+    } else if judged.verdict == Verdict::Fails && held + chosen + count(Verdict::Contradicts) == parts.len() {
+        judged.verdict = Verdict::Contradicts;
+    }
+    judged.note = format!(
+        "\"{}\" is a word of the document. What is measured is the share that holds of the {} comparisons of {} that it sums up",
+        line.name,
+        parts.len(),
+        line.entry
+    );
+    judged
+}
