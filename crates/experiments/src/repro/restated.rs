@@ -30,14 +30,15 @@ pub(super) fn judge(line: &Restated, outcome: &ReproOutcome) -> Judged {
     let parts: Vec<&Judged> = outcome.claims.iter().filter(summed_up).collect();
     let count = |verdict| parts.iter().filter(|claim| claim.verdict == verdict).count();
     let (held, chosen) = (count(Verdict::Holds), count(Verdict::Chosen));
-    let share = (held + chosen) as f64 / parts.len() as f64;
+    let (contradicted, all) = (count(Verdict::Contradicts), parts.len());
+    let share = (held + chosen) as f64 / all as f64;
     let tolerance = Tolerance::Between(Some(1.0), None);
     let mut judged = Judged::measured(line.name.into(), None, tolerance, &[share]);
-    if judged.verdict == Verdict::Holds && chosen > 0 {
-        judged.verdict = Verdict::Chosen;
-    } else if judged.verdict == Verdict::Fails && held + chosen + count(Verdict::Contradicts) == parts.len() {
-        judged.verdict = Verdict::Contradicts;
-    }
+    judged.verdict = match judged.verdict {
+        Verdict::Holds if chosen > 0 => Verdict::Chosen,
+        Verdict::Fails if contradicted > 0 && held + chosen + contradicted == all => Verdict::Contradicts,
+        verdict => verdict,
+    };
     judged.note = format!(
         "\"{}\" is a word of the document. What is measured is the share that holds of the {} comparisons of {} that it sums up",
         line.name,
