@@ -26,7 +26,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         published: "Throughput of many sessions by their burst loss rate, with the model's line: RED close to it, drop-tail \
                     slightly above. Fairness index satisfactory with both, better with RED; many sessions use \
                     more of the link than few.",
-        scenario: embedded!("004/fig-5.toml", &[("sweep.sessions.to", "[2, 32]")], figures::figures),
+        scenario: embedded!("004/fig-5.toml", NARROW, figures::figures),
         calculation: None,
         open: &[],
         known: "With exact clocks all sessions' timetables have the same period, so that with drop-tail the bursts of some meet a \
@@ -86,4 +86,11 @@ pub(super) static ENTRIES: &[Entry] = &[
         open: &[],
         known: "",
     },
+];
+
+/// Few sessions over a bottleneck so narrow that a short run has losses.
+const NARROW: &[(&str, &str)] = &[
+    ("sweep.sessions.to", "[2, 32]"),
+    ("topology.bottleneck.rate", "1.5 Mbit/s"),
+    ("sweep.queue.to", "[\"red,buffer=60,mean=500\", \"60 packets\"]"),
 ];
