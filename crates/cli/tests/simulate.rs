@@ -137,7 +137,10 @@ fn a_reproduction_tells_its_claims_as_one_object() {
         let mut keys: Vec<&String> = claim.as_object().expect("an object").keys().collect();
         keys.sort();
         assert_eq!(keys, ["interval", "measured", "name", "published", "tolerance", "verdict"]);
-        assert!(["holds", "chosen", "contradicts", "fails", "open"].contains(&claim["verdict"].as_str().expect("a word")));
+        assert!(
+            ["holds", "chosen", "contradicts", "fails", "open"]
+                .contains(&claim["verdict"].as_str().expect("a word"))
+        );
         let open = claim["verdict"] == "open";
         assert!(open == claim["measured"].is_null() && open == claim["interval"].is_null(), "{claim}");
     }
@@ -154,7 +157,8 @@ fn all_reproductions_make_one_page() {
     let read =
         |name: &str| std::fs::read_to_string(place.path().join("report").join(name)).expect("it was written");
     let (overview, html, markdown) = (read("index.html"), read("000.html"), read("report.md"));
-    for said in ["000/table-3.2", "What does not hold", "What is published.", "415.4 kbit/s", "000/table-3.3"] {
+    for said in ["000/table-3.2", "What does not hold", "What is published.", "415.4 kbit/s", "000/table-3.3"]
+    {
         assert!(html.contains(said) && markdown.contains(said), "{said}");
     }
     for said in ["chapter 3", "href=\"000.html\"", "href=\"004.html\"", "What does not hold"] {
