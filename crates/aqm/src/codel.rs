@@ -145,7 +145,7 @@ impl Codel {
         };
         let sojourn = now.since(packet.since);
         let (_, left) = self.packets.backlog();
-        if sojourn < self.config.target || left <= u32::from(self.largest) {
+        if sojourn < self.config.target || left <= u64::from(self.largest) {
             self.above_from = None;
             return Some(Head { packet, may_drop: false });
         }
@@ -183,7 +183,7 @@ impl Qdisc for Codel {
         _dropped: &mut Vec<Dropped>,
     ) -> Decision {
         let (packets, bytes) = self.packets.backlog();
-        if !self.config.limit.has_room(packets, bytes.into(), offer.size) {
+        if !self.config.limit.has_room(packets, bytes, offer.size) {
             return Decision::Drop(DropCause::Overflow);
         }
         self.largest = self.largest.max(offer.size);
@@ -224,7 +224,7 @@ impl Qdisc for Codel {
         head.map(|head| Sent { ticket: head.packet.ticket, marked })
     }
 
-    fn backlog(&self) -> (u32, u32) {
+    fn backlog(&self) -> (u32, u64) {
         self.packets.backlog()
     }
 

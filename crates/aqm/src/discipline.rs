@@ -18,7 +18,7 @@ pub struct Offer {
     /// Packets that wait; the one in transmission does not count.
     pub waiting: u32,
     /// Their bytes.
-    pub waiting_bytes: u32,
+    pub waiting_bytes: u64,
     /// Bytes of the packet in transmission; 0 when the link is idle.
     pub in_transmission: u16,
     /// Since when the link is idle; `None` when it is busy.
@@ -91,5 +91,5 @@ pub struct Departure {
     /// Packets that it leaves behind.
     pub waiting: u32,
     /// Their bytes.
-    pub waiting_bytes: u32,
+    pub waiting_bytes: u64,
 }

@@ -29,7 +29,7 @@ impl Discipline for DropTail {
     #[inline]
     fn on_arrival(&mut self, offer: &Offer, _rng: &mut Rng) -> Decision {
         let packets = offer.waiting + u32::from(offer.in_transmission > 0);
-        let bytes = u64::from(offer.waiting_bytes) + u64::from(offer.in_transmission);
+        let bytes = offer.waiting_bytes + u64::from(offer.in_transmission);
         let has_room = self.limit.has_room(packets, bytes, offer.size);
         if has_room { Decision::Accept } else { Decision::Drop(DropCause::Overflow) }
     }

@@ -91,7 +91,7 @@ pub struct Drr {
     active: VecDeque<u32>,
     turn: Turn,
     packets: u32,
-    bytes: u32,
+    bytes: u64,
 }
 
 /// One queue.
@@ -128,7 +128,7 @@ impl Drr {
         let it = &mut self.queues[queue as usize];
         let packet = it.packets.pop()?;
         self.packets -= 1;
-        self.bytes -= u32::from(packet.size);
+        self.bytes -= u64::from(packet.size);
         if it.packets.front().is_none() {
             it.deficit = 0;
             if self.active.front() == Some(&queue) {
@@ -163,7 +163,7 @@ impl Qdisc for Drr {
         }
         it.packets.push(Queued::new(offer, ticket));
         self.packets += 1;
-        self.bytes += u32::from(offer.size);
+        self.bytes += u64::from(offer.size);
         let mut decision = Decision::Accept;
         while self.config.limit.is_exceeded(self.packets, self.bytes) {
             let Some(stolen) = self.longest().and_then(|queue| self.pop(queue)) else { break };
@@ -194,7 +194,7 @@ impl Qdisc for Drr {
         }
     }
 
-    fn backlog(&self) -> (u32, u32) {
+    fn backlog(&self) -> (u32, u64) {
         (self.packets, self.bytes)
     }
 

@@ -100,7 +100,7 @@ impl Fifo {
     fn has_room(&self, offer: &Offer) -> bool {
         let (packets, bytes) = self.packets.backlog();
         let packets = packets + u32::from(offer.in_transmission > 0);
-        let bytes = u64::from(bytes) + u64::from(offer.in_transmission);
+        let bytes = bytes + u64::from(offer.in_transmission);
         self.config.limit.has_room(packets, bytes, offer.size)
     }
 }
@@ -127,7 +127,7 @@ impl Qdisc for Fifo {
         self.packets.pop().map(|packet| Sent { ticket: packet.ticket, marked: false })
     }
 
-    fn backlog(&self) -> (u32, u32) {
+    fn backlog(&self) -> (u32, u64) {
         self.packets.backlog()
     }
 

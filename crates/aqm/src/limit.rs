@@ -25,10 +25,10 @@ impl Limit {
 
     /// Whether so many packets of so many bytes altogether are more than it holds.
     #[inline]
-    pub fn is_exceeded(&self, packets: u32, bytes: u32) -> bool {
+    pub fn is_exceeded(&self, packets: u32, bytes: u64) -> bool {
         match *self {
             Limit::Packets(limit) => packets > limit,
-            Limit::Bytes(limit) => bytes > limit,
+            Limit::Bytes(limit) => bytes > u64::from(limit),
         }
     }
 

@@ -211,7 +211,7 @@ enum Record {
 #[derive(Debug, Clone, Default)]
 struct Mixed {
     packets: VecDeque<Waiting>,
-    bytes: u32,
+    bytes: u64,
     /// When the last packet arrives that is not among these any more.
     sent_arrives: Time,
     told: Told,
@@ -223,7 +223,7 @@ struct Told {
     /// Packets that are still among [`Mixed::packets`] and whose departure it was told.
     packets: usize,
     /// Their bytes.
-    bytes: u32,
+    bytes: u64,
     /// The beginning of the latest idle time that it was told.
     idle: Time,
 }
@@ -453,7 +453,7 @@ impl Link {
         let mixed = &mut rest.rare.get_or_insert_default().mixed;
         while let Some(left) = mixed.packets.get(mixed.told.packets).filter(|packet| packet.begins <= now) {
             mixed.told.packets += 1;
-            mixed.told.bytes += u32::from(left.size);
+            mixed.told.bytes += u64::from(left.size);
             discipline.on_departure(&Departure {
                 at: left.begins,
                 flow: left.flow,
@@ -477,14 +477,14 @@ impl Link {
             flow,
             ecn_capable,
             waiting: packets.saturating_sub(u32::from(in_transmission > 0)),
-            waiting_bytes: bytes - u32::from(in_transmission),
+            waiting_bytes: bytes - u64::from(in_transmission),
             in_transmission,
             idle_since: (self.free_at <= now).then_some(self.free_at),
         }
     }
 
     /// Packets and bytes that have not left, and the size of the one in transmission.
-    fn backlog(&self, now: Time) -> (u32, u32, u16) {
+    fn backlog(&self, now: Time) -> (u32, u64, u16) {
         let busy = self.free_at.since(now).as_nanos();
         if busy == 0 {
             return (0, 0, 0);
@@ -493,11 +493,11 @@ impl Link {
             None if self.rest.record == Record::Each => (0, 0, 0),
             None => {
                 let packets = busy.div_ceil(self.each.as_nanos().max(1)) as u32;
-                (packets, packets * u32::from(self.size), self.size)
+                (packets, u64::from(packets) * u64::from(self.size), self.size)
             }
             Some(mixed) => {
                 let gone = mixed.packets.iter().take_while(|packet| packet.ends <= now);
-                let (count, bytes) = gone.fold((0, 0), |(n, b), packet| (n + 1, b + u32::from(packet.size)));
+                let (count, bytes) = gone.fold((0, 0), |(n, b), packet| (n + 1, b + u64::from(packet.size)));
                 let first = mixed.packets.get(count).map_or(0, |packet| packet.size);
                 ((mixed.packets.len() - count) as u32, mixed.bytes - bytes, first)
             }
@@ -521,7 +521,7 @@ impl Link {
         rare.last_arrival = packet.arrives_after(rare.last_arrival);
         rare.mixed.forget_sent(now);
         rare.mixed.packets.push_back(packet);
-        rare.mixed.bytes += u32::from(size);
+        rare.mixed.bytes += u64::from(size);
         rare.last_arrival
     }
 
@@ -550,12 +550,12 @@ impl Link {
 
     /// Packets that wait at this moment, without the one in transmission, and their bytes. `now` may lie in the past
     /// as far as no packet was offered since.
-    pub fn waiting(&self, now: Time) -> (u32, u32) {
+    pub fn waiting(&self, now: Time) -> (u32, u64) {
         if let Decides::Holds(queue) = &self.rest.decides {
             return queue.backlog();
         }
         let (packets, bytes, in_transmission) = self.backlog(now);
-        (packets.saturating_sub(u32::from(in_transmission > 0)), bytes - u32::from(in_transmission))
+        (packets.saturating_sub(u32::from(in_transmission > 0)), bytes - u64::from(in_transmission))
     }
 
     /// Bytes that have left the transmitter by this moment, in whole packets.
@@ -564,7 +564,7 @@ impl Link {
             return queue.departed_bytes(now);
         }
         let flushed = self.rest.rare.as_ref().map_or(0, |rare| rare.flushed_bytes);
-        self.accepted_bytes - flushed - u64::from(self.backlog(now).1)
+        self.accepted_bytes - flushed - self.backlog(now).1
     }
 
     /// What the link has done so far.
@@ -668,7 +668,7 @@ impl Link {
         }
         let rare = self.rest.rare();
         rare.lost += rare.mixed.packets.len() as u64;
-        rare.flushed_bytes += u64::from(rare.mixed.bytes);
+        rare.flushed_bytes += rare.mixed.bytes;
         rare.mixed.packets.clear();
         rare.mixed.bytes = 0;
         rare.mixed.told = Told { idle: self.free_at, ..Told::default() };
@@ -701,10 +701,10 @@ impl Decides {
 impl Mixed {
     fn forget_sent(&mut self, now: Time) {
         while let Some(gone) = self.packets.front().filter(|packet| packet.ends <= now) {
-            self.bytes -= u32::from(gone.size);
+            self.bytes -= u64::from(gone.size);
             if self.told.packets > 0 {
                 self.told.packets -= 1;
-                self.told.bytes -= u32::from(gone.size);
+                self.told.bytes -= u64::from(gone.size);
             }
             self.sent_arrives = gone.arrives_after(self.sent_arrives);
             self.packets.pop_front();

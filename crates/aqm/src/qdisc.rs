@@ -26,7 +26,7 @@ pub trait Qdisc: fmt::Debug + Send {
     /// The transmitter is free: the packet that it sends now, after those that are dropped. `None` only when nothing is left.
     fn dequeue(&mut self, now: Time, rng: &mut Rng, dropped: &mut Vec<Dropped>) -> Option<Sent>;
     /// Packets that wait, and their bytes.
-    fn backlog(&self) -> (u32, u32);
+    fn backlog(&self) -> (u32, u64);
     /// The link went down: all that waits is lost, and named.
     fn flush(&mut self, lost: &mut Vec<Ticket>);
     /// The link's rate, where the discipline needs it; told at the start and at every change.
@@ -87,20 +87,20 @@ impl Queued {
 #[derive(Debug, Clone, Default)]
 pub struct PacketQueue {
     packets: VecDeque<Queued>,
-    bytes: u32,
+    bytes: u64,
 }
 
 impl PacketQueue {
     /// A packet joins at the end.
     pub fn push(&mut self, packet: Queued) {
-        self.bytes += u32::from(packet.size);
+        self.bytes += u64::from(packet.size);
         self.packets.push_back(packet);
     }
 
     /// The oldest leaves.
     pub fn pop(&mut self) -> Option<Queued> {
         let packet = self.packets.pop_front()?;
-        self.bytes -= u32::from(packet.size);
+        self.bytes -= u64::from(packet.size);
         Some(packet)
     }
 
@@ -110,7 +110,7 @@ impl PacketQueue {
     }
 
     /// How many, and their bytes.
-    pub fn backlog(&self) -> (u32, u32) {
+    pub fn backlog(&self) -> (u32, u64) {
         (self.packets.len() as u32, self.bytes)
     }
 

@@ -354,7 +354,7 @@ impl Red {
 
 impl Discipline for Red {
     fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> Decision {
-        let queue = f64::from(if self.config.bytes { offer.waiting_bytes } else { offer.waiting });
+        let queue = if self.config.bytes { offer.waiting_bytes as f64 } else { f64::from(offer.waiting) };
         let idle =
             offer.idle_since.map_or(0.0, |since| self.packet_rate * offer.now.since(since).as_secs_f64());
         self.average_in(queue, idle as u32); // rounds down, saturates, and maps NaN to 0

@@ -87,8 +87,8 @@ impl Twin {
         }
     }
 
-    fn waiting(&self) -> (u32, u32) {
-        (self.waiting.len() as u32, self.waiting.iter().map(|p| u32::from(p.size)).sum())
+    fn waiting(&self) -> (u32, u64) {
+        (self.waiting.len() as u32, self.waiting.iter().map(|p| u64::from(p.size)).sum())
     }
 
     fn send_next(&mut self, now: Time) {
@@ -120,10 +120,10 @@ impl Twin {
     fn decide(&mut self, now: Time, size: u16, ecn_capable: bool) -> Decision {
         let offer = self.offer_at(now, size, ecn_capable);
         let held = offer.waiting + u32::from(self.sending.is_some());
-        let held_bytes = offer.waiting_bytes + u32::from(offer.in_transmission);
+        let held_bytes = offer.waiting_bytes + u64::from(offer.in_transmission);
         let full = match &mut self.queue {
             TwinQueue::DropTail(Limit::Packets(limit)) => held >= *limit,
-            TwinQueue::DropTail(Limit::Bytes(limit)) => held_bytes + u32::from(size) > *limit,
+            TwinQueue::DropTail(Limit::Bytes(limit)) => held_bytes + u64::from(size) > u64::from(*limit),
             TwinQueue::Discipline(discipline) => {
                 while discipline.timer() <= now {
                     let offer = Offer { now: discipline.timer(), ..offer };
@@ -447,4 +447,18 @@ fn bursts_rank_last_on_long_links_and_first_on_short_ones() {
     };
     assert_eq!(ranks(Span::from_millis(10)), [0, 1, 2, 0]);
     assert_eq!(ranks(Span::from_micros(10)), [255, 254, 253, 255]);
+}
+
+#[test]
+fn more_than_four_gigabytes_may_wait() {
+    let mut link = link(drop_tail(u32::MAX));
+    (0..80_000).for_each(|_| {
+        let fate = link.offer(Time::ZERO, 60_000, 0, false);
+        assert!(matches!(fate, Fate::Arrives { .. }));
+    });
+    assert_eq!(link.waiting(Time::ZERO), (79_999, 79_999 * 60_000));
+    assert_eq!(link.departed_bytes(Time::ZERO), 0);
+    let other_size = link.offer(Time::ZERO, 1000, 0, false);
+    assert!(matches!(other_size, Fate::Arrives { .. }));
+    assert_eq!(link.waiting(Time::ZERO), (80_000, 79_999 * 60_000 + 1000), "written down one by one");
 }

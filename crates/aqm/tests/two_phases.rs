@@ -236,7 +236,7 @@ impl Qdisc for InTwoPhases {
         self.packets.pop().map(|packet| Sent { ticket: packet.ticket, marked: false })
     }
 
-    fn backlog(&self) -> (u32, u32) {
+    fn backlog(&self) -> (u32, u64) {
         self.packets.backlog()
     }
 
@@ -401,7 +401,8 @@ impl Discipline for Watcher {
         *seen.waiting.get_mut(&departure.flow).expect("it came before it left") -= 1;
         seen.departed += 1;
         let waiting: u32 = seen.waiting.values().sum();
-        seen.disagreed |= waiting != departure.waiting || waiting * 1000 != departure.waiting_bytes;
+        seen.disagreed |=
+            waiting != departure.waiting || u64::from(waiting) * 1000 != departure.waiting_bytes;
     }
 
     fn on_idle(&mut self, since: Time) {

@@ -45,7 +45,7 @@ pub enum Happening {
         /// The rate from then on.
         rate: Rate,
     },
-    /// A source cut its rate or a sender its window. For unicast flows: when the sender was sampled next.
+    /// A source cut its rate or a sender its window.
     Cut {
         /// Which.
         flow: FlowId,

@@ -179,6 +179,7 @@ pub struct Network {
     pub(crate) link_probes: Vec<(LinkId, Span)>,
     pub(crate) taps: Vec<LinkId>,
     pub(crate) routers: Vec<(NodeId, Arc<dyn RouterSpec>)>,
+    pub(crate) moments: Vec<Time>,
     pub(crate) relays: Vec<(FlowId, u32, FlowId, Arc<dyn RelaySpec>)>,
     pub(crate) clocks: Vec<(FlowId, Clock)>,
 }
@@ -347,6 +348,18 @@ impl Network {
     /// Change a link at a moment.
     pub fn change(&mut self, at: Time, link: LinkId, change: Change) {
         self.changes.push((at, link, change));
+    }
+
+    /// Count what flows send, lose and get up to this moment, beside the whole run
+    /// ([`FlowOutcome::counts`](crate::FlowOutcome::counts)): what happens at the very moment comes after it.
+    pub fn count_until(&mut self, moment: Time) {
+        let place = self.moments.partition_point(|at| *at < moment);
+        self.moments.insert(place, moment);
+    }
+
+    /// The moments of [`Network::count_until`], in order.
+    pub fn counted(&self) -> &[Time] {
+        &self.moments
     }
 
     /// Sample a link's queue and counts at multiples of `every`.

@@ -39,6 +39,8 @@ pub struct FlowOutcome {
     pub samples: Vec<SourceSample>,
     /// Data packets sent.
     pub sent: u64,
+    /// What was counted before each of the moments of [`Network::count_until`](crate::Network::count_until), in their order, and last of all in the whole run.
+    pub counts: Vec<FlowCounts>,
     /// Reports or acknowledgements that reached the sender.
     pub feedback: u64,
     /// Bytes received per bin, by all members together.
@@ -50,14 +52,53 @@ pub struct FlowOutcome {
     /// Changes of the representative or limiting receiver, as the source saw them: when, and which member; `None` while
     /// there is none.
     pub representatives: Vec<(Time, Option<u32>)>,
-    /// When the source cut its rate or the sender its window.
+    /// When the source cut its rate or the sender its window, over all connections.
     pub cuts: Vec<Time>,
+    /// When the sender's retransmission timer ran out (TFRC and RAP: when it heard nothing for too long), over all connections.
+    pub timeouts: Vec<Time>,
     /// How reports became cuts, in the source's own words; nothing for unicast flows.
     pub tally: Tally,
     /// Reports that nodes on the way dropped because they had passed on others about the same packets.
     pub aggregated: u64,
     /// The layers of a session that may use several, the base layer first; empty for all other flows.
     pub layers: Vec<LayerOutcome>,
+}
+
+/// Packets of a flow, over all its connections and members. Those that open a connection carry no data and do not count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FlowCounts {
+    /// Data packets that its source or sender sent, those sent again included.
+    pub sent: u64,
+    /// Those among them that its protocol had sent before.
+    pub again: u64,
+    /// Data packets that its receivers got.
+    pub received: u64,
+    /// Data packets of a unicast flow that links lost; of a session those that receivers found lost.
+    pub lost: u64,
+    /// Packets delivered to applications, each once.
+    pub delivered: u64,
+}
+
+impl FlowCounts {
+    /// What was counted since `before`.
+    #[must_use]
+    pub const fn since(&self, before: &FlowCounts) -> FlowCounts {
+        FlowCounts {
+            sent: self.sent - before.sent,
+            again: self.again - before.again,
+            received: self.received - before.received,
+            lost: self.lost - before.lost,
+            delivered: self.delivered - before.delivered,
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &FlowCounts) {
+        self.sent += other.sent;
+        self.again += other.again;
+        self.received += other.received;
+        self.lost += other.lost;
+        self.delivered += other.delivered;
+    }
 }
 
 /// What came of a layer at its source.
@@ -78,7 +119,7 @@ pub struct MemberOutcome {
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Data packets found lost; for TCP those that arrived again.
+    /// Data packets found lost; of unicast flows those that links lost.
     pub lost: u64,
     /// Packets delivered to the application, each once.
     pub delivered: u64,
@@ -92,6 +133,8 @@ pub struct MemberOutcome {
     pub subscriptions: Vec<(Time, u8)>,
     /// Bytes received per bin; empty for members that are not watched.
     pub bins: Vec<u64>,
+    /// As [`FlowOutcome::counts`], of what it received; empty for members that are not watched.
+    pub counts: Vec<FlowCounts>,
 }
 
 /// A sender at a moment.
@@ -139,7 +182,7 @@ pub struct LinkSample {
     /// Packets waiting, without the one in transmission.
     pub waiting: u32,
     /// Their bytes.
-    pub waiting_bytes: u32,
+    pub waiting_bytes: u64,
     /// Bytes that have left so far.
     pub departed_bytes: u64,
     /// Counts so far.

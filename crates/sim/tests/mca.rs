@@ -42,7 +42,7 @@ fn link_use(outcome: &Outcome, link: usize, mbps: f64, from: f64, to: f64) -> (f
         .collect();
     let bytes = samples[samples.len() - 1].departed_bytes - samples[0].departed_bytes;
     let passed = samples[samples.len() - 1].at.since(samples[0].at).as_secs_f64();
-    let queue = samples.iter().map(|sample| f64::from(sample.waiting_bytes)).sum::<f64>();
+    let queue = samples.iter().map(|sample| sample.waiting_bytes as f64).sum::<f64>();
     (bytes as f64 * 8.0 / passed / (mbps * 1e6), queue / samples.len() as f64)
 }
 

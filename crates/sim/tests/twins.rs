@@ -18,6 +18,9 @@ fn run(network: &Network, mode: Mode, seconds: f64) -> Outcome {
 /// Everything but the number of calendar entries is equal.
 #[track_caller]
 fn assert_twins(network: &Network, seconds: f64) -> Outcome {
+    let mut network = network.clone();
+    [0.3, 0.7].iter().for_each(|share| network.count_until(Time::from_secs_f64(share * seconds)));
+    let network = &network;
     let eager = run(network, Mode::Eager, seconds);
     let evented = run(network, Mode::Evented, seconds);
     assert!(eager.arrivals > 100, "something happens: {}", eager.arrivals);

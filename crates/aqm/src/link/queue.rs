@@ -70,7 +70,7 @@ impl Queue {
         self.qdisc.set_rate(rate);
     }
 
-    pub fn backlog(&self) -> (u32, u32) {
+    pub fn backlog(&self) -> (u32, u64) {
         self.qdisc.backlog()
     }
 

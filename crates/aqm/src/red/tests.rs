@@ -13,7 +13,7 @@ fn busy(waiting: u32) -> Offer {
         flow: 0,
         ecn_capable: false,
         waiting,
-        waiting_bytes: waiting * 1000,
+        waiting_bytes: u64::from(waiting) * 1000,
         in_transmission: 1000,
         idle_since: None,
     }

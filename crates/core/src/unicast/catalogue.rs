@@ -338,6 +338,11 @@ impl Sender for AnySender {
         each!(AnySender, self, sender => sender.on_deadline(cx))
     }
 
+    #[inline]
+    fn cuts(&self) -> u32 {
+        each!(AnySender, self, sender => sender.cuts())
+    }
+
     fn observe(&self) -> SenderView {
         each!(AnySender, self, sender => sender.observe())
     }

@@ -265,6 +265,11 @@ impl super::Sender for Sender {
         }
     }
 
+    #[inline]
+    fn cuts(&self) -> u32 {
+        self.cuts
+    }
+
     fn observe(&self) -> SenderView {
         SenderView {
             rtt: Span::from_secs_f64(self.rtt),

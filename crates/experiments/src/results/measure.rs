@@ -33,6 +33,7 @@ pub(crate) const TABLES: &[&str] = &[
     "subscriptions",
     "layers",
     "events",
+    "flows",
 ];
 
 /// One run, its plan, and who is who.
@@ -88,6 +89,7 @@ pub(crate) fn measure(plan: &RunPlan, layout: &Layout, outcome: &Outcome) -> Mea
     tables.push(run.subscriptions());
     tables.push(run.layers());
     tables.push(run.events());
+    tables.push(run.flows());
     Measured { tables, metrics }
 }
 
@@ -294,7 +296,7 @@ impl<'a> Run<'a> {
                     Text(&name),
                     Number(sample.at.as_secs_f64()),
                     Whole(sample.waiting.into()),
-                    Whole(sample.waiting_bytes.into()),
+                    Whole(sample.waiting_bytes),
                     Whole(sample.departed_bytes),
                     Whole(sample.counts.overflow + sample.counts.early),
                     Whole(sample.counts.marked),
@@ -397,6 +399,7 @@ impl<'a> Run<'a> {
             let mut shares = Vec::new();
             for group in 0..self.plan.flows.len() {
                 shares.extend(self.rate_metrics(group, window, &mut out));
+                self.count_metrics(group, window, &mut out);
                 self.round_trip_metric(group, window, &mut out);
                 self.layer_metrics(group, window, &mut out);
                 self.parts_in_window(group, window, &mut out);
@@ -493,11 +496,6 @@ impl<'a> Run<'a> {
                 out.add(&format!("{name}.suppression"), suppressed / (reports + suppressed));
             }
         }
-        let (packets, lost) = (sum(|m| m.packets), sum(|m| m.lost));
-        if packets + lost > 0.0 {
-            out.add(&format!("{name}.loss"), lost / (packets + lost));
-        }
-        out.add(&format!("{name}.goodput"), self.goodput(self.receivers(group)));
     }
 
     /// What became of reports at the sources; means over the sessions of the group.
@@ -514,19 +512,6 @@ impl<'a> Run<'a> {
         add("followed", |flow| flow.tally.followed);
     }
 
-    /// Bits per second that reached applications, while their flow was there.
-    pub(super) fn goodput(&self, receivers: impl Iterator<Item = Who<'a>>) -> f64 {
-        let rate = |who: Who<'a>| {
-            let flow = &self.layout.flows[who.flow];
-            let bits = 8.0 * f64::from(self.plan.flows[flow.group].packet);
-            let end = flow.stop.min(self.plan.duration);
-            let seconds = |(join, leave): (Time, Time)| end.min(leave).since(flow.start.max(join));
-            let there: f64 = self.stays(&who).map(|stay| seconds(stay).as_secs_f64()).sum();
-            if there > 0.0 { who.member.delivered as f64 * bits / there } else { 0.0 }
-        };
-        stats::mean(&receivers.map(rate).collect::<Vec<_>>())
-    }
-
     /// The round trip as senders saw it in a window; the mean over the flows of the group.
     fn round_trip_metric(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         let within = |at: Time| (window.from..=window.to).contains(&at);
@@ -540,20 +525,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What senders saw between warm-up and end; means over the flows of the group.
+    /// What senders did in the run; means over the flows of the group.
     fn flow_metrics(&self, group: usize, out: &mut Metrics) {
         let name = self.name(group);
-        let window = &self.plan.windows[0];
-        let within = |at: Time| (window.from..=window.to).contains(&at);
         let mut means: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         let mut transfers = Vec::new();
         for (_, index, flow) in self.group(group) {
-            means.entry("sent").or_default().push(flow.sent as f64);
-            let cuts = flow.cuts.iter().filter(|at| within(**at)).count();
-            means.entry("cuts").or_default().push(cuts as f64);
-            if let Some(SourceSample::Unicast { view, .. }) = flow.samples.last() {
-                means.entry("timeouts").or_default().push(view.timeouts as f64);
-            }
             if let FlowKind::Session(session) = &self.plan.flows[group].kind {
                 means.entry("switches").or_default().push(switches(&flow.representatives) as f64);
                 let expected = &self.layout.flows[index].expected;
@@ -580,7 +557,7 @@ impl<'a> Run<'a> {
         let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return };
         let name = format!("link.{}", self.layout.link_name(link));
         let packets: Vec<f64> = samples.iter().map(|sample| f64::from(sample.waiting)).collect();
-        let bytes: Vec<f64> = samples.iter().map(|sample| f64::from(sample.waiting_bytes)).collect();
+        let bytes: Vec<f64> = samples.iter().map(|sample| sample.waiting_bytes as f64).collect();
         out.add(&format!("{name}.queue"), stats::mean(&packets));
         if packets.len() > 1 {
             out.add(&format!("{name}.queue.sd"), stats::deviation(&packets));

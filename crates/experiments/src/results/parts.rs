@@ -16,7 +16,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Rates and layers in a window.
+    /// Rates, counts and layers in a window.
     pub(super) fn parts_in_window(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
         let range = self.range(window);
         for (name, receivers) in self.parts(group) {
@@ -26,6 +26,7 @@ impl<'a> Run<'a> {
             if let Some(mean) = self.spread_metrics(&name, &members, &range, out) {
                 out.add(&format!("{name}.rate"), mean);
             }
+            self.part_counts(&name, &receivers, window, out);
             if self.is_layered(group) {
                 self.level_metrics(&name, &receivers, window, out);
             }
@@ -45,11 +46,6 @@ impl<'a> Run<'a> {
             if matches!(self.plan.flows[group].kind, FlowKind::Session(_)) {
                 out.add(&format!("{name}.suppressed"), sum(|member| member.suppressed) as f64 / flows);
             }
-            let (packets, lost) = (sum(|member| member.packets), sum(|member| member.lost));
-            if packets + lost > 0 {
-                out.add(&format!("{name}.loss"), lost as f64 / (packets + lost) as f64);
-            }
-            out.add(&format!("{name}.goodput"), self.goodput(receivers.iter().copied()));
             self.join_metrics(&name, &receivers, out);
         }
     }

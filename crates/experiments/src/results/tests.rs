@@ -3,7 +3,7 @@ use super::*;
 use crate::scenario::{Scenario, Setting};
 use crate::table::Column;
 use faircast_core::time::{Span, Time};
-use faircast_sim::{FlowOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome};
+use faircast_sim::{FlowCounts, FlowOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome};
 
 /// A star of two receivers, a session and a TCP flow, ten bins of a second.
 const TWO: &str = "title = \"t\"\nduration = \"10 s\"\nwarmup = \"4 s\"\nstart_jitter = 0\n[topology]\nkind = \"star\"\n\
@@ -27,13 +27,31 @@ fn member(bins: [u64; 10], reports: u64, suppressed: u64) -> MemberOutcome {
         acknowledgements: 0,
         suppressed,
         subscriptions: Vec::new(),
+        counts: [2, 4, 10].map(|end| counts(bins[..end].iter().sum())).to_vec(),
         bins: bins.to_vec(),
     }
 }
 
+/// What is counted when so many bytes have come: every eleventh packet was lost.
+fn counts(bytes: u64) -> FlowCounts {
+    let (received, lost) = (bytes / 1000, bytes / 10_000);
+    FlowCounts { sent: received + lost, again: lost, received, lost, delivered: received }
+}
+
 fn flow(members: Vec<MemberOutcome>) -> FlowOutcome {
+    let sent = |moment: usize| {
+        let bins = [2, 4, 10][moment];
+        counts(members.iter().flat_map(|member| &member.bins[..bins]).sum())
+    };
+    let counts = (0..3).map(sent).collect();
     let sum = |bin: usize| members.iter().map(|member| member.bins[bin]).sum();
-    FlowOutcome { received_bins: (0..10).map(sum).collect(), members, sent: 100, ..FlowOutcome::default() }
+    FlowOutcome {
+        received_bins: (0..10).map(sum).collect(),
+        members,
+        sent: 100,
+        counts,
+        ..FlowOutcome::default()
+    }
 }
 
 /// The session gets 80 and 160 kbit/s, TCP 80 kbit/s; in the first two seconds nobody gets anything.
@@ -42,12 +60,13 @@ fn outcome(layout: &crate::scenario::Layout) -> Outcome {
     let mut session = flow(vec![member(steady(10_000), 6, 2), member(steady(20_000), 0, 4)]);
     session.representatives = vec![(seconds(0), Some(0)), (seconds(8), None), (seconds(9), Some(1))];
     session.cuts = vec![seconds(1), seconds(5), seconds(6)];
-    let tcp = flow(vec![member(steady(10_000), 80, 0)]);
+    let mut tcp = flow(vec![member(steady(10_000), 80, 0)]);
+    tcp.timeouts = vec![seconds(1), seconds(2), seconds(7), seconds(10)];
     let mut links = vec![LinkOutcome::default(); layout.links()];
     let sample = |second: u64| LinkSample {
         at: seconds(second),
         waiting: second as u32,
-        waiting_bytes: 1000 * second as u32,
+        waiting_bytes: 1000 * second,
         departed_bytes: 50_000 * second,
         counts: faircast_aqm::LinkCounts { offered: 100 * second, overflow: second, ..Default::default() },
     };
@@ -86,6 +105,21 @@ fn feedback_is_counted_per_session_and_per_receiver() {
     assert_eq!(metric("m.suppression"), 0.5);
     assert_eq!(metric("m.cuts"), 2.0, "the cut during warm-up does not count");
     assert!((metric("m.loss") - 24.0 / 264.0).abs() < 1e-12);
+}
+
+#[test]
+fn counts_belong_to_their_window_and_goodput_to_the_time_that_flows_are_there() {
+    assert!((metric("t.loss") - 1.0 / 11.0).abs() < 1e-12);
+    assert_eq!(metric("t.timeouts"), 2.0, "what happens at the end of the run belongs to it");
+    assert_eq!(metric("t.timeouts@early"), 1.0, "what happens at the end of a window is behind it");
+    assert_eq!((metric("t.sent"), metric("t.again"), metric("t.lost")), (66.0, 6.0, 6.0));
+    assert_eq!((metric("t.sent@early"), metric("m.cuts@early")), (0.0, 1.0));
+    assert_eq!(metric("t.goodput"), 80_000.0);
+    assert_eq!(metric("m.goodput"), 120_000.0);
+    let tables = measured().tables;
+    let flows = tables.iter().find(|table| table.name == "flows").expect("always there");
+    let Some(Column::Number(shares)) = flows.column("share") else { panic!("a number") };
+    assert_eq!(shares[..2], [0.6, 0.4]);
 }
 
 #[test]

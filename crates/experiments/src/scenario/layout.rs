@@ -157,6 +157,7 @@ impl Layout {
             network.change(at, LinkId(link), change);
         }
         self.probes.iter().for_each(|link| network.probe_link(LinkId(*link), plan.probe.queue_every));
+        plan.moments().into_iter().for_each(|moment| network.count_until(moment));
         self.taps.iter().for_each(|link| network.tap(LinkId(*link)));
         network
     }

@@ -228,3 +228,14 @@ pub(crate) struct RunPlan {
     pub probe: Probe,
     pub claims: Vec<Claim>,
 }
+
+impl RunPlan {
+    /// Moments within the run at which windows begin and end, in order.
+    pub fn moments(&self) -> Vec<Time> {
+        let ends = self.windows.iter().flat_map(|window| [window.from, window.to]);
+        let mut moments: Vec<Time> = ends.filter(|at| *at > Time::ZERO && *at < self.duration).collect();
+        moments.sort_unstable();
+        moments.dedup();
+        moments
+    }
+}

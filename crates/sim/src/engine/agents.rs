@@ -2,7 +2,9 @@
 
 use super::clocked::Clocked;
 use super::layers::Subscription;
+use super::meter::Meter;
 use super::relays::SessionSource;
+use crate::outcome::FlowCounts;
 use crate::routes::NONE;
 use crate::traffic::ApplicationData;
 use faircast_core::delivery::gaps::InOrder;
@@ -11,7 +13,7 @@ use faircast_core::packet::{Data, Echo, Layer, Mark, ReceiverId, Report, ReportC
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnyReceiver, SaysRate, Scheme};
 use faircast_core::time::{Span, Time};
-use faircast_core::unicast::{AnySender, AnySink, Protocol};
+use faircast_core::unicast::{AnySender, AnySink, Protocol, SenderView};
 
 /// No moment.
 pub const NEVER: u64 = u64::MAX;
@@ -224,6 +226,8 @@ impl ReceiverAgent {
 #[derive(Debug, Default)]
 pub struct MemberExtra {
     pub bins: Option<Vec<u64>>,
+    /// What was counted before each moment that has passed, of members with bins.
+    pub counts: Vec<FlowCounts>,
     pub mute: Option<Mute>,
     pub alive: Option<Alive>,
     /// In sessions of several layers.
@@ -316,7 +320,12 @@ pub struct SenderAgent {
     pub deadline: u64,
     /// The earliest of what `rest` waits for.
     pub other: u64,
+    /// Data packets; those that open a connection are none.
     pub sent: u64,
+    /// Those sent before.
+    pub again: u32,
+    /// Of this connection, when it was looked at last.
+    pub cuts: u32,
     pub feedback: u64,
     pub digest: u64,
     pub sent_meter: Meter,
@@ -340,7 +349,8 @@ pub struct SenderRest {
     pub sampler: Sampler,
     pub start: u64,
     pub stop: u64,
-    pub cuts: u64,
+    /// What earlier connections did.
+    pub before: SenderView,
 }
 
 impl SenderAgent {
@@ -405,8 +415,6 @@ pub struct SinkAgent {
     pub rng: Rng,
     /// Packets delivered by earlier connections.
     pub delivered_before: u64,
-    /// Highest datagram number so far, and how many were missing.
-    pub datagrams: (u32, u64),
 }
 
 /// When a sender is sampled next.
@@ -422,36 +430,22 @@ impl Sampler {
     }
 }
 
-/// Adds up bytes of the present bin.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Meter {
-    /// End of the present bin, in nanoseconds; 0 before the first packet.
-    pub end: u64,
-    pub bytes: u64,
+impl ReceiverAgent {
+    pub fn counts(&self) -> FlowCounts {
+        let received = u64::from(self.packets);
+        FlowCounts { received, delivered: received, lost: self.lost(), ..FlowCounts::default() }
+    }
 }
 
-impl Meter {
-    /// Count a packet; the finished bin (its number and bytes), when there is one.
-    #[inline]
-    pub fn add(&mut self, at: u64, size: u16, bin: u64) -> Option<(usize, u64)> {
-        let mut done = None;
-        if at >= self.end {
-            done = self.finish(bin);
-            self.end = if bin == NEVER { NEVER } else { (at / bin + 1) * bin };
-        }
-        self.bytes += u64::from(size);
-        done
+impl SenderAgent {
+    pub fn counts(&self) -> FlowCounts {
+        FlowCounts { sent: self.sent, again: u64::from(self.again), ..FlowCounts::default() }
     }
+}
 
-    /// Bytes of a bin that is over at `now` and was not put away yet.
-    pub const fn over(&self, now: u64) -> u64 {
-        if self.end <= now { self.bytes } else { 0 }
-    }
-
-    /// The present bin ends here.
-    pub fn finish(&mut self, bin: u64) -> Option<(usize, u64)> {
-        let bytes = std::mem::take(&mut self.bytes);
-        (self.end != 0 && bin != NEVER && bytes > 0).then(|| ((self.end / bin - 1) as usize, bytes))
+impl SinkAgent {
+    pub fn counts(&self) -> FlowCounts {
+        FlowCounts { received: self.packets, delivered: self.delivered(), ..FlowCounts::default() }
     }
 }
 

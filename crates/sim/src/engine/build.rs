@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::agents::{
-    Agent, Alive, Application, Ends, Host, MemberExtra, Meter, Mute, NEVER, Phase, ReceiverAgent, Sampler,
+    Agent, Alive, Application, Ends, Host, MemberExtra, Mute, NEVER, Phase, ReceiverAgent, Sampler,
     SenderAgent, SenderKind, SenderRest, SessionAgent, SinkAgent, Slot, Talks,
 };
 use super::bundles::Bundle;
@@ -11,6 +11,7 @@ use super::inboxes::Inbox;
 use super::layers::{MulticastForwarding, Subscription};
 use super::links::{Probe, SimLink};
 use super::membership_schedule::{MembershipSchedule, merged};
+use super::meter::{Meter, Moments};
 use super::queues::LinkQueue;
 use super::record::Records;
 use super::relays::SessionSource;
@@ -22,7 +23,7 @@ use crate::network::{
     Events, Flow, LinkId, Network, NodeId, Options, PacketTransform, SessionExtras, SessionSpec,
     UnicastProtocol, UnicastSpec, Watch,
 };
-use crate::outcome::{FlowOutcome, LayerOutcome};
+use crate::outcome::{FlowCounts, FlowOutcome, LayerOutcome};
 use crate::routes::{Branch, Hop, NONE, SessionTrees, Then};
 use crate::traffic::ApplicationData;
 use faircast_aqm::Link;
@@ -30,6 +31,7 @@ use faircast_core::node::Effects;
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
+use faircast_core::unicast::SenderView;
 use faircast_topology::{Edge, Routes};
 use std::collections::BTreeMap;
 
@@ -533,6 +535,8 @@ impl Builder<'_> {
             deadline: NEVER,
             other: NEVER,
             sent: 0,
+            again: 0,
+            cuts: 0,
             feedback: 0,
             digest: 0,
             sent_meter: Meter::default(),
@@ -544,7 +548,7 @@ impl Builder<'_> {
                 sampler: Sampler::new(self.options.sample.as_nanos()),
                 start: spec.start.as_nanos(),
                 stop: spec.stop.as_nanos(),
-                cuts: 0,
+                before: SenderView::default(),
             }),
         };
         sender.find_other();
@@ -564,7 +568,6 @@ impl Builder<'_> {
             sink: protocol.map(|protocol| protocol.sink()),
             rng: stream(seed, Stream::Sink, u64::from(number), 0),
             delivered_before: 0,
-            datagrams: (0, 0),
         });
         Ok(())
     }
@@ -659,6 +662,7 @@ impl Builder<'_> {
         let room = |every: Span| {
             if every == Span::MAX { 0 } else { until.div_ceil(every.as_nanos().max(1)) as usize }
         };
+        let moments = Moments(self.network.moments.iter().map(|moment| moment.as_nanos()).collect());
         let (bins, samples) = (room(self.options.bin), room(self.options.sample));
         let flows = self.network.flows.iter().map(|flow| {
             let events = match flow {
@@ -677,6 +681,8 @@ impl Builder<'_> {
                 sent_bins: Vec::with_capacity(bins),
                 representatives: Vec::with_capacity(events),
                 cuts: Vec::with_capacity(events),
+                timeouts: Vec::with_capacity(events),
+                counts: vec![FlowCounts::default(); moments.0.len() + 1],
                 ..FlowOutcome::default()
             }
         });
@@ -694,6 +700,7 @@ impl Builder<'_> {
             until,
             reached: 0,
             bin: self.options.bin.as_nanos(),
+            moments,
             sample: self.options.sample.as_nanos(),
             links,
             rings: Vec::with_capacity(rings),

@@ -1,10 +1,9 @@
 //! Hosts: every one is a process with its own clock, moved by its timers and by what arrives.
 
 use super::Engine;
-use super::agents::{
-    Agent, Ends, NEVER, Phase, SenderAgent, SenderKind, SessionAgent, Talks, mix, put, time,
-};
+use super::agents::{Agent, Ends, NEVER, Phase, SenderAgent, SenderKind, SessionAgent, Talks, mix, time};
 use super::bundles::Logged;
+use super::counters::after;
 use super::links::UNICAST;
 use crate::calendar::{Class, Entry};
 use crate::events::Happening;
@@ -200,11 +199,13 @@ impl Engine {
         };
         let (size, root, bundle, flow, id) = (it.packet_size, it.root, it.root_bundle, it.flow, it.id);
         let (layers, says_rate) = (it.layers, it.says_rate);
-        it.sent += 1;
         let capable = it.capable;
-        if let Some(done) = it.sent_meter.add(now, size, self.bin) {
-            self.records.sent(flow, done);
+        if it.sent_meter.is_over(now) {
+            self.turn_source(number, now);
         }
+        let it = &mut self.sessions[number as usize];
+        it.sent += 1;
+        it.sent_meter.bytes += u64::from(size);
         if let Some(passage) = &mut self.passage {
             let packet = Packet { session: id, layer, size, body: packet::Body::Data(data) };
             if let packet::Body::Data(passed) = passage.pass(&packet).body {
@@ -285,21 +286,18 @@ impl Engine {
         if self.hosts[host as usize].next <= now {
             self.run_timers(host, now);
         }
-        let session_agent = &mut self.sessions[session as usize];
-        let flow = session_agent.flow;
-        let it = &mut session_agent.members[number as usize];
+        let it = &mut self.sessions[session as usize].members[number as usize];
         if now < it.join || now >= it.leave {
             return;
         }
         self.arrivals += 1;
+        if it.meter.is_over(now) {
+            self.turn_member(session, number, now);
+        }
+        let it = &mut self.sessions[session as usize].members[number as usize];
         let arrival = Arrival { size, marked, ..it.gaps.on_arrival(data.seq) };
         it.count(now, data.seq.0, size);
-        if let Some(done) = it.meter.add(now, size, self.bin) {
-            self.records.received(flow, done);
-            if let Some(bins) = it.extra.as_mut().and_then(|extra| extra.bins.as_mut()) {
-                put(bins, done);
-            }
-        }
+        it.meter.bytes += u64::from(size);
         if let Some(extra) = &mut it.extra {
             extra.on_data(number, data, now, &mut self.effects);
         }
@@ -404,12 +402,7 @@ impl Engine {
         if it.rest.sampler.next <= now {
             it.rest.sampler.next = now + it.rest.sampler.every;
             if let SenderKind::Controlled(sender) = &it.kind {
-                let view = sender.observe();
-                if view.cuts > it.rest.cuts {
-                    it.rest.cuts = view.cuts;
-                    self.records.cut(it.flow, now, view.rate);
-                }
-                self.records.sample_unicast(it.flow, now, view);
+                self.records.sample_unicast(it.flow, now, after(&it.rest.before, sender.observe()));
             }
         }
         if it.phase == Phase::Waiting && it.rest.start <= now {
@@ -430,7 +423,12 @@ impl Engine {
             if let SenderKind::Controlled(sender) = &mut it.kind
                 && sender.deadline().as_nanos() <= now
             {
+                let before = sender.observe().timeouts;
                 sender.on_deadline(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
+                for _ in before..sender.observe().timeouts {
+                    self.records.timeout(it.flow, now);
+                }
+                self.note_cuts(number, now);
             }
             self.pump(number, now);
         }
@@ -492,6 +490,8 @@ impl Engine {
                 let packets = transfer_size(packets, &mut it.rng);
                 it.generation = it.generation.wrapping_add(1);
                 if let (SenderKind::Controlled(sender), Some(protocol)) = (&mut it.kind, &it.rest.protocol) {
+                    it.rest.before = after(&it.rest.before, sender.observe());
+                    it.cuts = 0;
                     sender.replace(protocol.sender());
                 }
                 self.connect(number, packets, now);
@@ -504,7 +504,7 @@ impl Engine {
     fn pump(&mut self, number: u32, now: u64) {
         loop {
             let it = &mut self.senders[number as usize];
-            let (body, size, ecn_capable) = match &mut it.kind {
+            let (body, size, flags) = match &mut it.kind {
                 SenderKind::Controlled(sender) => {
                     match sender.departure() {
                         Departure::At(at) if at.as_nanos() <= now => {}
@@ -512,8 +512,9 @@ impl Engine {
                     }
                     let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
                     let segment = sender.on_departure(cx);
-                    let size = if segment.flags.has(SegmentFlags::SYN) { it.small } else { it.size };
-                    (Body::Segment(segment), size, segment.flags.has(SegmentFlags::ECT))
+                    let opens = segment.flags.has(SegmentFlags::SYN);
+                    let size = if opens { it.small } else { it.size };
+                    (Body::Segment(segment), size, segment.flags)
                 }
                 SenderKind::Datagrams { gap, jitter, next, number } => {
                     if *next > now || it.rest.application.talks == Talks::Off {
@@ -526,13 +527,17 @@ impl Engine {
                     let factor = 1.0 + *jitter * (2.0 * it.rng.unit() - 1.0);
                     *next += ((*gap * factor) as u64).max(1);
                     *number += 1;
-                    (Body::Datagram(*number), it.size, false)
+                    (Body::Datagram(*number), it.size, SegmentFlags::default())
                 }
             };
-            it.sent += 1;
-            if let Some(done) = it.sent_meter.add(now, size, self.bin) {
-                self.records.sent(it.flow, done);
+            if it.sent_meter.is_over(now) {
+                self.turn_sender(number, now);
             }
+            let it = &mut self.senders[number as usize];
+            it.sent += u64::from(!flags.has(SegmentFlags::SYN));
+            it.again += u32::from(flags.has(SegmentFlags::AGAIN));
+            it.sent_meter.bytes += u64::from(size);
+            let ecn_capable = flags.has(SegmentFlags::ECT);
             let generation = it.generation;
             let flow = UNICAST | number;
             let frame =
@@ -558,6 +563,9 @@ impl Engine {
                 feedback,
                 &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects },
             );
+            if sender.cuts() != it.cuts {
+                self.note_cuts(number, now);
+            }
         }
         self.pump(number, now);
         if self.senders[number as usize].ends == Ends::Sometimes {
@@ -604,14 +612,14 @@ impl Engine {
             it.delivered_before += it.sink.as_ref().map_or(0, |sink| sink.delivered());
             it.sink = self.senders[number as usize].rest.protocol.map(|protocol| protocol.sink());
         }
-        let bin = self.bin;
-        it.packets += 1;
-        it.bytes += u64::from(frame.size);
-        it.digest = mix(it.digest, now, u64::from(segment.seq));
-        if let Some(done) = it.meter.add(now, frame.size, bin) {
-            self.records.received(self.senders[number as usize].flow, done);
+        if it.meter.is_over(now) {
+            self.turn_sink(number, now);
         }
         let it = &mut self.sinks[number as usize];
+        it.packets += u64::from(!segment.flags.has(SegmentFlags::SYN));
+        it.bytes += u64::from(frame.size);
+        it.meter.bytes += u64::from(frame.size);
+        it.digest = mix(it.digest, now, u64::from(segment.seq));
         let Some(sink) = &mut it.sink else { return };
         let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
         let answer = sink.on_segment(segment, frame.marked, cx);
@@ -628,16 +636,14 @@ impl Engine {
 
     fn deliver_datagram(&mut self, now: u64, frame: &Frame, datagram: u32) {
         let number = frame.flow & !UNICAST;
+        if self.sinks[number as usize].meter.is_over(now) {
+            self.turn_sink(number, now);
+        }
         let it = &mut self.sinks[number as usize];
         it.packets += 1;
         it.bytes += u64::from(frame.size);
+        it.meter.bytes += u64::from(frame.size);
         it.digest = mix(it.digest, now, u64::from(datagram));
-        let (highest, missing) = &mut it.datagrams;
-        *missing += u64::from(datagram.saturating_sub(*highest + 1));
-        *highest = datagram.max(*highest);
-        if let Some(done) = it.meter.add(now, frame.size, self.bin) {
-            self.records.received(self.senders[number as usize].flow, done);
-        }
     }
 
     fn sink_timer(&mut self, number: u32, now: u64) {

@@ -6,7 +6,7 @@
 //! on in the calendar's order, and none ahead of it.
 
 use super::Engine;
-use super::agents::{NEVER, put, time};
+use super::agents::{NEVER, time};
 use super::bundles::Logged;
 use crate::calendar::{Calendar, Class, Entry};
 use crate::events::Happening;
@@ -273,23 +273,22 @@ impl Engine {
         if self.hosts[host as usize].next <= now {
             self.run_timers(host, now);
         }
-        let session_agent = &mut self.sessions[session as usize];
-        let flow = session_agent.flow;
-        let it = &mut session_agent.members[number as usize];
-        let Some(extra) = &mut it.extra else { return };
-        let Some(subscription) = &mut extra.subscription else { return };
+        let it = &self.sessions[session as usize].members[number as usize];
+        let subscription = it.extra.as_ref().and_then(|extra| extra.subscription.as_ref());
+        let Some(subscription) = subscription else { return };
         if now < it.join || now >= it.leave || layer.0 > subscription.level {
             return;
         }
         self.arrivals += 1;
+        if it.meter.is_over(now) {
+            self.turn_member(session, number, now);
+        }
+        let it = &mut self.sessions[session as usize].members[number as usize];
+        let Some(extra) = &mut it.extra else { return };
+        let Some(subscription) = &mut extra.subscription else { return };
         let gaps = &mut subscription.gaps[usize::from(layer.0)];
         let arrival = Arrival { size, marked, ..gaps.on_arrival(data.seq) };
-        if let Some(done) = it.meter.add(now, size, self.bin) {
-            self.records.received(flow, done);
-            if let Some(bins) = &mut extra.bins {
-                put(bins, done);
-            }
-        }
+        it.meter.bytes += u64::from(size);
         if layer == Layer(0) {
             extra.on_data(number, &data, now, &mut self.effects);
         }

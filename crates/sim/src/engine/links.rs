@@ -192,7 +192,7 @@ impl Engine {
             let (at, marked) = match fate {
                 Fate::Arrives { at, marked } => (at.as_nanos(), marked),
                 Fate::Queued(ticket) => return self.wait(hop.link, now, frame, ticket),
-                Fate::Lost(_) => return,
+                Fate::Lost(_) => return self.note_loss(now, &frame),
             };
             frame.marked |= marked;
             if at > self.until {
@@ -475,6 +475,7 @@ impl Engine {
                     packets.as_slices().0.split_at(packets.partition_point(|(at, _)| *at <= kept));
                 stay.iter().for_each(|(at, frame)| ring.push(*at, *frame));
                 for (_, frame) in lost {
+                    self.note_loss(now, frame);
                     if let Body::Data(slot) = frame.body {
                         self.store.release(slot);
                     }

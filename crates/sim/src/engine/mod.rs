@@ -21,12 +21,14 @@ mod ahead;
 mod build;
 mod bundles;
 mod clocked;
+mod counters;
 mod hosts;
 mod inboxes;
 mod layers;
 mod links;
 mod lookahead;
 mod membership_schedule;
+mod meter;
 mod queues;
 mod record;
 mod relays;
@@ -46,6 +48,7 @@ use faircast_core::time::Time;
 use inboxes::{INBOX, Inbox};
 use layers::MulticastForwarding;
 use links::{Probe, Ring, SimLink};
+use meter::Moments;
 use queues::LinkQueue;
 use record::Records;
 use routers::RouterNode;
@@ -61,6 +64,8 @@ pub struct Engine {
     /// How far [`Engine::run_until`] was told to go.
     reached: u64,
     bin: u64,
+    /// Up to which flows are counted.
+    moments: Moments,
     sample: u64,
     links: Vec<SimLink>,
     /// Of the links whose packets arrive by events.

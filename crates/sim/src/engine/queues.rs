@@ -78,7 +78,7 @@ impl Engine {
             }
             match fate {
                 Fate::Arrives { at, marked } => self.leave_queue(link, frame, at.as_nanos(), marked),
-                Fate::Lost(cause) => self.lose_queued(frame, tapped, cause),
+                Fate::Lost(cause) => self.lose_queued(now, frame, tapped, cause),
                 Fate::Queued(_) => {}
             }
         }
@@ -102,10 +102,11 @@ impl Engine {
         self.enqueue(link, at, frame);
     }
 
-    fn lose_queued(&mut self, frame: Frame, tapped: Option<u32>, cause: LossCause) {
+    fn lose_queued(&mut self, now: u64, frame: Frame, tapped: Option<u32>, cause: LossCause) {
         if let Some(tapped) = tapped.and_then(|place| self.taps.get_mut(place as usize)) {
             tapped.lost = Some(cause);
         }
+        self.note_loss(now, &frame);
         if let Body::Data(slot) = frame.body {
             self.store.release(slot);
         }

@@ -1,11 +1,12 @@
 //! What is kept of a run, flow by flow.
 
-use super::agents::{ReceiverAgent, SenderKind, SessionAgent, SinkAgent, mix, put, time};
+use super::agents::{ReceiverAgent, SessionAgent, SinkAgent, mix, put, time};
+use super::meter::Moments;
 use super::relays::SessionSource;
 use super::{Engine, SimError};
 use crate::events::{Event, Happening};
 use crate::network::{Flow, FlowId, Network};
-use crate::outcome::{FlowOutcome, LinkOutcome, MemberOutcome, Outcome, SourceSample};
+use crate::outcome::{FlowCounts, FlowOutcome, LinkOutcome, MemberOutcome, Outcome, SourceSample};
 use faircast_core::node::Observation;
 use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::time::Rate;
@@ -72,6 +73,10 @@ impl Records {
         self.note(now, Happening::Cut { flow: FlowId(flow), rate });
     }
 
+    pub fn timeout(&mut self, flow: u32, now: u64) {
+        self.at(flow).timeouts.push(time(now));
+    }
+
     pub fn transfer(&mut self, flow: u32, began: u64, ended: u64, packets: u32) {
         self.at(flow).transfers.push((time(began), time(ended), packets));
         self.note(ended, Happening::Transferred { flow: FlowId(flow), packets, began: time(began) });
@@ -96,15 +101,17 @@ impl Engine {
             return Err(trouble);
         }
         let mut flows = std::mem::take(&mut self.records.flows);
-        let bin = self.bin;
+        let (bin, moments) = (self.bin, std::mem::take(&mut self.moments));
         for session in &mut self.sessions {
             let into = &mut flows[session.flow as usize];
             if let Some(done) = session.sent_meter.finish(bin) {
                 put(&mut into.sent_bins, done);
             }
             into.sent = session.sent;
+            let sent = FlowCounts { sent: session.sent, ..FlowCounts::default() };
+            into.counts[moments.left(session.sent_meter.end)].iter_mut().for_each(|it| it.add(&sent));
             into.tally = session.source.observe().tally;
-            finish_session(session, into, bin);
+            finish_session(session, into, bin, &moments);
         }
         for (sender, sink) in self.senders.iter_mut().zip(&mut self.sinks) {
             let into = &mut flows[sender.flow as usize];
@@ -113,11 +120,12 @@ impl Engine {
             }
             into.feedback = sender.feedback;
             into.sent = sender.sent;
-            let again = match &sender.kind {
-                SenderKind::Controlled(_) => sink.packets.saturating_sub(sink.delivered()),
-                SenderKind::Datagrams { .. } => sink.datagrams.1,
-            };
-            finish_sink(sink, again, into, bin);
+            let (left, counts) = (moments.left(sender.sent_meter.end), sender.counts());
+            into.counts[left].iter_mut().for_each(|it| it.add(&counts));
+            let (left, counts) = (moments.left(sink.meter.end), sink.counts());
+            into.counts[left].iter_mut().for_each(|it| it.add(&counts));
+            finish_sink(sink, into, bin);
+            into.members[0].counts = into.counts.clone();
         }
         if bin != u64::MAX {
             let bins = self.until.div_ceil(bin) as usize;
@@ -164,10 +172,17 @@ impl Engine {
     }
 }
 
-fn finish_session(session: &mut SessionAgent, into: &mut FlowOutcome, bin: u64) {
+fn finish_session(session: &mut SessionAgent, into: &mut FlowOutcome, bin: u64, moments: &Moments) {
     for member in &mut session.members {
+        let counts = member.counts();
+        into.counts[moments.left(member.meter.end)].iter_mut().for_each(|it| it.add(&counts));
         let done = member.meter.finish(bin);
         let mut bins = member.extra.as_mut().and_then(|extra| extra.bins.take());
+        let mut kept = Vec::new();
+        if let (Some(_), Some(extra)) = (&bins, &mut member.extra) {
+            kept = std::mem::take(&mut extra.counts);
+            kept.resize(moments.0.len() + 1, counts);
+        }
         if let Some(done) = done {
             put(&mut into.received_bins, done);
             if let Some(bins) = &mut bins {
@@ -176,7 +191,7 @@ fn finish_session(session: &mut SessionAgent, into: &mut FlowOutcome, bin: u64) 
         }
         // A watched member that received nothing has bins, all empty.
         let bins = bins.map_or(Vec::new(), |bins| if bins.is_empty() { vec![0] } else { bins });
-        let mut outcome = member_outcome(member, bins);
+        let mut outcome = MemberOutcome { counts: kept, ..member_outcome(member, bins) };
         if let Some(it) = member.extra.as_mut().and_then(|extra| extra.subscription.as_mut()) {
             outcome.subscriptions = std::mem::take(&mut it.changes);
         }
@@ -195,10 +210,12 @@ fn member_outcome(member: &ReceiverAgent, bins: Vec<u64>) -> MemberOutcome {
         suppressed: u64::from(member.suppressed()),
         subscriptions: Vec::new(),
         bins,
+        counts: Vec::new(),
     }
 }
 
-fn finish_sink(sink: &mut SinkAgent, lost: u64, into: &mut FlowOutcome, bin: u64) {
+fn finish_sink(sink: &mut SinkAgent, into: &mut FlowOutcome, bin: u64) {
+    let lost = into.counts.last().map_or(0, |counts| counts.lost);
     if let Some(done) = sink.meter.finish(bin) {
         put(&mut into.received_bins, done);
     }
@@ -212,12 +229,13 @@ fn finish_sink(sink: &mut SinkAgent, lost: u64, into: &mut FlowOutcome, bin: u64
         suppressed: 0,
         subscriptions: Vec::new(),
         bins: Vec::new(),
+        counts: Vec::new(),
     });
 }
 
 impl SinkAgent {
     /// Packets delivered to the application.
-    fn delivered(&self) -> u64 {
+    pub fn delivered(&self) -> u64 {
         self.sink.as_ref().map_or(self.packets, |sink| self.delivered_before + sink.delivered())
     }
 }

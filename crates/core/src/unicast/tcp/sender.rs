@@ -419,6 +419,11 @@ impl crate::unicast::Sender for Sender {
         }
     }
 
+    #[inline]
+    fn cuts(&self) -> u32 {
+        self.tcb.window.reductions()
+    }
+
     fn observe(&self) -> SenderView {
         let ControlBlock { window, timer, una, config, .. } = &self.tcb;
         let rtt = timer.rtt.smoothed(config);

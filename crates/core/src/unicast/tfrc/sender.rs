@@ -328,6 +328,11 @@ impl crate::unicast::Sender for Sender {
         }
     }
 
+    #[inline]
+    fn cuts(&self) -> u32 {
+        self.cuts
+    }
+
     fn observe(&self) -> SenderView {
         SenderView {
             rtt: Span::from_secs_f64(self.rtt),

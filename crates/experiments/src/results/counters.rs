@@ -1,0 +1,173 @@
+//! What flows counted in a window: packets sent, lost and delivered, cuts and timeouts. The simulator counts up to the windows' ends,
+//! so nothing here depends on bins or samples.
+
+use super::Rows;
+use super::measure::{Metrics, Run, Who};
+use super::rows::Field::{Number, Text, Whole};
+use crate::scenario::plan::{FlowKind, TimeWindow};
+use crate::stats;
+use crate::table::Table;
+use faircast_core::time::Time;
+use faircast_sim::{FlowCounts, FlowOutcome};
+
+impl<'a> Run<'a> {
+    /// Counts of a flow or receiver in a window.
+    fn counted(&self, counts: &[FlowCounts], window: &TimeWindow) -> FlowCounts {
+        let moments = self.plan.moments();
+        let whole = counts.last().copied().unwrap_or_default();
+        let until = |moment: Time| match moments.binary_search(&moment) {
+            Ok(place) => counts.get(place).copied().unwrap_or_default(),
+            Err(0) if moment == Time::ZERO => FlowCounts::default(),
+            Err(_) => whole,
+        };
+        until(window.to).since(&until(window.from))
+    }
+
+    /// How many of these moments lie in a window. What happens at its end belongs to what follows, at the end of the run to it.
+    fn within(&self, moments: &[Time], window: &TimeWindow) -> u64 {
+        let before = |moment: Time| {
+            if moment >= self.plan.duration {
+                moments.len()
+            } else {
+                moments.partition_point(|at| *at < moment)
+            }
+        };
+        (before(window.to) - before(window.from)) as u64
+    }
+
+    /// Counts in a window; means over the flows of the group.
+    pub(super) fn count_metrics(&self, group: usize, window: &TimeWindow, out: &mut Metrics) {
+        let name = self.name(group);
+        let flows: Vec<&FlowOutcome> = self.group(group).map(|(_, _, flow)| flow).collect();
+        if flows.is_empty() {
+            return;
+        }
+        let mut all = [0; 6];
+        for flow in &flows {
+            let counts = self.counted(&flow.counts, window);
+            let (cuts, timeouts) = (self.within(&flow.cuts, window), self.within(&flow.timeouts, window));
+            let of_flow = [counts.sent, counts.again, counts.lost, counts.received, cuts, timeouts];
+            all.iter_mut().zip(of_flow).for_each(|(sum, count)| *sum += count);
+        }
+        let [sent, again, lost, received, cuts, timeouts] = all.map(|sum| sum as f64);
+        let mut add = |metric: &str, sum: f64| out.add(&format!("{name}.{metric}"), sum / flows.len() as f64);
+        add("sent", sent);
+        add("lost", lost);
+        add("cuts", cuts);
+        match self.plan.flows[group].kind {
+            FlowKind::Session(_) => out.add(&format!("{name}.loss"), lost / (received + lost)),
+            FlowKind::Unicast { .. } => {
+                add("again", again);
+                add("timeouts", timeouts);
+                out.add(&format!("{name}.loss"), lost / sent);
+            }
+            FlowKind::Datagrams { .. } => out.add(&format!("{name}.loss"), lost / sent),
+        }
+        let goodputs: Vec<f64> =
+            self.group(group).map(|(_, index, flow)| self.flow_goodput(index, flow, window)).collect();
+        let receivers: Vec<f64> = flows.iter().map(|flow| flow.members.len() as f64).collect();
+        let sum: f64 = goodputs.iter().zip(&receivers).map(|(goodput, receivers)| goodput * receivers).sum();
+        out.add(&format!("{name}.goodput"), sum / receivers.iter().sum::<f64>());
+    }
+
+    /// Loss and goodput of some receivers in a window; those beyond `probe.watch` are not counted one by one.
+    pub(super) fn part_counts(
+        &self,
+        name: &str,
+        receivers: &[Who<'a>],
+        window: &TimeWindow,
+        out: &mut Metrics,
+    ) {
+        let counted: Vec<&Who<'a>> = receivers.iter().filter(|who| !who.member.counts.is_empty()).collect();
+        let mut sum = FlowCounts::default();
+        let mut goodputs = Vec::new();
+        for who in counted {
+            let counts = self.counted(&who.member.counts, window);
+            sum.received += counts.received;
+            sum.lost += counts.lost;
+            goodputs.push(self.goodput(counts.delivered, self.seconds_there(who, window), who.flow));
+        }
+        out.add(&format!("{name}.loss"), sum.lost as f64 / (sum.received + sum.lost) as f64);
+        out.add(&format!("{name}.goodput"), stats::mean(&goodputs));
+    }
+
+    /// Bits per second that reached a flow's applications while they were there; the mean over its receivers.
+    fn flow_goodput(&self, index: usize, flow: &'a FlowOutcome, window: &TimeWindow) -> f64 {
+        let receivers: Vec<Who<'a>> = flow
+            .members
+            .iter()
+            .enumerate()
+            .map(|(at, member)| Who { copy: 0, flow: index, at, member })
+            .collect();
+        if receivers.iter().all(|who| !who.member.counts.is_empty()) {
+            let each = receivers.iter().map(|who| {
+                let delivered = self.counted(&who.member.counts, window).delivered;
+                self.goodput(delivered, self.seconds_there(who, window), index)
+            });
+            return stats::mean(&each.collect::<Vec<_>>());
+        }
+        // Of very large sessions only the sum is counted up to moments.
+        let seconds: f64 = receivers.iter().map(|who| self.seconds_there(who, window)).sum();
+        self.goodput(self.counted(&flow.counts, window).delivered, seconds, index)
+    }
+
+    fn goodput(&self, delivered: u64, seconds: f64, index: usize) -> f64 {
+        let bits = 8.0 * f64::from(self.plan.flows[self.layout.flows[index].group].packet);
+        if seconds > 0.0 { delivered as f64 * bits / seconds } else { 0.0 }
+    }
+
+    /// How long a receiver and its flow are there in a window.
+    fn seconds_there(&self, who: &Who<'_>, window: &TimeWindow) -> f64 {
+        let flow = &self.layout.flows[who.flow];
+        let (begin, end) = (flow.start.max(window.from), flow.stop.min(window.to));
+        self.stays(who).map(|(join, leave)| end.min(leave).since(begin.max(join)).as_secs_f64()).sum()
+    }
+
+    /// What every flow counted in every window.
+    pub(super) fn flows(&self) -> Table {
+        let (whole, number) = (Whole(0), Number(0.0));
+        let columns = [
+            ("flow", Text("")),
+            ("copy", whole),
+            ("window", Text("")),
+            ("sent", whole),
+            ("again", whole),
+            ("lost", whole),
+            ("received", whole),
+            ("delivered", whole),
+            ("cuts", whole),
+            ("timeouts", whole),
+            ("goodput", number),
+            ("share", number),
+        ];
+        let mut rows = Rows::new("flows", &columns);
+        for window in &self.plan.windows {
+            let all =
+                (0..self.plan.flows.len()).flat_map(|group| self.group(group).map(move |it| (group, it)));
+            let all: Vec<_> = all
+                .map(|(group, (copy, index, flow))| {
+                    (group, copy, flow, self.flow_goodput(index, flow, window))
+                })
+                .collect();
+            let sum: f64 = all.iter().map(|(.., goodput)| goodput).sum();
+            for (group, copy, flow, goodput) in all {
+                let counts = self.counted(&flow.counts, window);
+                rows.push(&[
+                    Text(self.name(group)),
+                    Whole(copy),
+                    Text(&window.name),
+                    Whole(counts.sent),
+                    Whole(counts.again),
+                    Whole(counts.lost),
+                    Whole(counts.received),
+                    Whole(counts.delivered),
+                    Whole(self.within(&flow.cuts, window)),
+                    Whole(self.within(&flow.timeouts, window)),
+                    Number(goodput),
+                    Number(goodput / sum),
+                ]);
+            }
+        }
+        rows.0
+    }
+}

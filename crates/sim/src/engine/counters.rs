@@ -1,0 +1,118 @@
+//! What was counted before given moments.
+//!
+//! Agents may be ahead of each other, and hosts are not woken up for a count. So an agent counts up to a moment when its first
+//! packet after it comes: what it has counted until then, nothing changed in between.
+
+use super::Engine;
+use super::agents::{SenderKind, put};
+use super::links::UNICAST;
+use super::record::Records;
+use crate::frame::{Body, Frame};
+use crate::outcome::FlowCounts;
+use faircast_core::unicast::{SegmentFlags, Sender as _, SenderView};
+use std::ops::Range;
+
+impl Records {
+    /// What an agent of a flow has counted at these moments.
+    pub fn count(&mut self, flow: u32, moments: Range<usize>, counts: &FlowCounts) {
+        self.flows[flow as usize].counts[moments].iter_mut().for_each(|into| into.add(counts));
+    }
+}
+
+impl Engine {
+    /// Before a session's source sends, when its meter says so.
+    #[cold]
+    pub(super) fn turn_source(&mut self, number: u32, now: u64) {
+        let it = &mut self.sessions[number as usize];
+        let counts = FlowCounts { sent: it.sent, ..FlowCounts::default() };
+        let (passed, done) = it.sent_meter.turn(now, self.bin, &self.moments);
+        self.records.count(it.flow, passed, &counts);
+        if let Some(done) = done {
+            self.records.sent(it.flow, done);
+        }
+    }
+
+    /// Before a packet reaches a session's member, when its meter says so.
+    #[cold]
+    pub(super) fn turn_member(&mut self, session: u32, member: u32, now: u64) {
+        let session = &mut self.sessions[session as usize];
+        let it = &mut session.members[member as usize];
+        let counts = it.counts();
+        let (passed, done) = it.meter.turn(now, self.bin, &self.moments);
+        let bins =
+            it.extra.as_mut().and_then(|extra| extra.bins.as_mut().map(|bins| (bins, &mut extra.counts)));
+        if let Some((bins, kept)) = bins {
+            kept.resize(passed.end, counts);
+            if let Some(done) = done {
+                put(bins, done);
+            }
+        }
+        self.records.count(session.flow, passed, &counts);
+        if let Some(done) = done {
+            self.records.received(session.flow, done);
+        }
+    }
+
+    /// Before a unicast flow's packet leaves, when the sender's meter says so.
+    #[cold]
+    pub(super) fn turn_sender(&mut self, number: u32, now: u64) {
+        let it = &mut self.senders[number as usize];
+        let counts = it.counts();
+        let (passed, done) = it.sent_meter.turn(now, self.bin, &self.moments);
+        self.records.count(it.flow, passed, &counts);
+        if let Some(done) = done {
+            self.records.sent(it.flow, done);
+        }
+    }
+
+    /// Before a unicast flow's packet is taken, when the receiver's meter says so.
+    #[cold]
+    pub(super) fn turn_sink(&mut self, number: u32, now: u64) {
+        let flow = self.senders[number as usize].flow;
+        let it = &mut self.sinks[number as usize];
+        let counts = it.counts();
+        let (passed, done) = it.meter.turn(now, self.bin, &self.moments);
+        self.records.count(flow, passed, &counts);
+        if let Some(done) = done {
+            self.records.received(flow, done);
+        }
+    }
+
+    /// The sender has reduced its window or rate since it was looked at last.
+    #[cold]
+    pub(super) fn note_cuts(&mut self, number: u32, now: u64) {
+        let it = &mut self.senders[number as usize];
+        let SenderKind::Controlled(sender) = &it.kind else { return };
+        let rate = sender.observe().rate;
+        for _ in it.cuts..sender.cuts() {
+            self.records.cut(it.flow, now, rate);
+        }
+        it.cuts = sender.cuts();
+    }
+
+    /// A link has lost a packet: it counts when it carries a unicast flow's data.
+    #[cold]
+    pub(super) fn note_loss(&mut self, now: u64, frame: &Frame) {
+        match frame.body {
+            Body::Segment(segment) if !segment.flags.has(SegmentFlags::SYN) => {}
+            Body::Datagram(_) => {}
+            _ => return,
+        }
+        let flow = self.senders[(frame.flow & !UNICAST) as usize].flow;
+        let later = self.moments.0.partition_point(|at| *at <= now);
+        let lost = FlowCounts { lost: 1, ..FlowCounts::default() };
+        self.records.count(flow, later..self.moments.0.len() + 1, &lost);
+    }
+}
+
+/// A sender as it looks, with what earlier connections counted.
+pub fn after(before: &SenderView, view: SenderView) -> SenderView {
+    SenderView {
+        sent: before.sent + view.sent,
+        again: before.again + view.again,
+        acked: before.acked + view.acked,
+        cuts: before.cuts + view.cuts,
+        timeouts: before.timeouts + view.timeouts,
+        ..view
+    }
+}
