@@ -408,3 +408,70 @@ low = 0.9
         assert_eq!(claim.verdict, faircast_experiments::repro::Verdict::Holds, "{claim:?}");
     }
 }
+
+/// Sessions of several layers with a part, and a timetable of representatives; a fit; a transfer of a few packets.
+const EVERYTHING: &str = r#"
+title = "Layers, parts and fits"
+duration = "30 s"
+warmup = "10 s"
+
+[topology]
+kind = "star"
+sources = 2
+leaves = 3
+leaf = { rate = ["300 kbit/s", "1 Mbit/s"], delay = "20 ms", queue = "20 packets" }
+
+[[flow]]
+name = "layered"
+kind = "session"
+scheme = "rlc,preset=published"
+from = "src1"
+to = "leaf*"
+parts = [{ name = "slow", receivers = "leaf1" }, { name = "fast", receivers = "leaf[2-3]" }]
+
+[[flow]]
+name = "followed"
+kind = "session"
+scheme = "ormcc"
+from = "src1"
+to = "leaf[1-2]"
+expected = [{ from = 0, is = "leaf1" }]
+settle = "1 s"
+
+[[flow]]
+name = "short"
+kind = "tcp-reno"
+from = "src2"
+to = "leaf2"
+packets = 30
+
+[[window]]
+name = "early"
+from = 2
+to = 8
+
+[[fit]]
+name = "line"
+of = ["layered.slow.rate", "layered.fast.rate"]
+against = ["300 kbit/s", "1 Mbit/s"]
+
+[probe]
+links = "hub->leaf1"
+"#;
+
+/// What claims are checked against before anything runs is what runs give.
+#[test]
+fn metrics_have_the_names_that_are_known_before() {
+    for (text, rare) in [(SMALL, 25), (EVERYTHING, 71)] {
+        let scenario = Scenario::parse(text, "here.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
+        let known = scenario.metric_names(0);
+        let results = run(&scenario, &RunOptions::default(), &Silent).expect("it runs");
+        let given: std::collections::BTreeSet<&str> =
+            results.metrics.iter().filter(|row| row.point == 0).map(|row| row.name.as_str()).collect();
+        for name in &given {
+            assert!(known.contains(*name), "{name} is not known before");
+        }
+        let never: Vec<&String> = known.iter().filter(|name| !given.contains(name.as_str())).collect();
+        assert!(never.len() <= rare, "{} of {} did not come: {never:?}", never.len(), known.len());
+    }
+}

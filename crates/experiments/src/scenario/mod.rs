@@ -16,6 +16,7 @@
 mod diagnostic;
 mod hosts;
 mod layout;
+mod metrics;
 mod names;
 pub(crate) mod plan;
 mod read;
@@ -35,7 +36,7 @@ pub use template::{TEMPLATES, Template, template};
 use crate::stats::{Scale, Trait};
 use faircast_sim::Network;
 use plan::RunPlan;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use syntax::{Node, Value};
 
@@ -260,6 +261,9 @@ impl Scenario {
         let axes: Vec<Axis> = axes.into_iter().map(|ruled| ruled.axis).collect();
         check_claims(&root, &axes, &mut wrong);
         check_choices(&root, &mut wrong);
+        if wrong.is_empty() {
+            metrics::check(&root, plans.iter().map(metrics_of), &mut wrong);
+        }
         if !wrong.is_empty() {
             return Err(wrong);
         }
@@ -364,9 +368,22 @@ impl Scenario {
         self.layout(point, seed).network(&self.plans[point], seed)
     }
 
+    /// The names of the metrics that a run at a point may have. One is left out of a run where it is no number.
+    pub fn metric_names(&self, point: usize) -> BTreeSet<String> {
+        metrics_of(&self.plans[point])
+    }
+
     pub(crate) fn plan(&self, point: usize) -> &RunPlan {
         &self.plans[point]
     }
+}
+
+/// The names of the metrics that a run of this plan may have.
+fn metrics_of(plan: &RunPlan) -> BTreeSet<String> {
+    let seed = plan.seeds.first().copied().unwrap_or(1);
+    let layout = layout::Layout::new(plan, seed).expect("was laid out when the scenario was read");
+    let links: Vec<String> = layout.probes.iter().map(|link| layout.link_name(*link)).collect();
+    metrics::names(plan, &links)
 }
 
 /// What is wrong in a scenario; nothing when it can be run.
@@ -379,12 +396,14 @@ pub fn schema() -> String {
     let mut schema = shapes::SCENARIO.schema();
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     schema["title"] = "faircast scenario".into();
+    schema["x-metrics"] = metrics::schema();
     serde_json::to_string_pretty(&schema).expect("a tree of JSON values has a text")
 }
 
 /// The reference of all keys, in Markdown: the lower half of `docs/scenarios.md`.
 pub fn reference() -> String {
     let mut out = String::new();
+    metrics::reference(&mut out);
     shapes::ALL.iter().for_each(|shape| shape.reference(&mut out));
     out.trim_end().to_owned() + "\n"
 }

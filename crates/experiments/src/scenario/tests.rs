@@ -378,6 +378,37 @@ fn the_reference_in_the_documentation_is_current() {
     );
 }
 
+#[test]
+fn claims_are_about_metrics_that_runs_have() {
+    let claim = |of: &str| star("") + &format!("[[claim]]\nname = \"c\"\nof = \"{of}\"\nlow = 1\n");
+    assert!(refusal(&claim("m.rat")).contains("did you mean `m.rate`?"), "{}", refusal(&claim("m.rat")));
+    assert!(refusal(&claim("tpc.rate")).contains("no metric is called `tpc.rate`"));
+    assert!(refusal(&claim("m.timeouts")).contains("no metric is called"), "sessions have no timer");
+    assert!(refusal(&claim("m.rate@late")).contains("no metric is called"), "there is no such window");
+    assert!(refusal(&claim("link.nowhere.loss")).contains("no link is probed"));
+    assert!(refusal(&claim("m.layers")).contains("no metric is called"), "it has one layer");
+    for known in ["m.rate", "m.loss", "m.cuts", "m.reports.heard", "m.sent"] {
+        parse(&claim(known));
+    }
+    let over = star("") + "[[claim]]\nname = \"c\"\nof = \"m.rate\"\nover = \"m.rage\"\nlow = 1\n";
+    assert!(refusal(&over).contains("did you mean `m.rate`?"));
+}
+
+#[test]
+fn a_metric_of_one_point_of_a_sweep_is_enough() {
+    let text = star("")
+        + "[sweep]\n\"flow.m.scheme\" = [\"ormcc\", \"gmcc\"]\n"
+        + "[[claim]]\nname = \"c\"\nof = \"m.layers\"\nat = { scheme = \"gmcc\" }\nlow = 1\n";
+    parse(&text);
+}
+
+#[test]
+fn the_schema_lists_the_metrics() {
+    let schema: serde_json::Value = serde_json::from_str(&schema()).expect("JSON");
+    let metrics = schema["x-metrics"].as_array().expect("a list");
+    assert!(metrics.iter().any(|metric| metric["name"] == "G.loss" && metric["over"] == "window"));
+}
+
 /// Every TOML example of the page is a scenario, or part of one.
 #[test]
 fn the_examples_in_the_documentation_are_right() {

@@ -1,0 +1,386 @@
+//! The metrics that there are: one list for the reference, the schema, and for checking claims before anything is run.
+
+use super::diagnostic::Diagnostic;
+use super::plan::{FlowKind, FlowPlan, RunPlan};
+use super::shape;
+use super::syntax::Node;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// Whose metrics they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// Every group of flows.
+    Any,
+    /// Groups of flows under TCP, TFRC and RAP.
+    Unicast,
+    /// Groups of unicast flows with a number of packets to send.
+    Transfers,
+    /// Sessions.
+    Session,
+    /// Sessions with a timetable of representatives.
+    Expected,
+    /// Sessions of several layers.
+    Layered,
+    /// All groups together.
+    All,
+    /// A probed link.
+    Link,
+    /// A `[[fit]]`.
+    Fit,
+}
+
+/// What they are taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    Window,
+    Run,
+}
+
+/// Whether a group's part has it, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Parts {
+    Too,
+    No,
+}
+
+/// Metrics that belong together.
+struct Metric {
+    of: Of,
+    parts: Parts,
+    over: Over,
+    /// Behind the name of the group, link or fit. `#` is a number from 1.
+    names: &'static [&'static str],
+    meaning: &'static str,
+}
+
+const fn metric(
+    of: Of,
+    parts: Parts,
+    over: Over,
+    names: &'static [&'static str],
+    meaning: &'static str,
+) -> Metric {
+    Metric { of, parts, over, names, meaning }
+}
+
+/// Joins and leaves of so many layers have moments.
+const FIRST: usize = 16;
+
+/// All metrics.
+const METRICS: &[Metric] = {
+    use Of::{All, Any, Expected, Fit, Layered, Link, Session, Transfers, Unicast};
+    use Over::{Run, Window};
+    use Parts::{No, Too};
+    &[
+        metric(
+            Any,
+            Too,
+            Window,
+            &["rate"],
+            "received bits per second in whole bins, mean over the group's receivers",
+        ),
+        metric(Any, Too, Window, &["rate.sd", "rate.min", "rate.max"], "over the receivers"),
+        metric(Any, Too, Window, &["jain"], "Jain's fairness index over the group's receivers"),
+        metric(
+            Any,
+            Too,
+            Window,
+            &["cov"],
+            "coefficient of variation of a receiver's rate in stretches of 1 s, mean over receivers",
+        ),
+        metric(
+            Any,
+            Too,
+            Window,
+            &["goodput"],
+            "bits per second delivered to the application, each packet once, while the flow and the receiver were there",
+        ),
+        metric(
+            Any,
+            Too,
+            Window,
+            &["loss"],
+            "share of data packets lost: of a session those that its receivers found lost, of those and the received ones; of unicast \
+             flows those that links lost, of those sent",
+        ),
+        metric(
+            Any,
+            No,
+            Window,
+            &["sent", "lost"],
+            "data packets sent and lost, per flow; those that open a connection are none",
+        ),
+        metric(Unicast, No, Window, &["again"], "data packets sent that had been sent before, per flow"),
+        metric(Any, No, Window, &["cuts"], "cuts of rate or window, per flow"),
+        metric(
+            Unicast,
+            No,
+            Window,
+            &["timeouts"],
+            "retransmission timeouts, per flow (TFRC, RAP: times without feedback for too long)",
+        ),
+        metric(All, No, Window, &["jain"], "Jain's index over the groups' rates, when there are several"),
+        metric(
+            Link,
+            No,
+            Window,
+            &["queue", "queue.sd", "queue.max", "queue.bytes"],
+            "packets (bytes) waiting, of the samples",
+        ),
+        metric(Link, No, Window, &["utilisation"], "share of the link's capacity that was used"),
+        metric(
+            Link,
+            No,
+            Window,
+            &["drops", "marks", "loss"],
+            "packets dropped and marked by the queue; share of those offered that was lost",
+        ),
+        metric(Session, No, Window, &["rtt"], "round-trip time as the source sees it, of the samples"),
+        metric(Unicast, No, Window, &["rtt"], "round-trip time as senders see it, of the samples"),
+        metric(Any, Too, Run, &["reports"], "reports (acknowledgements) per flow, of all its receivers"),
+        metric(Session, Too, Run, &["suppressed"], "congestion events that were not reported, per flow"),
+        metric(
+            Session,
+            No,
+            Run,
+            &["reports.acks", "reports.naks"],
+            "reports that acknowledge what has arrived, and all others",
+        ),
+        metric(
+            Session,
+            No,
+            Run,
+            &["reports.heard", "reports.aggregated"],
+            "reports that reached the source; that nodes on the way dropped",
+        ),
+        metric(
+            Session,
+            No,
+            Run,
+            &["indications", "loss_events", "followed"],
+            "at the source: congestion indications, packet by packet; events they make, those of a receiver within a round trip being \
+             one; events left by the choice of the receiver that is followed",
+        ),
+        metric(
+            Session,
+            No,
+            Run,
+            &["reports.hypothetical"],
+            "congestion events per receiver: reports if nothing were suppressed",
+        ),
+        metric(Session, No, Run, &["suppression"], "share of congestion events that was not reported"),
+        metric(Session, No, Run, &["switches"], "changes from one representative to another, per flow"),
+        metric(
+            Expected,
+            No,
+            Run,
+            &["representative.as_expected"],
+            "share of time that the representative was one of `expected`, `settle` after each change left out",
+        ),
+        metric(Transfers, No, Run, &["transfers", "transfer_time"], "complete transfers; their mean time"),
+        metric(
+            Layered,
+            Too,
+            Window,
+            &["layers"],
+            "layers of a receiver while it is there, mean over time and receivers",
+        ),
+        metric(
+            Layered,
+            Too,
+            Window,
+            &["layers.end", "layers.max"],
+            "mean over the receivers that are there at the window's end; most that any receiver had",
+        ),
+        metric(
+            Layered,
+            Too,
+            Window,
+            &["layers.agreement"],
+            "share of the time in which all receivers that are there have equally many, while there are at least two",
+        ),
+        metric(
+            Layered,
+            Too,
+            Window,
+            &["joins", "leaves"],
+            "layers joined and left, of all its receivers, per flow; the base layer does not count",
+        ),
+        metric(Layered, Too, Window, &["joins.max", "leaves.max"], "of the receiver with most"),
+        metric(
+            Layered,
+            Too,
+            Run,
+            &["join.#", "leave.#"],
+            "when the first, second, ... up to the 16th layer was joined and left, by whomever",
+        ),
+        metric(
+            Layered,
+            No,
+            Window,
+            &["layer.#.rate"],
+            "rate at which the source sends a layer, 0 while it is off; mean of the samples",
+        ),
+        metric(Fit, No, Run, &["slope", "intercept", "r2"], "of a `[[fit]]`"),
+    ]
+};
+
+/// Whether a group of flows has these.
+fn has(flow: &FlowPlan, of: Of) -> bool {
+    match (of, &flow.kind) {
+        (Of::Any, _) => true,
+        (Of::Unicast, FlowKind::Unicast { .. }) => true,
+        (Of::Transfers, FlowKind::Unicast { supply, .. }) => {
+            use faircast_sim::ApplicationData::{Packets, Transfers};
+            matches!(supply, Packets(_) | Transfers { .. })
+        }
+        (Of::Session, FlowKind::Session(_)) => true,
+        (Of::Expected, FlowKind::Session(session)) => !session.expected.is_empty(),
+        (Of::Layered, FlowKind::Session(session)) => session.scheme.layers() > 1,
+        _ => false,
+    }
+}
+
+/// The names of all metrics that a run of a plan may have; `links` are those that are probed. A metric is left out of a run where it is no
+/// number, such as the loss of nothing.
+pub(crate) fn names(plan: &RunPlan, links: &[String]) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for metric in METRICS {
+        for name in metric.names.iter().flat_map(|name| numbered(name)) {
+            for owner in owners(metric, plan, links) {
+                let bare = if owner.is_empty() { name.clone() } else { format!("{owner}.{name}") };
+                match metric.over {
+                    Over::Run => {
+                        all.insert(bare);
+                    }
+                    Over::Window => {
+                        all.extend(plan.windows.iter().map(|window| match window.name.as_str() {
+                            "" => bare.clone(),
+                            window => format!("{bare}@{window}"),
+                        }))
+                    }
+                }
+            }
+        }
+    }
+    all
+}
+
+/// `join.#` stands for as many names as there may be.
+fn numbered(name: &str) -> Vec<String> {
+    if name.contains('#') {
+        (1..=FIRST).map(|number| name.replace('#', &number.to_string())).collect()
+    } else {
+        vec![name.to_owned()]
+    }
+}
+
+/// What stands before the names of a metric.
+fn owners(metric: &Metric, plan: &RunPlan, links: &[String]) -> Vec<String> {
+    match metric.of {
+        Of::All => vec![String::new()],
+        Of::Link => links.iter().map(|link| format!("link.{link}")).collect(),
+        Of::Fit => plan.fits.iter().map(|fit| format!("fit.{}", fit.name)).collect(),
+        of => {
+            let flows = plan.flows.iter().filter(|flow| has(flow, of));
+            let owners = flows.flat_map(|flow| {
+                let parts = flow.parts.iter().filter(|_| metric.parts == Parts::Too);
+                let group = &flow.name.value;
+                let parts = parts.map(move |part| format!("{group}.{}", part.name.value));
+                std::iter::once(group.clone()).chain(parts)
+            });
+            owners.collect()
+        }
+    }
+}
+
+/// Claims, trends and fits must be about metrics that a run has at one point of the sweep at least. `at` gives the names at each.
+pub(super) fn check(
+    root: &Node,
+    mut at: impl Iterator<Item = BTreeSet<String>>,
+    wrong: &mut Vec<Diagnostic>,
+) {
+    let claims = root.get("claim").map_or(&[][..], Node::items).iter();
+    let of_claims = claims.flat_map(|claim| ["of", "over", "against"].map(|key| claim.get(key)));
+    let fits = root.get("fit").map_or(&[][..], Node::items).iter();
+    let of_fits = fits.flat_map(|fit| ["of", "against"].map(|key| fit.get(key)));
+    let named = of_claims.chain(of_fits).flatten().flat_map(Node::items);
+    // Numbers with units stand in place of metrics.
+    let named: Vec<(&Node, &str)> = named
+        .filter_map(|node| Some((node, node.text()?)))
+        .filter(|(_, name)| !name.starts_with(|first: char| first.is_ascii_digit() || first == '-'))
+        .collect();
+    let mut known = BTreeSet::new();
+    for (node, name) in named {
+        while !known.contains(name) {
+            let Some(more) = at.next() else { break };
+            known.extend(more);
+        }
+        if !known.contains(name) {
+            let names: Vec<&str> = known.iter().map(String::as_str).collect();
+            let help = match shape::nearest(name, names.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => help(name, &names),
+            };
+            wrong.push(
+                Diagnostic::new(&node.span, format!("no metric is called `{name}`"), "unknown").help(help),
+            );
+        }
+    }
+}
+
+/// What there is instead, where nothing is like it.
+fn help(name: &str, known: &[&str]) -> String {
+    if name.starts_with("link.") && !known.iter().any(|known| known.starts_with("link.")) {
+        return "no link is probed: `[probe]` with `links = \"left->right\"`".to_owned();
+    }
+    let owner = name.split('.').next().unwrap_or_default();
+    let own: Vec<&str> =
+        known.iter().filter(|known| known.split('.').next() == Some(owner)).copied().collect();
+    let owners: BTreeSet<&str> = known.iter().filter_map(|known| known.split('.').next()).collect();
+    if own.is_empty() {
+        format!("metrics begin with one of {}", owners.into_iter().collect::<Vec<_>>().join(", "))
+    } else {
+        format!("of `{owner}` there are {}", own.join(", "))
+    }
+}
+
+/// The table of metrics, in Markdown.
+pub(super) fn reference(out: &mut String) {
+    out.push_str("### metrics\n\n");
+    out.push_str(
+        "`G` is a group of flows, `G.P` a part of it, `L` a link, `NAME` a fit; `#` counts from 1.\n\n",
+    );
+    out.push_str("| metric | over | meaning |\n|---|---|---|\n");
+    for metric in METRICS {
+        let names: Vec<String> =
+            metric.names.iter().map(|name| format!("`{}`", shown(metric, name))).collect();
+        let over = if metric.over == Over::Window { "window" } else { "run" };
+        let parts = if metric.parts == Parts::Too { "; also of parts" } else { "" };
+        let _ = writeln!(out, "| {} | {over} | {}{parts} |", names.join(" "), metric.meaning);
+    }
+    out.push('\n');
+}
+
+/// A metric's name as the reference has it.
+fn shown(metric: &Metric, name: &str) -> String {
+    let owner = match metric.of {
+        Of::All => return name.to_owned(),
+        Of::Link => "link.L",
+        Of::Fit => "fit.NAME",
+        _ => "G",
+    };
+    format!("{owner}.{name}")
+}
+
+/// The same for the JSON Schema: name, what it is taken over, and meaning.
+pub(super) fn schema() -> serde_json::Value {
+    let rows = METRICS.iter().flat_map(|metric| {
+        metric.names.iter().map(move |name| {
+            let over = if metric.over == Over::Window { "window" } else { "run" };
+            serde_json::json!({"name": shown(metric, name), "over": over, "meaning": metric.meaning})
+        })
+    });
+    serde_json::Value::Array(rows.collect())
+}
