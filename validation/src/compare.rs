@@ -60,7 +60,7 @@ fn share(rule: Rule, quantity: &str) -> f64 {
         (
             Rule::Random,
             "utilisation" | "goodput" | "queue mean" | "arrivals" | "fairness" | "first rate" | "second rate"
-            | "ratio" | "TCP goodput" | "multicast rate" | "window mean",
+            | "flows sent" | "ratio" | "TCP goodput" | "multicast rate" | "window mean",
         ) => 0.05,
         (Rule::Random, _) => 0.15,
     }
@@ -73,9 +73,11 @@ fn share(rule: Rule, quantity: &str) -> f64 {
 pub fn compare(case: &Case, rule: Rule, runs: &[Values]) -> Result<Vec<Line>, Failure> {
     let mut lines = Vec::new();
     for (quantity, theirs) in &case.values {
-        let ours: Option<Vec<f64>> = runs.iter().map(|run| run.get(quantity.as_str()).copied()).collect();
-        let ours =
-            ours.ok_or_else(|| Failure::Quantity { case: case.name.clone(), quantity: quantity.clone() })?;
+        // A run in which it is no number (the variation of a group that gets nothing) does not have it.
+        let ours: Vec<f64> = runs.iter().filter_map(|run| run.get(quantity.as_str()).copied()).collect();
+        if ours.is_empty() {
+            return Err(Failure::Quantity { case: case.name.clone(), quantity: quantity.clone() });
+        }
         let count = ours.len() as f64;
         let mean = ours.iter().sum::<f64>() / count;
         let squares: f64 = ours.iter().map(|value| (value - mean).powi(2)).sum();
@@ -128,6 +130,19 @@ mod tests {
         let explained = Line { explained: Some("why".into()), ..line(1.3, Value::Single(1.0), 0.2) };
         assert_eq!(explained.verdict(), Verdict::Explained);
         assert_eq!(line(f64::NAN, Value::Single(1.0), 0.2).verdict(), Verdict::Outside);
+    }
+
+    #[test]
+    fn runs_in_which_a_quantity_is_no_number_do_not_count() {
+        let case = Case {
+            name: "a case".into(),
+            runs: 2,
+            network: None,
+            values: [("ratio".to_owned(), Value::Single(2.0))].into(),
+            explained: [].into(),
+        };
+        let lines = compare(&case, Rule::Random, &[[("ratio", 2.0)].into(), Values::new()]);
+        assert_eq!(lines.expect("one run has it")[0].ours, 2.0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::networks::Ready;
 use faircast_core::time::Time;
 use faircast_core::unicast::SenderView;
-use faircast_sim::{FlowId, FlowOutcome, LinkOutcome, LinkSample, Outcome, SourceSample};
+use faircast_sim::{FlowCounts, FlowId, FlowOutcome, LinkOutcome, LinkSample, Outcome, SourceSample};
 use std::collections::BTreeMap;
 
 /// Bits of a packet as goodput counts them.
@@ -19,6 +19,9 @@ fn moments(values: impl Iterator<Item = f64>) -> (f64, f64) {
         count += 1.0;
         sum += value;
         squares += value * value;
+    }
+    if count == 0.0 {
+        return (f64::NAN, f64::NAN);
     }
     let mean = sum / count;
     (mean, (squares / count - mean * mean).max(0.0).sqrt())
@@ -42,6 +45,8 @@ pub fn measure(ready: &Ready, outcome: &Outcome) -> Values {
         Some(session) => multicast(ready, flow(outcome, session), &mut values),
         None => values.extend([("multicast rate", 0.0), ("multicast loss", 0.0)]),
     }
+    // The variation of a group that gets nothing, the fairness of nothing: no numbers, and no quantities of this run.
+    values.retain(|_, value| value.is_finite());
     values
 }
 
@@ -101,14 +106,23 @@ fn view(flow: &FlowOutcome, moment: Time) -> SenderView {
 }
 
 fn senders(ready: &Ready, outcome: &Outcome, values: &mut Values) {
-    let (mut goodputs, mut cuts, mut timeouts) = (Vec::new(), 0, 0);
+    let (mut goodputs, mut cuts, mut timeouts, mut counts) = (Vec::new(), 0, 0, [0; 3]);
+    let within = |moments: &[Time]| {
+        moments.iter().filter(|moment| (ready.window.0..=ready.window.1).contains(moment)).count()
+    };
     for id in ready.groups.iter().flatten() {
         let flow = flow(outcome, *id);
         let (first, last) = (view(flow, ready.window.0), view(flow, ready.window.1));
-        goodputs.push((last.acked - first.acked.min(last.acked)) as f64 * BITS / secs(ready));
-        cuts += last.cuts - first.cuts.min(last.cuts);
-        timeouts += last.timeouts - first.timeouts.min(last.timeouts);
+        goodputs.push((last.acked - first.acked) as f64 * BITS / secs(ready));
+        cuts += within(&flow.cuts);
+        timeouts += within(&flow.timeouts);
+        let counted = counted(flow);
+        let news = [counted.sent, counted.again, counted.lost];
+        counts.iter_mut().zip(news).for_each(|(sum, count)| *sum += count);
     }
+    let [sent, again, lost] = counts.map(|count| count as f64);
+    values.extend([("flows sent", sent), ("flows sent again", again), ("flows lost", lost)]);
+    values.insert("flows loss", lost / sent);
     let sum: f64 = goodputs.iter().sum();
     let squares: f64 = goodputs.iter().map(|rate| rate * rate).sum();
     let flows = goodputs.len() as f64;
@@ -118,6 +132,12 @@ fn senders(ready: &Ready, outcome: &Outcome, values: &mut Values) {
     let per = if ready.bottlenecks.len() > 1 { flows } else { 1.0 };
     values.insert("cuts", cuts as f64 / per);
     values.insert("timeouts", timeouts as f64 / per);
+}
+
+/// What a flow counted in the window: from its only moment to the end.
+fn counted(flow: &FlowOutcome) -> FlowCounts {
+    let before = flow.counts.first().copied().unwrap_or_default();
+    flow.counts.last().copied().unwrap_or_default().since(&before)
 }
 
 fn window(ready: &Ready, flow: &FlowOutcome, values: &mut Values) {

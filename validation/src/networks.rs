@@ -46,11 +46,13 @@ const STARTS: u64 = 1;
 pub fn build(net: &Net, seed: u64, window_s: (f64, f64)) -> Result<Ready, Failure> {
     let window = (Time::from_secs_f64(window_s.0), Time::from_secs_f64(window_s.1));
     let options = Options { until: window.1, sample: window.0.since(Time::ZERO), ..Options::default() };
-    match net {
+    let mut ready = match net {
         Net::Line(line) => build_line(line, seed, window, options),
         Net::Dumbbell(dumbbell) => build_dumbbell(dumbbell, seed, window, options),
         Net::Star(star) => build_star(star, seed, window, options),
-    }
+    }?;
+    ready.network.count_until(window.0);
+    Ok(ready)
 }
 
 fn millis(value: f64) -> Span {
