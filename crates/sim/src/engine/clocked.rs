@@ -127,6 +127,10 @@ impl Clocked<AnySender> {
         self.call(cx, |sender, cx| sender.on_deadline(cx));
     }
 
+    pub fn cuts(&self) -> u32 {
+        self.inner.cuts()
+    }
+
     pub fn observe(&self) -> SenderView {
         self.inner.observe()
     }
