@@ -23,8 +23,11 @@ enum Marks {
 /// An instance of congestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instance {
-    /// The packet that a round-trip sample is taken from: the control packet, or the first lost one (seed 000, D.2).
-    pub seq: Seq,
+    /// The packet that showed it: the control packet, or the one after the lost ones. MCA+ takes round-trip samples from
+    /// it, "the packet which triggered the CI" (seed 000, 5.2.1.1).
+    pub trigger: Seq,
+    /// The packet that MCA takes round-trip samples from: the control packet, or the first lost one (seed 000, D.2).
+    pub first: Seq,
     /// What was seen.
     pub cause: Cause,
 }
@@ -69,7 +72,8 @@ impl Detector {
             (0, false, true) => Cause::Mark,
             _ => return None,
         };
-        Some(Instance { seq: Seq(data.seq.0.saturating_sub(u64::from(arrival.lost))), cause })
+        let first = Seq(data.seq.0.saturating_sub(u64::from(arrival.lost)));
+        Some(Instance { trigger: data.seq, first, cause })
     }
 
     /// Where the source paused, arrivals before and after do not make a rate.

@@ -111,7 +111,7 @@ impl Receiver {
         self.sent += 1;
         self.last_report = Some(cx.now);
         let level = egress.bps() as f32;
-        let echo = Echo { seq: instance.seq, hold: Span::ZERO };
+        let echo = Echo { seq: instance.first, hold: Span::ZERO };
         self.send(ReportContent::Congested { echo, level, mean: level, cause: instance.cause }, cx);
     }
 

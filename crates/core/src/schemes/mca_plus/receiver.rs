@@ -73,7 +73,9 @@ enum Phase {
 struct Pending {
     at: Time,
     event_at: Time,
-    instance: Instance,
+    /// The packet that round-trip samples are taken from (seed 000, 5.2.1.1).
+    trigger: Seq,
+    cause: Cause,
 }
 
 /// Whether a receiver may report, and when.
@@ -203,7 +205,8 @@ impl Receiver {
         let level = throughput.bps() * (1.0 - often).max(LEAST_WEIGHT);
         self.level.add(level, level * FIRST_DEVIATION);
         let turn = if self.speaks_too_often(cx.now) { Turn::Never } else { self.turn() };
-        let event = Pending { at: cx.now, event_at: cx.now, instance };
+        let event =
+            Pending { at: cx.now, event_at: cx.now, trigger: instance.trigger, cause: instance.cause };
         match turn {
             Turn::Never => self.counts.suppressed += 1,
             Turn::Now => {
@@ -230,12 +233,9 @@ impl Receiver {
         let Some(mean) = self.level.mean() else { return };
         self.counts.sent += 1;
         self.last_report = Some(cx.now);
-        let echo = Echo { seq: event.instance.seq, hold: cx.now.since(event.event_at) };
+        let echo = Echo { seq: event.trigger, hold: cx.now.since(event.event_at) };
         let level = (mean - self.level.deviation()).max(0.0) as f32;
-        self.send(
-            ReportContent::Congested { echo, level, mean: mean as f32, cause: event.instance.cause },
-            cx,
-        );
+        self.send(ReportContent::Congested { echo, level, mean: mean as f32, cause: event.cause }, cx);
     }
 
     fn send(&self, content: ReportContent, cx: &mut Cx<'_>) {

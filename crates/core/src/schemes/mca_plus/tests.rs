@@ -130,6 +130,16 @@ fn while_nobody_is_valid_reports_are_spread_on_real_networks_and_say_how_long_th
     assert!(hand.receiver.deadline().is_never(), "a header that names a slower one takes the reason away");
 }
 
+/// Seed 000, 5.2.1.1: "the packet which triggered the CI".
+#[test]
+fn a_loss_is_timed_by_the_packet_that_showed_it() {
+    let mut hand = Hand::new(Config::published());
+    let reports = hand.packet(3, 20);
+    let [ReportContent::Congested { echo, cause, .. }] = reports[..] else { panic!("{reports:?}") };
+    // Packets 0 to 99 came, 100 to 102 did not.
+    assert_eq!((echo, cause), (Echo { seq: Seq(103), hold: Span::ZERO }, Cause::Loss));
+}
+
 /// T-M+-3.
 #[test]
 fn the_rate_of_congestion_counts_what_was_suppressed() {
