@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::config::{Config, Part, Selection};
+use super::config::{Config, Events, Part, Selection};
 use super::reporters::{Reporter, Reporters, Shares};
 use super::round_trip::RoundTrip;
 use crate::node::Tally;
@@ -15,6 +15,7 @@ use crate::time::{Span, Time};
 #[derive(Debug, Clone)]
 pub(super) struct Cascade {
     li2le: Part,
+    slots: Option<Slots>,
     filter: Selection,
     atf: Part,
     decay: f64,
@@ -40,6 +41,7 @@ impl Cascade {
     pub(super) fn new(config: &Config) -> Cascade {
         Cascade {
             li2le: config.li2le,
+            slots: (config.events == Events::Slots).then(Slots::default),
             filter: config.filter,
             atf: config.atf,
             decay: config.decay,
@@ -94,7 +96,7 @@ impl Cascade {
         rng: &mut Rng,
     ) -> u32 {
         self.tally.indications += u64::from(count);
-        let events = self.events_of(reporter, u32::from(count), round_trip.window(), now);
+        let events = self.events_of(reporter, u32::from(count), round_trip, now);
         let reduces = |_: &u32| {
             self.tally.events += 1;
             let shares = self.reporters.count(reporter);
@@ -105,12 +107,16 @@ impl Cascade {
         (0..events).filter(reduces).count() as u32
     }
 
-    /// "LI2LE": the first indication of a receiver after a round trip without is a loss event, and no other.
-    fn events_of(&mut self, reporter: Reporter, indications: u32, window: Span, now: Time) -> u32 {
+    /// "LI2LE": the first indication of a receiver after a round trip without, or in a slot, is a loss event, and no other.
+    fn events_of(&mut self, reporter: Reporter, indications: u32, round_trip: &RoundTrip, now: Time) -> u32 {
         let passed_at = self.reporters.passed_at(reporter);
+        let begins = |passed_at: Time| match &mut self.slots {
+            None => now.since(passed_at) > round_trip.window(),
+            Some(slots) => passed_at < slots.since(round_trip.mean(), now),
+        };
         let events = match self.li2le {
             Part::Off => indications.min(MOST_AT_ONCE),
-            Part::On => u32::from(passed_at.is_none_or(|passed_at| now.since(passed_at) > window)),
+            Part::On => u32::from(passed_at.is_none_or(begins)),
         };
         if events > 0 {
             self.reporters.pass(reporter, now);
@@ -163,6 +169,26 @@ impl Cascade {
     pub(super) fn forget_all(&mut self) {
         self.reporters = Reporters::new();
         self.epoch_until = Time::ZERO;
+    }
+}
+
+/// Round trips one after the other, for [`Events::Slots`].
+#[derive(Debug, Clone, Copy, Default)]
+struct Slots {
+    /// Where the present one began, and where it ends.
+    since: Time,
+    until: Time,
+}
+
+impl Slots {
+    /// When the slot began that `now` is in; slots that begin from now on are as long as `length`.
+    fn since(&mut self, length: Span, now: Time) -> Time {
+        if now >= self.until {
+            let whole = now.since(self.until).as_nanos() / length.as_nanos().max(1);
+            self.since = self.until + length * whole;
+            self.until = self.since + length;
+        }
+        self.since
     }
 }
 

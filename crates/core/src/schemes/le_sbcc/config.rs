@@ -17,6 +17,8 @@ pub struct Config {
     pub beta: f64,
     /// The first filter: one loss event of many indications of one receiver within a round trip.
     pub li2le: Part,
+    /// When the first filter takes an indication for another loss event.
+    pub events: Events,
     /// The second filter: as many loss events as one receiver has.
     pub filter: Selection,
     /// The third filter, "ATF": at most one reduction per epoch.
@@ -48,6 +50,19 @@ pub enum Part {
     Off,
     /// It is.
     On,
+}
+
+/// When an indication of a receiver is another loss event.
+// Seed gap: 2.1.1 and appendix A print a filter that stays shut for SRTT + 2 sigma after a loss event; the text of 2.1.1 and
+// the Markov chain of 2.2.1.3 have "a binary number", one when there are losses in a round trip, round trip by round trip.
+// Where losses are independent, slots have more events; where they come in bursts, a burst that crosses the end of a slot is
+// two. So it is the filter that is printed, unless asked for otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Events {
+    /// When it comes more than `SRTT + 2 sigma` after the one that was the latest (appendix A).
+    Window,
+    /// When it is the receiver's first in a slot: slots of a mean round-trip time follow each other, for all receivers alike.
+    Slots,
 }
 
 /// Which loss events of all receivers' pass.
@@ -95,6 +110,7 @@ impl Config {
             policy: PolicyChoice::Aimd,
             beta: 0.5,
             li2le: Part::On,
+            events: Events::Window,
             filter: Selection::MaxLprf,
             atf: Part::On,
             silence: Silence::Suited,

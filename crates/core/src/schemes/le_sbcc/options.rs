@@ -1,6 +1,6 @@
 //! LE-SBCC's parameters as text.
 
-use super::config::{Config, Echoes, Part, Selection, Silence};
+use super::config::{Config, Echoes, Events, Part, Selection, Silence};
 use crate::rate::bounds::Guard;
 use crate::rate::{Sending, Start};
 use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, SaysRate, Wire, policy};
@@ -49,6 +49,11 @@ impl Configure for Config {
             "li2le",
             choice!(li2le: "on" => Part::On, "off" => Part::Off),
             "one loss event of a receiver's reports of a round trip",
+        ),
+        Opt::choice(
+            "events",
+            choice!(events: "window" => Events::Window, "slots" => Events::Slots),
+            "another loss event: SRTT + 2 sigma after the latest one, or in the next slot of a round-trip time",
         ),
         Opt::choice(
             "filter",

@@ -1,5 +1,6 @@
 //! The filters of Bin-CI (seed 000, D.2): reports become events, and of each receiver's events a part passes.
 
+use super::config::Excess;
 use crate::estimate::Ewma;
 use crate::packet::ReceiverId;
 use crate::rng::Rng;
@@ -101,7 +102,7 @@ impl Bin {
     }
 
     /// The rate after a cut from `rate`.
-    pub(super) fn lowered(&mut self, rate: Rate, beta: f64) -> Rate {
+    pub(super) fn lowered(&mut self, rate: Rate, beta: f64, excess: Excess) -> Rate {
         let (rate, step) = (rate.bps(), self.increments.mean().unwrap_or_default());
         let due_rate = self.due_rate.take().filter(|_| self.due >= 1.0);
         self.due = 0.0;
@@ -109,7 +110,11 @@ impl Bin {
             None => beta * (rate - step),
             Some(due) => {
                 let due = due.bps().min(rate);
-                beta * (due - step) - (rate - due)
+                let lowered = beta * (due - step);
+                match excess {
+                    Excess::Once => lowered,
+                    Excess::Twice => lowered - (rate - due),
+                }
             }
         })
     }

@@ -16,6 +16,8 @@ pub struct Config {
     pub mode: Mode,
     /// Decrease factor "beta" (seed 000, D.2).
     pub beta: f64,
+    /// How often the growth since a cut was due is taken off the rate of Bin-CI.
+    pub excess: Excess,
     /// Whether ER-CI lowers the rate only once per `RTT + 2 sigma`.
     pub gate: Gate,
     /// Receivers measure their egress rate over this time, at least eight packets.
@@ -34,6 +36,18 @@ pub enum Mode {
     Bin,
     /// Explicit rates (seed 000, D.3).
     Er,
+}
+
+/// How often Bin-CI takes `V_s - V_d` off, what the rate has grown by since a cut was due.
+// Seed gap: D.2 prints beta (V_d - V_e) - (V_s - V_d). The first term alone goes back to V_d; the second one takes the same
+// excess off again, so a session whose events pass late gets less than one whose events pass at once, and figure D.8 has
+// them equal. It is as printed unless asked for otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Excess {
+    /// `beta (V_d - V_e)`: the rate that a cut at the due moment would have left.
+    Once,
+    /// `beta (V_d - V_e) - (V_s - V_d)`, as printed.
+    Twice,
 }
 
 /// Whether cuts are limited to one per round-trip time.
@@ -55,6 +69,7 @@ impl Config {
             measuring: Measuring::published(),
             mode: Mode::Er,
             beta: 0.9,
+            excess: Excess::Twice,
             gate: Gate::Off,
             window: Span::from_millis(50),
             delay_law: TruncatedExponential::default(),

@@ -27,6 +27,6 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, Gate, Mode};
+pub use config::{Config, Excess, Gate, Mode};
 pub use receiver::Receiver;
 pub use source::Source;

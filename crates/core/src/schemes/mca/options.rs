@@ -1,6 +1,6 @@
 //! MCA's parameters as text, and those of the measurement, which MCA+ has too.
 
-use super::config::{Config, Gate, Mode};
+use super::config::{Config, Excess, Gate, Mode};
 use crate::packet::Mark;
 use crate::rate::Sending;
 use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, SaysRate, Wire, measuring, spread};
@@ -37,6 +37,11 @@ impl Configure for Config {
             "reports say how fast packets arrived, or only that there is congestion",
         ),
         Opt::number("beta", Within::of(0.5, 1.0), field!(beta), "part of the rate that is kept after a cut"),
+        Opt::choice(
+            "excess",
+            choice!(excess: "once" => Excess::Once, "twice" => Excess::Twice),
+            "how often a late cut with binary reports takes off what the rate grew by meanwhile; the thesis prints twice",
+        ),
         Opt::choice(
             "gate",
             choice!(gate: "off" => Gate::Off, "on" => Gate::On),

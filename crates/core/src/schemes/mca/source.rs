@@ -185,7 +185,8 @@ impl Source {
                 self.congested_at = Some(cx.now);
                 if self.gate.is_open(cx.now, epoch) {
                     // Seed gap: D.2's decrease may reach zero and below. Here a packet per SRTT is the least.
-                    let lowered = bin.lowered(rate, self.config.beta).max(least).min(rate);
+                    let lowered =
+                        bin.lowered(rate, self.config.beta, self.config.excess).max(least).min(rate);
                     self.gate.close(cx.now);
                     self.controller.set_rate(lowered, cx.now);
                 }

@@ -147,28 +147,43 @@ fn a_late_cut_goes_back_to_the_rate_when_it_was_due() {
     let beta = 0.9;
     // P_d is 1 after the first event: due at 1 Mbit/s. The rate is 1.2 Mbit/s when the cut is made.
     on_report(&mut bin, 1, 1.0, 1.0, &mut rng);
-    let lowered = bin.lowered(mbps(1.2), beta);
+    let lowered = bin.lowered(mbps(1.2), beta, Excess::Twice);
     assert!(near(lowered.bps(), beta * (1.0e6 - 80_000.0) - 0.2e6), "{lowered}");
     // P_d begins anew: two receivers with one event each make a half.
     let mut bin = Bin::new(Rate::from_bps(80_000.0));
     on_report(&mut bin, 1, 1.0, 1.0, &mut rng);
-    bin.lowered(mbps(1.0), beta);
+    bin.lowered(mbps(1.0), beta, Excess::Twice);
     on_report(&mut bin, 2, 1.0, 2.0, &mut rng);
-    let lowered = bin.lowered(mbps(1.2), beta);
+    let lowered = bin.lowered(mbps(1.2), beta, Excess::Twice);
     assert!(near(lowered.bps(), beta * (1.2e6 - 80_000.0)), "half an event is not due: {lowered}");
     // A half and two thirds are more than one: due at the second one's rate.
     let mut bin = Bin::new(Rate::from_bps(80_000.0));
     on_report(&mut bin, 1, 1.0, 1.0, &mut rng);
-    bin.lowered(mbps(1.0), beta);
+    bin.lowered(mbps(1.0), beta, Excess::Twice);
     on_report(&mut bin, 2, 0.8, 2.0, &mut rng);
     on_report(&mut bin, 2, 0.9, 3.0, &mut rng);
-    let lowered = bin.lowered(mbps(1.0), beta);
+    let lowered = bin.lowered(mbps(1.0), beta, Excess::Twice);
     assert!(near(lowered.bps(), beta * (0.9e6 - 80_000.0) - 0.1e6), "{lowered}");
     // It crossed one at a rate above the present one.
     on_report(&mut bin, 2, 2.0, 4.0, &mut rng);
     on_report(&mut bin, 2, 2.0, 5.0, &mut rng);
-    let lowered = bin.lowered(mbps(1.0), beta);
+    let lowered = bin.lowered(mbps(1.0), beta, Excess::Twice);
     assert!(near(lowered.bps(), beta * (1.0e6 - 80_000.0)), "{lowered}");
+}
+
+#[test]
+fn a_late_cut_can_take_the_growth_off_once_and_is_then_as_one_in_time() {
+    let mut rng = Rng::new(1, 1);
+    let mut cut_at = |rate| {
+        let mut bin = Bin::new(Rate::from_bps(80_000.0));
+        on_report(&mut bin, 1, 1.0, 1.0, &mut rng);
+        bin.lowered(mbps(rate), 0.9, Excess::Once).bps()
+    };
+    assert!(near(cut_at(1.0), 0.9 * (1.0e6 - 80_000.0)));
+    assert!(near(cut_at(1.2), cut_at(1.0)));
+    let mut bin = Bin::new(Rate::from_bps(80_000.0));
+    let lowered = bin.lowered(mbps(1.2), 0.9, Excess::Once).bps();
+    assert!(near(lowered, 0.9 * (1.2e6 - 80_000.0)), "nothing was due: {lowered}");
 }
 
 #[test]

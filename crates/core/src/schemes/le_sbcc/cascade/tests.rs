@@ -53,6 +53,52 @@ fn indications_of_a_round_trip_are_one_event_for_each_receiver() {
 }
 
 #[test]
+fn in_slots_the_first_indication_of_a_slot_is_an_event_for_each_receiver() {
+    let mut cycles = Cycles::new(&Config { events: Events::Slots, ..Config::published() }, 1);
+    let mut events_at = |millis: f64, from| {
+        cycles.now = Time::from_secs_f64(millis / 1000.0);
+        let before = cycles.cascade.tally.events;
+        cycles.indicate(from, 5);
+        cycles.cascade.tally.events - before
+    };
+    let slot = RTT.as_secs_f64() * 1000.0;
+    assert_eq!([0.99, 0.999].map(|at| events_at(at * slot, 1)), [1, 0]);
+    assert_eq!(
+        [1.0, 1.01, 1.99].map(|at| events_at(at * slot, 1)),
+        [1, 0, 0],
+        "a hundredth of a round trip later"
+    );
+    assert_eq!([1.99, 2.01].map(|at| events_at(at * slot, 2)), [1, 1]);
+    assert_eq!(
+        [7.5, 7.99, 8.0].map(|at| events_at(at * slot, 1)),
+        [1, 0, 1],
+        "slots go on where nobody reports"
+    );
+}
+
+/// Seed 000, 2.2.1.4: losses one by one, at `x` packets in a round trip. A slot has an event with probability
+/// `1 - (1 - p)^x`; a filter that is shut for a round trip after an event has one in `1 / p + x` packets.
+#[test]
+fn independent_losses_make_more_events_in_slots_than_in_windows() {
+    let (p, x, sent) = (0.1, 3, 60_000);
+    let events = |events| {
+        let mut cycles = Cycles::new(&Config { events, ..Config::published() }, 4);
+        let spacing = cycles.round_trip.mean() / x;
+        for _ in 0..sent {
+            cycles.now += spacing;
+            if cycles.rng.chance(p) {
+                cycles.indicate(1, 1);
+            }
+        }
+        cycles.cascade.tally.events as f64 / f64::from(sent)
+    };
+    let slots = (1.0 - (1.0 - p).powi(x as i32)) / x as f64;
+    let window = 1.0 / (1.0 / p + x as f64);
+    assert!((events(Events::Slots) / slots - 1.0).abs() < 0.03, "{} and {slots}", events(Events::Slots));
+    assert!((events(Events::Window) / window - 1.0).abs() < 0.03, "{} and {window}", events(Events::Window));
+}
+
+#[test]
 fn without_the_first_filter_every_indication_is_an_event() {
     let mut cycles = Cycles::new(&Config { li2le: Off, filter: Selection::All, ..Config::published() }, 1);
     assert_eq!(cycles.indicate(1, 30), 1, "but there is one reduction");
