@@ -185,7 +185,7 @@ impl Engine {
     /// The next packet leaves the source.
     #[inline]
     fn send(&mut self, number: u32, layer: Layer, now: u64) {
-        let it = &mut self.sessions[number as usize];
+        let mut it = &mut self.sessions[number as usize];
         let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
         let stamp = it.source.on_departure(layer, it.packet_size, cx);
         let mut data = Data {
@@ -202,8 +202,8 @@ impl Engine {
         let capable = it.capable;
         if it.sent_meter.is_over(now) {
             self.turn_source(number, now);
+            it = &mut self.sessions[number as usize];
         }
-        let it = &mut self.sessions[number as usize];
         it.sent += 1;
         it.sent_meter.bytes += u64::from(size);
         if let Some(passage) = &mut self.passage {
@@ -286,15 +286,15 @@ impl Engine {
         if self.hosts[host as usize].next <= now {
             self.run_timers(host, now);
         }
-        let it = &mut self.sessions[session as usize].members[number as usize];
+        let mut it = &mut self.sessions[session as usize].members[number as usize];
         if now < it.join || now >= it.leave {
             return;
         }
         self.arrivals += 1;
         if it.meter.is_over(now) {
             self.turn_member(session, number, now);
+            it = &mut self.sessions[session as usize].members[number as usize];
         }
-        let it = &mut self.sessions[session as usize].members[number as usize];
         let arrival = Arrival { size, marked, ..it.gaps.on_arrival(data.seq) };
         it.count(now, data.seq.0, size);
         it.meter.bytes += u64::from(size);
@@ -503,7 +503,7 @@ impl Engine {
     /// Packets leave as long as they may.
     fn pump(&mut self, number: u32, now: u64) {
         loop {
-            let it = &mut self.senders[number as usize];
+            let mut it = &mut self.senders[number as usize];
             let (body, size, flags) = match &mut it.kind {
                 SenderKind::Controlled(sender) => {
                     match sender.departure() {
@@ -532,8 +532,8 @@ impl Engine {
             };
             if it.sent_meter.is_over(now) {
                 self.turn_sender(number, now);
+                it = &mut self.senders[number as usize];
             }
-            let it = &mut self.senders[number as usize];
             it.sent += u64::from(!flags.has(SegmentFlags::SYN));
             it.again += u32::from(flags.has(SegmentFlags::AGAIN));
             it.sent_meter.bytes += u64::from(size);
@@ -603,7 +603,7 @@ impl Engine {
         if self.hosts[host as usize].next <= now {
             self.run_timers(host, now);
         }
-        let it = &mut self.sinks[number as usize];
+        let mut it = &mut self.sinks[number as usize];
         if frame.generation != it.generation {
             if frame.generation.wrapping_sub(it.generation) > 128 {
                 return; // of a connection that is over
@@ -614,8 +614,8 @@ impl Engine {
         }
         if it.meter.is_over(now) {
             self.turn_sink(number, now);
+            it = &mut self.sinks[number as usize];
         }
-        let it = &mut self.sinks[number as usize];
         it.packets += u64::from(!segment.flags.has(SegmentFlags::SYN));
         it.bytes += u64::from(frame.size);
         it.meter.bytes += u64::from(frame.size);
@@ -636,10 +636,11 @@ impl Engine {
 
     fn deliver_datagram(&mut self, now: u64, frame: &Frame, datagram: u32) {
         let number = frame.flow & !UNICAST;
-        if self.sinks[number as usize].meter.is_over(now) {
+        let mut it = &mut self.sinks[number as usize];
+        if it.meter.is_over(now) {
             self.turn_sink(number, now);
+            it = &mut self.sinks[number as usize];
         }
-        let it = &mut self.sinks[number as usize];
         it.packets += 1;
         it.bytes += u64::from(frame.size);
         it.meter.bytes += u64::from(frame.size);

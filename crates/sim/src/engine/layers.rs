@@ -273,7 +273,7 @@ impl Engine {
         if self.hosts[host as usize].next <= now {
             self.run_timers(host, now);
         }
-        let it = &self.sessions[session as usize].members[number as usize];
+        let mut it = &mut self.sessions[session as usize].members[number as usize];
         let subscription = it.extra.as_ref().and_then(|extra| extra.subscription.as_ref());
         let Some(subscription) = subscription else { return };
         if now < it.join || now >= it.leave || layer.0 > subscription.level {
@@ -282,8 +282,8 @@ impl Engine {
         self.arrivals += 1;
         if it.meter.is_over(now) {
             self.turn_member(session, number, now);
+            it = &mut self.sessions[session as usize].members[number as usize];
         }
-        let it = &mut self.sessions[session as usize].members[number as usize];
         let Some(extra) = &mut it.extra else { return };
         let Some(subscription) = &mut extra.subscription else { return };
         let gaps = &mut subscription.gaps[usize::from(layer.0)];
