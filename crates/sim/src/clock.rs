@@ -33,17 +33,24 @@ impl Clock {
     /// What it reads at this nanosecond of the simulation.
     #[inline]
     pub(crate) fn reads(self, nanos: u64) -> Time {
-        if self.ppb == 0 || nanos == u64::MAX {
-            return Time::from_nanos(nanos);
-        }
-        Time::from_nanos((u128::from(nanos) * self.pace() / BILLION) as u64)
+        Time::from_nanos(if self.ppb == 0 { nanos } else { self.off_reads(nanos) })
+    }
+
+    #[cold]
+    fn off_reads(self, nanos: u64) -> u64 {
+        if nanos == u64::MAX { nanos } else { (u128::from(nanos) * self.pace() / BILLION) as u64 }
     }
 
     /// The first nanosecond of the simulation at which it reads that or more.
     #[inline]
     pub(crate) fn when(self, reading: Time) -> u64 {
         let nanos = reading.as_nanos();
-        if self.ppb == 0 || nanos == u64::MAX {
+        if self.ppb == 0 { nanos } else { self.off_when(nanos) }
+    }
+
+    #[cold]
+    fn off_when(self, nanos: u64) -> u64 {
+        if nanos == u64::MAX {
             return nanos;
         }
         (u128::from(nanos) * BILLION).div_ceil(self.pace()).min(u128::from(u64::MAX)) as u64
