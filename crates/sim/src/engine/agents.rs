@@ -103,8 +103,14 @@ impl SessionAgent {
         if self.layers == 1 {
             return (self.departure_of(Layer(0), now), Layer(0));
         }
-        let layers = (0..self.layers).map(|layer| (self.departure_of(Layer(layer), now), Layer(layer)));
-        layers.min().unwrap_or((NEVER, Layer(0)))
+        let mut first = (NEVER, Layer(0));
+        for layer in (0..self.layers).map(Layer) {
+            let at = self.departure_of(layer, now);
+            if at < first.0 {
+                first = (at, layer);
+            }
+        }
+        first
     }
 
     fn departure_of(&self, layer: Layer, now: u64) -> u64 {

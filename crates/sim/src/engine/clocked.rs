@@ -33,8 +33,11 @@ impl<T> Clocked<T> {
     /// One call by its clock.
     #[inline]
     fn call<R>(&mut self, cx: &mut Cx<'_>, act: impl FnOnce(&mut T, &mut Cx<'_>) -> R) -> R {
-        let now = self.clock.reads(cx.now.as_nanos());
-        act(&mut self.inner, &mut Cx { now, rng: cx.rng, effects: cx.effects })
+        let now = cx.now;
+        cx.now = self.clock.reads(now.as_nanos());
+        let result = act(&mut self.inner, cx);
+        cx.now = now;
+        result
     }
 
     #[inline]
