@@ -38,6 +38,12 @@ impl Scoreboard {
         self.after_timeout = true;
     }
 
+    /// Whether the urgent packet is one of a recovery, but not the first, which leaves at once.
+    #[inline]
+    pub(super) const fn is_hole_after_the_first(&self) -> bool {
+        self.recovering && self.counts
+    }
+
     /// The left edge moved to `una`.
     fn advance(&mut self, una: u32) {
         self.ranges.retain_mut(|range| {

@@ -177,11 +177,32 @@ impl Sender {
         if tcb.duplicates > 0 {
             self.plan_amid_duplicates();
         }
-        if self.tcb.config.jitter > Span::ZERO && self.release.is_never() && self.tcb.nxt < self.open_to() {
-            self.release = cx.now + self.tcb.config.jitter.scaled(cx.rng.unit());
-        }
         if let Recovery::Sack(scoreboard) = &mut self.recovery {
             scoreboard.plan(&mut self.tcb);
+        }
+        self.draw_release(cx);
+    }
+
+    /// Something may leave after a random time, and that is not drawn yet.
+    #[inline]
+    fn draw_release(&mut self, cx: &mut Cx<'_>) {
+        if self.tcb.config.jitter > Span::ZERO && self.release.is_never() && self.waits() {
+            self.release = cx.now + self.tcb.config.jitter.scaled(cx.rng.unit());
+        }
+    }
+
+    /// Whether something may leave that waits for [`Self::release`]: new packets, and in a recovery by selective acknowledgements all
+    /// holes but the first, as in ns-2's `send_much`.
+    #[inline]
+    fn waits(&self) -> bool {
+        self.tcb.nxt < self.open_to() || self.hole_waits()
+    }
+
+    #[inline]
+    fn hole_waits(&self) -> bool {
+        match &self.recovery {
+            Recovery::Sack(scoreboard) => self.tcb.urgent != NONE && scoreboard.is_hole_after_the_first(),
+            Recovery::Fast(_) | Recovery::Vegas(_) => false,
         }
     }
 
@@ -358,7 +379,7 @@ impl crate::unicast::Sender for Sender {
     fn departure(&self) -> Departure {
         if self.phase == Phase::Open {
             if self.tcb.urgent != NONE {
-                Departure::At(Time::ZERO)
+                Departure::At(if self.hole_waits() { self.release } else { Time::ZERO })
             } else if self.tcb.nxt < self.open_to() {
                 Departure::At(self.release)
             } else {
@@ -395,9 +416,10 @@ impl crate::unicast::Sender for Sender {
             Recovery::Sack(scoreboard) => scoreboard.on_sent(&mut self.tcb, seq, origin),
             Recovery::Vegas(vegas) => vegas.on_sent(seq, self.tcb.una, cx.now),
         }
-        if self.tcb.config.jitter > Span::ZERO && self.tcb.nxt >= self.open_to() {
+        if self.tcb.config.jitter > Span::ZERO && !self.waits() {
             self.release = Time::NEVER;
         }
+        self.draw_release(cx);
         segment
     }
 
