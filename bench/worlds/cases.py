@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-PACKET = 1500  # bytes of an IP packet, of TCP and of the multicast session
+PACKET = 1500  # bytes of an IP packet of TCP
+DATA = 1494  # of the multicast session, as it leaves an interface with an MTU of 1500
+ALIVE = 250  # ms after which a receiver of the multicast session reports even when its scheme has nothing to say
 
 
 @dataclass
@@ -24,7 +26,7 @@ class Case:
         return PACKET * 8 / self.mbps / 1000
 
     def plan(self):
-        """The links of an emulator's plan with the hosts source, tcp and receiver."""
+        """The router and links between the hosts source, tcp and receiver, for the emulator and the simulator."""
         part, jitter = self.rtt / 4, f"{self.jitter:g}ms"
         return (f"router r\nlink source r delay={part:g}ms jitter={jitter} back jitter=0ms\n"
                 f"link tcp r delay={part:g}ms jitter={jitter} back jitter=0ms\n"
@@ -32,7 +34,6 @@ class Case:
 
     def scenario(self, seconds, start, seeds):
         """The same for the simulator; the first `start` seconds are a window of their own."""
-        part = self.rtt / 4
         text = f"""title = "{self.name}"
 duration = "{seconds:g} s"
 warmup = "{start:g} s"
@@ -44,12 +45,8 @@ kind = "text"
 network = \"\"\"
 host source
 host tcp
-router r
 host receiver
-link source r delay={part:g}ms
-link tcp r delay={part:g}ms
-link r receiver rate={self.mbps:g}M delay={part:g}ms queue={self.queue}
-\"\"\"
+{self.plan()}\"\"\"
 
 [probe]
 links = ["r->receiver"]
@@ -65,7 +62,8 @@ to = "{start:g} s"
 name = "multicast"
 kind = "session"
 scheme = "{self.scheme}"
-packet = "{PACKET} B"
+packet = "{DATA} B"
+alive = "{ALIVE} ms"
 from = "source"
 to = "receiver"
 """
@@ -73,7 +71,7 @@ to = "receiver"
             text += f"""
 [[flow]]
 name = "tcp"
-kind = "tcp-sack,preset=linux,jitter={self.jitter / 1000:g}"
+kind = "tcp-sack,preset=linux"
 packet = "{PACKET} B"
 count = {self.tcp}
 from = "tcp"

@@ -60,7 +60,7 @@ fn millis(value: f64) -> Span {
 }
 
 fn wide(mbps: f64, delay_ms: f64) -> LinkSpec {
-    LinkSpec { rate: Rate::from_mbps(mbps), delay: millis(delay_ms), queue: QueueSpec::UNLIMITED, loss: None }
+    LinkSpec::new(Rate::from_mbps(mbps), millis(delay_ms), QueueSpec::UNLIMITED)
 }
 
 fn flow(protocol: &str, size: u16, from: NodeId, to: NodeId, start: f64) -> Result<UnicastSpec, Failure> {

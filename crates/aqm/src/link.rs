@@ -31,6 +31,15 @@ pub struct LinkSpec {
     pub queue: QueueSpec,
     /// Losses on the wire, after the transmitter.
     pub loss: Option<LossSpec>,
+    /// Each packet propagates longer by a random time below this, but none overtakes: hosts and networks are not as regular as links.
+    pub jitter: Span,
+}
+
+impl LinkSpec {
+    /// A link that loses nothing and whose delay is always the same.
+    pub const fn new(rate: Rate, delay: Span, queue: QueueSpec) -> LinkSpec {
+        LinkSpec { rate, delay, queue, loss: None, jitter: Span::ZERO }
+    }
 }
 
 /// What becomes of a packet that is offered to a link.
@@ -171,6 +180,8 @@ struct LinkExtras {
     /// Packets of several sizes wait, or the link was changed: all that wait, with their times.
     mixed: Mixed,
     loss: Option<Loss>,
+    /// If any: packets are then written down one by one, each with its own delay.
+    jitter: Span,
     /// Known only on the long way.
     last_arrival: Time,
     /// Bytes that were accepted and then lost because the link went down.
@@ -182,6 +193,15 @@ struct LinkExtras {
 }
 
 impl Rest {
+    fn draw_jitter(&mut self) -> Span {
+        match &self.rare {
+            Some(rare) if rare.jitter > Span::ZERO => {
+                Span::from_nanos(self.rng.below(rare.jitter.as_nanos()))
+            }
+            _ => Span::ZERO,
+        }
+    }
+
     fn rare(&mut self) -> &mut LinkExtras {
         self.rare.get_or_insert_default()
     }
@@ -203,7 +223,7 @@ enum State {
 enum Record {
     /// By their number alone.
     Number,
-    /// One by one: the link was changed, or its discipline watches departures.
+    /// One by one: the link was changed or has jitter, or its discipline watches departures.
     Each,
 }
 
@@ -266,9 +286,10 @@ impl Link {
             Decides::AtArrival(discipline) => discipline.watches(),
             Decides::DropTail(_) | Decides::Holds(_) => Watches::Arrivals,
         };
-        let rare = spec
-            .loss
-            .map(|loss| Box::new(LinkExtras { loss: Some(Loss::new(loss)), ..LinkExtras::default() }));
+        let LinkSpec { loss, jitter, .. } = *spec;
+        let rare = (loss.is_some() || jitter > Span::ZERO)
+            .then(|| Box::new(LinkExtras { loss: loss.map(Loss::new), jitter, ..LinkExtras::default() }));
+        let each = watches == Watches::Departures || jitter > Span::ZERO;
         let rest = Rest {
             byte_time: byte_time(spec.rate),
             decides,
@@ -278,7 +299,7 @@ impl Link {
             overflow: 0,
             rare,
             state: State::Up,
-            record: if watches == Watches::Departures { Record::Each } else { Record::Number },
+            record: if each { Record::Each } else { Record::Number },
             watches,
         };
         let mut link = Link {
@@ -513,10 +534,11 @@ impl Link {
             self.mix(now);
         }
         self.free_at = begins + each;
-        let packet = Waiting { begins, ends: self.free_at, delay: self.delay, flow, size };
         if uniform {
             return self.free_at + self.delay;
         }
+        let packet =
+            Waiting { begins, ends: self.free_at, delay: self.delay + self.rest.draw_jitter(), flow, size };
         let rare = self.rest.rare();
         rare.last_arrival = packet.arrives_after(rare.last_arrival);
         rare.mixed.forget_sent(now);

@@ -1,8 +1,8 @@
 //! The link, which computes arrivals ahead, against a queue that moves packet by packet; and the laws of losses.
 
 use faircast_aqm::{
-    AnyDiscipline, Decision, Discipline, Fate, Limit, Link, LinkSpec, Loss, LossCause, LossSpec, Offer,
-    QueueSpec, red,
+    AnyDiscipline, Decision, Dequeued, Discipline, Fate, Limit, Link, LinkSpec, Loss, LossCause, LossSpec,
+    Offer, QueueSpec, red,
 };
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
@@ -20,7 +20,7 @@ fn link(spec: LinkSpec) -> Link {
 
 fn drop_tail(packets: u32) -> LinkSpec {
     let queue = QueueSpec::DropTail(Limit::Packets(packets));
-    LinkSpec { rate: rate(1000), delay: Span::from_millis(10), queue, loss: None }
+    LinkSpec::new(rate(1000), Span::from_millis(10), queue)
 }
 
 /// What happens to a link, and how long after the last.
@@ -37,6 +37,7 @@ enum Happens {
 struct Twin {
     nanos_per_byte: u64,
     delay: Span,
+    jitter: Span,
     queue: TwinQueue,
     rng: Rng,
     loss: Option<Loss>,
@@ -68,6 +69,7 @@ impl Twin {
         Twin {
             nanos_per_byte,
             delay: spec.delay,
+            jitter: spec.jitter,
             queue: match spec.queue {
                 QueueSpec::DropTail(limit) => TwinQueue::DropTail(limit),
                 red => match red.build(spec.rate, spec.delay) {
@@ -143,8 +145,13 @@ impl Twin {
         if let Decision::Drop(cause) = decision {
             return Outcome::Lost(LossCause::Queue(cause));
         }
+        let jitter = match self.jitter.as_nanos() {
+            0 => 0,
+            end => self.rng.below(end),
+        };
+        let delay = self.delay + Span::from_nanos(jitter);
         let lost = self.loss.as_mut().is_some_and(|loss| loss.strikes(&mut self.rng));
-        self.waiting.push_back(TwinPacket { id, size, delay: self.delay, lost });
+        self.waiting.push_back(TwinPacket { id, size, delay, lost });
         if self.sending.is_none() {
             self.send_next(now);
         }
@@ -275,10 +282,14 @@ fn losses() -> impl Strategy<Value = Option<LossSpec>> {
 }
 
 fn specs() -> impl Strategy<Value = (LinkSpec, u64)> {
-    (queues(), losses(), 1..2_000u64, 0..20u64).prop_map(|(queue, loss, nanos_per_byte, millis)| {
-        let delay = Span::from_millis(millis);
-        (LinkSpec { rate: rate(nanos_per_byte), delay, queue, loss }, nanos_per_byte)
-    })
+    let jitters = prop_oneof![3 => Just(Span::ZERO), 1 => (1..5_000_000u64).prop_map(Span::from_nanos)];
+    (queues(), losses(), jitters, 1..2_000u64, 0..20u64).prop_map(
+        |(queue, loss, jitter, nanos_per_byte, millis)| {
+            let delay = Span::from_millis(millis);
+            let spec = LinkSpec { loss, jitter, ..LinkSpec::new(rate(nanos_per_byte), delay, queue) };
+            (spec, nanos_per_byte)
+        },
+    )
 }
 
 fn packets(sizes: impl Strategy<Value = u16> + Clone) -> impl Strategy<Value = Vec<(u64, Happens)>> {
@@ -389,6 +400,43 @@ fn a_link_that_comes_back_does_not_wait_for_what_it_lost() {
     link.set_up();
     let at = now + Span::from_millis(11);
     assert_eq!(link.offer(now, 1000, 0, false), Fate::Arrives { at, marked: false });
+}
+
+/// Arrivals of packets that come so far apart, over a link that delays them by up to 2 ms more.
+fn jittered(queue: QueueSpec, gap: Span) -> Vec<Time> {
+    let spec = LinkSpec { jitter: Span::from_millis(2), queue, ..drop_tail(100) };
+    let mut link = link(spec);
+    let mut arrivals = Vec::new();
+    for number in 0..2_000 {
+        let now = Time::ZERO + gap * number;
+        let fate = link.offer(now, 100, number as u32, false);
+        let queued = std::iter::from_fn(|| link.dequeue(now)).map(|news| match news {
+            Dequeued::Arrives { at, .. } => at,
+            lost @ Dequeued::Lost { .. } => panic!("{lost:?}"),
+        });
+        arrivals.extend(queued);
+        if let Fate::Arrives { at, .. } = fate {
+            arrivals.push(at);
+        }
+    }
+    arrivals
+}
+
+#[test]
+fn jitter_spreads_delays_evenly_and_lets_none_overtake() {
+    let fair = QueueSpec::Drr(faircast_aqm::drr::Config::default());
+    for queue in [drop_tail(100).queue, fair] {
+        let gap = Span::from_millis(5);
+        let arrivals = jittered(queue, gap);
+        assert_eq!(arrivals.len(), 2_000);
+        let usual = Span::from_micros(10_100); // a tenth of a millisecond at the transmitter
+        let more = arrivals.iter().zip(0..).map(|(at, number)| at.since(Time::ZERO + gap * number + usual));
+        let more: Vec<f64> = more.map(|more| more.as_nanos() as f64 / 2e6).collect();
+        assert!(more.iter().all(|more| (0.0..1.0).contains(more)), "up to what was said");
+        near(more.iter().sum::<f64>() / more.len() as f64, 0.5);
+        // Half a millisecond apart they would often overtake each other.
+        assert!(jittered(queue, Span::from_micros(500)).is_sorted());
+    }
 }
 
 /// Losses of so many packets, and the lengths of runs of them.

@@ -22,7 +22,7 @@ fn millis(millis: u64) -> Time {
 
 /// A packet of 1000 bytes takes a millisecond, and then 10.
 fn spec(queue: QueueSpec) -> LinkSpec {
-    LinkSpec { rate: rate(1000), delay: Span::from_millis(10), queue, loss: None }
+    LinkSpec::new(rate(1000), Span::from_millis(10), queue)
 }
 
 /// A link of either kind, with the packets that its driver keeps.

@@ -23,6 +23,6 @@ pub mod run;
 mod sys;
 
 pub use net::{Delivery, Net};
-pub use plan::{EmulationPlan, Groups, Host, PlanError, Way};
+pub use plan::{EmulationPlan, Groups, Host, PlanError};
 pub use routes::Ignored;
 pub use run::{Emulator, EmulatorError, Lateness, Report};

@@ -9,8 +9,8 @@ use crate::plan::{EmulationPlan, PlanError};
 use crate::routes::{Goal, Ignored, Routes};
 use faircast_aqm::{Dequeued, Fate, Link, LinkCounts, Ticket};
 use faircast_core::rng::Rng;
-use faircast_core::time::{Span, Time};
-use faircast_topology::{Edge, LinkId, NodeId};
+use faircast_core::time::Time;
+use faircast_topology::{Edge, NodeId};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -74,10 +74,6 @@ enum Step {
 struct Line {
     link: Link,
     to: NodeId,
-    jitter: Span,
-    /// Of the jitter; the link has its own.
-    rng: Rng,
-    last: Time,
     way: VecDeque<OnTheWay>,
     /// What waits in its queue, by ticket, where it has one that holds packets.
     queue: Vec<Waiting>,
@@ -151,14 +147,9 @@ impl Net {
         let routes = Routes::new(plan)?;
         let line = |(number, edge): (u32, &Edge)| {
             let link = Link::new(&edge.spec, Rng::new(plan.seed, number.into()));
-            let jitter = plan.jitter.get(&LinkId(number)).copied().unwrap_or(Span::ZERO);
-            let rng = Rng::new(!plan.seed, number.into());
             Line {
                 link,
                 to: edge.to,
-                jitter,
-                rng,
-                last: Time::ZERO,
                 way: VecDeque::new(),
                 queue: Vec::new(),
                 waiting: 0,
@@ -304,9 +295,6 @@ impl Net {
     /// A copy leaves for the other end of a link.
     fn set_out(&mut self, number: u32, at: Time, slot: u32, marked: bool) {
         let line = &mut self.lines[number as usize];
-        let jitter = Span::from_nanos(line.rng.below(line.jitter.as_nanos()));
-        let at = (at + jitter).max(line.last);
-        line.last = at;
         line.way.push_back(OnTheWay { at, slot, marked });
         if line.way.len() == 1 {
             self.note(at, Step::Arrival, number);

@@ -16,16 +16,11 @@
 //!
 //! A host without an address gets one of 10.9.0.0/16 by its place. `netns` is the name of the network namespace, else the host is
 //! where the emulator is; `groups` is `all`, `none` (if not said) or addresses joined by `+`: what the host is a member of.
-//! `jitter=1ms` delays each packet by up to so much more, without reordering: real hosts are not as regular as emulated links,
-//! and without it a full drop-tail queue may always drop the same flow's packets, because they always come at the same time
+//! Real hosts are not as regular as emulated links: without `jitter=` a full drop-tail queue may always drop the same flow's packets, because they always come at the same time
 //! after a departure.
 
 use faircast_aqm::LinkSpec;
-use faircast_core::field;
-use faircast_core::spec::{self, Opt, Within};
-use faircast_core::time::Span;
-use faircast_topology::{Dialect, LineError, LinkId, NodeId, TextError, Topology, Understood, Words};
-use std::collections::BTreeMap;
+use faircast_topology::{Dialect, LineError, NodeId, TextError, Topology, Words};
 use std::net::Ipv4Addr;
 
 /// What is emulated.
@@ -40,8 +35,6 @@ pub struct EmulationPlan {
     pub(crate) topology: Topology,
     /// In the order of their nodes.
     pub(crate) hosts: Vec<Host>,
-    /// Of links that have any.
-    pub(crate) jitter: BTreeMap<LinkId, Span>,
 }
 
 /// What a host is, beside a node.
@@ -65,21 +58,6 @@ pub enum Groups {
     All,
     /// These.
     These(Vec<Ipv4Addr>),
-}
-
-/// One direction of a link.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Way {
-    /// Rate, delay, queue and loss.
-    pub link: LinkSpec,
-    /// Each packet is delayed by a random time up to this, but never overtakes.
-    pub jitter: Span,
-}
-
-impl From<LinkSpec> for Way {
-    fn from(link: LinkSpec) -> Way {
-        Way { link, jitter: Span::ZERO }
-    }
 }
 
 /// What is wrong with a plan.
@@ -131,14 +109,7 @@ impl Host {
 impl EmulationPlan {
     /// Nothing yet; an MTU of 1500, no overhead, seed 1.
     pub fn new() -> EmulationPlan {
-        EmulationPlan {
-            mtu: 1500,
-            overhead: 0,
-            seed: 1,
-            topology: Topology::new(),
-            hosts: Vec::new(),
-            jitter: BTreeMap::new(),
-        }
+        EmulationPlan { mtu: 1500, overhead: 0, seed: 1, topology: Topology::new(), hosts: Vec::new() }
     }
 
     /// A host, in a network namespace or in the emulator's own.
@@ -157,16 +128,8 @@ impl EmulationPlan {
     }
 
     /// A link between two nodes: how it is from the first to the second, and back.
-    pub fn link(&mut self, from: NodeId, to: NodeId, forth: impl Into<Way>, back: impl Into<Way>) {
-        let (forth, back) = (forth.into(), back.into());
-        let (there, again) = self.topology.duplex(from, to, forth.link, back.link);
-        self.set_jitter(there, forth.jitter);
-        self.set_jitter(again, back.jitter);
-    }
-
-    fn set_jitter(&mut self, link: LinkId, jitter: Span) {
-        self.jitter.insert(link, jitter);
-        self.jitter.retain(|_, jitter| *jitter > Span::ZERO);
+    pub fn link(&mut self, from: NodeId, to: NodeId, forth: LinkSpec, back: LinkSpec) {
+        self.topology.duplex(from, to, forth, back);
     }
 
     /// The hosts with their names, in the order of their numbers.
@@ -201,7 +164,6 @@ impl EmulationPlan {
 
 impl Dialect for EmulationPlan {
     const LINES: &'static str = "`mtu`, `overhead`, `seed`, `host`, `router`, `link`, `oneway`";
-    const LINK_OPTIONS: &'static str = "`rate=` `delay=` `jitter=` `queue=` `loss=` and `back`";
 
     fn line(&mut self, first: &str, words: &mut Words<'_>) -> Result<(), LineError> {
         match first {
@@ -229,20 +191,7 @@ impl Dialect for EmulationPlan {
         self.hosts.push(host);
         Ok(())
     }
-
-    fn link_option(&mut self, link: LinkId, name: &str, option: &str) -> Result<Understood, LineError> {
-        if name != "jitter" {
-            return Ok(Understood::Unknown);
-        }
-        let mut way = Way::from(faircast_topology::FREE);
-        spec::configure(&mut way, option, "a link", &[JITTER])?;
-        self.set_jitter(link, way.jitter);
-        Ok(Understood::Taken)
-    }
 }
-
-const JITTER: &[Opt<Way>] =
-    &[Opt::seconds("jitter", Within::of(0.0, 1e6), field!(jitter), "up to so much more delay, at random")];
 
 fn read_groups(list: &str) -> Result<Groups, LineError> {
     let group = |text: &str| {
@@ -261,7 +210,7 @@ fn read_groups(list: &str) -> Result<Groups, LineError> {
 mod tests {
     use super::*;
     use faircast_aqm::{Limit, LossSpec, QueueSpec};
-    use faircast_core::time::Rate;
+    use faircast_core::time::{Rate, Span};
     use faircast_topology::FREE;
 
     #[test]
@@ -283,10 +232,10 @@ mod tests {
         let r = plan.router("r");
         plan.link(left, r, FREE, FREE);
         let queue = QueueSpec::DropTail(Limit::Packets(50));
-        let forth = LinkSpec { rate: Rate::from_mbps(10.0), delay: Span::from_millis(20), queue, loss: None };
+        let forth = LinkSpec::new(Rate::from_mbps(10.0), Span::from_millis(20), queue);
         let back = LinkSpec { rate: Rate::from_bps(5e5), loss: Some(LossSpec::Bernoulli(0.25)), ..forth };
         let jitter = Span::from_millis(1);
-        plan.link(r, right, Way { link: forth, jitter }, Way { link: back, jitter });
+        plan.link(r, right, LinkSpec { jitter, ..forth }, LinkSpec { jitter, ..back });
         assert_eq!(EmulationPlan::parse(text), Ok(plan.clone()));
         assert_eq!(plan.link_names(), ["left>r", "r>left", "r>right", "right>r"]);
     }

@@ -18,7 +18,7 @@ use faircast_sim::{
 use std::time::Instant;
 
 fn link(mbps: f64, millis: u64, queue: QueueSpec) -> LinkSpec {
-    LinkSpec { rate: Rate::from_mbps(mbps), delay: Span::from_millis(millis), queue, loss: None }
+    LinkSpec::new(Rate::from_mbps(mbps), Span::from_millis(millis), queue)
 }
 
 fn wide(mbps: f64, millis: u64) -> LinkSpec {

@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_tree_carries_each_packet_once_over_each_link() {
         let delay = Span::from_millis(1);
-        let spec = LinkSpec { rate: Rate::from_mbps(1.0), delay, queue: QueueSpec::UNLIMITED, loss: None };
+        let spec = LinkSpec::new(Rate::from_mbps(1.0), delay, QueueSpec::UNLIMITED);
         // 0 - 1 - {2, 3 - {4, 5}}
         let mut topology = Topology::new();
         (0..6).for_each(|_| _ = topology.router());

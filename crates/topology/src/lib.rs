@@ -11,5 +11,5 @@ pub mod text;
 pub mod topology;
 
 pub use routes::{Routes, Trees};
-pub use text::{Dialect, LineError, TextError, Understood, Words};
+pub use text::{Dialect, LineError, TextError, Words};
 pub use topology::{Edge, FREE, LinkId, NodeId, Topology};

@@ -5,7 +5,7 @@
 //! router r
 //! host right
 //! link left r
-//! link r right rate=10M delay=20ms queue=droptail,50 loss=bernoulli,0.01 back rate=1M delay=20ms
+//! link r right rate=10M delay=20ms jitter=1ms queue=droptail,50 loss=bernoulli,0.01 back rate=1M delay=20ms
 //! oneway left right delay=1s
 //! ```
 //!
@@ -65,21 +65,10 @@ pub enum LineError {
     Spec(#[from] SpecError),
 }
 
-/// Whether an option is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Understood {
-    /// It is, and was set.
-    Taken,
-    /// It is not.
-    Unknown,
-}
-
 /// What else a reader of networks understands.
 pub trait Dialect {
     /// The words that its lines begin with, for people.
     const LINES: &'static str = "`host`, `router`, `link`, `oneway`";
-    /// The options of links, for people.
-    const LINK_OPTIONS: &'static str = "`rate=` `delay=` `queue=` `loss=` and `back`";
 
     /// A line that begins with none of the words above. It takes the words that it needs; more than that are an error.
     ///
@@ -95,14 +84,6 @@ pub trait Dialect {
     /// When what follows is wrong.
     fn host(&mut self, _node: NodeId, _words: &mut Words<'_>) -> Result<(), LineError> {
         Ok(())
-    }
-
-    /// An option of a link that no [`LinkSpec`] has.
-    ///
-    /// # Errors
-    /// When its value is wrong.
-    fn link_option(&mut self, _link: LinkId, _name: &str, _option: &str) -> Result<Understood, LineError> {
-        Ok(Understood::Unknown)
     }
 }
 
@@ -132,7 +113,7 @@ impl Words<'_> {
     }
 }
 
-/// Rate and delay; queue and loss have parsers of their own, as they have options of their own.
+/// Rate, delay and jitter; queue and loss have parsers of their own, as they have options of their own.
 const LINK_OPTIONS: &[Opt<LinkSpec>] = &[
     Opt::or(
         "unlimited",
@@ -147,9 +128,11 @@ const LINK_OPTIONS: &[Opt<LinkSpec>] = &[
         ),
     ),
     Opt::seconds("delay", Within::of(0.0, 1e6), field!(delay), "how long a packet is on its way"),
+    Opt::seconds("jitter", Within::of(0.0, 1e6), field!(jitter), "up to so much longer, at random"),
 ];
 
-fn set_option(link: &mut LinkSpec, name: &str, option: &str) -> Result<Understood, LineError> {
+fn set_option(link: &mut LinkSpec, option: &str) -> Result<(), LineError> {
+    let name = option.split_once('=').map_or("", |(name, _)| name);
     let value = option.split_once('=').map_or("", |(_, value)| value);
     match name {
         "queue" => link.queue = value.parse::<QueueSpec>()?,
@@ -158,9 +141,12 @@ fn set_option(link: &mut LinkSpec, name: &str, option: &str) -> Result<Understoo
         _ if LINK_OPTIONS.iter().any(|known| known.name == name) => {
             spec::configure(link, option, "a link", &[LINK_OPTIONS])?;
         }
-        _ => return Ok(Understood::Unknown),
+        _ => {
+            let known = "`rate=` `delay=` `jitter=` `queue=` `loss=` and `back`";
+            return Err(LineError::UnknownOption(option.into(), known));
+        }
     }
-    Ok(Understood::Taken)
+    Ok(())
 }
 
 impl Topology {
@@ -214,7 +200,7 @@ fn read_line<D: Dialect>(
             let (from, to) = (known(topology, words)?, known(topology, words)?);
             let there = topology.link(from, to, FREE);
             let back = (first == "link").then(|| topology.link(to, from, FREE));
-            read_options(topology, there, back, words, dialect)?;
+            read_options(topology, there, back, words)?;
         }
         _ => dialect.line(first, words)?,
     }
@@ -224,12 +210,11 @@ fn read_line<D: Dialect>(
     }
 }
 
-fn read_options<D: Dialect>(
+fn read_options(
     topology: &mut Topology,
     there: LinkId,
     back: Option<LinkId>,
     words: &mut Words<'_>,
-    dialect: &mut D,
 ) -> Result<(), LineError> {
     let mut first = Some(there);
     for option in words {
@@ -237,16 +222,8 @@ fn read_options<D: Dialect>(
             first = None;
             continue;
         }
-        let name = option.split_once('=').map_or("", |(name, _)| name);
         for link in [first, back].into_iter().flatten() {
-            let spec = topology.spec_mut(link).expect("it was added above");
-            let taken = match set_option(spec, name, option)? {
-                Understood::Unknown => dialect.link_option(link, name, option)?,
-                taken => taken,
-            };
-            if taken == Understood::Unknown {
-                return Err(LineError::UnknownOption(option.into(), D::LINK_OPTIONS));
-            }
+            set_option(topology.spec_mut(link).expect("it was added above"), option)?;
         }
     }
     Ok(())
@@ -332,7 +309,7 @@ mod tests {
         it.rename(right, "right");
         it.duplex(left, r, FREE, FREE);
         let queue = QueueSpec::DropTail(Limit::Packets(50));
-        let there = LinkSpec { rate: Rate::from_mbps(10.0), delay: Span::from_millis(20), queue, loss: None };
+        let there = LinkSpec::new(Rate::from_mbps(10.0), Span::from_millis(20), queue);
         let back = LinkSpec { rate: Rate::from_bps(5e5), loss: Some(LossSpec::Bernoulli(0.25)), ..there };
         it.duplex(r, right, there, back);
         it.link(right, left, LinkSpec { delay: Span::from_millis(500), ..FREE });
@@ -380,11 +357,11 @@ mod tests {
         ];
         let rate =
             prop_oneof![Just(Rate::UNLIMITED), (1..u32::MAX).prop_map(|bps| Rate::from_bps(f64::from(bps)))];
-        (rate, 0..10_000_000_000_u64, queue, loss).prop_map(|(rate, delay, queue, loss)| LinkSpec {
-            rate,
-            delay: Span::from_nanos(delay),
-            queue,
+        let span = || (0..10_000_000_000_u64).prop_map(Span::from_nanos);
+        (rate, span(), span(), queue, loss).prop_map(|(rate, delay, jitter, queue, loss)| LinkSpec {
             loss,
+            jitter,
+            ..LinkSpec::new(rate, delay, queue)
         })
     }
 

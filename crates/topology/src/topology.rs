@@ -25,8 +25,7 @@ pub struct Edge {
 }
 
 /// A link without limit and delay.
-pub const FREE: LinkSpec =
-    LinkSpec { rate: Rate::UNLIMITED, delay: Span::ZERO, queue: QueueSpec::UNLIMITED, loss: None };
+pub const FREE: LinkSpec = LinkSpec::new(Rate::UNLIMITED, Span::ZERO, QueueSpec::UNLIMITED);
 
 /// A network. Nodes and links are numbered from zero in the order in which they are added.
 ///

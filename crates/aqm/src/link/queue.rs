@@ -191,6 +191,7 @@ impl Link {
         debug_assert!(self.next_dequeue() > now, "what is due must be taken before the next offer");
         let each = self.transmission(size);
         let Link { free_at, delay, rest, .. } = self;
+        let delay = *delay + rest.draw_jitter();
         let Rest { decides: Decides::Holds(queue), rng, state, record, .. } = &mut **rest else {
             unreachable!("it queues");
         };
@@ -216,7 +217,7 @@ impl Link {
         let idle_since = is_idle.then_some(*free_at);
         let offer =
             Offer { now, size, flow, ecn_capable, waiting, waiting_bytes, in_transmission, idle_since };
-        let ticket = queue.hold(Held { delay: *delay, flow, size, marked: false });
+        let ticket = queue.hold(Held { delay, flow, size, marked: false });
         let decision = queue.qdisc.enqueue(&offer, ticket, rng, &mut queue.dropped);
         queue.collect_dropped();
         if let Decision::Drop(cause) = decision {

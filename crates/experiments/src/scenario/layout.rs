@@ -329,8 +329,7 @@ impl Builder {
             Usual::Bottleneck => (BOTTLENECK_RATE, BOTTLENECK_DELAY, BOTTLENECK_QUEUE),
             Usual::Access => (ACCESS_RATE, ACCESS_DELAY, QueueSpec::UNLIMITED),
         };
-        let usual =
-            LinkSpec { rate: Rate::from_bps(rate), delay: Span::from_secs_f64(delay), queue, loss: None };
+        let usual = LinkSpec::new(Rate::from_bps(rate), Span::from_secs_f64(delay), queue);
         let there = changed(usual, wire, index, &mut self.rng);
         let back = LinkSpec { queue: QueueSpec::UNLIMITED, loss: None, ..there };
         let back = match &wire.back {
@@ -661,6 +660,9 @@ fn changed(mut spec: LinkSpec, wire: &Wire, index: usize, rng: &mut Rng) -> Link
     }
     if let Some(loss) = wire.loss {
         spec.loss = loss;
+    }
+    if let Some(jitter) = wire.jitter {
+        spec.jitter = Span::from_secs_f64(jitter);
     }
     spec
 }

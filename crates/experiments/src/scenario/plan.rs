@@ -51,6 +51,8 @@ pub(crate) struct Wire {
     pub delay: Option<Many>,
     pub queue: Option<QueueSpec>,
     pub loss: Option<Option<LossSpec>>,
+    /// In seconds.
+    pub jitter: Option<f64>,
     pub back: Option<Box<Wire>>,
 }
 

@@ -116,6 +116,7 @@ fn wire(node: Option<&Node>) -> Wire {
         delay: many(node, "delay", units::time),
         queue: node.get("queue").and_then(|queue| units::queue(queue).ok()),
         loss: node.get("loss").and_then(|loss| units::loss(loss).ok()),
+        jitter: node.get("jitter").and_then(units::time),
         back: node.get("back").map(|back| Box::new(wire(Some(back)))),
     }
 }

@@ -137,7 +137,7 @@ static CHAIN: Shape = Shape {
 static TEXT: Shape = Shape {
     name: "topology.kind = \"text\"",
     about: "A network line by line, as the emulator's plans have it: `host NAME`, `router NAME`, and behind them \
-            `link NAME NAME rate=10M delay=20ms queue=droptail,50 loss=bernoulli,0.01 back rate=1M`. Nothing passes through hosts; \
+            `link NAME NAME rate=10M delay=20ms jitter=1ms queue=droptail,50 loss=bernoulli,0.01 back rate=1M`. Nothing passes through hosts; \
             links without options have no limit and no delay.",
     fields: &[KIND, key("network", Takes::Network, Required, "The lines.")],
 };
@@ -146,21 +146,31 @@ const RATE: Field = key("rate", Takes::Rates, Optional, "Bit rate.");
 const DELAY: Field = key("delay", Takes::Times, Optional, "Propagation delay.");
 const QUEUE: Field = key("queue", Takes::Queue, Optional, "The queue before the link.");
 const LOSS: Field = key("loss", Takes::Loss, Optional, "Losses on the wire.");
+const JITTER: Field = key(
+    "jitter",
+    Takes::Time,
+    Optional,
+    "Each packet propagates up to so much longer, drawn at random; none overtakes.",
+);
 
 static WIRE: Shape = Shape {
     name: "wire",
-    about: "Links of one kind. Links back have the same rate and delay, but ample queues and no losses, unless `back` says otherwise.",
+    about: "Links of one kind. Links back have the same rate, delay and jitter, but ample queues and no losses, unless `back` says otherwise.",
     fields: &[
         RATE,
         DELAY,
         QUEUE,
         LOSS,
+        JITTER,
         key("back", Takes::Table(&BACK), Optional, "What is different on the way back."),
     ],
 };
 
-static BACK: Shape =
-    Shape { name: "back", about: "What is different on the way back.", fields: &[RATE, DELAY, QUEUE, LOSS] };
+static BACK: Shape = Shape {
+    name: "back",
+    about: "What is different on the way back.",
+    fields: &[RATE, DELAY, QUEUE, LOSS, JITTER],
+};
 
 static LINK: Shape = Shape {
     name: "[[link]]",
@@ -174,6 +184,7 @@ static LINK: Shape = Shape {
         key("delay", Takes::Times, Default("20 ms"), "Propagation delay."),
         key("queue", Takes::Queue, Default("50 kB"), "The queue before the link."),
         LOSS,
+        JITTER,
         key("back", Takes::Table(&BACK), Optional, "What is different on the way back."),
     ],
 };
@@ -186,7 +197,7 @@ pub(crate) static FLOWS: Kinds = Kinds {
 const NAME: Field = key("name", Takes::Text, Required, "What its metrics are called by.");
 const START: Field = key("start", Takes::Times, Default("0 s"), "When it starts.");
 const STOP: Field = key("stop", Takes::Times, Default("never"), "When its sender stops.");
-const JITTER: Field = key(
+const START_JITTER: Field = key(
     "start_jitter",
     Takes::Time,
     Default("the scenario's"),
@@ -239,7 +250,7 @@ static SESSION: Shape = Shape {
         key("report", Takes::Size, Default("40 B"), "Size of a report on the link."),
         START,
         STOP,
-        JITTER,
+        START_JITTER,
         CLOCK,
         key("join", Takes::Times, Default("0 s"), "When receivers join."),
         key("leave", Takes::Times, Default("never"), "When receivers leave."),
@@ -333,7 +344,7 @@ static UDP: Shape = Shape {
         PACKET,
         START,
         STOP,
-        JITTER,
+        START_JITTER,
         CLOCK,
         ON,
         OFF,
@@ -355,7 +366,7 @@ static UNICAST: Shape = Shape {
         key("ack", Takes::Size, Default("40 B"), "Size of an acknowledgement on the link."),
         START,
         STOP,
-        JITTER,
+        START_JITTER,
         CLOCK,
         key("packets", Takes::Whole, Optional, "The application sends so many packets and no more."),
         ON,

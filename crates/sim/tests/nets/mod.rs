@@ -34,12 +34,11 @@ pub enum Background {
 }
 
 pub fn link(mbps: f64, millis: u64, packets: u32) -> LinkSpec {
-    LinkSpec {
-        rate: Rate::from_mbps(mbps),
-        delay: Span::from_millis(millis),
-        queue: QueueSpec::DropTail(Limit::Packets(packets)),
-        loss: None,
-    }
+    LinkSpec::new(
+        Rate::from_mbps(mbps),
+        Span::from_millis(millis),
+        QueueSpec::DropTail(Limit::Packets(packets)),
+    )
 }
 
 pub fn wide(mbps: f64, millis: u64) -> LinkSpec {
@@ -395,7 +394,7 @@ fn random_with(seed: u64, scheme: fn(&mut Rng) -> Scheme) -> Network {
         };
         let loss = rng.chance(0.15).then_some(LossSpec::Bernoulli(0.01));
         let rate = Rate::from_bps(300e3 * 2f64.powf(6.0 * rng.unit()));
-        LinkSpec { rate, delay: Span::from_micros(rng.below(40_000)), queue, loss }
+        LinkSpec { loss, ..LinkSpec::new(rate, Span::from_micros(rng.below(40_000)), queue) }
     };
     let mut join = |net: &mut Network, rng: &mut Rng, a, b| {
         let (there, back) = (spec(rng), spec(rng));

@@ -167,7 +167,7 @@ impl Trace {
 }
 
 fn link(mbps: f64, millis: u64, queue: QueueSpec) -> LinkSpec {
-    LinkSpec { rate: Rate::from_mbps(mbps), delay: Span::from_millis(millis), queue, loss: None }
+    LinkSpec::new(Rate::from_mbps(mbps), Span::from_millis(millis), queue)
 }
 
 fn wide(mbps: f64, millis: u64) -> LinkSpec {
@@ -232,7 +232,7 @@ impl Star {
             let queue = ["droptail,8", "droptail,30", "red"][rng.below(3) as usize];
             let queue = queue.parse().expect("a queue");
             (
-                LinkSpec { rate: Rate::from_mbps(mbps), delay, queue, loss },
+                LinkSpec { loss, ..LinkSpec::new(Rate::from_mbps(mbps), delay, queue) },
                 LinkSpec { delay, loss, ..wide(0.5, 0) },
             )
         };
