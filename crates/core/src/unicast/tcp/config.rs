@@ -64,6 +64,16 @@ pub enum Idle {
     InitialWindow,
 }
 
+/// Which acknowledgements of nothing new are duplicates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Duplicates {
+    /// Those that come while packets are out (RFC 5681, 2).
+    Outstanding,
+    /// All. One for a packet that was sent twice then lets a new one leave although a window below one packet, as marks leave it,
+    /// waits for its timeout.
+    All,
+}
+
 /// Which duplicate acknowledgements inflate the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inflation {
@@ -78,6 +88,9 @@ pub enum Inflation {
 pub enum CwrOn {
     /// New data only (RFC 3168, 6.1.2).
     NewData,
+    /// New data, or the latest packet sent again, which ns-2 with `SetCWRonRetransmit_ false` takes for new: with a window of one
+    /// packet that is what a timeout sends.
+    Latest,
     /// The next packet, whatever it is.
     AnyPacket,
 }
@@ -147,6 +160,8 @@ pub struct Config {
     pub recovery: Recovery,
     /// Window after an idle time.
     pub idle: Idle,
+    /// Which acknowledgements are duplicates. Recoveries by selective acknowledgements have a rule of their own.
+    pub duplicates: Duplicates,
     /// Which duplicates inflate the window.
     pub inflation: Inflation,
     /// Which packets carry CWR.
@@ -183,6 +198,7 @@ impl Config {
             halving: Halving::Window,
             recovery: Recovery::PipeCount,
             idle: Idle::OnePacket,
+            duplicates: Duplicates::All,
             inflation: Inflation::InRecovery,
             cwr_on: CwrOn::AnyPacket,
             handshake: Handshake::Syn,
@@ -203,7 +219,7 @@ impl Config {
             backoff: Backoff::SixtyFour,
             halving: Halving::WholeWindow,
             inflation: Inflation::Always,
-            cwr_on: CwrOn::NewData,
+            cwr_on: CwrOn::Latest,
             handshake: Handshake::None,
             limited_transmit: Switch::Off,
             ..Config::ns235(variant)
@@ -228,6 +244,7 @@ impl Config {
             halving: Halving::Flight,
             recovery: Recovery::Scoreboard,
             idle: Idle::InitialWindow,
+            duplicates: Duplicates::Outstanding,
             cwr_on: CwrOn::NewData,
             ..Config::ns235(variant)
         }

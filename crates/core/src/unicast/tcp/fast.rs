@@ -1,6 +1,6 @@
 //! Fast retransmit and fast recovery: Tahoe, Reno and NewReno (RFC 5681, 3.2; RFC 6582).
 
-use super::config::{Halving, Inflation, Variant};
+use super::config::{Duplicates, Halving, Inflation, Variant};
 use super::tcb::{ControlBlock, DUPLICATES, Reaction};
 use crate::time::Time;
 use crate::unicast::Ack;
@@ -68,7 +68,7 @@ fn leave_recovery(tcb: &mut ControlBlock, next: u32) {
 
 /// An acknowledgement of nothing new.
 pub(super) fn on_duplicate(tcb: &mut ControlBlock, now: Time) {
-    if tcb.una == tcb.max {
+    if tcb.una == tcb.max && (tcb.config.duplicates == Duplicates::Outstanding || tcb.una >= tcb.supply) {
         return; // nothing is out that could be missing
     }
     tcb.duplicates += 1;

@@ -1,6 +1,6 @@
 //! The sending end: opens the connection, asks loss recovery what an acknowledgement means, and lets packets leave.
 
-use super::config::{Config, CwrOn, Handshake, Idle, Switch, Variant};
+use super::config::{Config, CwrOn, Halving, Handshake, Idle, Switch, Variant};
 use super::fast::{self, FastRecovery};
 use super::rto::RttEstimate;
 use super::sack::Scoreboard;
@@ -279,7 +279,9 @@ impl Sender {
         } else {
             tcb.window.set_inflation(0);
             let half = tcb.half();
-            let reduced = tcb.reaction == Reaction::Reduced && tcb.una < tcb.recover;
+            // ns-2 looks whether the last reaction was one to a mark, however long ago; RFC 5681's halving is of a window that was not cut yet.
+            let old = tcb.config.halving == Halving::Flight && tcb.una >= tcb.recover;
+            let reduced = tcb.reaction == Reaction::Reduced && !old;
             tcb.reduce(if reduced { tcb.window.threshold() } else { half }, 1.0);
         }
         self.timeouts += 1;
@@ -328,6 +330,11 @@ impl Sender {
             flags = flags.with(SegmentFlags::ECT);
         }
         let new = seq >= tcb.max;
+        let says_cwr = match tcb.config.cwr_on {
+            CwrOn::NewData => new,
+            CwrOn::Latest => seq + 1 >= tcb.max,
+            CwrOn::AnyPacket => true,
+        };
         if new {
             tcb.max = seq + 1;
             tcb.timer.time(seq, now);
@@ -335,7 +342,7 @@ impl Sender {
             self.again += 1;
             flags = flags.with(SegmentFlags::AGAIN);
         }
-        if tcb.say_cwr && (new || tcb.config.cwr_on == CwrOn::AnyPacket) {
+        if tcb.say_cwr && says_cwr {
             tcb.say_cwr = false;
             if tcb.config.ecn == Switch::On {
                 flags = flags.with(SegmentFlags::CWR);

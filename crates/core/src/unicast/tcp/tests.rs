@@ -8,6 +8,8 @@ use crate::unicast::pipe::{Fate, Pipe};
 use crate::unicast::tcp::{self, Config, Reduced, Reduction, Variant};
 use crate::unicast::{Ack, Feedback, Protocol, Segment, SegmentFlags, Sender as _, SenderView, Sink as _};
 
+mod marks;
+
 fn protocol(name: &str) -> Protocol {
     name.parse().expect("a protocol of the catalogue")
 }
