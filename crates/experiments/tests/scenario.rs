@@ -459,10 +459,27 @@ against = ["300 kbit/s", "1 Mbit/s"]
 links = "hub->leaf1"
 "#;
 
+/// Comparisons within a group, which one flow or receiver does not have.
+const AMONG: [&str; 7] =
+    ["jain", "rate.max", "rate.min", "rate.sd", "layers.agreement", "joins.max", "leaves.max"];
+
+/// Whether a metric may be known and still not come: of a layer that nobody joined, or, of these groups, a comparison among one
+/// or what is no number without packets.
+fn may_be_missing(name: &str, of_one: &[&str], idle: &[&str]) -> bool {
+    let bare = name.split('@').next().unwrap_or(name);
+    let numbered = bare.split('.').any(|word| word.parse::<u32>().is_ok());
+    let of = |groups: &[&str], metrics: &[&str]| {
+        groups.iter().any(|group| metrics.iter().any(|metric| bare == format!("{group}.{metric}")))
+    };
+    numbered || of(of_one, &AMONG) || of(idle, &["cov", "loss"])
+}
+
 /// What claims are checked against before anything runs is what runs give.
 #[test]
 fn metrics_have_the_names_that_are_known_before() {
-    for (text, rare) in [(SMALL, 25), (EVERYTHING, 71)] {
+    let cases: [(&str, &[&str], &[&str]); 2] =
+        [(SMALL, &["udp", "web"], &[]), (EVERYTHING, &["layered.slow", "short"], &["short"])];
+    for (text, of_one, idle) in cases {
         let scenario = Scenario::parse(text, "here.toml").unwrap_or_else(|wrong| panic!("{wrong}"));
         let known = scenario.metric_names(0);
         let results = run(&scenario, &RunOptions::default(), &Silent).expect("it runs");
@@ -471,7 +488,8 @@ fn metrics_have_the_names_that_are_known_before() {
         for name in &given {
             assert!(known.contains(*name), "{name} is not known before");
         }
-        let never: Vec<&String> = known.iter().filter(|name| !given.contains(name.as_str())).collect();
-        assert!(never.len() <= rare, "{} of {} did not come: {never:?}", never.len(), known.len());
+        let never = known.iter().filter(|name| !given.contains(name.as_str()));
+        let wrong: Vec<_> = never.filter(|name| !may_be_missing(name, of_one, idle)).collect();
+        assert!(wrong.is_empty(), "known, but they did not come: {wrong:?}");
     }
 }
