@@ -304,7 +304,8 @@ impl Red {
         let p = if self.average < max_th {
             self.max_p * (self.average - min_th) / (max_th - min_th)
         } else if gentle {
-            self.max_p + (1.0 - self.max_p) * (self.average - max_th) / max_th
+            // As in ns-2 this line stays where it was at the start, also where the lower part adapts.
+            self.config.max_p + (1.0 - self.config.max_p) * (self.average - max_th) / max_th
         } else {
             1.0
         };
