@@ -1,26 +1,47 @@
-//! How far ours may be from ns-2's, and whether it is.
+//! How far ours may be from what others measured, and whether it is.
 //!
 //! The tolerances were fixed before the first comparison and are not to be widened: what lies outside is a mistake of
 //! ours or has a reason that is stated with the case.
 
+use crate::case::{Case, Rule, Value};
 use crate::measure::Values;
-use crate::reference::{Case, Failure, Rule, Value};
+use crate::reference::Failure;
 
 /// A quantity of a case, compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     /// Which quantity.
     pub quantity: String,
-    /// What we measured, the mean over our runs.
-    pub ours: f64,
-    /// Standard deviation over our runs.
-    pub deviation: f64,
-    /// What ns-2 measured.
+    /// What we measured.
+    pub ours: Ours,
+    /// What the reference says.
     pub theirs: Value,
-    /// How far apart they may be.
-    pub allowed: f64,
-    /// Why they are farther apart, where that is known.
+    /// What the same simulator gave with other seeds; it decides, where it is there.
+    pub again: Option<Value>,
+    /// How ours is judged.
+    pub judged: Judged,
+    /// Why ours is farther off, where that is known.
     pub explained: Option<String>,
+}
+
+/// Our runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ours {
+    /// Mean over the runs that have it; `None` where none has: a ratio to nothing, the variation of a rate of zero.
+    pub mean: Option<f64>,
+    /// Standard deviation over those runs.
+    pub deviation: f64,
+    /// How many runs do not have it.
+    pub without: u32,
+}
+
+/// How a quantity is judged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Judged {
+    /// It may be so far from the reference, and so far from the runs with other seeds.
+    Within(f64, f64),
+    /// Not at all, and why.
+    Not(&'static str),
 }
 
 /// What comes of a comparison.
@@ -32,63 +53,136 @@ pub enum Verdict {
     Explained,
     /// Outside.
     Outside,
+    /// Shown without a verdict.
+    Beside,
+}
+
+impl Ours {
+    /// Of these runs, `None` for one that does not have it.
+    fn of(runs: &[Option<f64>]) -> Ours {
+        let there: Vec<f64> = runs.iter().flatten().copied().collect();
+        let without = (runs.len() - there.len()) as u32;
+        if there.is_empty() {
+            return Ours { mean: None, deviation: 0.0, without };
+        }
+        let value = Value::of(&there);
+        Ours { mean: Some(value.mean()), deviation: value.deviation(), without }
+    }
+
+    fn is_within(&self, allowed: f64, of: Value) -> bool {
+        // A rounding of the reference's last digit is no difference.
+        let slack = 1e-9 * of.mean().abs().max(1.0);
+        let near = |mean: f64| (mean - of.mean()).abs() <= allowed + slack;
+        self.without == 0 && self.mean.is_some_and(near)
+    }
 }
 
 impl Line {
+    /// The value that decides.
+    pub fn deciding(&self) -> Value {
+        self.again.unwrap_or(self.theirs)
+    }
+
+    /// How far ours may be from the value that decides; `None` where it is not judged.
+    pub const fn allowed(&self) -> Option<f64> {
+        match (self.judged, self.again) {
+            (Judged::Not(_), _) => None,
+            (Judged::Within(allowed, _), None) | (Judged::Within(_, allowed), Some(_)) => Some(allowed),
+        }
+    }
+
+    /// Whether ours is near the reference itself, whatever other seeds gave.
+    pub fn is_near_reference(&self) -> bool {
+        matches!(self.judged, Judged::Within(allowed, _) if self.ours.is_within(allowed, self.theirs))
+    }
+
     /// Whether ours is close enough.
     pub fn verdict(&self) -> Verdict {
-        // A rounding of the reference's last digit is no difference.
-        let slack = 1e-9 * self.theirs.mean().abs().max(1.0);
-        if (self.ours - self.theirs.mean()).abs() <= self.allowed + slack {
-            Verdict::Inside
-        } else if self.explained.is_some() {
-            Verdict::Explained
-        } else {
-            Verdict::Outside
+        match self.allowed() {
+            None => Verdict::Beside,
+            Some(allowed) if self.ours.is_within(allowed, self.deciding()) => Verdict::Inside,
+            Some(_) if self.explained.is_some() => Verdict::Explained,
+            Some(_) => Verdict::Outside,
         }
     }
 }
 
-/// Part of ns-2's value that ours may differ by.
-fn share(rule: Rule, quantity: &str) -> f64 {
+/// Part of the reference that ours may differ by; `None` for a quantity that this rule has no share for.
+fn share(rule: Rule, quantity: &str) -> Option<f64> {
+    // Deviations, least and greatest over the links of a star are judged as what they are of.
+    let (quantity, extreme) = match quantity.rsplit_once(' ') {
+        Some((of, "min" | "max")) if of != "window" && of != "queue" => (of, false),
+        Some((_, "sd")) => (quantity, true),
+        _ => (quantity, false),
+    };
     match (rule, quantity) {
-        (Rule::Deterministic, "goodput" | "acked" | "sent") => 0.005,
-        (Rule::Deterministic, "window mean" | "window min" | "window max") => 0.03,
-        (Rule::Deterministic, "queue mean") => 0.05,
-        (Rule::Deterministic, "queue sd") => 0.15,
-        (Rule::Deterministic, _) => 0.1,
+        (Rule::Deterministic, "goodput" | "all goodput" | "acked" | "all sent") => Some(0.005),
+        (Rule::Deterministic, "window mean" | "window min" | "window max") => Some(0.03),
+        (Rule::Deterministic, "queue mean") => Some(0.05),
+        (Rule::Deterministic, "queue sd") => Some(0.15),
+        (Rule::Deterministic, _) => Some(0.1),
+        (Rule::Random, _) if extreme => Some(0.15),
         (
             Rule::Random,
-            "utilisation" | "goodput" | "queue mean" | "arrivals" | "fairness" | "first rate" | "second rate"
-            | "flows sent" | "ratio" | "TCP goodput" | "multicast rate" | "window mean",
-        ) => 0.05,
-        (Rule::Random, _) => 0.15,
+            "utilisation" | "goodput" | "queue mean" | "queue p95" | "queue max" | "arrivals" | "fairness"
+            | "first rate" | "second rate" | "first share" | "flows sent" | "ratio" | "TCP goodput"
+            | "multicast rate" | "window mean",
+        ) => Some(0.05),
+        (Rule::Random, _) => Some(0.15),
+        (Rule::OtherTcp, "queue mean") => Some(0.05),
+        (Rule::OtherTcp, "utilisation") => Some(0.005),
+        (Rule::OtherTcp, "loss") => Some(0.2),
+        (Rule::OtherTcp, "cuts per flow") => Some(0.3),
+        (Rule::OtherTcp, _) => None,
+        (Rule::OtherTcpOnce, _) => share(Rule::OtherTcp, quantity).map(|share| share.max(0.1)),
     }
 }
 
-/// Compare the means over `runs` of ours with what ns-2 measured.
+/// How far ours may be from a value.
+fn allowed(rule: Rule, quantity: &str, of: Value) -> Option<f64> {
+    let share = share(rule, quantity)? * of.mean().abs();
+    match rule {
+        Rule::Deterministic | Rule::Random => Some(share.max(3.0 * of.deviation())),
+        Rule::OtherTcp | Rule::OtherTcpOnce => Some(share),
+    }
+}
+
+/// Compare the means over `runs` of ours with what others measured. `holds` says whether a reason of this case does.
 ///
 /// # Errors
 /// When the case has a value that our runs do not.
-pub fn compare(case: &Case, rule: Rule, runs: &[Values]) -> Result<Vec<Line>, Failure> {
+pub fn compare(
+    case: &Case,
+    runs: &[Values],
+    holds: &dyn Fn(&crate::case::Reason, &str) -> bool,
+) -> Result<Vec<Line>, Failure> {
     let mut lines = Vec::new();
-    for (quantity, theirs) in &case.values {
-        // A run in which it is no number (the variation of a group that gets nothing) does not have it.
-        let ours: Vec<f64> = runs.iter().filter_map(|run| run.get(quantity.as_str()).copied()).collect();
-        if ours.is_empty() {
-            return Err(Failure::Quantity { case: case.name.clone(), quantity: quantity.clone() });
+    for given in &case.values {
+        let quantity = given.quantity.as_str();
+        let again = case.again.as_ref().and_then(|again| again.values.get(quantity)).copied();
+        let judged = match (given.left, again) {
+            (Some(why), None) => Judged::Not(why),
+            _ => {
+                let missing = || Failure::Quantity { case: case.name.clone(), quantity: quantity.to_owned() };
+                let near = allowed(case.rule, quantity, given.value).ok_or_else(missing)?;
+                let other = again.and_then(|again| allowed(case.rule, quantity, again)).unwrap_or(near);
+                Judged::Within(near, other)
+            }
+        };
+        let values: Vec<Option<f64>> = runs.iter().filter_map(|run| run.get(quantity)).copied().collect();
+        if values.len() < runs.len() && !matches!(judged, Judged::Not(_)) {
+            return Err(Failure::Quantity { case: case.name.clone(), quantity: quantity.to_owned() });
         }
-        let count = ours.len() as f64;
-        let mean = ours.iter().sum::<f64>() / count;
-        let squares: f64 = ours.iter().map(|value| (value - mean).powi(2)).sum();
-        let allowed = (share(rule, quantity) * theirs.mean().abs()).max(3.0 * theirs.deviation());
+        let reason = |reason: &&crate::case::Reason| {
+            reason.quantities.iter().any(|it| it == quantity) && holds(reason, quantity)
+        };
         lines.push(Line {
-            quantity: quantity.clone(),
-            ours: mean,
-            deviation: (squares / (count - 1.0).max(1.0)).sqrt(),
-            theirs: *theirs,
-            allowed,
-            explained: case.explained.get(quantity).cloned(),
+            quantity: quantity.to_owned(),
+            ours: Ours::of(&values),
+            theirs: given.value,
+            again,
+            judged,
+            explained: case.reasons.iter().find(reason).map(|reason| reason.why.clone()),
         });
     }
     Ok(lines)
@@ -97,64 +191,104 @@ pub fn compare(case: &Case, rule: Rule, runs: &[Values]) -> Result<Vec<Line>, Fa
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::{Given, Reason};
 
-    fn line(ours: f64, theirs: Value, allowed: f64) -> Line {
-        Line { quantity: "loss".into(), ours, deviation: 0.0, theirs, allowed, explained: None }
+    fn case(rule: Rule, quantity: &str, value: Value) -> Case {
+        Case {
+            name: "a case".into(),
+            rows: vec![0],
+            runs: 3,
+            rule,
+            window_s: (0.0, 1.0),
+            network: Err("none".into()),
+            values: vec![Given { quantity: quantity.into(), value, left: None }],
+            again: None,
+            reasons: Vec::new(),
+        }
     }
 
-    fn compared(rule: Rule, quantity: &str, theirs: Value) -> f64 {
-        let case = Case {
-            name: "a case".into(),
-            runs: 3,
-            network: None,
-            values: [(quantity.to_owned(), theirs)].into(),
-            explained: [].into(),
-        };
-        let quantity = ["loss", "queue mean", "goodput"].into_iter().find(|name| *name == quantity);
-        let run: Values = [(quantity.expect("one of these"), 1.0)].into();
-        compare(&case, rule, &[run]).expect("it is measured")[0].allowed
+    fn run(quantity: &str, value: Option<f64>) -> Values {
+        [(quantity.to_owned(), value)].into()
+    }
+
+    fn line(ours: Option<f64>, theirs: f64, allowed: f64) -> Line {
+        Line {
+            quantity: "loss".into(),
+            ours: Ours { mean: ours, deviation: 0.0, without: u32::from(ours.is_none()) },
+            theirs: Value::Single(theirs),
+            again: None,
+            judged: Judged::Within(allowed, allowed),
+            explained: None,
+        }
+    }
+
+    fn allowance(rule: Rule, quantity: &str, theirs: Value) -> Option<f64> {
+        let lines = compare(&case(rule, quantity, theirs), &[run(quantity, Some(1.0))], &|_, _| true);
+        lines.expect("it is measured")[0].allowed()
     }
 
     #[test]
     fn the_larger_of_three_deviations_and_a_share_is_allowed() {
-        assert_eq!(compared(Rule::Random, "loss", Value::Spread(100.0, 1.0)), 15.0);
-        assert_eq!(compared(Rule::Random, "loss", Value::Spread(100.0, 10.0)), 30.0);
-        assert_eq!(compared(Rule::Random, "queue mean", Value::Spread(100.0, 1.0)), 5.0);
-        assert_eq!(compared(Rule::Deterministic, "goodput", Value::Single(100.0)), 0.5);
+        assert_eq!(allowance(Rule::Random, "loss", Value::Spread(100.0, 1.0)), Some(15.0));
+        assert_eq!(allowance(Rule::Random, "loss", Value::Spread(100.0, 10.0)), Some(30.0));
+        assert_eq!(allowance(Rule::Random, "queue mean", Value::Spread(100.0, 1.0)), Some(5.0));
+        assert_eq!(allowance(Rule::Random, "loss min", Value::Single(100.0)), Some(15.0));
+        assert_eq!(allowance(Rule::Random, "utilisation max", Value::Single(100.0)), Some(5.0));
+        assert_eq!(allowance(Rule::Deterministic, "goodput", Value::Single(100.0)), Some(0.5));
+    }
+
+    #[test]
+    fn beside_another_tcp_the_shares_alone_count() {
+        assert_eq!(allowance(Rule::OtherTcp, "queue mean", Value::Spread(100.0, 9.0)), Some(5.0));
+        assert_eq!(allowance(Rule::OtherTcp, "utilisation", Value::Spread(100.0, 9.0)), Some(0.5));
+        assert_eq!(allowance(Rule::OtherTcpOnce, "utilisation", Value::Single(100.0)), Some(10.0));
     }
 
     #[test]
     fn what_lies_outside_is_outside_unless_it_is_explained() {
-        assert_eq!(line(1.1, Value::Single(1.0), 0.2).verdict(), Verdict::Inside);
-        assert_eq!(line(1.3, Value::Single(1.0), 0.2).verdict(), Verdict::Outside);
-        let explained = Line { explained: Some("why".into()), ..line(1.3, Value::Single(1.0), 0.2) };
+        assert_eq!(line(Some(1.1), 1.0, 0.2).verdict(), Verdict::Inside);
+        assert_eq!(line(Some(1.3), 1.0, 0.2).verdict(), Verdict::Outside);
+        let explained = Line { explained: Some("why".into()), ..line(Some(1.3), 1.0, 0.2) };
         assert_eq!(explained.verdict(), Verdict::Explained);
-        assert_eq!(line(f64::NAN, Value::Single(1.0), 0.2).verdict(), Verdict::Outside);
     }
 
     #[test]
-    fn runs_in_which_a_quantity_is_no_number_do_not_count() {
-        let case = Case {
-            name: "a case".into(),
-            runs: 2,
-            network: None,
-            values: [("ratio".to_owned(), Value::Single(2.0))].into(),
-            explained: [].into(),
+    fn none_is_outside_beside_a_number() {
+        assert_eq!(line(None, 1.0, 0.2).verdict(), Verdict::Outside);
+        let partly = [run("ratio", Some(2.0)), run("ratio", None)];
+        let lines = compare(&case(Rule::Random, "ratio", Value::Single(2.0)), &partly, &|_, _| true);
+        let line = lines.expect("it is measured").remove(0);
+        assert_eq!((line.ours.mean, line.ours.without), (Some(2.0), 1));
+        assert_eq!(line.verdict(), Verdict::Outside);
+    }
+
+    #[test]
+    fn other_seeds_decide() {
+        let near = Line { again: Some(Value::Single(1.3)), ..line(Some(1.3), 1.0, 0.2) };
+        assert_eq!((near.verdict(), near.is_near_reference()), (Verdict::Inside, false));
+        let far = Line { again: Some(Value::Single(2.0)), ..line(Some(1.0), 1.0, 0.2) };
+        assert_eq!((far.verdict(), far.is_near_reference()), (Verdict::Outside, true));
+    }
+
+    #[test]
+    fn a_reason_that_does_not_hold_is_none() {
+        let mut case = case(Rule::Random, "loss", Value::Single(1.0));
+        case.reasons.push(Reason {
+            case: case.name.clone(),
+            quantities: vec!["loss".into()],
+            why: "ties".into(),
+            shown_by: None,
+        });
+        let verdict = |holds: bool| {
+            let lines = compare(&case, &[run("loss", Some(2.0))], &|_, _| holds);
+            lines.expect("it is measured")[0].verdict()
         };
-        let lines = compare(&case, Rule::Random, &[[("ratio", 2.0)].into(), Values::new()]);
-        assert_eq!(lines.expect("one run has it")[0].ours, 2.0);
+        assert_eq!((verdict(true), verdict(false)), (Verdict::Explained, Verdict::Outside));
     }
 
     #[test]
     fn a_quantity_that_is_not_measured_is_an_error() {
-        let case = Case {
-            name: "a case".into(),
-            runs: 1,
-            network: None,
-            values: [("colour".to_owned(), Value::Single(1.0))].into(),
-            explained: [].into(),
-        };
-        let run = Values::new();
-        assert!(matches!(compare(&case, Rule::Random, &[run]), Err(Failure::Quantity { .. })));
+        let case = case(Rule::Random, "colour", Value::Single(1.0));
+        assert!(matches!(compare(&case, &[Values::new()], &|_, _| true), Err(Failure::Quantity { .. })));
     }
 }

@@ -1,4 +1,4 @@
-//! `make validate`: run what ns-2 ran, say where we differ, and write `docs/validation.md` when asked to.
+//! `make validate`: run what ns-2 and ns-3 ran, say where we differ, and write `docs/validation.md` when asked to.
 
 use faircast_validation::compare::Verdict;
 use faircast_validation::page;
@@ -15,11 +15,11 @@ reason is stated. --write, or FAIRCAST_BLESS=1, writes docs/validation.md.";
 
 fn main() -> ExitCode {
     let (options, words): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|word| word.starts_with('-'));
-    if options.iter().any(|option| option != "--write") {
-        eprintln!("{USAGE}");
+    let write = !options.is_empty() || std::env::var_os("FAIRCAST_BLESS").is_some();
+    if options.iter().any(|option| option != "--write") || (write && !words.is_empty()) {
+        eprintln!("{USAGE}\n\nThe page has all cases: no WORD with it.");
         return ExitCode::from(2);
     }
-    let write = !options.is_empty() || std::env::var_os("FAIRCAST_BLESS").is_some();
     match go(
         &words,
         write.then(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/validation.md")).as_deref(),

@@ -2,17 +2,13 @@
 
 use crate::networks::Ready;
 use faircast_core::time::Time;
-use faircast_core::unicast::SenderView;
 use faircast_sim::{FlowCounts, FlowId, FlowOutcome, LinkOutcome, LinkSample, Outcome, SourceSample};
 use std::collections::BTreeMap;
 
-/// Bits of a packet as goodput counts them.
-const BITS: f64 = 8000.0;
+/// Values by quantity; `None` for what a run could have and does not: a ratio to nothing.
+pub type Values = BTreeMap<String, Option<f64>>;
 
-/// Values by quantity.
-pub type Values = BTreeMap<&'static str, f64>;
-
-/// Mean and standard deviation.
+/// Mean and standard deviation; of nothing they are no numbers.
 fn moments(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for value in values {
@@ -27,27 +23,45 @@ fn moments(values: impl Iterator<Item = f64>) -> (f64, f64) {
     (mean, (squares / count - mean * mean).max(0.0).sqrt())
 }
 
+/// Gathers values.
+#[derive(Default)]
+struct Found(Values);
+
+impl Found {
+    fn put(&mut self, quantity: &str, value: f64) {
+        self.0.insert(quantity.to_owned(), value.is_finite().then_some(value));
+    }
+
+    /// Mean, deviation, least and greatest.
+    fn put_all(&mut self, quantity: &str, values: &[f64]) {
+        let (mean, deviation) = moments(values.iter().copied());
+        self.put(quantity, mean);
+        self.put(&format!("{quantity} sd"), deviation);
+        self.put(&format!("{quantity} min"), values.iter().copied().fold(f64::INFINITY, f64::min));
+        self.put(&format!("{quantity} max"), values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
+    }
+}
+
 /// Everything that can be said of this run.
 pub fn measure(ready: &Ready, outcome: &Outcome) -> Values {
-    let mut values = Values::new();
+    let mut found = Found::default();
     if let [link] = ready.bottlenecks[..] {
-        queue(ready, &outcome.links[link.0 as usize], &mut values);
+        queue(ready, &outcome.links[link.0 as usize], &mut found);
     }
-    links(ready, outcome, &mut values);
-    senders(ready, outcome, &mut values);
+    links(ready, outcome, &mut found);
+    senders(ready, outcome, &mut found);
     if let ([flows], [_]) = (&ready.groups[..], &ready.bottlenecks[..])
-        && let [alone] = flows[..]
+        && let [alone] = flows.flows[..]
     {
-        window(ready, flow(outcome, alone), &mut values);
+        window(ready, flow(outcome, alone), &mut found);
     }
-    rates(ready, outcome, &mut values);
-    match ready.session {
-        Some(session) => multicast(ready, flow(outcome, session), &mut values),
-        None => values.extend([("multicast rate", 0.0), ("multicast loss", 0.0)]),
+    rates(ready, outcome, &mut found);
+    multicast(ready, outcome, &mut found);
+    if let Some((id, useful)) = ready.steady {
+        let got = counted(flow(outcome, id)).received as f64;
+        found.put("steady goodput", got * useful * 8.0 / secs(ready));
     }
-    // The variation of a group that gets nothing, the fairness of nothing: no numbers, and no quantities of this run.
-    values.retain(|_, value| value.is_finite());
-    values
+    found.0
 }
 
 fn flow(outcome: &Outcome, id: FlowId) -> &FlowOutcome {
@@ -67,21 +81,26 @@ fn ends(ready: &Ready, link: &LinkOutcome) -> (LinkSample, LinkSample) {
     (at(ready.window.0), at(ready.window.1))
 }
 
-fn queue(ready: &Ready, link: &LinkOutcome, values: &mut Values) {
-    let inside = || link.samples.iter().filter(|s| (ready.window.0..=ready.window.1).contains(&s.at));
-    let (mean, deviation) = moments(inside().map(|sample| f64::from(sample.waiting)));
-    values.insert("queue mean", mean);
-    values.insert("queue sd", deviation);
-    let (empty, _) = moments(inside().map(|sample| f64::from(u8::from(sample.waiting == 0))));
-    values.insert("queue empty", empty);
+fn queue(ready: &Ready, link: &LinkOutcome, found: &mut Found) {
+    let inside = link.samples.iter().filter(|s| (ready.window.0..=ready.window.1).contains(&s.at));
+    let mut waiting: Vec<f64> = inside.map(|sample| f64::from(sample.waiting)).collect();
+    let (mean, deviation) = moments(waiting.iter().copied());
+    found.put("queue mean", mean);
+    found.put("queue sd", deviation);
+    found.put("queue empty", moments(waiting.iter().map(|packets| f64::from(u8::from(*packets == 0.0)))).0);
+    waiting.sort_by(f64::total_cmp);
+    // The least that 95 % of the samples do not exceed.
+    let place = (0.95 * waiting.len() as f64).ceil() as usize;
+    found.put("queue p95", waiting.get(place.saturating_sub(1)).copied().unwrap_or(f64::NAN));
+    found.put("queue max", waiting.last().copied().unwrap_or(f64::NAN));
 }
 
-/// Means over the bottlenecks.
-fn links(ready: &Ready, outcome: &Outcome, values: &mut Values) {
+/// Over the bottlenecks.
+fn links(ready: &Ready, outcome: &Outcome, found: &mut Found) {
     let outcomes = || ready.bottlenecks.iter().map(|link| &outcome.links[link.0 as usize]);
     let drops = |sample: &LinkSample| sample.counts.overflow + sample.counts.early;
     let mut put = |name, of: &dyn Fn(&LinkOutcome) -> f64| {
-        values.insert(name, moments(outcomes().map(of)).0);
+        found.put_all(name, &outcomes().map(of).collect::<Vec<_>>());
     };
     let change = |link: &LinkOutcome, of: &dyn Fn(&LinkSample) -> u64| {
         let (first, last) = ends(ready, link);
@@ -97,69 +116,80 @@ fn links(ready: &Ready, outcome: &Outcome, values: &mut Values) {
     put("marks", &|link| change(link, &|s| s.counts.marked) / change(link, &offered));
 }
 
-fn view(flow: &FlowOutcome, moment: Time) -> SenderView {
-    let found = flow.samples.iter().find_map(|sample| match sample {
-        SourceSample::Unicast { at, view } if *at >= moment => Some(*view),
-        _ => None,
-    });
-    found.unwrap_or_default()
+/// Moments in the window, as counted by the simulator.
+fn within(ready: &Ready, moments: &[Time]) -> f64 {
+    moments.iter().filter(|moment| (ready.window.0..=ready.window.1).contains(moment)).count() as f64
 }
 
-fn senders(ready: &Ready, outcome: &Outcome, values: &mut Values) {
-    let (mut goodputs, mut cuts, mut timeouts, mut counts) = (Vec::new(), 0, 0, [0; 3]);
-    let within = |moments: &[Time]| {
-        moments.iter().filter(|moment| (ready.window.0..=ready.window.1).contains(moment)).count()
-    };
-    for id in ready.groups.iter().flatten() {
-        let flow = flow(outcome, *id);
-        let (first, last) = (view(flow, ready.window.0), view(flow, ready.window.1));
-        goodputs.push((last.acked - first.acked) as f64 * BITS / secs(ready));
-        cuts += within(&flow.cuts);
-        timeouts += within(&flow.timeouts);
-        let counted = counted(flow);
-        let news = [counted.sent, counted.again, counted.lost];
-        counts.iter_mut().zip(news).for_each(|(sum, count)| *sum += count);
+/// Sums over the flows of what the simulator counts of each in the window; goodput is what was delivered there, in order.
+fn senders(ready: &Ready, outcome: &Outcome, found: &mut Found) {
+    let (mut goodputs, mut cuts, mut timeouts) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut counts, mut shares) = ([0.0; 3], Vec::new());
+    for group in &ready.groups {
+        let mut sum = 0.0;
+        for id in &group.flows {
+            let flow = flow(outcome, *id);
+            let counted = counted(flow);
+            let goodput = counted.delivered as f64 * group.useful * 8.0 / secs(ready);
+            goodputs.push(goodput);
+            sum += goodput;
+            cuts.push(within(ready, &flow.cuts));
+            timeouts.push(within(ready, &flow.timeouts));
+            let news = [counted.sent, counted.again, counted.lost];
+            counts.iter_mut().zip(news).for_each(|(sum, count)| *sum += count as f64);
+        }
+        shares.push(sum);
     }
-    let [sent, again, lost] = counts.map(|count| count as f64);
-    values.extend([("flows sent", sent), ("flows sent again", again), ("flows lost", lost)]);
-    values.insert("flows loss", lost / sent);
+    let [sent, again, lost] = counts;
+    found.put("flows sent", sent);
+    found.put("flows sent again", again);
+    found.put("flows lost", lost);
+    found.put("flows loss", lost / sent);
     let sum: f64 = goodputs.iter().sum();
     let squares: f64 = goodputs.iter().map(|rate| rate * rate).sum();
-    let flows = goodputs.len() as f64;
-    values.insert("goodput", sum);
-    values.insert("fairness", sum * sum / (flows * squares));
-    values.insert("TCP goodput", sum / flows);
-    let per = if ready.bottlenecks.len() > 1 { flows } else { 1.0 };
-    values.insert("cuts", cuts as f64 / per);
-    values.insert("timeouts", timeouts as f64 / per);
+    found.put("goodput", sum);
+    found.put("first share", shares.first().copied().unwrap_or(0.0) / sum);
+    found.put("fairness", sum * sum / (goodputs.len() as f64 * squares));
+    found.put_all("TCP goodput", &goodputs);
+    found.put("cuts", cuts.iter().sum());
+    found.put("timeouts", timeouts.iter().sum());
+    found.put_all("cuts per flow", &cuts);
+    found.put_all("timeouts per flow", &timeouts);
 }
 
 /// What a flow counted in the window: from its only moment to the end.
 fn counted(flow: &FlowOutcome) -> FlowCounts {
-    let before = flow.counts.first().copied().unwrap_or_default();
-    flow.counts.last().copied().unwrap_or_default().since(&before)
+    since_window(&flow.counts)
 }
 
-fn window(ready: &Ready, flow: &FlowOutcome, values: &mut Values) {
-    let last = view(flow, ready.window.1);
-    values.insert("acked", last.acked as f64);
-    values.insert("sent", last.sent as f64);
-    values.insert("sent again", last.again as f64);
-    values.insert("all cuts", last.cuts as f64);
-    values.insert("all timeouts", last.timeouts as f64);
+fn since_window(counts: &[FlowCounts]) -> FlowCounts {
+    let before = counts.first().copied().unwrap_or_default();
+    counts.last().copied().unwrap_or_default().since(&before)
+}
+
+/// Of a flow that is alone: what it did in the whole run, and its window.
+fn window(ready: &Ready, flow: &FlowOutcome, found: &mut Found) {
+    let all = flow.counts.last().copied().unwrap_or_default();
+    let delivered = all.delivered as f64;
+    found.put("acked", delivered);
+    found.put("all goodput", delivered * ready.groups[0].useful * 8.0 / ready.window.1.as_secs_f64());
+    found.put("all sent", all.sent as f64);
+    found.put("all sent again", all.again as f64);
+    found.put("all cuts", flow.cuts.len() as f64);
+    found.put("all timeouts", flow.timeouts.len() as f64);
     let windows = || {
         flow.samples.iter().filter_map(|sample| match sample {
             SourceSample::Unicast { at, view } if *at >= ready.window.0 => Some(view.window),
             _ => None,
         })
     };
-    values.insert("window mean", moments(windows()).0);
-    values.insert("window min", windows().fold(f64::INFINITY, f64::min));
-    values.insert("window max", windows().fold(0.0, f64::max));
+    found.put("window mean", moments(windows()).0);
+    found.put("window min", windows().fold(f64::INFINITY, f64::min));
+    found.put("window max", windows().fold(0.0, f64::max));
 }
 
 /// Bits per second that arrive, group by group, and how they vary.
-fn rates(ready: &Ready, outcome: &Outcome, values: &mut Values) {
+fn rates(ready: &Ready, outcome: &Outcome, found: &mut Found) {
     let bin = ready.options.bin.as_secs_f64();
     let at = |moment: Time| (moment.as_secs_f64() / bin).round() as usize;
     let inside = at(ready.window.0)..at(ready.window.1);
@@ -167,6 +197,7 @@ fn rates(ready: &Ready, outcome: &Outcome, values: &mut Values) {
     let mut means = Vec::new();
     for (group, names) in ready.groups.iter().zip(names) {
         let each: Vec<_> = group
+            .flows
             .iter()
             .map(|id| {
                 let bins = &flow(outcome, *id).received_bins[inside.clone()];
@@ -175,22 +206,23 @@ fn rates(ready: &Ready, outcome: &Outcome, values: &mut Values) {
             .collect();
         let mean = moments(each.iter().map(|(mean, _)| *mean)).0;
         let varied = each.iter().filter(|(mean, _)| *mean > 0.0);
-        values.insert(names.0, mean);
-        values.insert(names.1, moments(varied.map(|(mean, deviation)| deviation / mean)).0);
+        found.put(names.0, mean);
+        found.put(names.1, moments(varied.map(|(mean, deviation)| deviation / mean)).0);
         means.push(mean);
     }
     if let [first, second] = means[..] {
-        values.insert("ratio", second / first);
+        found.put("ratio", second / first);
     }
 }
 
-fn multicast(ready: &Ready, flow: &FlowOutcome, values: &mut Values) {
-    let bin = ready.options.bin.as_secs_f64();
-    let at = |moment: Time| (moment.as_secs_f64() / bin).round() as usize;
-    let inside = at(ready.window.0)..at(ready.window.1);
-    let sent: u64 = flow.sent_bins[inside.clone()].iter().sum();
-    let received =
-        || flow.members.iter().map(|member| member.bins[inside.clone()].iter().sum::<u64>() as f64);
-    values.insert("multicast rate", moments(received().map(|bytes| bytes * 8.0 / secs(ready))).0);
-    values.insert("multicast loss", moments(received().map(|bytes| 1.0 - bytes / sent as f64)).0);
+/// What members of the multicast session count; nothing where there is none.
+fn multicast(ready: &Ready, outcome: &Outcome, found: &mut Found) {
+    let members: Vec<FlowCounts> = match ready.session {
+        Some(id) => flow(outcome, id).members.iter().map(|member| since_window(&member.counts)).collect(),
+        None => vec![FlowCounts::default()],
+    };
+    let rate = |counts: &FlowCounts| counts.received as f64 * ready.session_bits / secs(ready);
+    let loss = |counts: &FlowCounts| counts.lost as f64 / (counts.received + counts.lost).max(1) as f64;
+    found.put_all("multicast rate", &members.iter().map(rate).collect::<Vec<_>>());
+    found.put_all("multicast loss", &members.iter().map(loss).collect::<Vec<_>>());
 }

@@ -1,6 +1,7 @@
 //! The networks of the references, built for our simulator.
 
-use crate::reference::{Dumbbell, Failure, Group, Line, Net, Star};
+use crate::case::{Dumbbell, Group, Line, Net, Star, Steady};
+use crate::reference::Failure;
 use faircast_aqm::{LinkSpec, QueueSpec};
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
@@ -8,14 +9,17 @@ use faircast_core::schemes::{Scheme, ormcc};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
 use faircast_sim::{
-    ApplicationData, FlowId, Law, LinkId, Network, NodeId, Options, ReceiverSpec, SessionSpec,
-    UnicastProtocol, UnicastSpec,
+    ApplicationData, FlowId, LinkId, Network, NodeId, Options, ReceiverSpec, SessionSpec, UnicastProtocol,
+    UnicastSpec,
 };
 
 /// Bytes of an acknowledgement on the wire.
 const ACK: u16 = 40;
 /// The same of RAP (ns-2's `rap_base_hdr_size_`).
 const RAP_ACK: u16 = 44;
+
+/// Bytes of a packet that ns-2's scripts count as goodput, whatever its headers.
+const USEFUL: f64 = 1000.0;
 
 /// A network that is ready to run, and where to look.
 #[derive(Debug)]
@@ -29,11 +33,24 @@ pub struct Ready {
     /// Rate of each bottleneck.
     pub rate: Rate,
     /// The unicast flows, by group.
-    pub groups: Vec<Vec<FlowId>>,
+    pub groups: Vec<Flows>,
     /// The multicast session.
     pub session: Option<FlowId>,
+    /// Bits of one of its packets.
+    pub session_bits: f64,
+    /// The source without control, and the bytes of a datagram that count.
+    pub steady: Option<(FlowId, f64)>,
     /// When the measurement begins and ends.
     pub window: (Time, Time),
+}
+
+/// Flows of the same kind.
+#[derive(Debug)]
+pub struct Flows {
+    /// The flows.
+    pub flows: Vec<FlowId>,
+    /// Bytes of a packet that count as goodput.
+    pub useful: f64,
 }
 
 /// Random streams of a run.
@@ -45,7 +62,7 @@ const STARTS: u64 = 1;
 /// When a protocol or queue is not understood.
 pub fn build(net: &Net, seed: u64, window_s: (f64, f64)) -> Result<Ready, Failure> {
     let window = (Time::from_secs_f64(window_s.0), Time::from_secs_f64(window_s.1));
-    let options = Options { until: window.1, sample: window.0.since(Time::ZERO), ..Options::default() };
+    let options = Options { until: window.1, sample: Span::MAX, ..Options::default() };
     let mut ready = match net {
         Net::Line(line) => build_line(line, seed, window, options),
         Net::Dumbbell(dumbbell) => build_dumbbell(dumbbell, seed, window, options),
@@ -90,8 +107,10 @@ fn build_line(it: &Line, seed: u64, window: (Time, Time), options: Options) -> R
         options: Options { sample: every, ..options },
         bottlenecks: vec![link],
         rate: there.rate,
-        groups: vec![vec![id]],
+        groups: vec![Flows { flows: vec![id], useful: USEFUL }],
         session: None,
+        session_bits: 0.0,
+        steady: None,
         window,
     })
 }
@@ -107,32 +126,58 @@ fn build_dumbbell(
     let (left, right) = (network.node(), network.node());
     let there = LinkSpec { queue: it.queue.parse()?, ..wide(it.mbps, it.delay_ms) };
     let (link, _) = network.duplex(left, right, there, wide(it.mbps, it.delay_ms));
-    network.probe_link(link, Span::from_millis(10));
+    network.probe_link(link, millis(it.sample_ms));
     let mut groups = Vec::new();
+    let access = wide(it.access_mbps, it.access_delay_ms);
+    let mut ends = |network: &mut Network, delay_ms: f64| {
+        let (from, to) = (network.node(), network.node());
+        let first = wide(it.access_mbps, delay_ms);
+        network.duplex(from, left, first, first);
+        network.duplex(right, to, access, access);
+        (from, to, it.starts_within_s * rng.unit())
+    };
     for group in &it.groups {
         let mut flows = Vec::new();
-        let access = wide(it.access_mbps, it.access_delay_ms);
-        let first = wide(it.access_mbps, group.access_delay_ms.unwrap_or(it.access_delay_ms));
-        for _ in 0..group.flows {
-            let (from, to) = (network.node(), network.node());
-            network.duplex(from, left, first, first);
-            network.duplex(right, to, access, access);
-            let start = it.starts_within_s * rng.unit();
-            let spec = flow(&group.protocol, it.packet_bytes, from, to, start)?;
-            flows.push(network.unicast(UnicastSpec { supply: supply(group), ..spec }));
+        let delays = group.access_delays_ms.iter().cycle();
+        for (_, delay) in (0..group.flows).zip(delays) {
+            let (from, to, start) = ends(&mut network, *delay);
+            flows.push(network.unicast(of(group, from, to, start)?));
         }
-        groups.push(flows);
+        groups.push(Flows { flows, useful: f64::from(group.useful_bytes) });
     }
-    Ok(Ready { network, options, bottlenecks: vec![link], rate: there.rate, groups, session: None, window })
+    let steady = it.steady.as_ref().map(|source| {
+        let (from, to, start) = ends(&mut network, source.access_delay_ms);
+        (network.unicast(datagrams(source, from, to, start)), f64::from(source.useful_bytes))
+    });
+    let rate = there.rate;
+    let bottlenecks = vec![link];
+    Ok(Ready {
+        network,
+        options,
+        bottlenecks,
+        rate,
+        groups,
+        session: None,
+        session_bits: 0.0,
+        steady,
+        window,
+    })
 }
 
-fn supply(group: &Group) -> ApplicationData {
-    match group.transfers {
-        None => ApplicationData::Endless,
-        Some((packets, pause)) => ApplicationData::Transfers {
-            packets: Law::Constant { mean: f64::from(packets) },
-            pause: Law::Exponential { mean: pause },
-        },
+fn of(group: &Group, from: NodeId, to: NodeId, start: f64) -> Result<UnicastSpec, Failure> {
+    flow(&group.protocol, group.packet_bytes, from, to, start)
+}
+
+fn datagrams(it: &Steady, from: NodeId, to: NodeId, start: f64) -> UnicastSpec {
+    UnicastSpec {
+        protocol: UnicastProtocol::Datagrams { rate: Rate::from_mbps(it.mbps), jitter: 0.0 },
+        packet_size: it.packet_bytes,
+        ack_size: ACK,
+        from,
+        to,
+        start: Time::from_secs_f64(start),
+        stop: Time::NEVER,
+        supply: ApplicationData::Endless,
     }
 }
 
@@ -157,7 +202,19 @@ fn build_star(it: &Star, seed: u64, window: (Time, Time), options: Options) -> R
     }
     let session = (it.multicast_kbps > 0.0).then(|| network.session(steady(it, source, members)));
     let rate = leaf.rate;
-    Ok(Ready { network, options, bottlenecks: links, rate, groups: vec![flows], session, window })
+    let groups = vec![Flows { flows, useful: USEFUL }];
+    let session_bits = 8.0 * f64::from(it.packet_bytes);
+    Ok(Ready {
+        network,
+        options,
+        bottlenecks: links,
+        rate,
+        groups,
+        session,
+        session_bits,
+        steady: None,
+        window,
+    })
 }
 
 /// Multicast whose rate has no choice.

@@ -1,9 +1,10 @@
 //! All runs of all cases, on all processors.
 
+use crate::case::{Case, Net, Reason, Section};
 use crate::compare::{Line, Verdict, compare};
 use crate::measure::{Values, measure};
 use crate::networks::build;
-use crate::reference::{Case, Experiment, Failure, Reference};
+use crate::reference::{Failure, Reference};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,46 +14,44 @@ const FEWEST: u32 = 5;
 /// A case that was run.
 #[derive(Debug)]
 pub struct Compared<'a> {
-    /// Its experiment.
-    pub experiment: &'a Experiment,
+    /// Its section.
+    pub section: &'a Section,
     /// The case.
     pub case: &'a Case,
     /// Our runs.
     pub runs: u32,
-    /// Quantity by quantity; nothing when the network is not built.
+    /// Quantity by quantity; nothing when there is no network.
     pub lines: Vec<Line>,
 }
 
 impl Compared<'_> {
-    /// Experiment and case.
-    pub fn name(&self) -> String {
-        full_name(self.experiment, self.case)
-    }
-
-    /// Why quantities lie outside, where that is stated.
-    pub fn reasons(&self) -> impl Iterator<Item = (&str, &str)> {
-        let outside = self.lines.iter().filter(|line| line.verdict() == Verdict::Explained);
-        outside.filter_map(|line| Some((line.quantity.as_str(), line.explained.as_deref()?)))
+    /// Why quantities lie outside, where that is stated; quantities of the same reason together.
+    pub fn reasons(&self) -> Vec<(Vec<&str>, &str)> {
+        let mut reasons: Vec<(Vec<&str>, &str)> = Vec::new();
+        for line in self.lines.iter().filter(|line| line.verdict() == Verdict::Explained) {
+            let Some(why) = line.explained.as_deref() else { continue };
+            match reasons.iter_mut().find(|(_, known)| *known == why) {
+                Some((quantities, _)) => quantities.push(&line.quantity),
+                None => reasons.push((vec![&line.quantity], why)),
+            }
+        }
+        reasons
     }
 }
 
-fn full_name(experiment: &Experiment, case: &Case) -> String {
-    format!("{}: {}", experiment.name, case.name)
-}
-
-/// One run of a case.
+/// One run of a network.
 ///
 /// # Errors
 /// When the case makes no sense.
-pub fn run_once(experiment: &Experiment, case: &Case, seed: u64) -> Result<Values, Failure> {
-    let Some(net) = &case.network else { return Ok(Values::new()) };
-    let ready = build(net, seed, experiment.window_s)?;
+pub fn run_once(case: &Case, net: &Net, seed: u64) -> Result<Values, Failure> {
+    let ready = build(net, seed, case.window_s)?;
     let outcome = ready.network.run(&ready.options);
     let outcome = outcome.map_err(|why| Failure::Simulation { case: case.name.clone(), why })?;
     Ok(measure(&ready, &outcome))
 }
 
-/// Run the cases whose full name is `wanted`, each with at least as many runs as ns-2's, or with exactly `count`, and compare.
+/// Run the cases whose name is `wanted`, each with at least as many runs as the reference, or with exactly `count`, and compare.
+/// Cases that show a reason of theirs are run with them.
 ///
 /// # Errors
 /// When a case makes no sense.
@@ -61,15 +60,37 @@ pub fn run_all<'a>(
     wanted: &dyn Fn(&str) -> bool,
     count: Option<u32>,
 ) -> Result<Vec<Compared<'a>>, Failure> {
-    let cases = reference.experiments.iter().flat_map(|e| e.cases.iter().map(move |case| (e, case)));
-    let cases: Vec<_> = cases.filter(|(experiment, case)| wanted(&full_name(experiment, case))).collect();
-    let usual = |case: &Case| count.unwrap_or(case.runs.max(FEWEST));
-    let runs = |case: &Case| case.network.as_ref().map_or(0, |_| usual(case));
-    let jobs: Vec<(usize, u64)> = cases
-        .iter()
-        .enumerate()
-        .flat_map(|(number, (_, case))| (1..=u64::from(runs(case))).map(move |seed| (number, seed)))
-        .collect();
+    let reasons = || reference.cases().filter(|case| wanted(&case.name)).flat_map(|case| &case.reasons);
+    let shows = |name: &str| reasons().any(|reason| reason.shown_by.as_deref() == Some(name));
+    let all = reference.sections.iter();
+    let all = all.flat_map(|section| section.cases.iter().map(move |case| (section, case)));
+    let cases: Vec<_> = all.filter(|(_, case)| wanted(&case.name) || shows(&case.name)).collect();
+    let values = all_runs(&cases, count)?;
+    // Cases that show a reason have none themselves.
+    let holds = |reason: &Reason, quantity: &str| {
+        let Some(other) = &reason.shown_by else { return true };
+        let at = cases.iter().position(|(_, case)| case.name == *other);
+        let lines = at.and_then(|at| compare(cases[at].1, &values[at], &|_, _| false).ok());
+        let found = lines.iter().flatten().find(|line| line.quantity == quantity);
+        found.is_some_and(|line| line.verdict() == Verdict::Inside)
+    };
+    let mut compared = Vec::new();
+    for (&(section, case), values) in cases.iter().zip(&values) {
+        let lines = if values.is_empty() { Vec::new() } else { compare(case, values, &holds)? };
+        compared.push(Compared { section, case, runs: values.len() as u32, lines });
+    }
+    Ok(compared)
+}
+
+fn all_runs(cases: &[(&Section, &Case)], count: Option<u32>) -> Result<Vec<Vec<Values>>, Failure> {
+    let runs = |case: &Case| {
+        let again = case.again.as_ref().map_or(0, |again| again.runs);
+        let usual = count.unwrap_or(case.runs.max(again).max(FEWEST));
+        if case.network.is_ok() { u64::from(usual) } else { 0 }
+    };
+    let of =
+        |(number, (_, case)): (usize, &(&Section, &Case))| (1..=runs(case)).map(move |seed| (number, seed));
+    let jobs: Vec<(usize, u64)> = cases.iter().enumerate().flat_map(of).collect();
     let next = AtomicUsize::new(0);
     let done: Vec<Mutex<Option<Result<Values, Failure>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
@@ -79,8 +100,9 @@ pub fn run_all<'a>(
                 loop {
                     let place = next.fetch_add(1, Ordering::Relaxed);
                     let Some(&(number, seed)) = jobs.get(place) else { return };
-                    let (experiment, case) = cases[number];
-                    let result = run_once(experiment, case, seed);
+                    let (_, case) = cases[number];
+                    let Ok(net) = &case.network else { continue };
+                    let result = run_once(case, net, seed);
                     *done[place].lock().expect("no worker panics while it holds this") = Some(result);
                 }
             });
@@ -91,12 +113,5 @@ pub fn run_all<'a>(
         let result = result.into_inner().expect("no worker panics while it holds this");
         values[*number].push(result.expect("every job was taken")?);
     }
-    cases
-        .into_iter()
-        .zip(values)
-        .map(|((experiment, case), values)| {
-            let lines = if values.is_empty() { Vec::new() } else { compare(case, experiment.rule, &values)? };
-            Ok(Compared { experiment, case, runs: values.len() as u32, lines })
-        })
-        .collect()
+    Ok(values)
 }

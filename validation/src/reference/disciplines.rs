@@ -1,0 +1,255 @@
+//! Queue disciplines under flows of many round-trip times, in ns-2, and the network that all sections of queues.json share.
+
+use super::reno_queues::timeouts;
+use super::single_flow::Variant;
+use super::{CUTS_FOR_MARKS, Failure, Spread, described_as, given, left, unknown};
+use crate::case::{Case, Dumbbell, Given, Group, Net, Rule, Section};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+const TOPOLOGY: &str = "n sources -100 Mbit/s, ACC[i mod 20]- r0 -bw, 10.13 ms, the queue- r1 -100 Mbit/s, 1.07 ms- n sinks; way back the \
+                        same, never drops; round-trip times 29.7-179 ms, none a multiple of the packet time";
+const TCP: &str = "1000 B data, 40 B acknowledgements on the wire, no delayed acknowledgements, initial window 2, limited transmit, \
+                   minimum timeout 0.2 s, tick 0.01 s, window_ 100000; SYN exchanged";
+/// What the topology says.
+pub(super) const BOTTLENECK_MS: f64 = 10.13;
+pub(super) const SINKS_MS: f64 = 1.07;
+/// A flow that is alone has the delay of this place.
+const ALONE: usize = 9;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Table {
+    topology: String,
+    #[serde(rename = "ACC_ms")]
+    access_ms: Vec<f64>,
+    cmd: String,
+    tcp: String,
+    parameters: BTreeMap<String, String>,
+    aggregates: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    queue: String,
+    n: u32,
+    variant: Variant,
+    ecn: u8,
+    bw_bps: f64,
+    buf_pkts: u32,
+    t0_s: f64,
+    #[serde(rename = "T_s")]
+    until_s: f64,
+    qref_pkts: Option<f64>,
+    a: Option<f64>,
+    b: Option<f64>,
+    w_hz: Option<f64>,
+    n_seeds: u32,
+    queue_mean_pkts: Spread,
+    queue_sd_pkts: Spread,
+    queue_p95_pkts: Spread,
+    queue_max_pkts: Spread,
+    queue_empty_frac: Spread,
+    loss_rate: Spread,
+    mark_rate: Spread,
+    utilisation: Spread,
+    goodput_bps: Spread,
+    jain: Spread,
+    timeouts_per_flow: Spread,
+    cuts_per_flow: Spread,
+    ecn_responses_per_flow: Spread,
+    #[serde(rename = "share_1000B")]
+    share_of_large: Option<Spread>,
+}
+
+/// Packets of the flows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sizes {
+    /// 1000 bytes.
+    One,
+    /// 1000 and 500 bytes in turn.
+    Two,
+}
+
+/// How the file's parameters of a queue are written here; `Err` for what is not built.
+type Known = (&'static str, &'static str, Result<(&'static str, Sizes), &'static str>);
+
+const QUEUES: &[Known] = &[
+    ("DropTail", "limit buf_pkts means at most buf_pkts-1 waiting", Ok(("droptail,", Sizes::One))),
+    (
+        "RED515hard",
+        "min 5 max 15 w 0.002 max_p 0.1, not gentle, wait, packets, marks at any p (use_mark_p_ false)",
+        Ok(("red,min=5,max=15,w=0.002,p=0.1,abrupt,mark=1,limit=", Sizes::One)),
+    ),
+    (
+        "RED515",
+        "the same, gentle, use_mark_p_ true mark_p_ 0.1: drops ECN packets once p > 0.1",
+        Ok(("red,min=5,max=15,w=0.002,p=0.1,gentle,mark=0.1,limit=", Sizes::One)),
+    ),
+    (
+        "RED2060",
+        "min 20 max 60 w 0.002 max_p 0.1, gentle, packets, use_mark_p_ false",
+        Ok(("red,min=20,max=60,w=0.002,p=0.1,gentle,mark=1,limit=", Sizes::One)),
+    ),
+    (
+        "ARED",
+        "ns-2.35 automatic configuration (thresh_ 0 maxthresh_ 0 q_weight_ -1, target delay 5 ms), gentle, adaptive, packets, \
+         use_mark_p_ true mark_p_ 0.1",
+        Ok(("red,auto,adaptive,mark=0.1,limit=", Sizes::One)),
+    ),
+    (
+        "REDbytes",
+        "bytes_ and queue_in_bytes_ true, mean_pktsize_ 500, min 20 max 60 (x 500 B), gentle, limit buf x 500 B; even flows send 1000 \
+         B, odd flows 500 B packets; share_1000B = share of goodput of the even flows; queue in packets",
+        Ok(("red,bytes,mean=500,min=20,max=60,w=0.002,p=0.1,gentle,mark=1,limit=", Sizes::Two)),
+    ),
+    ("PIdef", "a 1.822e-5 b 1.816e-5 170 Hz, target qref_pkts: ns-2 defaults", Err("PI is not built")),
+    (
+        "PIdesign",
+        "a, b by the design rule for n flows, R = 0.25 s, C of the link, 170 Hz: z=2n/(R^2 C), w=min(z,1/R), K=w*|1+jwR|*4n^2/(RC)^3, \
+         a=K/z+K/340, b=K/z-K/340",
+        Err("PI is not built"),
+    ),
+    (
+        "REM",
+        "gamma 0.001 phi 1.001 update 2 ms target 20 (pbo_): ns-2 defaults; marks at dequeue, drops at enqueue",
+        Err("REM is not built"),
+    ),
+    ("Vq", "AVQ: gamma 0.98, ecnlim 0.8, buflim 1.0, bytes, alpha 0.15 fixed", Err("AVQ is not built")),
+];
+
+/// The dumbbell of queues.json. Each group takes every so many-th of the delays, as many groups as there are.
+pub(super) fn dumbbell(
+    groups: Vec<Group>,
+    access_ms: &[f64],
+    mbps: f64,
+    access_mbps: f64,
+    queue: String,
+) -> Dumbbell {
+    let flows: u32 = groups.iter().map(|group| group.flows).sum();
+    let delays: &[f64] = if flows == 1 { &access_ms[ALONE..=ALONE] } else { access_ms };
+    let step = groups.len();
+    let groups = groups.into_iter().enumerate().map(|(first, group)| Group {
+        access_delays_ms: delays.iter().skip(first).step_by(step).copied().collect(),
+        ..group
+    });
+    Dumbbell {
+        groups: groups.collect(),
+        mbps,
+        delay_ms: BOTTLENECK_MS,
+        queue,
+        sample_ms: 5.0,
+        access_mbps,
+        access_delay_ms: SINKS_MS,
+        starts_within_s: 5.0,
+        steady: None,
+    }
+}
+
+impl Table {
+    pub fn read(&self, place: &str) -> Result<Section, Failure> {
+        described_as(place, &self.topology, TOPOLOGY)?;
+        described_as(&format!("{place}, tcp"), &self.tcp, TCP)?;
+        let known = |name: &&String| QUEUES.iter().any(|known| known.0 == name.as_str());
+        if self.access_ms.len() != 20 || !self.parameters.keys().all(|name| known(&name)) {
+            return Err(unknown(
+                place,
+                "20 delays ACC_ms and parameters of known queues are wanted".to_owned(),
+            ));
+        }
+        let cases = self.aggregates.iter().enumerate().map(|(number, row)| self.case(place, number, row));
+        Ok(Section {
+            name: "Queues in ns-2",
+            place: place.to_owned(),
+            rows: self.aggregates.len(),
+            described: vec![
+                self.topology.clone(),
+                self.tcp.clone(),
+                super::pairs(&self.parameters),
+                format!("Made by `{}`", self.cmd),
+            ],
+            cases: cases.collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn case(&self, place: &str, number: usize, row: &Row) -> Result<Case, Failure> {
+        let here = format!("{place}, row {number}");
+        let known = QUEUES.iter().find(|known| known.0 == row.queue);
+        let Some((queue, text, written)) = known else {
+            return Err(unknown(&here, format!("there is no reader for the queue {:?}", row.queue)));
+        };
+        let found = self.parameters.get(*queue).map_or("", String::as_str);
+        described_as(&format!("{place}, parameters of {queue}"), found, text)?;
+        let controlled = [row.qref_pkts, row.a, row.b, row.w_hz].iter().any(Option::is_some);
+        if (controlled || row.share_of_large.is_some())
+            && written.is_ok_and(|(_, it)| controlled || it == Sizes::One)
+        {
+            return Err(unknown(&here, "a value that this queue does not have".to_owned()));
+        }
+        let ecn = if row.ecn == 0 { "" } else { ",ecn" };
+        let build = |(queue, sizes): (&str, Sizes)| {
+            let ecn_queue = if queue.starts_with("red") { ecn } else { "" };
+            let protocol = format!("{},preset=ns235{ecn}", row.variant.protocol());
+            let group = |flows: u32, bytes: u16| Group {
+                flows,
+                protocol: protocol.clone(),
+                packet_bytes: bytes,
+                useful_bytes: bytes,
+                access_delays_ms: Vec::new(),
+            };
+            let groups = match sizes {
+                Sizes::One => vec![group(row.n, 1000)],
+                Sizes::Two => vec![group(row.n.div_ceil(2), 1000), group(row.n / 2, 500)],
+            };
+            let queue = format!("{queue}{}{ecn_queue}", row.buf_pkts);
+            Net::Dumbbell(dumbbell(groups, &self.access_ms, row.bw_bps / 1e6, 100.0, queue))
+        };
+        let marks = if row.ecn == 0 { "" } else { ", ECN" };
+        let late = if row.t0_s > 100.0 { format!(", from {} s", row.t0_s) } else { String::new() };
+        Ok(Case {
+            name: format!("Queues in ns-2: {} {}{marks}, {queue}{late}", row.n, row.variant.name()),
+            rows: vec![number],
+            runs: row.n_seeds,
+            rule: Rule::Random,
+            window_s: (row.t0_s, row.until_s),
+            network: written.map(build).map_err(|what| row.missing(what)),
+            values: row.values(),
+            again: None,
+            reasons: Vec::new(),
+        })
+    }
+}
+
+impl Row {
+    /// Why there is no network, with the values of the controller that the row names.
+    fn missing(&self, what: &str) -> String {
+        match (self.qref_pkts, self.a, self.b, self.w_hz) {
+            (Some(target), Some(a), Some(b), Some(w)) => {
+                format!("{what} (target {target}, a {a:e}, b {b:e}, {w} Hz)")
+            }
+            _ => what.to_owned(),
+        }
+    }
+
+    fn values(&self) -> Vec<Given> {
+        let marks = self.ecn != 0 && self.mark_rate.mean > 0.0;
+        let mut values = vec![
+            given("queue mean", self.queue_mean_pkts),
+            given("queue sd", self.queue_sd_pkts),
+            given("queue p95", self.queue_p95_pkts),
+            given("queue max", self.queue_max_pkts),
+            given("queue empty", self.queue_empty_frac),
+            given("loss", self.loss_rate),
+            given("marks", self.mark_rate),
+            given("utilisation", self.utilisation),
+            given("goodput", self.goodput_bps),
+            given("fairness", self.jain),
+            timeouts("timeouts per flow", self.timeouts_per_flow.into(), marks),
+            given("cuts per flow", self.cuts_per_flow),
+            left("cuts for marks per flow", self.ecn_responses_per_flow, CUTS_FOR_MARKS),
+        ];
+        values.extend(self.share_of_large.map(|share| given("first share", share)));
+        values
+    }
+}
