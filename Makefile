@@ -22,7 +22,7 @@ help:
 	@echo "make count           instructions per simulated packet, against their limits"
 	@echo "make reproduce       the papers' figures and tables: a page with what is published beside what is measured"
 	@echo "make reproduce-interop  50 MB to ZeroMQ and OpenPGM beside a TCP flow, everything complete (root, 4 minutes)"
-	@echo "make validate        the simulator against runs of ns-2, quantity by quantity"
+	@echo "make validate        the simulator against runs of ns-2 and ns-3, quantity by quantity"
 	@echo "make docs-plots      the figures of docs/schemes, from scenarios/schemes.toml"
 	@echo "make fuzz-replay     run the stored fuzzing inputs through their targets, without a fuzzer"
 

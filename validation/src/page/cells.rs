@@ -3,7 +3,7 @@
 use crate::compare::{Line, Ours, Verdict};
 
 /// Names of the columns of [`cells`].
-pub const HEADER: &str = "| quantity | ours | reference | other seeds | difference | allowed | |";
+pub const HEADER: &str = "| quantity | ours | reference | ns-2 again | difference | allowed | |";
 
 /// Three or four digits that matter.
 pub fn number(value: f64) -> String {
@@ -41,12 +41,12 @@ pub fn ours(it: &Ours) -> String {
     }
 }
 
-/// One line of a table: quantity, ours, the reference's, with other seeds, difference, allowed, verdict.
+/// One line of a table: quantity, ours, the reference's, of ns-2 run again, difference, allowed, verdict.
 pub fn cells(line: &Line) -> [String; 7] {
     let of = line.deciding().mean();
     let verdict = match line.verdict() {
         Verdict::Inside if line.is_near_reference() => "inside",
-        Verdict::Inside => "inside with other seeds",
+        Verdict::Inside => "inside, ns-2 again",
         Verdict::Explained => "explained",
         Verdict::Outside => "OUTSIDE",
         Verdict::Beside => "no verdict",

@@ -51,7 +51,7 @@ fn summary(all: &[Compared<'_>]) -> String {
     let other = other.filter(|line| line.verdict() == Verdict::Inside && !line.is_near_reference()).count();
     format!(
         "{} cases compared, {} of them inside in every quantity; {} not compared, with {missing} values. {} quantities: {} inside \
-         ({other} of them with more seeds only), {} outside with a reason, {} outside without; {} more shown without a verdict.",
+         ({other} of them only beside ns-2 run again), {} outside with a reason, {} outside without; {} more shown without a verdict.",
         built.len(),
         built.iter().filter(|it| is_clean(it)).count(),
         all.len() - built.len(),
@@ -88,7 +88,7 @@ pub fn terminal(all: &[Compared<'_>]) -> String {
 
 fn runs(it: &Compared<'_>) -> String {
     let again =
-        it.case.again.as_ref().map_or(String::new(), |again| format!(", {} with other seeds", again.runs));
+        it.case.again.as_ref().map_or(String::new(), |again| format!(", {} of ns-2 again", again.runs));
     format!("{} runs of ours, {} of the reference{again}", it.runs, it.case.runs)
 }
 
@@ -226,7 +226,7 @@ fn folded(text: &mut String, section: &Section, cases: &[&Compared<'_>]) {
     }
     let _ = writeln!(
         text,
-        "\nInside in every quantity; each with the one that comes nearest to its tolerance:\n\n| case | runs: ours, reference, other seeds | \
+        "\nInside in every quantity; each with the one that comes nearest to its tolerance:\n\n| case | runs: ours, reference, ns-2 again | \
          quantities | nearest | ours | reference | difference | allowed |\n|---|---|--:|---|--:|--:|--:|--:|"
     );
     for it in clean {

@@ -21,8 +21,12 @@ const BOTH: &str = "the same DropTail link in both simulators: 10 Mbit/s, 99 pac
                     compare); n = 1: ACC[9]. RED2060: ns-3 RedQueueDisc with the same parameters (no ECN), to set beside ns-2 RED2060 Sack1 ecn 0 \
                     in section a";
 
-/// Of our TCP the one by the standards is nearest to ns-3's: a scoreboard, half of what is in flight, a sample per acknowledgement.
-const OURS: &str = "tcp-sack,preset=rfc";
+/// The tolerances beside another TCP were read off runs of ns-2's SACK beside ns-3's, so ours is ns-2's SACK.
+const OURS: &str = "tcp-sack,preset=ns235";
+/// Chosen after a look at both.
+const CHOSEN: &str = "The tolerances were read off runs of ns-2's SACK beside ns-3's, so ours is ns-2's SACK. The one by the standards (`preset=rfc`) \
+                      was tried first: it drops 50 % more than ns-3 under CoDel with 20 flows at 10 Mbit/s, 29 % more under DropTail and 44 % more \
+                      under RED";
 
 const DELAYS: &str = "the simulator's probes count the packets in a queue and do not time them";
 const TIMEOUTS: &str = "timeouts differ up to five times between TCPs";
@@ -206,7 +210,8 @@ impl Disciplines {
                 self.tcp.clone(),
                 super::pairs(&self.parameters),
                 format!("Made by `{}`", self.cmd),
-                format!("Ours is `{OURS},initial-window=10,min-rto=0.2`, the nearest of our TCPs."),
+                format!("Ours is `{OURS},initial-window=10,tick=0.001`"),
+                CHOSEN.to_owned(),
             ],
             cases: cases.collect::<Result<_, _>>()?,
         })
@@ -232,7 +237,7 @@ impl Disciplines {
         let build = |queue: &str| {
             let group = Group {
                 flows: row.n,
-                protocol: format!("{OURS},initial-window=10,min-rto=0.2{ecn}"),
+                protocol: format!("{OURS},initial-window=10,tick=0.001{ecn}"),
                 packet_bytes: 1502,
                 useful_bytes: 1460,
                 access_delays_ms: Vec::new(),
@@ -274,7 +279,7 @@ impl Both {
             described: vec![
                 self.topology.clone(),
                 self.what.clone(),
-                format!("Beside ns-3, ours is `{OURS},initial-window=2,min-rto=0.2,tick=0.01`."),
+                format!("Beside ns-3, ours is `{OURS}`"),
             ],
             cases: cases.collect::<Result<_, _>>()?,
         })
@@ -311,8 +316,7 @@ impl Both {
                     "DropTail" => format!("droptail,{}", limit + 1),
                     _ => format!("red,min=20,max=60,w=0.002,p=0.1,gentle,limit={limit}"),
                 };
-                let protocol = format!("{OURS},initial-window=2,min-rto=0.2,tick=0.01");
-                Ok(row.case(of("SACK"), number, row.rule(), Ok(net(protocol, 958, queue))))
+                Ok(row.case(of("SACK"), number, row.rule(), Ok(net(OURS.to_owned(), 958, queue))))
             }
             ("ns-3.37", None, Some(0), "DropTail", None, Some(_)) => {
                 let why = "ns-3's TCP without SACK collapses here for a cause that was not found: a warning, not a reference";
