@@ -86,7 +86,21 @@ pub fn choice(chosen: &Choice) -> String {
         true => "chosen after the published numbers had been seen",
         false => "chosen before the published numbers had been seen",
     };
-    format!("{}: {} ({when}). {}", chosen.what, chosen.value, chosen.why)
+    format!("{}: {} ({when}). {}", sentence(&chosen.what), chosen.value, chosen.why)
+}
+
+/// With a capital at its beginning.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// How many runs the numbers beside a choice are means of; empty without alternatives.
+fn runs_beside(done: &Reproduction, number: usize) -> String {
+    let other = done.alternatives.iter().find(|other| other.choice == number);
+    let Some((run, other)) = done.run.as_ref().zip(other) else { return String::new() };
+    let seeds = run.results.identity.seeds.len();
+    format!(" As run: {seeds} seeds; every other column: {}.", other.seeds)
 }
 
 /// The choices of what was run, numbered.
@@ -147,7 +161,7 @@ pub(super) fn section(done: &Reproduction) -> Vec<Block<'_>> {
     out.push(Block::Text("What came out", counts(&[&done.outcome]) + "."));
     out.push(Block::Table(claims(&done.outcome)));
     for (number, chosen) in choices(done) {
-        out.push(Block::Text("What had to be chosen", choice(chosen)));
+        out.push(Block::Text("What had to be chosen", choice(chosen) + &runs_beside(done, number)));
         if let Some(grid) = alternatives(done, number) {
             out.push(Block::Table(grid));
         }

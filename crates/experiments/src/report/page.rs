@@ -69,7 +69,11 @@ fn failures(all: &[Reproduction]) -> Block<'_> {
             ));
         }
     }
-    if lines.is_empty() { Block::Text("", "Nothing that was measured.".into()) } else { Block::List(lines) }
+    if lines.is_empty() {
+        Block::Text("", "No claim fails of those that were measured.".into())
+    } else {
+        Block::List(lines)
+    }
 }
 
 fn beginning<'a>(all: &'a [Reproduction], heading: &str) -> Vec<Block<'a>> {
