@@ -37,6 +37,15 @@ impl Compared<'_> {
         }
         reasons
     }
+
+    /// Reasons of quantities that all lie inside: the case, and the reason.
+    pub fn needless_reasons(&self) -> Vec<(&str, &str)> {
+        let inside = |quantity: &String| {
+            self.lines.iter().all(|line| line.quantity != *quantity || line.verdict() == Verdict::Inside)
+        };
+        let needless = self.case.reasons.iter().filter(|reason| reason.quantities.iter().all(inside));
+        needless.map(|reason| (self.case.name.as_str(), reason.why.as_str())).collect()
+    }
 }
 
 /// One run of a network.
