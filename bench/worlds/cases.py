@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 PACKET = 1500  # bytes of an IP packet of TCP
-DATA = 1494  # of the multicast session, as it leaves an interface with an MTU of 1500
+DATA = 1498  # of the multicast session: the default over an MTU of 1500
 ALIVE = 250  # ms after which a receiver of the multicast session reports even when its scheme has nothing to say
 
 
