@@ -105,6 +105,7 @@ fn what_makes_no_sense_exits_with_2_and_says_what_to_do() {
         (vec!["sim", "run", "lab.toml", "--seeds", "0"], "not a number of seeds"),
         (vec!["sim", "run", "lab.toml", "--shard", "3/2"], "a shard is written as"),
         (vec!["repro", "run", "000/fig-9.9"], "repro list"),
+        (vec!["repro", "verify", "000/fig-2.19", "000/fig-9"], "repro list"),
         (vec!["compare", "--schemes", "nosuch", "--scenario", "lab.toml"], "no scheme or protocol `nosuch`"),
         (
             vec!["compare", "--schemes", "ormcc", "--scenario", "lab.toml", "--flow", "x"],

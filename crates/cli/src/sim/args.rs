@@ -199,9 +199,13 @@ pub struct ReproRun {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     faircast repro verify\n  \
-    faircast repro verify --out report --seeds 3\n\n\
+    faircast repro verify --out report --seeds 3\n  \
+    faircast repro verify 000/fig-4 000/sec-3.3.5\n\n\
     Exit codes: 0 every claim holds or is open, 1 one fails, 2 usage, 3 system.")]
 pub struct ReproVerify {
+    /// Only figures and tables whose names begin so, e.g. 000/fig-4, in place of all
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
     /// Directory for the report
     #[arg(long, value_name = "DIR", default_value = "reproduction", value_hint = ValueHint::DirPath)]
     pub out: PathBuf,

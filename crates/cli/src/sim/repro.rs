@@ -182,13 +182,25 @@ fn paragraph(label: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{}", line.trim_end())
 }
 
+/// The entries that are called so or whose names begin so; all, without any names.
+fn chosen(ids: &[String]) -> Result<Vec<&'static Entry>, Failure> {
+    let fits = |entry: &Entry, id: &String| entry.id.starts_with(id) || entry.aliases.contains(&id.as_str());
+    for id in ids {
+        if !entries().any(|entry| fits(entry, id)) {
+            find(id).map_err(Usage::from)?; // says where the names are
+        }
+    }
+    Ok(entries().filter(|entry| ids.is_empty() || ids.iter().any(|id| fits(entry, id))).collect())
+}
+
 fn verify(typed: &ReproVerify, out: &mut impl Write, stop: &AtomicBool) -> Result<(), Failure> {
+    let entries = chosen(&typed.ids)?;
     let mut settings = settings(&typed.running, typed.quick, typed.alternatives);
     let runs = typed.out.join("runs");
     let kept = Kept::at(&runs).and_then(|kept| kept.forget_others().map(|()| kept));
     settings.kept = Some(kept.map_err(Failure::system(format!("write {}", runs.display())))?);
     let mut all = Vec::new();
-    for entry in entries() {
+    for entry in entries {
         let began = Instant::now();
         let mut done = {
             let teller = RunPrinter::new(telling(typed.quiet), entry.id, stop);
