@@ -57,7 +57,7 @@ pub fn what_was_run(done: &Reproduction) -> String {
     )
 }
 
-/// Notes of an entry: those of claims, each once, and what is known about claims that fail.
+/// Notes of an entry: those of claims, each once, and what is known about it, claims that fail above all.
 pub fn notes(done: &Reproduction) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for claim in done.outcome.claims.iter().filter(|claim| !claim.note.is_empty()) {
@@ -71,11 +71,12 @@ pub fn notes(done: &Reproduction) -> Vec<String> {
             notes.push(note);
         }
     }
-    if done.outcome.count(Verdict::Fails) > 0 {
-        notes.push(match done.entry.known {
-            "" => "A claim fails; why is not known.".into(),
-            known => known.into(),
-        });
+    let fails = done.outcome.count(Verdict::Fails) > 0;
+    match (done.entry.known, fails) {
+        ("", true) => notes.push("A claim fails; why is not known.".into()),
+        ("", false) => {}
+        (known, true) => notes.push(format!("What is known of what fails: {known}")),
+        (known, false) => notes.push(format!("What is known: {known}")),
     }
     notes
 }

@@ -55,18 +55,17 @@ fn row(mut first: Vec<String>, done: &[&Reproduction]) -> Vec<String> {
     first
 }
 
-/// The claims that do not hold, one a line.
+/// The claims that do not hold, one a line, those first in which the document contradicts itself.
 fn failures(all: &[Reproduction]) -> Block<'_> {
     let mut lines = Vec::new();
-    for done in all {
-        for claim in done.outcome.claims.iter().filter(|claim| claim.verdict == Verdict::Fails) {
-            let measured = claim.measured.map_or_else(|| "nothing".to_owned(), short);
-            lines.push(format!(
-                "{}: {}. Measured {measured}, accepted {}.",
-                done.entry.id,
-                claim.name,
-                claim.tolerance.words()
-            ));
+    for (verdict, why) in [(Verdict::Contradicts, " The document contradicts itself."), (Verdict::Fails, "")]
+    {
+        for done in all {
+            for claim in done.outcome.claims.iter().filter(|claim| claim.verdict == verdict) {
+                let measured = claim.measured.map_or_else(|| "nothing".to_owned(), short);
+                let (id, name, accepted) = (done.entry.id, &claim.name, claim.tolerance.words());
+                lines.push(format!("{id}: {name}. Measured {measured}, accepted {accepted}.{why}"));
+            }
         }
     }
     if lines.is_empty() {
