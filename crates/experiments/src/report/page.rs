@@ -64,7 +64,10 @@ fn failures(all: &[Reproduction]) -> Block<'_> {
             for claim in done.outcome.claims.iter().filter(|claim| claim.verdict == verdict) {
                 let measured = claim.measured.map_or_else(|| "nothing".to_owned(), short);
                 let (id, name, accepted) = (done.entry.id, &claim.name, claim.tolerance.words());
-                lines.push(format!("{id}: {name}. Measured {measured}, accepted {accepted}.{why}"));
+                let published =
+                    claim.published.map_or_else(String::new, |it| format!("published {}, ", short(it)));
+                lines
+                    .push(format!("{id}: {name}. Measured {measured}, {published}accepted {accepted}.{why}"));
             }
         }
     }
