@@ -95,6 +95,15 @@ pub enum CwrOn {
     AnyPacket,
 }
 
+/// When a timeout leaves the slow-start threshold where a mark has set it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterMark {
+    /// While what was out at the mark is not all acknowledged, as Linux does.
+    WithinWindow,
+    /// As long as nothing else has changed the window, however long that is (ns-2's `CWND_ACTION_ECN`).
+    Always,
+}
+
 /// How the connection opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handshake {
@@ -166,6 +175,8 @@ pub struct Config {
     pub inflation: Inflation,
     /// Which packets carry CWR.
     pub cwr_on: CwrOn,
+    /// What a timeout after a mark does to the threshold.
+    pub after_mark: AfterMark,
     /// How the connection opens.
     pub handshake: Handshake,
     /// A new packet on each of the first two duplicate acknowledgements (RFC 3042).
@@ -201,6 +212,7 @@ impl Config {
             duplicates: Duplicates::All,
             inflation: Inflation::InRecovery,
             cwr_on: CwrOn::AnyPacket,
+            after_mark: AfterMark::Always,
             handshake: Handshake::Syn,
             limited_transmit: Switch::On,
             ecn: Switch::Off,
@@ -246,6 +258,7 @@ impl Config {
             idle: Idle::InitialWindow,
             duplicates: Duplicates::Outstanding,
             cwr_on: CwrOn::NewData,
+            after_mark: AfterMark::WithinWindow,
             ..Config::ns235(variant)
         }
     }

@@ -43,8 +43,8 @@ mod vegas;
 mod window;
 
 pub use config::{
-    Backoff, Config, Counting, CwrOn, Duplicates, Halving, Handshake, Idle, Inflation, Recovery, Samples,
-    Switch, Variant,
+    AfterMark, Backoff, Config, Counting, CwrOn, Duplicates, Halving, Handshake, Idle, Inflation, Recovery,
+    Samples, Switch, Variant,
 };
 pub use rto::RttEstimate;
 pub(super) use rto::Smoothed;

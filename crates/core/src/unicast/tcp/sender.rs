@@ -1,6 +1,6 @@
 //! The sending end: opens the connection, asks loss recovery what an acknowledgement means, and lets packets leave.
 
-use super::config::{Config, CwrOn, Halving, Handshake, Idle, Switch, Variant};
+use super::config::{AfterMark, Config, CwrOn, Handshake, Idle, Switch, Variant};
 use super::fast::{self, FastRecovery};
 use super::rto::RttEstimate;
 use super::sack::Scoreboard;
@@ -279,9 +279,8 @@ impl Sender {
         } else {
             tcb.window.set_inflation(0);
             let half = tcb.half();
-            // ns-2 looks whether the last reaction was one to a mark, however long ago; RFC 5681's halving is of a window that was not cut yet.
-            let old = tcb.config.halving == Halving::Flight && tcb.una >= tcb.recover;
-            let reduced = tcb.reaction == Reaction::Reduced && !old;
+            let fresh = tcb.una < tcb.recover || tcb.config.after_mark == AfterMark::Always;
+            let reduced = tcb.reaction == Reaction::Reduced && fresh;
             tcb.reduce(if reduced { tcb.window.threshold() } else { half }, 1.0);
         }
         self.timeouts += 1;

@@ -95,7 +95,7 @@ fn a_latest_packet_that_is_sent_again_says_that_the_window_was_reduced_in_ns_2_o
 
 #[test]
 fn a_timeout_after_a_mark_leaves_the_threshold_as_the_mark_set_it_in_ns_2_only() {
-    for (config, expected) in [(NS_2[0], 4.0), (RFC, 2.0)] {
+    for (config, expected) in [(NS_2[0], 4.0), (RFC, 2.0), (Config::linux(Variant::Reno), 2.0)] {
         let mut bench = Bench::new(config, 8);
         bench.acknowledge(8, true);
         assert_eq!(bench.sender.window().threshold(), 4.0);
