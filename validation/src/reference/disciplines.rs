@@ -151,13 +151,8 @@ impl Table {
     pub fn read(&self, place: &str) -> Result<Section, Failure> {
         described_as(place, &self.topology, TOPOLOGY)?;
         described_as(&format!("{place}, tcp"), &self.tcp, TCP)?;
-        let known = |name: &&String| QUEUES.iter().any(|known| known.0 == name.as_str());
-        if self.access_ms.len() != 20 || !self.parameters.keys().all(|name| known(&name)) {
-            return Err(unknown(
-                place,
-                "20 delays ACC_ms and parameters of known queues are wanted".to_owned(),
-            ));
-        }
+        let known = |name: &str| QUEUES.iter().any(|known| known.0 == name);
+        super::with_delays_and_queues(place, &self.access_ms, self.parameters.keys(), known)?;
         let cases = self.aggregates.iter().enumerate().map(|(number, row)| self.case(place, number, row));
         Ok(Section {
             name: "Queues in ns-2",

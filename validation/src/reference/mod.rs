@@ -241,6 +241,19 @@ impl From<f64> for Value {
     }
 }
 
+/// A section of queues has delays for 20 flows, and parameters of queues that are known.
+fn with_delays_and_queues<'a>(
+    place: &str,
+    access_ms: &[f64],
+    mut queues: impl Iterator<Item = &'a String>,
+    known: impl Fn(&str) -> bool,
+) -> Result<(), Failure> {
+    if access_ms.len() == 20 && queues.all(|name| known(name)) {
+        return Ok(());
+    }
+    Err(unknown(place, "20 delays ACC_ms and parameters of known queues are wanted".to_owned()))
+}
+
 /// An error unless the file describes what the reader was written for.
 fn described_as(place: &str, found: &str, known: &str) -> Result<(), Failure> {
     if found == known {

@@ -194,12 +194,7 @@ impl Disciplines {
         let all = self.parameters.get("all").map_or("", String::as_str);
         described_as(&format!("{place}, parameters"), all, "device queue below the discipline: 1 packet")?;
         let known = |name: &str| name == "all" || QUEUES.iter().any(|known| known.0 == name);
-        if self.access_ms.len() != 20 || !self.parameters.keys().all(|name| known(name)) {
-            return Err(unknown(
-                place,
-                "20 delays ACC_ms and parameters of known queues are wanted".to_owned(),
-            ));
-        }
+        super::with_delays_and_queues(place, &self.access_ms, self.parameters.keys(), known)?;
         let cases = self.aggregates.iter().enumerate().map(|(number, row)| self.case(place, number, row));
         Ok(Section {
             name: "Queues in ns-3",
