@@ -246,6 +246,7 @@ fn announce() -> Message<'static> {
         first_block: 0,
         next_seq: 0,
         scheme: 0,
+        hops: 0,
         spread_ms: 100,
         flags: 0,
         name: Name::EMPTY,

@@ -12,6 +12,31 @@ use std::process::ExitCode;
 /// The request makes no sense: found before anything is sent or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Usage {
+    /// A relay runs already.
+    #[error("a relay listens at {} already; ask it with `faircast relay --status`, or name another place with --control", .0.display())]
+    RelayRuns(PathBuf),
+    /// A relay's control socket cannot be made.
+    #[error("cannot listen at {}: {source}; name another place with --control", .path.display())]
+    RelayControl {
+        /// The socket.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// No relay listens.
+    #[error("no relay answers at {}: {source}; is one running, with the same --control?", .path.display())]
+    NoRelay {
+        /// The socket.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A relay says what this version does not know.
+    #[error("the relay's answer cannot be read: {reason}; it may be of another version, see `--json`")]
+    RelayAnswer {
+        /// What is wrong.
+        reason: String,
+    },
     /// Standard input and paths at once.
     #[error("`-` (standard input) cannot be sent together with paths; send them one after the other")]
     StdinAndPaths,

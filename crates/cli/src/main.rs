@@ -5,6 +5,7 @@
 //! | [`args`] [`values`] | what can be typed |
 //! | [`session`] | `send`, `stream`, `recv`: typed, resolved, run |
 //! | [`pgm`] [`alc`] | the same over PGM, and over ALC with FLUTE |
+//! | [`relay`] | sessions are passed on |
 //! | [`tell`] [`json`] [`units`] | how a session is told to people and to programs |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
 //! | [`key`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
@@ -19,6 +20,7 @@ mod json;
 mod key;
 mod manual;
 mod pgm;
+mod relay;
 mod schemes;
 mod session;
 mod sim;
@@ -92,6 +94,11 @@ fn dispatch(command: Command) -> Result<(), Failure> {
                     faircast::Receiver::from(config).run_until(stop, events)
                 })
             })
+        }
+        Command::Relay(relay) if relay.status => relay::status(relay.control, relay.telling.json, &mut out),
+        Command::Relay(relay) => {
+            let resolved = relay.resolve()?;
+            in_session(Channel::Stdout, |output, stop| relay::run(resolved, output, stop))
         }
         Command::Keygen(keygen) => key::run(keygen.resolve()?, &mut out, &mut people),
         Command::Key(args::Key { command: args::KeyCommand::Show(show) }) => key::show(&show, &mut out),

@@ -167,7 +167,7 @@ pub fn warning(text: &str) -> String {
 }
 
 /// What people are told about an event that is no progress, if anything.
-fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
+pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
     let (least, text) = match event {
         Event::Opened { group, interface, local, alternatives } => {
             let others = match alternatives.as_slice() {

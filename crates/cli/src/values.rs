@@ -49,6 +49,14 @@ pub enum BadValue {
     /// A group that routers and switches keep for themselves.
     #[error("{0} is reserved for routing protocols; use one of 239.0.0.0 to 239.255.255.255")]
     Reserved(IpAddr),
+    /// Neither a group nor an interface.
+    #[error(
+        "`{0}` is neither a group nor an interface; write IFACE, GROUP, or GROUP@IFACE, like 239.1.2.3:6000@eth0"
+    )]
+    NotAPlace(String),
+    /// Not a number of bytes, or one that makes no sense.
+    #[error("`{0}` is not a size; write bytes from 1M to 1000T with a unit, like 64M or 1.5G")]
+    NotASize(String),
     /// Port zero.
     #[error("port 0 cannot be used; choose 1024 to 65535, or leave the port out for 5777")]
     PortZero,
@@ -182,6 +190,61 @@ fn is_link_control(address: Ipv4Addr) -> bool {
     matches!(address.octets(), [224, 0, 0, _])
 }
 
+/// A group, an interface, or one on the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupAt {
+    /// The group; `None`: the usual one.
+    pub group: Option<SocketAddr>,
+    /// The interface, by name or address; `None`: by route.
+    pub interface: Option<String>,
+}
+
+/// A group, an interface, or both: `eth0`, `239.1.2.3:6000@eth0`, `239.1.2.3`.
+///
+/// # Errors
+/// What is wrong with the group, or [`BadValue::NotAPlace`].
+pub fn group_at(text: &str) -> Result<GroupAt, BadValue> {
+    let text = text.trim();
+    let place = |group: Option<SocketAddr>, interface: &str| GroupAt {
+        group,
+        interface: (!interface.is_empty()).then(|| interface.to_owned()),
+    };
+    match text.rsplit_once('@') {
+        Some((_, "")) => Err(BadValue::NotAPlace(text.to_owned())),
+        Some((before, interface)) => Ok(place(Some(group(before)?), interface)),
+        None if text.is_empty() => Err(BadValue::NotAPlace(text.to_owned())),
+        None => match group(text) {
+            Ok(group) => Ok(place(Some(group), "")),
+            // An address of this host names its interface; whatever else looks like an address is a slip.
+            Err(BadValue::NotAGroup(_)) => Ok(place(None, text)),
+            Err(BadValue::NotMulticast(_)) if text.parse::<IpAddr>().is_ok() => Ok(place(None, text)),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// Bytes: `64M`, `1.5G`, `800k`, `4096`.
+///
+/// # Errors
+/// [`BadValue::NotASize`].
+pub fn size(text: &str) -> Result<usize, BadValue> {
+    let text = text.trim();
+    let not_a_size = || BadValue::NotASize(text.to_owned());
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: f64 = number.parse().map_err(|_| not_a_size())?;
+    let factor = match unit.trim().trim_end_matches("iB").trim_end_matches('B') {
+        "" => 1.0,
+        "k" | "K" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        "T" => 1e12,
+        _ => return Err(not_a_size()),
+    };
+    let bytes = number * factor;
+    if (1e6..=1e15).contains(&bytes) { Ok(bytes as usize) } else { Err(not_a_size()) }
+}
+
 /// A time to live (hop limit), 1 to 255.
 pub fn ttl(text: &str) -> Result<u8, BadValue> {
     match text.trim().parse::<u8>() {
@@ -235,6 +298,32 @@ fn name(text: &str, longest: usize) -> Result<String, BadValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_an_interface_or_both() {
+        let at = |group: Option<&str>, interface: Option<&str>| {
+            let group = group.map(|group| group.parse().expect("a group"));
+            Ok(GroupAt { group, interface: interface.map(str::to_owned) })
+        };
+        assert_eq!(group_at("eth0"), at(None, Some("eth0")));
+        assert_eq!(group_at("10.0.0.7"), at(None, Some("10.0.0.7")));
+        assert_eq!(group_at("239.1.2.3"), at(Some("239.1.2.3:5777"), None));
+        assert_eq!(group_at("239.1.2.3:6000@eth0"), at(Some("239.1.2.3:6000"), Some("eth0")));
+        assert_eq!(group_at("[ff15::7]:6000@eth0"), at(Some("[ff15::7]:6000"), Some("eth0")));
+        assert!(matches!(group_at("10.0.0.7:5777@eth0"), Err(BadValue::NotMulticast(_))));
+        for wrong in ["", "239.1.2.3@", "eth0@eth1", "224.0.0.5@eth0"] {
+            assert!(group_at(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_units_and_bounds() {
+        assert_eq!(
+            (size("64M"), size("1.5G"), size("2000k")),
+            (Ok(64_000_000), Ok(1_500_000_000), Ok(2_000_000))
+        );
+        assert!(["", "M", "64X", "-1M", "10", "9e9T"].iter().all(|wrong| size(wrong).is_err()));
+    }
     use faircast::Slow;
 
     #[test]

@@ -92,8 +92,12 @@ pub use faircast_transport::config::{
 pub use faircast_transport::ends::{Input, Memory, Output};
 pub use faircast_transport::event::{self, Event, ReceiveReport, SendReport};
 pub use faircast_transport::object::{MemoryFile, ObjectError};
+pub use faircast_transport::{
+    BranchStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelaySource, RelayStatus,
+    RelayedSession, relay,
+};
 pub use faircast_transport::{Class, Endpoint, Error, alc, endpoint, error, pgm};
-pub use faircast_wire::{GroupKey, KeyError, KeyRing, SigningKey, Spacing, VerifyKey, VerifyKeys};
+pub use faircast_wire::{GroupKey, HopKey, KeyError, KeyRing, SigningKey, Spacing, VerifyKey, VerifyKeys};
 
 /// What the system calls this host, cut to the 63 bytes that packets have room for.
 #[must_use]

@@ -136,6 +136,23 @@ impl Assembly {
         Some((entry.symbols + entry.beyond).saturating_sub(got).max(1) as u16)
     }
 
+    /// Which of the first 256 source symbols of `block` have arrived: bit `k % 8` of byte `k / 8`; `None` when none of it is here,
+    /// or it has more.
+    pub fn held(&self, block: u32) -> Option<[u8; 32]> {
+        let entry = match &self.current {
+            Some((current, entry)) if *current == block => entry,
+            _ => self.others.get(&block)?,
+        };
+        let mut map = [0; 32];
+        if entry.symbols > map.len() * 8 {
+            return None;
+        }
+        for (bytes, word) in map.chunks_exact_mut(8).zip(&entry.have) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        Some(map)
+    }
+
     fn switch_to(&mut self, block: u32, symbols: usize) {
         if let Some((old, entry)) = self.current.take() {
             self.others.insert(old, entry);

@@ -15,18 +15,19 @@ use faircast_core::packet::{Layer, ReceiverId, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Span;
-use faircast_net::{GroupOptions, GroupSocket, Membership, SourceOptions, choose};
+use faircast_net::{Faults, GroupOptions, GroupSocket, Membership, SourceOptions, choose};
 use faircast_wire::{Form, KeyRing, Name, ReceiverCodec, SourceCodec, Spacing, data_header_len, group_of};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// Source symbols of a block: small enough to stay in a processor's cache, large enough for the code to
 /// lose nothing (see `docs/decisions/`).
 const SYMBOLS_PER_BLOCK: u16 = 256;
 
 /// Feedback is spread over at least this on the local network, and farther away.
-const SPREAD_LOCAL: Span = Span::from_millis(10);
-const SPREAD_FAR: Span = Span::from_millis(200);
+pub(crate) const SPREAD_LOCAL: Span = Span::from_millis(10);
+pub(crate) const SPREAD_FAR: Span = Span::from_millis(200);
 
 /// Send files, trees or a stream to everybody who receives the group. Returns when the session has
 /// ended; a report with `ok: false` names the receivers that are incomplete.
@@ -209,20 +210,16 @@ pub(crate) fn open_receiver(
     clock: &Clock,
     events: &mut dyn FnMut(Event),
 ) -> Result<(receiver::ReceiverSession, Groups), Error> {
-    let choice = choose(config.group.ip(), config.interface.as_deref())?;
-    let outage = Outage::of_listener(config.group.ip(), config.interface, config.patience);
-    let membership = config.source.map_or(Membership::AnySource, Membership::OnlyFrom);
-    let socket = GroupSocket::open(
-        config.group,
-        membership,
-        &choice,
-        &GroupOptions { receive_buffer: config.buffer },
-    )?;
-    events(opened(config.group, &choice));
-    if let Some(warning) = socket.receive_buffer().warning() {
-        events(Event::warning(warning));
-    }
     let random = random();
+    let listening = Listening {
+        group: config.group,
+        interface: config.interface,
+        source: config.source,
+        patience: config.patience,
+        buffer: config.buffer,
+        faults: config.faults,
+    };
+    let groups = listening.open(random[3], events)?;
     let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");
     let codec = ReceiverCodec::new(config.key.as_ref().map_or(&[], KeyRing::keys), id, random[1]);
     let setup = receiver::Setup {
@@ -247,9 +244,38 @@ pub(crate) fn open_receiver(
         freshness: config.freshness,
         unix_secs: clock.unix_secs(),
         memory: receiver::INCOMPLETE,
+        relay: None,
     };
-    let groups = Groups::new(socket, outage, config.faults.map(|faults| (faults, random[3])));
     Ok((receiver::ReceiverSession::new(setup, clock.now()), groups))
+}
+
+/// Where a session is heard.
+pub(crate) struct Listening {
+    pub(crate) group: SocketAddr,
+    pub(crate) interface: Option<String>,
+    /// Other addresses are not heard.
+    pub(crate) source: Option<IpAddr>,
+    pub(crate) patience: Duration,
+    /// Bytes of receive buffer to ask for.
+    pub(crate) buffer: usize,
+    pub(crate) faults: Option<Faults>,
+}
+
+impl Listening {
+    /// Join the group.
+    ///
+    /// # Errors
+    /// When there is no such interface, or the system refuses.
+    pub(crate) fn open(self, seed: u64, events: &mut dyn FnMut(Event)) -> Result<Groups, Error> {
+        let choice = choose(self.group.ip(), self.interface.as_deref())?;
+        let outage = Outage::of_listener(self.group.ip(), self.interface, self.patience);
+        let membership = self.source.map_or(Membership::AnySource, Membership::OnlyFrom);
+        let options = GroupOptions { receive_buffer: self.buffer };
+        let socket = GroupSocket::open(self.group, membership, &choice, &options)?;
+        events(opened(self.group, &choice));
+        socket.receive_buffer().warning().into_iter().for_each(|warning| events(Event::warning(warning)));
+        Ok(Groups::new(socket, outage, self.faults.map(|faults| (faults, seed))))
+    }
 }
 
 /// The scheme that sends this: with as many layers as there are streams for.

@@ -4,6 +4,7 @@ use crate::config::BadLimits;
 use crate::object::ObjectError;
 use faircast_core::node::Effect;
 use faircast_net::NetError;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Whose fault it is.
@@ -266,6 +267,19 @@ pub enum Error {
         /// Bytes verified.
         verified_bytes: u64,
     },
+    /// A relay has nowhere to pass on to.
+    #[error(
+        "what comes to {group} on {interface} would be passed on to where it came from and nowhere else; name another interface or group"
+    )]
+    NoBranch {
+        /// The group.
+        group: SocketAddr,
+        /// The interface.
+        interface: String,
+    },
+    /// The source of a session that is passed on was restarted.
+    #[error("the source was restarted: the session goes on as a new one")]
+    SourceRestarted,
     /// The source ended the session before this receiver had everything.
     #[error(
         "the source ended the session before everything had arrived ({reason}); {verified_bytes} bytes are verified and kept, a receiver that is started again resumes"
@@ -441,6 +455,7 @@ impl Error {
             Error::NoReceiver { .. }
                 | Error::NoSession { .. }
                 | Error::SourceSilent { .. }
+                | Error::SourceRestarted
                 | Error::NothingArrives { .. }
                 | Error::Ended { .. }
                 | Error::PgmSilent { .. }
@@ -455,6 +470,7 @@ impl Error {
             Error::NoReceiver { .. }
             | Error::NoSession { .. }
             | Error::SourceSilent { .. }
+            | Error::SourceRestarted
             | Error::NothingArrives { .. }
             | Error::Ended { .. }
             | Error::RootMismatch
@@ -478,6 +494,7 @@ impl Error {
             | Error::LayerInputs { .. }
             | Error::OverMemory { .. }
             | Error::Limits(_)
+            | Error::NoBranch { .. }
             | Error::NotAStream { .. } => Class::Usage,
             Error::Object(ObjectError::Older { .. }) => Class::Transfer,
             Error::Net(_)

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `endpoint` | what all sessions are to whoever drives them |
 //! | `driver` | the loop, the sockets, outages of the network |
-//! | `source`, `receiver` | sessions in faircast's own format |
+//! | `source`, `receiver`, `relay` | sessions in faircast's own format |
 //! | `pgm`, `alc` | sessions in the formats of others |
 //! | `object` | files and trees as blocks, and back |
 //! | `ends` | readers, writers and memory in place of files |
@@ -31,6 +31,7 @@ pub mod object;
 mod pair;
 pub mod pgm;
 mod receiver;
+mod relay;
 mod source;
 mod spill;
 
@@ -45,3 +46,7 @@ pub use ends::{Input, Memory, Output};
 pub use error::{Class, Error};
 pub use event::{Event, ReceiveReport, SendReport};
 pub use object::MemoryFile;
+pub use relay::{
+    BranchStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelaySource, RelayStatus,
+    RelayedSession, relay,
+};

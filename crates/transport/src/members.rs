@@ -67,6 +67,9 @@ pub struct Members {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
+    /// Receivers that members speak for, and those among them that have everything.
+    receivers: u64,
+    verified: u64,
     done: usize,
     unfinished: usize,
     /// Of the unfinished.
@@ -88,6 +91,10 @@ pub struct MemberRecord {
     pub heard_at: Time,
     /// Blocks that it lacks.
     pub blocks_missing: u32,
+    /// Receivers that it speaks for: itself, or those below it when it is a relay.
+    pub receivers: u32,
+    /// Those among them that have everything.
+    pub receivers_done: u32,
     /// Bytes verified.
     pub verified_bytes: u64,
     /// Fraction of packets lost.
@@ -204,6 +211,7 @@ impl Members {
         }
         member.address = address;
         member.reason = report.reason;
+        (member.receivers, member.receivers_done) = spoken_for(report);
         member.blocks_missing = report.blocks_missing;
         member.verified_bytes = report.verified_bytes;
         member.loss = if report.loss.is_finite() { report.loss.clamp(0.0, 1.0) } else { 0.0 };
@@ -397,7 +405,17 @@ impl Members {
         self.hosts.get(&host).copied().unwrap_or(0)
     }
 
-    /// How many have everything.
+    /// How many receivers there are, those behind relays included.
+    pub fn receivers(&self) -> u64 {
+        self.tally.receivers
+    }
+
+    /// How many of them have everything.
+    pub fn verified(&self) -> u64 {
+        self.tally.verified
+    }
+
+    /// How many members have everything.
     pub fn done(&self) -> usize {
         self.tally.done
     }
@@ -521,6 +539,8 @@ pub fn stretched(turn: Time, now: Time, spread: Span, longer: Span) -> Time {
 
 impl Tally {
     fn count(&mut self, member: &MemberRecord) {
+        self.receivers += u64::from(member.receivers);
+        self.verified += u64::from(member.receivers_done);
         self.done += usize::from(member.state == MemberState::Done);
         let unfinished = member.pace == Pace::Together && !member.is_finished();
         self.unfinished += usize::from(unfinished);
@@ -528,11 +548,20 @@ impl Tally {
     }
 
     fn discount(&mut self, member: &MemberRecord) {
+        self.receivers -= u64::from(member.receivers);
+        self.verified -= u64::from(member.receivers_done);
         self.done -= usize::from(member.state == MemberState::Done);
         let unfinished = member.pace == Pace::Together && !member.is_finished();
         self.unfinished -= usize::from(unfinished);
         self.mute -= usize::from(unfinished && member.is_mute());
     }
+}
+
+/// For how many receivers it speaks, and how many of them are done: a relay's word, within what there can be.
+fn spoken_for(report: &Report) -> (u32, u32) {
+    let receivers = report.receivers.min(MOST as u32);
+    let done = if report.state == MemberState::Done && receivers == 1 { 1 } else { report.done };
+    (receivers, done.min(receivers))
 }
 
 impl MemberRecord {
@@ -545,6 +574,8 @@ impl MemberRecord {
             state: report.state,
             reason: report.reason,
             heard_at: now,
+            receivers: spoken_for(report).0,
+            receivers_done: spoken_for(report).1,
             blocks_missing: report.blocks_missing,
             verified_bytes: report.verified_bytes,
             loss: 0.0,
@@ -612,6 +643,8 @@ mod tests {
             nonce: 0,
             state,
             reason: 0,
+            receivers: 1,
+            done: 0,
             verified_bytes: 0,
             blocks_missing: 1,
             rate: 0.0,

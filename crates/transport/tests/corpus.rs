@@ -116,6 +116,7 @@ fn leaping_stream() -> Vec<u8> {
             scheme: 1,
             layers: 1,
             options: Name::EMPTY,
+            hops: 0,
             spread_ms: 10,
             flags: Announce::LIVE,
             name: Name::EMPTY,

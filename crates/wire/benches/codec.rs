@@ -55,6 +55,7 @@ fn announce() -> Message<'static> {
         first_block: 0,
         next_seq: 0,
         scheme: 0,
+        hops: 0,
         spread_ms: 0,
         flags: 0,
         name: Name::EMPTY,

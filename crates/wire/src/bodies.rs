@@ -8,8 +8,8 @@ use crate::error::{EncodeError, ParseError};
 use crate::field::{Layout, Shape, fields_of, len_of};
 use crate::key::KeyId;
 use crate::message::{
-    Announce, Hashes, Member, MemberState, Name, Need, Refusal, RefusalReason, Request, Scheduled, Status,
-    TransferId, Welcome, Window,
+    Announce, Hashes, Held, Member, MemberState, Name, Need, Refusal, RefusalReason, Request, Scheduled,
+    Status, TransferId, Welcome, Window,
 };
 use crate::reader::Reader;
 use faircast_core::packet::{Data, Echo, Flags, ReceiverId, Seq};
@@ -51,6 +51,8 @@ pub struct Fit {
     pub dropped: usize,
     /// Of [`Request::needs`].
     pub needs: usize,
+    /// Of [`Request::held`].
+    pub held: usize,
     /// Of [`Hashes::hashes`].
     pub hashes: usize,
 }
@@ -172,6 +174,7 @@ body! {
         next_seq: Counter, "number of layer 0's next packet, unwrapped; below 2^62";
         scheme: u8, "congestion-control scheme";
         layers: u8, "layers; 1: a session at one rate";
+        hops: u8, "relays between the source and here";
         spread_ms: u32, "feedback is spread over so many milliseconds";
         flags: AnnounceFlags, "flags";
         name: Name, "the source's host or what it sends; at most 63 bytes";
@@ -227,6 +230,14 @@ body! {
     }
     lists {
         needs: [Need], "what is missing";
+        held: [Held], "to a relay: what is there of the blocks that are missing";
+    }
+}
+
+group! {
+    Held {
+        block as "held_block": u32, "of this block";
+        symbols as "held_symbols": [u8; 32], "bit k % 8 of byte k / 8: source symbol k is there";
     }
 }
 
@@ -245,6 +256,8 @@ body! {
         nonce: u16, "drawn at random when the receiver started";
         state: MemberState, "what the receiver is doing";
         reason: u8, "why, in the transport's code; 0: nothing to say";
+        receivers: u32, "receivers that this one speaks for: 1 for a receiver, those below it for a relay";
+        done: u32, "those among them that have everything";
         verified_bytes: u64, "bytes verified";
         blocks_missing: u32, "blocks missing";
         rate: BitRate, "received rate, in bit/s; not negative";

@@ -169,17 +169,17 @@ fn put_data_header(out: &mut Vec<u8>, session: SessionId, flags: u8, packet: &Da
     put_header(out, Kind::Data, mark << 4 | rate | flags, packet.layer, session, packet.data.seq.0 as u32);
 }
 
-/// What a sealed data packet begins with: header, and a relay's id and boot number; how many bytes these are.
+/// What a sealed data packet begins with: its header; how many bytes these are. Which relay wrote it is told by where it comes
+/// from, so that a packet is no longer behind a relay than before it.
 pub(crate) fn put_prefix(
     out: &mut Vec<u8>,
     session: SessionId,
     relay: Option<(ReceiverId, u64)>,
     packet: &DataPacket<'_>,
-) -> Result<usize, EncodeError> {
+) -> usize {
     let start = out.len();
     put_data_header(out, session, sealed_by(relay), packet);
-    put_sender(out, relay)?;
-    Ok(out.len() - start)
+    out.len() - start
 }
 
 /// The flags of a sealed packet, which a relay wrote or the source.

@@ -60,7 +60,16 @@ pub(crate) struct Heard {
     streams: Streams,
     pub(crate) keys: Option<Keys>,
     source: Box<Flow>,
-    relays: Vec<(Sender, Box<Flow>)>,
+    relays: Vec<Relay>,
+}
+
+/// A relay of a session.
+#[derive(Debug)]
+struct Relay {
+    sender: Sender,
+    /// Where it announces from: its data packets do not say who wrote them.
+    place: SocketAddr,
+    flow: Box<Flow>,
 }
 
 /// The keys of a session.
@@ -98,11 +107,6 @@ impl Inbound {
     pub(crate) fn of_relay(key: Option<&HopKey>, me: Me) -> Inbound {
         let keys = key.map(|key| Known::new(key.clone(), None)).into_iter().collect();
         Inbound { me, keys, sessions: Vec::new(), followed: None, clock: None }
-    }
-
-    /// The key of announcements that a relay writes.
-    pub(crate) fn announcer(&self) -> Option<&Cipher> {
-        self.keys.first().map(|key| &key.announcer)
     }
 
     /// The first of the keys.
@@ -188,7 +192,7 @@ impl Inbound {
             (Kind::Announce, _) if sealed => self.open_announce(&fixed, bytes, from)?,
             (Kind::Announce, _) => self.parse_announce(&fixed, bytes, from)?,
             (_, None) => return Err(OpenError::OtherSession(session)),
-            (Kind::Data, Some(place)) => Message::Data(self.sessions[place].open_data(&fixed, bytes)?),
+            (Kind::Data, Some(place)) => Message::Data(self.sessions[place].open_data(&fixed, bytes, from)?),
             (Kind::Hashes, Some(place)) => self.sessions[place].open_page(&fixed, bytes)?,
             (_, Some(place)) => self.sessions[place].open_status(&fixed, bytes)?,
         };
@@ -208,7 +212,7 @@ impl Inbound {
             self.check_time(announce)?;
             let heard = self.know(fixed.header.session);
             heard.check_salt(announce)?;
-            heard.learn(announce, None);
+            heard.learn(announce, None, from);
         }
         Ok(message)
     }
@@ -246,7 +250,7 @@ impl Inbound {
             if heard.keys.is_none() {
                 heard.keys = Some(Keys::new(key_id, &hop, group.as_ref(), me, session, &announce.salt));
             }
-            heard.learn(announce, relay);
+            heard.learn(announce, relay, from);
             if let Some(flow) = heard.flow_mut(relay) {
                 flow.announcements.mark(seq);
             }
@@ -309,30 +313,42 @@ impl Heard {
     fn flow(&self, relay: Option<Sender>) -> Option<&Flow> {
         match relay {
             None => Some(&self.source),
-            Some(relay) => self.relays.iter().find(|(known, _)| *known == relay).map(|(_, flow)| &**flow),
+            Some(sender) => self.relays.iter().find(|relay| relay.sender == sender).map(|relay| &*relay.flow),
         }
     }
 
     fn flow_mut(&mut self, relay: Option<Sender>) -> Option<&mut Flow> {
         match relay {
             None => Some(&mut self.source),
-            Some(relay) => {
-                self.relays.iter_mut().find(|(known, _)| *known == relay).map(|(_, flow)| &mut **flow)
+            Some(sender) => {
+                let relay = self.relays.iter_mut().find(|relay| relay.sender == sender);
+                relay.map(|relay| &mut *relay.flow)
             }
         }
     }
 
-    /// Open a data packet.
-    fn open_data<'a>(&mut self, fixed: &Fixed, bytes: &'a mut [u8]) -> Result<DataPacket<'a>, OpenError> {
+    /// Open a data packet that came from this address.
+    fn open_data<'a>(
+        &mut self,
+        fixed: &Fixed,
+        bytes: &'a mut [u8],
+        from: SocketAddr,
+    ) -> Result<DataPacket<'a>, OpenError> {
         if !fixed.header.sealed {
             let packet = parse_data(fixed, bytes, &self.source.newest(fixed))?;
             self.source.on_data(packet.layer.0, &packet.data);
             return Ok(packet);
         }
-        let streams = self.streams;
-        let (flow, keys, clear) = self.sealed_flow(fixed, bytes)?;
+        let unknown = OpenError::NotAnnounced(self.session);
+        let Heard { keys: Some(keys), source, relays, streams, .. } = self else { return Err(unknown) };
+        let streams = *streams;
+        let flow = match fixed.is_relayed() {
+            false => source,
+            // The one that was started last, of those that have been there.
+            true => &mut relays.iter_mut().rfind(|relay| relay.place == from).ok_or(unknown)?.flow,
+        };
         let symbols = keys.content.as_ref().map_or(Symbols::Passed, |keys| Symbols::Opened(keys, streams));
-        flow.open_data(fixed, clear, bytes, symbols)
+        flow.open_data(fixed, HEADER_LEN, bytes, symbols)
     }
 
     /// Open a status.
@@ -366,7 +382,7 @@ impl Heard {
         let flow = match read_sender(fixed, &mut reader)? {
             None => source,
             // Relays announce before they pass anything on.
-            Some(relay) => &mut relays.iter_mut().find(|(known, _)| *known == relay).ok_or(unknown)?.1,
+            Some(sender) => &mut relays.iter_mut().find(|relay| relay.sender == sender).ok_or(unknown)?.flow,
         };
         Ok((flow, keys, reader.at))
     }
@@ -380,15 +396,19 @@ impl Heard {
     }
 
     /// Take in what an announcement says.
-    fn learn(&mut self, announce: &Announce, relay: Option<Sender>) {
+    fn learn(&mut self, announce: &Announce, relay: Option<Sender>, from: SocketAddr) {
         (self.salt, self.streams) = (Some(announce.salt), Streams::of(announce));
-        if let (Some(keys), Some((id, boot))) = (&self.keys, relay)
-            && self.flow(relay).is_none()
-        {
-            if self.relays.len() == RELAYS {
-                self.relays.remove(0);
+        if let (Some(keys), Some(sender)) = (&self.keys, relay) {
+            match self.relays.iter_mut().find(|relay| relay.sender == sender) {
+                Some(known) => known.place = from,
+                None => {
+                    if self.relays.len() == RELAYS {
+                        self.relays.remove(0);
+                    }
+                    let cipher = keys.secret.member(sender.0, sender.1);
+                    self.relays.push(Relay { sender, place: from, flow: Box::new(Flow::new(Some(cipher))) });
+                }
             }
-            self.relays.push(((id, boot), Box::new(Flow::new(Some(keys.secret.member(id, boot))))));
         }
         if let (Some(keys), None) = (&self.keys, &self.source.cipher) {
             self.source.cipher = Some(keys.secret.source());

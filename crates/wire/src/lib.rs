@@ -12,7 +12,7 @@
 //! | `bodies` `marks` `reports` | what packets hold, field by field: each is declared once |
 //! | [`key`] [`seal`] | the group's key and its relays', and packets sealed under them |
 //! | [`sign`] | keys and statements of signed content |
-//! | [`source`] [`receiver`] [`relay`] | the ends' codecs: encode, seal, open, replay protection |
+//! | [`source`] [`receiver`] | the codecs of both ends, and of a relay's two sides: encode, seal, open, replay protection |
 //! | [`mod@layers`] | the groups of a session's layers |
 //! | [`pgm`] | PGM over UDP (RFC 3208), a foreign format |
 //! | [`alc`] | ALC/LCT with FLUTE (RFC 5775, 5651, 6726), another |
@@ -38,7 +38,6 @@ pub mod parse;
 pub mod pgm;
 mod reader;
 pub mod receiver;
-pub mod relay;
 mod replay;
 mod reports;
 pub mod seal;
@@ -58,12 +57,11 @@ pub use fields::dissector_lua;
 pub use key::{GroupKey, HopKey, KeyError, KeyId, KeyRing};
 pub use layers::{Spacing, group_of};
 pub use message::{
-    Announce, DataPacket, Hashes, Header, Kind, Member, MemberState, Message, Name, NameTooLong, Need,
+    Announce, DataPacket, Hashes, Header, Held, Kind, Member, MemberState, Message, Name, NameTooLong, Need,
     Refusal, RefusalReason, Request, Scheduled, Status, TransferId, Welcome, Window,
 };
 pub use parse::{Newest, parse, peek};
 pub use receiver::ReceiverCodec;
-pub use relay::RelayCodec;
 pub use seal::OpenError;
 pub use sign::{Signed, SigningKey, VerifyKey, VerifyKeys};
 pub use signature::{SIGNATURE_LEN, Signature};

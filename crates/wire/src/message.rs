@@ -87,6 +87,8 @@ pub struct Announce {
     pub layers: u8,
     /// The scheme's options that differ from its preset for real networks, separated by commas.
     pub options: Name,
+    /// Relays between the source and here.
+    pub hops: u8,
     /// Feedback is spread over this window, in milliseconds.
     pub spread_ms: u32,
     /// See [`Announce::LIVE`] and [`Announce::REGISTER`].
@@ -193,6 +195,8 @@ pub struct Request {
     pub from: ReceiverId,
     /// For what.
     pub needs: Vec<Need>,
+    /// What it has of them, for a parent that cannot make new symbols: a relay.
+    pub held: Vec<Held>,
     /// The newest packet it has.
     pub echo: Echo,
 }
@@ -208,6 +212,25 @@ pub struct Need {
     pub symbols: u16,
 }
 
+/// Which source symbols of a block a receiver has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// The block.
+    pub block: u32,
+    /// Bit `k % 8` of byte `k / 8`: symbol `k`.
+    pub symbols: [u8; Held::BYTES],
+}
+
+impl Held {
+    /// Bytes of the map: blocks of 256 source symbols and fewer are told.
+    pub const BYTES: usize = 32;
+
+    /// Whether this symbol is there; not of one beyond the map.
+    pub fn has(&self, symbol: u32) -> bool {
+        self.symbols.get(symbol as usize / 8).is_some_and(|byte| byte >> (symbol % 8) & 1 == 1)
+    }
+}
+
 /// A receiver's place in the session.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Member {
@@ -219,6 +242,10 @@ pub struct Member {
     pub state: MemberState,
     /// Why, in the transport's code; 0 when there is nothing to say.
     pub reason: u8,
+    /// Receivers that it speaks for: 1 for a receiver, those below it for a relay.
+    pub receivers: u32,
+    /// Those among them that have everything.
+    pub done: u32,
     /// Bytes that it has verified.
     pub verified_bytes: u64,
     /// Blocks that it lacks.

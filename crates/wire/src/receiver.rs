@@ -1,10 +1,10 @@
-//! A receiver's codec.
+//! The codec of a receiver, or of a relay towards its source.
 
 use crate::bodies::Fit;
 use crate::encode::{FEEDBACK_LIMIT, Form, encode, put_body, put_header, put_sender, undo_on_error};
 use crate::error::EncodeError;
 use crate::inbound::{Inbound, Me};
-use crate::key::{GroupKey, KeyId};
+use crate::key::{GroupKey, HopKey, KeyId};
 use crate::message::{Kind, Message};
 use crate::parse::SEALED;
 use crate::seal::{OpenError, TAG_LEN, nonce};
@@ -41,6 +41,14 @@ impl ReceiverCodec {
             inbound: Inbound::of_member(keys, Me { id: me, boot }),
             feedback: Feedback::default(),
         }
+    }
+
+    /// A codec for one relay. With a key only sealed packets are let in, and answers are sealed; symbols stay sealed
+    /// ([`DataPacket::payload`](crate::DataPacket::payload) is the sealed bytes).
+    ///
+    /// `boot` must be drawn at random at each start.
+    pub fn of_relay(key: Option<&HopKey>, me: ReceiverId, boot: u64) -> ReceiverCodec {
+        ReceiverCodec { inbound: Inbound::of_relay(key, Me { id: me, boot }), feedback: Feedback::default() }
     }
 
     /// Who it speaks for.

@@ -53,7 +53,7 @@ pub(crate) fn seal_data(
     symbols: Symbols<'_>,
 ) -> Result<(), EncodeError> {
     let start = out.len();
-    let clear = put_prefix(out, session, relay, packet)?;
+    let clear = put_prefix(out, session, relay, packet);
     put_data_fields(out, packet)?;
     let fields_end = out.len();
     out.extend_from_slice(&[0; TAG_LEN]);
@@ -126,8 +126,8 @@ struct Bound {
 }
 
 impl Bound {
-    /// The header, the relay's id and boot, the length of the options, and a tag.
-    const MOST: usize = 12 + 4 + 8 + 1 + TAG_LEN;
+    /// The header, the length of the options, and a tag.
+    const MOST: usize = 12 + 1 + TAG_LEN;
 
     /// Of a packet whose fields begin at `clear` and whose symbol, if there is one, at `symbol_at`.
     fn of(packet: &[u8], clear: usize, symbol_at: usize) -> Bound {

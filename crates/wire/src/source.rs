@@ -1,16 +1,16 @@
-//! The source's codec.
+//! The codec of a source, or of a relay towards those below it.
 
 use crate::bodies::Fit;
 use crate::encode::{self, Form, encode_data};
 use crate::error::EncodeError;
-use crate::key::{GroupKey, KeyId};
+use crate::key::{GroupKey, HopKey, KeyId};
 use crate::message::{DataPacket, Kind, Message, Status};
 use crate::outbound::{Numbers, Sealer};
 use crate::parse::{Fixed, Newest, parse};
-use crate::seal::{Cipher, ContentKeys, OpenError, Secret, announcer};
+use crate::seal::{Cipher, ContentKeys, OpenError, Secret, TAG_LEN, announcer};
 use crate::senders::Senders;
 use crate::shells::{Streams, Symbols};
-use faircast_core::packet::{Mark, SessionId};
+use faircast_core::packet::{Mark, ReceiverId, SessionId};
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
@@ -30,7 +30,10 @@ struct Sealing {
     secret: Secret,
     announcer: Cipher,
     packets: Cipher,
-    content: ContentKeys,
+    /// Of a source; a relay passes symbols on as they came.
+    content: Option<ContentKeys>,
+    /// A relay's id and boot number.
+    relay: Option<(ReceiverId, u64)>,
     /// As announced; nothing is sealed before.
     streams: Option<Streams>,
 }
@@ -45,9 +48,30 @@ impl SourceCodec {
             let hop = key.hop();
             let secret = Secret::new(&hop, session, &salt);
             let (announcer, packets) = (announcer(&hop), secret.source());
-            let content = ContentKeys::new(key, session, &salt);
+            let content = Some(ContentKeys::new(key, session, &salt));
             let key_id = hop.id();
-            Box::new(Sealing { key_id, secret, announcer, packets, content, streams: None })
+            Box::new(Sealing { key_id, secret, announcer, packets, content, relay: None, streams: None })
+        });
+        SourceCodec { session, salt, numbers: Numbers::new(), sealing, senders: Senders::default() }
+    }
+
+    /// A codec for one relay of a session, which sends on what it has heard. In sealed sessions symbols stay sealed:
+    /// [`DataPacket::payload`] is the sealed bytes, and they are written as they are. So a symbol that was heard repairs the same
+    /// symbol later, in a packet with another number. A status needs the proof that came with its root.
+    ///
+    /// `boot` must be drawn at random for each codec, and `salt` is the session's.
+    pub fn of_relay(
+        session: SessionId,
+        key: Option<&HopKey>,
+        salt: [u8; 16],
+        me: ReceiverId,
+        boot: u64,
+    ) -> SourceCodec {
+        let sealing = key.map(|hop| {
+            let secret = Secret::new(hop, session, &salt);
+            let (announcer, packets) = (announcer(hop), secret.member(me, boot));
+            let (key_id, relay) = (hop.id(), Some((me, boot)));
+            Box::new(Sealing { key_id, secret, announcer, packets, content: None, relay, streams: None })
         });
         SourceCodec { session, salt, numbers: Numbers::new(), sealing, senders: Senders::default() }
     }
@@ -67,9 +91,10 @@ impl SourceCodec {
         if self.sealing.is_some() { Form::Sealed } else { Form::Open }
     }
 
-    /// Bytes around a data packet's symbol: see [`encode::data_header_len`].
-    pub const fn data_header_len(&self, mark: &Mark) -> usize {
-        encode::data_header_len(mark, self.form())
+    /// Bytes around a data packet's symbol: see [`encode::data_header_len`]. A relay's symbols bring their tags.
+    pub fn data_header_len(&self, mark: &Mark) -> usize {
+        let passes = self.sealing.as_ref().is_some_and(|sealing| sealing.content.is_none());
+        encode::data_header_len(mark, self.form()) - if passes { TAG_LEN } else { 0 }
     }
 
     /// Append a data packet. `out` may hold packets already: a batch is laid out back to back.
@@ -86,7 +111,10 @@ impl SourceCodec {
         };
         let streams = sealing.streams.ok_or(EncodeError::NotAnnounced(self.session))?;
         out.reserve(encode::data_header_len(&packet.data.mark, Form::Sealed) + packet.payload.len());
-        let symbols = Symbols::Opened(&sealing.content, streams);
+        let symbols = match &sealing.content {
+            Some(keys) => Symbols::Opened(keys, streams),
+            None => Symbols::Passed,
+        };
         self.numbers.seal_data(out, packet, &sealing.sealer(self.session), symbols)
     }
 
@@ -152,18 +180,18 @@ impl SourceCodec {
 
 impl Sealing {
     fn sealer(&self, session: SessionId) -> Sealer<'_> {
-        let Sealing { key_id, secret, announcer, packets, .. } = self;
-        Sealer { session, relay: None, key_id: *key_id, secret, announcer, packets }
+        let Sealing { key_id, secret, announcer, packets, relay, .. } = self;
+        Sealer { session, relay: *relay, key_id: *key_id, secret, announcer, packets }
     }
 
-    /// A status that tells the root proves it.
+    /// A source's status that tells the root proves it.
     fn prove<'m, 'p>(&self, message: &'m Message<'p>) -> Cow<'m, Message<'p>> {
-        match message {
-            Message::Status(status) if status.root.is_some() => {
-                let proof = status.root.map(|root| self.content.proof(&root, status.blocks));
+        match (message, &self.content) {
+            (Message::Status(status), Some(content)) if status.root.is_some() => {
+                let proof = status.root.map(|root| content.proof(&root, status.blocks));
                 Cow::Owned(Message::Status(Status { proof, ..status.clone() }))
             }
-            other => Cow::Borrowed(other),
+            (other, _) => Cow::Borrowed(other),
         }
     }
 }

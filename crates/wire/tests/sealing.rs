@@ -9,8 +9,9 @@ use faircast_core::packet::{Data, Layer, Mark, Payload, Seq, SessionId};
 use faircast_wire::encode::{MOST_ANNOUNCE, MOST_AROUND_STATUS, MOST_NEEDS};
 use faircast_wire::{
     Announce, DataPacket, EncodeError, Form, GroupKey, Kind, Member, Message, Name, Need, OpenError,
-    ParseError, ReceiverCodec, RelayCodec, Request, SourceCodec, Status, data_header_len, peek,
+    ParseError, ReceiverCodec, Request, SourceCodec, Status, data_header_len, peek,
 };
+use std::net::SocketAddr;
 use std::slice;
 
 const ME: u64 = 0x1122_3344;
@@ -72,7 +73,7 @@ fn the_longest_messages_are_as_long_as_said() {
     codec.follow(SESSION);
     codec.open(&mut announced, at()).expect("announced");
     let needs = vec![Need { first: 1, run: 1, symbols: 1 }; MOST_NEEDS + 1];
-    let request = Message::Request(Request { from: me, needs, echo: common::echo(1) });
+    let request = Message::Request(Request { from: me, needs, held: Vec::new(), echo: common::echo(1) });
     let fit = codec.encode(&mut Vec::new(), SESSION, &request).expect("it is cut");
     assert_eq!(fit.needs, MOST_NEEDS);
 }
@@ -585,27 +586,60 @@ fn the_receivers_counter_is_carried_over_the_edge_of_32_bits() {
     }
 }
 
+/// A relay that has heard the announcement, towards those below it.
+fn relay(source: &mut SourceCodec, key: &GroupKey) -> (ReceiverCodec, SourceCodec) {
+    let mut above = ReceiverCodec::of_relay(Some(&key.hop()), common::receiver(9), 4);
+    above.follow(SESSION);
+    let mut announced = said(source, &Message::Announce(announce()));
+    above.open(&mut announced, at()).expect("announced");
+    (above, SourceCodec::of_relay(SESSION, Some(&key.hop()), announce().salt, common::receiver(9), 5))
+}
+
+/// Where a relay is.
+fn via() -> SocketAddr {
+    "192.0.2.9:4009".parse().expect("an address")
+}
+
+/// A receiver that has heard the relay's announcement.
+fn below(relay: &mut SourceCodec, key: &GroupKey) -> ReceiverCodec {
+    let mut receiver = listener(Some(key));
+    let mut ours = said(relay, &Message::Announce(Announce { parent: via(), ..announce() }));
+    receiver.open(&mut ours, via()).expect("passed on");
+    receiver
+}
+
 #[test]
 fn a_relay_cannot_say_when_the_content_is_complete() {
     let key = key();
-    let mut source = source(Some(&key));
-    let mut receiver = joined(&mut source, Some(&key));
-    let mut relay = RelayCodec::new(Some(&key.hop()), common::receiver(9), 5);
-    relay.follow(SESSION);
-    let mut announced = said(&mut source, &Message::Announce(announce()));
-    relay.open_above(&mut announced, at()).expect("announced");
-    let via = "192.0.2.9:4009".parse().expect("an address");
-    let mut ours = Vec::new();
-    relay
-        .encode(&mut ours, &Message::Announce(Announce { parent: via, ..announce() }), LIMIT)
-        .expect("it fits");
-    receiver.open(&mut ours, via).expect("passed on");
-    let mut pass_on = |status: Status| {
-        let mut bytes = Vec::new();
-        relay.encode(&mut bytes, &Message::Status(status), LIMIT).expect("it fits");
-        receiver.open(&mut bytes, via).map(drop)
-    };
+    let (_, mut relay) = relay(&mut source(Some(&key)), &key);
+    let mut receiver = below(&mut relay, &key);
+    let mut pass_on =
+        |status: Status| receiver.open(&mut said(&mut relay, &Message::Status(status)), via()).map(drop);
     assert_eq!(pass_on(Status { root: Some([7; 32]), blocks: Some(3), ..status() }), Err(OpenError::Forged));
     assert_eq!(pass_on(Status { proof: Some([0; 16]), ..status() }), Err(OpenError::Forged));
     assert_eq!(pass_on(Status { root: None, ..status() }), Ok(()));
+}
+
+#[test]
+fn what_a_relay_passes_on_is_as_long_opens_below_and_comes_from_where_it_is() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let (mut above, mut relay) = relay(&mut source, &key);
+    let mut receiver = below(&mut relay, &key);
+    let sent = numbered(7);
+    let mut bytes = said(&mut source, &Message::Data(sent));
+    let len = bytes.len();
+    let Ok((_, Message::Data(heard))) = above.open(&mut bytes, at()) else { panic!("it opens at the relay") };
+    assert_ne!(heard.payload, sent.payload, "and cannot be read there");
+    let header = relay.data_header_len(&heard.data.mark);
+    let passed =
+        said(&mut relay, &Message::Data(DataPacket { data: Data { seq: Seq(0), ..heard.data }, ..heard }));
+    assert_eq!(passed.len(), len);
+    assert!(passed.len().abs_diff(header + heard.payload.len()) <= 2, "but for the rate");
+    let from_elsewhere = receiver.open(&mut passed.clone(), at()).map(drop);
+    assert_eq!(from_elsewhere, Err(OpenError::NotAnnounced(SESSION)));
+    let mut bytes = passed.clone();
+    let Ok((_, Message::Data(packet))) = receiver.open(&mut bytes, via()) else { panic!("it opens below") };
+    assert_eq!(packet.payload, sent.payload);
+    assert_eq!(receiver.open(&mut passed.clone(), via()).map(drop), Err(OpenError::Replayed(0)));
 }

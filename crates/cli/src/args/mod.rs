@@ -2,6 +2,7 @@
 
 pub mod alc;
 pub mod pgm;
+pub mod relay;
 
 use crate::values;
 use alc::AlcOptions;
@@ -14,6 +15,7 @@ use faircast_core::time::Rate;
 use faircast_net::Faults;
 use faircast_wire::Spacing;
 use pgm::PgmPackets;
+pub use relay::Relay;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,6 +44,8 @@ pub enum Command {
     Recv(Recv),
     /// Send standard input live, or a stream on each layer: who joins late starts at the present
     Stream(Stream),
+    /// Pass sessions on to other networks, and repair what is lost there
+    Relay(Relay),
     /// Make a key that seals sessions, or one for a relay
     Keygen(Keygen),
     /// Say what a key file holds and may do

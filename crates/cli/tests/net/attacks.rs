@@ -236,6 +236,8 @@ fn member_of(from: ReceiverId, state: MemberState) -> Message<'static> {
         nonce: 0,
         state,
         reason: 0,
+        receivers: 1,
+        done: 0,
         verified_bytes: u64::MAX >> 1,
         blocks_missing: 0,
         rate: 0.0,
@@ -308,7 +310,7 @@ fn requests_cost_no_more_than_can_be_lost() {
         must(mouth.send_to(&bytes, heard.source));
     };
     for _ in 0..200 {
-        say(&Message::Request(Request { from: id, needs: needs.clone(), echo }));
+        say(&Message::Request(Request { from: id, needs: needs.clone(), held: Vec::new(), echo }));
         std::thread::sleep(Duration::from_millis(5));
     }
     receiver.succeeds(60);

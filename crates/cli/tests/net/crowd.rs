@@ -121,6 +121,8 @@ impl Crowd {
             nonce: 0,
             state,
             reason: 0,
+            receivers: 1,
+            done: 0,
             verified_bytes: 0,
             blocks_missing: u32::from(state != MemberState::Done),
             rate: 1e8,

@@ -160,6 +160,8 @@ impl Crowd {
                 nonce: 0,
                 state: fake.state,
                 reason: 0,
+                receivers: 1,
+                done: 0,
                 verified_bytes: 0,
                 blocks_missing: u32::from(!self.complete),
                 rate: 0.0,

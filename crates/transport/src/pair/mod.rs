@@ -38,6 +38,7 @@ mod socket;
 mod startup;
 mod streams;
 mod trace;
+mod tree;
 mod twin;
 mod window;
 

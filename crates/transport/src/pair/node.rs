@@ -242,6 +242,7 @@ impl SourceNode {
             scheme: self.scheme().number(),
             layers: self.scheme().layers().max(1),
             options: empty,
+            hops: 0,
             spread_ms: 10,
             flags: 0,
             name: empty,
@@ -457,6 +458,7 @@ impl ReceiverNode {
             freshness: Freshness::Answer,
             unix_secs,
             memory: self.memory,
+            relay: None,
         };
         self.origin = now;
         self.socket.restart();

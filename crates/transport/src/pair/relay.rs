@@ -213,6 +213,8 @@ fn joining(session: SessionId) -> Vec<u8> {
         nonce: 1,
         state: MemberState::Relaying,
         reason: 0,
+        receivers: 1,
+        done: 0,
         verified_bytes: 0,
         blocks_missing: 0,
         rate: 0.0,

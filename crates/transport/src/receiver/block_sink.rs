@@ -82,7 +82,7 @@ enum To {
 
 /// How it ends when all blocks are there.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     /// Everything has its name.
     Done(Done),
     /// The blocks are not those that the source has: look anew for what is missing.
@@ -91,7 +91,7 @@ pub(super) enum Ending {
 
 /// What was placed when everything is.
 #[derive(Debug, Default)]
-pub(super) struct Done {
+pub(crate) struct Done {
     pub(super) files: u64,
     pub(super) bytes: u64,
     pub(super) warnings: Vec<String>,

@@ -7,11 +7,11 @@ use crate::error::Error;
 use crate::event::{Event, StreamReceived, Subscription};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{DataPacket, Hashes, Status};
+use faircast_wire::{Announce, DataPacket, Hashes, Held, Status};
 
 /// Whether a symbol has brought news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progressed {
+pub(crate) enum Progressed {
     No,
     /// A block became complete.
     Block,
@@ -19,16 +19,16 @@ pub(super) enum Progressed {
 
 /// Symbols of content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SymbolCounts {
-    pub(super) received: u64,
-    pub(super) needed: u64,
+pub(crate) struct SymbolCounts {
+    pub(crate) received: u64,
+    pub(crate) needed: u64,
     /// Blocks that took decoding.
-    pub(super) decoded: u64,
+    pub(crate) decoded: u64,
 }
 
 /// A way in which content comes: [`Reassembly`](super::reassembly::Reassembly) of blocks that belong together, asked for or
 /// not, or [`Streams`](super::streams::Streams) that nobody asks for.
-pub(super) trait Delivery: Send {
+pub(crate) trait Delivery: Send {
     /// A data packet has come.
     ///
     /// # Errors
@@ -37,6 +37,9 @@ pub(super) trait Delivery: Send {
 
     /// The source says how far it is.
     fn on_status(&mut self, status: &Status, now: Time, rng: &mut Rng);
+
+    /// The source announces the session, again or in other words.
+    fn on_announce(&mut self, _announce: &Announce) {}
 
     /// A page of hashes has come: whether it completes anything.
     ///
@@ -110,6 +113,26 @@ pub(super) trait Delivery: Send {
     /// What to ask for now, as (block, symbols), when it is time.
     fn due(&mut self, _now: Time, _rng: &mut Rng) -> &[(u32, u16)] {
         &[]
+    }
+
+    /// Which source symbols of an incomplete block are here, where that can be told.
+    fn held(&self, _block: u32) -> Option<Held> {
+        None
+    }
+
+    /// For how many receivers this one speaks, and how many of them have everything; `None`: for itself.
+    fn receivers(&self) -> Option<(u32, u32)> {
+        None
+    }
+
+    /// Whether what comes of the session is so old that no source can be behind it.
+    fn is_outdated(&self, _now: Time) -> bool {
+        false
+    }
+
+    /// At a relay: whether nobody below needs anything.
+    fn needs_nothing(&self) -> bool {
+        false
     }
 
     /// Requests keep to this round-trip time, and are spread over this.

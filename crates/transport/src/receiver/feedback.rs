@@ -17,6 +17,7 @@ use crate::error::{EndReason, Error};
 use crate::event::Event;
 use crate::members::{first_turn, stretched};
 use crate::object::{Geometry, Origin, TransferId};
+use crate::relay::Above;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::node::{Cx, Effect, Receiver as _};
 use faircast_core::packet::{Seq, SessionId};
@@ -25,7 +26,7 @@ use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_wire::encode::{self, IPV6_HEADERS};
 use faircast_wire::{
-    Announce, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status, Welcome,
+    Announce, Held, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status, Welcome,
 };
 use std::net::SocketAddr;
 
@@ -47,6 +48,10 @@ const JOIN_WITHIN: Span = Span::from_millis(10);
 /// Requests per datagram.
 const MOST_NEEDS: usize = 120;
 
+/// The same with a map for each.
+const MOST_WITH_MAPS: usize = 20;
+
+const _: () = assert!(MOST_WITH_MAPS * (8 + 4 + Held::BYTES) <= 1_000, "maps would be cut");
 const _: () = assert!(MOST_NEEDS <= encode::MOST_NEEDS, "a request would be cut");
 
 impl ReceiverSession {
@@ -66,6 +71,7 @@ impl ReceiverSession {
                 self.clocks.heard_at = now;
                 (stream.announced, stream.announced_at) = (announce, now);
                 set_pace(stream, stream.rtt, millis(announce.spread_ms), now);
+                stream.delivery.on_announce(&announce);
                 let skipped = if announce.flags & Announce::LIVE != 0 {
                     stream.delivery.skip_before(announce.first_block)
                 } else {
@@ -87,6 +93,9 @@ impl ReceiverSession {
             }
         } else if self.phase != Phase::Searching {
             return;
+        }
+        if self.setup.relay.as_ref().is_some_and(|relay| !relay.may_follow(session, &announce)) {
+            return; // another part of this relay passes it on, or this is what it passes on itself
         }
         if let Some(why) = self.why_not(&announce) {
             return self.object(session, from, why, now);
@@ -122,7 +131,8 @@ impl ReceiverSession {
         let Ok(trust) = self.trust_in(session, &announce) else { return Ok(()) };
         let spread = millis(announce.spread_ms);
         let layers = Layers::new(self.setup.group, &announce, self.setup.reordering);
-        let delivery = match announce.has_streams() {
+        let delivery: Box<dyn Delivery> = match announce.has_streams() {
+            _ if self.setup.relay.is_some() => self.place_for_children(session, &announce, geometry)?,
             true => self.place_for_streams(&announce, &geometry, &layers, now)?,
             false => self.place_for_object(&announce, geometry, &layers, trust)?,
         };
@@ -153,6 +163,8 @@ impl ReceiverSession {
             root: None,
             member_at: now,
             member_tries: 0,
+            member_told_at: now,
+            told_below: (0, 0),
             window,
         };
         stream.member_at = now + self.turn_to_join(spread);
@@ -160,6 +172,18 @@ impl ReceiverSession {
         self.phase = Phase::Receiving;
         self.clocks.heard_at = now;
         Ok(())
+    }
+
+    /// At a relay: it keeps symbols for those below.
+    fn place_for_children(
+        &self,
+        session: SessionId,
+        announce: &Announce,
+        geometry: Geometry,
+    ) -> Result<Box<dyn Delivery>, Error> {
+        let Some(store) = &self.setup.relay else { unreachable!("it is a relay") };
+        let requests = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));
+        Ok(Box::new(Above::new(store.clone(), session, *announce, geometry, requests)))
     }
 
     fn place_for_streams(
@@ -212,10 +236,43 @@ impl ReceiverSession {
         from: SocketAddr,
         now: Time,
     ) {
-        let delay = self.turn_to_join(millis(announce.spread_ms));
         let Ok(trust) = self.trust_in(session, &announce) else { return };
+        if !self.begin_with(session, announce, from, now) {
+            return;
+        }
         let Some(stream) = &mut self.stream else { return };
-        let Some(scheme) = scheme_of(&announce).filter(|_| packet_size_fits(&announce)) else { return };
+        stream.trust = trust;
+        stream.root = None;
+        let restarted = stream.delivery.restart(now, trust);
+        self.events.push_back(Event::warning(
+            "the source has been restarted; going on with what is here".to_owned(),
+        ));
+        if let Err(error) = restarted {
+            self.fail(error, now);
+        }
+    }
+
+    /// The session comes from another relay now, or from the source itself: a stream of its own with the same content.
+    pub(super) fn attach_elsewhere(&mut self, announce: Announce, from: SocketAddr, now: Time) {
+        let Some((session, before)) = self.stream.as_ref().map(|stream| (stream.session, stream.source))
+        else {
+            return;
+        };
+        if !self.begin_with(session, announce, from, now) {
+            return;
+        }
+        let Some(stream) = &mut self.stream else { return };
+        stream.delivery.on_announce(&announce);
+        stream.delivery.arm(now, &mut self.rng);
+        self.events.push_back(Event::warning(format!("{before} is silent; going on with {from}")));
+    }
+
+    /// Another stream of packets begins for what is here; whether it can be followed.
+    fn begin_with(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) -> bool {
+        let delay = self.turn_to_join(millis(announce.spread_ms));
+        let Some(stream) = &mut self.stream else { return false };
+        let scheme = scheme_of(&announce).filter(|_| packet_size_fits(&announce));
+        let Some(scheme) = scheme else { return false };
         self.codec.follow(session);
         stream.session = session;
         stream.source = from;
@@ -223,8 +280,6 @@ impl ReceiverSession {
         stream.reach = Reach::new(announce.next_seq);
         stream.receiver = scheme.receiver(self.setup.id);
         stream.layers.restart(self.setup.group, &stream.announced);
-        stream.trust = trust;
-        let restarted = stream.delivery.restart(now, trust);
         stream.newest = NOTHING_YET;
         stream.newest_at = now;
         stream.window = Window::new(stream.announced.packet_size);
@@ -232,15 +287,9 @@ impl ReceiverSession {
         stream.deferred = false;
         stream.begun = false;
         stream.registered = false;
-        stream.root = None;
         (stream.member_at, stream.member_tries) = (now + delay, 0);
         self.clocks.heard_at = now;
-        self.events.push_back(Event::warning(
-            "the source has been restarted; going on with what is here".to_owned(),
-        ));
-        if let Err(error) = restarted {
-            self.fail(error, now);
-        }
+        true
     }
 
     pub(super) fn on_status(&mut self, status: &Status, now: Time) {
@@ -289,6 +338,13 @@ impl ReceiverSession {
     }
 
     fn end(&mut self, reason: EndReason, now: Time) {
+        let is_served = self.stream.as_ref().is_some_and(|stream| stream.delivery.needs_nothing());
+        if is_served && self.setup.relay.is_some() {
+            self.finished = Some(Finished::default());
+            self.totals.finished = now;
+            self.phase = Phase::Over;
+            return;
+        }
         self.failure = Some(Error::Ended { reason, verified_bytes: self.verified_bytes() });
         self.totals.finished = now;
         self.phase = Phase::Over;
@@ -355,9 +411,14 @@ impl ReceiverSession {
                 // What left before the last status and is not here is lost, not on its way, even
                 // when nothing came after it that would show the gap.
                 echo.seq = echo.seq.max(Seq(stream.sent.saturating_sub(1)));
-                let wanted = stream.delivery.due(now, &mut self.rng);
-                request(wanted, self.setup.id, echo, &mut self.outbox, stream.session, now);
+                let wanted = stream.delivery.due(now, &mut self.rng).to_vec();
+                let to_relay = stream.announced.parent != stream.announced.source;
+                let held = to_relay.then_some(&*stream.delivery);
+                request(&wanted, held, self.setup.id, echo, &mut self.outbox, stream.session, now);
             }
+        }
+        if let Some(stream) = &mut self.stream {
+            stream.member_at = stream.member_at.min(stream.changes_at());
         }
         self.report_membership(now);
         self.advertise(now);
@@ -374,6 +435,7 @@ impl ReceiverSession {
             Phase::Confirming { .. } if failed => MemberState::Failed,
             Phase::Confirming { .. } => MemberState::Done,
             _ if !stream.registered => MemberState::Joined,
+            _ if stream.delivery.needs_nothing() => MemberState::Done,
             _ => MemberState::Receiving,
         };
         self.tell_membership(state, 0, now);
@@ -411,11 +473,15 @@ impl ReceiverSession {
         };
         let Some(stream) = &mut self.stream else { return };
         let packets = (self.totals.packets + self.totals.lost).max(1);
+        let itself = (1, u32::from(state == MemberState::Done));
+        let (receivers, done) = stream.delivery.receivers().unwrap_or(itself);
         let member = Member {
             from: self.setup.id,
             nonce: self.setup.nonce.wrapping_add(JOINED),
             state,
             reason,
+            receivers,
+            done,
             verified_bytes: stream.delivery.verified_bytes(),
             blocks_missing: stream.delivery.missing(),
             rate: self.totals.rate_bps as f32,
@@ -425,6 +491,7 @@ impl ReceiverSession {
             host: Name::clipped(&self.setup.host),
         };
         self.outbox.add(stream.session, Message::Member(member), now);
+        (stream.told_below, stream.member_told_at) = ((receivers, done), now);
         stream.member_at = now + pause(stream);
         stream.member_tries += 1;
         if state == MemberState::Receiving {
@@ -512,14 +579,14 @@ impl ReceiverSession {
 const MOST_AROUND: usize = IPV6_HEADERS + MOST_DATA_HEADER + 7;
 
 /// The scheme that is announced, with its options; `None` for one that this version does not know.
-pub(super) fn scheme_of(announce: &Announce) -> Option<Scheme> {
+pub(crate) fn scheme_of(announce: &Announce) -> Option<Scheme> {
     let number = Scheme::from_number(announce.scheme)?;
     let scheme: Scheme = format!("{},{}", number.name(), announce.options.as_str()).parse().ok()?;
     Some(scheme.with_packet_size(announce.packet_size))
 }
 
 /// How the content is cut; `None` when that makes no sense.
-pub(super) fn geometry_of(announce: &Announce) -> Option<Geometry> {
+pub(crate) fn geometry_of(announce: &Announce) -> Option<Geometry> {
     let geometry = Geometry {
         stream_len: announce.stream_len,
         manifest_len: announce.manifest_len,
@@ -548,9 +615,11 @@ fn turn(spread: Span, rng: &mut Rng) -> Span {
     spread.scaled(rng.unit())
 }
 
-/// Ask for symbols: neighbouring blocks with the same need share an entry.
+/// Ask for symbols: neighbouring blocks with the same need share an entry. A relay cannot make new symbols, so it is told which
+/// ones are here.
 fn request(
     wanted: &[(u32, u16)],
+    held: Option<&dyn Delivery>,
     from: faircast_core::packet::ReceiverId,
     echo: faircast_core::packet::Echo,
     outbox: &mut Outbox,
@@ -570,8 +639,12 @@ fn request(
             _ => needs.push(Need { first: block, run: 1, symbols }),
         }
     }
-    for needs in needs.chunks(MOST_NEEDS) {
-        let request = Request { from, needs: needs.to_vec(), echo };
+    let most = if held.is_some() { MOST_WITH_MAPS } else { MOST_NEEDS };
+    for needs in needs.chunks(most) {
+        let blocks = needs.iter().filter(|need| need.run == 1 && need.symbols > 0);
+        let held =
+            held.map_or_else(Vec::new, |here| blocks.filter_map(|need| here.held(need.first)).collect());
+        let request = Request { from, needs: needs.to_vec(), held, echo };
         outbox.add(session, Message::Request(request), now);
     }
 }

@@ -192,6 +192,7 @@ mod tests {
             scheme: 8,
             layers,
             options: Default::default(),
+            hops: 0,
             spread_ms: 10,
             flags,
             name: Default::default(),

@@ -8,7 +8,7 @@
 //! ```
 
 pub(crate) mod block_sink;
-mod delivery;
+pub(crate) mod delivery;
 mod endpoint;
 mod feedback;
 mod flood;
@@ -21,7 +21,7 @@ mod reach;
 mod reassembly;
 mod searching;
 mod streams;
-mod trust;
+pub(crate) mod trust;
 mod window;
 mod write_behind;
 
@@ -39,6 +39,7 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{
     Announce, DataPacket, Kind, MemberState, Message, OpenError, ParseError, ReceiverCodec, VerifyKeys, peek,
 };
+pub(crate) use feedback::{geometry_of, scheme_of};
 use layers::{ForScheme, Layers};
 use objections::Objections;
 use reach::Reach;
@@ -62,6 +63,9 @@ pub(crate) const FLOODED: u8 = 16;
 
 /// Real networks reorder: a packet is lost when three later ones have come (`00-common`, C5).
 pub(crate) const REORDERING: u8 = 3;
+
+/// Changes below a relay are told so much apart at least.
+const CHANGES: Span = Span::from_millis(20);
 
 /// A receiver that has everything waits so long for the source to hear of it.
 const CONFIRM_PATIENCE: Span = Span::from_secs(3);
@@ -102,6 +106,8 @@ pub(crate) struct Setup {
     pub(crate) unix_secs: u64,
     /// Bytes of memory for incomplete blocks, about: [`INCOMPLETE`].
     pub(crate) memory: usize,
+    /// At a relay: where symbols go, in place of `destination`.
+    pub(crate) relay: Option<crate::relay::Shared>,
 }
 
 /// One run of a receiver.
@@ -147,6 +153,7 @@ struct Fixed {
     unix_secs: u64,
     reordering: u8,
     memory: usize,
+    relay: Option<crate::relay::Shared>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,6 +198,9 @@ struct Stream {
     root: Option<[u8; 32]>,
     member_at: Time,
     member_tries: u32,
+    member_told_at: Time,
+    /// How many receivers it has said to speak for, and how many of them are done.
+    told_below: (u32, u32),
     window: Window,
 }
 
@@ -266,6 +276,7 @@ impl ReceiverSession {
                 unix_secs: setup.unix_secs,
                 reordering: setup.reordering,
                 memory: setup.memory,
+                relay: setup.relay,
             },
             codec: setup.codec,
             phase: Phase::Searching,
@@ -464,7 +475,8 @@ impl ReceiverSession {
                 }
             }
             Phase::Receiving => {
-                if silent >= self.setup.patience {
+                let outdated = self.stream.as_ref().is_some_and(|stream| stream.delivery.is_outdated(now));
+                if silent >= self.setup.patience || outdated {
                     let silent = std::time::Duration::from_nanos(silent.as_nanos());
                     self.failure =
                         Some(Error::SourceSilent { silent, verified_bytes: self.verified_bytes() });
@@ -504,6 +516,7 @@ impl ReceiverSession {
                 } else {
                     at.min(stream.receiver.deadline())
                         .min(stream.delivery.deadline())
+                        .min(stream.changes_at())
                         .min(stream.window.deadline())
                 }
             }
@@ -539,6 +552,11 @@ impl ReceiverSession {
             self.events.extend(self.stream.iter_mut().flat_map(|stream| stream.delivery.take_events()));
         }
         self.events.pop_front()
+    }
+
+    /// Whether it has ended because its source was lost, and may be found again.
+    pub(crate) const fn is_lost(&self) -> bool {
+        matches!(self.failure, Some(Error::SourceRestarted | Error::SourceSilent { .. }))
     }
 
     /// How it ended.
@@ -641,6 +659,14 @@ impl ReceiverSession {
         self.leave_layers(now);
         self.tell_membership(MemberState::Failed, reason, now);
         self.phase = Phase::Confirming { until: now + Span::from_millis(300) };
+    }
+}
+
+impl Stream {
+    /// At a relay: when it is to be said that others have come below, or are done.
+    fn changes_at(&self) -> Time {
+        let changed = self.delivery.receivers().is_some_and(|below| self.told_below != below);
+        if changed && self.registered { self.member_told_at + CHANGES } else { Time::NEVER }
     }
 }
 

@@ -161,8 +161,14 @@ pub(super) fn continues(stream: &Stream, announce: &Announce, now: Time) -> bool
         == (known.transfer, known.salt, known.stream_len, known.manifest_len)
         && (announce.symbol_size, announce.symbols_per_block, announce.scheme, announce.layers)
             == (known.symbol_size, known.symbols_per_block, known.scheme, known.layers);
-    same && announce.next_seq >= known.next_seq
-        && announce.unix_secs.abs_diff(known.unix_secs.saturating_add(elapsed)) <= CLOCKS_AGREE
+    // Each relay has numbers of its own.
+    let goes_on = is_relayed(announce) || is_relayed(known) || announce.next_seq >= known.next_seq;
+    same && goes_on && announce.unix_secs.abs_diff(known.unix_secs.saturating_add(elapsed)) <= CLOCKS_AGREE
+}
+
+/// Whether it comes from a relay.
+pub(super) fn is_relayed(announce: &Announce) -> bool {
+    announce.parent != announce.source
 }
 
 /// What a receiver tells the source when it ends for that.

@@ -13,7 +13,7 @@ use crate::spill::Gathering;
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{DataPacket, Hashes, Scheduled, Status};
+use faircast_wire::{DataPacket, Hashes, Held, Scheduled, Status};
 
 /// Memory for incomplete blocks, in bytes.
 pub(crate) const INCOMPLETE: usize = 256 << 20;
@@ -458,6 +458,13 @@ impl Delivery for Reassembly {
         self.requests.due(now, rng, missing, &mut wanted);
         self.wanted = wanted;
         &self.wanted
+    }
+
+    fn held(&self, block: u32) -> Option<Held> {
+        match &self.incomplete {
+            Incomplete::InTurn(blocks) => blocks.held(block).map(|symbols| Held { block, symbols }),
+            Incomplete::Together(_) => None, // nobody asks
+        }
     }
 
     fn set_pace(&mut self, rtt: Span, spread: Span) {

@@ -5,11 +5,13 @@
 //! it hears of it joins at once, which asks as well; any other it only asks, and joins when the first one stays silent.
 
 use super::feedback::{millis, scheme_of};
+use super::reach::is_relayed;
 use super::trust::Trust;
 use super::{Event, NOTHING_YET, Phase, ReceiverSession, Stream};
 use crate::config::Freshness;
 use crate::error::Seen;
 use crate::members::{first_turn, stretched};
+use crate::relay::MOST_HOPS;
 use faircast_core::packet::SessionId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
@@ -153,6 +155,8 @@ impl ReceiverSession {
             nonce: self.setup.nonce,
             state,
             reason,
+            receivers: u32::from(self.setup.relay.is_none()),
+            done: 0,
             verified_bytes: 0,
             blocks_missing: u32::MAX,
             rate: 0.0,
@@ -168,12 +172,18 @@ impl ReceiverSession {
     pub(super) fn accept(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) {
         self.candidates.clear();
         match &self.stream {
+            None if self.setup.relay.as_ref().is_some_and(|relay| !relay.claim(session)) => {}
             None => {
                 if let Err(error) = self.follow(session, announce, from, now) {
                     self.refuse(session, error, from, now);
                 }
             }
-            Some(stream) if stream.session == session => self.go_on_from(announce, from, now),
+            Some(stream) if stream.session == session => {
+                match is_relayed(&stream.announced) || is_relayed(&announce) {
+                    true => self.attach_elsewhere(announce, from, now),
+                    false => self.go_on_from(announce, from, now),
+                }
+            }
             Some(_) => self.follow_restarted(session, announce, from, now),
         }
     }
@@ -198,6 +208,7 @@ impl ReceiverSession {
     /// Why this version cannot follow what is announced; `None`: it can.
     pub(super) fn why_not(&self, announce: &Announce) -> Option<Seen> {
         match super::feedback::geometry_of(announce) {
+            _ if announce.hops > MOST_HOPS => Some(Seen::Senseless),
             _ if scheme_of(announce).is_none() => Some(Seen::UnknownScheme),
             _ if !super::feedback::packet_size_fits(announce) => Some(Seen::PacketSize),
             None => Some(Seen::Senseless),
@@ -247,6 +258,7 @@ mod tests {
             scheme: 1,
             layers: 1,
             options: Name::EMPTY,
+            hops: 0,
             spread_ms: 10,
             flags: 0,
             name: Name::EMPTY,

@@ -6,7 +6,7 @@ use faircast_wire::{Announce, Hashes, Signed, Status, VerifyKey, VerifyKeys};
 
 /// The key that one session's announcement was signed with, and what else it has to sign.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Trust {
+pub(crate) struct Trust {
     key: VerifyKey,
     about: Signed,
     /// How many blocks there are, and their root, as they were signed.

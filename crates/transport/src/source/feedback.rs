@@ -174,8 +174,11 @@ impl SourceSession {
         let mut scheduled = false;
         for need in &request.needs {
             let run = u32::from(need.run).min(MOST_BLOCKS);
-            if let (0, Some(pages)) = (need.symbols, &mut self.pages) {
-                pages.request(need.first, run, &*self.delivery, now);
+            if need.symbols == 0 {
+                match &mut self.pages {
+                    Some(pages) => pages.request(need.first, run, &*self.delivery, now),
+                    None => self.delivery.request_pages(need.first, run),
+                }
                 continue;
             }
             for block in need.first..need.first.saturating_add(run) {
@@ -184,7 +187,8 @@ impl SourceSession {
                     self.counts.refused += 1;
                     return;
                 }
-                if self.delivery.request(block, need.symbols, request.echo.seq) {
+                let held = request.held.iter().find(|held| held.block == block);
+                if self.delivery.request(block, need.symbols, request.echo.seq, held) {
                     self.budget.spend(from.ip(), cost);
                     scheduled = true;
                 }

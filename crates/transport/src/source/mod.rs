@@ -30,6 +30,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::members::{MemberRecord, Members, Pace, onset};
 use crate::object::ObjectError;
+use crate::relay::Standing;
 use block_source::Leisure;
 use budget::Budget;
 use delivery::{Chosen, Delivery, Looked};
@@ -61,6 +62,9 @@ const BURST: Span = Span::from_micros(1_000);
 
 /// Inputs are looked at so often when nothing else is to be done.
 const LOOK_EVERY: Span = Span::from_millis(2);
+
+/// A relay whose source is gone, and who has had nothing for so long that it could send, ends its session below.
+const NOTHING_LEFT: Span = Span::from_secs(3);
 
 /// So many bytes of a data packet say its rate, when it does.
 const RATE_LEN: usize = 2;
@@ -266,6 +270,20 @@ impl SourceSession {
         session
     }
 
+    /// Who takes part, and how far they are.
+    pub(crate) fn standing(&self) -> Standing {
+        Standing {
+            receivers: self.members.receivers(),
+            done: self.members.verified(),
+            unfinished: self.members.unfinished() as u64,
+        }
+    }
+
+    /// The rate that the scheme allows now.
+    pub(crate) fn rate(&self) -> Rate {
+        self.source.observe().rate
+    }
+
     /// When something is to be done next, whatever arrives.
     fn wake_at(&self, now: Time) -> Time {
         let mut at = self.clocks.announce_at.min(self.clocks.status_at).min(self.clocks.second_at);
@@ -309,6 +327,7 @@ impl SourceSession {
         if let Err(error) = self.look_at_inputs(now) {
             self.fail(error.into(), now);
         }
+        self.end_with_source(now);
         match self.phase {
             Phase::Gathering { heard } => self.consider_start(heard, now),
             Phase::Sending => {
@@ -502,17 +521,21 @@ impl SourceSession {
     fn start_at(&self, heard: Time) -> Time {
         let waited = Time::ZERO + self.setup.wait;
         match self.setup.expect {
-            None if self.members.count() > 0 => self.settled_at(heard).min(waited),
+            _ if !self.delivery.may_start() => Time::NEVER,
+            None if self.members.receivers() > 0 => self.settled_at(heard).min(waited),
             _ => waited,
         }
     }
 
     fn consider_start(&mut self, heard: Time, now: Time) {
-        let joined = self.members.count() as u32;
+        if !self.delivery.may_start() {
+            return;
+        }
+        let joined = self.members.receivers();
         let settled = joined > 0 && now >= self.settled_at(heard);
         let waited = now.since(Time::ZERO) >= self.setup.wait;
         let enough = match self.setup.expect {
-            Some(expected) => joined >= expected,
+            Some(expected) => joined >= u64::from(expected),
             None => settled,
         };
         if !enough && !waited {
@@ -527,7 +550,7 @@ impl SourceSession {
             self.phase = Phase::Over;
             return;
         }
-        if let Some(expected) = self.setup.expect.filter(|expected| joined < *expected) {
+        if let Some(expected) = self.setup.expect.filter(|expected| joined < u64::from(*expected)) {
             self.events.push_back(Event::warning(format!(
                 "{joined} of {expected} receivers have joined within {}; starting with them",
                 self.setup.wait
@@ -552,7 +575,26 @@ impl SourceSession {
         self.clocks.announce_at = now + Span::from_millis(500);
     }
 
+    /// At a relay: the session above is over, and nobody here is waited for.
+    fn end_with_source(&mut self, now: Time) {
+        let is_open = matches!(self.phase, Phase::Gathering { .. } | Phase::Sending);
+        if !is_open || self.delivery.source_is_over() != Some(true) {
+            return;
+        }
+        let idle_since = match self.delivery.is_idle() {
+            true => *self.clocks.idle_since.get_or_insert(now),
+            false => now,
+        };
+        self.clocks.idle_since = self.clocks.idle_since.filter(|_| self.delivery.is_idle());
+        if self.members.unfinished() == 0 || now.since(idle_since) >= NOTHING_LEFT {
+            self.close(now);
+        }
+    }
+
     fn consider_end(&mut self, now: Time) {
+        if self.delivery.source_is_over().is_some() {
+            return; // as long as there is a source, others may come
+        }
         let status = self.delivery.status();
         if self.members.unfinished() > 0 || status.blocks.is_none() {
             self.clocks.idle_since = None;
@@ -575,7 +617,8 @@ impl SourceSession {
     /// How long to wait when nobody needs anything: whoever was expected may still come, and whoever
     /// left may come back.
     fn linger(&self) -> Span {
-        let missing = self.setup.expect.is_some_and(|expected| (self.members.count() as u32) < expected);
+        let missing =
+            self.setup.expect.is_some_and(|expected| self.members.receivers() < u64::from(expected));
         // Those who were waited for in vain have had their time.
         let given_up = |member: &MemberRecord| member.pace == Pace::Gone || reach::is_unreached(member);
         let left = self.members.done() == 0 && !self.members.iter().any(|(_, member)| given_up(member));

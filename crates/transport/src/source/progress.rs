@@ -3,7 +3,7 @@
 use super::{Phase, SourceSession, feedback};
 use crate::error::Error;
 use crate::event::{Event, IncompleteReceiver, Limit, Progress, SendReport, Subscription};
-use crate::members::Pace;
+use crate::members::{MemberRecord, Pace};
 use faircast_core::node::Source as _;
 use faircast_core::packet::Layer;
 use faircast_core::time::{Span, Time};
@@ -13,6 +13,16 @@ use faircast_core::time::{Span, Time};
 const HELD_PART: Span = Span::from_millis(100);
 
 const USED_PART: f64 = 0.8;
+
+/// A relay that is done while some of those below it are not complete.
+fn below(member: &MemberRecord) -> Option<IncompleteReceiver> {
+    let (all, done) = (member.receivers, member.receivers_done);
+    let is_done = member.state == faircast_wire::MemberState::Done;
+    (is_done && done < all).then(|| IncompleteReceiver {
+        host: member.host.clone(),
+        reason: format!("{} of the {all} receivers below this relay are incomplete", all - done),
+    })
+}
 
 impl SourceSession {
     /// How it ended.
@@ -24,10 +34,10 @@ impl SourceSession {
         let seconds = self.clocks.finished.since(started).as_secs_f64();
         let amounts = self.delivery.amounts();
         let bytes = amounts.content_bytes;
-        let host = |member: &crate::members::MemberRecord| member.host.clone();
+        let host = |member: &MemberRecord| member.host.clone();
         let replaced = self.members.replaced();
-        let receivers = (self.members.count() - replaced.len()) as u64;
-        let incomplete: Vec<_> = self
+        let receivers = self.members.receivers() - replaced.len() as u64;
+        let mut incomplete: Vec<_> = self
             .members
             .iter()
             .filter(|(_, member)| {
@@ -36,7 +46,8 @@ impl SourceSession {
             .filter(|(id, _)| !replaced.contains(id))
             .map(|(_, member)| IncompleteReceiver { host: host(member), reason: feedback::reason(member) })
             .collect();
-        let verified = self.members.done() as u64;
+        incomplete.extend(self.members.iter().filter_map(|(_, member)| below(member)));
+        let verified = self.members.verified();
         let dropped = self.members.with_pace(Pace::Dropped).count() as u64;
         let expected = u64::from(self.setup.expect.unwrap_or(0));
         Ok(SendReport {
@@ -78,8 +89,8 @@ impl SourceSession {
             rtt_ms: Some(seen.rtt.as_secs_f64() * 1e3),
             loss: f64::from(self.members.iter().map(|(_, member)| member.loss).fold(0.0, f32::max)),
             representative,
-            receivers: self.members.count() as u64,
-            verified: self.members.done() as u64,
+            receivers: self.members.receivers(),
+            verified: self.members.verified(),
             layers: self.layers_on(),
             limited_by: limit.as_ref().map(|(limit, _)| *limit),
             window_of: limit.and_then(|(_, host)| host),

@@ -51,6 +51,7 @@ impl SourceSession {
             scheme: self.setup.scheme.number(),
             layers: self.layers(),
             options: Name::clipped(&self.setup.scheme.options()),
+            hops: 0,
             spread_ms: millis(spread),
             flags: self.announced_flags(),
             name: Name::clipped(&self.setup.name),
@@ -59,6 +60,12 @@ impl SourceSession {
         };
         if let Some(Err(error)) = self.pages.as_ref().map(|pages| pages.sign(&mut announce)) {
             self.fail(error, now);
+        }
+        if let Some(above) = self.delivery.announced() {
+            // What is signed stays as it was.
+            let (parent, packet_size) = (self.setup.local, announce.packet_size);
+            let Announce { next_seq, spread_ms, .. } = announce;
+            announce = Announce { parent, packet_size, next_seq, spread_ms, ..above };
         }
         self.write(&Message::Announce(announce), out, now);
         let gathering = matches!(self.phase, Phase::Gathering { .. });
@@ -127,10 +134,10 @@ impl SourceSession {
             complete_to: blocks.complete_to,
             blocks: blocks.blocks,
             root: blocks.root.map(|hash| hash.0),
-            proof: None,
-            root_signature: self.sign_root(blocks),
+            proof: blocks.said.proof,
+            root_signature: self.sign_root(blocks).or(blocks.said.signature),
             spread_ms: millis(self.members.spread(now, self.setup.spread)),
-            members: self.members.count() as u32,
+            members: self.members.receivers().min(u64::from(u32::MAX)) as u32,
             flags: self.status_flags(now),
             rtt_max_us: (rtt.as_nanos() / 1_000).min(u64::from(u32::MAX)) as u32,
             scheduled,
@@ -159,9 +166,8 @@ impl SourceSession {
 
     /// A page of hashes, when one is due; whether it was written.
     pub(super) fn write_page(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
-        let Some(page) = self.pages.as_mut().and_then(|pages| pages.next(&*self.delivery, now)) else {
-            return false;
-        };
+        let own = self.pages.as_mut().and_then(|pages| pages.next(&*self.delivery, now));
+        let Some(page) = own.or_else(|| self.delivery.next_page()) else { return false };
         self.write(&Message::Hashes(page), out, now);
         let rate = self.source.observe().rate;
         if let Some(pages) = &mut self.pages {

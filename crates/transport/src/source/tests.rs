@@ -181,6 +181,8 @@ impl Run {
             nonce: 9,
             state,
             reason: 0,
+            receivers: 1,
+            done: 0,
             verified_bytes: 0,
             blocks_missing: 0,
             rate: 0.0,
@@ -308,7 +310,12 @@ fn reports_about_layers_that_are_not_and_requests_change_nothing() {
     }));
     assert_eq!(run.session.counts.refused, 1);
     let needs = vec![faircast_wire::Need { first: 0, run: 1, symbols: 9 }];
-    run.hear(&Message::Request(faircast_wire::Request { from: receiver_id(), needs, echo }));
+    run.hear(&Message::Request(faircast_wire::Request {
+        from: receiver_id(),
+        needs,
+        held: Vec::new(),
+        echo,
+    }));
     run.run_for(Span::from_secs(1));
     assert!(run.status().scheduled.is_empty());
     let kinds: BTreeSet<Kind> =

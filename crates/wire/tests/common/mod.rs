@@ -95,6 +95,7 @@ pub fn announce() -> Announce {
         first_block: 0,
         next_seq: 77,
         scheme: 2,
+        hops: 0,
         spread_ms: 500,
         flags: Announce::REGISTER,
         name: Name::new("lab-server").expect("short"),
@@ -132,6 +133,8 @@ pub fn member() -> Member {
         nonce: 0x0c0d,
         state: MemberState::Receiving,
         reason: 5,
+        receivers: 1,
+        done: 0,
         verified_bytes: 1_000_000,
         blocks_missing: 12,
         rate: 9.5e6,
@@ -144,7 +147,12 @@ pub fn member() -> Member {
 
 pub fn request() -> Request {
     let needs = vec![Need { first: 3, run: 1, symbols: 4 }, Need { first: 10, run: 90, symbols: 512 }];
-    Request { from: receiver(0x1122_3344), needs, echo: echo(501) }
+    Request {
+        from: receiver(0x1122_3344),
+        needs,
+        held: vec![Held { block: 9, symbols: [0x5a; 32] }],
+        echo: echo(501),
+    }
 }
 
 pub fn window() -> Window {

@@ -1,6 +1,6 @@
 //! A digital fountain: ever new symbols of all blocks on every layer. Sessions in layers, where nobody asks.
 
-use super::{Amounts, BlockStatus, Chosen, Delivery, Looked};
+use super::{Amounts, BlockStatus, Chosen, Delivery, Looked, Said};
 use crate::object::{Geometry, Hash, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
@@ -134,6 +134,7 @@ impl Delivery for Fountain {
             complete_to: self.carousel.complete_to(),
             blocks: self.source.blocks(),
             root: self.source.root(),
+            said: Said::default(),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::event::StreamSent;
 use crate::object::{Geometry, Hash, ObjectError, TransferId};
 use faircast_core::packet::{Flags, Layer, Payload, Seq};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::Scheduled;
+use faircast_wire::{Announce, Hashes, Held, Scheduled, Signature};
 
 /// A symbol that leaves.
 pub(crate) struct Chosen<'a> {
@@ -49,6 +49,17 @@ pub(crate) struct BlockStatus {
     pub(crate) blocks: Option<u32>,
     /// The root of their hashes, once all are hashed.
     pub(crate) root: Option<Hash>,
+    /// At a relay: what its source has said of them.
+    pub(crate) said: Said,
+}
+
+/// What proves that a source said how many blocks there are, and their root.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Said {
+    /// That a member of the group said it.
+    pub(crate) proof: Option<[u8; 16]>,
+    /// That this source did, where the content is signed.
+    pub(crate) signature: Option<Signature>,
 }
 
 /// How much was sent.
@@ -86,6 +97,29 @@ pub(crate) trait Delivery: Send {
 
     /// What people should know since this was asked last.
     fn take_warnings(&mut self) -> Vec<String>;
+
+    /// Whether there is something to start with.
+    fn may_start(&self) -> bool {
+        true
+    }
+
+    /// At a relay: whether the session above is over.
+    fn source_is_over(&self) -> Option<bool> {
+        None
+    }
+
+    /// At a relay: what its source announces, which it passes on.
+    fn announced(&self) -> Option<Announce> {
+        None
+    }
+
+    /// At a relay of signed content: the page of hashes that leaves now.
+    fn next_page(&mut self) -> Option<Hashes> {
+        None
+    }
+
+    /// At a relay of signed content: a receiver asks for the pages of so many blocks.
+    fn request_pages(&mut self, _first: u32, _run: u32) {}
 
     /// Receivers are there.
     fn start(&mut self, _now: Time) {}
@@ -141,8 +175,9 @@ pub(crate) trait Delivery: Send {
     /// A receiver loses this part of what is sent to it, 0 to 1: the worst of them.
     fn hear_loss(&mut self, _loss: f64) {}
 
-    /// A receiver that had seen the stream up to `seen` lacks symbols of a block; whether anything is sent for it.
-    fn request(&mut self, _block: u32, _symbols: u16, _seen: Seq) -> bool {
+    /// A receiver that had seen the stream up to `seen` lacks symbols of a block, and has `held` of it; whether anything is sent
+    /// for it.
+    fn request(&mut self, _block: u32, _symbols: u16, _seen: Seq, _held: Option<&Held>) -> bool {
         false
     }
 

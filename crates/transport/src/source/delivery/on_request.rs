@@ -1,13 +1,13 @@
 //! Everything once, then what receivers ask for: sessions at one rate.
 
-use super::{Amounts, BlockStatus, Chosen, Delivery, Looked};
+use super::{Amounts, BlockStatus, Chosen, Delivery, Looked, Said};
 use crate::object::{Geometry, Hash, ObjectError, TransferId};
 use crate::source::block_source::{BlockSource, Leisure};
 use crate::source::blocks::Blocks;
 use faircast_core::delivery::repair_scheduler::{Pick, PickKind, RepairScheduler};
 use faircast_core::packet::{Flags, Layer, Payload, Seq};
 use faircast_core::time::{Rate, Time};
-use faircast_wire::Scheduled;
+use faircast_wire::{Held, Scheduled};
 
 /// Blocks in order, and repairs on request.
 pub(crate) struct OnRequest {
@@ -100,7 +100,7 @@ impl Delivery for OnRequest {
         }
     }
 
-    fn request(&mut self, block: u32, symbols: u16, seen: Seq) -> bool {
+    fn request(&mut self, block: u32, symbols: u16, seen: Seq, _: Option<&Held>) -> bool {
         self.repairs.request(block, symbols, seen)
     }
 
@@ -130,6 +130,7 @@ impl Delivery for OnRequest {
             complete_to: self.repairs.complete_to(),
             blocks: self.source.blocks(),
             root: self.source.root(),
+            said: Said::default(),
         }
     }
 

@@ -9,7 +9,7 @@
 //! will come any more, and goes on without it. Who is late drops: what a layer could not send in time is left out in whole
 //! blocks.
 
-use super::{Amounts, BlockStatus, Chosen, Delivery, Looked};
+use super::{Amounts, BlockStatus, Chosen, Delivery, Looked, Said};
 use crate::config::{LayerInput, Pacing};
 use crate::error::Error;
 use crate::event::StreamSent;
@@ -346,6 +346,7 @@ impl Delivery for Streams {
             complete_to: 0,
             blocks: is_whole.then_some(0),
             root: is_whole.then_some(Hash(LIVE_ROOT)),
+            said: Said::default(),
         }
     }
 

@@ -1,0 +1,59 @@
+//! What can be typed after `relay`.
+
+use super::Telling;
+use crate::values;
+use clap::{Args, ValueHint};
+use faircast_core::time::Rate;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Pass sessions on: from groups on one side to groups on others.
+///
+/// A relay hears each session once and sends it on, at a rate of its own for each branch, by the session's own congestion
+/// control. It repairs what is lost behind it from what it keeps, and answers for everybody behind it. With the relay's key of
+/// sealed sessions (`keygen --relay`) it cannot read what it passes on.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    faircast relay --from eth0 --to eth1\n  \
+    faircast relay --from eth0 --to eth1 --to eth2 --key relay.key\n  \
+    faircast relay --from 239.1.2.3@eth0 --to 239.9.9.9:6000@eth1 --max 50M\n  \
+    faircast relay --status")]
+pub struct Relay {
+    /// Where sessions are heard: an interface, a group, or both. Can be given several times
+    #[arg(long, value_name = "[GROUP@]IFACE", value_parser = values::group_at, required_unless_present = "status")]
+    pub from: Vec<values::GroupAt>,
+    /// Where they are passed on to, likewise; without a group, to the one that they come from
+    #[arg(long, value_name = "[GROUP@]IFACE", value_parser = values::group_at, required_unless_present = "status")]
+    pub to: Vec<values::GroupAt>,
+    /// The relay's key (`keygen --relay`): without one only sessions that are not sealed are passed on
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub key: Option<PathBuf>,
+    /// Hear packets from this host only
+    #[arg(long, value_name = "ADDRESS")]
+    pub source: Option<IpAddr>,
+    /// Memory for what is kept of each session, in bytes, like 256M
+    #[arg(long, value_name = "BYTES", value_parser = values::size, default_value = "256M")]
+    pub memory: usize,
+    /// Never send faster than this on any branch, in bit/s
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    pub max: Option<Rate>,
+    /// Time to live of what is passed on: 1 stays on the network of its interface
+    #[arg(long, value_name = "HOPS", value_parser = values::ttl, default_value = "1")]
+    pub ttl: u8,
+    /// How long the source, or a receiver, may be silent, in seconds
+    #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "60")]
+    pub patience: Duration,
+    /// Name of this host in messages [default: the system's]
+    #[arg(long, value_name = "NAME", value_parser = values::host_name)]
+    pub host: Option<String>,
+    /// Where a running relay tells its status [default: faircast-relay.sock in $XDG_RUNTIME_DIR, or in /run]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub control: Option<PathBuf>,
+    /// Say how the relay that runs on this host is, and end
+    #[arg(long, conflicts_with_all = ["from", "to", "key", "source", "max", "host"])]
+    pub status: bool,
+    /// How it is told.
+    #[command(flatten)]
+    pub telling: Telling,
+}

@@ -1,0 +1,180 @@
+//! `relay`: sessions are passed on until the command is stopped; and how a running one is.
+
+mod control;
+
+use crate::args;
+use crate::failure::{Failure, Usage, unwritten};
+use crate::session::Output;
+use crate::tell::{Level, sentence};
+use crate::{json, key, units, wording};
+use control::{Control, default_path};
+use faircast::config::RECEIVE_BUFFER;
+use faircast::{
+    Event, HopKey, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelaySource, RelayStatus,
+    RelayedSession, relay,
+};
+use serde::Serialize;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+/// What a relay tells a program of an event.
+#[derive(Serialize)]
+struct Told<'a> {
+    /// How many sessions were found before this one.
+    relayed: u64,
+    /// The branch, in the order of `--to`; null: what is heard.
+    branch: Option<usize>,
+    #[serde(flatten)]
+    event: &'a Event,
+}
+
+/// What will be done.
+pub struct Resolved {
+    config: RelayConfig,
+    control: PathBuf,
+    warnings: Vec<String>,
+    level: Level,
+    json: bool,
+}
+
+impl args::Relay {
+    /// What will be passed on.
+    ///
+    /// # Errors
+    /// [`Usage`] when the key cannot be read.
+    pub fn resolve(self) -> Result<Resolved, Usage> {
+        let mut warnings = Vec::new();
+        let key = self.key.as_deref().map(|path| read_key(path, &mut warnings)).transpose()?;
+        let default: std::net::SocketAddr =
+            faircast::config::DEFAULT_GROUP.parse().expect("the default is a group");
+        let source = |at: &crate::values::GroupAt| RelaySource {
+            group: at.group.unwrap_or(default),
+            interface: at.interface.clone(),
+            only: self.source,
+        };
+        let branch = |at: &crate::values::GroupAt| RelayBranch {
+            group: at.group,
+            interface: at.interface.clone(),
+            ttl: self.ttl,
+            max: self.max,
+        };
+        Ok(Resolved {
+            config: RelayConfig {
+                sources: self.from.iter().map(source).collect(),
+                branches: self.to.iter().map(branch).collect(),
+                key,
+                memory: self.memory,
+                patience: self.patience,
+                host: self.host.unwrap_or_else(faircast::host_name),
+                buffer: RECEIVE_BUFFER,
+            },
+            control: self.control.unwrap_or_else(default_path),
+            warnings,
+            level: Level::of(self.telling),
+            json: self.telling.json,
+        })
+    }
+}
+
+fn read_key(path: &Path, warnings: &mut Vec<String>) -> Result<HopKey, Usage> {
+    let (text, exposure) = key::read_text(path)?;
+    if exposure == key::Exposure::Others {
+        let path = path.display();
+        warnings
+            .push(format!("other users of this host can read the key file {path}; run `chmod 600 {path}`"));
+    }
+    text.parse().map_err(|reason| Usage::KeyMalformed { path: path.to_owned(), reason })
+}
+
+/// Pass on what is heard until `stop` is set.
+///
+/// # Errors
+/// When the sockets cannot be opened, or another relay runs here.
+pub fn run(resolved: Resolved, output: Output<'_>, stop: &AtomicBool) -> Result<(), Failure> {
+    let Resolved { config, control, warnings, level, json } = resolved;
+    let Output { program, people, .. } = output;
+    let handle = RelayHandle::default();
+    let control = Control::open(&control, handle.clone())?;
+    let mut say = |text: &str| {
+        if !json {
+            // What cannot be said to people is nobody's loss.
+            let _ = writeln!(people, "{text}");
+        }
+    };
+    warnings.iter().for_each(|text| say(&format!("warning: {text}")));
+    let mut tell = |told: RelayEvent| {
+        let event = wording::event(told.event);
+        if json {
+            // Nobody reads: the relay goes on.
+            let _ = json::write(program, &Told { relayed: told.session, branch: told.branch, event: &event });
+        } else if let Some(text) = words(&event, told.branch, level) {
+            say(&text);
+        }
+    };
+    let ended = relay(&config, &handle, &mut tell, stop);
+    drop(control);
+    ended.map_err(Failure::from)
+}
+
+/// An event in words, as far as people want to know.
+fn words(event: &Event, branch: Option<usize>, level: Level) -> Option<String> {
+    let role = if branch.is_some() { crate::tell::Role::Source } else { crate::tell::Role::Receiver };
+    match (event, branch) {
+        (Event::Progress(_), _) => None,
+        (Event::Joined { host, address, .. }, None) if level > Level::Quiet => {
+            Some(format!("passing on a session of {host} from {address}"))
+        }
+        (_, Some(branch)) => {
+            sentence(role, event, level).map(|text| format!("branch {}: {text}", branch + 1))
+        }
+        (_, None) => sentence(role, event, level),
+    }
+}
+
+/// Ask the relay that runs here how it is, and say it.
+///
+/// # Errors
+/// When none runs, or what it says cannot be read or written.
+pub fn status(control: Option<PathBuf>, json: bool, out: &mut impl Write) -> Result<(), Failure> {
+    let text = control::ask(&control.unwrap_or_else(default_path))?;
+    if json {
+        return writeln!(out, "{}", text.trim_end()).map_err(unwritten);
+    }
+    let status: RelayStatus = serde_json::from_str(&text)
+        .map_err(|error| Failure::from(Usage::RelayAnswer { reason: error.to_string() }))?;
+    let mut lines = Vec::new();
+    for session in &status.sessions {
+        told(session, &mut lines);
+    }
+    if status.sessions.is_empty() {
+        lines.push("no session is passed on".to_owned());
+    }
+    lines.iter().try_for_each(|line| writeln!(out, "{line}")).map_err(unwritten)
+}
+
+fn told(session: &RelayedSession, lines: &mut Vec<String>) {
+    let from = match session.hops {
+        0 => format!("from {}", session.source),
+        1 => format!("from {} by the relay {}", session.source, session.parent),
+        more => format!("from {} by {more} relays, the last of them {}", session.source, session.parent),
+    };
+    lines.push(format!("session {} of {} {from}", session.session, session.name));
+    let blocks = session.blocks.map_or_else(|| "?".to_owned(), |blocks| blocks.to_string());
+    lines.push(format!(
+        "  heard {} of {blocks} blocks; keeps {}, let go of {}",
+        session.blocks_passed,
+        units::bytes(session.cached_bytes),
+        units::bytes(session.evicted_bytes)
+    ));
+    for branch in &session.branches {
+        let Some(to) = branch.to else { continue };
+        lines.push(format!(
+            "  to {to}: {} of {} receivers done, {} blocks, {:.1} Mbit/s allowed",
+            branch.done,
+            branch.receivers,
+            branch.blocks_sent,
+            branch.rate_bps / 1e6
+        ));
+    }
+}

@@ -1,0 +1,555 @@
+//! Trees of relays in virtual time: a source, relays and receivers, each behind a link of its own.
+//!
+//! What heads a segment (the source, or a branch of a relay) sends to all who are attached to it; answers go up their links.
+
+use super::link::{Copies, Link, Pipe};
+use super::net::OVERHEAD;
+use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, groups};
+use crate::config::{Destination, Durability, Freshness, Older};
+use crate::endpoint::{Datagram, Endpoint};
+use crate::error::Error;
+use crate::event::Event;
+use crate::receiver::{self, ReceiverSession};
+use crate::relay::{Branch, BranchSetup, RelayHandle, Shared, Upstream};
+use faircast_core::packet::ReceiverId;
+use faircast_core::rng::Rng;
+use faircast_core::time::{Span, Time};
+use faircast_net::Ecn;
+use faircast_wire::{GroupKey, ReceiverCodec, SigningKey};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::SocketAddr;
+use tempfile::TempDir;
+
+/// Who heads a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Head {
+    Source,
+    Branch { relay: usize, branch: usize },
+}
+
+/// Who is attached to one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Who {
+    Receiver(usize),
+    Relay(usize),
+}
+
+/// An attachment.
+struct Attached {
+    who: Who,
+    to: Head,
+    down: Pipe,
+    up: Pipe,
+}
+
+/// A relay at work.
+pub(super) struct RelayNode {
+    pub(super) shared: Shared,
+    pub(super) handle: RelayHandle,
+    pub(super) above: Option<Upstream>,
+    pub(super) branches: Vec<Branch>,
+    pub(super) address: SocketAddr,
+    pub(super) ended: Option<Result<(), Error>>,
+    pub(super) events: Vec<(Time, Event)>,
+    key: Option<GroupKey>,
+    memory: usize,
+    count: usize,
+    scheduled: Time,
+    path_rng: Rng,
+    rng: Rng,
+    name: String,
+}
+
+pub(super) struct Tree {
+    pub(super) now: Time,
+    pub(super) source: SourceNode,
+    pub(super) receivers: Vec<ReceiverNode>,
+    pub(super) relays: Vec<RelayNode>,
+    attached: Vec<Attached>,
+    calendar: BinaryHeap<Reverse<(Time, u64, usize)>>,
+    events: Vec<Option<What>>,
+    order: u64,
+    seed: u64,
+    dir: TempDir,
+    /// Datagrams that reached the source.
+    pub(super) answers: u64,
+    /// Bytes that the source sent.
+    pub(super) sent: u64,
+}
+
+enum What {
+    Down { who: Who, from: SocketAddr, bytes: Vec<u8> },
+    Up { to: Head, from: SocketAddr, bytes: Vec<u8> },
+    Source,
+    Wake(Who),
+}
+
+impl RelayNode {
+    fn branch_address(&self, branch: usize) -> SocketAddr {
+        SocketAddr::new(self.address.ip(), 6000 + branch as u16)
+    }
+
+    /// The process starts.
+    fn start(&mut self) {
+        let id = ReceiverId::new(u64::from(self.rng.bits() as u32 | 1)).expect("an odd number is not zero");
+        let hop = self.key.as_ref().map(GroupKey::hop);
+        let codec = ReceiverCodec::of_relay(hop.as_ref(), id, self.rng.bits());
+        self.handle = RelayHandle::default();
+        self.shared = Shared::new(self.handle.clone(), self.count, self.memory);
+        let seed = self.rng.bits();
+        let setup = receiver::Setup {
+            codec,
+            id,
+            nonce: 7,
+            seed,
+            scheme_rng: Rng::new(seed, 0),
+            reordering: receiver::REORDERING,
+            host: self.name.clone(),
+            destination: Destination::Directory(std::env::temp_dir()),
+            layers_to: Vec::new(),
+            temporary: std::env::temp_dir(),
+            durability: Durability::Fast,
+            older: Older::Refuse,
+            verify: None,
+            only: None,
+            overhead: OVERHEAD,
+            wait: None,
+            patience: Span::from_nanos(PATIENCE.as_nanos() as u64),
+            group: groups(1)[0],
+            freshness: Freshness::Answer,
+            unix_secs: 1_800_000_000,
+            memory: receiver::INCOMPLETE,
+            relay: Some(self.shared.clone()),
+        };
+        let session = ReceiverSession::new(setup, Time::ZERO);
+        self.above = Some(Upstream::new(session, self.shared.clone()));
+        self.branches = (0..self.count)
+            .map(|branch| {
+                let setup = BranchSetup {
+                    me: id,
+                    boot: self.rng.bits(),
+                    key: hop.clone(),
+                    to: groups(1)[0],
+                    local: self.branch_address(branch),
+                    overhead: OVERHEAD,
+                    max: None,
+                    ttl: 1,
+                    patience: PATIENCE,
+                    spread: Span::from_millis(10),
+                    seed: self.rng.bits(),
+                };
+                Branch::new(self.shared.clone(), branch, setup)
+            })
+            .collect();
+        self.ended = None;
+    }
+
+    /// Everything that is due: what goes up, and what goes down on each branch.
+    fn drive(&mut self, now: Time, up: &mut Vec<(Vec<u8>, SocketAddr)>, down: &mut Vec<(usize, Vec<u8>)>) {
+        let mut out = Vec::new();
+        for turn in 0.. {
+            assert!(turn < 100_000, "{} does not let time pass at {now:?}", self.name);
+            let mut again = false;
+            if let Some(above) = &mut self.above {
+                above.handle_timeout(now);
+                while let Some(transmit) = above.poll_transmit(now, &mut out) {
+                    up.push((out.clone(), transmit.to));
+                }
+                self.events.extend(std::iter::from_fn(|| above.poll_event()).map(|event| (now, event)));
+                if above.is_over() {
+                    self.ended = self.above.take().map(|above| above.report().map(drop));
+                }
+            }
+            for (place, branch) in self.branches.iter_mut().enumerate() {
+                branch.handle_timeout(now);
+                if let Some(transmit) = branch.poll_transmit(now, &mut out) {
+                    down.extend(out.chunks(transmit.segment).map(|bytes| (place, bytes.to_vec())));
+                    again = true;
+                }
+                self.events.extend(std::iter::from_fn(|| branch.poll_event()).map(|event| (now, event)));
+                again |= !branch.is_over() && branch.poll_timeout(now) <= now;
+            }
+            if !again {
+                return;
+            }
+        }
+    }
+
+    fn wake_at(&self, now: Time) -> Time {
+        let above = self.above.as_ref().map_or(Time::NEVER, |above| above.poll_timeout(now));
+        let open = self.branches.iter().filter(|branch| !branch.is_over());
+        open.map(|branch| branch.poll_timeout(now)).fold(above, Time::min)
+    }
+
+    fn is_over(&self) -> bool {
+        self.above.is_none() && self.branches.iter().all(Endpoint::is_over)
+    }
+}
+
+impl Tree {
+    pub(super) fn new(seed: u64, offer: Offer) -> Tree {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let source = SourceNode::new(seed, 0, offer, dir.path().join("in").join("content"));
+        Tree {
+            now: Time::ZERO,
+            source,
+            receivers: Vec::new(),
+            relays: Vec::new(),
+            attached: Vec::new(),
+            calendar: BinaryHeap::new(),
+            events: Vec::new(),
+            order: 0,
+            seed,
+            dir,
+            answers: 0,
+            sent: 0,
+        }
+    }
+
+    /// A relay that keeps so many bytes, with so many branches, attached here by this link.
+    pub(super) fn relay(&mut self, to: Head, branches: usize, memory: usize, link: Link) -> usize {
+        let at = self.relays.len();
+        self.relays.push(RelayNode {
+            shared: Shared::new(RelayHandle::default(), branches, memory),
+            handle: RelayHandle::default(),
+            above: None,
+            branches: Vec::new(),
+            address: SocketAddr::from(([10, 2, 0, 1 + at as u8], 5779)),
+            ended: None,
+            events: Vec::new(),
+            key: self.source.offer.key.clone(),
+            memory,
+            count: branches,
+            scheduled: Time::NEVER,
+            path_rng: Rng::new(self.seed, 1 << 35 | at as u64),
+            rng: Rng::new(self.seed, 1 << 36 | at as u64),
+            name: format!("relay{at}"),
+        });
+        self.attach(Who::Relay(at), to, link);
+        at
+    }
+
+    /// So many receivers, each attached here by such a link.
+    pub(super) fn receivers(&mut self, to: Head, count: usize, link: Link) {
+        for _ in 0..count {
+            let at = self.receivers.len();
+            let dir = self.dir.path().join(format!("out{at}"));
+            self.receivers.push(ReceiverNode::new(self.seed, at, 0, dir, self.source.offer.key.clone()));
+            self.attach(Who::Receiver(at), to, link);
+        }
+    }
+
+    fn attach(&mut self, who: Who, to: Head, link: Link) {
+        self.attached.push(Attached { who, to, down: Pipe::new(link), up: Pipe::new(link) });
+    }
+
+    pub(super) fn start(&mut self) {
+        for at in 0..self.relays.len() {
+            self.start_relay(at);
+        }
+        for at in 0..self.receivers.len() {
+            self.receivers[at].start(self.now);
+            self.wake(Who::Receiver(at));
+        }
+        self.source.start(self.now);
+        self.book(self.now, What::Source);
+    }
+
+    pub(super) fn start_relay(&mut self, at: usize) {
+        assert_eq!(self.now, Time::ZERO, "its clock begins with the others'");
+        self.relays[at].start();
+        self.wake(Who::Relay(at));
+    }
+
+    pub(super) fn run_to_end(&mut self, limit: Span) {
+        self.run_until(limit, |tree| tree.is_over());
+    }
+
+    pub(super) fn run_until(&mut self, limit: Span, mut done: impl FnMut(&Tree) -> bool) {
+        let end = self.now + limit;
+        while !done(self) {
+            let next = self.calendar.pop().map(|Reverse(next)| next).filter(|(at, ..)| *at <= end);
+            let Some((at, _, event)) = next else { panic!("not so after {limit}: {}", self.describe()) };
+            self.now = self.now.max(at);
+            if let Some(what) = self.events[event].take() {
+                self.happen(what);
+            }
+        }
+    }
+
+    fn happen(&mut self, what: What) {
+        let now = self.now;
+        match what {
+            What::Source => self.drive_source(),
+            What::Wake(who) => {
+                self.set_scheduled(who, Time::NEVER);
+                self.drive(who);
+            }
+            What::Down { who, from, mut bytes } => {
+                match who {
+                    Who::Receiver(at) => self.receivers[at].on_datagram(&mut bytes, from, now),
+                    Who::Relay(at) => {
+                        let datagram = Datagram { bytes: &mut bytes, from, ecn: Ecn::NotEct, arrived: now };
+                        if let Some(above) = &mut self.relays[at].above {
+                            above.handle_datagram(datagram, now);
+                        }
+                    }
+                }
+                self.drive(who);
+            }
+            What::Up { to: Head::Source, from, mut bytes } => {
+                self.answers += 1;
+                self.source.on_datagram(&mut bytes, from, now);
+                self.drive_source();
+            }
+            What::Up { to: Head::Branch { relay, branch }, from, mut bytes } => {
+                let datagram = Datagram { bytes: &mut bytes, from, ecn: Ecn::NotEct, arrived: now };
+                if let Some(branch) = self.relays[relay].branches.get_mut(branch) {
+                    branch.handle_datagram(datagram, now);
+                }
+                self.drive(Who::Relay(relay));
+            }
+        }
+    }
+
+    fn drive_source(&mut self) {
+        let mut sent = Vec::new();
+        self.source.drive(self.now, |bytes, _| sent.push(bytes.to_vec()));
+        let from = self.source.address;
+        for bytes in sent {
+            self.sent += bytes.len() as u64;
+            self.send_down(Head::Source, from, &bytes);
+        }
+        let wake = self.source.wake_at(self.now);
+        if wake < self.source.scheduled || self.source.scheduled <= self.now {
+            self.source.scheduled = wake;
+            self.book(wake, What::Source);
+        }
+    }
+
+    fn drive(&mut self, who: Who) {
+        let mut up = Vec::new();
+        match who {
+            Who::Receiver(at) => {
+                self.receivers[at].drive(self.now, |bytes, to| up.push((bytes.to_vec(), to)));
+                let from = self.receivers[at].address;
+                up.into_iter().for_each(|(bytes, to)| self.send_up(who, from, to, bytes));
+            }
+            Who::Relay(at) => {
+                let mut down = Vec::new();
+                self.relays[at].drive(self.now, &mut up, &mut down);
+                let from = self.relays[at].address;
+                up.into_iter().for_each(|(bytes, to)| self.send_up(who, from, to, bytes));
+                for (branch, bytes) in down {
+                    let from = self.relays[at].branch_address(branch);
+                    self.send_down(Head::Branch { relay: at, branch }, from, &bytes);
+                }
+            }
+        }
+        self.wake(who);
+    }
+
+    fn send_down(&mut self, head: Head, from: SocketAddr, bytes: &[u8]) {
+        let now = self.now;
+        for place in 0..self.attached.len() {
+            let Attached { who, to, down, .. } = &mut self.attached[place];
+            if *to != head {
+                continue;
+            }
+            let (who, link) = (*who, *down.link());
+            let Some(at) = down.pass((bytes.len() + OVERHEAD) as u64, now) else { continue };
+            let rng = match who {
+                Who::Receiver(at) => &mut self.receivers[at].path_rng,
+                Who::Relay(at) => &mut self.relays[at].path_rng,
+            };
+            let mut bytes = bytes.to_vec();
+            if let Copies::One(later) | Copies::Two(later, _) = link.damage(&mut bytes, rng) {
+                self.book(at + later, What::Down { who, from, bytes });
+            }
+        }
+    }
+
+    fn send_up(&mut self, who: Who, from: SocketAddr, to: SocketAddr, bytes: Vec<u8>) {
+        let branch = |relay: usize, node: &RelayNode| {
+            let branch = (0..node.count).find(|branch| node.branch_address(*branch) == to)?;
+            Some(Head::Branch { relay, branch })
+        };
+        let head = match to == self.source.address {
+            true => Some(Head::Source),
+            false => self.relays.iter().enumerate().find_map(|(relay, node)| branch(relay, node)),
+        };
+        let Some(to) = head else { return };
+        let attached = self.attached.iter_mut().find(|one| one.who == who).expect("it is attached");
+        if let Some(at) = attached.up.pass((bytes.len() + OVERHEAD) as u64, self.now) {
+            self.book(at, What::Up { to, from, bytes });
+        }
+    }
+
+    fn wake(&mut self, who: Who) {
+        let (wake, scheduled) = match who {
+            Who::Receiver(at) => (self.receivers[at].wake_at(self.now), self.receivers[at].scheduled),
+            Who::Relay(at) => (self.relays[at].wake_at(self.now), self.relays[at].scheduled),
+        };
+        if wake < scheduled {
+            self.set_scheduled(who, wake);
+            self.book(wake, What::Wake(who));
+        }
+    }
+
+    fn set_scheduled(&mut self, who: Who, at: Time) {
+        match who {
+            Who::Receiver(receiver) => self.receivers[receiver].scheduled = at,
+            Who::Relay(relay) => self.relays[relay].scheduled = at,
+        }
+    }
+
+    fn book(&mut self, at: Time, what: What) {
+        if at.is_never() {
+            return;
+        }
+        self.order += 1;
+        self.events.push(Some(what));
+        self.calendar.push(Reverse((at.max(self.now), self.order, self.events.len() - 1)));
+    }
+
+    fn is_over(&self) -> bool {
+        self.source.session.is_none()
+            && self.receivers.iter().all(|node| node.session.is_none())
+            && self.relays.iter().all(RelayNode::is_over)
+    }
+
+    fn describe(&self) -> String {
+        let waiting: Vec<_> = self
+            .receivers
+            .iter()
+            .filter(|node| node.session.is_some())
+            .map(|node| node.host.as_str())
+            .collect();
+        let relays: Vec<_> =
+            self.relays.iter().map(|node| (node.is_over(), node.shared.standing())).collect();
+        let told: Vec<_> = self.source.events.iter().rev().take(2).collect();
+        format!("{waiting:?} run; relays {relays:?}; source: {told:?}")
+    }
+
+    /// Everybody has everything, and the source knows it.
+    pub(super) fn assert_all_verified(&self) {
+        let report = self.source.report();
+        assert!(report.ok, "{report:?}");
+        assert_eq!(report.verified, self.receivers.len() as u64, "{report:?}");
+        for node in &self.receivers {
+            assert!(node.report().ok && node.has(&self.source), "{} has something else", node.host);
+        }
+    }
+}
+
+const MEMORY: usize = 64 << 20;
+
+fn branch(relay: usize, branch: usize) -> Head {
+    Head::Branch { relay, branch }
+}
+
+/// Every scheme that runs at one rate.
+fn schemes() -> impl Iterator<Item = &'static str> {
+    let all = faircast_core::schemes::CATALOGUE.iter();
+    let at_one_rate =
+        |name: &str| name.parse::<faircast_core::schemes::Scheme>().expect("a scheme").layers() <= 1;
+    all.map(|entry| entry.name).filter(move |name| at_one_rate(name))
+}
+
+#[test]
+fn a_relay_passes_a_session_on_with_every_scheme() {
+    for name in schemes() {
+        let mut tree = Tree::new(21, Offer::bytes(3_000_000).by(name).expect(3).at_most_mbps(20.0));
+        let relay = tree.relay(Head::Source, 1, MEMORY, Link::millis(5).mbps(50.0).fifo(100_000));
+        tree.receivers(branch(relay, 0), 3, Link::millis(3).mbps(40.0).fifo(100_000).losing(0.001));
+        tree.start();
+        tree.run_to_end(Span::from_secs(600));
+        tree.assert_all_verified();
+        println!("{name}: {:.1} s, {} answers", tree.now.as_secs_f64(), tree.answers);
+    }
+}
+
+/// What the source sent beside each symbol once.
+fn overhead_of(tree: &Tree) -> f64 {
+    tree.source.report().repair_ratio
+}
+
+#[test]
+fn three_levels_pass_a_sealed_and_signed_session_on() {
+    let (key, signer) = (GroupKey::generate().expect("random"), SigningKey::generate().expect("random"));
+    let offer = Offer::bytes(4_000_000).expect(8).at_most_mbps(20.0).sealed(key).signed(signer.clone());
+    let mut tree = Tree::new(22, offer);
+    let link = || Link::millis(4).mbps(40.0).fifo(80_000).losing(0.005);
+    let top = tree.relay(Head::Source, 2, MEMORY, link());
+    let left = tree.relay(branch(top, 0), 1, MEMORY, link());
+    let right = tree.relay(branch(top, 1), 1, MEMORY, link());
+    tree.receivers(branch(left, 0), 4, link());
+    tree.receivers(branch(right, 0), 3, link());
+    tree.receivers(Head::Source, 1, link());
+    tree.receivers.iter_mut().for_each(|node| node.verify = Some(signer.verify_key().into()));
+    tree.start();
+    tree.run_to_end(Span::from_secs(300));
+    tree.assert_all_verified();
+}
+
+#[test]
+fn losses_below_a_relay_are_repaired_there() {
+    let mut tree = Tree::new(23, Offer::bytes(8_000_000).by("le-sbcc").expect(6).at_mbps(8.0));
+    let relay = tree.relay(Head::Source, 1, MEMORY, Link::millis(5));
+    tree.receivers(branch(relay, 0), 6, Link::millis(5).losing(0.03));
+    tree.start();
+    tree.run_to_end(Span::from_secs(300));
+    tree.assert_all_verified();
+    assert!(overhead_of(&tree) < 1.005, "the source repairs nothing: {}", overhead_of(&tree));
+}
+
+#[test]
+fn a_slow_branch_is_served_at_its_own_rate_and_nobody_else_waits() {
+    let fast = Link::millis(3).mbps(40.0).fifo(100_000);
+    let alone = {
+        let mut tree = Tree::new(24, Offer::bytes(10_000_000).expect(2));
+        tree.receivers(Head::Source, 2, fast);
+        tree.start();
+        tree.run_to_end(Span::from_secs(300));
+        tree.receivers[0].ended_at
+    };
+    let mut tree = Tree::new(24, Offer::bytes(10_000_000).expect(4));
+    tree.receivers(Head::Source, 2, fast);
+    let relay = tree.relay(Head::Source, 1, 2 << 20, fast);
+    tree.receivers(branch(relay, 0), 2, Link::millis(3).mbps(4.0).fifo(30_000));
+    tree.start();
+    let mut most = 0;
+    tree.run_until(Span::from_secs(300), |tree| {
+        most =
+            most.max(tree.relays[relay].handle.status().sessions.first().map_or(0, |one| one.cached_bytes));
+        tree.is_over()
+    });
+    tree.assert_all_verified();
+    let (fast, slow) = (tree.receivers[0].ended_at, tree.receivers[2].ended_at);
+    println!(
+        "alone {alone:?}, beside a slow branch {fast:?}, behind it {slow:?}; kept {most}, {}",
+        overhead_of(&tree)
+    );
+    assert!(most <= (2 << 20) + 2_000, "memory has a bound: {most}");
+    assert!(fast.as_secs_f64() < alone.as_secs_f64() * 1.25, "{fast:?} and {alone:?}");
+    assert!(slow.as_secs_f64() < 80e6 / 4e6 * 1.6, "{slow:?}");
+}
+
+#[test]
+fn the_source_hears_as_much_from_a_hundred_receivers_as_from_two() {
+    let answers = |each: usize| {
+        let mut tree =
+            Tree::new(25, Offer::bytes(4_000_000).by("ormcc").expect(2 * each as u32).at_most_mbps(8.0));
+        for _ in 0..2 {
+            let relay = tree.relay(Head::Source, 1, MEMORY, Link::millis(5).mbps(20.0).fifo(100_000));
+            tree.receivers(branch(relay, 0), each, Link::millis(3).mbps(20.0).fifo(60_000).losing(0.001));
+        }
+        tree.start();
+        tree.run_to_end(Span::from_secs(300));
+        tree.assert_all_verified();
+        tree.answers as f64 / tree.now.as_secs_f64()
+    };
+    let (few, many) = (answers(1), answers(50));
+    assert!(many < few * 1.5, "{few} and {many} a second");
+}

@@ -1,0 +1,228 @@
+//! Towards the source: a receiver's delivery that keeps symbols for those below.
+
+use super::Shared;
+use super::cache::Added;
+use crate::config::Durability;
+use crate::error::Error;
+use crate::object::Geometry;
+use crate::receiver::block_sink::{Done, Ending};
+use crate::receiver::delivery::{Delivery, Progressed, SymbolCounts};
+use crate::receiver::trust::Trust;
+use faircast_core::delivery::request_scheduler::RequestScheduler;
+use faircast_core::packet::SessionId;
+use faircast_core::rng::Rng;
+use faircast_core::time::{Span, Time};
+use faircast_wire::{Announce, DataPacket, Hashes, Status};
+
+/// A relay with nobody below waits so long for somebody before it says that it needs nothing.
+const LINGER: Span = Span::from_secs(2);
+
+/// A source whose announcements do not get any newer for so long is gone: what is heard goes round between relays.
+const OUTDATED: Span = Span::from_secs(15);
+
+/// A stream does not jump ahead by more blocks than this.
+const FARTHEST: u32 = 1 << 16;
+
+/// The data path of a relay.
+pub(crate) struct Above {
+    shared: Shared,
+    geometry: Geometry,
+    requests: RequestScheduler,
+    /// When it began; nobody is there yet.
+    since: Option<Time>,
+    now: Time,
+    /// What the newest announcement said of its time, and when that was another one.
+    newest: (u64, Time),
+    wanted: Vec<(u32, u16)>,
+    symbols: u64,
+    useful: u64,
+}
+
+impl Above {
+    /// What comes of this session goes to `shared`.
+    pub(crate) fn new(
+        shared: Shared,
+        session: SessionId,
+        announce: Announce,
+        geometry: Geometry,
+        requests: RequestScheduler,
+    ) -> Above {
+        let live = announce.flags & Announce::LIVE != 0;
+        let first = if live { announce.first_block } else { 0 };
+        {
+            let mut passing = shared.lock();
+            passing.announce = Some((session, announce));
+            passing.blocks = geometry.blocks();
+            passing.forget_before(first);
+        }
+        Above {
+            shared,
+            geometry,
+            requests,
+            since: None,
+            now: Time::ZERO,
+            newest: (announce.unix_secs, Time::ZERO),
+            wanted: Vec::new(),
+            symbols: 0,
+            useful: 0,
+        }
+    }
+
+    fn at(&mut self, now: Time) {
+        self.now = now;
+        if self.since.is_none() {
+            self.since = Some(now);
+            self.newest.1 = now;
+        }
+    }
+
+    fn arm_when_needed(&mut self, now: Time, rng: &mut Rng) {
+        let mut passing = self.shared.lock();
+        let is_new = std::mem::take(&mut passing.wants_more);
+        let lacks = passing.cache.incomplete().any(|(block, _)| block < passing.passed);
+        drop(passing);
+        if is_new || lacks && self.requests.deadline().is_never() {
+            self.requests.arm(now, rng);
+        }
+    }
+}
+
+impl Delivery for Above {
+    fn on_symbol(&mut self, packet: &DataPacket<'_>, now: Time, rng: &mut Rng) -> Result<Progressed, Error> {
+        self.at(now);
+        let block = packet.data.payload.block;
+        let mut passing = self.shared.lock();
+        let end = passing.blocks.unwrap_or_else(|| passing.passed.saturating_add(FARTHEST));
+        let is_shaped = self.geometry.stream_len.is_none() || packet.symbols == self.geometry.symbols(block);
+        if block == u32::MAX || block >= end || !is_shaped || packet.symbols > self.geometry.symbols_per_block
+        {
+            return Ok(Progressed::No);
+        }
+        self.symbols += 1;
+        let was_passed = passing.passed;
+        passing.passed = was_passed.max(block);
+        let added = passing.on_symbol(packet);
+        drop(passing);
+        if block < was_passed {
+            self.requests.on_symbol(block, now);
+        } else if block > was_passed {
+            self.arm_when_needed(now, rng);
+        }
+        self.useful += u64::from(added != Added::Useless);
+        if added == Added::Whole {
+            self.requests.on_complete(block);
+            return Ok(Progressed::Block);
+        }
+        Ok(Progressed::No)
+    }
+
+    fn on_status(&mut self, status: &Status, now: Time, rng: &mut Rng) {
+        self.at(now);
+        self.shared.lock().on_status(status);
+        self.arm_when_needed(now, rng);
+    }
+
+    fn on_announce(&mut self, announce: &Announce) {
+        if announce.unix_secs != self.newest.0 {
+            self.newest = (announce.unix_secs, self.now);
+        }
+        let mut passing = self.shared.lock();
+        if let Some((_, known)) = &mut passing.announce {
+            *known = *announce;
+        }
+    }
+
+    fn on_page(&mut self, page: &Hashes, now: Time, _rng: &mut Rng) -> Result<Progressed, Error> {
+        self.at(now);
+        self.shared.lock().on_page(page);
+        Ok(Progressed::No)
+    }
+
+    fn arm(&mut self, now: Time, rng: &mut Rng) {
+        self.requests.arm(now, rng);
+    }
+
+    fn skip_before(&mut self, oldest: u32) -> Result<(), Error> {
+        self.requests.forget_before(oldest);
+        self.shared.lock().forget_before(oldest);
+        Ok(())
+    }
+
+    /// What is kept is sealed for the session that is over: whoever is below follows the new one by itself.
+    fn restart(&mut self, _now: Time, _trust: Option<Trust>) -> Result<(), Error> {
+        Err(Error::SourceRestarted)
+    }
+
+    /// A relay goes on for those who come late, until its source ends.
+    fn is_complete(&self) -> bool {
+        false
+    }
+
+    fn finish(
+        &mut self,
+        _blocks: u32,
+        _root: [u8; 32],
+        _durability: Durability,
+        _now: Time,
+    ) -> Result<Ending, Error> {
+        Ok(Ending::Done(Done::default()))
+    }
+
+    fn needs_nothing(&self) -> bool {
+        let since = self.since.unwrap_or(self.now);
+        self.shared.lock().needs_nothing(self.now, since, LINGER)
+    }
+
+    fn deadline(&self) -> Time {
+        if self.shared.wants_more() { Time::ZERO } else { self.requests.deadline() }
+    }
+
+    fn due(&mut self, now: Time, rng: &mut Rng) -> &[(u32, u16)] {
+        self.at(now);
+        self.wanted.clear();
+        self.arm_when_needed(now, rng);
+        if self.requests.deadline() > now {
+            return &self.wanted;
+        }
+        let mut needs = Vec::new();
+        self.shared.lock().needs(&mut needs);
+        self.requests.due(now, rng, needs.into_iter(), &mut self.wanted);
+        &self.wanted
+    }
+
+    fn set_pace(&mut self, rtt: Span, spread: Span) {
+        self.requests.set_pace(rtt, spread);
+    }
+
+    fn is_outdated(&self, now: Time) -> bool {
+        self.since.is_some() && now.since(self.newest.1) >= OUTDATED
+    }
+
+    fn receivers(&self) -> Option<(u32, u32)> {
+        let standing = self.shared.standing();
+        let told = |count: u64| count.min(u64::from(u32::MAX)) as u32;
+        Some((told(standing.receivers), told(standing.done)))
+    }
+
+    fn missing(&self) -> u32 {
+        let passing = self.shared.lock();
+        passing.blocks.map_or(u32::MAX, |blocks| blocks.saturating_sub(passing.passed))
+    }
+
+    fn gathered_bytes(&self) -> u64 {
+        self.useful * u64::from(self.geometry.symbol_size)
+    }
+
+    fn verified_bytes(&self) -> u64 {
+        0 // a relay cannot verify what it cannot read
+    }
+
+    fn content_bytes(&self) -> Option<u64> {
+        let manifest = u64::from(self.geometry.manifest_len);
+        self.geometry.stream_len.map(|len| len.saturating_sub(manifest))
+    }
+
+    fn symbols(&self) -> SymbolCounts {
+        SymbolCounts { received: self.symbols, needed: self.useful, decoded: 0 }
+    }
+}

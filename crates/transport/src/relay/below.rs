@@ -1,0 +1,165 @@
+//! Towards a branch: a source's delivery of what the relay keeps.
+
+use super::schedule::Pick;
+use super::{End, Shared};
+use crate::object::{Geometry, Hash, ObjectError, TransferId};
+use crate::source::block_source::Leisure;
+use crate::source::delivery::{Amounts, BlockStatus, Chosen, Delivery, Looked};
+use faircast_core::packet::{Flags, Layer, Payload, Seq};
+use faircast_core::time::{Rate, Time};
+use faircast_wire::{Announce, Hashes, Held, Scheduled};
+
+/// What leaves on one branch.
+pub(super) struct Below {
+    shared: Shared,
+    branch: usize,
+    geometry: Geometry,
+    transfer: TransferId,
+    live: bool,
+    chosen: Option<Pick>,
+    symbol: Vec<u8>,
+}
+
+impl Below {
+    pub(super) fn new(shared: Shared, branch: usize, announce: &Announce, geometry: Geometry) -> Below {
+        Below {
+            shared,
+            branch,
+            geometry,
+            transfer: TransferId(announce.transfer.0),
+            live: announce.flags & Announce::LIVE != 0,
+            chosen: None,
+            symbol: Vec::new(),
+        }
+    }
+}
+
+impl Delivery for Below {
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    fn transfer(&self) -> TransferId {
+        self.transfer
+    }
+
+    fn is_live(&self) -> bool {
+        self.live
+    }
+
+    fn files(&self) -> u64 {
+        0
+    }
+
+    fn take_warnings(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn may_start(&self) -> bool {
+        !self.shared.lock().cache.is_untouched()
+    }
+
+    fn source_is_over(&self) -> Option<bool> {
+        Some(self.shared.lock().end != End::No)
+    }
+
+    fn announced(&self) -> Option<Announce> {
+        let passing = self.shared.lock();
+        let (_, announce) = passing.announce?;
+        Some(Announce { hops: announce.hops.saturating_add(1), ..announce })
+    }
+
+    fn next_page(&mut self) -> Option<Hashes> {
+        self.shared.lock().next_page(self.branch)
+    }
+
+    fn request_pages(&mut self, first: u32, run: u32) {
+        self.shared.lock().request_pages(self.branch, first, run);
+    }
+
+    fn resume(&mut self) {
+        self.shared.lock().branches[self.branch].schedule.send_on_request();
+    }
+
+    fn look(&mut self, _: Time, _: Leisure, _: &dyn Fn(Layer) -> Rate) -> Result<Looked, ObjectError> {
+        Ok(Looked::Nothing)
+    }
+
+    fn has(&self, _layer: Layer) -> bool {
+        !self.is_idle()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.shared.lock().branches[self.branch].schedule.is_idle()
+    }
+
+    fn next(&mut self, _layer: Layer) -> Result<Option<Chosen<'_>>, ObjectError> {
+        let mut passing = self.shared.lock();
+        self.chosen = passing.pick(self.branch);
+        let Some(pick) = self.chosen else { return Ok(None) };
+        self.symbol.clear();
+        self.symbol.extend_from_slice(passing.cache.symbol(pick.block, pick.at).unwrap_or_default());
+        let place = Payload { block: pick.block, symbol: pick.id };
+        let flags = if pick.first { Flags::default() } else { Flags::REPAIR };
+        Ok(Some(Chosen { place, symbols: pick.symbols, payload: &self.symbol, flags }))
+    }
+
+    fn sent(&mut self, seq: Seq) {
+        if let Some(pick) = self.chosen.take() {
+            self.shared.lock().sent(self.branch, pick, seq);
+        }
+    }
+
+    fn request(&mut self, block: u32, symbols: u16, seen: Seq, held: Option<&Held>) -> bool {
+        self.shared.lock().request(self.branch, block, symbols, seen, held)
+    }
+
+    fn symbols_of(&self, block: u32) -> u16 {
+        match self.shared.lock().cache.get(block) {
+            Some(kept) => kept.symbols,
+            None if self.geometry.stream_len.is_some() => self.geometry.symbols(block),
+            None => self.geometry.symbols_per_block,
+        }
+    }
+
+    fn scheduled(&self, most: usize) -> Vec<Scheduled> {
+        let passing = self.shared.lock();
+        let scheduled = passing.branches[self.branch].schedule.scheduled();
+        scheduled.take(most).map(|(block, symbols)| Scheduled { block, symbols }).collect()
+    }
+
+    fn hash(&self, _block: u32) -> Option<Hash> {
+        None
+    }
+
+    fn is_drained(&self) -> bool {
+        let passing = self.shared.lock();
+        let schedule = &passing.branches[self.branch].schedule;
+        schedule.is_idle() && passing.blocks.is_some_and(|blocks| schedule.complete_to() >= blocks)
+    }
+
+    fn status(&self) -> BlockStatus {
+        let passing = self.shared.lock();
+        let schedule = &passing.branches[self.branch].schedule;
+        BlockStatus {
+            oldest: schedule.oldest(),
+            complete_to: schedule.complete_to().min(passing.blocks.unwrap_or(u32::MAX)),
+            blocks: passing.blocks,
+            root: passing.root,
+            said: passing.said,
+        }
+    }
+
+    fn amounts(&self) -> Amounts {
+        let passing = self.shared.lock();
+        let schedule = &passing.branches[self.branch].schedule;
+        let content = self.geometry.stream_len.unwrap_or(0);
+        let left = u64::from(schedule.complete_to()) * self.geometry.capacity();
+        Amounts {
+            content_bytes: content.saturating_sub(self.geometry.manifest_len.into()),
+            sent_bytes: left.min(content),
+            content_symbols: content.div_ceil(u64::from(self.geometry.symbol_size).max(1)),
+            sent_symbols: schedule.sent,
+        }
+    }
+}

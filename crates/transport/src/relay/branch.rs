@@ -1,0 +1,160 @@
+//! One branch of a relay as an endpoint: a source's session that begins when there is something to announce.
+
+use super::below::Below;
+use super::{End, Shared};
+use crate::config::Slow;
+use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
+use crate::event::Event;
+use crate::receiver::{geometry_of, scheme_of};
+use crate::source::{Setup, SourceSession};
+use faircast_core::packet::{Layer, ReceiverId};
+use faircast_core::rng::Rng;
+use faircast_core::time::{Rate, Span, Time};
+use faircast_wire::{HopKey, SourceCodec, layers::group_of};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// A branch waits for receivers as long as there is a source.
+const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
+
+/// What a branch is made of.
+#[derive(Debug, Clone)]
+pub(crate) struct BranchSetup {
+    /// The relay, as the branch's packets say; and a number drawn at random for this branch and session.
+    pub(crate) me: ReceiverId,
+    pub(crate) boot: u64,
+    /// Without one only sessions that are not sealed are passed on.
+    pub(crate) key: Option<HopKey>,
+    /// Where packets go: a group, or one host.
+    pub(crate) to: SocketAddr,
+    /// Where they come from, and feedback goes to.
+    pub(crate) local: SocketAddr,
+    /// IP and UDP headers of each datagram.
+    pub(crate) overhead: usize,
+    pub(crate) max: Option<Rate>,
+    pub(crate) ttl: u8,
+    /// How long receivers may be silent.
+    pub(crate) patience: Duration,
+    /// Feedback is spread over at least this.
+    pub(crate) spread: Span,
+    pub(crate) seed: u64,
+}
+
+/// A branch.
+pub(crate) struct Branch {
+    shared: Shared,
+    place: usize,
+    setup: BranchSetup,
+    session: Option<SourceSession>,
+    local: SocketAddr,
+}
+
+impl Branch {
+    /// Branch number `place` of what `shared` passes on.
+    pub(crate) fn new(shared: Shared, place: usize, setup: BranchSetup) -> Branch {
+        let local = setup.local;
+        Branch { shared, place, setup, session: None, local }
+    }
+
+    /// The session below, once there is something to announce.
+    fn begin(&mut self, now: Time) {
+        if self.session.is_some() {
+            return;
+        }
+        let Some((session, announce)) = self.shared.lock().announce else { return };
+        let (Some(scheme), Some(geometry)) = (scheme_of(&announce), geometry_of(&announce)) else { return };
+        let BranchSetup { me, boot, overhead, max, ttl, patience, spread, seed, .. } = self.setup;
+        let group = |layer| group_of(self.setup.to, Layer(layer), announce.spacing());
+        let setup = Setup {
+            codec: SourceCodec::of_relay(session, self.setup.key.as_ref(), announce.salt, me, boot),
+            salt: announce.salt,
+            scheme,
+            groups: (0..announce.layers.max(1)).map_while(group).collect(),
+            spacing: announce.spacing(),
+            delivery: Box::new(Below::new(self.shared.clone(), self.place, &announce, geometry)),
+            sign: None,
+            rng: Rng::new(seed, boot),
+            name: announce.name.as_str().to_owned(),
+            datagram: usize::from(announce.packet_size) - overhead.min(usize::from(announce.packet_size)),
+            overhead,
+            slow: Slow::Follow,
+            min: None,
+            max,
+            expect: None,
+            wait: FOR_EVER,
+            ttl,
+            patience,
+            spread,
+            local: self.local,
+            started: announce.started,
+        };
+        self.session = Some(SourceSession::new(setup, now));
+    }
+
+    /// Tell the other side how many are below.
+    fn tell(&mut self) {
+        let Some(session) = &self.session else { return };
+        let (standing, rate) = (session.standing(), session.rate());
+        let state = &mut self.shared.lock().branches[self.place];
+        (state.standing, state.rate, state.to) = (standing, rate, Some(self.setup.to));
+    }
+}
+
+impl Endpoint for Branch {
+    fn handle_datagram(&mut self, datagram: Datagram<'_>, now: Time) {
+        if let Some(session) = &mut self.session {
+            session.handle_datagram(datagram, now);
+            self.tell();
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.begin(now);
+        if let Some(session) = &mut self.session {
+            session.handle_timeout(now);
+            self.tell();
+        }
+    }
+
+    fn handle_notice(&mut self, notice: Notice<'_>, now: Time) {
+        if let Notice::NetworkChanged { local } = notice {
+            self.local = local.unwrap_or(self.local);
+        }
+        if let Some(session) = &mut self.session {
+            session.handle_notice(notice, now);
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.session.as_mut().and_then(|session| session.poll_transmit(now, out))
+    }
+
+    fn poll_timeout(&self, now: Time) -> Time {
+        match &self.session {
+            // What is to be fetched above is not found out by waiting here.
+            _ if self.shared.wants_more() => now,
+            Some(session) => session.poll_timeout(now),
+            None if self.shared.lock().announce.is_some() => now,
+            None => Time::NEVER,
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.session.as_mut().and_then(SourceSession::poll_event)
+    }
+
+    fn stop(&mut self, now: Time) {
+        match &mut self.session {
+            Some(session) => session.stop(now),
+            None => self.shared.end(false),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match (&self.session, self.shared.lock().end) {
+            (_, End::Lost) | (None, End::Over) => true,
+            (None, End::No) => false,
+            (Some(session), _) => session.is_over(),
+        }
+    }
+}

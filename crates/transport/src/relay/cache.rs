@@ -1,0 +1,271 @@
+//! What a relay has heard of a session: symbols by block, as they came, in a bounded part of memory.
+//!
+//! Blocks are kept whole and in the order in which their symbols came, so that each branch needs no more than a place in
+//! that order to know what it has sent.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Symbols beyond a block's own that are kept of what comes by: they repair whatever a receiver lacks.
+const SPARE: usize = 16;
+
+/// Room is made for so many bytes at a time: this part of the limit.
+const ROOM: usize = 16;
+
+/// Emptied blocks whose memory is used again.
+const MOST_SPARE: usize = 8;
+
+/// The blocks that are here.
+#[derive(Debug)]
+pub(super) struct Cache {
+    /// Bytes of a symbol as it is passed on.
+    symbol_len: usize,
+    limit: usize,
+    held: usize,
+    blocks: BTreeMap<u32, Kept>,
+    /// Blocks that have been here whole.
+    had: BTreeSet<u32>,
+    spare: Vec<Kept>,
+    /// Bytes that had to go for others.
+    pub(super) evicted: u64,
+}
+
+/// Symbols of a block.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// Source symbols of the block.
+    pub(super) symbols: u16,
+    /// Whether it was here before, and symbols are fetched again because somebody asks.
+    pub(super) again: bool,
+    ids: Vec<u32>,
+    bytes: Vec<u8>,
+}
+
+/// What a symbol has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Added {
+    /// It was here, is not wanted, or makes no sense.
+    Useless,
+    /// It is kept.
+    Kept,
+    /// It is kept, and now the block is here whole.
+    Whole,
+}
+
+impl Kept {
+    /// How many symbols there are.
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Encoding symbol id of the symbol that came as number `at`.
+    pub(super) fn id(&self, at: usize) -> u32 {
+        self.ids[at]
+    }
+
+    /// Where the symbol with this id is in the order of arrival.
+    pub(super) fn place_of(&self, id: u32) -> Option<usize> {
+        self.ids.iter().position(|here| *here == id)
+    }
+
+    /// Symbols that are lacking for the whole block.
+    pub(super) fn needed(&self) -> u16 {
+        usize::from(self.symbols).saturating_sub(self.ids.len()) as u16
+    }
+}
+
+impl Cache {
+    /// For about `limit` bytes of symbols; nothing is here.
+    pub(super) fn new(limit: usize) -> Cache {
+        Cache {
+            symbol_len: 0,
+            limit,
+            held: 0,
+            blocks: BTreeMap::new(),
+            had: BTreeSet::new(),
+            spare: Vec::new(),
+            evicted: 0,
+        }
+    }
+
+    /// A symbol of a block of so many has come; `wanted`: somebody asks for more of this block.
+    pub(super) fn add(&mut self, block: u32, symbols: u16, id: u32, payload: &[u8], wanted: bool) -> Added {
+        if self.symbol_len == 0 {
+            self.symbol_len = payload.len();
+        }
+        let was_had = self.has_had(block);
+        let is_new = !self.blocks.contains_key(&block);
+        if payload.len() != self.symbol_len
+            || payload.is_empty()
+            || symbols == 0
+            || is_new && was_had && !wanted
+        {
+            return Added::Useless;
+        }
+        let spare = &mut self.spare;
+        let kept = self.blocks.entry(block).or_insert_with(|| {
+            let kept = spare.pop().unwrap_or_default();
+            Kept { symbols, again: was_had, ..kept }
+        });
+        let most = usize::from(symbols) + SPARE;
+        let has_room = kept.ids.len() < most || wanted && kept.ids.len() < most * 2;
+        if kept.symbols != symbols || !has_room || kept.place_of(id).is_some() {
+            return Added::Useless;
+        }
+        kept.ids.push(id);
+        kept.bytes.extend_from_slice(payload);
+        self.held += payload.len();
+        if was_had || kept.ids.len() < usize::from(symbols) {
+            return Added::Kept;
+        }
+        self.had.insert(block);
+        Added::Whole
+    }
+
+    /// What is here of a block.
+    pub(super) fn get(&self, block: u32) -> Option<&Kept> {
+        self.blocks.get(&block)
+    }
+
+    /// The symbol that came as number `at` of a block.
+    pub(super) fn symbol(&self, block: u32, at: usize) -> Option<&[u8]> {
+        let from = at * self.symbol_len;
+        self.blocks.get(&block)?.bytes.get(from..from + self.symbol_len)
+    }
+
+    /// Whether the block has been here whole, whether it still is or not.
+    pub(super) fn has_had(&self, block: u32) -> bool {
+        self.had.contains(&block)
+    }
+
+    /// Whether nothing has ever come.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.symbol_len == 0
+    }
+
+    /// Blocks that are not whole, and what they lack.
+    pub(super) fn incomplete(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
+        let open = self.blocks.iter().filter(|(_, kept)| !kept.again && kept.needed() > 0);
+        open.map(|(block, kept)| (*block, kept.needed()))
+    }
+
+    /// So many symbols have room.
+    pub(super) const fn room(&self) -> usize {
+        match self.limit.checked_div(self.symbol_len) {
+            Some(symbols) => symbols,
+            None => 0,
+        }
+    }
+
+    /// Bytes of symbols that are here.
+    pub(super) fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Blocks before this one are not wanted any more.
+    pub(super) fn forget_before(&mut self, block: u32) {
+        while let Some(first) = self.blocks.first_entry().filter(|first| *first.key() < block) {
+            let kept = first.remove();
+            self.retire(kept);
+        }
+        self.had = self.had.split_off(&block);
+    }
+
+    /// When there is more than may be: let go of the blocks whose next use, as `next_use` tells it, is farthest (it answers in
+    /// blocks to go; `u32::MAX` for never). The blocks that went.
+    pub(super) fn make_room(&mut self, next_use: impl Fn(u32, &Kept) -> u32) -> Vec<u32> {
+        if self.held <= self.limit {
+            return Vec::new();
+        }
+        let mut uses: Vec<(u32, u32)> =
+            self.blocks.iter().map(|(block, kept)| (next_use(*block, kept), *block)).collect();
+        uses.sort_unstable_by(|a, b| b.cmp(a));
+        let enough = self.limit - self.limit / ROOM;
+        let mut gone = Vec::new();
+        for (_, block) in uses {
+            if self.held <= enough {
+                break;
+            }
+            if let Some(kept) = self.blocks.remove(&block) {
+                self.evicted += kept.bytes.len() as u64;
+                // It may come again when somebody asks for it, and not by itself.
+                self.had.insert(block);
+                self.retire(kept);
+                gone.push(block);
+            }
+        }
+        gone
+    }
+
+    fn retire(&mut self, mut kept: Kept) {
+        self.held -= kept.bytes.len();
+        kept.ids.clear();
+        kept.bytes.clear();
+        if self.spare.len() < MOST_SPARE {
+            self.spare.push(kept);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache(limit: usize) -> Cache {
+        Cache::new(limit)
+    }
+
+    fn fill(cache: &mut Cache, block: u32) -> Added {
+        let adds = (0..4).map(|id| cache.add(block, 4, id, &[block as u8; 10], false));
+        adds.last().expect("there are four")
+    }
+
+    #[test]
+    fn a_block_is_whole_with_any_symbols_and_each_counts_once() {
+        let mut cache = cache(1000);
+        assert_eq!(cache.add(3, 2, 7, &[1; 10], false), Added::Kept);
+        assert_eq!(cache.add(3, 2, 7, &[1; 10], false), Added::Useless);
+        assert_eq!(cache.incomplete().collect::<Vec<_>>(), [(3, 1)]);
+        assert_eq!(cache.add(3, 2, 0, &[2; 10], false), Added::Whole);
+        assert_eq!(cache.incomplete().count(), 0);
+        assert_eq!((cache.symbol(3, 0), cache.symbol(3, 1)), (Some(&[1; 10][..]), Some(&[2; 10][..])));
+    }
+
+    #[test]
+    fn symbols_of_another_length_or_block_size_are_refused() {
+        let mut cache = cache(1000);
+        assert_eq!(cache.add(0, 4, 0, &[1; 10], false), Added::Kept);
+        assert_eq!(cache.add(0, 4, 1, &[1; 11], false), Added::Useless);
+        assert_eq!(cache.add(0, 5, 1, &[1; 10], false), Added::Useless);
+        assert_eq!(cache.add(1, 0, 1, &[1; 10], false), Added::Useless);
+    }
+
+    #[test]
+    fn more_than_a_block_needs_is_kept_up_to_a_bound() {
+        let mut cache = cache(10_000);
+        let kept = (0..1000).filter(|id| cache.add(0, 4, *id, &[0; 10], false) != Added::Useless).count();
+        assert_eq!(kept, 4 + SPARE);
+    }
+
+    #[test]
+    fn memory_has_a_bound_and_what_is_used_last_goes_first() {
+        let mut cache = cache(200);
+        for block in 0..6 {
+            assert_eq!(fill(&mut cache, block), Added::Whole);
+        }
+        assert_eq!(cache.held(), 240);
+        let gone = cache.make_room(|block, _| if block < 2 { u32::MAX } else { block });
+        assert_eq!(gone, [1, 0]);
+        assert!(cache.held() <= 200 && cache.has_had(0) && cache.get(0).is_none());
+        assert_eq!(cache.add(0, 4, 9, &[0; 10], false), Added::Useless, "it does not come back by itself");
+        assert_eq!(cache.add(0, 4, 9, &[0; 10], true), Added::Kept, "but when somebody asks");
+        assert!(cache.get(0).is_some_and(|kept| kept.again) && cache.incomplete().count() == 0);
+    }
+
+    #[test]
+    fn what_is_too_old_is_forgotten() {
+        let mut cache = cache(1000);
+        (0..4).for_each(|block| assert_eq!(fill(&mut cache, block), Added::Whole));
+        cache.forget_before(3);
+        assert_eq!((cache.held(), cache.get(2).is_some(), cache.get(3).is_some()), (40, false, true));
+    }
+}

@@ -1,0 +1,288 @@
+//! A relay on real sockets: a thread for each session that is passed on, and one that looks for the next.
+
+use super::{Branch, BranchSetup, RelayHandle, Shared, Upstream};
+use crate::driver::{Attached, Clock, Moves, Uplink, random, run};
+use crate::error::Error;
+use crate::event::Event;
+use crate::{Destination, Durability, Freshness, Older, receiver};
+use faircast_core::packet::ReceiverId;
+use faircast_core::rng::Rng;
+use faircast_core::time::Rate;
+use faircast_net::{SourceOptions, choose};
+use faircast_wire::{HopKey, ReceiverCodec};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// Sessions that are passed on at a time.
+const MOST_SESSIONS: usize = 64;
+
+/// The stop flag is looked at this often.
+const STOP_CHECK: Duration = Duration::from_millis(100);
+
+/// After an error of the sockets it is tried again after this.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// What a relay does.
+#[derive(Debug, Clone)]
+pub struct RelayConfig {
+    /// Where sessions are heard.
+    pub sources: Vec<RelaySource>,
+    /// Where they are passed on to: all of them on each of these, but not to where they came from.
+    pub branches: Vec<RelayBranch>,
+    /// Without one only sessions that are not sealed are passed on.
+    pub key: Option<HopKey>,
+    /// Bytes of memory for the symbols of each session, about.
+    pub memory: usize,
+    /// How long the source, or a receiver, may be silent.
+    pub patience: Duration,
+    /// What it calls itself.
+    pub host: String,
+    /// Bytes of receive buffer to ask for.
+    pub buffer: usize,
+}
+
+/// A group that is heard, on an interface.
+#[derive(Debug, Clone)]
+pub struct RelaySource {
+    /// The group and its port.
+    pub group: SocketAddr,
+    /// The interface, or the one that the system would take.
+    pub interface: Option<String>,
+    /// Sources and relays with other addresses are not heard.
+    pub only: Option<IpAddr>,
+}
+
+/// A branch: a group on an interface.
+#[derive(Debug, Clone)]
+pub struct RelayBranch {
+    /// The group and its port, or the one that the session came from.
+    pub group: Option<SocketAddr>,
+    /// The interface, or the one that the system would take.
+    pub interface: Option<String>,
+    /// How many routers a packet may pass, plus one.
+    pub ttl: u8,
+    /// No more than this.
+    pub max: Option<Rate>,
+}
+
+/// What is told of a session that is passed on.
+#[derive(Debug, Clone)]
+pub struct RelayEvent {
+    /// How many sessions were found before this one.
+    pub session: u64,
+    /// Which branch; `None`: what is heard above.
+    pub branch: Option<usize>,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What a session's thread says.
+enum Said {
+    Event(RelayEvent),
+    /// It has found a session.
+    Found {
+        place: usize,
+    },
+    Ended {
+        place: usize,
+        number: u64,
+        found: bool,
+        error: Option<Error>,
+    },
+}
+
+/// Pass on whatever is announced, until it is told to stop.
+///
+/// # Errors
+/// When sockets cannot be opened before anything was passed on. Later that is tried again.
+pub fn relay(
+    config: &RelayConfig,
+    handle: &RelayHandle,
+    events: &mut dyn FnMut(RelayEvent),
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let (say, said) = mpsc::channel();
+    // Those that were started stop when one of the first cannot start, too.
+    let halt = &AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (mut running, mut number) = (0, 0);
+        let mut searching = vec![false; config.sources.len()];
+        let (mut found_any, mut failure) = (false, None);
+        loop {
+            let is_stopped = stop.load(Ordering::Relaxed) || failure.is_some();
+            halt.fetch_or(is_stopped, Ordering::Relaxed);
+            for (place, is_searched) in searching.iter_mut().enumerate() {
+                if is_stopped || *is_searched || running >= MOST_SESSIONS {
+                    continue;
+                }
+                let (say, handle, this) = (say.clone(), handle.clone(), number);
+                scope.spawn(move || one((config, place), handle, this, &say, halt));
+                (running, *is_searched, number) = (running + 1, true, number + 1);
+            }
+            if running == 0 {
+                return failure.map_or(Ok(()), Err);
+            }
+            match said.recv_timeout(STOP_CHECK) {
+                Ok(Said::Event(event)) => events(event),
+                Ok(Said::Found { place }) => (searching[place], found_any) = (false, true),
+                Ok(Said::Ended { place, number, found, error }) => {
+                    running -= 1;
+                    searching[place] &= found;
+                    let Some(error) = error.filter(|_| !found) else { continue };
+                    if !found_any {
+                        failure = Some(error);
+                        continue;
+                    }
+                    let event = Event::warning(format!("{error}; tried again"));
+                    events(RelayEvent { session: number, branch: None, event });
+                    thread::sleep(AGAIN_AFTER);
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+        }
+    })
+}
+
+/// Look for a session, and pass it on until it is over.
+fn one(
+    (config, place): (&RelayConfig, usize),
+    handle: RelayHandle,
+    number: u64,
+    say: &mpsc::Sender<Said>,
+    stop: &AtomicBool,
+) {
+    let shared = Shared::new(handle, config.branches.len(), config.memory);
+    let mut found = false;
+    let mut tell = |branch: Option<usize>, event: Event| {
+        if branch.is_none() && matches!(event, Event::Joined { .. }) && !std::mem::replace(&mut found, true) {
+            // Nobody listens any more when this fails: then there is nothing to look for either.
+            let _ = say.send(Said::Found { place });
+        }
+        let _ = say.send(Said::Event(RelayEvent { session: number, branch, event }));
+    };
+    let ended = pass_on((config, place), &shared, &mut tell, stop);
+    shared.release();
+    let error = ended.err().filter(|error| !matches!(error, Error::Stopped));
+    let _ = say.send(Said::Ended { place, number, found, error });
+}
+
+fn pass_on(
+    (config, place): (&RelayConfig, usize),
+    shared: &Shared,
+    tell: &mut dyn FnMut(Option<usize>, Event),
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let clock = Clock::start();
+    let random = random();
+    let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");
+    let source = &config.sources[place];
+    let (session, mut groups) =
+        open_above((config, source), shared, id, &clock, random, &mut |event| tell(None, event))?;
+    let mut upstream = Upstream::new(session, shared.clone());
+    let mut branches = Vec::new();
+    let heard_on = choose(source.group.ip(), source.interface.as_deref())?.chosen.name;
+    for (place, branch) in config.branches.iter().enumerate() {
+        let group = branch.group.unwrap_or(source.group);
+        let goes_on = choose(group.ip(), branch.interface.as_deref())?.chosen.name;
+        if group == source.group && goes_on == heard_on {
+            continue; // back to where it came from
+        }
+        let branch = &RelayBranch { group: Some(group), ..branch.clone() };
+        let mut events = |event| tell(Some(place), event);
+        let (endpoint, uplink) = open_branch(config, branch, (shared, place), id, &mut events)?;
+        branches.push((place, endpoint, uplink));
+    }
+    if branches.is_empty() {
+        return Err(Error::NoBranch { group: source.group, interface: heard_on });
+    }
+    let places: Vec<usize> = branches.iter().map(|(place, ..)| *place).collect();
+    let mut attached = vec![Attached::new(&mut upstream, &mut groups)];
+    attached.extend(branches.iter_mut().map(|(_, branch, uplink)| Attached::new(branch, uplink)));
+    let place_of = |at: usize| at.checked_sub(1).map(|at| places[at]);
+    run(&mut attached, &clock, &mut |at, event| tell(place_of(at), event), stop)?;
+    let outcomes: Result<(), Error> = attached.into_iter().try_for_each(Attached::outcome);
+    outcomes?;
+    upstream.report().map(drop)
+}
+
+/// What hears above, and its sockets.
+fn open_above(
+    (config, source): (&RelayConfig, &RelaySource),
+    shared: &Shared,
+    id: ReceiverId,
+    clock: &Clock,
+    random: [u64; 4],
+    events: &mut dyn FnMut(Event),
+) -> Result<(receiver::ReceiverSession, crate::driver::Groups), Error> {
+    let listening = crate::drive::Listening {
+        group: source.group,
+        interface: source.interface.clone(),
+        source: source.only,
+        patience: config.patience,
+        buffer: config.buffer,
+        faults: None,
+    };
+    let groups = listening.open(random[3], events)?;
+    let setup = receiver::Setup {
+        codec: ReceiverCodec::of_relay(config.key.as_ref(), id, random[1]),
+        id,
+        nonce: (random[0] >> 32) as u16,
+        seed: random[2],
+        scheme_rng: Rng::new(random[2], 0),
+        reordering: receiver::REORDERING,
+        host: config.host.clone(),
+        temporary: std::env::temp_dir(),
+        destination: Destination::Writer(crate::Output::new(std::io::sink())),
+        layers_to: Vec::new(),
+        durability: Durability::Fast,
+        older: Older::Accept,
+        verify: None,
+        only: source.only,
+        overhead: crate::datagram::overhead(source.group),
+        wait: None,
+        patience: crate::config::span(config.patience),
+        group: source.group,
+        freshness: Freshness::Answer,
+        unix_secs: clock.unix_secs(),
+        memory: receiver::INCOMPLETE,
+        relay: Some(shared.clone()),
+    };
+    Ok((receiver::ReceiverSession::new(setup, clock.now()), groups))
+}
+
+/// A branch and its socket.
+fn open_branch(
+    config: &RelayConfig,
+    branch: &RelayBranch,
+    (shared, place): (&Shared, usize),
+    me: ReceiverId,
+    events: &mut dyn FnMut(Event),
+) -> Result<(Branch, Uplink), Error> {
+    let Some(to) = branch.group else { unreachable!("it was filled in") };
+    let options = SourceOptions { ttl: branch.ttl, ..SourceOptions::default() };
+    let uplink = Uplink::open(to, branch.interface.clone(), options, config.patience, Moves::Anywhere)?;
+    events(crate::driver::opened(to, uplink.choice()));
+    uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
+    let random = random();
+    let local = uplink.local().unwrap_or(to);
+    shared.announces_from(local);
+    let spread = if branch.ttl <= 1 { crate::drive::SPREAD_LOCAL } else { crate::drive::SPREAD_FAR };
+    let setup = BranchSetup {
+        me,
+        boot: random[0],
+        key: config.key.clone(),
+        to,
+        local,
+        overhead: crate::datagram::overhead(to),
+        max: branch.max,
+        ttl: branch.ttl,
+        patience: config.patience,
+        spread,
+        seed: random[1],
+    };
+    Ok((Branch::new(shared.clone(), place, setup), uplink))
+}

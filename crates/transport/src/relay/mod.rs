@@ -1,0 +1,340 @@
+//! Relays: a member of a session above, and sources of the same session below.
+//!
+//! ```text
+//!   source or relay --> Above (a receiver that keeps symbols) --> Passing --> Below (delivers) in a source's session --> children
+//!                                                               (cache)  \--> Below ... --> children of another branch
+//! ```
+//!
+//! A relay hears a session once and passes it on in branches, each at a rate of its own by the session's own scheme: to the
+//! source all of them together are one receiver. What its children lack it sends again from what it has kept; what it does not
+//! have any more it asks for above. Symbols of sealed sessions stay sealed: a relay holds the hop key alone.
+
+mod above;
+mod below;
+mod branch;
+mod cache;
+mod drive;
+mod registry;
+mod schedule;
+mod upstream;
+
+pub(crate) use above::Above;
+pub(crate) use branch::{Branch, BranchSetup};
+pub use drive::{RelayBranch, RelayConfig, RelayEvent, RelaySource, relay};
+pub use registry::{BranchStatus, RelayHandle, RelayStatus, RelayedSession};
+pub(crate) use upstream::Upstream;
+
+use crate::object::Hash;
+use cache::{Added, Cache};
+use faircast_core::packet::{Seq, SessionId};
+use faircast_core::time::{Rate, Span, Time};
+use faircast_wire::{Announce, DataPacket, Hashes, Held, Status};
+use schedule::{Pick, Schedule};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Symbols are fetched from above for those below up to so many at a time, and up to this part of what can be kept; who asks
+/// for more asks again.
+const MOST_FETCHED: usize = 2_048;
+const FETCHED_PART: usize = 8;
+
+/// Pages of hashes that are kept.
+const MOST_PAGES: usize = 16_384;
+
+/// More relays than this are not between a source and a receiver: what comes through more goes round.
+pub const MOST_HOPS: u8 = 16;
+
+/// One session at a relay, as both sides see it.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared {
+    passing: Arc<Mutex<Passing>>,
+    /// The process that it is part of.
+    process: RelayHandle,
+}
+
+/// A session that is passed on.
+#[derive(Debug)]
+pub(crate) struct Passing {
+    /// What is announced above.
+    announce: Option<(SessionId, Announce)>,
+    cache: Cache,
+    /// All source symbols of the blocks below this have left the source once.
+    passed: u32,
+    blocks: Option<u32>,
+    root: Option<Hash>,
+    said: crate::source::delivery::Said,
+    /// Symbols to fetch from above, by block.
+    wanted: BTreeMap<u32, u16>,
+    /// Pages of hashes, by their first block, and blocks whose page is to be fetched.
+    pages: BTreeMap<u32, Hashes>,
+    wanted_pages: BTreeSet<u32>,
+    /// Something is to be fetched that was not before.
+    wants_more: bool,
+    branches: Vec<BranchState>,
+    end: End,
+}
+
+/// Whether the session above goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// It does.
+    No,
+    /// It is over, and those below are told so.
+    Over,
+    /// It is lost: those below may find it again elsewhere.
+    Lost,
+}
+
+/// One branch.
+#[derive(Debug, Default)]
+struct BranchState {
+    schedule: Schedule,
+    /// Pages that wait to leave.
+    pages: BTreeSet<u32>,
+    standing: Standing,
+    to: Option<SocketAddr>,
+    /// What its scheme allows.
+    rate: Rate,
+}
+
+/// Receivers below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Standing {
+    /// How many there are.
+    pub receivers: u64,
+    /// Those that have everything.
+    pub done: u64,
+    /// Those, or relays, that are still served.
+    pub unfinished: u64,
+}
+
+impl Shared {
+    /// A session that nothing is known of yet, with so many branches and about `memory` bytes for symbols.
+    pub(crate) fn new(process: RelayHandle, branches: usize, memory: usize) -> Shared {
+        let branches = (0..branches).map(|_| BranchState::default()).collect();
+        let passing = Passing {
+            announce: None,
+            cache: Cache::new(memory),
+            passed: 0,
+            blocks: None,
+            root: None,
+            said: crate::source::delivery::Said::default(),
+            wanted: BTreeMap::new(),
+            pages: BTreeMap::new(),
+            wanted_pages: BTreeSet::new(),
+            wants_more: false,
+            branches,
+            end: End::No,
+        };
+        Shared { passing: Arc::new(Mutex::new(passing)), process }
+    }
+
+    /// Both sides run in one thread, one after the other.
+    fn lock(&self) -> MutexGuard<'_, Passing> {
+        self.passing.lock().expect("nobody panics while holding it")
+    }
+
+    /// The session above is over; `lost`: it may go on elsewhere.
+    pub(crate) fn end(&self, lost: bool) {
+        let mut passing = self.lock();
+        if passing.end == End::No {
+            passing.end = if lost { End::Lost } else { End::Over };
+        }
+    }
+
+    /// All receivers below.
+    pub(crate) fn standing(&self) -> Standing {
+        self.lock().standing()
+    }
+
+    /// Whether what is announced may be followed: it is nobody's yet, and not what this process announces itself.
+    pub(crate) fn may_follow(&self, session: SessionId, announce: &Announce) -> bool {
+        let is_ours = self.lock().announce.is_some_and(|(ours, _)| ours == session);
+        let goes_round = self.process.is_own(announce.parent) || announce.hops >= MOST_HOPS;
+        !goes_round && (is_ours || !self.process.is_taken(session))
+    }
+
+    /// This process announces from here.
+    fn announces_from(&self, place: SocketAddr) {
+        self.process.add_own(place);
+    }
+
+    /// Pass this session on, and nobody else; `false`: somebody does already.
+    pub(crate) fn claim(&self, session: SessionId) -> bool {
+        self.process.take(session, self)
+    }
+
+    /// Let go of the session: everything has ended.
+    pub(crate) fn release(&self) {
+        let session = self.lock().announce.map(|(session, _)| session);
+        session.into_iter().for_each(|session| self.process.release(session));
+    }
+
+    /// How it is; `None` before there is a session.
+    fn status(&self) -> Option<RelayedSession> {
+        let passing = self.lock();
+        let (session, announce) = passing.announce?;
+        let branch = |branch: &BranchState| BranchStatus {
+            to: branch.to,
+            rate_bps: branch.rate.bps(),
+            receivers: branch.standing.receivers,
+            done: branch.standing.done,
+            blocks_sent: branch.schedule.complete_to(),
+            symbols_sent: branch.schedule.sent,
+        };
+        Some(RelayedSession {
+            session: session.to_string(),
+            name: announce.name.to_string(),
+            source: announce.source,
+            parent: announce.parent,
+            hops: announce.hops,
+            blocks_passed: passing.passed,
+            blocks: passing.blocks,
+            cached_bytes: passing.cache.held() as u64,
+            evicted_bytes: passing.cache.evicted,
+            branches: passing.branches.iter().map(branch).collect(),
+        })
+    }
+
+    /// Whether something is to be fetched from above that was not before.
+    fn wants_more(&self) -> bool {
+        self.lock().wants_more
+    }
+}
+
+impl Passing {
+    fn standing(&self) -> Standing {
+        let all = self.branches.iter().map(|branch| branch.standing);
+        all.fold(Standing::default(), |sum, one| Standing {
+            receivers: sum.receivers + one.receivers,
+            done: sum.done + one.done,
+            unfinished: sum.unfinished + one.unfinished,
+        })
+    }
+
+    /// A symbol has come from above: whether it is of use.
+    fn on_symbol(&mut self, packet: &DataPacket<'_>) -> Added {
+        let place = packet.data.payload;
+        let wanted = self.wanted.contains_key(&place.block);
+        let added = self.cache.add(place.block, packet.symbols, place.symbol, packet.payload, wanted);
+        if added == Added::Useless {
+            return added;
+        }
+        if let Some(left) = self.wanted.get_mut(&place.block) {
+            *left -= 1;
+            if *left == 0 {
+                self.wanted.remove(&place.block);
+            }
+        }
+        if let Some(kept) = self.cache.get(place.block) {
+            self.branches.iter_mut().for_each(|branch| branch.schedule.on_symbol(place.block, kept));
+        }
+        let branches = &self.branches;
+        let gone = self.cache.make_room(|block, _| {
+            branches.iter().map(|branch| branch.schedule.next_use(block)).min().unwrap_or(u32::MAX)
+        });
+        for block in gone {
+            self.branches.iter_mut().for_each(|branch| branch.schedule.on_gone(block));
+        }
+        added
+    }
+
+    fn on_status(&mut self, status: &Status) {
+        self.passed = self.passed.max(status.complete_to);
+        self.blocks = status.blocks.or(self.blocks);
+        if let Some(root) = status.root {
+            self.root = Some(Hash(root));
+            self.said.proof = status.proof.or(self.said.proof);
+            self.said.signature = status.root_signature.or(self.said.signature);
+        }
+        let passed = self.passed;
+        self.branches.iter_mut().for_each(|branch| branch.schedule.on_passed(passed));
+    }
+
+    fn forget_before(&mut self, block: u32) {
+        self.cache.forget_before(block);
+        self.wanted = self.wanted.split_off(&block);
+        self.wanted_pages = self.wanted_pages.split_off(&block);
+        self.branches.iter_mut().for_each(|branch| branch.schedule.forget_before(block));
+    }
+
+    /// A page has come: it goes to everybody.
+    fn on_page(&mut self, page: &Hashes) {
+        let blocks = page.first_block..page.first_block.saturating_add(page.hashes.len() as u32);
+        self.wanted_pages.retain(|block| !blocks.contains(block));
+        if self.pages.len() < MOST_PAGES || self.pages.contains_key(&page.first_block) {
+            self.pages.insert(page.first_block, page.clone());
+            for branch in &mut self.branches {
+                branch.pages.insert(page.first_block);
+            }
+        }
+    }
+
+    /// Somebody on a branch asks for pages.
+    fn request_pages(&mut self, branch: usize, first: u32, run: u32) {
+        for block in first..first.saturating_add(run) {
+            let page = self.pages.range(..=block).next_back();
+            match page.filter(|(_, page)| block - page.first_block < page.hashes.len() as u32) {
+                Some((first, _)) => {
+                    self.branches[branch].pages.insert(*first);
+                }
+                None => self.wants_more |= self.wanted_pages.insert(block),
+            }
+        }
+    }
+
+    fn next_page(&mut self, branch: usize) -> Option<Hashes> {
+        let first = self.branches[branch].pages.pop_first()?;
+        self.pages.get(&first).cloned()
+    }
+
+    /// Somebody on a branch lacks symbols.
+    fn request(&mut self, branch: usize, block: u32, symbols: u16, seen: Seq, held: Option<&Held>) -> bool {
+        let is_known = self.blocks.is_none_or(|blocks| block < blocks) && block < self.passed.max(1);
+        if !is_known {
+            return false;
+        }
+        let under_way: usize = self.wanted.values().map(|symbols| usize::from(*symbols)).sum();
+        let most = self.cache.room() / FETCHED_PART;
+        if self.cache.get(block).is_none() && under_way >= most.min(MOST_FETCHED) {
+            return false;
+        }
+        let answer = self.branches[branch].schedule.request(&self.cache, block, symbols, seen, held);
+        if answer.lacks > 0 {
+            let wanted = self.wanted.entry(block).or_default();
+            // What is fetched for one branch serves the others.
+            self.wants_more |= *wanted < answer.lacks;
+            *wanted = (*wanted).max(answer.lacks);
+        }
+        answer.sends
+    }
+
+    fn pick(&mut self, branch: usize) -> Option<Pick> {
+        self.branches[branch].schedule.pick(&self.cache)
+    }
+
+    fn sent(&mut self, branch: usize, pick: Pick, seq: Seq) {
+        self.branches[branch].schedule.sent(pick, seq, &self.cache);
+    }
+
+    /// What to ask for above, by block: what whole blocks lack, and what those below wait for.
+    fn needs(&self, into: &mut Vec<(u32, u16)>) {
+        into.extend(self.cache.incomplete().filter(|(block, _)| *block < self.passed));
+        into.extend(self.wanted.iter().map(|(block, symbols)| (*block, *symbols)));
+        into.extend(self.wanted_pages.iter().map(|block| (*block, 0)));
+        into.sort_unstable_by(|a, b| (a.0, b.1).cmp(&(b.0, a.1)));
+        into.dedup_by_key(|(block, _)| *block);
+    }
+
+    /// Whether all that the source has left it once, and nobody below needs anything.
+    fn needs_nothing(&self, now: Time, since: Time, linger: Span) -> bool {
+        let standing = self.standing();
+        let nobody = standing.receivers == 0 && now.since(since) < linger;
+        let all_passed = self.blocks.is_some_and(|blocks| self.passed >= blocks);
+        all_passed && standing.unfinished == 0 && !nobody
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! All sessions of a relay process: who passes on which, and how they are.
+
+use super::{Shared, Standing};
+use faircast_core::packet::SessionId;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// A relay process, for whoever wants to know how it is.
+#[derive(Debug, Clone, Default)]
+pub struct RelayHandle(Arc<Mutex<Registry>>);
+
+#[derive(Debug, Default)]
+struct Registry {
+    /// Sessions that are passed on, by session.
+    sessions: BTreeMap<SessionId, Shared>,
+    /// Where this process announces from.
+    own: BTreeSet<SocketAddr>,
+}
+
+/// How a relay is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RelayStatus {
+    /// The sessions that it passes on.
+    pub sessions: Vec<RelayedSession>,
+}
+
+/// A session that is passed on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RelayedSession {
+    /// Its number, in hexadecimal digits.
+    pub session: String,
+    /// The source's host, or what it sends.
+    pub name: String,
+    /// The source's address and port.
+    pub source: SocketAddr,
+    /// Where it is heard from: the source, or another relay.
+    pub parent: SocketAddr,
+    /// Relays between the source and this one.
+    pub hops: u8,
+    /// Blocks that have passed, and how many there are, once that is known.
+    pub blocks_passed: u32,
+    /// See `blocks_passed`.
+    pub blocks: Option<u32>,
+    /// Bytes of symbols in the cache.
+    pub cached_bytes: u64,
+    /// Bytes of symbols that had to leave the cache for others.
+    pub evicted_bytes: u64,
+    /// The branches, in the order in which they were asked for.
+    pub branches: Vec<BranchStatus>,
+}
+
+/// How a branch is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BranchStatus {
+    /// Where its packets go: a group, or a host.
+    pub to: Option<SocketAddr>,
+    /// The rate that its scheme allows, in bit/s.
+    pub rate_bps: f64,
+    /// Its receivers, those behind relays further down included.
+    pub receivers: u64,
+    /// Those among them that have everything.
+    pub done: u64,
+    /// All source symbols of the blocks below this one have left once.
+    pub blocks_sent: u32,
+    /// Symbols sent.
+    pub symbols_sent: u64,
+}
+
+impl RelayHandle {
+    fn lock(&self) -> MutexGuard<'_, Registry> {
+        self.0.lock().expect("nobody panics while holding it")
+    }
+
+    /// How it is now.
+    pub fn status(&self) -> RelayStatus {
+        let sessions: Vec<_> = self.lock().sessions.values().cloned().collect();
+        RelayStatus { sessions: sessions.iter().filter_map(Shared::status).collect() }
+    }
+
+    /// How many receivers are below in all sessions.
+    pub fn standing(&self) -> Vec<Standing> {
+        self.lock().sessions.values().map(Shared::standing).collect()
+    }
+
+    /// This process announces from here.
+    pub(crate) fn add_own(&self, place: SocketAddr) {
+        self.lock().own.insert(place);
+    }
+
+    /// Whether an announcement is this process's own.
+    pub(super) fn is_own(&self, place: SocketAddr) -> bool {
+        self.lock().own.contains(&place)
+    }
+
+    /// Whether somebody passes the session on already.
+    pub(super) fn is_taken(&self, session: SessionId) -> bool {
+        self.lock().sessions.contains_key(&session)
+    }
+
+    /// Pass this session on from now on; `false`: somebody does already.
+    pub(super) fn take(&self, session: SessionId, shared: &Shared) -> bool {
+        let mut registry = self.lock();
+        if registry.sessions.contains_key(&session) {
+            return false;
+        }
+        registry.sessions.insert(session, shared.clone());
+        true
+    }
+
+    /// The session is over.
+    pub(super) fn release(&self, session: SessionId) {
+        self.lock().sessions.remove(&session);
+    }
+}

@@ -1,0 +1,283 @@
+//! What one branch of a relay has sent and has to send: the same for a relay as `RepairScheduler` for a source, which can make
+//! new symbols where a relay has only those that came.
+//!
+//! In this order: repairs (symbols of blocks that everybody there has nearly), the first pass (each symbol of a block when it
+//! comes, the lowest block first), and the backfill (blocks that somebody lacks for the most part).
+
+use super::cache::{Cache, Kept};
+use faircast_core::packet::Seq;
+use faircast_wire::Held;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// The latest repairs of a block that are remembered: they may be on their way.
+const RECENT: usize = 512;
+
+/// One branch.
+#[derive(Debug, Default)]
+pub(super) struct Schedule {
+    ways: BTreeMap<u32, Way>,
+    /// Blocks of which something has come and not left yet in the first pass.
+    ready: BTreeSet<u32>,
+    /// Blocks whose first pass is not over.
+    open: BTreeSet<u32>,
+    repairs: BTreeSet<u32>,
+    backfill: BTreeSet<u32>,
+    /// The first pass is beyond the blocks below this, those in `open` excepted.
+    passed: u32,
+    /// Nobody needs the first pass of the blocks that are here: all come back with nearly everything.
+    on_request: bool,
+    oldest: u32,
+    pub(super) sent: u64,
+}
+
+/// How far a block is.
+#[derive(Debug, Default)]
+struct Way {
+    /// Of the symbols in the order of arrival, those that have left once.
+    sent: usize,
+    /// Ids of what leaves again.
+    again: VecDeque<u32>,
+    /// What left again last, with its packets' numbers.
+    recent: VecDeque<(u32, Seq)>,
+    /// Symbols that somebody waits for and that have not come.
+    waiting: u16,
+}
+
+/// What leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pick {
+    pub(super) block: u32,
+    /// The how-manieth that came.
+    pub(super) at: usize,
+    pub(super) id: u32,
+    pub(super) symbols: u16,
+    /// Whether this is the first pass.
+    pub(super) first: bool,
+}
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Answer {
+    /// Whether anything will be sent that would not have been.
+    pub(super) sends: bool,
+    /// Symbols that must come from above first.
+    pub(super) lacks: u16,
+}
+
+impl Schedule {
+    /// A symbol of this block has come.
+    pub(super) fn on_symbol(&mut self, block: u32, kept: &Kept) {
+        if block < self.oldest {
+            return;
+        }
+        let way = self.ways.entry(block).or_default();
+        if !kept.again && !self.on_request {
+            if kept.len() == 1 {
+                self.open.insert(block);
+                self.passed = self.passed.max(block + 1);
+            }
+            if way.sent < usize::from(kept.symbols) {
+                self.ready.insert(block);
+                return;
+            }
+        }
+        if way.waiting > 0 {
+            way.waiting -= 1;
+            if way.sent + 1 == kept.len() {
+                way.sent += 1;
+            }
+            way.again.push_back(kept.id(kept.len() - 1));
+            self.repairs.insert(block);
+        }
+    }
+
+    /// These blocks are not here any more.
+    pub(super) fn on_gone(&mut self, block: u32) {
+        self.ways.remove(&block);
+        self.ready.remove(&block);
+        self.open.remove(&block);
+        self.repairs.remove(&block);
+        self.backfill.remove(&block);
+    }
+
+    /// Blocks before this one are not wanted any more.
+    pub(super) fn forget_before(&mut self, block: u32) {
+        self.oldest = self.oldest.max(block);
+        self.passed = self.passed.max(block);
+        self.ways = self.ways.split_off(&block);
+        for set in [&mut self.ready, &mut self.open, &mut self.repairs, &mut self.backfill] {
+            *set = set.split_off(&block);
+        }
+    }
+
+    /// The source says that all source symbols of the blocks below this have left it once: those of which nothing has come are
+    /// passed here too.
+    pub(super) fn on_passed(&mut self, block: u32) {
+        self.passed = self.passed.max(block);
+    }
+
+    /// All who are here have nearly everything: what they lack is sent when they ask.
+    pub(super) fn send_on_request(&mut self) {
+        self.on_request = true;
+        self.ready.clear();
+        self.open.clear();
+    }
+
+    /// Somebody who had seen the stream up to `seen` lacks symbols of a block, and has `held` of it.
+    pub(super) fn request(
+        &mut self,
+        cache: &Cache,
+        block: u32,
+        symbols: u16,
+        seen: Seq,
+        held: Option<&Held>,
+    ) -> Answer {
+        if symbols == 0 || block < self.oldest || block >= self.complete_to() {
+            return Answer::default(); // it will come anyway
+        }
+        let way = self.ways.entry(block).or_default();
+        let Some(kept) = cache.get(block) else {
+            let lacks = symbols.saturating_sub(way.waiting);
+            way.waiting += lacks;
+            return Answer { sends: lacks > 0, lacks };
+        };
+        let lacking = |id: u32| held.is_none_or(|held| id >= u32::from(kept.symbols) || !held.has(id));
+        let coming = way.again.iter().filter(|id| lacking(**id)).count()
+            + way.recent.iter().filter(|(id, seq)| *seq > seen && lacking(*id)).count()
+            + usize::from(way.waiting);
+        let mut need = usize::from(symbols.min(kept.symbols)).saturating_sub(coming);
+        if need == 0 {
+            return Answer::default();
+        }
+        let before = way.again.len();
+        // Symbols that have never left here serve everybody.
+        while need > 0 && way.sent < kept.len() {
+            way.again.push_back(kept.id(way.sent));
+            (way.sent, need) = (way.sent + 1, need - 1);
+        }
+        // Of those that have left, the ones that are lost there; which are, is not known without a map, so then all.
+        let mostly = need * 2 > usize::from(kept.symbols);
+        if need > 0 && (held.is_some() || mostly) {
+            for at in 0..kept.len() {
+                let id = kept.id(at);
+                let is_told = id < u32::from(kept.symbols) || held.is_none();
+                let is_coming = way.again.contains(&id)
+                    || way.recent.iter().any(|(recent, seq)| *recent == id && *seq > seen);
+                if need > 0 && is_told && lacking(id) && !is_coming {
+                    way.again.push_back(id);
+                    need -= 1;
+                }
+            }
+        }
+        let lacks = need as u16;
+        way.waiting += lacks;
+        let sends = way.again.len() > before;
+        if sends {
+            let queue = if mostly { &mut self.backfill } else { &mut self.repairs };
+            queue.insert(block);
+        }
+        Answer { sends: sends || lacks > 0, lacks }
+    }
+
+    /// What leaves next. [`Schedule::sent`] must follow before the next call.
+    pub(super) fn pick(&mut self, cache: &Cache) -> Option<Pick> {
+        loop {
+            let repair = self.repairs.first().copied();
+            let first = self.ready.first().copied();
+            let (block, is_first) = match (repair, first) {
+                (Some(block), _) => (block, false),
+                (None, Some(block)) => (block, true),
+                (None, None) => (*self.backfill.first()?, false),
+            };
+            let (kept, way) = (cache.get(block), self.ways.get_mut(&block));
+            let (Some(kept), Some(way)) = (kept, way) else {
+                self.on_gone(block);
+                continue;
+            };
+            let pick =
+                |at: usize| Pick { block, at, id: kept.id(at), symbols: kept.symbols, first: is_first };
+            if is_first {
+                if way.sent < kept.len().min(usize::from(kept.symbols)) {
+                    return Some(pick(way.sent));
+                }
+                self.ready.remove(&block);
+                continue;
+            }
+            match way.again.front().map(|id| kept.place_of(*id)) {
+                Some(Some(at)) => return Some(pick(at)),
+                Some(None) => drop(way.again.pop_front()),
+                None => {
+                    self.repairs.remove(&block);
+                    self.backfill.remove(&block);
+                }
+            }
+        }
+    }
+
+    /// What was picked has left as packet `seq`.
+    pub(super) fn sent(&mut self, pick: Pick, seq: Seq, cache: &Cache) {
+        self.sent += 1;
+        let Some(way) = self.ways.get_mut(&pick.block) else { return };
+        if !pick.first {
+            way.again.pop_front();
+            if way.recent.len() == RECENT {
+                way.recent.pop_front();
+            }
+            way.recent.push_back((pick.id, seq));
+            if way.again.is_empty() {
+                self.repairs.remove(&pick.block);
+                self.backfill.remove(&pick.block);
+            }
+            return;
+        }
+        way.sent += 1;
+        let here = cache.get(pick.block).map_or(0, Kept::len);
+        if way.sent >= usize::from(pick.symbols) {
+            self.open.remove(&pick.block);
+        }
+        if way.sent >= here.min(usize::from(pick.symbols)) {
+            self.ready.remove(&pick.block);
+        }
+    }
+
+    /// All symbols of the blocks below this one have left once, or are not here.
+    pub(super) fn complete_to(&self) -> u32 {
+        self.open.first().copied().unwrap_or(self.passed)
+    }
+
+    /// The oldest block that is kept.
+    pub(super) const fn oldest(&self) -> u32 {
+        self.oldest
+    }
+
+    /// Whether nothing waits to leave.
+    pub(super) fn is_idle(&self) -> bool {
+        self.ready.is_empty() && self.repairs.is_empty() && self.backfill.is_empty()
+    }
+
+    /// Symbols that leave again of each block that waits.
+    pub(super) fn scheduled(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
+        let blocks = self.repairs.iter().chain(&self.backfill);
+        blocks.filter_map(|block| Some((*block, self.ways.get(block)?.again.len().min(0xffff) as u16)))
+    }
+
+    /// In how many blocks this one is needed here: soon when it has not left, never when it has.
+    pub(super) fn next_use(&self, block: u32) -> u32 {
+        let first = self.ready.first().or(self.open.first()).copied().unwrap_or(self.passed);
+        if self.repairs.contains(&block) || self.open.contains(&block) && block <= first {
+            return 0;
+        }
+        if self.open.contains(&block) || self.backfill.contains(&block) {
+            return block.abs_diff(first);
+        }
+        // It has left, and is asked for again if at all shortly after.
+        let age = self.passed.saturating_sub(block);
+        if age < RECENT_BLOCKS { age } else { (u32::MAX / 2).saturating_add(age) }
+    }
+}
+
+/// A block that has left is asked for again, if at all, before so many more have.
+const RECENT_BLOCKS: u32 = 32;
+
+#[cfg(test)]
+mod tests;

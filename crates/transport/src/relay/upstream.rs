@@ -1,0 +1,81 @@
+//! The session above as an endpoint of a relay: a receiver's, whose end the branches are told.
+
+use super::Shared;
+use crate::endpoint::{Datagram, Endpoint, Notice, Transmit};
+use crate::error::Error;
+use crate::event::{Event, ReceiveReport};
+use crate::receiver::ReceiverSession;
+use faircast_core::time::{Span, Time};
+use std::net::SocketAddr;
+
+/// What hears above.
+pub(crate) struct Upstream {
+    session: ReceiverSession,
+    shared: Shared,
+}
+
+impl Upstream {
+    /// `session` fills `shared`.
+    pub(crate) fn new(session: ReceiverSession, shared: Shared) -> Upstream {
+        Upstream { session, shared }
+    }
+
+    /// How it ended.
+    ///
+    /// # Errors
+    /// When it did not end well.
+    pub(crate) fn report(self) -> Result<ReceiveReport, Error> {
+        self.session.report()
+    }
+
+    fn tell_end(&mut self) {
+        if self.session.is_over() {
+            self.shared.end(self.session.is_lost());
+        }
+    }
+}
+
+impl Endpoint for Upstream {
+    fn handle_datagram(&mut self, datagram: Datagram<'_>, now: Time) {
+        self.session.handle_datagram(datagram, now);
+        self.tell_end();
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.session.handle_timeout(now);
+        self.tell_end();
+    }
+
+    fn handle_notice(&mut self, notice: Notice<'_>, now: Time) {
+        self.session.handle_notice(notice, now);
+    }
+
+    fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.session.poll_transmit(now, out)
+    }
+
+    fn poll_timeout(&self, now: Time) -> Time {
+        self.session.poll_timeout(now)
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.session.poll_event()
+    }
+
+    fn groups(&self) -> &[SocketAddr] {
+        self.session.groups()
+    }
+
+    fn silence(&self, now: Time) -> Option<Span> {
+        self.session.silence(now)
+    }
+
+    fn stop(&mut self, now: Time) {
+        self.session.stop(now);
+        self.tell_end();
+    }
+
+    fn is_over(&self) -> bool {
+        self.session.is_over()
+    }
+}
