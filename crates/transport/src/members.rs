@@ -448,6 +448,7 @@ impl Members {
             if silent(member, if replaced.contains(id) { soonest } else { patience }) {
                 self.tally.discount(member);
                 member.pace = Pace::Gone;
+                self.tally.count(member);
                 gone.push(*id);
             }
         }

@@ -173,7 +173,7 @@ mod tests {
     fn with_options(hop: &Cipher, keys: &ContentKeys, options: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         let packet = packet(b"a symbol");
-        let clear = put_prefix(&mut bytes, SESSION, None, &packet).expect("it fits") + 1;
+        let clear = put_prefix(&mut bytes, SESSION, None, &packet) + 1;
         bytes[2] |= OPTIONS;
         bytes.push(options.len() as u8);
         bytes.extend_from_slice(options);

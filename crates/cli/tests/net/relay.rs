@@ -121,7 +121,7 @@ fn a_relay_that_is_killed_and_started_again_finishes_what_it_began() {
     let ended = source.ends(90);
     tell(&format!("relay killed at 40 %: {:?}", ended.done()));
     assert!(stage.has("r0", &file) && stage.has("r1", &file));
-    assert_eq!(ended.number("verified"), 2.0, "{ended:?}");
+    assert_eq!((ended.number("receivers"), ended.number("verified")), (2.0, 2.0), "{ended:?}");
     second.crashes();
 }
 

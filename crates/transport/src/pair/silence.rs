@@ -83,7 +83,8 @@ fn after_an_interruption_the_rate_is_back_at_half_within_two_seconds() {
             let mut back = None;
             while back.is_none() && net.now < restored + secs(20) {
                 net.run_for(Span::from_millis(100));
-                let is_back = sent(&net, 300) >= before / 2.0;
+                // Over a short window, for TFMCC may grow by a packet in each round trip and no more: a longer one lags.
+                let is_back = sent(&net, 100) >= before / 2.0;
                 back = is_back.then(|| net.now.since(restored).as_secs_f64());
             }
             println!("{scheme}: after {outage} s back at half of {:.1} Mbit/s in {back:?} s", before * 8e-6);

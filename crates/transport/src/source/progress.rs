@@ -36,7 +36,9 @@ impl SourceSession {
         let bytes = amounts.content_bytes;
         let host = |member: &MemberRecord| member.host.clone();
         let replaced = self.members.replaced();
-        let receivers = self.members.receivers() - replaced.len() as u64;
+        let twice = replaced.iter().filter_map(|id| self.members.get(*id));
+        let receivers =
+            self.members.receivers() - twice.map(|member| u64::from(member.receivers)).sum::<u64>();
         let mut incomplete: Vec<_> = self
             .members
             .iter()

@@ -8,7 +8,7 @@ use faircast_core::packet::{
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
-    Announce, DataPacket, GroupKey, Hashes, KeyId, Member, MemberState, Message, Name, Need, Refusal,
+    Announce, DataPacket, GroupKey, Hashes, Held, KeyId, Member, MemberState, Message, Name, Need, Refusal,
     RefusalReason, Request, Scheduled, Status, TransferId, Welcome, Window,
 };
 use std::net::SocketAddr;
