@@ -72,6 +72,8 @@ pub(super) struct Tree {
     order: u64,
     seed: u64,
     dir: TempDir,
+    /// Receivers that are not started with the others.
+    late: Vec<usize>,
     /// Datagrams that reached the source.
     pub(super) answers: u64,
     /// Bytes that the source sent.
@@ -202,6 +204,7 @@ impl Tree {
             order: 0,
             seed,
             dir,
+            late: Vec::new(),
             answers: 0,
             sent: 0,
         }
@@ -244,13 +247,29 @@ impl Tree {
         self.attached.push(Attached { who, to, down: Pipe::new(link), up: Pipe::new(link) });
     }
 
+    /// A receiver hears this segment, too.
+    fn also(&mut self, receiver: usize, to: Head, link: Link) {
+        self.attach(Who::Receiver(receiver), to, link);
+    }
+
+    /// The relay's process dies.
+    fn kill_relay(&mut self, relay: usize) {
+        let node = &mut self.relays[relay];
+        (node.above, node.ended) = (None, Some(Ok(())));
+        node.branches.clear();
+    }
+
+    fn start_receiver(&mut self, at: usize) {
+        self.receivers[at].start(self.now);
+        self.wake(Who::Receiver(at));
+    }
+
     pub(super) fn start(&mut self) {
         for at in 0..self.relays.len() {
             self.start_relay(at);
         }
-        for at in 0..self.receivers.len() {
-            self.receivers[at].start(self.now);
-            self.wake(Who::Receiver(at));
+        for at in (0..self.receivers.len()).filter(|at| !self.late.contains(at)).collect::<Vec<_>>() {
+            self.start_receiver(at);
         }
         self.source.start(self.now);
         self.book(self.now, What::Source);
@@ -552,4 +571,60 @@ fn the_source_hears_as_much_from_a_hundred_receivers_as_from_two() {
     };
     let (few, many) = (answers(1), answers(50));
     assert!(many < few * 1.5, "{few} and {many} a second");
+}
+
+#[test]
+fn a_relay_that_dies_costs_nothing_when_there_is_another() {
+    for name in schemes() {
+        let mut tree = Tree::new(26, Offer::bytes(6_000_000).by(name).expect(4).at_most_mbps(8.0));
+        let link = || Link::millis(4).mbps(30.0).fifo(80_000).losing(0.001);
+        let first = tree.relay(Head::Source, 1, MEMORY, link());
+        let second = tree.relay(Head::Source, 1, MEMORY, link());
+        tree.receivers(branch(first, 0), 2, link());
+        tree.receivers(branch(second, 0), 2, link());
+        // Those of the first hear the second as well, and turn to it when theirs is silent.
+        tree.also(0, branch(second, 0), link());
+        tree.also(1, branch(second, 0), link());
+        tree.start();
+        tree.run_until(Span::from_secs(60), |tree| tree.now > Time::ZERO + Span::from_secs(3));
+        tree.kill_relay(first);
+        tree.run_to_end(Span::from_secs(300));
+        let report = tree.source.report();
+        assert_eq!(report.verified, 4, "{name}: {report:?}");
+        for node in &tree.receivers {
+            assert!(node.report().ok && node.has(&tree.source), "{name}: {} has something else", node.host);
+        }
+        println!("{name}: over after {:.1} s", tree.now.as_secs_f64());
+    }
+}
+
+#[test]
+fn an_orphan_goes_on_from_the_root() {
+    let mut tree = Tree::new(27, Offer::bytes(6_000_000).expect(2).at_most_mbps(8.0));
+    let link = || Link::millis(4).mbps(30.0).fifo(80_000);
+    let relay = tree.relay(Head::Source, 1, MEMORY, link());
+    tree.receivers(branch(relay, 0), 2, link());
+    tree.start();
+    tree.run_until(Span::from_secs(60), |tree| tree.now > Time::ZERO + Span::from_secs(3));
+    tree.kill_relay(relay);
+    (0..2).for_each(|receiver| tree.also(receiver, Head::Source, link()));
+    tree.run_to_end(Span::from_secs(300));
+    for node in &tree.receivers {
+        assert!(node.report().ok && node.has(&tree.source), "{} has something else", node.host);
+    }
+    assert!(overhead_of(&tree) < 1.4, "what they have is not sent again: {}", overhead_of(&tree));
+}
+
+#[test]
+fn who_comes_late_below_a_relay_gets_the_whole() {
+    let mut tree = Tree::new(28, Offer::bytes(4_000_000).expect(2).at_most_mbps(8.0));
+    let link = || Link::millis(4).mbps(30.0).fifo(80_000).losing(0.002);
+    let relay = tree.relay(Head::Source, 1, 1 << 20, link());
+    tree.receivers(branch(relay, 0), 3, link());
+    tree.late.push(2);
+    tree.start();
+    tree.run_until(Span::from_secs(60), |tree| tree.now > Time::ZERO + Span::from_secs(3));
+    tree.start_receiver(2);
+    tree.run_to_end(Span::from_secs(300));
+    tree.assert_all_verified();
 }

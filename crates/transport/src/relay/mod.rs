@@ -42,6 +42,9 @@ const FETCHED_PART: usize = 8;
 /// Pages of hashes that are kept.
 const MOST_PAGES: usize = 16_384;
 
+/// And so many of them are fetched at a time.
+const MOST_WANTED_PAGES: usize = 256;
+
 /// More relays than this are not between a source and a receiver: what comes through more goes round.
 pub const MOST_HOPS: u8 = 16;
 
@@ -279,9 +282,17 @@ impl Passing {
                 Some((first, _)) => {
                     self.branches[branch].pages.insert(*first);
                 }
-                None => self.wants_more |= self.wanted_pages.insert(block),
+                None if self.wanted_pages.len() < MOST_WANTED_PAGES && self.is_known(block) => {
+                    self.wants_more |= self.wanted_pages.insert(block);
+                }
+                None => {}
             }
         }
+    }
+
+    /// Whether the source has sent this block.
+    fn is_known(&self, block: u32) -> bool {
+        self.blocks.is_none_or(|blocks| block < blocks) && block < self.passed.max(1)
     }
 
     fn next_page(&mut self, branch: usize) -> Option<Hashes> {
@@ -291,10 +302,11 @@ impl Passing {
 
     /// Somebody on a branch lacks symbols.
     fn request(&mut self, branch: usize, block: u32, symbols: u16, seen: Seq, held: Option<&Held>) -> bool {
-        let is_known = self.blocks.is_none_or(|blocks| block < blocks) && block < self.passed.max(1);
-        if !is_known {
+        if !self.is_known(block) {
             return false;
         }
+        let whole = self.announce.map_or(u16::MAX, |(_, announce)| announce.symbols_per_block);
+        let symbols = symbols.min(whole);
         let under_way: usize = self.wanted.values().map(|symbols| usize::from(*symbols)).sum();
         let most = self.cache.room() / FETCHED_PART;
         if self.cache.get(block).is_none() && under_way >= most.min(MOST_FETCHED) {

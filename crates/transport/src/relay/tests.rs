@@ -1,1 +1,91 @@
+//! What both sides of a relay promise each other, without sessions.
 
+use super::*;
+use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, Signal};
+use faircast_wire::{Name, TransferId};
+
+fn packet(block: u32, symbol: u32, payload: &[u8]) -> DataPacket<'_> {
+    let data = Data {
+        seq: Seq(0),
+        sent_at: Time::ZERO,
+        rate: 0.0,
+        payload: Payload { block, symbol },
+        flags: Flags::default(),
+        signal: Signal::None,
+        mark: Mark::None,
+    };
+    DataPacket { data, layer: Layer(0), symbols: 4, payload }
+}
+
+fn announce(last: u8, hops: u8) -> Announce {
+    let place = SocketAddr::from(([10, 0, 0, last], 4000));
+    Announce {
+        salt: [0; 16],
+        unix_secs: 0,
+        started: 0,
+        source: place,
+        parent: place,
+        transfer: TransferId([0; 16]),
+        stream_len: None,
+        manifest_len: 1,
+        symbol_size: 8,
+        packet_size: 100,
+        symbols_per_block: 8,
+        first_block: 0,
+        next_seq: 0,
+        scheme: 1,
+        layers: 1,
+        options: Name::EMPTY,
+        hops,
+        spread_ms: 10,
+        flags: 0,
+        name: Name::EMPTY,
+        signer: 0,
+        signature: None,
+    }
+}
+
+#[test]
+fn a_relay_does_not_follow_itself_nor_a_chain_without_end_nor_a_session_twice() {
+    let process = RelayHandle::default();
+    let [one, two] = [0, 1].map(|_| Shared::new(process.clone(), 1, 1 << 20));
+    one.announces_from(SocketAddr::from(([10, 0, 0, 9], 4000)));
+    assert!(one.may_follow(SessionId(7), &announce(1, 0)));
+    assert!(!one.may_follow(SessionId(7), &announce(9, 1)), "that is what it announces itself");
+    assert!(!two.may_follow(SessionId(7), &announce(9, 1)), "or another of its sessions");
+    assert!(!one.may_follow(SessionId(7), &announce(1, MOST_HOPS)));
+    assert!(one.claim(SessionId(7)) && !two.claim(SessionId(7)));
+    assert!(!two.may_follow(SessionId(7), &announce(1, 0)));
+    one.lock().announce = Some((SessionId(7), announce(1, 0)));
+    assert!(one.may_follow(SessionId(7), &announce(2, 3)), "its own session, from another parent");
+    one.release();
+    assert!(two.claim(SessionId(7)));
+}
+
+#[test]
+fn what_a_child_asks_for_has_a_bound_whatever_it_says() {
+    let shared = Shared::new(RelayHandle::default(), 1, 64 << 20);
+    let mut passing = shared.lock();
+    for block in 0..3 {
+        for symbol in 0..4 {
+            assert_ne!(passing.on_symbol(&packet(block, symbol, &[0; 8])), Added::Useless);
+        }
+    }
+    passing.announce = Some((SessionId(1), announce(1, 0)));
+    passing.passed = 100_000;
+    passing.branches[0].schedule.on_passed(100_000);
+    let mut sent = 0;
+    for block in 0..200_000 {
+        sent += usize::from(passing.request(0, block, u16::MAX, Seq(0), None));
+    }
+    let fetched: usize = passing.wanted.values().map(|symbols| usize::from(*symbols)).sum();
+    assert!(fetched <= MOST_FETCHED + 8, "{fetched} symbols");
+    assert!(sent <= MOST_FETCHED, "{sent}");
+    for page in 0..1_000_000 {
+        passing.request_pages(0, page, 1);
+    }
+    assert!(passing.wanted_pages.len() <= MOST_WANTED_PAGES, "{}", passing.wanted_pages.len());
+    let mut needs = Vec::new();
+    passing.needs(&mut needs);
+    assert!(needs.is_sorted_by(|a, b| a.0 < b.0), "one need for a block, in order");
+}

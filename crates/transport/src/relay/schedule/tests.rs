@@ -1,1 +1,137 @@
+use super::*;
+use crate::relay::cache::Cache;
+use proptest::prelude::*;
 
+const K: u16 = 4;
+
+/// A cache and a branch that have both heard these symbols.
+fn heard(symbols: &[(u32, u32)]) -> (Cache, Schedule) {
+    let (mut cache, mut schedule) = (Cache::new(1 << 20), Schedule::default());
+    for (block, id) in symbols {
+        hear(&mut cache, &mut schedule, *block, *id, false);
+    }
+    (cache, schedule)
+}
+
+fn hear(cache: &mut Cache, schedule: &mut Schedule, block: u32, id: u32, wanted: bool) {
+    cache.add(block, K, id, &[id as u8; 8], wanted);
+    schedule.on_symbol(block, cache.get(block).expect("it is kept"));
+}
+
+/// All that leaves, as (block, id), in packets from `seq` on.
+fn drain(cache: &Cache, schedule: &mut Schedule, seq: &mut u64) -> Vec<(u32, u32)> {
+    let mut left = Vec::new();
+    while let Some(pick) = schedule.pick(cache) {
+        schedule.sent(pick, Seq(*seq), cache);
+        *seq += 1;
+        left.push((pick.block, pick.id));
+    }
+    left
+}
+
+fn held(block: u32, ids: &[u32]) -> Held {
+    let mut symbols = [0; Held::BYTES];
+    ids.iter().for_each(|id| symbols[*id as usize / 8] |= 1 << (id % 8));
+    Held { block, symbols }
+}
+
+#[test]
+fn what_comes_leaves_once_and_in_the_order_of_blocks() {
+    let (cache, mut schedule) = heard(&[(1, 0), (0, 2), (0, 0), (1, 3), (0, 1), (0, 3), (0, 9)]);
+    let left = drain(&cache, &mut schedule, &mut 0);
+    assert_eq!(
+        left,
+        [(0, 2), (0, 0), (0, 1), (0, 3), (1, 0), (1, 3)],
+        "and nothing beyond what a block needs"
+    );
+    assert_eq!(schedule.complete_to(), 1, "block 1 is not whole");
+    assert!(schedule.is_idle());
+}
+
+#[test]
+fn what_is_lost_below_is_sent_again_and_nothing_else() {
+    let (cache, mut schedule) = heard(&[(0, 0), (0, 1), (0, 2), (0, 3)]);
+    let mut seq = 0;
+    drain(&cache, &mut schedule, &mut seq);
+    let lacks_one = held(0, &[0, 1, 3]);
+    let answer = schedule.request(&cache, 0, 1, Seq(3), Some(&lacks_one));
+    assert_eq!(answer, Answer { sends: true, lacks: 0 });
+    let again = schedule.request(&cache, 0, 1, Seq(3), Some(&lacks_one));
+    assert_eq!(again, Answer::default(), "it is about to leave");
+    assert_eq!(drain(&cache, &mut schedule, &mut seq), [(0, 2)]);
+    let early = schedule.request(&cache, 0, 1, Seq(3), Some(&lacks_one));
+    assert_eq!(early, Answer::default(), "it is on its way");
+    assert!(schedule.request(&cache, 0, 1, Seq(seq), Some(&lacks_one)).sends, "it was lost");
+    assert!(
+        schedule.request(&cache, 0, 1, Seq(seq), Some(&held(0, &[0, 2, 3]))).sends,
+        "another lacks another"
+    );
+    assert_eq!(drain(&cache, &mut schedule, &mut seq), [(0, 2), (0, 1)]);
+}
+
+#[test]
+fn a_symbol_that_never_left_repairs_whatever_is_lost() {
+    let (cache, mut schedule) = heard(&[(0, 0), (0, 1), (0, 2), (0, 3), (0, 9)]);
+    let mut seq = 0;
+    drain(&cache, &mut schedule, &mut seq);
+    assert!(schedule.request(&cache, 0, 1, Seq(seq), Some(&held(0, &[0, 1, 3]))).sends);
+    assert_eq!(drain(&cache, &mut schedule, &mut seq), [(0, 9)]);
+}
+
+#[test]
+fn what_is_not_here_is_fetched_and_passed_on_when_it_comes() {
+    let (mut cache, mut schedule) = heard(&[(0, 0), (0, 1), (0, 2), (0, 3)]);
+    let mut seq = 0;
+    drain(&cache, &mut schedule, &mut seq);
+    cache.forget_before(0);
+    let gone = cache.make_room(|_, _| u32::MAX);
+    assert!(gone.is_empty(), "there is room");
+    // Symbol 9 came in place of 2, so 2 is nowhere.
+    let answer = schedule.request(&cache, 0, 2, Seq(seq), Some(&held(0, &[0, 1])));
+    assert_eq!(answer, Answer { sends: true, lacks: 0 });
+    schedule.on_gone(0);
+    let answer = schedule.request(&Cache::new(100), 0, 3, Seq(seq), None);
+    assert_eq!(answer, Answer { sends: true, lacks: 3 });
+    let again = schedule.request(&Cache::new(100), 0, 3, Seq(seq), None);
+    assert_eq!(again, Answer::default(), "it is waited for");
+}
+
+proptest! {
+    /// Whatever comes, is lost and is asked for: who asks until it has enough gets it, from a cache that keeps everything.
+    #[test]
+    fn who_asks_gets_a_whole_block(lost in proptest::collection::vec(0.0..0.9f64, 1..4), seed in any::<u64>(), ids in Just((0..12u32).collect::<Vec<_>>()).prop_shuffle()) {
+        let (mut cache, mut schedule) = (Cache::new(1 << 20), Schedule::default());
+        let mut rng = faircast_core::rng::Rng::new(seed, 1);
+        let mut here: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); lost.len()];
+        for id in ids.iter().take(usize::from(K)) {
+            hear(&mut cache, &mut schedule, 0, *id, false);
+        }
+        let (mut seq, mut fetched) = (0, usize::from(K));
+        for _ in 0..200 {
+            while let Some(pick) = schedule.pick(&cache) {
+                schedule.sent(pick, Seq(seq), &cache);
+                seq += 1;
+                for (receiver, lost) in here.iter_mut().zip(&lost) {
+                    if !rng.chance(*lost) {
+                        receiver.insert(pick.id);
+                    }
+                }
+            }
+            for receiver in &here {
+                let lacks = usize::from(K).saturating_sub(receiver.len()) as u16;
+                let own: Vec<u32> = receiver.iter().copied().filter(|id| *id < K.into()).collect();
+                let answer = schedule.request(&cache, 0, lacks, Seq(seq), Some(&held(0, &own)));
+                for _ in 0..answer.lacks {
+                    if let Some(id) = ids.get(fetched) {
+                        hear(&mut cache, &mut schedule, 0, *id, true);
+                    }
+                    fetched += 1;
+                }
+            }
+        }
+        // What a repair symbol's loss leaves open is fetched from above, which has twelve here.
+        for receiver in &here {
+            prop_assert!(receiver.len() >= usize::from(K) || fetched > ids.len(), "{here:?} {fetched}");
+        }
+    }
+}
