@@ -52,7 +52,17 @@ impl args::Relay {
             group: at.group.unwrap_or(default),
             interface: at.interface.clone(),
             only: self.source,
+            parents: Vec::new(),
         };
+        let mut sources: Vec<_> = self.from.iter().map(source).collect();
+        if !self.parent.is_empty() {
+            sources.push(RelaySource {
+                group: default,
+                interface: None,
+                only: None,
+                parents: self.parent.clone(),
+            });
+        }
         let branch = |at: &crate::values::GroupAt| RelayBranch {
             group: at.group,
             interface: at.interface.clone(),
@@ -61,13 +71,14 @@ impl args::Relay {
         };
         Ok(Resolved {
             config: RelayConfig {
-                sources: self.from.iter().map(source).collect(),
+                sources,
                 branches: self.to.iter().map(branch).collect(),
                 key,
                 memory: self.memory,
                 patience: self.patience,
                 host: self.host.unwrap_or_else(faircast::host_name),
                 buffer: RECEIVE_BUFFER,
+                listen: self.listen.map(|at| (at, usize::from(self.children))),
             },
             control: self.control.unwrap_or_else(default_path),
             warnings,
@@ -146,6 +157,14 @@ pub fn status(control: Option<PathBuf>, json: bool, out: &mut impl Write) -> Res
     let mut lines = Vec::new();
     for session in &status.sessions {
         told(session, &mut lines);
+    }
+    if !status.waiting.is_empty() {
+        lines.push(format!("hosts that wait for a session by unicast: {}", status.waiting.join(", ")));
+    }
+    if status.turned_away > 0 {
+        lines.push(
+            "somebody was turned away: there are as many hosts by unicast as --children allows".to_owned(),
+        );
     }
     if status.sessions.is_empty() {
         lines.push("no session is passed on".to_owned());

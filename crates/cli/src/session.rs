@@ -105,6 +105,7 @@ impl args::Recv {
         let config = ReceiveConfig {
             group: self.session.group,
             interface: self.session.iface,
+            parents: self.parent,
             source: self.source,
             destination,
             layers_to: self.layer_to,

@@ -2,7 +2,7 @@
 
 use faircast_core::packet::Layer;
 use faircast_core::time::Rate;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -49,6 +49,11 @@ pub enum BadValue {
     /// A group that routers and switches keep for themselves.
     #[error("{0} is reserved for routing protocols; use one of 239.0.0.0 to 239.255.255.255")]
     Reserved(IpAddr),
+    /// Not a host's address.
+    #[error(
+        "`{0}` is not a host's address, and no name that is known here; write ADDRESS or ADDRESS:PORT, like 192.0.2.7:5778"
+    )]
+    NotAHost(String),
     /// Neither a group nor an interface.
     #[error(
         "`{0}` is neither a group nor an interface; write IFACE, GROUP, or GROUP@IFACE, like 239.1.2.3:6000@eth0"
@@ -190,6 +195,55 @@ fn is_link_control(address: Ipv4Addr) -> bool {
     matches!(address.octets(), [224, 0, 0, _])
 }
 
+/// The port of relays at which hosts without multicast ask, when none is given.
+pub const RELAY_PORT: u16 = 5778;
+
+/// A relay's address: `192.0.2.7`, `192.0.2.7:6000`, `[2001:db8::7]:6000`, `relay.example.org`.
+///
+/// # Errors
+/// [`BadValue::NotAHost`], or [`BadValue::PortZero`].
+pub fn parent(text: &str) -> Result<SocketAddr, BadValue> {
+    let text = text.trim();
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    let address = match (text.parse::<SocketAddr>(), bare.parse::<IpAddr>()) {
+        (Ok(address), _) => address,
+        (_, Ok(address)) => SocketAddr::new(address, RELAY_PORT),
+        _ => named(text)?,
+    };
+    match address {
+        _ if address.port() == 0 => Err(BadValue::PortZero),
+        _ if address.ip().is_multicast() || address.ip().is_unspecified() => {
+            Err(BadValue::NotAHost(text.to_owned()))
+        }
+        _ => Ok(address),
+    }
+}
+
+/// The first address of a host's name.
+fn named(text: &str) -> Result<SocketAddr, BadValue> {
+    let not_a_host = || BadValue::NotAHost(text.to_owned());
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (host, port.parse().map_err(|_| not_a_host())?),
+        None => (text, RELAY_PORT),
+    };
+    (host, port).to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or_else(not_a_host)
+}
+
+/// Where a relay listens: `5778`, `192.0.2.7`, `192.0.2.7:6000`.
+///
+/// # Errors
+/// [`BadValue::NotAHost`], or [`BadValue::PortZero`].
+pub fn listen(text: &str) -> Result<SocketAddr, BadValue> {
+    let text = text.trim();
+    let address = match (text.parse::<u16>(), text.parse::<SocketAddr>(), text.parse::<IpAddr>()) {
+        (Ok(port), ..) => SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port),
+        (_, Ok(address), _) => address,
+        (.., Ok(address)) => SocketAddr::new(address, RELAY_PORT),
+        _ => return Err(BadValue::NotAHost(text.to_owned())),
+    };
+    if address.port() == 0 { Err(BadValue::PortZero) } else { Ok(address) }
+}
+
 /// A group, an interface, or one on the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupAt {
@@ -314,6 +368,21 @@ mod tests {
         for wrong in ["", "239.1.2.3@", "eth0@eth1", "224.0.0.5@eth0"] {
             assert!(group_at(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn parents_are_hosts_and_relays_listen_at_ports() {
+        let at = |text: &str| Ok(text.parse::<SocketAddr>().expect("an address"));
+        assert_eq!(parent("192.0.2.7"), at("192.0.2.7:5778"));
+        assert_eq!(parent("[2001:db8::7]"), at("[2001:db8::7]:5778"));
+        assert_eq!(parent("192.0.2.7:6000"), at("192.0.2.7:6000"));
+        assert_eq!(parent("localhost:6000").map(|address| address.port()), Ok(6000));
+        for wrong in ["", "239.1.2.3", "0.0.0.0", "192.0.2.7:0", "no such host", "192.0.2.7:http"] {
+            assert!(parent(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(listen("6000"), at("0.0.0.0:6000"));
+        assert_eq!(listen("192.0.2.7"), at("192.0.2.7:5778"));
+        assert!(["", "0", "eth0"].iter().all(|wrong| listen(wrong).is_err()));
     }
 
     #[test]

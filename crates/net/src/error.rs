@@ -48,6 +48,12 @@ pub enum NetError {
         /// The group.
         group: IpAddr,
     },
+    /// The kernel does not know the way to a host.
+    #[error("no route to {host}: name another interface, or look at `ip route get {host}`")]
+    NoRoute {
+        /// The host.
+        host: IpAddr,
+    },
     /// The address is not a multicast address.
     #[error("{address} is not a multicast address (IPv4: 224.0.0.0/4, IPv6: ff00::/8)")]
     NotMulticast {
@@ -167,6 +173,7 @@ impl NetError {
             | NetError::NoAddress { .. }
             | NetError::WhichInterface { .. }
             | NetError::NoMulticastRoute { .. }
+            | NetError::NoRoute { .. }
             | NetError::Denied { .. }
             | NetError::Unreachable { .. }
             | NetError::AddressGone { .. }

@@ -88,6 +88,25 @@ pub fn choose(group: IpAddr, wanted: Option<&str>) -> Result<Choice, NetError> {
     }
 }
 
+/// Choose the interface towards a host: the one that is `wanted` (a name or an address), else the one of the kernel's route.
+///
+/// # Errors
+/// As [`choose`], and [`NetError::NoRoute`] when there is none.
+pub fn choose_towards(host: IpAddr, wanted: Option<&str>) -> Result<Choice, NetError> {
+    let all = interfaces()?;
+    match wanted {
+        Some(wanted) => asked(&all, host, wanted),
+        None => towards(&all, host, routed(host)),
+    }
+}
+
+fn towards(all: &[Interface], host: IpAddr, routed: Option<IpAddr>) -> Result<Choice, NetError> {
+    let local = routed.ok_or(NetError::NoRoute { host })?;
+    let carrier = all.iter().find(|i| i.addrs.contains(&local));
+    let chosen = carrier.ok_or(NetError::NoRoute { host })?;
+    Ok(choice(all, host, chosen, local, Why::Route))
+}
+
 /// Choose once more, for a session that began on the interface of `before`, after something has changed: that interface
 /// by its name, made again or with other addresses as may be, with the address of before if it still has it. When the
 /// user named none, the interface that the routing table leads to now serves as well while that one cannot.
@@ -138,7 +157,7 @@ fn asked(all: &[Interface], group: IpAddr, wanted: &str) -> Result<Choice, NetEr
     if !chosen.up {
         return Err(NetError::InterfaceDown { name: name() });
     }
-    if !chosen.multicast && !chosen.loopback {
+    if group.is_multicast() && !chosen.multicast && !chosen.loopback {
         return Err(NetError::NotMulticastCapable { name: name() });
     }
     let preferred = address.filter(|a| a.is_ipv4() == group.is_ipv4());
@@ -149,6 +168,9 @@ fn asked(all: &[Interface], group: IpAddr, wanted: &str) -> Result<Choice, NetEr
 }
 
 fn by_itself(all: &[Interface], group: IpAddr, routed: Option<IpAddr>) -> Result<Choice, NetError> {
+    if !group.is_multicast() {
+        return towards(all, group, routed);
+    }
     if let Some(local) = routed {
         let carrier = all.iter().find(|i| i.addrs.contains(&local) && can_carry(i, group));
         if let Some(chosen) = carrier {

@@ -45,7 +45,7 @@ pub use ecn::Ecn;
 pub use error::{ExitClass, NetError};
 pub use faults::{Faults, Injector, Tally};
 pub use group::{GroupOptions, GroupSocket, Membership};
-pub use interface::{Choice, Interface, Why, choose, choose_again, interfaces};
+pub use interface::{Choice, Interface, Why, choose, choose_again, choose_towards, interfaces};
 pub use source::{SourceOptions, SourceSocket};
 pub use udp::{MAX_SEGMENTS, SendOutcome};
 pub use unicast::{UnicastOptions, UnicastSocket};

@@ -26,6 +26,8 @@ pub struct SourceOptions {
     pub ect: Ecn,
     /// UDP port to send from and to receive feedback on; 0 lets the system choose.
     pub port: u16,
+    /// Of a socket towards one host: hear that host alone, and share address and port with a listener.
+    pub connected: bool,
 }
 
 impl Default for SourceOptions {
@@ -37,6 +39,7 @@ impl Default for SourceOptions {
             dscp: None,
             ect: Ecn::NotEct,
             port: 0,
+            connected: false,
         }
     }
 }
@@ -53,7 +56,7 @@ pub struct SourceSocket {
 }
 
 impl SourceSocket {
-    /// Open a socket that sends to `group` from the chosen interface.
+    /// Open a socket that sends to `group`, or to one host, from the chosen interface.
     ///
     /// # Errors
     /// [`NetError::NotMulticast`], [`NetError::MixedFamilies`], [`NetError::PortTaken`],
@@ -64,12 +67,22 @@ impl SourceSocket {
         options: &SourceOptions,
     ) -> Result<SourceSocket, NetError> {
         let like = group.ip();
-        check(like, choice)?;
+        if like.is_multicast() {
+            check(like, choice)?;
+        }
         let udp = Udp::new(like, choice, options.receive_buffer)?;
         udp.set_send_buffer(options.send_buffer)?;
         udp.set_traffic_class(like, options.dscp.unwrap_or(0) & 0x3f, options.ect)?;
-        send_from(&udp, choice, options.ttl)?;
+        if like.is_multicast() {
+            send_from(&udp, choice, options.ttl)?;
+        }
+        if options.connected {
+            udp.share_port()?;
+        }
         udp.bind(choice.here(choice.local, options.port))?;
+        if options.connected {
+            udp.connect(choice.here(like, group.port()))?;
+        }
         let local = udp.local_addr()?;
         Ok(SourceSocket { udp, group: choice.here(like, group.port()), local, choice: choice.clone() })
     }

@@ -79,6 +79,17 @@ impl Udp {
         })
     }
 
+    /// Others may be bound to the same address and port.
+    pub(crate) fn share_port(&self) -> Result<(), NetError> {
+        let shared = self.socket.set_reuse_address(true).and_then(|()| self.socket.set_reuse_port(true));
+        shared.map_err(NetError::system("sharing a UDP port"))
+    }
+
+    /// Hear this host alone, and before a socket that hears all.
+    pub(crate) fn connect(&self, host: SocketAddr) -> Result<(), NetError> {
+        self.socket.connect(&host.into()).map_err(NetError::system("connecting a UDP socket"))
+    }
+
     pub(crate) fn local_addr(&self) -> Result<SocketAddr, NetError> {
         let unnamed = || io::Error::from(io::ErrorKind::AddrNotAvailable);
         let address = self.socket.local_addr().and_then(|a| a.as_socket().ok_or_else(unnamed));

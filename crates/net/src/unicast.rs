@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::buffers::Granted;
 use crate::error::NetError;
-use crate::interface::Choice;
+use crate::interface::{Choice, Why, interfaces};
 use crate::udp::{SendOutcome, Udp};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -41,6 +41,24 @@ impl UnicastSocket {
         udp.bind(choice.here(choice.local, options.port))?;
         let local = udp.local_addr()?;
         Ok(UnicastSocket { udp, local, choice: choice.clone() })
+    }
+
+    /// Listen at this address, or at all of this host's when it is unspecified, and share the port with sockets that are
+    /// connected to one host each ([`SourceOptions::connected`](crate::SourceOptions::connected)).
+    ///
+    /// # Errors
+    /// As [`UnicastSocket::open`].
+    pub fn listen(at: SocketAddr, receive_buffer: usize) -> Result<UnicastSocket, NetError> {
+        let all = interfaces()?;
+        let chosen = all.iter().find(|interface| interface.addrs.contains(&at.ip()));
+        let chosen = chosen.or_else(|| all.iter().find(|interface| interface.loopback));
+        let chosen = chosen.ok_or(NetError::NoRoute { host: at.ip() })?.clone();
+        let choice = Choice { chosen, local: at.ip(), alternatives: Vec::new(), why: Why::Asked };
+        let udp = Udp::new(at.ip(), &choice, receive_buffer)?;
+        udp.share_port()?;
+        udp.bind(at)?;
+        let local = udp.local_addr()?;
+        Ok(UnicastSocket { udp, local, choice })
     }
 
     /// Send one datagram to `to`.

@@ -183,6 +183,8 @@ pub enum Older {
 /// How `recv` runs.
 #[derive(Debug, Clone)]
 pub struct ReceiveConfig {
+    /// Hosts that may serve this one by unicast, the first of them first; without any, the group is joined.
+    pub parents: Vec<SocketAddr>,
     /// Group address and port.
     pub group: SocketAddr,
     /// Interface by name or address; chosen by route when `None`.
@@ -250,6 +252,7 @@ impl ReceiveConfig {
     /// Receive into this from [`DEFAULT_GROUP`]: wait for a session for ever, and with a patience of 60 s for its source.
     pub fn new(destination: Destination) -> ReceiveConfig {
         ReceiveConfig {
+            parents: Vec::new(),
             group: default_group(),
             interface: None,
             source: None,

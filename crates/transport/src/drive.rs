@@ -2,7 +2,7 @@
 
 use crate::config::{Content, ReceiveConfig, SendConfig, Slow, check_limits, span};
 use crate::datagram::{self, overhead};
-use crate::driver::{Clock, Groups, Moves, Outage, Uplink, opened, random, run_one};
+use crate::driver::{Clock, Groups, Hearing, Moves, Outage, Uplink, opened, random, run_one};
 use crate::error::{Error, Unlayered};
 use crate::event::{Event, ReceiveReport, SendReport};
 use crate::object::ObjectStream;
@@ -209,7 +209,7 @@ pub(crate) fn open_receiver(
     config: ReceiveConfig,
     clock: &Clock,
     events: &mut dyn FnMut(Event),
-) -> Result<(receiver::ReceiverSession, Groups), Error> {
+) -> Result<(receiver::ReceiverSession, Hearing), Error> {
     let random = random();
     let listening = Listening {
         group: config.group,
@@ -218,6 +218,7 @@ pub(crate) fn open_receiver(
         patience: config.patience,
         buffer: config.buffer,
         faults: config.faults,
+        parents: &config.parents,
     };
     let groups = listening.open(random[3], events)?;
     let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");
@@ -244,13 +245,14 @@ pub(crate) fn open_receiver(
         freshness: config.freshness,
         unix_secs: clock.unix_secs(),
         memory: receiver::INCOMPLETE,
+        parents: config.parents.clone(),
         relay: None,
     };
     Ok((receiver::ReceiverSession::new(setup, clock.now()), groups))
 }
 
 /// Where a session is heard.
-pub(crate) struct Listening {
+pub(crate) struct Listening<'a> {
     pub(crate) group: SocketAddr,
     pub(crate) interface: Option<String>,
     /// Other addresses are not heard.
@@ -259,14 +261,26 @@ pub(crate) struct Listening {
     /// Bytes of receive buffer to ask for.
     pub(crate) buffer: usize,
     pub(crate) faults: Option<Faults>,
+    /// Served by one of these in place of the group.
+    pub(crate) parents: &'a [SocketAddr],
 }
 
-impl Listening {
-    /// Join the group.
+impl Listening<'_> {
+    /// Join the group, or open a socket towards the first parent.
     ///
     /// # Errors
     /// When there is no such interface, or the system refuses.
-    pub(crate) fn open(self, seed: u64, events: &mut dyn FnMut(Event)) -> Result<Groups, Error> {
+    pub(crate) fn open(self, seed: u64, events: &mut dyn FnMut(Event)) -> Result<Hearing, Error> {
+        let faults = self.faults.map(|faults| (faults, seed));
+        if let Some(&parent) = self.parents.first() {
+            let options = SourceOptions { receive_buffer: self.buffer, ..SourceOptions::default() };
+            let uplink = Uplink::open(parent, self.interface, options, self.patience, Moves::Anywhere)?;
+            let mut uplink = uplink.hearing_data();
+            events(opened(parent, uplink.choice()));
+            uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
+            uplink.inject(self.faults, seed);
+            return Ok(Hearing::Parent(uplink));
+        }
         let choice = choose(self.group.ip(), self.interface.as_deref())?;
         let outage = Outage::of_listener(self.group.ip(), self.interface, self.patience);
         let membership = self.source.map_or(Membership::AnySource, Membership::OnlyFrom);
@@ -274,7 +288,7 @@ impl Listening {
         let socket = GroupSocket::open(self.group, membership, &choice, &options)?;
         events(opened(self.group, &choice));
         socket.receive_buffer().warning().into_iter().for_each(|warning| events(Event::warning(warning)));
-        Ok(Groups::new(socket, outage, self.faults.map(|faults| (faults, seed))))
+        Ok(Hearing::Groups(Groups::new(socket, outage, faults)))
     }
 }
 

@@ -71,6 +71,9 @@ pub enum Seen {
     /// One with a scheme that nobody here knows.
     #[error("a session is there that uses a congestion control this version does not know")]
     UnknownScheme,
+    /// At a relay: it is in layers.
+    #[error("a session in layers is announced: relays pass on sessions at one rate")]
+    Layered,
     /// One whose numbers contradict each other.
     #[error("a session is there whose announced packet size does not go with its symbols")]
     PacketSize,

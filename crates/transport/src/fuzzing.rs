@@ -151,6 +151,7 @@ fn receiver(out: &Path) -> receiver::ReceiverSession {
         freshness: Freshness::Answer,
         unix_secs: UNIX_SECS,
         memory: receiver::INCOMPLETE,
+        parents: Vec::new(),
         relay: None,
     };
     receiver::ReceiverSession::new(setup, Time::ZERO)

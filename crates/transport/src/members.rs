@@ -1,5 +1,6 @@
 //! Who takes part, as the source knows it.
 
+use crate::receiver::RELAYS;
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
@@ -91,6 +92,8 @@ pub struct MemberRecord {
     pub heard_at: Time,
     /// Blocks that it lacks.
     pub blocks_missing: u32,
+    /// Whether it speaks for others.
+    pub is_relay: bool,
     /// Receivers that it speaks for: itself, or those below it when it is a relay.
     pub receivers: u32,
     /// Those among them that have everything.
@@ -212,6 +215,7 @@ impl Members {
         member.address = address;
         member.reason = report.reason;
         (member.receivers, member.receivers_done) = spoken_for(report);
+        member.is_relay |= report.reason == RELAYS;
         member.blocks_missing = report.blocks_missing;
         member.verified_bytes = report.verified_bytes;
         member.loss = if report.loss.is_finite() { report.loss.clamp(0.0, 1.0) } else { 0.0 };
@@ -540,7 +544,7 @@ pub fn stretched(turn: Time, now: Time, spread: Span, longer: Span) -> Time {
 
 impl Tally {
     fn count(&mut self, member: &MemberRecord) {
-        self.receivers += u64::from(member.receivers);
+        self.receivers += u64::from(member.counted());
         self.verified += u64::from(member.receivers_done);
         self.done += usize::from(member.state == MemberState::Done);
         let unfinished = member.pace == Pace::Together && !member.is_finished();
@@ -549,7 +553,7 @@ impl Tally {
     }
 
     fn discount(&mut self, member: &MemberRecord) {
-        self.receivers -= u64::from(member.receivers);
+        self.receivers -= u64::from(member.counted());
         self.verified -= u64::from(member.receivers_done);
         self.done -= usize::from(member.state == MemberState::Done);
         let unfinished = member.pace == Pace::Together && !member.is_finished();
@@ -566,6 +570,12 @@ fn spoken_for(report: &Report) -> (u32, u32) {
 }
 
 impl MemberRecord {
+    /// Receivers that count as its own: those of a relay that is gone have gone on elsewhere, or are missing.
+    pub fn counted(&self) -> u32 {
+        let is_gone = self.pace == Pace::Gone || self.is_mute() && !self.is_finished();
+        if self.is_relay && is_gone { self.receivers_done } else { self.receivers }
+    }
+
     const SLOW_WINDOW: Span = Span::from_secs(3);
 
     fn new(report: &Report, seq: u64, address: SocketAddr, now: Time) -> MemberRecord {
@@ -575,6 +585,7 @@ impl MemberRecord {
             state: report.state,
             reason: report.reason,
             heard_at: now,
+            is_relay: report.reason == RELAYS,
             receivers: spoken_for(report).0,
             receivers_done: spoken_for(report).1,
             blocks_missing: report.blocks_missing,
@@ -613,201 +624,4 @@ impl MemberRecord {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use faircast_core::packet::{Echo, Seq};
-    use faircast_wire::Name;
-
-    fn at(seconds: u64) -> Time {
-        Time::ZERO + Span::from_secs(seconds)
-    }
-
-    fn id(number: u64) -> ReceiverId {
-        ReceiverId::new(number).expect("tests number from one")
-    }
-
-    /// A report of receiver `number` on the host of that letter.
-    fn report(members: &mut Members, number: u64, host: char, state: MemberState, now: Time) -> Change {
-        numbered(members, number, host, (state, u64::MAX), now)
-    }
-
-    /// The same with a number.
-    fn numbered(
-        members: &mut Members,
-        number: u64,
-        host: char,
-        (state, seq): (MemberState, u64),
-        now: Time,
-    ) -> Change {
-        let report = Report {
-            from: id(number),
-            nonce: 0,
-            state,
-            reason: 0,
-            receivers: 1,
-            done: 0,
-            verified_bytes: 0,
-            blocks_missing: 1,
-            rate: 0.0,
-            loss: 0.0,
-            dropped_local: 0,
-            echo: Echo { seq: Seq(0), hold: Span::ZERO },
-            host: Name::clipped(&host.to_string()),
-        };
-        members.on_report(&report, seq, SocketAddr::from(([192, 0, 2, host as u8], number as u16)), now)
-    }
-
-    const SPREAD: Span = Span::from_millis(10);
-    const PATIENCE: Span = Span::from_secs(10);
-
-    #[test]
-    fn a_receiver_that_was_started_again_is_neither_waited_for_nor_incomplete() {
-        let mut members = Members::default();
-        report(&mut members, 1, 'a', MemberState::Joined, at(0));
-        report(&mut members, 2, 'a', MemberState::Joined, at(2));
-        report(&mut members, 2, 'a', MemberState::Done, at(4));
-        assert_eq!(members.expire(at(4), PATIENCE, SPREAD), [id(1)]);
-        assert_eq!((members.unfinished(), members.done()), (0, 1));
-        assert!(members.replaced().contains(&id(1)));
-    }
-
-    #[test]
-    fn two_receivers_on_one_host_that_both_live_are_both_waited_for() {
-        let mut members = Members::default();
-        report(&mut members, 1, 'a', MemberState::Joined, at(0));
-        report(&mut members, 2, 'a', MemberState::Joined, at(2));
-        members.on_sign_of_life(id(1), at(3));
-        assert!(members.replaced().is_empty());
-        assert!(members.expire(at(7), PATIENCE, SPREAD).is_empty());
-        assert_eq!(members.unfinished(), 2);
-        assert_eq!(members.expire(at(14), PATIENCE, SPREAD), [id(1), id(2)]);
-    }
-
-    #[test]
-    fn another_host_replaces_nobody() {
-        let mut members = Members::default();
-        report(&mut members, 1, 'a', MemberState::Joined, at(0));
-        report(&mut members, 2, 'b', MemberState::Done, at(2));
-        assert!(members.expire(at(9), PATIENCE, SPREAD).is_empty());
-        assert!(members.replaced().is_empty());
-    }
-
-    #[test]
-    fn the_counts_follow_every_change() {
-        let mut members = Members::default();
-        for number in 1..=4 {
-            assert_eq!(report(&mut members, number, 'a', MemberState::Joined, at(0)), Change::Joined);
-        }
-        members.set_pace(id(1), Pace::Deferred);
-        members.set_pace(id(2), Pace::Dropped);
-        report(&mut members, 3, 'a', MemberState::Failed, at(0));
-        assert_eq!((members.unfinished(), members.done()), (1, 0));
-        report(&mut members, 4, 'a', MemberState::Done, at(0));
-        assert_eq!(report(&mut members, 4, 'a', MemberState::Done, at(0)), Change::None);
-        assert_eq!((members.unfinished(), members.done()), (0, 1));
-        members.recall();
-        assert_eq!((members.unfinished(), members.done()), (1, 1));
-        report(&mut members, 1, 'a', MemberState::Done, at(0));
-        assert_eq!((members.unfinished(), members.done()), (0, 2));
-    }
-
-    #[test]
-    fn a_receiver_is_slow_when_it_says_so_for_long_enough() {
-        let mut members = Members::default();
-        report(&mut members, 1, 'a', MemberState::Joined, at(0));
-        let (low, bound) = (Rate::from_mbps(10.0), Rate::from_mbps(50.0));
-        let mut said = |tenths: u64, level| {
-            let now = Time::ZERO + Span::from_millis(100) * tenths;
-            members.on_congestion(id(1), level, bound, Span::from_secs(1), now)
-        };
-        assert!((0..10).all(|tenths| !said(tenths, low)), "one burst, of something sent before");
-        assert!(!said(10, bound), "it can do better");
-        assert!((11..21).all(|tenths| !said(tenths, low)));
-        assert!(said(21, low));
-    }
-
-    #[test]
-    fn of_an_unknown_crowd_few_speak_early() {
-        let mut rng = Rng::new(1, 1);
-        let turns: Vec<Span> = (0..10_000).map(|_| first_turn(SPREAD, &mut rng)).collect();
-        let early = turns.iter().filter(|turn| **turn < onset(SPREAD).scaled(0.5)).count();
-        assert!((1..100).contains(&early), "{early}");
-        assert!(turns.iter().all(|turn| *turn <= SPREAD + onset(SPREAD)));
-    }
-
-    #[test]
-    fn a_turn_is_put_off_as_the_spread_grows_and_never_brought_forward() {
-        let (one, ten) = (Span::from_millis(10), Span::from_millis(100));
-        let turn = at(1) + one;
-        assert_eq!(stretched(turn, at(1), one, ten), at(1) + ten);
-        assert_eq!(stretched(turn, at(1), ten, one), turn);
-        assert_eq!(stretched(at(0), at(1), one, ten), at(0), "it is due already");
-    }
-
-    #[test]
-    fn a_crowd_takes_turns() {
-        let mut members = Members::default();
-        for number in 1..=5_000 {
-            assert_eq!(report(&mut members, number, 'a', MemberState::Joined, at(0)), Change::Joined);
-        }
-        assert_eq!(members.spread(at(0), SPREAD), Span::from_secs(5));
-    }
-
-    #[test]
-    fn what_somebody_said_in_a_receivers_name_it_takes_back() {
-        let mut members = Members::default();
-        let now = Time::ZERO + Span::from_secs(1);
-        let say = |members: &mut Members, state, seq| numbered(members, 1, 'a', (state, seq), now);
-        assert_eq!(say(&mut members, MemberState::Joined, 1), Change::Joined);
-        assert_eq!(say(&mut members, MemberState::Done, 7), Change::Done);
-        assert_eq!((members.done(), members.unfinished()), (1, 0));
-        assert_eq!(say(&mut members, MemberState::Receiving, 6), Change::None, "it was overtaken on the way");
-        assert_eq!(members.done(), 1);
-        assert_eq!(say(&mut members, MemberState::Receiving, 8), Change::None);
-        assert_eq!((members.done(), members.unfinished()), (0, 1));
-        assert_eq!(say(&mut members, MemberState::Done, 9), Change::Done);
-        assert_eq!((members.done(), members.unfinished()), (1, 0));
-    }
-
-    #[test]
-    fn a_receiver_is_where_it_is_heard() {
-        let mut members = Members::default();
-        let at = |secs| Time::ZERO + Span::from_secs(secs);
-        report(&mut members, 1, 'a', MemberState::Joined, at(1));
-        let [here, there] = ['a', 'b'].map(|host| SocketAddr::from(([192, 0, 2, host as u8], 1)));
-        assert!(!members.is_elsewhere(id(1), here, at(1)));
-        assert!(members.is_elsewhere(id(1), there, at(2)));
-        assert!(
-            !members.is_elsewhere(id(1), there, at(5)),
-            "it has been silent: its address may have changed"
-        );
-        assert!(!members.is_elsewhere(id(2), there, at(1)), "nobody knows where it is");
-        report(&mut members, 1, 'b', MemberState::Receiving, at(5));
-        assert_eq!((members.at(here.ip()), members.at(there.ip())), (0, 1));
-    }
-
-    #[test]
-    fn who_asks_is_answered_and_no_member() {
-        let mut members = Members::default();
-        assert_eq!(report(&mut members, 3, 'a', MemberState::Asking, Time::ZERO), Change::None);
-        assert_eq!(members.count(), 0);
-        let (confirmed, welcomed) = members.take_confirmations(1_000);
-        assert_eq!((confirmed.len(), welcomed), (0, vec![Welcome { id: id(3), nonce: 0 }]));
-    }
-
-    #[test]
-    fn a_crowd_that_asks_costs_no_more_memory_than_it_may() {
-        let mut members = Members::default();
-        for number in 0..50_000 {
-            report(&mut members, number + 1, 'a', MemberState::Asking, Time::ZERO);
-        }
-        assert_eq!((members.confirm.len(), members.confirming.len()), (MOST_ANSWERS, MOST_ANSWERS));
-        let mut answered = BTreeSet::new();
-        while members.has_confirmations() {
-            let (_, welcomed) = members.take_confirmations(1_400);
-            assert!(welcomed.len() <= 1_400 / 6);
-            answered.extend(welcomed.iter().map(|welcome| welcome.id));
-        }
-        assert_eq!(answered.len(), MOST_ANSWERS);
-    }
-}
+mod tests;

@@ -8,8 +8,8 @@ use crate::error::{EncodeError, ParseError};
 use crate::field::{Layout, Shape, fields_of, len_of};
 use crate::key::KeyId;
 use crate::message::{
-    Announce, Hashes, Held, Member, MemberState, Name, Need, Refusal, RefusalReason, Request, Scheduled,
-    Status, TransferId, Welcome, Window,
+    Announce, Attach, Hashes, Held, Member, MemberState, Name, Need, Refusal, RefusalReason, Request,
+    Scheduled, Status, Token, TransferId, Welcome, Window,
 };
 use crate::reader::Reader;
 use faircast_core::packet::{Data, Echo, Flags, ReceiverId, Seq};
@@ -98,6 +98,8 @@ pub const LAYOUTS: &[Layout] = &[
     Window::LAYOUT,
     Hashes::LAYOUT,
     Refusal::LAYOUT,
+    Attach::LAYOUT,
+    Token::LAYOUT,
 ];
 
 /// What every data packet says behind its header.
@@ -295,6 +297,23 @@ body! {
         reason: RefusalReason, "why";
         key: KeyId, "the first of the receiver's keys; 0: it has none";
         host: Name, "the receiver's host; at most 63 bytes";
+    }
+}
+
+body! {
+    Attach = 10 "attach" "receiver to a host that may become its parent: serve me by unicast; never sealed";
+    before { from: ReceiverId }
+    fields {
+        token: [u8; 16], "as the parent has told it; zeros before";
+        host: Name, "the receiver's host; at most 63 bytes";
+    }
+}
+
+body! {
+    Token = 11 "token" "the answer to attach: to be repeated, from where the receiver is; never sealed";
+    fields {
+        to: ReceiverId, "who asked";
+        token: [u8; 16], "to be repeated";
     }
 }
 

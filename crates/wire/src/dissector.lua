@@ -176,7 +176,7 @@ function Cursor:fields(fields, tree)
   end
 end
 
-local function is_feedback(kind) return kind == 2 or kind == 5 or kind == 6 or kind == 7 or kind == 9 end
+local function is_feedback(kind) return kind == 2 or kind == 5 or kind == 6 or kind == 7 or kind == 9 or kind == 10 end
 
 -- Bytes of fields that always have the same number of them.
 local function length_of(fields)
@@ -205,7 +205,7 @@ local function dissect_shells(cursor, tree, flags)
 end
 
 local function dissect_sealed(cursor, tree, kind, flags)
-  if is_feedback(kind) or has_bit(flags, 8) then
+  if is_feedback(kind) or (has_bit(flags, 8) and kind ~= 1) then
     tree:add(f_from, cursor:take(4, "from"))
     tree:add(f_boot, cursor:take(8, "boot"))
   end

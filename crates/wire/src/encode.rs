@@ -75,7 +75,9 @@ const _: () = assert!(
 /// Bytes around a body: header, CRC or what the seal adds, sender.
 pub(crate) const fn overhead(kind: Kind, form: Form) -> usize {
     match (form, kind) {
-        (Form::Open, Kind::Data | Kind::Announce | Kind::Status | Kind::Hashes) => HEADER_LEN + CRC_LEN,
+        (Form::Open, Kind::Data | Kind::Announce | Kind::Status | Kind::Hashes | Kind::Token) => {
+            HEADER_LEN + CRC_LEN
+        }
         (Form::Open, _) => HEADER_LEN + CRC_LEN + ID_LEN,
         (Form::Sealed, Kind::Data) => HEADER_LEN + TAG_LEN + TAG_LEN,
         (Form::Sealed, Kind::Status | Kind::Hashes) => HEADER_LEN + TAG_LEN,
@@ -248,6 +250,8 @@ pub(crate) fn put_body(out: &mut Vec<u8>, message: &Message<'_>, end: usize) -> 
         Message::Window(window) => window.put(out, end),
         Message::Hashes(hashes) => hashes.put(out, end),
         Message::Refusal(refusal) => refusal.put(out, end),
+        Message::Attach(attach) => attach.put(out, end),
+        Message::Token(token) => token.put(out, end),
     }?;
     check_len(out.len() - body, end.saturating_sub(body))?;
     Ok(fit)

@@ -174,6 +174,14 @@ impl Inbound {
         if kind.is_feedback() {
             return Err(OpenError::NotForMe(kind));
         }
+        if kind == Kind::Token {
+            // Before there is a session there are no keys; it grants nothing.
+            return if sealed {
+                Err(OpenError::NotForMe(kind))
+            } else {
+                Ok((session, parse(bytes, &Newest::default())?.1))
+            };
+        }
         let place = self.place_of(session);
         let is_wanted = match kind {
             Kind::Announce => true,

@@ -33,6 +33,10 @@ pub enum Message<'a> {
     Hashes(Hashes),
     /// Receiver to who announces: why this session is not followed here.
     Refusal(Refusal),
+    /// Receiver to a host that may become its parent: serve me by unicast.
+    Attach(Attach),
+    /// The answer: say this again, so that I know that you are where you say.
+    Token(Token),
 }
 
 /// A data packet: the core's view of it, and the symbol it carries.
@@ -303,6 +307,27 @@ pub struct Refusal {
     pub host: Name,
 }
 
+/// A receiver (or relay) without multicast asks to be served by unicast. It is never sealed, for the session and with it the keys
+/// are learned afterwards; it grants nothing but announcements, and these only to who has repeated a [`Token`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attach {
+    /// Who.
+    pub from: ReceiverId,
+    /// As the parent has told it; zeros before.
+    pub token: [u8; 16],
+    /// Its host's name.
+    pub host: Name,
+}
+
+/// What a receiver that attaches has to repeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token {
+    /// Who asked.
+    pub to: ReceiverId,
+    /// To be repeated.
+    pub token: [u8; 16],
+}
+
 /// Why a receiver does not follow a session that it hears.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalReason {
@@ -381,6 +406,10 @@ pub enum Kind {
     Hashes = 8,
     /// [`Message::Refusal`].
     Refusal = 9,
+    /// [`Message::Attach`].
+    Attach = 10,
+    /// [`Message::Token`].
+    Token = 11,
 }
 
 impl Kind {
@@ -396,13 +425,18 @@ impl Kind {
             7 => Kind::Window,
             8 => Kind::Hashes,
             9 => Kind::Refusal,
+            10 => Kind::Attach,
+            11 => Kind::Token,
             _ => return None,
         })
     }
 
     /// Whether receivers send it (and not the source).
     pub const fn is_feedback(self) -> bool {
-        matches!(self, Kind::Report | Kind::Request | Kind::Member | Kind::Window | Kind::Refusal)
+        matches!(
+            self,
+            Kind::Report | Kind::Request | Kind::Member | Kind::Window | Kind::Refusal | Kind::Attach
+        )
     }
 }
 
@@ -419,6 +453,8 @@ impl Message<'_> {
             Message::Window(_) => Kind::Window,
             Message::Hashes(_) => Kind::Hashes,
             Message::Refusal(_) => Kind::Refusal,
+            Message::Attach(_) => Kind::Attach,
+            Message::Token(_) => Kind::Token,
         }
     }
 
@@ -430,7 +466,12 @@ impl Message<'_> {
             Message::Member(member) => Some(member.from),
             Message::Window(window) => Some(window.from),
             Message::Refusal(refusal) => Some(refusal.from),
-            Message::Data(_) | Message::Announce(_) | Message::Status(_) | Message::Hashes(_) => None,
+            Message::Attach(attach) => Some(attach.from),
+            Message::Data(_)
+            | Message::Announce(_)
+            | Message::Status(_)
+            | Message::Hashes(_)
+            | Message::Token(_) => None,
         }
     }
 

@@ -22,7 +22,8 @@ use crate::bodies::{Body, DataFields};
 use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24};
 use crate::error::ParseError;
 use crate::message::{
-    Announce, DataPacket, Hashes, Header, Kind, Member, Message, Refusal, Request, Status, Window,
+    Announce, Attach, DataPacket, Hashes, Header, Kind, Member, Message, Refusal, Request, Status, Token,
+    Window,
 };
 use crate::reader::Reader;
 use crate::{marks, reports};
@@ -204,6 +205,8 @@ pub(crate) fn read_body<'a>(
         (Kind::Request, Some(from)) => Message::Request(Request::read(&mut reader, (from,))?),
         (Kind::Member, Some(from)) => Message::Member(Member::read(&mut reader, (from,))?),
         (Kind::Window, Some(from)) => Message::Window(Window::read(&mut reader, (from,))?),
+        (Kind::Attach, Some(from)) => Message::Attach(Attach::read(&mut reader, (from,))?),
+        (Kind::Token, _) => Message::Token(Token::read(&mut reader, ())?),
         (Kind::Refusal, Some(from)) => Message::Refusal(Refusal::read(&mut reader, (from,))?),
         (Kind::Data, _) | (_, None) => return Err(ParseError::BadValue { field: "from", value: 0 }),
     };

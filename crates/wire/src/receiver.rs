@@ -133,7 +133,7 @@ impl Feedback {
         }
         let seq = self.sent;
         self.sent += 1;
-        if !inbound.is_sealed() || kind == Kind::Refusal {
+        if !inbound.is_sealed() || matches!(kind, Kind::Refusal | Kind::Attach) {
             return encode(out, session, seq as u32, message, FEEDBACK_LIMIT);
         }
         let heard = inbound.session(session);

@@ -167,7 +167,7 @@ impl SourceCodec {
         }
         match (&self.sealing, header.sealed) {
             // Of somebody who has no key, or another: told to people only, so nothing is kept of its sender.
-            (_, false) if header.kind == Kind::Refusal => {
+            (_, false) if matches!(header.kind, Kind::Refusal | Kind::Attach) => {
                 Ok((header.seq.into(), parse(bytes, &Newest::default())?.1))
             }
             (None, true) => Err(OpenError::NeedsKey(header.session)),

@@ -3,7 +3,7 @@
 use crate::bodies::{Body, DataFields};
 use crate::codec::{Codec, Counter, Rounded};
 use crate::marks;
-use crate::message::{Announce, Hashes, Member, Message, Refusal, Request, Status, Window};
+use crate::message::{Announce, Attach, Hashes, Member, Message, Refusal, Request, Status, Token, Window};
 use crate::reports;
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq};
 use faircast_core::time::Time;
@@ -54,6 +54,8 @@ pub fn any_message() -> BoxedStrategy<Message<'static>> {
         Window::any().prop_map(Message::Window),
         Hashes::any().prop_map(Message::Hashes),
         Refusal::any().prop_map(Message::Refusal),
+        Attach::any().prop_map(Message::Attach),
+        Token::any().prop_map(Message::Token),
     ]
     .boxed()
 }

@@ -253,6 +253,10 @@ pub struct Recv {
     /// Accept packets from this host only
     #[arg(long, value_name = "ADDRESS")]
     pub source: Option<IpAddr>,
+    /// Be served by this relay by unicast, where multicast does not come; given several times, the next takes over when one is
+    /// silent
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::parent)]
+    pub parent: Vec<SocketAddr>,
     /// Directory for what is received; made when it is not there
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub out: PathBuf,

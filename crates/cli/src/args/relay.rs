@@ -4,7 +4,7 @@ use super::Telling;
 use crate::values;
 use clap::{Args, ValueHint};
 use faircast_core::time::Rate;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,14 +18,25 @@ use std::time::Duration;
     faircast relay --from eth0 --to eth1\n  \
     faircast relay --from eth0 --to eth1 --to eth2 --key relay.key\n  \
     faircast relay --from 239.1.2.3@eth0 --to 239.9.9.9:6000@eth1 --max 50M\n  \
+    faircast relay --from eth0 --listen                        and at another site:\n  \
+    faircast relay --parent 192.0.2.7 --to eth0\n  \
     faircast relay --status")]
 pub struct Relay {
     /// Where sessions are heard: an interface, a group, or both. Can be given several times
-    #[arg(long, value_name = "[GROUP@]IFACE", value_parser = values::group_at, required_unless_present = "status")]
+    #[arg(long, value_name = "[GROUP@]IFACE", value_parser = values::group_at, required_unless_present_any = ["status", "parent"])]
     pub from: Vec<values::GroupAt>,
     /// Where they are passed on to, likewise; without a group, to the one that they come from
-    #[arg(long, value_name = "[GROUP@]IFACE", value_parser = values::group_at, required_unless_present = "status")]
+    #[arg(long, value_name = "[GROUP@]IFACE", value_parser = values::group_at, required_unless_present_any = ["status", "listen"])]
     pub to: Vec<values::GroupAt>,
+    /// Be served by another relay by unicast, as with `recv --parent`: where multicast ends
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::parent)]
+    pub parent: Vec<SocketAddr>,
+    /// Serve hosts and relays that ask here by unicast: a port, an address, or both
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = values::listen, num_args = 0..=1, default_missing_value = "5778")]
+    pub listen: Option<SocketAddr>,
+    /// Serve so many of them at most
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub children: u16,
     /// The relay's key (`keygen --relay`): without one only sessions that are not sealed are passed on
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub key: Option<PathBuf>,
@@ -51,7 +62,7 @@ pub struct Relay {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub control: Option<PathBuf>,
     /// Say how the relay that runs on this host is, and end
-    #[arg(long, conflicts_with_all = ["from", "to", "key", "source", "max", "host"])]
+    #[arg(long, conflicts_with_all = ["from", "to", "parent", "listen", "key", "source", "max", "host"])]
     pub status: bool,
     /// How it is told.
     #[command(flatten)]

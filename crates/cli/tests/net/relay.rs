@@ -148,3 +148,73 @@ fn what_a_relay_cannot_do_is_said() {
     says(&["--from", &group, "--to", &below(&stage), "--control", &control], 2, "listens");
     running.crashes();
 }
+
+/// A relay that serves by unicast what it hears, and where it is asked.
+fn serving(stage: &Stage, at: usize, name: &str, more: &[&str]) -> (Running, String) {
+    let node = stage.lab.receiver(at);
+    let (control, port) = (stage.text(name), "5778");
+    let place = ["relay", "--json", "--listen", port, "--control", &control];
+    let mut relay = Running::start(node, &[&place[..], more].concat());
+    relay.said("\"opened\"", 20);
+    (relay, format!("{}:{port}", node.ipv4()))
+}
+
+/// A receiver that is served by these parents.
+fn fed(stage: &Stage, at: usize, parents: &[&str], more: &[&str]) -> Running {
+    let (host, out) = (format!("r{at}"), stage.text(&format!("r{at}")));
+    let mut args = vec!["recv", "--json", "--host", &host, "--out", &out];
+    parents.iter().for_each(|parent| args.extend(["--parent", parent]));
+    let mut child = Running::start(stage.lab.receiver(at), &[&args[..], more].concat());
+    child.said("\"opened\"", 20);
+    child
+}
+
+#[test]
+fn hosts_without_multicast_are_served_by_unicast() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(4));
+    let group_key = key(&stage, "lab.key");
+    let hop_key = stage.text("relay.key");
+    must(run(FAIRCAST, &["keygen", "--relay", &group_key, &hop_key], Duration::from_secs(10)));
+    let file = stage.file("image", 4_000_000);
+    let (relay, parent) = serving(&stage, 3, "a.sock", &["--from", &stage.group, "--key", &hop_key]);
+    let lossy = ["--key", &group_key, "--faults", "loss=0.02"];
+    let children = [0, 1].map(|at| fed(&stage, at, &[&parent], &lossy));
+    let member = stage.recv(2, "r2", &["--key", &group_key]);
+    let ended = stage.send(&[&file], &["--key", &group_key, "--expect", "3", "--max", "20M"]).succeeds(40);
+    for ended in children.into_iter().chain([member]) {
+        ended.succeeds(10);
+    }
+    relay.crashes();
+    assert_eq!((ended.number("receivers"), ended.number("verified")), (3.0, 3.0), "{ended:?}");
+    assert!(ended.number("repair_ratio") < 1.02, "losses below the relay are its own: {ended:?}");
+    assert!(["r0", "r1", "r2"].iter().all(|host| stage.has(host, &file)));
+}
+
+#[test]
+fn two_sites_are_joined_by_unicast_and_a_killed_relay_is_replaced_by_another() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(5));
+    let file = stage.file("image", 10_000_000);
+    // Two relays where the source is, one at the other site, and two receivers there.
+    let (first, one) = serving(&stage, 0, "a.sock", &["--from", &stage.group]);
+    let (second, other) = serving(&stage, 1, "b.sock", &["--from", &stage.group]);
+    let (control, below) = (stage.text("c.sock"), below(&stage));
+    let args =
+        ["relay", "--json", "--parent", &one, "--parent", &other, "--to", &below, "--control", &control];
+    let mut far = Running::start(stage.lab.receiver(2), &args);
+    far.said("\"opened\"", 20);
+    let mut children = [child(&stage, 3, &[]), child(&stage, 4, &[])];
+    let source = stage.send(&[&file], &["--expect", "2", "--max", "16M"]);
+    children[0].reaches(0.4, 20);
+    first.crashes();
+    for child in children {
+        child.succeeds(60);
+    }
+    assert!(stage.has("r3", &file) && stage.has("r4", &file));
+    let ended = source.succeeds(30);
+    tell(&format!("a relay between sites killed at 40 %: {:?}", ended.done()));
+    assert_eq!((ended.number("receivers"), ended.number("verified")), (2.0, 2.0), "{ended:?}");
+    second.crashes();
+    far.crashes();
+}

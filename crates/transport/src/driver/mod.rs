@@ -2,6 +2,7 @@
 
 mod clock;
 mod groups;
+mod hearing;
 mod outage;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ mod uplink;
 
 pub(crate) use clock::{Clock, random};
 pub(crate) use groups::Groups;
+pub(crate) use hearing::Hearing;
 pub(crate) use outage::{Moves, Outage};
 pub(crate) use uplink::Uplink;
 
@@ -111,10 +113,32 @@ impl Watcher for Waiter {
 
 /// An endpoint with its sockets.
 pub(crate) struct Attached<'a> {
-    endpoint: &'a mut (dyn Endpoint + Send),
-    sockets: &'a mut (dyn Sockets + Send),
+    endpoint: Held<'a, dyn Endpoint + Send + 'a>,
+    sockets: Held<'a, dyn Sockets + Send + 'a>,
     backlog_at: Time,
     state: State,
+}
+
+/// Somebody else's, or the loop's own.
+enum Held<'a, T: ?Sized> {
+    Borrowed(&'a mut T),
+    Owned(Box<T>),
+}
+
+impl<T: ?Sized> Held<'_, T> {
+    fn get(&self) -> &T {
+        match self {
+            Held::Borrowed(value) => value,
+            Held::Owned(value) => value,
+        }
+    }
+
+    fn get_mut(&mut self) -> &mut T {
+        match self {
+            Held::Borrowed(value) => value,
+            Held::Owned(value) => value,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -140,6 +164,16 @@ impl<'a> Attached<'a> {
         endpoint: &'a mut (dyn Endpoint + Send),
         sockets: &'a mut (dyn Sockets + Send),
     ) -> Attached<'a> {
+        let (endpoint, sockets) = (Held::Borrowed(endpoint), Held::Borrowed(sockets));
+        Attached { endpoint, sockets, backlog_at: Time::ZERO, state: State::Runs }
+    }
+
+    /// One that comes while the others run, and goes with them.
+    pub(crate) fn owned(
+        endpoint: Box<dyn Endpoint + Send>,
+        sockets: Box<dyn Sockets + Send>,
+    ) -> Attached<'a> {
+        let (endpoint, sockets) = (Held::Owned(endpoint), Held::Owned(sockets));
         Attached { endpoint, sockets, backlog_at: Time::ZERO, state: State::Runs }
     }
 
@@ -151,7 +185,7 @@ impl<'a> Attached<'a> {
         events: Events<'_>,
         stop: &AtomicBool,
     ) -> Result<Next, Error> {
-        let (endpoint, sockets) = (&mut *self.endpoint, &mut *self.sockets);
+        let (endpoint, sockets) = (self.endpoint.get_mut(), self.sockets.get_mut());
         if matches!(self.state, State::Runs) && stop.load(Ordering::Relaxed) {
             self.state = State::Stopped;
             endpoint.stop(clock.now());
@@ -252,7 +286,7 @@ fn round(
         match next {
             Ok(Next::Until(moment)) => {
                 first = first.min(moment);
-                one.sockets.watch(watcher);
+                one.sockets.get().watch(watcher);
             }
             Ok(Next::Pause(moment)) => first = first.min(moment),
             Ok(Next::Now | Next::Ended) => round = Round::Again,
@@ -280,15 +314,46 @@ pub(crate) fn run(
 ) -> Result<(), Error> {
     let mut waiter = Waiter::new();
     let mut out = Vec::with_capacity(1 << 17);
-    loop {
-        match round(attached, clock, (&mut out, &mut waiter), events, stop) {
-            Round::Again => {}
-            Round::Wait(until) => {
-                waiter.wait_watched(Some(until))?;
-            }
-            Round::Over => return Ok(()),
+    while step(attached, clock, (&mut out, &mut waiter), events, stop)? {}
+    Ok(())
+}
+
+/// One round, and the wait after it; whether anything is left.
+fn step(
+    attached: &mut [Attached<'_>],
+    clock: &Clock,
+    (out, waiter): (&mut Vec<u8>, &mut Waiter),
+    events: &mut dyn FnMut(usize, Event),
+    stop: &AtomicBool,
+) -> Result<bool, Error> {
+    match round(attached, clock, (out, waiter), events, stop) {
+        Round::Again => {}
+        Round::Wait(until) => {
+            waiter.wait_watched(Some(until))?;
         }
+        Round::Over => return Ok(false),
     }
+    Ok(true)
+}
+
+/// The same, while others may come: `grow` is asked before each round, and adds them at the end.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_growing<'a>(
+    attached: &mut Vec<Attached<'a>>,
+    grow: &mut dyn FnMut(&mut Vec<Attached<'a>>),
+    clock: &Clock,
+    events: &mut dyn FnMut(usize, Event),
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let mut waiter = Waiter::new();
+    let mut out = Vec::with_capacity(1 << 17);
+    grow(attached);
+    while step(attached, clock, (&mut out, &mut waiter), events, stop)? {
+        grow(attached);
+    }
+    Ok(())
 }
 
 /// One endpoint, until it has ended.

@@ -41,6 +41,7 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
         faults: None,
     };
     let receive = ReceiveConfig {
+        parents: Vec::new(),
         group: group(1),
         interface: lo(),
         source: None,

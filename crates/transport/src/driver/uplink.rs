@@ -7,6 +7,7 @@ use crate::error::Error;
 use faircast_core::time::Time;
 use faircast_net::{
     Batch, Choice, Faults, Injector, Meta, NetError, SendOutcome, SourceOptions, SourceSocket, Want, choose,
+    choose_towards,
 };
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
@@ -33,6 +34,8 @@ pub(crate) struct Uplink {
     outage: Outage,
     batch: Batch,
     injector: Option<Injector>,
+    /// Of a receiver: what comes is data.
+    hears_data: bool,
     /// The datagrams that `pending` is about.
     unsent: Vec<u8>,
     pending: Option<Pending>,
@@ -65,7 +68,10 @@ impl Uplink {
         patience: Duration,
         moves: Moves,
     ) -> Result<Uplink, Error> {
-        let choice = choose(group.ip(), interface.as_deref())?;
+        let choice = match group.ip().is_multicast() {
+            true => choose(group.ip(), interface.as_deref())?,
+            false => choose_towards(group.ip(), interface.as_deref())?,
+        };
         let socket = SourceSocket::open(group, &choice, &options)?;
         // A socket that is opened again has the same port, so that receivers notice nothing.
         options.port = socket.local_addr().port();
@@ -78,9 +84,16 @@ impl Uplink {
             outage,
             batch: Batch::new(SLOTS),
             injector: None,
+            hears_data: false,
             unsent: Vec::with_capacity(1 << 17),
             pending: None,
         })
+    }
+
+    /// What comes here is data, and more of it than feedback.
+    #[must_use]
+    pub(crate) fn hearing_data(self) -> Uplink {
+        Uplink { hears_data: true, ..self }
     }
 
     /// Do this to what is received, from a stream of random numbers.
@@ -192,11 +205,17 @@ impl Sockets for Uplink {
 
     /// Feedback comes one by one.
     fn reads_on(&self) -> bool {
-        self.batch.is_full()
+        self.hears_data || self.batch.is_full()
     }
 
     fn backlog(&self) -> Result<Option<Backlog>, Error> {
-        Ok(None)
+        let Some(socket) = self.socket.as_ref().filter(|_| self.hears_data) else { return Ok(None) };
+        let backlog = socket.backlog()?;
+        Ok(Some(Backlog {
+            used: backlog.used_bytes as u64,
+            capacity: backlog.capacity_bytes as u64,
+            dropped: u64::from(backlog.drops),
+        }))
     }
 
     fn follow(&mut self, _endpoint: &mut dyn Endpoint, _now: Time) {}

@@ -458,6 +458,7 @@ impl ReceiverNode {
             freshness: Freshness::Answer,
             unix_secs,
             memory: self.memory,
+            parents: Vec::new(),
             relay: None,
         };
         self.origin = now;

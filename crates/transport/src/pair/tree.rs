@@ -122,6 +122,7 @@ impl RelayNode {
             freshness: Freshness::Answer,
             unix_secs: 1_800_000_000,
             memory: receiver::INCOMPLETE,
+            parents: Vec::new(),
             relay: Some(self.shared.clone()),
         };
         let session = ReceiverSession::new(setup, Time::ZERO);
@@ -140,6 +141,7 @@ impl RelayNode {
                     patience: PATIENCE,
                     spread: Span::from_millis(10),
                     seed: self.rng.bits(),
+                    to_host: false,
                 };
                 Branch::new(self.shared.clone(), branch, setup)
             })

@@ -643,6 +643,7 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
         freshness: if setting.heard == Heard::Everything { Freshness::Answer } else { Freshness::Clock },
         unix_secs: UNIX_SECS - setting.ahead.as_nanos() / 1_000_000_000,
         memory: receiver::INCOMPLETE,
+        parents: Vec::new(),
         relay: None,
     };
     receiver::ReceiverSession::new(setup, Time::ZERO + setting.ahead - EARLIER)

@@ -31,7 +31,7 @@ impl Endpoint for ReceiverSession {
     }
 
     fn poll_timeout(&self, now: Time) -> Time {
-        if !self.outbox.waiting.is_empty() { now } else { self.wake_at() }
+        if !self.outbox.waiting.is_empty() { now } else { self.wake_at(now) }
     }
 
     fn poll_event(&mut self) -> Option<Event> {

@@ -1,7 +1,8 @@
 //! What the receiver hears from the source beside data, and what it tells it.
 
 use super::{
-    CONFIRM_PATIENCE, FLOODED, Finished, Layers, NOTHING_YET, Outbox, Phase, ReceiverSession, Stream, Window,
+    CONFIRM_PATIENCE, FLOODED, Finished, Layers, NOTHING_YET, Outbox, Phase, RELAYS, ReceiverSession, Stream,
+    Window,
     block_sink::{BlockSink, Ending},
     delivery::Delivery,
     echo,
@@ -438,7 +439,8 @@ impl ReceiverSession {
             _ if stream.delivery.needs_nothing() => MemberState::Done,
             _ => MemberState::Receiving,
         };
-        self.tell_membership(state, 0, now);
+        let is_relay = self.setup.relay.is_some() && !failed;
+        self.tell_membership(state, if is_relay { RELAYS } else { 0 }, now);
     }
 
     /// Say so when layers seem to come that nobody here has joined. Once a second.

@@ -7,6 +7,7 @@
 //!   Searching -- announced --> Receiving -- all verified and placed --> Confirming -- heard --> Over
 //! ```
 
+mod attaching;
 pub(crate) mod block_sink;
 pub(crate) mod delivery;
 mod endpoint;
@@ -30,6 +31,7 @@ use crate::endpoint::Transmit;
 use crate::error::{Error, Seen};
 use crate::event::{Event, Progress, ReceiveReport};
 use crate::object::ObjectError;
+use attaching::Attaching;
 use delivery::{Delivery, Progressed};
 use faircast_core::node::{Cx, Effects, Receiver as _};
 use faircast_core::packet::{Echo, Layer, Payload, ReceiverId, Seq, SessionId};
@@ -58,6 +60,8 @@ pub(crate) const REASON_CONTENT: u8 = 3;
 pub(crate) const REASON_OTHER: u8 = 4;
 pub(crate) const REASON_NO_DATA: u8 = 5;
 pub(crate) const REASON_OLDER: u8 = 6;
+/// Of a member that goes on: it is a relay.
+pub(crate) const RELAYS: u8 = 17;
 /// Of a receiver that goes on: it loses packets of the lowest layer, the only one that it has joined, while others are sent.
 pub(crate) const FLOODED: u8 = 16;
 
@@ -106,6 +110,8 @@ pub(crate) struct Setup {
     pub(crate) unix_secs: u64,
     /// Bytes of memory for incomplete blocks, about: [`INCOMPLETE`].
     pub(crate) memory: usize,
+    /// Hosts that may serve this one by unicast.
+    pub(crate) parents: Vec<SocketAddr>,
     /// At a relay: where symbols go, in place of `destination`.
     pub(crate) relay: Option<crate::relay::Shared>,
 }
@@ -118,6 +124,7 @@ pub(crate) struct ReceiverSession {
     stream: Option<Stream>,
     candidates: Candidates,
     objections: Objections,
+    attaching: Option<Attaching>,
     rng: Rng,
     scheme_rng: Rng,
     effects: Effects,
@@ -283,6 +290,7 @@ impl ReceiverSession {
             stream: None,
             candidates: Candidates::default(),
             objections: Objections::default(),
+            attaching: Attaching::new(setup.parents, now),
             rng,
             scheme_rng: setup.scheme_rng,
             effects: Effects::new(),
@@ -332,8 +340,13 @@ impl ReceiverSession {
             Ok(opened) => opened,
             Err(error) => return self.on_refused(&error, from, now),
         };
-        if let Message::Announce(announce) = message {
-            return self.on_announce(session, announce, from, now);
+        if let Some(attaching) = &mut self.attaching {
+            attaching.on_sign_of_life(from);
+        }
+        match &message {
+            Message::Announce(announce) => return self.on_announce(session, *announce, from, now),
+            Message::Token(token) => return self.on_token(token, from, now),
+            _ => {}
         }
         let followed = self.stream.as_ref().map(|stream| (stream.session, stream.source));
         if let Message::Status(status) = &message
@@ -461,6 +474,7 @@ impl ReceiverSession {
         self.tell_silence(silent);
         if matches!(self.phase, Phase::Searching | Phase::Receiving) {
             self.ask(now);
+            self.attach(now);
         }
         if self.phase == Phase::Searching {
             self.refuse_sessions(now);
@@ -500,8 +514,8 @@ impl ReceiverSession {
     }
 
     /// When [`ReceiverSession::on_time`] wants to be called.
-    fn wake_at(&self) -> Time {
-        let at = self.clocks.second_at.min(match self.phase {
+    fn wake_at(&self, now: Time) -> Time {
+        let at = self.clocks.second_at.min(self.attach_at(now)).min(match self.phase {
             Phase::Searching => self.candidates.deadline().min(self.objections.deadline()),
             Phase::Receiving => self.candidates.deadline(),
             Phase::Confirming { .. } | Phase::Over => Time::NEVER,
@@ -695,7 +709,9 @@ impl Waiting {
             | Message::Announce(_)
             | Message::Status(_)
             | Message::Hashes(_)
-            | Message::Refusal(_) => return,
+            | Message::Refusal(_)
+            | Message::Attach(_)
+            | Message::Token(_) => return,
         };
         echo.hold = echo.hold + waited;
     }

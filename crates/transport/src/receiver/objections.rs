@@ -117,6 +117,7 @@ const fn reason(seen: Seen) -> Option<RefusalReason> {
         Seen::UnknownScheme => RefusalReason::UnknownScheme,
         Seen::PacketSize | Seen::Senseless => RefusalReason::Senseless,
         Seen::Stale
+        | Seen::Layered
         | Seen::Version(_)
         | Seen::Elsewhere { .. }
         | Seen::DoesNotOpen

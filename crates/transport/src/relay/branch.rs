@@ -38,7 +38,12 @@ pub(crate) struct BranchSetup {
     /// Feedback is spread over at least this.
     pub(crate) spread: Span,
     pub(crate) seed: u64,
+    /// Of a branch to one host: whether that is gone when it has not joined within some time.
+    pub(crate) to_host: bool,
 }
+
+/// A host that has asked to be served and does not join within this wants another session.
+const JOIN_WITHIN: Span = Span::from_secs(10);
 
 /// A branch.
 pub(crate) struct Branch {
@@ -47,13 +52,16 @@ pub(crate) struct Branch {
     setup: BranchSetup,
     session: Option<SourceSession>,
     local: SocketAddr,
+    began: Time,
+    /// Nobody has joined in time.
+    is_vain: bool,
 }
 
 impl Branch {
     /// Branch number `place` of what `shared` passes on.
     pub(crate) fn new(shared: Shared, place: usize, setup: BranchSetup) -> Branch {
         let local = setup.local;
-        Branch { shared, place, setup, session: None, local }
+        Branch { shared, place, setup, session: None, local, began: Time::ZERO, is_vain: false }
     }
 
     /// The session below, once there is something to announce.
@@ -64,7 +72,11 @@ impl Branch {
         let Some((session, announce)) = self.shared.lock().announce else { return };
         let (Some(scheme), Some(geometry)) = (scheme_of(&announce), geometry_of(&announce)) else { return };
         let BranchSetup { me, boot, overhead, max, ttl, patience, spread, seed, .. } = self.setup;
-        let group = |layer| group_of(self.setup.to, Layer(layer), announce.spacing());
+        let to = self.setup.to;
+        let group = |layer| match to.ip().is_multicast() {
+            true => group_of(to, Layer(layer), announce.spacing()),
+            false => Some(to),
+        };
         let setup = Setup {
             codec: SourceCodec::of_relay(session, self.setup.key.as_ref(), announce.salt, me, boot),
             salt: announce.salt,
@@ -89,6 +101,7 @@ impl Branch {
             started: announce.started,
         };
         self.session = Some(SourceSession::new(setup, now));
+        self.began = now;
     }
 
     /// Tell the other side how many are below.
@@ -112,6 +125,8 @@ impl Endpoint for Branch {
         self.begin(now);
         if let Some(session) = &mut self.session {
             session.handle_timeout(now);
+            let nobody = self.setup.to_host && session.standing().receivers == 0;
+            self.is_vain |= nobody && session.is_gathering() && now.since(self.began) >= JOIN_WITHIN;
             self.tell();
         }
     }
@@ -152,6 +167,7 @@ impl Endpoint for Branch {
 
     fn is_over(&self) -> bool {
         match (&self.session, self.shared.lock().end) {
+            _ if self.is_vain => true,
             (_, End::Lost) | (None, End::Over) => true,
             (None, End::No) => false,
             (Some(session), _) => session.is_over(),

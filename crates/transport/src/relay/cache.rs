@@ -24,6 +24,8 @@ pub(super) struct Cache {
     blocks: BTreeMap<u32, Kept>,
     /// Blocks that have been here whole.
     had: BTreeSet<u32>,
+    /// Blocks before this one are gone for good.
+    first: u32,
     spare: Vec<Kept>,
     /// Bytes that had to go for others.
     pub(super) evicted: u64,
@@ -82,6 +84,7 @@ impl Cache {
             held: 0,
             blocks: BTreeMap::new(),
             had: BTreeSet::new(),
+            first: 0,
             spare: Vec::new(),
             evicted: 0,
         }
@@ -119,6 +122,11 @@ impl Cache {
         }
         self.had.insert(block);
         Added::Whole
+    }
+
+    /// Blocks before this one are gone for good.
+    pub(super) const fn first(&self) -> u32 {
+        self.first
     }
 
     /// What is here of a block.
@@ -168,6 +176,7 @@ impl Cache {
             self.retire(kept);
         }
         self.had = self.had.split_off(&block);
+        self.first = self.first.max(block);
     }
 
     /// When there is more than may be: let go of the blocks whose next use, as `next_use` tells it, is farthest (it answers in

@@ -1,7 +1,9 @@
 //! A relay on real sockets: a thread for each session that is passed on, and one that looks for the next.
 
+use super::listen::Listener;
+use super::registry::Child;
 use super::{Branch, BranchSetup, RelayHandle, Shared, Upstream};
-use crate::driver::{Attached, Clock, Moves, Uplink, random, run};
+use crate::driver::{Attached, Clock, Hearing, Moves, Uplink, random, run_growing};
 use crate::error::Error;
 use crate::event::Event;
 use crate::{Destination, Durability, Freshness, Older, receiver};
@@ -10,7 +12,9 @@ use faircast_core::rng::Rng;
 use faircast_core::time::Rate;
 use faircast_net::{SourceOptions, choose};
 use faircast_wire::{HopKey, ReceiverCodec};
+use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -42,6 +46,8 @@ pub struct RelayConfig {
     pub host: String,
     /// Bytes of receive buffer to ask for.
     pub buffer: usize,
+    /// Serve those who ask at this address and port by unicast, so many at most; an address of zeros is all of this host's.
+    pub listen: Option<(SocketAddr, usize)>,
 }
 
 /// A group that is heard, on an interface.
@@ -53,6 +59,8 @@ pub struct RelaySource {
     pub interface: Option<String>,
     /// Sources and relays with other addresses are not heard.
     pub only: Option<IpAddr>,
+    /// In place of the group, be served by one of these by unicast.
+    pub parents: Vec<SocketAddr>,
 }
 
 /// A branch: a group on an interface.
@@ -107,7 +115,17 @@ pub fn relay(
     let (say, said) = mpsc::channel();
     // Those that were started stop when one of the first cannot start, too.
     let halt = &AtomicBool::new(false);
+    let listener = match config.listen {
+        Some((at, children)) => {
+            handle.take_children(children);
+            Some(Listener::open(at, handle.clone())?)
+        }
+        None => None,
+    };
     thread::scope(|scope| {
+        if let Some(listener) = &listener {
+            scope.spawn(move || listener.run(halt));
+        }
         let (mut running, mut number) = (0, 0);
         let mut searching = vec![false; config.sources.len()];
         let (mut found_any, mut failure) = (false, None);
@@ -123,6 +141,7 @@ pub fn relay(
                 (running, *is_searched, number) = (running + 1, true, number + 1);
             }
             if running == 0 {
+                halt.store(true, Ordering::Relaxed);
                 return failure.map_or(Ok(()), Err);
             }
             match said.recv_timeout(STOP_CHECK) {
@@ -164,7 +183,9 @@ fn one(
         }
         let _ = say.send(Said::Event(RelayEvent { session: number, branch, event }));
     };
-    let ended = pass_on((config, place), &shared, &mut tell, stop);
+    // A mistake in one session must not end the others.
+    let ended = catch_unwind(AssertUnwindSafe(|| pass_on((config, place), &shared, &mut tell, stop)));
+    let ended = ended.unwrap_or(Err(Error::Panicked));
     shared.release();
     let error = ended.err().filter(|error| !matches!(error, Error::Stopped));
     let _ = say.send(Said::Ended { place, number, found, error });
@@ -184,26 +205,49 @@ fn pass_on(
         open_above((config, source), shared, id, &clock, random, &mut |event| tell(None, event))?;
     let mut upstream = Upstream::new(session, shared.clone());
     let mut branches = Vec::new();
-    let heard_on = choose(source.group.ip(), source.interface.as_deref())?.chosen.name;
+    let heard_on = match source.parents.is_empty() {
+        true => choose(source.group.ip(), source.interface.as_deref())?.chosen.name,
+        false => String::new(), // what comes by unicast goes to any group
+    };
     for (place, branch) in config.branches.iter().enumerate() {
         let group = branch.group.unwrap_or(source.group);
         let goes_on = choose(group.ip(), branch.interface.as_deref())?.chosen.name;
         if group == source.group && goes_on == heard_on {
             continue; // back to where it came from
         }
-        let branch = &RelayBranch { group: Some(group), ..branch.clone() };
         let mut events = |event| tell(Some(place), event);
-        let (endpoint, uplink) = open_branch(config, branch, (shared, place), id, &mut events)?;
+        let to = (group, branch.interface.clone());
+        let options = SourceOptions { ttl: branch.ttl, ..SourceOptions::default() };
+        let place_of = (shared, place);
+        let (endpoint, uplink) = open_branch((config, options, branch.max), to, place_of, id, &mut events)?;
         branches.push((place, endpoint, uplink));
     }
-    if branches.is_empty() {
+    if branches.is_empty() && config.listen.is_none() {
         return Err(Error::NoBranch { group: source.group, interface: heard_on });
     }
-    let places: Vec<usize> = branches.iter().map(|(place, ..)| *place).collect();
+    let places: RefCell<Vec<usize>> = RefCell::new(branches.iter().map(|(place, ..)| *place).collect());
+    let tell = RefCell::new(tell);
     let mut attached = vec![Attached::new(&mut upstream, &mut groups)];
     attached.extend(branches.iter_mut().map(|(_, branch, uplink)| Attached::new(branch, uplink)));
-    let place_of = |at: usize| at.checked_sub(1).map(|at| places[at]);
-    run(&mut attached, &clock, &mut |at, event| tell(place_of(at), event), stop)?;
+    let place_of = |at: usize| at.checked_sub(1).map(|at| places.borrow()[at]);
+    // Whoever asks at the relay's port becomes a branch of this session.
+    let mut grow = |attached: &mut Vec<Attached<'_>>| {
+        for Child { address, local, .. } in shared.new_children() {
+            let place = shared.add_branch();
+            let mut events = |event| tell.borrow_mut()(Some(place), event);
+            let options = SourceOptions { port: local.port(), connected: true, ..SourceOptions::default() };
+            let to = (address, Some(local.ip().to_string()));
+            match open_branch((config, options, None), to, (shared, place), id, &mut events) {
+                Ok((endpoint, uplink)) => {
+                    places.borrow_mut().push(place);
+                    attached.push(Attached::owned(Box::new(endpoint), Box::new(uplink)));
+                }
+                Err(error) => events(Event::warning(format!("cannot serve {address}: {error}"))),
+            }
+        }
+    };
+    let mut events = |at, event| tell.borrow_mut()(place_of(at), event);
+    run_growing(&mut attached, &mut grow, &clock, &mut events, stop)?;
     let outcomes: Result<(), Error> = attached.into_iter().try_for_each(Attached::outcome);
     outcomes?;
     upstream.report().map(drop)
@@ -217,7 +261,7 @@ fn open_above(
     clock: &Clock,
     random: [u64; 4],
     events: &mut dyn FnMut(Event),
-) -> Result<(receiver::ReceiverSession, crate::driver::Groups), Error> {
+) -> Result<(receiver::ReceiverSession, Hearing), Error> {
     let listening = crate::drive::Listening {
         group: source.group,
         interface: source.interface.clone(),
@@ -225,6 +269,7 @@ fn open_above(
         patience: config.patience,
         buffer: config.buffer,
         faults: None,
+        parents: &source.parents,
     };
     let groups = listening.open(random[3], events)?;
     let setup = receiver::Setup {
@@ -249,6 +294,7 @@ fn open_above(
         freshness: Freshness::Answer,
         unix_secs: clock.unix_secs(),
         memory: receiver::INCOMPLETE,
+        parents: source.parents.clone(),
         relay: Some(shared.clone()),
     };
     Ok((receiver::ReceiverSession::new(setup, clock.now()), groups))
@@ -256,21 +302,21 @@ fn open_above(
 
 /// A branch and its socket.
 fn open_branch(
-    config: &RelayConfig,
-    branch: &RelayBranch,
+    (config, options, max): (&RelayConfig, SourceOptions, Option<Rate>),
+    (to, interface): (SocketAddr, Option<String>),
     (shared, place): (&Shared, usize),
     me: ReceiverId,
     events: &mut dyn FnMut(Event),
 ) -> Result<(Branch, Uplink), Error> {
-    let Some(to) = branch.group else { unreachable!("it was filled in") };
-    let options = SourceOptions { ttl: branch.ttl, ..SourceOptions::default() };
-    let uplink = Uplink::open(to, branch.interface.clone(), options, config.patience, Moves::Anywhere)?;
+    let (ttl, is_group) = (options.ttl, to.ip().is_multicast());
+    let uplink = Uplink::open(to, interface, options, config.patience, Moves::Anywhere)?;
     events(crate::driver::opened(to, uplink.choice()));
     uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
     let random = random();
     let local = uplink.local().unwrap_or(to);
     shared.announces_from(local);
-    let spread = if branch.ttl <= 1 { crate::drive::SPREAD_LOCAL } else { crate::drive::SPREAD_FAR };
+    // One host has nobody to wait for.
+    let spread = if !is_group || ttl <= 1 { crate::drive::SPREAD_LOCAL } else { crate::drive::SPREAD_FAR };
     let setup = BranchSetup {
         me,
         boot: random[0],
@@ -278,11 +324,12 @@ fn open_branch(
         to,
         local,
         overhead: crate::datagram::overhead(to),
-        max: branch.max,
-        ttl: branch.ttl,
+        max,
+        ttl,
         patience: config.patience,
         spread,
         seed: random[1],
+        to_host: !is_group,
     };
     Ok((Branch::new(shared.clone(), place, setup), uplink))
 }

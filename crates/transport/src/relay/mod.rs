@@ -14,6 +14,7 @@ mod below;
 mod branch;
 mod cache;
 mod drive;
+mod listen;
 mod registry;
 mod schedule;
 mod upstream;
@@ -29,10 +30,11 @@ use cache::{Added, Cache};
 use faircast_core::packet::{Seq, SessionId};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Held, Status};
+use registry::Child;
 use schedule::{Pick, Schedule};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Symbols are fetched from above for those below up to so many at a time, and up to this part of what can be kept; who asks
 /// for more asks again.
@@ -75,6 +77,8 @@ pub(crate) struct Passing {
     /// Something is to be fetched that was not before.
     wants_more: bool,
     branches: Vec<BranchState>,
+    /// Children that are, or were, branches.
+    served: BTreeSet<SocketAddr>,
     end: End,
 }
 
@@ -128,6 +132,7 @@ impl Shared {
             wanted_pages: BTreeSet::new(),
             wants_more: false,
             branches,
+            served: BTreeSet::new(),
             end: End::No,
         };
         Shared { passing: Arc::new(Mutex::new(passing)), process }
@@ -135,7 +140,7 @@ impl Shared {
 
     /// Both sides run in one thread, one after the other.
     fn lock(&self) -> MutexGuard<'_, Passing> {
-        self.passing.lock().expect("nobody panics while holding it")
+        self.passing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The session above is over; `lost`: it may go on elsewhere.
@@ -156,6 +161,26 @@ impl Shared {
         let is_ours = self.lock().announce.is_some_and(|(ours, _)| ours == session);
         let goes_round = self.process.is_own(announce.parent) || announce.hops >= MOST_HOPS;
         !goes_round && (is_ours || !self.process.is_taken(session))
+    }
+
+    /// Children that have asked since and are no branch here yet.
+    fn new_children(&self) -> Vec<Child> {
+        let mut passing = self.lock();
+        if passing.announce.is_none() || passing.end != End::No {
+            return Vec::new();
+        }
+        let served = &mut passing.served;
+        self.process.children().into_iter().filter(|child| served.insert(child.address)).collect()
+    }
+
+    /// One more branch; its number. What has passed is sent there when it is asked for.
+    fn add_branch(&self) -> usize {
+        let mut passing = self.lock();
+        let mut branch = BranchState::default();
+        branch.schedule.forget_before(passing.cache.first());
+        branch.schedule.on_passed(passing.passed);
+        passing.branches.push(branch);
+        passing.branches.len() - 1
     }
 
     /// This process announces from here.

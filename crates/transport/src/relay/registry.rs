@@ -5,7 +5,8 @@ use faircast_core::packet::SessionId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A relay process, for whoever wants to know how it is.
 #[derive(Debug, Clone, Default)]
@@ -17,13 +18,35 @@ struct Registry {
     sessions: BTreeMap<SessionId, Shared>,
     /// Where this process announces from.
     own: BTreeSet<SocketAddr>,
+    /// Those who want to be served by unicast, by address, and so many at most.
+    children: BTreeMap<SocketAddr, (Child, Instant)>,
+    most_children: usize,
+    /// Those who were turned away.
+    turned_away: u64,
 }
+
+/// Who wants to be served by unicast.
+#[derive(Debug, Clone)]
+pub(crate) struct Child {
+    pub(crate) address: SocketAddr,
+    /// Where it has asked.
+    pub(crate) local: SocketAddr,
+    /// What it calls itself.
+    pub(crate) host: String,
+}
+
+/// Who has not asked for so long wants nothing more.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(10);
 
 /// How a relay is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RelayStatus {
     /// The sessions that it passes on.
     pub sessions: Vec<RelayedSession>,
+    /// Hosts that wait to be served by unicast, as they call themselves.
+    pub waiting: Vec<String>,
+    /// How often somebody was turned away because there were too many.
+    pub turned_away: u64,
 }
 
 /// A session that is passed on.
@@ -70,18 +93,43 @@ pub struct BranchStatus {
 
 impl RelayHandle {
     fn lock(&self) -> MutexGuard<'_, Registry> {
-        self.0.lock().expect("nobody panics while holding it")
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How it is now.
     pub fn status(&self) -> RelayStatus {
         let sessions: Vec<_> = self.lock().sessions.values().cloned().collect();
-        RelayStatus { sessions: sessions.iter().filter_map(Shared::status).collect() }
+        let registry = self.lock();
+        let waiting = registry.children.values().map(|(child, _)| child.host.clone()).collect();
+        let turned_away = registry.turned_away;
+        drop(registry);
+        RelayStatus { sessions: sessions.iter().filter_map(Shared::status).collect(), waiting, turned_away }
     }
 
     /// How many receivers are below in all sessions.
     pub fn standing(&self) -> Vec<Standing> {
         self.lock().sessions.values().map(Shared::standing).collect()
+    }
+
+    /// So many children are served at most.
+    pub(super) fn take_children(&self, most: usize) {
+        self.lock().most_children = most;
+    }
+
+    /// A host that has shown to be where it says wants to be served.
+    pub(super) fn attach(&self, address: SocketAddr, local: SocketAddr, host: &str) {
+        let (mut registry, now) = (self.lock(), Instant::now());
+        registry.children.retain(|_, (_, heard_at)| now.duration_since(*heard_at) < FORGOTTEN_AFTER);
+        if registry.children.len() >= registry.most_children && !registry.children.contains_key(&address) {
+            registry.turned_away += 1;
+            return;
+        }
+        registry.children.insert(address, (Child { address, local, host: host.to_owned() }, now));
+    }
+
+    /// Those who want to be served.
+    pub(super) fn children(&self) -> Vec<Child> {
+        self.lock().children.values().map(|(child, _)| child.clone()).collect()
     }
 
     /// This process announces from here.

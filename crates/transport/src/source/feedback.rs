@@ -6,7 +6,7 @@ use super::{BASE, Phase, Serving, SourceSession};
 use crate::config::Slow;
 use crate::event::{Event, SlowAction};
 use crate::members::{Change, MemberRecord, Pace};
-use crate::receiver::FLOODED;
+use crate::receiver::{FLOODED, RELAYS};
 use faircast_core::node::{Cx, Departure, Source as _, SourceControl};
 use faircast_core::packet::{Cause, Layer, ReceiverId, Report, ReportContent};
 use faircast_core::time::{Rate, Span, Time};
@@ -64,7 +64,9 @@ impl SourceSession {
             | Message::Announce(_)
             | Message::Status(_)
             | Message::Hashes(_)
+            | Message::Token(_)
             | Message::Refusal(_) => self.counts.refused += 1,
+            Message::Attach(_) => {} // it is attached: that this is said again keeps it so where it asks
         }
     }
 
@@ -101,7 +103,10 @@ impl SourceSession {
             }
             Change::Done => {
                 self.windows.forget(report.from);
-                self.events.push_back(Event::Left { receiver, host, verified: true, reason: None });
+                // A relay is done as often as those behind it are, and goes on for others.
+                if report.reason != RELAYS {
+                    self.events.push_back(Event::Left { receiver, host, verified: true, reason: None });
+                }
             }
             Change::Failed => {
                 self.windows.forget(report.from);

@@ -279,6 +279,11 @@ impl SourceSession {
         }
     }
 
+    /// Whether it waits for receivers.
+    pub(crate) const fn is_gathering(&self) -> bool {
+        matches!(self.phase, Phase::Gathering { .. })
+    }
+
     /// The rate that the scheme allows now.
     pub(crate) fn rate(&self) -> Rate {
         self.source.observe().rate
@@ -596,7 +601,14 @@ impl SourceSession {
             return; // as long as there is a source, others may come
         }
         let status = self.delivery.status();
-        if self.members.unfinished() > 0 || status.blocks.is_none() {
+        // When as many are done as were expected, nobody waits for a silent one: a relay, say, whose children have gone on
+        // elsewhere.
+        let expected = self.setup.expect.map_or(u64::MAX, u64::from);
+        let unfinished = match self.members.verified() >= expected {
+            true => self.members.answering(),
+            false => self.members.unfinished(),
+        };
+        if unfinished > 0 || status.blocks.is_none() {
             self.clocks.idle_since = None;
             return;
         }

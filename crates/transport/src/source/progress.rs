@@ -35,23 +35,26 @@ impl SourceSession {
         let amounts = self.delivery.amounts();
         let bytes = amounts.content_bytes;
         let host = |member: &MemberRecord| member.host.clone();
+        let expected = u64::from(self.setup.expect.unwrap_or(0));
+        // A relay that has vanished is nobody's loss when as many are done as were expected.
+        let is_missed =
+            |member: &MemberRecord| !member.is_relay || expected == 0 || self.members.verified() < expected;
         let replaced = self.members.replaced();
         let twice = replaced.iter().filter_map(|id| self.members.get(*id));
         let receivers =
-            self.members.receivers() - twice.map(|member| u64::from(member.receivers)).sum::<u64>();
+            self.members.receivers() - twice.map(|member| u64::from(member.counted())).sum::<u64>();
         let mut incomplete: Vec<_> = self
             .members
             .iter()
             .filter(|(_, member)| {
                 member.state != faircast_wire::MemberState::Done && member.pace != Pace::Dropped
             })
-            .filter(|(id, _)| !replaced.contains(id))
+            .filter(|(id, member)| !replaced.contains(id) && is_missed(member))
             .map(|(_, member)| IncompleteReceiver { host: host(member), reason: feedback::reason(member) })
             .collect();
         incomplete.extend(self.members.iter().filter_map(|(_, member)| below(member)));
         let verified = self.members.verified();
         let dropped = self.members.with_pace(Pace::Dropped).count() as u64;
-        let expected = u64::from(self.setup.expect.unwrap_or(0));
         Ok(SendReport {
             ok: incomplete.is_empty() && verified > 0 && verified + dropped >= expected,
             receivers,

@@ -8,8 +8,8 @@ use faircast_core::packet::{
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
-    Announce, DataPacket, GroupKey, Hashes, Held, KeyId, Member, MemberState, Message, Name, Need, Refusal,
-    RefusalReason, Request, Scheduled, Status, TransferId, Welcome, Window,
+    Announce, Attach, DataPacket, GroupKey, Hashes, Held, KeyId, Member, MemberState, Message, Name, Need,
+    Refusal, RefusalReason, Request, Scheduled, Status, Token, TransferId, Welcome, Window,
 };
 use std::net::SocketAddr;
 
@@ -224,6 +224,7 @@ pub fn from_receiver() -> Vec<(&'static str, Message<'static>)> {
     all.push(("window", Message::Window(window())));
     let (reason, host) = (RefusalReason::OtherKey, Name::clipped("b7"));
     all.push(("refusal", Message::Refusal(Refusal { from, reason, key: KeyId(0x0bad_cafe), host })));
+    all.push(("attach", Message::Attach(Attach { from, token: [7; 16], host })));
     for (name, state) in [
         ("joined", MemberState::Joined),
         ("done", MemberState::Done),
@@ -237,7 +238,8 @@ pub fn from_receiver() -> Vec<(&'static str, Message<'static>)> {
 
 /// Every message.
 pub fn all() -> Vec<(&'static str, Message<'static>)> {
-    from_source().into_iter().chain(from_receiver()).collect()
+    let token = Message::Token(Token { to: receiver(0x1122_3344), token: [7; 16] });
+    from_source().into_iter().chain(from_receiver()).chain([("token", token)]).collect()
 }
 
 /// A packet that is not sealed.
