@@ -115,11 +115,11 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &AtomicBool) -> Result<
     };
     warnings.iter().for_each(|text| say(&format!("warning: {text}")));
     let mut tell = |told: RelayEvent| {
-        let event = wording::event(told.event);
+        let event = wording::event(told.event.clone());
         if json {
             // Nobody reads: the relay goes on.
             let _ = json::write(program, &Told { relayed: told.session, branch: told.branch, event: &event });
-        } else if let Some(text) = words(&event, told.branch, level) {
+        } else if let Some(text) = words(&event, &told, level) {
             say(&text);
         }
     };
@@ -129,10 +129,13 @@ pub fn run(resolved: Resolved, output: Output<'_>, stop: &AtomicBool) -> Result<
 }
 
 /// An event in words, as far as people want to know.
-fn words(event: &Event, branch: Option<usize>, level: Level) -> Option<String> {
+fn words(event: &Event, told: &RelayEvent, level: Level) -> Option<String> {
+    let branch = told.branch;
     let role = if branch.is_some() { crate::tell::Role::Source } else { crate::tell::Role::Receiver };
     match (event, branch) {
         (Event::Progress(_), _) => None,
+        // Who looks for the next session listens where the first one did.
+        (Event::Opened { .. }, None) if told.session > 0 && level < Level::Verbose => None,
         (Event::Joined { host, address, .. }, None) if level > Level::Quiet => {
             Some(format!("passing on a session of {host} from {address}"))
         }

@@ -100,7 +100,10 @@ impl RelayHandle {
     pub fn status(&self) -> RelayStatus {
         let sessions: Vec<_> = self.lock().sessions.values().cloned().collect();
         let registry = self.lock();
-        let waiting = registry.children.values().map(|(child, _)| child.host.clone()).collect();
+        let now = Instant::now();
+        let asks = |heard_at: &Instant| now.duration_since(*heard_at) < FORGOTTEN_AFTER;
+        let waiting = registry.children.values().filter(|(_, heard_at)| asks(heard_at));
+        let waiting = waiting.map(|(child, _)| child.host.clone()).collect();
         let turned_away = registry.turned_away;
         drop(registry);
         RelayStatus { sessions: sessions.iter().filter_map(Shared::status).collect(), waiting, turned_away }
