@@ -75,6 +75,7 @@ impl args::Relay {
                 branches: self.to.iter().map(branch).collect(),
                 key,
                 memory: self.memory,
+                cache: self.cache,
                 patience: self.patience,
                 host: self.host.unwrap_or_else(faircast::host_name),
                 buffer: RECEIVE_BUFFER,
@@ -184,9 +185,10 @@ fn told(session: &RelayedSession, lines: &mut Vec<String>) {
     lines.push(format!("session {} of {} {from}", session.session, session.name));
     let blocks = session.blocks.map_or_else(|| "?".to_owned(), |blocks| blocks.to_string());
     lines.push(format!(
-        "  heard {} of {blocks} blocks; keeps {}, let go of {}",
+        "  heard {} of {blocks} blocks; keeps {} in memory, wrote {}, let go of {}",
         session.blocks_passed,
         units::bytes(session.cached_bytes),
+        units::bytes(session.written_bytes),
         units::bytes(session.evicted_bytes)
     ));
     for branch in &session.branches {

@@ -46,6 +46,9 @@ pub struct Relay {
     /// Memory for what is kept of each session, in bytes, like 256M
     #[arg(long, value_name = "BYTES", value_parser = values::size, default_value = "256M")]
     pub memory: usize,
+    /// Keep in this directory what has no room in memory; without one it is let go, and fetched again when somebody asks
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub cache: Option<PathBuf>,
     /// Never send faster than this on any branch, in bit/s
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     pub max: Option<Rate>,
@@ -62,7 +65,7 @@ pub struct Relay {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub control: Option<PathBuf>,
     /// Say how the relay that runs on this host is, and end
-    #[arg(long, conflicts_with_all = ["from", "to", "parent", "listen", "key", "source", "max", "host"])]
+    #[arg(long, conflicts_with_all = ["from", "to", "parent", "listen", "cache", "key", "source", "max", "host"])]
     pub status: bool,
     /// How it is told.
     #[command(flatten)]

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::receiver::{self, ReceiverSession};
 use crate::relay::{Branch, BranchSetup, RelayHandle, Shared, Upstream};
+use crate::spill::Room;
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
@@ -54,6 +55,7 @@ pub(super) struct RelayNode {
     pub(super) events: Vec<(Time, Event)>,
     key: Option<GroupKey>,
     memory: usize,
+    in_file: bool,
     count: usize,
     scheduled: Time,
     path_rng: Rng,
@@ -98,7 +100,9 @@ impl RelayNode {
         let hop = self.key.as_ref().map(GroupKey::hop);
         let codec = ReceiverCodec::of_relay(hop.as_ref(), id, self.rng.bits());
         self.handle = RelayHandle::default();
-        self.shared = Shared::new(self.handle.clone(), self.count, self.memory);
+        let file = || tempfile::tempfile().expect("a temporary file");
+        let room = self.in_file.then(|| Room { file: file(), path: "cache".into() });
+        self.shared = Shared::new(self.handle.clone(), self.count, self.memory, room);
         let seed = self.rng.bits();
         let setup = receiver::Setup {
             codec,
@@ -212,11 +216,16 @@ impl Tree {
         }
     }
 
+    /// What the relay has no room for in memory goes to a file.
+    fn cached_in_file(&mut self, relay: usize) {
+        self.relays[relay].in_file = true;
+    }
+
     /// A relay that keeps so many bytes, with so many branches, attached here by this link.
     pub(super) fn relay(&mut self, to: Head, branches: usize, memory: usize, link: Link) -> usize {
         let at = self.relays.len();
         self.relays.push(RelayNode {
-            shared: Shared::new(RelayHandle::default(), branches, memory),
+            shared: Shared::new(RelayHandle::default(), branches, memory, None),
             handle: RelayHandle::default(),
             above: None,
             branches: Vec::new(),
@@ -225,6 +234,7 @@ impl Tree {
             events: Vec::new(),
             key: self.source.offer.key.clone(),
             memory,
+            in_file: false,
             count: branches,
             scheduled: Time::NEVER,
             path_rng: Rng::new(self.seed, 1 << 35 | at as u64),
@@ -555,6 +565,26 @@ fn a_slow_branch_is_served_at_its_own_rate_and_nobody_else_waits() {
     assert!(most <= (2 << 20) + 2_000, "memory has a bound: {most}");
     assert!(fast.as_secs_f64() < alone.as_secs_f64() * 1.25, "{fast:?} and {alone:?}");
     assert!(slow.as_secs_f64() < 80e6 / 4e6 * 1.6, "{slow:?}");
+}
+
+#[test]
+fn with_a_file_a_slow_branch_costs_the_others_nothing() {
+    let fast = Link::millis(3).mbps(40.0).fifo(100_000);
+    let mut tree = Tree::new(29, Offer::bytes(10_000_000).expect(4));
+    tree.receivers(Head::Source, 2, fast);
+    let relay = tree.relay(Head::Source, 1, 1 << 20, fast);
+    tree.cached_in_file(relay);
+    tree.receivers(branch(relay, 0), 2, Link::millis(3).mbps(4.0).fifo(30_000));
+    tree.start();
+    let mut most = 0;
+    tree.run_until(Span::from_secs(300), |tree| {
+        let status = tree.relays[relay].handle.status();
+        most = most.max(status.sessions.first().map_or(0, |one| one.cached_bytes));
+        tree.is_over()
+    });
+    tree.assert_all_verified();
+    assert!(most <= (1 << 20) + 2_000, "memory has a bound: {most}");
+    assert!(overhead_of(&tree) < 1.02, "the source sends everything once: {}", overhead_of(&tree));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::Shared;
 use super::cache::Added;
 use crate::config::Durability;
 use crate::error::Error;
+use crate::event::Event;
 use crate::object::Geometry;
 use crate::receiver::block_sink::{Done, Ending};
 use crate::receiver::delivery::{Delivery, Progressed, SymbolCounts};
@@ -202,6 +203,10 @@ impl Delivery for Above {
         let standing = self.shared.standing();
         let told = |count: u64| count.min(u64::from(u32::MAX)) as u32;
         Some((told(standing.receivers), told(standing.done)))
+    }
+
+    fn take_events(&mut self) -> Vec<Event> {
+        self.shared.lock().warnings.drain(..).map(Event::warning).collect()
     }
 
     fn missing(&self) -> u32 {

@@ -97,8 +97,12 @@ impl Delivery for Below {
         let mut passing = self.shared.lock();
         self.chosen = passing.pick(self.branch);
         let Some(pick) = self.chosen else { return Ok(None) };
-        self.symbol.clear();
-        self.symbol.extend_from_slice(passing.cache.symbol(pick.block, pick.at).unwrap_or_default());
+        if !passing.cache.symbol(pick.block, pick.at, &mut self.symbol) {
+            // The file does not give it back: what is lost there is fetched again.
+            passing.lose(pick.block);
+            self.chosen = None;
+            return Ok(None);
+        }
         let place = Payload { block: pick.block, symbol: pick.id };
         let flags = if pick.first { Flags::default() } else { Flags::REPAIR };
         Ok(Some(Chosen { place, symbols: pick.symbols, payload: &self.symbol, flags }))

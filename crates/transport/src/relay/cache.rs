@@ -1,9 +1,13 @@
-//! What a relay has heard of a session: symbols by block, as they came, in a bounded part of memory.
+//! What a relay has heard of a session: symbols by block, as they came, in a bounded part of memory, and in a file what has no
+//! room there.
 //!
 //! Blocks are kept whole and in the order in which their symbols came, so that each branch needs no more than a place in
 //! that order to know what it has sent.
 
+use crate::spill::Room;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::unix::fs::FileExt;
 
 /// Symbols beyond a block's own that are kept of what comes by: they repair whatever a receiver lacks.
 const SPARE: usize = 16;
@@ -19,6 +23,8 @@ const MOST_SPARE: usize = 8;
 pub(super) struct Cache {
     /// Bytes of a symbol as it is passed on.
     symbol_len: usize,
+    /// Symbols of the largest block so far, which is the first: all but the last have as many.
+    most_symbols: u16,
     limit: usize,
     held: usize,
     blocks: BTreeMap<u32, Kept>,
@@ -27,6 +33,12 @@ pub(super) struct Cache {
     /// Blocks before this one are gone for good.
     first: u32,
     spare: Vec<Kept>,
+    /// Where blocks go that memory has no room for; gone for good without one.
+    room: Option<Room>,
+    /// It takes no more.
+    is_full: bool,
+    /// Bytes that were written there.
+    pub(super) written: u64,
     /// Bytes that had to go for others.
     pub(super) evicted: u64,
 }
@@ -39,7 +51,19 @@ pub(super) struct Kept {
     /// Whether it was here before, and symbols are fetched again because somebody asks.
     pub(super) again: bool,
     ids: Vec<u32>,
+    /// So many of them lie in the file, the first that came.
+    in_file: usize,
+    /// The others.
     bytes: Vec<u8>,
+}
+
+/// What became of symbols for which there was no room.
+#[derive(Debug, Default)]
+pub(super) struct Moved {
+    /// Blocks that are not here any more.
+    pub(super) gone: Vec<u32>,
+    /// Why the file takes no more, when that is news.
+    pub(super) failed: Option<io::Error>,
 }
 
 /// What a symbol has done.
@@ -76,16 +100,20 @@ impl Kept {
 }
 
 impl Cache {
-    /// For about `limit` bytes of symbols; nothing is here.
-    pub(super) fn new(limit: usize) -> Cache {
+    /// For about `limit` bytes of symbols in memory, and the others in `room`; nothing is here.
+    pub(super) fn new(limit: usize, room: Option<Room>) -> Cache {
         Cache {
             symbol_len: 0,
+            most_symbols: 0,
             limit,
             held: 0,
             blocks: BTreeMap::new(),
             had: BTreeSet::new(),
             first: 0,
             spare: Vec::new(),
+            room,
+            is_full: false,
+            written: 0,
             evicted: 0,
         }
     }
@@ -93,7 +121,7 @@ impl Cache {
     /// A symbol of a block of so many has come; `wanted`: somebody asks for more of this block.
     pub(super) fn add(&mut self, block: u32, symbols: u16, id: u32, payload: &[u8], wanted: bool) -> Added {
         if self.symbol_len == 0 {
-            self.symbol_len = payload.len();
+            (self.symbol_len, self.most_symbols) = (payload.len(), symbols);
         }
         let was_had = self.has_had(block);
         let is_new = !self.blocks.contains_key(&block);
@@ -134,10 +162,29 @@ impl Cache {
         self.blocks.get(&block)
     }
 
-    /// The symbol that came as number `at` of a block.
-    pub(super) fn symbol(&self, block: u32, at: usize) -> Option<&[u8]> {
-        let from = at * self.symbol_len;
-        self.blocks.get(&block)?.bytes.get(from..from + self.symbol_len)
+    /// The symbol that came as number `at` of a block goes into `out`; whether it is there.
+    pub(super) fn symbol(&self, block: u32, at: usize, out: &mut Vec<u8>) -> bool {
+        out.clear();
+        let Some(kept) = self.blocks.get(&block).filter(|kept| at < kept.ids.len()) else { return false };
+        match (at.checked_sub(kept.in_file), &self.room) {
+            (Some(at), _) => {
+                let from = at * self.symbol_len;
+                out.extend_from_slice(&kept.bytes[from..from + self.symbol_len]);
+                true
+            }
+            (None, Some(room)) => {
+                out.resize(self.symbol_len, 0);
+                let place = self.slot(block, kept.symbols) + (at * self.symbol_len) as u64;
+                room.file.read_exact_at(out, place).is_ok()
+            }
+            (None, None) => false,
+        }
+    }
+
+    /// Where a block's symbols lie in the file. All blocks but the last have as many symbols, and that has no more.
+    fn slot(&self, block: u32, symbols: u16) -> u64 {
+        let most = (usize::from(symbols.max(self.most_symbols)) + SPARE) * 2 * self.symbol_len;
+        u64::from(block) * most as u64
     }
 
     /// Whether the block has been here whole, whether it still is or not.
@@ -179,36 +226,74 @@ impl Cache {
         self.first = self.first.max(block);
     }
 
-    /// When there is more than may be: let go of the blocks whose next use, as `next_use` tells it, is farthest (it answers in
-    /// blocks to go; `u32::MAX` for never). The blocks that went.
-    pub(super) fn make_room(&mut self, next_use: impl Fn(u32, &Kept) -> u32) -> Vec<u32> {
+    /// When there is more in memory than may be: those blocks whose next use, as `next_use` tells it, is farthest (it answers in
+    /// blocks to go; `u32::MAX` for never) go to the file, or for good without one.
+    pub(super) fn make_room(&mut self, next_use: impl Fn(u32, &Kept) -> u32) -> Moved {
+        let mut moved = Moved::default();
         if self.held <= self.limit {
-            return Vec::new();
+            return moved;
         }
+        let in_memory = self.blocks.iter().filter(|(_, kept)| !kept.bytes.is_empty());
         let mut uses: Vec<(u32, u32)> =
-            self.blocks.iter().map(|(block, kept)| (next_use(*block, kept), *block)).collect();
+            in_memory.map(|(block, kept)| (next_use(*block, kept), *block)).collect();
         uses.sort_unstable_by(|a, b| b.cmp(a));
         let enough = self.limit - self.limit / ROOM;
-        let mut gone = Vec::new();
         for (_, block) in uses {
             if self.held <= enough {
                 break;
             }
-            if let Some(kept) = self.blocks.remove(&block) {
-                self.evicted += kept.bytes.len() as u64;
-                // It may come again when somebody asks for it, and not by itself.
-                self.had.insert(block);
-                self.retire(kept);
-                gone.push(block);
+            match self.write(block) {
+                Ok(true) => {}
+                Ok(false) => self.let_go(block, &mut moved),
+                Err(error) => {
+                    // What lies in the file stays there; nothing more goes to it.
+                    moved.failed.get_or_insert(error);
+                    self.is_full = true;
+                    self.let_go(block, &mut moved);
+                }
             }
         }
-        gone
+        moved
+    }
+
+    /// What is in memory of a block goes to the file; `false`: there is none, or it takes no more.
+    fn write(&mut self, block: u32) -> io::Result<bool> {
+        let slot = self.blocks.get(&block).map(|kept| self.slot(block, kept.symbols));
+        let (Some(room), Some(kept), Some(slot)) = (&self.room, self.blocks.get_mut(&block), slot) else {
+            return Ok(false);
+        };
+        if self.is_full {
+            return Ok(false);
+        }
+        room.file.write_all_at(&kept.bytes, slot + (kept.in_file * self.symbol_len) as u64)?;
+        kept.in_file = kept.ids.len();
+        self.held -= kept.bytes.len();
+        self.written += kept.bytes.len() as u64;
+        kept.bytes = Vec::new();
+        Ok(true)
+    }
+
+    /// A block is not kept any more.
+    fn let_go(&mut self, block: u32, moved: &mut Moved) {
+        if let Some(kept) = self.blocks.remove(&block) {
+            self.evicted += kept.bytes.len() as u64;
+            // It may come again when somebody asks for it, and not by itself.
+            self.had.insert(block);
+            self.retire(kept);
+            moved.gone.push(block);
+        }
+    }
+
+    /// A block cannot be read.
+    pub(super) fn lose(&mut self, block: u32) {
+        self.let_go(block, &mut Moved::default());
     }
 
     fn retire(&mut self, mut kept: Kept) {
         self.held -= kept.bytes.len();
         kept.ids.clear();
         kept.bytes.clear();
+        kept.in_file = 0;
         if self.spare.len() < MOST_SPARE {
             self.spare.push(kept);
         }
@@ -220,7 +305,7 @@ mod tests {
     use super::*;
 
     fn cache(limit: usize) -> Cache {
-        Cache::new(limit)
+        Cache::new(limit, None)
     }
 
     fn fill(cache: &mut Cache, block: u32) -> Added {
@@ -236,7 +321,8 @@ mod tests {
         assert_eq!(cache.incomplete().collect::<Vec<_>>(), [(3, 1)]);
         assert_eq!(cache.add(3, 2, 0, &[2; 10], false), Added::Whole);
         assert_eq!(cache.incomplete().count(), 0);
-        assert_eq!((cache.symbol(3, 0), cache.symbol(3, 1)), (Some(&[1; 10][..]), Some(&[2; 10][..])));
+        assert_eq!((symbol(&cache, 3, 0), symbol(&cache, 3, 1)), (Some(vec![1; 10]), Some(vec![2; 10])));
+        assert_eq!((symbol(&cache, 3, 2), symbol(&cache, 4, 0)), (None, None));
     }
 
     #[test]
@@ -262,12 +348,59 @@ mod tests {
             assert_eq!(fill(&mut cache, block), Added::Whole);
         }
         assert_eq!(cache.held(), 240);
-        let gone = cache.make_room(|block, _| if block < 2 { u32::MAX } else { block });
-        assert_eq!(gone, [1, 0]);
+        let moved = cache.make_room(|block, _| if block < 2 { u32::MAX } else { block });
+        assert_eq!(moved.gone, [1, 0]);
         assert!(cache.held() <= 200 && cache.has_had(0) && cache.get(0).is_none());
         assert_eq!(cache.add(0, 4, 9, &[0; 10], false), Added::Useless, "it does not come back by itself");
         assert_eq!(cache.add(0, 4, 9, &[0; 10], true), Added::Kept, "but when somebody asks");
         assert!(cache.get(0).is_some_and(|kept| kept.again) && cache.incomplete().count() == 0);
+    }
+
+    fn symbol(cache: &Cache, block: u32, at: usize) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        cache.symbol(block, at, &mut out).then_some(out)
+    }
+
+    #[test]
+    fn what_has_no_room_in_memory_lies_in_a_file_and_comes_back() {
+        let file = tempfile::tempfile().expect("a temporary file");
+        let mut cache = Cache::new(200, Some(Room { file, path: "cache".into() }));
+        for block in 0..50 {
+            for id in [3, 0, 9, 1] {
+                cache.add(block, 4, id, &[block as u8 ^ id as u8; 10], false);
+            }
+            assert!(cache.make_room(|block, _| u32::MAX - block).gone.is_empty());
+            assert!(cache.held() <= 200);
+        }
+        assert!(cache.written > 1500 && cache.evicted == 0, "{}", cache.written);
+        assert_eq!(
+            cache.add(0, 4, 2, &[0xaa; 10], true),
+            Added::Kept,
+            "more of a block that lies in the file"
+        );
+        for _ in 0..2 {
+            for block in 0..50 {
+                for (at, id) in [3, 0, 9, 1].into_iter().enumerate() {
+                    assert_eq!(symbol(&cache, block, at), Some(vec![block as u8 ^ id; 10]), "{block} {at}");
+                }
+            }
+            assert_eq!(symbol(&cache, 0, 4), Some(vec![0xaa; 10]));
+            cache.limit = 0;
+            assert!(cache.make_room(|_, _| 0).gone.is_empty());
+            assert_eq!(cache.held(), 0);
+        }
+    }
+
+    #[test]
+    fn a_file_that_takes_nothing_costs_what_it_would_have_kept() {
+        let Ok(file) = std::fs::File::options().write(true).read(true).open("/dev/full") else { return };
+        let mut cache = Cache::new(100, Some(Room { file, path: "/dev/full".into() }));
+        (0..5).for_each(|block| assert_eq!(fill(&mut cache, block), Added::Whole));
+        let moved = cache.make_room(|block, _| block);
+        assert!(moved.failed.is_some() && moved.gone.len() >= 3, "{moved:?}");
+        (5..9).for_each(|block| assert_eq!(fill(&mut cache, block), Added::Whole));
+        let again = cache.make_room(|block, _| block);
+        assert!(again.failed.is_none() && !again.gone.is_empty(), "it is told once: {again:?}");
     }
 
     #[test]

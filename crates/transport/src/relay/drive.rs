@@ -6,6 +6,9 @@ use super::{Branch, BranchSetup, RelayHandle, Shared, Upstream};
 use crate::driver::{Attached, Clock, Hearing, Moves, Uplink, random, run_growing};
 use crate::error::Error;
 use crate::event::Event;
+use crate::object::ObjectError;
+use crate::object::spool::nameless;
+use crate::spill::Room;
 use crate::{Destination, Durability, Freshness, Older, receiver};
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
@@ -15,6 +18,7 @@ use faircast_wire::{HopKey, ReceiverCodec};
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -40,6 +44,8 @@ pub struct RelayConfig {
     pub key: Option<HopKey>,
     /// Bytes of memory for the symbols of each session, about.
     pub memory: usize,
+    /// Where what has no room in memory goes: a directory, in which it takes up to what the session has.
+    pub cache: Option<PathBuf>,
     /// How long the source, or a receiver, may be silent.
     pub patience: Duration,
     /// What it calls itself.
@@ -166,6 +172,13 @@ pub fn relay(
     })
 }
 
+/// A file without a name in this directory.
+fn room_in(directory: &Path) -> Result<Room, Error> {
+    let failed = |error| ObjectError::io(directory, "create the cache's file in it", error);
+    let file = nameless(directory).map_err(failed)?;
+    Ok(Room { file, path: directory.to_owned() })
+}
+
 /// Look for a session, and pass it on until it is over.
 fn one(
     (config, place): (&RelayConfig, usize),
@@ -174,7 +187,14 @@ fn one(
     say: &mpsc::Sender<Said>,
     stop: &AtomicBool,
 ) {
-    let shared = Shared::new(handle, config.branches.len(), config.memory);
+    let room = config.cache.as_deref().map(room_in).transpose();
+    let shared = match room {
+        Ok(room) => Shared::new(handle, config.branches.len(), config.memory, room),
+        Err(error) => {
+            let _ = say.send(Said::Ended { place, number, found: false, error: Some(error) });
+            return;
+        }
+    };
     let mut found = false;
     let mut tell = |branch: Option<usize>, event: Event| {
         if branch.is_none() && matches!(event, Event::Joined { .. }) && !std::mem::replace(&mut found, true) {

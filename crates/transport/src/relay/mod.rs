@@ -26,6 +26,7 @@ pub use registry::{BranchStatus, RelayHandle, RelayStatus, RelayedSession};
 pub(crate) use upstream::Upstream;
 
 use crate::object::Hash;
+use crate::spill::Room;
 use cache::{Added, Cache};
 use faircast_core::packet::{Seq, SessionId};
 use faircast_core::time::{Rate, Span, Time};
@@ -79,6 +80,8 @@ pub(crate) struct Passing {
     branches: Vec<BranchState>,
     /// Children that are, or were, branches.
     served: BTreeSet<SocketAddr>,
+    /// What people should know.
+    warnings: Vec<String>,
     end: End,
 }
 
@@ -117,12 +120,13 @@ pub struct Standing {
 }
 
 impl Shared {
-    /// A session that nothing is known of yet, with so many branches and about `memory` bytes for symbols.
-    pub(crate) fn new(process: RelayHandle, branches: usize, memory: usize) -> Shared {
+    /// A session that nothing is known of yet, with so many branches and about `memory` bytes for symbols; the others go to
+    /// `room`.
+    pub(crate) fn new(process: RelayHandle, branches: usize, memory: usize, room: Option<Room>) -> Shared {
         let branches = (0..branches).map(|_| BranchState::default()).collect();
         let passing = Passing {
             announce: None,
-            cache: Cache::new(memory),
+            cache: Cache::new(memory, room),
             passed: 0,
             blocks: None,
             root: None,
@@ -133,6 +137,7 @@ impl Shared {
             wants_more: false,
             branches,
             served: BTreeSet::new(),
+            warnings: Vec::new(),
             end: End::No,
         };
         Shared { passing: Arc::new(Mutex::new(passing)), process }
@@ -220,6 +225,7 @@ impl Shared {
             blocks_passed: passing.passed,
             blocks: passing.blocks,
             cached_bytes: passing.cache.held() as u64,
+            written_bytes: passing.cache.written,
             evicted_bytes: passing.cache.evicted,
             branches: passing.branches.iter().map(branch).collect(),
         })
@@ -259,10 +265,15 @@ impl Passing {
             self.branches.iter_mut().for_each(|branch| branch.schedule.on_symbol(place.block, kept));
         }
         let branches = &self.branches;
-        let gone = self.cache.make_room(|block, _| {
+        let moved = self.cache.make_room(|block, _| {
             branches.iter().map(|branch| branch.schedule.next_use(block)).min().unwrap_or(u32::MAX)
         });
-        for block in gone {
+        if let Some(error) = moved.failed {
+            self.warnings.push(format!(
+                "the cache's file takes no more, what memory has no room for is let go: {error}"
+            ));
+        }
+        for block in moved.gone {
             self.branches.iter_mut().for_each(|branch| branch.schedule.on_gone(block));
         }
         added
@@ -349,6 +360,12 @@ impl Passing {
 
     fn pick(&mut self, branch: usize) -> Option<Pick> {
         self.branches[branch].schedule.pick(&self.cache)
+    }
+
+    /// A block cannot be read.
+    fn lose(&mut self, block: u32) {
+        self.cache.lose(block);
+        self.branches.iter_mut().for_each(|branch| branch.schedule.on_gone(block));
     }
 
     fn sent(&mut self, branch: usize, pick: Pick, seq: Seq) {

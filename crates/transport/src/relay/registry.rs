@@ -68,6 +68,8 @@ pub struct RelayedSession {
     pub blocks: Option<u32>,
     /// Bytes of symbols in the cache.
     pub cached_bytes: u64,
+    /// Bytes of symbols that went to the cache's file.
+    pub written_bytes: u64,
     /// Bytes of symbols that had to leave the cache for others.
     pub evicted_bytes: u64,
     /// The branches, in the order in which they were asked for.

@@ -48,7 +48,7 @@ fn announce(last: u8, hops: u8) -> Announce {
 #[test]
 fn a_relay_does_not_follow_itself_nor_a_chain_without_end_nor_a_session_twice() {
     let process = RelayHandle::default();
-    let [one, two] = [0, 1].map(|_| Shared::new(process.clone(), 1, 1 << 20));
+    let [one, two] = [0, 1].map(|_| Shared::new(process.clone(), 1, 1 << 20, None));
     one.announces_from(SocketAddr::from(([10, 0, 0, 9], 4000)));
     assert!(one.may_follow(SessionId(7), &announce(1, 0)));
     assert!(!one.may_follow(SessionId(7), &announce(9, 1)), "that is what it announces itself");
@@ -64,7 +64,7 @@ fn a_relay_does_not_follow_itself_nor_a_chain_without_end_nor_a_session_twice() 
 
 #[test]
 fn what_a_child_asks_for_has_a_bound_whatever_it_says() {
-    let shared = Shared::new(RelayHandle::default(), 1, 64 << 20);
+    let shared = Shared::new(RelayHandle::default(), 1, 64 << 20, None);
     let mut passing = shared.lock();
     for block in 0..3 {
         for symbol in 0..4 {

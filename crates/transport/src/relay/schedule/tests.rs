@@ -6,7 +6,7 @@ const K: u16 = 4;
 
 /// A cache and a branch that have both heard these symbols.
 fn heard(symbols: &[(u32, u32)]) -> (Cache, Schedule) {
-    let (mut cache, mut schedule) = (Cache::new(1 << 20), Schedule::default());
+    let (mut cache, mut schedule) = (Cache::new(1 << 20, None), Schedule::default());
     for (block, id) in symbols {
         hear(&mut cache, &mut schedule, *block, *id, false);
     }
@@ -84,15 +84,14 @@ fn what_is_not_here_is_fetched_and_passed_on_when_it_comes() {
     let mut seq = 0;
     drain(&cache, &mut schedule, &mut seq);
     cache.forget_before(0);
-    let gone = cache.make_room(|_, _| u32::MAX);
-    assert!(gone.is_empty(), "there is room");
+    assert!(cache.make_room(|_, _| u32::MAX).gone.is_empty(), "there is room");
     // Symbol 9 came in place of 2, so 2 is nowhere.
     let answer = schedule.request(&cache, 0, 2, Seq(seq), Some(&held(0, &[0, 1])));
     assert_eq!(answer, Answer { sends: true, lacks: 0 });
     schedule.on_gone(0);
-    let answer = schedule.request(&Cache::new(100), 0, 3, Seq(seq), None);
+    let answer = schedule.request(&Cache::new(100, None), 0, 3, Seq(seq), None);
     assert_eq!(answer, Answer { sends: true, lacks: 3 });
-    let again = schedule.request(&Cache::new(100), 0, 3, Seq(seq), None);
+    let again = schedule.request(&Cache::new(100, None), 0, 3, Seq(seq), None);
     assert_eq!(again, Answer::default(), "it is waited for");
 }
 
@@ -100,7 +99,7 @@ proptest! {
     /// Whatever comes, is lost and is asked for: who asks until it has enough gets it, from a cache that keeps everything.
     #[test]
     fn who_asks_gets_a_whole_block(lost in proptest::collection::vec(0.0..0.9f64, 1..4), seed in any::<u64>(), ids in Just((0..12u32).collect::<Vec<_>>()).prop_shuffle()) {
-        let (mut cache, mut schedule) = (Cache::new(1 << 20), Schedule::default());
+        let (mut cache, mut schedule) = (Cache::new(1 << 20, None), Schedule::default());
         let mut rng = faircast_core::rng::Rng::new(seed, 1);
         let mut here: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); lost.len()];
         for id in ids.iter().take(usize::from(K)) {
