@@ -76,6 +76,7 @@ pub(super) struct Tree {
     dir: TempDir,
     /// Receivers that are not started with the others.
     late: Vec<usize>,
+    late_relays: Vec<usize>,
     /// Datagrams that reached the source.
     pub(super) answers: u64,
     /// Bytes that the source sent.
@@ -95,7 +96,7 @@ impl RelayNode {
     }
 
     /// The process starts.
-    fn start(&mut self) {
+    fn start(&mut self, now: Time) {
         let id = ReceiverId::new(u64::from(self.rng.bits() as u32 | 1)).expect("an odd number is not zero");
         let hop = self.key.as_ref().map(GroupKey::hop);
         let codec = ReceiverCodec::of_relay(hop.as_ref(), id, self.rng.bits());
@@ -129,7 +130,7 @@ impl RelayNode {
             parents: Vec::new(),
             relay: Some(self.shared.clone()),
         };
-        let session = ReceiverSession::new(setup, Time::ZERO);
+        let session = ReceiverSession::new(setup, now);
         self.above = Some(Upstream::new(session, self.shared.clone()));
         self.branches = (0..self.count)
             .map(|branch| {
@@ -211,6 +212,7 @@ impl Tree {
             seed,
             dir,
             late: Vec::new(),
+            late_relays: Vec::new(),
             answers: 0,
             sent: 0,
         }
@@ -277,7 +279,7 @@ impl Tree {
     }
 
     pub(super) fn start(&mut self) {
-        for at in 0..self.relays.len() {
+        for at in (0..self.relays.len()).filter(|at| !self.late_relays.contains(at)).collect::<Vec<_>>() {
             self.start_relay(at);
         }
         for at in (0..self.receivers.len()).filter(|at| !self.late.contains(at)).collect::<Vec<_>>() {
@@ -288,8 +290,7 @@ impl Tree {
     }
 
     pub(super) fn start_relay(&mut self, at: usize) {
-        assert_eq!(self.now, Time::ZERO, "its clock begins with the others'");
-        self.relays[at].start();
+        self.relays[at].start(self.now);
         self.wake(Who::Relay(at));
     }
 
@@ -659,4 +660,27 @@ fn who_comes_late_below_a_relay_gets_the_whole() {
     tree.start_receiver(2);
     tree.run_to_end(Span::from_secs(300));
     tree.assert_all_verified();
+}
+
+#[test]
+fn a_relay_that_starts_when_everything_has_been_sent_fetches_what_is_asked_for() {
+    let mut tree = Tree::new(30, Offer::bytes(4_000_000).expect(4).at_most_mbps(16.0));
+    let fast = || Link::millis(4).mbps(30.0).fifo(80_000);
+    let first = tree.relay(Head::Source, 1, MEMORY, fast());
+    let second = tree.relay(Head::Source, 1, MEMORY, fast());
+    tree.late_relays.push(second);
+    tree.receivers(Head::Source, 2, fast());
+    let slow = || Link::millis(4).mbps(4.0).fifo(40_000);
+    tree.receivers(branch(first, 0), 2, slow());
+    (2..4).for_each(|receiver| tree.also(receiver, branch(second, 0), slow()));
+    tree.start();
+    tree.run_until(Span::from_secs(60), |tree| {
+        tree.receivers[0].session.is_none() && tree.receivers[1].session.is_none()
+    });
+    tree.kill_relay(first);
+    tree.start_relay(second);
+    tree.run_to_end(Span::from_secs(300));
+    for node in &tree.receivers {
+        assert!(node.report().ok && node.has(&tree.source), "{} has something else", node.host);
+    }
 }

@@ -203,11 +203,11 @@ impl Cache {
         open.map(|(block, kept)| (*block, kept.needed()))
     }
 
-    /// So many symbols have room.
+    /// So many symbols have room; any, while nobody knows how long they are.
     pub(super) const fn room(&self) -> usize {
         match self.limit.checked_div(self.symbol_len) {
             Some(symbols) => symbols,
-            None => 0,
+            None => usize::MAX,
         }
     }
 
