@@ -4,7 +4,7 @@ CARGO ?= cargo
 FAIRCAST := $(or $(CARGO_TARGET_DIR),target)/release/faircast
 EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 
-.PHONY: help needs test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-sim count fuzz-replay reproduce reproduce-interop validate docs-plots
+.PHONY: help needs test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim count fuzz-replay reproduce reproduce-interop validate docs-plots
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
@@ -18,6 +18,7 @@ help:
 	@echo "make bench-emulated  emulated links: their accuracy, and faircast against TCP at real round trips (root)"
 	@echo "make bench-worlds    six networks in the simulator, in the emulator with Linux' TCP, and in ns-2 (root, 50 minutes)"
 	@echo "make bench-layers    receivers behind very different links in one session, and how fast routers prune (root)"
+	@echo "make bench-relay     three sites joined by unicast relays, with TCP beside each, a slow leaf and a killed relay (root, 15 minutes)"
 	@echo "make bench-sim       the simulator's speed, beside ns-2"
 	@echo "make count           instructions per simulated packet, against their limits"
 	@echo "make reproduce       the papers' figures and tables: a page with what is published beside what is measured"
@@ -103,6 +104,11 @@ bench-layers:
 	$(CARGO) build --release -p faircast-cli
 	bench/layers/leave
 	bench/layers/run --faircast $(FAIRCAST) $(ARGS)
+
+bench-relay:
+	@scripts/needs bench
+	$(CARGO) build --release -p faircast-cli
+	bench/relay/run --faircast $(FAIRCAST) $(ARGS)
 
 bench-sim:
 	@scripts/needs bench
