@@ -174,7 +174,11 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
                 [] => String::new(),
                 others => format!(" (others: {}; choose with --iface)", others.join(", ")),
             };
-            let verb = if role == Role::Receiver { "listening on" } else { "sending to" };
+            let verb = match role {
+                Role::Receiver if group.ip().is_multicast() => "listening on",
+                Role::Receiver => "asking",
+                Role::Source | Role::Unanswered => "sending to",
+            };
             (Level::Normal, format!("{verb} {group} through {interface}, {local}{others}"))
         }
         Event::Warning { message, .. } => (Level::Normal, warning(message)),
