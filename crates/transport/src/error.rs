@@ -71,6 +71,9 @@ pub enum Seen {
     /// One with a scheme that nobody here knows.
     #[error("a session is there that uses a congestion control this version does not know")]
     UnknownScheme,
+    /// A host that should serve this one by unicast says nothing.
+    #[error("{0} does not answer: does a relay listen there, and does UDP pass?")]
+    NoParent(std::net::SocketAddr),
     /// At a relay: it is in layers.
     #[error("a session in layers is announced: relays pass on sessions at one rate")]
     Layered,

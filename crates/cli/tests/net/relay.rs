@@ -141,6 +141,11 @@ fn what_a_relay_cannot_do_is_said() {
     says(&["--from", &group, "--to", &group, "--control", &stage.text("a.sock")], 2, "to where it came from");
     says(&["--from", "nowhere0", "--to", &group, "--control", &stage.text("b.sock")], 2, "nowhere0");
     says(&["--from", &group, "--to", "10.0.0.7:80@lo"], 2, "not a multicast address");
+    let nobody = format!("{}:5999", stage.lab.sender().ipv4());
+    let args = ["recv", "--parent", &nobody, "--wait", "4", "--out", &stage.text("out")];
+    let alone = Running::start(node, &args).ends(10);
+    assert_ne!(alone.code, 0, "{alone:?}");
+    assert!(alone.stderr.contains(&format!("{nobody} does not answer")), "{}", alone.stderr);
     let group_key = key(&stage, "lab.key");
     says(&["--from", &group, "--to", &below(&stage), "--key", &group_key], 2, "here belongs a relay's key");
     let running = relay(&stage, node, &[]);

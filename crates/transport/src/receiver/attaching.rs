@@ -1,6 +1,7 @@
 //! A receiver without multicast asks hosts that may become its parent, one after the other, to serve it by unicast.
 
 use super::{Phase, ReceiverSession};
+use crate::error::Seen;
 use crate::receiver::reach::MOVED_AFTER;
 use faircast_core::packet::SessionId;
 use faircast_core::time::{Span, Time};
@@ -36,8 +37,13 @@ impl Attaching {
     }
 
     /// The host that is asked now.
-    fn parent(&self) -> SocketAddr {
+    pub(super) fn parent(&self) -> SocketAddr {
         self.parents[self.at]
+    }
+
+    /// A host that does not answer.
+    fn silent(&self) -> Option<SocketAddr> {
+        (self.tries >= TRIES && self.token == [0; 16]).then(|| self.parent())
     }
 
     /// Whom to ask, and with which token, when it is time.
@@ -86,6 +92,9 @@ impl ReceiverSession {
         let Some((parent, token)) = self.attaching.as_mut().and_then(|attaching| attaching.due(now)) else {
             return;
         };
+        if let Some(silent) = self.attaching.as_ref().and_then(Attaching::silent) {
+            self.seen = Some(Seen::NoParent(silent));
+        }
         let attach = Attach { from: self.setup.id, token, host: Name::clipped(&self.setup.host) };
         self.outbox.add_to(NONE, Message::Attach(attach), parent, now);
     }
@@ -103,6 +112,7 @@ impl ReceiverSession {
     pub(super) fn on_token(&mut self, token: &Token, from: SocketAddr, now: Time) {
         if let Some(attaching) = self.attaching.as_mut().filter(|_| token.to == self.setup.id) {
             attaching.on_token(token.token, from, now);
+            self.seen = self.seen.filter(|seen| !matches!(seen, Seen::NoParent(_)));
         }
     }
 }

@@ -483,8 +483,8 @@ impl ReceiverSession {
             Phase::Searching => {
                 if let Some(waited) = self.setup.wait.filter(|wait| silent >= *wait) {
                     let waited = std::time::Duration::from_nanos(waited.as_nanos());
-                    self.failure =
-                        Some(Error::NoSession { group: self.setup.group, waited, seen: self.seen });
+                    let group = self.attaching.as_ref().map_or(self.setup.group, Attaching::parent);
+                    self.failure = Some(Error::NoSession { group, waited, seen: self.seen });
                     self.phase = Phase::Over;
                 }
             }

@@ -156,14 +156,17 @@ pub fn relay(
                 Ok(Said::Ended { place, number, found, error }) => {
                     running -= 1;
                     searching[place] &= found;
-                    let Some(error) = error.filter(|_| !found) else { continue };
-                    if !found_any {
+                    let Some(error) = error else { continue };
+                    if !found && !found_any {
                         failure = Some(error);
                         continue;
                     }
-                    let event = Event::warning(format!("{error}; tried again"));
+                    let what = if found { "the session that was passed on has ended" } else { "tried again" };
+                    let event = Event::warning(format!("{what}: {error}"));
                     events(RelayEvent { session: number, branch: None, event });
-                    thread::sleep(AGAIN_AFTER);
+                    if !found {
+                        thread::sleep(AGAIN_AFTER);
+                    }
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
@@ -262,7 +265,10 @@ fn pass_on(
                     places.borrow_mut().push(place);
                     attached.push(Attached::owned(Box::new(endpoint), Box::new(uplink)));
                 }
-                Err(error) => events(Event::warning(format!("cannot serve {address}: {error}"))),
+                Err(error) => {
+                    shared.not_served(address);
+                    events(Event::warning(format!("cannot serve {address}: {error}")));
+                }
             }
         }
     };

@@ -80,6 +80,8 @@ pub(crate) struct Passing {
     branches: Vec<BranchState>,
     /// Children that are, or were, branches.
     served: BTreeSet<SocketAddr>,
+    /// How often children had asked when they were last looked at.
+    asked: u64,
     /// What people should know.
     warnings: Vec<String>,
     end: End,
@@ -137,6 +139,7 @@ impl Shared {
             wants_more: false,
             branches,
             served: BTreeSet::new(),
+            asked: 0,
             warnings: Vec::new(),
             end: End::No,
         };
@@ -170,12 +173,19 @@ impl Shared {
 
     /// Children that have asked since and are no branch here yet.
     fn new_children(&self) -> Vec<Child> {
+        let asked = self.process.asked();
         let mut passing = self.lock();
-        if passing.announce.is_none() || passing.end != End::No {
+        if passing.asked == asked || passing.announce.is_none() || passing.end != End::No {
             return Vec::new();
         }
+        passing.asked = asked;
         let served = &mut passing.served;
         self.process.children().into_iter().filter(|child| served.insert(child.address)).collect()
+    }
+
+    /// This child could not be served: it may ask again.
+    fn not_served(&self, child: SocketAddr) {
+        self.lock().served.remove(&child);
     }
 
     /// One more branch; its number. What has passed is sent there when it is asked for.

@@ -5,12 +5,20 @@ use faircast_core::packet::SessionId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A relay process, for whoever wants to know how it is.
 #[derive(Debug, Clone, Default)]
-pub struct RelayHandle(Arc<Mutex<Registry>>);
+pub struct RelayHandle(Arc<Process>);
+
+#[derive(Debug, Default)]
+struct Process {
+    registry: Mutex<Registry>,
+    /// How often children have asked: looked at before every round of every session.
+    asked: AtomicU64,
+}
 
 #[derive(Debug, Default)]
 struct Registry {
@@ -95,7 +103,7 @@ pub struct BranchStatus {
 
 impl RelayHandle {
     fn lock(&self) -> MutexGuard<'_, Registry> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How it is now.
@@ -130,6 +138,12 @@ impl RelayHandle {
             return;
         }
         registry.children.insert(address, (Child { address, local, host: host.to_owned() }, now));
+        self.0.asked.fetch_add(1, Ordering::Release);
+    }
+
+    /// How often children have asked.
+    pub(super) fn asked(&self) -> u64 {
+        self.0.asked.load(Ordering::Acquire)
     }
 
     /// Those who want to be served.
