@@ -18,7 +18,7 @@ help:
 	@echo "make bench-emulated  emulated links: their accuracy, and faircast against TCP at real round trips (root)"
 	@echo "make bench-worlds    six networks in the simulator, in the emulator with Linux' TCP, and in ns-2 (root, 50 minutes)"
 	@echo "make bench-layers    receivers behind very different links in one session, and how fast routers prune (root)"
-	@echo "make bench-relay     three sites joined by unicast relays, with TCP beside each, a slow leaf and a killed relay (root, 15 minutes)"
+	@echo "make bench-relay     three sites joined by unicast relays, with TCP beside each, a slow leaf and a killed relay; one relay beside smcroute (root, 25 minutes)"
 	@echo "make bench-sim       the simulator's speed, beside ns-2"
 	@echo "make count           instructions per simulated packet, against their limits"
 	@echo "make reproduce       the papers' figures and tables: a page with what is published beside what is measured"
@@ -109,6 +109,7 @@ bench-relay:
 	@scripts/needs bench
 	$(CARGO) build --release -p faircast-cli
 	bench/relay/run --faircast $(FAIRCAST) $(ARGS)
+	bench/relay/forward --faircast $(FAIRCAST)
 
 bench-sim:
 	@scripts/needs bench

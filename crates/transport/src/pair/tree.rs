@@ -589,6 +589,20 @@ fn with_a_file_a_slow_branch_costs_the_others_nothing() {
 }
 
 #[test]
+fn what_had_to_go_is_fetched_again_as_fast_as_the_branch_takes_it() {
+    let mut tree = Tree::new(31, Offer::bytes(20_000_000).expect(1));
+    let relay = tree.relay(Head::Source, 1, 4 << 20, Link::millis(2).mbps(200.0).fifo(400_000));
+    tree.receivers(branch(relay, 0), 1, Link::millis(2).mbps(50.0).fifo(100_000));
+    tree.start();
+    tree.run_to_end(Span::from_secs(300));
+    tree.assert_all_verified();
+    let (took, overhead) = (tree.receivers[0].ended_at.as_secs_f64(), overhead_of(&tree));
+    println!("{took:.1} s, {overhead:.2} of each symbol left the source");
+    assert!(overhead > 1.1, "more than the memory holds came at once: {overhead}");
+    assert!(took < 160e6 / 50e6 * 2.0, "{took} s");
+}
+
+#[test]
 fn the_source_hears_as_much_from_a_hundred_receivers_as_from_two() {
     let answers = |each: usize| {
         let mut tree =

@@ -79,7 +79,7 @@ impl Above {
 
     fn arm_when_needed(&mut self, now: Time, rng: &mut Rng) {
         let mut passing = self.shared.lock();
-        let is_new = std::mem::take(&mut passing.wants_more);
+        let is_new = std::mem::take(&mut passing.fetches.has_more);
         let lacks = passing.cache.incomplete().any(|(block, _)| block < passing.passed);
         drop(passing);
         if is_new || lacks && self.requests.deadline().is_never() {

@@ -14,6 +14,7 @@ mod below;
 mod branch;
 mod cache;
 mod drive;
+mod fetches;
 mod listen;
 mod registry;
 mod schedule;
@@ -31,16 +32,12 @@ use cache::{Added, Cache};
 use faircast_core::packet::{Seq, SessionId};
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Held, Status};
+use fetches::{Fetches, Queue};
 use registry::Child;
 use schedule::{Pick, Schedule};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Symbols are fetched from above for those below up to so many at a time, and up to this part of what can be kept; who asks
-/// for more asks again.
-const MOST_FETCHED: usize = 2_048;
-const FETCHED_PART: usize = 8;
 
 /// Pages of hashes that are kept.
 const MOST_PAGES: usize = 16_384;
@@ -70,13 +67,13 @@ pub(crate) struct Passing {
     blocks: Option<u32>,
     root: Option<Hash>,
     said: crate::source::delivery::Said,
-    /// Symbols to fetch from above, by block.
-    wanted: BTreeMap<u32, u16>,
+    /// Symbols to fetch from above.
+    fetches: Fetches,
+    /// The branch whose turn it is to have something fetched.
+    turn: usize,
     /// Pages of hashes, by their first block, and blocks whose page is to be fetched.
     pages: BTreeMap<u32, Hashes>,
     wanted_pages: BTreeSet<u32>,
-    /// Something is to be fetched that was not before.
-    wants_more: bool,
     branches: Vec<BranchState>,
     /// Children that are, or were, branches.
     served: BTreeSet<SocketAddr>,
@@ -102,6 +99,8 @@ enum End {
 #[derive(Debug, Default)]
 struct BranchState {
     schedule: Schedule,
+    /// What is not here, and not fetched yet.
+    queue: Queue,
     /// Pages that wait to leave.
     pages: BTreeSet<u32>,
     standing: Standing,
@@ -133,10 +132,10 @@ impl Shared {
             blocks: None,
             root: None,
             said: crate::source::delivery::Said::default(),
-            wanted: BTreeMap::new(),
+            fetches: Fetches::default(),
+            turn: 0,
             pages: BTreeMap::new(),
             wanted_pages: BTreeSet::new(),
-            wants_more: false,
             branches,
             served: BTreeSet::new(),
             asked: 0,
@@ -243,7 +242,7 @@ impl Shared {
 
     /// Whether something is to be fetched from above that was not before.
     fn wants_more(&self) -> bool {
-        self.lock().wants_more
+        self.lock().fetches.has_more
     }
 }
 
@@ -260,17 +259,12 @@ impl Passing {
     /// A symbol has come from above: whether it is of use.
     fn on_symbol(&mut self, packet: &DataPacket<'_>) -> Added {
         let place = packet.data.payload;
-        let wanted = self.wanted.contains_key(&place.block);
+        let wanted = self.fetches.wants(place.block);
         let added = self.cache.add(place.block, packet.symbols, place.symbol, packet.payload, wanted);
         if added == Added::Useless {
             return added;
         }
-        if let Some(left) = self.wanted.get_mut(&place.block) {
-            *left -= 1;
-            if *left == 0 {
-                self.wanted.remove(&place.block);
-            }
-        }
+        self.fetches.on_symbol(place.block);
         if let Some(kept) = self.cache.get(place.block) {
             self.branches.iter_mut().for_each(|branch| branch.schedule.on_symbol(place.block, kept));
         }
@@ -285,6 +279,9 @@ impl Passing {
         }
         for block in moved.gone {
             self.branches.iter_mut().for_each(|branch| branch.schedule.on_gone(block));
+        }
+        if wanted {
+            self.fetch_queued();
         }
         added
     }
@@ -303,9 +300,12 @@ impl Passing {
 
     fn forget_before(&mut self, block: u32) {
         self.cache.forget_before(block);
-        self.wanted = self.wanted.split_off(&block);
+        self.fetches.forget_before(block);
         self.wanted_pages = self.wanted_pages.split_off(&block);
-        self.branches.iter_mut().for_each(|branch| branch.schedule.forget_before(block));
+        for branch in &mut self.branches {
+            branch.schedule.forget_before(block);
+            branch.queue.forget_before(block);
+        }
     }
 
     /// A page has come: it goes to everybody.
@@ -329,7 +329,7 @@ impl Passing {
                     self.branches[branch].pages.insert(*first);
                 }
                 None if self.wanted_pages.len() < MOST_WANTED_PAGES && self.is_known(block) => {
-                    self.wants_more |= self.wanted_pages.insert(block);
+                    self.fetches.has_more |= self.wanted_pages.insert(block);
                 }
                 None => {}
             }
@@ -353,19 +353,50 @@ impl Passing {
         }
         let whole = self.announce.map_or(u16::MAX, |(_, announce)| announce.symbols_per_block);
         let symbols = symbols.min(whole);
-        let under_way: usize = self.wanted.values().map(|symbols| usize::from(*symbols)).sum();
-        let most = self.cache.room() / FETCHED_PART;
-        if self.cache.get(block).is_none() && under_way >= most.min(MOST_FETCHED) {
-            return false;
+        if self.cache.get(block).is_none() && !self.may_fetch(branch) {
+            return self.branches[branch].queue.add(block, symbols);
         }
+        self.serve(branch, (block, symbols), seen, held)
+    }
+
+    /// Send a branch symbols of a block, or fetch them first; whether anything will be sent that would not have been.
+    fn serve(
+        &mut self,
+        branch: usize,
+        (block, symbols): (u32, u16),
+        seen: Seq,
+        held: Option<&Held>,
+    ) -> bool {
         let answer = self.branches[branch].schedule.request(&self.cache, block, symbols, seen, held);
         if answer.lacks > 0 {
-            let wanted = self.wanted.entry(block).or_default();
-            // What is fetched for one branch serves the others.
-            self.wants_more |= *wanted < answer.lacks;
-            *wanted = (*wanted).max(answer.lacks);
+            self.fetches.want(block, answer.lacks);
         }
         answer.sends
+    }
+
+    /// Whether more may be fetched for this branch.
+    fn may_fetch(&self, branch: usize) -> bool {
+        let waiting = self.branches[branch].schedule.waiting();
+        self.fetches.has_room(self.cache.room(), waiting)
+    }
+
+    /// Branches whose receivers wait have blocks fetched in turn.
+    fn fetch_queued(&mut self) {
+        let (branches, mut idle) = (self.branches.len(), 0);
+        while idle < branches {
+            self.turn = (self.turn + 1) % branches;
+            let turn = self.turn;
+            if self.branches[turn].queue.is_empty() || !self.may_fetch(turn) {
+                idle += 1;
+                continue;
+            }
+            idle = 0;
+            let branch = &mut self.branches[turn];
+            if let Some(need) = branch.queue.pop().filter(|_| branch.standing.unfinished > 0) {
+                // Nothing of it can be on its way that was not asked for here.
+                self.serve(turn, need, Seq(u64::MAX), None);
+            }
+        }
     }
 
     fn pick(&mut self, branch: usize) -> Option<Pick> {
@@ -380,12 +411,15 @@ impl Passing {
 
     fn sent(&mut self, branch: usize, pick: Pick, seq: Seq) {
         self.branches[branch].schedule.sent(pick, seq, &self.cache);
+        if !pick.first {
+            self.fetch_queued();
+        }
     }
 
     /// What to ask for above, by block: what whole blocks lack, and what those below wait for.
     fn needs(&self, into: &mut Vec<(u32, u16)>) {
         into.extend(self.cache.incomplete().filter(|(block, _)| *block < self.passed));
-        into.extend(self.wanted.iter().map(|(block, symbols)| (*block, *symbols)));
+        into.extend(self.fetches.iter());
         into.extend(self.wanted_pages.iter().map(|block| (*block, 0)));
         into.sort_unstable_by(|a, b| (a.0, b.1).cmp(&(b.0, a.1)));
         into.dedup_by_key(|(block, _)| *block);

@@ -255,6 +255,12 @@ impl Schedule {
         self.ready.is_empty() && self.repairs.is_empty() && self.backfill.is_empty()
     }
 
+    /// Symbols that wait to leave again.
+    pub(super) fn waiting(&self) -> usize {
+        let blocks = self.repairs.iter().chain(&self.backfill);
+        blocks.filter_map(|block| self.ways.get(block)).map(|way| way.again.len()).sum()
+    }
+
     /// Symbols that leave again of each block that waits.
     pub(super) fn scheduled(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
         let blocks = self.repairs.iter().chain(&self.backfill);

@@ -1,0 +1,129 @@
+//! What a relay fetches from above because somebody below asks for it: so much at a time, and the rest in turn.
+
+use std::collections::BTreeMap;
+
+/// Symbols are fetched up to so many at a time, and up to this part of what can be kept.
+pub(super) const MOST_SYMBOLS: usize = 8_192;
+const PART: usize = 8;
+
+/// Blocks that wait for their turn, for each branch: who asks for more asks again.
+pub(super) const MOST_QUEUED: usize = 8_192;
+
+/// Symbols that are on their way, by block.
+#[derive(Debug, Default)]
+pub(super) struct Fetches {
+    wanted: BTreeMap<u32, u16>,
+    /// All of them.
+    under_way: usize,
+    /// Something is to be fetched that was not before.
+    pub(super) has_more: bool,
+}
+
+impl Fetches {
+    /// Whether another block may be fetched where `room` symbols can be kept, for a branch on which so many wait to leave: what
+    /// comes sooner than it can leave has to go again.
+    pub(super) fn has_room(&self, room: usize, waiting: usize) -> bool {
+        self.under_way + waiting < (room / PART).clamp(1, MOST_SYMBOLS)
+    }
+
+    /// So many symbols of a block are needed.
+    pub(super) fn want(&mut self, block: u32, symbols: u16) {
+        let wanted = self.wanted.entry(block).or_default();
+        // What is fetched for one branch serves the others.
+        let more = symbols.saturating_sub(*wanted);
+        *wanted += more;
+        self.under_way += usize::from(more);
+        self.has_more |= more > 0;
+    }
+
+    /// Whether symbols of this block are wanted.
+    pub(super) fn wants(&self, block: u32) -> bool {
+        self.wanted.contains_key(&block)
+    }
+
+    /// One of them has come.
+    pub(super) fn on_symbol(&mut self, block: u32) {
+        let Some(left) = self.wanted.get_mut(&block) else { return };
+        *left -= 1;
+        self.under_way -= 1;
+        if *left == 0 {
+            self.wanted.remove(&block);
+        }
+    }
+
+    /// Blocks before this one are not wanted any more.
+    pub(super) fn forget_before(&mut self, block: u32) {
+        self.wanted = self.wanted.split_off(&block);
+        self.under_way = self.iter().map(|(_, symbols)| usize::from(symbols)).sum();
+    }
+
+    /// Symbols that are on their way, by block.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, u16)> + '_ {
+        self.wanted.iter().map(|(block, symbols)| (*block, *symbols))
+    }
+}
+
+/// Blocks that a branch lacks and that are not fetched yet.
+#[derive(Debug, Default)]
+pub(super) struct Queue(BTreeMap<u32, u16>);
+
+impl Queue {
+    /// So many symbols of a block are needed; whether that was not known.
+    pub(super) fn add(&mut self, block: u32, symbols: u16) -> bool {
+        if self.0.len() >= MOST_QUEUED && !self.0.contains_key(&block) {
+            return false;
+        }
+        let queued = self.0.entry(block).or_default();
+        let is_more = symbols > *queued;
+        *queued = symbols.max(*queued);
+        is_more
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The first of them, whose turn it is.
+    pub(super) fn pop(&mut self) -> Option<(u32, u16)> {
+        self.0.pop_first()
+    }
+
+    /// Blocks before this one are not wanted any more.
+    pub(super) fn forget_before(&mut self, block: u32) {
+        self.0 = self.0.split_off(&block);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_much_is_fetched_at_a_time() {
+        let mut fetches = Fetches::default();
+        for block in 0..10 {
+            assert_eq!(fetches.has_room(90 * PART, 10), block < 8);
+            fetches.want(block, 10);
+        }
+        fetches.want(3, 7);
+        assert_eq!(fetches.under_way, 100, "what is wanted already is not wanted twice");
+        (0..25).for_each(|_| fetches.on_symbol(3));
+        assert!(!fetches.wants(3) && fetches.under_way == 90);
+        fetches.forget_before(8);
+        assert_eq!((fetches.under_way, fetches.iter().count()), (20, 2));
+        assert!(!fetches.has_room(0, 0) && Fetches::default().has_room(0, 0));
+    }
+
+    #[test]
+    fn the_others_wait_in_order_and_are_not_without_end() {
+        let mut queue = Queue::default();
+        for block in (0..MOST_QUEUED as u32 + 10).rev() {
+            queue.add(block, 4);
+        }
+        assert_eq!(queue.0.len(), MOST_QUEUED);
+        assert!(!queue.add(5000, 3) && queue.add(5000, 9));
+        assert_eq!(queue.pop(), Some((10, 4)));
+        queue.forget_before(5000);
+        assert_eq!(queue.pop(), Some((5000, 9)));
+    }
+}
