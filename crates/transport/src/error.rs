@@ -74,8 +74,8 @@ pub enum Seen {
     /// A host that should serve this one by unicast says nothing.
     #[error("{0} does not answer: does a relay listen there, and does UDP pass?")]
     NoParent(std::net::SocketAddr),
-    /// At a relay: it is in layers.
-    #[error("a session in layers is announced: relays pass on sessions at one rate")]
+    /// At a relay: it has a stream on each layer.
+    #[error("a session with a stream on each layer is announced: relays pass on files and single streams")]
     Layered,
     /// One whose numbers contradict each other.
     #[error("a session is there whose announced packet size does not go with its symbols")]

@@ -209,14 +209,27 @@ impl Announce {
     }
 
     /// What is signed: all of it but the signature and what a relay may change (its address, its numbers, how many relays
-    /// there are, the size of its packets, and how it spreads feedback).
+    /// there are, the size of its packets, how it spreads feedback, and its congestion control with its layers).
     fn statement(&self, session: SessionId) -> Result<Vec<u8>, EncodeError> {
         let mut statement = Vec::with_capacity(encode::MOST_ANNOUNCE);
         statement.extend(b"faircast 2: announcement\0");
         statement.extend(session.0.to_be_bytes());
         let (parent, packet_size) = (self.source, Announce::LEAST_PACKET);
-        Announce { parent, packet_size, next_seq: 0, hops: 0, spread_ms: 0, signature: None, ..*self }
-            .put(&mut statement, usize::MAX)?;
+        let (options, flags) = (crate::Name::EMPTY, self.flags & !Announce::LAYERS_BY_PORT);
+        Announce {
+            parent,
+            packet_size,
+            next_seq: 0,
+            scheme: 0,
+            layers: 1,
+            options,
+            hops: 0,
+            spread_ms: 0,
+            flags,
+            signature: None,
+            ..*self
+        }
+        .put(&mut statement, usize::MAX)?;
         Ok(statement)
     }
 }

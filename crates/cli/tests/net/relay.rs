@@ -126,6 +126,24 @@ fn a_relay_that_is_killed_and_started_again_finishes_what_it_began() {
 }
 
 #[test]
+fn a_session_in_layers_is_passed_on_at_one_rate() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(3));
+    let file = stage.file("image", 3_000_000);
+    let relay = relay(&stage, stage.lab.receiver(2), &[]);
+    let children = [0, 1].map(|at| child(&stage, at, &["--faults", "loss=0.01"]));
+    let flags = ["--expect", "2", "--cc", "rlc,base=8e6,layers=2"];
+    let ended = stage.send(&[&file], &flags).succeeds(60);
+    for child in children {
+        child.succeeds(10);
+    }
+    tell(&format!("{:?}", ended.done()));
+    assert!(stage.has("r0", &file) && stage.has("r1", &file));
+    assert_eq!((ended.number("receivers"), ended.number("verified")), (2.0, 2.0));
+    relay.crashes();
+}
+
+#[test]
 fn what_a_relay_cannot_do_is_said() {
     let Some(root) = require_root() else { return };
     let stage = Stage::shared(&root, Lab::plan().receivers(1));

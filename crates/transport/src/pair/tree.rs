@@ -12,7 +12,7 @@ use crate::event::Event;
 use crate::receiver::{self, ReceiverSession};
 use crate::relay::{Branch, BranchSetup, RelayHandle, Shared, Upstream};
 use crate::spill::Room;
-use faircast_core::packet::ReceiverId;
+use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
 use faircast_net::Ecn;
@@ -347,11 +347,11 @@ impl Tree {
 
     fn drive_source(&mut self) {
         let mut sent = Vec::new();
-        self.source.drive(self.now, |bytes, _| sent.push(bytes.to_vec()));
+        self.source.drive(self.now, |bytes, layer| sent.push((bytes.to_vec(), layer)));
         let from = self.source.address;
-        for bytes in sent {
+        for (bytes, layer) in sent {
             self.sent += bytes.len() as u64;
-            self.send_down(Head::Source, from, &bytes);
+            self.send_down((Head::Source, layer), from, &bytes);
         }
         let wake = self.source.wake_at(self.now);
         if wake < self.source.scheduled || self.source.scheduled <= self.now {
@@ -375,20 +375,30 @@ impl Tree {
                 up.into_iter().for_each(|(bytes, to)| self.send_up(who, from, to, bytes));
                 for (branch, bytes) in down {
                     let from = self.relays[at].branch_address(branch);
-                    self.send_down(Head::Branch { relay: at, branch }, from, &bytes);
+                    self.send_down((Head::Branch { relay: at, branch }, Layer(0)), from, &bytes);
                 }
             }
         }
         self.wake(who);
     }
 
-    fn send_down(&mut self, head: Head, from: SocketAddr, bytes: &[u8]) {
+    fn takes(&self, who: Who, layer: Layer) -> bool {
+        match who {
+            Who::Receiver(at) => layer == Layer(0) || self.receivers[at].takes(layer),
+            Who::Relay(at) => {
+                let above = self.relays[at].above.as_ref();
+                above.is_some_and(|above| above.groups().len() >= usize::from(layer.0))
+            }
+        }
+    }
+
+    fn send_down(&mut self, (head, layer): (Head, Layer), from: SocketAddr, bytes: &[u8]) {
         let now = self.now;
         for place in 0..self.attached.len() {
-            let Attached { who, to, down, .. } = &mut self.attached[place];
-            if *to != head {
+            if self.attached[place].to != head || !self.takes(self.attached[place].who, layer) {
                 continue;
             }
+            let Attached { who, down, .. } = &mut self.attached[place];
             let (who, link) = (*who, *down.link());
             let Some(at) = down.pass((bytes.len() + OVERHEAD) as u64, now) else { continue };
             let rng = match who {
@@ -523,6 +533,24 @@ fn three_levels_pass_a_sealed_and_signed_session_on() {
     tree.start();
     tree.run_to_end(Span::from_secs(300));
     tree.assert_all_verified();
+}
+
+#[test]
+fn sessions_in_layers_go_on_at_one_rate_on_each_branch() {
+    let all = faircast_core::schemes::CATALOGUE.iter().map(|entry| entry.name);
+    let mut in_layers = 0;
+    for name in all.filter(|name| schemes().all(|other| other != *name)) {
+        let mut tree = Tree::new(32, Offer::bytes(3_000_000).by(name).expect(4));
+        let relay = tree.relay(Head::Source, 1, MEMORY, Link::millis(5).mbps(20.0).fifo(100_000));
+        tree.receivers(branch(relay, 0), 3, Link::millis(3).mbps(10.0).fifo(60_000).losing(0.002));
+        tree.receivers(Head::Source, 1, Link::millis(4).mbps(5.0).fifo(60_000));
+        tree.start();
+        tree.run_to_end(Span::from_secs(600));
+        tree.assert_all_verified();
+        println!("{name}: {:.1} s, {} answers", tree.now.as_secs_f64(), tree.answers);
+        in_layers += 1;
+    }
+    assert!(in_layers >= 3, "{in_layers}");
 }
 
 #[test]

@@ -272,7 +272,8 @@ impl ReceiverSession {
     fn begin_with(&mut self, session: SessionId, announce: Announce, from: SocketAddr, now: Time) -> bool {
         let delay = self.turn_to_join(millis(announce.spread_ms));
         let Some(stream) = &mut self.stream else { return false };
-        let scheme = scheme_of(&announce).filter(|_| packet_size_fits(&announce));
+        let is_alike = (announce.layers > 1) == (stream.announced.layers > 1);
+        let scheme = scheme_of(&announce).filter(|_| is_alike && packet_size_fits(&announce));
         let Some(scheme) = scheme else { return false };
         self.codec.follow(session);
         stream.session = session;

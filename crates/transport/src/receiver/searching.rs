@@ -209,7 +209,7 @@ impl ReceiverSession {
     pub(super) fn why_not(&self, announce: &Announce) -> Option<Seen> {
         match super::feedback::geometry_of(announce) {
             _ if announce.hops > MOST_HOPS => Some(Seen::Senseless),
-            _ if self.setup.relay.is_some() && announce.layers > 1 => Some(Seen::Layered),
+            _ if self.setup.relay.is_some() && announce.has_streams() => Some(Seen::Layered),
             _ if scheme_of(announce).is_none() => Some(Seen::UnknownScheme),
             _ if !super::feedback::packet_size_fits(announce) => Some(Seen::PacketSize),
             None => Some(Seen::Senseless),

@@ -29,6 +29,8 @@ pub(crate) struct Above {
     shared: Shared,
     geometry: Geometry,
     requests: RequestScheduler,
+    /// Symbols come for ever, in layers: nobody asks for any.
+    is_fountain: bool,
     /// When it began; nobody is there yet.
     since: Option<Time>,
     now: Time,
@@ -60,6 +62,7 @@ impl Above {
             shared,
             geometry,
             requests,
+            is_fountain: announce.layers > 1,
             since: None,
             now: Time::ZERO,
             newest: (announce.unix_secs, Time::ZERO),
@@ -80,7 +83,7 @@ impl Above {
     fn arm_when_needed(&mut self, now: Time, rng: &mut Rng) {
         let mut passing = self.shared.lock();
         let is_new = std::mem::take(&mut passing.fetches.has_more);
-        let lacks = passing.cache.incomplete().any(|(block, _)| block < passing.passed);
+        let lacks = !self.is_fountain && passing.cache.incomplete().any(|(block, _)| block < passing.passed);
         drop(passing);
         if is_new || lacks && self.requests.deadline().is_never() {
             self.requests.arm(now, rng);
@@ -187,6 +190,9 @@ impl Delivery for Above {
         }
         let mut needs = Vec::new();
         self.shared.lock().needs(&mut needs);
+        if self.is_fountain {
+            needs.retain(|(_, symbols)| *symbols == 0); // pages of hashes are asked for
+        }
         self.requests.due(now, rng, needs.into_iter(), &mut self.wanted);
         &self.wanted
     }

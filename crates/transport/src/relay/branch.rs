@@ -9,8 +9,9 @@ use crate::receiver::{geometry_of, scheme_of};
 use crate::source::{Setup, SourceSession};
 use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::rng::Rng;
+use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{HopKey, SourceCodec, layers::group_of};
+use faircast_wire::{Announce, HopKey, SourceCodec, layers::group_of};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -42,6 +43,9 @@ pub(crate) struct BranchSetup {
     pub(crate) to_host: bool,
 }
 
+/// The congestion control that takes the place of one in layers: its packets are no longer than any other's.
+const BELOW_LAYERS: &str = "le-sbcc";
+
 /// A host that has asked to be served and does not join within this wants another session.
 const JOIN_WITHIN: Span = Span::from_secs(10);
 
@@ -70,7 +74,9 @@ impl Branch {
             return;
         }
         let Some((session, announce)) = self.shared.lock().announce else { return };
-        let (Some(scheme), Some(geometry)) = (scheme_of(&announce), geometry_of(&announce)) else { return };
+        let (Some(scheme), Some(geometry)) = (scheme_below(&announce), geometry_of(&announce)) else {
+            return;
+        };
         let BranchSetup { me, boot, overhead, max, ttl, patience, spread, seed, .. } = self.setup;
         let to = self.setup.to;
         let group = |layer| match to.ip().is_multicast() {
@@ -80,8 +86,8 @@ impl Branch {
         let setup = Setup {
             codec: SourceCodec::of_relay(session, self.setup.key.as_ref(), announce.salt, me, boot),
             salt: announce.salt,
+            groups: (0..scheme.layers().max(1)).map_while(group).collect(),
             scheme,
-            groups: (0..announce.layers.max(1)).map_while(group).collect(),
             spacing: announce.spacing(),
             delivery: Box::new(Below::new(self.shared.clone(), self.place, &announce, geometry)),
             sign: None,
@@ -111,6 +117,15 @@ impl Branch {
         let state = &mut self.shared.lock().branches[self.place];
         (state.standing, state.rate, state.to) = (standing, rate, Some(self.setup.to));
     }
+}
+
+/// The congestion control of branches: the session's. What comes in layers goes on at one rate, which each branch has for itself.
+fn scheme_below(announce: &Announce) -> Option<Scheme> {
+    if announce.layers <= 1 {
+        return scheme_of(announce);
+    }
+    let scheme: Scheme = BELOW_LAYERS.parse().ok()?;
+    Some(scheme.with_packet_size(announce.packet_size))
 }
 
 impl Endpoint for Branch {

@@ -360,16 +360,13 @@ impl Passing {
     }
 
     /// Send a branch symbols of a block, or fetch them first; whether anything will be sent that would not have been.
-    fn serve(
-        &mut self,
-        branch: usize,
-        (block, symbols): (u32, u16),
-        seen: Seq,
-        held: Option<&Held>,
-    ) -> bool {
+    fn serve(&mut self, branch: usize, (block, symbols): (u32, u16), seen: Seq, held: Option<&Held>) -> bool {
+        if !self.fetches.wants(block) {
+            self.branches[branch].schedule.awaits_nothing(block);
+        }
         let answer = self.branches[branch].schedule.request(&self.cache, block, symbols, seen, held);
         if answer.lacks > 0 {
-            self.fetches.want(block, answer.lacks);
+            self.fetches.want(block, self.branches[branch].schedule.awaited(block));
         }
         answer.sends
     }

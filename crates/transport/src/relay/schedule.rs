@@ -77,6 +77,7 @@ impl Schedule {
                 self.passed = self.passed.max(block + 1);
             }
             if way.sent < usize::from(kept.symbols) {
+                way.waiting = way.waiting.saturating_sub(1);
                 self.ready.insert(block);
                 return;
             }
@@ -253,6 +254,18 @@ impl Schedule {
     /// Whether nothing waits to leave.
     pub(super) fn is_idle(&self) -> bool {
         self.ready.is_empty() && self.repairs.is_empty() && self.backfill.is_empty()
+    }
+
+    /// Symbols of a block that somebody waits for and that have not come.
+    pub(super) fn awaited(&self, block: u32) -> u16 {
+        self.ways.get(&block).map_or(0, |way| way.waiting)
+    }
+
+    /// Nothing of this block is on its way here.
+    pub(super) fn awaits_nothing(&mut self, block: u32) {
+        if let Some(way) = self.ways.get_mut(&block) {
+            way.waiting = 0;
+        }
     }
 
     /// Symbols that wait to leave again.

@@ -4,6 +4,7 @@ use super::*;
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, Signal};
 use faircast_wire::{Name, TransferId};
 use fetches::{MOST_QUEUED, MOST_SYMBOLS};
+use proptest::prelude::*;
 
 fn packet(block: u32, symbol: u32, payload: &[u8]) -> DataPacket<'_> {
     let data = Data {
@@ -89,4 +90,73 @@ fn what_a_child_asks_for_has_a_bound_whatever_it_says() {
     let mut needs = Vec::new();
     passing.needs(&mut needs);
     assert!(needs.is_sorted_by(|a, b| a.0 < b.0), "one need for a block, in order");
+}
+
+/// What happens at a relay.
+#[derive(Debug, Clone)]
+enum Step {
+    Comes { block: u32, symbol: u32 },
+    Asks { branch: usize, block: u32, symbols: u16 },
+    Leaves { branch: usize, packets: u8 },
+    Status { complete_to: u32 },
+    Goes { block: u32 },
+    Late,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        6 => (0..6_u32, 0..9_u32).prop_map(|(block, symbol)| Step::Comes { block, symbol }),
+        3 => (0..4_usize, 0..6_u32, 1..6_u16).prop_map(|(branch, block, symbols)| Step::Asks { branch, block, symbols }),
+        2 => (0..4_usize, 0..20_u8).prop_map(|(branch, packets)| Step::Leaves { branch, packets }),
+        1 => (0..7_u32).prop_map(|complete_to| Step::Status { complete_to }),
+        1 => (0..6_u32).prop_map(|block| Step::Goes { block }),
+        1 => Just(Step::Late),
+    ];
+    proptest::collection::vec(step, 1..120)
+}
+
+proptest! {
+    #[test]
+    fn whoever_waits_for_symbols_has_them_fetched(steps in steps()) {
+        let shared = Shared::new(RelayHandle::default(), 1, 1 << 20, None);
+        shared.lock().announce = Some((SessionId(1), announce(1, 0)));
+        let mut seq = 0;
+        for step in steps {
+            if matches!(step, Step::Late) && shared.lock().branches.len() < 4 {
+                shared.add_branch();
+            }
+            let mut passing = shared.lock();
+            let branches = passing.branches.len();
+            match step {
+                Step::Comes { block, symbol } => {
+                    passing.passed = passing.passed.max(block);
+                    passing.on_symbol(&packet(block, symbol, &[0; 8]));
+                }
+                Step::Asks { branch, block, symbols } => {
+                    passing.request(branch % branches, block, symbols, Seq(seq), None);
+                }
+                Step::Leaves { branch, packets } => {
+                    for _ in 0..packets {
+                        let Some(pick) = passing.pick(branch % branches) else { break };
+                        passing.sent(branch % branches, pick, Seq(seq));
+                        seq += 1;
+                    }
+                }
+                Step::Status { complete_to } => {
+                    passing.passed = passing.passed.max(complete_to);
+                    let passed = passing.passed;
+                    passing.branches.iter_mut().for_each(|branch| branch.schedule.on_passed(passed));
+                }
+                Step::Goes { block } => passing.lose(block),
+                Step::Late => {}
+            }
+            for block in 0..6 {
+                let fetched = passing.fetches.iter().find(|(fetched, _)| *fetched == block).map_or(0, |(_, n)| n);
+                for branch in &passing.branches {
+                    let awaited = branch.schedule.awaited(block);
+                    prop_assert!(awaited <= fetched, "block {block}: {awaited} awaited, {fetched} fetched");
+                }
+            }
+        }
+    }
 }

@@ -64,8 +64,20 @@ impl SourceSession {
         if let Some(above) = self.delivery.announced() {
             // What is signed stays as it was.
             let (parent, packet_size) = (self.setup.local, announce.packet_size);
-            let Announce { next_seq, spread_ms, .. } = announce;
-            announce = Announce { parent, packet_size, next_seq, spread_ms, ..above };
+            let Announce { next_seq, spread_ms, scheme, layers, .. } = announce;
+            let options = if scheme == above.scheme { above.options } else { announce.options };
+            let flags = above.flags & !Announce::LAYERS_BY_PORT | announce.flags & Announce::LAYERS_BY_PORT;
+            announce = Announce {
+                parent,
+                packet_size,
+                next_seq,
+                spread_ms,
+                scheme,
+                layers,
+                options,
+                flags,
+                ..above
+            };
         }
         self.write(&Message::Announce(announce), out, now);
         let gathering = matches!(self.phase, Phase::Gathering { .. });
