@@ -424,6 +424,12 @@ impl Members {
         self.tally.done
     }
 
+    /// How many have been named as not reached and still are not.
+    pub fn unreached(&self) -> usize {
+        let unreached = |member: &&MemberRecord| matches!(member.mute, Mute::Unreached { told: true, .. });
+        self.known.values().filter(unreached).filter(|member| member.is_waited_for()).count()
+    }
+
     /// How many of those served together do not have everything yet.
     pub fn unfinished(&self) -> usize {
         self.tally.unfinished

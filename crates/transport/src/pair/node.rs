@@ -172,6 +172,8 @@ pub(super) struct SourceNode {
     pub(super) salt: [u8; 16],
     /// Bytes of the IP and UDP headers.
     pub(super) headers: usize,
+    /// Something on the way drops bursts that are not cut apart.
+    pub(super) bursts_are_lost: bool,
     rng: Rng,
     origin: Time,
     out: Vec<u8>,
@@ -202,6 +204,7 @@ impl SourceNode {
             id: SessionId(1),
             salt: [0; 16],
             headers: OVERHEAD,
+            bursts_are_lost: false,
             rng: Rng::new(seed, 8_000 + index as u64),
             origin: Time::ZERO,
             out: Vec::new(),
@@ -332,6 +335,9 @@ impl SourceNode {
             self.events.extend(std::iter::from_fn(|| session.poll_event()).map(|event| (now, event)));
             if let Some(transmit) = transmit {
                 let layer = layer_of(transmit.to);
+                if self.bursts_are_lost && self.out.len() > transmit.segment {
+                    self.out.clear();
+                }
                 self.out.chunks(transmit.segment).for_each(|bytes| send(bytes, layer));
             }
             if session.is_over() {

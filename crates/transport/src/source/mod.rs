@@ -10,6 +10,7 @@
 pub(crate) mod block_source;
 mod blocks;
 mod budget;
+mod bursts;
 pub(crate) mod delivery;
 mod endpoint;
 mod feedback;
@@ -33,6 +34,7 @@ use crate::object::ObjectError;
 use crate::relay::Standing;
 use block_source::Leisure;
 use budget::Budget;
+use bursts::Bursts;
 use delivery::{Chosen, Delivery, Looked};
 use faircast_core::node::{Cx, Departure, Effects, Source as _, SourceControl, Stamp};
 use faircast_core::packet::{Data, Layer, ReceiverId, Seq};
@@ -50,9 +52,6 @@ use std::time::Duration;
 use window::Windows;
 
 const BASE: Layer = Layer(0);
-
-/// The kernel takes at most so many datagrams in one call (UDP_MAX_SEGMENTS in older kernels).
-const MOST_SEGMENTS: usize = 64;
 
 /// And at most so many bytes.
 const MOST_BYTES: usize = 65_000;
@@ -130,6 +129,7 @@ pub(crate) struct SourceSession {
     followed: Option<(ReceiverId, Time)>,
     counts: Counts,
     left: Left,
+    bursts: Bursts,
     /// Members whose answers the scheme was told to count on.
     answering: usize,
     budget: Budget,
@@ -260,6 +260,7 @@ impl SourceSession {
             followed: None,
             counts: Counts::default(),
             left: Left::default(),
+            bursts: Bursts::new(),
             answering: 0,
             budget: Budget::default(),
             refusals: Refusals::default(),
@@ -403,7 +404,8 @@ impl SourceSession {
             return None;
         }
         let mut segment = 0;
-        for sent in 0..MOST_SEGMENTS {
+        let (most, before) = (self.bursts.most(), self.counts.packets);
+        for sent in 0..most {
             let chosen = match self.delivery.next(layer) {
                 Ok(Some(chosen)) => chosen,
                 Ok(None) => break,
@@ -453,9 +455,13 @@ impl SourceSession {
             self.counts.wire_bytes += (len + self.setup.overhead) as u64;
             debug_assert_eq!(len, segment, "the packets of one burst have one length");
             let due = self.departure(layer) <= now + BURST;
-            if !due || out.len() + segment > MOST_BYTES || sent + 1 == MOST_SEGMENTS {
+            if !due || out.len() + segment > MOST_BYTES || sent + 1 == most {
                 break;
             }
+        }
+        if layer == BASE {
+            let count = self.counts.packets - before;
+            self.bursts.on_sent(Seq(self.next_seqs[0].0 - count), count as u32);
         }
         if segment > 0 && self.delivery.is_drained() {
             self.clocks.status_at = now; // tell at once that this was all

@@ -50,6 +50,11 @@ impl SourceSession {
     pub(super) fn on_echo(&mut self, from: ReceiverId, echo: Option<Seq>, now: Time) {
         let long_gone = self.left.before(now, UNREACHED_AFTER);
         let recent = self.left.before(now, Span::from_secs(1));
+        if let Some(seq) = echo
+            && self.bursts.on_echo(seq, self.next_seqs[0])
+        {
+            self.tell_bursts();
+        }
         if self.members.on_echo(from, echo, self.next_seqs[0], long_gone, recent, now) {
             self.tell_answering(now);
         }
@@ -84,8 +89,17 @@ impl SourceSession {
             );
             self.events.push_back(Event::warning_of(Setting::Datagram, message));
         }
+        if self.bursts.on_unreached(!muted.unreached.is_empty(), self.members.unreached(), now) {
+            self.tell_bursts();
+        }
         self.give_up(now, patience, spread);
         self.tell_answering(now);
+    }
+
+    fn tell_bursts(&mut self) {
+        self.events.push_back(Event::warning(
+            "packets arrive when they leave one at a time, and not several at a time: something on the way does not cut them              apart, as kernels that forward multicast do not; from now on they leave one at a time, which takes more processor              time (`ethtool -K <interface> tx-udp-segmentation off` on this host does the same from the start)",
+        ));
     }
 
     /// Wait no longer for those who have been silent, or not reached, for so long.

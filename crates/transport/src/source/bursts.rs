@@ -1,0 +1,167 @@
+//! Whether packets may leave several at a time, for the kernel to cut apart (segmentation offload).
+//!
+//! A kernel that forwards multicast drops what is not cut yet: packets that leave one at a time pass, and bursts do not (a
+//! source in a container, or in a virtual machine, behind a multicast router on the same host). Then receivers hear nothing, or
+//! nothing but what leaves slowly. Which packets receivers name as their newest shows it.
+
+use faircast_core::packet::Seq;
+use faircast_core::time::{Span, Time};
+
+/// The kernel takes at most so many datagrams in one call (UDP_MAX_SEGMENTS in older kernels).
+pub(super) const MOST_SEGMENTS: usize = 64;
+
+/// The latest packets of which it is known how they left.
+const KNOWN: u64 = 4_096;
+
+/// By chance nobody would name a burst's packet as often as this once in e^10 times.
+const DOUBT: f64 = 10.0;
+
+/// Sending one packet at a time is tried for so long for those whom nothing reaches.
+const TRIED_FOR: Span = Span::from_secs(10);
+
+/// How packets leave, and what is known of how they arrive.
+#[derive(Debug)]
+pub(super) struct Bursts {
+    state: State,
+    /// A bit for each of the latest packets: whether others left with it.
+    together: Vec<u64>,
+    /// Packets since somebody named a new one, and those of them that left with others.
+    left: (u32, u32),
+    /// How often a burst's packet should have been named.
+    doubt: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// They leave in bursts; nobody has named a packet of one yet.
+    Unknown,
+    /// They leave in bursts, which pass.
+    Pass,
+    /// One at a time, for somebody is not reached.
+    Tried { since: Time },
+    /// That did not help.
+    InVain,
+    /// One at a time, for bursts do not pass.
+    OneByOne,
+}
+
+impl Bursts {
+    pub(super) fn new() -> Bursts {
+        Bursts { state: State::Unknown, together: vec![0; KNOWN as usize / 64], left: (0, 0), doubt: 0.0 }
+    }
+
+    /// So many packets may leave at a time.
+    pub(super) const fn most(&self) -> usize {
+        match self.state {
+            State::Unknown | State::Pass | State::InVain => MOST_SEGMENTS,
+            State::Tried { .. } | State::OneByOne => 1,
+        }
+    }
+
+    /// So many packets of the base layer have left at a time, `first` the first of them.
+    pub(super) fn on_sent(&mut self, first: Seq, count: u32) {
+        if self.state != State::Unknown {
+            return;
+        }
+        for seq in first.0..first.0 + u64::from(count) {
+            let (word, bit) = (seq % KNOWN / 64, 1 << (seq % 64));
+            match count {
+                1 => self.together[word as usize] &= !bit,
+                _ => self.together[word as usize] |= bit,
+            }
+        }
+        self.left.0 += count;
+        self.left.1 += if count > 1 { count } else { 0 };
+    }
+
+    /// A receiver's newest packet is another one than before; `next` leaves next. Whether bursts turn out not to pass.
+    pub(super) fn on_echo(&mut self, seq: Seq, next: Seq) -> bool {
+        if self.state != State::Unknown || seq.0 + KNOWN <= next.0 || self.left.0 == 0 {
+            return false;
+        }
+        if self.together[(seq.0 % KNOWN / 64) as usize] & 1 << (seq.0 % 64) != 0 {
+            self.state = State::Pass;
+            return false;
+        }
+        let (all, together) = std::mem::take(&mut self.left);
+        self.doubt += f64::from(together) / f64::from(all);
+        let is_certain = self.doubt >= DOUBT;
+        if is_certain {
+            self.state = State::OneByOne;
+        }
+        is_certain
+    }
+
+    /// Somebody was found whom nothing reaches, or so many are left. Whether it turns out that bursts do not pass.
+    pub(super) fn on_unreached(&mut self, found: bool, left: usize, now: Time) -> bool {
+        match self.state {
+            State::Unknown | State::Pass if found => self.state = State::Tried { since: now },
+            State::Tried { .. } if left == 0 => {
+                self.state = State::OneByOne;
+                return true;
+            }
+            State::Tried { since } if now.since(since) >= TRIED_FOR => self.state = State::InVain,
+            _ => {}
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A hundred packets a round, half of them in bursts of five, of which receivers name some in turn.
+    fn rounds(count: u64, named: impl Fn(u64) -> bool) -> (Bursts, Option<u64>) {
+        let (mut bursts, mut next, mut found) = (Bursts::new(), 0, None);
+        for round in 0..count {
+            let first = next;
+            for _ in 0..10 {
+                bursts.on_sent(Seq(next), 5);
+                (5..10).for_each(|single| bursts.on_sent(Seq(next + single), 1));
+                next += 10;
+            }
+            let newest = (first..next).rev().find(|seq| named(*seq)).expect("some are");
+            if bursts.on_echo(Seq(newest), Seq(next)) {
+                found = Some(round);
+            }
+        }
+        (bursts, found)
+    }
+
+    #[test]
+    fn when_only_what_leaves_alone_is_named_everything_leaves_alone() {
+        let (bursts, found) = rounds(30, |seq| seq % 10 >= 5);
+        assert_eq!((bursts.most(), found), (1, Some(19)), "half of the packets, twice ten names");
+    }
+
+    #[test]
+    fn one_packet_of_a_burst_is_enough_to_go_on() {
+        let (bursts, found) = rounds(100, |seq| if seq / 100 == 18 { seq == 1_894 } else { seq % 10 >= 5 });
+        assert_eq!((bursts.most(), found, bursts.state), (MOST_SEGMENTS, None, State::Pass));
+    }
+
+    #[test]
+    fn old_names_say_nothing() {
+        let mut bursts = Bursts::new();
+        for first in 0..2_000 {
+            bursts.on_sent(Seq(first * 5), 5);
+            assert!(!bursts.on_echo(Seq(0), Seq(first * 5 + KNOWN)));
+        }
+        assert_eq!(bursts.most(), MOST_SEGMENTS);
+    }
+
+    #[test]
+    fn for_those_whom_nothing_reaches_it_is_tried_once() {
+        let at = |seconds| Time::ZERO + Span::from_secs(seconds);
+        let mut helps = Bursts::new();
+        assert!(!helps.on_unreached(true, 2, at(5)) && helps.most() == 1);
+        assert!(!helps.on_unreached(false, 1, at(6)));
+        assert!(helps.on_unreached(false, 0, at(7)) && helps.most() == 1);
+        let mut vain = Bursts::new();
+        for second in 0..60 {
+            assert!(!vain.on_unreached(second % 20 == 5, 1, at(second)));
+            assert_eq!(vain.most() == 1, (5..15).contains(&second), "{second}");
+        }
+    }
+}
