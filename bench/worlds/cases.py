@@ -142,7 +142,10 @@ CASES = [
     Case("one TCP", "one flow, a buffer of one bandwidth-delay product", 10, 50, "droptail,50", 1),
     Case("ten flows", "ten TCP flows, the same buffer", 10, 50, "droptail,50", 10),
     Case("RED", "four TCP flows and RED 5 to 15 packets, gentle", 10, 50, "red,min=5,max=15,w=0.002,p=0.1,limit=100,mean=1500,gentle", 4),
-    Case("ORMCC", "ORMCC beside one TCP flow over a long path", 10, 100, "droptail,84", 1, "ormcc"),
-    Case("LE-SBCC", "LE-SBCC beside one TCP flow", 10, 50, "droptail,50", 1, "le-sbcc"),
-    Case("GMCC", "GMCC in layers beside one TCP flow", 10, 50, "droptail,50", 1, "gmcc"),
+    Case("ORMCC", "ORMCC beside one TCP flow over a long path", 10, 100, "droptail,84", 1, "ormcc",
+         reason="the first minute hangs on when TCP begins: simulated 1.12, 1.25, 1.18, 1.00, 0.88 and 0.91 for 0.5, 1, 1.1, 1.2, 1.3 and 1.5 s after the session; real TCP begins after 1.2 to 1.6 s, because its handshake meets the session's start; a second or two later it is 0.82 to 0.94 real, 0.89 to 0.96 simulated"),
+    Case("LE-SBCC", "LE-SBCC beside one TCP flow", 10, 50, "droptail,50", 1, "le-sbcc",
+         reason="the queue overflows as often (0.446 times a second in both), and each time the session loses 2.6 packets in place of 1.8; 15 announcements and status messages a second, which the simulator has not, make 2.36 of 2.26; jitter of 0 to 5 ms, feedback 5 to 20 ms later, TCP by RFC 6937 and another start change nothing"),
+    Case("GMCC", "GMCC in layers beside one TCP flow", 10, 50, "droptail,50", 1, "gmcc",
+         reason="with the 15 announcements and status messages a second that a real session sends, 5.08 simulated"),
 ]

@@ -133,6 +133,11 @@ const TCP_OPTIONS: &[Opt<tcp::Config>] = &[
         choice!(counting: "acks" => tcp::Counting::Acknowledgements, "packets" => tcp::Counting::Packets),
         "what an acknowledgement counts for when the window grows",
     ),
+    Opt::choice(
+        "shrinking",
+        choice!(shrinking: "at-once" => tcp::Shrinking::AtOnce, "proportional" => tcp::Shrinking::Proportional),
+        "how the window comes down in a recovery by the scoreboard: proportional is RFC 6937",
+    ),
     Opt::alone(
         "on",
         Opt::choice(

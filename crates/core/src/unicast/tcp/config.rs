@@ -55,6 +55,16 @@ pub enum Recovery {
     Scoreboard,
 }
 
+/// How the window comes down in a recovery that the scoreboard steers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shrinking {
+    /// Nothing leaves until half of what was out has left the pipe (RFC 6675).
+    AtOnce,
+    /// In proportion to what arrives, so that something leaves all the time (RFC 6937, with its slow-start bound), as in Linux
+    /// since 3.2.
+    Proportional,
+}
+
 /// Window after an idle time longer than the retransmission timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
@@ -167,6 +177,8 @@ pub struct Config {
     pub halving: Halving,
     /// How selective acknowledgements steer a recovery.
     pub recovery: Recovery,
+    /// How the window comes down in such a recovery.
+    pub shrinking: Shrinking,
     /// Window after an idle time.
     pub idle: Idle,
     /// Which acknowledgements are duplicates. Recoveries by selective acknowledgements have a rule of their own.
@@ -208,6 +220,7 @@ impl Config {
             counting: Counting::Acknowledgements,
             halving: Halving::Window,
             recovery: Recovery::PipeCount,
+            shrinking: Shrinking::AtOnce,
             idle: Idle::OnePacket,
             duplicates: Duplicates::All,
             inflation: Inflation::InRecovery,
@@ -264,7 +277,7 @@ impl Config {
     }
 
     /// Near to what Linux does by default: ten packets at the start (RFC 6928), acknowledgements of two packets or after
-    /// 40 ms, all acknowledged packets counted, half the window after a loss, timeouts of 0.2 s at least.
+    /// 40 ms, all acknowledged packets counted, half the window after a loss, by and by (RFC 6937), timeouts of 0.2 s at least.
     pub const fn linux(variant: Variant) -> Config {
         Config {
             initial_window: 10,
@@ -272,6 +285,7 @@ impl Config {
             delayed_ack: Some(Span::from_millis(40)),
             counting: Counting::Packets,
             halving: Halving::Window,
+            shrinking: Shrinking::Proportional,
             ..Config::rfc(variant)
         }
     }
@@ -287,6 +301,7 @@ impl Config {
             initial_rto: Span::from_secs(3),
             max_rto: Span::from_secs(120),
             counting: Counting::Acknowledgements,
+            shrinking: Shrinking::AtOnce,
             ..Config::linux(variant)
         }
     }

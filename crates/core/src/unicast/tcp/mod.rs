@@ -44,7 +44,7 @@ mod window;
 
 pub use config::{
     AfterMark, Backoff, Config, Counting, CwrOn, Duplicates, Halving, Handshake, Idle, Inflation, Recovery,
-    Samples, Switch, Variant,
+    Samples, Shrinking, Switch, Variant,
 };
 pub use rto::RttEstimate;
 pub(super) use rto::Smoothed;

@@ -3,7 +3,7 @@
 //! In ns-2's way (Fall and Floyd 1996) the pipe is counted with every acknowledgement and packet, and every hole below the
 //! highest arrival is lost. In the standard's way (RFC 6675) both follow from the scoreboard.
 
-use super::config::Recovery;
+use super::config::{Recovery, Shrinking};
 use super::tcb::{ControlBlock, DUPLICATES, NONE, Origin, Reaction};
 use crate::time::Time;
 use crate::unicast::Ack;
@@ -24,6 +24,35 @@ pub(super) struct Scoreboard {
     counts: bool,
     /// The last packet was sent again because nothing else could be (RFC 6675, 4, rule 4 of `NextSeg`).
     rescued: bool,
+    /// What may leave in this recovery, where the window comes down in proportion.
+    proportional: Option<Proportional>,
+}
+
+/// A window that comes down in proportion to what arrives (RFC 6937, 3), in packets.
+#[derive(Debug, Clone, Copy)]
+struct Proportional {
+    /// Packets that were out when the recovery began (`RecoverFS`), at least one.
+    start: u32,
+    /// Those that have arrived since (`prr_delivered`), and left (`prr_out`).
+    delivered: u32,
+    out: u32,
+    /// Those that may leave now (`sndcnt`).
+    may: i64,
+}
+
+impl Proportional {
+    /// So many have arrived; `pipe` are on their way, and `threshold` shall be.
+    fn on_delivered(&mut self, packets: u32, pipe: i64, threshold: f64) {
+        self.delivered += packets;
+        let (delivered, out, threshold) = (i64::from(self.delivered), i64::from(self.out), threshold as i64);
+        self.may = if pipe > threshold {
+            (delivered * threshold + i64::from(self.start) - 1) / i64::from(self.start) - out
+        } else {
+            // As slow start would.
+            let bound = (delivered - out).max(i64::from(packets)) + 1;
+            bound.min(threshold - pipe)
+        };
+    }
 }
 
 impl Scoreboard {
@@ -163,16 +192,29 @@ impl Scoreboard {
         self.counts = false;
         self.rescued = false;
         self.resent_to = tcb.una + 1;
+        let config = &tcb.config;
+        let by_and_by =
+            config.recovery == Recovery::Scoreboard && config.shrinking == Shrinking::Proportional;
+        let start = tcb.flight().max(1);
+        self.proportional = by_and_by.then_some(Proportional { start, delivered: 0, out: 0, may: 0 });
+    }
+
+    /// Packets that have arrived, from the first of the connection on.
+    fn arrived(&self, una: u32) -> u32 {
+        una + self.ranges.iter().map(|(from, to)| to - from).sum::<u32>()
     }
 
     fn on_ack_in_recovery(&mut self, tcb: &mut ControlBlock, ack: &Ack, echo: bool, now: Time) {
         self.pipe -= 1;
+        let before = self.arrived(tcb.una);
         if ack.next >= tcb.recover {
             tcb.recover = 0;
             self.recovering = false;
             self.clear();
             tcb.advance(ack, echo, now);
-        } else if ack.next > tcb.una {
+            return;
+        }
+        if ack.next > tcb.una {
             tcb.una = ack.next;
             tcb.nxt = tcb.nxt.max(ack.next);
             self.advance(ack.next);
@@ -182,6 +224,13 @@ impl Scoreboard {
             tcb.timer.restart(now);
         } else {
             self.add_all(ack);
+        }
+        if self.proportional.is_some() {
+            let pipe = i64::from(self.in_pipe(tcb.una, tcb.max));
+            let packets = self.arrived(tcb.una) - before;
+            if let Some(it) = &mut self.proportional {
+                it.on_delivered(packets, pipe, tcb.window.threshold());
+            }
         }
     }
 
@@ -202,7 +251,10 @@ impl Scoreboard {
         if by_board {
             self.pipe = i64::from(self.in_pipe(una, max));
         }
-        let room = i64::from(tcb.window.packets() as u32) - self.pipe;
+        let room = match self.proportional {
+            Some(it) => it.may,
+            None => i64::from(tcb.window.packets() as u32) - self.pipe,
+        };
         if room <= 0 {
             return;
         }
@@ -230,6 +282,9 @@ impl Scoreboard {
         }
         if self.counts || origin == Origin::Window {
             self.pipe += 1;
+        }
+        if let Some(it) = &mut self.proportional {
+            (it.out, it.may) = (it.out + 1, it.may - 1);
         }
         if origin == Origin::Urgent {
             self.counts = true; // only the first one does not count
