@@ -51,7 +51,7 @@ impl args::Send {
             ));
         }
         let config = AlcSend {
-            group: self.session.group,
+            group: self.session.group(),
             interface: self.session.iface,
             ttl: self.sending.ttl,
             pacing,
@@ -71,6 +71,8 @@ fn pacing(sending: &Sending, options: &AlcOptions) -> Result<(Pacing, Fec, Repea
     refuse(&[
         ("--slow", sending.slow != Slow::Follow, silent),
         ("--expect", sending.expect.is_some(), silent),
+        ("--listen", sending.listen.is_some(), silent),
+        ("--to", sending.to.is_some(), silent),
         ("--min", sending.min.is_some(), "the rate does not change; say --rate, or --cc rlc,base=RATE"),
         ("--max", sending.max.is_some(), "the rate does not change; say --rate, or --cc rlc,layers=N"),
     ])?;
@@ -115,6 +117,8 @@ impl args::Recv {
             ("--stdout", self.stdout, "files come in any order and in parts; use --out DIR"),
             ("--sync", self.sync, "files are not flushed one by one"),
             ("--older", self.older, "sessions do not say when they were started"),
+            ("--parent", !self.parent.is_empty(), "its sessions are multicast"),
+            ("--listen", self.listen.is_some(), "its sessions are multicast"),
             ("--layer-to", !self.layer_to.is_empty(), "its layers carry parts of the same files"),
         ])?;
         self.check_source()?;
@@ -122,7 +126,7 @@ impl args::Recv {
             return Err(Usage::NotOverAlc { option: "--stdout", why: "use --out DIR" });
         };
         let config = AlcReceive {
-            group: self.session.group,
+            group: self.session.group(),
             interface: self.session.iface,
             source: self.source,
             out,

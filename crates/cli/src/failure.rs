@@ -37,6 +37,49 @@ pub enum Usage {
         /// What is wrong.
         reason: String,
     },
+    /// A list of hosts that cannot be read.
+    #[error("cannot read the list of hosts {}: {source}", .path.display())]
+    HostsUnreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line that is no host.
+    #[error("{}, line {line}: {reason}", .path.display())]
+    HostLine {
+        /// The file.
+        path: PathBuf,
+        /// Which line.
+        line: usize,
+        /// What is wrong with it.
+        reason: crate::values::BadValue,
+    },
+    /// A host that is there twice.
+    #[error("{}, line {line}: {name} is {address}, which is on line {before} already; leave one out", .path.display())]
+    HostTwice {
+        /// The file.
+        path: PathBuf,
+        /// Which line.
+        line: usize,
+        /// The line before.
+        before: usize,
+        /// As given.
+        name: String,
+        /// What it is.
+        address: std::net::SocketAddr,
+    },
+    /// A list that is too long.
+    #[error("{} has more than {most} hosts; put relays between them and the source", .path.display())]
+    TooManyHosts {
+        /// The file.
+        path: PathBuf,
+        /// How many there may be.
+        most: usize,
+    },
+    /// A list without hosts.
+    #[error("{} names no host; write one a line, like 192.0.2.7 or host.example.org:5778", .0.display())]
+    NoHosts(PathBuf),
     /// Standard input and paths at once.
     #[error("`-` (standard input) cannot be sent together with paths; send them one after the other")]
     StdinAndPaths,

@@ -59,7 +59,8 @@ mod tests {
     use super::*;
     use faircast::alc::{AlcReceiveReport, AlcSendReport};
     use faircast::event::{
-        Flow, IncompleteReceiver, LayersReport, Limit, Progress, SlowAction, StreamReceived, Subscription,
+        Flow, HostOutcome, HostReport, IncompleteReceiver, LayersReport, Limit, Progress, RelayBelow,
+        SlowAction, StreamReceived, Subscription,
     };
     use faircast::pgm::{PgmReceiveReport, PgmSendReport};
     use faircast::{Event, ReceiveReport, SendReport};
@@ -109,6 +110,14 @@ mod tests {
                 layers: Some(Subscription { joined: 3, of: 8 }),
                 limited_by: Some(Limit::Window),
                 window_of: Some("lab-07".into()),
+                relays: vec![RelayBelow {
+                    depth: 1,
+                    host: "relay-b".into(),
+                    address: "192.0.2.9:40000".parse().expect("a literal"),
+                    receivers: 3,
+                    done: 1,
+                    rate_bps: 4e3,
+                }],
             }),
         ];
         let lines: String = events.iter().map(text).collect();
@@ -124,6 +133,11 @@ mod tests {
                     receivers: 2,
                     verified: 1,
                     incomplete: vec![IncompleteReceiver { host: "lab-07".into(), reason: "silent".into() }],
+                    hosts: vec![HostReport {
+                        host: "lab-07".into(),
+                        address: "192.0.2.7:5778".parse().expect("a literal"),
+                        outcome: HostOutcome::Unanswered,
+                    }],
                     ..SendReport::default()
                 },
                 Some(0.5),

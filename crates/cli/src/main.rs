@@ -5,7 +5,7 @@
 //! | [`args`] [`values`] | what can be typed |
 //! | [`session`] | `send`, `stream`, `recv`: typed, resolved, run |
 //! | [`pgm`] [`alc`] | the same over PGM, and over ALC with FLUTE |
-//! | [`relay`] | sessions are passed on |
+//! | [`relay`] [`hosts`] | sessions are passed on; lists of hosts |
 //! | [`tell`] [`json`] [`units`] | how a session is told to people and to programs |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
 //! | [`key`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
@@ -16,6 +16,7 @@ mod args;
 mod demo;
 mod doctor;
 mod failure;
+mod hosts;
 mod json;
 mod key;
 mod manual;

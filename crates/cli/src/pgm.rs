@@ -58,6 +58,8 @@ fn resolve_sending(
         ("--sign-key", sending.sign_key.is_some(), "PGM has no signatures"),
         ("--slow", sending.slow != Slow::Follow, "PGM's receivers do not say how they do"),
         ("--expect", sending.expect.is_some(), "PGM's receivers do not say that they are there"),
+        ("--listen", sending.listen.is_some(), "PGM is multicast"),
+        ("--to", sending.to.is_some(), "PGM is multicast"),
     ])?;
     let mut warnings = Vec::new();
     if !sending.open {
@@ -68,7 +70,7 @@ fn resolve_sending(
         window.age = faircast_core::time::Span::from_secs_f64(history.as_secs_f64());
     }
     let config = PgmSend {
-        group: session.group,
+        group: session.group(),
         interface: session.iface,
         ttl: sending.ttl,
         scheme: sending.scheme(),
@@ -97,11 +99,13 @@ impl args::Recv {
             ("--sync", self.sync, "what comes over PGM is never known to be whole"),
             ("--older", self.older, "sessions do not say when they were started"),
             ("--layer-to", !self.layer_to.is_empty(), "PGM has no layers"),
+            ("--parent", !self.parent.is_empty(), "PGM is multicast"),
+            ("--listen", self.listen.is_some(), "PGM is multicast"),
         ])?;
         self.check_source()?;
         let destination = self.destination()?;
         let config = PgmReceive {
-            group: self.session.group,
+            group: self.session.group(),
             interface: self.session.iface,
             source: self.source,
             options: self.format.options(),

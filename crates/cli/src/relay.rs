@@ -79,7 +79,10 @@ impl args::Relay {
                 patience: self.patience,
                 host: self.host.unwrap_or_else(faircast::host_name),
                 buffer: RECEIVE_BUFFER,
-                listen: self.listen.map(|at| (at, usize::from(self.children))),
+                listen: self.listen.map_or_else(Vec::new, |at| at.0),
+                children: usize::from(self.children),
+                paced: false,
+                found: !self.hidden,
             },
             control: self.control.unwrap_or_else(default_path),
             warnings,
@@ -200,5 +203,6 @@ fn told(session: &RelayedSession, lines: &mut Vec<String>) {
             branch.blocks_sent,
             branch.rate_bps / 1e6
         ));
+        lines.extend(branch.relays.iter().map(|relay| format!("    {}", crate::tell::relay(relay))));
     }
 }

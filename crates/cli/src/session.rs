@@ -4,9 +4,9 @@ use crate::args::{self, Telling};
 use crate::failure::{Failure, Usage};
 use crate::json::Line;
 use crate::tell::{self, EventPrinter, Human, Level, Reader, Role};
-use crate::{key, system, units, wording};
-use faircast::config::{BadLimits, RECEIVE_BUFFER, check_limits};
-use faircast::event::LayersReport;
+use crate::{hosts, key, system, units, wording};
+use faircast::config::{BadLimits, Multicast, RECEIVE_BUFFER, Unicast, check_limits};
+use faircast::event::{HostOutcome, LayersReport};
 use faircast::{
     self as transport, Class, Content, Destination, Durability, Error, Event, Freshness, Input, LayerInput,
     Older, Pacing, ReceiveConfig, ReceiveReport, SendConfig, SendReport, Slow,
@@ -103,9 +103,10 @@ impl args::Recv {
         self.check_source()?;
         let destination = self.destination()?;
         let config = ReceiveConfig {
-            group: self.session.group,
+            group: self.session.group(),
             interface: self.session.iface,
             parents: self.parent,
+            listen: self.listen,
             source: self.source,
             destination,
             layers_to: self.layer_to,
@@ -129,7 +130,11 @@ impl args::Recv {
     /// That the source can be one, and can send to the group.
     pub(crate) fn check_source(&self) -> Result<(), Usage> {
         let Some(source) = self.source else { return Ok(()) };
-        let group = self.session.group.ip();
+        // Who invites, or serves by unicast, may be of any family.
+        let group = match (self.listen, self.parent.first()) {
+            (Some(place), _) | (None, Some(&place)) => place.ip(),
+            (None, None) => self.session.group().ip(),
+        };
         if source.is_multicast() {
             return Err(Usage::SourceIsGroup(source));
         }
@@ -210,8 +215,10 @@ fn resolve_sending(
             .push("not sealed: who is on the network can read and forge this; use --key, or --open".into());
     }
     let sign = read_sign_key(sending.sign_key.as_deref(), &mut warnings)?;
+    let unicast = unicast(&session, &sending)?;
     let config = SendConfig {
-        group: session.group,
+        group: session.group(),
+        unicast,
         interface: session.iface,
         ttl: sending.ttl,
         scheme: sending.scheme(),
@@ -231,6 +238,19 @@ fn resolve_sending(
         faults: session.faults,
     };
     Ok(Resolved { config, telling, warnings })
+}
+
+/// Hosts that are served by unicast.
+fn unicast(session: &args::SessionArgs, sending: &args::Sending) -> Result<Option<Unicast>, Usage> {
+    if sending.listen.is_none() && sending.to.is_none() {
+        return Ok(None);
+    }
+    let invite = sending.to.as_deref().map(hosts::read).transpose()?.unwrap_or_default();
+    let listen = sending.listen.clone().map_or_else(Vec::new, |at| at.0);
+    let children = if listen.is_empty() { 0 } else { usize::from(sending.children) };
+    let is_named = session.group.is_some() || session.iface.is_some();
+    let multicast = if is_named { Multicast::Also } else { Multicast::Not };
+    Ok(Some(Unicast { listen, children, invite, multicast, memory: sending.memory }))
 }
 
 pub(crate) fn check_rates(min: Option<Rate>, max: Option<Rate>, slow: Slow) -> Result<(), Usage> {
@@ -384,6 +404,7 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
         let (bytes, blocks) = (units::bytes(sent.bytes), units::count(sent.blocks, "block"));
         format!("layer {layer}: {bytes} in {blocks}, {} dropped", sent.blocks_dropped)
     }));
+    lines.extend(listed_hosts(report));
     if !report.slow.is_empty() {
         lines.push(format!("slow: {}", report.slow.join(", ")));
     }
@@ -394,6 +415,22 @@ fn sent_summary(report: &SendReport) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// Which hosts of the list have it, and which do not.
+fn listed_hosts(report: &SendReport) -> Vec<String> {
+    let outcomes = [
+        (HostOutcome::Done, "have everything"),
+        (HostOutcome::Incomplete, "came and do not have everything"),
+        (HostOutcome::Unanswered, "never answered"),
+    ];
+    let line = |(outcome, words): (HostOutcome, &str)| {
+        let hosts = report.hosts.iter().filter(|host| host.outcome == outcome);
+        let names: Vec<&str> = hosts.map(|host| host.host.as_str()).collect();
+        (!names.is_empty())
+            .then(|| format!("{} of {} {words}: {}", names.len(), report.hosts.len(), names.join(", ")))
+    };
+    outcomes.into_iter().filter_map(line).collect()
 }
 
 fn sent_shortfall(report: &SendReport) -> String {

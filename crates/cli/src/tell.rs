@@ -5,10 +5,12 @@ use crate::failure::painted;
 use crate::json;
 use crate::units;
 use faircast::Event;
-use faircast::event::{Flow, Limit, Progress, SlowAction, Subscription};
+use faircast::config::RELAY_PORT;
+use faircast::event::{Flow, Limit, Progress, RelayBelow, SlowAction, Subscription};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Which end of the session speaks.
@@ -174,6 +176,9 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
                 [] => String::new(),
                 others => format!(" (others: {}; choose with --iface)", others.join(", ")),
             };
+            if let Some(words) = by_unicast(role, *group, *local) {
+                return (level >= Level::Normal).then_some(words);
+            }
             let verb = match role {
                 Role::Receiver if group.ip().is_multicast() => "listening on",
                 Role::Receiver => "asking",
@@ -229,6 +234,40 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
     (level >= least).then_some(text)
 }
 
+/// Of sockets that go to no network's group: what they are for.
+fn by_unicast(role: Role, place: SocketAddr, local: IpAddr) -> Option<String> {
+    match role {
+        Role::Receiver if place.ip() == local => Some(format!("waiting at {place} until a source invites")),
+        Role::Receiver if place.port() == RELAY_PORT && place.ip().is_multicast() => {
+            Some(format!("looking for the nearest relay in {place} from {local}"))
+        }
+        Role::Source if local.is_loopback() => Some("sending to hosts by unicast alone".to_owned()),
+        _ => None,
+    }
+}
+
+/// A relay below, indented by how deep it is.
+pub fn relay(relay: &RelayBelow) -> String {
+    let indent = "  ".repeat(usize::from(relay.depth.saturating_sub(1)));
+    let (host, address) = (&relay.host, relay.address);
+    let (done, receivers) = (relay.done, units::count(relay.receivers, "receiver"));
+    format!("{indent}{host} at {address}: {done} of {receivers} done, {}", units::rate(relay.rate_bps))
+}
+
+/// So many relays fit beside the rest of the block.
+const MOST_RELAYS: usize = 12;
+
+/// The relays below.
+fn relays(progress: &Progress, indent: &str) -> Vec<String> {
+    let shown = progress.relays.iter().take(MOST_RELAYS);
+    let mut lines: Vec<_> = shown.map(|one| format!("{indent} {}", relay(one))).collect();
+    let more = progress.relays.len().saturating_sub(MOST_RELAYS);
+    if more > 0 {
+        lines.push(format!("{indent} and {} more", units::count(more as u64, "relay")));
+    }
+    lines
+}
+
 /// The line of a second.
 pub fn progress_line(role: Role, progress: &Progress) -> String {
     let mut parts = vec![format!("{:.0} s", progress.seconds)];
@@ -240,6 +279,9 @@ pub fn progress_line(role: Role, progress: &Progress) -> String {
     parts.extend(limiting(progress));
     if role == Role::Source {
         parts.push(format!("{} of {} done", progress.verified, progress.receivers));
+        if !progress.relays.is_empty() {
+            parts.push(units::count(progress.relays.len() as u64, "relay"));
+        }
     }
     parts.join("  ")
 }
@@ -262,6 +304,7 @@ pub fn progress_block(role: Role, progress: &Progress) -> String {
         let layers = layers.map(|layers| format!("{layers}; ")).unwrap_or_default();
         let receivers = units::count(progress.receivers, "receiver");
         lines.push(format!("{indent} {limiting}{layers}{} of {receivers} done", progress.verified));
+        lines.extend(relays(progress, &indent));
     }
     lines.join("\n")
 }
@@ -324,6 +367,7 @@ mod tests {
             layers: None,
             limited_by: None,
             window_of: None,
+            relays: Vec::new(),
         }
     }
 
@@ -341,6 +385,31 @@ mod tests {
         assert!(block.contains("limited by lab-07; 3 of 8 receivers done"), "{block}");
         assert!(block.contains("2:48 left"), "{block}");
         assert!(block.lines().all(|line| line.chars().count() <= 80), "{block}");
+    }
+
+    #[test]
+    fn the_block_shows_the_relays_below_by_depth_and_no_more_than_fit() {
+        let relay = |depth: u8, number: usize| RelayBelow {
+            depth,
+            host: format!("relay-{number}"),
+            address: SocketAddr::from(([192, 0, 2, 7], 40_000)),
+            receivers: 3,
+            done: 1,
+            rate_bps: 25e6,
+        };
+        let two = Progress { relays: vec![relay(1, 0), relay(2, 1)], ..halfway() };
+        let block = progress_block(Role::Source, &two);
+        let lines: Vec<&str> = block.lines().collect();
+        assert_eq!(lines[3].trim_start(), "relay-0 at 192.0.2.7:40000: 1 of 3 receivers done, 25.0 Mbit/s");
+        assert!(
+            lines[4].ends_with("   relay-1 at 192.0.2.7:40000: 1 of 3 receivers done, 25.0 Mbit/s"),
+            "{block}"
+        );
+        assert!(progress_line(Role::Source, &two).ends_with("3 of 8 done  2 relays"));
+        let many = Progress { relays: (0..20).map(|number| relay(1, number)).collect(), ..halfway() };
+        let block = progress_block(Role::Source, &many);
+        assert_eq!(block.lines().count(), 3 + MOST_RELAYS + 1);
+        assert!(block.ends_with("and 8 relays more"), "{block}");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Values as people type them: rates, spans, groups.
 
+use faircast::config::{FIND_GROUP, FIND_GROUP_V6, RELAY_PORT};
 use faircast_core::packet::Layer;
 use faircast_core::time::Rate;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -195,8 +196,18 @@ fn is_link_control(address: Ipv4Addr) -> bool {
     matches!(address.octets(), [224, 0, 0, _])
 }
 
-/// The port of relays at which hosts without multicast ask, when none is given.
-pub const RELAY_PORT: u16 = 5778;
+/// A host that serves this one, or `find` (`find6`): the nearest relay.
+///
+/// # Errors
+/// As [`parent`].
+pub fn parent_or_find(text: &str) -> Result<SocketAddr, BadValue> {
+    let group = |group: &str| group.parse().expect("it is an address and a port");
+    match text.trim() {
+        "find" => Ok(group(FIND_GROUP)),
+        "find6" => Ok(group(FIND_GROUP_V6)),
+        other => parent(other),
+    }
+}
 
 /// A relay's address: `192.0.2.7`, `192.0.2.7:6000`, `[2001:db8::7]:6000`, `relay.example.org`.
 ///
@@ -229,13 +240,29 @@ fn named(text: &str) -> Result<SocketAddr, BadValue> {
     (host, port).to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or_else(not_a_host)
 }
 
-/// Where a relay listens: `5778`, `192.0.2.7`, `192.0.2.7:6000`.
+/// Where hosts ask: at these addresses and ports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listen(pub Vec<SocketAddr>);
+
+/// As [`listen`]; a port alone is that of all addresses, IPv4 and IPv6.
+///
+/// # Errors
+/// As [`listen`].
+pub fn listen_at(text: &str) -> Result<Listen, BadValue> {
+    let at = listen(text)?;
+    let is_port = text.trim().parse::<u16>().is_ok();
+    let both = [at, SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), at.port())];
+    Ok(Listen(if is_port { both.to_vec() } else { vec![at] }))
+}
+
+/// Where a host listens: `5778`, `192.0.2.7`, `192.0.2.7:6000`.
 ///
 /// # Errors
 /// [`BadValue::NotAHost`], or [`BadValue::PortZero`].
 pub fn listen(text: &str) -> Result<SocketAddr, BadValue> {
     let text = text.trim();
-    let address = match (text.parse::<u16>(), text.parse::<SocketAddr>(), text.parse::<IpAddr>()) {
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    let address = match (text.parse::<u16>(), text.parse::<SocketAddr>(), bare.parse::<IpAddr>()) {
         (Ok(port), ..) => SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port),
         (_, Ok(address), _) => address,
         (.., Ok(address)) => SocketAddr::new(address, RELAY_PORT),
@@ -382,7 +409,16 @@ mod tests {
         }
         assert_eq!(listen("6000"), at("0.0.0.0:6000"));
         assert_eq!(listen("192.0.2.7"), at("192.0.2.7:5778"));
-        assert!(["", "0", "eth0"].iter().all(|wrong| listen(wrong).is_err()));
+        assert!(["", "0", "eth0"].iter().all(|wrong| listen(wrong).is_err() && listen_at(wrong).is_err()));
+        let places = |text: &str| {
+            listen_at(text).expect("a place").0.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(places("6000"), ["0.0.0.0:6000", "[::]:6000"]);
+        assert_eq!(places("0.0.0.0:6000"), ["0.0.0.0:6000"]);
+        assert_eq!(places("[2001:db8::7]"), ["[2001:db8::7]:5778"]);
+        assert_eq!(parent_or_find("find"), at(FIND_GROUP));
+        assert_eq!(parent_or_find("find6"), at(FIND_GROUP_V6));
+        assert_eq!(parent_or_find("192.0.2.7"), at("192.0.2.7:5778"));
     }
 
     #[test]

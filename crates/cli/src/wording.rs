@@ -46,6 +46,14 @@ pub fn error(error: &Error) -> String {
             "no receiver answered on {group} within {waited:?}; is `faircast recv` running there, on the same group, with the \
              same key, within --ttl {ttl} hops?"
         ),
+        Error::NoHost { invited: 0, waited } => format!(
+            "no host asked to be served within {waited:?} (--wait); does `faircast recv --parent` with this host's address run, with \
+             the same key, and does UDP reach this host?"
+        ),
+        Error::NoHost { invited, waited } => format!(
+            "none of the {invited} hosts came within {waited:?} (--wait); does `faircast recv --listen` run there, with the same key, \
+             and does UDP reach them?"
+        ),
         Error::NoSession { group, waited, seen: Some(Seen::Sealed) } => format!(
             "no session was announced on {group} within {waited:?}; a sealed session is there: give its --key"
         ),
@@ -111,6 +119,9 @@ fn setting(error: &Error) -> String {
                 ),
                 Unlayered::SlowPolicy => {
                     ("--slow", "slow receivers take fewer layers and cost the others nothing, leave it out")
+                }
+                Unlayered::Unicast => {
+                    ("--listen or --to", "each host has a rate of its own, choose a --cc at one rate")
                 }
                 Unlayered::Pgm => ("PGM", "choose another --cc, or leave out --wire pgm"),
                 _ => return error.to_string(),

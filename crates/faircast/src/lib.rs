@@ -58,7 +58,7 @@
 //! | sessions in a loop of your own | [`Endpoint`]: datagrams in, datagrams out, without sockets and clock |
 //! | networks that you do not have | the features `sim` and `experiments` |
 //!
-//! Linux only, and within networks that carry multicast. [`host_name`] is the only thing asked of the system besides
+//! Linux only. Where networks carry no multicast, a source serves hosts by unicast ([`Unicast`]), or relays do ([`relay`]). [`host_name`] is the only thing asked of the system besides
 //! sockets, files, time and random numbers.
 
 #![forbid(unsafe_code)]
@@ -86,8 +86,8 @@ pub use faircast_net::NetError;
 #[cfg(feature = "sim")]
 pub use faircast_sim as sim;
 pub use faircast_transport::config::{
-    self, BadLimits, Content, DEFAULT_GROUP, Destination, Durability, Freshness, LayerInput, Older, Pacing,
-    ReceiveConfig, SendConfig, Slow,
+    self, BadLimits, Content, DEFAULT_GROUP, Destination, Durability, Freshness, InvitedHost, LayerInput,
+    Multicast, Older, Pacing, ReceiveConfig, SendConfig, Slow, Unicast,
 };
 pub use faircast_transport::ends::{Input, Memory, Output};
 pub use faircast_transport::event::{self, Event, ReceiveReport, SendReport};

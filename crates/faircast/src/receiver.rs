@@ -63,6 +63,19 @@ impl Receiver {
         self
     }
 
+    /// Be served by this host by unicast, in place of the group: a relay, or a source that serves hosts. Said several times,
+    /// the next takes over when one is silent. In place of a host [`FIND_GROUP`](crate::config::FIND_GROUP): the nearest relay.
+    pub fn parent(mut self, parent: SocketAddr) -> Receiver {
+        self.config.parents.push(parent);
+        self
+    }
+
+    /// Wait here until a source invites this host ([`Unicast::invite`](crate::Unicast::invite)).
+    pub fn listen(mut self, at: SocketAddr) -> Receiver {
+        self.config.listen = Some(at);
+        self
+    }
+
     /// The interface, by name or address. Otherwise the routes of this host say which.
     pub fn interface(mut self, interface: impl Into<String>) -> Receiver {
         self.config.interface = Some(interface.into());

@@ -3,7 +3,7 @@
 use crate::session::{self, Session};
 use crate::{
     Content, Error, Event, GroupKey, Input, LayerInput, MemoryFile, Rate, SendConfig, SendReport, SigningKey,
-    Slow, Spacing,
+    Slow, Spacing, Unicast,
 };
 use faircast_core::schemes::Scheme;
 use faircast_core::spec::SpecError;
@@ -70,6 +70,13 @@ impl Sender {
     /// The group's address and port; of a session in layers, the base layer's.
     pub fn group(mut self, group: SocketAddr) -> Sender {
         self.config.group = group;
+        self
+    }
+
+    /// Serve hosts by unicast, each at a rate of its own: those that ask, or that are invited. Without multicast the group and
+    /// the interface mean nothing.
+    pub fn unicast(mut self, unicast: Unicast) -> Sender {
+        self.config.unicast = Some(unicast);
         self
     }
 

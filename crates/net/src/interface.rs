@@ -229,6 +229,22 @@ fn routed(group: IpAddr) -> Option<IpAddr> {
 }
 
 impl Choice {
+    /// For a socket that listens at this address: the interface that has it, or the host's own where all are meant.
+    ///
+    /// # Errors
+    /// When no interface has it.
+    pub(crate) fn of_listener(at: IpAddr) -> Result<Choice, NetError> {
+        let all = interfaces()?;
+        let chosen = all.iter().find(|interface| interface.addrs.contains(&at));
+        let chosen =
+            chosen.or_else(|| all.iter().find(|interface| at.is_unspecified() && interface.loopback));
+        let Some(chosen) = chosen.cloned() else {
+            let exist = all.into_iter().map(|interface| interface.name).collect();
+            return Err(NetError::NoSuchInterface { wanted: at.to_string(), exist });
+        };
+        Ok(Choice { chosen, local: at, alternatives: Vec::new(), why: Why::Asked })
+    }
+
     /// `address` on this interface: IPv6 addresses of link scope get its index as their zone.
     pub(crate) fn here(&self, address: IpAddr, port: u16) -> SocketAddr {
         match address {

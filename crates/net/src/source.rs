@@ -87,6 +87,34 @@ impl SourceSocket {
         Ok(SourceSocket { udp, group: choice.here(like, group.port()), local, choice: choice.clone() })
     }
 
+    /// Listen at this address, or at all of this host's when it is unspecified, and answer from there: what a receiver does
+    /// that waits to be invited.
+    ///
+    /// # Errors
+    /// [`NetError::PortTaken`], [`NetError::BufferTooSmall`], or [`NetError::System`] when the system refuses.
+    pub fn listen(at: SocketAddr, options: &SourceOptions) -> Result<SourceSocket, NetError> {
+        let choice = Choice::of_listener(at.ip())?;
+        let udp = Udp::new(at.ip(), &choice, options.receive_buffer)?;
+        udp.set_send_buffer(options.send_buffer)?;
+        udp.set_traffic_class(at.ip(), options.dscp.unwrap_or(0) & 0x3f, options.ect)?;
+        udp.bind(at)?;
+        let local = udp.local_addr()?;
+        Ok(SourceSocket { udp, group: at, local, choice })
+    }
+
+    /// From now on, what goes to groups passes so many routers at most, plus one.
+    ///
+    /// # Errors
+    /// [`NetError::System`].
+    pub fn set_hops(&self, hops: u8) -> Result<(), NetError> {
+        let socket = self.udp.socket();
+        let done = match self.choice.local {
+            IpAddr::V4(_) => socket.set_multicast_ttl_v4(hops.into()),
+            IpAddr::V6(_) => socket.set_multicast_hops_v6(hops.into()),
+        };
+        done.map_err(NetError::system("setting how far multicast goes"))
+    }
+
     /// Send `bytes` to the group as datagrams of `segment` bytes each, the last one shorter if need
     /// be; up to 64 datagrams (and 64 KiB) in one system call, larger batches in several.
     ///

@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::buffers::Granted;
 use crate::error::NetError;
-use crate::interface::{Choice, Why, interfaces};
+use crate::interface::Choice;
 use crate::udp::{SendOutcome, Udp};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -49,11 +49,9 @@ impl UnicastSocket {
     /// # Errors
     /// As [`UnicastSocket::open`].
     pub fn listen(at: SocketAddr, receive_buffer: usize) -> Result<UnicastSocket, NetError> {
-        let all = interfaces()?;
-        let chosen = all.iter().find(|interface| interface.addrs.contains(&at.ip()));
-        let chosen = chosen.or_else(|| all.iter().find(|interface| interface.loopback));
-        let chosen = chosen.ok_or(NetError::NoRoute { host: at.ip() })?.clone();
-        let choice = Choice { chosen, local: at.ip(), alternatives: Vec::new(), why: Why::Asked };
+        let choice = Choice::of_listener(at.ip())?;
+        // What shares the port is this program's: another one that listens here would get a part of what comes.
+        Udp::new(at.ip(), &choice, receive_buffer)?.bind(at)?;
         let udp = Udp::new(at.ip(), &choice, receive_buffer)?;
         udp.share_port()?;
         udp.bind(at)?;

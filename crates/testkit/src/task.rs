@@ -140,6 +140,16 @@ impl Task {
         self.signal(libc::SIGKILL);
     }
 
+    /// Stop it where it is, as a debugger or a machine that is suspended does, until [`Task::resume`].
+    pub fn pause(&mut self) {
+        self.signal(libc::SIGSTOP);
+    }
+
+    /// Let it go on.
+    pub fn resume(&mut self) {
+        self.signal(libc::SIGCONT);
+    }
+
     fn signal(&mut self, signal: libc::c_int) {
         if !self.is_running() {
             return;

@@ -14,6 +14,18 @@ use std::time::Duration;
 /// The group used when none is named: administratively scoped (RFC 2365), faircast's own port.
 pub const DEFAULT_GROUP: &str = "239.255.70.1:5777";
 
+/// The group in which relays answer hosts that look for one, and the same for IPv6 (RFC 4291, 2.7: of the site, not assigned
+/// for good).
+pub const FIND_GROUP: &str = "239.255.70.2:5778";
+/// See [`FIND_GROUP`].
+pub const FIND_GROUP_V6: &str = "[ff15::4643:2]:5778";
+
+/// The port of relays at which hosts without multicast ask, and of hosts that wait to be invited.
+pub const RELAY_PORT: u16 = 5778;
+
+/// Memory for what a relay keeps of each session, in bytes.
+pub const RELAY_MEMORY: usize = 256_000_000;
+
 /// The congestion control used when none is named.
 pub const DEFAULT_SCHEME: &str = "ormcc";
 
@@ -94,11 +106,65 @@ pub enum LayerInput {
     Path(PathBuf),
 }
 
+/// Hosts that a source serves by unicast, each at a rate of its own: they need no multicast, and the source needs none for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unicast {
+    /// Where hosts ask to be served ([`ReceiveConfig::parents`]); an address of zeros is all of this host's. Without any, at a
+    /// port that the system chooses, and those that are invited alone.
+    pub listen: Vec<SocketAddr>,
+    /// So many hosts that were not invited are served at most.
+    pub children: usize,
+    /// Hosts that are invited ([`ReceiveConfig::listen`]).
+    pub invite: Vec<InvitedHost>,
+    /// Whether the group is sent to as well; otherwise it stays within this host.
+    pub multicast: Multicast,
+    /// Bytes of memory for what slower hosts have not got yet, about; more of it is read again from the content.
+    pub memory: usize,
+}
+
+/// Whether packets go to the group when hosts are served by unicast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Multicast {
+    /// They do.
+    Also,
+    /// They stay within this host.
+    Not,
+}
+
+/// A host that is invited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvitedHost {
+    /// As people call it.
+    pub name: String,
+    /// Where it waits.
+    pub address: SocketAddr,
+}
+
+impl Unicast {
+    /// Invite these hosts and serve nobody else.
+    pub fn invite(hosts: Vec<InvitedHost>) -> Unicast {
+        Unicast {
+            listen: Vec::new(),
+            children: 0,
+            invite: hosts,
+            multicast: Multicast::Not,
+            memory: RELAY_MEMORY,
+        }
+    }
+
+    /// Serve up to `children` hosts that ask here.
+    pub fn listen(at: Vec<SocketAddr>, children: usize) -> Unicast {
+        Unicast { listen: at, children, ..Unicast::invite(Vec::new()) }
+    }
+}
+
 /// How `send` and `stream` run.
 #[derive(Debug, Clone)]
 pub struct SendConfig {
     /// Group address and port.
     pub group: SocketAddr,
+    /// Hosts that are served by unicast.
+    pub unicast: Option<Unicast>,
     /// Interface by name or address; chosen by route when `None`.
     pub interface: Option<String>,
     /// Time to live (hop limit) of the packets: 1 stays on the local network.
@@ -183,8 +249,11 @@ pub enum Older {
 /// How `recv` runs.
 #[derive(Debug, Clone)]
 pub struct ReceiveConfig {
-    /// Hosts that may serve this one by unicast, the first of them first; without any, the group is joined.
+    /// Hosts that may serve this one by unicast, the first of them first; without any, the group is joined. In place of a host
+    /// that is a group ([`FIND_GROUP`]), the nearest relay that answers there is taken.
     pub parents: Vec<SocketAddr>,
+    /// In place of parents: wait here until a source invites this host ([`Unicast::invite`]).
+    pub listen: Option<SocketAddr>,
     /// Group address and port.
     pub group: SocketAddr,
     /// Interface by name or address; chosen by route when `None`.
@@ -227,6 +296,7 @@ impl SendConfig {
     pub fn new(content: Content) -> SendConfig {
         SendConfig {
             group: default_group(),
+            unicast: None,
             interface: None,
             ttl: 1,
             scheme: default_scheme(),
@@ -253,6 +323,7 @@ impl ReceiveConfig {
     pub fn new(destination: Destination) -> ReceiveConfig {
         ReceiveConfig {
             parents: Vec::new(),
+            listen: None,
             group: default_group(),
             interface: None,
             source: None,

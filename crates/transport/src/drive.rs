@@ -7,6 +7,7 @@ use crate::error::{Error, Unlayered};
 use crate::event::{Event, ReceiveReport, SendReport};
 use crate::object::ObjectStream;
 use crate::receiver;
+use crate::serve::{self, Serving};
 use crate::source;
 use crate::source::block_source::BlockSource;
 use crate::source::delivery::streams::{Cut, Fill, Streams};
@@ -16,7 +17,9 @@ use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::Span;
 use faircast_net::{Faults, GroupOptions, GroupSocket, Membership, SourceOptions, choose};
-use faircast_wire::{Form, KeyRing, Name, ReceiverCodec, SourceCodec, Spacing, data_header_len, group_of};
+use faircast_wire::{
+    Form, GroupKey, KeyRing, Name, ReceiverCodec, SourceCodec, Spacing, data_header_len, group_of,
+};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -40,9 +43,50 @@ pub fn send(
     stop: &AtomicBool,
 ) -> Result<SendReport, Error> {
     let clock = Clock::start();
-    let (mut session, mut uplink) = open_source(config, &clock, events)?;
-    run_one(&mut session, &mut uplink, &clock, events, stop)?;
-    sent(session, uplink)
+    let ((mut session, mut uplink), serving) = open_serving(config, &clock, events)?;
+    let mut events = with_hosts(serving.as_ref(), events);
+    run_one(&mut session, &mut uplink, &clock, &mut events, stop)?;
+    drop(events);
+    finish(sent(session, uplink), serving)
+}
+
+/// A source, and the relay in its process when it serves hosts by unicast.
+fn open_serving(
+    mut config: SendConfig,
+    clock: &Clock,
+    events: &mut dyn FnMut(Event),
+) -> Result<((source::SourceSession, Uplink), Option<Serving>), Error> {
+    if config.unicast.is_some() && config.scheme.layers() > 1 {
+        return Err(Error::NotInLayers { what: Unlayered::Unicast, scheme: config.scheme.name() });
+    }
+    serve::prepare(&mut config);
+    let (unicast, patience) = (config.unicast.take(), config.patience);
+    let place = (config.group, config.interface.clone());
+    let key = config.key.as_ref().map(GroupKey::hop);
+    let opened = open_source(config, clock, events)?;
+    let session = opened.0.id();
+    let serving =
+        unicast.map(|unicast| Serving::start(unicast, session, place, key, patience)).transpose()?;
+    Ok((opened, serving))
+}
+
+/// The source's events, and before each what there is to say of hosts that it serves.
+fn with_hosts<'a>(
+    serving: Option<&'a Serving>,
+    events: &'a mut (dyn FnMut(Event) + 'a),
+) -> impl FnMut(Event) + 'a {
+    move |event| {
+        serving.into_iter().flat_map(Serving::events).for_each(&mut *events);
+        events(event);
+    }
+}
+
+/// How it ended, hosts that were served by unicast included.
+fn finish(report: Result<SendReport, Error>, serving: Option<Serving>) -> Result<SendReport, Error> {
+    match serving {
+        Some(serving) => serving.finish(report),
+        None => report,
+    }
 }
 
 /// How it ended.
@@ -67,9 +111,19 @@ pub async fn send_async(
     stop: &AtomicBool,
 ) -> Result<SendReport, Error> {
     let clock = Clock::start();
-    let (mut session, mut uplink) = open_source(config, &clock, events)?;
-    crate::driver::tokio::run_one(&mut session, &mut uplink, &clock, events, stop).await?;
-    sent(session, uplink)
+    let ((mut session, mut uplink), serving) = open_serving(config, &clock, events)?;
+    {
+        // Events of hosts come between the source's own.
+        let mut events = |event| {
+            serving.iter().flat_map(Serving::events).for_each(&mut *events);
+            events(event);
+        };
+        crate::driver::tokio::run_one(&mut session, &mut uplink, &clock, &mut events, stop).await?;
+    }
+    let report = sent(session, uplink);
+    // The hosts' last words take a while.
+    let finished = ::tokio::task::spawn_blocking(move || finish(report, serving)).await;
+    finished.unwrap_or(Err(Error::Panicked))
 }
 
 /// A source and its socket.
@@ -219,6 +273,7 @@ pub(crate) fn open_receiver(
         buffer: config.buffer,
         faults: config.faults,
         parents: &config.parents,
+        invited: config.listen,
     };
     let groups = listening.open(random[3], events)?;
     let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");
@@ -241,11 +296,12 @@ pub(crate) fn open_receiver(
         overhead: overhead(config.group),
         wait: config.wait.map(span),
         patience: span(config.patience),
-        group: config.group,
+        group: config.listen.unwrap_or(config.group),
         freshness: config.freshness,
         unix_secs: clock.unix_secs(),
         memory: receiver::INCOMPLETE,
         parents: config.parents.clone(),
+        invited: config.listen.is_some(),
         relay: None,
     };
     Ok((receiver::ReceiverSession::new(setup, clock.now()), groups))
@@ -263,6 +319,8 @@ pub(crate) struct Listening<'a> {
     pub(crate) faults: Option<Faults>,
     /// Served by one of these in place of the group.
     pub(crate) parents: &'a [SocketAddr],
+    /// Wait here until a source invites, in place of the group.
+    pub(crate) invited: Option<SocketAddr>,
 }
 
 impl Listening<'_> {
@@ -272,11 +330,19 @@ impl Listening<'_> {
     /// When there is no such interface, or the system refuses.
     pub(crate) fn open(self, seed: u64, events: &mut dyn FnMut(Event)) -> Result<Hearing, Error> {
         let faults = self.faults.map(|faults| (faults, seed));
-        if let Some(&parent) = self.parents.first() {
-            let options = SourceOptions { receive_buffer: self.buffer, ..SourceOptions::default() };
-            let uplink = Uplink::open(parent, self.interface, options, self.patience, Moves::Anywhere)?;
-            let mut uplink = uplink.hearing_data();
-            events(opened(parent, uplink.choice()));
+        let options = SourceOptions { receive_buffer: self.buffer, ..SourceOptions::default() };
+        let uplink = match (self.invited, self.parents.first()) {
+            (Some(at), _) => Some((at, Uplink::listen(at, options, self.patience)?)),
+            (None, Some(&parent)) => {
+                // A relay that is found may be anywhere that queries come to.
+                let uplink =
+                    Uplink::open(parent, self.interface.clone(), options, self.patience, Moves::Anywhere)?;
+                Some((parent, uplink.hearing_data()))
+            }
+            (None, None) => None,
+        };
+        if let Some((place, mut uplink)) = uplink {
+            events(opened(place, uplink.choice()));
             uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
             uplink.inject(self.faults, seed);
             return Ok(Hearing::Parent(uplink));

@@ -38,6 +38,8 @@ pub struct Transmit {
     pub segment: usize,
     /// The group or host that they go to.
     pub to: SocketAddr,
+    /// How many routers they may pass on the way to a group, plus one, where that is not what the socket is set to.
+    pub hops: Option<u8>,
 }
 
 /// How full the buffer of a socket is, in the kernel's own units (`SO_MEMINFO`).

@@ -72,7 +72,7 @@ pub enum Seen {
     #[error("a session is there that uses a congestion control this version does not know")]
     UnknownScheme,
     /// A host that should serve this one by unicast says nothing.
-    #[error("{0} does not answer: does a relay listen there, and does UDP pass?")]
+    #[error("{}", unanswered(.0))]
     NoParent(std::net::SocketAddr),
     /// At a relay: it has a stream on each layer.
     #[error("a session with a stream on each layer is announced: relays pass on files and single streams")]
@@ -91,6 +91,29 @@ pub enum Seen {
     /// So many packets that are no PGM.
     #[error("only {0} packets that are no PGM were there")]
     NotPgm(u64),
+}
+
+fn nobody_came(invited: usize, waited: Duration) -> String {
+    match invited {
+        0 => format!(
+            "no host asked to be served within {waited:?}; does a receiver run that has this host as its parent, with the same \
+             key, and does UDP reach this host?"
+        ),
+        invited => format!(
+            "none of {invited} hosts came within {waited:?} of being invited; do receivers wait there, with the same key, and does \
+             UDP reach them?"
+        ),
+    }
+}
+
+/// Nobody answers at a host, or in a group in which relays are looked for.
+fn unanswered(place: &SocketAddr) -> String {
+    match place.ip().is_multicast() {
+        true => format!(
+            "no relay answers in {place}: does one listen within 16 hops, and does multicast reach it?"
+        ),
+        false => format!("{place} does not answer: does a relay listen there, and does UDP pass?"),
+    }
 }
 
 /// Why a source ended a session that a receiver still took part in.
@@ -115,6 +138,9 @@ pub enum Unlayered {
     /// A policy for slow receivers.
     #[error("a policy for slow receivers")]
     SlowPolicy,
+    /// Hosts that are served by unicast.
+    #[error("serving hosts by unicast")]
+    Unicast,
     /// PGM.
     #[error("PGM")]
     Pgm,
@@ -128,6 +154,7 @@ impl Unlayered {
             Unlayered::SlowPolicy => {
                 "slow receivers take fewer layers and cost the others nothing, follow them"
             }
+            Unlayered::Unicast => "choose a scheme at one rate: each host has a rate of its own",
             Unlayered::Pgm => "choose another scheme, or another format",
         }
     }
@@ -172,6 +199,14 @@ pub enum Error {
         waited: Duration,
         /// The time to live.
         ttl: u8,
+    },
+    /// No host came to be served by unicast.
+    #[error("{}", nobody_came(*.invited, *.waited))]
+    NoHost {
+        /// How many were invited.
+        invited: usize,
+        /// How long the source waited.
+        waited: Duration,
     },
     /// The scheme's options do not fit into the announcement.
     #[error(
@@ -474,6 +509,7 @@ impl Error {
     pub fn class(&self) -> Class {
         match self {
             Error::NoReceiver { .. }
+            | Error::NoHost { .. }
             | Error::NoSession { .. }
             | Error::SourceSilent { .. }
             | Error::SourceRestarted

@@ -1,7 +1,7 @@
 //! What a session tells while it runs, and at its end.
 
 use crate::error::LOOK_AT_PATH;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
@@ -186,6 +186,56 @@ pub struct Progress {
     pub limited_by: Option<Limit>,
     /// Host name of the receiver whose window that was.
     pub window_of: Option<String>,
+    /// The relays that take part, each before those behind it (source).
+    pub relays: Vec<RelayBelow>,
+}
+
+/// A relay below a source or relay.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RelayBelow {
+    /// 1 for one that hears this source or relay itself, 2 for one behind it, and so on, up to 16.
+    pub depth: u8,
+    /// Host name; of one behind others, its first 24 bytes.
+    pub host: String,
+    /// Its address.
+    pub address: SocketAddr,
+    /// Receivers below it.
+    pub receivers: u64,
+    /// Those among them that have everything.
+    pub done: u64,
+    /// What it received over its last second, in bit/s.
+    pub rate_bps: f64,
+}
+
+impl RelayBelow {
+    /// No relay is deeper.
+    pub const DEEPEST: u8 = 16;
+
+    /// So many relays behind one are told of at most.
+    pub(crate) const MOST: usize = 128;
+}
+
+/// What has become of a host that was invited.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostReport {
+    /// As the list names it.
+    pub host: String,
+    /// Where it was invited.
+    pub address: SocketAddr,
+    /// What has become of it.
+    pub outcome: HostOutcome,
+}
+
+/// See [`HostReport`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostOutcome {
+    /// It has everything, verified.
+    Done,
+    /// It has come, and does not have everything.
+    Incomplete,
+    /// It has never answered.
+    Unanswered,
 }
 
 /// What limits a source's rate.
@@ -240,6 +290,10 @@ pub struct SendReport {
     pub advice: Option<Advice>,
     /// Of a live stream in layers: what has become of each, the base layer first.
     pub streams: Vec<StreamSent>,
+    /// The relays that took part, each before those behind it.
+    pub relays: Vec<RelayBelow>,
+    /// Of a session to a list of hosts: what has become of each.
+    pub hosts: Vec<HostReport>,
 }
 
 /// What to look at when receivers are incomplete. As JSON it is a sentence.

@@ -152,6 +152,7 @@ fn receiver(out: &Path) -> receiver::ReceiverSession {
         unix_secs: UNIX_SECS,
         memory: receiver::INCOMPLETE,
         parents: Vec::new(),
+        invited: false,
         relay: None,
     };
     receiver::ReceiverSession::new(setup, Time::ZERO)

@@ -32,6 +32,7 @@ mod pair;
 pub mod pgm;
 mod receiver;
 mod relay;
+mod serve;
 mod source;
 mod spill;
 

@@ -1,5 +1,7 @@
 //! Who takes part, as the source knows it.
 
+mod below;
+
 use crate::receiver::RELAYS;
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::rng::Rng;
@@ -60,6 +62,8 @@ pub struct Members {
     confirm: VecDeque<(Answer, u8)>,
     /// The same, to find them.
     confirming: BTreeSet<Answer>,
+    /// Relays that have told of others.
+    trees: usize,
     reports: u64,
     window_from: Time,
     /// Feedback is spread over at least this.
@@ -102,6 +106,10 @@ pub struct MemberRecord {
     pub verified_bytes: u64,
     /// Fraction of packets lost.
     pub loss: f32,
+    /// What it receives, in bit/s.
+    pub rate: f32,
+    /// What a relay says of those behind it.
+    below: Option<Box<below::Below>>,
     /// Whether it holds the others up, and what was done about it.
     pub pace: Pace,
     /// The newest packet of the base layer that it has, as far as it has told; the congestion control may ask.
@@ -218,6 +226,7 @@ impl Members {
         member.is_relay |= report.reason == RELAYS;
         member.blocks_missing = report.blocks_missing;
         member.verified_bytes = report.verified_bytes;
+        member.rate = sensible(report.rate);
         member.loss = if report.loss.is_finite() { report.loss.clamp(0.0, 1.0) } else { 0.0 };
         if member.mute == Mute::Silent {
             member.mute = Mute::No;
@@ -568,6 +577,11 @@ impl Tally {
     }
 }
 
+/// A rate that can be told.
+fn sensible(rate: f32) -> f32 {
+    if rate.is_finite() { rate.max(0.0) } else { 0.0 }
+}
+
 /// For how many receivers it speaks, and how many of them are done: a relay's word, within what there can be.
 fn spoken_for(report: &Report) -> (u32, u32) {
     let receivers = report.receivers.min(MOST as u32);
@@ -597,6 +611,8 @@ impl MemberRecord {
             blocks_missing: report.blocks_missing,
             verified_bytes: report.verified_bytes,
             loss: 0.0,
+            rate: sensible(report.rate),
+            below: None,
             pace: Pace::Together,
             echo: None,
             echo_at: now,

@@ -8,8 +8,8 @@ use crate::error::{EncodeError, ParseError};
 use crate::field::{Layout, Shape, fields_of, len_of};
 use crate::key::KeyId;
 use crate::message::{
-    Announce, Attach, Hashes, Held, Member, MemberState, Name, Need, Refusal, RefusalReason, Request,
-    Scheduled, Status, Token, TransferId, Welcome, Window,
+    Announce, Attach, Hashes, Held, Invite, Member, MemberState, Name, Need, Refusal, RefusalReason, Request,
+    Scheduled, Status, Token, TransferId, Tree, TreeNode, Welcome, Window,
 };
 use crate::reader::Reader;
 use faircast_core::packet::{Data, Echo, Flags, ReceiverId, Seq};
@@ -55,6 +55,8 @@ pub struct Fit {
     pub held: usize,
     /// Of [`Hashes::hashes`].
     pub hashes: usize,
+    /// Of [`Tree::relays`].
+    pub relays: usize,
 }
 
 /// Share `room` bytes among lists of `lens` entries of `sizes` bytes: every list is sure of an equal
@@ -100,6 +102,8 @@ pub const LAYOUTS: &[Layout] = &[
     Refusal::LAYOUT,
     Attach::LAYOUT,
     Token::LAYOUT,
+    Invite::LAYOUT,
+    Tree::LAYOUT,
 ];
 
 /// What every data packet says behind its header.
@@ -305,6 +309,8 @@ body! {
     before { from: ReceiverId }
     fields {
         token: [u8; 16], "as the parent has told it; zeros before";
+        invitation: u64, "the number of the invitation that this follows; 0: none";
+        relay: bool, "1: the receiver is a relay";
         host: Name, "the receiver's host; at most 63 bytes";
     }
 }
@@ -314,6 +320,37 @@ body! {
     fields {
         to: ReceiverId, "who asked";
         token: [u8; 16], "to be repeated";
+    }
+}
+
+body! {
+    Invite = 12 "invite" "source to a host that waits for one: attach to me; never sealed";
+    fields {
+        number: u64, "drawn at random for this host; not 0";
+        name: Name, "the source's host or what it sends; at most 63 bytes";
+    }
+}
+
+body! {
+    Tree = 13 "tree" "relay to source or relay: the relays below it, each before those behind it";
+    before { from: ReceiverId }
+    fields {
+        first: u16, "relays of the list that come before these";
+        count: u16, "relays of the whole list";
+    }
+    lists {
+        relays: [TreeNode], "the relays below";
+    }
+}
+
+group! {
+    TreeNode {
+        level as "relay_level": u8, "relays between this one and who says so; below 16";
+        receivers as "relay_receivers": u32, "receivers below it";
+        done as "relay_done": u32, "those among them that have everything";
+        rate as "relay_rate": BitRate, "what it receives, in bit/s; not negative";
+        address as "relay_address": SocketAddr, "where it is";
+        host as "relay_host": [u8; 24], "what it calls itself, in UTF-8, zeros behind it";
     }
 }
 

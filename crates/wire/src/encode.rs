@@ -75,9 +75,10 @@ const _: () = assert!(
 /// Bytes around a body: header, CRC or what the seal adds, sender.
 pub(crate) const fn overhead(kind: Kind, form: Form) -> usize {
     match (form, kind) {
-        (Form::Open, Kind::Data | Kind::Announce | Kind::Status | Kind::Hashes | Kind::Token) => {
-            HEADER_LEN + CRC_LEN
-        }
+        (
+            Form::Open,
+            Kind::Data | Kind::Announce | Kind::Status | Kind::Hashes | Kind::Token | Kind::Invite,
+        ) => HEADER_LEN + CRC_LEN,
         (Form::Open, _) => HEADER_LEN + CRC_LEN + ID_LEN,
         (Form::Sealed, Kind::Data) => HEADER_LEN + TAG_LEN + TAG_LEN,
         (Form::Sealed, Kind::Status | Kind::Hashes) => HEADER_LEN + TAG_LEN,
@@ -252,6 +253,8 @@ pub(crate) fn put_body(out: &mut Vec<u8>, message: &Message<'_>, end: usize) -> 
         Message::Refusal(refusal) => refusal.put(out, end),
         Message::Attach(attach) => attach.put(out, end),
         Message::Token(token) => token.put(out, end),
+        Message::Invite(invite) => invite.put(out, end),
+        Message::Tree(tree) => tree.put(out, end),
     }?;
     check_len(out.len() - body, end.saturating_sub(body))?;
     Ok(fit)

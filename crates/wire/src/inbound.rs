@@ -174,7 +174,7 @@ impl Inbound {
         if kind.is_feedback() {
             return Err(OpenError::NotForMe(kind));
         }
-        if kind == Kind::Token {
+        if matches!(kind, Kind::Token | Kind::Invite) {
             // Before there is a session there are no keys; it grants nothing.
             return if sealed {
                 Err(OpenError::NotForMe(kind))

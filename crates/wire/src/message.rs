@@ -37,6 +37,10 @@ pub enum Message<'a> {
     Attach(Attach),
     /// The answer: say this again, so that I know that you are where you say.
     Token(Token),
+    /// A source to a host that waits for one: ask me to serve you.
+    Invite(Invite),
+    /// Relay to source or relay: the relays below it.
+    Tree(Tree),
 }
 
 /// A data packet: the core's view of it, and the symbol it carries.
@@ -315,8 +319,72 @@ pub struct Attach {
     pub from: ReceiverId,
     /// As the parent has told it; zeros before.
     pub token: [u8; 16],
+    /// [`Invite::number`] of who was invited; 0 otherwise.
+    pub invitation: u64,
+    /// Whether it is a relay.
+    pub relay: bool,
     /// Its host's name.
     pub host: Name,
+}
+
+/// A source asks a host to attach to it. It is never sealed, and proves nothing: the host answers with one [`Attach`], and
+/// goes on when a [`Token`] comes back, which shows that the inviter is where it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Invite {
+    /// Drawn at random for this host; not 0.
+    pub number: u64,
+    /// The source's host or what it sends.
+    pub name: Name,
+}
+
+/// The relays below a relay, those behind others too, each before those behind it: all of them, or a part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tree {
+    /// Who says it.
+    pub from: ReceiverId,
+    /// How many relays come before those of this part.
+    pub first: u16,
+    /// How many there are in all parts together.
+    pub count: u16,
+    /// The relays of this part.
+    pub relays: Vec<TreeNode>,
+}
+
+/// A relay, as the one that it is attached to knows it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TreeNode {
+    /// Relays between it and who says this: 0 for one that is attached there. Less than 16.
+    pub level: u8,
+    /// Receivers below it.
+    pub receivers: u32,
+    /// Those among them that have everything.
+    pub done: u32,
+    /// What it receives, in bit/s.
+    pub rate: f32,
+    /// Where it is.
+    pub address: SocketAddr,
+    /// What it calls itself, in UTF-8, with zeros behind it.
+    pub host: [u8; 24],
+}
+
+impl TreeNode {
+    /// Bytes of a host's name.
+    pub const HOST: usize = 24;
+
+    /// The beginning of a name.
+    pub fn cut(name: &str) -> [u8; 24] {
+        let mut host = [0; TreeNode::HOST];
+        let fits = (0..=name.len().min(TreeNode::HOST)).rev().find(|end| name.is_char_boundary(*end));
+        let end = fits.unwrap_or(0);
+        host[..end].copy_from_slice(&name.as_bytes()[..end]);
+        host
+    }
+
+    /// The name, without what a terminal obeys.
+    pub fn name(&self) -> Name {
+        let end = self.host.iter().position(|byte| *byte == 0).unwrap_or(TreeNode::HOST);
+        Name::clipped(&String::from_utf8_lossy(&self.host[..end]))
+    }
 }
 
 /// What a receiver that attaches has to repeat.
@@ -410,6 +478,10 @@ pub enum Kind {
     Attach = 10,
     /// [`Message::Token`].
     Token = 11,
+    /// [`Message::Invite`].
+    Invite = 12,
+    /// [`Message::Tree`].
+    Tree = 13,
 }
 
 impl Kind {
@@ -427,6 +499,8 @@ impl Kind {
             9 => Kind::Refusal,
             10 => Kind::Attach,
             11 => Kind::Token,
+            12 => Kind::Invite,
+            13 => Kind::Tree,
             _ => return None,
         })
     }
@@ -435,7 +509,13 @@ impl Kind {
     pub const fn is_feedback(self) -> bool {
         matches!(
             self,
-            Kind::Report | Kind::Request | Kind::Member | Kind::Window | Kind::Refusal | Kind::Attach
+            Kind::Report
+                | Kind::Request
+                | Kind::Member
+                | Kind::Window
+                | Kind::Refusal
+                | Kind::Attach
+                | Kind::Tree
         )
     }
 }
@@ -455,6 +535,8 @@ impl Message<'_> {
             Message::Refusal(_) => Kind::Refusal,
             Message::Attach(_) => Kind::Attach,
             Message::Token(_) => Kind::Token,
+            Message::Invite(_) => Kind::Invite,
+            Message::Tree(_) => Kind::Tree,
         }
     }
 
@@ -467,11 +549,13 @@ impl Message<'_> {
             Message::Window(window) => Some(window.from),
             Message::Refusal(refusal) => Some(refusal.from),
             Message::Attach(attach) => Some(attach.from),
+            Message::Tree(tree) => Some(tree.from),
             Message::Data(_)
             | Message::Announce(_)
             | Message::Status(_)
             | Message::Hashes(_)
-            | Message::Token(_) => None,
+            | Message::Token(_)
+            | Message::Invite(_) => None,
         }
     }
 
@@ -591,6 +675,20 @@ mod tests {
     #[test]
     fn a_name_has_no_characters_that_a_terminal_obeys() {
         assert_eq!(Name::clipped("a\u{1b}[2J\r\nb\u{9b}").as_str(), "a[2Jb");
+    }
+
+    #[test]
+    fn a_name_in_a_tree_is_cut_at_a_character_and_cleaned() {
+        let name = |text: &str| {
+            let host = TreeNode::cut(text);
+            let address = SocketAddr::from(([10, 0, 0, 1], 1));
+            TreeNode { level: 0, receivers: 0, done: 0, rate: 0.0, address, host }.name().to_string()
+        };
+        assert_eq!(name("relay.example.org"), "relay.example.org");
+        assert_eq!(name(&"\u{e9}".repeat(20)), "\u{e9}".repeat(12));
+        assert_eq!(name(&format!("a{}", "\u{e9}".repeat(20))), format!("a{}", "\u{e9}".repeat(11)));
+        assert_eq!(name("a\u{1b}[2J"), "a[2J");
+        assert_eq!(name(""), "");
     }
 
     #[test]

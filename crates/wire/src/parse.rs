@@ -22,8 +22,8 @@ use crate::bodies::{Body, DataFields};
 use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24};
 use crate::error::ParseError;
 use crate::message::{
-    Announce, Attach, DataPacket, Hashes, Header, Kind, Member, Message, Refusal, Request, Status, Token,
-    Window,
+    Announce, Attach, DataPacket, Hashes, Header, Invite, Kind, Member, Message, Refusal, Request, Status,
+    Token, Tree, Window,
 };
 use crate::reader::Reader;
 use crate::{marks, reports};
@@ -207,6 +207,8 @@ pub(crate) fn read_body<'a>(
         (Kind::Window, Some(from)) => Message::Window(Window::read(&mut reader, (from,))?),
         (Kind::Attach, Some(from)) => Message::Attach(Attach::read(&mut reader, (from,))?),
         (Kind::Token, _) => Message::Token(Token::read(&mut reader, ())?),
+        (Kind::Invite, _) => Message::Invite(Invite::read(&mut reader, ())?),
+        (Kind::Tree, Some(from)) => Message::Tree(Tree::read(&mut reader, (from,))?),
         (Kind::Refusal, Some(from)) => Message::Refusal(Refusal::read(&mut reader, (from,))?),
         (Kind::Data, _) | (_, None) => return Err(ParseError::BadValue { field: "from", value: 0 }),
     };

@@ -3,7 +3,9 @@
 use crate::bodies::{Body, DataFields};
 use crate::codec::{Codec, Counter, Rounded};
 use crate::marks;
-use crate::message::{Announce, Attach, Hashes, Member, Message, Refusal, Request, Status, Token, Window};
+use crate::message::{
+    Announce, Attach, Hashes, Invite, Member, Message, Refusal, Request, Status, Token, Tree, Window,
+};
 use crate::reports;
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq};
 use faircast_core::time::Time;
@@ -56,6 +58,8 @@ pub fn any_message() -> BoxedStrategy<Message<'static>> {
         Refusal::any().prop_map(Message::Refusal),
         Attach::any().prop_map(Message::Attach),
         Token::any().prop_map(Message::Token),
+        Invite::any().prop_map(Message::Invite),
+        Tree::any().prop_map(Message::Tree),
     ]
     .boxed()
 }

@@ -81,9 +81,9 @@ pub enum Command {
 /// What a source and a receiver must agree on.
 #[derive(Debug, Args)]
 pub struct SessionArgs {
-    /// Multicast group; the port may be left out
-    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::group, default_value = faircast::config::DEFAULT_GROUP)]
-    pub group: SocketAddr,
+    /// Multicast group; the port may be left out [default: 239.255.70.1:5777]
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::group)]
+    pub group: Option<SocketAddr>,
     /// Interface, by name or address; chosen by route when not given
     #[arg(long, value_name = "NAME|ADDRESS")]
     pub iface: Option<String>,
@@ -135,6 +135,20 @@ pub struct Sending {
     /// How long receivers may be silent, or not be reached by data, and the network be gone, in seconds
     #[arg(long, value_name = "SECONDS", value_parser = values::span, default_value = "60")]
     pub patience: Duration,
+    /// Serve hosts that ask here by unicast (`recv --parent`), each at a rate of its own: a port, an address, or both. Without
+    /// --group and --iface nothing is sent by multicast
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = values::listen_at, num_args = 0..=1, default_missing_value = "5778")]
+    pub listen: Option<values::Listen>,
+    /// Invite the hosts in this file, one a line, which wait with `recv --listen`, and serve them likewise; --expect is their
+    /// number when not given
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub to: Option<PathBuf>,
+    /// Serve so many hosts at most that ask without being invited
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024), requires = "listen")]
+    pub children: u16,
+    /// Memory for what slower hosts served by unicast have not got yet, in bytes; more than that is read again
+    #[arg(long, value_name = "BYTES", value_parser = values::size, default_value = "256M")]
+    pub memory: usize,
     /// Largest UDP datagram, in bytes [default: what the interface carries, at most 1500]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(400..=65_507))]
     pub datagram: Option<u16>,
@@ -184,6 +198,8 @@ pub struct Telling {
     faircast send disk.img --cc rlc                in layers: every host at its own speed\n  \
     faircast send log.txt --wire pgm --framing zmq     to ZeroMQ's epgm:// subscribers\n  \
     faircast send maps/ --wire alc --rate 5M       to FLUTE receivers, which never answer\n  \
+    faircast send disk.img --to hosts.txt          without multicast, to hosts that run `recv --listen`\n  \
+    faircast send disk.img --listen                without multicast, to hosts that run `recv --parent`\n  \
     tar c src | faircast send - --name src.tar")]
 pub struct Send {
     /// Files and directories; `-` is standard input
@@ -245,7 +261,9 @@ pub struct Stream {
     faircast recv --key lab.key --iface eth0 --wait 60\n  \
     faircast recv --stdout | tar x\n  \
     faircast recv --stdout --layer-to 1=more.pipe | player      two layers of a live stream\n  \
-    faircast recv --source 192.0.2.1 --group 232.1.1.1        source-specific multicast")]
+    faircast recv --source 192.0.2.1 --group 232.1.1.1        source-specific multicast\n  \
+    faircast recv --parent find                               by unicast, from the nearest relay\n  \
+    faircast recv --listen --source 192.0.2.1                 by unicast, when that host invites")]
 pub struct Recv {
     /// The session.
     #[command(flatten)]
@@ -253,10 +271,13 @@ pub struct Recv {
     /// Accept packets from this host only
     #[arg(long, value_name = "ADDRESS")]
     pub source: Option<IpAddr>,
-    /// Be served by this relay by unicast, where multicast does not come; given several times, the next takes over when one is
-    /// silent
-    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::parent)]
+    /// Be served by this relay or source by unicast, where multicast does not come, or by the nearest relay (`find`, over IPv6
+    /// `find6`); given several times, the next takes over when one is silent
+    #[arg(long, value_name = "ADDRESS[:PORT]|find", value_parser = values::parent_or_find)]
     pub parent: Vec<SocketAddr>,
+    /// Wait here until a source invites this host (`send --to`): a port, an address, or both
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = values::listen, num_args = 0..=1, default_missing_value = "5778", conflicts_with = "parent")]
+    pub listen: Option<SocketAddr>,
     /// Directory for what is received; made when it is not there
     #[arg(long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     pub out: PathBuf,
@@ -392,6 +413,13 @@ pub struct Schemes {
     /// Tell every scheme as JSON, one object a line
     #[arg(long)]
     pub json: bool,
+}
+
+impl SessionArgs {
+    /// The group and its port.
+    pub fn group(&self) -> SocketAddr {
+        self.group.unwrap_or_else(faircast::config::default_group)
+    }
 }
 
 impl Sending {

@@ -28,12 +28,15 @@ pub struct Relay {
     /// Where they are passed on to, likewise; without a group, to the one that they come from
     #[arg(long, value_name = "[GROUP@]IFACE", value_parser = values::group_at, required_unless_present_any = ["status", "listen"])]
     pub to: Vec<values::GroupAt>,
-    /// Be served by another relay by unicast, as with `recv --parent`: where multicast ends
-    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = values::parent)]
+    /// Be served by another relay by unicast, as with `recv --parent`: where multicast ends; `find`: by the nearest
+    #[arg(long, value_name = "ADDRESS[:PORT]|find", value_parser = values::parent_or_find)]
     pub parent: Vec<SocketAddr>,
     /// Serve hosts and relays that ask here by unicast: a port, an address, or both
-    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = values::listen, num_args = 0..=1, default_missing_value = "5778")]
-    pub listen: Option<SocketAddr>,
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = values::listen_at, num_args = 0..=1, default_missing_value = "5778")]
+    pub listen: Option<values::Listen>,
+    /// Do not answer hosts that look for a relay (`--parent find`)
+    #[arg(long, requires = "listen")]
+    pub hidden: bool,
     /// Serve so many of them at most
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub children: u16,

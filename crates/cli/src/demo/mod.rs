@@ -316,6 +316,7 @@ fn progress(line: &Value) -> Progress {
         layers: None,
         limited_by: None,
         window_of: None,
+        relays: Vec::new(),
     }
 }
 

@@ -36,6 +36,34 @@ fn a_send_without_flags_is_the_sensible_one() {
 }
 
 #[test]
+fn hosts_are_served_by_unicast_alone_unless_a_group_or_an_interface_is_named() {
+    let unicast = |flags: &[&str]| {
+        let line = [&["send", "Cargo.toml"][..], flags].concat();
+        sending(&line).expect("fine").config.unicast
+    };
+    assert_eq!(unicast(&[]), None);
+    let listening = unicast(&["--listen"]).expect("hosts are served");
+    assert_eq!((listening.children, listening.multicast), (16, Multicast::Not));
+    assert_eq!(listening.listen.iter().map(|at| at.port()).collect::<Vec<_>>(), [5778, 5778]);
+    let beside =
+        unicast(&["--listen", "127.0.0.1:6000", "--children", "3", "--iface", "lo"]).expect("they are");
+    assert_eq!((beside.children, beside.multicast, beside.listen.len()), (3, Multicast::Also, 1));
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let list = directory.path().join("hosts");
+    std::fs::write(&list, "192.0.2.1\n192.0.2.2:6000\n").expect("the directory is ours");
+    let list = list.to_str().expect("text");
+    let invited = unicast(&["--to", list]).expect("they are");
+    assert_eq!((invited.invite.len(), invited.children, invited.listen), (2, 0, vec![]));
+    assert!(matches!(
+        sending(&["send", "Cargo.toml", "--to", "no/such/list"]),
+        Err(Usage::HostsUnreadable { .. })
+    ));
+    assert!(refused(&["recv", "--listen", "--parent", "192.0.2.1"]).contains("cannot be used with"));
+    let waits = receiving(&["recv", "--listen", "--source", "192.0.2.9"]).expect("fine").config;
+    assert_eq!(waits.listen.map(|at| at.to_string()).as_deref(), Some("0.0.0.0:5778"));
+}
+
+#[test]
 fn who_says_open_is_not_reminded() {
     assert!(sending(&["send", "Cargo.toml", "--open"]).expect("fine").warnings.is_empty());
 }

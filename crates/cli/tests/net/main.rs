@@ -25,4 +25,6 @@ mod sessions;
 mod signed;
 mod slow;
 mod streams;
+mod tree;
+mod unicast;
 mod window;

@@ -363,9 +363,11 @@ impl Endpoint for AlcSource {
 
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         match self.next(now, out) {
-            Ok(layer) => {
-                layer.map(|layer| Transmit { segment: out.len(), to: self.groups[usize::from(layer.0)] })
-            }
+            Ok(layer) => layer.map(|layer| Transmit {
+                segment: out.len(),
+                to: self.groups[usize::from(layer.0)],
+                hops: None,
+            }),
             Err(error) => {
                 self.failure = Some(error);
                 self.state = State::Over;

@@ -241,6 +241,14 @@ impl<'a> Attached<'a> {
         })
     }
 
+    /// It has ended. Sockets that are nobody else's are closed.
+    fn end(&mut self, outcome: Result<(), Error>) {
+        self.state = State::Ended(outcome);
+        if matches!(self.sockets, Held::Owned(_)) {
+            self.sockets = Held::Owned(Box::new(Closed));
+        }
+    }
+
     /// How it ended.
     ///
     /// # Errors
@@ -251,6 +259,43 @@ impl<'a> Attached<'a> {
             State::Runs | State::Stopped => Ok(()),
         }
     }
+}
+
+/// In place of sockets that are closed.
+struct Closed;
+
+impl Sockets for Closed {
+    fn look(&mut self, _: &mut dyn Endpoint, _: Time, _: Events<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn receive(&mut self, _: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error> {
+        Ok(0)
+    }
+
+    fn reads_on(&self) -> bool {
+        false
+    }
+
+    fn backlog(&self) -> Result<Option<Backlog>, Error> {
+        Ok(None)
+    }
+
+    fn follow(&mut self, _: &mut dyn Endpoint, _: Time) {}
+
+    fn send(&mut self, _: &mut Vec<u8>, _: Transmit, _: Events<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn holds(&self) -> bool {
+        false
+    }
+
+    fn until(&self, moment: Instant) -> Instant {
+        moment
+    }
+
+    fn watch(&self, _: &mut dyn Watcher) {}
 }
 
 /// What all endpoints together wait for.
@@ -291,7 +336,7 @@ fn round(
             Ok(Next::Pause(moment)) => first = first.min(moment),
             Ok(Next::Now | Next::Ended) => round = Round::Again,
             Err(outcome) => {
-                one.state = State::Ended(outcome);
+                one.end(outcome);
                 continue;
             }
         }

@@ -21,6 +21,7 @@ fn lo() -> Option<String> {
 
 fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
     let send = SendConfig {
+        unicast: None,
         group: group(1),
         interface: lo(),
         ttl: 0,
@@ -41,6 +42,7 @@ fn native(content: Content, out: &Path) -> (SendConfig, ReceiveConfig) {
         faults: None,
     };
     let receive = ReceiveConfig {
+        listen: None,
         parents: Vec::new(),
         group: group(1),
         interface: lo(),

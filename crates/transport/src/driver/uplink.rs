@@ -36,6 +36,8 @@ pub(crate) struct Uplink {
     injector: Option<Injector>,
     /// Of a receiver: what comes is data.
     hears_data: bool,
+    /// It is bound to what it listens at, whatever becomes of interfaces.
+    listens: bool,
     /// The datagrams that `pending` is about.
     unsent: Vec<u8>,
     pending: Option<Pending>,
@@ -85,6 +87,32 @@ impl Uplink {
             batch: Batch::new(SLOTS),
             injector: None,
             hears_data: false,
+            listens: false,
+            unsent: Vec::with_capacity(1 << 17),
+            pending: None,
+        })
+    }
+
+    /// Listen at an address and port, until somebody says where the source is.
+    ///
+    /// # Errors
+    /// When the port is taken, or the system refuses.
+    pub(crate) fn listen(
+        at: SocketAddr,
+        options: SourceOptions,
+        patience: Duration,
+    ) -> Result<Uplink, Error> {
+        let socket = SourceSocket::listen(at, &options)?;
+        Ok(Uplink {
+            choice: socket.choice().clone(),
+            socket: Some(socket),
+            group: at,
+            options,
+            outage: Outage::of_listener(at.ip(), None, patience),
+            batch: Batch::new(SLOTS),
+            injector: None,
+            hears_data: true,
+            listens: true,
             unsent: Vec::with_capacity(1 << 17),
             pending: None,
         })
@@ -133,7 +161,10 @@ impl Uplink {
     /// Hand over as much of these datagrams as the socket takes.
     fn hand_over(&self, bytes: &[u8], pending: &mut Pending) -> Result<Rest, NetError> {
         let Some(socket) = &self.socket else { return Ok(Rest::Nothing) };
-        let Transmit { segment, to } = pending.transmit;
+        let Transmit { segment, to, hops } = pending.transmit;
+        if let Some(hops) = hops {
+            socket.set_hops(hops)?;
+        }
         let SendOutcome::Blocked { sent } = socket.send_batch_to(&bytes[pending.from..], segment, to)? else {
             return Ok(Rest::Nothing);
         };
@@ -169,6 +200,9 @@ impl Uplink {
 
 impl Sockets for Uplink {
     fn look(&mut self, endpoint: &mut dyn Endpoint, now: Time, events: Events<'_>) -> Result<(), Error> {
+        if self.listens {
+            return Ok(());
+        }
         let is_news = match self.outage.look(&self.choice, self.socket.is_some(), events)? {
             Look::Same => false,
             Look::Changed => true,

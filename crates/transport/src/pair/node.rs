@@ -465,6 +465,7 @@ impl ReceiverNode {
             unix_secs,
             memory: self.memory,
             parents: Vec::new(),
+            invited: false,
             relay: None,
         };
         self.origin = now;

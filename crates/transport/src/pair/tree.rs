@@ -8,7 +8,7 @@ use super::node::{Offer, PATIENCE, ReceiverNode, SourceNode, groups};
 use crate::config::{Destination, Durability, Freshness, Older};
 use crate::endpoint::{Datagram, Endpoint};
 use crate::error::Error;
-use crate::event::Event;
+use crate::event::{Event, RelayBelow};
 use crate::receiver::{self, ReceiverSession};
 use crate::relay::{Branch, BranchSetup, RelayHandle, Shared, Upstream};
 use crate::spill::Room;
@@ -128,6 +128,7 @@ impl RelayNode {
             unix_secs: 1_800_000_000,
             memory: receiver::INCOMPLETE,
             parents: Vec::new(),
+            invited: false,
             relay: Some(self.shared.clone()),
         };
         let session = ReceiverSession::new(setup, now);
@@ -551,6 +552,34 @@ fn sessions_in_layers_go_on_at_one_rate_on_each_branch() {
         in_layers += 1;
     }
     assert!(in_layers >= 3, "{in_layers}");
+}
+
+#[test]
+fn the_source_is_told_of_every_relay_and_of_how_far_those_behind_it_are() {
+    let mut tree = Tree::new(31, Offer::bytes(8_000_000).expect(4).at_most_mbps(16.0));
+    let link = || Link::millis(4).mbps(40.0).fifo(80_000).losing(0.005);
+    let top = tree.relay(Head::Source, 1, MEMORY, link());
+    let middle = tree.relay(branch(top, 0), 2, MEMORY, link());
+    let last = tree.relay(branch(middle, 0), 1, MEMORY, link());
+    tree.receivers(branch(last, 0), 3, link());
+    tree.receivers(branch(middle, 1), 1, link());
+    tree.start();
+    tree.run_to_end(Span::from_secs(300));
+    tree.assert_all_verified();
+    let mut told = tree.source.events.iter().filter_map(|(_, event)| match event {
+        Event::Progress(progress) => Some(&progress.relays),
+        _ => None,
+    });
+    let shape = |relays: &[RelayBelow]| {
+        let one = |relay: &RelayBelow| (relay.depth, relay.host.clone(), relay.receivers);
+        relays.iter().map(one).collect::<Vec<_>>()
+    };
+    let whole = [(1, "relay0", 4), (2, "relay1", 4), (3, "relay2", 3)];
+    let whole = whole.map(|(depth, host, all)| (depth, host.to_owned(), all));
+    let last = told.rfind(|relays| shape(relays) == whole).expect("it was told of all of them");
+    assert!(last.iter().all(|relay| relay.rate_bps > 1e5 && relay.done <= relay.receivers), "{last:?}");
+    let addresses: Vec<_> = last.iter().map(|relay| relay.address).collect();
+    assert_eq!(addresses, tree.relays.iter().map(|relay| relay.address).collect::<Vec<_>>());
 }
 
 #[test]

@@ -644,6 +644,7 @@ fn receiver(index: usize, setting: Setting, net: &Network, dir: &TempDir) -> rec
         unix_secs: UNIX_SECS - setting.ahead.as_nanos() / 1_000_000_000,
         memory: receiver::INCOMPLETE,
         parents: Vec::new(),
+        invited: false,
         relay: None,
     };
     receiver::ReceiverSession::new(setup, Time::ZERO + setting.ahead - EARLIER)

@@ -447,7 +447,7 @@ impl Endpoint for PgmReceiver {
             self.feedback.clear();
             self.feedback_from = 0;
         }
-        Some(Transmit { segment: len, to })
+        Some(Transmit { segment: len, to, hops: None })
     }
 
     fn poll_timeout(&self, now: Time) -> Time {

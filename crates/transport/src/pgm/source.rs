@@ -433,7 +433,7 @@ impl PgmSource {
         if let Some(len) = self.control_lens.pop_front() {
             out.extend_from_slice(&self.control[..len]);
             self.control.drain(..len);
-            return Some(Transmit { segment: len, to: self.to });
+            return Some(Transmit { segment: len, to: self.to, hops: None });
         }
         if self.phase != Phase::Sending {
             return None;
@@ -468,7 +468,7 @@ impl PgmSource {
                 break;
             }
         }
-        (segment > 0).then_some(Transmit { segment, to: self.to })
+        (segment > 0).then_some(Transmit { segment, to: self.to, hops: None })
     }
 
     /// What leaves next: repairs first, since everybody behind them waits.
@@ -672,6 +672,7 @@ impl PgmSource {
             layers: None,
             limited_by: None,
             window_of: None,
+            relays: Vec::new(),
         }));
     }
 }

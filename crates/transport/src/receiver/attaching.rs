@@ -1,11 +1,20 @@
-//! A receiver without multicast asks hosts that may become its parent, one after the other, to serve it by unicast.
+//! A receiver without multicast looks for a host that serves it by unicast: it asks hosts that it was told of, one after the
+//! other, looks for the nearest relay, or waits until a source invites it.
+//!
+//! ```text
+//!   parents:  ask the first -- silent --> ask the next ...
+//!   a group:  query it within 1, 2, 4, 8, 16 hops -- a token comes from a relay --> ask that one -- silent --> query again
+//!   invited:  wait -- an invitation --> one question to who invites -- a token --> ask that one -- silent --> wait again
+//! ```
+//!
+//! An invitation proves nothing, so it is answered with one packet, and seldom: nobody can have more sent to somebody else.
 
 use super::{Phase, ReceiverSession};
 use crate::error::Seen;
 use crate::receiver::reach::MOVED_AFTER;
 use faircast_core::packet::SessionId;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Attach, Message, Name, Token};
+use faircast_wire::{Attach, Invite, Kind, Message, Name, Token, peek};
 use std::net::SocketAddr;
 
 /// The first pause between two questions; each is twice the one before.
@@ -17,60 +26,199 @@ const LONGEST_PAUSE: Span = Span::from_secs(2);
 /// A parent that has not answered so many questions is left for the next.
 const TRIES: u32 = 4;
 
+/// Relays are looked for within so many hops, one after the other (an expanding ring search);
+const RINGS: [u8; 5] = [1, 2, 4, 8, 16];
+
+/// this long in each ring, and likewise longer in farther ones.
+const RING_PAUSE: Span = Span::from_millis(250);
+
+/// Invitations are answered this far apart at least, all of them together,
+const INVITED_EVERY: Span = Span::from_millis(100);
+
+/// and an inviter has so long to answer with a token.
+const PROVEN_WITHIN: Span = Span::from_secs(3);
+
+/// So many inviters are kept in mind at most.
+const MOST_INVITERS: usize = 8;
+
 /// No session: this is said before there is one.
 const NONE: SessionId = SessionId(0);
 
 /// Hosts that may become the parent.
 #[derive(Debug)]
 pub(super) struct Attaching {
+    /// Hosts, and groups in which relays are looked for. Of who waits to be invited: the inviter, once it has answered.
     parents: Vec<SocketAddr>,
     at: usize,
+    /// The relay that has answered in a group.
+    found: Option<SocketAddr>,
+    ring: usize,
     token: [u8; 16],
+    invitation: u64,
     next_at: Time,
     tries: u32,
+    /// Questions since something came from the parent.
+    unanswered: u32,
+    /// Nobody has answered in this group.
+    unfound: Option<SocketAddr>,
+    waits_for_invitations: bool,
+    inviters: Vec<Inviter>,
+    invited_at: Time,
+}
+
+/// Who has invited, and has not shown to be where it says.
+#[derive(Debug)]
+struct Inviter {
+    address: SocketAddr,
+    number: u64,
+    until: Time,
+}
+
+/// A question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ask {
+    to: SocketAddr,
+    token: [u8; 16],
+    invitation: u64,
+    /// How far it goes when it goes to a group.
+    hops: Option<u8>,
 }
 
 impl Attaching {
-    /// These hosts, the first of them first.
-    pub(super) fn new(parents: Vec<SocketAddr>, now: Time) -> Option<Attaching> {
-        (!parents.is_empty()).then_some(Attaching { parents, at: 0, token: [0; 16], next_at: now, tries: 0 })
+    /// These hosts, the first of them first; or whoever invites.
+    pub(super) fn new(parents: Vec<SocketAddr>, waits_for_invitations: bool, now: Time) -> Option<Attaching> {
+        (waits_for_invitations || !parents.is_empty()).then_some(Attaching {
+            parents,
+            at: 0,
+            found: None,
+            ring: 0,
+            token: [0; 16],
+            invitation: 0,
+            next_at: now,
+            tries: 0,
+            unanswered: 0,
+            unfound: None,
+            waits_for_invitations,
+            inviters: Vec::new(),
+            invited_at: Time::ZERO,
+        })
     }
 
     /// The host that is asked now.
-    pub(super) fn parent(&self) -> SocketAddr {
-        self.parents[self.at]
+    fn parent(&self) -> Option<SocketAddr> {
+        let place = *self.parents.get(self.at)?;
+        if place.ip().is_multicast() { self.found } else { Some(place) }
     }
 
-    /// A host that does not answer.
+    /// Where a session is waited for: the host that is asked, or the group in which one is looked for.
+    pub(super) fn place(&self) -> Option<SocketAddr> {
+        self.parent().or_else(|| self.parents.get(self.at).copied())
+    }
+
+    /// Who waits to be invited hears its parent alone.
+    fn hears(&self, from: SocketAddr) -> bool {
+        !self.waits_for_invitations || self.parent() == Some(from)
+    }
+
+    /// A host, or a group, in which nobody answers.
     fn silent(&self) -> Option<SocketAddr> {
-        (self.tries >= TRIES && self.token == [0; 16]).then(|| self.parent())
+        let has_no_token = self.token == [0; 16];
+        let silent = (self.unanswered >= TRIES && has_no_token).then(|| self.parent()).flatten();
+        silent.or(self.unfound.filter(|_| has_no_token))
     }
 
-    /// Whom to ask, and with which token, when it is time.
-    fn due(&mut self, now: Time) -> Option<(SocketAddr, [u8; 16])> {
+    /// The parent is silent: another one.
+    fn move_on(&mut self) {
+        let is_group = self.parents.get(self.at).is_some_and(|place| place.ip().is_multicast());
+        match self.parents.len() {
+            _ if self.waits_for_invitations => self.parents.clear(),
+            // The next nearest relay comes before the hosts that are named after it.
+            _ if is_group => {}
+            0 | 1 => return,
+            more => self.at = (self.at + 1) % more,
+        }
+        (self.found, self.ring, self.token, self.invitation) = (None, 0, [0; 16], 0);
+        (self.tries, self.unanswered) = (0, 0);
+    }
+
+    /// What to ask, when it is time.
+    fn due(&mut self, now: Time) -> Option<Ask> {
         if now < self.next_at {
             return None;
         }
-        if self.tries >= TRIES && self.parents.len() > 1 {
-            (self.at, self.token, self.tries) = ((self.at + 1) % self.parents.len(), [0; 16], 0);
+        if self.unanswered >= TRIES {
+            self.move_on();
         }
+        let place = *self.parents.get(self.at)?;
+        if place.ip().is_multicast() && self.found.is_none() {
+            return self.search(place, now);
+        }
+        let to = self.parent()?;
         self.next_at = now + (FIRST_PAUSE * (1 << self.tries.min(8))).min(LONGEST_PAUSE);
-        self.tries += 1;
-        Some((self.parent(), self.token))
+        (self.tries, self.unanswered) = (self.tries + 1, self.unanswered + 1);
+        Some(Ask { to, token: self.token, invitation: self.invitation, hops: None })
     }
 
-    /// The parent has answered.
-    fn on_token(&mut self, token: [u8; 16], from: SocketAddr, now: Time) {
-        if from == self.parent() && token != self.token {
+    /// The next ring of a search.
+    fn search(&mut self, group: SocketAddr, now: Time) -> Option<Ask> {
+        if let Some(hops) = RINGS.get(self.ring).copied() {
+            self.ring += 1;
+            self.next_at = now + RING_PAUSE.scaled(1.0 + 0.5 * self.ring as f64);
+            return Some(Ask { to: group, token: [0; 16], invitation: 0, hops: Some(hops) });
+        }
+        (self.ring, self.unfound) = (0, Some(group));
+        self.at = (self.at + 1) % self.parents.len();
+        self.next_at = if self.at == 0 { now + LONGEST_PAUSE } else { now };
+        None
+    }
+
+    /// This host has answered; whether it is one that was asked.
+    fn on_token(&mut self, token: [u8; 16], from: SocketAddr, now: Time) -> bool {
+        if let Some(at) = self.inviters.iter().position(|one| one.address == from && now < one.until) {
+            let inviter = self.inviters.swap_remove(at);
+            (self.parents, self.at, self.invitation) = (vec![from], 0, inviter.number);
+            (self.token, self.tries, self.unanswered, self.next_at) = (token, 0, 0, now);
+            return true;
+        }
+        let Some(place) = self.parents.get(self.at) else { return false };
+        // Of a group, the first that answers is the nearest.
+        if place.ip().is_multicast() && self.found.is_none() && self.ring > 0 {
+            (self.found, self.unfound, self.tries, self.unanswered) = (Some(from), None, 0, 0);
+        }
+        if self.parent() != Some(from) {
+            return false;
+        }
+        if token != self.token {
             (self.token, self.next_at) = (token, now);
         }
+        true
+    }
+
+    /// Somebody invites; whether to ask there. What it is asked shows whether it is where it says.
+    fn on_invite(&mut self, number: u64, from: SocketAddr, now: Time) -> bool {
+        let has_parent = self.parent().is_some() && self.unanswered < TRIES / 2;
+        let too_soon = self.invited_at > Time::ZERO && now < self.invited_at + INVITED_EVERY;
+        if !self.waits_for_invitations || has_parent || too_soon {
+            return false;
+        }
+        self.inviters.retain(|one| now < one.until && one.address != from);
+        if self.inviters.len() == MOST_INVITERS {
+            self.inviters.remove(0);
+        }
+        self.inviters.push(Inviter { address: from, number, until: now + PROVEN_WITHIN });
+        self.invited_at = now;
+        true
     }
 
     /// Something has come from this host.
     pub(super) fn on_sign_of_life(&mut self, from: SocketAddr) {
-        if from == self.parent() {
-            self.tries = self.tries.min(TRIES - 1);
+        if Some(from) == self.parent() {
+            self.unanswered = 0;
         }
+    }
+
+    fn deadline(&self) -> Time {
+        if self.parents.is_empty() { Time::NEVER } else { self.next_at }
     }
 }
 
@@ -84,35 +232,71 @@ impl ReceiverSession {
         }
     }
 
+    /// Whether this is from somebody who has not shown to be where he says, and says more than that he invites: answers to what
+    /// he announces could go to anybody.
+    pub(super) fn is_uninvited(&self, bytes: &[u8], from: SocketAddr) -> bool {
+        let may_say = |kind| matches!(kind, Kind::Invite | Kind::Token);
+        self.attaching.as_ref().is_some_and(|attaching| !attaching.hears(from))
+            && peek(bytes).is_ok_and(|header| !may_say(header.kind))
+    }
+
     /// Ask to be served, when it is time.
     pub(super) fn attach(&mut self, now: Time) {
-        if !self.attaches(now) {
+        let attaches = self.attaches(now);
+        let Some(attaching) = &mut self.attaching else { return };
+        if !attaches {
+            attaching.tries = 0;
             return;
         }
-        let Some((parent, token)) = self.attaching.as_mut().and_then(|attaching| attaching.due(now)) else {
-            return;
-        };
-        if let Some(silent) = self.attaching.as_ref().and_then(Attaching::silent) {
+        let ask = attaching.due(now);
+        let silent = attaching.silent();
+        if let Some(silent) = silent {
             self.seen = Some(Seen::NoParent(silent));
         }
-        let attach = Attach { from: self.setup.id, token, host: Name::clipped(&self.setup.host) };
-        self.outbox.add_to(NONE, Message::Attach(attach), parent, now);
+        if let Some(ask) = ask {
+            self.ask_to_attach(ask, now);
+        }
+    }
+
+    fn ask_to_attach(&mut self, Ask { to, token, invitation, hops }: Ask, now: Time) {
+        let attach = Attach {
+            from: self.setup.id,
+            token,
+            invitation,
+            relay: self.setup.relay.is_some(),
+            host: Name::clipped(&self.setup.host),
+        };
+        self.outbox.add_within(NONE, Message::Attach(attach), to, hops, now);
     }
 
     /// When [`ReceiverSession::attach`] wants to be called.
     pub(super) fn attach_at(&self, now: Time) -> Time {
         let Some(attaching) = &self.attaching else { return Time::NEVER };
         match self.phase {
-            _ if self.attaches(now) => attaching.next_at,
-            Phase::Receiving => (self.clocks.heard_at + MOVED_AFTER).max(attaching.next_at),
+            _ if self.attaches(now) => attaching.deadline(),
+            Phase::Receiving => (self.clocks.heard_at + MOVED_AFTER).max(attaching.deadline()),
             _ => Time::NEVER,
         }
     }
 
     pub(super) fn on_token(&mut self, token: &Token, from: SocketAddr, now: Time) {
-        if let Some(attaching) = self.attaching.as_mut().filter(|_| token.to == self.setup.id) {
-            attaching.on_token(token.token, from, now);
+        let Some(attaching) = self.attaching.as_mut().filter(|_| token.to == self.setup.id) else { return };
+        if attaching.on_token(token.token, from, now) {
             self.seen = self.seen.filter(|seen| !matches!(seen, Seen::NoParent(_)));
+            if let Some(relay) = &self.setup.relay {
+                relay.note_fed();
+            }
+        }
+    }
+
+    /// A source wants to serve this host.
+    pub(super) fn on_invite(&mut self, invite: &Invite, from: SocketAddr, now: Time) {
+        let attaches = self.attaches(now);
+        let Some(attaching) = self.attaching.as_mut().filter(|_| attaches && invite.number != 0) else {
+            return;
+        };
+        if attaching.on_invite(invite.number, from, now) {
+            self.ask_to_attach(Ask { to: from, token: [0; 16], invitation: invite.number, hops: None }, now);
         }
     }
 }
@@ -121,26 +305,134 @@ impl ReceiverSession {
 mod tests {
     use super::*;
 
+    fn host(last: u8) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, last], 5778))
+    }
+
+    fn group() -> SocketAddr {
+        crate::config::FIND_GROUP.parse().expect("a group")
+    }
+
     #[test]
     fn a_parent_that_does_not_answer_is_left_for_the_next() {
-        let parents: Vec<SocketAddr> =
-            (1..=2).map(|last| SocketAddr::from(([10, 0, 0, last], 5778))).collect();
-        let mut attaching = Attaching::new(parents.clone(), Time::ZERO).expect("there are some");
+        let parents: Vec<SocketAddr> = (1..=2).map(host).collect();
+        let mut attaching = Attaching::new(parents.clone(), false, Time::ZERO).expect("there are some");
         let mut now = Time::ZERO;
         let mut asked = Vec::new();
         for _ in 0..10 {
             now = attaching.next_at;
-            let (parent, token) = attaching.due(now).expect("it is time");
-            asked.push((parent, token[0]));
-            if parent == parents[1] {
-                attaching.on_token([7; 16], parent, now);
+            let ask = attaching.due(now).expect("it is time");
+            asked.push((ask.to, ask.token[0]));
+            if ask.to == parents[1] {
+                attaching.on_token([7; 16], ask.to, now);
                 attaching.on_token([8; 16], parents[0], now);
-                attaching.on_sign_of_life(parent);
+                attaching.on_sign_of_life(ask.to);
             }
         }
         assert_eq!(asked[..4], [(parents[0], 0); 4]);
         assert_eq!(asked[4..6], [(parents[1], 0), (parents[1], 7)], "and the token is said at once");
         assert!(asked[6..].iter().all(|asked| *asked == (parents[1], 7)), "{asked:?}");
         assert!(now < Time::ZERO + Span::from_secs(20));
+    }
+
+    /// Run until `end`; what was asked. `answers` says who answers a question.
+    fn run(
+        attaching: &mut Attaching,
+        from: Time,
+        end: Time,
+        answers: &dyn Fn(Ask) -> Option<u8>,
+    ) -> Vec<Ask> {
+        let (mut now, mut asked) = (from, Vec::new());
+        while now < end {
+            if let Some(ask) = attaching.due(now) {
+                asked.push(ask);
+                if let Some(last) = answers(ask) {
+                    attaching.on_sign_of_life(host(last));
+                    attaching.on_token([last; 16], host(last), now);
+                }
+            }
+            now = attaching.deadline().max(now + Span::from_millis(1)).min(end);
+        }
+        asked
+    }
+
+    #[test]
+    fn a_relay_is_looked_for_ring_by_ring_and_again_when_it_falls_silent() {
+        let mut attaching = Attaching::new(vec![group(), host(9)], false, Time::ZERO).expect("a group");
+        let seconds = |s| Time::ZERO + Span::from_secs(s);
+        let near = |ask: Ask| match ask.hops {
+            Some(hops) => (hops >= 4).then_some(1),
+            None => (ask.to == host(1)).then_some(1),
+        };
+        let asked = run(&mut attaching, Time::ZERO, seconds(30), &near);
+        let rings: Vec<u8> = asked.iter().filter_map(|ask| ask.hops).collect();
+        assert_eq!(rings, [1, 2, 4], "and no farther, nor again");
+        assert!(asked[3..].iter().all(|ask| ask.to == host(1)), "{asked:?}");
+        assert!(asked.iter().filter(|ask| ask.token == [1; 16]).count() > 5);
+        // It is gone, another one is farther away.
+        let far = |ask: Ask| match ask.hops {
+            Some(hops) => (hops >= 16).then_some(2),
+            None => (ask.to == host(2)).then_some(2),
+        };
+        let asked = run(&mut attaching, seconds(30), seconds(60), &far);
+        let rings: Vec<u8> = asked.iter().filter_map(|ask| ask.hops).collect();
+        assert_eq!(rings, RINGS);
+        assert_eq!(asked.last().map(|ask| ask.to), Some(host(2)));
+        // Nobody is there any more: then the host that was named after it.
+        let asked = run(&mut attaching, seconds(60), seconds(90), &|ask| (ask.to == host(9)).then_some(9));
+        assert_eq!(asked.last().map(|ask| ask.to), Some(host(9)), "{asked:?}");
+    }
+
+    #[test]
+    fn who_is_found_first_is_the_parent_and_answers_of_others_are_nothing() {
+        let mut attaching = Attaching::new(vec![group()], false, Time::ZERO).expect("a group");
+        assert!(!attaching.on_token([3; 16], host(3), Time::ZERO), "nobody was asked");
+        attaching.due(Time::ZERO).expect("the first ring");
+        assert!(attaching.on_token([1; 16], host(1), Time::ZERO));
+        assert!(!attaching.on_token([2; 16], host(2), Time::ZERO));
+        assert_eq!(attaching.due(Time::ZERO).map(|ask| (ask.to, ask.token)), Some((host(1), [1; 16])));
+    }
+
+    #[test]
+    fn an_invitation_is_answered_with_one_packet_unless_a_token_comes_back() {
+        let mut attaching = Attaching::new(Vec::new(), true, Time::ZERO).expect("it waits");
+        let mut now = Time::ZERO + Span::from_secs(1);
+        assert_eq!(attaching.deadline(), Time::NEVER);
+        assert!(attaching.on_invite(5, host(1), now));
+        assert!(!attaching.hears(host(1)), "not before it has answered");
+        assert!(!attaching.on_invite(5, host(1), now + Span::from_millis(50)), "too soon");
+        assert_eq!(attaching.deadline(), Time::NEVER, "nothing more is sent by itself");
+        assert!(attaching.due(now + Span::from_secs(9)).is_none());
+        // Somebody floods it with invitations in others' names: ten answers a second, and the true one still gets through.
+        let mut answered = 0;
+        for other in 0..1_000_u32 {
+            now += Span::from_millis(1);
+            let from = SocketAddr::from(([10, 9, (other >> 8) as u8, other as u8], 5778));
+            answered += u32::from(attaching.on_invite(6, from, now));
+        }
+        assert!((9..=11).contains(&answered), "{answered}");
+        now += Span::from_secs(1);
+        assert!(attaching.on_invite(7, host(2), now));
+        assert!(!attaching.on_token([9; 16], host(3), now), "it was not asked");
+        assert!(attaching.on_token([2; 16], host(2), now));
+        assert!(attaching.hears(host(2)) && !attaching.hears(host(1)));
+        let ask = attaching.due(now).expect("at once");
+        assert_eq!((ask.to, ask.token, ask.invitation), (host(2), [2; 16], 7));
+        assert!(!attaching.on_invite(8, host(4), now + Span::from_secs(1)), "it has a parent");
+        // Which dies: it waits again.
+        for _ in 0..2 * TRIES {
+            now = attaching.next_at;
+            attaching.due(now);
+        }
+        assert_eq!((attaching.deadline(), attaching.place()), (Time::NEVER, None));
+        assert!(attaching.on_invite(8, host(4), now));
+    }
+
+    #[test]
+    fn a_token_that_comes_too_late_makes_nobody_a_parent() {
+        let mut attaching = Attaching::new(Vec::new(), true, Time::ZERO).expect("it waits");
+        let now = Time::ZERO + Span::from_secs(1);
+        assert!(attaching.on_invite(5, host(1), now));
+        assert!(!attaching.on_token([1; 16], host(1), now + PROVEN_WITHIN));
     }
 }

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::event::{Event, StreamReceived, Subscription};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Announce, DataPacket, Hashes, Held, Status};
+use faircast_wire::{Announce, DataPacket, Hashes, Held, Status, TreeNode};
 
 /// Whether a symbol has brought news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +123,11 @@ pub(crate) trait Delivery: Send {
     /// For how many receivers this one speaks, and how many of them have everything; `None`: for itself.
     fn receivers(&self) -> Option<(u32, u32)> {
         None
+    }
+
+    /// At a relay: the relays below.
+    fn tree(&self) -> Vec<TreeNode> {
+        Vec::new()
     }
 
     /// Whether what comes of the session is so old that no source can be behind it.

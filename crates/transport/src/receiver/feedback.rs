@@ -27,12 +27,16 @@ use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_wire::encode::{self, IPV6_HEADERS};
 use faircast_wire::{
-    Announce, Held, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status, Welcome,
+    Announce, Held, MOST_DATA_HEADER, Member, MemberState, Message, Name, Need, Request, Status, Tree,
+    TreeNode, Welcome,
 };
 use std::net::SocketAddr;
 
 /// Before the source has told its round-trip time.
 const FIRST_RTT: Span = Span::from_millis(5);
+
+/// Relays that one packet tells of.
+const TREE_PART: usize = 20;
 
 /// A receiver shows that it is alive at least so often.
 const ALIVE: Span = Span::from_millis(250);
@@ -166,6 +170,7 @@ impl ReceiverSession {
             member_tries: 0,
             member_told_at: now,
             told_below: (0, 0),
+            told_tree: false,
             window,
         };
         stream.member_at = now + self.turn_to_join(spread);
@@ -460,6 +465,26 @@ impl ReceiverSession {
             )));
         }
         self.tell(MemberState::Receiving, FLOODED, Some(part as f32), now);
+    }
+
+    /// At a relay: tell of the relays below, once a second.
+    pub(super) fn tell_tree(&mut self, now: Time) {
+        let Some(stream) = self.stream.as_mut().filter(|stream| stream.registered) else { return };
+        let relays = stream.delivery.tree();
+        if relays.is_empty() && !stream.told_tree {
+            return;
+        }
+        stream.told_tree = !relays.is_empty();
+        let (session, from, count) = (stream.session, self.setup.id, relays.len() as u16);
+        let tree = |first: usize, relays: &[TreeNode]| {
+            Message::Tree(Tree { from, first: first as u16, count, relays: relays.to_vec() })
+        };
+        if relays.is_empty() {
+            self.outbox.add(session, tree(0, &[]), now);
+        }
+        for (part, relays) in relays.chunks(TREE_PART).enumerate() {
+            self.outbox.add(session, tree(part * TREE_PART, relays), now);
+        }
     }
 
     pub(super) fn tell_membership(&mut self, state: MemberState, reason: u8, now: Time) {

@@ -110,8 +110,10 @@ pub(crate) struct Setup {
     pub(crate) unix_secs: u64,
     /// Bytes of memory for incomplete blocks, about: [`INCOMPLETE`].
     pub(crate) memory: usize,
-    /// Hosts that may serve this one by unicast.
+    /// Hosts that may serve this one by unicast, and groups in which relays are looked for.
     pub(crate) parents: Vec<SocketAddr>,
+    /// Wait until a source invites.
+    pub(crate) invited: bool,
     /// At a relay: where symbols go, in place of `destination`.
     pub(crate) relay: Option<crate::relay::Shared>,
 }
@@ -206,6 +208,8 @@ struct Stream {
     member_at: Time,
     member_tries: u32,
     member_told_at: Time,
+    /// Whether it has told of relays below.
+    told_tree: bool,
     /// How many receivers it has said to speak for, and how many of them are done.
     told_below: (u32, u32),
     window: Window,
@@ -223,6 +227,8 @@ struct Waiting {
     message: Message<'static>,
     /// `None`: to the source that is followed.
     to: Option<SocketAddr>,
+    /// How far it goes when it goes to a group.
+    hops: Option<u8>,
     since: Time,
 }
 
@@ -290,7 +296,7 @@ impl ReceiverSession {
             stream: None,
             candidates: Candidates::default(),
             objections: Objections::default(),
-            attaching: Attaching::new(setup.parents, now),
+            attaching: Attaching::new(setup.parents, setup.invited, now),
             rng,
             scheme_rng: setup.scheme_rng,
             effects: Effects::new(),
@@ -331,7 +337,7 @@ impl ReceiverSession {
         if self.setup.only.is_some_and(|only| only != from.ip()) {
             return;
         }
-        if self.is_from_elsewhere(bytes, from) {
+        if self.is_from_elsewhere(bytes, from) || self.is_uninvited(bytes, from) {
             self.totals.refused += 1;
             return;
         }
@@ -346,6 +352,7 @@ impl ReceiverSession {
         match &message {
             Message::Announce(announce) => return self.on_announce(session, *announce, from, now),
             Message::Token(token) => return self.on_token(token, from, now),
+            Message::Invite(invite) => return self.on_invite(invite, from, now),
             _ => {}
         }
         let followed = self.stream.as_ref().map(|stream| (stream.session, stream.source));
@@ -468,6 +475,7 @@ impl ReceiverSession {
             self.look_at_the_clock(now);
             self.tell_seen();
             self.tell_progress(now);
+            self.tell_tree(now);
             self.look_for_flooding(now);
         }
         let silent = now.since(self.clocks.heard_at);
@@ -483,7 +491,8 @@ impl ReceiverSession {
             Phase::Searching => {
                 if let Some(waited) = self.setup.wait.filter(|wait| silent >= *wait) {
                     let waited = std::time::Duration::from_nanos(waited.as_nanos());
-                    let group = self.attaching.as_ref().map_or(self.setup.group, Attaching::parent);
+                    let place = self.attaching.as_ref().and_then(Attaching::place);
+                    let group = place.unwrap_or(self.setup.group);
                     self.failure = Some(Error::NoSession { group, waited, seen: self.seen });
                     self.phase = Phase::Over;
                 }
@@ -548,7 +557,7 @@ impl ReceiverSession {
             out.clear();
             // One that cannot be written (before the announcement, say) is left out.
             if self.codec.encode(out, waiting.session, &waiting.message).is_ok() {
-                return Some(Transmit { segment: out.len(), to });
+                return Some(Transmit { segment: out.len(), to, hops: waiting.hops });
             }
         }
     }
@@ -662,6 +671,7 @@ impl ReceiverSession {
             layers: stream.layers.is_layered().then(|| stream.layers.subscription()),
             limited_by: None,
             window_of: None,
+            relays: Vec::new(),
         }));
     }
 
@@ -687,12 +697,24 @@ impl Stream {
 impl Outbox {
     /// A message that says how things are now.
     fn add(&mut self, session: SessionId, message: Message<'static>, now: Time) {
-        self.waiting.push_back(Waiting { session, message, to: None, since: now });
+        self.waiting.push_back(Waiting { session, message, to: None, hops: None, since: now });
     }
 
     /// One to somebody else than the source that is followed.
     fn add_to(&mut self, session: SessionId, message: Message<'static>, to: SocketAddr, now: Time) {
-        self.waiting.push_back(Waiting { session, message, to: Some(to), since: now });
+        self.add_within(session, message, to, None, now);
+    }
+
+    /// The same, perhaps to a group within so many hops.
+    fn add_within(
+        &mut self,
+        session: SessionId,
+        message: Message<'static>,
+        to: SocketAddr,
+        hops: Option<u8>,
+        now: Time,
+    ) {
+        self.waiting.push_back(Waiting { session, message, to: Some(to), hops, since: now });
     }
 }
 
@@ -711,7 +733,9 @@ impl Waiting {
             | Message::Hashes(_)
             | Message::Refusal(_)
             | Message::Attach(_)
-            | Message::Token(_) => return,
+            | Message::Token(_)
+            | Message::Invite(_)
+            | Message::Tree(_) => return,
         };
         echo.hold = echo.hold + waited;
     }

@@ -13,7 +13,7 @@ use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::packet::SessionId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Announce, DataPacket, Hashes, Status};
+use faircast_wire::{Announce, DataPacket, Hashes, Status, TreeNode};
 
 /// A relay with nobody below waits so long for somebody before it says that it needs nothing.
 const LINGER: Span = Span::from_secs(2);
@@ -209,6 +209,14 @@ impl Delivery for Above {
         let standing = self.shared.standing();
         let told = |count: u64| count.min(u64::from(u32::MAX)) as u32;
         Some((told(standing.receivers), told(standing.done)))
+    }
+
+    fn waits_for_output(&self) -> bool {
+        self.shared.lock().is_ahead()
+    }
+
+    fn tree(&self) -> Vec<TreeNode> {
+        self.shared.lock().tree()
     }
 
     fn take_events(&mut self) -> Vec<Event> {

@@ -11,7 +11,9 @@ use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{Announce, HopKey, SourceCodec, layers::group_of};
+use faircast_wire::{
+    Announce, Attach, HopKey, Kind, Message, Newest, SourceCodec, layers::group_of, parse, peek,
+};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -46,6 +48,9 @@ pub(crate) struct BranchSetup {
 /// The congestion control that takes the place of one in layers: its packets are no longer than any other's.
 const BELOW_LAYERS: &str = "le-sbcc";
 
+/// Relays below are looked at so often.
+const RELAYS_EVERY: Span = Span::from_millis(500);
+
 /// A host that has asked to be served and does not join within this wants another session.
 const JOIN_WITHIN: Span = Span::from_secs(10);
 
@@ -57,6 +62,10 @@ pub(crate) struct Branch {
     session: Option<SourceSession>,
     local: SocketAddr,
     began: Time,
+    /// When it is looked next which relays are below.
+    relays_at: Time,
+    /// Who has asked to be served, from where: its socket hears what the relay's port would hear otherwise.
+    asked: Option<(ReceiverId, SocketAddr)>,
     /// Nobody has joined in time.
     is_vain: bool,
 }
@@ -65,7 +74,17 @@ impl Branch {
     /// Branch number `place` of what `shared` passes on.
     pub(crate) fn new(shared: Shared, place: usize, setup: BranchSetup) -> Branch {
         let local = setup.local;
-        Branch { shared, place, setup, session: None, local, began: Time::ZERO, is_vain: false }
+        Branch {
+            shared,
+            place,
+            setup,
+            session: None,
+            local,
+            began: Time::ZERO,
+            relays_at: Time::ZERO,
+            asked: None,
+            is_vain: false,
+        }
     }
 
     /// The session below, once there is something to announce.
@@ -114,8 +133,46 @@ impl Branch {
     fn tell(&mut self) {
         let Some(session) = &self.session else { return };
         let (standing, rate) = (session.standing(), session.rate());
+        let mut passing = self.shared.lock();
+        let state = &mut passing.branches[self.place];
+        if state.is_replaced {
+            return;
+        }
+        let changed = std::mem::replace(&mut state.standing, standing) != standing;
+        (state.rate, state.to) = (rate, Some(self.setup.to));
+        let invitation = state.invitation;
+        drop(passing);
+        if changed && invitation != 0 {
+            self.shared.process.note(invitation, standing);
+        }
+    }
+
+    /// A host asks to be served that is served here already: it hears that the relay lives. Another process in its place, when the one
+    /// before is silent, is to be served on a branch of its own.
+    fn on_attach(&mut self, attach: &Attach, from: SocketAddr) {
+        let mut passing = self.shared.lock();
+        let place = self.place;
+        let state = &passing.branches[place];
+        let is_other = state.child.is_some_and(|child| child != attach.from);
+        if !is_other {
+            self.asked = Some((attach.from, from));
+        } else if state.standing.answering == 0 && state.standing.done == 0 {
+            passing.end_branch(place);
+        }
+    }
+
+    /// And which relays, every now and then.
+    fn tell_relays(&mut self, now: Time) {
+        let Some(session) = self.session.as_ref().filter(|_| now >= self.relays_at) else { return };
+        self.relays_at = now + RELAYS_EVERY;
+        let relays = session.relays();
+        if self.setup.to_host && session.standing().answering > 0 {
+            self.shared.process.note_served(self.setup.to);
+        }
         let state = &mut self.shared.lock().branches[self.place];
-        (state.standing, state.rate, state.to) = (standing, rate, Some(self.setup.to));
+        if !state.is_replaced {
+            state.relays = relays;
+        }
     }
 }
 
@@ -130,6 +187,12 @@ fn scheme_below(announce: &Announce) -> Option<Scheme> {
 
 impl Endpoint for Branch {
     fn handle_datagram(&mut self, datagram: Datagram<'_>, now: Time) {
+        if self.setup.to_host && peek(datagram.bytes).is_ok_and(|header| header.kind == Kind::Attach) {
+            if let Ok((_, Message::Attach(attach))) = parse(datagram.bytes, &Newest::default()) {
+                self.on_attach(&attach, datagram.from);
+            }
+            return;
+        }
         if let Some(session) = &mut self.session {
             session.handle_datagram(datagram, now);
             self.tell();
@@ -143,6 +206,7 @@ impl Endpoint for Branch {
             let nobody = self.setup.to_host && session.standing().receivers == 0;
             self.is_vain |= nobody && session.is_gathering() && now.since(self.began) >= JOIN_WITHIN;
             self.tell();
+            self.tell_relays(now);
         }
     }
 
@@ -156,13 +220,19 @@ impl Endpoint for Branch {
     }
 
     fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
+        if let Some((id, to)) = self.asked.take() {
+            out.clear();
+            if self.shared.process.put_token(id, to, out) {
+                return Some(Transmit { segment: out.len(), to, hops: None });
+            }
+        }
         self.session.as_mut().and_then(|session| session.poll_transmit(now, out))
     }
 
     fn poll_timeout(&self, now: Time) -> Time {
         match &self.session {
             // What is to be fetched above is not found out by waiting here.
-            _ if self.shared.wants_more() => now,
+            _ if self.shared.wants_more() || self.asked.is_some() => now,
             Some(session) => session.poll_timeout(now),
             None if self.shared.lock().announce.is_some() => now,
             None => Time::NEVER,
@@ -181,8 +251,9 @@ impl Endpoint for Branch {
     }
 
     fn is_over(&self) -> bool {
-        match (&self.session, self.shared.lock().end) {
-            _ if self.is_vain => true,
+        let passing = self.shared.lock();
+        match (&self.session, passing.end) {
+            _ if self.is_vain || passing.branches[self.place].is_replaced => true,
             (_, End::Lost) | (None, End::Over) => true,
             (None, End::No) => false,
             (Some(session), _) => session.is_over(),

@@ -13,7 +13,7 @@ use crate::{Destination, Durability, Freshness, Older, receiver};
 use faircast_core::packet::ReceiverId;
 use faircast_core::rng::Rng;
 use faircast_core::time::Rate;
-use faircast_net::{SourceOptions, choose};
+use faircast_net::{NetError, SourceOptions, choose};
 use faircast_wire::{HopKey, ReceiverCodec};
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
@@ -52,8 +52,15 @@ pub struct RelayConfig {
     pub host: String,
     /// Bytes of receive buffer to ask for.
     pub buffer: usize,
-    /// Serve those who ask at this address and port by unicast, so many at most; an address of zeros is all of this host's.
-    pub listen: Option<(SocketAddr, usize)>,
+    /// Serve those who ask at these addresses and ports by unicast; an address of zeros is all of this host's of its family, and
+    /// left out when there are none while there is another.
+    pub listen: Vec<SocketAddr>,
+    /// So many of them at most.
+    pub children: usize,
+    /// Of a source's own relay, which nobody else hears: hold the source back to what the fastest branch takes and the memory keeps.
+    pub paced: bool,
+    /// Whether hosts that look for a relay find this one ([`FIND_GROUP`](crate::config::FIND_GROUP)).
+    pub found: bool,
 }
 
 /// A group that is heard, on an interface.
@@ -65,7 +72,7 @@ pub struct RelaySource {
     pub interface: Option<String>,
     /// Sources and relays with other addresses are not heard.
     pub only: Option<IpAddr>,
-    /// In place of the group, be served by one of these by unicast.
+    /// In place of the group, be served by one of these by unicast; a group among them is where a relay is looked for.
     pub parents: Vec<SocketAddr>,
 }
 
@@ -121,15 +128,15 @@ pub fn relay(
     let (say, said) = mpsc::channel();
     // Those that were started stop when one of the first cannot start, too.
     let halt = &AtomicBool::new(false);
-    let listener = match config.listen {
-        Some((at, children)) => {
-            handle.take_children(children);
-            Some(Listener::open(at, handle.clone())?)
-        }
-        None => None,
+    let listeners = open_listeners(config, handle)?;
+    let is_told = |source: &RelaySource| {
+        source.parents.is_empty() || source.parents.iter().any(|parent| !parent.ip().is_multicast())
     };
+    if !config.sources.iter().any(is_told) {
+        handle.looks_for_parents();
+    }
     thread::scope(|scope| {
-        if let Some(listener) = &listener {
+        for listener in &listeners {
             scope.spawn(move || listener.run(halt));
         }
         let (mut running, mut number) = (0, 0);
@@ -175,6 +182,25 @@ pub fn relay(
     })
 }
 
+/// Where hosts ask to be served.
+fn open_listeners(config: &RelayConfig, handle: &RelayHandle) -> Result<Vec<Listener>, Error> {
+    handle.take_children(config.children);
+    let (mut listeners, mut refused) = (Vec::new(), None);
+    for &at in &config.listen {
+        match Listener::open(at, handle.clone(), &config.host, config.found) {
+            Ok(listener) => listeners.push(listener),
+            Err(Error::Net(taken @ NetError::PortTaken { .. })) => return Err(taken.into()),
+            // A host without IPv6 has no addresses of that family.
+            Err(error) if at.ip().is_unspecified() => refused = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    match refused {
+        Some(error) if listeners.is_empty() => Err(error),
+        _ => Ok(listeners),
+    }
+}
+
 /// A file without a name in this directory.
 fn room_in(directory: &Path) -> Result<Room, Error> {
     let failed = |error| ObjectError::io(directory, "create the cache's file in it", error);
@@ -198,6 +224,9 @@ fn one(
             return;
         }
     };
+    if config.paced {
+        shared.hold_above(config.memory as u64 / 2);
+    }
     let mut found = false;
     let mut tell = |branch: Option<usize>, event: Event| {
         if branch.is_none() && matches!(event, Event::Joined { .. }) && !std::mem::replace(&mut found, true) {
@@ -207,9 +236,14 @@ fn one(
         let _ = say.send(Said::Event(RelayEvent { session: number, branch, event }));
     };
     // A mistake in one session must not end the others.
-    let ended = catch_unwind(AssertUnwindSafe(|| pass_on((config, place), &shared, &mut tell, stop)));
+    let random = random();
+    let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");
+    shared.process.add_own_id(id);
+    let ended =
+        catch_unwind(AssertUnwindSafe(|| pass_on((config, place), &shared, (id, random), &mut tell, stop)));
     let ended = ended.unwrap_or(Err(Error::Panicked));
     shared.release();
+    shared.process.remove_own_id(id);
     let error = ended.err().filter(|error| !matches!(error, Error::Stopped));
     let _ = say.send(Said::Ended { place, number, found, error });
 }
@@ -217,12 +251,11 @@ fn one(
 fn pass_on(
     (config, place): (&RelayConfig, usize),
     shared: &Shared,
+    (id, random): (ReceiverId, [u64; 4]),
     tell: &mut dyn FnMut(Option<usize>, Event),
     stop: &AtomicBool,
 ) -> Result<(), Error> {
     let clock = Clock::start();
-    let random = random();
-    let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");
     let source = &config.sources[place];
     let (session, mut groups) =
         open_above((config, source), shared, id, &clock, random, &mut |event| tell(None, event))?;
@@ -245,7 +278,7 @@ fn pass_on(
         let (endpoint, uplink) = open_branch((config, options, branch.max), to, place_of, id, &mut events)?;
         branches.push((place, endpoint, uplink));
     }
-    if branches.is_empty() && config.listen.is_none() {
+    if branches.is_empty() && config.listen.is_empty() {
         return Err(Error::NoBranch { group: source.group, interface: heard_on });
     }
     let places: RefCell<Vec<usize>> = RefCell::new(branches.iter().map(|(place, ..)| *place).collect());
@@ -255,8 +288,9 @@ fn pass_on(
     let place_of = |at: usize| at.checked_sub(1).map(|at| places.borrow()[at]);
     // Whoever asks at the relay's port becomes a branch of this session.
     let mut grow = |attached: &mut Vec<Attached<'_>>| {
-        for Child { address, local, .. } in shared.new_children() {
-            let place = shared.add_branch();
+        for child in shared.new_children() {
+            let Child { address, local, .. } = child;
+            let place = shared.add_branch(&child);
             let mut events = |event| tell.borrow_mut()(Some(place), event);
             let options = SourceOptions { port: local.port(), connected: true, ..SourceOptions::default() };
             let to = (address, Some(local.ip().to_string()));
@@ -296,6 +330,7 @@ fn open_above(
         buffer: config.buffer,
         faults: None,
         parents: &source.parents,
+        invited: None,
     };
     let groups = listening.open(random[3], events)?;
     let setup = receiver::Setup {
@@ -321,6 +356,7 @@ fn open_above(
         unix_secs: clock.unix_secs(),
         memory: receiver::INCOMPLETE,
         parents: source.parents.clone(),
+        invited: false,
         relay: Some(shared.clone()),
     };
     Ok((receiver::ReceiverSession::new(setup, clock.now()), groups))

@@ -1,15 +1,23 @@
 //! Children without multicast: they ask at a port of the relay, and are served there by unicast.
 //!
+//! Hosts that look for a relay ask a group, which relays with room for them have joined; and a source's relay invites those that
+//! wait to be invited, so that they ask.
+//!
 //! Who asks gets a token, and is served when it says it again: so nobody can have a session sent to somebody else. Each child is
 //! a branch of its own on a socket that is connected to it, with the address and port that it has asked, so that packet filters
 //! and address translators on its side need to know nothing.
 
 use super::RelayHandle;
+use crate::config::{FIND_GROUP, FIND_GROUP_V6};
 use crate::driver::random;
 use crate::error::Error;
-use faircast_net::{Batch, UnicastSocket, Waiter, Want, Watch};
-use faircast_wire::{Attach, Message, Newest, Token, encode, parse};
-use std::net::SocketAddr;
+use faircast_core::packet::{ReceiverId, SessionId};
+use faircast_net::{
+    Batch, GroupOptions, GroupSocket, Membership, Meta, UnicastSocket, Waiter, Want, Watch, choose,
+    interfaces,
+};
+use faircast_wire::{Attach, Invite, Message, Name, Newest, Token, encode, parse};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,28 +36,40 @@ const SLOTS: usize = 8;
 /// An answer is no longer than this, which is less than what was asked.
 const MOST_ANSWER: usize = 64;
 
+/// And an invitation than this, which is with the longest name.
+const MOST_INVITATION: usize = 128;
+
+/// Networks that have come are joined within this.
+const JOIN_EVERY: Duration = Duration::from_secs(10);
+
 /// What children ask at.
 pub(super) struct Listener {
     socket: UnicastSocket,
-    tokens: Tokens,
     handle: RelayHandle,
+    /// What is sent, as invitations say.
+    name: Name,
+    /// The group in which hosts look for relays, unless this one is not to be found.
+    group: Option<SocketAddr>,
 }
 
 /// Tokens for addresses, without keeping any.
-struct Tokens {
+#[derive(Debug)]
+pub(super) struct Tokens {
     secret: [u8; 32],
     since: Instant,
 }
 
-impl Tokens {
-    fn new() -> Tokens {
+impl Default for Tokens {
+    fn default() -> Tokens {
         let mut secret = [0; 32];
         for (part, word) in secret.chunks_exact_mut(8).zip(random()) {
             part.copy_from_slice(&word.to_le_bytes());
         }
         Tokens { secret, since: Instant::now() }
     }
+}
 
+impl Tokens {
     /// The token of this address in a period.
     fn of(&self, address: SocketAddr, period: u64) -> [u8; 16] {
         let mut hasher = blake3::Hasher::new_keyed(&self.secret);
@@ -76,41 +96,127 @@ impl Listener {
     ///
     /// # Errors
     /// When the port is taken, or the system refuses.
-    pub(super) fn open(at: SocketAddr, handle: RelayHandle) -> Result<Listener, Error> {
+    pub(super) fn open(
+        at: SocketAddr,
+        handle: RelayHandle,
+        name: &str,
+        is_found: bool,
+    ) -> Result<Listener, Error> {
         let socket = UnicastSocket::listen(at, RECEIVE_BUFFER)?;
-        Ok(Listener { socket, tokens: Tokens::new(), handle })
+        let group = if at.is_ipv4() { FIND_GROUP } else { FIND_GROUP_V6 };
+        let group = is_found.then(|| group.parse().expect("it is an address and a port"));
+        Ok(Listener { socket, handle, name: Name::clipped(name), group })
     }
 
     /// Answer until `stop` is set.
     pub(super) fn run(&self, stop: &AtomicBool) {
         let (mut waiter, mut batch) = (Waiter::new(), Batch::new(SLOTS));
+        let mut searched = Searched::default();
         while !stop.load(Ordering::Relaxed) {
-            let watch = [Watch::new(&self.socket, Want::Readable)];
+            if let Some(group) = self.group {
+                searched.join(group);
+            }
+            self.invite();
+            let mut watch = vec![Watch::new(&self.socket, Want::Readable)];
+            watch.extend(searched.groups.iter().map(|(_, socket)| Watch::new(socket, Want::Readable)));
             // What cannot be waited for or read now is tried again.
             let _ = waiter.wait(&watch, Some(Instant::now() + STOP_CHECK));
+            for (_, socket) in &searched.groups {
+                if socket.receive(&mut batch).is_ok() {
+                    for (attach, from, _) in attaches(&mut batch) {
+                        if self.handle.answers_search(from, &attach) {
+                            self.give_token(&attach, from);
+                        }
+                    }
+                }
+            }
             if self.socket.receive(&mut batch).is_err() {
                 std::thread::sleep(STOP_CHECK);
                 continue;
             }
-            for (bytes, meta) in batch.segments() {
-                if let Ok((_, Message::Attach(attach))) = parse(bytes, &Newest::default()) {
-                    let local = SocketAddr::new(meta.to.to_canonical(), self.socket.local_addr().port());
-                    self.answer(&attach, meta.from, local);
+            let port = self.socket.local_addr().port();
+            for (attach, from, to) in attaches(&mut batch) {
+                if to.is_multicast() {
+                    continue; // a search, which the group's socket hears as well
+                }
+                // Who attaches hears by the answer that the relay lives, and has room.
+                let has_come = self.handle.tokens().is_good(attach.token, from);
+                if !has_come || self.handle.attach(from, SocketAddr::new(to, port), &attach) {
+                    self.give_token(&attach, from);
                 }
             }
         }
     }
 
-    fn answer(&self, attach: &Attach, from: SocketAddr, local: SocketAddr) {
-        if self.tokens.is_good(attach.token, from) {
-            self.handle.attach(from, local, attach.host.as_str());
-            return;
+    /// Invite those whose time has come.
+    fn invite(&self) {
+        let is_v4 = self.socket.local_addr().is_ipv4();
+        for (number, to) in self.handle.to_invite(is_v4) {
+            let invite = Message::Invite(Invite { number, name: self.name });
+            let mut out = Vec::new();
+            if encode(&mut out, NONE, 0, &invite, MOST_INVITATION).is_ok() {
+                // What does not leave is said again.
+                let _ = self.socket.send_to(&out, to);
+            }
         }
-        let token = Message::Token(Token { to: attach.from, token: self.tokens.new_for(from) });
+    }
+
+    fn give_token(&self, attach: &Attach, from: SocketAddr) {
         let mut out = Vec::new();
-        if encode(&mut out, faircast_core::packet::SessionId(0), 0, &token, MOST_ANSWER).is_ok() {
+        if self.handle.put_token(attach.from, from, &mut out) {
             // What does not leave is asked for again.
             let _ = self.socket.send_to(&out, from);
+        }
+    }
+}
+
+impl RelayHandle {
+    /// A token for who asks from there goes into `out`; whether it does.
+    pub(super) fn put_token(&self, to: ReceiverId, from: SocketAddr, out: &mut Vec<u8>) -> bool {
+        let token = Message::Token(Token { to, token: self.tokens().new_for(from) });
+        encode(out, NONE, 0, &token, MOST_ANSWER).is_ok()
+    }
+}
+
+/// No session: this is said before there is one.
+const NONE: SessionId = SessionId(0);
+
+/// Who asks, from where, and at which address of this host.
+fn attaches(batch: &mut Batch) -> Vec<(Attach, SocketAddr, IpAddr)> {
+    let attach = |(bytes, meta): (&mut [u8], Meta)| match parse(bytes, &Newest::default()) {
+        Ok((_, Message::Attach(attach))) => Some((attach, meta.from, meta.to.to_canonical())),
+        _ => None,
+    };
+    batch.segments().filter_map(attach).collect()
+}
+
+/// Where hosts look for relays: the group, on every network.
+#[derive(Default)]
+struct Searched {
+    groups: Vec<(u32, GroupSocket)>,
+    looked_at: Option<Instant>,
+}
+
+impl Searched {
+    /// Join on networks that have come, and leave those that are gone.
+    fn join(&mut self, group: SocketAddr) {
+        if self.looked_at.is_some_and(|at| at.elapsed() < JOIN_EVERY) {
+            return;
+        }
+        self.looked_at = Some(Instant::now());
+        let Ok(mut all) = interfaces() else { return };
+        all.retain(|interface| interface.up && interface.multicast && !interface.loopback);
+        self.groups.retain(|(index, _)| all.iter().any(|interface| interface.index == *index));
+        for interface in all {
+            if self.groups.iter().any(|(index, _)| *index == interface.index) {
+                continue;
+            }
+            // An interface that cannot be joined on (it has no address of this family, say) is looked at again.
+            let Ok(choice) = choose(group.ip(), Some(&interface.name)) else { continue };
+            let options = GroupOptions { receive_buffer: RECEIVE_BUFFER };
+            if let Ok(socket) = GroupSocket::open(group, Membership::AnySource, &choice, &options) {
+                self.groups.push((interface.index, socket));
+            }
         }
     }
 }
@@ -121,11 +227,11 @@ mod tests {
 
     #[test]
     fn a_token_is_good_for_its_address_alone() {
-        let tokens = Tokens::new();
+        let tokens = Tokens::default();
         let [one, other] = [1, 2].map(|last| SocketAddr::from(([10, 0, 0, last], 4000)));
         assert!(tokens.is_good(tokens.new_for(one), one));
         assert!(!tokens.is_good(tokens.new_for(one), other));
         assert!(!tokens.is_good([0; 16], one));
-        assert!(!tokens.is_good(Tokens::new().new_for(one), one), "another relay's");
+        assert!(!tokens.is_good(Tokens::default().new_for(one), one), "another relay's");
     }
 }

@@ -15,6 +15,7 @@ mod branch;
 mod cache;
 mod drive;
 mod fetches;
+mod hosts;
 mod listen;
 mod registry;
 mod schedule;
@@ -26,12 +27,13 @@ pub use drive::{RelayBranch, RelayConfig, RelayEvent, RelaySource, relay};
 pub use registry::{BranchStatus, RelayHandle, RelayStatus, RelayedSession};
 pub(crate) use upstream::Upstream;
 
+use crate::event::RelayBelow;
 use crate::object::Hash;
 use crate::spill::Room;
 use cache::{Added, Cache};
-use faircast_core::packet::{Seq, SessionId};
+use faircast_core::packet::{ReceiverId, Seq, SessionId};
 use faircast_core::time::{Rate, Span, Time};
-use faircast_wire::{Announce, DataPacket, Hashes, Held, Status};
+use faircast_wire::{Announce, DataPacket, Hashes, Held, Status, TreeNode};
 use fetches::{Fetches, Queue};
 use registry::Child;
 use schedule::{Pick, Schedule};
@@ -46,7 +48,7 @@ const MOST_PAGES: usize = 16_384;
 const MOST_WANTED_PAGES: usize = 256;
 
 /// More relays than this are not between a source and a receiver: what comes through more goes round.
-pub const MOST_HOPS: u8 = 16;
+pub const MOST_HOPS: u8 = RelayBelow::DEEPEST;
 
 /// One session at a relay, as both sides see it.
 #[derive(Debug, Clone)]
@@ -75,12 +77,14 @@ pub(crate) struct Passing {
     pages: BTreeMap<u32, Hashes>,
     wanted_pages: BTreeSet<u32>,
     branches: Vec<BranchState>,
-    /// Children that are, or were, branches.
-    served: BTreeSet<SocketAddr>,
+    /// Children that are, or were, branches, by address; the same address with another number is another process.
+    served: BTreeMap<SocketAddr, ReceiverId>,
     /// How often children had asked when they were last looked at.
     asked: u64,
     /// What people should know.
     warnings: Vec<String>,
+    /// The source waits while so many bytes have come that no branch has sent.
+    most_ahead: Option<u64>,
     end: End,
 }
 
@@ -107,6 +111,14 @@ struct BranchState {
     to: Option<SocketAddr>,
     /// What its scheme allows.
     rate: Rate,
+    /// Of a host that was invited: the invitation's number.
+    invitation: u64,
+    /// The process that it serves.
+    child: Option<ReceiverId>,
+    /// The host has come again, and this branch is over.
+    is_replaced: bool,
+    /// The relays below.
+    relays: Vec<RelayBelow>,
 }
 
 /// Receivers below.
@@ -118,6 +130,8 @@ pub struct Standing {
     pub done: u64,
     /// Those, or relays, that are still served.
     pub unfinished: u64,
+    /// Those among the unfinished that are heard, and reached.
+    pub answering: u64,
 }
 
 impl Shared {
@@ -137,12 +151,19 @@ impl Shared {
             pages: BTreeMap::new(),
             wanted_pages: BTreeSet::new(),
             branches,
-            served: BTreeSet::new(),
+            served: BTreeMap::new(),
             asked: 0,
             warnings: Vec::new(),
+            most_ahead: None,
             end: End::No,
         };
         Shared { passing: Arc::new(Mutex::new(passing)), process }
+    }
+
+    /// Nobody else hears the source: it is held back while so many bytes have come that no branch has sent on yet. What comes sooner
+    /// would not be kept.
+    fn hold_above(&self, bytes: u64) {
+        self.lock().most_ahead = Some(bytes);
     }
 
     /// Both sides run in one thread, one after the other.
@@ -167,7 +188,8 @@ impl Shared {
     pub(crate) fn may_follow(&self, session: SessionId, announce: &Announce) -> bool {
         let is_ours = self.lock().announce.is_some_and(|(ours, _)| ours == session);
         let goes_round = self.process.is_own(announce.parent) || announce.hops >= MOST_HOPS;
-        !goes_round && (is_ours || !self.process.is_taken(session))
+        let is_wanted = is_ours || !self.process.is_taken(session);
+        !goes_round && is_wanted && self.process.is_wanted(session)
     }
 
     /// Children that have asked since and are no branch here yet.
@@ -178,8 +200,14 @@ impl Shared {
             return Vec::new();
         }
         passing.asked = asked;
-        let served = &mut passing.served;
-        self.process.children().into_iter().filter(|child| served.insert(child.address)).collect()
+        let mut children = self.process.children();
+        children.retain(|child| passing.is_new(child));
+        children
+    }
+
+    /// The parent above answers.
+    pub(crate) fn note_fed(&self) {
+        self.process.note_fed();
     }
 
     /// This child could not be served: it may ask again.
@@ -187,10 +215,17 @@ impl Shared {
         self.lock().served.remove(&child);
     }
 
-    /// One more branch; its number. What has passed is sent there when it is asked for.
-    fn add_branch(&self) -> usize {
+    /// One more branch, to a child; its number. What has passed is sent there when it is asked for.
+    fn add_branch(&self, child: &Child) -> usize {
         let mut passing = self.lock();
-        let mut branch = BranchState::default();
+        let mut branch = BranchState {
+            to: Some(child.address),
+            invitation: child.invitation,
+            child: Some(child.id),
+            ..BranchState::default()
+        };
+        // A host that was started again goes on here.
+        passing.replace(|other| child.invitation != 0 && other.invitation == child.invitation);
         branch.schedule.forget_before(passing.cache.first());
         branch.schedule.on_passed(passing.passed);
         passing.branches.push(branch);
@@ -224,6 +259,7 @@ impl Shared {
             done: branch.standing.done,
             blocks_sent: branch.schedule.complete_to(),
             symbols_sent: branch.schedule.sent,
+            relays: branch.relays.clone(),
         };
         Some(RelayedSession {
             session: session.to_string(),
@@ -253,7 +289,57 @@ impl Passing {
             receivers: sum.receivers + one.receivers,
             done: sum.done + one.done,
             unfinished: sum.unfinished + one.unfinished,
+            answering: sum.answering + one.answering,
         })
+    }
+
+    /// Whether enough has come for the fastest of the branches that are heard.
+    fn is_ahead(&self) -> bool {
+        let (Some(most), Some((_, announce))) = (self.most_ahead, self.announce) else { return false };
+        let heard = self.branches.iter().filter(|branch| branch.standing.answering > 0);
+        let Some(sent) = heard.map(|branch| branch.schedule.complete_to()).max() else { return false };
+        let block = u64::from(announce.symbols_per_block) * u64::from(announce.symbol_size);
+        u64::from(self.passed.saturating_sub(sent)) * block > most
+    }
+
+    /// Whether this child is no branch yet. One that comes from where another process was waits until that one's branch is over:
+    /// its socket has the same addresses.
+    fn is_new(&mut self, child: &Child) -> bool {
+        if self.served.get(&child.address) == Some(&child.id) {
+            return false;
+        }
+        let waits = self.replace(|other| other.to == Some(child.address) && child.address.port() != 0);
+        if waits {
+            self.asked = 0; // look again
+            return false;
+        }
+        self.served.insert(child.address, child.id);
+        true
+    }
+
+    /// The branches that are meant are over; whether there was one that was not yet.
+    fn replace(&mut self, is_meant: impl Fn(&BranchState) -> bool) -> bool {
+        let mut found = false;
+        for place in 0..self.branches.len() {
+            if !self.branches[place].is_replaced && is_meant(&self.branches[place]) {
+                self.end_branch(place);
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// This branch is over, and serves nobody.
+    fn end_branch(&mut self, place: usize) {
+        let branch = &mut self.branches[place];
+        (branch.is_replaced, branch.standing) = (true, Standing::default());
+        branch.relays.clear();
+    }
+
+    /// The relays below, as they are told to the source.
+    fn tree(&self) -> Vec<TreeNode> {
+        let all = self.branches.iter().flat_map(|branch| &branch.relays);
+        all.take(RelayBelow::MOST).map(RelayBelow::node).collect()
     }
 
     /// A symbol has come from above: whether it is of use.

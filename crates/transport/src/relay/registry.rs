@@ -1,7 +1,11 @@
 //! All sessions of a relay process: who passes on which, and how they are.
 
+use super::hosts::Hosts;
+use super::listen::Tokens;
 use super::{Shared, Standing};
-use faircast_core::packet::SessionId;
+use crate::event::RelayBelow;
+use faircast_core::packet::{ReceiverId, SessionId};
+use faircast_wire::Attach;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -18,20 +22,51 @@ struct Process {
     registry: Mutex<Registry>,
     /// How often children have asked: looked at before every round of every session.
     asked: AtomicU64,
+    tokens: Tokens,
 }
 
 #[derive(Debug, Default)]
-struct Registry {
+pub(super) struct Registry {
     /// Sessions that are passed on, by session.
     sessions: BTreeMap<SessionId, Shared>,
     /// Where this process announces from.
     own: BTreeSet<SocketAddr>,
     /// Those who want to be served by unicast, by address, and so many at most.
-    children: BTreeMap<SocketAddr, (Child, Instant)>,
+    children: BTreeMap<SocketAddr, Asked>,
     most_children: usize,
     /// Those who were turned away.
     turned_away: u64,
+    pub(super) hosts: Hosts,
+    /// Of a source's own relay: its session, and no other.
+    only: Option<SessionId>,
+    /// Whether hosts that look for a relay find this one, and how it is fed itself.
+    feed: Feed,
+    /// Its numbers as a receiver.
+    own_ids: BTreeSet<ReceiverId>,
 }
+
+/// A host that has asked to be served.
+#[derive(Debug)]
+struct Asked {
+    child: Child,
+    /// When it last did.
+    heard_at: Instant,
+    /// When a session was last seen to serve it: then it need not ask again.
+    served_at: Option<Instant>,
+}
+
+/// Where a relay hears sessions.
+#[derive(Debug, Clone, Copy, Default)]
+enum Feed {
+    /// In groups, or from parents that it was told of.
+    #[default]
+    Told,
+    /// From a relay that it has found, and last heard then.
+    Found(Option<Instant>),
+}
+
+/// A relay that was found counts for so long after it has answered.
+const FED: Duration = Duration::from_secs(15);
 
 /// Who wants to be served by unicast.
 #[derive(Debug, Clone)]
@@ -41,6 +76,10 @@ pub(crate) struct Child {
     pub(crate) local: SocketAddr,
     /// What it calls itself.
     pub(crate) host: String,
+    /// Another process at the same place has another one.
+    pub(crate) id: ReceiverId,
+    /// 0: it was not invited.
+    pub(crate) invitation: u64,
 }
 
 /// Who has not asked for so long wants nothing more.
@@ -99,11 +138,19 @@ pub struct BranchStatus {
     pub blocks_sent: u32,
     /// Symbols sent.
     pub symbols_sent: u64,
+    /// The relays below, each before those behind it.
+    #[serde(default)]
+    pub relays: Vec<RelayBelow>,
 }
 
 impl RelayHandle {
-    fn lock(&self) -> MutexGuard<'_, Registry> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Registry> {
         self.0.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What children have to repeat.
+    pub(super) fn tokens(&self) -> &Tokens {
+        &self.0.tokens
     }
 
     /// How it is now.
@@ -111,9 +158,8 @@ impl RelayHandle {
         let sessions: Vec<_> = self.lock().sessions.values().cloned().collect();
         let registry = self.lock();
         let now = Instant::now();
-        let asks = |heard_at: &Instant| now.duration_since(*heard_at) < FORGOTTEN_AFTER;
-        let waiting = registry.children.values().filter(|(_, heard_at)| asks(heard_at));
-        let waiting = waiting.map(|(child, _)| child.host.clone()).collect();
+        let waiting = registry.children.values().filter(|asked| asked.asks(now));
+        let waiting = waiting.map(|asked| asked.child.host.clone()).collect();
         let turned_away = registry.turned_away;
         drop(registry);
         RelayStatus { sessions: sessions.iter().filter_map(Shared::status).collect(), waiting, turned_away }
@@ -121,7 +167,8 @@ impl RelayHandle {
 
     /// How many receivers are below in all sessions.
     pub fn standing(&self) -> Vec<Standing> {
-        self.lock().sessions.values().map(Shared::standing).collect()
+        let sessions: Vec<_> = self.lock().sessions.values().cloned().collect();
+        sessions.iter().map(Shared::standing).collect()
     }
 
     /// So many children are served at most.
@@ -129,16 +176,81 @@ impl RelayHandle {
         self.lock().most_children = most;
     }
 
-    /// A host that has shown to be where it says wants to be served.
-    pub(super) fn attach(&self, address: SocketAddr, local: SocketAddr, host: &str) {
+    /// A host that has shown to be where it says wants to be served; whether it will be.
+    pub(super) fn attach(&self, address: SocketAddr, local: SocketAddr, attach: &Attach) -> bool {
         let (mut registry, now) = (self.lock(), Instant::now());
-        registry.children.retain(|_, (_, heard_at)| now.duration_since(*heard_at) < FORGOTTEN_AFTER);
-        if registry.children.len() >= registry.most_children && !registry.children.contains_key(&address) {
+        registry.forget_children(now);
+        let invitation = Some(attach.invitation).filter(|number| registry.hosts.knows(*number)).unwrap_or(0);
+        if invitation == 0 && !registry.has_room(address) {
             registry.turned_away += 1;
-            return;
+            return false;
         }
-        registry.children.insert(address, (Child { address, local, host: host.to_owned() }, now));
+        registry.hosts.asks(invitation, now);
+        let host = attach.host.as_str().to_owned();
+        let child = Child { address, local, host, id: attach.from, invitation };
+        let served_at = registry.children.get(&address).and_then(|asked| asked.served_at);
+        registry.children.insert(address, Asked { child, heard_at: now, served_at });
         self.0.asked.fetch_add(1, Ordering::Release);
+        true
+    }
+
+    /// A session serves this host now.
+    pub(super) fn note_served(&self, address: SocketAddr) {
+        if let Some(asked) = self.lock().children.get_mut(&address) {
+            asked.served_at = Some(Instant::now());
+        }
+    }
+
+    /// Whether who looks for a relay is told of this one. A relay that has found its own parent serves hosts while it has it,
+    /// and no relays: two could wait for one another.
+    pub(super) fn answers_search(&self, address: SocketAddr, attach: &Attach) -> bool {
+        let (mut registry, now) = (self.lock(), Instant::now());
+        registry.forget_children(now);
+        let is_fed = match registry.feed {
+            Feed::Told => true,
+            Feed::Found(heard_at) => {
+                let answers = heard_at.is_some_and(|at| now.duration_since(at) < FED);
+                !attach.relay && (answers || !registry.sessions.is_empty())
+            }
+        };
+        is_fed && !registry.own_ids.contains(&attach.from) && registry.has_room(address)
+    }
+
+    /// It hears sessions from relays that it finds, and from nobody else.
+    pub(super) fn looks_for_parents(&self) {
+        self.lock().feed = Feed::Found(None);
+    }
+
+    /// Its parent answers.
+    pub(super) fn note_fed(&self) {
+        if let Feed::Found(heard_at) = &mut self.lock().feed {
+            *heard_at = Some(Instant::now());
+        }
+    }
+
+    /// It asks under this number itself.
+    pub(super) fn add_own_id(&self, id: ReceiverId) {
+        self.lock().own_ids.insert(id);
+    }
+
+    /// That number asks no more.
+    pub(super) fn remove_own_id(&self, id: ReceiverId) {
+        self.lock().own_ids.remove(&id);
+    }
+
+    /// Pass on this session and no other.
+    pub(crate) fn take_only(&self, session: SessionId) {
+        self.lock().only = Some(session);
+    }
+
+    /// Whether this session is one to pass on.
+    pub(super) fn is_wanted(&self, session: SessionId) -> bool {
+        self.lock().only.is_none_or(|only| only == session)
+    }
+
+    /// Whether nothing is passed on.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.lock().sessions.is_empty()
     }
 
     /// How often children have asked.
@@ -148,7 +260,9 @@ impl RelayHandle {
 
     /// Those who want to be served.
     pub(super) fn children(&self) -> Vec<Child> {
-        self.lock().children.values().map(|(child, _)| child.clone()).collect()
+        let now = Instant::now();
+        let registry = self.lock();
+        registry.children.values().filter(|asked| asked.asks(now)).map(|asked| asked.child.clone()).collect()
     }
 
     /// This process announces from here.
@@ -179,5 +293,28 @@ impl RelayHandle {
     /// The session is over.
     pub(super) fn release(&self, session: SessionId) {
         self.lock().sessions.remove(&session);
+    }
+}
+
+impl Asked {
+    fn asks(&self, now: Instant) -> bool {
+        now.duration_since(self.heard_at) < FORGOTTEN_AFTER
+    }
+
+    fn is_served(&self, now: Instant) -> bool {
+        self.served_at.is_some_and(|at| now.duration_since(at) < FORGOTTEN_AFTER)
+    }
+}
+
+impl Registry {
+    /// Those that have not asked for a while, and are not served, want nothing more.
+    fn forget_children(&mut self, now: Instant) {
+        self.children.retain(|_, asked| asked.asks(now) || asked.is_served(now));
+    }
+
+    /// Whether this host can be served besides those that are.
+    fn has_room(&self, address: SocketAddr) -> bool {
+        let uninvited = self.children.values().filter(|asked| asked.child.invitation == 0).count();
+        uninvited < self.most_children || self.children.contains_key(&address)
     }
 }

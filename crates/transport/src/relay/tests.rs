@@ -65,6 +65,29 @@ fn a_relay_does_not_follow_itself_nor_a_chain_without_end_nor_a_session_twice() 
 }
 
 #[test]
+fn a_sources_own_relay_holds_it_back_to_what_the_fastest_host_takes() {
+    let shared = Shared::new(RelayHandle::default(), 2, 64 << 20, None);
+    shared.hold_above(10 * 64);
+    let mut passing = shared.lock();
+    passing.announce = Some((SessionId(1), announce(1, 0)));
+    for block in 0..100 {
+        passing.on_symbol(&packet(block, 0, &[0; 8]));
+    }
+    passing.on_status(&Status { complete_to: 100, ..Status::default() });
+    assert!(!passing.is_ahead(), "nobody is there");
+    for branch in 0..2 {
+        passing.branches[branch].standing = Standing { receivers: 1, unfinished: 1, answering: 1, done: 0 };
+    }
+    assert!(passing.is_ahead(), "blocks of 8 symbols of 8 bytes, 100 of them");
+    passing.branches[1].schedule.send_on_request();
+    assert!(!passing.is_ahead(), "one has no need of them");
+    passing.branches[1].standing.answering = 0;
+    assert!(passing.is_ahead(), "one that is not heard does not count");
+    passing.most_ahead = None;
+    assert!(!passing.is_ahead(), "another's source is not held back");
+}
+
+#[test]
 fn what_a_child_asks_for_has_a_bound_whatever_it_says() {
     let shared = Shared::new(RelayHandle::default(), 1, 64 << 20, None);
     let mut passing = shared.lock();

@@ -66,6 +66,10 @@ impl Endpoint for Upstream {
         self.session.groups()
     }
 
+    fn accepts(&mut self, now: Time) -> bool {
+        self.session.accepts(now)
+    }
+
     fn silence(&self, now: Time) -> Option<Span> {
         self.session.silence(now)
     }

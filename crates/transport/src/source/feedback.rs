@@ -65,7 +65,9 @@ impl SourceSession {
             | Message::Status(_)
             | Message::Hashes(_)
             | Message::Token(_)
+            | Message::Invite(_)
             | Message::Refusal(_) => self.counts.refused += 1,
+            Message::Tree(tree) => self.members.on_tree(tree),
             Message::Attach(_) => {} // it is attached: that this is said again keeps it so where it asks
         }
     }

@@ -28,7 +28,7 @@ use crate::config::Slow;
 use crate::config::span;
 use crate::endpoint::Transmit;
 use crate::error::Error;
-use crate::event::Event;
+use crate::event::{Event, RelayBelow};
 use crate::members::{MemberRecord, Members, Pace, onset};
 use crate::object::ObjectError;
 use crate::relay::Standing;
@@ -37,7 +37,7 @@ use budget::Budget;
 use bursts::Bursts;
 use delivery::{Chosen, Delivery, Looked};
 use faircast_core::node::{Cx, Departure, Effects, Source as _, SourceControl, Stamp};
-use faircast_core::packet::{Data, Layer, ReceiverId, Seq};
+use faircast_core::packet::{Data, Layer, ReceiverId, Seq, SessionId};
 use faircast_core::rate::Bounds;
 use faircast_core::rng::Rng;
 use faircast_core::schemes::{AnySource, SaysRate, Scheme};
@@ -277,7 +277,18 @@ impl SourceSession {
             receivers: self.members.receivers(),
             done: self.members.verified(),
             unfinished: self.members.unfinished() as u64,
+            answering: self.members.answering() as u64,
         }
+    }
+
+    /// The relays that take part.
+    pub(crate) fn relays(&self) -> Vec<RelayBelow> {
+        self.members.relays()
+    }
+
+    /// Its number.
+    pub(crate) fn id(&self) -> SessionId {
+        self.codec.session()
     }
 
     /// Whether it waits for receivers.
@@ -377,7 +388,7 @@ impl SourceSession {
 
     /// Datagrams of `segment` bytes for the group of this layer; `None` when there are none.
     fn transmit(&self, segment: usize, layer: Layer) -> Option<Transmit> {
-        (segment > 0).then(|| Transmit { segment, to: self.setup.groups[usize::from(layer.0)] })
+        (segment > 0).then(|| Transmit { segment, to: self.setup.groups[usize::from(layer.0)], hops: None })
     }
 
     /// The scheme that it runs.

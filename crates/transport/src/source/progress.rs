@@ -73,6 +73,8 @@ impl SourceSession {
             slow: self.slow_named.iter().filter_map(|id| self.members.get(*id)).map(host).collect(),
             refused: self.counts.refused,
             streams: self.delivery.streams(),
+            relays: self.members.relays(),
+            hosts: Vec::new(),
         })
     }
 
@@ -99,6 +101,7 @@ impl SourceSession {
             layers: self.layers_on(),
             limited_by: limit.as_ref().map(|(limit, _)| *limit),
             window_of: limit.and_then(|(_, host)| host),
+            relays: self.members.relays(),
         }));
     }
 

@@ -8,8 +8,9 @@ use faircast_core::packet::{
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
-    Announce, Attach, DataPacket, GroupKey, Hashes, Held, KeyId, Member, MemberState, Message, Name, Need,
-    Refusal, RefusalReason, Request, Scheduled, Status, Token, TransferId, Welcome, Window,
+    Announce, Attach, DataPacket, GroupKey, Hashes, Held, Invite, KeyId, Member, MemberState, Message, Name,
+    Need, Refusal, RefusalReason, Request, Scheduled, Status, Token, TransferId, Tree, TreeNode, Welcome,
+    Window,
 };
 use std::net::SocketAddr;
 
@@ -224,7 +225,18 @@ pub fn from_receiver() -> Vec<(&'static str, Message<'static>)> {
     all.push(("window", Message::Window(window())));
     let (reason, host) = (RefusalReason::OtherKey, Name::clipped("b7"));
     all.push(("refusal", Message::Refusal(Refusal { from, reason, key: KeyId(0x0bad_cafe), host })));
-    all.push(("attach", Message::Attach(Attach { from, token: [7; 16], host })));
+    let attach = Attach { from, token: [7; 16], invitation: 0x0123_4567_89ab_cdef, relay: true, host };
+    all.push(("attach", Message::Attach(attach)));
+    let relay = TreeNode {
+        level: 0,
+        receivers: 5,
+        done: 2,
+        rate: 2.5e7,
+        address: std::net::SocketAddr::from(([192, 0, 2, 7], 40_000)),
+        host: TreeNode::cut("relay-b"),
+    };
+    let relays = vec![relay, TreeNode { level: 1, receivers: 3, ..relay }];
+    all.push(("tree", Message::Tree(Tree { from, first: 0, count: 2, relays })));
     for (name, state) in [
         ("joined", MemberState::Joined),
         ("done", MemberState::Done),
@@ -239,7 +251,9 @@ pub fn from_receiver() -> Vec<(&'static str, Message<'static>)> {
 /// Every message.
 pub fn all() -> Vec<(&'static str, Message<'static>)> {
     let token = Message::Token(Token { to: receiver(0x1122_3344), token: [7; 16] });
-    from_source().into_iter().chain(from_receiver()).chain([("token", token)]).collect()
+    let invite = Message::Invite(Invite { number: 0x0123_4567_89ab_cdef, name: Name::clipped("source") });
+    let others = [("token", token), ("invite", invite)];
+    from_source().into_iter().chain(from_receiver()).chain(others).collect()
 }
 
 /// A packet that is not sealed.

@@ -1,0 +1,96 @@
+//! Lists of hosts: one a line, and what is wrong with a line.
+
+use crate::failure::Usage;
+use crate::values;
+use faircast::config::InvitedHost;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// More hosts than this are not served one by one.
+pub const MOST: usize = 1024;
+
+/// No list is longer than this, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// The hosts of a file: one a line, `HOST` or `HOST:PORT`; what comes after `#` is left out.
+///
+/// # Errors
+/// [`Usage`] when the file cannot be read, or a line is no host, or the same as another.
+pub fn read(path: &Path) -> Result<Vec<InvitedHost>, Usage> {
+    let unreadable = |source| Usage::HostsUnreadable { path: path.to_owned(), source };
+    let mut text = String::new();
+    File::open(path).map_err(unreadable)?.take(LONGEST).read_to_string(&mut text).map_err(unreadable)?;
+    parse(path, &text)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Vec<InvitedHost>, Usage> {
+    let mut hosts: Vec<(usize, InvitedHost)> = Vec::new();
+    for (line, text) in (1..).zip(text.lines()) {
+        let name = text.split('#').next().unwrap_or("").trim();
+        if name.is_empty() {
+            continue;
+        }
+        let path = || path.to_owned();
+        let address =
+            values::parent(name).map_err(|reason| Usage::HostLine { path: path(), line, reason })?;
+        if let Some((before, _)) = hosts.iter().find(|(_, host)| host.address == address) {
+            return Err(Usage::HostTwice {
+                path: path(),
+                line,
+                before: *before,
+                name: name.to_owned(),
+                address,
+            });
+        }
+        if hosts.len() == MOST {
+            return Err(Usage::TooManyHosts { path: path(), most: MOST });
+        }
+        hosts.push((line, InvitedHost { name: name.to_owned(), address }));
+    }
+    if hosts.is_empty() {
+        return Err(Usage::NoHosts(path.to_owned()));
+    }
+    Ok(hosts.into_iter().map(|(_, host)| host).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(text: &str) -> Result<Vec<(String, String)>, String> {
+        let hosts = parse(Path::new("hosts.txt"), text).map_err(|usage| usage.to_string())?;
+        Ok(hosts.into_iter().map(|host| (host.name, host.address.to_string())).collect())
+    }
+
+    #[test]
+    fn a_list_has_a_host_on_each_line_with_comments() {
+        let text = "# our hosts\n\n10.0.0.1\n  10.0.0.2:6000  # in the cellar\r\n[2001:db8::7]\n[2001:db8::7]:6000\nlocalhost:7\n";
+        let hosts = list(text).expect("all are hosts");
+        let addresses: Vec<&str> = hosts.iter().map(|(_, address)| address.as_str()).collect();
+        assert_eq!(
+            addresses[..4],
+            ["10.0.0.1:5778", "10.0.0.2:6000", "[2001:db8::7]:5778", "[2001:db8::7]:6000"]
+        );
+        assert_eq!(hosts[4].0, "localhost:7", "it is called as in the list");
+        assert!(addresses[4].ends_with(":7"));
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_used_is_named_with_its_number_and_the_reason() {
+        let says = |text: &str, words: &[&str]| {
+            let error = list(text).expect_err(text);
+            assert!(words.iter().all(|word| error.contains(word)), "{error}");
+        };
+        says("10.0.0.1\nno such host\n", &["hosts.txt, line 2", "no such host"]);
+        says("10.0.0.1\n\nnosuch.invalid\n", &["line 3", "nosuch.invalid", "no name that is known"]);
+        says("10.0.0.1:0\n", &["line 1", "port 0"]);
+        says("239.1.2.3\n", &["line 1", "239.1.2.3"]);
+        says("10.0.0.1\n10.0.0.2\n10.0.0.1:5778 # again\n", &["line 3", "line 1", "10.0.0.1:5778"]);
+        says("# nobody\n", &["hosts.txt", "no host"]);
+        let many: String = (0..=MOST).map(|at| format!("10.0.{}.{}\n", at / 250, at % 250 + 1)).collect();
+        says(&many, &["1024"]);
+        let missing = read(Path::new("no/such/list")).expect_err("no file").to_string();
+        assert!(missing.contains("no/such/list"), "{missing}");
+    }
+}

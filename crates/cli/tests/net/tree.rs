@@ -1,0 +1,165 @@
+//! The tree of relays: what the source and the relays show of it, and how parents are found.
+
+use crate::kit::{Running, Stage, must, noise, tell};
+use faircast_testkit::{EmulatedLab, Lab, Node, require_root};
+use serde_json::Value;
+use std::time::Duration;
+
+/// A relay that listens at its own address.
+fn relay(node: &Node, control: &str, host: &str, more: &[&str]) -> Running {
+    let place = ["relay", "--json", "--listen", "--host", host, "--control", control];
+    let mut relay = Running::start(node, &[&place[..], more].concat());
+    relay.said("\"opened\"", 20);
+    relay
+}
+
+/// A receiver that is served by unicast.
+fn child(node: &Node, host: &str, out: &str, parents: &[&str], more: &[&str]) -> Running {
+    let mut args = vec!["recv", "--json", "--host", host, "--out", out];
+    parents.iter().for_each(|parent| args.extend(["--parent", parent]));
+    let mut child = Running::start(node, &[&args[..], more].concat());
+    child.said("\"opened\"", 20);
+    child
+}
+
+/// What the relay with this socket says of itself.
+fn status(node: &Node, control: &str, more: &[&str]) -> String {
+    let args = ["relay", "--status", "--control", control];
+    let asked = Running::start(node, &[&args[..], more].concat());
+    let mut asked = asked;
+    asked.said("session", 5);
+    asked.task.stdout()
+}
+
+/// Depth, name, receivers and done of each relay of a list.
+fn shape(relays: &Value) -> Vec<(u64, String, u64, u64)> {
+    let number = |value: &Value| value.as_u64().unwrap_or(u64::MAX);
+    let relays = relays.as_array().map_or(&[][..], Vec::as_slice);
+    let one = |relay: &Value| {
+        let host = relay["host"].as_str().unwrap_or("").to_owned();
+        (number(&relay["depth"]), host, number(&relay["receivers"]), number(&relay["done"]))
+    };
+    relays.iter().map(one).collect()
+}
+
+#[test]
+fn the_source_and_every_relay_show_the_tree_below_them() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(6));
+    let file = stage.file("image", 12_000_000);
+    let (node, address) =
+        (|at: usize| stage.lab.receiver(at), |at: usize| stage.lab.receiver(at).ipv4().to_string());
+    let sockets = ["a.sock", "b.sock", "c.sock"].map(|name| stage.text(name));
+    // The source -- relay-a -- relay-b -- relay-c; one receiver below b, two below c.
+    let relays = [
+        relay(node(0), &sockets[0], "relay-a", &["--from", &stage.group]),
+        relay(node(1), &sockets[1], "relay-b", &["--parent", &address(0)]),
+        relay(node(2), &sockets[2], "relay-c", &["--parent", &address(1)]),
+    ];
+    let receivers = [(3, 1), (4, 2), (5, 2)].map(|(at, parent)| {
+        child(node(at), &format!("r{at}"), &stage.text(&format!("r{at}")), &[&address(parent)], &[])
+    });
+    let mut sends = stage.send(&[&file], &["--expect", "3", "--max", "12M"]);
+    sends.said("\"depth\":3", 30);
+    let below_a = status(node(0), &sockets[0], &[]);
+    let below_b: Value = must(serde_json::from_str(&status(node(1), &sockets[1], &["--json"])));
+    receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(40)));
+    let ended = sends.succeeds(30);
+    relays.into_iter().for_each(Running::crashes);
+    tell(&below_a);
+    let whole = |of: &Value| {
+        shape(of).into_iter().map(|(depth, host, all, _)| (depth, host, all)).collect::<Vec<_>>()
+    };
+    let named = |depth: u64, host: &str, all: u64| (depth, host.to_owned(), all);
+    let expected = [named(1, "relay-a", 3), named(2, "relay-b", 3), named(3, "relay-c", 2)];
+    let told =
+        ended.all("progress").map(|progress| whole(&progress["relays"])).filter(|relays| relays.len() == 3);
+    assert_eq!(told.last().as_deref(), Some(&expected[..]), "{ended:?}");
+    let rates =
+        ended.all("progress").flat_map(|progress| progress["relays"].as_array().cloned().unwrap_or_default());
+    let far: Vec<f64> =
+        rates.filter(|one| one["depth"] == 3).filter_map(|one| one["rate_bps"].as_f64()).collect();
+    assert!(far.iter().any(|rate| *rate > 1e6), "relay-c has a rate: {far:?}");
+    let at_last = shape(&ended.done()["relays"]);
+    assert_eq!(at_last.first().map(|one| (one.2, one.3)), Some((3, 3)), "{at_last:?}");
+    assert!(below_a.contains("    relay-b at ") && below_a.contains("      relay-c at "), "{below_a}");
+    let branches = below_b["sessions"][0]["branches"].as_array().expect("it has branches");
+    let shown: Vec<_> = branches.iter().flat_map(|branch| whole(&branch["relays"])).collect();
+    assert_eq!(shown, [named(1, "relay-c", 2)]);
+}
+
+/// A source, three relays at 4, 20 and 60 ms from a host.
+const APART: &str = "
+    host source
+    host near groups=all
+    host middle groups=all
+    host far groups=all
+    host child groups=all
+    router r
+    link source r rate=100M delay=1ms
+    link near r rate=100M delay=1ms
+    link middle r rate=100M delay=9ms
+    link far r rate=100M delay=29ms
+    link child r rate=100M delay=1ms";
+
+#[test]
+fn the_nearest_relay_is_found_and_when_it_is_killed_the_next() {
+    let Some(root) = require_root() else { return };
+    let lab = must(EmulatedLab::start(&root, APART));
+    let directory = must(tempfile::Builder::new().prefix("faircast-net-").tempdir());
+    let path = |name: &str| directory.path().join(name).to_str().expect("the names are plain").to_owned();
+    let content = noise("found", 8_000_000);
+    must(std::fs::write(path("file"), &content));
+    let (group, file) = ("239.255.70.12:5777", path("file"));
+    // One that is full, and one that does not want to be found, are nearer than any other.
+    let hidden = relay(lab.host("source"), &path("h.sock"), "hidden", &["--from", group, "--hidden"]);
+    let [near, middle, far] = ["near", "middle", "far"]
+        .map(|name| relay(lab.host(name), &path(&format!("{name}.sock")), name, &["--from", group]));
+    let sends = |rate: &str| {
+        let args = [
+            "send", "--json", "--open", &file, "--group", group, "--expect", "1", "--wait", "30", "--max",
+            rate,
+        ];
+        Running::start(lab.host("source"), &args)
+    };
+    let mut taken = child(lab.host("child"), "child", &path("out"), &["find"], &[]);
+    let mut source = sends("10M");
+    source.said("\"host\":\"near\",\"address\"", 30);
+    taken.reaches(0.3, 30);
+    near.crashes();
+    taken.succeeds(60);
+    let ended = source.ends(120);
+    let served: Vec<(String, u64)> =
+        shape(&ended.done()["relays"]).into_iter().map(|(_, host, _, done)| (host, done)).collect();
+    tell(&format!("found in turn: {served:?}"));
+    assert!(served.contains(&("middle".to_owned(), 1)), "{ended:?}");
+    assert!(served.iter().all(|(host, done)| host == "middle" || *done == 0), "{ended:?}");
+    assert!(must(std::fs::read(path("out/file"))) == content);
+    [hidden, middle, far].into_iter().for_each(Running::crashes);
+}
+
+#[test]
+fn a_relay_that_is_full_is_not_found_and_a_named_parent_comes_after_the_search() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(4));
+    let file = stage.file("image", 2_000_000);
+    let node = |at: usize| stage.lab.receiver(at);
+    let full = relay(node(0), &stage.text("a.sock"), "full", &["--from", &stage.group, "--children", "1"]);
+    let first = child(node(2), "r2", &stage.text("r2"), &[&node(0).ipv4().to_string()], &[]);
+    let hidden = relay(node(1), &stage.text("b.sock"), "named", &["--from", &stage.group, "--hidden"]);
+    std::thread::sleep(Duration::from_secs(1));
+    let parents = ["find", &node(1).ipv4().to_string()];
+    let second = child(node(3), "r3", &stage.text("r3"), &parents, &[]);
+    let ended = stage.send(&[&file], &["--expect", "2", "--wait", "30"]).succeeds(60);
+    first.succeeds(10);
+    second.succeeds(10);
+    let mut served: Vec<(String, u64)> =
+        shape(&ended.done()["relays"]).into_iter().map(|(_, host, _, done)| (host, done)).collect();
+    served.sort();
+    assert_eq!(served, [("full".to_owned(), 1), ("named".to_owned(), 1)], "{ended:?}");
+    // Nobody at all is there: that is said.
+    [full, hidden].into_iter().for_each(Running::crashes);
+    let args = ["recv", "--parent", "find", "--wait", "8", "--out", &stage.text("out")];
+    let alone = Running::start(node(3), &args).ends(20);
+    assert!(alone.code != 0 && alone.stderr.contains("no relay answers in 239.255.70.2:5778"), "{alone:?}");
+}

@@ -1,0 +1,213 @@
+//! Relays that take part, and those behind them, as they say.
+
+use super::{MOST, MemberRecord, Members, Pace};
+use crate::event::RelayBelow;
+use faircast_wire::{Tree, TreeNode};
+
+/// So many relays behind one are known at most; there may be more.
+const MOST_BELOW: usize = RelayBelow::MOST;
+
+/// Of so many relays it is known which ones are behind them.
+const MOST_TREES: usize = 256;
+
+/// So many are told of at a time.
+const MOST_TOLD: usize = 256;
+
+/// Relays in a row.
+const DEEPEST: u8 = RelayBelow::DEEPEST;
+
+/// What a relay says of those behind it.
+#[derive(Debug, Default)]
+pub struct Below {
+    whole: Vec<TreeNode>,
+    /// Parts that have come of a newer one.
+    parts: Vec<TreeNode>,
+}
+
+impl Below {
+    /// A part has come, perhaps the last one.
+    fn on_part(&mut self, tree: &Tree) {
+        let count = usize::from(tree.count).min(MOST_BELOW);
+        if tree.first == 0 {
+            self.parts.clear();
+        }
+        if usize::from(tree.first) != self.parts.len() {
+            return; // one before it is lost: the next second brings all again
+        }
+        let room = count.saturating_sub(self.parts.len());
+        self.parts.extend(tree.relays.iter().take(room));
+        if self.parts.len() == count {
+            self.whole = std::mem::take(&mut self.parts);
+            make_sense(&mut self.whole);
+        }
+    }
+}
+
+/// Whatever a relay says: none is deeper than can be, each is at most one below the one before it, and no more are done than
+/// there are.
+fn make_sense(relays: &mut Vec<TreeNode>) {
+    relays.retain(|relay| relay.level + 1 < DEEPEST);
+    let mut most = 0;
+    for relay in relays {
+        relay.level = relay.level.min(most);
+        most = relay.level + 1;
+        relay.receivers = relay.receivers.min(MOST as u32);
+        relay.done = relay.done.min(relay.receivers);
+        relay.rate = if relay.rate.is_finite() { relay.rate.max(0.0) } else { 0.0 };
+    }
+}
+
+impl Members {
+    /// A relay says which ones are behind it.
+    pub fn on_tree(&mut self, tree: &Tree) {
+        let Some(member) = self.known.get_mut(&tree.from).filter(|member| member.is_relay) else { return };
+        if member.below.is_none() {
+            if self.trees >= MOST_TREES {
+                return;
+            }
+            self.trees += 1;
+        }
+        member.below.get_or_insert_default().on_part(tree);
+    }
+
+    /// The relays that take part, each before those behind it.
+    pub fn relays(&self) -> Vec<RelayBelow> {
+        let here = self.known.iter().filter(|(_, member)| member.is_relay && member.pace != Pace::Gone);
+        here.flat_map(|(_, member)| member.with_those_below()).take(MOST_TOLD).collect()
+    }
+}
+
+impl MemberRecord {
+    /// A relay and those behind it.
+    fn with_those_below(&self) -> impl Iterator<Item = RelayBelow> {
+        let itself = RelayBelow {
+            depth: 1,
+            host: self.host.clone(),
+            address: self.address,
+            receivers: self.counted().into(),
+            done: self.receivers_done.into(),
+            rate_bps: f64::from(self.rate),
+        };
+        let below = self.below.iter().flat_map(|below| &below.whole);
+        std::iter::once(itself).chain(below.map(|node| RelayBelow::of(node, 2)))
+    }
+}
+
+impl RelayBelow {
+    /// One that is told of by a relay whose children are at this depth.
+    fn of(node: &TreeNode, depth: u8) -> RelayBelow {
+        RelayBelow {
+            depth: depth + node.level,
+            host: node.name().to_string(),
+            address: node.address,
+            receivers: node.receivers.into(),
+            done: node.done.into(),
+            rate_bps: f64::from(node.rate),
+        }
+    }
+
+    /// As it is told to the source.
+    pub(crate) fn node(&self) -> TreeNode {
+        let count = |count: u64| count.min(u64::from(u32::MAX)) as u32;
+        TreeNode {
+            level: self.depth.saturating_sub(1),
+            receivers: count(self.receivers),
+            done: count(self.done),
+            rate: self.rate_bps as f32,
+            address: self.address,
+            host: TreeNode::cut(&self.host),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::receiver::RELAYS;
+    use faircast_core::packet::{Echo, ReceiverId, Seq};
+    use faircast_core::time::{Span, Time};
+    use faircast_wire::{Member, MemberState, Name};
+    use std::net::SocketAddr;
+
+    fn id(number: u64) -> ReceiverId {
+        ReceiverId::new(number).expect("not zero")
+    }
+
+    fn joins(members: &mut Members, number: u64, reason: u8) {
+        let member = Member {
+            from: id(number),
+            nonce: 1,
+            state: MemberState::Receiving,
+            reason,
+            receivers: 9,
+            done: 4,
+            verified_bytes: 0,
+            blocks_missing: 1,
+            rate: 8e6,
+            loss: 0.0,
+            dropped_local: 0,
+            echo: Echo { seq: Seq(1), hold: Span::ZERO },
+            host: Name::clipped("relay"),
+        };
+        let at = SocketAddr::from(([10, 0, 0, number as u8], 4000));
+        members.on_report(&member, 1, at, Time::ZERO);
+    }
+
+    fn node(level: u8) -> TreeNode {
+        let address = SocketAddr::from(([10, 1, 0, 1], 4000));
+        TreeNode { level, receivers: 3, done: 2, rate: 1e6, address, host: TreeNode::cut("far") }
+    }
+
+    fn tree(number: u64, first: u16, count: u16, relays: Vec<TreeNode>) -> Tree {
+        Tree { from: id(number), first, count, relays }
+    }
+
+    #[test]
+    fn relays_are_told_of_each_before_those_behind_it() {
+        let mut members = Members::default();
+        joins(&mut members, 1, RELAYS);
+        joins(&mut members, 2, 0);
+        members.on_tree(&tree(1, 0, 3, vec![node(0), node(1)]));
+        assert_eq!(members.relays().len(), 1, "a part is missing");
+        members.on_tree(&tree(1, 2, 3, vec![node(0)]));
+        let relays = members.relays();
+        let depths: Vec<u8> = relays.iter().map(|relay| relay.depth).collect();
+        assert_eq!(depths, [1, 2, 3, 2]);
+        assert_eq!((relays[0].receivers, relays[0].done, relays[0].rate_bps), (9, 4, 8e6));
+        assert_eq!((relays[2].host.as_str(), relays[2].receivers, relays[2].done), ("far", 3, 2));
+        // What is heard here is told on as it is: a relay's children are at level 0 there.
+        let levels: Vec<u8> = relays.iter().map(|relay| relay.node().level).collect();
+        assert_eq!(levels, [0, 1, 2, 1]);
+        members.on_tree(&tree(1, 0, 0, Vec::new()));
+        assert_eq!(members.relays().len(), 1, "they are gone");
+    }
+
+    #[test]
+    fn a_lying_child_shows_no_more_than_can_be() {
+        let mut members = Members::default();
+        joins(&mut members, 1, RELAYS);
+        joins(&mut members, 2, 0);
+        let liar = TreeNode { receivers: u32::MAX, done: u32::MAX, rate: f32::INFINITY, ..node(255) };
+        let all = |level: u8| vec![TreeNode { level, ..liar }; 30];
+        for round in 0..2_000 {
+            let first = (round % 50) * 30;
+            members.on_tree(&tree(1, first, u16::MAX, all(round as u8)));
+            members.on_tree(&tree(2, 0, 30, all(0)));
+            members.on_tree(&tree(3, 0, 30, all(0)));
+        }
+        let parts = members.known[&id(1)].below.as_ref().map_or(0, |below| below.parts.len());
+        assert!(parts <= MOST_BELOW, "{parts}");
+        let relays = members.relays();
+        assert!(relays.len() <= 1 + MOST_BELOW, "{}", relays.len());
+        assert!(relays.iter().all(|relay| relay.depth <= DEEPEST), "at most 16 levels");
+        assert!(relays.iter().all(|relay| relay.receivers <= MOST as u64 && relay.done <= relay.receivers));
+        assert!(relays.iter().all(|relay| relay.rate_bps.is_finite()));
+        assert!(members.known[&id(2)].below.is_none(), "that is no relay");
+        for number in 10..1_000 {
+            joins(&mut members, number, RELAYS);
+            members.on_tree(&tree(number, 0, 1, vec![node(0)]));
+        }
+        assert!(members.trees <= MOST_TREES);
+        assert!(members.relays().len() <= MOST_TOLD);
+    }
+}

@@ -1,0 +1,254 @@
+//! A source that serves hosts by unicast: a relay of its session, in its own process.
+//!
+//! ```text
+//!   source -- group, on the interface of the session or within this host --> relay --> host
+//!                                                                                 \--> host
+//! ```
+//!
+//! So each host is a branch with a rate of its own, losses of one host are repaired to that host, and a source needs no multicast
+//! on any network.
+
+use crate::config::{Multicast, SendConfig, Unicast};
+use crate::driver::random;
+use crate::error::Error;
+use crate::event::{Event, HostOutcome, IncompleteReceiver, SendReport};
+use crate::relay::{RelayConfig, RelayEvent, RelayHandle, RelaySource, relay};
+use faircast_core::packet::SessionId;
+use faircast_net::{choose_towards, interfaces};
+use faircast_wire::HopKey;
+use faircast_wire::encode::IPV6_HEADERS;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Where the session is while it stays within this host: a group, at a port that is drawn for each session.
+const WITHIN: [u8; 4] = [239, 255, 70, 3];
+const FIRST_PORT: u16 = 49_152;
+
+/// Bytes of receive buffer between source and relay: what waits in it delays what is fetched again.
+const BUFFER: usize = 4 << 20;
+
+/// Hosts have heard after this that the session is over, or never will.
+const LAST_WORDS: Duration = Duration::from_secs(10);
+
+/// It is looked this often whether something has changed.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// The smallest packets that networks of hosts are taken to carry.
+const LEAST_MTU: u32 = 576;
+
+/// What the relay calls itself in the source's messages.
+const NAME: &str = "(by unicast)";
+
+/// The relay of a source.
+pub(crate) struct Serving {
+    handle: RelayHandle,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), Error>>>,
+    events: Mutex<Receiver<RelayEvent>>,
+    invited: usize,
+    multicast: Multicast,
+}
+
+/// The configuration of a source that serves hosts by unicast: where it sends to, how much, and for how many it waits.
+pub(crate) fn prepare(config: &mut SendConfig) {
+    let Some(unicast) = &config.unicast else { return };
+    if unicast.multicast == Multicast::Not {
+        let port = FIRST_PORT + (random()[0] % u64::from(u16::MAX - FIRST_PORT)) as u16;
+        config.group = SocketAddr::from((WITHIN, port));
+        config.interface = Some(Ipv4Addr::LOCALHOST.to_string());
+    }
+    // What fits the way to every host, over IPv6 too.
+    let largest = smallest_mtu(unicast).map(|mtu| (mtu as usize - IPV6_HEADERS) as u16);
+    config.datagram = config.datagram.or(largest);
+    let listed = u32::try_from(unicast.invite.len()).unwrap_or(u32::MAX);
+    if listed > 0 {
+        config.expect = config.expect.or(Some(listed));
+    }
+}
+
+/// The smallest MTU on this host's ways to those that it serves, Ethernet's at most.
+fn smallest_mtu(unicast: &Unicast) -> Option<u32> {
+    const ETHERNET: u32 = 1500;
+    let ways = unicast.invite.iter().filter_map(|host| choose_towards(host.address.ip(), None).ok());
+    let mut smallest = ways.map(|choice| choice.chosen.mtu).min();
+    if !unicast.listen.is_empty() {
+        let all = interfaces().ok()?;
+        let carries =
+            |at: &SocketAddr, addrs: &[IpAddr]| at.ip().is_unspecified() || addrs.contains(&at.ip());
+        let any = all.iter().filter(|interface| {
+            interface.up
+                && !interface.loopback
+                && unicast.listen.iter().any(|at| carries(at, &interface.addrs))
+        });
+        smallest = any.map(|interface| interface.mtu).chain(smallest).min();
+    }
+    Some(smallest.unwrap_or(ETHERNET).clamp(LEAST_MTU, ETHERNET))
+}
+
+impl Serving {
+    /// Pass on this session of a source, and return when the relay hears.
+    ///
+    /// # Errors
+    /// When a port is taken, or the system refuses.
+    pub(crate) fn start(
+        unicast: Unicast,
+        session: SessionId,
+        place: (SocketAddr, Option<String>),
+        key: Option<HopKey>,
+        patience: Duration,
+    ) -> Result<Serving, Error> {
+        let handle = RelayHandle::default();
+        handle.take_only(session);
+        handle.invite(&unicast.invite);
+        let (group, interface) = place;
+        let config = RelayConfig {
+            sources: vec![RelaySource { group, interface, only: None, parents: Vec::new() }],
+            branches: Vec::new(),
+            key,
+            memory: unicast.memory,
+            cache: None,
+            patience,
+            host: NAME.to_owned(),
+            buffer: BUFFER,
+            listen: listens_at(&unicast),
+            children: unicast.children,
+            paced: unicast.multicast == Multicast::Not,
+            found: false,
+        };
+        let stop = Arc::new(AtomicBool::new(false));
+        let (say, events) = channel();
+        let (ours, their_stop) = (handle.clone(), stop.clone());
+        let thread = std::thread::Builder::new()
+            .name("faircast unicast".to_owned())
+            .spawn(move || {
+                let mut tell = |event| {
+                    // Nobody listens any more when the source has ended.
+                    let _ = say.send(event);
+                };
+                relay(&config, &ours, &mut tell, &their_stop)
+            })
+            .map_err(Error::Thread)?;
+        let (invited, multicast) = (unicast.invite.len(), unicast.multicast);
+        let mut serving =
+            Serving { handle, stop, thread: Some(thread), events: Mutex::new(events), invited, multicast };
+        serving.await_ears()?;
+        Ok(serving)
+    }
+
+    /// Wait until it hears.
+    fn await_ears(&mut self) -> Result<(), Error> {
+        loop {
+            let said = self.events.get_mut().unwrap_or_else(PoisonError::into_inner).recv_timeout(LOOK_EVERY);
+            match said {
+                Ok(RelayEvent { branch: None, event: Event::Opened { .. }, .. }) => return Ok(()),
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return self.join().and(Err(Error::Panicked)),
+            }
+        }
+    }
+
+    /// What people should know of the hosts, as if they were the source's own.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        let concerns_hosts = |told: RelayEvent| match told.event {
+            Event::Progress(_) | Event::Opened { .. } | Event::Content { .. } => None,
+            Event::Joined { .. } if told.branch.is_none() => None,
+            event => Some(event),
+        };
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        events.try_iter().filter_map(concerns_hosts).collect()
+    }
+
+    /// The source has ended like this; the hosts hear it.
+    ///
+    /// # Errors
+    /// Those of the report.
+    pub(crate) fn finish(mut self, report: Result<SendReport, Error>) -> Result<SendReport, Error> {
+        let until = Instant::now() + LAST_WORDS;
+        while report.is_ok() && !self.handle.is_idle() && Instant::now() < until {
+            std::thread::sleep(LOOK_EVERY);
+        }
+        let mut report = match report {
+            Err(Error::NoReceiver { waited, .. }) if self.multicast == Multicast::Not => {
+                return Err(Error::NoHost { invited: self.invited, waited });
+            }
+            report => report?,
+        };
+        report.hosts = self.handle.hosts();
+        report.incomplete.retain(|one| one.host != NAME || self.invited == 0);
+        let incomplete = report.hosts.iter().filter(|host| host.outcome == HostOutcome::Incomplete);
+        let named = incomplete.map(|host| IncompleteReceiver {
+            host: host.host.clone(),
+            reason: "incomplete when the session ended".to_owned(),
+        });
+        report.incomplete.extend(named);
+        // Its own end says nothing about the session.
+        let _ = self.join();
+        Ok(report)
+    }
+
+    fn join(&mut self) -> Result<(), Error> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().map_or(Ok(()), |thread| thread.join().unwrap_or(Err(Error::Panicked)))
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // What is dropped has no use for how it ended.
+        let _ = self.join();
+    }
+}
+
+/// Where hosts ask: at a port that the system chooses when only those that are invited do.
+fn listens_at(unicast: &Unicast) -> Vec<SocketAddr> {
+    let mut listen = unicast.listen.clone();
+    let families = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+    for any in families {
+        let is_needed = unicast.invite.iter().any(|host| host.address.is_ipv4() == any.is_ipv4());
+        if is_needed && !listen.iter().any(|at| at.is_ipv4() == any.is_ipv4()) {
+            listen.push(SocketAddr::new(any, 0));
+        }
+    }
+    listen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Content, InvitedHost};
+
+    fn host(address: &str) -> InvitedHost {
+        InvitedHost { name: address.to_owned(), address: address.parse().expect("an address") }
+    }
+
+    #[test]
+    fn without_multicast_a_session_stays_within_the_host_and_fits_every_way() {
+        let unicast = Unicast::invite(vec![host("127.0.0.1:5778"), host("127.0.0.2:5778")]);
+        let mut config = SendConfig { unicast: Some(unicast), ..SendConfig::new(Content::Paths(Vec::new())) };
+        prepare(&mut config);
+        assert_eq!(config.interface.as_deref(), Some("127.0.0.1"));
+        assert!(config.group.ip().is_multicast() && config.group.port() >= FIRST_PORT);
+        assert_eq!((config.expect, config.datagram), (Some(2), Some(1452)));
+        let (mut beside, group) = (config.clone(), "239.1.2.3:5777".parse().expect("a group"));
+        let unicast = Unicast { multicast: Multicast::Also, ..Unicast::listen(Vec::new(), 4) };
+        (beside.unicast, beside.group, beside.interface) = (Some(unicast), group, None);
+        (beside.expect, beside.datagram) = (None, Some(700));
+        prepare(&mut beside);
+        assert_eq!((beside.group, beside.interface, beside.expect), (group, None, None));
+        assert_eq!(beside.datagram, Some(700), "what was asked for");
+    }
+
+    #[test]
+    fn hosts_of_both_families_are_invited_from_sockets_of_their_own() {
+        let both = Unicast::invite(vec![host("192.0.2.7:5778"), host("[2001:db8::7]:5778")]);
+        let ports: Vec<_> = listens_at(&both).iter().map(ToString::to_string).collect();
+        assert_eq!(ports, ["0.0.0.0:0", "[::]:0"]);
+        let at = "0.0.0.0:5778".parse().expect("an address");
+        assert_eq!(listens_at(&Unicast::listen(vec![at], 4)), [at]);
+        assert_eq!(listens_at(&Unicast { listen: vec![at], ..both }).len(), 2);
+    }
+}
