@@ -146,7 +146,9 @@ proptest! {
         let mut seq = 0;
         for step in steps {
             if matches!(step, Step::Late) && shared.lock().branches.len() < 4 {
-                shared.add_branch();
+                let place = SocketAddr::from(([10, 0, 0, 8], 4000 + shared.lock().branches.len() as u16));
+                let id = ReceiverId::new(7).expect("it is not zero");
+                shared.add_branch(&Child { address: place, local: place, host: String::new(), id, invitation: 0 });
             }
             let mut passing = shared.lock();
             let branches = passing.branches.len();
