@@ -74,6 +74,9 @@ pub enum Seen {
     /// A host that should serve this one by unicast says nothing.
     #[error("{}", unanswered(.0))]
     NoParent(std::net::SocketAddr),
+    /// Nothing, and nobody has invited this host.
+    #[error("no source has invited this host: is it on its list, and does UDP come in here?")]
+    Uninvited,
     /// At a relay: it has a stream on each layer.
     #[error("a session with a stream on each layer is announced: relays pass on files and single streams")]
     Layered,

@@ -275,6 +275,14 @@ fn what_a_list_of_hosts_cannot_be_is_said_with_its_line() {
         Running::start(stage.lab.receiver(0), &["recv", "--listen", "--out", &stage.text("x")]).ends(10);
     assert!(taken.code != 0 && taken.stderr.contains("5778"), "{taken:?}");
     busy.crashes();
+    let args = ["recv", "--listen", "7000", "--wait", "1", "--out", &stage.text("x")];
+    let uninvited = Running::start(stage.lab.receiver(0), &args).ends(10);
+    assert!(
+        uninvited.code == 1 && uninvited.stderr.contains("no source has invited this host"),
+        "{uninvited:?}"
+    );
+    let nobody = source(&stage, &[&file, "--listen", "--wait", "1"]).ends(10);
+    nobody.failed(1, "no host asked to be served within 1s");
     let alone = source(&stage, &[&file, "--listen", "--cc", "rlc"]).ends(10);
     alone.failed(2, "--listen or --to does not go with rlc");
 }

@@ -232,6 +232,12 @@ impl ReceiverSession {
         }
     }
 
+    /// Why nothing was found, as far as that is known.
+    pub(super) fn why_nothing(&self) -> Option<Seen> {
+        let waits = self.attaching.as_ref().is_some_and(|attaching| attaching.place().is_none());
+        self.seen.or(waits.then_some(Seen::Uninvited))
+    }
+
     /// Whether this is from somebody who has not shown to be where he says, and says more than that he invites: answers to what
     /// he announces could go to anybody.
     pub(super) fn is_uninvited(&self, bytes: &[u8], from: SocketAddr) -> bool {

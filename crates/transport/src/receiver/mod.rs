@@ -493,7 +493,7 @@ impl ReceiverSession {
                     let waited = std::time::Duration::from_nanos(waited.as_nanos());
                     let place = self.attaching.as_ref().and_then(Attaching::place);
                     let group = place.unwrap_or(self.setup.group);
-                    self.failure = Some(Error::NoSession { group, waited, seen: self.seen });
+                    self.failure = Some(Error::NoSession { group, waited, seen: self.why_nothing() });
                     self.phase = Phase::Over;
                 }
             }
