@@ -4,7 +4,7 @@
 //! `deadline` again.** Deadlines are read, never armed or cancelled. Spurious and early calls
 //! are no-ops, so a driver may wake as often as it likes.
 
-use crate::packet::{Arrival, Data, Layer, Mark, Packet, ReceiverId, Report, Seq, SessionId};
+use crate::packet::{Arrival, Data, Layer, Mark, Order, Packet, ReceiverId, Report, Seq, SessionId};
 use crate::rate::Bounds;
 use crate::rng::Rng;
 use crate::time::{Rate, Span, Time};
@@ -34,7 +34,9 @@ pub enum Effect {
     /// gap detection anew on layers that are joined, and hands over no packet of a layer that was left. A receiver begins
     /// with the base layer alone.
     Subscribe(Layer),
-    /// Send this packet (routers and relays).
+    /// Be in this group of the parent and in no other; 0 is the session's own. A receiver begins there.
+    Attend(u8),
+    /// Send this packet (routers, relays, and sources of sessions with a tree).
     Send {
         /// Where to.
         to: To,
@@ -50,7 +52,7 @@ pub enum To {
     Parent,
     /// To one child of a relay.
     Child(ReceiverId),
-    /// To all children of a relay.
+    /// To all children that are in the group which the packet names as its layer; 0 is the session's.
     Group,
     /// Out of this port of a router, towards the receivers behind it.
     Exit(Port),
@@ -103,6 +105,27 @@ pub struct Observation {
     pub tally: Tally,
     /// Whether the source is still in start-up.
     pub starting: bool,
+}
+
+/// The windows of a node of a tree, for probes. Nothing depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Windows {
+    /// Its own, which its children's answers move, in packets.
+    pub own: f64,
+    /// The smallest one of its part of the tree, in packets.
+    pub least: f64,
+    /// That of its local group, in packets; 0 where there is none.
+    pub local: f64,
+    /// Children in the local group.
+    pub moved: u32,
+    /// Packets in its store.
+    pub stored: u32,
+    /// Time-outs that closed its window.
+    pub slow_starts: u64,
+    /// Packets that it sent again.
+    pub repairs: u64,
+    /// Children that it moved into its local group so far.
+    pub moves: u64,
 }
 
 /// How many reports of congestion a source heard, and how many of them each step left over.
@@ -182,6 +205,10 @@ pub trait Source {
     fn control(&mut self, control: SourceControl, now: Time);
     /// How the session looks.
     fn observe(&self) -> Observation;
+    /// Its windows, where the scheme has some that the rate follows.
+    fn windows(&self) -> Option<Windows> {
+        None
+    }
     /// How many layers it may use; what [`Source::departure`] says of others is never.
     fn layers(&self) -> u8 {
         1
@@ -196,6 +223,8 @@ pub trait Source {
 pub trait Receiver {
     /// A data packet arrived.
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>);
+    /// Its parent says something.
+    fn on_order(&mut self, _order: &Order, _cx: &mut Cx<'_>) {}
     /// When [`Receiver::on_deadline`] wants to be called next.
     fn deadline(&self) -> Time;
     /// The deadline may have passed.
@@ -221,6 +250,10 @@ pub trait Relay: Receiver + std::fmt::Debug {
     fn control(&mut self, control: SourceControl, now: Time);
     /// How its part of the tree looks, as a source sees a session.
     fn observe(&self) -> Observation;
+    /// Its windows, where the scheme has some that the rate follows.
+    fn windows(&self) -> Option<Windows> {
+        None
+    }
 }
 
 /// A node on the path of packets (RMANP's active router, RACCOOM's aggregator). It serves all sessions that pass it.

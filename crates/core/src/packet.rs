@@ -138,6 +138,8 @@ pub enum Signal {
     Gains,
     /// The layer sends slower for a while than its own control says, in favour of the layer below (GMCC).
     Gives,
+    /// Sent by the parent to its local group, at the parent's own pace and with the parent's time (MTCP).
+    Local,
 }
 
 impl Signal {
@@ -205,6 +207,13 @@ pub enum Mark {
         updates: u8,
         /// Where every layer stands.
         states: LayerStates,
+    },
+    /// The window of the whole session and the time of a round (MTCP).
+    Window {
+        /// Packets that may be under way to the slowest receiver.
+        window: f32,
+        /// Time from sending a packet until all the tree has acknowledged it, in seconds; 0 while it is not known.
+        rtt: f32,
     },
 }
 
@@ -324,6 +333,60 @@ pub enum ReportContent {
         /// Why it is sent.
         cause: Cause,
     },
+    /// What I have, with what is missing as ranges (MTCP). More ranges than fit make several reports.
+    Acknowledged {
+        /// The highest packet received; its hold is [`Span::MAX`] when it gives no sample of a delay.
+        echo: Echo,
+        /// Everything below `echo.seq + 1 - behind` has arrived.
+        behind: u16,
+        /// What is missing; between two of them everything has arrived.
+        holes: Holes,
+        /// How many ranges there are between the newest of them and `echo.seq`; 0: everything behind it has arrived.
+        newer: u8,
+    },
+    /// What I have, and how the part of the tree below me stands (MTCP).
+    Summary {
+        /// The highest packet received.
+        echo: Echo,
+        /// Everything below `echo.seq + 1 - behind` has arrived here.
+        behind: u16,
+        /// The smallest window of this part of the tree, in packets; infinite when nothing limits it.
+        window: f32,
+        /// Most packets that have arrived at a node of this part and are not acknowledged by its children.
+        transit: u16,
+        /// Nobody of this part misses a packet below `echo.seq + 1 - lag`; 0: nobody misses anything.
+        lag: u16,
+    },
+    /// I have done what an order said (MTCP).
+    Answered {
+        /// The newest packet received; its hold is how long the order waited for this answer.
+        echo: Echo,
+        /// The order's number.
+        number: u32,
+    },
+}
+
+/// Packets in a row that have not arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hole {
+    /// The first is packet `echo.seq - back`.
+    pub back: u16,
+    /// How many; 0 for no hole.
+    pub count: u16,
+}
+
+/// Holes of a report, the newest first; those behind the last one count no packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Holes(pub [Hole; Holes::MOST]);
+
+impl Holes {
+    /// So many fit into a report.
+    pub const MOST: usize = 3;
+
+    /// Those that count packets.
+    pub fn iter(&self) -> impl Iterator<Item = Hole> {
+        self.0.into_iter().take_while(|hole| hole.count > 0)
+    }
 }
 
 impl Mark {
@@ -382,15 +445,29 @@ pub enum Cause {
     Joining,
 }
 
-/// A parent's order to its children (MTCP's congestion localization).
+/// A parent's word to one of its children (MTCP).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    /// Who is moved.
+    /// To whom.
     pub to: ReceiverId,
-    /// To which of the parent's groups.
-    pub group: u8,
-    /// From which packet on.
-    pub from: Seq,
+    /// The parent's number for it, which is in the answer ([`ReportContent::Answered`]).
+    pub number: u32,
+    /// What.
+    pub content: OrderContent,
+}
+
+/// What a parent wants of a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderContent {
+    /// Be in this group and in no other, and wait for nothing before this packet.
+    Join {
+        /// Which of the parent's groups; 0 is the session's.
+        group: u8,
+        /// The first packet that comes there.
+        from: Seq,
+    },
+    /// Answer, and nothing else.
+    Poll,
 }
 
 /// How a data packet arrived.
@@ -450,7 +527,10 @@ impl ReportContent {
             | ReportContent::Received { echo, .. }
             | ReportContent::Selective { echo, .. }
             | ReportContent::Calculated { echo, .. }
-            | ReportContent::Averaged { echo, .. } => echo,
+            | ReportContent::Averaged { echo, .. }
+            | ReportContent::Acknowledged { echo, .. }
+            | ReportContent::Summary { echo, .. }
+            | ReportContent::Answered { echo, .. } => echo,
         }
     }
 }

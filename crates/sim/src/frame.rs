@@ -1,6 +1,6 @@
 //! What waits inside links: small copies that name a session's packet.
 
-use faircast_core::packet::{Data, Layer, Report};
+use faircast_core::packet::{Data, Layer, Order, Report};
 use faircast_core::unicast::{Feedback, Segment};
 
 /// A packet under way.
@@ -32,9 +32,26 @@ pub enum Body {
     Segment(Segment),
     Feedback(Feedback),
     Datagram(u32),
+    /// A session's data for one member, as a place in the store.
+    Direct {
+        slot: u32,
+        member: u32,
+    },
+    /// A parent's word to a member.
+    Order(Order),
 }
 
 const _: () = assert!(size_of::<Frame>() <= 72);
+
+impl Body {
+    /// Its place in the store.
+    pub const fn slot(&self) -> Option<u32> {
+        match *self {
+            Body::Data(slot) | Body::Direct { slot, .. } => Some(slot),
+            _ => None,
+        }
+    }
+}
 
 /// Data packets under way, each once however many links it is on.
 #[derive(Debug, Default)]

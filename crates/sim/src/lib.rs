@@ -35,7 +35,7 @@ pub use network::{
 };
 pub use outcome::{
     FlowCounts, FlowOutcome, LayerOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome, SourceSample,
-    Tapped, TappedPacket,
+    Tapped, TappedPacket, TreeOutcome,
 };
 pub use snapshot::{FlowSnapshot, LinkSnapshot, Snapshot, SnapshotError};
 pub use traffic::{ApplicationData, Law};

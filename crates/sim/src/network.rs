@@ -185,6 +185,7 @@ pub struct Network {
 }
 
 /// A flow of either kind.
+#[expect(clippy::large_enum_variant, reason = "a network is described once, and flows are read in a row")]
 #[derive(Debug, Clone)]
 pub(crate) enum Flow {
     Session(SessionSpec, Option<Box<SessionExtras>>),
@@ -202,11 +203,19 @@ pub(crate) struct SessionExtras {
     pub talks: Vec<(Time, Time)>,
     /// A member, when it joins, when it leaves: stays after the first one, those of a member in order.
     pub returns: Vec<(u32, Time, Time)>,
+    /// By member: its parent in the session's tree, `None` for the source; all are the source's children when empty.
+    pub parents: Vec<Option<u32>>,
 }
 
 impl Default for SessionExtras {
     fn default() -> SessionExtras {
-        SessionExtras { packets: u64::MAX, capable: false, talks: Vec::new(), returns: Vec::new() }
+        SessionExtras {
+            packets: u64::MAX,
+            capable: false,
+            talks: Vec::new(),
+            returns: Vec::new(),
+            parents: Vec::new(),
+        }
     }
 }
 
@@ -296,6 +305,15 @@ impl Network {
     /// When `flow` is not a session of this network.
     pub fn come_back(&mut self, flow: FlowId, member: u32, join: Time, leave: Time) {
         self.rare(flow).returns.push((member, join, leave));
+    }
+
+    /// The members of the session form a tree: by member its parent, `None` for the source. Members with children are agents. An
+    /// agent that leaves is gone without a word, and its children go to its own parent until it comes back.
+    ///
+    /// # Panics
+    /// When `flow` is not a session of this network.
+    pub fn tree(&mut self, flow: FlowId, parents: Vec<Option<u32>>) {
+        self.rare(flow).parents = parents;
     }
 
     fn rare(&mut self, flow: FlowId) -> &mut SessionExtras {

@@ -3,7 +3,7 @@
 use crate::events::Event;
 use crate::network::{FlowId, LinkId};
 use faircast_aqm::{LinkCounts, LossCause};
-use faircast_core::node::{Observation, Tally};
+use faircast_core::node::{Observation, Tally, Windows};
 use faircast_core::packet::Packet;
 use faircast_core::time::{Rate, Time};
 use faircast_core::unicast::{Feedback, Segment, SenderView};
@@ -62,6 +62,37 @@ pub struct FlowOutcome {
     pub aggregated: u64,
     /// The layers of a session that may use several, the base layer first; empty for all other flows.
     pub layers: Vec<LayerOutcome>,
+    /// What came of the tree of a session whose members form one.
+    pub tree: Option<Box<TreeOutcome>>,
+}
+
+/// What came of a session's tree. Members count from zero; `None` is the source.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TreeOutcome {
+    /// Packets that parents sent again, those for local groups not counted.
+    pub repairs: u64,
+    /// Data packets that parents sent in all.
+    pub sent: u64,
+    /// Orders that they sent.
+    pub orders: u64,
+    /// Reports that reached agents; those of the source are [`FlowOutcome::feedback`].
+    pub reports: u64,
+    /// Packets that reached a member that had them.
+    pub duplicates: u64,
+    /// Children that were moved into local groups.
+    pub moves: u64,
+    /// When a time-out closed the window of an agent, and whose.
+    pub slow_starts: Vec<(Time, u32)>,
+    /// The window that the source sends by, where it changed by a hundredth.
+    pub trace: Vec<(Time, f64)>,
+    /// Windows at the moments of [`FlowOutcome::samples`]; those of agents only in trees of up to a thousand members.
+    pub samples: Vec<(Time, Option<u32>, Windows)>,
+    /// When members went into a group, which members, and into which.
+    pub changes: Vec<(Time, u32, u8)>,
+    /// The agents' windows at the end.
+    pub agents: Vec<(u32, Windows)>,
+    /// The source's.
+    pub source: Windows,
 }
 
 /// Packets of a flow, over all its connections and members. Those that open a connection carry no data and do not count.

@@ -4,12 +4,12 @@
 //! possible (a number of 32 bits, a float), a type that has no values names one.
 
 use crate::error::{EncodeError, ParseError};
-use crate::field::Shape;
+use crate::field::{Field, Shape};
 use crate::key::KeyId;
 use crate::message::{Announce, MemberState, Name, RefusalReason, TransferId};
 use crate::reader::Reader;
 use faircast_core::half::{self, Half};
-use faircast_core::packet::{Cause, Echo, Knows, LayerStates, ReceiverId, Seq, ShortId};
+use faircast_core::packet::{Cause, Echo, Hole, Holes, Knows, LayerStates, ReceiverId, Seq, ShortId};
 use faircast_core::time::Span;
 #[cfg(feature = "testing")]
 use proptest::prelude::*;
@@ -549,6 +549,51 @@ group! {
     Echo {
         seq as "echo_seq": Seq, "the source's packet that this answers, unwrapped";
         hold as "echo_hold": Span, "how long the receiver held it, in nanoseconds";
+    }
+}
+
+/// Each as a first number and a count; those that count nothing come last.
+impl Codec for Holes {
+    type Value = Holes;
+    const SHAPE: Shape = {
+        const fn back(name: &'static str) -> Field {
+            let meaning = "the first missing packet of the range is echo_seq less this";
+            Field { name, shape: <u16 as Codec>::SHAPE, meaning }
+        }
+        const fn count(name: &'static str) -> Field {
+            Field { name, shape: <u16 as Codec>::SHAPE, meaning: "how many from there on; 0: no range" }
+        }
+        Shape::Group(&[
+            back("hole_1_back"),
+            count("hole_1_count"),
+            back("hole_2_back"),
+            count("hole_2_count"),
+            back("hole_3_back"),
+            count("hole_3_count"),
+        ])
+    };
+
+    #[inline]
+    fn put(out: &mut Vec<u8>, field: &'static str, value: &Holes) -> Result<(), EncodeError> {
+        value.0.iter().try_for_each(|hole| {
+            u16::put(out, field, &hole.back)?;
+            u16::put(out, field, &hole.count)
+        })
+    }
+
+    #[inline]
+    fn read(r: &mut Reader<'_>, field: &'static str) -> Result<Holes, ParseError> {
+        let mut holes = Holes::default();
+        for hole in &mut holes.0 {
+            *hole = Hole { back: u16::read(r, field)?, count: u16::read(r, field)? };
+        }
+        Ok(holes)
+    }
+
+    #[cfg(feature = "testing")]
+    fn any() -> BoxedStrategy<Holes> {
+        let hole = || any::<(u16, u16)>().prop_map(|(back, count)| Hole { back, count });
+        (hole(), hole(), hole()).prop_map(|(one, two, three)| Holes([one, two, three])).boxed()
     }
 }
 

@@ -44,6 +44,11 @@ choice! {
         updates: u8, "changes of its statistics so far, modulo 256";
         states: LayerStates, "two bits a layer, the base layer's lowest: 0 off, 1 nobody followed, 2 followed, 3 followed and settled";
     }
+
+    6 "windows" "the window of the whole tree and the time of a round (MTCP)" [8 "local"] => Window {
+        window: Rounded, "packets that may be under way to the slowest receiver";
+        rtt: Rounded, "from sending a packet until all have acknowledged it, in seconds; 0: not known";
+    }
 }
 
 /// The signals that packets with a mark of this number may have, with their bits in the byte of flags.
@@ -52,6 +57,7 @@ const fn signals(number: u8) -> &'static [(Signal, u8)] {
         1 => &[(Signal::Control, 64)],
         4 => &[(Signal::Burst, 8), (Signal::SyncPoint, 8 + 16)],
         5 => &[(Signal::Gains, 8), (Signal::Gives, 16)],
+        6 => &[(Signal::Local, 8)],
         _ => &[],
     }
 }

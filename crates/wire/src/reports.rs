@@ -3,7 +3,7 @@
 use crate::codec::{BitRate, Bits32, Fraction, Level};
 use crate::error::ParseError;
 use crate::field::most_len;
-use faircast_core::packet::{Cause, Echo, Knows, Report, ReportContent, Seq};
+use faircast_core::packet::{Cause, Echo, Holes, Knows, Report, ReportContent, Seq};
 
 choice! {
     ReportContent, unknown numbers are |value: u8| ParseError::BadValue { field: "content", value: value.into() };
@@ -54,6 +54,26 @@ choice! {
         samples: u16, "over how many events";
         rate: BitRate, "received rate of the layer, in bit/s; not negative, 0: not known";
         cause: Cause, "why it is sent";
+    }
+
+    8 "acknowledged" "what has arrived, with what is missing as ranges (MTCP)" => Acknowledged {
+        echo: Echo, "the highest packet received; a hold of 2^64 - 1: no sample of a delay";
+        behind: u16, "everything below echo_seq + 1 - behind has arrived";
+        holes: Holes, "what is missing, the newest first; between two of them everything has arrived";
+        newer: u8, "ranges between the newest of these and echo_seq; 0: everything behind it has arrived";
+    }
+
+    9 "summary" "what has arrived, and how the tree below stands (MTCP)" => Summary {
+        echo: Echo, "the highest packet received; a hold of 2^64 - 1: no sample of a delay";
+        behind: u16, "everything below echo_seq + 1 - behind has arrived here";
+        window: Level, "smallest window of this part of the tree, in packets";
+        transit: u16, "most packets under way to the children of one of its nodes";
+        lag: u16, "nobody of this part misses a packet below echo_seq + 1 - lag";
+    }
+
+    10 "answered" "an order was done (MTCP)" => Answered {
+        echo: Echo, "the newest packet received; the hold is how long the order waited";
+        number: u32, "the order's number";
     }
 }
 

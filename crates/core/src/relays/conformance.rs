@@ -1,11 +1,13 @@
-//! The promises of every relay: `keeps_its_promises` for any [`RelaySpec`].
+//! The promises of every relay: `keeps_its_promises` for any [`RelaySpec`], whatever its parent and its children say: duplicates, stale
+//! summaries, orders for somebody else, numbers that cannot be, and a restart in the middle.
 
 #[path = "../../tests/toy/relay.rs"]
 mod toy;
 
 use crate::node::{Cx, Departure, Effect, Effects, Relay, RelaySpec, SourceControl, To};
 use crate::packet::{
-    Arrival, Body, Cause, Data, Echo, Flags, Layer, Payload, ReceiverId, Report, ReportContent, Seq, Signal,
+    Arrival, Body, Cause, Data, Echo, Flags, Hole, Holes, Layer, Order, OrderContent, Payload, ReceiverId,
+    Report, ReportContent, Seq, Signal,
 };
 use crate::rng::Rng;
 use crate::schemes::{CATALOGUE, Feedback, Scheme};
@@ -22,12 +24,23 @@ enum Op {
         step: i8,
         marked: bool,
     },
-    /// A child's report: which child, about how old a packet, what kind.
+    /// A child's report: which child, about how old a packet, what kind, and a number that it may lie with.
     Report {
         child: u8,
         behind: u8,
         kind: u8,
+        number: u32,
     },
+    /// The latest report comes once more: a duplicate, or a stale one.
+    Again,
+    /// The parent's word, for this relay or for another one.
+    Order {
+        mine: bool,
+        group: u8,
+        from: u8,
+    },
+    /// The relay is another one that has received nothing.
+    Restart,
     /// So many packets may leave to the children.
     Depart(u8),
     Wait(u32),
@@ -38,7 +51,11 @@ enum Op {
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         6 => (prop_oneof![8 => Just(1i8), 1 => -3i8..20], any::<bool>()).prop_map(|(step, marked)| Op::Data { step, marked }),
-        4 => (0u8..4, 0u8..40, 0u8..4).prop_map(|(child, behind, kind)| Op::Report { child, behind, kind }),
+        6 => (0u8..4, 0u8..40, 0u8..8, prop_oneof![4 => 0u32..600, 1 => any::<u32>()])
+            .prop_map(|(child, behind, kind, number)| Op::Report { child, behind, kind, number }),
+        1 => Just(Op::Again),
+        1 => (any::<bool>(), 0u8..3, any::<u8>()).prop_map(|(mine, group, from)| Op::Order { mine, group, from }),
+        1 => prop_oneof![9 => Just(Op::Wait(5)), 1 => Just(Op::Restart)],
         5 => (1u8..20).prop_map(Op::Depart),
         4 => (0u32..400_000).prop_map(Op::Wait),
         1 => (0u8..9).prop_map(Op::Members),
@@ -60,6 +77,7 @@ struct Bench<'a> {
     spurious: bool,
     /// Newest number from the parent, and the next one to the children.
     numbers: (i64, u64),
+    latest: Option<Report>,
     trace: Vec<String>,
 }
 
@@ -74,7 +92,7 @@ impl Bench<'_> {
         assert!(self.effects.as_slice().len() <= FEW);
         for effect in self.effects.drain() {
             let may = match effect {
-                Effect::Report(_) => true,
+                Effect::Report(_) | Effect::Attend(_) => true,
                 Effect::Subscribe(layer) => layer.0 < 16,
                 Effect::Send { to: To::Parent, packet } => matches!(packet.body, Body::Report(_)),
                 Effect::Send { to: To::Child(_) | To::Group, packet } => {
@@ -135,17 +153,44 @@ impl Bench<'_> {
         self.call(|relay, cx| relay.on_data(&data, Layer(0), arrival, cx));
     }
 
-    fn report(&mut self, from: u8, behind: u8, kind: u8) {
-        let seq = Seq(self.numbers.1.saturating_sub(u64::from(behind)));
+    fn report(&mut self, from: u8, behind: u8, kind: u8, number: u32) {
+        // Children of relays that number their own packets answer those, others the source's.
+        let newest = self.numbers.1.max(self.numbers.0.max(0) as u64);
+        let seq = Seq(newest.saturating_sub(u64::from(behind)));
         let echo = Echo { seq, hold: Span::from_millis(u64::from(behind)) };
+        let short = number as u16;
         let content = match kind {
             0 => ReportContent::Alive { echo },
             1 => ReportContent::Lost { echo, first: seq, count: u16::from(behind), loss: 0.1 },
             2 => ReportContent::Congested { echo, level: 1e5, mean: 1e5, cause: Cause::Loss },
-            _ => ReportContent::Received { echo, rate: 1e5, loss: 0.0 },
+            3 => ReportContent::Received { echo, rate: 1e5, loss: 0.0 },
+            4 => ReportContent::Acknowledged { echo, behind: 0, holes: Holes::default(), newer: 0 },
+            5 => {
+                let hole = |back| Hole { back, count: 1 + short % 3 };
+                let holes = Holes([hole(1), hole(4 + short % 8), hole(short)]);
+                ReportContent::Acknowledged { echo, behind: short, holes, newer: (number >> 16) as u8 }
+            }
+            6 => {
+                let (window, transit, lag) = (f32::from_bits(number), short, (number >> 16) as u16);
+                ReportContent::Summary { echo, behind: short % 9, window, transit, lag }
+            }
+            _ => ReportContent::Answered { echo, number },
         };
         let report = Report { from: child(from), layer: Layer(0), content };
+        self.latest = Some(report);
         self.call(|relay, cx| relay.on_report(&report, cx));
+    }
+
+    fn order(&mut self, mine: bool, group: u8, from: u8) {
+        let content = match group {
+            2 => OrderContent::Poll,
+            _ => OrderContent::Join {
+                group,
+                from: Seq((self.numbers.0.max(0) as u64).saturating_sub(from.into())),
+            },
+        };
+        let order = Order { to: child(if mine { 9 } else { 8 }), number: from.into(), content };
+        self.call(|relay, cx| relay.on_order(&order, cx));
     }
 }
 
@@ -158,12 +203,23 @@ fn run(spec: &dyn RelaySpec, scheme: &Scheme, ops: &[Op], spurious: bool) -> Vec
         effects: Effects::new(),
         spurious,
         numbers: (-1, 0),
+        latest: None,
         trace: Vec::new(),
     };
     for op in ops {
         match *op {
             Op::Data { step, marked } => bench.data(step, marked),
-            Op::Report { child, behind, kind } => bench.report(child, behind, kind),
+            Op::Report { child, behind, kind, number } => bench.report(child, behind, kind, number),
+            Op::Again => {
+                if let Some(report) = bench.latest {
+                    bench.call(|relay, cx| relay.on_report(&report, cx));
+                }
+            }
+            Op::Order { mine, group, from } => bench.order(mine, group, from),
+            Op::Restart => {
+                bench.relay = spec.relay(child(9));
+                bench.numbers.1 = 0;
+            }
             Op::Depart(packets) => (0..packets).for_each(|_| bench.depart()),
             Op::Wait(micros) => bench.wait(bench.now + Span::from_micros(u64::from(micros))),
             Op::Members(count) => bench.relay.control(SourceControl::Members(usize::from(count)), bench.now),
@@ -192,6 +248,10 @@ proptest! {
             let scheme: Scheme = entry.name.parse().expect("listed");
             if scheme.layers() == 1 {
                 keeps_its_promises(&toy::ToyRelay(scheme), &scheme, &ops);
+            }
+            let in_trees: Scheme = format!("{},preset=published", entry.name).parse().expect("listed");
+            if let Some(agents) = in_trees.agents() {
+                keeps_its_promises(agents, &in_trees, &ops);
             }
         }
     }

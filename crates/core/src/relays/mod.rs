@@ -1,3 +1,3 @@
-//! Relays: what every one must keep to. There is no scheme with relays yet.
+//! Relays: what every one must keep to. Schemes with agents make theirs themselves ([`crate::schemes::Scheme::agents`]).
 
 mod conformance;

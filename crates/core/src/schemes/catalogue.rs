@@ -1,6 +1,7 @@
 //! Schemes by name and options: `ormcc`, `ormcc,beta=0.7,start=linear`.
 
 use super::{CATALOGUE, Scheme};
+use crate::node::RelaySpec;
 use crate::packet::{Flags, Mark};
 use crate::rate::start::Doubling;
 use crate::rate::{Bounds, Sending, Start};
@@ -174,6 +175,10 @@ pub(super) trait Configure: Sized + 'static {
     fn without_answers(self) -> Self {
         self
     }
+    /// What makes the agents of its tree, where parents in a tree repair.
+    fn agents(&self) -> Option<&dyn RelaySpec> {
+        None
+    }
 }
 
 /// Packet size before a transport says its own.
@@ -308,6 +313,12 @@ impl Scheme {
     pub fn without_answers(mut self) -> Scheme {
         each!(&mut self, Scheme, config => *config = config.without_answers());
         self
+    }
+
+    /// What makes the agents of its tree; `None` for schemes without one, whose receivers all report to the source and whose lost
+    /// packets are the session's business.
+    pub fn agents(&self) -> Option<&dyn RelaySpec> {
+        each!(self, Scheme, config => config.agents())
     }
 
     /// How it sends, whatever the scheme.

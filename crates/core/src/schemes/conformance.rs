@@ -13,8 +13,8 @@ use super::ormcc::{AcrossSwitch, Config, SwitchOn};
 use super::{AnyReceiver, AnySource, CATALOGUE, Scheme};
 use crate::node::{Cx, Departure, Effects, Receiver as _, Source as _, SourceControl};
 use crate::packet::{
-    Arrival, Cause, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report,
-    ReportContent, Seq, ShortId, Signal,
+    Arrival, Cause, Data, Echo, Flags, Hole, Holes, Knows, Layer, LayerStates, Mark, Payload, ReceiverId,
+    Report, ReportContent, Seq, ShortId, Signal,
 };
 use crate::rate::Bounds;
 use crate::rng::Rng;
@@ -101,7 +101,7 @@ fn number() -> impl Strategy<Value = f32> {
 fn source_op() -> impl Strategy<Value = SourceOp> {
     let hold = prop_oneof![0u32..50_000, Just(u32::MAX)];
     let layer = prop_oneof![4 => Just(0u8), 1 => 1u8..10];
-    let report = ((1u8..6, layer), 0u8..14, -3i8..100, hold, number(), number());
+    let report = ((1u8..6, layer), 0u8..17, -3i8..100, hold, number(), number());
     prop_oneof![
         4 => (1u8..60).prop_map(SourceOp::Send),
         1 => (0u32..3_000_000).prop_map(SourceOp::SendLate),
@@ -337,6 +337,17 @@ fn content(kind: u8, echo: Echo, number: f32, other: f32) -> ReportContent {
             let (samples, cause) = (kind.into(), if other > 1e5 { Cause::Joining } else { Cause::Loss });
             ReportContent::Averaged { echo, mean: number, deviation: other, samples, rate: other, cause }
         }
+        14 => {
+            let hole = |back| Hole { back, count: 1 };
+            let (behind, newer) = (number.to_bits() as u16 % 40, number.to_bits() as u8 % 2);
+            let holes = Holes([hole(2), hole(5), hole(other.to_bits() as u16 % 50)]);
+            ReportContent::Acknowledged { echo, behind, holes, newer }
+        }
+        15 => {
+            let (transit, lag) = (other.to_bits() as u16, number.to_bits() as u16);
+            ReportContent::Summary { echo, behind: 0, window: number / 1e6, transit, lag }
+        }
+        16 => ReportContent::Acknowledged { echo, behind: 0, holes: Holes::default(), newer: 0 },
         _ => congested(Cause::Loss),
     }
 }
@@ -397,6 +408,7 @@ impl Packet {
                 let (id, above) = (id.and_then(ShortId::of), (mean * 2.0).into());
                 Mark::Layered { id, mean, error: deviation, rtt: rtt_max, above, updates, states }
             }
+            Mark::Window { .. } => Mark::Window { window: mean, rtt: rtt_max },
         }
     }
 }

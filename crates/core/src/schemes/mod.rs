@@ -7,6 +7,7 @@ pub mod gmcc;
 pub mod le_sbcc;
 pub mod mca;
 pub mod mca_plus;
+pub mod mtcp;
 pub mod ormcc;
 pub mod pgmcc;
 pub mod rlc;
@@ -91,6 +92,8 @@ schemes! { $
     Rlc => rlc,
     /// Seed 000, chapter 4: what GMCC is compared with.
     Smcc => smcc,
+    /// Seed 001.
+    Mtcp => mtcp,
 }
 
 // Behind the list, which defines `each!` for it.
@@ -102,8 +105,8 @@ mod star;
 
 pub use catalogue::{Entry, Feedback, LayerRates, SaysRate, Wire};
 
-use crate::node::{Cx, Departure, Observation, Receiver, Source, SourceControl, Stamp};
-use crate::packet::{Arrival, Data, Layer, ReceiverId, Report};
+use crate::node::{Cx, Departure, Observation, Receiver, Source, SourceControl, Stamp, Windows};
+use crate::packet::{Arrival, Data, Layer, Order, ReceiverId, Report};
 use crate::time::{Rate, Time};
 
 const _: () = assert!(size_of::<AnyReceiver>() <= 608, "a million of them are simulated");
@@ -148,6 +151,10 @@ impl Source for AnySource {
     fn layer_rate(&self, layer: Layer) -> Rate {
         each!(self, AnySource, source => source.layer_rate(layer))
     }
+
+    fn windows(&self) -> Option<Windows> {
+        each!(self, AnySource, source => source.windows())
+    }
 }
 
 impl AnyReceiver {
@@ -178,6 +185,10 @@ impl Receiver for AnyReceiver {
             AnyReceiver::Ormcc(receiver) => receiver.deadline(),
             other => other.deadline_of_others(),
         }
+    }
+
+    fn on_order(&mut self, order: &Order, cx: &mut Cx<'_>) {
+        each!(self, AnyReceiver, receiver => receiver.on_order(order, cx))
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {

@@ -3,6 +3,7 @@
 use super::clocked::Clocked;
 use super::layers::Subscription;
 use super::meter::Meter;
+use super::places::SessionTree;
 use super::relays::SessionSource;
 use crate::outcome::FlowCounts;
 use crate::routes::NONE;
@@ -93,6 +94,8 @@ pub struct SessionAgent {
     pub alive: Option<u64>,
     /// Probes that leave before the start.
     pub probes_left: u8,
+    /// Where its members form a tree.
+    pub tree: Option<Box<SessionTree>>,
     pub members: Vec<ReceiverAgent>,
 }
 
@@ -294,7 +297,7 @@ impl Mute {
             Mark::Equation { to, limiting: true, .. } => to == Some(me),
             // Speaks to somebody who is not the limiting one, and does not say who that is.
             Mark::Equation { .. } => self.since.is_some(),
-            Mark::None | Mark::Timetable { .. } => false,
+            Mark::None | Mark::Timetable { .. } | Mark::Window { .. } => false,
         };
         if let Some(since) = self.since {
             self.represented += at - since;

@@ -81,6 +81,13 @@ impl Builder<'_> {
                 feeders[self.hops[sink.hop as usize].link as usize].add(Feeder::Host);
             }
         }
+        for (host, hop) in self.of_trees() {
+            has_senders[host as usize] = true;
+            feeders[hop.link as usize].add(Feeder::Host);
+        }
+        for (_, branch) in self.scopes() {
+            feeders[self.branches[branch as usize].link as usize].add(Feeder::Host);
+        }
         for (_, link, _) in &self.network.changes {
             in_order[link.0 as usize] = true;
         }
@@ -112,8 +119,11 @@ impl Builder<'_> {
         }
         // Which layers a branch carries is known when the time has come, so all that a session of several layers meets is
         // worked on in the calendar's order.
-        for session in self.sessions.iter().filter(|session| session.layers > 1) {
+        for session in self.sessions.iter().filter(|session| session.layers > 1 || session.tree.is_some()) {
             may_run_ahead[session.host as usize] = false;
+        }
+        for (host, _) in self.of_trees() {
+            may_run_ahead[host as usize] = false;
         }
         let relays =
             self.sessions.iter().filter(|session| session.source.is_relay()).map(|session| session.host);

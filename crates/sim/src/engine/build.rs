@@ -86,6 +86,26 @@ pub enum SimError {
         /// What is wrong.
         why: &'static str,
     },
+    /// A tree of a session that is none.
+    #[error("flow {flow}: the parent of member {member} cannot be: {why}")]
+    BadTree {
+        /// The flow.
+        flow: usize,
+        /// The member's number, from zero.
+        member: u32,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// A tree of a scheme without agents.
+    #[error(
+        "flow {flow}: {scheme} as it is chosen here has no agents; a tree needs some (`mtcp,repair=tree`)"
+    )]
+    NoAgents {
+        /// The flow.
+        flow: usize,
+        /// The scheme.
+        scheme: &'static str,
+    },
     /// A packet without bytes.
     #[error("flow {flow}: packets of 0 bytes cannot be sent")]
     NoBytes {
@@ -162,17 +182,17 @@ impl Network {
 pub(super) struct Builder<'a> {
     pub(super) network: &'a Network,
     pub(super) options: &'a Options,
-    routes: Routes<'a>,
+    pub(super) routes: Routes<'a>,
     pub(super) hops: Vec<Hop>,
     /// By link: the latest hop over it. Ways share their ends.
     latest_hop: Vec<u32>,
     /// Further hops by link and next hop.
     known_hops: BTreeMap<(u32, u32), u32>,
-    trees: SessionTrees,
+    pub(super) trees: SessionTrees,
     path: Vec<LinkId>,
     pub(super) branches: Vec<Branch>,
-    gates: MulticastForwarding,
-    calendar: Calendar,
+    pub(super) gates: MulticastForwarding,
+    pub(super) calendar: Calendar,
     pub(super) sessions: Vec<SessionAgent>,
     pub(super) senders: Vec<SenderAgent>,
     pub(super) sinks: Vec<SinkAgent>,
@@ -311,7 +331,7 @@ fn badly_ordered(spec: &SessionSpec, rare: &SessionExtras) -> Option<u32> {
 
 impl Builder<'_> {
     /// The way from one node to another as a chain of hops; the first one.
-    fn way(&mut self, flow: usize, from: u32, to: u32) -> Result<u32, SimError> {
+    pub(super) fn way(&mut self, flow: usize, from: u32, to: u32) -> Result<u32, SimError> {
         let mut path = std::mem::take(&mut self.path);
         let found = self.routes.path(NodeId(from), NodeId(to), &mut path).filter(|()| !path.is_empty());
         found.ok_or(SimError::NoWay { flow, from, to })?;
@@ -359,13 +379,17 @@ impl Builder<'_> {
         let stays = MembershipSchedule::of(spec, rare);
         let layers = spec.scheme.layers().max(1);
         let gates = if layers > 1 { self.put_up_gates(spec, &stays, root, layers) } else { Vec::new() };
-        if layers == 1 {
+        let tree = self.put_up_tree(flow, (spec, rare), &stays, root)?;
+        if layers == 1 && tree.is_none() {
             self.activate(spec, &stays, root);
         }
         let Watch::First(watched) = self.options.watch;
         let mut members = Vec::with_capacity(spec.members.len());
         for (index, member) in spec.members.iter().enumerate() {
-            let hop = self.way(flow, member.node.0, spec.source.0)?;
+            let hop = match &tree {
+                Some(tree) => tree.way_up(index),
+                None => self.way(flow, member.node.0, spec.source.0)?,
+            };
             let me = ReceiverId::new(index as u64 + 1).expect("members are numbered from one");
             let mute =
                 member.mute_after.map(|after| Mute { after: after.as_nanos(), represented: 0, since: None });
@@ -433,9 +457,13 @@ impl Builder<'_> {
             capable: rare.capable,
             scheme: spec.scheme,
             present: stays.together(),
-            at_start: stays.how_many(spec.start.as_nanos()),
+            at_start: match &tree {
+                Some(tree) => tree.at_the_top(),
+                None => stays.how_many(spec.start.as_nanos()),
+            },
             alive: spec.alive.map(Span::as_nanos),
             probes_left: probes(spec),
+            tree,
             members,
         });
         Ok(())

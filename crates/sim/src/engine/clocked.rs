@@ -1,7 +1,7 @@
 //! Sources and senders that act by clocks of their own.
 
 use crate::clock::Clock;
-use faircast_core::node::{Cx, Departure, Observation, Source as _, SourceControl, Stamp};
+use faircast_core::node::{Cx, Departure, Observation, Source as _, SourceControl, Stamp, Windows};
 use faircast_core::packet::{Layer, Report};
 use faircast_core::schemes::AnySource;
 use faircast_core::time::{Rate, Time};
@@ -89,6 +89,10 @@ impl Clocked<AnySource> {
 
     pub fn observe(&self) -> Observation {
         self.inner.observe()
+    }
+
+    pub fn windows(&self) -> Option<Windows> {
+        self.inner.windows()
     }
 
     pub fn layer_rate(&self, layer: Layer) -> Rate {

@@ -109,11 +109,17 @@ impl Engine {
     pub(super) fn deliver(&mut self, now: u64, frame: &Frame) {
         self.arrivals += 1;
         match frame.body {
-            Body::Report(report) => self.deliver_report(frame.flow, now, &report),
+            Body::Report(report) => self.deliver_report(frame.flow, frame.generation, now, &report),
             Body::Segment(segment) => self.deliver_segment(now, frame, &segment),
             Body::Feedback(feedback) => self.deliver_feedback(now, frame, &feedback),
             Body::Datagram(number) => self.deliver_datagram(now, frame, number),
             Body::Data(_) => {}
+            Body::Order(order) => self.deliver_order(frame.flow, now, &order),
+            Body::Direct { slot, member } => {
+                let packet = frame.logged(now, self.store.get(slot));
+                self.deliver_in_tree(frame.flow, member, &packet);
+                self.store.release(slot);
+            }
         }
     }
 
@@ -128,7 +134,12 @@ impl Engine {
             if it.layers > 1 {
                 self.records.sample_layers(it.flow, &it.source);
             }
+            let has_tree = it.tree.is_some();
+            if has_tree {
+                self.sample_windows(number, now);
+            }
         }
+        let it = &mut self.sessions[number as usize];
         if it.phase == Phase::Waiting && it.probe_at() <= now {
             it.probes_left -= 1;
             self.send(number, Layer(0), now);
@@ -231,7 +242,12 @@ impl Engine {
         own.min(it.sampler.next)
     }
 
-    fn deliver_report(&mut self, number: u32, now: u64, report: &Report) {
+    fn deliver_report(&mut self, number: u32, epoch: u8, now: u64, report: &Report) {
+        if self.sessions[number as usize].tree.is_some()
+            && self.deliver_to_parent(number, epoch, now, report).is_some()
+        {
+            return;
+        }
         let host = self.sessions[number as usize].host;
         self.run_timers(host, now);
         let it = &mut self.sessions[number as usize];
@@ -269,6 +285,9 @@ impl Engine {
             self.records.note(now, Happening::StartUpEnded { flow, rate: view.rate });
         }
         it.starting = view.starting;
+        if it.tree.is_some() {
+            self.trace_window(number, now);
+        }
     }
 
     /// A session's data has reached a member.
@@ -325,6 +344,9 @@ impl Engine {
     }
 
     fn member_timer(&mut self, session: u32, number: u32, now: u64) {
+        if self.sessions[session as usize].tree.is_some() {
+            return self.tree_timer(session, number, now);
+        }
         let SessionAgent { members, scheme, layers, .. } = &mut self.sessions[session as usize];
         let layers = *layers;
         let it = &mut members[number as usize];
@@ -356,9 +378,10 @@ impl Engine {
             match effect {
                 Effect::Report(report) => self.send_report(session, number, now, report),
                 Effect::Subscribe(layer) => self.subscribe(session, number, now, layer),
-                Effect::Send { .. } => {
-                    self.refuse("a receiver", "sends packets, which routers and relays do")
-                }
+                Effect::Send { .. } | Effect::Attend(_) => self.refuse(
+                    "a receiver",
+                    "sends packets or changes groups, which relays and members of trees do",
+                ),
             }
         }
         self.effects = effects;

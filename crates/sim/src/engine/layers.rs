@@ -212,6 +212,9 @@ impl Engine {
             return self.gates.turn(number & !GATE, now, &mut self.calendar);
         }
         let (session, member) = self.gates.entrances[(number & !ENTRANCE) as usize];
+        if self.join_tree(session, member, now) {
+            return;
+        }
         if let Some(it) = self.subscription(session, member) {
             let gate = it.gates;
             self.gates.ask(gate, now, &mut self.calendar);
@@ -265,9 +268,17 @@ impl Engine {
         }
     }
 
+    /// Data has reached a member over a branch with gates.
+    pub(super) fn deliver_gated(&mut self, session: u32, number: u32, packet: &Logged) {
+        match self.sessions[session as usize].tree {
+            Some(_) => self.deliver_in_tree(session, number, packet),
+            None => self.deliver_layer(session, number, packet),
+        }
+    }
+
     /// A layered session's data has reached a member. Never inlined: others would pay for its registers.
     #[inline(never)]
-    pub(super) fn deliver_layer(&mut self, session: u32, number: u32, packet: &Logged) {
+    fn deliver_layer(&mut self, session: u32, number: u32, packet: &Logged) {
         let &Logged { at: now, data, size, layer, marked, .. } = packet;
         let host = self.sessions[session as usize].members[number as usize].host;
         if self.hosts[host as usize].next <= now {

@@ -12,7 +12,7 @@ use crate::network::{Change, FlowId, LinkId};
 use crate::outcome::{LinkSample, Tapped, TappedPacket};
 use crate::routes::{Branch, NONE, Then};
 use faircast_aqm::{Fate, Link, LossCause};
-use faircast_core::packet::{self, Packet};
+use faircast_core::packet::{self, Layer, Packet};
 use faircast_core::time::{Rate, Time};
 use std::collections::VecDeque;
 
@@ -192,7 +192,7 @@ impl Engine {
             let (at, marked) = match fate {
                 Fate::Arrives { at, marked } => (at.as_nanos(), marked),
                 Fate::Queued(ticket) => return self.wait(hop.link, now, frame, ticket),
-                Fate::Lost(_) => return self.note_loss(now, &frame),
+                Fate::Lost(_) => return self.lose(now, &frame),
             };
             frame.marked |= marked;
             if at > self.until {
@@ -311,7 +311,7 @@ impl Engine {
         let (session, member, children, bundle) =
             (branch.session, branch.member, branch.children, branch.bundle);
         if member != NONE && branch.gates != NONE {
-            self.deliver_layer(session, member, packet);
+            self.deliver_gated(session, member, packet);
         } else if member != NONE {
             self.deliver_data(session, member, packet.at, &packet.data, packet.size, packet.marked);
         }
@@ -341,7 +341,7 @@ impl Engine {
         if it.may_change() {
             frame.rank = it.link.rank();
             self.enqueue(link, at, frame);
-        } else if let Body::Data(slot) = frame.body {
+        } else if let Some(slot) = frame.body.slot() {
             self.store.release(slot);
         }
     }
@@ -361,6 +361,14 @@ impl Engine {
             let mut frame = self.hold(session, number, packet, slot);
             frame.marked |= marked;
             self.keep_late(link, at.as_nanos(), frame);
+        }
+    }
+
+    /// A link has lost a packet on its way from hop to hop.
+    fn lose(&mut self, now: u64, frame: &Frame) {
+        self.note_loss(now, frame);
+        if let Body::Direct { slot, .. } = frame.body {
+            self.store.release(slot);
         }
     }
 
@@ -476,7 +484,7 @@ impl Engine {
                 stay.iter().for_each(|(at, frame)| ring.push(*at, *frame));
                 for (_, frame) in lost {
                     self.note_loss(now, frame);
-                    if let Body::Data(slot) = frame.body {
+                    if let Some(slot) = frame.body.slot() {
                         self.store.release(slot);
                     }
                     let flow = flow_of(&self.sessions, &self.senders, frame.flow);
@@ -503,7 +511,12 @@ impl Engine {
             Body::Segment(segment) => TappedPacket::Segment(segment),
             Body::Feedback(feedback) => TappedPacket::Feedback(feedback),
             Body::Datagram(number) => TappedPacket::Datagram(number),
-            Body::Data(slot) => {
+            Body::Order(order) => {
+                let session = self.sessions[frame.flow as usize].id;
+                let body = packet::Body::Order(order);
+                TappedPacket::Session(Packet { session, layer: Layer(0), size: frame.size, body })
+            }
+            Body::Data(slot) | Body::Direct { slot, .. } => {
                 let session = &self.sessions[frame.flow as usize];
                 let (data, layer) = self.store.get(slot);
                 let body = packet::Body::Data(data);

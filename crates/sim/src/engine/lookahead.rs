@@ -80,7 +80,7 @@ impl Engine {
                 self.fetch_hops(frame.at);
                 self.fetch_hops(sink.hop);
             }
-            Body::Report(_) => self.fetch_hops(frame.at),
+            Body::Report(_) | Body::Order(_) | Body::Direct { .. } => self.fetch_hops(frame.at),
             Body::Data(_) => {
                 let branch = &self.branches[frame.at as usize];
                 let children = branch.children;

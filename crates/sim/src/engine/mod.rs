@@ -29,12 +29,14 @@ mod links;
 mod lookahead;
 mod membership_schedule;
 mod meter;
+mod places;
 mod queues;
 mod record;
 mod relays;
 mod routers;
 mod steps;
 mod tournament;
+mod trees;
 
 use crate::calendar::{Calendar, Class, Entry};
 use crate::frame::Store;

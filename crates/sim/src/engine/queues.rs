@@ -4,7 +4,7 @@
 
 use super::{Engine, time_of};
 use crate::calendar::{Class, Entry};
-use crate::frame::{Body, Frame};
+use crate::frame::Frame;
 use faircast_aqm::{Dequeued, Fate, LossCause, Ticket};
 
 /// Packets that wait at a link.
@@ -107,7 +107,7 @@ impl Engine {
             tapped.lost = Some(cause);
         }
         self.note_loss(now, &frame);
-        if let Body::Data(slot) = frame.body {
+        if let Some(slot) = frame.body.slot() {
             self.store.release(slot);
         }
     }

@@ -111,6 +111,13 @@ impl Engine {
             let sent = FlowCounts { sent: session.sent, ..FlowCounts::default() };
             into.counts[moments.left(session.sent_meter.end)].iter_mut().for_each(|it| it.add(&sent));
             into.tally = session.source.observe().tally;
+            if let Some(tree) = &mut session.tree {
+                let mut outcome = tree.finish();
+                outcome.source = session.source.windows().unwrap_or_default();
+                outcome.repairs += outcome.source.repairs;
+                outcome.moves += outcome.source.moves;
+                into.tree = Some(Box::new(outcome));
+            }
             finish_session(session, into, bin, &moments);
         }
         for (sender, sink) in self.senders.iter_mut().zip(&mut self.sinks) {

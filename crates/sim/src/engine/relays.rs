@@ -7,7 +7,8 @@ use super::bundles::Logged;
 use super::clocked::Clocked;
 use crate::clock::Clock;
 use crate::network::Flow;
-use faircast_core::node::{Cx, Departure, Effect, Observation, Relay, SourceControl, Stamp, To};
+use crate::routes::NONE;
+use faircast_core::node::{Cx, Departure, Effect, Observation, Relay, SourceControl, Stamp, To, Windows};
 use faircast_core::packet::{self, Arrival, Data, Layer, ReceiverId, Report};
 use faircast_core::schemes::AnySource;
 use faircast_core::time::{Rate, Time};
@@ -97,6 +98,13 @@ impl SessionSource {
         }
     }
 
+    pub fn windows(&self) -> Option<Windows> {
+        match self {
+            SessionSource::Scheme(source) => source.windows(),
+            SessionSource::Relay(it) => it.relay.windows(),
+        }
+    }
+
     /// What its clock reads; relays' are exact.
     #[inline]
     pub fn reads(&self, now: Time) -> Time {
@@ -169,6 +177,9 @@ impl Engine {
 
     #[cold]
     fn carry_out_for_relay(&mut self, session: u32, now: u64) {
+        if self.sessions[session as usize].tree.is_some() {
+            return self.carry_out_in_tree(session, NONE, now);
+        }
         let Some((above, member)) = self.sessions[session as usize].source.relay().map(|it| it.above) else {
             let _ = self.effects.refuse();
             return self.refuse("a source", "has an effect, which sources have not");
@@ -192,9 +203,10 @@ impl Engine {
                     }
                     _ => self.refuse("a relay", "sends its children something that is no data"),
                 },
-                Effect::Send { .. } => {
-                    self.refuse("a relay", "sends to one child or exit, to which no way is simulated")
-                }
+                Effect::Send { .. } | Effect::Attend(_) => self.refuse(
+                    "a relay",
+                    "sends to one child or exit or changes groups, which is simulated in trees",
+                ),
             }
         }
         self.effects = effects;

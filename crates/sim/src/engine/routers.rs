@@ -131,7 +131,7 @@ impl Engine {
             for effect in effects.drain() {
                 match effect {
                     Effect::Send { to, packet } => self.send_from(router, to, &packet, now),
-                    Effect::Report(_) | Effect::Subscribe(_) => {
+                    Effect::Report(_) | Effect::Subscribe(_) | Effect::Attend(_) => {
                         self.refuse("a router", "reports or subscribes, which receivers do");
                     }
                 }

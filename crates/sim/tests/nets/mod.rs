@@ -351,9 +351,18 @@ pub fn one_tcp() -> Network {
     net
 }
 
+/// Random networks draw among the first schemes of the catalogue, so that a further one does not make other networks of all.
+const DRAWN: u64 = 9;
+
+/// MTCP, whose parents repair or not.
+fn mtcp(rng: &mut Rng) -> Scheme {
+    let preset = if rng.chance(0.7) { "published" } else { "transport" };
+    format!("mtcp,preset={preset}").parse().expect("a scheme and a preset")
+}
+
 /// One of all schemes, as its document has it or as a transport runs it.
 fn any_scheme(rng: &mut Rng) -> Scheme {
-    let entry = &CATALOGUE[rng.below(CATALOGUE.len() as u64) as usize];
+    let entry = &CATALOGUE[rng.below(DRAWN) as usize];
     let preset = if rng.chance(0.5) { "published" } else { "transport" };
     let scheme: Scheme = format!("{},preset={preset}", entry.name).parse().expect("a scheme and a preset");
     scheme.with_packet_size(1000)
@@ -375,6 +384,11 @@ pub fn random(seed: u64) -> Network {
 /// The same with sessions of several layers alone.
 pub fn random_layered(seed: u64) -> Network {
     random_with(seed, any_layered_scheme)
+}
+
+/// The same with sessions of MTCP alone, all of whose receivers are children of the source.
+pub fn random_mtcp(seed: u64) -> Network {
+    random_with(seed, mtcp)
 }
 
 fn random_with(seed: u64, scheme: fn(&mut Rng) -> Scheme) -> Network {

@@ -545,7 +545,7 @@ impl ReceiverSession {
                         written = written.and(stream.delivery.subscribe(subscription, now));
                     }
                 }
-                Effect::Send { .. } => {
+                Effect::Send { .. } | Effect::Attend(_) => {
                     written = written.and(Err(Error::effect("receiver", &effect)));
                 }
             }

@@ -3,8 +3,8 @@
 
 use faircast_core::half::Half;
 use faircast_core::packet::{
-    Cause, Data, Echo, Flags, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report, ReportContent,
-    Seq, SessionId, ShortId, Signal,
+    Cause, Data, Echo, Flags, Hole, Holes, Knows, Layer, LayerStates, Mark, Payload, ReceiverId, Report,
+    ReportContent, Seq, SessionId, ShortId, Signal,
 };
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
@@ -77,6 +77,7 @@ pub fn marks() -> Vec<(&'static str, Mark)> {
             let (id, error, rtt, above) = (id.and_then(ShortId::of), 0.0625, 0.125, Half::from(2_097_152.0));
             Mark::Layered { id, mean: 0.25, error, rtt, above, updates: 7, states: LayerStates(0x8000_001b) }
         }),
+        ("windows", Mark::Window { window: 17.5, rtt: 0.125 }),
     ]
 }
 
@@ -184,6 +185,20 @@ pub fn contents() -> Vec<(&'static str, ReportContent)> {
             let (mean, deviation, rate, cause) = (0.5, 0.25, 6e6, Cause::Joining);
             ReportContent::Averaged { echo: echo(48), mean, deviation, samples: 30, rate, cause }
         }),
+        ("acknowledged", {
+            let hole = |back, count| Hole { back, count };
+            let holes = Holes([hole(2, 1), hole(9, 3), hole(0x0102, 0x0030)]);
+            ReportContent::Acknowledged { echo: echo(0x0304), behind: 0x0103, holes, newer: 5 }
+        }),
+        ("all acknowledged", {
+            let echo = Echo { seq: Seq(51), hold: Span::MAX };
+            ReportContent::Acknowledged { echo, behind: 0, holes: Holes::default(), newer: 0 }
+        }),
+        (
+            "summary",
+            ReportContent::Summary { echo: echo(52), behind: 1, window: 12.25, transit: 9, lag: 0x0405 },
+        ),
+        ("answered", ReportContent::Answered { echo: echo(53), number: 0x0607_0809 }),
     ]
 }
 

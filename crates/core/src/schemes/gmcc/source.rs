@@ -188,7 +188,10 @@ impl crate::node::Source for Source {
             ReportContent::Alive { echo } => control.on_alive(from, echo, now),
             ReportContent::Congested { .. }
             | ReportContent::Lost { .. }
-            | ReportContent::Calculated { .. } => {}
+            | ReportContent::Calculated { .. }
+            | ReportContent::Acknowledged { .. }
+            | ReportContent::Summary { .. }
+            | ReportContent::Answered { .. } => {}
         }
         self.settle(now);
     }

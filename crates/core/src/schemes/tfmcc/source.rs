@@ -613,7 +613,10 @@ impl crate::node::Source for Source {
             | ReportContent::Lost { .. }
             | ReportContent::Received { .. }
             | ReportContent::Averaged { .. }
-            | ReportContent::Selective { .. } => {}
+            | ReportContent::Selective { .. }
+            | ReportContent::Acknowledged { .. }
+            | ReportContent::Summary { .. }
+            | ReportContent::Answered { .. } => {}
         }
     }
 

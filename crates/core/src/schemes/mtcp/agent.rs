@@ -1,0 +1,237 @@
+//! A sender's agent: a receiver that acknowledges for its part of the tree, and repairs there (seed 001, 3.1).
+
+use super::config::Config;
+use super::inbound::{Inbound, News};
+use super::parent::{Parent, Role, Use};
+use super::receiver::congested;
+use super::store::Slot;
+use crate::node::{Cx, Departure, Observation, Relay, RelaySpec, SourceControl, Stamp, Tally, Windows};
+use crate::packet::{Arrival, Cause, Data, Flags, Layer, Mark, Order, ReceiverId, Report, Seq, Signal};
+use crate::time::{Rate, Span, Time};
+
+/// A sender's agent.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    config: Config,
+    inbound: Inbound,
+    parent: Parent,
+    /// What it said to its own parent last, and when.
+    said: Said,
+    /// Packets that it refused while its store was full.
+    refused: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Said {
+    window: f64,
+    transit: u64,
+    low: u64,
+    at: Time,
+}
+
+/// A round-trip time no shorter than this goes into what is shown.
+const SHORTEST: Span = Span::from_millis(1);
+
+impl Agent {
+    /// An agent that has received nothing yet, which is called `me` by its parent.
+    pub fn new(me: ReceiverId, config: &Config) -> Agent {
+        Agent {
+            config: *config,
+            inbound: Inbound::new(me, config),
+            parent: Parent::new(*config, Role::Agent),
+            said: Said { window: f64::INFINITY, transit: 0, low: 0, at: Time::ZERO },
+            refused: 0,
+        }
+    }
+
+    /// The lowest packet that this node or somebody below it misses.
+    fn low(&self) -> u64 {
+        self.parent.low().min(self.inbound.base())
+    }
+
+    /// Say how this part of the tree stands, and what is missing here.
+    fn report(&mut self, cx: &mut Cx<'_>) {
+        let (window, transit, low) = (self.parent.least_window(), self.parent.transit(), self.low());
+        self.said = Said { window, transit, low, at: cx.now };
+        self.inbound.summarize((window, transit, low), cx);
+        if self.inbound.has_holes() {
+            self.inbound.acknowledge(cx);
+        }
+    }
+
+    /// When it is to report although nothing happens.
+    fn report_at(&self) -> Time {
+        let outstanding = self.low() < self.inbound.end() || self.parent.transit() != self.said.transit;
+        let outstanding = outstanding && self.inbound.end() > 0;
+        if outstanding { self.said.at + self.config.report_every } else { Time::NEVER }
+    }
+
+    /// Whether the parent must hear at once how this part of the tree stands.
+    fn has_news(&self, now: Time) -> bool {
+        let (window, low, end) = (self.parent.least_window(), self.low(), self.inbound.end());
+        if end == 0 {
+            return false;
+        }
+        let progress = low.saturating_sub(self.said.low);
+        let changed = if window.is_finite() && self.said.window.is_finite() {
+            (window - self.said.window).abs() > self.config.report_change * self.said.window
+        } else {
+            window != self.said.window
+        };
+        changed
+            || progress >= u64::from(self.config.ack_every)
+            || (progress > 0 && low >= end)
+            || self.report_at() <= now
+    }
+
+    /// After anything that happened.
+    fn settle(&mut self, cx: &mut Cx<'_>) {
+        if self.has_news(cx.now) {
+            self.report(cx);
+        }
+        self.parent.pump(cx.now, cx.effects);
+    }
+
+    fn rate(&self) -> Rate {
+        let size = u64::from(self.config.sending.packet_size);
+        let round = self.parent.session_round.max(SHORTEST);
+        let rate = Rate::of(size, round) * self.parent.window().size();
+        self.config.sending.bounds.clamp(rate)
+    }
+}
+
+impl crate::node::Receiver for Agent {
+    fn on_data(&mut self, data: &Data, _: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
+        self.on_deadline(cx);
+        if let Mark::Window { window, rtt } = data.mark
+            && window.is_finite()
+            && rtt.is_finite()
+        {
+            self.parent.session_window = f64::from(window).max(1.0);
+            self.parent.session_round = Span::from_secs_f64(f64::from(rtt)).min(LONGEST_ROUND);
+        }
+        if arrival.marked {
+            congested(&self.inbound, Cause::Mark, cx);
+        }
+        // A full store drops what comes, and its parent feels it (seed 001, 3.2).
+        if self.inbound.end() > 0 && data.seq.0 >= self.parent.end && !self.parent.has_room(data.seq.0) {
+            self.refused += 1;
+            return;
+        }
+        if self.inbound.end() == 0 {
+            self.said.at = cx.now;
+        }
+        let news = self.inbound.take(data, cx.now);
+        if let News::New { .. } = news {
+            let is_first_hand = !data.flags.has(Flags::REPAIR) && data.signal != Signal::Local;
+            let sent_at = is_first_hand.then_some(data.sent_at);
+            let (size, payload) = (arrival.size, data.payload);
+            let slot = Slot { sent_at, here_at: cx.now, local_at: Time::NEVER, size, payload };
+            self.parent.put(data.seq.0.min(self.inbound.end().saturating_sub(1)), slot);
+            self.parent.wake_local(cx.now);
+        }
+        if self.inbound.is_due(news, cx.now) {
+            self.report(cx);
+        }
+        self.settle(cx);
+    }
+
+    fn on_order(&mut self, order: &Order, cx: &mut Cx<'_>) {
+        if self.inbound.on_order(order, cx) {
+            self.parent.skip_to(self.inbound.base(), cx.now);
+            self.report(cx);
+        }
+        self.settle(cx);
+    }
+
+    fn deadline(&self) -> Time {
+        self.inbound.deadline().min(self.parent.deadline()).min(self.report_at())
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        if cx.now < self.deadline() {
+            return;
+        }
+        if self.inbound.on_deadline(cx) {
+            self.report(cx);
+        }
+        self.parent.on_deadline(cx.now);
+        self.settle(cx);
+    }
+
+    fn on_leave(&mut self, cx: &mut Cx<'_>) {
+        if self.inbound.end() > 0 {
+            congested(&self.inbound, Cause::Leaving, cx);
+        }
+    }
+}
+
+/// No round is longer.
+const LONGEST_ROUND: Span = Span::from_secs(60);
+
+impl Relay for Agent {
+    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
+        if self.parent.on_report(report, Use::Full, cx.now) {
+            self.settle(cx);
+        }
+    }
+
+    /// What it sends are packets of the source, under their numbers: none leaves by this door.
+    fn departure(&self, _: Layer) -> Departure {
+        Departure::AfterReport
+    }
+
+    fn on_departure(&mut self, _: Layer, _: u16, _: &mut Cx<'_>) -> Stamp {
+        let mark = self.parent.mark();
+        Stamp { seq: Seq(0), rate: self.rate(), flags: Flags::default(), signal: Signal::None, mark }
+    }
+
+    fn control(&mut self, control: SourceControl, now: Time) {
+        match control {
+            SourceControl::Forget(receiver) => self.parent.forget(receiver, now),
+            SourceControl::Members(children) => self.parent.expect(children),
+            SourceControl::StartAgain => self.parent.start_again(now),
+            SourceControl::Limits(bounds) => self.config.sending.bounds = bounds,
+            SourceControl::SignOfLife => {}
+        }
+    }
+
+    fn observe(&self) -> Observation {
+        let round = self.parent.session_round.max(SHORTEST);
+        Observation {
+            rate: self.rate(),
+            rtt: round,
+            limiting: self.parent.limiting(),
+            level: None,
+            rtt_max: round,
+            cuts: self.parent.window().cuts,
+            tally: Tally {
+                indications: self.parent.losses,
+                events: self.parent.window().cuts,
+                followed: self.parent.window().cuts,
+            },
+            starting: self.parent.window().is_in_slow_start(),
+        }
+    }
+
+    fn windows(&self) -> Option<Windows> {
+        Some(self.parent.windows())
+    }
+}
+
+impl RelaySpec for Config {
+    fn relay(&self, me: ReceiverId) -> Box<dyn Relay + Send> {
+        Box::new(Agent::new(me, self))
+    }
+}
+
+#[cfg(test)]
+impl Agent {
+    pub(super) fn parent(&self) -> &Parent {
+        &self.parent
+    }
+
+    pub(super) const fn refused(&self) -> u64 {
+        self.refused
+    }
+}

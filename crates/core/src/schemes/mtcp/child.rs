@@ -1,0 +1,184 @@
+//! What a node knows of one of its children.
+
+use super::board::Board;
+use super::config::Config;
+use super::delay::{RelativeDelay, RoundTrip};
+use crate::packet::ReceiverId;
+use crate::time::{Span, Time};
+
+/// A child, as its parent sees it.
+#[derive(Debug, Clone)]
+pub(super) struct Child {
+    pub(super) id: ReceiverId,
+    pub(super) board: Board,
+    /// One more than the highest packet that it has.
+    pub(super) end: u64,
+    /// What it misses below this is asked for, and is under way no more.
+    pub(super) lost_to: u64,
+    /// How many packets that are.
+    pub(super) lost: u64,
+    pub(super) heard_at: Time,
+    /// Which group it belongs to, and whether it has said so itself.
+    pub(super) group: Group,
+    pub(super) is_there: bool,
+    /// The latest word on that, and when it is told again.
+    pub(super) told: Option<(u32, Time)>,
+    pub(super) tell_at: Time,
+    pub(super) moved_at: Option<Time>,
+    pub(super) delay: RelativeDelay,
+    pub(super) round_trip: RoundTrip,
+    /// The latest question, until it is answered.
+    pub(super) asked: Option<(u32, Time)>,
+    pub(super) ask_at: Time,
+    /// Packets acknowledged in this round of its group.
+    pub(super) acknowledged: u64,
+    pub(super) backoff: u32,
+    pub(super) summary: Option<Summary>,
+    /// When it caused slow starts, the latest ones.
+    pub(super) slow_starts: SlowStarts,
+    /// Since when its delay is high, or low.
+    pub(super) high_since: Option<Time>,
+    pub(super) low_since: Option<Time>,
+}
+
+/// To which of the two groups of a node a child belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Group {
+    /// The session's: it hears the source.
+    Session,
+    /// The node's own: it hears the node.
+    Local,
+}
+
+impl Group {
+    pub(super) const BOTH: [Group; 2] = [Group::Session, Group::Local];
+
+    /// As reports and orders say it.
+    pub(super) const fn number(self) -> u8 {
+        self as u8
+    }
+}
+
+/// How the part of the tree below a child stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Summary {
+    /// The smallest window, in packets.
+    pub(super) window: f64,
+    /// Most packets under way, when the child had received all below its `end`.
+    pub(super) transit: u64,
+    /// The lowest packet that somebody misses.
+    pub(super) low: u64,
+}
+
+/// Moments of the latest slow starts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct SlowStarts {
+    at: [Time; 8],
+    next: usize,
+}
+
+impl SlowStarts {
+    pub(super) const fn add(&mut self, now: Time) {
+        self.at[self.next % self.at.len()] = now;
+        self.next += 1;
+    }
+
+    /// How many there were within this time.
+    pub(super) fn within(&self, span: Span, now: Time) -> usize {
+        let known = &self.at[..self.next.min(self.at.len())];
+        known.iter().filter(|at| now.since(**at) <= span).count()
+    }
+
+    pub(super) const fn clear(&mut self) {
+        self.next = 0;
+    }
+}
+
+/// No timeout is doubled more often (TCP's).
+pub(super) const MOST_BACKOFF: u32 = 64;
+
+impl Child {
+    /// One that has everything below `base`.
+    pub(super) fn new(id: ReceiverId, base: u64, config: &Config, now: Time) -> Child {
+        Child {
+            id,
+            board: Board::new(base),
+            end: base,
+            lost_to: base,
+            lost: 0,
+            heard_at: now,
+            group: Group::Session,
+            is_there: true,
+            told: None,
+            tell_at: Time::NEVER,
+            moved_at: None,
+            delay: RelativeDelay::new(config.delay_memory),
+            round_trip: RoundTrip::default(),
+            asked: None,
+            ask_at: now,
+            acknowledged: 0,
+            backoff: 1,
+            summary: None,
+            slow_starts: SlowStarts::default(),
+            high_since: None,
+            low_since: None,
+        }
+    }
+
+    /// Whether it waits for this packet to be sent again.
+    pub(super) const fn wants(&self, seq: u64) -> bool {
+        seq < self.lost_to && !self.board.has(seq)
+    }
+
+    /// Everything below `base` has arrived there; how many packets are new.
+    pub(super) fn advance(&mut self, base: u64) -> u64 {
+        let (new, found) = self.board.advance(base, self.lost_to);
+        self.lost = self.lost.saturating_sub(found);
+        self.lost_to = self.lost_to.max(self.board.base());
+        if self.lost_to == self.board.base() {
+            self.lost = 0;
+        }
+        new
+    }
+
+    /// The packet has arrived there; whether that is news.
+    pub(super) fn set(&mut self, seq: u64) -> bool {
+        let new = self.board.set(seq);
+        if new && seq < self.lost_to {
+            self.lost = self.lost.saturating_sub(1);
+        }
+        self.lost_to = self.lost_to.max(self.board.base());
+        new
+    }
+
+    /// What it misses up to this packet is lost on the way to it.
+    pub(super) fn lose(&mut self, seq: u64) {
+        let new = (self.lost_to..=seq).filter(|seq| !self.board.has(*seq)).count();
+        self.lost += new as u64;
+        self.lost_to = self.lost_to.max(seq + 1);
+    }
+
+    /// Packets below `end` that are on their way to it.
+    pub(super) fn outstanding(&self, end: u64) -> u64 {
+        self.board.missing_below(end).saturating_sub(self.lost)
+    }
+
+    /// The lowest packet that it or somebody below it misses.
+    pub(super) fn low(&self) -> u64 {
+        let own = self.board.base();
+        self.summary.map_or(own, |summary| summary.low.min(own))
+    }
+
+    /// Packets below `end` that are on their way to it or to somebody below it.
+    pub(super) fn transit(&self, end: u64) -> u64 {
+        let below = self.summary.map_or(0, |summary| summary.transit + end.saturating_sub(self.end));
+        self.outstanding(end).max(below)
+    }
+
+    /// Counts of lost packets must agree with what is missing.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        let missing = (self.board.base()..self.lost_to).filter(|seq| self.wants(*seq)).count() as u64;
+        assert_eq!(self.lost, missing, "{self:?}");
+    }
+}

@@ -1,0 +1,196 @@
+//! Delays: relative ones, between two clocks, and round trips.
+
+use super::config::Config;
+use crate::time::{Span, Time};
+
+/// Relative time delays "RTD" to a child (seed 001, 3.1): the sender's clock when a packet left against this node's when its
+/// acknowledgement came. Only differences of them mean anything, so a constant between the clocks changes nothing.
+#[derive(Debug, Clone)]
+pub(super) struct RelativeDelay {
+    /// The first sample, in nanoseconds; everything else counts from there, so that rounding does not depend on the clocks either.
+    origin: i64,
+    /// Mean and mean deviation, in seconds.
+    mean: Option<(f64, f64)>,
+    least: SlidingLeast,
+    /// Sum and number of the samples of this round.
+    round: (f64, u32),
+}
+
+/// Samples farther from the mean than this are a step of a clock.
+const STEP: f64 = 10.0;
+/// The first deviation: a half of the delay means nothing between two clocks.
+const FIRST_DEVIATION: f64 = 0.25;
+
+impl RelativeDelay {
+    pub(super) fn new(memory: Span) -> RelativeDelay {
+        RelativeDelay { origin: 0, mean: None, least: SlidingLeast::new(memory), round: (0.0, 0) }
+    }
+
+    /// This clock's time against the sender's, in nanoseconds.
+    pub(super) fn sample(&mut self, nanos: i64, now: Time) {
+        if self.mean.is_none() {
+            self.origin = nanos;
+        }
+        let seconds = nanos.saturating_sub(self.origin) as f64 / 1e9;
+        let (mean, deviation) = match self.mean {
+            Some((mean, deviation)) if (seconds - mean).abs() <= STEP => {
+                let error = seconds - mean;
+                (mean + error / 8.0, deviation + (error.abs() - deviation) / 4.0)
+            }
+            stepped => {
+                if stepped.is_some() {
+                    self.least.forget();
+                    self.round = (0.0, 0);
+                }
+                (seconds, FIRST_DEVIATION)
+            }
+        };
+        self.mean = Some((mean, deviation));
+        self.least.add(seconds, now);
+        self.round = (self.round.0 + seconds, self.round.1 + 1);
+    }
+
+    /// When a packet of `sent_at` is late here that may have so many deviations more than the mean delay, and this much at least.
+    pub(super) fn late(&self, sent_at: Time, deviations: f64, least: Span, times: u32) -> Option<Time> {
+        let (mean, deviation) = self.mean?;
+        let slack = (deviations * deviation).max(least.as_secs_f64()) * f64::from(times);
+        let after = self.origin.saturating_add(((mean + slack) * 1e9) as i64);
+        let late = (sent_at.as_nanos() as i64).saturating_add(after);
+        Some(Time::from_nanos(late.max(0) as u64))
+    }
+
+    /// How much longer than the least delay the mean one is.
+    pub(super) fn queueing(&self) -> Option<f64> {
+        let (mean, _) = self.mean?;
+        Some((mean - self.least.get()?).max(0.0))
+    }
+
+    /// The same for the samples of this round.
+    pub(super) fn queueing_in_round(&self) -> Option<f64> {
+        let (sum, count) = self.round;
+        let least = self.least.get()?;
+        (count > 0).then(|| (sum / f64::from(count) - least).max(0.0))
+    }
+
+    pub(super) const fn next_round(&mut self) {
+        self.round = (0.0, 0);
+    }
+}
+
+/// The least value of a stretch of time, by tenths of it.
+#[derive(Debug, Clone)]
+struct SlidingLeast {
+    parts: [f64; PARTS],
+    part: Span,
+    /// Number of the part that is being filled.
+    now: u64,
+}
+
+const PARTS: usize = 10;
+
+impl SlidingLeast {
+    fn new(memory: Span) -> SlidingLeast {
+        let part = (memory / PARTS as u64).max(Span::from_nanos(1));
+        SlidingLeast { parts: [f64::INFINITY; PARTS], part, now: 0 }
+    }
+
+    fn add(&mut self, value: f64, now: Time) {
+        let number = now.as_nanos() / self.part.as_nanos();
+        let passed = number.saturating_sub(self.now).min(PARTS as u64);
+        for part in 0..passed {
+            self.parts[((number - part) % PARTS as u64) as usize] = f64::INFINITY;
+        }
+        self.now = number.max(self.now);
+        let least = &mut self.parts[(self.now % PARTS as u64) as usize];
+        *least = least.min(value);
+    }
+
+    fn get(&self) -> Option<f64> {
+        let least = self.parts.iter().copied().fold(f64::INFINITY, f64::min);
+        least.is_finite().then_some(least)
+    }
+
+    const fn forget(&mut self) {
+        self.parts = [f64::INFINITY; PARTS];
+    }
+}
+
+/// Round trips to a child, by questions and answers (seed 001, 3.1); smoothed as in RFC 6298.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RoundTrip {
+    mean: Option<(f64, f64)>,
+    samples: u32,
+}
+
+impl RoundTrip {
+    pub(super) fn sample(&mut self, span: Span) {
+        let sample = span.as_secs_f64();
+        self.samples += 1;
+        self.mean = Some(match self.mean {
+            None => (sample, sample / 2.0),
+            Some((mean, deviation)) => {
+                let error = sample - mean;
+                (mean + error / 8.0, deviation + (error.abs() - deviation) / 4.0)
+            }
+        });
+    }
+
+    pub(super) const fn samples(&self) -> u32 {
+        self.samples
+    }
+
+    pub(super) fn mean(&self) -> Option<Span> {
+        self.mean.map(|(mean, _)| Span::from_secs_f64(mean))
+    }
+
+    /// After which time a repair is late.
+    pub(super) fn timeout(&self, config: &Config) -> Span {
+        let Some((mean, deviation)) = self.mean else { return UNKNOWN };
+        let span = Span::from_secs_f64(mean + config.deviations * deviation);
+        span.clamp(config.shortest_slack, LONGEST)
+    }
+}
+
+/// A repair's timeout before there is a round-trip time.
+const UNKNOWN: Span = Span::from_secs(1);
+const LONGEST: Span = Span::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: f64) -> Time {
+        Time::from_secs_f64(seconds)
+    }
+
+    #[test]
+    fn a_constant_between_the_clocks_changes_no_difference() {
+        for offset in [-1_000_000_000_000, -500_000_000, 0, 1_000_000_000_000] {
+            let mut delay = RelativeDelay::new(Span::from_secs(300));
+            for (number, sample) in [100_000_000, 120_000_000, 200_000_000, 110_000_000].iter().enumerate() {
+                delay.sample(sample + offset, at(number as f64));
+            }
+            assert_eq!(delay.queueing_in_round(), Some(0.0325), "{offset} ns");
+        }
+    }
+
+    #[test]
+    fn the_least_delay_is_forgotten_after_its_time() {
+        let mut delay = RelativeDelay::new(Span::from_secs(300));
+        delay.sample(100_000_000, at(1.0));
+        for second in 1..330 {
+            delay.sample(200_000_000, at(f64::from(second)));
+        }
+        assert!(delay.queueing().expect("there are samples") < 1e-6);
+    }
+
+    #[test]
+    fn a_step_of_a_clock_begins_anew() {
+        let mut delay = RelativeDelay::new(Span::from_secs(300));
+        delay.sample(100_000_000, at(1.0));
+        delay.sample(3_600_100_000_000, at(2.0));
+        assert_eq!(delay.queueing(), Some(0.0));
+        let late = delay.late(at(1.0), 4.0, Span::ZERO, 1);
+        assert_eq!(late, Some(at(3602.1)), "four times a first deviation of a quarter of a second");
+    }
+}

@@ -1,0 +1,233 @@
+//! What a node of the tree has received, and when and what it acknowledges to its parent (seed 001, 3.1).
+
+use super::board::Board;
+use super::config::{Config, Repair};
+use crate::node::{Cx, Effect};
+use crate::packet::{
+    Data, Echo, Flags, Hole, Holes, Layer, Order, OrderContent, ReceiverId, Report, ReportContent, Seq,
+    Signal,
+};
+use crate::time::{Span, Time};
+
+/// The receiving half of a receiver or an agent.
+#[derive(Debug, Clone)]
+pub(super) struct Inbound {
+    me: ReceiverId,
+    repair: Repair,
+    ack_every: u8,
+    ack_delay: Span,
+    board: Board,
+    /// One more than the highest packet received; 0 before the first one.
+    end: u64,
+    newest_at: Time,
+    /// Whether the highest packet gives a sample of a delay that was not told yet.
+    is_sample: bool,
+    /// In-order packets that wait for an acknowledgement, and until when.
+    pending: u8,
+    due: Time,
+    /// In which of the parent's groups it is.
+    group: u8,
+    /// Which of the older holes come next in a second report.
+    turn: usize,
+}
+
+/// What an arrival is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum News {
+    /// A packet that was missing; whether it is to be acknowledged at once.
+    New { urgent: bool },
+    /// Known already.
+    Duplicate,
+    /// Too far ahead to be kept: as if it was lost.
+    NoRoom,
+}
+
+/// In sessions that repair by themselves, packets so far behind the newest one are waited for no more.
+const WAITED_FOR: u64 = 256;
+/// A step this large is another stream: everything begins anew (00-common, C5).
+const ANEW: u64 = 1 << 15;
+
+impl Inbound {
+    pub(super) const fn new(me: ReceiverId, config: &Config) -> Inbound {
+        Inbound {
+            me,
+            repair: config.repair,
+            ack_every: config.ack_every,
+            ack_delay: config.ack_delay,
+            board: Board::new(0),
+            end: 0,
+            newest_at: Time::ZERO,
+            is_sample: false,
+            pending: 0,
+            due: Time::NEVER,
+            group: 0,
+            turn: 0,
+        }
+    }
+
+    /// One more than the highest packet received; 0 before the first one.
+    pub(super) const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// The lowest packet that is missing.
+    pub(super) const fn base(&self) -> u64 {
+        self.board.base()
+    }
+
+    pub(super) const fn deadline(&self) -> Time {
+        self.due
+    }
+
+    /// A packet has come.
+    pub(super) fn take(&mut self, data: &Data, now: Time) -> News {
+        let seq = data.seq.0.min(LAST);
+        if self.end == 0 {
+            // Seed gap: who comes late is owed nothing that was sent before.
+            self.board = Board::new(seq);
+        }
+        if self.repair == Repair::Session && seq >= self.board.base() + WAITED_FOR {
+            self.board.advance(seq + 1 - WAITED_FOR, 0);
+        }
+        if self.board.has(seq) {
+            return News::Duplicate;
+        }
+        let before = self.board.base();
+        if !self.board.set(seq) {
+            if seq - before < ANEW {
+                return News::NoRoom;
+            }
+            self.board = Board::new(seq);
+            self.board.set(seq);
+        }
+        let is_newest = seq >= self.end;
+        let opens_hole = is_newest && self.end > 0 && seq > self.end;
+        let fills_hole = !is_newest;
+        let again = data.flags.has(Flags::REPAIR);
+        if is_newest {
+            self.end = seq + 1;
+            self.newest_at = now;
+            self.is_sample = !again && (data.signal == Signal::Local) == (self.group != 0);
+        }
+        News::New { urgent: opens_hole || fills_hole || again }
+    }
+
+    /// Whether a packet is to be acknowledged at once; else it is together with the next one.
+    pub(super) fn is_due(&mut self, news: News, now: Time) -> bool {
+        match news {
+            News::NoRoom => false,
+            News::New { urgent: true } | News::Duplicate => true,
+            News::New { urgent: false } => {
+                self.pending += 1;
+                if self.due.is_never() {
+                    self.due = now + self.ack_delay;
+                }
+                self.pending >= self.ack_every
+            }
+        }
+    }
+
+    /// Say what has arrived, in as many reports as a call may have.
+    pub(super) fn acknowledge(&mut self, cx: &mut Cx<'_>) {
+        if self.end == 0 {
+            return;
+        }
+        let echo = self.echo(cx.now);
+        self.said();
+        let mut holes = self.board.holes(self.end);
+        let first = list(&mut holes, self.end);
+        let older = holes.count();
+        let behind = self.behind();
+        self.send(ReportContent::Acknowledged { echo, behind, holes: first, newer: 0 }, cx);
+        if older > 0 && self.repair == Repair::Tree {
+            let skipped = self.turn % older.div_ceil(Holes::MOST) * Holes::MOST;
+            self.turn += 1;
+            let newer = Holes::MOST + skipped;
+            let mut rest = self.board.holes(self.end).skip(newer);
+            let holes = list(&mut rest, self.end);
+            let echo = Echo { hold: Span::MAX, ..echo };
+            if let Ok(newer) = u8::try_from(newer) {
+                self.send(ReportContent::Acknowledged { echo, behind, holes, newer }, cx);
+            }
+        }
+    }
+
+    /// How this part of the tree stands, to the parent.
+    pub(super) fn summarize(&mut self, (window, transit, low): (f64, u64, u64), cx: &mut Cx<'_>) {
+        if self.end == 0 {
+            return;
+        }
+        let echo = self.echo(cx.now);
+        self.said();
+        let (behind, window) = (self.behind(), window as f32);
+        let transit = u16::try_from(transit).unwrap_or(u16::MAX);
+        let lag = u16::try_from(self.end.saturating_sub(low)).unwrap_or(u16::MAX);
+        self.send(ReportContent::Summary { echo, behind, window, transit, lag }, cx);
+    }
+
+    /// Whether anything is missing of what others have.
+    pub(super) const fn has_holes(&self) -> bool {
+        self.board.base() < self.end
+    }
+
+    pub(super) fn on_deadline(&mut self, cx: &mut Cx<'_>) -> bool {
+        let due = self.due <= cx.now;
+        if due {
+            self.due = Time::NEVER;
+        }
+        due
+    }
+
+    /// The parent says something; whether this node is to say how it stands.
+    pub(super) fn on_order(&mut self, order: &Order, cx: &mut Cx<'_>) -> bool {
+        if order.to != self.me {
+            return false;
+        }
+        if let OrderContent::Join { group, from } = order.content {
+            let from = from.0.min(LAST);
+            if self.end == 0 {
+                (self.board, self.end) = (Board::new(from), from);
+            } else if from <= self.board.base() + Board::SPAN {
+                self.board.advance(from, 0);
+                self.end = self.end.max(self.board.base());
+            }
+            if group != self.group {
+                (self.group, self.is_sample) = (group, false);
+                cx.effects.push(Effect::Attend(group));
+            }
+        }
+        let echo = Echo { seq: Seq(self.end.saturating_sub(1)), hold: Span::ZERO };
+        self.send(ReportContent::Answered { echo, number: order.number }, cx);
+        matches!(order.content, OrderContent::Join { .. })
+    }
+
+    pub(super) fn send(&self, content: ReportContent, cx: &mut Cx<'_>) {
+        cx.effects.push(Effect::Report(Report { from: self.me, layer: Layer(0), content }));
+    }
+
+    pub(super) fn echo(&self, now: Time) -> Echo {
+        let hold = if self.is_sample { now.since(self.newest_at) } else { Span::MAX };
+        Echo { seq: Seq(self.end.saturating_sub(1)), hold }
+    }
+
+    const fn said(&mut self) {
+        (self.pending, self.due, self.is_sample) = (0, Time::NEVER, false);
+    }
+
+    /// At most [`Board::SPAN`].
+    const fn behind(&self) -> u16 {
+        self.end.saturating_sub(self.board.base()) as u16
+    }
+}
+
+/// Numbers stay below what the wire carries.
+const LAST: u64 = (1 << 61) - 1;
+
+/// The next holes, as a report says them.
+fn list(holes: &mut impl Iterator<Item = (u64, u64)>, end: u64) -> Holes {
+    let mut listed = Holes::default();
+    for (place, (first, count)) in listed.0.iter_mut().zip(holes) {
+        *place = Hole { back: (end - 1 - first) as u16, count: count as u16 };
+    }
+    listed
+}

@@ -1,0 +1,184 @@
+//! Congestion localization: children with persistent congestion hear their parent instead of the source (seed 001, 3.2).
+
+use super::board::Board;
+use super::child::{Child, Group};
+use super::config::{Localize, Repair};
+use super::parent::Parent;
+use super::window::Window;
+use crate::node::{Effects, To};
+use crate::packet::Flags;
+use crate::time::{Span, Time};
+
+/// Between two packets to the local group, at the least.
+const SHORTEST_GAP: Span = Span::from_micros(50);
+/// The session's window and this part's count as equal within a packet.
+const EQUAL: f64 = 1.0;
+
+impl Parent {
+    /// Look for persistent congestion, and for its end.
+    pub(super) fn localize(&mut self, now: Time) {
+        if self.config.localize == Localize::Off || self.config.repair == Repair::Session {
+            return;
+        }
+        self.watch_delays(now);
+        self.bring_back(now);
+        let congested = |child: &Child| child.group == Group::Session && self.is_congested(child, now);
+        let moved = self.children.iter().filter(|child| congested(child)).count();
+        // Where all are congested it is the way here that is: the parent sees it.
+        if moved == 0 || moved == self.of(Group::Session).count() {
+            return;
+        }
+        let places: Vec<usize> =
+            (0..self.children.len()).filter(|at| congested(&self.children[*at])).collect();
+        self.move_away(&places, now);
+    }
+
+    /// High and low delays are so for a while.
+    fn watch_delays(&mut self, now: Time) {
+        let local = self.config.local;
+        for child in &mut self.children {
+            let Some(queueing) = child.delay.queueing() else { continue };
+            let round = child.round_trip.mean().map_or(0.0, Span::as_secs_f64);
+            let high = local.high.as_secs_f64().max(local.high_part * round);
+            let low = high * local.low_part;
+            let since = |old: Option<Time>, holds: bool| if holds { old.or(Some(now)) } else { None };
+            child.high_since = since(child.high_since, queueing > high);
+            child.low_since = since(child.low_since, queueing < low);
+        }
+    }
+
+    fn is_congested(&self, child: &Child, now: Time) -> bool {
+        let local = self.config.local;
+        if child.moved_at.is_some_and(|at| now.since(at) < local.again) {
+            return false;
+        }
+        let often = child.slow_starts.within(local.within, now) >= usize::from(local.slow_starts);
+        let limits = self.least_window() <= self.session_window + EQUAL;
+        let a_sibling_is_free =
+            self.of(Group::Session).any(|other| other.id != child.id && other.low_since.is_some());
+        let slow = child.high_since.is_some_and(|since| now.since(since) >= local.hold)
+            && limits
+            && a_sibling_is_free;
+        match self.config.localize {
+            Localize::Off => false,
+            Localize::SlowStarts => often,
+            Localize::Delay => slow,
+            Localize::Either => often || slow,
+        }
+    }
+
+    fn move_away(&mut self, places: &[usize], now: Time) {
+        let is_new = !self.has(Group::Local);
+        let first = places.iter().map(|place| self.children[*place].board.base()).min().unwrap_or(self.end);
+        let size = self.window().size();
+        if is_new {
+            let half = (size / 2.0).max(2.0);
+            let local = &mut self.groups[Group::Local as usize];
+            local.window = Window::new(half, half, first, now);
+            (local.acknowledged, self.next_local) = (first, first);
+            local.repairs.clear();
+        } else {
+            self.next_local = self.next_local.min(first.max(self.store.first()));
+        }
+        for place in places {
+            let memory = self.config.delay_memory;
+            let child = &mut self.children[*place];
+            child.group = Group::Local;
+            (child.is_there, child.tell_at, child.moved_at) = (false, now, Some(now));
+            child.delay = super::delay::RelativeDelay::new(memory);
+            (child.high_since, child.low_since, child.backoff) = (None, None, 1);
+            (child.lost_to, child.lost) = (child.board.base(), 0);
+            child.slow_starts.clear();
+            self.moves += 1;
+        }
+        self.local_at = now;
+        self.regroup(now);
+    }
+
+    /// Who has had a short queue and no backlog for long comes back, and its parent goes into a slow start.
+    fn bring_back(&mut self, now: Time) {
+        let local = self.config.local;
+        let (end, store) = (self.end, u64::from(self.config.store));
+        let recovered = |child: &Child| {
+            child.group == Group::Local
+                && child.is_there
+                && child.low_since.is_some_and(|since| now.since(since) >= local.recover)
+                && child.moved_at.is_none_or(|at| now.since(at) >= local.recover)
+                // Seed gap: delays alone say nothing of a group that is sent at its own pace: one that falls behind would come
+                // back and be moved again.
+                && end.saturating_sub(child.board.base()) < (store / 4).min(Board::SPAN / 2)
+        };
+        let threshold = self.groups[Group::Local as usize].window.size();
+        let mut any = false;
+        for place in 0..self.children.len() {
+            if !recovered(&self.children[place]) {
+                continue;
+            }
+            any = true;
+            let memory = self.config.delay_memory;
+            let child = &mut self.children[place];
+            child.group = Group::Session;
+            (child.is_there, child.tell_at, child.moved_at) = (false, now, Some(now));
+            child.delay = super::delay::RelativeDelay::new(memory);
+            (child.high_since, child.low_since, child.backoff) = (None, None, 1);
+            if end > 0 {
+                child.lose(end - 1);
+            }
+            let missing: Vec<u64> = (child.board.base()..end).filter(|seq| child.wants(*seq)).collect();
+            for seq in missing.into_iter().filter(|seq| self.store.get(*seq).is_some()) {
+                self.groups[Group::Session as usize].repairs.ask(seq);
+            }
+        }
+        if any {
+            self.groups[Group::Session as usize].window.restart(threshold);
+            self.regroup(now);
+        }
+    }
+
+    /// The next packet goes to the local group, when its window allows it.
+    pub(super) fn forward(&mut self, now: Time, effects: &mut Effects) {
+        if self.local_at > now {
+            return;
+        }
+        self.local_at = Time::NEVER;
+        if !self.has(Group::Local) {
+            return;
+        }
+        if !self.of(Group::Local).any(|child| child.is_there) {
+            self.local_at = now + self.config.local.check; // until they say that they are there
+            return;
+        }
+        // What all of them have needs no sending.
+        let next = self.of(Group::Local).map(|child| child.board.base()).min().unwrap_or(self.next_local);
+        self.next_local = self.next_local.max(next).max(self.store.first());
+        while self.next_local < self.end
+            && self.of(Group::Local).all(|child| child.board.has(self.next_local))
+        {
+            self.next_local += 1;
+        }
+        let seq = self.next_local;
+        if seq >= self.end || self.store.get(seq).is_none() {
+            self.local_at = if seq < self.end { now + self.config.local.check } else { Time::NEVER };
+            return;
+        }
+        let out = self.of(Group::Local).map(|child| child.outstanding(seq)).max().unwrap_or(0);
+        let size = self.groups[Group::Local as usize].window.size();
+        if (out as f64) + 1.0 > size {
+            return;
+        }
+        if let Some(slot) = self.store.get_mut(seq) {
+            slot.local_at = now;
+        }
+        self.next_local += 1;
+        self.send_data(To::Group, Group::Local, seq, Flags::default(), now, effects);
+        let round = self.round_trip(Group::Local).unwrap_or(Span::ZERO);
+        self.local_at = now + round.scaled(0.5 / size.max(1.0)).max(SHORTEST_GAP);
+    }
+
+    /// Something came that the local group may wait for.
+    pub(super) fn wake_local(&mut self, now: Time) {
+        if self.local_at.is_never() && self.has(Group::Local) {
+            self.local_at = now;
+        }
+    }
+}

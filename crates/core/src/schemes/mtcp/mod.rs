@@ -1,0 +1,44 @@
+//! MTCP: TCP-like congestion control over a tree (seed 001).
+//!
+//! The source is the root of a tree, whose inner nodes are sender's agents: receivers that hear their children's acknowledgements,
+//! keep packets for them and send again what they miss. Every parent has a window over its children, moved by TCP Vegas' rules with
+//! delays between two clocks; agents report the smallest window of their part of the tree, and the source sends as much as the
+//! smallest of all allows. Children with persistent congestion are moved into a group of their parent, at a pace of its own.
+//!
+//! ```text
+//!   source ---- multicast data ----> all             window   moves with acknowledgements of the children
+//!     ^  \                                           repairs  what they miss, by a window of its own
+//!     |   acknowledgements, summaries                local    children in the parent's own group
+//!   agent <---- children                             store    packets kept for them
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `inbound` `board` | what has arrived, and when it is acknowledged |
+//! | `parent` `child` `store` | what a node knows of its children and keeps for them |
+//! | `window` `delay` | Vegas over relative delays |
+//! | `repairs` | the retransmission window |
+//! | `local` | congestion localization |
+//! | `source` `agent` `receiver` | the three roles |
+
+mod agent;
+mod board;
+mod child;
+mod config;
+mod delay;
+mod inbound;
+mod local;
+mod options;
+mod parent;
+mod receiver;
+mod repairs;
+mod source;
+mod store;
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub use agent::Agent;
+pub use config::{Config, Local, Localize, LossFilter, Mode, Repair, Rounds};
+pub use receiver::Receiver;
+pub use source::Source;

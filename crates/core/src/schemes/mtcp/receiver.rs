@@ -1,0 +1,61 @@
+//! MTCP's receiver: acknowledges to its parent what has arrived.
+
+use super::config::Config;
+use super::inbound::Inbound;
+use crate::node::Cx;
+use crate::packet::{Arrival, Cause, Data, Layer, Order, ReceiverId, ReportContent};
+use crate::time::Time;
+
+/// A receiver of an MTCP session without children of its own.
+#[derive(Debug, Clone)]
+pub struct Receiver {
+    inbound: Inbound,
+}
+
+impl Receiver {
+    /// A receiver that has heard nothing yet.
+    pub fn new(me: ReceiverId, config: &Config) -> Receiver {
+        Receiver { inbound: Inbound::new(me, config) }
+    }
+}
+
+/// A mark of congestion, and what leaving looks like.
+pub(super) fn congested(inbound: &Inbound, cause: Cause, cx: &mut Cx<'_>) {
+    let echo = inbound.echo(cx.now);
+    inbound.send(ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause }, cx);
+}
+
+impl crate::node::Receiver for Receiver {
+    fn on_data(&mut self, data: &Data, _: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
+        self.on_deadline(cx);
+        let news = self.inbound.take(data, cx.now);
+        if arrival.marked {
+            congested(&self.inbound, Cause::Mark, cx);
+        }
+        if self.inbound.is_due(news, cx.now) {
+            self.inbound.acknowledge(cx);
+        }
+    }
+
+    fn on_order(&mut self, order: &Order, cx: &mut Cx<'_>) {
+        if self.inbound.on_order(order, cx) {
+            self.inbound.acknowledge(cx);
+        }
+    }
+
+    fn deadline(&self) -> Time {
+        self.inbound.deadline()
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        if self.inbound.on_deadline(cx) {
+            self.inbound.acknowledge(cx);
+        }
+    }
+
+    fn on_leave(&mut self, cx: &mut Cx<'_>) {
+        if self.inbound.end() > 0 {
+            congested(&self.inbound, Cause::Leaving, cx);
+        }
+    }
+}

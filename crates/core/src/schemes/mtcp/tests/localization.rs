@@ -1,0 +1,72 @@
+//! Congestion localization (mtcp.md, 11: 7).
+
+use super::*;
+
+/// The queues of one to three packets that Vegas keeps in front of a slow link are 10 to 30 ms here: more than a fifth of a tenth of
+/// a second is high. The preset's 100 ms is for links that others fill.
+fn moving() -> Config {
+    let published = Config::published();
+    let local = Local { high: Span::from_millis(8), high_part: 0.0, ..published.local };
+    Config { local, ..published }
+}
+
+/// An agent with four children, one of which gets slow, and three more children of the source.
+fn tree(config: Config, slow: f64) -> Grove {
+    let path = Path::mbps(8.0, 20, 40);
+    let mut nodes = vec![(None, Path::mbps(20.0, 5, 100)); 2];
+    nodes.extend((0..4).map(|child| (Some(0), if child == 0 { Path::mbps(slow, 20, 40) } else { path })));
+    nodes.extend((0..3).map(|_| (Some(1), path)));
+    Grove::new(config, &nodes)
+}
+
+#[test]
+fn others_get_on_when_the_congested_child_hears_its_parent_instead() {
+    let without = |slow, localize| {
+        let mut grove = tree(Config { localize, store: 50_000, ..moving() }, slow);
+        grove.run_until(60.0);
+        (grove.received(8, 30.0, 50.0), grove.agent(0).parent().windows())
+    };
+    let (free, _) = without(8.0, Localize::Off);
+    let (held, _) = without(0.8, Localize::Off);
+    let (local, windows) = without(0.8, Localize::Either);
+    println!("{free} packets without congestion, {held} with it, {local} with a local group: {windows:?}");
+    assert!(held * 4 < free, "one slow child holds all: {held} {free}");
+    assert!(windows.moves >= 1);
+    assert!(local > held * 2, "{local} {held}");
+}
+
+/// The link recovers: the child comes back, and nothing is missing.
+#[test]
+fn a_child_that_recovers_comes_back_without_a_hole() {
+    let mut grove = tree(moving(), 0.8);
+    grove.run_until(30.0);
+    assert_eq!(grove.agent(0).parent().windows().moved, 1);
+    grove.nodes[2].path = Path::mbps(8.0, 20, 40);
+    let mut at = 30.0;
+    while grove.agent(0).parent().windows().moved > 0 {
+        at += 0.5;
+        grove.run_until(at);
+        assert!(at < 150.0, "it comes back: {:?}", grove.agent(0).parent().windows());
+    }
+    grove.limit = grove.sent + 500;
+    grove.run_until(at + 120.0);
+    let lacking: Vec<u64> = grove.nodes.iter().map(|node| grove.sent - node.got.len() as u64).collect();
+    assert!(grove.is_complete(), "{lacking:?} of {}", grove.sent);
+}
+
+/// The store of the agent fills, it drops what comes, and its own parent feels it.
+#[test]
+fn a_full_store_presses_back() {
+    let config = Config { store: 64, ..moving() };
+    let mut grove = tree(config, 0.4);
+    grove.run_until(120.0);
+    let agent = grove.agent(0);
+    println!("{:?} refused {}", agent.parent().windows(), agent.refused());
+    assert!(agent.parent().windows().moves >= 1);
+    assert!(agent.refused() > 0, "its store is full");
+    let source = grove.source.parent().windows();
+    println!("{source:?}");
+    assert!(source.moves >= 1, "the source moves the agent into a group of its own");
+    let pace = grove.received(2, 60.0, 120.0) as f64 / 60.0;
+    assert!(pace > 25.0, "the slow child gets what its link carries: {pace} of 50 a second");
+}

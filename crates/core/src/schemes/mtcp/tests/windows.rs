@@ -1,0 +1,229 @@
+//! Windows, summaries and the rule of sending (mtcp.md, 11: 1 to 4, 6, 9).
+
+use super::*;
+use crate::node::{Cx, Departure, Effects, Receiver as _, Relay as _, Source as _, SourceControl};
+use crate::packet::{Arrival, Data, Flags, Payload, Signal};
+use crate::rng::Rng;
+use crate::time::Time;
+
+fn without_moves() -> Config {
+    Config { localize: Localize::Off, ..Config::published() }
+}
+
+/// A chain of two agents and a leaf with the least rate, as in figure 3 of the seed.
+fn chain(config: Config, offsets: &[Span]) -> Grove {
+    let nodes = [
+        (None, Path::mbps(4.0, 15, 30)),
+        (Some(0), Path::mbps(4.0, 20, 30)),
+        (Some(1), Path::mbps(1.0, 40, 30)),
+    ];
+    Grove::with_clocks(config, &nodes, offsets)
+}
+
+#[test]
+fn a_chain_fills_its_slowest_link_without_a_loss() {
+    let mut grove = chain(without_moves(), &[]);
+    grove.run_until(60.0);
+    let packets = grove.received(2, 20.0, 60.0);
+    assert!((4_600..=5_000).contains(&packets), "125 packets a second fit: {packets} in 40 s");
+    println!("{packets} packets, {} lost, {:?}", grove.nodes[2].lost, grove.agent(1).parent().windows());
+    for node in &grove.nodes {
+        assert!(grove.sent - node.got.len() as u64 <= 64, "all but what is under way: {}", node.got.len());
+    }
+}
+
+/// 1: relative delays alone matter.
+#[test]
+fn clocks_that_are_off_change_no_decision() {
+    let mut exact = chain(without_moves(), &[]);
+    exact.run_until(30.0);
+    for offset in [1, 1000] {
+        let mut off = chain(without_moves(), &[Span::from_secs(offset), Span::ZERO, Span::from_secs(7)]);
+        off.run_until(30.0);
+        assert_eq!(off.sent, exact.sent, "a clock is ahead by {offset} s");
+        let same = off.trace.iter().zip(&exact.trace).all(|(a, b)| a.0 == b.0 && (a.1 - b.1).abs() < 1e-3);
+        assert!(same, "the windows are those of exact clocks");
+    }
+}
+
+/// 2: a summary is the least window below, and climbs a level with each report.
+#[test]
+fn the_least_window_of_a_tree_reaches_the_source() {
+    let mut grove = chain(without_moves(), &[]);
+    grove.run_until(20.0);
+    let (top, low) = (grove.agent(0).parent().windows(), grove.agent(1).parent().windows());
+    let source = grove.source.windows().expect("it has some");
+    assert!(top.least <= top.own && top.least <= low.own * 1.3, "{top:?} {low:?}");
+    assert!(source.least <= source.own && (source.least / low.own - 1.0).abs() < 0.5, "{source:?} {low:?}");
+}
+
+/// 3, in every moment of a run.
+#[test]
+fn no_more_is_under_way_than_the_smallest_window_allows() {
+    let mut grove = chain(without_moves(), &[]);
+    for tick in 1..2000 {
+        grove.run_until(f64::from(tick) * 0.01);
+        let parent = grove.source.parent();
+        parent.children.iter().for_each(super::super::child::Child::check);
+    }
+    // Windows shrink under what is out already, so the rule is looked at where packets leave.
+    let mut grove = chain(without_moves(), &[]);
+    let mut sent = 0;
+    for tick in 1..20_000 {
+        grove.run_until(f64::from(tick) * 0.001);
+        if grove.sent > sent {
+            sent = grove.sent;
+            let parent = grove.source.parent();
+            let out = parent.transit() as f64;
+            assert!(
+                out <= parent.session_window + 1.0,
+                "{out} of {} at {}",
+                parent.session_window,
+                grove.now
+            );
+        }
+    }
+}
+
+/// 4: sixteen children lose the same packet.
+#[test]
+fn a_round_has_one_cut_however_many_children_lose_a_packet() {
+    let nodes: Vec<_> = (0..16).map(|_| (None, Path::mbps(50.0, 10, 1000))).collect();
+    let mut grove = Grove::new(without_moves(), &nodes);
+    grove.nodes.iter_mut().for_each(|node| node.loses.extend([100, 101, 103]));
+    grove.limit = 130;
+    grove.run_until(20.0);
+    assert_eq!(grove.source.parent().window().cuts, 1);
+    assert!(grove.is_complete(), "and all is repaired");
+    let again: usize = grove.nodes[3].arrivals.iter().filter(|(_, _, again)| *again).count();
+    assert_eq!(again, 3, "by one multicast of each");
+}
+
+/// 6: a timeout three levels down.
+#[test]
+fn a_timeout_far_below_closes_the_sending_window_within_a_quarter_of_a_second() {
+    let mut grove = chain(without_moves(), &[]);
+    grove.run_until(20.0);
+    let before = grove.agent(1).parent().windows().slow_starts;
+    let next = grove.sent;
+    grove.nodes[2].loses.extend(next..next + 400);
+    grove.nodes[2].path.buffer = 0; // nothing gets through, repairs neither
+    let mut at = 20.0;
+    while grove.agent(1).parent().windows().slow_starts == before {
+        at += 0.005;
+        grove.run_until(at);
+        assert!(at < 30.0, "the leaf's parent notices");
+    }
+    let noticed = at;
+    while grove.source.windows().expect("it has some").least > 2.0 {
+        at += 0.005;
+        grove.run_until(at);
+        assert!(at < 30.0, "the source hears");
+    }
+    assert!(at - noticed <= 0.25 + 0.06, "after {:.3} s", at - noticed);
+    grove.nodes[2].path.buffer = 30;
+    grove.nodes[2].loses.clear();
+    grove.limit = grove.sent + 50;
+    grove.run_until(at + 120.0);
+    assert!(grove.is_complete(), "and all comes in the end");
+}
+
+/// 9: a near agent would act many times within one round of the tree.
+#[test]
+fn a_near_agent_judges_its_queues_once_per_round_of_the_tree() {
+    let mean = |rounds| {
+        // Two children behind the same kind of queue: one of an agent next to the source, one far away.
+        let nodes = [
+            (None, Path::mbps(100.0, 1, 1000)),
+            (Some(0), Path::mbps(2.0, 1, 60)),
+            (None, Path::mbps(2.0, 150, 60)),
+        ];
+        let mut grove = Grove::new(Config { rounds, ..without_moves() }, &nodes);
+        let (mut sum, mut ticks) = (0.0, 0);
+        for tick in 200..600 {
+            grove.run_until(f64::from(tick) * 0.1);
+            sum += grove.agent(0).parent().windows().own;
+            ticks += 1;
+        }
+        (sum / f64::from(ticks), grove.received(2, 20.0, 60.0))
+    };
+    let ((tree, carried), (own, less)) = (mean(Rounds::Tree), mean(Rounds::Own));
+    println!("window {tree:.1} and {own:.1}, packets {carried} and {less}");
+    assert!(own < 0.85 * tree, "{own} {tree}");
+    assert!(carried > less, "{carried} {less}");
+}
+
+#[test]
+fn with_nobody_who_answers_a_packet_leaves_each_second() {
+    let mut grove = Grove::new(without_moves(), &[]);
+    grove.run_until(30.5);
+    assert!((30..=32).contains(&grove.sent), "{}", grove.sent);
+}
+
+#[test]
+fn the_seeds_literal_rule_overruns_far_bottlenecks() {
+    let lost = |mode| {
+        let nodes = [(None, Path::mbps(100.0, 1, 1000)), (Some(0), Path::mbps(1.0, 100, 15))];
+        let mut grove = Grove::new(Config { mode, pacing: None, ..without_moves() }, &nodes);
+        grove.run_until(60.0);
+        grove.nodes[1].lost as f64 / grove.sent as f64
+    };
+    let (transit, own) = (lost(Mode::Transit), lost(Mode::Own));
+    println!("lost: {transit:.4} with transit windows, {own:.4} without");
+    assert!(own > 2.0 * transit + 0.005, "{transit} {own}");
+}
+
+#[test]
+fn a_single_loss_closes_no_window_with_the_filter() {
+    let cuts = |loss_filter| {
+        let mut grove =
+            Grove::new(Config { loss_filter, ..without_moves() }, &[(None, Path::mbps(50.0, 10, 1000))]);
+        grove.nodes[0].loses.extend([200, 1000, 2000]);
+        grove.limit = 3000;
+        grove.run_until(60.0);
+        assert!(grove.is_complete());
+        grove.source.parent().window().cuts
+    };
+    assert_eq!((cuts(LossFilter::Off), cuts(LossFilter::On)), (3, 0));
+}
+
+/// A leaf and a parent, without a network between them.
+#[test]
+fn a_source_waits_for_all_that_are_said_to_be_there() {
+    let (mut source, mut rng, mut effects) = (Source::new(without_moves()), Rng::new(1, 1), Effects::new());
+    let now = Time::from_secs_f64(0.1);
+    source.control(SourceControl::Members(2), Time::ZERO);
+    let cx = &mut Cx { now, rng: &mut rng, effects: &mut effects };
+    source.start(cx);
+    for _ in 0..3 {
+        source.on_departure(Layer(0), 1000, cx);
+    }
+    source.on_report(&all_up_to(1, 2), cx);
+    assert_eq!(source.departure(Layer(0)), Departure::AfterReport, "the other may have nothing");
+    source.on_report(&all_up_to(2, 2), cx);
+    assert!(matches!(source.departure(Layer(0)), Departure::At(_)));
+}
+
+#[test]
+fn an_agent_with_a_full_store_takes_nothing_new() {
+    let config = Config { store: 16, ..without_moves() };
+    let (mut agent, mut rng, mut effects) = (Agent::new(id(1), &config), Rng::new(1, 1), Effects::new());
+    agent.control(SourceControl::Members(1), Time::ZERO);
+    let cx = &mut Cx { now: Time::from_secs_f64(1.0), rng: &mut rng, effects: &mut effects };
+    for seq in 0..40 {
+        let data = Data {
+            seq: Seq(seq),
+            sent_at: Time::from_secs_f64(0.9),
+            rate: 0.0,
+            payload: Payload::NONE,
+            flags: Flags::default(),
+            signal: Signal::None,
+            mark: crate::packet::Mark::None,
+        };
+        agent.on_data(&data, Layer(0), Arrival { size: 1000, ..Arrival::default() }, cx);
+        if seq == 0 {
+            agent.on_report(&all_up_to(7, 0), cx);
+        }
+    }
+    assert_eq!((agent.refused(), agent.windows().map(|it| it.stored)), (23, Some(16)));
+}

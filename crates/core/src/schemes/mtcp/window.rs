@@ -1,0 +1,153 @@
+//! The window of a node over its children: Vegas, with queues instead of round-trip times (seed 001, 3.1).
+
+use super::config::{Config, LossFilter};
+use crate::time::Time;
+
+/// A congestion window.
+#[derive(Debug, Clone)]
+pub(super) struct Window {
+    size: f64,
+    threshold: f64,
+    /// No second cut for packets up to this one.
+    recover: u64,
+    /// The round ends when everything below this is acknowledged.
+    mark: u64,
+    marked_at: Time,
+    /// Every second round of slow start does not grow (Vegas).
+    grows: bool,
+    /// What an acknowledged packet adds in avoidance, in windows' shares.
+    growth: Growth,
+    /// A single loss of this or the latest round, which closed nothing yet (the loss filter).
+    spared: Option<Spared>,
+    rounds: u64,
+    pub(super) cuts: u64,
+    pub(super) slow_starts: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Growth {
+    Hold,
+    PerRound,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Spared {
+    seq: u64,
+    round: u64,
+}
+
+/// No window is larger; a summary says it as a float.
+const LARGEST: f64 = 1e6;
+
+impl Window {
+    pub(super) const fn new(size: f64, threshold: f64, next: u64, now: Time) -> Window {
+        Window {
+            size,
+            threshold,
+            recover: next,
+            mark: next,
+            marked_at: now,
+            grows: true,
+            growth: Growth::PerRound,
+            spared: None,
+            rounds: 0,
+            cuts: 0,
+            slow_starts: 0,
+        }
+    }
+
+    pub(super) const fn size(&self) -> f64 {
+        self.size
+    }
+
+    pub(super) fn is_in_slow_start(&self) -> bool {
+        self.size < self.threshold
+    }
+
+    pub(super) fn cap(&mut self, most: f64) {
+        self.size = self.size.min(most.max(1.0));
+    }
+
+    /// So many packets more are acknowledged by all children.
+    pub(super) fn on_acknowledged(&mut self, packets: u64) {
+        let packets = packets as f64;
+        if self.is_in_slow_start() {
+            if self.grows {
+                self.size += packets;
+            }
+        } else if self.growth == Growth::PerRound {
+            self.size += packets / self.size;
+        }
+        self.size = self.size.min(LARGEST);
+    }
+
+    /// Whether everything that was out at the beginning of the round is acknowledged.
+    pub(super) const fn is_round_over(&self, acknowledged: u64) -> bool {
+        acknowledged >= self.mark
+    }
+
+    pub(super) const fn marked_at(&self) -> Time {
+        self.marked_at
+    }
+
+    /// A round is over in which so many packets were queued, where that is known; the next one ends with packet `next`.
+    pub(super) fn end_round(&mut self, queued: Option<f64>, next: u64, config: &Config, now: Time) {
+        if self.is_in_slow_start() {
+            self.grows = !self.grows;
+            if queued.is_some_and(|queued| queued > config.gamma) {
+                self.size = (self.size - self.size / 8.0).max(2.0);
+                self.threshold = self.size;
+                self.growth = Growth::Hold;
+            }
+        } else {
+            let grows = queued.is_none_or(|queued| queued < config.alpha);
+            self.growth = if grows { Growth::PerRound } else { Growth::Hold };
+            if queued.is_some_and(|queued| queued > config.beta) {
+                self.size = (self.size - 1.0).max(2.0);
+            }
+        }
+        self.rounds += 1;
+        (self.mark, self.marked_at) = (next, now);
+    }
+
+    /// Packet `seq` is lost, and packets below `next` are out. Whether that closed the window: at most once per round.
+    pub(super) fn on_loss(&mut self, seq: u64, next: u64, config: &Config) -> bool {
+        if seq < self.recover {
+            return false;
+        }
+        if config.loss_filter == LossFilter::On {
+            let spared = self.spared.filter(|spared| spared.seq != seq && self.rounds - spared.round <= 1);
+            if spared.is_none() {
+                self.spared = Some(Spared { seq, round: self.rounds });
+                return false;
+            }
+            self.spared = None;
+        }
+        self.recover = next;
+        self.size = (self.size * config.decrease).max(2.0).min(self.size);
+        self.threshold = self.size.max(2.0);
+        self.growth = Growth::Hold;
+        self.cuts += 1;
+        true
+    }
+
+    /// Packet `seq` was not acknowledged in time. Whether that is a slow start.
+    pub(super) fn on_timeout(&mut self, seq: u64, next: u64) -> bool {
+        if seq < self.recover {
+            return false;
+        }
+        self.restart(self.size / 2.0);
+        self.recover = next;
+        self.slow_starts += 1;
+        self.cuts += 1;
+        true
+    }
+
+    /// Slow start up to this threshold.
+    pub(super) const fn restart(&mut self, threshold: f64) {
+        self.threshold = threshold.max(2.0);
+        self.size = 1.0;
+        self.grows = true;
+        self.growth = Growth::PerRound;
+    }
+}

@@ -1,0 +1,162 @@
+//! Trees of members: reports go to parents, parents repair and speak to children, members change groups, agents come and go.
+
+mod nets;
+
+use faircast_core::time::{Rate, Time};
+use faircast_sim::{
+    Change, FlowId, LinkId, Mode, Network, Options, Outcome, ReceiverSpec, SessionSpec, SimError,
+};
+
+struct Tree {
+    net: Network,
+    flow: FlowId,
+    /// Links to the leaves.
+    leaves: Vec<LinkId>,
+}
+
+/// A source, `agents` agents behind 20 Mbit/s, each with `each` leaves behind 8 Mbit/s.
+fn tree(scheme: &str, agents: u32, each: u32, seed: u64) -> Tree {
+    tree_until(scheme, (agents, each), Time::NEVER, seed)
+}
+
+/// The same with a first agent that is there until this moment.
+fn tree_until(scheme: &str, (agents, each): (u32, u32), leave: Time, seed: u64) -> Tree {
+    let mut net = Network::new(seed);
+    let (source, hub) = (net.node(), net.node());
+    net.duplex(source, hub, nets::wide(100.0, 1), nets::wide(100.0, 1));
+    let (mut members, mut parents, mut leaves) = (Vec::new(), Vec::new(), Vec::new());
+    let routers: Vec<_> = (0..agents).map(|_| net.node()).collect();
+    for router in &routers {
+        net.duplex(hub, *router, nets::link(20.0, 5, 60), nets::wide(100.0, 5));
+        let host = net.node();
+        net.duplex(*router, host, nets::wide(100.0, 1), nets::wide(100.0, 1));
+        let leave = if members.is_empty() { leave } else { Time::NEVER };
+        members.push(ReceiverSpec { leave, ..nets::member(host) });
+        parents.push(None);
+    }
+    for (agent, router) in (0..).zip(&routers) {
+        for _ in 0..each {
+            let leaf = net.node();
+            let (there, _) = net.duplex(*router, leaf, nets::link(8.0, 10, 30), nets::wide(10.0, 10));
+            leaves.push(there);
+            members.push(nets::member(leaf));
+            parents.push(Some(agent));
+        }
+    }
+    let scheme = scheme.parse().expect("a scheme");
+    let flow = net.session(SessionSpec { scheme, ..nets::session(source, members) });
+    net.tree(flow, parents);
+    Tree { net, flow, leaves }
+}
+
+fn options(seconds: f64, mode: Mode) -> Options {
+    Options { until: Time::from_secs_f64(seconds), mode, ..Options::default() }
+}
+
+fn run(tree: &Tree, seconds: f64) -> Outcome {
+    let eager = tree.net.run(&options(seconds, Mode::Eager)).expect("it runs");
+    let evented = tree.net.run(&options(seconds, Mode::Evented)).expect("it runs");
+    assert_eq!(eager.digest, evented.digest, "both modes do the same");
+    assert_eq!(eager.flows, evented.flows);
+    eager
+}
+
+const PUBLISHED: &str = "mtcp,preset=published";
+
+#[test]
+fn a_tree_fills_its_slowest_link_and_all_get_the_same() {
+    let tree = tree(PUBLISHED, 3, 4, 1);
+    let outcome = run(&tree, 40.0);
+    let flow = &outcome.flows[tree.flow.0 as usize];
+    for member in &flow.members {
+        let rate = member.bytes as f64 * 8.0 / 40.0;
+        assert!((5.5e6..8.0e6).contains(&rate), "{rate}");
+        assert!(flow.sent - member.packets < 200, "{} of {}", member.packets, flow.sent);
+    }
+    let tree = flow.tree.as_ref().expect("it has one");
+    println!(
+        "{} sent, {} repairs, {} duplicates, {} to the source, {} to agents",
+        flow.sent, tree.repairs, tree.duplicates, flow.feedback, tree.reports
+    );
+    assert!(flow.feedback < 3 * 2 * flow.sent, "the source hears its children alone");
+    assert!(tree.reports > flow.feedback, "agents hear more");
+}
+
+#[test]
+fn reports_of_a_flat_session_go_to_the_source() {
+    let mut net = Network::new(3);
+    let (source, hub) = (net.node(), net.node());
+    net.duplex(source, hub, nets::link(4.0, 10, 30), nets::wide(100.0, 10));
+    let leaves: Vec<_> = (0..5).map(|_| net.node()).collect();
+    for leaf in &leaves {
+        net.duplex(hub, *leaf, nets::wide(50.0, 5), nets::wide(50.0, 5));
+    }
+    let members = leaves.iter().map(|leaf| nets::member(*leaf)).collect();
+    let scheme = PUBLISHED.parse().expect("a scheme");
+    let flow = net.session(SessionSpec { scheme, ..nets::session(source, members) });
+    let outcome = net.run(&options(30.0, Mode::Eager)).expect("it runs");
+    let flow = &outcome.flows[flow.0 as usize];
+    let rate = flow.members[0].bytes as f64 * 8.0 / 30.0;
+    assert!((3.0e6..4.0e6).contains(&rate), "{rate}");
+    assert_eq!(flow.tree.as_ref().map(|tree| tree.reports), Some(0));
+}
+
+/// One leaf's link drops to a tenth: it hears its agent instead of the source, and its link carries no more of the session.
+#[test]
+fn a_congested_leaf_moves_and_comes_back() {
+    let mut tree = tree("mtcp,preset=published,local-high=8ms,local-part=0,store=20000", 3, 4, 1);
+    let (at, back) = (Time::from_secs_f64(15.0), Time::from_secs_f64(30.0));
+    tree.net.change(at, tree.leaves[0], Change::Rate(Rate::from_mbps(0.8)));
+    // Wider than before: it has to catch up while the session goes on.
+    tree.net.change(back, tree.leaves[0], Change::Rate(Rate::from_mbps(16.0)));
+    let outcome = run(&tree, 90.0);
+    let flow = &outcome.flows[tree.flow.0 as usize];
+    let of_tree = flow.tree.as_ref().expect("it has one");
+    println!("{:?} {} sent", of_tree.changes, flow.sent);
+    assert!(of_tree.changes.iter().any(|(_, member, group)| (*member, *group) == (3, 1)), "it moves");
+    assert_eq!(of_tree.changes.last().map(|(_, _, group)| *group), Some(0), "and comes back");
+    let bytes =
+        |member: usize, from: usize, to: usize| flow.members[member].bins[from..to].iter().sum::<u64>();
+    let (before, during) = (bytes(8, 5, 15) as f64, bytes(8, 20, 30) as f64);
+    assert!(during > 0.9 * before, "others get on: {before} {during}");
+    let slow = bytes(3, 20, 30) as f64;
+    assert!(slow < 0.13 * during, "{slow}");
+    assert!(flow.sent - flow.members[3].packets < 300, "{} of {}", flow.members[3].packets, flow.sent);
+}
+
+/// Children of an agent that dies go to its parent, and nothing is missing in the end.
+#[test]
+fn an_agent_dies_and_comes_back() {
+    let until = Time::from_secs_f64(10.0);
+    let mut tree = tree_until("mtcp,preset=published,localize=off", (3, 4), until, 2);
+    tree.net.come_back(tree.flow, 0, Time::from_secs_f64(20.0), Time::NEVER);
+    let outcome = run(&tree, 40.0);
+    let flow = &outcome.flows[tree.flow.0 as usize];
+    for member in 3..flow.members.len() {
+        let lacking = flow.sent - flow.members[member].packets;
+        assert!(lacking < 200, "member {member} lacks {lacking} of {}", flow.sent);
+    }
+    println!(
+        "{:?}",
+        flow.tree.as_ref().map(|t| (t.repairs, t.duplicates, t.slow_starts.len(), &t.slow_starts))
+    );
+    assert!(flow.sent as f64 > 0.8 * 40.0 * 1000.0, "it goes on all the time: {}", flow.sent);
+}
+
+#[test]
+fn what_is_no_tree_is_refused() {
+    let mut circle = tree(PUBLISHED, 2, 1, 1);
+    circle.net.tree(circle.flow, vec![Some(1), Some(0), None, None]);
+    let error = circle.net.run(&options(1.0, Mode::Eager)).expect_err("it is a circle");
+    assert!(matches!(error, SimError::BadTree { .. }), "{error}");
+    let error = tree("ormcc", 2, 1, 1).net.run(&options(1.0, Mode::Eager)).expect_err("it has no agents");
+    assert!(matches!(error, SimError::NoAgents { .. }), "{error}");
+}
+
+/// Beside TCP and datagrams, over links that lose and change, with receivers that come and go.
+#[test]
+fn random_networks_with_flat_trees_are_the_same_in_both_engines() {
+    for seed in 1..16 {
+        nets::in_both_engines(&nets::random_mtcp(seed), 20.0);
+    }
+}
