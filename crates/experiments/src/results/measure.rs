@@ -164,7 +164,7 @@ impl<'a> Run<'a> {
         bytes as f64 * 8.0 / (self.plan.probe.bin.as_secs_f64() * bins.max(1) as f64)
     }
 
-    fn member_rate(&self, member: &MemberOutcome, range: &std::ops::Range<usize>) -> f64 {
+    pub(super) fn member_rate(&self, member: &MemberOutcome, range: &std::ops::Range<usize>) -> f64 {
         self.rate(sum(&member.bins, range), range.len())
     }
 
@@ -402,6 +402,8 @@ impl<'a> Run<'a> {
                 self.count_metrics(group, window, &mut out);
                 self.round_trip_metric(group, window, &mut out);
                 self.layer_metrics(group, window, &mut out);
+                self.windows_of_tree(group, window, &mut out);
+                self.shares_of_tree(group, window, &mut out);
                 self.parts_in_window(group, window, &mut out);
             }
             if shares.len() > 1 {
@@ -415,6 +417,7 @@ impl<'a> Run<'a> {
         for group in 0..self.plan.flows.len() {
             self.feedback_metrics(group, &mut out);
             self.flow_metrics(group, &mut out);
+            self.tree_metrics(group, &mut out);
             self.join_metrics(self.name(group), &self.receivers(group).collect::<Vec<_>>(), &mut out);
             self.parts_of_run(group, &mut out);
         }
@@ -581,7 +584,7 @@ impl<'a> Run<'a> {
     }
 
     /// Bits that a link could have carried, with its changes of rate.
-    fn capacity(&self, link: u32, from: Time, to: Time) -> f64 {
+    pub(super) fn capacity(&self, link: u32, from: Time, to: Time) -> f64 {
         let spec = self.layout.specs[self.layout.links[link as usize].spec as usize];
         let mut changes: Vec<(Time, f64)> = vec![(Time::ZERO, spec.rate.bps())];
         for (at, changed, change) in &self.layout.changes {

@@ -25,6 +25,7 @@ mod parts;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod trees;
 pub mod write;
 
 pub use merge::{MergeError, merge};

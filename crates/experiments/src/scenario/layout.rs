@@ -3,7 +3,8 @@
 use super::diagnostic::Diagnostic;
 use super::names::{Brackets, Names, Nothing, brackets};
 use super::plan::{
-    self, At, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, RunPlan, SessionPlan, Wire,
+    self, AgentPlan, At, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, RunPlan, SessionPlan,
+    TreePlan, Wire,
 };
 use faircast_aqm::{Limit, LinkSpec, QueueSpec};
 use faircast_core::rng::Rng;
@@ -11,7 +12,9 @@ use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{
     Change, Law, LinkId, Network, NodeId, ReceiverSpec, SessionSpec, Topology, UnicastProtocol, UnicastSpec,
 };
+use faircast_topology::Routes;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// A network with names, and which flow belongs to which group.
 #[derive(Debug, Clone)]
@@ -59,6 +62,8 @@ pub(crate) struct LaidFlow {
     pub clock_error: f64,
     /// Which members should be the representative, from when on.
     pub expected: Vec<(Time, Vec<u32>)>,
+    /// By receiver: its parent in the session's tree, `None` for the source; empty when all are its children.
+    pub parents: Vec<Option<u32>>,
 }
 
 /// Random streams for the layout: far above those of nodes and links, one for each use.
@@ -124,6 +129,9 @@ impl Layout {
                     flow.talks.iter().for_each(|&(from, to)| network.send_during(id, from, to));
                     for &(member, join, leave) in &flow.returns {
                         network.come_back(id, member, join, leave);
+                    }
+                    if !flow.parents.is_empty() {
+                        network.tree(id, flow.parents.clone());
                     }
                     if session.ecn == Ecn::On {
                         network.allow_marks(id);
@@ -509,6 +517,7 @@ impl Builder {
                     talks: Vec::new(),
                     clock_error: 0.0,
                     expected: Vec::new(),
+                    parents: Vec::new(),
                 };
                 if let FlowKind::Session(session) = &plan.kind {
                     flow.stays = stays(session, receivers.len(), &mut rng);
@@ -521,6 +530,7 @@ impl Builder {
                         flow.talks = turns(laws, start, end, &mut rng);
                     }
                     flow.expected = self.expected(session, &receivers);
+                    self.tree(session, &plan.span, &mut flow);
                 }
                 if let Some(errors) = &plan.clock_error {
                     flow.clock_error = errors.get(index, &mut rng);
@@ -576,6 +586,83 @@ impl Builder {
         }
         let pair = |(index, receiver): (usize, &u32)| (from[index % from.len()], vec![*receiver]);
         to.iter().enumerate().map(pair).collect()
+    }
+
+    /// Who is whose parent, and which agents die.
+    fn tree(&mut self, session: &SessionPlan, span: &Range<usize>, flow: &mut LaidFlow) {
+        let count = flow.receivers.len();
+        if session.tree != TreePlan::Flat && session.scheme.agents().is_none() {
+            let message = format!("`{}` as it is chosen here has no agents", session.scheme.name());
+            let help = "a tree needs a scheme whose parents repair: `mtcp,preset=published`";
+            self.wrong.push(Diagnostic::new(span, message, "no tree").help(help));
+            return;
+        }
+        match &session.tree {
+            TreePlan::Flat => {}
+            TreePlan::FanOut(fan) => {
+                let parent = |member: usize| member.checked_sub(*fan as usize).map(|at| at as u32 / fan);
+                flow.parents = (0..count).map(parent).collect();
+            }
+            TreePlan::Nearest => flow.parents = self.nearest(flow),
+            TreePlan::Agents(agents) => {
+                flow.parents = vec![None; count];
+                agents.iter().for_each(|agent| self.agent(agent, flow));
+            }
+        }
+        for member in 0..count {
+            let (mut next, mut steps) = (flow.parents.get(member).copied().flatten(), 0);
+            while let Some(parent) = next.filter(|_| steps <= count) {
+                next = flow.parents[parent as usize];
+                steps += 1;
+            }
+            if steps > count {
+                let message = format!("{} is below itself", self.layout.names.name(flow.receivers[member]));
+                self.wrong.push(Diagnostic::new(span, message, "no tree"));
+                return;
+            }
+        }
+    }
+
+    /// By receiver, the nearest other one on its way from the source.
+    fn nearest(&self, flow: &LaidFlow) -> Vec<Option<u32>> {
+        let mut member_at = vec![None; self.layout.names.len() as usize];
+        for (member, node) in (0..).zip(&flow.receivers) {
+            member_at[*node as usize] = Some(member);
+        }
+        let topology = self.layout.nodes_and_links(|node| self.layout.hosts.contains(&node));
+        let (mut routes, mut path) = (Routes::new(&topology), Vec::new());
+        let parent = |node: &u32| {
+            routes.path(NodeId(flow.source), NodeId(*node), &mut path)?;
+            let passed = path.iter().rev().map(|link| topology.edges()[link.0 as usize].from);
+            passed.filter_map(|node| member_at[node.0 as usize]).next()
+        };
+        flow.receivers.iter().map(parent).collect()
+    }
+
+    fn agent(&mut self, plan: &AgentPlan, flow: &mut LaidFlow) {
+        let (agent, children) = (self.find(&plan.agent), self.find(&plan.children));
+        let member = |node: &u32| flow.receivers.iter().position(|receiver| receiver == node);
+        let (Some(at), 1) = (agent.first().and_then(member), agent.len()) else {
+            let message = "an agent is one of the flow's receivers";
+            self.wrong.push(Diagnostic::new(&plan.span, message, "not one of them"));
+            return;
+        };
+        for child in &children {
+            match member(child) {
+                Some(child) => flow.parents[child] = Some(at as u32),
+                None => {
+                    let message = format!("{} is no receiver of the flow", self.layout.names.name(*child));
+                    self.wrong.push(Diagnostic::new(&plan.span, message, "cannot be a child"));
+                }
+            }
+        }
+        if let Some(dies) = plan.dies {
+            if flow.stays.is_empty() {
+                flow.stays = vec![(Time::ZERO, Time::NEVER); flow.receivers.len()];
+            }
+            flow.stays[at].1 = dies;
+            flow.returns.extend(plan.returns.map(|back| (at as u32, back, Time::NEVER)));
+        }
     }
 
     fn expected(&mut self, session: &SessionPlan, receivers: &[u32]) -> Vec<(Time, Vec<u32>)> {

@@ -22,6 +22,8 @@ enum Of {
     Expected,
     /// Sessions of several layers.
     Layered,
+    /// Sessions whose receivers form a tree.
+    Tree,
     /// All groups together.
     All,
     /// A probed link.
@@ -69,7 +71,7 @@ const FIRST: usize = 16;
 
 /// All metrics.
 const METRICS: &[Metric] = {
-    use Of::{All, Any, Expected, Fit, Layered, Link, Session, Transfers, Unicast};
+    use Of::{All, Any, Expected, Fit, Layered, Link, Session, Transfers, Tree, Unicast};
     use Over::{Run, Window};
     use Parts::{No, Too};
     &[
@@ -222,6 +224,42 @@ const METRICS: &[Metric] = {
             &["layer.#.rate"],
             "rate at which the source sends a layer, 0 while it is off; mean of the samples",
         ),
+        metric(
+            Tree,
+            No,
+            Window,
+            &["F", "U"],
+            "intra-fairness index (seed 001, 5): (sum x)^2 / (N sum x^2), x being a receiver's rate over the least mean rate of a link on its \
+             way; and the mean of x, for the index is blind to a rate that is far too low for all",
+        ),
+        metric(
+            Tree,
+            No,
+            Window,
+            &["window", "window.own", "agent.#.window"],
+            "windows in packets, medians of the samples: the one that the source sends by, its own, and those of the first agents in the order of the receivers",
+        ),
+        metric(
+            Tree,
+            No,
+            Run,
+            &["lag", "lag.max"],
+            "seconds from a slow start of an agent until the source's window is as small, mean and largest; only where the source's was larger",
+        ),
+        metric(
+            Tree,
+            No,
+            Run,
+            &["repairs", "duplicates", "orders", "moves", "slow_starts"],
+            "packets that parents sent again; that reached receivers which had them; orders; children moved into local groups; slow starts of agents; per flow",
+        ),
+        metric(
+            Tree,
+            No,
+            Run,
+            &["reports.per_packet", "reports.of_agents"],
+            "reports that reach the source for each data packet that it sends, and those that reach a mean agent",
+        ),
         metric(Fit, No, Run, &["slope", "intercept", "r2"], "of a `[[fit]]`"),
     ]
 };
@@ -238,6 +276,7 @@ fn has(flow: &FlowPlan, of: Of) -> bool {
         (Of::Session, FlowKind::Session(_)) => true,
         (Of::Expected, FlowKind::Session(session)) => !session.expected.is_empty(),
         (Of::Layered, FlowKind::Session(session)) => session.scheme.layers() > 1,
+        (Of::Tree, FlowKind::Session(session)) => session.scheme.agents().is_some(),
         _ => false,
     }
 }

@@ -177,6 +177,31 @@ pub(crate) struct SessionPlan {
     pub packets: Option<u64>,
     pub talks: Option<(Law, Law)>,
     pub ecn: Ecn,
+    pub tree: TreePlan,
+}
+
+/// Who is whose parent in a session's tree.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum TreePlan {
+    /// All are the source's children.
+    Flat,
+    /// Receivers in their order: so many children of the source, so many of each of these, and so on.
+    FanOut(u32),
+    /// A receiver's parent is the nearest receiver on its way from the source.
+    Nearest,
+    /// Agents and their children; who is not named is the source's child.
+    Agents(Vec<AgentPlan>),
+}
+
+/// An agent of a tree.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AgentPlan {
+    pub span: Range<usize>,
+    pub agent: Patterns,
+    pub children: Patterns,
+    /// When it dies, and when it comes back.
+    pub dies: Option<Time>,
+    pub returns: Option<Time>,
 }
 
 /// Whether data may be marked.

@@ -2,13 +2,14 @@
 
 use super::diagnostic::Diagnostic;
 use super::plan::{
-    Abscissa, At, ChangePlan, Ecn, Ends, FitPlan, FlowKind, FlowPlan, LinkPlan, Many, PartPlan, Patterns,
-    Per, Probe, RunPlan, SessionPlan, TimeWindow, Topology, Wire,
+    Abscissa, AgentPlan, At, ChangePlan, Ecn, Ends, FitPlan, FlowKind, FlowPlan, LinkPlan, Many, PartPlan,
+    Patterns, Per, Probe, RunPlan, SessionPlan, TimeWindow, Topology, TreePlan, Wire,
 };
 use super::syntax::{Node, Value};
 use super::units::{self, LawOf};
 use super::{Alternative, Choice, Claim, Setting, Trend, names, shape, shapes};
 use crate::stats::{Scale, Trait};
+use faircast_core::rate::Bounds;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
 use faircast_sim::{ApplicationData, Change, Events, Law};
@@ -283,7 +284,13 @@ fn session(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> FlowKind {
     let expected = tables(node, "expected")
         .map(|line| (Time::from_secs_f64(time(line, "from").unwrap_or_default()), patterns(line, "is")));
     FlowKind::Session(Box::new(SessionPlan {
-        scheme: scheme.with_packet_size(packet),
+        scheme: match node.get("at_most").and_then(units::rate) {
+            Some(most) => {
+                let max = Rate::from_bps(most);
+                scheme.with_packet_size(packet).with_bounds(Bounds { min: Rate::ZERO, max })
+            }
+            None => scheme.with_packet_size(packet),
+        },
         per: if text(node, "per").as_deref() == Some("receiver") { Per::Receiver } else { Per::Group },
         report: size(node, "report").unwrap_or(40),
         join: many(node, "join", units::time).unwrap_or(Many::one(0.0)),
@@ -298,8 +305,35 @@ fn session(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> FlowKind {
         steady: patterns(node, "steady"),
         packets: node.get("packets").and_then(units::whole),
         talks: both(node, "on", "off", wrong),
+        tree: tree(node, wrong),
         ecn: if text(node, "ecn").as_deref() == Some("on") { Ecn::On } else { Ecn::Off },
     }))
+}
+
+/// Who is whose parent.
+fn tree(node: &Node, wrong: &mut Vec<Diagnostic>) -> TreePlan {
+    let agents: Vec<AgentPlan> = tables(node, "agents")
+        .map(|agent| AgentPlan {
+            span: agent.span.clone(),
+            agent: patterns(agent, "is"),
+            children: patterns(agent, "children"),
+            dies: time(agent, "dies").map(Time::from_secs_f64),
+            returns: time(agent, "returns").map(Time::from_secs_f64),
+        })
+        .collect();
+    let fan_out = count(node, "fan_out", wrong).map(|fan_out| fan_out.max(1));
+    let nearest = node.get("tree").is_some();
+    match (fan_out, nearest, agents.is_empty()) {
+        (Some(fan_out), false, true) => TreePlan::FanOut(fan_out),
+        (None, true, true) => TreePlan::Nearest,
+        (None, false, false) => TreePlan::Agents(agents),
+        (None, false, true) => TreePlan::Flat,
+        _ => {
+            let message = "a tree has one of `fan_out`, `tree` and `agents`";
+            wrong.push(Diagnostic::new(&node.span, message, "which of them?"));
+            TreePlan::Flat
+        }
+    }
 }
 
 /// Two laws that take turns: both or none.

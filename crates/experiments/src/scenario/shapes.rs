@@ -267,6 +267,30 @@ static SESSION: Shape = Shape {
             "Whether queues that mark may mark its data in place of dropping it.",
         ),
         key(
+            "at_most",
+            Takes::Rate,
+            Optional,
+            "The source sends no faster than this, as one whose host is slow.",
+        ),
+        key(
+            "fan_out",
+            Takes::Whole,
+            Optional,
+            "Under a scheme with agents (`mtcp`): receivers form a tree in the order of `to`. The first so many are children of the source, the next are children of these, so many of each, and so on.",
+        ),
+        key(
+            "tree",
+            Takes::Words(&["nearest"]),
+            Optional,
+            "Under a scheme with agents: a receiver's parent is the nearest other receiver on its way from the source.",
+        ),
+        key(
+            "agents",
+            Takes::Tables(&AGENT),
+            Optional,
+            "Under a scheme with agents, in place of these two: who has which children. Who is nobody's child is the source's.",
+        ),
+        key(
             "join_latency",
             Takes::Time,
             Default("0 s"),
@@ -303,6 +327,22 @@ static SESSION: Shape = Shape {
             "So long after each change of `expected`, any representative will do.",
         ),
         PARTS,
+    ],
+};
+
+static AGENT: Shape = Shape {
+    name: "agents",
+    about: "A receiver that has children in the session's tree.",
+    fields: &[
+        key("is", Takes::Names, Required, "Who it is: one receiver."),
+        key("children", Takes::Names, Required, "Receivers that report to it."),
+        key(
+            "dies",
+            Takes::Time,
+            Optional,
+            "When it is gone, without a word. Its children go to its own parent,",
+        ),
+        key("returns", Takes::Time, Optional, "until it comes back."),
     ],
 };
 
@@ -572,6 +612,7 @@ pub(crate) static ALL: &[&Shape] = &[
     &LINK,
     &SESSION,
     &EXPECTED,
+    &AGENT,
     &UDP,
     &UNICAST,
     &PART,

@@ -4,6 +4,7 @@ mod accumulation;
 mod chapter2;
 mod chapter3;
 mod chapter4;
+mod mtcp;
 mod own;
 mod rlc;
 
@@ -53,6 +54,12 @@ pub static DOCUMENTS: &[Document] = &[
         name: "seed 000",
         title: "End-to-End Multicast Congestion Control and Avoidance",
         by: "Jiang Li, thesis, Rensselaer Polytechnic Institute",
+    },
+    Document {
+        prefix: "001",
+        name: "seed 001",
+        title: "MTCP: Scalable TCP-like Congestion Control for Reliable Multicast",
+        by: "Injong Rhee, Nallathambi Balaguru and George N. Rouskas, NCSU TR-98-01",
     },
     Document {
         prefix: "004",
@@ -155,6 +162,7 @@ pub fn entries() -> impl Iterator<Item = &'static Entry> {
         chapter3::ENTRIES,
         chapter4::ENTRIES,
         accumulation::ENTRIES,
+        mtcp::ENTRIES,
         rlc::ENTRIES,
         own::ENTRIES,
     ];
