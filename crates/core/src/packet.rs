@@ -459,11 +459,12 @@ pub struct Order {
 /// What a parent wants of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderContent {
-    /// Be in this group and in no other, and wait for nothing before this packet.
+    /// Be in this group and in no other, and wait for nothing before this packet; who has heard nothing before a later one, but
+    /// was there, misses what came between.
     Join {
         /// Which of the parent's groups; 0 is the session's.
         group: u8,
-        /// The first packet that comes there.
+        /// The first packet that comes there; `u64::MAX` for whatever is next.
         from: Seq,
     },
     /// Answer, and nothing else.

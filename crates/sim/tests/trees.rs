@@ -2,6 +2,7 @@
 
 mod nets;
 
+use faircast_aqm::{LinkSpec, LossSpec};
 use faircast_core::time::{Rate, Time};
 use faircast_sim::{
     Change, FlowId, LinkId, Mode, Network, Options, Outcome, ReceiverSpec, SessionSpec, SimError,
@@ -16,11 +17,11 @@ struct Tree {
 
 /// A source, `agents` agents behind 20 Mbit/s, each with `each` leaves behind 8 Mbit/s.
 fn tree(scheme: &str, agents: u32, each: u32, seed: u64) -> Tree {
-    tree_until(scheme, (agents, each), Time::NEVER, seed)
+    tree_until(scheme, (agents, each), &[], None, seed)
 }
 
-/// The same with a first agent that is there until this moment.
-fn tree_until(scheme: &str, (agents, each): (u32, u32), leave: Time, seed: u64) -> Tree {
+/// The same with first agents that are there for so many seconds, and links to leaves that lose this part of all packets.
+fn tree_until(scheme: &str, (agents, each): (u32, u32), until: &[f64], loss: Option<f64>, seed: u64) -> Tree {
     let mut net = Network::new(seed);
     let (source, hub) = (net.node(), net.node());
     net.duplex(source, hub, nets::wide(100.0, 1), nets::wide(100.0, 1));
@@ -30,14 +31,15 @@ fn tree_until(scheme: &str, (agents, each): (u32, u32), leave: Time, seed: u64) 
         net.duplex(hub, *router, nets::link(20.0, 5, 60), nets::wide(100.0, 5));
         let host = net.node();
         net.duplex(*router, host, nets::wide(100.0, 1), nets::wide(100.0, 1));
-        let leave = if members.is_empty() { leave } else { Time::NEVER };
+        let leave = until.get(members.len()).map_or(Time::NEVER, |until| Time::from_secs_f64(*until));
         members.push(ReceiverSpec { leave, ..nets::member(host) });
         parents.push(None);
     }
     for (agent, router) in (0..).zip(&routers) {
         for _ in 0..each {
             let leaf = net.node();
-            let (there, _) = net.duplex(*router, leaf, nets::link(8.0, 10, 30), nets::wide(10.0, 10));
+            let to_leaf = LinkSpec { loss: loss.map(LossSpec::Bernoulli), ..nets::link(8.0, 10, 30) };
+            let (there, _) = net.duplex(*router, leaf, to_leaf, nets::wide(10.0, 10));
             leaves.push(there);
             members.push(nets::member(leaf));
             parents.push(Some(agent));
@@ -124,23 +126,45 @@ fn a_congested_leaf_moves_and_comes_back() {
     assert!(flow.sent - flow.members[3].packets < 300, "{} of {}", flow.members[3].packets, flow.sent);
 }
 
-/// Children of an agent that dies go to its parent, and nothing is missing in the end.
+/// Children of an agent that dies go to its parent, and back to it when it returns; nobody but the agent misses anything in the end.
 #[test]
 fn an_agent_dies_and_comes_back() {
-    let until = Time::from_secs_f64(10.0);
-    let mut tree = tree_until("mtcp,preset=published,localize=off", (3, 4), until, 2);
-    tree.net.come_back(tree.flow, 0, Time::from_secs_f64(20.0), Time::NEVER);
-    let outcome = run(&tree, 40.0);
-    let flow = &outcome.flows[tree.flow.0 as usize];
-    for member in 3..flow.members.len() {
-        let lacking = flow.sent - flow.members[member].packets;
-        assert!(lacking < 200, "member {member} lacks {lacking} of {}", flow.sent);
+    for (seed, loss) in [(1, None), (2, None), (3, Some(0.01)), (4, Some(0.03)), (5, Some(0.03))] {
+        let mut tree = tree_until("mtcp,preset=published,localize=off", (3, 4), &[10.0], loss, seed);
+        tree.net.come_back(tree.flow, 0, Time::from_secs_f64(15.0), Time::NEVER);
+        // So many that the last ones leave after it came back.
+        let packets = match loss {
+            None => 20_000,
+            Some(few) if few < 0.02 => 2_000,
+            Some(_) => 600,
+        };
+        tree.net.send_only(tree.flow, packets);
+        let outcome = run(&tree, 60.0);
+        let flow = &outcome.flows[tree.flow.0 as usize];
+        let of_tree = flow.tree.as_ref().expect("it has one");
+        println!("{seed}: {} repairs, {} duplicates, {:?}", of_tree.repairs, of_tree.duplicates, loss);
+        assert_eq!(flow.sent, packets);
+        assert!(flow.members[0].packets < packets, "it was away");
+        let lacking: Vec<u64> = flow.members[1..].iter().map(|member| packets - member.packets).collect();
+        assert!(lacking.iter().all(|lacking| *lacking == 0), "seed {seed}: {lacking:?}");
     }
-    println!(
-        "{:?}",
-        flow.tree.as_ref().map(|t| (t.repairs, t.duplicates, t.slow_starts.len(), &t.slow_starts))
-    );
-    assert!(flow.sent as f64 > 0.8 * 40.0 * 1000.0, "it goes on all the time: {}", flow.sent);
+}
+
+/// An agent dies, then the one to which its children went, and the second one comes back: they always have somebody.
+#[test]
+fn children_of_agents_that_die_one_above_the_other_go_to_who_is_there() {
+    for seed in 1..=3 {
+        let scheme = "mtcp,preset=published,localize=off";
+        let mut tree = tree_until(scheme, (3, 2), &[8.0, 4.0], Some(0.02), seed);
+        let parents = [None, Some(0), None, Some(0), Some(0), Some(1), Some(1), Some(2), Some(2)];
+        tree.net.tree(tree.flow, parents.into());
+        tree.net.come_back(tree.flow, 1, Time::from_secs_f64(12.0), Time::NEVER);
+        tree.net.send_only(tree.flow, 2_000);
+        let outcome = run(&tree, 60.0);
+        let flow = &outcome.flows[tree.flow.0 as usize];
+        let lacking: Vec<u64> = flow.members[2..].iter().map(|member| 2_000 - member.packets).collect();
+        assert_eq!((flow.sent, lacking), (2_000, vec![0; 7]), "seed {seed}");
+    }
 }
 
 #[test]

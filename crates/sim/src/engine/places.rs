@@ -59,7 +59,8 @@ impl Seen {
 
     /// Whether it is the first time.
     pub fn note(&mut self, seq: u64) -> bool {
-        let base = self.base.get_or_insert(seq);
+        // The first ones may come later than others.
+        let base = self.base.get_or_insert(seq.saturating_sub(Seen::SPAN / 2));
         if seq < *base {
             return false;
         }
@@ -105,6 +106,12 @@ impl SessionTree {
 }
 
 impl SessionTree {
+    /// Members that have this one as their parent, or may have it when others are away.
+    pub fn below(&self, number: u32) -> Vec<u32> {
+        let may = |place: &Place| place.ways.iter().any(|way| way.parent == number);
+        (0..).zip(&self.places).filter(|(_, place)| may(place)).map(|(member, _)| member).collect()
+    }
+
     /// By member, whether it can be a parent now.
     pub fn parents_there(&self) -> Vec<bool> {
         self.places.iter().map(|place| place.is_there && place.agent.is_some()).collect()
@@ -112,11 +119,11 @@ impl SessionTree {
 }
 
 impl Place {
-    /// The nearest ancestor that is there.
-    pub fn choose(&mut self, there: &[bool]) {
+    /// The way to the nearest ancestor that is there.
+    pub fn nearest(&self, there: &[bool]) -> usize {
         let found =
             self.ways.iter().position(|way| there.get(way.parent as usize).is_none_or(|there| *there));
-        self.way = found.unwrap_or(self.ways.len() - 1);
+        found.unwrap_or(self.ways.len() - 1)
     }
 
     /// The gates of its group.

@@ -318,25 +318,30 @@ impl Engine {
     pub(super) fn join_tree(&mut self, session: u32, number: u32, now: u64) -> bool {
         let it = &mut self.sessions[session as usize];
         let Some(tree) = &mut it.tree else { return false };
-        let (scheme, parents) = (it.scheme, tree.parents_there());
-        let place = &mut tree.places[number as usize];
-        if place.is_there {
+        let scheme = it.scheme;
+        if tree.places[number as usize].is_there {
             return true;
         }
-        place.is_there = true;
+        tree.places[number as usize].is_there = true;
+        let (parents, below) = (tree.parents_there(), tree.below(number));
+        let is_mine = |child: &&u32| {
+            let child = &tree.places[**child as usize];
+            child.is_there && child.ways[child.nearest(&parents)].parent == number
+        };
+        let expected = below.iter().filter(is_mine).count();
+        let place = &mut tree.places[number as usize];
         place.group = 0;
         place.seen = Seen::default();
-        place.choose(&parents);
+        place.way = place.nearest(&parents);
         ask(place, &mut self.gates, now, &mut self.calendar);
-        let children = place.children.clone();
         if place.agent.is_some() {
             let me = ReceiverId::new(u64::from(number) + 1).expect("members are numbered from one");
             place.agent = scheme.agents().map(|agents| agents.relay(me));
             place.slow_starts = 0;
             if let Some(agent) = &mut place.agent {
-                agent.control(SourceControl::Members(children.len()), time(now));
+                agent.control(SourceControl::Members(expected), time(now));
             }
-            children.into_iter().for_each(|child| self.reparent(session, child, now));
+            below.into_iter().for_each(|child| self.reparent(session, child, now));
         }
         true
     }
@@ -353,13 +358,14 @@ impl Engine {
         place.is_there = false;
         place.epoch = place.epoch.wrapping_add(1); // what it said last reaches nobody who has forgotten it
         let parent = place.ways[place.way].parent;
-        let (children, is_agent) = (place.children.clone(), place.agent.is_some());
+        let is_agent = place.agent.is_some();
+        let below = tree.below(number);
         let me = ReceiverId::new(u64::from(number) + 1).expect("members are numbered from one");
         let scheme = it.scheme;
         it.members[number as usize].leave(me, &scheme);
         if is_agent {
             self.tell_parent(session, parent, SourceControl::Forget(me), now);
-            children.into_iter().for_each(|child| self.reparent(session, child, now));
+            below.into_iter().for_each(|child| self.reparent(session, child, now));
         }
     }
 
@@ -382,23 +388,18 @@ impl Engine {
         let Some(tree) = &mut it.tree else { return };
         let parents = tree.parents_there();
         let place = &mut tree.places[number as usize];
-        let before = place.ways[place.way].parent;
-        if place.is_there {
-            release(place, &mut self.gates, now, &mut self.calendar);
-        }
-        place.choose(&parents);
-        let me = ReceiverId::new(u64::from(number) + 1).expect("members are numbered from one");
-        let after = place.ways[place.way].parent;
-        if place.is_there {
-            place.group = 0;
-            ask(place, &mut self.gates, now, &mut self.calendar);
-        }
-        if before == after || !place.is_there {
+        let (before, way) = (place.ways[place.way].parent, place.nearest(&parents));
+        if way == place.way || !place.is_there {
+            place.way = way;
             return;
         }
+        let me = ReceiverId::new(u64::from(number) + 1).expect("members are numbered from one");
+        release(place, &mut self.gates, now, &mut self.calendar);
+        (place.way, place.group) = (way, 0);
+        ask(place, &mut self.gates, now, &mut self.calendar);
         place.epoch = place.epoch.wrapping_add(1);
         self.tell_parent(session, before, SourceControl::Forget(me), now);
-        let content = OrderContent::Join { group: 0, from: Seq(0) };
+        let content = OrderContent::Join { group: 0, from: Seq(u64::MAX) };
         self.obey(session, number, now, &Order { to: me, number: 0, content });
     }
 }
@@ -482,7 +483,7 @@ impl Builder<'_> {
         let mut tree = SessionTree { places, scopes, outcome: TreeOutcome::default() };
         let there = tree.parents_there();
         for place in &mut tree.places {
-            place.choose(&there);
+            place.way = place.nearest(&there);
             if place.is_there {
                 let mine = place.gates().into_iter().filter(|gate| *gate != NONE);
                 mine.for_each(|gate| self.gates.open_at_start(gate));

@@ -53,10 +53,11 @@ impl Agent {
     fn report(&mut self, cx: &mut Cx<'_>) {
         let (window, transit, low) = (self.parent.least_window(), self.parent.transit(), self.low());
         self.said = Said { window, transit, low, at: cx.now };
-        self.inbound.summarize((window, transit, low), cx);
+        // What is missing goes first: a parent that hears less than before has to know what.
         if self.inbound.has_holes() {
             self.inbound.acknowledge(cx);
         }
+        self.inbound.summarize((window, transit, low), cx);
     }
 
     /// When it is to report although nothing happens.
@@ -86,7 +87,12 @@ impl Agent {
 
     /// After anything that happened.
     fn settle(&mut self, cx: &mut Cx<'_>) {
-        if self.has_news(cx.now) {
+        if let Some(from) = self.parent.take_wanted() {
+            // Children of an agent that is gone, or of this one before it came back, may miss what is not here.
+            self.inbound.reach_back(from, self.parent.store.first());
+            self.parent.store.reach_back(self.inbound.base());
+            self.report(cx);
+        } else if self.has_news(cx.now) {
             self.report(cx);
         }
         self.parent.pump(cx.now, cx.effects);
@@ -137,7 +143,12 @@ impl crate::node::Receiver for Agent {
     }
 
     fn on_order(&mut self, order: &Order, cx: &mut Cx<'_>) {
+        let begun = self.inbound.begun();
         if self.inbound.on_order(order, cx) {
+            if self.inbound.begun() < begun {
+                self.parent.store.reach_back(self.inbound.begun());
+                self.parent.begin(self.inbound.begun(), cx.now);
+            }
             self.parent.skip_to(self.inbound.base(), cx.now);
             self.report(cx);
         }

@@ -17,13 +17,16 @@ pub(super) struct Child {
     pub(super) lost_to: u64,
     /// How many packets that are.
     pub(super) lost: u64,
-    pub(super) heard_at: Time,
+    /// Since when packets leave for it and it says nothing.
+    pub(super) silent_since: Option<Time>,
     /// Which group it belongs to, and whether it has said so itself.
     pub(super) group: Group,
     pub(super) is_there: bool,
     /// The latest word on that, and when it is told again.
     pub(super) told: Option<(u32, Time)>,
     pub(super) tell_at: Time,
+    /// What it is to have from the start, although it said that it began later.
+    pub(super) begins: Option<u64>,
     pub(super) moved_at: Option<Time>,
     pub(super) delay: RelativeDelay,
     pub(super) round_trip: RoundTrip,
@@ -106,11 +109,12 @@ impl Child {
             end: base,
             lost_to: base,
             lost: 0,
-            heard_at: now,
+            silent_since: None,
             group: Group::Session,
             is_there: true,
             told: None,
             tell_at: Time::NEVER,
+            begins: None,
             moved_at: None,
             delay: RelativeDelay::new(config.delay_memory),
             round_trip: RoundTrip::default(),
@@ -173,6 +177,28 @@ impl Child {
     pub(super) fn transit(&self, end: u64) -> u64 {
         let below = self.summary.map_or(0, |summary| summary.transit + end.saturating_sub(self.end));
         self.outstanding(end).max(below)
+    }
+
+    /// It misses more than it said before, down to `base`: it has taken on others, or their needs.
+    pub(super) fn fall_back(&mut self, base: u64) {
+        let before = std::mem::replace(&mut self.board, Board::new(base));
+        for seq in (before.base()..self.end).filter(|seq| before.has(*seq)) {
+            self.board.set(seq);
+        }
+        self.lost_to = self.lost_to.max(before.base());
+        self.lost = (base..self.lost_to).filter(|seq| !self.board.has(*seq)).count() as u64;
+    }
+
+    /// It is told to have everything from this packet on, if it began later.
+    pub(super) fn begin(&mut self, from: u64, now: Time) {
+        if from < self.board.base() {
+            (self.begins, self.tell_at) = (Some(from), now);
+        }
+    }
+
+    /// It has said something, and may wait for packets below `end`.
+    pub(super) fn hear(&mut self, end: u64, now: Time) {
+        self.silent_since = if self.board.base() < end { Some(now) } else { None };
     }
 
     /// Counts of lost packets must agree with what is missing.

@@ -44,6 +44,10 @@ pub struct Config {
     pub shortest_slack: Span,
     /// Before there is a delay, it is late after this.
     pub first_timeout: Span,
+    /// Time-outs in a row double that slack up to this; `None` for up to 64 times (TCP's). Open in the seed.
+    pub longest_slack: Option<Span>,
+    /// Which rounds of slow start grow. Vegas' rule is every second one; the seed says nothing else.
+    pub slow_start: SlowStart,
     /// For how long the least relative delay is remembered. Open: without an end, clocks that drift would freeze it.
     pub delay_memory: Span,
     /// How often an agent asks a new child for its round-trip time, four times.
@@ -54,7 +58,8 @@ pub struct Config {
     pub store: u32,
     /// Up to this the retransmission window opens by one per acknowledged repair. Open.
     pub repair_threshold: f64,
-    /// A child that says nothing for so long while packets are outstanding is given up. Open.
+    /// A child that says nothing for so long while packets leave for it is given up, but not before three of its own time-outs
+    /// could have passed. Open.
     pub silence: Span,
     /// Packets leave no faster than so many windows per round, two at once; `None` for at once. Open: the seed has no pacing.
     pub pacing: Option<f64>,
@@ -114,6 +119,15 @@ pub enum LossFilter {
     On,
 }
 
+/// Which rounds of slow start grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlowStart {
+    /// Every second one: the queues of the rounds between are measured with a window that holds still (Vegas).
+    EverySecond,
+    /// All (RFC 5681, 3.1).
+    Every,
+}
+
 /// When a node may judge its queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounds {
@@ -137,6 +151,12 @@ pub enum Localize {
 }
 
 impl Config {
+    /// What is waited beyond a delay after so many doublings of `slack`.
+    pub(super) fn doubled(&self, slack: Span, times: u32) -> Span {
+        let long = slack * u64::from(times);
+        self.longest_slack.map_or(long, |longest| long.min(longest.max(slack)))
+    }
+
     /// The seed, with what it leaves open as the fields say.
     pub fn published() -> Config {
         let sending = Sending::published();
@@ -159,6 +179,8 @@ impl Config {
             deviations: 4.0,
             shortest_slack: Span::from_millis(200),
             first_timeout: Span::from_secs(3),
+            longest_slack: None,
+            slow_start: SlowStart::EverySecond,
             delay_memory: Span::from_secs(300),
             poll_first: Span::from_secs(1),
             poll_every: Span::from_secs(5),
@@ -182,13 +204,17 @@ impl Config {
     }
 
     /// A real network without agents: the session's delivery repairs, nobody is moved, and a first timeout of 1 s as in
-    /// RFC 6298, 2.1.
+    /// RFC 6298, 2.1. After an interruption the first packet leaves within a second, and every round of slow start grows; a receiver
+    /// that is silent for a second holds nobody.
     pub fn transport(packet_size: u16) -> Config {
         Config {
             sending: Sending::transport(packet_size),
             repair: Repair::Session,
             localize: Localize::Off,
             first_timeout: Span::from_secs(1),
+            longest_slack: Some(Span::from_secs(1)),
+            slow_start: SlowStart::Every,
+            silence: Span::from_secs(1),
             ..Config::published()
         }
     }

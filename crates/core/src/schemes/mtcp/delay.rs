@@ -50,10 +50,11 @@ impl RelativeDelay {
         self.round = (self.round.0 + seconds, self.round.1 + 1);
     }
 
-    /// When a packet of `sent_at` is late here that may have so many deviations more than the mean delay, and this much at least.
-    pub(super) fn late(&self, sent_at: Time, deviations: f64, least: Span, times: u32) -> Option<Time> {
+    /// When a packet of `sent_at` is late here, by the mean delay and a slack that was doubled so many times.
+    pub(super) fn late(&self, sent_at: Time, config: &Config, times: u32) -> Option<Time> {
         let (mean, deviation) = self.mean?;
-        let slack = (deviations * deviation).max(least.as_secs_f64()) * f64::from(times);
+        let slack = Span::from_secs_f64(config.deviations * deviation).max(config.shortest_slack);
+        let slack = config.doubled(slack, times).as_secs_f64();
         let after = self.origin.saturating_add(((mean + slack) * 1e9) as i64);
         let late = (sent_at.as_nanos() as i64).saturating_add(after);
         Some(Time::from_nanos(late.max(0) as u64))
@@ -190,7 +191,7 @@ mod tests {
         delay.sample(100_000_000, at(1.0));
         delay.sample(3_600_100_000_000, at(2.0));
         assert_eq!(delay.queueing(), Some(0.0));
-        let late = delay.late(at(1.0), 4.0, Span::ZERO, 1);
+        let late = delay.late(at(1.0), &Config::published(), 1);
         assert_eq!(late, Some(at(3602.1)), "four times a first deviation of a quarter of a second");
     }
 }

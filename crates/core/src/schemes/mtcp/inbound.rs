@@ -17,6 +17,8 @@ pub(super) struct Inbound {
     ack_every: u8,
     ack_delay: Span,
     board: Board,
+    /// The first packet that it is to have; who comes late begins later.
+    begun: u64,
     /// One more than the highest packet received; 0 before the first one.
     end: u64,
     newest_at: Time,
@@ -55,6 +57,7 @@ impl Inbound {
             ack_every: config.ack_every,
             ack_delay: config.ack_delay,
             board: Board::new(0),
+            begun: 0,
             end: 0,
             newest_at: Time::ZERO,
             is_sample: false,
@@ -75,6 +78,11 @@ impl Inbound {
         self.board.base()
     }
 
+    /// The first packet that it is to have.
+    pub(super) const fn begun(&self) -> u64 {
+        self.begun
+    }
+
     pub(super) const fn deadline(&self) -> Time {
         self.due
     }
@@ -84,7 +92,7 @@ impl Inbound {
         let seq = data.seq.0.min(LAST);
         if self.end == 0 {
             // Seed gap: who comes late is owed nothing that was sent before.
-            self.board = Board::new(seq);
+            (self.board, self.begun) = (Board::new(seq), seq);
         }
         if self.repair == Repair::Session && seq >= self.board.base() + WAITED_FOR {
             self.board.advance(seq + 1 - WAITED_FOR, 0);
@@ -97,7 +105,7 @@ impl Inbound {
             if seq - before < ANEW {
                 return News::NoRoom;
             }
-            self.board = Board::new(seq);
+            (self.board, self.begun) = (Board::new(seq), seq);
             self.board.set(seq);
         }
         let is_newest = seq >= self.end;
@@ -124,6 +132,18 @@ impl Inbound {
                 }
                 self.pending >= self.ack_every
             }
+        }
+    }
+
+    /// Packets from `from` on are missed below, and those before `here` are not here any more: they have to come again.
+    pub(super) fn reach_back(&mut self, from: u64, here: u64) {
+        if from >= self.board.base() || self.end.saturating_sub(from) > Board::SPAN {
+            return;
+        }
+        self.begun = self.begun.min(from);
+        let before = std::mem::replace(&mut self.board, Board::new(from));
+        for seq in (here.max(from)..self.end).filter(|seq| before.has(*seq)) {
+            self.board.set(seq);
         }
     }
 
@@ -184,9 +204,14 @@ impl Inbound {
             return false;
         }
         if let OrderContent::Join { group, from } = order.content {
-            let from = from.0.min(LAST);
-            if self.end == 0 {
-                (self.board, self.end) = (Board::new(from), from);
+            let from = from.0;
+            if from > LAST {
+                // From where it is.
+            } else if self.end == 0 {
+                (self.board, self.end, self.begun) = (Board::new(from), from, from);
+            } else if from < self.begun {
+                // It has come in time and lost the first ones.
+                self.reach_back(from, self.begun);
             } else if from <= self.board.base() + Board::SPAN {
                 self.board.advance(from, 0);
                 self.end = self.end.max(self.board.base());

@@ -10,7 +10,7 @@ use crate::packet::Flags;
 use crate::time::{Span, Time};
 
 /// Between two packets to the local group, at the least.
-const SHORTEST_GAP: Span = Span::from_micros(50);
+pub(super) const SHORTEST_GAP: Span = Span::from_micros(50);
 /// The session's window and this part's count as equal within a packet.
 const EQUAL: f64 = 1.0;
 

@@ -17,7 +17,7 @@
 //! | `inbound` `board` | what has arrived, and when it is acknowledged |
 //! | `parent` `child` `store` | what a node knows of its children and keeps for them |
 //! | `window` `delay` | Vegas over relative delays |
-//! | `repairs` | the retransmission window |
+//! | `outbound` `repairs` | what it sends them, and the retransmission window |
 //! | `local` | congestion localization |
 //! | `source` `agent` `receiver` | the three roles |
 
@@ -29,6 +29,7 @@ mod delay;
 mod inbound;
 mod local;
 mod options;
+mod outbound;
 mod parent;
 mod receiver;
 mod repairs;
@@ -39,6 +40,6 @@ mod tests;
 mod window;
 
 pub use agent::Agent;
-pub use config::{Config, Local, Localize, LossFilter, Mode, Repair, Rounds};
+pub use config::{Config, Local, Localize, LossFilter, Mode, Repair, Rounds, SlowStart};
 pub use receiver::Receiver;
 pub use source::Source;

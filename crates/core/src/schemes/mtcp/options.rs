@@ -1,6 +1,6 @@
 //! MTCP's parameters as text.
 
-use super::config::{Config, Localize, LossFilter, Mode, Repair, Rounds};
+use super::config::{Config, Localize, LossFilter, Mode, Repair, Rounds, SlowStart};
 use crate::node::RelaySpec;
 use crate::packet::Mark;
 use crate::rate::Sending;
@@ -29,6 +29,7 @@ impl Configure for Config {
             "The seed describes congestion localization without numbers: all of its options are open there.",
             "A moved child comes back when its delay is low and it is not far behind; the seed asks for the delay alone.",
             "On real networks without agents the session's delivery repairs losses, under new numbers, and nobody is moved.",
+            "Of time-outs in a row the first one alone sets the threshold of slow start (RFC 5681, 3.1).",
             "An ECN mark counts as a loss.",
         ],
     };
@@ -112,6 +113,20 @@ impl Configure for Config {
             field!(first_timeout),
             "the same before there is a delay",
         ),
+        Opt::or(
+            "off",
+            Opt::seconds(
+                "longest-slack",
+                Within::up_to(1e4),
+                field!(longest_slack?),
+                "time-outs in a row double the slack up to this; off: up to 64 times",
+            ),
+        ),
+        Opt::choice(
+            "slow-start",
+            choice!(slow_start: "every-second" => SlowStart::EverySecond, "every" => SlowStart::Every),
+            "which rounds of slow start grow",
+        ),
         Opt::seconds(
             "delay-memory",
             Within::of(1.0, 1e6),
@@ -142,7 +157,7 @@ impl Configure for Config {
             "silence",
             Within::up_to(1e5),
             field!(silence),
-            "a child that is silent for so long is given up",
+            "a child that is silent for so long while packets leave is given up, after three of its own time-outs at least",
         ),
         Opt::or(
             "off",

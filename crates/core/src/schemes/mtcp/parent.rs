@@ -1,22 +1,21 @@
 //! The sending half of a node of the tree: its children, its windows over them, its store and its repairs (seed 001, 3.1).
 
+use super::board::Board;
 use super::child::{Child, Group, MOST_BACKOFF, Summary};
 use super::config::{Config, LossFilter, Repair, Rounds};
 use super::repairs::Repairs;
 use super::store::{Slot, Store};
 use super::window::Window;
-use crate::node::{Effect, Effects, To, Windows};
-use crate::packet::{
-    Body, Cause, Data, Echo, Flags, Holes, Layer, Mark, Order, OrderContent, Packet, ReceiverId, Report,
-    ReportContent, Seq, SessionId, Signal,
-};
+use crate::node::Windows;
+use crate::packet::{Cause, Echo, Holes, ReceiverId, Report, ReportContent};
 use crate::time::{Span, Time};
+use std::ops::Range;
 
 /// A node as its children's parent.
 #[derive(Debug, Clone)]
 pub(super) struct Parent {
     pub(super) config: Config,
-    role: Role,
+    pub(super) role: Role,
     /// By their numbers.
     pub(super) children: Vec<Child>,
     /// So many are said to be there; until all of them spoke, nothing is dropped.
@@ -36,12 +35,16 @@ pub(super) struct Parent {
     /// The earliest timer of a child.
     timer_at: Time,
     /// When it sent something last, or could have.
-    pumped_at: Time,
-    orders: u32,
+    pub(super) pumped_at: Time,
+    pub(super) orders: u32,
     pub(super) started_at: Time,
     pub(super) moves: u64,
     /// Losses that children reported.
     pub(super) losses: u64,
+    /// A child is gone, and others may be in its place, or some are told to begin earlier: until when packets from where on are kept.
+    kept: Option<(u64, Time)>,
+    /// A child misses packets from this one on, which are not here and may be had from above.
+    wanted: Option<u64>,
 }
 
 /// Where it stands in the tree.
@@ -71,14 +74,14 @@ pub(super) enum Use {
     Partial,
 }
 
-/// Bytes of an order on the link.
-const ORDER_SIZE: u16 = 40;
 /// A child whose delays are longer than this lies, or its clock does.
 const LONGEST_HOLD: Span = Span::from_secs(10);
-/// Questions at the beginning.
-const FIRST_QUESTIONS: u32 = 4;
 /// Between two turns of sending, at the least.
 const SHORTEST_GAP: Span = Span::from_micros(50);
+/// An agent asks its own parent for packets at most so old for a child, or half of its store: it has to keep all since then.
+const REACH: u64 = Board::SPAN / 2;
+/// A silent child is not given up before so many of its time-outs could have passed.
+const TIMEOUTS: u64 = 3;
 /// The window may be so many times the session's, and the headroom more.
 const TIMES_SESSION: f64 = 2.0;
 
@@ -107,6 +110,8 @@ impl Parent {
             started_at: Time::ZERO,
             moves: 0,
             losses: 0,
+            kept: None,
+            wanted: None,
             config,
         }
     }
@@ -189,7 +194,8 @@ impl Parent {
 
     /// A packet has come here for the first time, or leaves from here.
     pub(super) fn put(&mut self, seq: u64, slot: Slot) {
-        if self.end == 0 {
+        let is_first = self.end == 0;
+        if is_first {
             for group in &mut self.groups {
                 group.window = Window::new(group.window.size(), f64::INFINITY, seq, slot.here_at);
                 group.acknowledged = seq;
@@ -199,7 +205,22 @@ impl Parent {
             self.check_at = slot.here_at + self.config.local.check;
         }
         self.store.put(seq, slot);
-        self.end = self.end.max(seq + 1);
+        if seq >= self.end {
+            self.end = seq + 1;
+            for child in &mut self.children {
+                child.silent_since.get_or_insert(slot.here_at);
+            }
+        }
+        if is_first {
+            for place in 0..self.children.len() {
+                let base = self.children[place].board.base();
+                self.reach_for(place, base, slot.here_at);
+            }
+            self.begin(seq, slot.here_at);
+        }
+        if self.store.len() as u64 > u64::from(self.config.store) {
+            self.trim(slot.here_at);
+        }
         for group in Group::BOTH {
             if self.of(group).any(|child| child.wants(seq)) {
                 self.groups[group as usize].repairs.ask(seq);
@@ -211,13 +232,17 @@ impl Parent {
     /// A child says something. Whether it was any news about it.
     pub(super) fn on_report(&mut self, report: &Report, usage: Use, now: Time) -> bool {
         let echo = report.content.echo();
-        if echo.seq.0 >= self.end + super::board::Board::SPAN {
+        if echo.seq.0 >= self.end + Board::SPAN {
             return false; // it cannot have that
         }
         match report.content {
             ReportContent::Acknowledged { echo, behind, holes, newer } => {
+                let end = echo.seq.0 + 1;
+                let Some(base) = end.checked_sub(behind.into()) else { return false };
+                let owed = self.newly_owed(report.from, base, end, now);
                 let Some(place) = self.heard(report.from, echo, behind, now) else { return false };
                 let new = self.take(place, (echo, behind), Some((&holes, newer)));
+                self.owe(place, owed);
                 self.after(place, echo, new, usage, now);
             }
             ReportContent::Summary { echo, behind, window, transit, lag } => {
@@ -242,9 +267,24 @@ impl Parent {
     /// A child is gone.
     pub(super) fn forget(&mut self, id: ReceiverId, now: Time) {
         let Ok(place) = self.place(id) else { return };
-        self.children.remove(place);
+        let low = self.children.remove(place).low();
+        self.keep(low, now);
         self.expected = self.expected.saturating_sub(1);
         self.regroup(now);
+    }
+
+    /// Packets from `low` on may still be asked for, although no child is known to miss them.
+    fn keep(&mut self, low: u64, now: Time) {
+        let low = self.kept.map_or(low, |(other, _)| other.min(low));
+        self.kept = Some((low, now + self.config.first_timeout));
+    }
+
+    /// All that are children now have been there since this packet left.
+    pub(super) fn begin(&mut self, from: u64, now: Time) {
+        if self.config.repair == Repair::Tree && self.children.iter().any(|child| from < child.board.base()) {
+            self.keep(from, now);
+            self.children.iter_mut().for_each(|child| child.begin(from, now));
+        }
     }
 
     /// Forget all about the children and their paths.
@@ -256,6 +296,7 @@ impl Parent {
             group.repairs.clear();
             group.acknowledged = self.end;
         }
+        (self.kept, self.wanted) = (None, None);
         self.timer_at = Time::NEVER;
     }
 
@@ -318,26 +359,7 @@ impl Parent {
                 repairs.on_late();
             }
         }
-        self.trim();
-    }
-
-    /// What may leave now leaves, a few packets at a call.
-    pub(super) fn pump(&mut self, now: Time, effects: &mut Effects) {
-        if self.config.repair == Repair::Session {
-            return;
-        }
-        self.pumped_at = now;
-        self.tell(now, effects);
-        self.ask(now, effects);
-        for group in Group::BOTH {
-            self.repair(group, now, effects);
-        }
-        self.forward(now, effects);
-    }
-
-    /// What a packet says to all.
-    pub(super) fn mark(&self) -> Mark {
-        Mark::Window { window: self.session_window as f32, rtt: self.session_round.as_secs_f64() as f32 }
+        self.trim(now);
     }
 
     /// The smoothed round-trip time to the children of a group.
@@ -360,15 +382,19 @@ impl Parent {
         let place = match self.place(id) {
             Ok(place) => place,
             Err(place) => {
+                let is_awaited = self.waits_for_children();
                 let child = Child::new(id, base.min(self.end), &self.config, now);
                 self.children.insert(place, child);
-                let first = self.store.first();
-                let child = &mut self.children[place];
-                if base < first && self.config.repair == Repair::Tree {
-                    // Nobody here has what it misses: it is to go on from what there is.
-                    child.is_there = false;
-                    child.tell_at = now;
-                    child.advance(first);
+                match self.config.repair {
+                    Repair::Session => _ = self.children[place].advance(self.store.first()),
+                    Repair::Tree => _ = self.reach_for(place, base, now),
+                }
+                if is_awaited && self.end > 0 && base > self.store.first() {
+                    let first = self.store.first();
+                    self.keep(first, now);
+                    let child = &mut self.children[place];
+                    child.advance(base);
+                    child.begin(first, now);
                 }
                 if self.end == 0 {
                     (self.check_at, self.started_at) = (now + self.config.local.check, now);
@@ -376,8 +402,66 @@ impl Parent {
                 place
             }
         };
-        self.children[place].heard_at = now;
         Some(place)
+    }
+
+    /// What a child lacks that it was not known to lack: a new one all, and one that has taken on others what they lack. It is sent
+    /// again and is no sign of congestion.
+    fn newly_owed(&mut self, id: ReceiverId, base: u64, end: u64, now: Time) -> Range<u64> {
+        if self.config.repair == Repair::Session {
+            return 0..0;
+        }
+        let Ok(place) = self.place(id) else { return base..end };
+        let child = &self.children[place];
+        let before = child.board.base();
+        if !child.is_there || end < child.end || base >= before {
+            return 0..0;
+        }
+        let base = self.reach_for(place, base, now);
+        if base < before {
+            self.children[place].fall_back(base);
+        }
+        base..before
+    }
+
+    /// A child misses packets from `base` on: from where on it can have them. What is here no more the parent above may have; what
+    /// nobody has, the child is to go on without.
+    fn reach_for(&mut self, place: usize, base: u64, now: Time) -> u64 {
+        let first = self.store.first();
+        let reach = match self.role {
+            Role::Sender => first,
+            Role::Agent => first.min(self.end.saturating_sub(REACH.min(u64::from(self.config.store) / 2))),
+        };
+        if base < reach {
+            let child = &mut self.children[place];
+            (child.is_there, child.tell_at) = (false, now);
+            child.advance(reach);
+        }
+        let base = base.max(reach);
+        if base < first {
+            self.wanted = Some(self.wanted.map_or(base, |wanted| wanted.min(base)));
+        }
+        base
+    }
+
+    /// The lowest packet that a child misses and that is to be had from above.
+    pub(super) const fn take_wanted(&mut self) -> Option<u64> {
+        self.wanted.take()
+    }
+
+    /// What a child misses of these packets is sent again.
+    fn owe(&mut self, place: usize, owed: Range<u64>) {
+        let end = owed.end.min(self.end);
+        let child = &mut self.children[place];
+        let first = owed.start.max(child.board.base());
+        if first >= end {
+            return;
+        }
+        child.lose(end - 1);
+        let repairs = &mut self.groups[child.group as usize].repairs;
+        for seq in (first..end).filter(|seq| child.wants(*seq) && self.store.get(*seq).is_some()) {
+            repairs.ask(seq);
+        }
     }
 
     /// What a child has, as it says; how many packets are new.
@@ -419,6 +503,7 @@ impl Parent {
     fn after(&mut self, place: usize, echo: Echo, new: u64, usage: Use, now: Time) {
         self.sample(place, echo, now);
         let child = &mut self.children[place];
+        child.hear(self.end, now);
         if new > 0 {
             child.backoff = 1;
         }
@@ -438,7 +523,7 @@ impl Parent {
             self.wake_local(now);
         }
         self.on_progress(group, usage, now);
-        self.trim();
+        self.trim(now);
     }
 
     /// The sender's time of a packet against this node's.
@@ -521,7 +606,7 @@ impl Parent {
 
     fn on_mark(&mut self, from: ReceiverId, echo: Echo, now: Time) {
         let Ok(place) = self.place(from) else { return };
-        self.children[place].heard_at = now;
+        self.children[place].hear(self.end, now);
         let (group, end) = (self.children[place].group, self.end);
         self.groups[group as usize].window.on_loss(echo.seq.0, end, &self.config);
     }
@@ -536,9 +621,7 @@ impl Parent {
         if group == Group::Session && self.waits_for_children() {
             return;
         }
-        // The source's own window may be twice an agent's: it is what is left when agents' summaries go.
-        let times = if self.role == Role::Sender { 2.0 } else { 1.0 };
-        let most = times * (TIMES_SESSION * self.session_window + self.config.headroom);
+        let most = TIMES_SESSION * self.session_window + self.config.headroom;
         let round = match (self.config.rounds, group) {
             (Rounds::Tree, Group::Session) => self.session_round,
             _ => Span::ZERO,
@@ -547,6 +630,9 @@ impl Parent {
         let it = &mut self.groups[group as usize];
         let new = acknowledged.saturating_sub(it.acknowledged);
         it.acknowledged = it.acknowledged.max(acknowledged);
+        if new > 0 {
+            it.window.on_progress();
+        }
         if usage == Use::Full && new > 0 {
             it.window.on_acknowledged(new);
         }
@@ -575,12 +661,13 @@ impl Parent {
 
     /// What nobody needs any more is not kept. What only descendants need is kept while there is room, so that children of an
     /// agent that dies find it here.
-    fn trim(&mut self) {
+    fn trim(&mut self, now: Time) {
         if self.waits_for_children() {
             return;
         }
         let needed = self.needed();
-        let kept = needed.min(self.low());
+        self.kept = self.kept.filter(|(_, until)| now < *until);
+        let kept = needed.min(self.low()).min(self.kept.map_or(u64::MAX, |(low, _)| low));
         let room = u64::from(self.config.store);
         let least = match self.config.repair {
             Repair::Tree => kept.max(self.end.saturating_sub(room)).min(needed),
@@ -603,15 +690,19 @@ impl Parent {
     fn late(&self, child: &Child) -> Option<(u64, Time)> {
         let end = if child.group == Group::Local { self.next_local } else { self.end };
         let first = child.lost_to.max(child.board.base());
-        let seq = (first..end).find(|seq| !child.board.has(*seq) && self.store.get(*seq).is_some())?;
-        let slot = self.store.get(seq)?;
-        let sent_at = match child.group {
-            Group::Session => slot.sent_at,
-            Group::Local => Some(slot.local_at).filter(|at| !at.is_never()),
+        let sent = |seq: u64| {
+            let slot = self.store.get(seq).filter(|_| !child.board.has(seq))?;
+            match child.group {
+                Group::Session => Some((seq, slot.sent_at, slot.here_at)),
+                // Some may have been skipped, for all who were in the group had them.
+                Group::Local if slot.local_at.is_never() => None,
+                Group::Local => Some((seq, Some(slot.local_at), slot.local_at)),
+            }
         };
-        let Config { deviations, shortest_slack, first_timeout, .. } = self.config;
-        let late = sent_at.and_then(|at| child.delay.late(at, deviations, shortest_slack, child.backoff));
-        Some((seq, late.unwrap_or(slot.here_at + first_timeout * u64::from(child.backoff))))
+        let (seq, sent_at, here_at) = (first..end).find_map(sent)?;
+        let late = sent_at.and_then(|at| child.delay.late(at, &self.config, child.backoff));
+        let first = self.config.doubled(self.config.first_timeout, child.backoff);
+        Some((seq, late.unwrap_or(here_at + first)))
     }
 
     /// What a child did not acknowledge in time is lost.
@@ -625,6 +716,11 @@ impl Parent {
                 let child = &mut self.children[place];
                 child.slow_starts.add(now);
                 child.backoff = (child.backoff * 2).min(MOST_BACKOFF);
+                if self.config.repair == Repair::Session {
+                    // Nothing that is out opens the window any more.
+                    let it = &mut self.groups[group as usize];
+                    it.acknowledged = it.acknowledged.max(next);
+                }
             }
             self.losses += 1;
             match self.config.repair {
@@ -638,9 +734,11 @@ impl Parent {
     fn give_up_the_silent(&mut self, now: Time) {
         let (end, silence) = (self.end, self.config.silence);
         let next_local = self.next_local;
+        let config = self.config;
         let gone = |child: &Child| {
             let sent = if child.group == Group::Local { next_local } else { end };
-            child.board.base() < sent && now.since(child.heard_at) > silence
+            let patience = silence.max(child.round_trip.timeout(&config) * TIMEOUTS);
+            child.board.base() < sent && child.silent_since.is_some_and(|since| now.since(since) > patience)
         };
         while let Some(child) = self.children.iter().find(|child| gone(child)) {
             let id = child.id;
@@ -658,96 +756,5 @@ impl Parent {
             self.settle(group, Use::Partial, now);
         }
         self.timer_at = self.next_timer();
-    }
-
-    // What leaves.
-
-    fn send(&self, to: To, layer: u8, size: u16, body: Body, effects: &mut Effects) {
-        // The driver knows which session this is.
-        let packet = Packet { session: SessionId(0), layer: Layer(layer), size, body };
-        effects.push(Effect::Send { to, packet });
-    }
-
-    pub(super) fn send_data(
-        &self,
-        to: To,
-        group: Group,
-        seq: u64,
-        flags: Flags,
-        now: Time,
-        effects: &mut Effects,
-    ) {
-        let Some(slot) = self.store.get(seq) else { return };
-        let signal = if group == Group::Local { Signal::Local } else { Signal::None };
-        let (size, payload, mark) = (slot.size, slot.payload, self.mark());
-        let data = Data { seq: Seq(seq), sent_at: now, rate: 0.0, payload, flags, signal, mark };
-        self.send(to, group.number(), size, Body::Data(data), effects);
-    }
-
-    /// An order leaves; its number.
-    fn order(&mut self, to: ReceiverId, content: OrderContent, effects: &mut Effects) -> u32 {
-        self.orders = self.orders.wrapping_add(1);
-        let order = Order { to, number: self.orders, content };
-        self.send(To::Child(to), 0, ORDER_SIZE, Body::Order(order), effects);
-        self.orders
-    }
-
-    /// Tell a child where it belongs, until it says that it is there.
-    fn tell(&mut self, now: Time, effects: &mut Effects) {
-        let Some(place) = self.children.iter().position(|child| child.tell_at <= now) else { return };
-        let child = &self.children[place];
-        let (id, group, from) = (child.id, child.group.number(), Seq(child.board.base()));
-        let again = child.round_trip.timeout(&self.config);
-        let number = self.order(id, OrderContent::Join { group, from }, effects);
-        let child = &mut self.children[place];
-        (child.tell_at, child.told) = (now + again, Some((number, now)));
-    }
-
-    /// Ask a child for its round-trip time. The sender knows it: relative delays are round trips there.
-    fn ask(&mut self, now: Time, effects: &mut Effects) {
-        if self.role == Role::Sender {
-            return;
-        }
-        let Some(place) = self.children.iter().position(|child| child.ask_at <= now) else { return };
-        let child = &self.children[place];
-        let known = child.round_trip.samples() >= FIRST_QUESTIONS;
-        let id = child.id;
-        let next = now + if known { self.config.poll_every } else { self.config.poll_first };
-        let number = self.order(id, OrderContent::Poll, effects);
-        let child = &mut self.children[place];
-        (child.ask_at, child.asked) = (next, Some((number, now)));
-    }
-
-    fn answered(&mut self, from: ReceiverId, echo: Echo, number: u32, now: Time) {
-        let Ok(place) = self.place(from) else { return };
-        let child = &mut self.children[place];
-        child.heard_at = now;
-        if child.told.is_some_and(|(told, _)| told == number) {
-            (child.told, child.is_there, child.tell_at) = (None, true, Time::NEVER);
-            self.wake_local(now);
-        }
-        let child = &mut self.children[place];
-        if let Some((asked, at)) = child.asked
-            && asked == number
-            && echo.hold <= now.since(at)
-        {
-            child.asked = None;
-            child.round_trip.sample(now.since(at).saturating_sub(echo.hold));
-        }
-    }
-
-    /// A packet that children miss leaves again, when the retransmission window allows it.
-    fn repair(&mut self, group: Group, now: Time, effects: &mut Effects) {
-        let round = self.round_trip(group);
-        let it = &self.groups[group as usize];
-        let Some(seq) = it.repairs.next(it.window.size(), now) else { return };
-        let first = self.of(group).find(|child| child.wants(seq)).map(|child| child.id);
-        let wanting = self.of(group).filter(|child| child.wants(seq)).take(2).count();
-        let (Some(id), true) = (first, self.store.get(seq).is_some()) else {
-            return self.groups[group as usize].repairs.give_up(seq);
-        };
-        let to = if wanting == 1 { To::Child(id) } else { To::Group };
-        self.send_data(to, group, seq, Flags::REPAIR, now, effects);
-        self.groups[group as usize].repairs.on_sent(seq, round, now);
     }
 }

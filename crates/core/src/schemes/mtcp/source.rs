@@ -2,6 +2,7 @@
 
 use super::child::Group;
 use super::config::{Config, Mode, Repair};
+use super::local::SHORTEST_GAP;
 use super::parent::{Parent, Role, Use};
 use super::store::Slot;
 use crate::estimate::{Ewma, SendHistory};
@@ -13,7 +14,6 @@ use crate::time::{Rate, Span, Time};
 /// The source of an MTCP session.
 #[derive(Debug, Clone)]
 pub struct Source {
-    config: Config,
     parent: Parent,
     history: SendHistory,
     is_running: bool,
@@ -22,6 +22,8 @@ pub struct Source {
     round: Ewma,
     /// The packet of the round that is being measured.
     measured: Option<(u64, Time)>,
+    /// Slow starts when a round was looked at last.
+    slow_starts: u64,
     last_departure: Time,
     /// When the window was closed last: only one that is used may open.
     starved_at: Option<Time>,
@@ -49,12 +51,12 @@ impl Source {
             pacer: Pacer::new(config.sending.bounds.max, config.sending.catch_up),
             round: Ewma::new(ROUND_GAIN),
             measured: None,
+            slow_starts: 0,
             last_departure: Time::ZERO,
             starved_at: None,
             least: 1.0,
             cuts: 0,
             starting: true,
-            config,
         };
         source.adjust_pace(Time::ZERO);
         source
@@ -63,7 +65,7 @@ impl Source {
     /// A round of the tree; before there is a sample, what is assumed.
     fn round(&self) -> Span {
         let known = self.round.mean().map(Span::from_secs_f64);
-        known.unwrap_or(self.config.sending.initial_rtt).max(self.config.sending.shortest_rtt)
+        known.unwrap_or(self.parent.config.sending.initial_rtt).max(self.parent.config.sending.shortest_rtt)
     }
 
     /// The smallest window of the tree.
@@ -73,25 +75,25 @@ impl Source {
     }
 
     fn window_rate(&self) -> Rate {
-        Rate::of(u64::from(self.config.sending.packet_size), self.round()) * self.window()
+        Rate::of(u64::from(self.parent.config.sending.packet_size), self.round()) * self.window()
     }
 
     fn rate(&self) -> Rate {
-        self.config.sending.bounds.clamp(self.window_rate())
+        self.parent.config.sending.bounds.clamp(self.window_rate())
     }
 
     fn adjust_pace(&mut self, now: Time) {
-        let free = match self.config.pacing {
+        let free = match self.parent.config.pacing {
             Some(gain) => self.window_rate() * gain,
             None => Rate::UNLIMITED,
         };
         let pace = free.max(self.rate());
-        self.pacer.set_rate(self.config.sending.bounds.clamp(pace), now);
+        self.pacer.set_rate(self.parent.config.sending.bounds.clamp(pace), now);
     }
 
     /// Packets that may leave now.
     fn allowance(&self) -> f64 {
-        let out = match self.config.mode {
+        let out = match self.parent.config.mode {
             Mode::Transit => self.parent.transit(),
             Mode::Own => self.parent.end.saturating_sub(self.parent.needed()),
         };
@@ -102,12 +104,16 @@ impl Source {
     fn usage(&self, now: Time) -> Use {
         let starved = self.starved_at.is_some_and(|at| now.since(at) <= self.round());
         let closed = self.allowance() < 1.0;
-        let limited = self.config.sending.bounds.is_at_max(self.window_rate());
+        let limited = self.parent.config.sending.bounds.is_at_max(self.window_rate());
         if (starved || closed) && !limited { Use::Full } else { Use::Partial }
     }
 
     /// After anything that may have moved a window.
     fn settle(&mut self, now: Time) {
+        if self.parent.window().slow_starts != self.slow_starts {
+            // What is lost and waited for is no round (Karn's rule, RFC 6298, 3).
+            (self.slow_starts, self.measured) = (self.parent.window().slow_starts, None);
+        }
         if let Some((seq, at)) = self.measured
             && self.parent.has(Group::Session)
             && self.parent.low() > seq
@@ -160,11 +166,11 @@ impl crate::node::Source for Source {
         if self.allowance() >= 1.0 {
             return Departure::At(paced);
         }
-        match self.config.repair {
+        match self.parent.config.repair {
             Repair::Tree => Departure::AfterReport,
             Repair::Session => {
-                let slowest = self.config.sending.bounds.clamp(Rate::ZERO);
-                let gap = slowest.span_of(u64::from(self.config.sending.packet_size));
+                let slowest = self.parent.config.sending.bounds.clamp(Rate::ZERO);
+                let gap = slowest.span_of(u64::from(self.parent.config.sending.packet_size));
                 Departure::At(paced.max(self.last_departure + gap))
             }
         }
@@ -186,8 +192,9 @@ impl crate::node::Source for Source {
         let slot =
             Slot { sent_at: Some(now), here_at: now, local_at: Time::NEVER, size, payload: Payload::NONE };
         self.parent.put(seq.0, slot);
-        self.parent.wake_local(now);
-        if self.measured.is_none() {
+        // Its turn comes by a deadline, and that is never now.
+        self.parent.wake_local(now + SHORTEST_GAP);
+        if self.measured.is_none() || self.parent.children.is_empty() {
             self.measured = Some((seq.0, now));
         }
         self.last_departure = now;
@@ -236,7 +243,7 @@ impl crate::node::Source for Source {
             SourceControl::Forget(receiver) => self.parent.forget(receiver, now),
             SourceControl::Members(members) => self.parent.expect(members),
             SourceControl::StartAgain => self.start_again(now),
-            SourceControl::Limits(bounds) => self.config.sending.bounds = bounds,
+            SourceControl::Limits(bounds) => self.parent.config.sending.bounds = bounds,
             // Timeouts notice a silent group, and windows open by acknowledgements alone.
             SourceControl::SignOfLife => return,
         }

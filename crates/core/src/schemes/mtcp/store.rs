@@ -49,6 +49,14 @@ impl Store {
         self.first = seq;
     }
 
+    /// Packets from `seq` on may come, although they are older than all that is here.
+    pub(super) fn reach_back(&mut self, seq: u64) {
+        while self.first > seq {
+            self.slots.push_front(None);
+            self.first -= 1;
+        }
+    }
+
     /// Keep a packet, unless it is below the first one.
     pub(super) fn put(&mut self, seq: u64, slot: Slot) {
         let Some(place) = seq.checked_sub(self.first).map(|place| place as usize) else { return };

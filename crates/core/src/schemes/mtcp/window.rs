@@ -1,6 +1,6 @@
 //! The window of a node over its children: Vegas, with queues instead of round-trip times (seed 001, 3.1).
 
-use super::config::{Config, LossFilter};
+use super::config::{Config, LossFilter, SlowStart};
 use crate::time::Time;
 
 /// A congestion window.
@@ -13,8 +13,10 @@ pub(super) struct Window {
     /// The round ends when everything below this is acknowledged.
     mark: u64,
     marked_at: Time,
-    /// Every second round of slow start does not grow (Vegas).
+    /// Whether this round of slow start grows (Vegas).
     grows: bool,
+    /// Since the latest time-out nothing has arrived.
+    is_stalled: bool,
     /// What an acknowledged packet adds in avoidance, in windows' shares.
     growth: Growth,
     /// A single loss of this or the latest round, which closed nothing yet (the loss filter).
@@ -48,6 +50,7 @@ impl Window {
             mark: next,
             marked_at: now,
             grows: true,
+            is_stalled: false,
             growth: Growth::PerRound,
             spared: None,
             rounds: 0,
@@ -73,12 +76,17 @@ impl Window {
         let packets = packets as f64;
         if self.is_in_slow_start() {
             if self.grows {
-                self.size += packets;
+                self.size = (self.size + packets).min(self.threshold);
             }
         } else if self.growth == Growth::PerRound {
             self.size += packets / self.size;
         }
         self.size = self.size.min(LARGEST);
+    }
+
+    /// Something has arrived everywhere.
+    pub(super) const fn on_progress(&mut self) {
+        self.is_stalled = false;
     }
 
     /// Whether everything that was out at the beginning of the round is acknowledged.
@@ -93,7 +101,7 @@ impl Window {
     /// A round is over in which so many packets were queued, where that is known; the next one ends with packet `next`.
     pub(super) fn end_round(&mut self, queued: Option<f64>, next: u64, config: &Config, now: Time) {
         if self.is_in_slow_start() {
-            self.grows = !self.grows;
+            self.grows = config.slow_start == SlowStart::Every || !self.grows;
             if queued.is_some_and(|queued| queued > config.gamma) {
                 self.size = (self.size - self.size / 8.0).max(2.0);
                 self.threshold = self.size;
@@ -131,12 +139,14 @@ impl Window {
         true
     }
 
-    /// Packet `seq` was not acknowledged in time. Whether that is a slow start.
+    /// Packet `seq` was not acknowledged in time. Whether that is a slow start. Of time-outs in a row the first one tells what the
+    /// path carried (RFC 5681, 3.1).
     pub(super) fn on_timeout(&mut self, seq: u64, next: u64) -> bool {
         if seq < self.recover {
             return false;
         }
-        self.restart(self.size / 2.0);
+        self.restart(if self.is_stalled { self.threshold } else { self.size / 2.0 });
+        self.is_stalled = true;
         self.recover = next;
         self.slow_starts += 1;
         self.cuts += 1;

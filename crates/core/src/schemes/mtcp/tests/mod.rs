@@ -3,6 +3,7 @@
 mod grove;
 mod localization;
 mod nodes;
+mod silence;
 mod windows;
 
 use super::*;

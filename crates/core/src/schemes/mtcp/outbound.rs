@@ -1,0 +1,127 @@
+//! What a node sends to its children: orders, questions, and packets that they miss (seed 001, 3.1).
+
+use super::child::Group;
+use super::config::Repair;
+use super::parent::{Parent, Role};
+use crate::node::{Effect, Effects, To};
+use crate::packet::{
+    Body, Data, Echo, Flags, Layer, Mark, Order, OrderContent, Packet, ReceiverId, Seq, SessionId, Signal,
+};
+use crate::time::Time;
+
+/// Bytes of an order on the link.
+const ORDER_SIZE: u16 = 40;
+/// Questions at the beginning.
+const FIRST_QUESTIONS: u32 = 4;
+
+impl Parent {
+    /// What may leave now leaves, a few packets at a call.
+    pub(super) fn pump(&mut self, now: Time, effects: &mut Effects) {
+        if self.config.repair == Repair::Session {
+            return;
+        }
+        self.pumped_at = now;
+        self.tell(now, effects);
+        self.ask(now, effects);
+        for group in Group::BOTH {
+            self.repair(group, now, effects);
+        }
+        self.forward(now, effects);
+    }
+
+    /// What a packet says to all.
+    pub(super) fn mark(&self) -> Mark {
+        Mark::Window { window: self.session_window as f32, rtt: self.session_round.as_secs_f64() as f32 }
+    }
+
+    fn send(&self, to: To, layer: u8, size: u16, body: Body, effects: &mut Effects) {
+        // The driver knows which session this is.
+        let packet = Packet { session: SessionId(0), layer: Layer(layer), size, body };
+        effects.push(Effect::Send { to, packet });
+    }
+
+    pub(super) fn send_data(
+        &self,
+        to: To,
+        group: Group,
+        seq: u64,
+        flags: Flags,
+        now: Time,
+        effects: &mut Effects,
+    ) {
+        let Some(slot) = self.store.get(seq) else { return };
+        let signal = if group == Group::Local { Signal::Local } else { Signal::None };
+        let (size, payload, mark) = (slot.size, slot.payload, self.mark());
+        let data = Data { seq: Seq(seq), sent_at: now, rate: 0.0, payload, flags, signal, mark };
+        self.send(to, group.number(), size, Body::Data(data), effects);
+    }
+
+    /// An order leaves; its number.
+    fn order(&mut self, to: ReceiverId, content: OrderContent, effects: &mut Effects) -> u32 {
+        self.orders = self.orders.wrapping_add(1);
+        let order = Order { to, number: self.orders, content };
+        self.send(To::Child(to), 0, ORDER_SIZE, Body::Order(order), effects);
+        self.orders
+    }
+
+    /// Tell a child where it belongs, until it says that it is there.
+    fn tell(&mut self, now: Time, effects: &mut Effects) {
+        let Some(place) = self.children.iter().position(|child| child.tell_at <= now) else { return };
+        let child = &self.children[place];
+        let (id, group, from) =
+            (child.id, child.group.number(), Seq(child.begins.unwrap_or(child.board.base())));
+        let again = child.round_trip.timeout(&self.config);
+        let number = self.order(id, OrderContent::Join { group, from }, effects);
+        let child = &mut self.children[place];
+        (child.tell_at, child.told) = (now + again, Some((number, now)));
+    }
+
+    /// Ask a child for its round-trip time. The sender knows it: relative delays are round trips there.
+    fn ask(&mut self, now: Time, effects: &mut Effects) {
+        if self.role == Role::Sender {
+            return;
+        }
+        let Some(place) = self.children.iter().position(|child| child.ask_at <= now) else { return };
+        let child = &self.children[place];
+        let known = child.round_trip.samples() >= FIRST_QUESTIONS;
+        let id = child.id;
+        let next = now + if known { self.config.poll_every } else { self.config.poll_first };
+        let number = self.order(id, OrderContent::Poll, effects);
+        let child = &mut self.children[place];
+        (child.ask_at, child.asked) = (next, Some((number, now)));
+    }
+
+    /// A child has done what it was told.
+    pub(super) fn answered(&mut self, from: ReceiverId, echo: Echo, number: u32, now: Time) {
+        let Ok(place) = self.place(from) else { return };
+        let child = &mut self.children[place];
+        child.hear(self.end, now);
+        if child.told.is_some_and(|(told, _)| told == number) {
+            (child.told, child.is_there, child.tell_at, child.begins) = (None, true, Time::NEVER, None);
+            self.wake_local(now);
+        }
+        let child = &mut self.children[place];
+        if let Some((asked, at)) = child.asked
+            && asked == number
+            && echo.hold <= now.since(at)
+        {
+            child.asked = None;
+            child.round_trip.sample(now.since(at).saturating_sub(echo.hold));
+        }
+    }
+
+    /// A packet that children miss leaves again, when the retransmission window allows it.
+    fn repair(&mut self, group: Group, now: Time, effects: &mut Effects) {
+        let round = self.round_trip(group);
+        let it = &self.groups[group as usize];
+        let Some(seq) = it.repairs.next(it.window.size(), now) else { return };
+        let first = self.of(group).find(|child| child.wants(seq)).map(|child| child.id);
+        let wanting = self.of(group).filter(|child| child.wants(seq)).take(2).count();
+        let (Some(id), true) = (first, self.store.get(seq).is_some()) else {
+            return self.groups[group as usize].repairs.give_up(seq);
+        };
+        let to = if wanting == 1 { To::Child(id) } else { To::Group };
+        self.send_data(to, group, seq, Flags::REPAIR, now, effects);
+        self.groups[group as usize].repairs.on_sent(seq, round, now);
+    }
+}
