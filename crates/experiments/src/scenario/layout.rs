@@ -621,6 +621,26 @@ impl Builder {
                 return;
             }
         }
+        self.check_children(session, span, flow);
+    }
+
+    /// No node has more children than the session allows.
+    fn check_children(&mut self, session: &SessionPlan, span: &Range<usize>, flow: &LaidFlow) {
+        let mut children = vec![0; flow.receivers.len() + 1];
+        for parent in &flow.parents {
+            children[parent.map_or(flow.receivers.len(), |parent| parent as usize)] += 1;
+        }
+        let (at, most) = (0..).zip(children).max_by_key(|(_, count)| *count).unwrap_or((0, 0));
+        if most > session.most_children {
+            let parent = flow.receivers.get(at).copied().unwrap_or(flow.source);
+            let name = self.layout.names.name(parent);
+            let message = format!(
+                "{name} has {most} children in the tree, at most {} are allowed",
+                session.most_children
+            );
+            let help = format!("give some of them an agent between, or allow it: most_children = {most}");
+            self.wrong.push(Diagnostic::new(span, message, "too many children").help(help));
+        }
     }
 
     /// By receiver, the nearest other one on its way from the source.

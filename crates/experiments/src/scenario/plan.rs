@@ -178,6 +178,8 @@ pub(crate) struct SessionPlan {
     pub talks: Option<(Law, Law)>,
     pub ecn: Ecn,
     pub tree: TreePlan,
+    /// Children that a node of the tree may have.
+    pub most_children: u32,
 }
 
 /// Who is whose parent in a session's tree.

@@ -306,9 +306,13 @@ fn session(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> FlowKind {
         packets: node.get("packets").and_then(units::whole),
         talks: both(node, "on", "off", wrong),
         tree: tree(node, wrong),
+        most_children: count(node, "most_children", wrong).unwrap_or(MOST_CHILDREN),
         ecn: if text(node, "ecn").as_deref() == Some("on") { Ecn::On } else { Ecn::Off },
     }))
 }
+
+/// What figure 2 of seed 001 concludes: "a reasonable upper bound on the number of children".
+const MOST_CHILDREN: u32 = 16;
 
 /// Who is whose parent.
 fn tree(node: &Node, wrong: &mut Vec<Diagnostic>) -> TreePlan {

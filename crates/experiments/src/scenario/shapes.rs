@@ -291,6 +291,12 @@ static SESSION: Shape = Shape {
             "Under a scheme with agents, in place of these two: who has which children. Who is nobody's child is the source's.",
         ),
         key(
+            "most_children",
+            Takes::Whole,
+            Default("16"),
+            "More children than this no node of the session's tree may have, the source neither: the document's bound for large trees. Without a tree all receivers are the source's children, however many.",
+        ),
+        key(
             "join_latency",
             Takes::Time,
             Default("0 s"),

@@ -339,6 +339,23 @@ fn a_session_may_end_after_some_packets_or_be_silent_now_and_then() {
 }
 
 #[test]
+fn a_node_of_a_tree_has_sixteen_children_or_as_many_as_are_allowed() {
+    let text = |leaves, more| {
+        format!(
+            "title = \"t\"\nduration = 1\n[topology]\nkind = \"star\"\nleaves = {leaves}\n[[flow]]\nname = \"t\"\n\
+             kind = \"session\"\nscheme = \"mtcp,preset=published\"\nfrom = \"src1\"\nto = \"leaf*\"\n{more}\n"
+        )
+    };
+    let refused = refusal(&text(18, "fan_out = 17"));
+    assert!(refused.contains("src1 has 17 children in the tree, at most 16 are allowed"), "{refused}");
+    let refused = refusal(&text(18, "agents = [{ is = \"leaf1\", children = \"leaf[2-18]\" }]"));
+    assert!(refused.contains("leaf1 has 17 children") && refused.contains("most_children = 17"), "{refused}");
+    parse(&text(40, "fan_out = 16"));
+    parse(&text(18, "fan_out = 17\nmost_children = 17"));
+    assert!(parse(&text(40, "")).layout(0, 1).flows[0].parents.is_empty(), "no tree, no limit");
+}
+
+#[test]
 fn nodes_that_aggregate_may_be_none() {
     let nodes = |more: &str| parse(&star(more)).layout(0, 1).aggregators.len();
     assert_eq!(nodes("aggregate = []"), 0);
