@@ -1,8 +1,8 @@
 //! How fast the engine is: `speed tcp N SECONDS` runs the star of the ns-2 comparison (N receivers, each behind a link
 //! of its own with one TCP Reno flow, and a multicast stream at 0.3 Mbit/s to all), `speed ormcc N SECONDS` a star of
 //! ORMCC, `speed tree N SECONDS` a tree of two levels with two single receivers beside every last hop, `speed layers N
-//! SECONDS` GMCC's layers to N receivers in six groups with two single receivers of PGMCC beside each (seed 000, 4.3).
-//! One line of JSON.
+//! SECONDS` GMCC's layers to N receivers in six groups with two single receivers of PGMCC beside each (seed 000, 4.3), `speed
+//! mtcp N SECONDS` a tree of MTCP in which every agent has sixteen children (seed 001, 5). One line of JSON.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
@@ -150,6 +150,28 @@ fn layers(receivers: usize) -> Network {
     net
 }
 
+/// N receivers, each the child of an earlier one or of the source, sixteen of each; 10 Mbit/s to agents and 0.2 Mbit/s to leaves.
+fn mtcp_tree(receivers: usize) -> Network {
+    const FAN: usize = 16;
+    let parent = |member: usize| member.checked_sub(FAN).map(|at| at / FAN);
+    let mut net = Network::new(1);
+    let source = net.node();
+    let mut members: Vec<ReceiverSpec> = Vec::with_capacity(receivers);
+    for number in 0..receivers {
+        let node = net.node();
+        let above = parent(number).map_or(source, |parent| members[parent].node);
+        let is_leaf = (number + 1) * FAN >= receivers;
+        let rate = Rate::from_mbps(if is_leaf { 0.2 } else { 10.0 });
+        net.duplex(above, node, LinkSpec { rate, ..bottleneck(5) }, wide(10.0, 5));
+        members.push(ReceiverSpec { node, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
+    }
+    let scheme = "mtcp,preset=published,localize=off".parse().expect("a scheme");
+    let parents = (0..receivers).map(|number| parent(number).map(|parent| parent as u32)).collect();
+    let flow = net.session(SessionSpec { scheme, ..session(source, members, Config::published()) });
+    net.tree(flow, parents);
+    net
+}
+
 fn peak_memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM"));
@@ -167,6 +189,7 @@ fn main() {
         "tcp" => tcp_star(receivers),
         "tree" => tree(receivers.isqrt()),
         "layers" => layers(receivers),
+        "mtcp" => mtcp_tree(receivers),
         _ => ormcc_star(receivers),
     };
     let until = Time::from_secs_f64(seconds);
@@ -186,7 +209,7 @@ fn main() {
     println!(
         "{{\"kind\":\"{kind}\",\"N\":{receivers},\"T_s\":{seconds},\"setup_s\":{setup:.3},\"run_s\":{run:.3},\
          \"idle_MiB\":{idle:.1},\"peak_MiB\":{:.1},\"link_traversals\":{},\"trav_per_s\":{:.0},\"arrivals\":{},\
-         \"arrivals_per_s\":{:.0},\"events\":{},\"reports\":{},\"mcast_rate_bps\":{rate:.0},\
+         \"arrivals_per_s\":{:.0},\"events\":{},\"sent\":{},\"reports\":{},\"mcast_rate_bps\":{rate:.0},\
          \"other_goodput_bps_mean\":{:.0},\"digest\":\"{:016x}\"}}",
         peak_memory(),
         outcome.traversals,
@@ -194,6 +217,7 @@ fn main() {
         outcome.arrivals,
         outcome.arrivals as f64 / run,
         outcome.events,
+        session.sent,
         session.feedback,
         goodput / others.len().max(1) as f64,
         outcome.digest,
