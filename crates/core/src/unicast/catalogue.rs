@@ -402,7 +402,9 @@ mod tests {
             "tcp-reno,preset=ns2001,window=20".parse(),
             "a release of ns-2 with its default window"
         );
-        let linux24 = "tcp-sack,preset=linux,initial-window=2,tick=0.01,initial-rto=3,counting=acks".parse();
+        let linux24 =
+            "tcp-sack,preset=linux,initial-window=2,tick=0.01,initial-rto=3,counting=acks,shrinking=at-once"
+                .parse();
         let Ok(Protocol::Tcp(linux24)) = linux24 else { panic!("{linux24:?}") };
         let linux24 = tcp::Config { max_rto: Span::from_secs(120), ..linux24 };
         assert_eq!("tcp-sack,preset=linux2.4".parse(), Ok(Protocol::Tcp(linux24)));
@@ -417,7 +419,7 @@ mod tests {
             let protocol: Protocol = entry.name.parse().expect("listed");
             for option in protocol.options() {
                 let with = |rest: &str| format!("{},{}{rest}", entry.name, option.name).parse::<Protocol>();
-                let good = ["=rfc", "=off", "=0.5", "=3", "=packets"];
+                let good = ["=rfc", "=off", "=0.5", "=3", "=packets", "=at-once"];
                 assert!(good.iter().any(|value| with(value).is_ok()), "{} {option:?}", entry.name);
                 with("=-1").expect_err(option.name);
                 assert_eq!(with("").is_ok(), option.may_stand_alone, "{} {option:?}", entry.name);
