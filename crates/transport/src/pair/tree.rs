@@ -555,6 +555,18 @@ fn sessions_in_layers_go_on_at_one_rate_on_each_branch() {
 }
 
 #[test]
+fn a_session_in_layers_that_is_more_than_the_memory_holds_arrives_late_and_that_is_said() {
+    let mut tree = Tree::new(33, Offer::bytes(3_000_000).by("rlc").expect(1));
+    let relay = tree.relay(Head::Source, 1, 1 << 20, Link::millis(5).mbps(20.0).fifo(100_000));
+    tree.receivers(branch(relay, 0), 1, Link::millis(3).mbps(10.0).fifo(60_000));
+    tree.start();
+    tree.run_to_end(Span::from_secs(600));
+    tree.assert_all_verified();
+    let says = |(_, event): &(Time, Event)| matches!(event, Event::Warning { message, .. } if message.contains("more memory"));
+    assert_eq!(tree.relays[relay].events.iter().filter(|event| says(event)).count(), 1, "once");
+}
+
+#[test]
 fn the_source_is_told_of_every_relay_and_of_how_far_those_behind_it_are() {
     let mut tree = Tree::new(31, Offer::bytes(8_000_000).expect(4).at_most_mbps(16.0));
     let link = || Link::millis(4).mbps(40.0).fifo(80_000).losing(0.005);

@@ -56,6 +56,14 @@ impl Above {
             let mut passing = shared.lock();
             passing.announce = Some((session, announce));
             passing.blocks = geometry.blocks();
+            let bytes = geometry.stream_len.unwrap_or(u64::MAX);
+            if announce.layers > 1 && !passing.cache.keeps(bytes) {
+                passing.warnings.push(
+                    "this session is in layers, whose parts come from all over the content, which is more than the memory of the \
+                     relay holds: what has to go comes again much later; give it more memory, or a directory for its cache"
+                        .to_owned(),
+                );
+            }
             passing.forget_before(first);
         }
         Above {

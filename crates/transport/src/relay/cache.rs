@@ -211,6 +211,11 @@ impl Cache {
         }
     }
 
+    /// Whether so many bytes would all be kept.
+    pub(super) const fn keeps(&self, bytes: u64) -> bool {
+        self.room.is_some() || bytes <= self.limit as u64
+    }
+
     /// Bytes of symbols that are here.
     pub(super) fn held(&self) -> usize {
         self.held

@@ -494,7 +494,7 @@ impl Passing {
 
     fn sent(&mut self, branch: usize, pick: Pick, seq: Seq) {
         self.branches[branch].schedule.sent(pick, seq, &self.cache);
-        if !pick.first {
+        if !pick.first && !self.branches[branch].queue.is_empty() {
             self.fetch_queued();
         }
     }
