@@ -4,7 +4,8 @@
 //! is nearer to the destination, then that of the lowest number, and between two nodes the link of the least delay, then of the
 //! lowest number. No path leads through a host ([`Topology::is_host`]).
 //!
-//! Paths are found per pair of routers and kept; nodes that hang on a single other one cost nothing.
+//! Parts of the network without any loop hang, as trees, on what is left, the core. Inside such a tree there is one way only, which
+//! costs nothing to find or to keep; ways through the core are found per destination and kept.
 
 use crate::topology::{LinkId, NodeId, Topology};
 use std::cmp::Reverse;
@@ -23,9 +24,12 @@ pub struct Routes<'a> {
     /// Links into each node, like `out`.
     into: Vec<u32>,
     into_first: Vec<u32>,
-    /// The only node that each node has links to or from; [`NONE`] where there are several.
-    only_neighbour: Vec<u32>,
-    /// For each destination asked for that has several neighbours: the link to take from every node.
+    /// The neighbour over which each node of a hanging tree reaches the core; [`NONE`] in the core. A network without loops has a
+    /// core of one node.
+    up: Vec<u32>,
+    /// How many steps [`Self::up`] each node is from the core.
+    depth: Vec<u32>,
+    /// For each node of the core that was asked for: the link to take from every node of the core.
     towards: BTreeMap<u32, Vec<u32>>,
 }
 
@@ -35,24 +39,66 @@ impl<'a> Routes<'a> {
         let (nodes, edges) = (topology.nodes(), topology.edges());
         let (first, out) = group(nodes, edges.iter().map(|edge| edge.from.0));
         let (into_first, into) = group(nodes, edges.iter().map(|edge| edge.to.0));
-        let mut only_neighbour = vec![NONE; nodes as usize];
-        let mut has_several = vec![false; nodes as usize];
-        for edge in edges.iter().filter(|edge| edge.from != edge.to) {
-            for (a, b) in [(edge.from.0, edge.to.0), (edge.to.0, edge.from.0)] {
-                let known = &mut only_neighbour[a as usize];
-                if *known == NONE {
-                    *known = b;
-                } else if *known != b {
-                    has_several[a as usize] = true;
-                }
+        let mut it = Routes {
+            topology,
+            out,
+            first,
+            into,
+            into_first,
+            up: vec![NONE; nodes as usize],
+            depth: vec![0; nodes as usize],
+            towards: BTreeMap::new(),
+        };
+        it.find_hanging_trees();
+        it
+    }
+
+    /// Take away nodes with a single neighbour until there are none.
+    fn find_hanging_trees(&mut self) {
+        let neighbours = self.neighbours();
+        let of = |node: u32| &neighbours.1[neighbours.0[node as usize]..neighbours.0[node as usize + 1]];
+        let nodes = self.up.len() as u32;
+        let mut left: Vec<u32> = (0..nodes).map(|node| of(node).len() as u32).collect();
+        let mut taken: Vec<u32> = (0..nodes).filter(|node| left[*node as usize] == 1).collect();
+        let mut next = 0;
+        while let Some(&node) = taken.get(next) {
+            next += 1;
+            // The last one of a network without loops has none.
+            let Some(&only) = of(node).iter().find(|other| left[**other as usize] > 0) else { continue };
+            self.up[node as usize] = only;
+            left[node as usize] = 0;
+            left[only as usize] -= 1;
+            if left[only as usize] == 1 {
+                taken.push(only);
             }
         }
-        for (node, several) in has_several.iter().enumerate() {
-            if *several {
-                only_neighbour[node] = NONE;
+        // Whoever was taken away later is nearer to the core.
+        for &node in taken.iter().rev() {
+            let up = self.up[node as usize];
+            if up != NONE {
+                self.depth[node as usize] = self.depth[up as usize] + 1;
             }
         }
-        Routes { topology, out, first, only_neighbour, towards: BTreeMap::new(), into, into_first }
+    }
+
+    /// The nodes that each node has links to or from, each once: where those of a node begin, and all of them.
+    fn neighbours(&self) -> (Vec<usize>, Vec<u32>) {
+        let edges = self.topology.edges();
+        let (mut first, mut all) = (Vec::with_capacity(self.up.len() + 1), Vec::with_capacity(edges.len()));
+        let mut here = Vec::new();
+        for node in 0..self.up.len() {
+            first.push(all.len());
+            let out = self.out[self.first[node] as usize..self.first[node + 1] as usize].iter();
+            let into = self.into[self.into_first[node] as usize..self.into_first[node + 1] as usize].iter();
+            here.extend(out.map(|link| edges[*link as usize].to.0));
+            here.extend(into.map(|link| edges[*link as usize].from.0));
+            here.retain(|other| *other as usize != node);
+            here.sort_unstable();
+            here.dedup();
+            all.append(&mut here);
+        }
+        first.push(all.len());
+        (first, all)
     }
 
     /// The network.
@@ -79,32 +125,34 @@ impl<'a> Routes<'a> {
     }
 
     /// The link to take at `at` on the way to `to`. Where there is a way, following these links is that way; where there is none,
-    /// they end or go round.
+    /// they end or go round. None leads away from `to` itself.
     ///
     /// # Panics
     /// When there is no such node.
     #[inline]
     pub fn next_link(&mut self, at: NodeId, to: NodeId) -> Option<LinkId> {
-        // A node with one neighbour goes through it, whatever the destination.
-        let via = self.only_neighbour[at.0 as usize];
-        if via != NONE {
-            let passes = NodeId(via) == to || !self.topology.is_host(NodeId(via));
-            return passes.then(|| self.best_link(at.0, via)).flatten();
-        }
-        let gate = self.only_neighbour[to.0 as usize];
-        let target = if gate == NONE { to.0 } else { gate };
-        if at.0 == target {
-            return self.best_link(at.0, to.0);
-        }
-        if gate != NONE && self.topology.is_host(NodeId(gate)) {
+        if at == to {
             return None;
         }
-        if !self.towards.contains_key(&target) {
-            let ways = self.ways_to(target);
-            self.towards.insert(target, ways);
+        // The nodes from the destination up to the core.
+        let (mut below, mut gate) = (NONE, to.0);
+        while self.depth[gate as usize] > self.depth[at.0 as usize] {
+            (below, gate) = (gate, self.up[gate as usize]);
         }
-        let link = self.towards[&target][at.0 as usize];
-        (link != NONE).then_some(LinkId(link))
+        let link = if gate == at.0 {
+            self.best_link(at.0, below)?
+        } else if self.up[at.0 as usize] != NONE {
+            self.best_link(at.0, self.up[at.0 as usize])?
+        } else {
+            if !self.towards.contains_key(&gate) {
+                let ways = self.ways_to(gate);
+                self.towards.insert(gate, ways);
+            }
+            let link = self.towards[&gate][at.0 as usize];
+            (link != NONE).then_some(LinkId(link))?
+        };
+        let end = self.end(link);
+        (end == to || !self.topology.is_host(end)).then_some(link)
     }
 
     #[inline]
@@ -127,9 +175,9 @@ impl<'a> Routes<'a> {
         fitting.copied().min_by_key(|&link| (edges[link as usize].spec.delay, link)).map(LinkId)
     }
 
-    /// Dijkstra by delay, then by links, over nodes with several neighbours, backwards from `target`.
+    /// Dijkstra by delay, then by links, over the core, backwards from `target`.
     fn ways_to(&self, target: u32) -> Vec<u32> {
-        let nodes = self.only_neighbour.len();
+        let nodes = self.up.len();
         let edges = self.topology.edges();
         let mut way = vec![NONE; nodes];
         let mut best = vec![(u64::MAX, u32::MAX); nodes];
@@ -144,7 +192,7 @@ impl<'a> Routes<'a> {
             for &link in &self.into[span] {
                 let edge = &edges[link as usize];
                 let from = edge.from.0;
-                if self.only_neighbour[from as usize] != NONE {
+                if self.up[from as usize] != NONE {
                     continue; // it knows its only way
                 }
                 let reached = (delay.saturating_add(edge.spec.delay.as_nanos()), links + 1);
@@ -309,6 +357,30 @@ mod tests {
     #[test]
     fn there_may_be_no_way() {
         assert_eq!(path(&network(4, &[(0, 1, 1), (2, 3, 1)]), 0, 3), None);
+    }
+
+    #[test]
+    fn ways_in_trees_that_hang_on_a_core_are_not_kept() {
+        // A square of routers, 0 to 3, with a chain of two at 0 and a fork below a third node at 2.
+        let square = [(0, 1, 1), (1, 2, 1), (2, 3, 1), (3, 0, 2)];
+        let trees = [(0, 4, 1), (4, 5, 1), (2, 6, 1), (6, 7, 1), (6, 8, 1), (8, 9, 1)];
+        let it = network(10, &[&square[..], &trees].concat());
+        let mut routes = Routes::new(&it);
+        let nodes = |path: &[LinkId]| path.iter().map(|link| routes_end(&it, *link)).collect::<Vec<_>>();
+        let mut path = Vec::new();
+        assert_eq!(routes.path(NodeId(7), NodeId(9), &mut path), Some(()));
+        assert_eq!(nodes(&path), [6, 8, 9]);
+        assert_eq!(routes.path(NodeId(9), NodeId(2), &mut path), Some(()));
+        assert_eq!(nodes(&path), [8, 6, 2]);
+        assert!(routes.towards.is_empty(), "that is no way through the core");
+        assert_eq!(routes.path(NodeId(5), NodeId(9), &mut path), Some(()));
+        assert_eq!(nodes(&path), [4, 0, 1, 2, 6, 8, 9]);
+        assert_eq!(routes.path(NodeId(4), NodeId(7), &mut path), Some(()));
+        assert_eq!(routes.towards.keys().collect::<Vec<_>>(), [&2], "both destinations hang on one node");
+    }
+
+    fn routes_end(it: &Topology, link: LinkId) -> u32 {
+        it.edges()[link.0 as usize].to.0
     }
 
     #[test]
