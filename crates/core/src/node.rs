@@ -254,6 +254,10 @@ pub trait Relay: Receiver + std::fmt::Debug {
     fn windows(&self) -> Option<Windows> {
         None
     }
+    /// Whether a child lacks this packet, as far as is known: a driver without multicast sends what is for a group to these alone.
+    fn is_missed_by(&self, _child: ReceiverId, _seq: Seq) -> bool {
+        true
+    }
 }
 
 /// A node on the path of packets (RMANP's active router, RACCOOM's aggregator). It serves all sessions that pass it.

@@ -253,6 +253,9 @@ proptest! {
             if let Some(agents) = in_trees.agents() {
                 keeps_its_promises(agents, &in_trees, &ops);
             }
+            if let Some(agents) = scheme.agents_beside_delivery() {
+                keeps_its_promises(&*agents, &scheme, &ops);
+            }
         }
     }
 }

@@ -179,6 +179,10 @@ pub(super) trait Configure: Sized + 'static {
     fn agents(&self) -> Option<&dyn RelaySpec> {
         None
     }
+    /// What makes agents in a session whose delivery repairs beside them, under new numbers.
+    fn agents_beside_delivery(&self) -> Option<Box<dyn RelaySpec>> {
+        None
+    }
 }
 
 /// Packet size before a transport says its own.
@@ -319,6 +323,13 @@ impl Scheme {
     /// packets are the session's business.
     pub fn agents(&self) -> Option<&dyn RelaySpec> {
         each!(self, Scheme, config => config.agents())
+    }
+
+    /// What makes agents in a session whose delivery repairs beside them: they repair for their children under the old numbers, and
+    /// what they lack themselves never comes to them under its number. `None` for schemes without agents, and where parents in a tree
+    /// repair everything ([`Scheme::agents`]).
+    pub fn agents_beside_delivery(&self) -> Option<Box<dyn RelaySpec>> {
+        each!(self, Scheme, config => config.agents_beside_delivery())
     }
 
     /// How it sends, whatever the scheme.

@@ -1,8 +1,9 @@
 //! A sender's agent: a receiver that acknowledges for its part of the tree, and repairs there (seed 001, 3.1).
 
-use super::config::Config;
+use super::board::Board;
+use super::config::{Config, Localize, Repair};
 use super::inbound::{Inbound, News};
-use super::parent::{Parent, Role, Use};
+use super::parent::{From, Parent, Role, Use};
 use super::receiver::congested;
 use super::store::Slot;
 use crate::node::{Cx, Departure, Observation, Relay, RelaySpec, SourceControl, Stamp, Tally, Windows};
@@ -19,6 +20,8 @@ pub struct Agent {
     said: Said,
     /// Packets that it refused while its store was full.
     refused: u64,
+    /// Below this packet nothing is waited for that has not come.
+    given_up: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -34,19 +37,40 @@ const SHORTEST: Span = Span::from_millis(1);
 
 impl Agent {
     /// An agent that has received nothing yet, which is called `me` by its parent.
+    ///
+    /// In a session whose delivery repairs ([`Repair::Session`]) it repairs for its children under the old numbers all the same, and
+    /// moves slow ones; what has not come here itself never does under its number, so nobody below waits for it.
     pub fn new(me: ReceiverId, config: &Config) -> Agent {
+        let below = Config { repair: Repair::Tree, localize: Localize::Either, ..*config };
+        let (below, from) = match config.repair {
+            Repair::Tree => (*config, From::Parent),
+            Repair::Session => (below, From::Delivery),
+        };
         Agent {
             config: *config,
             inbound: Inbound::new(me, config),
-            parent: Parent::new(*config, Role::Agent),
+            parent: Parent::new(below, Role::Agent, from),
             said: Said { window: f64::INFINITY, transit: 0, low: 0, at: Time::ZERO },
             refused: 0,
+            given_up: 0,
         }
     }
 
-    /// The lowest packet that this node or somebody below it misses.
+    /// The lowest packet that this node or somebody below it waits for.
     fn low(&self) -> u64 {
-        self.parent.low().min(self.inbound.base())
+        match self.config.repair {
+            Repair::Tree => self.parent.low().min(self.inbound.base()),
+            Repair::Session => self.parent.under_way().min(self.inbound.end()),
+        }
+    }
+
+    /// What the session's delivery repairs has not come and is waited for no more: nobody below waits for it either.
+    fn give_up(&mut self, now: Time) {
+        let base = self.inbound.base();
+        if self.config.repair == Repair::Session && self.given_up < base {
+            self.parent.give_up(self.given_up.max(base.saturating_sub(Board::SPAN))..base, now);
+            self.given_up = base;
+        }
     }
 
     /// Say how this part of the tree stands, and what is missing here.
@@ -88,6 +112,11 @@ impl Agent {
     /// After anything that happened.
     fn settle(&mut self, cx: &mut Cx<'_>) {
         if let Some(from) = self.parent.take_wanted() {
+            if self.config.repair == Repair::Session {
+                // Nobody sends it again under its number: they go on from what is here.
+                self.parent.skip_to(self.parent.store.first(), cx.now);
+                return self.parent.pump(cx.now, cx.effects);
+            }
             // Children of an agent that is gone, or of this one before it came back, may miss what is not here.
             self.inbound.reach_back(from, self.parent.store.first());
             self.parent.store.reach_back(self.inbound.base());
@@ -135,6 +164,7 @@ impl crate::node::Receiver for Agent {
             let slot = Slot { sent_at, here_at: cx.now, local_at: Time::NEVER, size, payload };
             self.parent.put(data.seq.0.min(self.inbound.end().saturating_sub(1)), slot);
             self.parent.wake_local(cx.now);
+            self.give_up(cx.now);
         }
         if self.inbound.is_due(news, cx.now) {
             self.report(cx);
@@ -228,6 +258,10 @@ impl Relay for Agent {
     fn windows(&self) -> Option<Windows> {
         Some(self.parent.windows())
     }
+
+    fn is_missed_by(&self, child: ReceiverId, seq: Seq) -> bool {
+        self.parent.place(child).is_ok_and(|place| !self.parent.children[place].board.has(seq.0))
+    }
 }
 
 impl RelaySpec for Config {
@@ -240,6 +274,12 @@ impl RelaySpec for Config {
 impl Agent {
     pub(super) fn parent(&self) -> &Parent {
         &self.parent
+    }
+
+    /// Move a child into the local group.
+    pub(super) fn move_child(&mut self, id: ReceiverId, now: Time) {
+        let place = self.parent.place(id).expect("it is a child");
+        self.parent.move_away(&[place], now);
     }
 
     pub(super) const fn refused(&self) -> u64 {

@@ -173,6 +173,13 @@ impl Child {
         self.summary.map_or(own, |summary| summary.low.min(own))
     }
 
+    /// The lowest packet that is on its way to it or to somebody below it: what is known to be lost is not.
+    pub(super) fn under_way(&self) -> u64 {
+        let from = self.lost_to.max(self.board.base());
+        let own = (from..self.end).find(|seq| !self.board.has(*seq)).unwrap_or(from.max(self.end));
+        self.summary.map_or(own, |summary| summary.low.min(own))
+    }
+
     /// Packets below `end` that are on their way to it or to somebody below it.
     pub(super) fn transit(&self, end: u64) -> u64 {
         let below = self.summary.map_or(0, |summary| summary.transit + end.saturating_sub(self.end));

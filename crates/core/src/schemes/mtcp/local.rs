@@ -67,7 +67,7 @@ impl Parent {
         }
     }
 
-    fn move_away(&mut self, places: &[usize], now: Time) {
+    pub(super) fn move_away(&mut self, places: &[usize], now: Time) {
         let is_new = !self.has(Group::Local);
         let first = places.iter().map(|place| self.children[*place].board.base()).min().unwrap_or(self.end);
         let size = self.window().size();
@@ -156,6 +156,7 @@ impl Parent {
         {
             self.next_local += 1;
         }
+        self.pass_over(now);
         let seq = self.next_local;
         if seq >= self.end || self.store.get(seq).is_none() {
             self.local_at = if seq < self.end { now + self.config.local.check } else { Time::NEVER };

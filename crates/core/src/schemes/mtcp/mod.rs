@@ -19,9 +19,11 @@
 //! | `window` `delay` | Vegas over relative delays |
 //! | `outbound` `repairs` | what it sends them, and the retransmission window |
 //! | `local` | congestion localization |
+//! | `beside` | agents where the session's delivery repairs as well |
 //! | `source` `agent` `receiver` | the three roles |
 
 mod agent;
+mod beside;
 mod board;
 mod child;
 mod config;

@@ -236,4 +236,8 @@ impl Configure for Config {
     fn agents(&self) -> Option<&dyn RelaySpec> {
         (self.repair == Repair::Tree).then_some(self)
     }
+
+    fn agents_beside_delivery(&self) -> Option<Box<dyn RelaySpec>> {
+        (self.repair == Repair::Session).then(|| Box::new(*self) as Box<dyn RelaySpec>)
+    }
 }

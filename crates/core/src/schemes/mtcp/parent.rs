@@ -31,6 +31,8 @@ pub(super) struct Parent {
     /// The next packet for the local group.
     pub(super) next_local: u64,
     pub(super) local_at: Time,
+    /// Since when it waits for that packet, which is not here.
+    pub(super) hole_since: Option<Time>,
     pub(super) check_at: Time,
     /// The earliest timer of a child.
     timer_at: Time,
@@ -45,6 +47,17 @@ pub(super) struct Parent {
     kept: Option<(u64, Time)>,
     /// A child misses packets from this one on, which are not here and may be had from above.
     wanted: Option<u64>,
+    /// Whether what is not here may still come.
+    pub(super) from: From,
+}
+
+/// Where what a node lacks comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    /// Its own parent sends it again, under its number.
+    Parent,
+    /// The session's delivery, under another number: this one never comes.
+    Delivery,
 }
 
 /// Where it stands in the tree.
@@ -86,7 +99,7 @@ const TIMEOUTS: u64 = 3;
 const TIMES_SESSION: f64 = 2.0;
 
 impl Parent {
-    pub(super) fn new(config: Config, role: Role) -> Parent {
+    pub(super) fn new(config: Config, role: Role, from: From) -> Parent {
         let group = || GroupState {
             window: Window::new(1.0, f64::INFINITY, 0, Time::ZERO),
             repairs: Repairs::new(&config),
@@ -103,6 +116,7 @@ impl Parent {
             session_round: Span::ZERO,
             next_local: 0,
             local_at: Time::NEVER,
+            hole_since: None,
             check_at: Time::NEVER,
             timer_at: Time::NEVER,
             pumped_at: Time::ZERO,
@@ -112,6 +126,7 @@ impl Parent {
             losses: 0,
             kept: None,
             wanted: None,
+            from,
             config,
         }
     }
@@ -414,7 +429,9 @@ impl Parent {
         let Ok(place) = self.place(id) else { return base..end };
         let child = &self.children[place];
         let before = child.board.base();
-        if !child.is_there || end < child.end || base >= before {
+        // Beside a delivery a child goes on listing what was given up here.
+        let is_old = self.from == From::Delivery || end < child.end || base >= before;
+        if !child.is_there || is_old {
             return 0..0;
         }
         let base = self.reach_for(place, base, now);

@@ -3,7 +3,7 @@
 use super::child::Group;
 use super::config::{Config, Mode, Repair};
 use super::local::SHORTEST_GAP;
-use super::parent::{Parent, Role, Use};
+use super::parent::{From, Parent, Role, Use};
 use super::store::Slot;
 use crate::estimate::{Ewma, SendHistory};
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally, Windows};
@@ -45,7 +45,7 @@ impl Source {
     /// A source that has not started.
     pub fn new(config: Config) -> Source {
         let mut source = Source {
-            parent: Parent::new(config, Role::Sender),
+            parent: Parent::new(config, Role::Sender, From::Parent),
             history: SendHistory::new(config.sending.history_packets),
             is_running: false,
             pacer: Pacer::new(config.sending.bounds.max, config.sending.catch_up),

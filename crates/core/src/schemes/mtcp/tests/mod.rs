@@ -1,5 +1,6 @@
 //! MTCP at work: the checklist of the specification, on a small tree.
 
+mod beside;
 mod grove;
 mod localization;
 mod nodes;

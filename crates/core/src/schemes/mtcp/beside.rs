@@ -1,0 +1,51 @@
+//! A parent beside a delivery that repairs under new numbers: what its own node lacks never comes under its number, so no child is
+//! to wait for that.
+
+use super::child::{Child, Group};
+use super::parent::{From, Parent};
+use crate::time::Time;
+use std::ops::Range;
+
+impl Parent {
+    /// The lowest packet that is on its way to somebody of this part, for all that is known.
+    pub(super) fn under_way(&self) -> u64 {
+        self.of(Group::Session).map(Child::under_way).min().unwrap_or(self.end)
+    }
+
+    /// Whether it is known of a packet that has not come here that it never will: several later ones have.
+    pub(super) fn never_comes(&self, seq: u64) -> bool {
+        self.from == From::Delivery && seq + u64::from(self.config.duplicates) < self.end
+    }
+
+    /// What of these packets is not here never comes: no child waits for it.
+    pub(super) fn give_up(&mut self, packets: Range<u64>, now: Time) {
+        let mut any = false;
+        for seq in packets {
+            if self.store.get(seq).is_none() {
+                for child in &mut self.children {
+                    any |= !child.board.has(seq) && child.set(seq);
+                }
+            }
+        }
+        if any {
+            self.regroup(now);
+        }
+    }
+
+    /// What comes next for the local group is not here. It is passed over when it never comes: when later packets have, or, at the
+    /// end of what is sent, after a while.
+    pub(super) fn pass_over(&mut self, now: Time) {
+        let first = self.next_local;
+        if first >= self.end || self.store.get(first).is_some() {
+            self.hole_since = None;
+            return;
+        }
+        let is_old = self.hole_since.is_some_and(|at| now.since(at) >= self.config.local.check);
+        let next = (first..self.end).find(|seq| self.store.get(*seq).is_some()).unwrap_or(self.end);
+        if self.from == From::Delivery && (is_old || self.never_comes(next - 1)) {
+            self.next_local = next;
+            self.give_up(first..next, now);
+        }
+        self.hole_since.get_or_insert(now);
+    }
+}
