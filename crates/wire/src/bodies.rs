@@ -8,8 +8,8 @@ use crate::error::{EncodeError, ParseError};
 use crate::field::{Layout, Shape, fields_of, len_of};
 use crate::key::KeyId;
 use crate::message::{
-    Announce, Attach, Hashes, Held, Invite, Member, MemberState, Name, Need, Refusal, RefusalReason, Request,
-    Scheduled, Status, Token, TransferId, Tree, TreeNode, Welcome, Window,
+    Announce, Attach, Hashes, Held, Invite, Member, MemberState, Name, Need, Order, OrderAction, Refusal,
+    RefusalReason, Request, Scheduled, Status, Token, TransferId, Tree, TreeNode, Welcome, Window,
 };
 use crate::reader::Reader;
 use faircast_core::packet::{Data, Echo, Flags, ReceiverId, Seq};
@@ -104,6 +104,7 @@ pub const LAYOUTS: &[Layout] = &[
     Token::LAYOUT,
     Invite::LAYOUT,
     Tree::LAYOUT,
+    Order::LAYOUT,
 ];
 
 /// What every data packet says behind its header.
@@ -320,6 +321,19 @@ body! {
     fields {
         to: ReceiverId, "who asked";
         token: [u8; 16], "to be repeated";
+        agent: bool, "1: it is an agent (MTCP), whose children hear the source as well";
+    }
+}
+
+body! {
+    Order = 14 "order" "agent to one of its children (MTCP): where it belongs, a question, or an answer";
+    fields {
+        to: ReceiverId, "which child";
+        action: OrderAction, "what it is";
+        number: u32, "of join and poll: its number, which is in the answer";
+        group: u8, "of join: 0: it hears the source; 1: it hears the agent alone";
+        from: Seq, "of join: the first packet that comes there, unwrapped";
+        nonce: u16, "of serves and heard: the nonce of what is answered";
     }
 }
 

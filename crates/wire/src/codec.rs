@@ -6,7 +6,7 @@
 use crate::error::{EncodeError, ParseError};
 use crate::field::{Field, Shape};
 use crate::key::KeyId;
-use crate::message::{Announce, MemberState, Name, RefusalReason, TransferId};
+use crate::message::{Announce, MemberState, Name, OrderAction, RefusalReason, TransferId};
 use crate::reader::Reader;
 use faircast_core::half::{self, Half};
 use faircast_core::packet::{Cause, Echo, Hole, Holes, Knows, LayerStates, ReceiverId, Seq, ShortId};
@@ -224,6 +224,12 @@ numbered! {
         4 => Leaving "leaving",
         5 => Asking "asking",
         6 => Relaying "relaying",
+    }
+    OrderAction {
+        0 => Join "join",
+        1 => Poll "poll",
+        2 => Serves "serves",
+        3 => Heard "heard",
     }
     RefusalReason {
         1 => NoKey "no key",

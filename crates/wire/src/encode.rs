@@ -77,7 +77,13 @@ pub(crate) const fn overhead(kind: Kind, form: Form) -> usize {
     match (form, kind) {
         (
             Form::Open,
-            Kind::Data | Kind::Announce | Kind::Status | Kind::Hashes | Kind::Token | Kind::Invite,
+            Kind::Data
+            | Kind::Announce
+            | Kind::Status
+            | Kind::Hashes
+            | Kind::Token
+            | Kind::Invite
+            | Kind::Order,
         ) => HEADER_LEN + CRC_LEN,
         (Form::Open, _) => HEADER_LEN + CRC_LEN + ID_LEN,
         (Form::Sealed, Kind::Data) => HEADER_LEN + TAG_LEN + TAG_LEN,
@@ -255,6 +261,7 @@ pub(crate) fn put_body(out: &mut Vec<u8>, message: &Message<'_>, end: usize) -> 
         Message::Token(token) => token.put(out, end),
         Message::Invite(invite) => invite.put(out, end),
         Message::Tree(tree) => tree.put(out, end),
+        Message::Order(order) => order.put(out, end),
     }?;
     check_len(out.len() - body, end.saturating_sub(body))?;
     Ok(fit)

@@ -93,6 +93,7 @@ struct Flow {
     announcements: ReplayWindow<3>,
     statuses: ReplayWindow<3>,
     pages: ReplayWindow<3>,
+    orders: ReplayWindow<3>,
     layers: Vec<Option<Box<ReplayWindow<DATA_WORDS>>>>,
 }
 
@@ -201,6 +202,7 @@ impl Inbound {
             (Kind::Announce, _) => self.parse_announce(&fixed, bytes, from)?,
             (_, None) => return Err(OpenError::OtherSession(session)),
             (Kind::Data, Some(place)) => Message::Data(self.sessions[place].open_data(&fixed, bytes, from)?),
+            (Kind::Order, Some(place)) => self.sessions[place].open_order(&fixed, bytes, from)?,
             (Kind::Hashes, Some(place)) => self.sessions[place].open_page(&fixed, bytes)?,
             (_, Some(place)) => self.sessions[place].open_status(&fixed, bytes)?,
         };
@@ -382,6 +384,38 @@ impl Heard {
         flow.open_page(fixed, clear, bytes)
     }
 
+    /// Open an agent's word. An agent announces nothing, so it is known by the first word of it that opens.
+    fn open_order<'a>(
+        &mut self,
+        fixed: &Fixed,
+        bytes: &'a mut [u8],
+        from: SocketAddr,
+    ) -> Result<Message<'a>, OpenError> {
+        if !fixed.header.sealed {
+            return Ok(parse(bytes, &Newest::default())?.1);
+        }
+        let unknown = OpenError::NotAnnounced(self.session);
+        let Some(keys) = &self.keys else { return Err(unknown) };
+        let mut reader = Reader { bytes, at: HEADER_LEN };
+        let sender = read_sender(fixed, &mut reader)?.ok_or(OpenError::NotForMe(fixed.header.kind))?;
+        let clear = reader.at;
+        if let Some(known) = self.relays.iter_mut().find(|relay| relay.sender == sender) {
+            return known.flow.open_order(fixed, clear, bytes);
+        }
+        let mut flow = Box::new(Flow::new(Some(keys.secret.member(sender.0, sender.1))));
+        let message = flow.open_order(fixed, clear, bytes)?;
+        self.remember(Relay { sender, place: from, flow });
+        Ok(message)
+    }
+
+    /// A relay of this session; the one that was heard of first is forgotten when there are too many.
+    fn remember(&mut self, relay: Relay) {
+        if self.relays.len() == RELAYS {
+            self.relays.remove(0);
+        }
+        self.relays.push(relay);
+    }
+
     /// Who sealed a packet, with which keys, and where what is sealed begins.
     fn sealed_flow(&mut self, fixed: &Fixed, bytes: &[u8]) -> Result<(&mut Flow, &Keys, usize), OpenError> {
         let unknown = OpenError::NotAnnounced(self.session);
@@ -410,11 +444,8 @@ impl Heard {
             match self.relays.iter_mut().find(|relay| relay.sender == sender) {
                 Some(known) => known.place = from,
                 None => {
-                    if self.relays.len() == RELAYS {
-                        self.relays.remove(0);
-                    }
                     let cipher = keys.secret.member(sender.0, sender.1);
-                    self.relays.push(Relay { sender, place: from, flow: Box::new(Flow::new(Some(cipher))) });
+                    self.remember(Relay { sender, place: from, flow: Box::new(Flow::new(Some(cipher))) });
                 }
             }
         }
@@ -437,6 +468,7 @@ impl Flow {
             announcements: ReplayWindow::new(),
             statuses: ReplayWindow::new(),
             pages: ReplayWindow::new(),
+            orders: ReplayWindow::new(),
             layers: Vec::new(),
         }
     }
@@ -492,6 +524,23 @@ impl Flow {
         let bytes = self.cipher(fixed)?.open(bytes, clear, nonce(header.kind, header.layer, seq))?;
         let message = read_body(fixed, None, Reader { bytes, at: clear }, &Newest::default())?;
         self.pages.mark(seq);
+        Ok(message)
+    }
+
+    fn open_order<'a>(
+        &mut self,
+        fixed: &Fixed,
+        clear: usize,
+        bytes: &'a mut [u8],
+    ) -> Result<Message<'a>, OpenError> {
+        let header = fixed.header;
+        let seq = Seq::unwrap(Seq(self.orders.newest()), header.seq).0;
+        if !self.orders.is_new(seq) {
+            return Err(OpenError::Replayed(seq));
+        }
+        let bytes = self.cipher(fixed)?.open(bytes, clear, nonce(header.kind, header.layer, seq))?;
+        let message = read_body(fixed, None, Reader { bytes, at: clear }, &Newest::default())?;
+        self.orders.mark(seq);
         Ok(message)
     }
 

@@ -58,8 +58,8 @@ pub use key::{GroupKey, HopKey, KeyError, KeyId, KeyRing};
 pub use layers::{Spacing, group_of};
 pub use message::{
     Announce, Attach, DataPacket, Hashes, Header, Held, Invite, Kind, Member, MemberState, Message, Name,
-    NameTooLong, Need, Refusal, RefusalReason, Request, Scheduled, Status, Token, TransferId, Tree, TreeNode,
-    Welcome, Window,
+    NameTooLong, Need, Order, OrderAction, Refusal, RefusalReason, Request, Scheduled, Status, Token,
+    TransferId, Tree, TreeNode, Welcome, Window,
 };
 pub use parse::{Newest, parse, peek};
 pub use receiver::ReceiverCodec;

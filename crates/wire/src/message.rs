@@ -41,6 +41,8 @@ pub enum Message<'a> {
     Invite(Invite),
     /// Relay to source or relay: the relays below it.
     Tree(Tree),
+    /// Agent to one of its children: where it belongs, a question, or an answer.
+    Order(Order),
 }
 
 /// A data packet: the core's view of it, and the symbol it carries.
@@ -394,6 +396,39 @@ pub struct Token {
     pub to: ReceiverId,
     /// To be repeated.
     pub token: [u8; 16],
+    /// Whether who says it is an agent (MTCP), whose children hear the source as well.
+    pub agent: bool,
+}
+
+/// What an agent says to one of its children. In sealed sessions it is sealed as a relay's, under the agent's own key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Order {
+    /// To whom.
+    pub to: ReceiverId,
+    /// What it is.
+    pub action: OrderAction,
+    /// Of [`OrderAction::Join`] and [`OrderAction::Poll`]: its number, which is in the answer. 0 otherwise.
+    pub number: u32,
+    /// Of [`OrderAction::Join`]: which of the agent's groups. 0 is the session's, and the child hears the source; in 1 it hears the
+    /// agent alone.
+    pub group: u8,
+    /// Of [`OrderAction::Join`]: the first packet that comes there.
+    pub from: Seq,
+    /// Of the answers: [`Member::nonce`] of what is answered.
+    pub nonce: u16,
+}
+
+/// What an agent wants of a child, or answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderAction {
+    /// Be in this group and in no other.
+    Join,
+    /// Answer, and nothing else.
+    Poll,
+    /// The agent serves this child, or is still there.
+    Serves,
+    /// It has heard that the child is done, or has failed or left.
+    Heard,
 }
 
 /// Why a receiver does not follow a session that it hears.
@@ -482,6 +517,8 @@ pub enum Kind {
     Invite = 12,
     /// [`Message::Tree`].
     Tree = 13,
+    /// [`Message::Order`].
+    Order = 14,
 }
 
 impl Kind {
@@ -501,6 +538,7 @@ impl Kind {
             11 => Kind::Token,
             12 => Kind::Invite,
             13 => Kind::Tree,
+            14 => Kind::Order,
             _ => return None,
         })
     }
@@ -537,6 +575,7 @@ impl Message<'_> {
             Message::Token(_) => Kind::Token,
             Message::Invite(_) => Kind::Invite,
             Message::Tree(_) => Kind::Tree,
+            Message::Order(_) => Kind::Order,
         }
     }
 
@@ -555,7 +594,8 @@ impl Message<'_> {
             | Message::Status(_)
             | Message::Hashes(_)
             | Message::Token(_)
-            | Message::Invite(_) => None,
+            | Message::Invite(_)
+            | Message::Order(_) => None,
         }
     }
 

@@ -15,6 +15,7 @@ pub(crate) struct Numbers {
     announced: u64,
     statuses: u64,
     pages: u64,
+    orders: u64,
     /// By layer, the number that the next sealed data packet must have at least.
     next: [u64; 256],
 }
@@ -32,7 +33,7 @@ pub(crate) struct Sealer<'a> {
 
 impl Numbers {
     pub(crate) const fn new() -> Numbers {
-        Numbers { announced: 0, statuses: 0, pages: 0, next: [0; 256] }
+        Numbers { announced: 0, statuses: 0, pages: 0, orders: 0, next: [0; 256] }
     }
 
     /// The number of the next message of this kind; `None` for a kind that is not numbered here.
@@ -41,6 +42,7 @@ impl Numbers {
             Kind::Announce => &mut self.announced,
             Kind::Status => &mut self.statuses,
             Kind::Hashes => &mut self.pages,
+            Kind::Order => &mut self.orders,
             _ => return None,
         };
         let seq = *count;

@@ -22,8 +22,8 @@ use crate::bodies::{Body, DataFields};
 use crate::codec::{Codec, Rounded, SEQ_LIMIT, U24};
 use crate::error::ParseError;
 use crate::message::{
-    Announce, Attach, DataPacket, Hashes, Header, Invite, Kind, Member, Message, Refusal, Request, Status,
-    Token, Tree, Window,
+    Announce, Attach, DataPacket, Hashes, Header, Invite, Kind, Member, Message, Order, Refusal, Request,
+    Status, Token, Tree, Window,
 };
 use crate::reader::Reader;
 use crate::{marks, reports};
@@ -208,6 +208,7 @@ pub(crate) fn read_body<'a>(
         (Kind::Attach, Some(from)) => Message::Attach(Attach::read(&mut reader, (from,))?),
         (Kind::Token, _) => Message::Token(Token::read(&mut reader, ())?),
         (Kind::Invite, _) => Message::Invite(Invite::read(&mut reader, ())?),
+        (Kind::Order, _) => Message::Order(Order::read(&mut reader, ())?),
         (Kind::Tree, Some(from)) => Message::Tree(Tree::read(&mut reader, (from,))?),
         (Kind::Refusal, Some(from)) => Message::Refusal(Refusal::read(&mut reader, (from,))?),
         (Kind::Data, _) | (_, None) => return Err(ParseError::BadValue { field: "from", value: 0 }),

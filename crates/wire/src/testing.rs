@@ -4,7 +4,7 @@ use crate::bodies::{Body, DataFields};
 use crate::codec::{Codec, Counter, Rounded};
 use crate::marks;
 use crate::message::{
-    Announce, Attach, Hashes, Invite, Member, Message, Refusal, Request, Status, Token, Tree, Window,
+    Announce, Attach, Hashes, Invite, Member, Message, Order, Refusal, Request, Status, Token, Tree, Window,
 };
 use crate::reports;
 use faircast_core::packet::{Data, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq};
@@ -60,6 +60,7 @@ pub fn any_message() -> BoxedStrategy<Message<'static>> {
         Token::any().prop_map(Message::Token),
         Invite::any().prop_map(Message::Invite),
         Tree::any().prop_map(Message::Tree),
+        Order::any().prop_map(Message::Order),
     ]
     .boxed()
 }

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{
-    LIMIT, SESSION, UNIX_SECS, announce, at, data, from_receiver, from_source, key, member, receiver, status,
+    LIMIT, SALT, SESSION, UNIX_SECS, announce, at, data, from_receiver, from_source, key, member, order,
+    receiver, status,
 };
 use faircast_core::packet::{Data, Layer, Mark, Payload, Seq, SessionId};
 use faircast_wire::encode::{MOST_ANNOUNCE, MOST_AROUND_STATUS, MOST_NEEDS};
@@ -643,4 +644,34 @@ fn what_a_relay_passes_on_is_as_long_opens_below_and_comes_from_where_it_is() {
     let Ok((_, Message::Data(packet))) = receiver.open(&mut bytes, via()) else { panic!("it opens below") };
     assert_eq!(packet.payload, sent.payload);
     assert_eq!(receiver.open(&mut passed.clone(), via()).map(drop), Err(OpenError::Replayed(0)));
+}
+
+#[test]
+fn an_agents_words_are_sealed_by_itself_and_open_once() {
+    let key = key();
+    let mut source = source(Some(&key));
+    let mut receiver = joined(&mut source, Some(&key));
+    let agent = SourceCodec::of_relay(SESSION, Some(&key.hop()), SALT, order().to, 77);
+    let [mut agent, mut stranger] = [agent, SourceCodec::of_relay(SESSION, None, SALT, order().to, 77)];
+    let say = |agent: &mut SourceCodec| {
+        let mut out = Vec::new();
+        agent.encode(&mut out, &Message::Order(order()), LIMIT).expect("it fits");
+        out
+    };
+    for _ in 0..3 {
+        let bytes = say(&mut agent);
+        assert!(peek(&bytes).expect("a header").sealed);
+        let mut copy = bytes.clone();
+        assert_eq!(receiver.open(&mut copy, at()).expect("it opens"), (SESSION, Message::Order(order())));
+        assert!(matches!(receiver.open(&mut bytes.clone(), at()), Err(OpenError::Replayed(_))));
+        let mut forged = bytes;
+        forged[30] ^= 1;
+        assert!(receiver.open(&mut forged, at()).is_err());
+    }
+    let mut open = say(&mut stranger);
+    assert!(matches!(receiver.open(&mut open, at()), Err(OpenError::Unsealed(_))));
+    // The source gives no orders.
+    let mut own = Vec::new();
+    source.encode(&mut own, &Message::Order(order()), LIMIT).expect("it fits");
+    assert!(receiver.open(&mut own, at()).is_err());
 }

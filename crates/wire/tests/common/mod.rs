@@ -9,8 +9,8 @@ use faircast_core::packet::{
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
     Announce, Attach, DataPacket, GroupKey, Hashes, Held, Invite, KeyId, Member, MemberState, Message, Name,
-    Need, Refusal, RefusalReason, Request, Scheduled, Status, Token, TransferId, Tree, TreeNode, Welcome,
-    Window,
+    Need, Order, OrderAction, Refusal, RefusalReason, Request, Scheduled, Status, Token, TransferId, Tree,
+    TreeNode, Welcome, Window,
 };
 use std::net::SocketAddr;
 
@@ -263,11 +263,17 @@ pub fn from_receiver() -> Vec<(&'static str, Message<'static>)> {
     all
 }
 
+/// What an agent says to a child.
+pub fn order() -> Order {
+    let (to, from) = (receiver(0x1122_3344), Seq(0x1_0000_0007));
+    Order { to, action: OrderAction::Join, number: 17, group: 1, from, nonce: 0 }
+}
+
 /// Every message.
 pub fn all() -> Vec<(&'static str, Message<'static>)> {
-    let token = Message::Token(Token { to: receiver(0x1122_3344), token: [7; 16] });
+    let token = Message::Token(Token { to: receiver(0x1122_3344), token: [7; 16], agent: true });
     let invite = Message::Invite(Invite { number: 0x0123_4567_89ab_cdef, name: Name::clipped("source") });
-    let others = [("token", token), ("invite", invite)];
+    let others = [("token", token), ("invite", invite), ("order", Message::Order(order()))];
     from_source().into_iter().chain(from_receiver()).chain(others).collect()
 }
 
