@@ -2,7 +2,7 @@
 
 use crate::config::{Content, ReceiveConfig, SendConfig, Slow, check_limits, span};
 use crate::datagram::{self, overhead};
-use crate::driver::{Clock, Groups, Hearing, Moves, Outage, Uplink, opened, random, run_one};
+use crate::driver::{Clock, GroupBeside, Groups, Hearing, Moves, Outage, Uplink, opened, random, run_one};
 use crate::error::{Error, Unlayered};
 use crate::event::{Event, ReceiveReport, SendReport};
 use crate::object::ObjectStream;
@@ -345,7 +345,17 @@ impl Listening<'_> {
             events(opened(place, uplink.choice()));
             uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
             uplink.inject(self.faults, seed);
-            return Ok(Hearing::Parent(uplink));
+            let group = GroupBeside {
+                group: self.group,
+                interface: self.interface,
+                membership: self.source.map_or(Membership::AnySource, Membership::OnlyFrom),
+                options: GroupOptions { receive_buffer: self.buffer },
+                patience: self.patience,
+                faults: self.faults.map(|faults| (faults, seed.wrapping_add(1))),
+                joined: None,
+                failed: None,
+            };
+            return Ok(Hearing::Parent { uplink, group: Box::new(group) });
         }
         let choice = choose(self.group.ip(), self.interface.as_deref())?;
         let outage = Outage::of_listener(self.group.ip(), self.interface, self.patience);

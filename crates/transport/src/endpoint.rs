@@ -99,6 +99,11 @@ pub trait Endpoint {
         &[]
     }
 
+    /// Whether the session's own group is wanted as well, by one that has a parent.
+    fn hears_group(&self) -> bool {
+        false
+    }
+
     /// Whether datagrams are taken. If not, leave them in the sockets for a moment: whoever reads this endpoint's output is
     /// slower than what comes.
     fn accepts(&mut self, _now: Time) -> bool {

@@ -80,6 +80,11 @@ pub enum Seen {
     /// At a relay: it has a stream on each layer.
     #[error("a session with a stream on each layer is announced: relays pass on files and single streams")]
     Layered,
+    /// At an agent: its congestion control has none.
+    #[error(
+        "a session is there whose congestion control has no agents, only `mtcp` has: pass it on with `--as repeater`"
+    )]
+    NoAgents,
     /// One whose numbers contradict each other.
     #[error("a session is there whose announced packet size does not go with its symbols")]
     PacketSize,

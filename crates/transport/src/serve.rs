@@ -118,6 +118,7 @@ impl Serving {
             children: unicast.children,
             paced: unicast.multicast == Multicast::Not,
             found: false,
+            role: crate::relay::RelayRole::Repeater,
         };
         let stop = Arc::new(AtomicBool::new(false));
         let (say, events) = channel();

@@ -1,18 +1,65 @@
 //! Where a receiver hears a session: in its groups, or from a parent that serves it by unicast.
 
-use super::{Events, Groups, Sockets, Uplink, Watcher};
+use super::{Events, Groups, Outage, Sockets, Uplink, Watcher};
 use crate::endpoint::{Backlog, Endpoint, Transmit};
 use crate::error::Error;
 use faircast_core::time::Time;
-use faircast_net::Meta;
-use std::time::Instant;
+use faircast_net::{Faults, GroupOptions, GroupSocket, Membership, Meta, choose};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// A group that could not be joined is tried again after this.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// The sockets of a receiver.
 pub(crate) enum Hearing {
     /// It has joined groups.
     Groups(Groups),
-    /// It has attached to a parent.
-    Parent(Uplink),
+    /// It has attached to a parent, and hears its session's group as well while it wants to (an agent's child).
+    Parent {
+        /// To the parent.
+        uplink: Uplink,
+        /// The group.
+        group: Box<GroupBeside>,
+    },
+}
+
+/// A group that is joined and left as the endpoint wants.
+pub(crate) struct GroupBeside {
+    pub(crate) group: SocketAddr,
+    pub(crate) interface: Option<String>,
+    pub(crate) membership: Membership,
+    pub(crate) options: GroupOptions,
+    pub(crate) patience: Duration,
+    pub(crate) faults: Option<(Faults, u64)>,
+    pub(crate) joined: Option<Groups>,
+    /// When it could not be joined, and why.
+    pub(crate) failed: Option<(Instant, Error)>,
+}
+
+impl GroupBeside {
+    fn open(&self) -> Result<Groups, Error> {
+        let choice = choose(self.group.ip(), self.interface.as_deref())?;
+        let outage = Outage::of_listener(self.group.ip(), self.interface.clone(), self.patience);
+        let socket = GroupSocket::open(self.group, self.membership, &choice, &self.options)?;
+        Ok(Groups::new(socket, outage, self.faults))
+    }
+
+    /// Be joined, or not.
+    fn follow(&mut self, wanted: bool) {
+        if !wanted {
+            self.joined = None;
+            return;
+        }
+        let waits = self.failed.as_ref().is_some_and(|(at, _)| at.elapsed() < AGAIN_AFTER);
+        if self.joined.is_some() || waits {
+            return;
+        }
+        match self.open() {
+            Ok(groups) => (self.joined, self.failed) = (Some(groups), None),
+            Err(error) => self.failed = Some((Instant::now(), error)),
+        }
+    }
 }
 
 impl Hearing {
@@ -23,35 +70,60 @@ impl Hearing {
     pub(crate) fn explain<T>(&mut self, report: Result<T, Error>) -> Result<T, Error> {
         match self {
             Hearing::Groups(groups) => groups.explain(report),
-            Hearing::Parent(uplink) => match (report, uplink.take_error()) {
-                (Err(error), Some(gone)) if error.may_be_the_network() => Err(gone),
-                (report, _) => report,
-            },
+            Hearing::Parent { uplink, group } => {
+                let gone = uplink.take_error().or(group.failed.take().map(|(_, error)| error));
+                match (report, gone) {
+                    (Err(error), Some(gone)) if error.may_be_the_network() => Err(gone),
+                    (report, _) => report,
+                }
+            }
+        }
+    }
+
+    /// The group that is heard beside a parent.
+    const fn beside(&self) -> Option<&Groups> {
+        match self {
+            Hearing::Parent { group, .. } => group.joined.as_ref(),
+            Hearing::Groups(_) => None,
+        }
+    }
+
+    const fn beside_mut(&mut self) -> Option<&mut Groups> {
+        match self {
+            Hearing::Parent { group, .. } => group.joined.as_mut(),
+            Hearing::Groups(_) => None,
         }
     }
 
     fn sockets(&self) -> &dyn Sockets {
         match self {
             Hearing::Groups(groups) => groups,
-            Hearing::Parent(uplink) => uplink,
+            Hearing::Parent { uplink, .. } => uplink,
         }
     }
 
     fn sockets_mut(&mut self) -> &mut dyn Sockets {
         match self {
             Hearing::Groups(groups) => groups,
-            Hearing::Parent(uplink) => uplink,
+            Hearing::Parent { uplink, .. } => uplink,
         }
     }
 }
 
 impl Sockets for Hearing {
     fn look(&mut self, endpoint: &mut dyn Endpoint, now: Time, events: Events<'_>) -> Result<(), Error> {
+        if let Some(groups) = self.beside_mut() {
+            groups.look(endpoint, now, events)?;
+        }
         self.sockets_mut().look(endpoint, now, events)
     }
 
     fn receive(&mut self, each: &mut dyn FnMut(&mut [u8], Meta)) -> Result<usize, Error> {
-        self.sockets_mut().receive(each)
+        let beside = match self.beside_mut() {
+            Some(groups) => groups.receive(each)?,
+            None => 0,
+        };
+        Ok(beside + self.sockets_mut().receive(each)?)
     }
 
     fn reads_on(&self) -> bool {
@@ -59,11 +131,17 @@ impl Sockets for Hearing {
     }
 
     fn backlog(&self) -> Result<Option<Backlog>, Error> {
-        self.sockets().backlog()
+        match self.beside() {
+            Some(groups) => groups.backlog(),
+            None => self.sockets().backlog(),
+        }
     }
 
     fn follow(&mut self, endpoint: &mut dyn Endpoint, now: Time) {
-        self.sockets_mut().follow(endpoint, now);
+        match self {
+            Hearing::Parent { group, .. } => group.follow(endpoint.hears_group()),
+            Hearing::Groups(groups) => groups.follow(endpoint, now),
+        }
     }
 
     fn send(&mut self, bytes: &mut Vec<u8>, transmit: Transmit, events: Events<'_>) -> Result<(), Error> {
@@ -83,6 +161,9 @@ impl Sockets for Hearing {
     }
 
     fn watch(&self, watcher: &mut dyn Watcher) {
+        if let Some(groups) = self.beside() {
+            groups.watch(watcher);
+        }
         self.sockets().watch(watcher);
     }
 }

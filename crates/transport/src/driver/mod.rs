@@ -12,7 +12,7 @@ mod uplink;
 
 pub(crate) use clock::{Clock, random};
 pub(crate) use groups::Groups;
-pub(crate) use hearing::Hearing;
+pub(crate) use hearing::{GroupBeside, Hearing};
 pub(crate) use outage::{Moves, Outage};
 pub(crate) use uplink::Uplink;
 

@@ -12,6 +12,7 @@
 //! net.assert_all_verified(source, all);
 //! ```
 
+mod agents;
 mod agreement;
 mod blackhole;
 mod crowd;
@@ -19,6 +20,7 @@ mod determinism;
 mod failure;
 mod flooding;
 mod forgery;
+mod grove;
 mod hop;
 mod hosts;
 mod joining;

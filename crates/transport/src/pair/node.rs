@@ -389,6 +389,8 @@ pub(super) struct ReceiverNode {
     pub(super) headers: usize,
     /// Whose content it accepts, from its next start on.
     pub(super) verify: Option<VerifyKeys>,
+    /// Hosts that may serve it, from its next start on.
+    pub(super) parents: Vec<SocketAddr>,
     key: Option<GroupKey>,
     rng: Rng,
     origin: Time,
@@ -420,6 +422,7 @@ impl ReceiverNode {
             memory: receiver::INCOMPLETE,
             refuses: None,
             verify: None,
+            parents: Vec::new(),
             key,
             rng: Rng::new(seed, 1 << 34 | index as u64),
             origin: Time::ZERO,
@@ -464,7 +467,7 @@ impl ReceiverNode {
             freshness: Freshness::Answer,
             unix_secs,
             memory: self.memory,
-            parents: Vec::new(),
+            parents: self.parents.clone(),
             invited: false,
             relay: None,
         };
@@ -516,6 +519,11 @@ impl ReceiverNode {
             self.ended = self.session.take().map(receiver::ReceiverSession::report);
             self.ended_at = now;
         }
+    }
+
+    /// Whether it hears the session's group.
+    pub(super) fn hears_group(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| self.parents.is_empty() || session.hears_group())
     }
 
     /// Whether packets of this layer come here.

@@ -54,6 +54,9 @@ pub(super) struct Attaching {
     found: Option<SocketAddr>,
     ring: usize,
     token: [u8; 16],
+    /// Whether who has given the token is an agent, and whether one ever did.
+    is_agent: bool,
+    was_agent: bool,
     invitation: u64,
     next_at: Time,
     tries: u32,
@@ -93,6 +96,8 @@ impl Attaching {
             found: None,
             ring: 0,
             token: [0; 16],
+            is_agent: false,
+            was_agent: false,
             invitation: 0,
             next_at: now,
             tries: 0,
@@ -173,7 +178,7 @@ impl Attaching {
     }
 
     /// This host has answered; whether it is one that was asked.
-    fn on_token(&mut self, token: [u8; 16], from: SocketAddr, now: Time) -> bool {
+    fn on_token(&mut self, token: [u8; 16], is_agent: bool, from: SocketAddr, now: Time) -> bool {
         if let Some(at) = self.inviters.iter().position(|one| one.address == from && now < one.until) {
             let inviter = self.inviters.swap_remove(at);
             (self.parents, self.at, self.invitation) = (vec![from], 0, inviter.number);
@@ -191,7 +196,26 @@ impl Attaching {
         if token != self.token {
             (self.token, self.next_at) = (token, now);
         }
+        self.is_agent = is_agent;
+        self.was_agent |= is_agent;
         true
+    }
+
+    /// The parent, if it has answered and is an agent.
+    pub(super) fn agent(&self) -> Option<SocketAddr> {
+        self.parent().filter(|_| self.is_agent && self.token != [0; 16])
+    }
+
+    /// Whether any parent was an agent, so that the source is heard in its group.
+    pub(super) const fn has_met_agent(&self) -> bool {
+        self.was_agent
+    }
+
+    /// The parent was an agent and is silent: ask the next one, or whoever is found.
+    pub(super) fn lose(&mut self, now: Time) {
+        self.at = (self.at + 1) % self.parents.len().max(1);
+        (self.found, self.ring, self.token, self.invitation) = (None, 0, [0; 16], 0);
+        (self.tries, self.unanswered, self.is_agent, self.next_at) = (0, 0, false, now);
     }
 
     /// Somebody invites; whether to ask there. What it is asked shows whether it is where it says.
@@ -227,7 +251,7 @@ impl ReceiverSession {
     fn attaches(&self, now: Time) -> bool {
         match self.phase {
             Phase::Searching => true,
-            Phase::Receiving => now.since(self.clocks.heard_at) >= MOVED_AFTER,
+            Phase::Receiving => now.since(self.clocks.heard_at) >= MOVED_AFTER || self.seeks_an_agent(),
             Phase::Confirming { .. } | Phase::Over => false,
         }
     }
@@ -287,7 +311,7 @@ impl ReceiverSession {
 
     pub(super) fn on_token(&mut self, token: &Token, from: SocketAddr, now: Time) {
         let Some(attaching) = self.attaching.as_mut().filter(|_| token.to == self.setup.id) else { return };
-        if attaching.on_token(token.token, from, now) {
+        if attaching.on_token(token.token, token.agent, from, now) {
             self.seen = self.seen.filter(|seen| !matches!(seen, Seen::NoParent(_)));
             if let Some(relay) = &self.setup.relay {
                 relay.note_fed();
@@ -330,8 +354,8 @@ mod tests {
             let ask = attaching.due(now).expect("it is time");
             asked.push((ask.to, ask.token[0]));
             if ask.to == parents[1] {
-                attaching.on_token([7; 16], ask.to, now);
-                attaching.on_token([8; 16], parents[0], now);
+                attaching.on_token([7; 16], false, ask.to, now);
+                attaching.on_token([8; 16], false, parents[0], now);
                 attaching.on_sign_of_life(ask.to);
             }
         }
@@ -354,7 +378,7 @@ mod tests {
                 asked.push(ask);
                 if let Some(last) = answers(ask) {
                     attaching.on_sign_of_life(host(last));
-                    attaching.on_token([last; 16], host(last), now);
+                    attaching.on_token([last; 16], false, host(last), now);
                 }
             }
             now = attaching.deadline().max(now + Span::from_millis(1)).min(end);
@@ -392,10 +416,10 @@ mod tests {
     #[test]
     fn who_is_found_first_is_the_parent_and_answers_of_others_are_nothing() {
         let mut attaching = Attaching::new(vec![group()], false, Time::ZERO).expect("a group");
-        assert!(!attaching.on_token([3; 16], host(3), Time::ZERO), "nobody was asked");
+        assert!(!attaching.on_token([3; 16], false, host(3), Time::ZERO), "nobody was asked");
         attaching.due(Time::ZERO).expect("the first ring");
-        assert!(attaching.on_token([1; 16], host(1), Time::ZERO));
-        assert!(!attaching.on_token([2; 16], host(2), Time::ZERO));
+        assert!(attaching.on_token([1; 16], false, host(1), Time::ZERO));
+        assert!(!attaching.on_token([2; 16], false, host(2), Time::ZERO));
         assert_eq!(attaching.due(Time::ZERO).map(|ask| (ask.to, ask.token)), Some((host(1), [1; 16])));
     }
 
@@ -419,8 +443,8 @@ mod tests {
         assert!((9..=11).contains(&answered), "{answered}");
         now += Span::from_secs(1);
         assert!(attaching.on_invite(7, host(2), now));
-        assert!(!attaching.on_token([9; 16], host(3), now), "it was not asked");
-        assert!(attaching.on_token([2; 16], host(2), now));
+        assert!(!attaching.on_token([9; 16], false, host(3), now), "it was not asked");
+        assert!(attaching.on_token([2; 16], false, host(2), now));
         assert!(attaching.hears(host(2)) && !attaching.hears(host(1)));
         let ask = attaching.due(now).expect("at once");
         assert_eq!((ask.to, ask.token, ask.invitation), (host(2), [2; 16], 7));
@@ -439,6 +463,6 @@ mod tests {
         let mut attaching = Attaching::new(Vec::new(), true, Time::ZERO).expect("it waits");
         let now = Time::ZERO + Span::from_secs(1);
         assert!(attaching.on_invite(5, host(1), now));
-        assert!(!attaching.on_token([1; 16], host(1), now + PROVEN_WITHIN));
+        assert!(!attaching.on_token([1; 16], false, host(1), now + PROVEN_WITHIN));
     }
 }

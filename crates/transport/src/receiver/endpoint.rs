@@ -42,6 +42,10 @@ impl Endpoint for ReceiverSession {
         self.wanted_groups()
     }
 
+    fn hears_group(&self) -> bool {
+        self.hears_the_group()
+    }
+
     fn accepts(&mut self, now: Time) -> bool {
         !self.waits_for_output(now)
     }

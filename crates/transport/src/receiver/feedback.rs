@@ -11,6 +11,7 @@ use super::{
     reassembly::{Reassembly, Repair},
     streams::Streams,
     trust::Trust,
+    under::Half,
 };
 use crate::config::Freshness;
 use crate::endpoint::Backlog;
@@ -18,7 +19,7 @@ use crate::error::{EndReason, Error};
 use crate::event::Event;
 use crate::members::{first_turn, stretched};
 use crate::object::{Geometry, Origin, TransferId};
-use crate::relay::Above;
+use crate::relay::{Above, AgentAbove};
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::node::{Cx, Effect, Receiver as _};
 use faircast_core::packet::{Seq, SessionId};
@@ -45,7 +46,7 @@ const ALIVE: Span = Span::from_millis(250);
 const LATEST: Span = Span::from_secs(1);
 
 /// Who has joined says its number and this, so that the answer is no answer to its question.
-const JOINED: u16 = 1;
+pub(super) const JOINED: u16 = 1;
 
 /// A source sends a packet when it answers; who has none after this joins without.
 const JOIN_WITHIN: Span = Span::from_millis(10);
@@ -75,7 +76,7 @@ impl ReceiverSession {
             if stream.session == session && stream.source == from {
                 self.clocks.heard_at = now;
                 (stream.announced, stream.announced_at) = (announce, now);
-                set_pace(stream, stream.rtt, millis(announce.spread_ms), now);
+                set_pace(stream, stream.rtt, millis(announce.spread_ms), self.under.repair_time(), now);
                 stream.delivery.on_announce(&announce);
                 let skipped = if announce.flags & Announce::LIVE != 0 {
                     stream.delivery.skip_before(announce.first_block)
@@ -150,7 +151,7 @@ impl ReceiverSession {
             announced: announce,
             announced_at: now,
             reach: Reach::new(announce.next_seq),
-            receiver: scheme.receiver(self.setup.id),
+            receiver: Half::new(&scheme, self.setup.id, self.setup.relay.as_ref()),
             layers,
             delivery,
             trust,
@@ -188,6 +189,10 @@ impl ReceiverSession {
         geometry: Geometry,
     ) -> Result<Box<dyn Delivery>, Error> {
         let Some(store) = &self.setup.relay else { unreachable!("it is a relay") };
+        if store.is_agent() {
+            store.begin_agent(session, announce);
+            return Ok(Box::new(AgentAbove::new(store.clone(), session, *announce, geometry)));
+        }
         let requests = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));
         Ok(Box::new(Above::new(store.clone(), session, *announce, geometry, requests)))
     }
@@ -285,7 +290,7 @@ impl ReceiverSession {
         stream.source = from;
         (stream.announced, stream.announced_at) = (announce, now);
         stream.reach = Reach::new(announce.next_seq);
-        stream.receiver = scheme.receiver(self.setup.id);
+        stream.receiver = Half::new(&scheme, self.setup.id, self.setup.relay.as_ref());
         stream.layers.restart(self.setup.group, &stream.announced);
         stream.newest = NOTHING_YET;
         stream.newest_at = now;
@@ -303,9 +308,14 @@ impl ReceiverSession {
         let me = self.setup.id;
         let Some(stream) = &mut self.stream else { return };
         if status.rtt_max_us > 0 {
-            set_pace(stream, Span::from_micros(u64::from(status.rtt_max_us)), millis(status.spread_ms), now);
+            let (rtt, spread) = (Span::from_micros(u64::from(status.rtt_max_us)), millis(status.spread_ms));
+            set_pace(stream, rtt, spread, self.under.repair_time(), now);
         }
-        stream.sent = stream.sent.max(status.next_seq);
+        let due = self.under.due_status(status, stream.newest, stream.newest_at, now);
+        let Some(stream) = &mut self.stream else { return };
+        if let Some(due) = &due {
+            stream.sent = stream.sent.max(due.next_seq);
+        }
         let held = status.flags & Status::HELD != 0;
         stream.window.on_status(status.next_seq, status.members, stream.rtt, held);
         stream.reach.on_next_seq(status.next_seq, now);
@@ -332,12 +342,14 @@ impl ReceiverSession {
         if was_deferred && !stream.deferred {
             // What it measured before is old, and the pause is no congestion.
             if let Some(scheme) = scheme_of(&stream.announced) {
-                stream.receiver = scheme.receiver(me);
+                stream.receiver = Half::new(&scheme, me, self.setup.relay.as_ref());
             }
             stream.delivery.arm(now, &mut self.rng);
         }
         (stream.blocks, stream.root) = (status.blocks.or(stream.blocks), status.root.or(stream.root));
-        stream.delivery.on_status(status, now, &mut self.rng);
+        if let Some(due) = &due {
+            stream.delivery.on_status(due, now, &mut self.rng);
+        }
         self.after_block(now);
         if self.phase == Phase::Receiving && status.flags & Status::CLOSING != 0 {
             self.end(EndReason::WaitedEnough, now);
@@ -429,6 +441,7 @@ impl ReceiverSession {
         }
         self.report_membership(now);
         self.advertise(now);
+        self.speak_for_children(now);
     }
 
     /// Say who and how far this receiver is, when it is time.
@@ -531,7 +544,7 @@ impl ReceiverSession {
     /// socket's buffer: this host's time, not the path's.
     pub(super) fn carry_out(&mut self, late: Span, now: Time) {
         let Some(stream) = &mut self.stream else { return };
-        let mut written = Ok(());
+        let (mut written, mut attended) = (Ok(()), None);
         for effect in self.effects.drain() {
             match effect {
                 Effect::Report(mut report) => {
@@ -545,10 +558,14 @@ impl ReceiverSession {
                         written = written.and(stream.delivery.subscribe(subscription, now));
                     }
                 }
-                Effect::Send { .. } | Effect::Attend(_) => {
+                Effect::Attend(group) => attended = Some(group),
+                Effect::Send { .. } => {
                     written = written.and(Err(Error::effect("receiver", &effect)));
                 }
             }
+        }
+        if let Some(group) = attended {
+            self.attend(group);
         }
         if let Err(error) = written {
             self.fail(error, now);
@@ -596,7 +613,9 @@ impl ReceiverSession {
         }
     }
 
-    fn tell_window(&mut self, limit: Seq, now: Time) {
+    pub(super) fn tell_window(&mut self, limit: Seq, now: Time) {
+        self.under.own_limit = limit;
+        let limit = limit.min(self.limit_below());
         let Some(stream) = &self.stream else { return };
         let window = faircast_wire::Window { from: self.setup.id, echo: echo(stream, now), limit };
         self.outbox.add(stream.session, Message::Window(window), now);
@@ -677,11 +696,11 @@ fn request(
     }
 }
 
-fn set_pace(stream: &mut Stream, rtt: Span, spread: Span, now: Time) {
+fn set_pace(stream: &mut Stream, rtt: Span, spread: Span, repair_time: Span, now: Time) {
     stream.member_at = stretched(stream.member_at, now, stream.spread, spread);
     (stream.rtt, stream.spread) = (rtt, spread);
     // Requests need less spreading than membership: any of them serves all.
-    stream.delivery.set_pace(rtt, spread.min(rtt * 2 + Span::from_millis(2)));
+    stream.delivery.set_pace(rtt + repair_time, spread.min(rtt * 2 + Span::from_millis(2)));
 }
 
 pub(super) fn millis(milliseconds: u32) -> Span {

@@ -23,6 +23,7 @@ mod reassembly;
 mod searching;
 mod streams;
 pub(crate) mod trust;
+mod under;
 mod window;
 mod write_behind;
 
@@ -36,7 +37,6 @@ use delivery::{Delivery, Progressed};
 use faircast_core::node::{Cx, Effects, Receiver as _};
 use faircast_core::packet::{Echo, Layer, Payload, ReceiverId, Seq, SessionId};
 use faircast_core::rng::Rng;
-use faircast_core::schemes::AnyReceiver;
 use faircast_core::time::{Span, Time};
 use faircast_wire::{
     Announce, DataPacket, Kind, MemberState, Message, OpenError, ParseError, ReceiverCodec, VerifyKeys, peek,
@@ -51,6 +51,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use trust::Trust;
+use under::{Half, Under};
 use window::Window;
 
 /// Why a receiver has failed, as it tells the source.
@@ -127,6 +128,7 @@ pub(crate) struct ReceiverSession {
     candidates: Candidates,
     objections: Objections,
     attaching: Option<Attaching>,
+    under: Under,
     rng: Rng,
     scheme_rng: Rng,
     effects: Effects,
@@ -184,7 +186,7 @@ struct Stream {
     announced: Announce,
     announced_at: Time,
     reach: Reach,
-    receiver: AnyReceiver,
+    receiver: Half,
     layers: Layers,
     delivery: Box<dyn Delivery>,
     /// Of signed content.
@@ -297,6 +299,7 @@ impl ReceiverSession {
             candidates: Candidates::default(),
             objections: Objections::default(),
             attaching: Attaching::new(setup.parents, setup.invited, now),
+            under: Under::default(),
             rng,
             scheme_rng: setup.scheme_rng,
             effects: Effects::new(),
@@ -337,10 +340,15 @@ impl ReceiverSession {
         if self.setup.only.is_some_and(|only| only != from.ip()) {
             return;
         }
+        if self.on_agents_word(bytes, from, now) {
+            return;
+        }
+        let (from, is_handed_on) = self.author(bytes, from, now);
         if self.is_from_elsewhere(bytes, from) || self.is_uninvited(bytes, from) {
             self.totals.refused += 1;
             return;
         }
+        let raw = self.raw_for_children(bytes);
         let size = (bytes.len() + self.setup.overhead) as u16;
         let (session, message) = match self.codec.open(bytes, from) {
             Ok(opened) => opened,
@@ -350,7 +358,11 @@ impl ReceiverSession {
             attaching.on_sign_of_life(from);
         }
         match &message {
-            Message::Announce(announce) => return self.on_announce(session, *announce, from, now),
+            Message::Announce(announce) => {
+                let announce = *announce;
+                self.hand_on(raw, None);
+                return self.on_announce(session, announce, from, now);
+            }
             Message::Token(token) => return self.on_token(token, from, now),
             Message::Invite(invite) => return self.on_invite(invite, from, now),
             _ => {}
@@ -368,18 +380,30 @@ impl ReceiverSession {
         }
         self.clocks.heard_at = now;
         match message {
-            Message::Data(packet) => self.on_data(&packet, size, marked, arrived, now),
+            Message::Data(mut packet) => {
+                if is_handed_on {
+                    self.mark_handed_on(&mut packet.data);
+                }
+                self.hand_on(raw, Some(packet.data.seq));
+                self.on_data(&packet, size, marked, arrived, now);
+            }
             Message::Status(mut status) => {
+                self.hand_on(raw, None);
+                let Some(stream) = &mut self.stream else { return };
                 if let Some(trust) = &mut stream.trust {
                     trust.filter(&mut status);
                 }
                 self.on_status(&status, now);
             }
-            Message::Hashes(page) => match stream.delivery.on_page(&page, now, &mut self.rng) {
-                Ok(Progressed::No) => {}
-                Ok(Progressed::Block) => self.after_block(now),
-                Err(error) => self.fail(error, now),
-            },
+            Message::Hashes(page) => {
+                self.hand_on(raw, None);
+                let Some(stream) = &mut self.stream else { return };
+                match stream.delivery.on_page(&page, now, &mut self.rng) {
+                    Ok(Progressed::No) => {}
+                    Ok(Progressed::Block) => self.after_block(now),
+                    Err(error) => self.fail(error, now),
+                }
+            }
             _ => self.totals.refused += 1,
         }
     }
@@ -480,6 +504,7 @@ impl ReceiverSession {
         }
         let silent = now.since(self.clocks.heard_at);
         self.tell_silence(silent);
+        self.watch_agent(now);
         if matches!(self.phase, Phase::Searching | Phase::Receiving) {
             self.ask(now);
             self.attach(now);
@@ -524,7 +549,8 @@ impl ReceiverSession {
 
     /// When [`ReceiverSession::on_time`] wants to be called.
     fn wake_at(&self, now: Time) -> Time {
-        let at = self.clocks.second_at.min(self.attach_at(now)).min(match self.phase {
+        let tree_at = self.watch_at().min(self.speak_at());
+        let at = self.clocks.second_at.min(self.attach_at(now)).min(tree_at).min(match self.phase {
             Phase::Searching => self.candidates.deadline().min(self.objections.deadline()),
             Phase::Receiving => self.candidates.deadline(),
             Phase::Confirming { .. } | Phase::Over => Time::NEVER,
@@ -552,7 +578,7 @@ impl ReceiverSession {
     fn next_feedback(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         loop {
             let mut waiting = self.outbox.waiting.pop_front()?;
-            let Some(to) = waiting.to.or(self.stream.as_ref().map(|stream| stream.source)) else { continue };
+            let Some(to) = waiting.to.or_else(|| self.says_to()) else { continue };
             waiting.hold_until(now);
             out.clear();
             // One that cannot be written (before the announcement, say) is left out.
@@ -735,7 +761,8 @@ impl Waiting {
             | Message::Attach(_)
             | Message::Token(_)
             | Message::Invite(_)
-            | Message::Tree(_) => return,
+            | Message::Tree(_)
+            | Message::Order(_) => return,
         };
         echo.hold = echo.hold + waited;
     }

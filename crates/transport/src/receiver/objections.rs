@@ -118,6 +118,7 @@ const fn reason(seen: Seen) -> Option<RefusalReason> {
         Seen::PacketSize | Seen::Senseless => RefusalReason::Senseless,
         Seen::Stale
         | Seen::Layered
+        | Seen::NoAgents
         | Seen::NoParent(_)
         | Seen::Uninvited
         | Seen::Version(_)

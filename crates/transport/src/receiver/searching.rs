@@ -11,7 +11,7 @@ use super::{Event, NOTHING_YET, Phase, ReceiverSession, Stream};
 use crate::config::Freshness;
 use crate::error::Seen;
 use crate::members::{first_turn, stretched};
-use crate::relay::MOST_HOPS;
+use crate::relay::{MOST_HOPS, Shared};
 use faircast_core::packet::SessionId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
@@ -30,6 +30,9 @@ const SELDOM: Span = Span::from_secs(15);
 /// The first pause between two questions, beside the spread; each is twice the one before.
 const FIRST_PAUSE: Span = Span::from_millis(10);
 const LONGEST_PAUSE: Span = Span::from_secs(1);
+
+/// An agent that is asked in a source's place is asked again after this.
+const ASK_AGENT: Span = Span::from_millis(100);
 
 /// Who is not announced for so long is not asked any more.
 const GONE_AFTER: Span = Span::from_secs(5);
@@ -109,6 +112,20 @@ impl Candidates {
         Some(self.0.swap_remove(place))
     }
 
+    /// Somebody else was asked for this one: that is no silence of its own.
+    fn ask_again(&mut self, session: SessionId, source: SocketAddr, at: Time) {
+        if let Some(candidate) = self.find(session, source) {
+            (candidate.tries, candidate.ask_at) = (0, at);
+        }
+    }
+
+    /// The one of this session that was heard last, for which somebody has answered.
+    pub(super) fn take(&mut self, session: SessionId) -> Option<Candidate> {
+        let of_session = self.0.iter().enumerate().filter(|(_, one)| one.session == session);
+        let place = of_session.max_by_key(|(_, one)| one.heard_at)?.0;
+        Some(self.0.swap_remove(place))
+    }
+
     /// None is waited for any more.
     pub(super) fn clear(&mut self) {
         self.0.clear();
@@ -131,7 +148,11 @@ impl ReceiverSession {
     pub(super) fn ask(&mut self, now: Time) {
         for (session, to) in self.candidates.due(now) {
             let member = self.stranger(MemberState::Asking, 0);
-            self.outbox.add_to(session, Message::Member(member), to, now);
+            let whom = self.whom_to_ask(to, now);
+            if whom != to {
+                self.candidates.ask_again(session, to, now + ASK_AGENT);
+            }
+            self.outbox.add_to(session, Message::Member(member), whom, now);
         }
         if let Some(silent) = self.candidates.silent() {
             self.seen = Some(Seen::Unanswering(silent.source));
@@ -211,6 +232,9 @@ impl ReceiverSession {
             _ if announce.hops > MOST_HOPS => Some(Seen::Senseless),
             _ if self.setup.relay.is_some() && announce.has_streams() => Some(Seen::Layered),
             _ if scheme_of(announce).is_none() => Some(Seen::UnknownScheme),
+            _ if self.setup.relay.as_ref().is_some_and(Shared::is_agent) && !has_agents(announce) => {
+                Some(Seen::NoAgents)
+            }
             _ if !super::feedback::packet_size_fits(announce) => Some(Seen::PacketSize),
             None => Some(Seen::Senseless),
             Some(_) if announce.has_streams() && self.setup.verify.is_some() => Some(Seen::UnsignedStreams),
@@ -226,6 +250,11 @@ impl ReceiverSession {
             address: from,
         });
     }
+}
+
+/// Whether the announced congestion control has agents that work beside the session's repairs.
+fn has_agents(announce: &Announce) -> bool {
+    scheme_of(announce).is_some_and(|scheme| scheme.agents_beside_delivery().is_some())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::listen::Listener;
 use super::registry::Child;
-use super::{Branch, BranchSetup, RelayHandle, Shared, Upstream};
+use super::{Agent, AgentChild, Branch, BranchSetup, RelayHandle, Shared, Upstream};
 use crate::driver::{Attached, Clock, Hearing, Moves, Uplink, random, run_growing};
 use crate::error::Error;
 use crate::event::Event;
@@ -61,6 +61,19 @@ pub struct RelayConfig {
     pub paced: bool,
     /// Whether hosts that look for a relay find this one ([`FIND_GROUP`](crate::config::FIND_GROUP)).
     pub found: bool,
+    /// What it is to its children.
+    pub role: RelayRole,
+}
+
+/// What a relay is to its children.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RelayRole {
+    /// It ends each session and has one of its own on each branch, of any congestion control.
+    #[default]
+    Repeater,
+    /// An agent inside sessions of MTCP: its children hear the source's multicast and answer to the agent, which repairs for them and
+    /// speaks for them.
+    Agent,
 }
 
 /// A group that is heard, on an interface.
@@ -125,6 +138,9 @@ pub fn relay(
     events: &mut dyn FnMut(RelayEvent),
     stop: &AtomicBool,
 ) -> Result<(), Error> {
+    if config.role == RelayRole::Agent {
+        handle.be_agent();
+    }
     let (say, said) = mpsc::channel();
     // Those that were started stop when one of the first cannot start, too.
     let halt = &AtomicBool::new(false);
@@ -216,8 +232,14 @@ fn one(
     say: &mpsc::Sender<Said>,
     stop: &AtomicBool,
 ) {
+    let random = random();
+    let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");
     let room = config.cache.as_deref().map(room_in).transpose();
     let shared = match room {
+        Ok(_) if config.role == RelayRole::Agent => {
+            let [boot, seed, ..] = crate::driver::random();
+            Shared::of_agent(handle, Agent::new(id, boot, config.key.clone(), seed))
+        }
         Ok(room) => Shared::new(handle, config.branches.len(), config.memory, room),
         Err(error) => {
             let _ = say.send(Said::Ended { place, number, found: false, error: Some(error) });
@@ -236,8 +258,6 @@ fn one(
         let _ = say.send(Said::Event(RelayEvent { session: number, branch, event }));
     };
     // A mistake in one session must not end the others.
-    let random = random();
-    let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");
     shared.process.add_own_id(id);
     let ended =
         catch_unwind(AssertUnwindSafe(|| pass_on((config, place), &shared, (id, random), &mut tell, stop)));
@@ -294,6 +314,20 @@ fn pass_on(
             let mut events = |event| tell.borrow_mut()(Some(place), event);
             let options = SourceOptions { port: local.port(), connected: true, ..SourceOptions::default() };
             let to = (address, Some(local.ip().to_string()));
+            if shared.is_agent() {
+                match Uplink::open(to.0, to.1, options, config.patience, Moves::Anywhere) {
+                    Ok(uplink) => {
+                        let endpoint = AgentChild::new(shared.clone(), place, child.id, address);
+                        places.borrow_mut().push(place);
+                        attached.push(Attached::owned(Box::new(endpoint), Box::new(uplink)));
+                    }
+                    Err(error) => {
+                        shared.not_served(address);
+                        events(Event::warning(format!("cannot serve {address}: {error}")));
+                    }
+                }
+                continue;
+            }
             match open_branch((config, options, None), to, (shared, place), id, &mut events) {
                 Ok((endpoint, uplink)) => {
                     places.borrow_mut().push(place);

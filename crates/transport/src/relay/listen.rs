@@ -85,7 +85,7 @@ impl Tokens {
         self.of(address, self.period())
     }
 
-    fn is_good(&self, token: [u8; 16], address: SocketAddr) -> bool {
+    pub(super) fn is_good(&self, token: [u8; 16], address: SocketAddr) -> bool {
         let period = self.period();
         token == self.of(address, period) || period > 0 && token == self.of(address, period - 1)
     }
@@ -173,7 +173,7 @@ impl Listener {
 impl RelayHandle {
     /// A token for who asks from there goes into `out`; whether it does.
     pub(super) fn put_token(&self, to: ReceiverId, from: SocketAddr, out: &mut Vec<u8>) -> bool {
-        let token = Message::Token(Token { to, token: self.tokens().new_for(from) });
+        let token = Message::Token(Token { to, token: self.tokens().new_for(from), agent: self.is_agent() });
         encode(out, NONE, 0, &token, MOST_ANSWER).is_ok()
     }
 }

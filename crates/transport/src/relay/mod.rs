@@ -10,6 +10,7 @@
 //! have any more it asks for above. Symbols of sealed sessions stay sealed: a relay holds the hop key alone.
 
 mod above;
+mod agent;
 mod below;
 mod branch;
 mod cache;
@@ -22,8 +23,10 @@ mod schedule;
 mod upstream;
 
 pub(crate) use above::Above;
+pub use agent::AgentStatus;
+pub(crate) use agent::{Agent, AgentAbove, AgentChild};
 pub(crate) use branch::{Branch, BranchSetup};
-pub use drive::{RelayBranch, RelayConfig, RelayEvent, RelaySource, relay};
+pub use drive::{RelayBranch, RelayConfig, RelayEvent, RelayRole, RelaySource, relay};
 pub use registry::{BranchStatus, RelayHandle, RelayStatus, RelayedSession};
 pub(crate) use upstream::Upstream;
 
@@ -56,6 +59,8 @@ pub(crate) struct Shared {
     passing: Arc<Mutex<Passing>>,
     /// The process that it is part of.
     process: RelayHandle,
+    /// Where the relay is an agent within the session.
+    agent: Option<Arc<Mutex<Agent>>>,
 }
 
 /// A session that is passed on.
@@ -86,6 +91,8 @@ pub(crate) struct Passing {
     /// The source waits while so many bytes have come that no branch has sent.
     most_ahead: Option<u64>,
     end: End,
+    /// What an agent says of itself.
+    agent_status: Option<AgentStatus>,
 }
 
 /// Whether the session above goes on.
@@ -156,8 +163,31 @@ impl Shared {
             warnings: Vec::new(),
             most_ahead: None,
             end: End::No,
+            agent_status: None,
         };
-        Shared { passing: Arc::new(Mutex::new(passing)), process }
+        Shared { passing: Arc::new(Mutex::new(passing)), process, agent: None }
+    }
+
+    /// The same of an agent.
+    #[must_use]
+    pub(crate) fn of_agent(process: RelayHandle, agent: Agent) -> Shared {
+        Shared { agent: Some(Arc::new(Mutex::new(agent))), ..Shared::new(process, 0, 0, None) }
+    }
+
+    /// Do this with the agent, if the relay is one.
+    pub(crate) fn with_agent<T>(&self, act: impl FnOnce(&mut Agent) -> T) -> Option<T> {
+        let agent = self.agent.as_ref()?;
+        Some(act(&mut agent.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Whether the relay is an agent.
+    pub(crate) const fn is_agent(&self) -> bool {
+        self.agent.is_some()
+    }
+
+    /// As an agent, take part in this session.
+    pub(crate) fn begin_agent(&self, session: SessionId, announce: &Announce) {
+        self.with_agent(|agent| agent.begin(session, announce));
     }
 
     /// Nobody else hears the source: it is held back while so many bytes have come that no branch has sent on yet. What comes sooner
@@ -273,7 +303,38 @@ impl Shared {
             written_bytes: passing.cache.written,
             evicted_bytes: passing.cache.evicted,
             branches: passing.branches.iter().map(branch).collect(),
+            agent: passing.agent_status,
         })
+    }
+
+    /// What an agent's port does with who asks there, and the children that come of it: for tests without sockets.
+    #[cfg(test)]
+    pub(crate) fn at_port(
+        &self,
+        attach: &faircast_wire::Attach,
+        (from, local): (SocketAddr, SocketAddr),
+    ) -> Option<Vec<u8>> {
+        let process = &self.process;
+        let has_come = process.tokens().is_good(attach.token, from);
+        let mut out = Vec::new();
+        let answers = !has_come || process.attach(from, local, attach);
+        (answers && process.put_token(attach.from, from, &mut out)).then_some(out)
+    }
+
+    /// Children that have come, as endpoints.
+    #[cfg(test)]
+    pub(crate) fn grown(&self) -> Vec<(SocketAddr, AgentChild)> {
+        let child = |child: Child| {
+            let place = self.add_branch(&child);
+            (child.address, AgentChild::new(self.clone(), place, child.id, child.address))
+        };
+        self.new_children().into_iter().map(child).collect()
+    }
+
+    /// So many children at most.
+    #[cfg(test)]
+    pub(crate) fn take_children(&self, most: usize) {
+        self.process.take_children(most);
     }
 
     /// Whether something is to be fetched from above that was not before.

@@ -2,14 +2,14 @@
 
 use super::hosts::Hosts;
 use super::listen::Tokens;
-use super::{Shared, Standing};
+use super::{AgentStatus, Shared, Standing};
 use crate::event::RelayBelow;
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_wire::Attach;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,8 @@ struct Process {
     /// How often children have asked: looked at before every round of every session.
     asked: AtomicU64,
     tokens: Tokens,
+    /// Whether it is an agent, as its answers say.
+    is_agent: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -119,8 +121,11 @@ pub struct RelayedSession {
     pub written_bytes: u64,
     /// Bytes of symbols that had to leave the cache for others.
     pub evicted_bytes: u64,
-    /// The branches, in the order in which they were asked for.
+    /// The branches, in the order in which they were asked for; an agent's children.
     pub branches: Vec<BranchStatus>,
+    /// Of an agent: what it has done.
+    #[serde(default)]
+    pub agent: Option<AgentStatus>,
 }
 
 /// How a branch is.
@@ -151,6 +156,16 @@ impl RelayHandle {
     /// What children have to repeat.
     pub(super) fn tokens(&self) -> &Tokens {
         &self.0.tokens
+    }
+
+    /// It is an agent.
+    pub(crate) fn be_agent(&self) {
+        self.0.is_agent.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is one.
+    pub(super) fn is_agent(&self) -> bool {
+        self.0.is_agent.load(Ordering::Relaxed)
     }
 
     /// How it is now.

@@ -66,6 +66,10 @@ impl Endpoint for Upstream {
         self.session.groups()
     }
 
+    fn hears_group(&self) -> bool {
+        self.session.hears_group()
+    }
+
     fn accepts(&mut self, now: Time) -> bool {
         self.session.accepts(now)
     }

@@ -66,6 +66,7 @@ impl SourceSession {
             | Message::Hashes(_)
             | Message::Token(_)
             | Message::Invite(_)
+            | Message::Order(_)
             | Message::Refusal(_) => self.counts.refused += 1,
             Message::Tree(tree) => self.members.on_tree(tree),
             Message::Attach(_) => {} // it is attached: that this is said again keeps it so where it asks

@@ -1,0 +1,212 @@
+//! MTCP's agents within one session: who hears whom, who repairs, and who goes where when an agent dies.
+
+use super::grove::{Grove, Who};
+use super::*;
+use faircast_wire::{GroupKey, Kind, peek};
+
+/// A source of some megabytes at a few megabits per second.
+fn offer(receivers: u32) -> Offer {
+    Offer::bytes(2_000_000).by("mtcp").expect(receivers)
+}
+
+fn lan() -> Link {
+    Link::millis(2).mbps(8.0).fifo(60_000)
+}
+
+/// Two agents with three receivers each.
+fn two_agents(seed: u64, offer: Offer, lossy: f64) -> Grove {
+    let mut grove = Grove::new(seed, offer);
+    for place in 0..2 {
+        let agent = grove.agent(&[], 16, lan());
+        let address = grove.agents[agent].address;
+        grove.receivers(&[address], 2, lan());
+        grove.receivers(&[address], 1, lan().losing(if place == 0 { lossy } else { 0.0 }));
+    }
+    grove
+}
+
+#[test]
+fn children_of_agents_hear_the_source_and_speak_to_their_agents_alone() {
+    let mut grove = two_agents(1, offer(6), 0.0);
+    grove.start();
+    grove.run_to_end(secs(120));
+    grove.assert_all_verified(0..6);
+    assert_eq!(grove.source.report().verified, 6);
+    assert_eq!(grove.heard_of(0..6), 0, "nothing of a child reaches the source");
+    for agent in &grove.agents {
+        assert_eq!(agent.below(), (3, 3));
+        let status = agent.status();
+        assert!(status.reports_heard > 3 * status.reports_sent / 2, "{status:?}");
+    }
+}
+
+#[test]
+fn what_one_child_loses_its_agent_sends_again_and_nobody_else() {
+    let run = |lossy: f64| {
+        let mut grove = two_agents(2, offer(6), lossy);
+        grove.start();
+        grove.run_to_end(secs(300));
+        grove.assert_all_verified(0..6);
+        let repairs = [0, 1].map(|at| grove.agents[at].status().repairs);
+        let report = grove.source.report();
+        (repairs, report.packets as f64, report.seconds)
+    };
+    let (clean, with_loss) = (run(0.0), run(0.02));
+    println!("without loss {clean:?}, with {with_loss:?}");
+    let lost = 0.02 * 2_000_000.0 / 1_400.0;
+    assert!(with_loss.0[0] as f64 > 0.7 * lost, "{with_loss:?}");
+    assert!(with_loss.0[1] < 5 + clean.0[1], "{with_loss:?}");
+    assert!(with_loss.1 < 1.01 * clean.1, "the source repairs next to nothing: {with_loss:?}, {clean:?}");
+}
+
+#[test]
+fn sealed_sessions_go_through_agents_that_cannot_read_them() {
+    let key = GroupKey::from_bytes([7; 32]);
+    let mut grove = two_agents(3, offer(6).sealed(key), 0.02);
+    grove.start();
+    grove.run_to_end(secs(300));
+    grove.assert_all_verified(0..6);
+    assert!(grove.agents[0].status().repairs > 10);
+    assert_eq!(grove.heard_of(0..6), 0);
+}
+
+#[test]
+fn agents_below_agents_speak_for_both() {
+    let mut grove = Grove::new(4, offer(4));
+    let top = grove.agent(&[], 16, lan());
+    let top = grove.agents[top].address;
+    let below = grove.agent(&[top], 16, lan());
+    let below = grove.agents[below].address;
+    grove.receivers(&[top], 1, lan());
+    grove.receivers(&[below], 2, lan());
+    grove.receivers(&[below], 1, lan().losing(0.02));
+    grove.start();
+    grove.run_to_end(secs(300));
+    grove.assert_all_verified(0..4);
+    assert_eq!(grove.agents[0].below(), (4, 4));
+    assert_eq!(grove.agents[1].below(), (3, 3));
+    let heard: Vec<_> = grove.heard.keys().copied().collect();
+    assert_eq!(heard, [top], "the source hears its own child");
+    assert!(grove.agents[1].status().repairs > 10);
+}
+
+#[test]
+fn children_of_an_agent_that_dies_go_to_another_or_to_the_source_and_lack_nothing() {
+    let mut grove = two_agents(5, offer(6), 0.02);
+    let second = grove.agents[1].address;
+    grove.receivers[0].parents.push(second);
+    grove.start();
+    grove.run_until(secs(60), |grove| grove.agents[0].status().reports_sent > 200);
+    grove.kill(0);
+    grove.run_to_end(secs(300));
+    grove.assert_all_verified(0..6);
+    assert_eq!(grove.agents[1].below().1, 4, "one came over");
+    assert_eq!(grove.heard_of(0..1), 0);
+    assert!(grove.heard_of(1..3) > 0, "the others are the source's own");
+}
+
+#[test]
+fn an_agent_that_is_started_again_serves_its_children_again() {
+    let mut grove = two_agents(6, offer(6), 0.02);
+    grove.start();
+    grove.run_until(secs(60), |grove| grove.agents[0].status().reports_sent > 200);
+    grove.kill(0);
+    grove.run_for(Span::from_millis(1_500));
+    grove.start_late(Who::Agent(0));
+    grove.run_to_end(secs(300));
+    grove.assert_all_verified(0..6);
+    assert_eq!(grove.heard_of(0..3), 0, "all of them came back to it");
+    assert_eq!(grove.agents[0].below(), (3, 3));
+}
+
+#[test]
+fn a_child_that_comes_late_gets_everything() {
+    let mut grove = two_agents(7, offer(5), 0.0);
+    grove.late.push(Who::Receiver(1));
+    grove.start();
+    grove.run_until(secs(60), |grove| grove.agents[0].status().reports_sent > 200);
+    grove.start_late(Who::Receiver(1));
+    grove.run_to_end(secs(300));
+    grove.assert_all_verified(0..6);
+    assert_eq!(grove.heard_of(0..6), 0);
+}
+
+#[test]
+fn who_finds_an_agent_full_is_the_sources_child() {
+    let mut grove = Grove::new(8, offer(3));
+    let agent = grove.agent(&[], 2, lan());
+    let agent = grove.agents[agent].address;
+    grove.receivers(&[agent], 3, lan());
+    grove.start();
+    grove.run_to_end(secs(300));
+    grove.assert_all_verified(0..3);
+    assert_eq!(grove.agents[0].below().1, 2);
+}
+
+#[test]
+fn a_slow_child_is_moved_and_the_others_go_on() {
+    let slow = Link::millis(2).mbps(1.0).fifo(60_000);
+    let run = |localized: bool| {
+        let mut grove = Grove::new(9, Offer::bytes(6_000_000).by("mtcp,local-high=0.01").expect(4));
+        let agent = grove.agent(&[], 16, lan());
+        let agent = grove.agents[agent].address;
+        let parents = if localized { vec![agent] } else { Vec::new() };
+        grove.receivers(&[agent], 3, lan());
+        let last = grove.receivers(&parents, 1, slow).start;
+        // Unicast to it goes by the same narrow way.
+        grove.near(Who::Receiver(last), slow);
+        grove.start();
+        grove.run_to_end(secs(600));
+        grove.assert_all_verified(0..4);
+        let ends: Vec<f64> = grove.receivers.iter().map(|node| node.ended_at.as_secs_f64()).collect();
+        (ends, grove.agents[0].status())
+    };
+    let (with, without) = (run(true), run(false));
+    println!("moved: {with:?}; not: {without:?}");
+    assert!(with.1.passed_on > 0, "{with:?}");
+}
+
+#[test]
+fn what_a_child_says_of_others_or_again_changes_nothing() {
+    let mut grove = two_agents(10, offer(6), 0.0);
+    grove.recorded = Some(Vec::new());
+    grove.start();
+    for _ in 0..30 {
+        grove.run_for(Span::from_millis(50));
+        let recorded = grove.recorded.as_mut().map(std::mem::take).unwrap_or_default();
+        let places: Vec<_> = recorded.iter().map(|(from, ..)| *from).collect();
+        for (number, (from, to, bytes)) in recorded.into_iter().enumerate() {
+            // Once more from the same place, and from another child's.
+            grove.inject(from, to, bytes.clone());
+            let other = places[(number + 1) % places.len()];
+            let is_attach = peek(&bytes).is_ok_and(|header| header.kind == Kind::Attach);
+            if other != from && !is_attach {
+                grove.inject(other, to, bytes);
+            }
+        }
+        grove.recorded = Some(Vec::new());
+    }
+    grove.recorded = None;
+    grove.run_to_end(secs(300));
+    grove.assert_all_verified(0..6);
+    for agent in &grove.agents {
+        assert_eq!(agent.below(), (3, 3));
+    }
+}
+
+#[test]
+fn other_congestion_controls_have_no_agents() {
+    let mut grove = Grove::new(11, Offer::bytes(6_000_000).expect(1));
+    let agent = grove.agent(&[], 16, lan());
+    let agent = grove.agents[agent].address;
+    grove.receivers(&[agent], 1, lan());
+    grove.start();
+    grove.run_to_end(secs(300));
+    grove.assert_all_verified(0..1);
+    assert!(grove.heard_of(0..1) > 0, "its child is the source's");
+    let told = |text: &str| {
+        let mut events = grove.agents[0].events.iter();
+        events.any(|(_, event)| matches!(event, Event::Warning { message, .. } if message.contains(text)))
+    };
+    assert!(told("--as repeater"), "{:?}", grove.agents[0].events);
+}

@@ -1,0 +1,453 @@
+//! Whose child a receiver is: the source's, or an agent's (MTCP). Data comes from the source either way; what is said goes to the
+//! parent.
+//!
+//! ```text
+//!   Source   -- an agent has answered: ask it --------> Asking -- it serves --> Agent
+//!   Agent    -- silent --> Seeking another -- found --> Asking
+//!                             \-- none -----------------> Source
+//! ```
+//!
+//! A receiver that was not served by an agent in time is the source's child to the end of the session: so nobody is counted twice
+//! for long. Agents and relays seek no other agent: one that they found could be behind themselves.
+
+use super::feedback::JOINED;
+use super::reach::MOVED_AFTER;
+use super::{Phase, ReceiverSession};
+use crate::event::Event;
+use crate::relay::Shared;
+use faircast_core::node::{Cx, Effect, Receiver};
+use faircast_core::packet::{
+    Arrival, Data, Echo, Flags, Layer, Order, OrderContent, ReceiverId, Seq, SessionId, Signal,
+};
+use faircast_core::schemes::{AnyReceiver, Scheme};
+use faircast_core::time::{Span, Time};
+use faircast_wire::{Kind, MemberState, Message, Order as Word, OrderAction, Status, Window, peek};
+use std::borrow::Cow;
+use std::net::SocketAddr;
+
+/// An agent that has not answered for so long does not serve this session.
+const ANSWERS_WITHIN: Span = Span::from_secs(3);
+
+/// It is asked so often meanwhile.
+const ASK_EVERY: Span = Span::from_millis(200);
+
+/// So long another agent is sought.
+const SEEK_FOR: Span = Span::from_secs(4);
+
+/// What an agent sends again gets so much time before symbols are asked for.
+const AGENT_REPAIRS: Span = Span::from_millis(50);
+
+/// When nothing has come from the agent for so long, nothing is on its way.
+const STALLED: Span = Span::from_secs(1);
+
+/// Whose child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Parent {
+    /// The source's.
+    Source,
+    /// An agent is asked.
+    Asking { agent: SocketAddr, until: Time, next_at: Time },
+    /// This agent's.
+    Agent { at: SocketAddr, heard_at: Time },
+    /// The agent is silent; others are asked to be one.
+    Seeking { until: Time },
+}
+
+/// A receiver's place in a tree.
+#[derive(Debug)]
+pub(super) struct Under {
+    pub(super) parent: Parent,
+    /// In which of the agent's groups it is: 0 hears the source.
+    group: u8,
+    /// No agent serves it in this session, so none is asked any more.
+    is_alone: bool,
+    /// When an agent was asked first while sessions are searched.
+    asked_since: Option<Time>,
+    /// What was told last of this host's own window.
+    pub(super) own_limit: Seq,
+    /// What the source said, of packets that are still on their way through the agent.
+    held_status: Option<Box<Status>>,
+    /// An agent's buffer for a datagram as it came.
+    raw: Vec<u8>,
+}
+
+impl Default for Under {
+    fn default() -> Under {
+        Under {
+            parent: Parent::Source,
+            group: 0,
+            is_alone: false,
+            asked_since: None,
+            own_limit: Window::UNLIMITED,
+            held_status: None,
+            raw: Vec::new(),
+        }
+    }
+}
+
+impl Under {
+    /// What the source says of how far it is, as far as this receiver is concerned now. In an agent's own group packets come later than
+    /// what is said of them: that waits until they had time to come, lest what is on its way is asked for.
+    pub(super) fn due_status<'a>(
+        &mut self,
+        status: &'a Status,
+        newest: Echo,
+        newest_at: Time,
+        now: Time,
+    ) -> Option<Cow<'a, Status>> {
+        if self.group == 0 {
+            self.held_status = None;
+            return Some(Cow::Borrowed(status));
+        }
+        let is_here = |held: &Status| newest.seq.0.saturating_add(1) >= held.next_seq;
+        if is_here(status) || now.since(newest_at) >= STALLED {
+            self.held_status = None;
+            return Some(Cow::Borrowed(status));
+        }
+        let held = self.held_status.take_if(|held| is_here(held));
+        self.held_status.get_or_insert_with(|| Box::new(status.clone()));
+        held.map(|held| Cow::Owned(*held))
+    }
+
+    /// How much longer than a round trip symbols are waited for before they are asked for.
+    pub(super) const fn repair_time(&self) -> Span {
+        if matches!(self.parent, Parent::Agent { .. }) { AGENT_REPAIRS } else { Span::ZERO }
+    }
+}
+
+/// The congestion control at this end: a receiver's, or that of an agent, which has children as well.
+pub(super) enum Half {
+    Receiver(Box<AnyReceiver>),
+    Agent(Shared),
+}
+
+impl Half {
+    pub(super) fn new(scheme: &Scheme, me: ReceiverId, relay: Option<&Shared>) -> Half {
+        match relay.filter(|relay| relay.is_agent()) {
+            Some(relay) => Half::Agent(relay.clone()),
+            None => Half::Receiver(Box::new(scheme.receiver(me))),
+        }
+    }
+}
+
+/// What an agent's congestion control has to report.
+fn reports(relay: &Shared, cx: &mut Cx<'_>) {
+    while let Some(report) = relay.with_agent(crate::relay::Agent::take_report).flatten() {
+        cx.effects.push(Effect::Report(report));
+    }
+}
+
+impl Receiver for Half {
+    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
+        match self {
+            Half::Receiver(receiver) => receiver.on_data(data, layer, arrival, cx),
+            Half::Agent(relay) => {
+                relay.with_agent(|agent| agent.on_data(data, layer, arrival, cx.now));
+                reports(relay, cx);
+            }
+        }
+    }
+
+    fn on_order(&mut self, order: &Order, cx: &mut Cx<'_>) {
+        match self {
+            Half::Receiver(receiver) => receiver.on_order(order, cx),
+            Half::Agent(relay) => {
+                relay.with_agent(|agent| agent.on_order(order, cx.now));
+                reports(relay, cx);
+            }
+        }
+    }
+
+    fn deadline(&self) -> Time {
+        match self {
+            Half::Receiver(receiver) => receiver.deadline(),
+            Half::Agent(relay) => relay.with_agent(|agent| agent.deadline()).unwrap_or(Time::NEVER),
+        }
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        match self {
+            Half::Receiver(receiver) => receiver.on_deadline(cx),
+            Half::Agent(relay) => {
+                relay.with_agent(|agent| agent.on_deadline(cx.now));
+                reports(relay, cx);
+            }
+        }
+    }
+
+    fn on_leave(&mut self, cx: &mut Cx<'_>) {
+        if let Half::Receiver(receiver) = self {
+            receiver.on_leave(cx);
+        }
+    }
+}
+
+impl ReceiverSession {
+    /// Where the agent is that it belongs to, or asks.
+    fn agent(&self) -> Option<SocketAddr> {
+        match self.under.parent {
+            Parent::Agent { at, .. } => Some(at),
+            Parent::Asking { agent, .. } => Some(agent),
+            Parent::Source | Parent::Seeking { .. } => self.agent_to_ask(),
+        }
+    }
+
+    /// The agent that has answered and may serve it.
+    fn agent_to_ask(&self) -> Option<SocketAddr> {
+        let attaching = self.attaching.as_ref().filter(|_| !self.under.is_alone)?;
+        attaching.agent()
+    }
+
+    /// Where a source that is announced is asked whether it goes on: at the agent, as long as that may answer.
+    pub(super) fn whom_to_ask(&mut self, source: SocketAddr, now: Time) -> SocketAddr {
+        let Some(agent) = self.agent_to_ask().filter(|_| self.phase == Phase::Searching) else {
+            return source;
+        };
+        let since = *self.under.asked_since.get_or_insert(now);
+        if now.since(since) < ANSWERS_WITHIN {
+            return agent;
+        }
+        self.under.is_alone = true;
+        self.events.push_back(Event::warning(format!(
+            "{agent} is an agent and does not take part in this session, or is full; going on as a child of the source itself"
+        )));
+        source
+    }
+
+    /// Where what it says goes; `None`: it is nobody's child.
+    pub(super) fn says_to(&self) -> Option<SocketAddr> {
+        match self.under.parent {
+            Parent::Source => self.stream.as_ref().map(|stream| stream.source),
+            Parent::Agent { at, .. } => Some(at),
+            Parent::Asking { .. } | Parent::Seeking { .. } => None,
+        }
+    }
+
+    /// Whether what the source says to all is to be heard in its group, by who has a parent.
+    pub(super) fn hears_the_group(&self) -> bool {
+        let has_agent = self.attaching.as_ref().is_some_and(|attaching| attaching.has_met_agent());
+        has_agent && self.under.group == 0 && self.phase != Phase::Over
+    }
+
+    /// Whether other parents are asked although the source is heard.
+    pub(super) fn seeks_an_agent(&self) -> bool {
+        matches!(self.under.parent, Parent::Seeking { .. } | Parent::Asking { .. })
+    }
+
+    /// A datagram has come from the agent: `true` when it is the agent's own word, and done. Everything else is the source's, handed on.
+    pub(super) fn on_agents_word(&mut self, bytes: &mut [u8], from: SocketAddr, now: Time) -> bool {
+        if peek(bytes).map(|header| header.kind) != Ok(Kind::Order) {
+            return false;
+        }
+        match self.codec.open(bytes, from) {
+            Ok((session, Message::Order(word))) if word.to == self.setup.id => {
+                self.on_word(session, &word, from, now)
+            }
+            _ => self.totals.refused += 1,
+        }
+        true
+    }
+
+    /// Who sent a datagram, as far as sessions are concerned, and whether an agent has handed it on.
+    pub(super) fn author(&mut self, bytes: &[u8], from: SocketAddr, now: Time) -> (SocketAddr, bool) {
+        let handed_on = peek(bytes).is_ok_and(|header| {
+            matches!(header.kind, Kind::Data | Kind::Announce | Kind::Status | Kind::Hashes)
+        });
+        match (&mut self.under.parent, &self.stream) {
+            (Parent::Agent { at, heard_at }, Some(stream)) if *at == from => {
+                *heard_at = now;
+                if handed_on { (stream.source, true) } else { (from, false) }
+            }
+            _ => (from, false),
+        }
+    }
+
+    /// What the congestion control is to know of a packet that the agent has handed on.
+    pub(super) fn mark_handed_on(&self, data: &mut Data) {
+        let newest =
+            self.stream.as_ref().map(|stream| stream.newest.seq).filter(|seq| seq.0 < Window::UNLIMITED.0);
+        let is_new = newest.is_none_or(|newest| data.seq > newest);
+        if self.under.group != 0 && is_new {
+            data.signal = Signal::Local;
+        } else {
+            data.flags = data.flags.with(Flags::REPAIR);
+        }
+    }
+
+    fn on_word(&mut self, session: SessionId, word: &Word, from: SocketAddr, now: Time) {
+        let is_known = self.agent() == Some(from);
+        let followed = self.stream.as_ref().map(|stream| stream.session) == Some(session);
+        if !is_known {
+            return;
+        }
+        if let Parent::Agent { heard_at, .. } = &mut self.under.parent {
+            *heard_at = now;
+        }
+        let serves = word.action == OrderAction::Serves && word.nonce == self.setup.nonce;
+        let begins = Parent::Agent { at: from, heard_at: now };
+        match (self.under.parent, self.phase) {
+            (_, Phase::Searching) if serves => {
+                if let Some(candidate) = self.candidates.take(session) {
+                    self.under.parent = begins;
+                    self.accept(session, candidate.announce, candidate.source, now);
+                }
+            }
+            (Parent::Asking { .. }, _) if serves && followed => {
+                self.under.parent = begins;
+                self.events.push_back(Event::warning(format!("going on as a child of the agent {from}")));
+                self.begin_under_another(now);
+            }
+            (Parent::Agent { .. }, phase) if followed => self.obey(word, phase, now),
+            _ => {}
+        }
+    }
+
+    fn obey(&mut self, word: &Word, phase: Phase, now: Time) {
+        let Some(stream) = &mut self.stream else { return };
+        let content = match word.action {
+            OrderAction::Serves => {
+                stream.registered |= word.nonce == self.setup.nonce.wrapping_add(JOINED);
+                return;
+            }
+            OrderAction::Heard => {
+                if matches!(phase, Phase::Confirming { .. }) {
+                    self.phase = Phase::Over;
+                }
+                return;
+            }
+            OrderAction::Join => OrderContent::Join { group: word.group, from: word.from },
+            OrderAction::Poll => OrderContent::Poll,
+        };
+        if phase == Phase::Receiving && !stream.deferred {
+            let order = Order { to: word.to, number: word.number, content };
+            let mut cx = Cx { now, rng: &mut self.scheme_rng, effects: &mut self.effects };
+            stream.receiver.on_order(&order, &mut cx);
+            self.carry_out(Span::ZERO, now);
+        }
+    }
+
+    /// Be in this group of the agent.
+    pub(super) fn attend(&mut self, group: u8) {
+        self.under.group = group;
+    }
+
+    /// Another parent: it has to count this receiver.
+    fn begin_under_another(&mut self, now: Time) {
+        self.under.group = 0;
+        let Some(stream) = &mut self.stream else { return };
+        if let Some(scheme) = super::scheme_of(&stream.announced)
+            && matches!(stream.receiver, Half::Receiver(_))
+        {
+            stream.receiver = Half::new(&scheme, self.setup.id, None);
+        }
+        stream.registered = false;
+        (stream.member_at, stream.member_tries) = (now, 0);
+    }
+
+    /// No agent serves it any more.
+    fn go_to_the_source(&mut self, now: Time) {
+        (self.under.parent, self.under.is_alone) = (Parent::Source, true);
+        self.events.push_back(Event::warning("no agent answers; going on as a child of the source itself"));
+        self.begin_under_another(now);
+    }
+
+    /// Look whether the agent is there, and for another one.
+    pub(super) fn watch_agent(&mut self, now: Time) {
+        match self.under.parent {
+            Parent::Source => {}
+            Parent::Agent { at, heard_at } if now.since(heard_at) >= MOVED_AFTER => {
+                self.under.group = 0;
+                let is_relay = self.setup.relay.is_some();
+                match self.attaching.as_mut().filter(|_| !is_relay && self.phase == Phase::Receiving) {
+                    Some(attaching) => {
+                        attaching.lose(now);
+                        self.under.parent = Parent::Seeking { until: now + SEEK_FOR };
+                        self.events.push_back(Event::warning(format!("the agent {at} is silent")));
+                    }
+                    None => self.go_to_the_source(now),
+                }
+            }
+            Parent::Agent { .. } => {}
+            Parent::Asking { agent, until, next_at } => {
+                if now >= until || self.phase != Phase::Receiving {
+                    self.go_to_the_source(now);
+                } else if now >= next_at {
+                    self.under.parent = Parent::Asking { agent, until, next_at: now + ASK_EVERY };
+                    let member = self.stranger(MemberState::Asking, 0);
+                    if let Some(stream) = &self.stream {
+                        self.outbox.add_to(stream.session, Message::Member(member), agent, now);
+                    }
+                }
+            }
+            Parent::Seeking { until } => match self.agent_to_ask() {
+                Some(agent) => {
+                    self.under.parent = Parent::Asking { agent, until: now + ANSWERS_WITHIN, next_at: now };
+                }
+                None if now >= until || self.phase != Phase::Receiving => self.go_to_the_source(now),
+                None => {}
+            },
+        }
+    }
+
+    /// When [`ReceiverSession::watch_agent`] wants to be called.
+    pub(super) fn watch_at(&self) -> Time {
+        match self.under.parent {
+            Parent::Source => Time::NEVER,
+            Parent::Agent { heard_at, .. } => heard_at + MOVED_AFTER,
+            Parent::Asking { until, next_at, .. } => until.min(next_at),
+            Parent::Seeking { until } => until,
+        }
+    }
+
+    /// As an agent: a datagram as it came, before it is opened in place, if children may need it.
+    pub(super) fn raw_for_children(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let relay = self.setup.relay.as_ref().filter(|relay| relay.is_agent())?;
+        let kind = peek(bytes).ok()?.kind;
+        let passes_on = || relay.with_agent(|agent| agent.passes_on()).unwrap_or(false);
+        let is_of_use = match kind {
+            Kind::Data => true,
+            Kind::Announce | Kind::Status | Kind::Hashes => passes_on(),
+            _ => false,
+        };
+        is_of_use.then(|| {
+            let mut raw = std::mem::take(&mut self.under.raw);
+            raw.clear();
+            raw.extend_from_slice(bytes);
+            raw
+        })
+    }
+
+    /// The datagram was the source's: keep it under its number, or pass it on to those who do not hear the source.
+    pub(super) fn hand_on(&mut self, raw: Option<Vec<u8>>, seq: Option<Seq>) {
+        let Some(raw) = raw else { return };
+        if let Some(relay) = &self.setup.relay {
+            relay.with_agent(|agent| match seq {
+                Some(seq) => agent.keep(seq, &raw),
+                None => agent.pass_on(&raw),
+            });
+        }
+        self.under.raw = raw;
+    }
+
+    /// As an agent: what the children's answers make it say, and how far their buffers go.
+    pub(super) fn speak_for_children(&mut self, now: Time) {
+        let Some(relay) = self.setup.relay.clone().filter(|relay| relay.is_agent()) else { return };
+        let is_rooted = self.stream.as_ref().is_some_and(|stream| stream.registered);
+        relay.with_agent(|agent| agent.note_rooted(is_rooted));
+        if relay.with_agent(|agent| agent.limit_due(now)).flatten().is_some() {
+            self.tell_window(self.under.own_limit, now);
+        }
+    }
+
+    /// The same as a limit of its own.
+    pub(super) fn limit_below(&self) -> Seq {
+        let relay = self.setup.relay.as_ref();
+        relay.and_then(|relay| relay.with_agent(|agent| agent.limit())).unwrap_or(Window::UNLIMITED)
+    }
+
+    /// When [`ReceiverSession::speak_for_children`] wants to be called.
+    pub(super) fn speak_at(&self) -> Time {
+        let relay = self.setup.relay.as_ref();
+        relay.and_then(|relay| relay.with_agent(|agent| agent.limit_at())).unwrap_or(Time::NEVER)
+    }
+}

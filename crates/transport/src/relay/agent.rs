@@ -1,0 +1,475 @@
+//! MTCP's agents inside one session (seed 001, 3.1): receivers that hear their children's answers, repair for them from what they keep,
+//! and speak for them to their own parent.
+//!
+//! ```text
+//!   source ~~~~~~~~~~~~~ data, by multicast, to all ~~~~~~~~~~~~~~~~> children
+//!     ^                                                                 |
+//!     |  one member's reports, requests, window    +-------+  theirs    |
+//!     +--------------------------------------------| agent |<-----------+
+//!                                                  +-------+
+//!                       orders, packets again, as they came  ----------> children, by unicast
+//! ```
+//!
+//! The congestion control is the core's, as in the simulator ([`Relay`]). Packets are sent again as they came, byte for byte: an agent
+//! needs no key for content and can change nothing of it, and a child opens them as the source's.
+
+mod above;
+mod child;
+mod needs;
+
+pub(crate) use above::AgentAbove;
+pub(crate) use child::AgentChild;
+
+use super::Standing;
+use crate::event::RelayBelow;
+use crate::members::{Change, Members};
+use crate::receiver::scheme_of;
+use faircast_core::node::{Cx, Effect, Effects, Relay, SourceControl, To};
+use faircast_core::packet::{
+    Arrival, Body, Data, Flags, Layer, Order, OrderContent, Packet, ReceiverId, Report, Seq, SessionId,
+};
+use faircast_core::rng::Rng;
+use faircast_core::time::{Span, Time};
+use faircast_wire::{
+    Announce, HopKey, Member, MemberState, Message, OrderAction, SourceCodec, Window as Limit,
+};
+use needs::Needs;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+/// Packets whose bytes are kept; the core keeps half as many at most (`store`).
+const KEPT: usize = 1024;
+
+/// Datagrams that wait for a child's socket at most; more are lost, as on the way.
+const MOST_WAITING: usize = 256;
+
+/// An order is no longer than this.
+const ORDER_LIMIT: usize = 200;
+
+/// Children are looked after so often.
+const TICK: Span = Span::from_millis(500);
+
+/// A child that is silent for so long is not counted any more: it has gone elsewhere, or is missing.
+const PATIENCE: Span = Span::from_secs(10);
+
+/// Windows of children are passed on so far apart at least.
+const WINDOWS_EVERY: Span = Span::from_millis(10);
+
+/// What an agent has done.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct AgentStatus {
+    /// Packets sent again to children, copies counted.
+    pub repairs: u64,
+    /// Packets passed on to children that were moved into the agent's own group.
+    pub passed_on: u64,
+    /// Reports of children heard.
+    pub reports_heard: u64,
+    /// Reports sent to its own parent.
+    pub reports_sent: u64,
+    /// Children in the agent's own group now.
+    pub moved: u32,
+    /// The smallest window below, in packets.
+    pub window: f64,
+    /// Packets in its store.
+    pub stored: u32,
+}
+
+/// An agent in its session.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    /// Who it is, as its words to children are sealed.
+    me: ReceiverId,
+    boot: u64,
+    key: Option<HopKey>,
+    seed: u64,
+    serving: Option<Serving>,
+}
+
+/// What there is once a session is followed.
+#[derive(Debug)]
+struct Serving {
+    core: Box<dyn Relay + Send>,
+    codec: SourceCodec,
+    members: Members,
+    children: BTreeMap<ReceiverId, Child>,
+    kept: Vec<(u64, Vec<u8>)>,
+    spare: Vec<Vec<u8>>,
+    needs: Needs,
+    /// For its own parent.
+    reports: VecDeque<Report>,
+    rng: Rng,
+    effects: Effects,
+    /// It has a parent that counts it: only then does it take children.
+    is_rooted: bool,
+    tick_at: Time,
+    /// The smallest of the children's windows, when it was told, and what was.
+    limit_at: Time,
+    limit_told: Seq,
+    status: AgentStatus,
+}
+
+/// A child.
+#[derive(Debug, Default)]
+struct Child {
+    /// In which of the core's groups.
+    group: u8,
+    /// How far its buffers let the source go.
+    limit: Option<Seq>,
+    out: VecDeque<Vec<u8>>,
+}
+
+impl Agent {
+    pub(crate) fn new(me: ReceiverId, boot: u64, key: Option<HopKey>, seed: u64) -> Agent {
+        Agent { me, boot, key, seed, serving: None }
+    }
+
+    /// Take part in this session; whether its congestion control has agents.
+    pub(super) fn begin(&mut self, session: SessionId, announce: &Announce) -> bool {
+        let Some(spec) = scheme_of(announce).and_then(|scheme| scheme.agents_beside_delivery()) else {
+            return false;
+        };
+        let codec = SourceCodec::of_relay(session, self.key.as_ref(), announce.salt, self.me, self.boot);
+        self.serving = Some(Serving {
+            core: spec.relay(self.me),
+            codec,
+            members: Members::default(),
+            children: BTreeMap::new(),
+            kept: vec![(u64::MAX, Vec::new()); KEPT],
+            spare: Vec::new(),
+            needs: Needs::default(),
+            reports: VecDeque::new(),
+            rng: Rng::new(self.seed, 0),
+            effects: Effects::new(),
+            is_rooted: false,
+            tick_at: Time::ZERO,
+            limit_at: Time::ZERO,
+            limit_told: Limit::UNLIMITED,
+            status: AgentStatus::default(),
+        });
+        true
+    }
+
+    /// A data packet of the session, as it came.
+    pub(crate) fn keep(&mut self, seq: Seq, raw: &[u8]) {
+        let Some(serving) = &mut self.serving else { return };
+        let (number, bytes) = &mut serving.kept[seq.0 as usize % KEPT];
+        if *number != seq.0 {
+            *number = seq.0;
+            bytes.clear();
+            bytes.extend_from_slice(raw);
+        }
+    }
+
+    /// Something else that the source says to all: children that do not hear it get it here.
+    pub(crate) fn pass_on(&mut self, raw: &[u8]) {
+        let Some(serving) = &mut self.serving else { return };
+        let Serving { children, spare, .. } = serving;
+        children.values_mut().filter(|child| child.group != 0).for_each(|child| child.push(raw, spare));
+    }
+
+    /// Whether anybody needs what the source says to all.
+    pub(crate) fn passes_on(&self) -> bool {
+        self.serving.as_ref().is_some_and(|serving| serving.children.values().any(|child| child.group != 0))
+    }
+
+    pub(crate) fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, now: Time) {
+        self.call(now, |core, cx| core.on_data(data, layer, arrival, cx));
+    }
+
+    pub(crate) fn on_order(&mut self, order: &Order, now: Time) {
+        self.call(now, |core, cx| core.on_order(order, cx));
+    }
+
+    pub(crate) fn on_deadline(&mut self, now: Time) {
+        self.call(now, |core, cx| core.on_deadline(cx));
+    }
+
+    /// When the congestion control wants to be called, or has something to say.
+    pub(crate) fn deadline(&self) -> Time {
+        match &self.serving {
+            Some(serving) if !serving.reports.is_empty() => Time::ZERO,
+            Some(serving) => serving.core.deadline(),
+            None => Time::NEVER,
+        }
+    }
+
+    /// The next report for its own parent.
+    pub(crate) fn take_report(&mut self) -> Option<Report> {
+        let serving = self.serving.as_mut()?;
+        let report = serving.reports.pop_front()?;
+        serving.status.reports_sent += 1;
+        Some(report)
+    }
+
+    /// Whether its parent counts it.
+    pub(crate) fn note_rooted(&mut self, is_rooted: bool) {
+        if let Some(serving) = &mut self.serving {
+            serving.is_rooted = is_rooted;
+        }
+    }
+
+    /// A child has been given a socket.
+    fn add_child(&mut self, id: ReceiverId) {
+        if let Some(serving) = &mut self.serving {
+            serving.children.entry(id).or_default();
+        }
+    }
+
+    /// Its socket is closed.
+    fn remove_child(&mut self, id: ReceiverId, now: Time) {
+        let Some(serving) = &mut self.serving else { return };
+        serving.children.remove(&id);
+        self.call(now, |core, cx| core.control(SourceControl::Forget(id), cx.now));
+    }
+
+    /// A datagram has come from the place of this child.
+    fn on_child(&mut self, child: ReceiverId, bytes: &mut [u8], from: SocketAddr, waited: Span, now: Time) {
+        let Some(serving) = &mut self.serving else { return };
+        let Ok((number, message)) = serving.codec.open(bytes, from) else { return };
+        if message.from() != Some(child) {
+            return; // it may speak for itself alone
+        }
+        match message {
+            Message::Member(member) => self.on_member(&member, number, from, now),
+            _ if !serving.members.knows(child) => {} // who has not joined is not listened to
+            Message::Report(mut report) => {
+                let echo = report.content.echo_mut();
+                echo.hold = echo.hold + waited;
+                serving.members.on_sign_of_life(child, now);
+                serving.status.reports_heard += 1;
+                self.call(now, |core, cx| core.on_report(&report, cx));
+            }
+            Message::Request(request) => {
+                serving.members.on_sign_of_life(child, now);
+                serving.needs.on_request(&request, now);
+            }
+            Message::Window(window) => {
+                serving.members.on_sign_of_life(child, now);
+                if let Some(known) = serving.children.get_mut(&child) {
+                    known.limit = Some(window.limit);
+                }
+            }
+            Message::Tree(tree) => serving.members.on_tree(&tree),
+            _ => {}
+        }
+    }
+
+    fn on_member(&mut self, member: &Member, number: u64, from: SocketAddr, now: Time) {
+        let Some(serving) = &mut self.serving else { return };
+        if !serving.is_rooted && !serving.members.knows(member.from) {
+            return; // it asks again
+        }
+        let change = serving.members.on_report(member, number, from, now);
+        if matches!(change, Change::Done | Change::Failed) || member.state == MemberState::Leaving {
+            let id = member.from;
+            if let Some(child) = serving.children.get_mut(&id) {
+                (child.group, child.limit) = (0, None);
+            }
+            self.call(now, |core, cx| core.control(SourceControl::Forget(id), cx.now));
+        }
+        self.answer();
+    }
+
+    /// Tell those who wait for it that they were heard.
+    fn answer(&mut self) {
+        let Some(serving) = &mut self.serving else { return };
+        let (confirmed, welcomed) = serving.members.take_confirmations(usize::MAX);
+        for welcome in welcomed {
+            serving.say(welcome.id, OrderAction::Serves, welcome.nonce);
+        }
+        for id in confirmed {
+            serving.say(id, OrderAction::Heard, 0);
+        }
+    }
+
+    /// Look after the children, every now and then.
+    fn tick(&mut self, now: Time) {
+        let Some(serving) = self.serving.as_mut().filter(|serving| serving.tick_at <= now) else { return };
+        serving.tick_at = now + TICK;
+        let gone = serving.members.expire(now, PATIENCE, Span::ZERO);
+        let present: Vec<ReceiverId> = serving.children.keys().copied().collect();
+        for id in present {
+            if serving.members.get(id).is_some_and(|member| !member.is_finished()) {
+                serving.say(id, OrderAction::Serves, 0);
+            }
+        }
+        for id in gone {
+            if let Some(child) = serving.children.get_mut(&id) {
+                (child.group, child.limit) = (0, None);
+            }
+        }
+        self.answer();
+    }
+
+    fn tick_at(&self) -> Time {
+        self.serving.as_ref().map_or(Time::NEVER, |serving| serving.tick_at)
+    }
+
+    /// The smallest of the children's windows, when that is to be told: it has changed.
+    pub(crate) fn limit_due(&mut self, now: Time) -> Option<Seq> {
+        let serving = self.serving.as_mut()?;
+        let limit = serving.limit();
+        if now < serving.limit_at || limit == serving.limit_told {
+            return None;
+        }
+        (serving.limit_at, serving.limit_told) = (now + WINDOWS_EVERY, limit);
+        Some(limit)
+    }
+
+    /// When [`Agent::limit_due`] has something.
+    pub(crate) fn limit_at(&self) -> Time {
+        let changed = |serving: &&Serving| serving.limit() != serving.limit_told;
+        self.serving.as_ref().filter(changed).map_or(Time::NEVER, |serving| serving.limit_at)
+    }
+
+    /// The smallest of the children's windows.
+    pub(crate) fn limit(&self) -> Seq {
+        self.serving.as_ref().map_or(Limit::UNLIMITED, Serving::limit)
+    }
+
+    fn next_for(&mut self, child: ReceiverId, out: &mut Vec<u8>) -> bool {
+        let Some(serving) = &mut self.serving else { return false };
+        let Some(bytes) = serving.children.get_mut(&child).and_then(|child| child.out.pop_front()) else {
+            return false;
+        };
+        out.clear();
+        out.extend_from_slice(&bytes);
+        serving.spare.push(bytes);
+        true
+    }
+
+    fn has_for(&self, child: ReceiverId) -> bool {
+        let serving = self.serving.as_ref();
+        serving.and_then(|serving| serving.children.get(&child)).is_some_and(|child| !child.out.is_empty())
+    }
+
+    /// Whether this child takes part, and how far it is.
+    fn standing_of(&self, child: ReceiverId) -> Standing {
+        let member = self.serving.as_ref().and_then(|serving| serving.members.get(child));
+        member.map_or_else(Standing::default, |member| {
+            let is_there = member.pace != crate::members::Pace::Gone;
+            let unfinished = u64::from(is_there && !member.has_all() && !member.is_finished());
+            Standing {
+                receivers: if is_there || member.is_finished() { member.counted().into() } else { 0 },
+                done: member.receivers_done.into(),
+                unfinished,
+                answering: unfinished,
+            }
+        })
+    }
+
+    /// All receivers below.
+    pub(crate) fn standing(&self) -> Standing {
+        self.serving.as_ref().map_or_else(Standing::default, |serving| Standing {
+            receivers: serving.members.receivers(),
+            done: serving.members.verified(),
+            unfinished: serving.members.unfinished() as u64,
+            answering: serving.members.answering() as u64,
+        })
+    }
+
+    fn relays(&self) -> Vec<RelayBelow> {
+        self.serving.as_ref().map_or_else(Vec::new, |serving| serving.members.relays())
+    }
+
+    /// What it has done.
+    pub(crate) fn status(&self) -> AgentStatus {
+        let Some(serving) = &self.serving else { return AgentStatus::default() };
+        let windows = serving.core.windows().unwrap_or_default();
+        let window = if windows.least.is_finite() { windows.least } else { 0.0 };
+        AgentStatus { moved: windows.moved, window, stored: windows.stored, ..serving.status }
+    }
+
+    fn call(&mut self, now: Time, act: impl FnOnce(&mut dyn Relay, &mut Cx<'_>)) {
+        let Some(serving) = &mut self.serving else { return };
+        act(&mut *serving.core, &mut Cx { now, rng: &mut serving.rng, effects: &mut serving.effects });
+        let mut effects = std::mem::take(&mut serving.effects);
+        effects.drain().for_each(|effect| serving.carry_out(effect));
+        serving.effects = effects;
+    }
+}
+
+impl Serving {
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Report(report) => self.reports.push_back(report),
+            Effect::Send { to, packet } => match packet.body {
+                Body::Data(data) => self.send_again(to, &packet, &data),
+                Body::Order(order) => self.order(&order),
+                Body::Report(report) => self.reports.push_back(report),
+            },
+            // Its own parent's groups are what every receiver does by itself; there are no layers.
+            Effect::Attend(_) | Effect::Subscribe(_) => {}
+        }
+    }
+
+    /// A packet leaves to a child, or to those of a group that lack it.
+    fn send_again(&mut self, to: To, packet: &Packet, data: &Data) {
+        let Serving { core, children, kept, spare, status, .. } = self;
+        let (number, bytes) = &kept[data.seq.0 as usize % KEPT];
+        if *number != data.seq.0 {
+            return; // it has gone by for too long
+        }
+        let count = if data.flags.has(Flags::REPAIR) { &mut status.repairs } else { &mut status.passed_on };
+        for (id, child) in children {
+            let is_meant = match to {
+                To::Child(only) => only == *id,
+                To::Group => child.group == packet.layer.0 && core.is_missed_by(*id, data.seq),
+                To::Parent | To::Exit(_) => false,
+            };
+            if is_meant {
+                child.push(bytes, spare);
+                *count += 1;
+            }
+        }
+    }
+
+    fn order(&mut self, order: &Order) {
+        let (action, group, from) = match order.content {
+            OrderContent::Join { group, from } => (OrderAction::Join, group, from),
+            OrderContent::Poll => (OrderAction::Poll, 0, Seq(0)),
+        };
+        if action == OrderAction::Join
+            && let Some(child) = self.children.get_mut(&order.to)
+        {
+            child.group = group;
+        }
+        let from = Seq(from.0.min(Limit::UNLIMITED.0));
+        let number = order.number;
+        self.write(faircast_wire::Order { to: order.to, action, number, group, from, nonce: 0 });
+    }
+
+    fn say(&mut self, to: ReceiverId, action: OrderAction, nonce: u16) {
+        self.write(faircast_wire::Order { to, action, number: 0, group: 0, from: Seq(0), nonce });
+    }
+
+    fn write(&mut self, order: faircast_wire::Order) {
+        let Some(child) = self.children.get_mut(&order.to) else { return };
+        let mut out = self.spare.pop().unwrap_or_default();
+        out.clear();
+        // One that cannot be written is said again, as one that is lost.
+        if self.codec.encode(&mut out, &Message::Order(order), ORDER_LIMIT).is_ok() {
+            child.push(&out, &mut self.spare);
+        }
+        self.spare.push(out);
+    }
+
+    /// Children in the agent's own group do not hear the source, and do not hold it.
+    fn limit(&self) -> Seq {
+        let heard = self.children.values().filter(|child| child.group == 0);
+        heard.filter_map(|child| child.limit).min().unwrap_or(Limit::UNLIMITED)
+    }
+}
+
+impl Child {
+    fn push(&mut self, bytes: &[u8], spare: &mut Vec<Vec<u8>>) {
+        if self.out.len() >= MOST_WAITING {
+            return;
+        }
+        let mut copy = spare.pop().unwrap_or_default();
+        copy.clear();
+        copy.extend_from_slice(bytes);
+        self.out.push_back(copy);
+    }
+}

@@ -1,0 +1,110 @@
+//! What children ask for, told above once: the agent has no symbols of its own, and what the source sends again serves all.
+
+use faircast_core::time::{Span, Time};
+use faircast_wire::Request;
+use std::collections::BTreeMap;
+
+/// Children that lost the same ask at nearly the same time: so long others are waited for.
+const GATHER: Span = Span::from_millis(5);
+
+/// What was asked for above is not asked for again within this, unless somebody needs more.
+const AGAIN: Span = Span::from_millis(60);
+
+/// Blocks that are asked for at a time, and remembered, at most.
+const MOST: usize = 8192;
+
+/// Blocks that children lack symbols of.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    /// By block: symbols; 0 asks for the page with its hash.
+    wanted: BTreeMap<(u32, bool), u16>,
+    due: Option<Time>,
+    /// What was asked for, and when.
+    asked: BTreeMap<(u32, bool), (u16, Time)>,
+}
+
+impl Needs {
+    pub(super) fn on_request(&mut self, request: &Request, now: Time) {
+        self.asked.retain(|_, (_, at)| now.since(*at) < AGAIN);
+        for need in &request.needs {
+            for block in need.first..need.first.saturating_add(need.run.into()) {
+                let key = (block, need.symbols == 0);
+                let is_asked = self.asked.get(&key).is_some_and(|(symbols, _)| *symbols >= need.symbols);
+                if is_asked || self.wanted.len() + self.asked.len() >= MOST {
+                    continue;
+                }
+                let wanted = self.wanted.entry(key).or_default();
+                *wanted = need.symbols.max(*wanted);
+                self.due.get_or_insert(now + GATHER);
+            }
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Time {
+        self.due.unwrap_or(Time::NEVER)
+    }
+
+    /// What to ask for above now goes into `into`.
+    pub(super) fn take_due(&mut self, now: Time, into: &mut Vec<(u32, u16)>) {
+        if self.due.is_none_or(|due| due > now) {
+            return;
+        }
+        self.due = None;
+        for (key, symbols) in std::mem::take(&mut self.wanted) {
+            self.asked.insert(key, (symbols, now));
+            into.push((key.0, symbols));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_core::packet::{Echo, ReceiverId, Seq};
+    use faircast_wire::Need;
+
+    fn asks(first: u32, run: u16, symbols: u16) -> Request {
+        let echo = Echo { seq: Seq(0), hold: Span::ZERO };
+        let from = ReceiverId::new(1).expect("not zero");
+        Request { from, needs: vec![Need { first, run, symbols }], held: Vec::new(), echo }
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn due(needs: &mut Needs, millis: u64) -> Vec<(u32, u16)> {
+        let mut all = Vec::new();
+        needs.take_due(at(millis), &mut all);
+        all
+    }
+
+    #[test]
+    fn what_many_children_lack_is_asked_for_once_and_as_much_as_the_worst_needs() {
+        let mut needs = Needs::default();
+        for (child, symbols) in [(0, 2), (1, 5), (2, 3)] {
+            needs.on_request(&asks(7, 2, symbols), at(child));
+        }
+        assert_eq!(needs.deadline(), at(5));
+        assert_eq!(due(&mut needs, 4), []);
+        assert_eq!(due(&mut needs, 5), [(7, 5), (8, 5)]);
+        needs.on_request(&asks(7, 1, 5), at(10));
+        assert_eq!(due(&mut needs, 30), [], "it is on its way");
+        needs.on_request(&asks(7, 1, 6), at(31));
+        assert_eq!(due(&mut needs, 40), [(7, 6)], "somebody needs more");
+        needs.on_request(&asks(7, 1, 6), at(120));
+        assert_eq!(due(&mut needs, 130), [(7, 6)], "and again when it did not come");
+        needs.on_request(&asks(7, 1, 0), at(131));
+        assert_eq!(due(&mut needs, 140), [(7, 0)], "a page is something else");
+        assert!(needs.deadline().is_never());
+    }
+
+    #[test]
+    fn whoever_asks_for_everything_is_not_remembered_for_ever() {
+        let mut needs = Needs::default();
+        for first in 0..100_u32 {
+            needs.on_request(&asks(first * 60_000, 60_000, 1), at(u64::from(first)));
+        }
+        assert!(needs.wanted.len() <= MOST);
+    }
+}
