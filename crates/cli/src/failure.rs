@@ -15,6 +15,14 @@ pub enum Usage {
     /// A relay runs already.
     #[error("a relay listens at {} already; ask it with `faircast relay --status`, or name another place with --control", .0.display())]
     RelayRuns(PathBuf),
+    /// A relay has nobody to pass sessions on to.
+    #[error("nobody to pass sessions on to: give --to or --listen, or be an agent (--as agent)")]
+    RelayToNobody,
+    /// An agent sends nothing of its own.
+    #[error(
+        "an agent has no branches, no cache and no rate of its own: its children hear the source; leave out --to, --cache and --max, or use --as repeater"
+    )]
+    AgentHasNoBranches,
     /// A relay's control socket cannot be made.
     #[error("cannot listen at {}: {source}; name another place with --control", .path.display())]
     RelayControl {

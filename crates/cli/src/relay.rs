@@ -10,13 +10,16 @@ use crate::{json, key, units, wording};
 use control::{Control, default_path};
 use faircast::config::RECEIVE_BUFFER;
 use faircast::{
-    Event, HopKey, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelaySource, RelayStatus,
+    Event, HopKey, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole, RelaySource, RelayStatus,
     RelayedSession, relay,
 };
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+
+/// Where an agent's children ask when nothing else is said.
+const AGENT_PORT: &str = "5778";
 
 /// What a relay tells a program of an event.
 #[derive(Serialize)]
@@ -63,6 +66,23 @@ impl args::Relay {
                 parents: self.parent.clone(),
             });
         }
+        let role = match self.role {
+            args::Role::Repeater => RelayRole::Repeater,
+            args::Role::Agent => RelayRole::Agent,
+        };
+        if role == RelayRole::Repeater && self.to.is_empty() && self.listen.is_none() {
+            return Err(Usage::RelayToNobody);
+        }
+        if role == RelayRole::Agent && (!self.to.is_empty() || self.cache.is_some() || self.max.is_some()) {
+            return Err(Usage::AgentHasNoBranches);
+        }
+        let listen = match (self.listen, role) {
+            (Some(at), _) => at.0,
+            (None, RelayRole::Agent) => {
+                crate::values::listen_at(AGENT_PORT).map_or_else(|_| Vec::new(), |at| at.0)
+            }
+            (None, RelayRole::Repeater) => Vec::new(),
+        };
         let branch = |at: &crate::values::GroupAt| RelayBranch {
             group: at.group,
             interface: at.interface.clone(),
@@ -79,10 +99,11 @@ impl args::Relay {
                 patience: self.patience,
                 host: self.host.unwrap_or_else(faircast::host_name),
                 buffer: RECEIVE_BUFFER,
-                listen: self.listen.map_or_else(Vec::new, |at| at.0),
+                listen,
                 children: usize::from(self.children),
                 paced: false,
                 found: !self.hidden,
+                role,
             },
             control: self.control.unwrap_or_else(default_path),
             warnings,
@@ -186,6 +207,9 @@ fn told(session: &RelayedSession, lines: &mut Vec<String>) {
         more => format!("from {} by {more} relays, the last of them {}", session.source, session.parent),
     };
     lines.push(format!("session {} of {} {from}", session.session, session.name));
+    if let Some(agent) = &session.agent {
+        return told_of_agent(session, agent, lines);
+    }
     let blocks = session.blocks.map_or_else(|| "?".to_owned(), |blocks| blocks.to_string());
     lines.push(format!(
         "  heard {} of {blocks} blocks; keeps {} in memory, wrote {}, let go of {}",
@@ -204,5 +228,19 @@ fn told(session: &RelayedSession, lines: &mut Vec<String>) {
             branch.rate_bps / 1e6
         ));
         lines.extend(branch.relays.iter().map(|relay| format!("    {}", crate::tell::relay(relay))));
+    }
+}
+
+/// An agent's children and what it does for them.
+fn told_of_agent(session: &RelayedSession, agent: &faircast::AgentStatus, lines: &mut Vec<String>) {
+    lines.push(format!(
+        "  agent: sent {} packets again, passed {} on to slow children ({} now); least window {:.1} packets, {} in the store",
+        agent.repairs, agent.passed_on, agent.moved, agent.window, agent.stored
+    ));
+    lines.push(format!("  heard {} reports of children, sent {}", agent.reports_heard, agent.reports_sent));
+    for child in &session.branches {
+        let Some(to) = child.to else { continue };
+        lines.push(format!("  child {to}: {} of {} receivers done", child.done, child.receivers));
+        lines.extend(child.relays.iter().map(|relay| format!("    {}", crate::tell::relay(relay))));
     }
 }

@@ -15,7 +15,7 @@ use faircast_core::time::Rate;
 use faircast_net::Faults;
 use faircast_wire::Spacing;
 use pgm::PgmPackets;
-pub use relay::Relay;
+pub use relay::{Relay, Role};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;

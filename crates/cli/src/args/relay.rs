@@ -2,11 +2,20 @@
 
 use super::Telling;
 use crate::values;
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use faircast_core::time::Rate;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// What a relay is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Role {
+    /// Sessions of its own below, of any congestion control.
+    Repeater,
+    /// An agent within sessions of MTCP.
+    Agent,
+}
 
 /// Pass sessions on: from groups on one side to groups on others.
 ///
@@ -20,14 +29,26 @@ use std::time::Duration;
     faircast relay --from 239.1.2.3@eth0 --to 239.9.9.9:6000@eth1 --max 50M\n  \
     faircast relay --from eth0 --listen                        and at another site:\n  \
     faircast relay --parent 192.0.2.7 --to eth0\n  \
+    faircast relay --as agent --from eth0                     and on hosts near it: recv --parent find
+  \
     faircast relay --status")]
 pub struct Relay {
     /// Where sessions are heard: an interface, a group, or both. Can be given several times
     #[arg(long, value_name = "[GROUP@]IFACE", value_parser = values::group_at, required_unless_present_any = ["status", "parent"])]
     pub from: Vec<values::GroupAt>,
     /// Where they are passed on to, likewise; without a group, to the one that they come from
-    #[arg(long, value_name = "[GROUP@]IFACE", value_parser = values::group_at, required_unless_present_any = ["status", "listen"])]
+    #[arg(long, value_name = "[GROUP@]IFACE", value_parser = values::group_at, required_unless_present_any = ["status", "listen", "role"])]
     pub to: Vec<values::GroupAt>,
+    /// What it is to those behind it: `repeater` ends each session and has one of its own on each branch; `agent` (MTCP): its children
+    /// hear the source's multicast, and it repairs for them and answers for them
+    #[arg(
+        long = "as",
+        value_name = "ROLE",
+        value_enum,
+        default_value = "repeater",
+        conflicts_with = "status"
+    )]
+    pub role: Role,
     /// Be served by another relay by unicast, as with `recv --parent`: where multicast ends; `find`: by the nearest
     #[arg(long, value_name = "ADDRESS[:PORT]|find", value_parser = values::parent_or_find)]
     pub parent: Vec<SocketAddr>,

@@ -147,7 +147,8 @@ fn who_finds_an_agent_full_is_the_sources_child() {
 fn a_slow_child_is_moved_and_the_others_go_on() {
     let slow = Link::millis(2).mbps(1.0).fifo(60_000);
     let run = |localized: bool| {
-        let mut grove = Grove::new(9, Offer::bytes(6_000_000).by("mtcp,local-high=0.01").expect(4));
+        let mut grove =
+            Grove::new(9, Offer::bytes(2_000_000).by("mtcp,local-high=0.01,local-hold=1").expect(4));
         let agent = grove.agent(&[], 16, lan());
         let agent = grove.agents[agent].address;
         let parents = if localized { vec![agent] } else { Vec::new() };
@@ -163,7 +164,12 @@ fn a_slow_child_is_moved_and_the_others_go_on() {
     };
     let (with, without) = (run(true), run(false));
     println!("moved: {with:?}; not: {without:?}");
-    assert!(with.1.passed_on > 0, "{with:?}");
+    assert!(with.1.passed_on > 300 && without.1.passed_on == 0, "{with:?}");
+    assert!(
+        with.0[0] < 0.8 * without.0[0],
+        "the others are as far ahead as the store reaches: {with:?} {without:?}"
+    );
+    assert!(with.0[3] < 1.3 * without.0[3], "and it costs the slow one little: {with:?} {without:?}");
 }
 
 #[test]

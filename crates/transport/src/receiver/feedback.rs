@@ -425,12 +425,15 @@ impl ReceiverSession {
                 self.carry_out(Span::ZERO, now);
             }
             let Some(stream) = &mut self.stream else { return };
-            if stream.delivery.deadline() <= now {
+            if self.under.may_ask() && stream.delivery.deadline() <= now {
                 let mut echo = echo(stream, now);
                 // What left before the last status and is not here is lost, not on its way, even
                 // when nothing came after it that would show the gap.
                 echo.seq = echo.seq.max(Seq(stream.sent.saturating_sub(1)));
                 let wanted = stream.delivery.due(now, &mut self.rng).to_vec();
+                if !wanted.is_empty() {
+                    self.under.on_asked(now);
+                }
                 let to_relay = stream.announced.parent != stream.announced.source;
                 let held = to_relay.then_some(&*stream.delivery);
                 request(&wanted, held, self.setup.id, echo, &mut self.outbox, stream.session, now);

@@ -563,8 +563,9 @@ impl ReceiverSession {
                 if stream.deferred {
                     at
                 } else {
+                    let asks_at = if self.under.may_ask() { stream.delivery.deadline() } else { Time::NEVER };
                     at.min(stream.receiver.deadline())
-                        .min(stream.delivery.deadline())
+                        .min(asks_at)
                         .min(stream.changes_at())
                         .min(stream.window.deadline())
                 }

@@ -37,6 +37,9 @@ const SEEK_FOR: Span = Span::from_secs(4);
 /// What an agent sends again gets so much time before symbols are asked for.
 const AGENT_REPAIRS: Span = Span::from_millis(50);
 
+/// The source has answered a request of an agent's child after this.
+const ANSWERED_AFTER: Span = Span::from_millis(300);
+
 /// When nothing has come from the agent for so long, nothing is on its way.
 const STALLED: Span = Span::from_secs(1);
 
@@ -67,6 +70,9 @@ pub(super) struct Under {
     pub(super) own_limit: Seq,
     /// What the source said, of packets that are still on their way through the agent.
     held_status: Option<Box<Status>>,
+    /// Whether symbols may be asked for, and from when on the answer to the last request is behind what is sent.
+    may_ask: bool,
+    answers_from: Time,
     /// An agent's buffer for a datagram as it came.
     raw: Vec<u8>,
 }
@@ -80,6 +86,8 @@ impl Default for Under {
             asked_since: None,
             own_limit: Window::UNLIMITED,
             held_status: None,
+            may_ask: false,
+            answers_from: Time::ZERO,
             raw: Vec::new(),
         }
     }
@@ -95,18 +103,28 @@ impl Under {
         newest_at: Time,
         now: Time,
     ) -> Option<Cow<'a, Status>> {
-        if self.group == 0 {
-            self.held_status = None;
-            return Some(Cow::Borrowed(status));
-        }
         let is_here = |held: &Status| newest.seq.0.saturating_add(1) >= held.next_seq;
-        if is_here(status) || now.since(newest_at) >= STALLED {
-            self.held_status = None;
+        if self.group == 0 || is_here(status) || now.since(newest_at) >= STALLED {
+            (self.held_status, self.may_ask) = (None, true);
             return Some(Cow::Borrowed(status));
         }
         let held = self.held_status.take_if(|held| is_here(held));
-        self.held_status.get_or_insert_with(|| Box::new(status.clone()));
+        self.may_ask |= held.is_some();
+        if !self.may_ask && now >= self.answers_from {
+            self.held_status.get_or_insert_with(|| Box::new(status.clone()));
+        }
         held.map(|held| Cow::Owned(*held))
+    }
+
+    /// Whether symbols may be asked for. In an agent's own group an answer comes behind all that waits at the agent, so it is asked
+    /// once in that time.
+    pub(super) const fn may_ask(&self) -> bool {
+        self.group == 0 || self.may_ask
+    }
+
+    /// Symbols were asked for: what the source says from a round trip on tells when the answer must have come.
+    pub(super) fn on_asked(&mut self, now: Time) {
+        (self.may_ask, self.held_status, self.answers_from) = (false, None, now + ANSWERED_AFTER);
     }
 
     /// How much longer than a round trip symbols are waited for before they are asked for.
@@ -328,7 +346,7 @@ impl ReceiverSession {
 
     /// Be in this group of the agent.
     pub(super) fn attend(&mut self, group: u8) {
-        self.under.group = group;
+        (self.under.group, self.under.may_ask) = (group, false);
     }
 
     /// Another parent: it has to count this receiver.

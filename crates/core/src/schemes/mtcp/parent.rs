@@ -741,8 +741,12 @@ impl Parent {
             }
             self.losses += 1;
             match self.config.repair {
-                // Nothing that is out counts any more, as in TCP.
-                Repair::Session => _ = self.children[place].advance(next),
+                // Nothing that is out counts any more, as in TCP: an agent whose store was full has nothing new to say.
+                Repair::Session => {
+                    let child = &mut self.children[place];
+                    child.advance(next);
+                    child.end = child.end.max(next);
+                }
                 Repair::Tree => self.miss(place, seq),
             }
         }
