@@ -115,6 +115,14 @@ fn nobody_came(invited: usize, waited: Duration) -> String {
 }
 
 /// Nobody answers at a host, or in a group in which relays are looked for.
+fn nothing_found(group: SocketAddr, waited: Duration, seen: Option<Seen>) -> String {
+    match seen {
+        Some(seen @ Seen::NoParent(_)) => format!("no session within {waited:?}: {seen}"),
+        Some(seen) => format!("no session was announced on {group} within {waited:?}; {seen}"),
+        None => format!("no session was announced on {group} within {waited:?}"),
+    }
+}
+
 fn unanswered(place: &SocketAddr) -> String {
     match place.ip().is_multicast() {
         true => format!(
@@ -271,7 +279,7 @@ pub enum Error {
         scheme: &'static str,
     },
     /// No session was announced.
-    #[error("no session was announced on {group} within {waited:?}{}", .seen.map_or_else(String::new, |seen| format!("; {seen}")))]
+    #[error("{}", nothing_found(*.group, *.waited, *.seen))]
     NoSession {
         /// The group.
         group: std::net::SocketAddr,

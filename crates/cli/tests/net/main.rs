@@ -1,5 +1,6 @@
 //! The real program between the hosts of a lab: what it promises, from end to end.
 
+mod agents;
 mod alc;
 mod attacks;
 mod basic;

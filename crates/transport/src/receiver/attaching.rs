@@ -211,6 +211,12 @@ impl Attaching {
         self.was_agent
     }
 
+    /// The group in which a relay is looked for, while none has answered.
+    fn sought(&self) -> Option<SocketAddr> {
+        let place = self.parents.get(self.at).filter(|place| place.ip().is_multicast())?;
+        (self.found.is_none() && self.ring > 0).then_some(*place).or(self.unfound)
+    }
+
     /// The parent was an agent and is silent: ask the next one, or whoever is found.
     pub(super) fn lose(&mut self, now: Time) {
         self.at = (self.at + 1) % self.parents.len().max(1);
@@ -259,7 +265,8 @@ impl ReceiverSession {
     /// Why nothing was found, as far as that is known.
     pub(super) fn why_nothing(&self) -> Option<Seen> {
         let waits = self.attaching.as_ref().is_some_and(|attaching| attaching.place().is_none());
-        self.seen.or(waits.then_some(Seen::Uninvited))
+        let sought = self.attaching.as_ref().and_then(Attaching::sought);
+        self.seen.or(waits.then_some(Seen::Uninvited)).or(sought.map(Seen::NoParent))
     }
 
     /// Whether this is from somebody who has not shown to be where he says, and says more than that he invites: answers to what

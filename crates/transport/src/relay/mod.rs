@@ -302,7 +302,7 @@ impl Shared {
             cached_bytes: passing.cache.held() as u64,
             written_bytes: passing.cache.written,
             evicted_bytes: passing.cache.evicted,
-            branches: passing.branches.iter().map(branch).collect(),
+            branches: passing.branches.iter().filter(|one| !one.serves_nobody()).map(branch).collect(),
             agent: passing.agent_status,
         })
     }
@@ -340,6 +340,13 @@ impl Shared {
     /// Whether something is to be fetched from above that was not before.
     fn wants_more(&self) -> bool {
         self.lock().fetches.has_more
+    }
+}
+
+impl BranchState {
+    /// A host that has asked and takes no part: a relay that looks for its next session, say, and has this one already.
+    const fn serves_nobody(&self) -> bool {
+        self.child.is_some() && self.standing.receivers == 0 && self.schedule.sent == 0
     }
 }
 

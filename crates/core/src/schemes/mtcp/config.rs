@@ -203,7 +203,7 @@ impl Config {
         }
     }
 
-    /// A real network without agents: the session's delivery repairs, nobody is moved, and a first timeout of 1 s as in
+    /// A real network: the session's delivery repairs, nobody is moved but by agents below the source, and a first timeout of 1 s as in
     /// RFC 6298, 2.1. After an interruption the first packet leaves within a second, and every round of slow start grows; a receiver
     /// that is silent for a second holds nobody.
     pub fn transport(packet_size: u16) -> Config {

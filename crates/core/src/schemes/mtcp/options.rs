@@ -28,7 +28,7 @@ impl Configure for Config {
             "Packets leave at most twice as fast as a window per round; the seed sends at once what the window allows.",
             "The seed describes congestion localization without numbers: all of its options are open there.",
             "A moved child comes back when its delay is low and it is not far behind; the seed asks for the delay alone.",
-            "On real networks without agents the session's delivery repairs losses, under new numbers, and nobody is moved.",
+            "On real networks the session's delivery repairs losses, under new numbers; agents repair for their children and move slow ones, and what an agent lacks itself nobody below waits for.",
             "Of time-outs in a row the first one alone sets the threshold of slow start (RFC 5681, 3.1).",
             "An ECN mark counts as a loss.",
         ],

@@ -1,0 +1,127 @@
+//! MTCP's agents within one session, on real sockets: who repairs, what the source hears, and what becomes of an agent's children
+//! when it is killed.
+
+use crate::kit::{Ended, Running, Stage, must, tell};
+use faircast_testkit::{Lab, require_root};
+use serde_json::Value;
+
+/// An agent on this host of the lab.
+fn agent(stage: &Stage, at: usize) -> Running {
+    let control = stage.text(&format!("a{at}.sock"));
+    let host = format!("agent{at}");
+    let args =
+        ["relay", "--json", "--as", "agent", "--from", &stage.group, "--host", &host, "--control", &control];
+    let mut agent = Running::start(stage.lab.receiver(at), &args);
+    agent.said("\"opened\"", 20);
+    agent
+}
+
+/// What it says of the session that it takes part in.
+fn status(stage: &Stage, at: usize) -> Value {
+    let control = stage.text(&format!("a{at}.sock"));
+    let args = ["relay", "--status", "--json", "--control", &control];
+    let mut asked = Running::start(stage.lab.receiver(at), &args);
+    asked.said("session", 5);
+    let all: Value = must(serde_json::from_str(&asked.task.stdout()));
+    all["sessions"][0]["agent"].clone()
+}
+
+/// A receiver below these agents.
+fn child(stage: &Stage, at: usize, agents: &[usize], more: &[&str]) -> Running {
+    let (host, out) = (format!("r{at}"), stage.text(&format!("r{at}")));
+    let parents: Vec<String> = agents.iter().map(|at| stage.lab.receiver(*at).ipv4().to_string()).collect();
+    let mut args = vec!["recv", "--json", "--group", &stage.group, "--host", &host, "--out", &out];
+    parents.iter().for_each(|parent| args.extend(["--parent", parent]));
+    args.extend(more);
+    let mut child = Running::start(stage.lab.receiver(at), &args);
+    child.said("\"opened\"", 20);
+    child
+}
+
+/// Datagrams that the source's host has received so far.
+fn heard(stage: &Stage) -> u64 {
+    let mut read = Running::shell(stage.lab.sender(), "cat /proc/net/snmp; echo end");
+    read.said("end", 5);
+    let text = read.task.stdout();
+    let line = text.lines().filter(|line| line.starts_with("Udp:")).nth(1).expect("the kernel counts");
+    line.split_whitespace().nth(1).and_then(|count| count.parse().ok()).expect("a number")
+}
+
+/// A session to these receivers, each below the agent of its parity or below none; datagrams that the source heard for each that it
+/// sent.
+fn feedback(stage: &Stage, name: &str, receivers: &[usize], agents: &[usize]) -> f64 {
+    let file = stage.file(name, 4_000_000);
+    let parents = |at: &usize| agents.get(at % 2).copied().into_iter().collect::<Vec<_>>();
+    let children: Vec<_> = receivers.iter().map(|at| child(stage, *at, &parents(at), &[])).collect();
+    let before = heard(stage);
+    let expect = receivers.len().to_string();
+    let ended = stage.send(&[&file], &["--expect", &expect, "--cc", "mtcp", "--max", "10M"]).succeeds(60);
+    let count = heard(stage) - before;
+    children.into_iter().for_each(|child| drop(child.succeeds(20)));
+    assert!(receivers.iter().all(|at| stage.has(&format!("r{at}"), &file)));
+    count as f64 / ended.number("packets")
+}
+
+#[test]
+fn what_the_source_hears_does_not_grow_with_the_receivers_behind_agents() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(8));
+    let agents = [agent(&stage, 0), agent(&stage, 1)];
+    let two = feedback(&stage, "two", &[2, 3], &[0, 1]);
+    let six = feedback(&stage, "six", &[2, 3, 4, 5, 6, 7], &[0, 1]);
+    let flat = feedback(&stage, "flat", &[2, 3, 4, 5, 6, 7], &[]);
+    tell(&format!(
+        "datagrams heard for each sent: 2 receivers behind 2 agents {two:.2}, 6 behind 2 {six:.2}, 6 behind none {flat:.2}"
+    ));
+    agents.into_iter().for_each(Running::crashes);
+    assert!(six < 1.3 * two + 0.2, "{six} after {two}");
+    assert!(six < 0.7 * flat, "{six} against {flat}");
+}
+
+/// Two agents with three receivers each, one of which loses packets; perhaps the first agent is killed at a third.
+fn session(stage: &Stage, name: &str, bytes: usize, kill: bool) -> (Ended, [Value; 2]) {
+    let file = stage.file(name, bytes);
+    let mut agents = vec![agent(stage, 0), agent(stage, 1)];
+    let mut children: Vec<Running> = (2..8)
+        .map(|at| {
+            let loses: &[&str] = if at == 2 { &["--faults", "loss=0.01"] } else { &[] };
+            // One of the first agent's children knows the second one, too.
+            let agents: &[usize] = if at == 4 { &[0, 1] } else { &[[0], [1]][at % 2] };
+            child(stage, at, agents, loses)
+        })
+        .collect();
+    let source = stage.send(&[&file], &["--expect", "6", "--cc", "mtcp", "--max", "12M"]);
+    children[1].reaches(0.35, 40);
+    let mut seen = [status(stage, 0), status(stage, 1)];
+    if kill {
+        agents.remove(0).crashes();
+    } else {
+        children[1].reaches(0.8, 40);
+        seen = [status(stage, 0), status(stage, 1)];
+    }
+    let ended = source.succeeds(90);
+    children.into_iter().for_each(|child| drop(child.succeeds(30)));
+    agents.into_iter().for_each(Running::crashes);
+    assert!((2..8).all(|at| stage.has(&format!("r{at}"), &file)), "everybody has everything");
+    (ended, seen)
+}
+
+#[test]
+fn what_a_receiver_loses_its_agent_sends_again() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(8));
+    let (ended, [first, second]) = session(&stage, "image", 8_000_000, false);
+    tell(&format!("agents: {first} {second}; source {:?}", ended.done()));
+    let number = |of: &Value, field: &str| of[field].as_u64().unwrap_or(0);
+    assert!(number(&first, "repairs") > 10 && number(&second, "repairs") < number(&first, "repairs") / 4);
+    assert_eq!((ended.number("receivers"), ended.number("verified")), (6.0, 6.0), "{ended:?}");
+}
+
+#[test]
+fn children_of_an_agent_that_is_killed_go_on_and_lack_nothing() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::shared(&root, Lab::plan().receivers(8));
+    let (ended, _) = session(&stage, "image", 16_000_000, true);
+    tell(&format!("an agent killed at a third: {:?}", ended.done()));
+    assert!(ended.number("verified") >= 6.0, "{ended:?}");
+}
