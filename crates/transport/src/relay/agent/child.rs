@@ -129,7 +129,7 @@ impl Endpoint for AgentChild {
             }
         }
         let has_any = self.shared.with_agent(|agent| agent.next_for(self.id, out)).unwrap_or(false);
-        has_any.then(|| Transmit { segment: out.len(), to: self.address, hops: None })
+        has_any.then_some(Transmit { segment: out.len(), to: self.address, hops: None })
     }
 
     fn poll_timeout(&self, now: Time) -> Time {

@@ -74,13 +74,12 @@ fn orders(effects: &[Effect]) -> Vec<Order> {
 
 /// The lowest packet that the last summary says is waited for.
 fn low(effects: &[Effect]) -> Option<u64> {
-    let lows = effects.iter().rev().find_map(|effect| match effect {
+    effects.iter().rev().find_map(|effect| match effect {
         Effect::Report(Report { content: ReportContent::Summary { echo, lag, .. }, .. }) => {
             Some(echo.seq.0 + 1 - u64::from(*lag))
         }
         _ => None,
-    });
-    lows
+    })
 }
 
 #[test]
@@ -123,7 +122,7 @@ fn a_moved_child_gets_what_is_here_past_what_is_not_and_past_the_end() {
     bench.says(lacking(2, 39, 30, &[(38, 1), (10, 3)]));
     bench.agent.move_child(id(1), bench.now);
     let mut effects = bench.waits(Span::from_millis(1));
-    let mut got = vec![false; 40];
+    let mut got = [false; 40];
     got[0] = true;
     for _ in 0..200 {
         for order in orders(&effects).into_iter().filter(|order| order.to == id(1)) {
