@@ -23,6 +23,7 @@ pub fn event(event: Event) -> Event {
                 Setting::Patience => "--patience",
                 Setting::Datagram => SMALLER,
                 Setting::Scheme => "--cc",
+                Setting::Role => "--as repeater",
                 _ => return Event::Warning { message, concerns: Some(setting) },
             };
             Event::Warning { message: format!("{message} ({flag})"), concerns: Some(setting) }

@@ -82,7 +82,7 @@ pub enum Seen {
     Layered,
     /// At an agent: its congestion control has none.
     #[error(
-        "a session is there whose congestion control has no agents, only `mtcp` has: pass it on with `--as repeater`"
+        "a session is there whose congestion control has no agents, only `mtcp` has: a relay that is a repeater passes it on"
     )]
     NoAgents,
     /// One whose numbers contradict each other.

@@ -112,6 +112,8 @@ pub enum Setting {
     Datagram,
     /// The congestion control.
     Scheme,
+    /// What a relay is to those behind it.
+    Role,
 }
 
 /// What is done about a slow receiver.

@@ -16,13 +16,18 @@ fn agent(stage: &Stage, at: usize) -> Running {
     agent
 }
 
-/// What it says of the session that it takes part in.
-fn status(stage: &Stage, at: usize) -> Value {
+/// What it says of the session that it takes part in, to people.
+fn words(stage: &Stage, at: usize, more: &[&str]) -> String {
     let control = stage.text(&format!("a{at}.sock"));
-    let args = ["relay", "--status", "--json", "--control", &control];
-    let mut asked = Running::start(stage.lab.receiver(at), &args);
+    let args = ["relay", "--status", "--control", &control];
+    let mut asked = Running::start(stage.lab.receiver(at), &[&args[..], more].concat());
     asked.said("session", 5);
-    let all: Value = must(serde_json::from_str(&asked.task.stdout()));
+    asked.task.stdout()
+}
+
+/// And to programs.
+fn status(stage: &Stage, at: usize) -> Value {
+    let all: Value = must(serde_json::from_str(&words(stage, at, &["--json"])));
     all["sessions"][0]["agent"].clone()
 }
 
@@ -98,6 +103,9 @@ fn session(stage: &Stage, name: &str, bytes: usize, kill: bool) -> (Ended, [Valu
     } else {
         children[1].reaches(0.8, 40);
         seen = [status(stage, 0), status(stage, 1)];
+        let said = words(stage, 0, &[]);
+        assert!(said.contains("agent: sent ") && said.matches("  child ").count() == 3, "{said}");
+        tell(&said);
     }
     let ended = source.succeeds(90);
     children.into_iter().for_each(|child| drop(child.succeeds(30)));

@@ -1,8 +1,10 @@
 //! MTCP's agents within one session: who hears whom, who repairs, and who goes where when an agent dies.
 
 use super::grove::{Grove, Who};
+use super::node::ReceiverNode;
 use super::*;
-use faircast_wire::{GroupKey, Kind, peek};
+use faircast_core::packet::Seq;
+use faircast_wire::{GroupKey, Kind, Message, Newest, Order, OrderAction, encode, parse, peek};
 
 /// A source of some megabytes at a few megabits per second.
 fn offer(receivers: u32) -> Offer {
@@ -201,6 +203,37 @@ fn what_a_child_says_of_others_or_again_changes_nothing() {
 }
 
 #[test]
+fn orders_of_strangers_are_not_obeyed() {
+    let mut grove = two_agents(12, offer(6), 0.0);
+    grove.recorded = Some(Vec::new());
+    grove.start();
+    grove.run_until(secs(60), |grove| grove.agents[0].status().reports_sent > 50);
+    let recorded = grove.recorded.take().unwrap_or_default();
+    let stranger = "10.9.9.9:5778".parse().expect("an address");
+    let mut given = 0;
+    for (child, _, bytes) in recorded {
+        let Ok((_, Message::Attach(attach))) = parse(&bytes, &Newest::default()) else { continue };
+        let mut out = Vec::new();
+        let action = OrderAction::Join;
+        let order = Order { to: attach.from, action, number: 1, group: 1, from: Seq(0), nonce: 0 };
+        encode(&mut out, grove.source.id, 7, &Message::Order(order), 500).expect("it fits");
+        // From elsewhere, and from another child's agent.
+        grove.inject(stranger, child, out.clone());
+        let other = grove.agents.iter().map(|agent| agent.address);
+        let own = grove.receivers.iter().find(|node| node.address == child).expect("a child").parents[0];
+        other.filter(|agent| *agent != own).collect::<Vec<_>>().into_iter().for_each(|agent| {
+            grove.inject(agent, child, out.clone());
+        });
+        given += 1;
+    }
+    assert!(given >= 6, "{given}");
+    grove.run_for(Span::from_millis(100));
+    assert!(grove.receivers.iter().all(ReceiverNode::hears_group), "nobody has left the source's group");
+    grove.run_to_end(secs(300));
+    grove.assert_all_verified(0..6);
+}
+
+#[test]
 fn other_congestion_controls_have_no_agents() {
     let mut grove = Grove::new(11, Offer::bytes(6_000_000).expect(1));
     let agent = grove.agent(&[], 16, lan());
@@ -214,5 +247,5 @@ fn other_congestion_controls_have_no_agents() {
         let mut events = grove.agents[0].events.iter();
         events.any(|(_, event)| matches!(event, Event::Warning { message, .. } if message.contains(text)))
     };
-    assert!(told("--as repeater"), "{:?}", grove.agents[0].events);
+    assert!(told("a relay that is a repeater passes it on"), "{:?}", grove.agents[0].events);
 }

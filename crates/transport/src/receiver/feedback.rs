@@ -1,8 +1,8 @@
 //! What the receiver hears from the source beside data, and what it tells it.
 
 use super::{
-    CONFIRM_PATIENCE, FLOODED, Finished, Layers, NOTHING_YET, Outbox, Phase, RELAYS, ReceiverSession, Stream,
-    Window,
+    CONFIRM_PATIENCE, FLOODED, Finished, JOINED, Layers, NOTHING_YET, Outbox, Phase, RELAYS, ReceiverSession,
+    Stream, Window,
     block_sink::{BlockSink, Ending},
     delivery::Delivery,
     echo,
@@ -44,9 +44,6 @@ const ALIVE: Span = Span::from_millis(250);
 
 /// What the source has to confirm is said again after this at the latest, or the spread where that is longer.
 const LATEST: Span = Span::from_secs(1);
-
-/// Who has joined says its number and this, so that the answer is no answer to its question.
-pub(super) const JOINED: u16 = 1;
 
 /// A source sends a packet when it answers; who has none after this joins without.
 const JOIN_WITHIN: Span = Span::from_millis(10);

@@ -30,7 +30,7 @@ mod write_behind;
 use crate::config::{Destination, Durability, Freshness, Older};
 use crate::endpoint::Transmit;
 use crate::error::{Error, Seen};
-use crate::event::{Event, Progress, ReceiveReport};
+use crate::event::{Event, Progress, ReceiveReport, Setting};
 use crate::object::ObjectError;
 use attaching::Attaching;
 use delivery::{Delivery, Progressed};
@@ -68,6 +68,9 @@ pub(crate) const FLOODED: u8 = 16;
 
 /// Real networks reorder: a packet is lost when three later ones have come (`00-common`, C5).
 pub(crate) const REORDERING: u8 = 3;
+
+/// Who has joined says its number and this, so that the answer is no answer to its question.
+const JOINED: u16 = 1;
 
 /// Changes below a relay are told so much apart at least.
 const CHANGES: Span = Span::from_millis(20);
@@ -668,7 +671,10 @@ impl ReceiverSession {
             && self.seen_told != now
         {
             self.seen_told = now;
-            self.events.push_back(Event::warning(seen.to_string()));
+            self.events.push_back(match seen {
+                Seen::NoAgents => Event::warning_of(Setting::Role, seen.to_string()),
+                seen => Event::warning(seen.to_string()),
+            });
         }
     }
 

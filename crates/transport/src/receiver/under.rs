@@ -10,9 +10,8 @@
 //! A receiver that was not served by an agent in time is the source's child to the end of the session: so nobody is counted twice
 //! for long. Agents and relays seek no other agent: one that they found could be behind themselves.
 
-use super::feedback::JOINED;
 use super::reach::MOVED_AFTER;
-use super::{Phase, ReceiverSession};
+use super::{JOINED, Phase, ReceiverSession};
 use crate::event::Event;
 use crate::relay::Shared;
 use faircast_core::node::{Cx, Effect, Receiver};
