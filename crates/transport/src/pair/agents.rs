@@ -108,6 +108,43 @@ fn children_of_an_agent_that_dies_go_to_another_or_to_the_source_and_lack_nothin
 }
 
 #[test]
+fn an_agent_whose_parent_dies_goes_to_the_source_with_its_children() {
+    let mut grove = Grove::new(13, offer(4));
+    let top = grove.agent(&[], 16, lan());
+    let top = grove.agents[top].address;
+    let below = grove.agent(&[top], 16, lan());
+    let below = grove.agents[below].address;
+    grove.receivers(&[top], 1, lan());
+    grove.receivers(&[below], 3, lan().losing(0.01));
+    grove.start();
+    grove.run_until(secs(60), |grove| grove.agents[1].status().reports_sent > 200);
+    grove.kill(0);
+    grove.run_to_end(secs(300));
+    grove.assert_all_verified(0..4);
+    assert_eq!(grove.heard_of(1..4), 0, "they stay with their agent");
+    assert!(grove.heard.get(&below).copied().unwrap_or(0) > 100, "which is the source's own now");
+    assert_eq!(grove.agents[1].below(), (3, 3));
+}
+
+#[test]
+fn agents_that_name_one_another_are_both_the_sources_children() {
+    let mut grove = Grove::new(14, offer(2));
+    let first = std::net::SocketAddr::from(([10, 2, 0, 1], 5778));
+    let second = std::net::SocketAddr::from(([10, 2, 0, 2], 5778));
+    grove.agent(&[second], 16, lan());
+    grove.agent(&[first], 16, lan());
+    assert_eq!(grove.agents.iter().map(|agent| agent.address).collect::<Vec<_>>(), [first, second]);
+    grove.receivers(&[first], 1, lan());
+    grove.receivers(&[second], 1, lan());
+    grove.start();
+    grove.run_to_end(secs(300));
+    grove.assert_all_verified(0..2);
+    for agent in [first, second] {
+        assert!(grove.heard.contains_key(&agent), "{:?}", grove.heard);
+    }
+}
+
+#[test]
 fn an_agent_that_is_started_again_serves_its_children_again() {
     let mut grove = two_agents(6, offer(6), 0.02);
     grove.start();
