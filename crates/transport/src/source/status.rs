@@ -19,6 +19,10 @@ const ANNOUNCE_SENDING: Span = Span::from_millis(500);
 const STATUS_LEAST: Span = Span::from_millis(10);
 const STATUS_MOST: Span = Span::from_millis(200);
 
+/// They are so many round trips apart in sessions at one rate: each takes a place in queues. Who joins a layer needs its numbers, and
+/// what is missing of layers is known from them alone, so layers have them once in a round trip.
+const STATUS_ROUNDS: u64 = 2;
+
 /// While receivers' windows hold the source it asks for them so often at least.
 const STATUS_HELD: Span = Span::from_millis(50);
 
@@ -162,7 +166,8 @@ impl SourceSession {
         self.clocks.status_sent = now;
         let cost = self.source.observe().rate.span_of(out.len() as u64 * 20).min(Span::from_secs(1));
         let most = if self.windows.ask_at() <= now { STATUS_HELD } else { STATUS_MOST };
-        let pause = rtt.max(STATUS_LEAST).min(most).max(cost);
+        let rounds = if self.layers() == 1 { STATUS_ROUNDS } else { 1 };
+        let pause = (rtt * rounds).max(STATUS_LEAST).min(most).max(cost);
         self.clocks.status_at = now + if self.members.has_confirmations() { NEWS } else { pause };
         if let Phase::Closing { left } = self.phase {
             self.clocks.status_at = now + STATUS_LEAST;
