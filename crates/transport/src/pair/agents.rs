@@ -172,6 +172,20 @@ fn a_child_that_comes_late_gets_everything() {
 }
 
 #[test]
+fn one_receiver_far_away_gets_a_status_every_second_round_trip() {
+    let mut grove = Grove::new(15, Offer::bytes(4_000_000).by("mtcp").expect(1));
+    let far = Link::millis(40).mbps(8.0).fifo(60_000);
+    grove.receivers(&[], 1, far);
+    grove.near(Who::Receiver(0), far);
+    grove.start();
+    grove.run_to_end(secs(120));
+    grove.assert_all_verified(0..1);
+    let a_second = grove.statuses as f64 / grove.source.report().seconds;
+    println!("{a_second:.1} status messages a second");
+    assert!(a_second < 8.0, "{a_second}");
+}
+
+#[test]
 fn who_finds_an_agent_full_is_the_sources_child() {
     let mut grove = Grove::new(8, offer(3));
     let agent = grove.agent(&[], 2, lan());

@@ -189,6 +189,8 @@ pub(super) struct Grove {
     pub(super) heard: BTreeMap<SocketAddr, u64>,
     /// Datagrams that children sent to agents: copies of their bytes, when wanted.
     pub(super) recorded: Option<Vec<(SocketAddr, SocketAddr, Vec<u8>)>>,
+    /// Status messages that the source sent.
+    pub(super) statuses: u64,
 }
 
 impl Grove {
@@ -211,6 +213,7 @@ impl Grove {
             late: Vec::new(),
             heard: BTreeMap::new(),
             recorded: None,
+            statuses: 0,
         }
     }
 
@@ -408,6 +411,7 @@ impl Grove {
 
     fn multicast(&mut self, from: SocketAddr, bytes: &[u8]) {
         let now = self.now;
+        self.statuses += u64::from(peek(bytes).is_ok_and(|header| header.kind == Kind::Status));
         let hearing: Vec<Who> = self.ways.keys().copied().filter(|who| self.hears(*who)).collect();
         for who in hearing {
             let ways = self.ways.get_mut(&who).expect("it was there");
