@@ -108,6 +108,8 @@ pub struct Codel {
     count: u32,
     last_count: u32,
     state: State,
+    /// Bytes of the packet that was sent last.
+    latest_size: u16,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,6 +136,7 @@ impl Codel {
             count: 0,
             last_count: 0,
             state: State::Idle,
+            latest_size: 0,
         }
     }
 
@@ -171,6 +174,16 @@ impl Codel {
 
     fn may_mark(&self, packet: &Queued) -> bool {
         self.config.ecn && packet.ecn_capable
+    }
+
+    /// The oldest packet leaves to make room.
+    pub(crate) fn lose_oldest(&mut self) -> Option<Queued> {
+        self.packets.pop()
+    }
+
+    /// Bytes of the packet that was sent last.
+    pub(crate) const fn latest_size(&self) -> u16 {
+        self.latest_size
     }
 }
 
@@ -221,7 +234,9 @@ impl Qdisc for Codel {
             }
             self.begin_dropping(now);
         }
-        head.map(|head| Sent { ticket: head.packet.ticket, marked })
+        let Head { packet, .. } = head?;
+        self.latest_size = packet.size;
+        Some(Sent { ticket: packet.ticket, marked })
     }
 
     fn backlog(&self) -> (u32, u64) {

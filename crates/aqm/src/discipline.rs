@@ -25,6 +25,14 @@ pub struct Offer {
     pub idle_since: Option<Time>,
 }
 
+impl Offer {
+    /// What an early warning of congestion is to this packet: a mark where the queue marks and the packet may be marked,
+    /// otherwise a drop.
+    pub fn warned(&self, marks: bool) -> Decision {
+        if marks && self.ecn_capable { Decision::Mark } else { Decision::Drop(DropCause::Early) }
+    }
+}
+
 /// What becomes of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
@@ -58,6 +66,9 @@ pub trait Discipline: fmt::Debug + Send {
     }
     /// The timer has come, with this queue.
     fn on_timer(&mut self, _queue: &Offer) {}
+    /// Nothing waits from the present timer until `until`, and nothing arrives: a discipline in which nothing changes meanwhile
+    /// may move its timer beyond, so that a long silence costs no step for each period.
+    fn on_silence(&mut self, _until: Time) {}
     /// What it is told beside arrivals; asked once.
     fn watches(&self) -> Watches {
         Watches::Arrivals

@@ -109,6 +109,12 @@ enum Turn {
     GoesOn,
 }
 
+/// The queue of a flow, of so many. Consecutive numbers fall into different queues as far as there are any (Fibonacci hashing).
+pub(crate) fn hashed(flow: u32, queues: usize) -> u32 {
+    let mixed = u64::from(flow).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    ((mixed * queues as u64) >> 32) as u32
+}
+
 impl Drr {
     /// Empty queues.
     pub fn new(config: Config) -> Drr {
@@ -117,10 +123,8 @@ impl Drr {
         Drr { config, queues, active, turn: Turn::Begins, packets: 0, bytes: 0 }
     }
 
-    /// The queue of a flow. Consecutive numbers fall into different queues as far as there are any (Fibonacci hashing).
     fn queue_of(&self, flow: u32) -> u32 {
-        let mixed = u64::from(flow).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        ((mixed * self.queues.len() as u64) >> 32) as u32
+        hashed(flow, self.queues.len())
     }
 
     /// Take a queue's oldest packet. Without packets, it loses its turn.

@@ -10,8 +10,8 @@
 //! | [`discipline`] | what a discipline that decides at arrival sees and decides |
 //! | [`qdisc`] | the same for one that holds packets |
 //! | [`spec`] | the list of disciplines; one as text |
-//! | [`drop_tail`] [`red`] | disciplines that decide at arrival, each with its options |
-//! | [`fifo`] [`codel`] [`drr`] | disciplines that hold packets, each with its options |
+//! | [`drop_tail`] [`red`] [`fred`] [`sred`] [`blue`] [`rem`] [`pi`] [`avq`] [`paqm`] [`sfc`] [`pie`] | disciplines that decide at arrival, each with its options |
+//! | [`fifo`] [`codel`] [`cobalt`] [`drr`] [`fq_codel`] | disciplines that hold packets, each with its options |
 //! | [`loss`] | losses on the wire: Bernoulli, Gilbert-Elliott |
 //! | [`link`] | rate, delay, queue and loss together |
 //!
@@ -19,17 +19,32 @@
 //! [`Link::with_discipline`].
 
 mod any;
+pub mod avq;
+#[cfg(test)]
+mod bench;
+pub mod blue;
+pub mod cobalt;
 pub mod codel;
 pub mod discipline;
 pub mod drop_tail;
 pub mod drr;
 pub mod fifo;
+mod flows;
+pub mod fq_codel;
+pub mod fred;
 mod limit;
 pub mod link;
 pub mod loss;
+pub mod paqm;
+pub mod pi;
+pub mod pie;
 pub mod qdisc;
 pub mod red;
+pub mod rem;
+pub mod sfc;
 pub mod spec;
+pub mod sred;
+mod ticks;
 mod written;
 
 pub use any::AnyDiscipline;
@@ -39,3 +54,11 @@ pub use link::{Dequeued, Fate, Link, LinkCounts, LinkSpec, LossCause};
 pub use loss::{Loss, LossSpec};
 pub use qdisc::{Dropped, Qdisc, Queued, Sent, Ticket};
 pub use spec::QueueSpec;
+
+use faircast_core::time::Rate;
+
+/// Packets of this size that a link of this rate sends in a second. A wire without a transmitter counts as a very fast one, so that
+/// nothing computed of it is infinite.
+pub(crate) fn packets_per_second(rate: Rate, packet_size: u16) -> f64 {
+    (rate.bps() / (8.0 * f64::from(packet_size.max(1)))).clamp(1e-9, 1e12)
+}

@@ -451,8 +451,12 @@ impl Link {
         while let Some(moment) = self.rest.decides.timer().filter(|moment| *moment <= now) {
             self.tell(moment);
             let queue = self.look(moment, 0, 0, false);
+            let is_idle = self.free_at <= moment;
             if let Decides::AtArrival(discipline) = &mut self.rest.decides {
                 discipline.on_timer(&queue);
+                if is_idle {
+                    discipline.on_silence(now);
+                }
             }
         }
         self.tell(now);

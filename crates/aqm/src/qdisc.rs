@@ -37,6 +37,9 @@ pub trait Qdisc: fmt::Debug + Send {
     }
     /// The timer has come. It must move on.
     fn on_timer(&mut self, _now: Time) {}
+    /// Nothing waits and nothing arrives from the present timer until `until`: a discipline in which nothing changes meanwhile may move
+    /// its timer beyond.
+    fn on_silence(&mut self, _until: Time) {}
     /// The last packet's transmission has ended at this moment, and none waited: the link has been idle since. Told before the
     /// next arrival.
     fn on_idle(&mut self, _since: Time) {}

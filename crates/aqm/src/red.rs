@@ -419,7 +419,7 @@ fn complete(config: Config, packet_rate: f64, delay: Span) -> Config {
 }
 
 /// By squaring, the same on every machine.
-fn power(mut base: f64, mut exponent: u32) -> f64 {
+pub(crate) fn power(mut base: f64, mut exponent: u32) -> f64 {
     let mut result = 1.0;
     while exponent > 0 {
         if exponent & 1 == 1 {

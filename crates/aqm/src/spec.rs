@@ -3,7 +3,7 @@
 use crate::any::AnyDiscipline;
 use crate::limit::Limit;
 use crate::written::Written;
-use crate::{codel, drr, fifo, red};
+use crate::{avq, blue, cobalt, codel, drr, fifo, fq_codel, fred, paqm, pi, pie, red, rem, sfc, sred};
 use faircast_core::spec::{self, Described, SpecError};
 use faircast_core::time::{Rate, Span};
 
@@ -72,10 +72,32 @@ disciplines! {
     Fifo(fifo::Config),
     /// Random early detection.
     Red(red::Config),
+    /// Flow random early drop.
+    Fred(fred::Config),
+    /// Stabilized RED.
+    Sred(sred::Config),
+    /// BLUE.
+    Blue(blue::Config),
+    /// Random exponential marking.
+    Rem(rem::Config),
+    /// Proportional and integral control.
+    Pi(pi::Config),
+    /// Adaptive virtual queue.
+    Avq(avq::Config),
+    /// Prediction and optimal control (seed 002, chapter 5).
+    Paqm(paqm::Config),
+    /// State feedback (seed 002, chapter 6).
+    Sfc(sfc::Config),
+    /// Proportional integral controller enhanced.
+    Pie(pie::Config),
     /// Controlled delay.
     Codel(codel::Config),
+    /// CoDel and BLUE, as in CAKE.
+    Cobalt(cobalt::Config),
     /// Deficit round robin.
     Drr(drr::Config),
+    /// Deficit round robin with CoDel for every flow.
+    FqCodel(fq_codel::Config),
 }
 
 impl QueueSpec {

@@ -1,6 +1,6 @@
 //! Disciplines as text, and how they are made of it: what each discipline's file says of itself.
 
-use faircast_core::spec::{Described, SpecError};
+use faircast_core::spec::{self, Described, Opt, SpecError};
 use faircast_core::time::{Rate, Span};
 
 /// A discipline as text: `NAME` alone, or `NAME,OPTIONS`.
@@ -21,4 +21,51 @@ pub(crate) trait Written: Sized {
     fn options(&self) -> String;
     /// Make it, for a link of this rate and propagation delay.
     fn make(&self, rate: Rate, delay: Span) -> Self::Made;
+}
+
+/// A discipline whose options are one table: all of [`Written`] but what is its own.
+pub(crate) trait Tabled: Sized + Default + 'static {
+    /// Its name.
+    const NAME: &'static str;
+    /// How it is written.
+    const FORM: &'static str;
+    /// Its options.
+    const OPTIONS: &'static [Opt<Self>];
+    /// The discipline itself.
+    type Made;
+    /// Whether values that are in their ranges fit one another; otherwise what does not.
+    fn fits(&self) -> Result<(), String> {
+        Ok(())
+    }
+    /// Make it, for a link of this rate and propagation delay.
+    fn build(&self, rate: Rate, delay: Span) -> Self::Made;
+}
+
+impl<T: Tabled> Written for T {
+    const NAME: &'static str = <T as Tabled>::NAME;
+    const FORM: &'static str = <T as Tabled>::FORM;
+    type Made = <T as Tabled>::Made;
+
+    fn described() -> Vec<Described> {
+        T::OPTIONS.iter().map(Opt::described).collect()
+    }
+
+    fn read(options: &str) -> Result<T, SpecError> {
+        let mut config = T::default();
+        spec::configure(&mut config, options, <T as Tabled>::NAME, &[T::OPTIONS]).map(|()| config)
+    }
+
+    fn check(&self) -> Result<(), SpecError> {
+        // Those that are made in code are held to the same ranges.
+        T::read(&self.options())?;
+        self.fits().map_err(|what| SpecError::Unfit { of: <T as Tabled>::NAME, what })
+    }
+
+    fn options(&self) -> String {
+        spec::written(self, T::OPTIONS)
+    }
+
+    fn make(&self, rate: Rate, delay: Span) -> Self::Made {
+        self.build(rate, delay)
+    }
 }

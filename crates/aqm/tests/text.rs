@@ -58,6 +58,20 @@ fn what_is_written_reads_back() {
     for text in [
         "fifo,limit=7,drops=front",
         "codel,ecn,target=1ms",
+        "cobalt,ecn,blue=0.1",
+        "fq_codel,limit=100,queues=8,ecn",
+        "fred,limit=50,share=4,ecn",
+        "sred,mode=drcl,p=0.1",
+        "blue,freeze=50ms",
+        "rem,ecn,marks=departure",
+        "pi",
+        "pi,ns2,target=20",
+        "pi,a=1.853e-5,b=1.847e-5",
+        "avq,order=paper,packets",
+        "paqm,solution=literal,predictor=adaptive,b1=0.1",
+        "sfc,literal",
+        "sfc,measured=window:0.05,bias=design,flows=200",
+        "pie,delay=length,even,ecn",
         "drr,limit=90kB",
         "droptail,7",
         "droptail,7kB",
@@ -91,9 +105,10 @@ fn the_page_of_queues_has_every_discipline_and_option() {
 #[test]
 fn nonsense_is_refused_with_what_would_do() {
     assert_eq!(
-        refusal("blue"),
-        "there is no queue \"blue\"; choose one of: droptail,SIZE, fifo[,OPTION...], red[,OPTION...], codel[,OPTION...], \
-         drr[,OPTION...]"
+        refusal("green"),
+        "there is no queue \"green\"; choose one of: droptail,SIZE, fifo[,OPTION...], red[,OPTION...], fred[,OPTION...], \
+         sred[,OPTION...], blue[,OPTION...], rem[,OPTION...], pi[,OPTION...], avq[,OPTION...], paqm[,OPTION...], \
+         sfc[,OPTION...], pie[,OPTION...], codel[,OPTION...], cobalt[,OPTION...], drr[,OPTION...], fq_codel[,OPTION...]"
     );
     assert_eq!(refusal("droptail"), "droptail needs the buffer's size: `droptail,50` or `droptail,50kB`");
     assert!(refusal("droptail,50 kb").contains("`50kB`"), "{}", refusal("droptail,50 kb"));
@@ -110,6 +125,11 @@ fn nonsense_is_refused_with_what_would_do() {
     assert_eq!(refusal("red,max=8"), "red: min must be given where max is");
     assert_eq!(refusal("codel,target=0.2"), "codel: target is 0.2 s, but must be below interval, 0.1 s");
     assert!(refusal("codel,limit=0").contains("above 0"));
+    assert_eq!(refusal("fred,min=9,max=8"), "fred: max is 8, but must be above min, 9");
+    assert_eq!(refusal("pi,a=0.1"), "pi: a and b must be given together");
+    assert_eq!(refusal("pi,a=0.1,b=0.2"), "pi: a is 0.1, but must be above b, 0.2");
+    assert_eq!(refusal("paqm,order=50,history=20"), "paqm: history is 20, but must be order, 50, at least");
+    assert!(refusal("sfc,measured=gaps:0").contains("gaps:M | average:S | window:S"));
     assert!(refusal("fifo,drops=back").contains("tail | front"));
     assert!(refusal("drr,quantum=1").contains("64 to 1000000"));
     assert!(refusal("red,w=x").starts_with("option w cannot be \"x\"; it is 0 to "));

@@ -122,7 +122,7 @@ fn a_link_that_changes_and_fails_does_too() {
 }
 
 #[test]
-fn both_engines_agree_on_disciplines_that_hold_packets() {
+fn both_engines_agree_on_every_discipline() {
     let texts = [
         "codel",
         "codel,ecn,target=10ms,interval=50ms,limit=30",
@@ -130,9 +130,22 @@ fn both_engines_agree_on_disciplines_that_hold_packets() {
         "drr,quantum=600,limit=25,queues=8",
         "drr,limit=20kB",
         "fifo,limit=12,drops=front",
+        "cobalt,limit=30,interval=50ms,ecn",
+        "fq_codel,limit=30,interval=50ms,queues=4",
+        "fred,limit=20,w=0.05",
+        "sred,limit=20,list=50,ecn",
+        "blue,limit=12",
+        "rem,limit=20,target=5,gamma=0.01",
+        "rem,limit=20,target=5,gamma=0.01,ecn,marks=departure",
+        "pi,limit=20,target=5,flows=2",
+        "avq,limit=12,ecn",
+        "paqm,limit=20,target=5",
+        "sfc,limit=20,target=5,k1=0.01,ecn",
+        "pie,limit=40,burst=0,ecn",
+        "pie,limit=40,burst=0,delay=length",
     ];
     let (mut early, mut overflow, mut marked) = (0, 0, 0);
-    for seed in 0..90 {
+    for seed in 0..120 {
         let mut network = if seed % 3 == 2 { nets::random_layered(seed) } else { nets::random(seed) };
         let mut rng = Rng::new(seed, 99);
         for link in (0..network.link_count()).map(LinkId) {

@@ -72,51 +72,74 @@ enum Sizes {
     Two,
 }
 
-/// How the file's parameters of a queue are written here; `Err` for what is not built.
-type Known = (&'static str, &'static str, Result<(&'static str, Sizes), &'static str>);
+/// A queue of the file: its name, its parameters as described there, how it is written here for a row, and the packets of its flows.
+type Known = (&'static str, &'static str, fn(&Row) -> String, Sizes);
 
 const QUEUES: &[Known] = &[
-    ("DropTail", "limit buf_pkts means at most buf_pkts-1 waiting", Ok(("droptail,", Sizes::One))),
+    (
+        "DropTail",
+        "limit buf_pkts means at most buf_pkts-1 waiting",
+        |row| format!("droptail,{}", row.buf_pkts),
+        Sizes::One,
+    ),
     (
         "RED515hard",
         "min 5 max 15 w 0.002 max_p 0.1, not gentle, wait, packets, marks at any p (use_mark_p_ false)",
-        Ok(("red,min=5,max=15,w=0.002,p=0.1,abrupt,mark=1,limit=", Sizes::One)),
+        |row| row.limited("red,min=5,max=15,w=0.002,p=0.1,abrupt,mark=1", 0),
+        Sizes::One,
     ),
     (
         "RED515",
         "the same, gentle, use_mark_p_ true mark_p_ 0.1: drops ECN packets once p > 0.1",
-        Ok(("red,min=5,max=15,w=0.002,p=0.1,gentle,mark=0.1,limit=", Sizes::One)),
+        |row| row.limited("red,min=5,max=15,w=0.002,p=0.1,gentle,mark=0.1", 0),
+        Sizes::One,
     ),
     (
         "RED2060",
         "min 20 max 60 w 0.002 max_p 0.1, gentle, packets, use_mark_p_ false",
-        Ok(("red,min=20,max=60,w=0.002,p=0.1,gentle,mark=1,limit=", Sizes::One)),
+        |row| row.limited("red,min=20,max=60,w=0.002,p=0.1,gentle,mark=1", 0),
+        Sizes::One,
     ),
     (
         "ARED",
         "ns-2.35 automatic configuration (thresh_ 0 maxthresh_ 0 q_weight_ -1, target delay 5 ms), gentle, adaptive, packets, \
          use_mark_p_ true mark_p_ 0.1",
-        Ok(("red,auto,adaptive,mark=0.1,limit=", Sizes::One)),
+        |row| row.limited("red,auto,adaptive,mark=0.1", 0),
+        Sizes::One,
     ),
     (
         "REDbytes",
         "bytes_ and queue_in_bytes_ true, mean_pktsize_ 500, min 20 max 60 (x 500 B), gentle, limit buf x 500 B; even flows send 1000 \
          B, odd flows 500 B packets; share_1000B = share of goodput of the even flows; queue in packets",
-        Ok(("red,bytes,mean=500,min=20,max=60,w=0.002,p=0.1,gentle,mark=1,limit=", Sizes::Two)),
+        |row| row.limited("red,bytes,mean=500,min=20,max=60,w=0.002,p=0.1,gentle,mark=1", 0),
+        Sizes::Two,
     ),
-    ("PIdef", "a 1.822e-5 b 1.816e-5 170 Hz, target qref_pkts: ns-2 defaults", Err("PI is not built")),
+    (
+        "PIdef",
+        "a 1.822e-5 b 1.816e-5 170 Hz, target qref_pkts: ns-2 defaults",
+        |row| row.limited(&format!("pi,ns2{}", row.controller()), 0),
+        Sizes::One,
+    ),
     (
         "PIdesign",
         "a, b by the design rule for n flows, R = 0.25 s, C of the link, 170 Hz: z=2n/(R^2 C), w=min(z,1/R), K=w*|1+jwR|*4n^2/(RC)^3, \
          a=K/z+K/340, b=K/z-K/340",
-        Err("PI is not built"),
+        |row| row.limited(&format!("pi,ns2{}", row.controller()), 0),
+        Sizes::One,
     ),
     (
         "REM",
         "gamma 0.001 phi 1.001 update 2 ms target 20 (pbo_): ns-2 defaults; marks at dequeue, drops at enqueue",
-        Err("REM is not built"),
+        // In ns-2 as many as the buffer holds are one too many.
+        |row| row.limited("rem,gamma=0.001,phi=1.001,update=2ms,target=20,marks=departure", 1),
+        Sizes::One,
     ),
-    ("Vq", "AVQ: gamma 0.98, ecnlim 0.8, buflim 1.0, bytes, alpha 0.15 fixed", Err("AVQ is not built")),
+    (
+        "Vq",
+        "AVQ: gamma 0.98, ecnlim 0.8, buflim 1.0, bytes, alpha 0.15 fixed",
+        |row| row.limited("avq,gamma=0.98,initial=0.8,buffer=1,alpha=0.15,order=ns2", 0),
+        Sizes::One,
+    ),
 ];
 
 /// The dumbbell of queues.json. Each group takes every so many-th of the delays, as many groups as there are.
@@ -171,35 +194,29 @@ impl Table {
     fn case(&self, place: &str, number: usize, row: &Row) -> Result<Case, Failure> {
         let here = format!("{place}, row {number}");
         let known = QUEUES.iter().find(|known| known.0 == row.queue);
-        let Some((queue, text, written)) = known else {
+        let Some((queue, text, written, sizes)) = known else {
             return Err(unknown(&here, format!("there is no reader for the queue {:?}", row.queue)));
         };
         let found = self.parameters.get(*queue).map_or("", String::as_str);
         described_as(&format!("{place}, parameters of {queue}"), found, text)?;
         let controlled = [row.qref_pkts, row.a, row.b, row.w_hz].iter().any(Option::is_some);
-        if (controlled || row.share_of_large.is_some())
-            && written.is_ok_and(|(_, it)| controlled || it == Sizes::One)
-        {
-            return Err(unknown(&here, "a value that this queue does not have".to_owned()));
+        if controlled != queue.starts_with("PI") || row.share_of_large.is_some() != (*sizes == Sizes::Two) {
+            return Err(unknown(&here, "a value that this queue does not have, or lacks".to_owned()));
         }
         let ecn = if row.ecn == 0 { "" } else { ",ecn" };
-        let build = |(queue, sizes): (&str, Sizes)| {
-            let ecn_queue = if queue.starts_with("red") { ecn } else { "" };
-            let protocol = format!("{},preset=ns235{ecn}", row.variant.protocol());
-            let group = |flows: u32, bytes: u16| Group {
-                flows,
-                protocol: protocol.clone(),
-                packet_bytes: bytes,
-                useful_bytes: bytes,
-                access_delays_ms: Vec::new(),
-            };
-            let groups = match sizes {
-                Sizes::One => vec![group(row.n, 1000)],
-                Sizes::Two => vec![group(row.n.div_ceil(2), 1000), group(row.n / 2, 500)],
-            };
-            let queue = format!("{queue}{}{ecn_queue}", row.buf_pkts);
-            Net::Dumbbell(dumbbell(groups, &self.access_ms, row.bw_bps / 1e6, 100.0, queue))
+        let protocol = format!("{},preset=ns235{ecn}", row.variant.protocol());
+        let group = |flows: u32, bytes: u16| Group {
+            flows,
+            protocol: protocol.clone(),
+            packet_bytes: bytes,
+            useful_bytes: bytes,
+            access_delays_ms: Vec::new(),
         };
+        let groups = match sizes {
+            Sizes::One => vec![group(row.n, 1000)],
+            Sizes::Two => vec![group(row.n.div_ceil(2), 1000), group(row.n / 2, 500)],
+        };
+        let net = dumbbell(groups, &self.access_ms, row.bw_bps / 1e6, 100.0, written(row));
         let marks = if row.ecn == 0 { "" } else { ", ECN" };
         let late = if row.t0_s > 100.0 { format!(", from {} s", row.t0_s) } else { String::new() };
         Ok(Case {
@@ -208,7 +225,7 @@ impl Table {
             runs: row.n_seeds,
             rule: Rule::Random,
             window_s: (row.t0_s, row.until_s),
-            network: written.map(build).map_err(|what| row.missing(what)),
+            network: Ok(Net::Dumbbell(net)),
             values: row.values(),
             again: None,
             reasons: Vec::new(),
@@ -217,14 +234,16 @@ impl Table {
 }
 
 impl Row {
-    /// Why there is no network, with the values of the controller that the row names.
-    fn missing(&self, what: &str) -> String {
-        match (self.qref_pkts, self.a, self.b, self.w_hz) {
-            (Some(target), Some(a), Some(b), Some(w)) => {
-                format!("{what} (target {target}, a {a:e}, b {b:e}, {w} Hz)")
-            }
-            _ => what.to_owned(),
-        }
+    /// The queue with this row's buffer, less so many packets, and with marks if it has them.
+    fn limited(&self, queue: &str, less: u32) -> String {
+        let ecn = if self.ecn == 0 { "" } else { ",ecn" };
+        format!("{queue},limit={}{ecn}", self.buf_pkts - less)
+    }
+
+    /// The row's own values of PI.
+    fn controller(&self) -> String {
+        let options = [("target", self.qref_pkts), ("a", self.a), ("b", self.b), ("hz", self.w_hz)];
+        options.iter().filter_map(|(name, value)| value.map(|value| format!(",{name}={value}"))).collect()
     }
 
     fn values(&self) -> Vec<Given> {

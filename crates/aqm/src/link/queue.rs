@@ -101,6 +101,9 @@ impl Queue {
         while self.qdisc.timer() <= now {
             let moment = self.qdisc.timer();
             self.qdisc.on_timer(moment);
+            if self.qdisc.backlog().0 == 0 {
+                self.qdisc.on_silence(now);
+            }
         }
     }
 

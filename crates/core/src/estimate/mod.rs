@@ -3,6 +3,7 @@
 pub mod accumulation;
 pub mod ewma;
 pub mod group_rtt;
+pub mod prediction;
 pub mod rtt;
 pub mod throughput;
 

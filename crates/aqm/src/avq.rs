@@ -1,0 +1,239 @@
+//! Adaptive virtual queue (Kunniyur and Srikant 2001): a queue that is only counted is served a little slower than the link, and a
+//! packet that would overflow it is dropped or marked. Its service rate is adapted so that arrivals come to `gamma` of the link.
+//!
+//! [`Order::Paper`] updates the virtual rate at every arrival; [`Order::Ns2`] does as ns-2.35, where a packet that was dropped counts
+//! neither as arrived nor as a moment of adaptation. Seed 002, (5.14), is the same as a differential equation.
+
+use crate::discipline::{Decision, Discipline, DropCause, Offer};
+use crate::written::Tabled;
+use faircast_core::rng::Rng;
+use faircast_core::spec::{Opt, Within};
+use faircast_core::time::{Rate, Span, Time};
+use faircast_core::{choice, field};
+
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Buffer, in packets that wait; whoever finds so many is dropped.
+    pub limit: u32,
+    /// Arrivals that it steers to, as a share of the link's rate.
+    pub gamma: f64,
+    /// How fast the virtual rate adapts.
+    pub alpha: f64,
+    /// The virtual rate at the start, as a share of the link's (`ecnlim_`).
+    pub initial: f64,
+    /// The virtual buffer, as a share of the real one (`buflim_`).
+    pub buffer: f64,
+    /// Bytes of a usual packet: what a place of the virtual buffer holds.
+    pub mean_packet_size: u16,
+    /// Whether every packet counts as a usual one.
+    pub packets: bool,
+    /// What a dropped packet does to the virtual rate.
+    pub order: Order,
+    /// Whether packets that allow it are marked in place of early drops.
+    pub ecn: bool,
+}
+
+/// What a dropped packet does to the virtual rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// It counts as any other.
+    Paper,
+    /// Nothing at all.
+    Ns2,
+}
+
+/// Of ns-2.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 100,
+            gamma: 0.98,
+            alpha: 0.15,
+            initial: 0.8,
+            buffer: 1.0,
+            mean_packet_size: 1000,
+            packets: false,
+            order: Order::Ns2,
+            ecn: false,
+        }
+    }
+}
+
+impl Tabled for Config {
+    const NAME: &'static str = "avq";
+    const FORM: &'static str = "avq[,OPTION...]";
+    type Made = Box<dyn Discipline>;
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
+        Opt::number(
+            "gamma",
+            Within::up_to(1.0),
+            field!(gamma),
+            "arrivals that it steers to, as a share of the link's rate",
+        ),
+        Opt::number("alpha", Within::up_to(100.0), field!(alpha), "how fast the virtual rate adapts"),
+        Opt::number(
+            "initial",
+            Within::PART,
+            field!(initial),
+            "virtual rate at the start, as a share of the link's",
+        ),
+        Opt::number(
+            "buffer",
+            Within::up_to(100.0),
+            field!(buffer),
+            "virtual buffer, as a share of the real one",
+        ),
+        Opt::whole("mean", 1, u16::MAX as u64, field!(mean_packet_size as u16), "bytes of a usual packet"),
+        Opt::word(
+            "packets",
+            |config| config.packets,
+            |config| config.packets = true,
+            "every packet counts as a usual one",
+        ),
+        Opt::choice(
+            "order",
+            choice!(order: "paper" => Order::Paper, "ns2" => Order::Ns2),
+            "whether a dropped packet counts as an arrival",
+        ),
+        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
+    ];
+
+    fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+        Box::new(Avq::new(*self, rate))
+    }
+}
+
+/// The discipline's state, in bytes and seconds.
+#[derive(Debug, Clone)]
+pub struct Avq {
+    config: Config,
+    /// The link's rate.
+    capacity: f64,
+    /// The virtual one; none before the first packet.
+    virtual_rate: f64,
+    virtual_queue: f64,
+    /// When the virtual queue was served last.
+    served: Time,
+    /// When the virtual rate was adapted last.
+    adapted: Option<Time>,
+}
+
+impl Avq {
+    /// For a link of this rate.
+    pub fn new(config: Config, rate: Rate) -> Avq {
+        let capacity = bytes_per_second(rate);
+        let virtual_rate = config.initial * capacity;
+        Avq { config, capacity, virtual_rate, virtual_queue: 0.0, served: Time::ZERO, adapted: None }
+    }
+
+    /// The virtual rate, as a share of the link's.
+    pub fn virtual_share(&self) -> f64 {
+        self.virtual_rate / self.capacity
+    }
+
+    fn adapt(&mut self, now: Time, size: f64) {
+        let Config { alpha, gamma, order, .. } = self.config;
+        let elapsed = now.since(self.adapted.unwrap_or(now)).as_secs_f64();
+        let grown = self.virtual_rate + alpha * gamma * self.capacity * elapsed;
+        // ns-2 bounds the sum, the paper each part.
+        self.virtual_rate = match order {
+            Order::Paper => (grown.min(self.capacity) - alpha * size).max(0.0),
+            Order::Ns2 => (grown - alpha * size).clamp(0.0, self.capacity),
+        };
+        self.adapted = Some(now);
+    }
+}
+
+impl Discipline for Avq {
+    fn on_arrival(&mut self, offer: &Offer, _rng: &mut Rng) -> Decision {
+        let Config { limit, buffer, mean_packet_size, packets, order, ecn, .. } = self.config;
+        let usual = f64::from(mean_packet_size);
+        let size = if packets { usual } else { f64::from(offer.size) };
+        let now = offer.now;
+        self.adapted.get_or_insert(now);
+        let served = self.virtual_rate * now.since(self.served).as_secs_f64();
+        self.virtual_queue = (self.virtual_queue - served).max(0.0);
+        self.served = now;
+        let mut decision = Decision::Accept;
+        if self.virtual_queue + size > buffer * f64::from(limit) * usual {
+            decision = offer.warned(ecn);
+        } else {
+            self.virtual_queue += size;
+        }
+        if !matches!((decision, order), (Decision::Drop(_), Order::Ns2)) {
+            self.adapt(now, size);
+        }
+        if offer.waiting >= limit && !matches!(decision, Decision::Drop(_)) {
+            return Decision::Drop(DropCause::Overflow);
+        }
+        decision
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        let share = self.virtual_share();
+        self.capacity = bytes_per_second(rate);
+        self.virtual_rate = share * self.capacity;
+    }
+}
+
+/// A wire without a transmitter counts as a very fast one.
+fn bytes_per_second(rate: Rate) -> f64 {
+    (rate.bps() / 8.0).clamp(1e-9, 1e15)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench;
+
+    /// A megabyte a second: a packet of 1000 bytes takes a millisecond.
+    fn avq(config: Config) -> Avq {
+        Avq::new(config, Rate::from_mbps(8.0))
+    }
+
+    fn arrives(avq: &mut Avq, micros: u64) -> Decision {
+        let now = Time::ZERO + Span::from_micros(micros);
+        avq.on_arrival(&Offer { now, ..bench::busy(0) }, &mut Rng::new(1, 1))
+    }
+
+    #[test]
+    fn the_virtual_queue_and_its_rate_move_as_by_hand() {
+        let mut avq = avq(Config { limit: 2, ..Config::default() });
+        assert_eq!(arrives(&mut avq, 0), Decision::Accept);
+        // 800000 - 0.15 * 1000.
+        assert!((avq.virtual_rate - 799_850.0).abs() < 1e-6 && avq.virtual_queue == 1000.0);
+        assert_eq!(arrives(&mut avq, 1000), Decision::Accept);
+        // 1000 - 799.85 + 1000; 799850 + 0.15 * 0.98 * 1e6 * 0.001 - 150.
+        assert!((avq.virtual_queue - 1200.15).abs() < 1e-6 && (avq.virtual_rate - 799_847.0).abs() < 1e-6);
+        // 1200.15 - 79.98 + 1000 is beyond 2000, and a dropped packet changes nothing.
+        assert_eq!(arrives(&mut avq, 1100), Decision::Drop(DropCause::Early));
+        assert!((avq.virtual_queue - 1120.1653).abs() < 1e-6 && (avq.virtual_rate - 799_847.0).abs() < 1e-6);
+        // The next one adapts for the time since the last that was taken.
+        assert_eq!(arrives(&mut avq, 2000), Decision::Accept);
+        assert!((avq.virtual_rate - (799_847.0 + 0.15 * 980.0 - 150.0)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn in_the_papers_order_a_dropped_packet_has_arrived() {
+        let mut avq = avq(Config { limit: 1, order: Order::Paper, ..Config::default() });
+        assert_eq!(arrives(&mut avq, 0), Decision::Accept);
+        assert_eq!(arrives(&mut avq, 100), Decision::Drop(DropCause::Early));
+        assert!((avq.virtual_rate - (799_850.0 + 0.15 * 98.0 - 150.0)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn constant_arrivals_above_gamma_slow_the_virtual_queue_and_below_it_speed_it_up() {
+        // Every 1.01 ms are 99 % of the link: 0.15 * 0.01 of it are lost in each of 202 s. Every 1.03 ms are 97 %.
+        for (gap, expected) in [(1010, 0.49..0.50), (1030, 0.99..1.01)] {
+            let mut avq = avq(Config { packets: true, ecn: true, ..Config::default() });
+            for arrival in 0..200_000 {
+                let now = Time::ZERO + Span::from_micros(gap * arrival);
+                let offer = Offer { now, ecn_capable: true, ..bench::busy(0) };
+                avq.on_arrival(&offer, &mut Rng::new(1, 1));
+            }
+            assert!(expected.contains(&avq.virtual_share()), "{gap}: {}", avq.virtual_share());
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What tests of several disciplines need.
+
+use crate::discipline::Offer;
+use faircast_core::time::Time;
+
+/// A packet of 1000 bytes that finds so many others of its size waiting.
+pub(crate) fn busy(waiting: u32) -> Offer {
+    Offer {
+        now: Time::ZERO,
+        size: 1000,
+        flow: 0,
+        ecn_capable: false,
+        waiting,
+        waiting_bytes: u64::from(waiting) * 1000,
+        in_transmission: 1000,
+        idle_since: None,
+    }
+}

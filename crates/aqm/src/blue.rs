@@ -1,0 +1,145 @@
+//! BLUE (Feng, Kandlur, Saha and Shin 1999): the probability of a drop or mark grows when the queue overflows and shrinks when the
+//! link is idle, each at most once in a while ("freeze time"). It looks at nothing else.
+
+use crate::discipline::{Decision, Discipline, DropCause, Offer};
+use crate::written::Tabled;
+use faircast_core::field;
+use faircast_core::rng::Rng;
+use faircast_core::spec::{Opt, Within};
+use faircast_core::time::{Rate, Span, Time};
+
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Buffer, in packets that wait; whoever finds so many is dropped.
+    pub limit: u32,
+    /// What an overflow adds to the probability ("d1"; seed 002, 5.1, has one "delta" for both).
+    pub increase: f64,
+    /// What an idle link takes off ("d2").
+    pub decrease: f64,
+    /// Least time between two changes.
+    pub freeze: Span,
+    /// Whether packets that allow it are marked in place of early drops.
+    pub ecn: bool,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { limit: 100, increase: 0.02, decrease: 0.002, freeze: Span::from_millis(100), ecn: false }
+    }
+}
+
+impl Tabled for Config {
+    const NAME: &'static str = "blue";
+    const FORM: &'static str = "blue[,OPTION...]";
+    type Made = Box<dyn Discipline>;
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
+        Opt::number(
+            "increase",
+            Within::up_to(1.0),
+            field!(increase),
+            "what an overflow adds to the probability",
+        ),
+        Opt::number("decrease", Within::up_to(1.0), field!(decrease), "what an idle link takes off"),
+        Opt::seconds("freeze", Within::up_to(100.0), field!(freeze), "least time between two changes"),
+        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
+    ];
+
+    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+        Box::new(Blue::new(*self))
+    }
+}
+
+/// The discipline's state.
+#[derive(Debug, Clone)]
+pub struct Blue {
+    config: Config,
+    p: f64,
+    /// The earliest moment at which it may change.
+    frozen_until: Time,
+}
+
+impl Blue {
+    /// With probability zero.
+    pub const fn new(config: Config) -> Blue {
+        Blue { config, p: 0.0, frozen_until: Time::ZERO }
+    }
+
+    /// The present probability.
+    pub const fn probability(&self) -> f64 {
+        self.p
+    }
+
+    /// The link was idle from `since` until now: a step when that began or the last change was long enough ago, and one after each
+    /// freeze time.
+    fn idled(&mut self, since: Time, now: Time) {
+        let first = self.frozen_until.max(since);
+        if first > now || self.p == 0.0 {
+            return;
+        }
+        let freeze = self.config.freeze.as_nanos().max(1);
+        let later = now.since(first).as_nanos() / freeze;
+        self.p = (self.p - self.config.decrease * (later + 1) as f64).max(0.0);
+        self.frozen_until = first + self.config.freeze * (later + 1);
+    }
+}
+
+impl Discipline for Blue {
+    fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> Decision {
+        if let Some(since) = offer.idle_since {
+            self.idled(since, offer.now);
+        }
+        if offer.waiting >= self.config.limit {
+            if offer.now >= self.frozen_until {
+                self.p = (self.p + self.config.increase).min(1.0);
+                self.frozen_until = offer.now + self.config.freeze;
+            }
+            return Decision::Drop(DropCause::Overflow);
+        }
+        if rng.chance(self.p) { offer.warned(self.config.ecn) } else { Decision::Accept }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench;
+
+    fn millis(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    #[test]
+    fn overflows_within_the_freeze_time_count_once() {
+        let mut blue = Blue::new(Config { limit: 10, ..Config::default() });
+        for at in 0..250 {
+            let full = Offer { now: millis(at), ..bench::busy(10) };
+            assert_eq!(blue.on_arrival(&full, &mut Rng::new(1, 1)), Decision::Drop(DropCause::Overflow));
+        }
+        assert!((blue.probability() - 0.06).abs() < 1e-12, "at 0, 100 and 200 ms");
+    }
+
+    #[test]
+    fn an_idle_link_takes_off_a_step_for_each_freeze_time() {
+        let mut blue =
+            Blue { p: 0.5, ..Blue::new(Config { freeze: Span::from_millis(10), ..Config::default() }) };
+        let mut idle = |since, now| {
+            let offer = Offer { now: millis(now), idle_since: Some(millis(since)), ..bench::busy(0) };
+            blue.on_arrival(&offer, &mut Rng::new(1, 1));
+            blue.probability()
+        };
+        assert!((idle(100, 101) - 0.498).abs() < 1e-12, "at 100 ms");
+        assert!((idle(105, 106) - 0.498).abs() < 1e-12, "frozen until 110 ms");
+        assert!((idle(108, 135) - 0.492).abs() < 1e-12, "at 110, 120 and 130 ms");
+        assert_eq!(idle(200, 20_000), 0.0);
+    }
+
+    #[test]
+    fn packets_that_allow_it_are_marked() {
+        let mut blue = Blue { p: 1.0, ..Blue::new(Config { ecn: true, ..Config::default() }) };
+        let offer = Offer { ecn_capable: true, ..bench::busy(1) };
+        assert_eq!(blue.on_arrival(&offer, &mut Rng::new(1, 1)), Decision::Mark);
+        assert_eq!(blue.on_arrival(&bench::busy(1), &mut Rng::new(1, 1)), Decision::Drop(DropCause::Early));
+    }
+}

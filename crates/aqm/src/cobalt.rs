@@ -1,0 +1,331 @@
+//! COBALT, the discipline of CAKE's queues: CoDel whose count falls as it rose when packets wait less, and BLUE beside it, for flows that
+//! do not yield (Palmei and others 2019; Linux, `sch_cake`).
+//!
+//! BLUE's probability grows when the buffer overflows or packets wait far too long, and falls when the queue is empty; it drops and
+//! never marks. One queue for all flows.
+
+use crate::discipline::{Decision, DropCause, Offer};
+use crate::limit::{self, Limit};
+use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
+use crate::written::Tabled;
+use faircast_core::field;
+use faircast_core::rng::Rng;
+use faircast_core::spec::{Opt, Within};
+use faircast_core::time::{Rate, Span, Time};
+
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Acceptable time in the queue.
+    pub target: Span,
+    /// How long a packet may wait longer than that before the first drop.
+    pub interval: Span,
+    /// Buffer, without the packet in transmission.
+    pub limit: Limit,
+    /// Overflows, or packets that waited longer than `blue`, that take BLUE's probability from nothing to one.
+    pub rise: u32,
+    /// Empty queues that take it back.
+    pub fall: u32,
+    /// From which time in the queue on BLUE's probability grows.
+    pub blue: Span,
+    /// Whether packets that allow it are marked in place of CoDel's drops.
+    pub ecn: bool,
+}
+
+/// Of CAKE and of ns-3; a buffer of 1000 packets.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            target: Span::from_millis(5),
+            interval: Span::from_millis(100),
+            limit: Limit::Packets(1000),
+            rise: 256,
+            fall: 4096,
+            blue: Span::from_millis(400),
+            ecn: false,
+        }
+    }
+}
+
+impl Tabled for Config {
+    const NAME: &'static str = "cobalt";
+    const FORM: &'static str = "cobalt[,OPTION...]";
+    type Made = Box<dyn Qdisc>;
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::seconds("target", Within::up_to(1.0), field!(target), "acceptable time in the queue"),
+        Opt::seconds(
+            "interval",
+            Within::up_to(100.0),
+            field!(interval),
+            "how long packets may wait longer before the first drop",
+        ),
+        Opt::other(
+            "limit",
+            limit::TAKES,
+            |config| config.limit.to_string(),
+            |config, text| {
+                config.limit = Limit::above_zero(text)?;
+                Some(())
+            },
+            "buffer, without the packet in transmission",
+        ),
+        Opt::whole(
+            "rise",
+            1,
+            1_000_000,
+            field!(rise as u32),
+            "overflows that take BLUE's probability from 0 to 1",
+        ),
+        Opt::whole("fall", 1, 1_000_000, field!(fall as u32), "empty queues that take it back"),
+        Opt::seconds(
+            "blue",
+            Within::up_to(100.0),
+            field!(blue),
+            "time in the queue from which on it grows, too",
+        ),
+        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
+    ];
+
+    fn fits(&self) -> Result<(), String> {
+        if self.target >= self.interval {
+            let (target, interval) = (self.target.as_secs_f64(), self.interval.as_secs_f64());
+            return Err(format!("target is {target} s, but must be below interval, {interval} s"));
+        }
+        Ok(())
+    }
+
+    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
+        Box::new(Cobalt::new(*self))
+    }
+}
+
+/// The discipline's state.
+#[derive(Debug)]
+pub struct Cobalt {
+    config: Config,
+    packets: PacketQueue,
+    state: State,
+    /// How often drops are due: `interval / sqrt(count)` apart.
+    count: u32,
+    /// When the next one is, or the next step of the count downwards.
+    due: Time,
+    /// BLUE's probability.
+    p: f64,
+    /// The earliest moment at which it may change.
+    frozen_until: Time,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
+    Dropping,
+}
+
+/// What becomes of the oldest packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Goes,
+    Marked,
+    Dropped,
+}
+
+impl Cobalt {
+    /// An empty queue.
+    pub fn new(config: Config) -> Cobalt {
+        Cobalt {
+            config,
+            packets: PacketQueue::default(),
+            state: State::Idle,
+            count: 0,
+            due: Time::ZERO,
+            p: 0.0,
+            frozen_until: Time::ZERO,
+        }
+    }
+
+    /// BLUE's probability.
+    pub const fn probability(&self) -> f64 {
+        self.p
+    }
+
+    fn after(&self, from: Time) -> Time {
+        let apart = self.config.interval.as_secs_f64() / f64::from(self.count.max(1)).sqrt();
+        from + Span::from_secs_f64(apart)
+    }
+
+    fn move_probability(&mut self, now: Time, by: f64) {
+        if now > self.frozen_until {
+            self.p = (self.p + by).clamp(0.0, 1.0);
+            self.frozen_until = now + self.config.target;
+        }
+    }
+
+    fn overflows(&mut self, now: Time) {
+        self.move_probability(now, 1.0 / f64::from(self.config.rise));
+        (self.state, self.due) = (State::Dropping, now);
+        self.count = self.count.max(1);
+    }
+
+    fn is_empty_at(&mut self, now: Time) {
+        if self.p > 0.0 {
+            self.move_probability(now, -1.0 / f64::from(self.config.fall));
+        }
+        self.state = State::Idle;
+        if self.count > 0 && now >= self.due {
+            self.count -= 1;
+            self.due = self.after(self.due);
+        }
+    }
+
+    fn judge(&mut self, packet: &Queued, now: Time, rng: &mut Rng) -> Verdict {
+        let sojourn = now.since(packet.since);
+        let was_due = self.count > 0 && now >= self.due;
+        if sojourn > self.config.target {
+            if self.state == State::Idle {
+                self.state = State::Dropping;
+                self.due = self.after(now);
+            }
+            self.count = self.count.max(1);
+        } else {
+            self.state = State::Idle;
+        }
+        let mut verdict = Verdict::Goes;
+        if was_due && self.state == State::Dropping {
+            verdict = if self.config.ecn && packet.ecn_capable { Verdict::Marked } else { Verdict::Dropped };
+            self.count = self.count.saturating_add(1);
+            self.due = self.after(self.due);
+        } else {
+            let mut due = was_due;
+            while due {
+                self.count -= 1;
+                self.due = self.after(self.due);
+                due = self.count > 0 && now >= self.due;
+            }
+        }
+        if sojourn > self.config.blue {
+            self.move_probability(now, 1.0 / f64::from(self.config.rise));
+        }
+        if self.p > 0.0 && rng.chance(self.p) {
+            verdict = Verdict::Dropped;
+        }
+        if self.count == 0 {
+            self.due = now + self.config.interval;
+        } else if now > self.due && verdict != Verdict::Dropped {
+            self.due = now;
+        }
+        verdict
+    }
+}
+
+impl Qdisc for Cobalt {
+    fn enqueue(
+        &mut self,
+        offer: &Offer,
+        ticket: Ticket,
+        _rng: &mut Rng,
+        _dropped: &mut Vec<Dropped>,
+    ) -> Decision {
+        let (packets, bytes) = self.packets.backlog();
+        if !self.config.limit.has_room(packets, bytes, offer.size) {
+            self.overflows(offer.now);
+            return Decision::Drop(DropCause::Overflow);
+        }
+        self.packets.push(Queued::new(offer, ticket));
+        Decision::Accept
+    }
+
+    fn dequeue(&mut self, now: Time, rng: &mut Rng, dropped: &mut Vec<Dropped>) -> Option<Sent> {
+        while let Some(packet) = self.packets.pop() {
+            match self.judge(&packet, now, rng) {
+                Verdict::Dropped => dropped.push(Dropped { ticket: packet.ticket, cause: DropCause::Early }),
+                verdict => return Some(Sent { ticket: packet.ticket, marked: verdict == Verdict::Marked }),
+            }
+        }
+        self.is_empty_at(now);
+        None
+    }
+
+    fn backlog(&self) -> (u32, u64) {
+        self.packets.backlog()
+    }
+
+    fn flush(&mut self, lost: &mut Vec<Ticket>) {
+        self.packets.flush(lost);
+    }
+
+    fn on_idle(&mut self, since: Time) {
+        self.is_empty_at(since);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench;
+
+    fn millis(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn filled(config: Config, packets: u32, at: Time) -> Cobalt {
+        let mut cobalt = Cobalt::new(config);
+        for ticket in 0..packets {
+            let offer = Offer { now: at, ecn_capable: true, ..bench::busy(0) };
+            cobalt.enqueue(&offer, Ticket(ticket), &mut Rng::new(1, 1), &mut Vec::new());
+        }
+        cobalt
+    }
+
+    /// Moments in milliseconds of drops and marks, with a packet that leaves every millisecond.
+    fn events(cobalt: &mut Cobalt, from: u64, to: u64) -> Vec<u64> {
+        let (mut events, mut dropped) = (Vec::new(), Vec::new());
+        for at in from..to {
+            let sent =
+                cobalt.dequeue(millis(at), &mut Rng::new(1, 1), &mut dropped).expect("there are enough");
+            events.extend(dropped.drain(..).map(|_| at));
+            events.extend(sent.marked.then_some(at));
+        }
+        events
+    }
+
+    #[test]
+    fn drops_come_nearer_by_the_square_root_of_their_number() {
+        let config = Config { blue: Span::from_secs(100), ..Config::default() };
+        let mut cobalt = filled(config, 1000, Time::ZERO);
+        // The first packet above the target leaves at 6 ms: 106, then 100 / sqrt(2), 100 / sqrt(3), 50 ... later.
+        let by_hand = [106.0, 176.711, 234.446, 284.446, 329.167];
+        let by_hand: Vec<u64> = by_hand.iter().map(|at: &f64| at.ceil() as u64).collect();
+        assert_eq!(events(&mut cobalt, 0, 331), by_hand);
+        let mut marked = filled(Config { ecn: true, ..config }, 1000, Time::ZERO);
+        assert_eq!(events(&mut marked, 0, 331), by_hand);
+        assert_eq!(marked.backlog().0, 1000 - 331, "nothing was dropped");
+    }
+
+    #[test]
+    fn the_count_falls_as_it_rose() {
+        let mut cobalt = filled(Config { blue: Span::from_secs(100), ..Config::default() }, 1000, Time::ZERO);
+        events(&mut cobalt, 0, 331);
+        assert_eq!(cobalt.count, 6);
+        cobalt.flush(&mut Vec::new());
+        for step in 0..100 {
+            let now = millis(330 + 10 * step);
+            let offer = Offer { now, ..bench::busy(0) };
+            cobalt.enqueue(&offer, Ticket(0), &mut Rng::new(1, 1), &mut Vec::new());
+            cobalt.dequeue(now, &mut Rng::new(1, 1), &mut Vec::new());
+        }
+        assert_eq!(cobalt.count, 0);
+    }
+
+    #[test]
+    fn overflows_raise_blues_probability_once_in_a_target() {
+        let mut cobalt = filled(Config { limit: Limit::Packets(5), ..Config::default() }, 5, Time::ZERO);
+        for at in 1..=20 {
+            let offer = Offer { now: millis(at), ..bench::busy(5) };
+            let decision = cobalt.enqueue(&offer, Ticket(9), &mut Rng::new(1, 1), &mut Vec::new());
+            assert_eq!(decision, Decision::Drop(DropCause::Overflow));
+        }
+        assert!((cobalt.probability() - 4.0 / 256.0).abs() < 1e-12, "at 1, 7, 13 and 19 ms");
+        cobalt.on_idle(millis(100));
+        assert!((cobalt.probability() - 4.0 / 256.0 + 1.0 / 4096.0).abs() < 1e-12);
+    }
+}

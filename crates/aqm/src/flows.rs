@@ -1,0 +1,121 @@
+//! What a discipline keeps for each flow that has packets in its queue.
+
+/// Records by flow, in open addressing: a look-up takes constant time on average, and nothing is allocated while no more flows
+/// than ever before are there at once.
+#[derive(Debug, Clone)]
+pub(crate) struct Flows<T> {
+    /// A power of two of places, less than half of them taken.
+    places: Vec<Option<(u32, T)>>,
+    count: usize,
+}
+
+impl<T: Copy + Default> Flows<T> {
+    /// None, with room for so many.
+    pub fn with_room_for(flows: usize) -> Flows<T> {
+        Flows { places: vec![None; (2 * flows + 2).next_power_of_two()], count: 0 }
+    }
+
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// All are forgotten.
+    pub fn clear(&mut self) {
+        self.places.fill(None);
+        self.count = 0;
+    }
+
+    /// Where the search for a flow begins (Fibonacci hashing).
+    fn home(&self, flow: u32) -> usize {
+        let mixed = u64::from(flow).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        mixed as usize & (self.places.len() - 1)
+    }
+
+    /// The place that the flow has, or would have.
+    fn place(&self, flow: u32) -> usize {
+        let mut place = self.home(flow);
+        while self.places[place].is_some_and(|(other, _)| other != flow) {
+            place = (place + 1) & (self.places.len() - 1);
+        }
+        place
+    }
+
+    /// The record of a flow.
+    pub fn get(&self, flow: u32) -> Option<&T> {
+        self.places[self.place(flow)].as_ref().map(|(_, record)| record)
+    }
+
+    /// The record of a flow, a new one if it has none.
+    pub fn entry(&mut self, flow: u32) -> &mut T {
+        if 2 * (self.count + 1) >= self.places.len() {
+            self.grow();
+        }
+        let place = self.place(flow);
+        if self.places[place].is_none() {
+            self.count += 1;
+        }
+        &mut self.places[place].get_or_insert((flow, T::default())).1
+    }
+
+    fn grow(&mut self) {
+        let twice = self.places.len() * 2;
+        let old = std::mem::replace(&mut self.places, vec![None; twice]);
+        for (flow, record) in old.into_iter().flatten() {
+            let place = self.place(flow);
+            self.places[place] = Some((flow, record));
+        }
+    }
+
+    /// The flow has no record any more. Those behind it move up, so that no search ends too early.
+    pub fn remove(&mut self, flow: u32) {
+        let mut hole = self.place(flow);
+        if self.places[hole].is_none() {
+            return;
+        }
+        self.count -= 1;
+        let mask = self.places.len() - 1;
+        let mut place = hole;
+        loop {
+            place = (place + 1) & mask;
+            let Some((other, _)) = self.places[place] else { break };
+            let from_home = place.wrapping_sub(self.home(other)) & mask;
+            let from_hole = place.wrapping_sub(hole) & mask;
+            if from_home >= from_hole {
+                self.places[hole] = self.places[place];
+                hole = place;
+            }
+        }
+        self.places[hole] = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faircast_core::rng::Rng;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn it_remembers_what_a_map_remembers() {
+        let mut flows: Flows<u64> = Flows::with_room_for(0);
+        let mut map = BTreeMap::new();
+        let mut rng = Rng::new(1, 1);
+        for step in 0..20_000 {
+            let flow = rng.below(40) as u32 * 0x0100_0001;
+            if rng.chance(0.5) {
+                *flows.entry(flow) += step;
+                *map.entry(flow).or_insert(0) += step;
+            } else {
+                flows.remove(flow);
+                map.remove(&flow);
+            }
+            assert_eq!((flows.len(), flows.get(flow)), (map.len(), map.get(&flow)));
+        }
+        for (flow, record) in &map {
+            assert_eq!(flows.get(*flow), Some(record));
+        }
+        flows.clear();
+        assert_eq!((flows.len(), flows.get(0)), (0, None));
+    }
+}

@@ -1,0 +1,339 @@
+//! FQ-CoDel (RFC 8290): a queue with CoDel for every flow; queues take turns, and those of new flows go first.
+//!
+//! Flows are hashed into a fixed number of queues. When all together hold more than the limit, the queue with the most bytes loses
+//! half of its packets, from its front, but not more than 64 at once.
+
+use crate::codel::{self, Codel};
+use crate::discipline::{Decision, DropCause, Offer};
+use crate::limit::Limit;
+use crate::qdisc::{Dropped, Qdisc, Sent, Ticket};
+use crate::written::Tabled;
+use faircast_core::field;
+use faircast_core::rng::Rng;
+use faircast_core::spec::{Opt, Within};
+use faircast_core::time::{Rate, Span, Time};
+use std::collections::VecDeque;
+
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Bytes that a queue may send more in each turn.
+    pub quantum: u32,
+    /// Buffer of all queues together, in packets, without the one in transmission.
+    pub limit: u32,
+    /// How many queues there are.
+    pub queues: u32,
+    /// Acceptable time in a queue.
+    pub target: Span,
+    /// How long a packet may wait longer than that before the first drop.
+    pub interval: Span,
+    /// Whether packets that allow it are marked in place of drops.
+    pub ecn: bool,
+}
+
+/// Of RFC 8290, with drops unless it is told to mark.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            quantum: 1514,
+            limit: 10_240,
+            queues: 1024,
+            target: Span::from_millis(5),
+            interval: Span::from_millis(100),
+            ecn: false,
+        }
+    }
+}
+
+impl Tabled for Config {
+    const NAME: &'static str = "fq_codel";
+    const FORM: &'static str = "fq_codel[,OPTION...]";
+    type Made = Box<dyn Qdisc>;
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::whole(
+            "quantum",
+            64,
+            1_000_000,
+            field!(quantum as u32),
+            "bytes that a queue may send more in each turn",
+        ),
+        Opt::whole(
+            "limit",
+            1,
+            u32::MAX as u64,
+            field!(limit as u32),
+            "buffer of all queues, in packets that wait",
+        ),
+        Opt::whole("queues", 1, 65_536, field!(queues as u32), "queues that flows are hashed into"),
+        Opt::seconds("target", Within::up_to(1.0), field!(target), "acceptable time in a queue"),
+        Opt::seconds(
+            "interval",
+            Within::up_to(100.0),
+            field!(interval),
+            "how long packets may wait longer before the first drop",
+        ),
+        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
+    ];
+
+    fn fits(&self) -> Result<(), String> {
+        if self.target >= self.interval {
+            let (target, interval) = (self.target.as_secs_f64(), self.interval.as_secs_f64());
+            return Err(format!("target is {target} s, but must be below interval, {interval} s"));
+        }
+        Ok(())
+    }
+
+    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
+        Box::new(FqCodel::new(*self))
+    }
+}
+
+/// Most packets that an overflow costs the longest queue at once (RFC 8290, 4.1.2; Linux).
+const BATCH: u32 = 64;
+
+/// The discipline's state.
+#[derive(Debug)]
+pub struct FqCodel {
+    config: Config,
+    queues: Vec<FlowQueue>,
+    /// Queues whose flow has just begun, and the others that have packets.
+    new: VecDeque<u32>,
+    old: VecDeque<u32>,
+    packets: u32,
+    bytes: u64,
+    /// What CoDel of one queue drops; used again.
+    early: Vec<Dropped>,
+}
+
+/// One queue.
+#[derive(Debug)]
+struct FlowQueue {
+    codel: Codel,
+    /// Bytes that it may send; none or less ends its turn.
+    deficit: i64,
+    is_listed: bool,
+}
+
+impl FqCodel {
+    /// Empty queues.
+    pub fn new(config: Config) -> FqCodel {
+        let Config { target, interval, ecn, queues, .. } = config;
+        let one = codel::Config { target, interval, limit: Limit::Packets(u32::MAX), ecn };
+        let queue = || FlowQueue { codel: Codel::new(one), deficit: 0, is_listed: false };
+        FqCodel {
+            config,
+            queues: std::iter::repeat_with(queue).take(queues.max(1) as usize).collect(),
+            new: VecDeque::with_capacity(64),
+            old: VecDeque::with_capacity(64),
+            packets: 0,
+            bytes: 0,
+            early: Vec::new(),
+        }
+    }
+
+    /// The queue with the most bytes loses packets from its front; whether `ticket` was among them.
+    fn make_room(&mut self, ticket: Ticket, dropped: &mut Vec<Dropped>) -> Option<DropCause> {
+        let listed = self.new.iter().chain(&self.old);
+        let fattest = listed.copied().max_by_key(|queue| self.queues[*queue as usize].codel.backlog().1)?;
+        let codel = &mut self.queues[fattest as usize].codel;
+        let enough = codel.backlog().1 / 2;
+        let (mut lost, mut own) = (0, None);
+        for _ in 0..BATCH {
+            let Some(packet) = codel.lose_oldest() else { break };
+            lost += u64::from(packet.size);
+            self.packets -= 1;
+            self.bytes -= u64::from(packet.size);
+            if packet.ticket == ticket {
+                own = Some(DropCause::Overflow);
+            } else {
+                dropped.push(Dropped { ticket: packet.ticket, cause: DropCause::Overflow });
+            }
+            if lost >= enough {
+                break;
+            }
+        }
+        own
+    }
+
+    /// The queue whose turn it is, with the list that it is in; turns that are over are ended.
+    fn turn(&mut self) -> Option<(u32, List)> {
+        loop {
+            let list = if self.new.is_empty() { List::Old } else { List::New };
+            let queue = *self.list(list).front()?;
+            let it = &mut self.queues[queue as usize];
+            if it.deficit > 0 {
+                return Some((queue, list));
+            }
+            it.deficit += i64::from(self.config.quantum);
+            self.list(list).pop_front();
+            self.old.push_back(queue);
+        }
+    }
+
+    fn list(&mut self, list: List) -> &mut VecDeque<u32> {
+        match list {
+            List::New => &mut self.new,
+            List::Old => &mut self.old,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum List {
+    New,
+    Old,
+}
+
+impl Qdisc for FqCodel {
+    fn enqueue(
+        &mut self,
+        offer: &Offer,
+        ticket: Ticket,
+        rng: &mut Rng,
+        dropped: &mut Vec<Dropped>,
+    ) -> Decision {
+        let place = crate::drr::hashed(offer.flow, self.queues.len());
+        let it = &mut self.queues[place as usize];
+        if !it.is_listed {
+            it.is_listed = true;
+            it.deficit = i64::from(self.config.quantum);
+            self.new.push_back(place);
+        }
+        it.codel.enqueue(offer, ticket, rng, dropped);
+        self.packets += 1;
+        self.bytes += u64::from(offer.size);
+        if self.packets > self.config.limit
+            && let Some(cause) = self.make_room(ticket, dropped)
+        {
+            return Decision::Drop(cause);
+        }
+        Decision::Accept
+    }
+
+    fn dequeue(&mut self, now: Time, rng: &mut Rng, dropped: &mut Vec<Dropped>) -> Option<Sent> {
+        loop {
+            let (queue, list) = self.turn()?;
+            let it = &mut self.queues[queue as usize];
+            let before = it.codel.backlog();
+            let sent = it.codel.dequeue(now, rng, &mut self.early);
+            let after = it.codel.backlog();
+            self.packets -= before.0 - after.0;
+            self.bytes -= before.1 - after.1;
+            dropped.append(&mut self.early);
+            if let Some(sent) = sent {
+                it.deficit -= i64::from(it.codel.latest_size());
+                return Some(sent);
+            }
+            // A new flow's queue that is empty waits for a turn with the old ones, so that it cannot be new again at once.
+            self.list(list).pop_front();
+            if list == List::New && !self.old.is_empty() {
+                self.old.push_back(queue);
+            } else {
+                self.queues[queue as usize].is_listed = false;
+            }
+        }
+    }
+
+    fn backlog(&self) -> (u32, u64) {
+        (self.packets, self.bytes)
+    }
+
+    fn flush(&mut self, lost: &mut Vec<Ticket>) {
+        for queue in self.new.drain(..).chain(self.old.drain(..)) {
+            let it = &mut self.queues[queue as usize];
+            it.codel.flush(lost);
+            it.is_listed = false;
+        }
+        (self.packets, self.bytes) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench;
+
+    struct Bench {
+        queue: FqCodel,
+        tickets: u32,
+        dropped: Vec<Dropped>,
+    }
+
+    impl Bench {
+        fn new(config: Config) -> Bench {
+            Bench { queue: FqCodel::new(config), tickets: 0, dropped: Vec::new() }
+        }
+
+        fn arrives(&mut self, flow: u32, size: u16) -> Decision {
+            self.tickets += 1;
+            let offer = Offer { flow, size, ..bench::busy(0) };
+            self.queue.enqueue(&offer, Ticket(self.tickets - 1), &mut Rng::new(1, 1), &mut self.dropped)
+        }
+
+        fn leaves(&mut self) -> Option<u32> {
+            let sent = self.queue.dequeue(Time::ZERO, &mut Rng::new(1, 1), &mut self.dropped);
+            sent.map(|sent| sent.ticket.0)
+        }
+    }
+
+    #[test]
+    fn a_new_flow_goes_before_those_that_have_had_a_turn() {
+        let mut bench = Bench::new(Config { quantum: 1500, ..Config::default() });
+        for _ in 0..6 {
+            bench.arrives(1, 1500);
+        }
+        assert_eq!([bench.leaves(), bench.leaves()], [Some(0), Some(1)]);
+        bench.arrives(2, 100); // packet 6
+        assert_eq!([bench.leaves(), bench.leaves()], [Some(6), Some(2)]);
+    }
+
+    #[test]
+    fn flows_with_small_and_large_packets_send_the_same_bytes() {
+        let mut bench = Bench::new(Config { quantum: 1500, ..Config::default() });
+        for _ in 0..400 {
+            bench.arrives(1, 1500);
+            bench.arrives(2, 300);
+        }
+        let mut bytes = [0, 0];
+        for _ in 0..240 {
+            let place = (bench.leaves().expect("packets wait") % 2) as usize;
+            bytes[place] += [1500, 300][place];
+        }
+        assert!((bytes[0] as i64 - bytes[1] as i64).abs() <= 3000, "{bytes:?}");
+    }
+
+    #[test]
+    fn the_fattest_queue_loses_half_from_its_front() {
+        let mut bench = Bench::new(Config { limit: 20, ..Config::default() });
+        for _ in 0..10 {
+            bench.arrives(2, 100);
+        }
+        for _ in 0..10 {
+            assert_eq!(bench.arrives(1, 1000), Decision::Accept);
+        }
+        assert!(bench.dropped.is_empty());
+        assert_eq!(bench.arrives(1, 1000), Decision::Accept);
+        let tickets: Vec<u32> = bench.dropped.iter().map(|dropped| dropped.ticket.0).collect();
+        assert_eq!(tickets, [10, 11, 12, 13, 14, 15], "six of eleven are half of 11,000 bytes");
+        assert_eq!(bench.queue.backlog(), (15, 6000));
+    }
+
+    #[test]
+    fn all_that_came_leaves() {
+        let mut bench = Bench::new(Config { queues: 4, quantum: 300, ..Config::default() });
+        let mut rng = Rng::new(2, 2);
+        let (mut came, mut left) = (0, 0);
+        for _ in 0..20_000 {
+            if rng.chance(0.5) {
+                bench.arrives(rng.below(9) as u32, 100 + rng.below(1400) as u16);
+                came += 1;
+            } else if bench.leaves().is_some() {
+                left += 1;
+            }
+        }
+        while bench.leaves().is_some() {
+            left += 1;
+        }
+        assert_eq!((came, bench.queue.backlog()), (left, (0, 0)));
+    }
+}

@@ -1,0 +1,267 @@
+//! Flow random early drop (Lin and Morris 1997): RED that counts the packets of every flow in its queue. A flow below its share loses
+//! nothing early, and one that does not yield ("strikes") is held to its share.
+//!
+//! Records are kept of flows with packets that wait alone, so their number is bounded by the buffer. The average moves at arrivals
+//! and departures.
+
+use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
+use crate::flows::Flows;
+use crate::red;
+use crate::written::Tabled;
+use faircast_core::field;
+use faircast_core::rng::Rng;
+use faircast_core::spec::{Opt, Within};
+use faircast_core::time::{Rate, Span};
+
+/// Parameters. Lengths are in packets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Buffer, in packets that wait; whoever finds so many is dropped.
+    pub limit: u32,
+    /// Lower threshold of the average, and the most packets that a flow may have ("max_q").
+    pub min_th: f64,
+    /// Upper threshold of the average.
+    pub max_th: f64,
+    /// Weight of the queue in its average.
+    pub w_q: f64,
+    /// Probability at the upper threshold.
+    pub max_p: f64,
+    /// Packets that every flow may have ("min_q"; 2 to 4 in the paper).
+    pub min_q: u32,
+    /// Bytes of a usual packet: how many would have been sent while the link was idle.
+    pub mean_packet_size: u16,
+    /// Whether packets that allow it are marked in place of random drops.
+    pub ecn: bool,
+}
+
+/// The thresholds of the document's RED.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 100,
+            min_th: 5.0,
+            max_th: 15.0,
+            w_q: 0.002,
+            max_p: 0.1,
+            min_q: 2,
+            mean_packet_size: 1000,
+            ecn: false,
+        }
+    }
+}
+
+impl Tabled for Config {
+    const NAME: &'static str = "fred";
+    const FORM: &'static str = "fred[,OPTION...]";
+    type Made = Box<dyn Discipline>;
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
+        Opt::number(
+            "min",
+            Within::POSITIVE,
+            field!(min_th),
+            "lower threshold, and the most packets of a flow",
+        ),
+        Opt::number("max", Within::POSITIVE, field!(max_th), "upper threshold, in packets"),
+        Opt::number("w", Within::up_to(0.999_999_999), field!(w_q), "weight of the queue in its average"),
+        Opt::number("p", Within::up_to(1.0), field!(max_p), "probability at the upper threshold"),
+        Opt::whole("share", 1, 1_000_000, field!(min_q as u32), "packets that every flow may have"),
+        Opt::whole("mean", 1, u16::MAX as u64, field!(mean_packet_size as u16), "bytes of a usual packet"),
+        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
+    ];
+
+    fn fits(&self) -> Result<(), String> {
+        if self.max_th <= self.min_th {
+            return Err(format!("max is {}, but must be above min, {}", self.max_th, self.min_th));
+        }
+        Ok(())
+    }
+
+    fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+        Box::new(Fred::new(*self, rate))
+    }
+}
+
+/// The discipline's state.
+#[derive(Debug, Clone)]
+pub struct Fred {
+    config: Config,
+    packets_per_second: f64,
+    average: f64,
+    /// Robust packets since the last drop; `None` below the lower threshold.
+    count: Option<u32>,
+    flows: Flows<Record>,
+}
+
+/// A flow with packets that wait.
+#[derive(Debug, Clone, Copy, Default)]
+struct Record {
+    waiting: u32,
+    /// How often it had more than it may.
+    strikes: u32,
+}
+
+impl Fred {
+    /// For a link of this rate.
+    pub fn new(config: Config, rate: Rate) -> Fred {
+        let packets_per_second = crate::packets_per_second(rate, config.mean_packet_size);
+        let flows = Flows::with_room_for(config.limit.min(1000) as usize + 1);
+        Fred { config, packets_per_second, average: 0.0, count: None, flows }
+    }
+
+    /// The average queue.
+    pub const fn average(&self) -> f64 {
+        self.average
+    }
+
+    /// What a flow has if all have the same ("avgcq").
+    fn share(&self) -> f64 {
+        (self.average / self.flows.len().max(1) as f64).max(1.0)
+    }
+
+    /// Whether a flow with this record has more than it may.
+    fn is_beyond(&self, record: Record) -> bool {
+        let (waiting, share) = (f64::from(record.waiting), self.share());
+        let crowded = self.average >= self.config.max_th;
+        let most = if crowded { 2.0 } else { self.config.min_th };
+        waiting >= most || (crowded && waiting > 2.0 * share) || (waiting >= share && record.strikes > 1)
+    }
+
+    /// Whether RED would drop a packet of a flow that has its share.
+    fn random(&mut self, rng: &mut Rng) -> bool {
+        let Config { min_th, max_th, max_p, .. } = self.config;
+        let count = self.count.map_or(0, |count| count.saturating_add(1));
+        self.count = Some(count);
+        let p = max_p * (self.average - min_th) / (max_th - min_th);
+        let due = f64::from(count) * p;
+        let spread = if due < 1.0 { p / (1.0 - due) } else { 1.0 };
+        let drop = rng.chance(spread);
+        if drop {
+            self.count = Some(0);
+        }
+        drop
+    }
+}
+
+impl Discipline for Fred {
+    fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> Decision {
+        let Config { limit, min_th, max_th, w_q, min_q, ecn, .. } = self.config;
+        if let Some(since) = offer.idle_since {
+            let slots = self.packets_per_second * offer.now.since(since).as_secs_f64();
+            self.average *= red::power(1.0 - w_q, slots as u32);
+        }
+        self.average += w_q * (f64::from(offer.waiting) - self.average);
+        let record = self.flows.get(offer.flow).copied().unwrap_or_default();
+        if self.is_beyond(record) {
+            if record.waiting > 0 {
+                self.flows.entry(offer.flow).strikes += 1;
+            }
+            return Decision::Drop(DropCause::Early);
+        }
+        let mut decision = Decision::Accept;
+        if self.average >= max_th {
+            self.count = Some(0);
+            return Decision::Drop(DropCause::Overflow);
+        } else if self.average >= min_th {
+            if f64::from(record.waiting) >= f64::from(min_q).max(self.share()) && self.random(rng) {
+                decision = offer.warned(ecn);
+            }
+        } else {
+            self.count = None;
+        }
+        if offer.waiting >= limit {
+            return Decision::Drop(DropCause::Overflow);
+        }
+        if !matches!(decision, Decision::Drop(_)) {
+            self.flows.entry(offer.flow).waiting += 1;
+        }
+        decision
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        self.packets_per_second = crate::packets_per_second(rate, self.config.mean_packet_size);
+    }
+
+    fn watches(&self) -> Watches {
+        Watches::Departures
+    }
+
+    fn on_departure(&mut self, departure: &Departure) {
+        self.average += self.config.w_q * (f64::from(departure.waiting) - self.average);
+        let record = self.flows.entry(departure.flow);
+        record.waiting = record.waiting.saturating_sub(1);
+        if record.waiting == 0 {
+            self.flows.remove(departure.flow);
+        }
+    }
+
+    fn on_flush(&mut self) {
+        self.flows.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench;
+    use faircast_core::time::Time;
+
+    fn fred() -> Fred {
+        Fred::new(Config { w_q: 1e-9, ..Config::default() }, Rate::from_mbps(8.0))
+    }
+
+    fn with(average: f64, flows: &[(u32, u32)]) -> Fred {
+        let mut fred = Fred { average, ..fred() };
+        for (flow, waiting) in flows {
+            fred.flows.entry(*flow).waiting = *waiting;
+        }
+        fred
+    }
+
+    fn arrives(fred: &mut Fred, flow: u32) -> Decision {
+        fred.on_arrival(&Offer { flow, ..bench::busy(8) }, &mut Rng::new(1, 1))
+    }
+
+    #[test]
+    fn a_flow_with_as_many_packets_as_the_lower_threshold_gets_no_more() {
+        let mut fred = with(3.0, &[(1, 4), (2, 5)]);
+        assert_eq!(arrives(&mut fred, 1), Decision::Accept);
+        assert_eq!(arrives(&mut fred, 1), Decision::Drop(DropCause::Early));
+        assert_eq!(arrives(&mut fred, 2), Decision::Drop(DropCause::Early));
+        assert_eq!(fred.flows.get(2).expect("it has packets").strikes, 1);
+    }
+
+    #[test]
+    fn a_flow_that_struck_twice_is_held_to_its_share() {
+        // 8 packets of four flows: the share is 2.
+        let mut fred = with(8.0, &[(1, 2), (2, 2), (3, 2), (4, 2)]);
+        fred.flows.entry(1).strikes = 2;
+        assert_eq!(arrives(&mut fred, 1), Decision::Drop(DropCause::Early));
+        assert_eq!(fred.flows.get(1).expect("it has packets").strikes, 3);
+        assert_eq!(arrives(&mut fred, 5), Decision::Accept, "a new flow has nothing");
+    }
+
+    #[test]
+    fn fragile_flows_lose_nothing_between_the_thresholds() {
+        let mut fred = with(14.9, &[(1, 1), (2, 13)]);
+        for _ in 0..200 {
+            assert_eq!(arrives(&mut fred, 1), Decision::Accept);
+            fred.on_departure(&Departure {
+                at: Time::ZERO,
+                flow: 1,
+                size: 1000,
+                waiting: 8,
+                waiting_bytes: 8000,
+            });
+        }
+    }
+
+    #[test]
+    fn records_go_with_the_last_packet() {
+        let mut fred = with(0.0, &[]);
+        assert_eq!(arrives(&mut fred, 7), Decision::Accept);
+        assert_eq!(fred.flows.len(), 1);
+        fred.on_departure(&Departure { at: Time::ZERO, flow: 7, size: 1000, waiting: 0, waiting_bytes: 0 });
+        assert_eq!(fred.flows.len(), 0);
+    }
+}

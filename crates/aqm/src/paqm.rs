@@ -1,0 +1,234 @@
+//! PAQM (seed 002, chapter 5): the traffic of the next two short intervals is predicted, and as much of it is dropped or marked as brings
+//! the queue to its target.
+//!
+//! Seed gap: (5.1) as printed is the mean size of packets; what the text, the controller and the figures need is the amount that
+//! arrives in an interval, dropped packets with it. Seed gap: the solution (5.11) and its cases C1 to C4 are not the optimum of (5.9);
+//! [`Solution`] has them beside it.
+
+use crate::discipline::{Decision, Discipline, DropCause, Offer};
+use crate::ticks::Ticks;
+use crate::written::Tabled;
+use control::Problem;
+use faircast_core::rng::Rng;
+use faircast_core::spec::{Opt, Within};
+use faircast_core::time::{Rate, Span, Time};
+use faircast_core::{choice, field};
+use predict::History;
+
+mod control;
+mod predict;
+
+/// Parameters. Amounts are in packets; with [`Config::bytes`] they count in units of [`Config::mean_packet_size`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Buffer, in packets that wait; whoever finds so many is dropped.
+    pub limit: u32,
+    /// The queue that it steers to ("Q_opt").
+    pub target: f64,
+    /// Length of an interval ("tau"; 0.02 to 0.05 s in the document).
+    pub interval: Span,
+    /// How many intervals a prediction looks at ("n").
+    pub order: u32,
+    /// How many intervals are remembered. Seed gap: not said; as many as `order` are the printed formula.
+    pub history: u32,
+    /// How the next intervals are predicted.
+    pub predictor: Predictor,
+    /// What dropping costs in the first and in the second interval ("b_0", "b_1").
+    pub b0: f64,
+    /// The second.
+    pub b1: f64,
+    /// How the controller's optimum is found.
+    pub solution: Solution,
+    /// Bytes of a usual packet: the link's rate in packets, and the unit with `bytes`.
+    pub mean_packet_size: u16,
+    /// Whether amounts and the queue are counted in bytes.
+    pub bytes: bool,
+    /// Whether packets that allow it are marked in place of early drops.
+    pub ecn: bool,
+}
+
+/// How the next intervals are predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Predictor {
+    /// Linearly, with the least mean squared error over what is remembered (5.2 to 5.5).
+    Lmmse,
+    /// By weights that learn from each error (5.7).
+    Adaptive,
+    /// As the last one.
+    Last,
+}
+
+/// How the controller's optimum is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Solution {
+    /// Exactly.
+    Exact,
+    /// Without bounds, then brought into them: what figure 5.6 shows.
+    Clamp,
+    /// As printed: (5.11), with its cases C1 to C4.
+    Literal,
+}
+
+/// Of the document; a buffer of 100 packets.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 100,
+            target: 20.0,
+            interval: Span::from_millis(20),
+            order: 20,
+            history: 100,
+            predictor: Predictor::Lmmse,
+            b0: 0.0,
+            b1: 0.0,
+            solution: Solution::Exact,
+            mean_packet_size: 1000,
+            bytes: false,
+            ecn: false,
+        }
+    }
+}
+
+impl Tabled for Config {
+    const NAME: &'static str = "paqm";
+    const FORM: &'static str = "paqm[,OPTION...]";
+    type Made = Box<dyn Discipline>;
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
+        Opt::number(
+            "target",
+            Within::of(0.0, f64::INFINITY),
+            field!(target),
+            "queue that it steers to, in packets",
+        ),
+        Opt::seconds("interval", Within::of(0.001, 10.0), field!(interval), "how often traffic is predicted"),
+        Opt::whole("order", 1, 200, field!(order as u32), "intervals that a prediction looks at"),
+        Opt::whole("history", 4, 10_000, field!(history as u32), "intervals that are remembered"),
+        Opt::choice(
+            "predictor",
+            choice!(
+                predictor: "lmmse" => Predictor::Lmmse, "adaptive" => Predictor::Adaptive, "last" => Predictor::Last,
+            ),
+            "linear with the least squared error, one that learns, or the last interval",
+        ),
+        Opt::number("b0", Within::of(0.0, 1e6), field!(b0), "what dropping costs in the next interval"),
+        Opt::number("b1", Within::of(0.0, 1e6), field!(b1), "what it costs in the one after that"),
+        Opt::choice(
+            "solution",
+            choice!(
+                solution: "exact" => Solution::Exact, "clamp" => Solution::Clamp, "literal" => Solution::Literal,
+            ),
+            "the optimum, the one without bounds brought into them, or the printed cases",
+        ),
+        Opt::whole("mean", 1, u16::MAX as u64, field!(mean_packet_size as u16), "bytes of a usual packet"),
+        Opt::word(
+            "bytes",
+            |config| config.bytes,
+            |config| config.bytes = true,
+            "the queue is counted in bytes",
+        ),
+        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
+    ];
+
+    fn fits(&self) -> Result<(), String> {
+        if self.history < self.order {
+            return Err(format!("history is {}, but must be order, {}, at least", self.history, self.order));
+        }
+        Ok(())
+    }
+
+    fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+        Box::new(Paqm::new(*self, rate))
+    }
+}
+
+/// The discipline's state.
+#[derive(Debug, Clone)]
+pub struct Paqm {
+    config: Config,
+    /// What the link sends in an interval ("C").
+    capacity: f64,
+    /// What came in this one.
+    arrived: f64,
+    history: History,
+    predicted: (f64, f64),
+    p: f64,
+    ticks: Ticks,
+}
+
+impl Paqm {
+    /// For a link of this rate.
+    pub fn new(config: Config, rate: Rate) -> Paqm {
+        let mut paqm = Paqm {
+            config,
+            capacity: 0.0,
+            arrived: 0.0,
+            history: History::new(config.predictor, config.history as usize, config.order as usize),
+            predicted: (0.0, 0.0),
+            p: 0.0,
+            ticks: Ticks::every(config.interval),
+        };
+        paqm.set_rate(rate);
+        paqm
+    }
+
+    /// The present probability.
+    pub const fn probability(&self) -> f64 {
+        self.p
+    }
+
+    /// What is expected in this interval, and in the next one.
+    pub const fn predicted(&self) -> (f64, f64) {
+        self.predicted
+    }
+
+    fn amount(&self, packets: f64, bytes: f64) -> f64 {
+        if self.config.bytes { bytes / f64::from(self.config.mean_packet_size) } else { packets }
+    }
+}
+
+/// The probability for a queue, what is expected in two intervals, and what the link sends in one.
+pub fn probability(config: &Config, queue: f64, expected: (f64, f64), capacity: f64) -> f64 {
+    let x = queue + expected.0 - capacity - config.target;
+    let problem = Problem { x, y: expected.1 - capacity, f: expected, b: (config.b0, config.b1) };
+    if expected.0 < 1.0 {
+        return 0.0;
+    }
+    (problem.solve(config.solution).0 / expected.0).clamp(0.0, 1.0)
+}
+
+impl Discipline for Paqm {
+    fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> Decision {
+        self.arrived += self.amount(1.0, f64::from(offer.size));
+        if offer.waiting >= self.config.limit {
+            return Decision::Drop(DropCause::Overflow);
+        }
+        if rng.chance(self.p) { offer.warned(self.config.ecn) } else { Decision::Accept }
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        let packets = crate::packets_per_second(rate, self.config.mean_packet_size);
+        self.capacity = packets * self.config.interval.as_secs_f64();
+    }
+
+    fn timer(&self) -> Time {
+        self.ticks.next()
+    }
+
+    fn on_timer(&mut self, queue: &Offer) {
+        self.ticks.advance();
+        self.history.push(std::mem::take(&mut self.arrived));
+        self.predicted = self.history.predict();
+        let waiting = self.amount(f64::from(queue.waiting), queue.waiting_bytes as f64);
+        self.p = probability(&self.config, waiting, self.predicted, self.capacity);
+    }
+
+    fn on_silence(&mut self, until: Time) {
+        if self.p == 0.0 && self.arrived == 0.0 && self.history.is_silent() {
+            self.ticks.skip_to(until);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

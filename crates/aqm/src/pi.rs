@@ -1,0 +1,261 @@
+//! PI (Hollot, Misra, Towsley and Gong 2001), with the arithmetic of ns-2.35: the probability of a drop or mark is moved many times
+//! a second by how far the queue is from its target and by how far it was from it the last time.
+//!
+//! Its two constants belong to a number of flows, a round-trip time and a link. ns-2's defaults were computed for 60 flows, 0.246 s
+//! and 3750 packets/s; with [`Config::design`] they are computed by the same rule for the link that the queue is before
+//! ([`pi`](faircast_core::analysis::control::pi)). The queue is of packets that wait, without the one in transmission.
+
+use crate::discipline::{Decision, Discipline, DropCause, Offer};
+use crate::ticks::Ticks;
+use crate::written::Tabled;
+use faircast_core::analysis::control::{self, Flows};
+use faircast_core::field;
+use faircast_core::rng::Rng;
+use faircast_core::spec::{Opt, Within};
+use faircast_core::time::{Rate, Span, Time};
+
+/// Parameters. Lengths are in packets; with [`Config::bytes`] they count in units of [`Config::mean_packet_size`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Buffer, in packets that wait; whoever finds so many is dropped.
+    pub limit: u32,
+    /// The queue that it steers to (`qref_`).
+    pub target: f64,
+    /// What the present distance from the target adds to the probability, for each packet (`a_`); 0: by the design rule.
+    pub a: f64,
+    /// What the distance before that takes off (`b_`); 0: by the design rule.
+    pub b: f64,
+    /// Moves of the probability in a second (`w_`).
+    pub hz: f64,
+    /// Of the design rule: least number of flows.
+    pub flows: f64,
+    /// Of the design rule: longest round-trip time.
+    pub rtt: Span,
+    /// Bytes of a usual packet: the link's rate in packets, and the unit with `bytes`.
+    pub mean_packet_size: u16,
+    /// Whether the queue is counted in bytes, and large packets are dropped more often than small ones.
+    pub bytes: bool,
+    /// Whether packets that allow it are marked in place of early drops.
+    pub ecn: bool,
+}
+
+impl Config {
+    /// The constants that ns-2 has as defaults, for 60 flows, 0.246 s and 3750 packets/s.
+    pub const fn ns2() -> Config {
+        Config {
+            limit: 100,
+            target: 50.0,
+            a: 1.822e-5,
+            b: 1.816e-5,
+            hz: 170.0,
+            flows: 60.0,
+            rtt: Span::from_millis(246),
+            mean_packet_size: 1000,
+            bytes: false,
+            ecn: false,
+        }
+    }
+
+    /// The constants by the design rule, for the link that it is before, 60 flows and 0.246 s unless it is said otherwise.
+    pub const fn design() -> Config {
+        Config { a: 0.0, b: 0.0, ..Config::ns2() }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config::design()
+    }
+}
+
+impl Tabled for Config {
+    const NAME: &'static str = "pi";
+    const FORM: &'static str = "pi[,OPTION...]";
+    type Made = Box<dyn Discipline>;
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::first(Opt::word(
+            "design",
+            |_| false,
+            |config| *config = Config::design(),
+            "a and b from the link, `flows` and `rtt`",
+        )),
+        Opt::first(Opt::word(
+            "ns2",
+            |_| false,
+            |config| *config = Config::ns2(),
+            "the constants of ns-2, for 60 flows, 0.246 s and 3750 packets/s",
+        )),
+        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
+        Opt::number("target", Within::POSITIVE, field!(target), "queue that it steers to, in packets"),
+        Opt::number(
+            "a",
+            Within::PART,
+            field!(a),
+            "weight of the present distance from it; 0: by the design rule",
+        ),
+        Opt::number(
+            "b",
+            Within::PART,
+            field!(b),
+            "weight of the last distance from it; 0: by the design rule",
+        ),
+        Opt::number("hz", Within::of(0.1, 1e6), field!(hz), "moves of the probability in a second"),
+        Opt::number("flows", Within::POSITIVE, field!(flows), "of the design rule: least number of flows"),
+        Opt::seconds("rtt", Within::up_to(100.0), field!(rtt), "of the design rule: longest round-trip time"),
+        Opt::whole("mean", 1, u16::MAX as u64, field!(mean_packet_size as u16), "bytes of a usual packet"),
+        Opt::word(
+            "bytes",
+            |config| config.bytes,
+            |config| config.bytes = true,
+            "the queue is counted in bytes",
+        ),
+        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
+    ];
+
+    fn fits(&self) -> Result<(), String> {
+        match (self.a > 0.0, self.b > 0.0) {
+            (true, false) | (false, true) => Err("a and b must be given together".to_owned()),
+            (true, true) if self.a <= self.b => {
+                Err(format!("a is {}, but must be above b, {}", self.a, self.b))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+        Box::new(Pi::new(*self, rate))
+    }
+}
+
+/// The discipline's state.
+#[derive(Debug, Clone)]
+pub struct Pi {
+    /// With nothing left to be chosen by the link.
+    config: Config,
+    /// The probability, and the queue when it was moved last.
+    p: f64,
+    last: f64,
+    ticks: Ticks,
+}
+
+impl Pi {
+    /// For a link of this rate, which fills in the constants that the configuration leaves to it.
+    pub fn new(config: Config, rate: Rate) -> Pi {
+        let mut config = config;
+        if config.a <= 0.0 {
+            let flows = Flows {
+                count: config.flows,
+                rtt: config.rtt,
+                packets_per_second: crate::packets_per_second(rate, config.mean_packet_size),
+            };
+            let gains = control::pi(&flows, 1.0 / config.hz);
+            (config.a, config.b) = (gains.a, gains.b);
+        }
+        Pi { config, p: 0.0, last: 0.0, ticks: Ticks::every(Span::from_secs_f64(1.0 / config.hz)) }
+    }
+
+    /// The present probability.
+    pub const fn probability(&self) -> f64 {
+        self.p
+    }
+
+    /// The constants a and b.
+    pub const fn gains(&self) -> (f64, f64) {
+        (self.config.a, self.config.b)
+    }
+
+    fn length(&self, queue: &Offer) -> f64 {
+        if self.config.bytes {
+            return queue.waiting_bytes as f64 / f64::from(self.config.mean_packet_size);
+        }
+        f64::from(queue.waiting)
+    }
+}
+
+impl Discipline for Pi {
+    fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> Decision {
+        if self.length(offer) >= f64::from(self.config.limit) {
+            return Decision::Drop(DropCause::Overflow);
+        }
+        let share = if self.config.bytes {
+            f64::from(offer.size) / f64::from(self.config.mean_packet_size)
+        } else {
+            1.0
+        };
+        if rng.chance(self.p * share) { offer.warned(self.config.ecn) } else { Decision::Accept }
+    }
+
+    fn timer(&self) -> Time {
+        self.ticks.next()
+    }
+
+    fn on_timer(&mut self, queue: &Offer) {
+        self.ticks.advance();
+        let Config { a, b, target, .. } = self.config;
+        let length = self.length(queue);
+        self.p = (self.p + a * (length - target) - b * (self.last - target)).clamp(0.0, 1.0);
+        self.last = length;
+    }
+
+    fn on_silence(&mut self, until: Time) {
+        if self.p == 0.0 && self.last == 0.0 {
+            self.ticks.skip_to(until);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench;
+
+    fn probability(pi: &mut Pi, queue: u32) -> f64 {
+        pi.on_timer(&bench::busy(queue));
+        pi.probability()
+    }
+
+    #[test]
+    fn the_probability_moves_as_by_hand() {
+        let config = Config { a: 0.002, b: 0.001, target: 10.0, ..Config::ns2() };
+        let mut pi = Pi::new(config, Rate::from_mbps(8.0));
+        // 0.002 (30 - 10) - 0.001 (0 - 10), then 0.002 (20 - 10) - 0.001 (30 - 10), then below zero.
+        assert!((probability(&mut pi, 30) - 0.05).abs() < 1e-12);
+        assert!((probability(&mut pi, 20) - 0.05).abs() < 1e-12);
+        assert!((probability(&mut pi, 0) - 0.02).abs() < 1e-12);
+        assert!((probability(&mut pi, 0) - 0.01).abs() < 1e-12);
+        assert!((probability(&mut pi, 0)).abs() < 1e-12);
+        assert_eq!(probability(&mut pi, 0), 0.0);
+    }
+
+    #[test]
+    fn the_design_rule_takes_the_rate_of_the_link() {
+        // 3750 packets of 500 bytes a second; ns-2's constants have four digits of the document's.
+        let config = Config { mean_packet_size: 500, ..Config::design() };
+        let (a, b) = Pi::new(config, Rate::from_mbps(15.0)).gains();
+        assert!((a / 1.853e-5 - 1.0).abs() < 1e-3 && (b / 1.847e-5 - 1.0).abs() < 1e-3, "{a:e} {b:e}");
+    }
+
+    #[test]
+    fn large_packets_are_dropped_more_often_where_bytes_count() {
+        let config = Config { bytes: true, mean_packet_size: 1000, limit: 1000, ..Config::ns2() };
+        let mut pi = Pi { p: 0.1, ..Pi::new(config, Rate::from_mbps(8.0)) };
+        let mut rng = Rng::new(1, 1);
+        let mut drops = |size| {
+            let offer = Offer { size, ..bench::busy(5) };
+            (0..10_000).filter(|_| pi.on_arrival(&offer, &mut rng) != Decision::Accept).count()
+        };
+        let (large, small) = (drops(1500), drops(500));
+        assert!((1400..1600).contains(&large) && (430..570).contains(&small), "{large} {small}");
+    }
+
+    #[test]
+    fn a_silence_without_probability_is_skipped() {
+        let mut pi = Pi::new(Config::ns2(), Rate::from_mbps(8.0));
+        pi.on_silence(Time::from_secs_f64(1e6));
+        assert!(pi.timer() > Time::from_secs_f64(1e6 - 0.01) && pi.timer() <= Time::from_secs_f64(1e6));
+        pi.p = 0.5;
+        let before = pi.timer();
+        pi.on_silence(Time::from_secs_f64(2e6));
+        assert_eq!(pi.timer(), before);
+    }
+}

@@ -1,0 +1,357 @@
+//! Proportional integral controller enhanced (RFC 8033): PI on the time that packets wait, with gains that grow with the
+//! probability, and a burst after a quiet time that passes.
+//!
+//! The delay is that of the packet that left last ([`Delay::Stamps`], RFC 8033, 5.2, as in ns-3 and FreeBSD), or the queue's length over the
+//! link's rate ([`Delay::Length`]), which needs no account of departures.
+
+use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
+use crate::ticks::Ticks;
+use crate::written::Tabled;
+use faircast_core::rng::Rng;
+use faircast_core::spec::{Opt, Within};
+use faircast_core::time::{Rate, Span, Time};
+use faircast_core::{choice, field};
+use std::collections::VecDeque;
+
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Buffer, in packets that wait; whoever finds so many is dropped.
+    pub limit: u32,
+    /// The delay that it steers to (QDELAY_REF).
+    pub target: Span,
+    /// How often the probability is moved (T_UPDATE).
+    pub update: Span,
+    /// What a second above the target adds to the probability (alpha).
+    pub alpha: f64,
+    /// What a second more than the last time adds to it (beta).
+    pub beta: f64,
+    /// How long a burst after a quiet time passes (MAX_BURST).
+    pub burst: Span,
+    /// Marks in place of drops only while the probability is below this (mark_ecnth).
+    pub mark_p: f64,
+    /// Whether drops are spread evenly (RFC 8033, 5.4).
+    pub even: bool,
+    /// How the delay is known.
+    pub delay: Delay,
+    /// Whether packets that allow it are marked in place of early drops.
+    pub ecn: bool,
+}
+
+/// How the delay is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delay {
+    /// From the packet that left last.
+    Stamps,
+    /// From the queue's length and the link's rate.
+    Length,
+}
+
+/// Of RFC 8033; a buffer of 1000 packets.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 1000,
+            target: Span::from_millis(15),
+            update: Span::from_millis(15),
+            alpha: 0.125,
+            beta: 1.25,
+            burst: Span::from_millis(150),
+            mark_p: 0.1,
+            even: false,
+            delay: Delay::Stamps,
+            ecn: false,
+        }
+    }
+}
+
+impl Tabled for Config {
+    const NAME: &'static str = "pie";
+    const FORM: &'static str = "pie[,OPTION...]";
+    type Made = Box<dyn Discipline>;
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
+        Opt::seconds("target", Within::up_to(1.0), field!(target), "time in the queue that it steers to"),
+        Opt::seconds("update", Within::up_to(1.0), field!(update), "how often the probability is moved"),
+        Opt::number("alpha", Within::up_to(1e3), field!(alpha), "what a second above the target adds to it"),
+        Opt::number(
+            "beta",
+            Within::of(0.0, 1e3),
+            field!(beta),
+            "what a second more than the last time adds to it",
+        ),
+        Opt::seconds(
+            "burst",
+            Within::of(0.0, 10.0),
+            field!(burst),
+            "how long a burst after a quiet time passes",
+        ),
+        Opt::number("mark", Within::PART, field!(mark_p), "marks in place of drops below this probability"),
+        Opt::word("even", |config| config.even, |config| config.even = true, "drops are spread evenly"),
+        Opt::choice(
+            "delay",
+            choice!(delay: "stamps" => Delay::Stamps, "length" => Delay::Length),
+            "of the packet that left last, or the queue's length over the link's rate",
+        ),
+        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
+    ];
+
+    fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+        Box::new(Pie::new(*self, rate))
+    }
+}
+
+/// Largest step up once the probability is 0.1 or more (RFC 8033, 5.5).
+const CAP: f64 = 0.02;
+/// How long quiet must last until a burst passes again.
+const QUIET: Span = Span::from_millis(1500);
+
+/// The discipline's state. The names in brackets are the RFC's.
+#[derive(Debug, Clone)]
+pub struct Pie {
+    config: Config,
+    rate: Rate,
+    p: f64,
+    /// The delay of the packet that left last, and the one at the last move (qdelay_old).
+    delay: f64,
+    old_delay: f64,
+    /// Probabilities since the last drop (accu_prob).
+    due: f64,
+    burst: Burst,
+    /// What is left of a burst that passes (burst_allowance).
+    allowance: Span,
+    ticks: Ticks,
+    /// When those that wait came; only with stamps.
+    stamps: VecDeque<Time>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Burst {
+    /// The next one passes.
+    Awaited,
+    /// It passes, or passed.
+    Passes,
+    /// Quiet since so many moves.
+    Quiet(u64),
+}
+
+impl Pie {
+    /// For a link of this rate.
+    pub fn new(config: Config, rate: Rate) -> Pie {
+        Pie {
+            config,
+            rate,
+            p: 0.0,
+            delay: 0.0,
+            old_delay: 0.0,
+            due: 0.0,
+            burst: Burst::Awaited,
+            allowance: Span::ZERO,
+            ticks: Ticks::every(config.update),
+            stamps: VecDeque::new(),
+        }
+    }
+
+    /// The present probability.
+    pub const fn probability(&self) -> f64 {
+        self.p
+    }
+
+    /// Whether this packet is to be warned (drop_early).
+    fn is_unlucky(&mut self, waiting: u32, rng: &mut Rng) -> bool {
+        if self.allowance > Span::ZERO {
+            return false;
+        }
+        if self.burst == Burst::Awaited {
+            self.burst = Burst::Passes;
+            self.allowance = self.config.burst;
+        }
+        let half = self.config.target.as_secs_f64() / 2.0;
+        if (self.old_delay < half && self.p < 0.2) || waiting <= 2 {
+            return false;
+        }
+        if self.config.even {
+            self.due = if self.p == 0.0 { 0.0 } else { self.due + self.p };
+            if self.due < 0.85 {
+                return false;
+            }
+            if self.due >= 8.5 {
+                return true;
+            }
+        }
+        rng.chance(self.p)
+    }
+
+    /// How far the probability moves for this delay.
+    fn step(&self, delay: f64) -> f64 {
+        let Config { alpha, beta, target, .. } = self.config;
+        let step = alpha * (delay - target.as_secs_f64()) + beta * (delay - self.old_delay);
+        // The smaller the probability, the smaller the gains (RFC 8033, 4.2).
+        const SCALES: [(f64, f64); 6] =
+            [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
+        match SCALES.iter().find(|(below, _)| self.p < *below) {
+            Some((_, divisor)) => step / divisor,
+            None => step.min(CAP),
+        }
+    }
+
+    fn update(&mut self, delay: f64) {
+        let mut p = if self.allowance > Span::ZERO { 0.0 } else { self.p + self.step(delay) };
+        if delay == 0.0 && self.old_delay == 0.0 {
+            p *= 0.98;
+        }
+        self.p = p.clamp(0.0, 1.0);
+        self.allowance = self.allowance.saturating_sub(self.config.update);
+        let half = self.config.target.as_secs_f64() / 2.0;
+        let is_quiet = delay < half && self.old_delay < half && self.p == 0.0 && self.allowance == Span::ZERO;
+        let enough = QUIET.as_nanos() / self.ticks.period().as_nanos();
+        self.burst = match self.burst {
+            Burst::Passes if is_quiet => Burst::Quiet(0),
+            Burst::Quiet(moves) if is_quiet && moves >= enough => Burst::Awaited,
+            Burst::Quiet(moves) if is_quiet => Burst::Quiet(moves + 1),
+            Burst::Quiet(_) => Burst::Quiet(0),
+            state => state,
+        };
+        self.old_delay = delay;
+    }
+}
+
+impl Discipline for Pie {
+    fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> Decision {
+        let mut decision = Decision::Accept;
+        if offer.waiting >= self.config.limit {
+            decision = Decision::Drop(DropCause::Overflow);
+        } else if self.is_unlucky(offer.waiting, rng) {
+            decision = offer.warned(self.config.ecn && self.p < self.config.mark_p);
+        }
+        match decision {
+            Decision::Drop(_) => self.due = 0.0,
+            _ if self.config.delay == Delay::Stamps => self.stamps.push_back(offer.now),
+            _ => {}
+        }
+        decision
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        self.rate = rate;
+    }
+
+    fn timer(&self) -> Time {
+        self.ticks.next()
+    }
+
+    fn on_timer(&mut self, queue: &Offer) {
+        self.ticks.advance();
+        let delay = match self.config.delay {
+            Delay::Stamps => self.delay,
+            Delay::Length => self.rate.span_of(queue.waiting_bytes).as_secs_f64(),
+        };
+        self.update(delay);
+    }
+
+    fn on_silence(&mut self, until: Time) {
+        let is_still = self.p == 0.0 && self.delay == 0.0 && self.old_delay == 0.0;
+        if is_still && self.burst == Burst::Awaited && self.allowance == Span::ZERO {
+            self.ticks.skip_to(until);
+        }
+    }
+
+    fn watches(&self) -> Watches {
+        match self.config.delay {
+            Delay::Stamps => Watches::Departures,
+            Delay::Length => Watches::Arrivals,
+        }
+    }
+
+    fn on_departure(&mut self, departure: &Departure) {
+        let came = self.stamps.pop_front().unwrap_or(departure.at);
+        let waited = departure.at.since(came).as_secs_f64();
+        self.delay = if departure.waiting == 0 { 0.0 } else { waited };
+    }
+
+    fn on_flush(&mut self) {
+        self.stamps.clear();
+        self.delay = 0.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench;
+
+    fn pie(config: Config) -> Pie {
+        Pie::new(config, Rate::from_mbps(8.0)) // a packet of 1000 bytes takes a millisecond
+    }
+
+    fn by_length() -> Config {
+        Config { delay: Delay::Length, ..Config::default() }
+    }
+
+    #[test]
+    fn the_probability_moves_as_by_hand() {
+        let mut pie = Pie { p: 0.05, old_delay: 0.02, ..pie(by_length()) };
+        // (0.125 (0.03 - 0.015) + 1.25 (0.03 - 0.02)) / 2.
+        pie.on_timer(&bench::busy(30));
+        assert!((pie.probability() - 0.057_187_5).abs() < 1e-9, "{}", pie.probability());
+        let mut tiny = Pie { p: 0.0, old_delay: 0.0, ..pie.clone() };
+        tiny.on_timer(&bench::busy(30)); // the same over 2048
+        assert!((tiny.probability() - (0.001_875 + 0.0375) / 2048.0).abs() < 1e-12);
+        let mut large = Pie { p: 0.3, old_delay: 0.0, ..pie.clone() };
+        large.on_timer(&bench::busy(200));
+        assert!((large.probability() - 0.32).abs() < 1e-12, "no more than 0.02 at once");
+    }
+
+    #[test]
+    fn without_delay_the_probability_decays() {
+        let mut pie = Pie { p: 0.5, ..pie(by_length()) };
+        pie.on_timer(&bench::busy(0)); // (0.5 - 0.125 * 0.015) * 0.98
+        assert!((pie.probability() - 0.488_162_5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_burst_after_quiet_passes() {
+        let mut pie = pie(by_length());
+        let mut rng = Rng::new(1, 1);
+        let mut tick = |pie: &mut Pie, waiting| {
+            let decision = pie.on_arrival(&bench::busy(waiting), &mut rng);
+            pie.on_timer(&bench::busy(waiting));
+            decision
+        };
+        for _ in 0..10 {
+            assert_eq!(tick(&mut pie, 400), Decision::Accept);
+            assert_eq!(pie.probability(), 0.0, "150 ms have not passed");
+        }
+        let drops = (0..400).filter(|_| tick(&mut pie, 400) != Decision::Accept).count();
+        assert!(drops > 50, "{drops}");
+        (0..400).for_each(|_| pie.on_timer(&bench::busy(0))); // six seconds without anybody
+        assert_eq!((pie.burst, pie.probability()), (Burst::Awaited, 0.0));
+    }
+
+    #[test]
+    fn stamps_measure_what_the_packet_that_left_last_has_waited() {
+        let mut pie = pie(Config::default());
+        let millis = |millis| Time::ZERO + Span::from_millis(millis);
+        for at in [0, 1] {
+            pie.on_arrival(&Offer { now: millis(at), ..bench::busy(1) }, &mut Rng::new(1, 1));
+        }
+        let leaves =
+            |at, waiting| Departure { at: millis(at), flow: 0, size: 1000, waiting, waiting_bytes: 0 };
+        pie.on_departure(&leaves(20, 1));
+        assert!((pie.delay - 0.02).abs() < 1e-12);
+        pie.on_departure(&leaves(30, 0));
+        assert_eq!(pie.delay, 0.0, "nobody waits any more");
+    }
+
+    #[test]
+    fn even_drops_are_neither_too_near_nor_too_far() {
+        let mut pie =
+            Pie { p: 0.1, old_delay: 0.1, burst: Burst::Passes, ..pie(Config { even: true, ..by_length() }) };
+        let mut rng = Rng::new(3, 3);
+        let drops: Vec<usize> =
+            (0..100_000).filter(|_| pie.on_arrival(&bench::busy(50), &mut rng) != Decision::Accept).collect();
+        let gaps: Vec<usize> = drops.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let (least, most) = (gaps.iter().min().expect("drops"), gaps.iter().max().expect("drops"));
+        assert!((8..=9).contains(least) && *most <= 86, "{least} {most}");
+    }
+}

@@ -1,0 +1,295 @@
+//! REM (Athuraliya, Li, Low and Yin 2001), with the arithmetic of ns-2.35: a price grows with arrivals beyond the link's rate and
+//! with the queue beyond a target, and the probability of a drop or mark is `1 - phi^-price`.
+//!
+//! ns-2 marks packets when they leave the queue and drops them when they come. With [`Marks::Departure`] this queue does so, too,
+//! and then holds its packets; packets that may not be marked are not warned in that mode. Seed 002, (5.12) and (5.13), has the
+//! same price with its own names.
+
+use crate::any::AnyDiscipline;
+use crate::discipline::{Decision, Discipline, DropCause, Offer};
+use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
+use crate::ticks::Ticks;
+use crate::written::Tabled;
+use faircast_core::rng::Rng;
+use faircast_core::spec::{Opt, Within};
+use faircast_core::time::{Rate, Span, Time};
+use faircast_core::{choice, field};
+
+/// Parameters. Lengths are in packets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Buffer, in packets that wait; whoever finds so many is dropped.
+    pub limit: u32,
+    /// The queue that it steers to (`pbo_`).
+    pub target: f64,
+    /// Weight of a packet of the queue beside one of the arrivals ("alpha"; 0.1 in ns-2).
+    pub alpha: f64,
+    /// How fast the price moves, for each packet.
+    pub gamma: f64,
+    /// Base of the probability.
+    pub phi: f64,
+    /// How often the price moves.
+    pub update: Span,
+    /// Bytes of a usual packet: the link's rate in packets.
+    pub mean_packet_size: u16,
+    /// Whether packets that allow it are marked in place of early drops.
+    pub ecn: bool,
+    /// When they are marked.
+    pub marks: Marks,
+}
+
+/// When packets are marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marks {
+    /// When they come.
+    Arrival,
+    /// When they leave.
+    Departure,
+}
+
+/// Of ns-2.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 100,
+            target: 20.0,
+            alpha: 0.1,
+            gamma: 0.001,
+            phi: 1.001,
+            update: Span::from_millis(2),
+            mean_packet_size: 1000,
+            ecn: false,
+            marks: Marks::Arrival,
+        }
+    }
+}
+
+impl Tabled for Config {
+    const NAME: &'static str = "rem";
+    const FORM: &'static str = "rem[,OPTION...]";
+    type Made = AnyDiscipline;
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
+        Opt::number(
+            "target",
+            Within::of(0.0, f64::INFINITY),
+            field!(target),
+            "queue that it steers to, in packets",
+        ),
+        Opt::number(
+            "alpha",
+            Within::of(0.0, 1e3),
+            field!(alpha),
+            "weight of a packet that waits beside one that comes",
+        ),
+        Opt::number("gamma", Within::up_to(1e3), field!(gamma), "how fast the price moves"),
+        Opt::number("phi", Within::of(1.000_000_001, 1e6), field!(phi), "base of the probability"),
+        Opt::seconds("update", Within::up_to(10.0), field!(update), "how often the price moves"),
+        Opt::whole("mean", 1, u16::MAX as u64, field!(mean_packet_size as u16), "bytes of a usual packet"),
+        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
+        Opt::choice(
+            "marks",
+            choice!(marks: "arrival" => Marks::Arrival, "departure" => Marks::Departure),
+            "when they are; at departure, packets that do not allow it are not dropped early",
+        ),
+    ];
+
+    fn build(&self, rate: Rate, _delay: Span) -> AnyDiscipline {
+        let rem = Rem::new(*self, rate);
+        if self.ecn && self.marks == Marks::Departure {
+            let held: Box<dyn Qdisc> = Box::new(MarksAtDeparture { rem, packets: PacketQueue::default() });
+            return held.into();
+        }
+        let decides: Box<dyn Discipline> = Box::new(rem);
+        decides.into()
+    }
+}
+
+/// The discipline's state.
+#[derive(Debug, Clone)]
+pub struct Rem {
+    config: Config,
+    packets_per_second: f64,
+    price: f64,
+    /// The probability of that price.
+    p: f64,
+    /// Arrivals since the price was moved.
+    arrivals: u32,
+    ticks: Ticks,
+}
+
+impl Rem {
+    /// For a link of this rate.
+    pub fn new(config: Config, rate: Rate) -> Rem {
+        let packets_per_second = crate::packets_per_second(rate, config.mean_packet_size);
+        Rem {
+            config,
+            packets_per_second,
+            price: 0.0,
+            p: 0.0,
+            arrivals: 0,
+            ticks: Ticks::every(config.update),
+        }
+    }
+
+    /// The present price.
+    pub const fn price(&self) -> f64 {
+        self.price
+    }
+
+    /// The present probability.
+    pub const fn probability(&self) -> f64 {
+        self.p
+    }
+
+    fn update(&mut self, waiting: u32) {
+        self.ticks.advance();
+        let Config { target, alpha, gamma, phi, .. } = self.config;
+        let capacity = self.packets_per_second * self.ticks.period().as_secs_f64();
+        let mismatch = f64::from(self.arrivals) + alpha * (f64::from(waiting) - target) - capacity;
+        self.price = (self.price + gamma * mismatch).max(0.0);
+        self.p = 1.0 - (-self.price * phi.ln()).exp();
+        self.arrivals = 0;
+    }
+
+    fn rest(&mut self, until: Time) {
+        if self.price == 0.0 && self.arrivals == 0 {
+            self.ticks.skip_to(until);
+        }
+    }
+
+    /// Whether there is room for a packet that comes.
+    fn count(&mut self, waiting: u32) -> bool {
+        self.arrivals = self.arrivals.saturating_add(1);
+        waiting < self.config.limit
+    }
+}
+
+impl Discipline for Rem {
+    fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> Decision {
+        if !self.count(offer.waiting) {
+            return Decision::Drop(DropCause::Overflow);
+        }
+        if rng.chance(self.p) { offer.warned(self.config.ecn) } else { Decision::Accept }
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        self.packets_per_second = crate::packets_per_second(rate, self.config.mean_packet_size);
+    }
+
+    fn timer(&self) -> Time {
+        self.ticks.next()
+    }
+
+    fn on_timer(&mut self, queue: &Offer) {
+        self.update(queue.waiting);
+    }
+
+    fn on_silence(&mut self, until: Time) {
+        self.rest(until);
+    }
+}
+
+/// The same with marks when packets leave.
+#[derive(Debug)]
+struct MarksAtDeparture {
+    rem: Rem,
+    packets: PacketQueue,
+}
+
+impl Qdisc for MarksAtDeparture {
+    fn enqueue(
+        &mut self,
+        offer: &Offer,
+        ticket: Ticket,
+        _rng: &mut Rng,
+        _dropped: &mut Vec<Dropped>,
+    ) -> Decision {
+        if !self.rem.count(offer.waiting) {
+            return Decision::Drop(DropCause::Overflow);
+        }
+        self.packets.push(Queued::new(offer, ticket));
+        Decision::Accept
+    }
+
+    fn dequeue(&mut self, _now: Time, rng: &mut Rng, _dropped: &mut Vec<Dropped>) -> Option<Sent> {
+        let packet = self.packets.pop()?;
+        let marked = rng.chance(self.rem.p) && packet.ecn_capable;
+        Some(Sent { ticket: packet.ticket, marked })
+    }
+
+    fn backlog(&self) -> (u32, u64) {
+        self.packets.backlog()
+    }
+
+    fn flush(&mut self, lost: &mut Vec<Ticket>) {
+        self.packets.flush(lost);
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        self.rem.set_rate(rate);
+    }
+
+    fn timer(&self) -> Time {
+        self.rem.ticks.next()
+    }
+
+    fn on_timer(&mut self, _now: Time) {
+        self.rem.update(self.packets.backlog().0);
+    }
+
+    fn on_silence(&mut self, until: Time) {
+        self.rem.rest(until);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench;
+
+    fn rem(config: Config) -> Rem {
+        Rem::new(config, Rate::from_mbps(8.0)) // 1000 packets a second: 2 in 2 ms
+    }
+
+    #[test]
+    fn the_price_moves_as_by_hand() {
+        let mut rem = rem(Config { gamma: 0.5, phi: 2.0, ..Config::default() });
+        for _ in 0..5 {
+            rem.on_arrival(&bench::busy(30), &mut Rng::new(1, 1));
+        }
+        // 0.5 (5 + 0.1 (30 - 20) - 2) = 2, and 1 - 2^-2.
+        rem.on_timer(&bench::busy(30));
+        assert!((rem.price() - 2.0).abs() < 1e-12 && (rem.probability() - 0.75).abs() < 1e-12);
+        // Nothing came: 2 + 0.5 (0 + 0 - 2).
+        rem.on_timer(&bench::busy(20));
+        assert!((rem.price() - 1.0).abs() < 1e-12 && (rem.probability() - 0.5).abs() < 1e-12);
+        rem.on_timer(&bench::busy(0)); // 1 + 0.5 (0 - 2 - 2) is below zero
+        assert_eq!((rem.price(), rem.probability()), (0.0, 0.0));
+    }
+
+    #[test]
+    fn the_price_rests_where_the_queue_is_at_its_target_and_arrivals_are_what_the_link_sends() {
+        let mut rem = Rem { price: 3.0, ..rem(Config::default()) };
+        for _ in 0..100 {
+            rem.on_arrival(&bench::busy(20), &mut Rng::new(1, 1));
+            rem.on_arrival(&bench::busy(20), &mut Rng::new(1, 1));
+            rem.on_timer(&bench::busy(20));
+        }
+        assert!((rem.price() - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn marks_at_departure_are_made_when_packets_leave() {
+        let config = Config { ecn: true, marks: Marks::Departure, ..Config::default() };
+        let mut held =
+            MarksAtDeparture { rem: Rem { p: 1.0, ..rem(config) }, packets: PacketQueue::default() };
+        let (mut rng, mut dropped) = (Rng::new(1, 1), Vec::new());
+        for (ticket, ecn_capable) in [(0, true), (1, false)] {
+            let offer = Offer { ecn_capable, ..bench::busy(0) };
+            assert_eq!(held.enqueue(&offer, Ticket(ticket), &mut rng, &mut dropped), Decision::Accept);
+        }
+        let mut leaves = || held.dequeue(Time::ZERO, &mut rng, &mut dropped).expect("it waits").marked;
+        assert_eq!((leaves(), leaves()), (true, false));
+    }
+}

@@ -1,0 +1,410 @@
+//! SFC (seed 002, chapter 6): the probability of a drop or mark is a linear function of the state, the queue and the rate of arrivals:
+//! `p = bias + k1 (q - q0) + k2 (R - C) / C`.
+//!
+//! The design is in deviations from an equilibrium with the probability p0, but the algorithm of figure 6.6 has no p0. Taken literally
+//! ([`Config::literal`]) the queue would have to stand p0 / k1 packets above its target, which is more than the buffer; what keeps it lower
+//! is that the probability cannot be negative, so a noisy rate has a positive mean effect. [`Config::product`] adds an integral
+//! of the queue's distance from its target, which finds p0. Seed gap: neither the bias nor how R is measured is said.
+
+use crate::discipline::{Decision, Discipline, DropCause, Offer};
+use crate::written::Tabled;
+use faircast_core::analysis::sfc::{Link, Model};
+use faircast_core::rng::Rng;
+use faircast_core::spec::{Form, Opt, Within};
+use faircast_core::time::{Rate, Span, Time};
+use faircast_core::{choice, field};
+use std::collections::VecDeque;
+
+/// Parameters. Lengths are in packets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Buffer, in packets that wait; whoever finds so many is dropped ("Q_lim").
+    pub limit: u32,
+    /// The queue that it steers to ("q0").
+    pub target: f64,
+    /// What a packet above the target adds to the probability.
+    pub k1: f64,
+    /// What arrivals of twice the link's rate add to it.
+    pub k2: f64,
+    /// How the rate of arrivals is measured.
+    pub measured: Measured,
+    /// What the probability is at the target.
+    pub bias: Bias,
+    /// What a packet above the target adds to the integral in a second.
+    pub ki: f64,
+    /// Of the designed bias: number of flows.
+    pub flows: f64,
+    /// Of the designed bias: round-trip time.
+    pub rtt: Span,
+    /// Of the designed bias: packets for each acknowledgement ("b").
+    pub per_ack: f64,
+    /// Bytes of a usual packet: the link's rate in packets.
+    pub mean_packet_size: u16,
+    /// Whether packets that allow it are marked in place of early drops.
+    pub ecn: bool,
+}
+
+/// How the rate of arrivals is measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Measured {
+    /// So many gaps between the latest arrivals.
+    Gaps(u32),
+    /// Averaged exponentially with this time constant, as in core-stateless fair queueing.
+    Average(Span),
+    /// Counted in a window of this length.
+    Window(Span),
+}
+
+/// What the probability is at the target with arrivals of the link's rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bias {
+    /// Zero, as printed.
+    None,
+    /// That of the design's equilibrium.
+    Design,
+    /// What an integral of the distance from the target finds.
+    Integral,
+}
+
+const MEASURED: &[Form<Measured>] = &[
+    Form::numbers("gaps", &[("M", Within::of(1.0, 1000.0))], |of| Measured::Gaps(of[0] as u32)),
+    Form::numbers("average", &[("S", Within::up_to(100.0))], |of| {
+        Measured::Average(Span::from_secs_f64(of[0]))
+    }),
+    Form::numbers("window", &[("S", Within::up_to(100.0))], |of| {
+        Measured::Window(Span::from_secs_f64(of[0]))
+    }),
+];
+
+impl Measured {
+    fn text(self) -> String {
+        match self {
+            Measured::Gaps(gaps) => format!("gaps:{gaps}"),
+            Measured::Average(span) => format!("average:{}", span.as_secs_f64()),
+            Measured::Window(span) => format!("window:{}", span.as_secs_f64()),
+        }
+    }
+}
+
+impl Config {
+    /// As printed in figure 6.6, with a rate over two gaps.
+    pub const fn literal() -> Config {
+        Config { measured: Measured::Gaps(2), bias: Bias::None, ..Config::product() }
+    }
+
+    /// With an averaged rate and the integral.
+    pub const fn product() -> Config {
+        Config {
+            limit: 100,
+            target: 50.0,
+            k1: 0.0005,
+            k2: 0.2,
+            measured: Measured::Average(Span::from_millis(100)),
+            bias: Bias::Integral,
+            ki: 2e-4,
+            flows: 100.0,
+            rtt: Span::from_millis(240),
+            per_ack: 1.0,
+            mean_packet_size: 1000,
+            ecn: false,
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config::product()
+    }
+}
+
+impl Tabled for Config {
+    const NAME: &'static str = "sfc";
+    const FORM: &'static str = "sfc[,OPTION...]";
+    type Made = Box<dyn Discipline>;
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::first(Opt::word(
+            "product",
+            |_| false,
+            |config| *config = Config::product(),
+            "an averaged rate, and an integral that finds the bias",
+        )),
+        Opt::first(Opt::word(
+            "literal",
+            |_| false,
+            |config| *config = Config::literal(),
+            "as printed in seed 002, figure 6.6: no bias, a rate over two gaps",
+        )),
+        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
+        Opt::number(
+            "target",
+            Within::of(0.0, f64::INFINITY),
+            field!(target),
+            "queue that it steers to, in packets",
+        ),
+        Opt::number(
+            "k1",
+            Within::of(0.0, 1e3),
+            field!(k1),
+            "what a packet above the target adds to the probability",
+        ),
+        Opt::number(
+            "k2",
+            Within::of(0.0, 1e3),
+            field!(k2),
+            "what arrivals of twice the link's rate add to it",
+        ),
+        Opt::formed(
+            "measured",
+            || Form::list(MEASURED),
+            |config| config.measured.text(),
+            |config, text| {
+                config.measured = Form::read_any(MEASURED, text)?;
+                Some(())
+            },
+            "rate of arrivals: over M gaps, averaged, or in a window, in seconds",
+        ),
+        Opt::choice(
+            "bias",
+            choice!(bias: "none" => Bias::None, "design" => Bias::Design, "integral" => Bias::Integral),
+            "the probability at the target: none, by `flows` and `rtt`, or found by an integral",
+        ),
+        Opt::number(
+            "ki",
+            Within::of(0.0, 1e3),
+            field!(ki),
+            "what a packet above the target adds to the integral in a second",
+        ),
+        Opt::number("flows", Within::POSITIVE, field!(flows), "of the designed bias: number of flows"),
+        Opt::seconds("rtt", Within::up_to(100.0), field!(rtt), "of the designed bias: round-trip time"),
+        Opt::number(
+            "per_ack",
+            Within::of(1.0, 16.0),
+            field!(per_ack),
+            "of the designed bias: packets for each acknowledgement",
+        ),
+        Opt::whole("mean", 1, u16::MAX as u64, field!(mean_packet_size as u16), "bytes of a usual packet"),
+        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
+    ];
+
+    fn build(&self, rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+        Box::new(Sfc::new(*self, rate))
+    }
+}
+
+/// A link without arrivals for so long has none.
+const QUIET: Span = Span::from_secs(1);
+
+/// The discipline's state.
+#[derive(Debug, Clone)]
+pub struct Sfc {
+    config: Config,
+    /// Packets of the mean size that the link sends in a second ("C0").
+    capacity: f64,
+    rate: Arrivals,
+    integral: f64,
+    latest: Option<Time>,
+    p: f64,
+}
+
+/// The measured rate, in packets a second.
+#[derive(Debug, Clone)]
+struct Arrivals {
+    measured: Measured,
+    /// The latest ones; only as many as are needed.
+    times: VecDeque<Time>,
+    average: f64,
+    /// Arrivals at the very moment of the latest one.
+    together: f64,
+}
+
+impl Arrivals {
+    fn new(measured: Measured) -> Arrivals {
+        let room = if let Measured::Gaps(gaps) = measured { gaps as usize + 2 } else { 0 };
+        Arrivals { measured, times: VecDeque::with_capacity(room), average: 0.0, together: 0.0 }
+    }
+
+    /// A packet arrives, so long after the one before it. `None` while nothing is known.
+    fn count(&mut self, now: Time, gap: Option<Span>) -> Option<f64> {
+        let is_quiet = gap.is_some_and(|gap| gap > QUIET);
+        if is_quiet {
+            self.times.clear();
+            (self.average, self.together) = (0.0, 0.0);
+        }
+        match self.measured {
+            Measured::Gaps(gaps) => {
+                self.times.push_back(now);
+                if self.times.len() > gaps as usize + 1 {
+                    self.times.pop_front();
+                }
+                let span = now.since(*self.times.front()?).max(Span::from_nanos(1));
+                let known = self.times.len() - 1;
+                (known > 0).then(|| known as f64 / span.as_secs_f64()).or(is_quiet.then_some(0.0))
+            }
+            Measured::Average(constant) => {
+                let gap = gap?;
+                self.together += 1.0;
+                if gap > Span::ZERO {
+                    let keep = (-gap.as_secs_f64() / constant.as_secs_f64()).exp();
+                    self.average = (1.0 - keep) * self.together / gap.as_secs_f64() + keep * self.average;
+                    self.together = 0.0;
+                }
+                Some(self.average)
+            }
+            Measured::Window(length) => {
+                self.times.push_back(now);
+                while self.times.front().is_some_and(|first| now.since(*first) >= length) {
+                    self.times.pop_front();
+                }
+                gap.map(|_| self.times.len() as f64 / length.as_secs_f64())
+            }
+        }
+    }
+}
+
+impl Sfc {
+    /// For a link of this rate.
+    pub fn new(config: Config, rate: Rate) -> Sfc {
+        let capacity = crate::packets_per_second(rate, config.mean_packet_size);
+        let rate = Arrivals::new(config.measured);
+        Sfc { config, capacity, rate, integral: 0.0, latest: None, p: 0.0 }
+    }
+
+    /// The latest probability.
+    pub const fn probability(&self) -> f64 {
+        self.p
+    }
+
+    fn bias(&self) -> f64 {
+        let Config { bias, flows, rtt, per_ack, .. } = self.config;
+        match bias {
+            Bias::None => 0.0,
+            Bias::Integral => self.integral,
+            Bias::Design => {
+                let link = Link { flows, rtt, packets_per_second: self.capacity, per_ack };
+                link.equilibrium(Model::Corrected).loss.min(1.0)
+            }
+        }
+    }
+
+    /// The law of figure 6.6.
+    fn law(&self, queue: f64, rate: f64) -> f64 {
+        let Config { target, k1, k2, .. } = self.config;
+        (self.bias() + k1 * (queue - target) + k2 * (rate / self.capacity - 1.0)).clamp(0.0, 1.0)
+    }
+
+    /// The integral goes on, but not below an empty queue that nothing is dropped from.
+    fn integrate(&mut self, queue: f64, gap: Span) {
+        if queue > 0.0 || self.p > 0.0 {
+            let step = self.config.ki * (queue - self.config.target) * gap.as_secs_f64();
+            self.integral = (self.integral + step).clamp(0.0, 1.0);
+        }
+    }
+}
+
+impl Discipline for Sfc {
+    fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> Decision {
+        let gap = self.latest.map(|latest| offer.now.since(latest));
+        self.latest = Some(offer.now);
+        let queue = f64::from(offer.waiting);
+        let rate = self.rate.count(offer.now, gap).unwrap_or(self.capacity);
+        self.integrate(queue, gap.unwrap_or_default());
+        self.p = self.law(queue, rate);
+        if offer.waiting >= self.config.limit {
+            return Decision::Drop(DropCause::Overflow);
+        }
+        if rng.chance(self.p) { offer.warned(self.config.ecn) } else { Decision::Accept }
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        self.capacity = crate::packets_per_second(rate, self.config.mean_packet_size);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench;
+
+    fn sfc(config: Config) -> Sfc {
+        Sfc::new(config, Rate::from_mbps(10.0)) // 1250 packets of 1000 bytes a second
+    }
+
+    #[test]
+    fn the_law_is_as_by_hand() {
+        let sfc = sfc(Config::literal());
+        assert!((sfc.law(60.0, 1250.0) - 0.005).abs() < 1e-12);
+        assert!((sfc.law(50.0, 1875.0) - 0.1).abs() < 1e-12);
+        assert_eq!(sfc.law(40.0, 1250.0), 0.0);
+        assert_eq!(sfc.law(50.0, 1e9), 1.0);
+    }
+
+    fn millis(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn rate_after(measured: Measured, arrivals: &[u64]) -> Option<f64> {
+        let mut rate = Arrivals::new(measured);
+        let (mut latest, mut found) = (None, None);
+        for at in arrivals {
+            let now = millis(*at);
+            found = rate.count(now, latest.map(|latest| now.since(latest)));
+            latest = Some(now);
+        }
+        found
+    }
+
+    #[test]
+    fn the_rate_of_arrivals_is_as_by_hand() {
+        assert_eq!(rate_after(Measured::Gaps(2), &[0]), None);
+        assert_eq!(rate_after(Measured::Gaps(2), &[0, 4]), Some(250.0));
+        assert_eq!(rate_after(Measured::Gaps(2), &[0, 4, 6, 9]), Some(400.0), "4, 6 and 9 ms");
+        assert_eq!(rate_after(Measured::Gaps(2), &[0, 4, 6, 1500]), Some(0.0), "a second of silence");
+        let window = Measured::Window(Span::from_millis(50));
+        assert_eq!(rate_after(window, &[0, 10, 30, 55]), Some(60.0), "three in 50 ms");
+        let average = rate_after(Measured::Average(Span::from_millis(100)), &[0, 10]).expect("a gap");
+        assert!((average - (1.0 - (-0.1f64).exp()) * 100.0).abs() < 1e-9);
+        let together = rate_after(Measured::Average(Span::from_millis(100)), &[0, 0, 0, 10]).expect("a gap");
+        assert!((together - (1.0 - (-0.1f64).exp()) * 300.0).abs() < 1e-9, "{together}");
+    }
+
+    #[test]
+    fn the_designed_bias_is_the_equilibriums_probability() {
+        let config = Config {
+            flows: 300.0,
+            rtt: Span::from_millis(600),
+            per_ack: 2.0,
+            bias: Bias::Design,
+            ..Config::literal()
+        };
+        assert!((sfc(config).law(50.0, 1250.0) - 0.1509).abs() < 1e-4);
+    }
+
+    #[test]
+    fn the_integral_grows_with_the_distance_and_rests_when_nobody_comes() {
+        let mut sfc = sfc(Config::product());
+        sfc.integrate(150.0, Span::from_secs(1));
+        assert!((sfc.integral - 0.02).abs() < 1e-12);
+        sfc.p = 0.0;
+        sfc.integrate(0.0, Span::from_secs(100));
+        assert!((sfc.integral - 0.02).abs() < 1e-12);
+        sfc.p = 0.1;
+        sfc.integrate(0.0, Span::from_secs(100));
+        assert_eq!(sfc.integral, 0.0);
+    }
+
+    #[test]
+    fn noise_has_a_positive_effect_on_a_probability_that_cannot_be_negative() {
+        // Poisson arrivals of the link's rate at the target: 0.290 with one gap, 0.167 with two, 0.087 with four (k2 = 0.2).
+        for (gaps, expected) in [(1, 0.290), (2, 0.167), (4, 0.087)] {
+            let mut sfc = sfc(Config { measured: Measured::Gaps(gaps), ..Config::literal() });
+            let (mut rng, mut now, mut sum) = (Rng::new(1, 8), 0.0, 0.0);
+            for _ in 0..200_000 {
+                now += rng.exponential(1.0 / 1250.0);
+                let offer = Offer { now: Time::from_secs_f64(now), ..bench::busy(50) };
+                sfc.on_arrival(&offer, &mut Rng::new(1, 1));
+                sum += sfc.probability() / 200_000.0;
+            }
+            assert!((sum - expected).abs() < 0.006, "{gaps}: {sum}");
+        }
+    }
+}

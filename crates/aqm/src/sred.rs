@@ -1,0 +1,223 @@
+//! Stabilized RED (Ott, Lakshman and Wong 1999): a list of recently seen flows says how many there are, and the probability of a drop
+//! follows from that number and from how full the buffer is. No average of the queue is kept.
+//!
+//! Every arrival is compared with a random entry of the list. With N equal flows it is a hit with probability 1/N, so the inverse of
+//! the hit frequency estimates N.
+
+use crate::discipline::{Decision, Discipline, DropCause, Offer};
+use crate::written::Tabled;
+use faircast_core::rng::Rng;
+use faircast_core::spec::{Opt, Within};
+use faircast_core::time::{Rate, Span};
+use faircast_core::{choice, field};
+
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Buffer, in packets that wait; whoever finds so many is dropped ("B").
+    pub limit: u32,
+    /// Length of the list ("M").
+    pub list: u32,
+    /// Weight of an arrival in the hit frequency ("alpha"; seed 002, 5.5: 0.001).
+    pub alpha: f64,
+    /// Probability that an entry that was no hit is overwritten.
+    pub replace: f64,
+    /// Probability of a drop with a third of the buffer or more taken, and few flows ("pmax").
+    pub max_p: f64,
+    /// Number of flows from which on the probability does not fall any more.
+    pub flows: f64,
+    /// Which of the rules.
+    pub mode: Mode,
+    /// Whether packets that allow it are marked in place of early drops.
+    pub ecn: bool,
+}
+
+/// How the probability follows from the hits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// From the hit frequency alone.
+    Simple,
+    /// Larger for a packet that was a hit itself.
+    Full,
+    /// The same with a third of the buffer in place of [`Config::flows`], as DRCL's simulator of the time.
+    Drcl,
+}
+
+/// Of the document, where it says so, otherwise of the paper.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 100,
+            list: 1000,
+            alpha: 0.001,
+            replace: 0.25,
+            max_p: 0.15,
+            flows: 256.0,
+            mode: Mode::Full,
+            ecn: false,
+        }
+    }
+}
+
+impl Tabled for Config {
+    const NAME: &'static str = "sred";
+    const FORM: &'static str = "sred[,OPTION...]";
+    type Made = Box<dyn Discipline>;
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::whole("limit", 1, u32::MAX as u64, field!(limit as u32), "buffer, in packets that wait"),
+        Opt::whole("list", 1, 1_000_000, field!(list as u32), "entries of the list of flows seen"),
+        Opt::number("alpha", Within::up_to(1.0), field!(alpha), "weight of an arrival in the hit frequency"),
+        Opt::number(
+            "replace",
+            Within::PART,
+            field!(replace),
+            "probability that an entry that was no hit is overwritten",
+        ),
+        Opt::number(
+            "p",
+            Within::up_to(1.0),
+            field!(max_p),
+            "probability from a third of the buffer on, with few flows",
+        ),
+        Opt::number(
+            "flows",
+            Within::POSITIVE,
+            field!(flows),
+            "number of flows from which on that is reached",
+        ),
+        Opt::choice(
+            "mode",
+            choice!(mode: "simple" => Mode::Simple, "full" => Mode::Full, "drcl" => Mode::Drcl),
+            "whether hits are dropped more often; a third of the buffer in place of `flows`",
+        ),
+        Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
+    ];
+
+    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Discipline> {
+        Box::new(Sred::new(*self))
+    }
+}
+
+/// The discipline's state.
+#[derive(Debug, Clone)]
+pub struct Sred {
+    config: Config,
+    /// Flows that were seen. Nothing but overwriting asks how often, so their counts are not kept.
+    list: Vec<u32>,
+    /// The hit frequency ("P").
+    frequency: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hit {
+    Yes,
+    No,
+}
+
+impl Sred {
+    /// With an empty list.
+    pub fn new(config: Config) -> Sred {
+        Sred { config, list: Vec::with_capacity(config.list as usize), frequency: 0.0 }
+    }
+
+    /// How many flows there seem to be; infinitely many before the first hit.
+    pub fn flows(&self) -> f64 {
+        1.0 / self.frequency
+    }
+
+    fn look_up(&mut self, flow: u32, rng: &mut Rng) -> Hit {
+        if self.list.len() < self.config.list as usize {
+            self.list.push(flow);
+            return Hit::No;
+        }
+        let place = rng.below(self.list.len() as u64) as usize;
+        if self.list[place] == flow {
+            return Hit::Yes;
+        }
+        if rng.chance(self.config.replace) {
+            self.list[place] = flow;
+        }
+        Hit::No
+    }
+
+    /// What follows from the buffer alone (p_sred).
+    fn of_buffer(&self, waiting: u32) -> f64 {
+        let (queue, buffer) = (f64::from(waiting), f64::from(self.config.limit));
+        match () {
+            () if queue >= buffer / 3.0 => self.config.max_p,
+            () if queue >= buffer / 6.0 => self.config.max_p / 4.0,
+            () => 0.0,
+        }
+    }
+
+    /// The probability for a packet that finds this queue (p_zap).
+    fn probability(&self, waiting: u32, hit: Hit) -> f64 {
+        let flows = match self.config.mode {
+            Mode::Simple | Mode::Full => self.config.flows,
+            Mode::Drcl => f64::from(self.config.limit) / 3.0,
+        };
+        let share = (1.0 / (flows * self.frequency).powi(2)).min(1.0);
+        let p = self.of_buffer(waiting) * share;
+        match (self.config.mode, hit) {
+            (Mode::Full | Mode::Drcl, Hit::Yes) if self.frequency > 0.0 => p * (1.0 + 1.0 / self.frequency),
+            _ => p,
+        }
+    }
+}
+
+impl Discipline for Sred {
+    fn on_arrival(&mut self, offer: &Offer, rng: &mut Rng) -> Decision {
+        let hit = self.look_up(offer.flow, rng);
+        let Config { alpha, ecn, limit, .. } = self.config;
+        self.frequency += alpha * (f64::from(u8::from(hit == Hit::Yes)) - self.frequency);
+        let p = self.probability(offer.waiting, hit);
+        let decision = if rng.chance(p) { offer.warned(ecn) } else { Decision::Accept };
+        match decision {
+            Decision::Accept | Decision::Mark if offer.waiting >= limit => {
+                Decision::Drop(DropCause::Overflow)
+            }
+            decision => decision,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench;
+
+    #[test]
+    fn the_inverse_of_the_hit_frequency_is_the_number_of_flows() {
+        for flows in [2, 10, 50, 200] {
+            let mut sred = Sred::new(Config { max_p: 1e-9, ..Config::default() });
+            let mut rng = Rng::new(flows, 1);
+            let mut mean = 0.0;
+            for arrival in 0..200_000 {
+                let flow = rng.below(flows) as u32;
+                sred.on_arrival(&Offer { flow, ..bench::busy(0) }, &mut rng);
+                mean += if arrival < 20_000 { 0.0 } else { sred.frequency / 180_000.0 };
+            }
+            assert!((1.0 / mean / flows as f64 - 1.0).abs() < 0.2, "{flows}: {}", 1.0 / mean);
+        }
+    }
+
+    #[test]
+    fn the_probability_is_as_by_hand() {
+        let sred = Sred { frequency: 0.01, ..Sred::new(Config { limit: 60, ..Config::default() }) };
+        // 1 / (256 * 0.01)^2 = 0.152588.
+        assert!((sred.probability(20, Hit::No) - 0.15 * 0.152_587_890_625).abs() < 1e-12);
+        assert!((sred.probability(19, Hit::No) - 0.0375 * 0.152_587_890_625).abs() < 1e-12);
+        assert_eq!(sred.probability(9, Hit::No), 0.0);
+        assert!((sred.probability(20, Hit::Yes) - 101.0 * 0.15 * 0.152_587_890_625).abs() < 1e-9);
+        let drcl = Sred { config: Config { mode: Mode::Drcl, ..sred.config }, ..sred.clone() };
+        assert_eq!(drcl.probability(20, Hit::No), 0.15, "1 / (20 * 0.01)^2 is 25");
+        let simple = Sred { config: Config { mode: Mode::Simple, ..sred.config }, ..sred.clone() };
+        assert_eq!(simple.probability(20, Hit::Yes), simple.probability(20, Hit::No));
+    }
+
+    #[test]
+    fn before_the_first_hit_there_are_very_many_flows() {
+        let sred = Sred::new(Config::default());
+        assert_eq!(sred.probability(40, Hit::No), 0.15);
+    }
+}

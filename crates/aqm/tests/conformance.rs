@@ -1,0 +1,257 @@
+//! What every discipline keeps to, whatever comes: packets are neither lost nor doubled by its accounts, buffers hold no more than they
+//! say, the same seed decides the same, and nothing but overflow drops where it could not be otherwise.
+
+use faircast_aqm::{Dequeued, Fate, Link, LinkSpec, LossCause, QueueSpec, Ticket};
+use faircast_core::rng::Rng;
+use faircast_core::time::{Rate, Span, Time};
+use std::collections::BTreeMap;
+
+/// Every discipline that there is, with the buffer of 20 packets beside it, and with its other ways.
+const ALL: &[&str] = &[
+    "droptail,20",
+    "fifo,limit=20",
+    "fifo,limit=20,drops=front",
+    "red,limit=20,min=3,max=9,w=0.1",
+    "red,limit=20,min=3,max=9,w=0.1,ecn,adaptive",
+    "red,limit=20,bytes,mean=800,min=3,max=9,w=0.1",
+    "fred,limit=20,w=0.1",
+    "fred,limit=20,w=0.1,ecn",
+    "sred,limit=20,list=50",
+    "sred,limit=20,list=50,mode=simple,ecn",
+    "sred,limit=20,list=50,mode=drcl",
+    "blue,limit=20,freeze=10ms",
+    "blue,limit=20,freeze=10ms,ecn",
+    "rem,limit=20,target=5,gamma=0.1",
+    "rem,limit=20,target=5,gamma=0.1,ecn",
+    "rem,limit=20,target=5,gamma=0.1,ecn,marks=departure",
+    "pi,limit=20,target=5",
+    "pi,ns2,limit=20,target=5,ecn",
+    "pi,limit=20,target=5,bytes,flows=3",
+    "avq,limit=20",
+    "avq,limit=20,order=paper,ecn",
+    "avq,limit=20,packets",
+    "paqm,limit=20,target=5",
+    "paqm,limit=20,target=5,ecn,solution=clamp,predictor=adaptive",
+    "paqm,limit=20,target=5,bytes,solution=literal,b0=0.1,b1=0.25,predictor=last",
+    "sfc,limit=20,target=5,k1=0.01",
+    "sfc,literal,limit=20,target=5,k1=0.01,ecn",
+    "sfc,limit=20,target=5,measured=window:0.05,bias=design",
+    "pie,limit=20,burst=0,target=5ms",
+    "pie,limit=20,burst=0,target=5ms,ecn,delay=length,even",
+    "codel,limit=20",
+    "codel,limit=20,ecn",
+    "cobalt,limit=20",
+    "cobalt,limit=20,ecn,blue=20ms",
+    "drr,limit=20",
+    "fq_codel,limit=20,queues=8",
+    "fq_codel,limit=20,ecn,quantum=300",
+];
+
+#[test]
+fn every_discipline_is_among_them() {
+    for (form, _) in QueueSpec::known() {
+        let name = form.split(['[', ',']).next().expect("a name");
+        let there = ALL.iter().any(|text| text.split(',').next() == Some(name));
+        assert!(there, "{name} is not held to what all disciplines keep to");
+    }
+}
+
+/// A megabyte a second.
+fn link(text: &str, seed: u64) -> Link {
+    let queue = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+    Link::new(&LinkSpec::new(Rate::from_mbps(8.0), Span::from_millis(3), queue), Rng::new(seed, 1))
+}
+
+/// What became of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Arrived { at: Time, marked: bool },
+    Lost(LossCause),
+}
+
+/// A link and what became of its packets.
+struct Driver {
+    link: Link,
+    waiting: BTreeMap<Ticket, usize>,
+    ends: BTreeMap<usize, End>,
+}
+
+impl Driver {
+    fn new(link: Link) -> Driver {
+        Driver { link, waiting: BTreeMap::new(), ends: BTreeMap::new() }
+    }
+
+    fn end(&mut self, id: usize, end: End) {
+        assert_eq!(self.ends.insert(id, end), None, "packet {id} ends once");
+    }
+
+    fn advance(&mut self, now: Time) {
+        while let Some(news) = self.link.dequeue(now) {
+            let (ticket, end) = match news {
+                Dequeued::Arrives { ticket, at, marked } => (ticket, End::Arrived { at, marked }),
+                Dequeued::Lost { ticket, cause } => (ticket, End::Lost(cause)),
+            };
+            let id = self.waiting.remove(&ticket).expect("it waited");
+            self.end(id, end);
+        }
+    }
+
+    fn offer(&mut self, now: Time, id: usize, size: u16, flow: u32, ecn_capable: bool) {
+        self.advance(now);
+        match self.link.offer(now, size, flow, ecn_capable) {
+            Fate::Arrives { at, marked } => self.end(id, End::Arrived { at, marked }),
+            Fate::Queued(ticket) => assert_eq!(self.waiting.insert(ticket, id), None),
+            Fate::Lost(cause) => self.end(id, End::Lost(cause)),
+        }
+        self.advance(now);
+    }
+}
+
+/// Bursts, quiet times, several sizes and flows; every third packet may be marked. At most so many packets waited.
+fn load(driver: &mut Driver, seed: u64, packets: usize) -> u32 {
+    let mut rng = Rng::new(seed, 2);
+    let (mut now, mut most) = (Time::ZERO, 0);
+    for id in 0..packets {
+        let crowded = (id / 2000) % 3 == 1;
+        let mean = if crowded { 0.0005 } else { 0.0012 };
+        let gap = if rng.chance(0.001) { 3.0 } else { rng.exponential(mean) };
+        now += Span::from_secs_f64(gap);
+        let size = [1000, 1000, 1000, 400, 1500][rng.below(5) as usize];
+        driver.offer(now, id, size, rng.below(6) as u32, id % 3 == 0);
+        most = most.max(driver.link.waiting(now).0);
+    }
+    driver.advance(now + Span::from_secs(100));
+    most
+}
+
+#[test]
+fn every_packet_ends_once_and_counts_say_how() {
+    for text in ALL {
+        for seed in 0..4 {
+            let mut driver = Driver::new(link(text, seed));
+            load(&mut driver, seed, 12_000);
+            assert!(driver.waiting.is_empty() && driver.ends.len() == 12_000, "{text}");
+            let count =
+                |wanted: &dyn Fn(&End) -> bool| driver.ends.values().filter(|end| wanted(end)).count() as u64;
+            let counts = driver.link.counts();
+            assert_eq!(counts.offered, 12_000, "{text}");
+            assert_eq!(count(&|end| matches!(end, End::Arrived { .. })), counts.accepted, "{text}");
+            assert_eq!(
+                count(&|end| matches!(end, End::Arrived { marked: true, .. })),
+                counts.marked,
+                "{text}"
+            );
+            assert_eq!(count(&|end| matches!(end, End::Lost(_))), counts.overflow + counts.early, "{text}");
+            let ecn = text.contains("ecn");
+            assert!(ecn || counts.marked == 0, "{text} marks nothing");
+            let wrong = driver
+                .ends
+                .iter()
+                .find(|(id, end)| matches!(end, End::Arrived { marked: true, .. }) && *id % 3 != 0);
+            assert_eq!(wrong, None, "{text}: marks go to those that allow them");
+        }
+    }
+}
+
+#[test]
+fn packets_come_out_one_transmission_apart_at_least() {
+    for text in ALL {
+        let mut driver = Driver::new(link(text, 7));
+        load(&mut driver, 7, 6000);
+        let mut times: Vec<Time> = driver
+            .ends
+            .values()
+            .filter_map(|end| if let End::Arrived { at, .. } = end { Some(*at) } else { None })
+            .collect();
+        times.sort();
+        let near = times.windows(2).map(|pair| pair[1].since(pair[0])).min().expect("packets arrive");
+        assert!(near >= Span::from_micros(400), "{text}: {near:?}, but 400 bytes take 0.4 ms");
+    }
+}
+
+#[test]
+fn no_more_wait_than_the_buffer_holds() {
+    for text in ALL {
+        let mut driver = Driver::new(link(text, 3));
+        let most = load(&mut driver, 3, 12_000);
+        // Where bytes count, a packet of 400 bytes takes less than a place of 1000 or 800.
+        let limit = if text.contains("bytes") { 50 } else { 20 };
+        assert!((1..=limit).contains(&most), "{text}: {most}");
+    }
+}
+
+#[test]
+fn the_same_seed_decides_the_same() {
+    for text in ALL {
+        let ends = |seed| {
+            let mut driver = Driver::new(link(text, seed));
+            load(&mut driver, 5, 6000);
+            driver.ends
+        };
+        assert!(ends(1) == ends(1), "{text}");
+    }
+}
+
+/// A packet every 10 ms over a link that sends one in a millisecond: nobody ever waits.
+#[test]
+fn an_idle_link_loses_nothing() {
+    // A designed bias is the probability of so many flows, whether they are there or not.
+    for text in ALL.iter().filter(|text| !text.contains("bias=design")) {
+        let mut driver = Driver::new(link(text, 1));
+        for id in 0..3000 {
+            driver.offer(Time::ZERO + Span::from_millis(10 * id as u64), id, 1000, id as u32 % 3, true);
+        }
+        let lost = driver.ends.values().filter(|end| matches!(end, End::Lost(_))).count();
+        assert_eq!(lost, 0, "{text}");
+    }
+}
+
+#[test]
+fn a_year_without_packets_costs_no_time() {
+    for text in ALL {
+        let mut driver = Driver::new(link(text, 1));
+        load(&mut driver, 1, 2000);
+        let from = Time::from_secs_f64(1000.0);
+        // Enough silence for the probabilities to fall to nothing, then a year.
+        for (id, after) in [(5000, 0.0), (5001, 2000.0), (5002, 32e6)] {
+            driver.offer(from + Span::from_secs_f64(after), id, 1000, 0, true);
+        }
+        driver.advance(from + Span::from_secs_f64(33e6));
+        assert!(matches!(driver.ends[&5002], End::Arrived { .. }), "{text}");
+    }
+}
+
+#[test]
+fn links_that_fail_change_and_come_back_keep_their_accounts() {
+    for text in ALL {
+        let mut driver = Driver::new(link(text, 2));
+        let mut rng = Rng::new(6, 6);
+        let mut now = Time::ZERO;
+        for id in 0..6000 {
+            now += Span::from_secs_f64(rng.exponential(0.0008));
+            driver.advance(now);
+            match rng.below(1000) {
+                0 => {
+                    let down = driver.link.set_down(now);
+                    // Those that were to arrive later do not.
+                    for end in driver.ends.values_mut() {
+                        if matches!(end, End::Arrived { at, .. } if *at > down.kept_until) {
+                            *end = End::Lost(LossCause::Down);
+                        }
+                    }
+                    driver.advance(now);
+                }
+                1 | 2 => driver.link.set_up(),
+                3 => drop(driver.link.set_rate(now, Rate::from_mbps(0.5 + 16.0 * rng.unit()))),
+                4 => driver.link.set_delay(now, Span::from_micros(rng.below(9000))),
+                _ => {}
+            }
+            driver.offer(now, id, 1000, rng.below(6) as u32, id % 2 == 0);
+        }
+        driver.link.set_up();
+        driver.advance(now + Span::from_secs(1000));
+        assert_eq!((driver.ends.len(), driver.waiting.len()), (6000, 0), "{text}");
+        assert_eq!(driver.link.counts().offered, 6000, "{text}");
+        assert_eq!(driver.link.waiting(now + Span::from_secs(1000)), (0, 0), "{text}");
+    }
+}

@@ -1,0 +1,224 @@
+//! Queues as feedback loops: designs of PI and RED for a link, and how far a loop is from swinging.
+//!
+//! The plant is TCP's window linearised (Hollot, Misra, Towsley and Gong 2001): `(R C)^3 / (2 N)^2` packets of queue for a probability of one,
+//! with poles at `2 N / (R^2 C)` and `1 / R`, and a delay of a round trip `R`.
+
+use crate::time::Span;
+
+/// Long flows over one link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Flows {
+    /// How many ("N").
+    pub count: f64,
+    /// Their round-trip time ("R").
+    pub rtt: Span,
+    /// What the link sends ("C").
+    pub packets_per_second: f64,
+}
+
+impl Flows {
+    /// The pole of the windows, in rad/s.
+    fn window_pole(&self) -> f64 {
+        let rtt = self.rtt.as_secs_f64();
+        2.0 * self.count / (rtt * rtt * self.packets_per_second)
+    }
+
+    /// Packets of queue for a probability of one, at rest.
+    fn gain(&self) -> f64 {
+        (self.rtt.as_secs_f64() * self.packets_per_second).powi(3) / (4.0 * self.count * self.count)
+    }
+
+    /// The loop of these flows and a queue that turns packets into a probability by `gain`, with these zeros, poles and integrators.
+    fn closed_by(&self, gain: f64, zeros: Vec<f64>, poles: Vec<f64>, integrators: u32) -> Loop {
+        let rtt = self.rtt.as_secs_f64();
+        let poles = [poles, vec![self.window_pole(), 1.0 / rtt]].concat();
+        Loop { gain: gain * self.gain(), zeros, poles, integrators, delay: rtt }
+    }
+}
+
+/// A designed PI queue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pi {
+    /// Weight of the present distance from the target at each move.
+    pub a: f64,
+    /// Weight of the distance at the move before.
+    pub b: f64,
+    /// The loop.
+    pub open: Loop,
+}
+
+/// PI for these flows, as the fewest and the longest round trip, moved once in `period` seconds: the controller's zero cancels the
+/// windows' pole, and the loop has gain one at the lower of both poles.
+pub fn pi(flows: &Flows, period: f64) -> Pi {
+    let rtt = flows.rtt.as_secs_f64();
+    let zero = flows.window_pole();
+    let crossover = zero.min(1.0 / rtt);
+    let gain = crossover * (1.0 + (crossover * rtt).powi(2)).sqrt() / flows.gain();
+    // Bilinear: K (1 + s / z) / s becomes a and b.
+    let (a, b) = (gain / zero + gain * period / 2.0, gain / zero - gain * period / 2.0);
+    // K (1 + s/z) / s.
+    Pi { a, b, open: flows.closed_by(gain, vec![zero], Vec::new(), 1) }
+}
+
+/// A designed RED queue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Red {
+    /// Weight of the queue in its average.
+    pub w: f64,
+    /// The probability at the upper threshold that was given.
+    pub max_p: f64,
+    /// The loop.
+    pub open: Loop,
+}
+
+/// RED with these thresholds and this probability for these flows: its average is so slow that the loop's gain is below one at a
+/// tenth of the lower pole (Hollot and others, proposition 1).
+pub fn red(flows: &Flows, (min, max): (f64, f64), max_p: f64) -> Red {
+    let slope = max_p / (max - min);
+    let crossover = 0.1 * flows.window_pole().min(1.0 / flows.rtt.as_secs_f64());
+    let excess = (slope * flows.gain()).powi(2) - 1.0;
+    // Without gain to take away, the average need not be slow.
+    let pole = if excess > 0.0 { crossover / excess.sqrt() } else { flows.packets_per_second };
+    let w = 1.0 - (-pole / flows.packets_per_second).exp();
+    Red { w, max_p, open: flows.closed_by(slope, Vec::new(), vec![pole], 0) }
+}
+
+/// An open loop: `gain * product(1 + s/zero) / (s^integrators * product(1 + s/pole)) * exp(-s delay)`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loop {
+    /// At rest, without the integrators.
+    pub gain: f64,
+    /// In rad/s.
+    pub zeros: Vec<f64>,
+    /// In rad/s.
+    pub poles: Vec<f64>,
+    /// How many.
+    pub integrators: u32,
+    /// In seconds.
+    pub delay: f64,
+}
+
+/// How far a loop is from swinging.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Margins {
+    /// What the phase lacks to -180 degrees where the gain is one, in degrees; infinite where it never is.
+    pub phase_deg: f64,
+    /// What the gain lacks to one where the phase is -180 degrees, in dB.
+    pub gain_db: f64,
+    /// Where the gain is one, in rad/s.
+    pub crossover: f64,
+}
+
+impl Loop {
+    /// The gain at this frequency, in rad/s.
+    pub fn magnitude(&self, frequency: f64) -> f64 {
+        let factor = |corner: &f64| (1.0 + (frequency / corner).powi(2)).sqrt();
+        let up: f64 = self.zeros.iter().map(factor).product();
+        let down: f64 = self.poles.iter().map(factor).product();
+        self.gain * up / down / frequency.powi(self.integrators as i32)
+    }
+
+    /// The phase there, in radians, without turns left out.
+    pub fn phase(&self, frequency: f64) -> f64 {
+        let angle = |corner: &f64| (frequency / corner).atan();
+        let up: f64 = self.zeros.iter().map(angle).sum();
+        let down: f64 = self.poles.iter().map(angle).sum();
+        up - down - f64::from(self.integrators) * std::f64::consts::FRAC_PI_2 - frequency * self.delay
+    }
+
+    /// Real and imaginary part at this frequency.
+    pub fn response(&self, frequency: f64) -> (f64, f64) {
+        let (size, angle) = (self.magnitude(frequency), self.phase(frequency));
+        (size * angle.cos(), size * angle.sin())
+    }
+
+    /// The frequencies, from one thousandth to a thousand turns per delay, at which `value` first falls below zero.
+    fn first_below(&self, value: impl Fn(f64) -> f64) -> Option<f64> {
+        let delay = self.delay.max(1e-9);
+        let (mut low, steps) = (1e-5 / delay, 20_000);
+        if value(low) < 0.0 {
+            return None;
+        }
+        let factor = 1e9f64.powf(1.0 / f64::from(steps));
+        for _ in 0..steps {
+            let high = low * factor;
+            if value(high) < 0.0 {
+                let (mut from, mut to) = (low, high);
+                for _ in 0..60 {
+                    let middle = (from + to) / 2.0;
+                    if value(middle) < 0.0 { to = middle } else { from = middle }
+                }
+                return Some(from);
+            }
+            low = high;
+        }
+        None
+    }
+
+    /// How far it is from swinging. Negative margins: the closed loop is not stable.
+    pub fn margins(&self) -> Margins {
+        let pi = std::f64::consts::PI;
+        let crossover = self.first_below(|frequency| self.magnitude(frequency) - 1.0);
+        let turn = self.first_below(|frequency| self.phase(frequency) + pi);
+        Margins {
+            phase_deg: crossover.map_or(f64::INFINITY, |at| (self.phase(at) + pi).to_degrees()),
+            gain_db: turn.map_or(f64::INFINITY, |at| -20.0 * self.magnitude(at).log10()),
+            crossover: crossover.unwrap_or(0.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pi_is_designed_as_in_the_paper() {
+        // The paper's example; ns-2's defaults are its constants with four digits: 1.822e-5 and 1.816e-5.
+        let flows = Flows { count: 60.0, rtt: Span::from_millis(246), packets_per_second: 3750.0 };
+        let found = pi(&flows, 1.0 / 170.0);
+        assert!(
+            (found.a / 1.853e-5 - 1.0).abs() < 1e-3 && (found.b / 1.847e-5 - 1.0).abs() < 1e-3,
+            "{found:?}"
+        );
+        let chapter_6 = Flows { count: 100.0, rtt: Span::from_millis(280), packets_per_second: 1250.0 };
+        let found = pi(&chapter_6, 1.0 / 170.0);
+        assert!(
+            (found.a / 1.081e-3 - 1.0).abs() < 1e-3 && (found.b / 1.068e-3 - 1.0).abs() < 1e-3,
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_designed_pi_has_gain_one_where_it_was_designed_to() {
+        let flows = Flows { count: 60.0, rtt: Span::from_millis(246), packets_per_second: 3750.0 };
+        let margins = pi(&flows, 1.0 / 170.0).open.margins();
+        let expected = 2.0 * 60.0 / (0.246 * 0.246 * 3750.0);
+        assert!((margins.crossover / expected - 1.0).abs() < 1e-6, "{margins:?}");
+        // 180 - 90 - atan(w R) - w R.
+        let by_hand = 90.0 - (expected * 0.246f64).atan().to_degrees() - (expected * 0.246).to_degrees();
+        assert!((margins.phase_deg - by_hand).abs() < 1e-6 && margins.gain_db > 6.0, "{margins:?}");
+    }
+
+    #[test]
+    fn a_designed_red_is_slow_enough_and_a_fast_one_swings() {
+        let flows = Flows { count: 60.0, rtt: Span::from_millis(246), packets_per_second: 3750.0 };
+        let found = red(&flows, (150.0, 700.0), 0.1);
+        // The paper rounds the pole to 0.005 rad/s, a weight of 1.33e-6.
+        assert!(
+            (found.open.poles[0] - 0.005_36).abs() < 1e-5 && (found.w - 1.43e-6).abs() < 1e-8,
+            "{found:?}"
+        );
+        assert!(found.open.margins().phase_deg > 60.0, "{:?}", found.open.margins());
+        let fast = Loop { poles: vec![30.0, found.open.poles[1], found.open.poles[2]], ..found.open };
+        assert!(fast.margins().phase_deg < 0.0, "{:?}", fast.margins());
+    }
+
+    #[test]
+    fn margins_of_a_delayed_integrator_are_known() {
+        let open = Loop { gain: 1.0, zeros: Vec::new(), poles: Vec::new(), integrators: 1, delay: 1.0 };
+        let margins = open.margins();
+        assert!((margins.phase_deg - (90.0 - 1f64.to_degrees())).abs() < 1e-6, "{margins:?}");
+        assert!((margins.gain_db - 20.0 * (std::f64::consts::FRAC_PI_2).log10()).abs() < 1e-6);
+    }
+}

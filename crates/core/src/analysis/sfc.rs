@@ -1,0 +1,234 @@
+//! SFC's model of TCP, its equilibrium and where its gains are stable (seed 002, chapter 6).
+//!
+//! In one round trip `b` packets are acknowledged at a time; the window is `w`, and `w'` packets sent a round trip before are
+//! acknowledged, each lost with probability `p`. Seed gap: the coefficient of the small term in (6.2) is half of what follows from (6.1),
+//! and (6.17) and (6.18) lack a factor each; [`Model`] and [`Link::printed_k1`] have both readings.
+
+use super::control::Loop;
+use crate::time::Span;
+
+/// Which expected change of the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Model {
+    /// (6.2) as printed.
+    Seed,
+    /// (6.2) as it follows from (6.1).
+    Corrected,
+    /// (6.1) itself.
+    Exact,
+}
+
+/// Flows over one link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Link {
+    /// How many ("N").
+    pub flows: f64,
+    /// Their round-trip time, with the queue at its target ("tau").
+    pub rtt: Span,
+    /// What the link sends ("C").
+    pub packets_per_second: f64,
+    /// Packets for each acknowledgement ("b").
+    pub per_ack: f64,
+}
+
+/// Where nothing changes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Equilibrium {
+    /// The window in packets.
+    pub window: f64,
+    /// The probability of a drop or mark. Above one: there is none.
+    pub loss: f64,
+}
+
+/// Gains of the queue and of the rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gains {
+    /// For each packet of queue.
+    pub k1: f64,
+    /// For each packet of window, as in the stability region.
+    pub k2: f64,
+}
+
+/// The expected change of the window in a round trip, (6.1) or (6.2): window, packets acknowledged, loss, packets for each
+/// acknowledgement.
+pub fn drift(model: Model, w: f64, acked: f64, p: f64, b: f64) -> f64 {
+    match model {
+        Model::Exact => {
+            let q = 1.0 - p;
+            let none = q.powf(acked);
+            let part = (1.0 - none * acked * p - none - p + p * none) / (2.0 * b * w * p);
+            -part - w / 2.0 * (1.0 - none) + acked / (b * w)
+        }
+        Model::Seed | Model::Corrected => {
+            let share = if model == Model::Seed { 2.0 } else { 4.0 };
+            -acked * (acked - 1.0) / (share * b * w) * p - w * acked / 2.0 * p + acked / (b * w)
+        }
+    }
+}
+
+impl Link {
+    /// "alpha": the window at which all flows fill the link.
+    pub fn window(&self) -> f64 {
+        self.rtt.as_secs_f64() * self.packets_per_second / self.flows
+    }
+
+    /// (6.11), or what the other models have in its place.
+    pub fn equilibrium(&self, model: Model) -> Equilibrium {
+        let (w, b) = (self.window(), self.per_ack);
+        let loss = match model {
+            Model::Seed => 2.0 / (b * w * w + w - 1.0),
+            Model::Corrected => 4.0 / (2.0 * b * w * w + w - 1.0),
+            Model::Exact => {
+                let (mut low, mut high) = (1e-12, 1.0);
+                for _ in 0..200 {
+                    let middle = (low + high) / 2.0;
+                    if drift(model, w, w, middle, b) > 0.0 { low = middle } else { high = middle }
+                }
+                low
+            }
+        };
+        Equilibrium { window: w, loss }
+    }
+
+    /// The most flows for which there is an equilibrium.
+    pub fn most_flows(&self, model: Model) -> f64 {
+        let b = self.per_ack;
+        let least_window = match model {
+            // b w^2 + w - 1 = 2 and 2 b w^2 + w - 1 = 4.
+            Model::Seed => (-1.0 + (1.0 + 12.0 * b).sqrt()) / (2.0 * b),
+            Model::Corrected | Model::Exact => (-1.0 + (1.0 + 40.0 * b).sqrt()) / (4.0 * b),
+        };
+        self.rtt.as_secs_f64() * self.packets_per_second / least_window
+    }
+
+    /// (6.13): how fast a window that is off comes back, in 1/s, and what a probability does to it.
+    fn linear(&self, model: Model) -> (f64, f64) {
+        let Equilibrium { window: w, loss: p } = self.equilibrium(model);
+        let (b, rtt) = (self.per_ack, self.rtt.as_secs_f64());
+        let back = match model {
+            Model::Seed => p * (1.0 + 2.0 * b * w) / (2.0 * b * rtt),
+            Model::Corrected | Model::Exact => p * (1.0 + 4.0 * b * w) / (4.0 * b * rtt),
+        };
+        (back, 1.0 / (b * rtt * p))
+    }
+
+    /// The open loop with these gains.
+    pub fn open(&self, model: Model, gains: Gains) -> Loop {
+        let ((back, push), rtt) = (self.linear(model), self.rtt.as_secs_f64());
+        let integral = gains.k1 * self.flows / rtt;
+        let (gain, zeros, integrators) = match integral > 0.0 {
+            true => {
+                let zeros = if gains.k2 > 0.0 { vec![integral / gains.k2] } else { Vec::new() };
+                (push * integral / back, zeros, 1)
+            }
+            false => (push * gains.k2 / back, Vec::new(), 0),
+        };
+        Loop { gain, zeros, poles: vec![back], integrators, delay: rtt }
+    }
+
+    /// The gain per packet of window that a gain per share of the link's rate is: the algorithm's k2 multiplies `R / C`, and R is
+    /// a window of every flow in a round trip.
+    pub fn per_window(&self, k2: f64) -> f64 {
+        k2 / self.window()
+    }
+
+    /// The largest k2 for which some k1 is stable.
+    pub fn most_k2(&self, model: Model) -> f64 {
+        let ((back, push), rtt) = (self.linear(model), self.rtt.as_secs_f64());
+        // tan(theta) = -theta / (c tau) between pi/2 and pi.
+        let pi = std::f64::consts::PI;
+        let (mut low, mut high) = (pi / 2.0, pi);
+        for _ in 0..100 {
+            let theta = (low + high) / 2.0;
+            if theta.sin() + theta / (back * rtt) * theta.cos() > 0.0 { low = theta } else { high = theta }
+        }
+        (low * low + (back * rtt).powi(2)).sqrt() / (push * rtt)
+    }
+
+    /// The largest k1 that is stable with this k2.
+    pub fn most_k1(&self, model: Model, k2: f64) -> f64 {
+        let ((back, push), rtt) = (self.linear(model), self.rtt.as_secs_f64());
+        let (scale, x) = (back / push, back * rtt);
+        let on_edge = |z: f64| k2 / scale + z.cos() - z * z.sin() / x;
+        let k1 = |z: f64| scale * z / self.flows * (z.sin() + z / x * z.cos());
+        odd_roots(on_edge).map(k1).fold(f64::INFINITY, f64::min)
+    }
+
+    /// The same with (6.17) and (6.18) as printed.
+    pub fn printed_k1(&self, k2: f64) -> f64 {
+        let (alpha, b) = (self.window(), self.per_ack);
+        let d = b * alpha * alpha + alpha - 1.0;
+        let on_edge = |z: f64| k2 + (2.0 * alpha * b + 1.0) * z.cos() / (d * d) - b * z * z.sin() / d;
+        let k1 = |z: f64| {
+            let sum = z.sin() + b * d / (1.0 + 2.0 * alpha * b) * z.cos();
+            2.0 * (2.0 * alpha * b + 1.0) / (self.flows * d * d) * z * sum
+        };
+        odd_roots(on_edge).map(k1).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// The first, third, ... root above zero of a function that begins positive, up to 20 turns.
+fn odd_roots(value: impl Fn(f64) -> f64) -> impl Iterator<Item = f64> {
+    let step = 1e-3;
+    let last = (40.0 * std::f64::consts::PI / step) as u32;
+    let root = move |k: u32| {
+        let (mut from, mut to) = (step * f64::from(k), step * f64::from(k + 1));
+        if value(from) <= 0.0 || value(to) > 0.0 {
+            return None;
+        }
+        for _ in 0..60 {
+            let middle = (from + to) / 2.0;
+            if value(middle) > 0.0 { from = middle } else { to = middle }
+        }
+        Some(from)
+    };
+    (0..last).filter_map(root)
+}
+
+/// What the fluid model does with the law, packets being marked and not dropped: the probability at the target, gains of the queue and of the arrivals' excess over the
+/// link, and what the buffer holds. The mean queue over the last half of `seconds`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fluid {
+    /// The link; its round-trip time is without a queue.
+    pub link: Link,
+    /// The probability at the target with arrivals of the link's rate.
+    pub bias: f64,
+    /// For each packet of queue.
+    pub k1: f64,
+    /// For arrivals of twice the link's rate.
+    pub k2: f64,
+    /// The target, in packets.
+    pub target: f64,
+    /// The buffer, in packets.
+    pub buffer: f64,
+}
+
+impl Fluid {
+    /// The mean queue over the last half of so many seconds, with delayed windows and probabilities.
+    pub fn mean_queue(&self, model: Model, seconds: f64) -> f64 {
+        const STEP: f64 = 1e-3;
+        let Link { flows, rtt, packets_per_second: capacity, per_ack } = self.link;
+        let steps = (seconds / STEP) as usize;
+        let mut past = Vec::with_capacity(steps);
+        let (mut w, mut queue, mut sum) = (1.0f64, 0.0f64, 0.0);
+        for step in 0..steps {
+            let delay = rtt.as_secs_f64() + queue / capacity;
+            let arrivals = flows * w / delay;
+            let law = self.bias + self.k1 * (queue - self.target) + self.k2 * (arrivals / capacity - 1.0);
+            let overflow = if queue >= self.buffer { (1.0 - capacity / arrivals).max(0.0) } else { 0.0 };
+            let p = law.clamp(0.0, 1.0);
+            past.push((w, 1.0 - (1.0 - p) * (1.0 - overflow)));
+            let back = step.saturating_sub((delay / STEP) as usize);
+            let (acked, loss) = past[back];
+            w = (w + STEP / delay * drift(model, w, acked, loss, per_ack)).max(1.0);
+            queue = (queue + STEP * (arrivals - capacity)).clamp(0.0, self.buffer);
+            if 2 * step >= steps {
+                sum += queue;
+            }
+        }
+        sum / (steps - steps / 2) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! Linear prediction of a series from its latest values: the one with the least mean squared error (seed 002, 5.2.1), by Levinson's and
+//! Durbin's recursion, and one that learns from its errors (seed 002, (5.7)).
+
+/// Autocovariances below this part of the variance count as none: the recursion ends where nothing is left to predict.
+const NOTHING_LEFT: f64 = 1e-9;
+
+/// The weights that predict a series with these autocovariances (`covariances[0]` is the variance) best: `weights[0]` belongs to the
+/// newest value. As many as there is room for, and covariances. What the prediction leaves of the variance.
+///
+/// Where fewer weights predict everything, the others are zero.
+pub fn levinson(covariances: &[f64], weights: &mut [f64]) -> f64 {
+    weights.fill(0.0);
+    let Some(&variance) = covariances.first() else { return 0.0 };
+    let mut left = variance;
+    let order = weights.len().min(covariances.len() - 1);
+    for k in 0..order {
+        if left < NOTHING_LEFT * variance || left <= 0.0 {
+            break;
+        }
+        let known: f64 = (0..k).map(|j| weights[j] * covariances[k - j]).sum();
+        let reflection = (covariances[k + 1] - known) / left;
+        // weights[j] -= reflection * weights[k - 1 - j], for all at once: pairs from both ends.
+        for j in 0..k / 2 {
+            let (low, high) = (weights[j], weights[k - 1 - j]);
+            weights[j] = low - reflection * high;
+            weights[k - 1 - j] = high - reflection * low;
+        }
+        if k % 2 == 1 {
+            weights[k / 2] -= reflection * weights[k / 2];
+        }
+        weights[k] = reflection;
+        left *= 1.0 - reflection * reflection;
+    }
+    left.max(0.0)
+}
+
+/// Autocovariances of a series around this mean, with the number of all values as divisor, so that they belong to some series
+/// (the matrix of normal equations has no negative eigenvalue). As many as there is room for; those beyond the series are zero.
+pub fn covariances(series: &[f64], mean: f64, found: &mut [f64]) {
+    let count = series.len().max(1) as f64;
+    for (lag, place) in found.iter_mut().enumerate() {
+        let pairs = series.iter().zip(series.iter().skip(lag));
+        *place = pairs.map(|(early, late)| (early - mean) * (late - mean)).sum::<f64>() / count;
+    }
+}
+
+/// A predictor that learns: after each value its weights move towards what would have predicted it (normalised least mean squares).
+#[derive(Debug, Clone)]
+pub struct Adaptive {
+    weights: Vec<f64>,
+    /// Step, as a share of the largest that is stable twice over; below 2.
+    step: f64,
+}
+
+impl Adaptive {
+    /// One that takes the newest value for the next one, of this order.
+    pub fn new(order: usize, step: f64) -> Adaptive {
+        let mut weights = vec![0.0; order.max(1)];
+        weights[0] = 1.0;
+        Adaptive { weights, step }
+    }
+
+    /// The weights, that of the newest value first.
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// The prediction after these values, the newest first; what is missing counts as nothing.
+    pub fn predict(&self, newest_first: impl Iterator<Item = f64>) -> f64 {
+        self.weights.iter().zip(newest_first).map(|(weight, value)| weight * value).sum()
+    }
+
+    /// `value` came after these values, the newest first.
+    pub fn learn(&mut self, value: f64, newest_first: impl Iterator<Item = f64> + Clone) {
+        let error = value - self.predict(newest_first.clone());
+        let power: f64 = newest_first.clone().take(self.weights.len()).map(|value| value * value).sum();
+        let step = self.step * error / (1e-9 + power);
+        for (weight, value) in self.weights.iter_mut().zip(newest_first) {
+            *weight += step * value;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    /// Solves the normal equations by elimination with pivots.
+    fn dense(covariances: &[f64]) -> Vec<f64> {
+        let n = covariances.len() - 1;
+        let mut rows: Vec<Vec<f64>> = (0..n)
+            .map(|i| {
+                let row = (0..n).map(|j| covariances[i.abs_diff(j)]);
+                row.chain(std::iter::once(covariances[i + 1])).collect()
+            })
+            .collect();
+        for column in 0..n {
+            let pivot = (column..n)
+                .max_by(|a, b| rows[*a][column].abs().total_cmp(&rows[*b][column].abs()))
+                .expect("rows are left");
+            rows.swap(column, pivot);
+            let head = rows[column].clone();
+            for row in rows.iter_mut().skip(column + 1) {
+                let factor = row[column] / head[column];
+                row.iter_mut().zip(&head).for_each(|(value, above)| *value -= factor * above);
+            }
+        }
+        let mut solution = vec![0.0; n];
+        for i in (0..n).rev() {
+            let known: f64 = (i + 1..n).map(|j| rows[i][j] * solution[j]).sum();
+            solution[i] = (rows[i][n] - known) / rows[i][i];
+        }
+        solution
+    }
+
+    #[test]
+    fn the_recursion_solves_the_normal_equations() {
+        let mut rng = Rng::new(5, 2);
+        for order in [1, 2, 3, 7, 20] {
+            let series: Vec<f64> = (0..200).map(|_| rng.unit() + rng.unit()).collect();
+            let mut found = vec![0.0; order + 1];
+            covariances(&series, 1.0, &mut found);
+            found[0] *= 1.0 + 1e-6;
+            let mut weights = vec![0.0; order];
+            let left = levinson(&found, &mut weights);
+            let exact = dense(&found);
+            for (ours, theirs) in weights.iter().zip(&exact) {
+                assert!((ours - theirs).abs() < 1e-9, "{order}: {ours} {theirs}");
+            }
+            let explained: f64 = exact.iter().zip(&found[1..]).map(|(weight, r)| weight * r).sum();
+            assert!((left - (found[0] - explained)).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn of_a_first_order_process_the_newest_value_alone_counts() {
+        let found: Vec<f64> = (0..=20).map(|lag| 0.8f64.powi(lag)).collect();
+        let mut weights = [0.0; 20];
+        let left = levinson(&found, &mut weights);
+        assert!((weights[0] - 0.8).abs() < 1e-12 && weights[1..].iter().all(|w| w.abs() < 1e-12));
+        assert!((left - 0.36).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_constant_series_leaves_nothing_to_predict() {
+        let mut found = [1.0; 6];
+        let mut weights = [0.0; 5];
+        assert_eq!(levinson(&found, &mut weights), 0.0);
+        assert_eq!(weights, [1.0, 0.0, 0.0, 0.0, 0.0]);
+        found.fill(0.0);
+        assert_eq!(levinson(&found, &mut weights), 0.0);
+        assert_eq!(weights, [0.0; 5]);
+    }
+
+    #[test]
+    fn covariances_are_as_by_hand() {
+        let mut found = [0.0; 4];
+        covariances(&[1.0, 3.0, 2.0], 2.0, &mut found);
+        assert_eq!(found, [2.0 / 3.0, -1.0 / 3.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn an_adaptive_predictor_finds_a_first_order_process() {
+        let (mut rng, mut adaptive) = (Rng::new(9, 1), Adaptive::new(3, 0.002));
+        let mut past = [0.0; 3];
+        for _ in 0..200_000 {
+            let value = 0.8 * past[0] + rng.unit() - 0.5;
+            adaptive.learn(value, past.iter().copied());
+            past.rotate_right(1);
+            past[0] = value;
+        }
+        let weights = adaptive.weights();
+        assert!((weights[0] - 0.8).abs() < 0.1 && weights[1].abs() < 0.12, "{weights:?}");
+    }
+}
