@@ -187,6 +187,7 @@ fn bytes_per_second(rate: Rate) -> f64 {
 mod tests {
     use super::*;
     use crate::bench;
+    use crate::discipline::Ecn;
 
     /// A megabyte a second: a packet of 1000 bytes takes a millisecond.
     fn avq(config: Config) -> Avq {
@@ -230,7 +231,7 @@ mod tests {
             let mut avq = avq(Config { packets: true, ecn: true, ..Config::default() });
             for arrival in 0..200_000 {
                 let now = Time::ZERO + Span::from_micros(gap * arrival);
-                let offer = Offer { now, ecn_capable: true, ..bench::busy(0) };
+                let offer = Offer { now, ecn: Ecn::Ect0, ..bench::busy(0) };
                 avq.on_arrival(&offer, &mut Rng::new(1, 1));
             }
             assert!(expected.contains(&avq.virtual_share()), "{gap}: {}", avq.virtual_share());

@@ -1,6 +1,6 @@
 //! What tests of several disciplines need.
 
-use crate::discipline::Offer;
+use crate::discipline::{Ecn, Offer};
 use faircast_core::time::Time;
 
 /// A packet of 1000 bytes that finds so many others of its size waiting.
@@ -9,7 +9,7 @@ pub(crate) fn busy(waiting: u32) -> Offer {
         now: Time::ZERO,
         size: 1000,
         flow: 0,
-        ecn_capable: false,
+        ecn: Ecn::NotEct,
         waiting,
         waiting_bytes: u64::from(waiting) * 1000,
         in_transmission: 1000,

@@ -105,6 +105,7 @@ impl Discipline for Blue {
 mod tests {
     use super::*;
     use crate::bench;
+    use crate::discipline::Ecn;
 
     fn millis(millis: u64) -> Time {
         Time::ZERO + Span::from_millis(millis)
@@ -138,7 +139,7 @@ mod tests {
     #[test]
     fn packets_that_allow_it_are_marked() {
         let mut blue = Blue { p: 1.0, ..Blue::new(Config { ecn: true, ..Config::default() }) };
-        let offer = Offer { ecn_capable: true, ..bench::busy(1) };
+        let offer = Offer { ecn: Ecn::Ect0, ..bench::busy(1) };
         assert_eq!(blue.on_arrival(&offer, &mut Rng::new(1, 1)), Decision::Mark);
         assert_eq!(blue.on_arrival(&bench::busy(1), &mut Rng::new(1, 1)), Decision::Drop(DropCause::Early));
     }

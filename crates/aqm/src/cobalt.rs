@@ -191,7 +191,11 @@ impl Cobalt {
         }
         let mut verdict = Verdict::Goes;
         if was_due && self.state == State::Dropping {
-            verdict = if self.config.ecn && packet.ecn_capable { Verdict::Marked } else { Verdict::Dropped };
+            verdict = if self.config.ecn && packet.ecn.may_be_marked() {
+                Verdict::Marked
+            } else {
+                Verdict::Dropped
+            };
             self.count = self.count.saturating_add(1);
             self.due = self.after(self.due);
         } else {
@@ -262,6 +266,7 @@ impl Qdisc for Cobalt {
 mod tests {
     use super::*;
     use crate::bench;
+    use crate::discipline::Ecn;
 
     fn millis(millis: u64) -> Time {
         Time::ZERO + Span::from_millis(millis)
@@ -270,7 +275,7 @@ mod tests {
     fn filled(config: Config, packets: u32, at: Time) -> Cobalt {
         let mut cobalt = Cobalt::new(config);
         for ticket in 0..packets {
-            let offer = Offer { now: at, ecn_capable: true, ..bench::busy(0) };
+            let offer = Offer { now: at, ecn: Ecn::Ect0, ..bench::busy(0) };
             cobalt.enqueue(&offer, Ticket(ticket), &mut Rng::new(1, 1), &mut Vec::new());
         }
         cobalt

@@ -21,6 +21,8 @@ pub struct Config {
     pub interval: Span,
     /// Buffer, without the packet in transmission.
     pub limit: Limit,
+    /// Bytes: nothing is dropped while no more than these wait. 0 for the largest packet so far, as the RFC and Linux have it.
+    pub keep: u32,
     /// Whether packets that allow it are marked in place of drops.
     pub ecn: bool,
 }
@@ -32,6 +34,7 @@ impl Default for Config {
             target: Span::from_millis(5),
             interval: Span::from_millis(100),
             limit: Limit::Packets(1000),
+            keep: 0,
             ecn: false,
         }
     }
@@ -54,6 +57,13 @@ const OPTIONS: &[Opt<Config>] = &[
             Some(())
         },
         "buffer, without the packet in transmission",
+    ),
+    Opt::whole(
+        "keep",
+        0,
+        1_000_000,
+        field!(keep as u32),
+        "bytes that are never dropped; 0: the largest packet",
     ),
     Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
 ];
@@ -148,12 +158,17 @@ impl Codel {
         };
         let sojourn = now.since(packet.since);
         let (_, left) = self.packets.backlog();
-        if sojourn < self.config.target || left <= u64::from(self.largest) {
+        if sojourn < self.config.target || left <= self.kept() {
             self.above_from = None;
             return Some(Head { packet, may_drop: false });
         }
         let above_from = *self.above_from.get_or_insert(now + self.config.interval);
         Some(Head { packet, may_drop: now >= above_from })
+    }
+
+    /// Bytes that are not dropped.
+    fn kept(&self) -> u64 {
+        if self.config.keep > 0 { u64::from(self.config.keep) } else { u64::from(self.largest) }
     }
 
     /// When the next drop after one at `from` is due (control_law).
@@ -173,7 +188,7 @@ impl Codel {
     }
 
     fn may_mark(&self, packet: &Queued) -> bool {
-        self.config.ecn && packet.ecn_capable
+        self.config.ecn && packet.ecn.may_be_marked()
     }
 
     /// The oldest packet leaves to make room.

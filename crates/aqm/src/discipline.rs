@@ -14,7 +14,7 @@ pub struct Offer {
     /// Which flow it belongs to, for disciplines that tell flows apart.
     pub flow: u32,
     /// Whether it may be marked in place of an early drop (RFC 3168).
-    pub ecn_capable: bool,
+    pub ecn: Ecn,
     /// Packets that wait; the one in transmission does not count.
     pub waiting: u32,
     /// Their bytes.
@@ -25,11 +25,47 @@ pub struct Offer {
     pub idle_since: Option<Time>,
 }
 
+/// What a packet's two bits say of congestion marks (RFC 3168, 5; RFC 9331, 4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ecn {
+    /// It may not be marked.
+    #[default]
+    NotEct,
+    /// ECT(0): its sender takes a mark for what a loss would be.
+    Ect0,
+    /// ECT(1): its sender takes marks by their share, and wants a short queue (L4S).
+    Ect1,
+    /// It is marked already; nobody knows what it was.
+    Ce,
+}
+
+impl Ecn {
+    /// Whether a queue may mark it in place of an early drop.
+    #[inline]
+    pub const fn may_be_marked(self) -> bool {
+        !matches!(self, Ecn::NotEct)
+    }
+
+    /// Whether it belongs to the queue of low latency (RFC 9332, 2.3).
+    #[inline]
+    pub const fn is_l4s(self) -> bool {
+        matches!(self, Ecn::Ect1 | Ecn::Ce)
+    }
+}
+
+/// ECT(0) if it may be marked.
+impl From<bool> for Ecn {
+    #[inline]
+    fn from(may_be_marked: bool) -> Ecn {
+        if may_be_marked { Ecn::Ect0 } else { Ecn::NotEct }
+    }
+}
+
 impl Offer {
     /// What an early warning of congestion is to this packet: a mark where the queue marks and the packet may be marked,
     /// otherwise a drop.
     pub fn warned(&self, marks: bool) -> Decision {
-        if marks && self.ecn_capable { Decision::Mark } else { Decision::Drop(DropCause::Early) }
+        if marks && self.ecn.may_be_marked() { Decision::Mark } else { Decision::Drop(DropCause::Early) }
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Config {
     pub target: Span,
     /// How long a packet may wait longer than that before the first drop.
     pub interval: Span,
+    /// Bytes: nothing is dropped of a queue while no more than these wait in it. 0 for its largest packet so far.
+    pub keep: u32,
     /// Whether packets that allow it are marked in place of drops.
     pub ecn: bool,
 }
@@ -40,6 +42,7 @@ impl Default for Config {
             queues: 1024,
             target: Span::from_millis(5),
             interval: Span::from_millis(100),
+            keep: 0,
             ecn: false,
         }
     }
@@ -71,6 +74,13 @@ impl Tabled for Config {
             Within::up_to(100.0),
             field!(interval),
             "how long packets may wait longer before the first drop",
+        ),
+        Opt::whole(
+            "keep",
+            0,
+            1_000_000,
+            field!(keep as u32),
+            "bytes of a queue that are never dropped; 0: its largest packet",
         ),
         Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
     ];
@@ -117,8 +127,8 @@ struct FlowQueue {
 impl FqCodel {
     /// Empty queues.
     pub fn new(config: Config) -> FqCodel {
-        let Config { target, interval, ecn, queues, .. } = config;
-        let one = codel::Config { target, interval, limit: Limit::Packets(u32::MAX), ecn };
+        let Config { target, interval, keep, ecn, queues, .. } = config;
+        let one = codel::Config { target, interval, limit: Limit::Packets(u32::MAX), keep, ecn };
         let queue = || FlowQueue { codel: Codel::new(one), deficit: 0, is_listed: false };
         FqCodel {
             config,

@@ -11,7 +11,7 @@
 //! | [`qdisc`] | the same for one that holds packets |
 //! | [`spec`] | the list of disciplines; one as text |
 //! | [`drop_tail`] [`red`] [`fred`] [`sred`] [`blue`] [`rem`] [`pi`] [`avq`] [`paqm`] [`sfc`] [`pie`] | disciplines that decide at arrival, each with its options |
-//! | [`fifo`] [`codel`] [`cobalt`] [`drr`] [`fq_codel`] | disciplines that hold packets, each with its options |
+//! | [`fifo`] [`codel`] [`cobalt`] [`drr`] [`fq_codel`] [`dualpi2`] | disciplines that hold packets, each with its options |
 //! | [`loss`] | losses on the wire: Bernoulli, Gilbert-Elliott |
 //! | [`link`] | rate, delay, queue and loss together |
 //!
@@ -28,6 +28,7 @@ pub mod codel;
 pub mod discipline;
 pub mod drop_tail;
 pub mod drr;
+pub mod dualpi2;
 pub mod fifo;
 mod flows;
 pub mod fq_codel;
@@ -48,7 +49,7 @@ mod ticks;
 mod written;
 
 pub use any::AnyDiscipline;
-pub use discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
+pub use discipline::{Decision, Departure, Discipline, DropCause, Ecn, Offer, Watches};
 pub use limit::Limit;
 pub use link::{Dequeued, Fate, Link, LinkCounts, LinkSpec, LossCause};
 pub use loss::{Loss, LossSpec};

@@ -7,7 +7,7 @@
 //! counts.
 
 use crate::any::AnyDiscipline;
-use crate::discipline::{Decision, Departure, Discipline, DropCause, Offer, Watches};
+use crate::discipline::{Decision, Departure, Discipline, DropCause, Ecn, Offer, Watches};
 use crate::drop_tail::DropTail;
 use crate::limit::Limit;
 use crate::loss::{Loss, LossSpec};
@@ -320,7 +320,7 @@ impl Link {
 
     /// A packet of `size` bytes of `flow` arrives at the queue. Times must not run backwards.
     #[inline]
-    pub fn offer(&mut self, now: Time, size: u16, flow: u32, ecn_capable: bool) -> Fate {
+    pub fn offer(&mut self, now: Time, size: u16, flow: u32, ecn: impl Into<Ecn>) -> Fate {
         if self.way == Way::Short && self.size == size {
             if self.free_at.since(now) > self.patience {
                 self.rest.overflow += 1;
@@ -331,7 +331,7 @@ impl Link {
             self.count(size);
             return Fate::Arrives { at: self.free_at + self.delay, marked: false };
         }
-        self.offer_long(now, size, flow, ecn_capable)
+        self.offer_long(now, size, flow, ecn.into())
     }
 
     /// Where the packet that was taken last stands among packets of other links that arrive at the same moment: lower
@@ -365,9 +365,9 @@ impl Link {
     }
 
     #[inline(never)]
-    fn offer_long(&mut self, now: Time, size: u16, flow: u32, ecn_capable: bool) -> Fate {
+    fn offer_long(&mut self, now: Time, size: u16, flow: u32, ecn: Ecn) -> Fate {
         if self.queues() {
-            return self.offer_queued(now, size, flow, ecn_capable);
+            return self.offer_queued(now, size, flow, ecn);
         }
         if self.rest.state == State::Down {
             self.rest.rare().refused += 1;
@@ -376,10 +376,10 @@ impl Link {
         if self.free_at <= now {
             self.settle(size);
             if self.way == Way::Short {
-                return self.offer(now, size, flow, ecn_capable);
+                return self.offer(now, size, flow, ecn);
             }
         }
-        let marked = match self.decide(now, size, flow, ecn_capable) {
+        let marked = match self.decide(now, size, flow, ecn) {
             Decision::Accept => false,
             Decision::Mark => {
                 self.rest.rare().marked += 1;
@@ -447,10 +447,10 @@ impl Link {
         }
     }
 
-    fn decide(&mut self, now: Time, size: u16, flow: u32, ecn_capable: bool) -> Decision {
+    fn decide(&mut self, now: Time, size: u16, flow: u32, ecn: Ecn) -> Decision {
         while let Some(moment) = self.rest.decides.timer().filter(|moment| *moment <= now) {
             self.tell(moment);
-            let queue = self.look(moment, 0, 0, false);
+            let queue = self.look(moment, 0, 0, Ecn::NotEct);
             let is_idle = self.free_at <= moment;
             if let Decides::AtArrival(discipline) = &mut self.rest.decides {
                 discipline.on_timer(&queue);
@@ -460,7 +460,7 @@ impl Link {
             }
         }
         self.tell(now);
-        let offer = self.look(now, size, flow, ecn_capable);
+        let offer = self.look(now, size, flow, ecn);
         let rest = &mut *self.rest;
         match &mut rest.decides {
             Decides::DropTail(drop_tail) => drop_tail.on_arrival(&offer, &mut rest.rng),
@@ -494,13 +494,13 @@ impl Link {
     }
 
     /// The queue as a packet finds it.
-    fn look(&mut self, now: Time, size: u16, flow: u32, ecn_capable: bool) -> Offer {
+    fn look(&mut self, now: Time, size: u16, flow: u32, ecn: Ecn) -> Offer {
         let (packets, bytes, in_transmission) = self.backlog(now);
         Offer {
             now,
             size,
             flow,
-            ecn_capable,
+            ecn,
             waiting: packets.saturating_sub(u32::from(in_transmission > 0)),
             waiting_bytes: bytes - u64::from(in_transmission),
             in_transmission,

@@ -2,7 +2,7 @@
 //!
 //! They hold no contents. A packet is known by its [`Ticket`]; whoever drives the link keeps what it stands for.
 
-use crate::discipline::{Decision, DropCause, Offer};
+use crate::discipline::{Decision, DropCause, Ecn, Offer};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Time};
 use std::collections::VecDeque;
@@ -75,14 +75,14 @@ pub struct Queued {
     /// Its size, in bytes.
     pub size: u16,
     /// Whether it may be marked.
-    pub ecn_capable: bool,
+    pub ecn: Ecn,
 }
 
 impl Queued {
     /// The offered packet.
     pub const fn new(offer: &Offer, ticket: Ticket) -> Queued {
-        let Offer { now, size, flow, ecn_capable, .. } = *offer;
-        Queued { ticket, since: now, flow, size, ecn_capable }
+        let Offer { now, size, flow, ecn, .. } = *offer;
+        Queued { ticket, since: now, flow, size, ecn }
     }
 }
 

@@ -344,7 +344,7 @@ impl Red {
             return Decision::Accept;
         }
         self.restart_count();
-        let may_mark = self.config.ecn && offer.ecn_capable && p < self.config.mark_p;
+        let may_mark = self.config.ecn && offer.ecn.may_be_marked() && p < self.config.mark_p;
         if may_mark { Decision::Mark } else { Decision::Drop(DropCause::Early) }
     }
 

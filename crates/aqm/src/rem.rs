@@ -214,7 +214,7 @@ impl Qdisc for MarksAtDeparture {
 
     fn dequeue(&mut self, _now: Time, rng: &mut Rng, _dropped: &mut Vec<Dropped>) -> Option<Sent> {
         let packet = self.packets.pop()?;
-        let marked = rng.chance(self.rem.p) && packet.ecn_capable;
+        let marked = rng.chance(self.rem.p) && packet.ecn.may_be_marked();
         Some(Sent { ticket: packet.ticket, marked })
     }
 
@@ -247,6 +247,7 @@ impl Qdisc for MarksAtDeparture {
 mod tests {
     use super::*;
     use crate::bench;
+    use crate::discipline::Ecn;
 
     fn rem(config: Config) -> Rem {
         Rem::new(config, Rate::from_mbps(8.0)) // 1000 packets a second: 2 in 2 ms
@@ -285,8 +286,8 @@ mod tests {
         let mut held =
             MarksAtDeparture { rem: Rem { p: 1.0, ..rem(config) }, packets: PacketQueue::default() };
         let (mut rng, mut dropped) = (Rng::new(1, 1), Vec::new());
-        for (ticket, ecn_capable) in [(0, true), (1, false)] {
-            let offer = Offer { ecn_capable, ..bench::busy(0) };
+        for (ticket, ecn) in [(0, Ecn::Ect0), (1, Ecn::NotEct)] {
+            let offer = Offer { ecn, ..bench::busy(0) };
             assert_eq!(held.enqueue(&offer, Ticket(ticket), &mut rng, &mut dropped), Decision::Accept);
         }
         let mut leaves = || held.dequeue(Time::ZERO, &mut rng, &mut dropped).expect("it waits").marked;

@@ -3,7 +3,9 @@
 use crate::any::AnyDiscipline;
 use crate::limit::Limit;
 use crate::written::Written;
-use crate::{avq, blue, cobalt, codel, drr, fifo, fq_codel, fred, paqm, pi, pie, red, rem, sfc, sred};
+use crate::{
+    avq, blue, cobalt, codel, drr, dualpi2, fifo, fq_codel, fred, paqm, pi, pie, red, rem, sfc, sred,
+};
 use faircast_core::spec::{self, Described, SpecError};
 use faircast_core::time::{Rate, Span};
 
@@ -98,6 +100,8 @@ disciplines! {
     Drr(drr::Config),
     /// Deficit round robin with CoDel for every flow.
     FqCodel(fq_codel::Config),
+    /// Two coupled queues, one of them for L4S.
+    DualPi2(dualpi2::Config),
 }
 
 impl QueueSpec {

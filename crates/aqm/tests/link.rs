@@ -116,7 +116,16 @@ impl Twin {
         let (waiting, waiting_bytes) = self.waiting();
         let in_transmission = self.sending.map_or(0, |(packet, _, _)| packet.size);
         let idle_since = self.sending.is_none().then_some(self.idle_since);
-        Offer { now, size, flow: 0, ecn_capable, waiting, waiting_bytes, in_transmission, idle_since }
+        Offer {
+            now,
+            size,
+            flow: 0,
+            ecn: ecn_capable.into(),
+            waiting,
+            waiting_bytes,
+            in_transmission,
+            idle_since,
+        }
     }
 
     fn decide(&mut self, now: Time, size: u16, ecn_capable: bool) -> Decision {

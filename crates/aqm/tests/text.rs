@@ -45,10 +45,11 @@ fn queues_that_hold_packets_take_options() {
         target: Span::from_millis(10),
         interval: Span::from_millis(200),
         limit: Limit::Packets(u32::MAX),
+        keep: 0,
         ecn: true,
     };
     assert_eq!(queue("codel,target=10ms,interval=0.2,limit=unlimited,ecn"), QueueSpec::Codel(wanted));
-    assert_eq!(queue("codel").to_string(), "codel,target=0.005,interval=0.1,limit=1000");
+    assert_eq!(queue("codel").to_string(), "codel,target=0.005,interval=0.1,limit=1000,keep=0");
     let wanted = drr::Config { quantum: 500, limit: Limit::Packets(60), queues: 16 };
     assert_eq!(queue("drr,quantum=500,limit=60,queues=16"), QueueSpec::Drr(wanted));
 }
@@ -59,6 +60,7 @@ fn what_is_written_reads_back() {
         "fifo,limit=7,drops=front",
         "codel,ecn,target=1ms",
         "cobalt,ecn,blue=0.1",
+        "dualpi2,step=2ms,classic=0.2",
         "fq_codel,limit=100,queues=8,ecn",
         "fred,limit=50,share=4,ecn",
         "sred,mode=drcl,p=0.1",
@@ -108,7 +110,8 @@ fn nonsense_is_refused_with_what_would_do() {
         refusal("green"),
         "there is no queue \"green\"; choose one of: droptail,SIZE, fifo[,OPTION...], red[,OPTION...], fred[,OPTION...], \
          sred[,OPTION...], blue[,OPTION...], rem[,OPTION...], pi[,OPTION...], avq[,OPTION...], paqm[,OPTION...], \
-         sfc[,OPTION...], pie[,OPTION...], codel[,OPTION...], cobalt[,OPTION...], drr[,OPTION...], fq_codel[,OPTION...]"
+         sfc[,OPTION...], pie[,OPTION...], codel[,OPTION...], cobalt[,OPTION...], drr[,OPTION...], fq_codel[,OPTION...], \
+         dualpi2[,OPTION...]"
     );
     assert_eq!(refusal("droptail"), "droptail needs the buffer's size: `droptail,50` or `droptail,50kB`");
     assert!(refusal("droptail,50 kb").contains("`50kB`"), "{}", refusal("droptail,50 kb"));

@@ -1,5 +1,6 @@
 //! What the emulator reads and changes in a packet: addresses, flow, congestion mark (RFC 791, RFC 3168).
 
+use faircast_aqm::Ecn;
 use std::net::Ipv4Addr;
 
 /// The part of an IPv4 packet that links and routes ask for.
@@ -11,8 +12,8 @@ pub struct Header {
     pub destination: Ipv4Addr,
     /// A number that packets of one flow share: addresses, protocol and, where they can be seen, ports.
     pub flow: u32,
-    /// Whether a queue may mark it in place of an early drop.
-    pub ecn_capable: bool,
+    /// What it says of congestion marks.
+    pub ecn: Ecn,
 }
 
 const FIXED: usize = 20;
@@ -36,7 +37,12 @@ pub fn parse(bytes: &[u8]) -> Option<Header> {
         source: address(12),
         destination: address(16),
         flow: hash(fixed[9..10].iter().chain(&fixed[12..20]).chain(ports)),
-        ecn_capable: fixed[1] & ECN != 0,
+        ecn: match fixed[1] & ECN {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        },
     })
 }
 
@@ -92,7 +98,8 @@ pub(crate) mod tests {
     fn addresses_and_capability_are_read() {
         let header = parse(&udp(A, B, 2, 100)).expect("this is a packet");
         assert_eq!((header.source, header.destination), (A.into(), B.into()));
-        assert!(header.ecn_capable && !parse(&udp(A, B, 0, 100)).expect("this is a packet").ecn_capable);
+        let ecn = |bits| parse(&udp(A, B, bits, 100)).expect("this is a packet").ecn;
+        assert_eq!([0, 1, 2, 3].map(ecn), [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use crate::ipv4;
 use crate::plan::{EmulationPlan, PlanError};
 use crate::routes::{Goal, Ignored, Routes};
-use faircast_aqm::{Dequeued, Fate, Link, LinkCounts, Ticket};
+use faircast_aqm::{Dequeued, Ecn, Fate, Link, LinkCounts, Ticket};
 use faircast_core::rng::Rng;
 use faircast_core::time::Time;
 use faircast_topology::{Edge, NodeId};
@@ -109,7 +109,7 @@ struct Slot {
     /// How many copies are on their way.
     copies: u32,
     flow: u32,
-    ecn_capable: bool,
+    ecn: Ecn,
     goal: Goal,
 }
 
@@ -117,14 +117,13 @@ impl Packets {
     fn insert(&mut self, bytes: &[u8], header: &ipv4::Header, goal: Goal, mtu: u16) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             let bytes = Vec::with_capacity(usize::from(mtu));
-            self.slots.push(Slot { bytes, copies: 0, flow: 0, ecn_capable: false, goal });
+            self.slots.push(Slot { bytes, copies: 0, flow: 0, ecn: Ecn::NotEct, goal });
             self.slots.len() as u32 - 1
         });
         let packet = &mut self.slots[slot as usize];
         packet.bytes.clear();
         packet.bytes.extend_from_slice(bytes);
-        (packet.copies, packet.flow, packet.ecn_capable, packet.goal) =
-            (1, header.flow, header.ecn_capable, goal);
+        (packet.copies, packet.flow, packet.ecn, packet.goal) = (1, header.flow, header.ecn, goal);
         slot
     }
 
@@ -271,13 +270,13 @@ impl Net {
     fn offer(&mut self, now: Time, number: u32, slot: u32, was_marked: bool) {
         let packet = &self.packets.slots[slot as usize];
         let size = (packet.bytes.len() as u16).saturating_add(self.overhead);
-        let (flow, ecn_capable) = (packet.flow, packet.ecn_capable);
+        let (flow, ecn) = (packet.flow, packet.ecn);
         if self.lines[number as usize].link.next_dequeue() <= now {
             // A host's packet may come before the driver has asked for what was due.
             self.depart(now, number);
         }
         let line = &mut self.lines[number as usize];
-        match line.link.offer(now, size, flow, ecn_capable) {
+        match line.link.offer(now, size, flow, ecn) {
             Fate::Lost(_) => self.packets.release(slot),
             Fate::Arrives { at, marked } => self.set_out(number, at, slot, was_marked || marked),
             Fate::Queued(Ticket(ticket)) => {

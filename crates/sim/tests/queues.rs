@@ -132,6 +132,7 @@ fn both_engines_agree_on_every_discipline() {
         "fifo,limit=12,drops=front",
         "cobalt,limit=30,interval=50ms,ecn",
         "fq_codel,limit=30,interval=50ms,queues=4",
+        "dualpi2,limit=40",
         "fred,limit=20,w=0.05",
         "sred,limit=20,list=50,ecn",
         "blue,limit=12",

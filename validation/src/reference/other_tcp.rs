@@ -177,8 +177,9 @@ const QUEUES: &[Known] = &[
     (
         "FqCoDel",
         "1024 queues hashed (Perturbation = seed), target 5 ms, interval 100 ms, quantum = MTU, 10240 packets",
-        // A packet of the size of the MTU has 1502 bytes on the wire.
-        "fq_codel,queues=1024,target=5ms,interval=100ms,quantum=1502,limit=",
+        // A packet of the size of the MTU has 1502 bytes on the wire. ns-3's CoDel drops unless fewer than MinBytes are left, so its last
+        // packet, too, as long as one remains.
+        "fq_codel,queues=1024,target=5ms,interval=100ms,quantum=1502,keep=1501,limit=",
     ),
     (
         "Cobalt",

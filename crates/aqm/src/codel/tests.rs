@@ -22,7 +22,7 @@ impl Bench {
             now,
             size: 1000,
             flow: 0,
-            ecn_capable,
+            ecn: ecn_capable.into(),
             waiting: 0,
             waiting_bytes: 0,
             in_transmission: 0,

@@ -19,7 +19,7 @@ impl Bench {
             now: Time::ZERO,
             size,
             flow,
-            ecn_capable: false,
+            ecn: false.into(),
             waiting: 0,
             waiting_bytes: 0,
             in_transmission: 0,

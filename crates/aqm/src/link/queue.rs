@@ -1,7 +1,7 @@
 //! A link whose discipline holds packets.
 
 use super::{Decides, Dequeued, Fate, Link, LinkCounts, LossCause, Record, Rest, Shift, State, Waiting};
-use crate::discipline::{Decision, DropCause, Offer};
+use crate::discipline::{Decision, DropCause, Ecn, Offer};
 use crate::qdisc::{Dropped, Qdisc, Ticket};
 use faircast_core::time::{Rate, Span, Time};
 use std::collections::VecDeque;
@@ -190,7 +190,7 @@ impl Link {
     }
 
     /// A packet is offered to a link that queues.
-    pub(super) fn offer_queued(&mut self, now: Time, size: u16, flow: u32, ecn_capable: bool) -> Fate {
+    pub(super) fn offer_queued(&mut self, now: Time, size: u16, flow: u32, ecn: Ecn) -> Fate {
         debug_assert!(self.next_dequeue() > now, "what is due must be taken before the next offer");
         let each = self.transmission(size);
         let Link { free_at, delay, rest, .. } = self;
@@ -218,8 +218,7 @@ impl Link {
         let (waiting, waiting_bytes) = queue.backlog();
         let in_transmission = queue.in_transmission(now);
         let idle_since = is_idle.then_some(*free_at);
-        let offer =
-            Offer { now, size, flow, ecn_capable, waiting, waiting_bytes, in_transmission, idle_since };
+        let offer = Offer { now, size, flow, ecn, waiting, waiting_bytes, in_transmission, idle_since };
         let ticket = queue.hold(Held { delay, flow, size, marked: false });
         let decision = queue.qdisc.enqueue(&offer, ticket, rng, &mut queue.dropped);
         queue.collect_dropped();

@@ -11,7 +11,7 @@ fn busy(waiting: u32) -> Offer {
         now: Time::ZERO,
         size: 1000,
         flow: 0,
-        ecn_capable: false,
+        ecn: false.into(),
         waiting,
         waiting_bytes: u64::from(waiting) * 1000,
         in_transmission: 1000,
@@ -125,7 +125,7 @@ fn a_nearly_empty_queue_drops_nothing_whatever_the_average() {
 
 #[test]
 fn an_average_of_twice_the_upper_threshold_leaves_no_choice() {
-    let capable = Offer { ecn_capable: true, ..busy(10) };
+    let capable = Offer { ecn: true.into(), ..busy(10) };
     let config = Config { ecn: true, ..frozen() };
     let all = decisions(with_average(config, 30.1), capable, 100);
     assert!(all.iter().all(|d| *d == Decision::Drop(DropCause::Overflow)));
@@ -133,7 +133,7 @@ fn an_average_of_twice_the_upper_threshold_leaves_no_choice() {
 
 #[test]
 fn a_full_buffer_drops_what_would_have_been_marked() {
-    let capable = Offer { ecn_capable: true, ..busy(10) };
+    let capable = Offer { ecn: true.into(), ..busy(10) };
     let config = Config { ecn: true, limit: 10, ..frozen() };
     let all = decisions(with_average(config, 14.0), capable, 100);
     assert!(all.iter().all(|d| *d == Decision::Drop(DropCause::Overflow)));
@@ -143,7 +143,7 @@ fn a_full_buffer_drops_what_would_have_been_marked() {
 fn capable_packets_are_marked_and_others_dropped() {
     let config = Config { ecn: true, ..frozen() };
     let is_a = |decision: Decision| move |d: &&Decision| **d == decision;
-    let capable = decisions(with_average(config, 10.0), Offer { ecn_capable: true, ..busy(10) }, 10_000);
+    let capable = decisions(with_average(config, 10.0), Offer { ecn: true.into(), ..busy(10) }, 10_000);
     let marks = capable.iter().filter(is_a(Decision::Mark)).count();
     assert!(marks > 300 && capable.iter().all(|d| !matches!(d, Decision::Drop(_))), "{marks}");
     let others = decisions(with_average(config, 10.0), busy(10), 10_000);
@@ -153,7 +153,7 @@ fn capable_packets_are_marked_and_others_dropped() {
 #[test]
 fn above_the_marking_probability_packets_are_dropped() {
     let config = Config { ecn: true, mark_p: 0.05, ..frozen() };
-    let all = decisions(with_average(config, 11.0), Offer { ecn_capable: true, ..busy(10) }, 10_000); // p = 0.06
+    let all = decisions(with_average(config, 11.0), Offer { ecn: true.into(), ..busy(10) }, 10_000); // p = 0.06
     assert!(all.contains(&Decision::Drop(DropCause::Early)) && !all.contains(&Decision::Mark));
 }
 

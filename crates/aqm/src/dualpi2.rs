@@ -1,0 +1,359 @@
+//! DualPI2 (RFC 9332; Linux, `sch_dualpi2`): two queues of which packets of L4S senders, ECT(1), have the one with low latency, and
+//! a PI controller whose probability is squared for the others. Both kinds of flows then get about the same.
+//!
+//! ```text
+//!   ECT(1), CE ---- low latency ---- marked when they waited 1 ms, or with probability k p ----+
+//!                                                                                              +-- by turns, 9 to 1
+//!   all others ---- classic -------- marked or dropped with probability p^2 -------------------+
+//! ```
+//!
+//! Above `p = 1 / k` nothing more can be said by marks: then packets of both queues are dropped with probability p^2.
+
+use crate::discipline::{Decision, DropCause, Ecn, Offer};
+use crate::qdisc::{Dropped, PacketQueue, Qdisc, Queued, Sent, Ticket};
+use crate::ticks::Ticks;
+use crate::written::Tabled;
+use faircast_core::field;
+use faircast_core::rng::Rng;
+use faircast_core::spec::{Opt, Within};
+use faircast_core::time::{Rate, Span, Time};
+
+/// Parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Config {
+    /// Buffer of both queues, in packets that wait.
+    pub limit: u32,
+    /// The delay that it steers the classic queue to.
+    pub target: Span,
+    /// How often the probability is moved.
+    pub update: Span,
+    /// What a second above the target adds to the probability at each move.
+    pub alpha: f64,
+    /// What a second more than the last time adds to it.
+    pub beta: f64,
+    /// From which time in the queue on packets of low latency are marked in any case.
+    pub step: Span,
+    /// How much more often packets of low latency are marked: `k p` beside `p^2`.
+    pub coupling: f64,
+    /// Share of turns that the classic queue has while both have packets.
+    pub classic: f64,
+    /// Bytes of two packets of the largest size: a shorter queue loses nothing.
+    pub least_bytes: u32,
+}
+
+/// Of Linux: for round-trip times of up to 100 ms.
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            limit: 10_000,
+            target: Span::from_millis(15),
+            update: Span::from_millis(16),
+            alpha: 0.16,
+            beta: 3.2,
+            step: Span::from_millis(1),
+            coupling: 2.0,
+            classic: 0.1,
+            least_bytes: 3000,
+        }
+    }
+}
+
+impl Tabled for Config {
+    const NAME: &'static str = "dualpi2";
+    const FORM: &'static str = "dualpi2[,OPTION...]";
+    type Made = Box<dyn Qdisc>;
+    const OPTIONS: &'static [Opt<Config>] = &[
+        Opt::whole(
+            "limit",
+            1,
+            u32::MAX as u64,
+            field!(limit as u32),
+            "buffer of both queues, in packets that wait",
+        ),
+        Opt::seconds(
+            "target",
+            Within::up_to(1.0),
+            field!(target),
+            "time in the classic queue that it steers to",
+        ),
+        Opt::seconds("update", Within::up_to(1.0), field!(update), "how often the probability is moved"),
+        Opt::number("alpha", Within::up_to(1e3), field!(alpha), "what a second above the target adds to it"),
+        Opt::number(
+            "beta",
+            Within::of(0.0, 1e3),
+            field!(beta),
+            "what a second more than the last time adds to it",
+        ),
+        Opt::seconds(
+            "step",
+            Within::up_to(1.0),
+            field!(step),
+            "time in the queue of low latency from which on all are marked",
+        ),
+        Opt::number(
+            "coupling",
+            Within::of(1.0, 100.0),
+            field!(coupling),
+            "k: marks of low latency are k p, others p squared",
+        ),
+        Opt::number(
+            "classic",
+            Within::PART,
+            field!(classic),
+            "share of turns of the classic queue while both have packets",
+        ),
+        Opt::whole(
+            "least",
+            0,
+            1_000_000,
+            field!(least_bytes as u32),
+            "bytes below which nothing is dropped early",
+        ),
+    ];
+
+    fn build(&self, _rate: Rate, _delay: Span) -> Box<dyn Qdisc> {
+        Box::new(DualPi2::new(*self))
+    }
+}
+
+/// The discipline's state.
+#[derive(Debug)]
+pub struct DualPi2 {
+    config: Config,
+    low: PacketQueue,
+    classic: PacketQueue,
+    p: f64,
+    /// The delay at the last move.
+    last: f64,
+    /// Bytes that the classic queue is owed: above zero, it is its turn.
+    credit: f64,
+    ticks: Ticks,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Low,
+    Classic,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Goes,
+    Marked,
+    Dropped,
+}
+
+impl DualPi2 {
+    /// Empty queues.
+    pub fn new(config: Config) -> DualPi2 {
+        DualPi2 {
+            config,
+            low: PacketQueue::default(),
+            classic: PacketQueue::default(),
+            p: 0.0,
+            last: 0.0,
+            credit: 0.0,
+            ticks: Ticks::every(config.update),
+        }
+    }
+
+    /// The probability before it is squared or multiplied.
+    pub const fn probability(&self) -> f64 {
+        self.p
+    }
+
+    /// The next packet of the queue whose turn it is.
+    fn take(&mut self) -> Option<(Kind, Queued)> {
+        let share = self.config.classic;
+        let (low, classic) = (self.low.backlog().0 > 0, self.classic.backlog().0 > 0);
+        if !(low && classic) {
+            self.credit = if low || classic { self.credit } else { 0.0 };
+            let kind = if low { Kind::Low } else { Kind::Classic };
+            let packet = if low { self.low.pop() } else { self.classic.pop() };
+            return packet.map(|packet| (kind, packet));
+        }
+        if self.credit <= 0.0 {
+            let packet = self.low.pop()?;
+            self.credit += share * f64::from(packet.size);
+            return Some((Kind::Low, packet));
+        }
+        let packet = self.classic.pop()?;
+        self.credit -= (1.0 - share) * f64::from(packet.size);
+        Some((Kind::Classic, packet))
+    }
+
+    fn judge(&self, kind: Kind, packet: &Queued, now: Time, rng: &mut Rng) -> Verdict {
+        let marks = self.config.coupling * self.p;
+        let overload = marks > 1.0;
+        let bytes = self.backlog().1 + u64::from(packet.size);
+        let is_short = bytes < u64::from(self.config.least_bytes);
+        let mut squared = || rng.chance(self.p) && rng.chance(self.p);
+        let verdict = match kind {
+            _ if is_short => Verdict::Goes,
+            Kind::Low if overload => {
+                if squared() {
+                    Verdict::Dropped
+                } else {
+                    Verdict::Marked
+                }
+            }
+            Kind::Low => {
+                if rng.chance(marks) {
+                    Verdict::Marked
+                } else {
+                    Verdict::Goes
+                }
+            }
+            Kind::Classic if !squared() => Verdict::Goes,
+            Kind::Classic if overload || packet.ecn == Ecn::NotEct => Verdict::Dropped,
+            Kind::Classic => Verdict::Marked,
+        };
+        let late = kind == Kind::Low && now.since(packet.since) > self.config.step;
+        if late && verdict == Verdict::Goes { Verdict::Marked } else { verdict }
+    }
+}
+
+impl Qdisc for DualPi2 {
+    fn enqueue(
+        &mut self,
+        offer: &Offer,
+        ticket: Ticket,
+        _rng: &mut Rng,
+        _dropped: &mut Vec<Dropped>,
+    ) -> Decision {
+        if self.backlog().0 >= self.config.limit {
+            return Decision::Drop(DropCause::Overflow);
+        }
+        let queue = if offer.ecn.is_l4s() { &mut self.low } else { &mut self.classic };
+        queue.push(Queued::new(offer, ticket));
+        Decision::Accept
+    }
+
+    fn dequeue(&mut self, now: Time, rng: &mut Rng, dropped: &mut Vec<Dropped>) -> Option<Sent> {
+        loop {
+            let (kind, packet) = self.take()?;
+            match self.judge(kind, &packet, now, rng) {
+                Verdict::Dropped => dropped.push(Dropped { ticket: packet.ticket, cause: DropCause::Early }),
+                verdict => return Some(Sent { ticket: packet.ticket, marked: verdict == Verdict::Marked }),
+            }
+        }
+    }
+
+    fn backlog(&self) -> (u32, u64) {
+        let (low, classic) = (self.low.backlog(), self.classic.backlog());
+        (low.0 + classic.0, low.1 + classic.1)
+    }
+
+    fn flush(&mut self, lost: &mut Vec<Ticket>) {
+        self.low.flush(lost);
+        self.classic.flush(lost);
+    }
+
+    fn timer(&self) -> Time {
+        self.ticks.next()
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        self.ticks.advance();
+        let heads = [self.low.front(), self.classic.front()];
+        let waited = heads.into_iter().flatten().map(|packet| now.since(packet.since)).max();
+        let delay = waited.unwrap_or_default().as_secs_f64();
+        let Config { alpha, beta, target, .. } = self.config;
+        let step = alpha * (delay - target.as_secs_f64()) + beta * (delay - self.last);
+        self.p = (self.p + step).clamp(0.0, 1.0);
+        self.last = delay;
+    }
+
+    fn on_silence(&mut self, until: Time) {
+        if self.p == 0.0 && self.last == 0.0 {
+            self.ticks.skip_to(until);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench;
+
+    fn millis(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    struct Bench {
+        queue: DualPi2,
+        tickets: u32,
+        rng: Rng,
+        dropped: Vec<Dropped>,
+    }
+
+    impl Bench {
+        fn new(config: Config) -> Bench {
+            Bench { queue: DualPi2::new(config), tickets: 0, rng: Rng::new(1, 1), dropped: Vec::new() }
+        }
+
+        fn arrive(&mut self, packets: u32, ecn: Ecn, now: Time) {
+            for _ in 0..packets {
+                let offer = Offer { ecn, now, ..bench::busy(0) };
+                self.queue.enqueue(&offer, Ticket(self.tickets), &mut self.rng, &mut self.dropped);
+                self.tickets += 1;
+            }
+        }
+
+        fn leaves(&mut self, now: Time) -> Option<Sent> {
+            self.queue.dequeue(now, &mut self.rng, &mut self.dropped)
+        }
+    }
+
+    #[test]
+    fn the_classic_queue_has_every_tenth_turn() {
+        let mut bench = Bench::new(Config::default());
+        bench.arrive(400, Ecn::Ect1, Time::ZERO);
+        bench.arrive(400, Ecn::Ect0, Time::ZERO);
+        let classic =
+            (0..300).filter(|_| bench.leaves(Time::ZERO).expect("they wait").ticket.0 >= 400).count();
+        assert_eq!(classic, 30);
+    }
+
+    #[test]
+    fn packets_of_low_latency_are_marked_after_a_millisecond() {
+        let mut bench = Bench::new(Config::default());
+        bench.arrive(2, Ecn::Ect1, Time::ZERO);
+        assert!(!bench.leaves(millis(1)).expect("it waits").marked);
+        assert!(bench.leaves(millis(2)).expect("it waits").marked);
+        bench.arrive(1, Ecn::Ect0, Time::ZERO);
+        assert!(!bench.leaves(millis(50)).expect("it waits").marked);
+    }
+
+    #[test]
+    fn the_probability_moves_as_by_hand() {
+        let mut bench = Bench::new(Config::default());
+        bench.arrive(1, Ecn::NotEct, Time::ZERO);
+        bench.queue.on_timer(millis(16)); // 0.16 (0.016 - 0.015) + 3.2 * 0.016
+        assert!((bench.queue.probability() - 0.051_36).abs() < 1e-12);
+        bench.queue.on_timer(millis(32));
+        assert!((bench.queue.probability() - 0.051_36 - 0.16 * 0.017 - 3.2 * 0.016).abs() < 1e-12);
+    }
+
+    /// The share of packets that are marked and dropped at this probability.
+    fn shares(ecn: Ecn, p: f64) -> (f64, f64) {
+        let mut bench = Bench::new(Config { limit: 100_000, ..Config::default() });
+        bench.arrive(40_000, ecn, Time::ZERO);
+        bench.queue.p = p;
+        let marked = std::iter::from_fn(|| bench.leaves(Time::ZERO)).filter(|sent| sent.marked).count();
+        (marked as f64 / 40_000.0, bench.dropped.len() as f64 / 40_000.0)
+    }
+
+    #[test]
+    fn low_latency_is_marked_k_p_and_others_p_squared() {
+        let near = |found: (f64, f64), marks: f64, drops: f64| {
+            assert!((found.0 - marks).abs() < 0.01 && (found.1 - drops).abs() < 0.01, "{found:?}");
+        };
+        near(shares(Ecn::Ect1, 0.2), 0.4, 0.0);
+        near(shares(Ecn::Ect0, 0.2), 0.04, 0.0);
+        near(shares(Ecn::NotEct, 0.2), 0.0, 0.04);
+        // Overload: p^2 are dropped of both, and the others of low latency are marked.
+        near(shares(Ecn::Ect1, 0.6), 0.64, 0.36);
+        near(shares(Ecn::Ect0, 0.6), 0.0, 0.36);
+    }
+}
