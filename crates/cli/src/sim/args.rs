@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand, ValueHint};
 use faircast_core::schemes::{self, Scheme};
 use faircast_core::spec::SpecError;
+use faircast_core::time::{Rate, Span};
 use faircast_core::unicast::{self, Protocol};
 use faircast_experiments::run::Shard;
 use std::num::NonZeroUsize;
@@ -31,8 +32,76 @@ pub enum SimCommand {
     Check(SimCheck),
     /// Put the results of parts of a scenario, run elsewhere with --shard, together
     Merge(SimMerge),
+    /// Estimate how self-similar traffic is: the Hurst parameter of a series or a capture
+    Hurst(SimHurst),
+    /// Compute gains of the queues SFC, PI and RED for a link, with their margins
+    SfcDesign(SimSfcDesign),
     /// Print the JSON Schema of scenario files, for editors
     Schema,
+}
+
+/// Estimate the Hurst parameter.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    faircast sim hurst packets.csv               the last column of a table\n  \
+    faircast sim hurst samples.csv --column bytes\n  \
+    faircast sim hurst traffic.pcap --bin 0.02   packets in intervals of 20 ms\n\n\
+    Some thousand values are needed for a useful answer.")]
+pub struct SimHurst {
+    /// A table as text, one value a line, or a capture of the format pcap
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Column of a table, by its name or its number from 1 [default: the last]
+    #[arg(long, value_name = "NAME|N", conflicts_with = "bin")]
+    pub column: Option<String>,
+    /// Intervals of a capture, in seconds [default: 0.01]
+    #[arg(long, value_name = "SECONDS", value_parser = interval)]
+    pub bin: Option<f64>,
+    /// Count a capture's bytes, not its packets
+    #[arg(long, conflicts_with = "column")]
+    pub bytes: bool,
+    /// Tell every estimate as JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Compute gains of queues.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    faircast sim sfc-design --capacity 10M --min-flows 100 --max-rtt 280ms\n  \
+    faircast sim sfc-design --capacity 10M --min-flows 100 --max-rtt 280ms --k1 0.0005 --k2 0.2 --plot design\n\n\
+    The model is of long TCP flows; it has no equilibrium for very many flows.")]
+pub struct SimSfcDesign {
+    /// The link's rate
+    #[arg(long, value_name = "RATE", value_parser = crate::values::rate)]
+    pub capacity: Rate,
+    /// The fewest flows
+    #[arg(long, value_name = "N", value_parser = above_zero)]
+    pub min_flows: f64,
+    /// The longest round-trip time, with the queue at its target
+    #[arg(long, value_name = "SECONDS", value_parser = super::design::round_trip)]
+    pub max_rtt: Span,
+    /// Bytes of a packet
+    #[arg(long, value_name = "BYTES", default_value_t = 1000, value_parser = clap::value_parser!(u16).range(1..))]
+    pub packet_size: u16,
+    /// Packets for each acknowledgement: 2 with delayed ones
+    #[arg(long, value_name = "N", default_value = "1", value_parser = above_zero)]
+    pub per_ack: f64,
+    /// The queue to steer to, in packets
+    #[arg(long, value_name = "PACKETS", default_value = "50", value_parser = above_zero)]
+    pub target: f64,
+    /// SFC's gain for a packet of queue [default: with margins of 45 degrees and 6 dB]
+    #[arg(long, value_name = "GAIN", value_parser = above_zero)]
+    pub k1: Option<f64>,
+    /// SFC's gain for arrivals of twice the link's rate [default: 0.4 of the largest stable one]
+    #[arg(long, value_name = "GAIN", value_parser = above_zero)]
+    pub k2: Option<f64>,
+    /// Draw Bode and Nyquist plots into this directory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub plot: Option<PathBuf>,
+    /// Tell every queue as JSON, one object a line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// How runs are executed.
@@ -351,6 +420,16 @@ fn shard(text: &str) -> Result<Shard, String> {
     text.parse().map_err(|error: faircast_experiments::run::NotAShard| error.to_string())
 }
 
+fn above_zero(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| format!("`{text}` is no number above 0"))
+}
+
+fn interval(text: &str) -> Result<f64, String> {
+    let wanted = || format!("`{text}` is no interval; write seconds from 0.000001 to 1000, as in 0.01");
+    above_zero(text).ok().filter(|seconds| (1e-6..=1e3).contains(seconds)).ok_or_else(wanted)
+}
+
 fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() && !value.trim().is_empty() => {
@@ -409,6 +488,15 @@ mod tests {
         assert!(contenders("nosuch").expect_err("it does not exist").contains("smcc, mtcp, tcp-"));
         assert!(contenders("ormcc,gamma=1").expect_err("no such option").contains("gamma"));
         assert!(contenders(",").is_err());
+    }
+
+    #[test]
+    fn numbers_and_intervals_are_above_zero() {
+        assert_eq!((above_zero("0.5"), interval("0.02")), (Ok(0.5), Ok(0.02)));
+        for bad in ["0", "-1", "x", "inf", "NaN"] {
+            assert!(above_zero(bad).is_err() && interval(bad).is_err(), "{bad}");
+        }
+        assert!(interval("1e-9").is_err());
     }
 
     #[test]

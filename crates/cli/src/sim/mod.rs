@@ -6,13 +6,18 @@
 //! | [`running`] | reading scenarios, running them, telling how far they are |
 //! | [`table`] | what came of a scenario, as tables and JSON |
 //! | [`files`] | where results and figures go |
+//! | `hurst` `series` | how self-similar a series is, and how it is read |
+//! | `design` | gains of queues for a link |
 //! | [`repro`] [`compare`] | the other two commands |
 
 pub mod args;
 pub mod compare;
+mod design;
 pub mod files;
+mod hurst;
 pub mod repro;
 pub mod running;
+mod series;
 pub mod table;
 #[cfg(test)]
 mod tests;
@@ -41,6 +46,8 @@ pub fn run(command: SimCommand, out: &mut impl Write, stop: &AtomicBool) -> Resu
         SimCommand::New(typed) => new(&typed, out),
         SimCommand::Check(typed) => check(&typed, out),
         SimCommand::Merge(typed) => merge(&typed, out),
+        SimCommand::Hurst(typed) => hurst::run(&typed, out),
+        SimCommand::SfcDesign(typed) => design::run(&typed, out),
         SimCommand::Schema => writeln!(out, "{}", scenario::schema()).map_err(unwritten),
     }
 }

@@ -1,0 +1,228 @@
+//! `sim sfc-design`: gains of SFC, PI and RED for a link, with their margins.
+
+use super::args::SimSfcDesign;
+use super::files;
+use crate::failure::{Failure, unwritten};
+use crate::json;
+use faircast_core::analysis::control::{self, Flows, Loop, Margins};
+use faircast_core::analysis::sfc::{Gains, Link, Model};
+use faircast_core::time::Span;
+use faircast_experiments::plot::{Axis, Figure, Layer, Panel, Ranges};
+use serde::Serialize;
+use std::io::Write;
+
+/// Moves of PI's probability in a second.
+const HZ: f64 = 170.0;
+/// What SFC's gains are chosen for, unless they are given: the rate's is this share of its bound, and the queue's as large as
+/// these margins allow.
+const SHARE: f64 = 0.4;
+const PHASE_DEG: f64 = 45.0;
+const GAIN_DB: f64 = 6.0;
+
+/// A designed queue.
+struct Design {
+    name: &'static str,
+    /// As in a scenario.
+    queue: String,
+    open: Loop,
+}
+
+/// A designed queue as JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    event: &'static str,
+    name: &'a str,
+    queue: &'a str,
+    phase_margin_deg: f64,
+    gain_margin_db: f64,
+    crossover_rad_s: f64,
+}
+
+/// Design, tell, draw.
+///
+/// # Errors
+/// When there is no equilibrium to design for, or figures cannot be written.
+pub fn run(typed: &SimSfcDesign, out: &mut impl Write) -> Result<(), Failure> {
+    let link = Link {
+        flows: typed.min_flows,
+        rtt: typed.max_rtt,
+        packets_per_second: typed.capacity.bps() / 8.0 / f64::from(typed.packet_size),
+        per_ack: typed.per_ack,
+    };
+    let rest = link.equilibrium(Model::Corrected);
+    if !(rest.loss > 0.0 && rest.loss < 1.0) || rest.window < 1.0 {
+        let most = link.most_flows(Model::Corrected);
+        return Err(Failure::Check(format!(
+            "{} flows have {:.2} packets each in a round trip, and no probability keeps them there; at most {most:.0} \
+             flows can be designed for",
+            typed.min_flows, rest.window
+        )));
+    }
+    let gains = choose(&link, typed.k1, typed.k2);
+    let designs = designs(&link, gains, typed.target);
+    if typed.json {
+        for design in &designs {
+            let Margins { phase_deg, gain_db, crossover } = design.open.margins();
+            let line = Line {
+                event: "design",
+                name: design.name,
+                queue: &design.queue,
+                phase_margin_deg: phase_deg,
+                gain_margin_db: gain_db,
+                crossover_rad_s: crossover,
+            };
+            json::write(out, &line).map_err(unwritten)?;
+        }
+    } else {
+        tell(&link, gains, &designs, out).map_err(unwritten)?;
+    }
+    let Some(directory) = &typed.plot else { return Ok(()) };
+    let figures = [("bode", bode(&designs)), ("nyquist", nyquist(&designs))];
+    let names = files::figures(&figures, directory)?;
+    if typed.json {
+        return Ok(());
+    }
+    writeln!(out, "\nwrote {} into {}", names.join(" "), directory.display()).map_err(unwritten)
+}
+
+/// Gains of a packet of queue and of a packet of window.
+fn choose(link: &Link, k1: Option<f64>, k2: Option<f64>) -> Gains {
+    let k2 = k2.map_or_else(|| SHARE * link.most_k2(Model::Corrected), |k2| link.per_window(k2));
+    if let Some(k1) = k1 {
+        return Gains { k1, k2 };
+    }
+    let (mut low, mut high) = (0.0, link.most_k1(Model::Corrected, k2).max(0.0));
+    for _ in 0..50 {
+        let k1 = (low + high) / 2.0;
+        let margins = link.open(Model::Corrected, Gains { k1, k2 }).margins();
+        if margins.phase_deg >= PHASE_DEG && margins.gain_db >= GAIN_DB { low = k1 } else { high = k1 }
+    }
+    Gains { k1: low, k2 }
+}
+
+fn designs(link: &Link, gains: Gains, target: f64) -> [Design; 3] {
+    let flows = Flows { count: link.flows, rtt: link.rtt, packets_per_second: link.packets_per_second };
+    let pi = control::pi(&flows, 1.0 / HZ);
+    let (min, max) = (target / 2.0, 1.5 * target);
+    let red = control::red(&flows, (min, max), 0.1);
+    // The algorithm's k2 multiplies the rate over the link's.
+    let k2 = gains.k2 * link.window();
+    let short = |value: f64| format!("{value:.3e}").parse::<f64>().unwrap_or(value);
+    let (k1, k2, a, b, w) = (short(gains.k1), short(k2), short(pi.a), short(pi.b), short(red.w));
+    [
+        Design {
+            name: "SFC",
+            queue: format!("sfc,target={target},k1={k1},k2={k2}"),
+            open: link.open(Model::Corrected, gains),
+        },
+        Design { name: "PI", queue: format!("pi,target={target},hz={HZ},a={a},b={b}"), open: pi.open },
+        Design { name: "RED", queue: format!("red,min={min},max={max},w={w},p=0.1,gentle"), open: red.open },
+    ]
+}
+
+fn tell(link: &Link, gains: Gains, designs: &[Design], out: &mut impl Write) -> std::io::Result<()> {
+    let rest = link.equilibrium(Model::Corrected);
+    let Link { flows, rtt, packets_per_second, per_ack } = *link;
+    writeln!(
+        out,
+        "{flows} flows or more, round trips of {:.0} ms or less, {packets_per_second:.0} packets/s, {per_ack} packets for an \
+         acknowledgement\n",
+        rtt.as_secs_f64() * 1e3
+    )?;
+    writeln!(out, "at rest: a window of {:.2} packets, a probability of {:.4}", rest.window, rest.loss)?;
+    writeln!(out, "an equilibrium exists up to {:.0} flows", link.most_flows(Model::Corrected))?;
+    writeln!(
+        out,
+        "SFC is stable for k2 below {:.4} (of R / C), and with k2 = {:.4} for k1 below {:.3e}\n",
+        link.most_k2(Model::Corrected) * link.window(),
+        gains.k2 * link.window(),
+        link.most_k1(Model::Corrected, gains.k2)
+    )?;
+    writeln!(out, "{:<5} {:>13} {:>12} {:>10}  queue", "", "phase margin", "gain margin", "crossover")?;
+    for design in designs {
+        let Margins { phase_deg, gain_db, crossover } = design.open.margins();
+        let margins = format!("{phase_deg:>9.1} deg {gain_db:>9.1} dB {crossover:>6.2} /s");
+        writeln!(out, "{:<5} {margins}  {}", design.name, design.queue)?;
+    }
+    writeln!(
+        out,
+        "\nfewer flows or longer round trips than these are less stable, more flows and shorter ones slower"
+    )
+}
+
+/// Frequencies of figures, in rad/s.
+fn frequencies(designs: &[Design]) -> Vec<f64> {
+    let delay = designs[0].open.delay.max(1e-6);
+    (0..=400).map(|k| 10f64.powf(-3.0 + f64::from(k) / 100.0) / delay).collect()
+}
+
+fn bode(designs: &[Design]) -> Figure {
+    let at = frequencies(designs);
+    let lines = |value: &dyn Fn(&Loop, f64) -> f64| {
+        let line = |(number, design): (usize, &Design)| {
+            let points = at.iter().map(|frequency| (*frequency, value(&design.open, *frequency))).collect();
+            Layer::line(design.name, number, points)
+        };
+        designs.iter().enumerate().map(line).collect::<Vec<_>>()
+    };
+    let panel = |title: &str, unit: &str, layers| Panel {
+        title: title.into(),
+        x: Axis::new("frequency (rad/s)").logarithmic(),
+        y: Axis::new(unit),
+        layers,
+    };
+    Figure {
+        title: "Open loops of the designed queues".into(),
+        subtitle: "Bode plot. Stable: where the gain falls through 0 dB, the phase is above -180 degrees."
+            .into(),
+        panels: vec![
+            panel("gain", "gain (dB)", lines(&|open, frequency| 20.0 * open.magnitude(frequency).log10())),
+            panel(
+                "phase",
+                "phase (degrees)",
+                lines(&|open, frequency| open.phase(frequency).to_degrees().max(-720.0)),
+            ),
+        ],
+        columns: 1,
+        ranges: Ranges::Own,
+    }
+}
+
+fn nyquist(designs: &[Design]) -> Figure {
+    let at = frequencies(designs);
+    let line = |(number, design): (usize, &Design)| {
+        let points = at.iter().map(|frequency| design.open.response(*frequency));
+        let inside = |(re, im): &(f64, f64)| (-3.0..=1.5).contains(re) && (-3.0..=1.5).contains(im);
+        Layer::line(design.name, number, points.filter(inside).collect())
+    };
+    let mut layers: Vec<Layer> = designs.iter().enumerate().map(line).collect();
+    layers.push(Layer::line("-1", designs.len(), vec![(-1.0, -0.03), (-1.0, 0.03)]));
+    let panel = Panel {
+        title: String::new(),
+        x: Axis::new("real part").from(-3.0).to(1.5),
+        y: Axis::new("imaginary part").from(-3.0).to(1.5),
+        layers,
+    };
+    Figure {
+        title: "Open loops of the designed queues".into(),
+        subtitle: "Nyquist plot of positive frequencies. Stable: -1 stays to the left of the line as the frequency grows.".into(),
+        panels: vec![panel],
+        columns: 1,
+        ranges: Ranges::Own,
+    }
+}
+
+/// A round-trip time, for the command line.
+///
+/// # Errors
+/// What would do.
+pub fn round_trip(text: &str) -> Result<Span, String> {
+    let (number, factor) = match text.strip_suffix("ms") {
+        Some(number) => (number, 1e-3),
+        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
+    };
+    let seconds = number.trim().parse::<f64>().ok().map(|number| number * factor);
+    let fits = seconds.filter(|seconds| (1e-5..=100.0).contains(seconds));
+    fits.map(Span::from_secs_f64)
+        .ok_or_else(|| format!("`{text}` is no round-trip time; write 280ms or 0.28"))
+}

@@ -1,0 +1,217 @@
+//! Series of numbers from files: a column of a table as text, or packets and bytes per interval of a capture.
+
+use std::fmt;
+
+/// What is read of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// This column of a table, by its name or its number from 1; the last one with `None`.
+    Column(Option<String>),
+    /// Packets of a capture in intervals of so many seconds.
+    Packets(f64),
+    /// Their bytes.
+    Bytes(f64),
+}
+
+/// Why a file has no series.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoSeries {
+    /// A line of a table is not as the others.
+    Line(usize, String),
+    /// It has no such column.
+    NoColumn(String),
+    /// There are no numbers.
+    Empty,
+    /// A capture in another format.
+    NextGeneration,
+    /// A capture that ends within a packet.
+    CutOff(usize),
+    /// A table, where a capture's intervals were asked for.
+    NoCapture,
+    /// More intervals than memory is good for.
+    TooLong(usize),
+}
+
+impl fmt::Display for NoSeries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoSeries::Line(line, text) => write!(f, "line {line}: {text:?} is no number"),
+            NoSeries::NoColumn(name) => write!(f, "there is no column {name:?}"),
+            NoSeries::Empty => f.write_str("there are no numbers in it"),
+            NoSeries::NextGeneration => {
+                f.write_str("it is a capture of the format pcapng; convert it: editcap -F pcap IN OUT")
+            }
+            NoSeries::CutOff(at) => write!(f, "the capture ends within the packet at byte {at}"),
+            NoSeries::NoCapture => f.write_str("it is no capture; --bin is for captures"),
+            NoSeries::TooLong(intervals) => {
+                write!(f, "the capture has {intervals} intervals; choose longer ones with --bin")
+            }
+        }
+    }
+}
+
+/// The first bytes of captures, and of those of the newer format.
+const MAGIC_MICROS: u32 = 0xa1b2_c3d4;
+const MAGIC_NANOS: u32 = 0xa1b2_3c4d;
+const MAGIC_NEXT: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+/// Lengths of the header of a capture and of each packet.
+const FILE_HEADER: usize = 24;
+const PACKET_HEADER: usize = 16;
+/// Most intervals.
+const MOST: usize = 50_000_000;
+
+/// Whether these bytes begin as a capture does.
+pub fn is_capture(bytes: &[u8]) -> bool {
+    order(bytes).is_some() || bytes.starts_with(&MAGIC_NEXT)
+}
+
+/// How numbers of a capture are read, and how many parts of a second its times have.
+fn order(bytes: &[u8]) -> Option<(fn([u8; 4]) -> u32, f64)> {
+    let first = *bytes.first_chunk::<4>()?;
+    let orders: [fn([u8; 4]) -> u32; 2] = [u32::from_le_bytes, u32::from_be_bytes];
+    orders.into_iter().find_map(|read| match read(first) {
+        MAGIC_MICROS => Some((read, 1e6)),
+        MAGIC_NANOS => Some((read, 1e9)),
+        _ => None,
+    })
+}
+
+/// The series of a file.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read(bytes: &[u8], what: &What) -> Result<Vec<f64>, NoSeries> {
+    let (bin, weigh): (f64, fn(u32) -> f64) = match what {
+        What::Column(column) => return table(&String::from_utf8_lossy(bytes), column.as_deref()),
+        What::Packets(bin) => (*bin, |_| 1.0),
+        What::Bytes(bin) => (*bin, f64::from),
+    };
+    if bytes.starts_with(&MAGIC_NEXT) {
+        return Err(NoSeries::NextGeneration);
+    }
+    let (read, parts) = order(bytes).ok_or(NoSeries::NoCapture)?;
+    let (mut at, mut first, mut series) = (FILE_HEADER, None, Vec::new());
+    while at < bytes.len() {
+        let header = bytes.get(at..).and_then(<[u8]>::first_chunk::<PACKET_HEADER>);
+        let header = header.ok_or(NoSeries::CutOff(at))?;
+        let word =
+            |place: usize| read([header[place], header[place + 1], header[place + 2], header[place + 3]]);
+        let time = f64::from(word(0)) + f64::from(word(4)) / parts;
+        let next = at + PACKET_HEADER + word(8) as usize;
+        if next > bytes.len() {
+            return Err(NoSeries::CutOff(at));
+        }
+        // A packet that is written down late belongs to the first interval.
+        let place = ((time - *first.get_or_insert(time)).max(0.0) / bin) as usize;
+        if place >= MOST {
+            return Err(NoSeries::TooLong(place));
+        }
+        if series.len() <= place {
+            series.resize(place + 1, 0.0);
+        }
+        series[place] += weigh(word(12));
+        at = next;
+    }
+    if series.is_empty() { Err(NoSeries::Empty) } else { Ok(series) }
+}
+
+/// A column of a table: fields between commas, semicolons, tabs or spaces, with or without a line of names; `#` begins a comment.
+fn table(text: &str, column: Option<&str>) -> Result<Vec<f64>, NoSeries> {
+    let lines = text
+        .lines()
+        .enumerate()
+        .map(|(number, line)| (number + 1, line.split('#').next().unwrap_or("").trim()));
+    let mut lines = lines.filter(|(_, line)| !line.is_empty()).peekable();
+    let fields = |line: &str| -> Vec<String> {
+        let parts = line.split(|c: char| matches!(c, ',' | ';' | '\t' | ' '));
+        parts.map(|part| part.trim().trim_matches('"').to_owned()).filter(|part| !part.is_empty()).collect()
+    };
+    let Some((_, first)) = lines.peek() else { return Err(NoSeries::Empty) };
+    let names = fields(first);
+    let by_name = column.and_then(|name| names.iter().position(|other| other == name));
+    let by_number =
+        column.and_then(|name| name.parse::<usize>().ok()).and_then(|number| number.checked_sub(1));
+    let place = match column {
+        None => names.len() - 1,
+        Some(name) => by_name
+            .or(by_number)
+            .filter(|place| *place < names.len())
+            .ok_or_else(|| NoSeries::NoColumn(name.to_owned()))?,
+    };
+    if names[place].parse::<f64>().is_err() {
+        lines.next();
+    }
+    let value = |(number, line): (usize, &str)| {
+        let wrong = || NoSeries::Line(number, line.to_owned());
+        fields(line).get(place).and_then(|field| field.parse().ok()).ok_or_else(wrong)
+    };
+    let series = lines.map(value).collect::<Result<Vec<f64>, _>>()?;
+    if series.is_empty() { Err(NoSeries::Empty) } else { Ok(series) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(text: &str, name: Option<&str>) -> Result<Vec<f64>, NoSeries> {
+        read(text.as_bytes(), &What::Column(name.map(str::to_owned)))
+    }
+
+    #[test]
+    fn columns_are_found_by_name_and_number() {
+        let text = "time,packets\n# a comment\n0.1, 5\n0.2, 7\n";
+        assert_eq!(column(text, None), Ok(vec![5.0, 7.0]));
+        assert_eq!(column(text, Some("time")), Ok(vec![0.1, 0.2]));
+        assert_eq!(column(text, Some("2")), Ok(vec![5.0, 7.0]));
+        assert_eq!(column("1 2\n3 4", Some("1")), Ok(vec![1.0, 3.0]));
+        assert_eq!(column(text, Some("bytes")), Err(NoSeries::NoColumn("bytes".into())));
+        assert_eq!(column("1\nx\n", None), Err(NoSeries::Line(2, "x".into())));
+        assert_eq!(column("packets\n", None), Err(NoSeries::Empty));
+        assert_eq!(column("", None), Err(NoSeries::Empty));
+    }
+
+    /// Packets at these microseconds with these lengths, of which 4 bytes are kept.
+    fn capture(packets: &[(u32, u32)], write: fn(u32) -> [u8; 4]) -> Vec<u8> {
+        let mut bytes = write(MAGIC_MICROS).to_vec();
+        bytes.resize(FILE_HEADER, 0);
+        for (micros, length) in packets {
+            for word in [10 + micros / 1_000_000, micros % 1_000_000, 4, *length] {
+                bytes.extend(write(word));
+            }
+            bytes.extend([0; 4]);
+        }
+        bytes
+    }
+
+    const PACKETS: [(u32, u32); 4] = [(0, 100), (9_999, 50), (10_001, 1500), (1_030_500, 60)];
+
+    #[test]
+    fn packets_and_bytes_are_counted_in_intervals_in_either_byte_order() {
+        for write in [u32::to_le_bytes, u32::to_be_bytes] {
+            let bytes = capture(&PACKETS, write);
+            assert!(is_capture(&bytes));
+            let packets = read(&bytes, &What::Packets(0.01)).expect("it is a capture");
+            assert_eq!((packets.len(), &packets[..2], packets[103]), (104, &[2.0, 1.0][..], 1.0));
+            let counted = read(&bytes, &What::Bytes(0.01)).expect("it is a capture");
+            assert_eq!((&counted[..2], counted[103]), (&[150.0, 1500.0][..], 60.0));
+        }
+    }
+
+    #[test]
+    fn every_truncation_is_refused_or_ends_between_packets() {
+        let bytes = capture(&PACKETS, u32::to_le_bytes);
+        for have in 0..bytes.len() {
+            let found = read(&bytes[..have], &What::Packets(0.01));
+            let between = have > FILE_HEADER && (have - FILE_HEADER).is_multiple_of(20);
+            assert_eq!(found.is_ok(), between, "{have}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        assert_eq!(read(b"time,packets\n", &What::Packets(0.01)), Err(NoSeries::NoCapture));
+        assert_eq!(read(&MAGIC_NEXT, &What::Packets(0.01)), Err(NoSeries::NextGeneration));
+        let far = capture(&[(0, 1), (4_000_000_000, 1)], u32::to_le_bytes);
+        assert!(matches!(read(&far, &What::Packets(1e-6)), Err(NoSeries::TooLong(_))));
+    }
+}
