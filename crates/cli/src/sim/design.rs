@@ -125,8 +125,8 @@ fn tell(link: &Link, gains: Gains, designs: &[Design], out: &mut impl Write) -> 
     let Link { flows, rtt, packets_per_second, per_ack } = *link;
     writeln!(
         out,
-        "{flows} flows or more, round trips of {:.0} ms or less, {packets_per_second:.0} packets/s, {per_ack} packets for an \
-         acknowledgement\n",
+        "{flows} flows or more, round trips of {:.0} ms or less, {packets_per_second:.0} packets/s, packets for each \
+         acknowledgement: {per_ack}\n",
         rtt.as_secs_f64() * 1e3
     )?;
     writeln!(out, "at rest: a window of {:.2} packets, a probability of {:.4}", rest.window, rest.loss)?;

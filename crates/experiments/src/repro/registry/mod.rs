@@ -6,6 +6,7 @@ mod chapter3;
 mod chapter4;
 mod mtcp;
 mod own;
+mod queues;
 mod rlc;
 
 use super::Judged;
@@ -60,6 +61,12 @@ pub static DOCUMENTS: &[Document] = &[
         name: "seed 001",
         title: "MTCP: Scalable TCP-like Congestion Control for Reliable Multicast",
         by: "Injong Rhee, Nallathambi Balaguru and George N. Rouskas, NCSU TR-98-01",
+    },
+    Document {
+        prefix: "002",
+        name: "seed 002",
+        title: "Congestion Control for Next-Generation Global Internets",
+        by: "Yuan Gao, dissertation, The Ohio State University, 2002",
     },
     Document {
         prefix: "004",
@@ -163,6 +170,7 @@ pub fn entries() -> impl Iterator<Item = &'static Entry> {
         chapter4::ENTRIES,
         accumulation::ENTRIES,
         mtcp::ENTRIES,
+        queues::ENTRIES,
         rlc::ENTRIES,
         own::ENTRIES,
     ];
