@@ -13,7 +13,7 @@ use faircast_core::time::{Rate, Span, Time};
 pub struct Config {
     /// Buffer, in packets that wait; whoever finds so many is dropped.
     pub limit: u32,
-    /// What an overflow adds to the probability ("d1"; seed 002, 5.1, has one "delta" for both).
+    /// What an overflow adds to the probability ("d1"; seed 002, 5.4, has one "delta" for both).
     pub increase: f64,
     /// What an idle link takes off ("d2").
     pub decrease: f64,

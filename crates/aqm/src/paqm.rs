@@ -2,8 +2,9 @@
 //! the queue to its target.
 //!
 //! Seed gap: (5.1) as printed is the mean size of packets; what the text, the controller and the figures need is the amount that
-//! arrives in an interval, dropped packets with it. Seed gap: the solution (5.11) and its cases C1 to C4 are not the optimum of (5.9);
-//! [`Solution`] has them beside it.
+//! arrives in an interval, dropped packets with it.
+//!
+//! Seed gap: the solution (5.11) and its cases C1 to C4 are not the optimum of (5.9); [`Solution`] has them beside it.
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::ticks::Ticks;
@@ -29,7 +30,7 @@ pub struct Config {
     pub interval: Span,
     /// How many intervals a prediction looks at ("n").
     pub order: u32,
-    /// How many intervals are remembered. Seed gap: not said; as many as `order` are the printed formula.
+    /// How many intervals are remembered. As many as `order` are the printed formula.
     pub history: u32,
     /// How the next intervals are predicted.
     pub predictor: Predictor,

@@ -4,7 +4,9 @@
 //! The design is in deviations from an equilibrium with the probability p0, but the algorithm of figure 6.6 has no p0. Taken literally
 //! ([`Config::literal`]) the queue would have to stand p0 / k1 packets above its target, which is more than the buffer; what keeps it lower
 //! is that the probability cannot be negative, so a noisy rate has a positive mean effect. [`Config::product`] adds an integral
-//! of the queue's distance from its target, which finds p0. Seed gap: neither the bias nor how R is measured is said.
+//! of the queue's distance from its target, which finds p0.
+//!
+//! Seed gap: neither the bias nor how the rate of arrivals is measured is said (seed 002, 6.5).
 
 use crate::discipline::{Decision, Discipline, DropCause, Offer};
 use crate::written::Tabled;

@@ -79,7 +79,7 @@ pub struct SimSfcDesign {
     #[arg(long, value_name = "N", value_parser = above_zero)]
     pub min_flows: f64,
     /// The longest round-trip time, with the queue at its target
-    #[arg(long, value_name = "SECONDS", value_parser = super::design::round_trip)]
+    #[arg(long, value_name = "SECONDS", value_parser = round_trip)]
     pub max_rtt: Span,
     /// Bytes of a packet
     #[arg(long, value_name = "BYTES", default_value_t = 1000, value_parser = clap::value_parser!(u16).range(1..))]
@@ -425,6 +425,17 @@ fn above_zero(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("`{text}` is no number above 0"))
 }
 
+fn round_trip(text: &str) -> Result<Span, String> {
+    let (number, factor) = match text.strip_suffix("ms") {
+        Some(number) => (number, 1e-3),
+        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
+    };
+    let seconds = number.trim().parse::<f64>().ok().map(|number| number * factor);
+    let fits = seconds.filter(|seconds| (1e-5..=100.0).contains(seconds));
+    fits.map(Span::from_secs_f64)
+        .ok_or_else(|| format!("`{text}` is no round-trip time; write 280ms or 0.28"))
+}
+
 fn interval(text: &str) -> Result<f64, String> {
     let wanted = || format!("`{text}` is no interval; write seconds from 0.000001 to 1000, as in 0.01");
     above_zero(text).ok().filter(|seconds| (1e-6..=1e3).contains(seconds)).ok_or_else(wanted)
@@ -488,6 +499,13 @@ mod tests {
         assert!(contenders("nosuch").expect_err("it does not exist").contains("smcc, mtcp, tcp-"));
         assert!(contenders("ormcc,gamma=1").expect_err("no such option").contains("gamma"));
         assert!(contenders(",").is_err());
+    }
+
+    #[test]
+    fn round_trip_times_have_a_unit_or_are_seconds() {
+        assert_eq!(round_trip("280ms"), Ok(Span::from_millis(280)));
+        assert_eq!((round_trip("0.28"), round_trip("0.28s")), (round_trip("280ms"), round_trip("280 ms")));
+        assert!(["0", "x", "200", "-1ms"].iter().all(|bad| round_trip(bad).is_err()));
     }
 
     #[test]

@@ -6,7 +6,6 @@ use crate::failure::{Failure, unwritten};
 use crate::json;
 use faircast_core::analysis::control::{self, Flows, Loop, Margins};
 use faircast_core::analysis::sfc::{Gains, Link, Model};
-use faircast_core::time::Span;
 use faircast_experiments::plot::{Axis, Figure, Layer, Panel, Ranges};
 use serde::Serialize;
 use std::io::Write;
@@ -210,19 +209,4 @@ fn nyquist(designs: &[Design]) -> Figure {
         columns: 1,
         ranges: Ranges::Own,
     }
-}
-
-/// A round-trip time, for the command line.
-///
-/// # Errors
-/// What would do.
-pub fn round_trip(text: &str) -> Result<Span, String> {
-    let (number, factor) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1e-3),
-        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
-    };
-    let seconds = number.trim().parse::<f64>().ok().map(|number| number * factor);
-    let fits = seconds.filter(|seconds| (1e-5..=100.0).contains(seconds));
-    fits.map(Span::from_secs_f64)
-        .ok_or_else(|| format!("`{text}` is no round-trip time; write 280ms or 0.28"))
 }

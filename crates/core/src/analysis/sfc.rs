@@ -1,8 +1,11 @@
 //! SFC's model of TCP, its equilibrium and where its gains are stable (seed 002, chapter 6).
 //!
 //! In one round trip `b` packets are acknowledged at a time; the window is `w`, and `w'` packets sent a round trip before are
-//! acknowledged, each lost with probability `p`. Seed gap: the coefficient of the small term in (6.2) is half of what follows from (6.1),
-//! and (6.17) and (6.18) lack a factor each; [`Model`] and [`Link::printed_k1`] have both readings.
+//! acknowledged, each lost with probability `p`.
+//!
+//! Seed gap: the coefficient of the small term in (6.2) is twice what follows from (6.1); [`Model`] has both readings (seed 002, 6.2).
+//!
+//! Seed gap: (6.17) and (6.18) lack a factor each; [`Link::printed_k1`] has them as printed (seed 002, 6.4).
 
 use super::control::Loop;
 use crate::time::Span;
@@ -72,7 +75,7 @@ impl Link {
         self.rtt.as_secs_f64() * self.packets_per_second / self.flows
     }
 
-    /// (6.11), or what the other models have in its place.
+    /// (6.11), or what the other models have in its place (seed 002, 6.3).
     pub fn equilibrium(&self, model: Model) -> Equilibrium {
         let (w, b) = (self.window(), self.per_ack);
         let loss = match model {
