@@ -34,16 +34,16 @@ pub struct Config {
     pub ecn: bool,
 }
 
-/// What a dropped packet does to the virtual rate.
+/// What a dropped packet does to the virtual rate, and what happens to packets that may not be marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// It counts as any other.
+    /// It counts as any other. Where others are marked, those that may not be are dropped.
     Paper,
-    /// Nothing at all.
+    /// Nothing at all. Where others are marked, those that may not be pass.
     Ns2,
 }
 
-/// Of ns-2.
+/// Of ns-2, in the paper's order.
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -54,7 +54,7 @@ impl Default for Config {
             buffer: 1.0,
             mean_packet_size: 1000,
             packets: false,
-            order: Order::Ns2,
+            order: Order::Paper,
             ecn: false,
         }
     }
@@ -95,7 +95,7 @@ impl Tabled for Config {
         Opt::choice(
             "order",
             choice!(order: "paper" => Order::Paper, "ns2" => Order::Ns2),
-            "whether a dropped packet counts as an arrival",
+            "whether a dropped packet counts as an arrival; under `ns2` those that may not be marked pass where others are",
         ),
         Opt::word("ecn", |config| config.ecn, |config| config.ecn = true, "packets that allow it are marked"),
     ];
@@ -158,7 +158,8 @@ impl Discipline for Avq {
         self.served = now;
         let mut decision = Decision::Accept;
         if self.virtual_queue + size > buffer * f64::from(limit) * usual {
-            decision = offer.warned(ecn);
+            let passes = ecn && order == Order::Ns2 && !offer.ecn.may_be_marked();
+            decision = if passes { Decision::Accept } else { offer.warned(ecn) };
         } else {
             self.virtual_queue += size;
         }
@@ -201,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_virtual_queue_and_its_rate_move_as_by_hand() {
-        let mut avq = avq(Config { limit: 2, ..Config::default() });
+        let mut avq = avq(Config { limit: 2, order: Order::Ns2, ..Config::default() });
         assert_eq!(arrives(&mut avq, 0), Decision::Accept);
         // 800000 - 0.15 * 1000.
         assert!((avq.virtual_rate - 799_850.0).abs() < 1e-6 && avq.virtual_queue == 1000.0);
@@ -218,10 +219,21 @@ mod tests {
 
     #[test]
     fn in_the_papers_order_a_dropped_packet_has_arrived() {
-        let mut avq = avq(Config { limit: 1, order: Order::Paper, ..Config::default() });
+        let mut avq = avq(Config { limit: 1, ..Config::default() });
         assert_eq!(arrives(&mut avq, 0), Decision::Accept);
         assert_eq!(arrives(&mut avq, 100), Decision::Drop(DropCause::Early));
         assert!((avq.virtual_rate - (799_850.0 + 0.15 * 98.0 - 150.0)).abs() < 1e-6);
+    }
+
+    #[test]
+    fn where_others_are_marked_those_that_may_not_be_are_dropped_and_in_ns2_pass() {
+        for (order, expected) in
+            [(Order::Paper, Decision::Drop(DropCause::Early)), (Order::Ns2, Decision::Accept)]
+        {
+            let mut avq = avq(Config { limit: 1, order, ecn: true, ..Config::default() });
+            assert_eq!(arrives(&mut avq, 0), Decision::Accept);
+            assert_eq!(arrives(&mut avq, 100), expected);
+        }
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn what_is_written_reads_back() {
         "pi",
         "pi,ns2,target=20",
         "pi,a=1.853e-5,b=1.847e-5",
-        "avq,order=paper,packets",
+        "avq,order=ns2,packets",
         "paqm,solution=literal,predictor=adaptive,b1=0.1",
         "sfc,literal",
         "sfc,measured=window:0.05,bias=design,flows=200",

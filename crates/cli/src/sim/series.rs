@@ -60,15 +60,18 @@ const PACKET_HEADER: usize = 16;
 /// Most intervals.
 const MOST: usize = 50_000_000;
 
+/// How a number of a capture is read: in either byte order.
+type Word = fn([u8; 4]) -> u32;
+
 /// Whether these bytes begin as a capture does.
 pub fn is_capture(bytes: &[u8]) -> bool {
     order(bytes).is_some() || bytes.starts_with(&MAGIC_NEXT)
 }
 
 /// How numbers of a capture are read, and how many parts of a second its times have.
-fn order(bytes: &[u8]) -> Option<(fn([u8; 4]) -> u32, f64)> {
+fn order(bytes: &[u8]) -> Option<(Word, f64)> {
     let first = *bytes.first_chunk::<4>()?;
-    let orders: [fn([u8; 4]) -> u32; 2] = [u32::from_le_bytes, u32::from_be_bytes];
+    let orders: [Word; 2] = [u32::from_le_bytes, u32::from_be_bytes];
     orders.into_iter().find_map(|read| match read(first) {
         MAGIC_MICROS => Some((read, 1e6)),
         MAGIC_NANOS => Some((read, 1e9)),
@@ -123,7 +126,7 @@ fn table(text: &str, column: Option<&str>) -> Result<Vec<f64>, NoSeries> {
         .map(|(number, line)| (number + 1, line.split('#').next().unwrap_or("").trim()));
     let mut lines = lines.filter(|(_, line)| !line.is_empty()).peekable();
     let fields = |line: &str| -> Vec<String> {
-        let parts = line.split(|c: char| matches!(c, ',' | ';' | '\t' | ' '));
+        let parts = line.split([',', ';', '\t', ' ']);
         parts.map(|part| part.trim().trim_matches('"').to_owned()).filter(|part| !part.is_empty()).collect()
     };
     let Some((_, first)) = lines.peek() else { return Err(NoSeries::Empty) };
