@@ -1,0 +1,29 @@
+//! What a packet costs in a queue: `packets QUEUE N` offers N packets of twenty flows to a link of 100 Mbit/s with this queue, a
+//! twentieth more than it sends, every other one of which may be marked. One line of JSON. `make count` counts its instructions.
+
+use faircast_aqm::{Dequeued, Fate, Link, LinkSpec};
+use faircast_core::rng::Rng;
+use faircast_core::time::{Rate, Span, Time};
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let queue = arguments.next().unwrap_or_else(|| "droptail,100".to_owned());
+    let packets: u64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(100_000);
+    let queue = queue.parse().unwrap_or_else(|error| panic!("{error}"));
+    let spec = LinkSpec::new(Rate::from_mbps(100.0), Span::from_millis(10), queue);
+    let (mut link, mut rng) = (Link::new(&spec, Rng::new(1, 1)), Rng::new(1, 2));
+    // 80 us for a packet.
+    let (mut now, mut arrived) = (Time::ZERO, 0u64);
+    for packet in 0..packets {
+        now += Span::from_nanos(rng.below(2 * 76_000));
+        while let Some(news) = link.dequeue(now) {
+            arrived += u64::from(matches!(news, Dequeued::Arrives { .. }));
+        }
+        let fate = link.offer(now, 1000, rng.below(20) as u32, packet % 2 == 0);
+        arrived += u64::from(matches!(fate, Fate::Arrives { .. }));
+        while let Some(news) = link.dequeue(now) {
+            arrived += u64::from(matches!(news, Dequeued::Arrives { .. }));
+        }
+    }
+    println!("{{\"packets\": {packets}, \"arrived\": {arrived}}}");
+}
