@@ -253,7 +253,7 @@ mod tests {
             ("link a c", "there is no `c`"),
             ("link a a rate=10X", "option rate cannot be \"10X\""),
             ("link a a jitter=-5ms", "option jitter cannot be \"-5ms\""),
-            ("link a a queue=blue", "there is no queue \"blue\""),
+            ("link a a queue=green", "there is no queue \"green\""),
             ("link a a weight=3", "`weight=3` is not known here; there are `rate=` `delay=` `jitter=`"),
             ("mtu", "needs a number of bytes"),
             ("mtu 70000", "`70000` is not a number of bytes"),

@@ -334,7 +334,7 @@ mod tests {
             ("link a a rate=-1M", "option rate cannot be"),
             ("link a a rate", "`rate` is not known here"),
             ("link a a delay=-5", "option delay cannot be"),
-            ("link a a queue=blue", "there is no queue \"blue\""),
+            ("link a a queue=green", "there is no queue \"green\""),
             ("link a a weight=3", "`weight=3` is not known here; there are `rate=`"),
             ("oneway a a back", "`back` is not known here"),
             ("router r r", "`r` is not known here; there are no more words"),
