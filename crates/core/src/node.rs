@@ -290,6 +290,11 @@ pub trait Router: std::fmt::Debug {
 pub trait RelaySpec: std::fmt::Debug + Send + Sync {
     /// A relay that has received nothing, which is called `me` in the session of its parent.
     fn relay(&self, me: ReceiverId) -> Box<dyn Relay + Send>;
+    /// Whether parents, the source among them, send to their children: without that a session whose members are all the source's
+    /// children needs no tree.
+    fn speaks_down(&self) -> bool {
+        true
+    }
 }
 
 /// What makes routers of one kind, each with a memory of its own.

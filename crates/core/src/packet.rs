@@ -215,6 +215,17 @@ pub enum Mark {
         /// Time from sending a packet until all the tree has acknowledged it, in seconds; 0 while it is not known.
         rtt: f32,
     },
+    /// Who acknowledges each packet, and what the others need not say (RACCOOM).
+    Target {
+        /// The receiver at the end of the path with the largest round-trip time; `None` while nobody is known.
+        id: Option<ShortId>,
+        /// Losses of packets that are more than so many behind this one have been answered; `u16::MAX`: none of those that can be said.
+        since_cut: u16,
+        /// The largest round-trip time, in seconds: receivers spread what they say of losses over twice this.
+        rtt_max: f32,
+        /// Others than `id` acknowledge once in so many seconds; 0: everybody acknowledges each packet.
+        every: f32,
+    },
 }
 
 /// Where each of up to sixteen layers stands, two bits a layer, the base layer's lowest.
@@ -364,6 +375,17 @@ pub enum ReportContent {
         /// The order's number.
         number: u32,
     },
+    /// What the receivers of a part of the tree have: the least of their newest packets, and the highest that any of them has
+    /// lost (RACCOOM). A receiver alone is such a part.
+    Newest {
+        /// The newest packet received ("AckSeq"), of several receivers the least of theirs; its hold is [`Span::MAX`] when it
+        /// gives no round-trip sample.
+        echo: Echo,
+        /// The packet behind the highest one that was lost ("LostSeq"); 0 while none was.
+        past_lost: Seq,
+        /// The receiver whose newest packet that is ("Rcv_id"); `None` while nobody has said what it has.
+        of: Option<ShortId>,
+    },
 }
 
 /// Packets in a row that have not arrived.
@@ -402,6 +424,8 @@ impl Mark {
         echo: 0,
         limiting: false,
     };
+    /// The kind of [`Mark::Target`] that has everybody acknowledge each packet.
+    pub const TARGET: Mark = Mark::Target { id: None, since_cut: u16::MAX, rtt_max: 0.0, every: 0.0 };
 }
 
 /// What a receiver of equation-based control knows (RFC 4654, 2.2).
@@ -531,7 +555,8 @@ impl ReportContent {
             | ReportContent::Averaged { echo, .. }
             | ReportContent::Acknowledged { echo, .. }
             | ReportContent::Summary { echo, .. }
-            | ReportContent::Answered { echo, .. } => echo,
+            | ReportContent::Answered { echo, .. }
+            | ReportContent::Newest { echo, .. } => echo,
         }
     }
 }

@@ -179,6 +179,7 @@ pub struct Network {
     pub(crate) link_probes: Vec<(LinkId, Span)>,
     pub(crate) taps: Vec<LinkId>,
     pub(crate) routers: Vec<(NodeId, Arc<dyn RouterSpec>)>,
+    pub(crate) router_restarts: Vec<(Time, NodeId)>,
     pub(crate) moments: Vec<Time>,
     pub(crate) relays: Vec<(FlowId, u32, FlowId, Arc<dyn RelaySpec>)>,
     pub(crate) clocks: Vec<(FlowId, Clock)>,
@@ -333,6 +334,11 @@ impl Network {
     pub fn router(&mut self, node: NodeId, spec: Arc<dyn RouterSpec>) {
         self.routers.retain(|(other, _)| *other != node);
         self.routers.push((node, spec));
+    }
+
+    /// The router of this node loses all that it knows at this moment.
+    pub fn restart_router(&mut self, at: Time, node: NodeId) {
+        self.router_restarts.push((at, node));
     }
 
     /// This member of the session `above` is a relay: the source of the session `below`, which begins at the member's node and whose

@@ -49,6 +49,13 @@ choice! {
         window: Rounded, "packets that may be under way to the slowest receiver";
         rtt: Rounded, "from sending a packet until all have acknowledged it, in seconds; 0: not known";
     }
+
+    7 "target" "who acknowledges each packet, and what others need not say (RACCOOM)" => Target {
+        id: Option<ShortId>, "its id; 0: nobody is known";
+        since_cut: u16, "losses of packets more than so many behind this one have been answered; 2^16 - 1: none in the last so many";
+        rtt_max: Rounded, "largest round-trip time, in seconds";
+        every: Rounded, "others acknowledge once in so many seconds; 0: everybody acknowledges each packet";
+    }
 }
 
 /// The signals that packets with a mark of this number may have, with their bits in the byte of flags.

@@ -3,7 +3,7 @@
 use crate::codec::{BitRate, Bits32, Fraction, Level};
 use crate::error::ParseError;
 use crate::field::most_len;
-use faircast_core::packet::{Cause, Echo, Holes, Knows, Report, ReportContent, Seq};
+use faircast_core::packet::{Cause, Echo, Holes, Knows, Report, ReportContent, Seq, ShortId};
 
 choice! {
     ReportContent, unknown numbers are |value: u8| ParseError::BadValue { field: "content", value: value.into() };
@@ -74,6 +74,12 @@ choice! {
     10 "answered" "an order was done (MTCP)" => Answered {
         echo: Echo, "the newest packet received; the hold is how long the order waited";
         number: u32, "the order's number";
+    }
+
+    11 "newest" "what the receivers of a part of the tree have (RACCOOM)" => Newest {
+        echo: Echo, "the newest packet received, of several receivers the least of theirs; a hold of 2^64 - 1: no round-trip sample";
+        past_lost: Seq, "the packet behind the highest one that was lost; 0: none";
+        of: Option<ShortId>, "the receiver whose newest packet that is; 0: nobody has said what it has";
     }
 }
 

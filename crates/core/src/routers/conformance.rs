@@ -3,11 +3,11 @@
 #[path = "../../tests/toy/router.rs"]
 mod toy;
 
-use super::aggregation;
+use super::{acknowledgements, aggregation};
 use crate::node::{Cx, Effect, Effects, Port, Router, RouterControl, RouterSpec, To, Verdict};
 use crate::packet::{
     Body, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, ReportContent, Seq, SessionId,
-    Signal,
+    ShortId, Signal,
 };
 use crate::rng::Rng;
 use crate::time::{Span, Time};
@@ -21,8 +21,34 @@ const FEW: usize = 4;
 /// What happens to a router.
 #[derive(Debug, Clone)]
 enum Op {
-    Data { port: u16, session: u32, seq: u64 },
-    Report { port: u16, session: u32, first: u64, count: u16 },
+    Data {
+        port: u16,
+        session: u32,
+        seq: u64,
+    },
+    Report {
+        port: u16,
+        session: u32,
+        first: u64,
+        count: u16,
+    },
+    /// What a receiver has: how far it is behind, and whether that is a part of the tree that has said nothing.
+    Newest {
+        port: u16,
+        session: u32,
+        seq: u64,
+        behind: u8,
+        of: u8,
+    },
+    /// The latest report again: a duplicate, or a stale one after others.
+    Again {
+        session: u32,
+        port: u16,
+    },
+    /// From now on what came by one port comes by the next: routes have changed.
+    Reroute,
+    /// The router has lost all that it knew.
+    Restart,
     Wait(u32),
     Forget(u32),
 }
@@ -34,6 +60,11 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (0..PORTS, session.clone(), seq.clone()).prop_map(|(port, session, seq)| Op::Data { port, session, seq }),
         4 => (0..PORTS, session.clone(), seq, any::<u16>())
             .prop_map(|(port, session, first, count)| Op::Report { port, session, first, count: count % 300 }),
+        6 => (0..PORTS, session.clone(), 0u64..200, any::<u8>(), 0u8..5)
+            .prop_map(|(port, session, seq, behind, of)| Op::Newest { port, session, seq, behind, of }),
+        2 => (session.clone(), 0..PORTS).prop_map(|(session, port)| Op::Again { session, port }),
+        1 => Just(Op::Reroute),
+        1 => Just(Op::Restart),
         3 => (0u32..3_000_000).prop_map(Op::Wait),
         1 => session.prop_map(Op::Forget),
     ]
@@ -130,16 +161,43 @@ fn run(spec: &dyn RouterSpec, ops: &[Op], spurious: bool) -> Vec<String> {
         let content = ReportContent::Lost { echo, first: Seq(first), count, loss: 0.1 };
         Body::Report(Report { from: ReceiverId::new(7).expect("not zero"), layer: Layer(0), content })
     };
+    let newest = |seq: u64, behind: u8, of: u8| {
+        let echo = Echo { seq: Seq(seq), hold: if of == 4 { Span::MAX } else { Span::ZERO } };
+        let past_lost = Seq((seq + 1).saturating_sub(behind.into()));
+        let id = ReceiverId::new(of.into()).and_then(ShortId::of);
+        let content = ReportContent::Newest { echo, past_lost, of: id };
+        let from = ReceiverId::new(u64::from(of) + 1).expect("not zero");
+        Body::Report(Report { from, layer: Layer(0), content })
+    };
+    let mut latest = report(0, 1);
+    let mut turn = 0;
     for op in ops {
+        let port_of = |port: u16| (port + turn) % PORTS;
         match *op {
+            Op::Reroute => turn += 1,
+            Op::Restart => {
+                let held = bench.router.observe().held;
+                bench.router = spec.router();
+                bench.held_before = held;
+            }
+            Op::Newest { port, session, seq, behind, of } => {
+                latest = newest(seq, behind, of);
+                let (session, size) = (SessionId(session), 40);
+                bench.pass(port_of(port), Packet { session, layer: Layer(0), size, body: latest });
+            }
+            Op::Again { session, port } => {
+                let (session, size) = (SessionId(session), 40);
+                bench.pass(port_of(port), Packet { session, layer: Layer(0), size, body: latest });
+            }
             Op::Data { port, session, seq } if bench.router.sees_data() => {
                 let session = SessionId(session);
-                bench.pass(port, Packet { session, layer: Layer(0), size: 1000, body: body(seq) });
+                bench.pass(port_of(port), Packet { session, layer: Layer(0), size: 1000, body: body(seq) });
             }
             Op::Data { .. } => {}
             Op::Report { port, session, first, count } => {
                 let (session, size) = (SessionId(session), 40);
-                bench.pass(port, Packet { session, layer: Layer(0), size, body: report(first, count) });
+                latest = report(first, count);
+                bench.pass(port_of(port), Packet { session, layer: Layer(0), size, body: latest });
             }
             Op::Wait(micros) => bench.wait(bench.now + Span::from_micros(u64::from(micros))),
             Op::Forget(session) => bench.router.control(RouterControl::Forget(SessionId(session)), bench.now),
@@ -152,7 +210,8 @@ fn run(spec: &dyn RouterSpec, ops: &[Op], spurious: bool) -> Vec<String> {
     bench.trace
 }
 
-/// Every call ends, deadlines are let go of, calls that come early change nothing, what is sent is what a router may send,
+/// Every call ends, deadlines are let go of, calls that come early change nothing, what is sent is what a router may send, whatever
+/// comes late, twice, by another way or after a restart,
 /// the same calls give the same, and nothing is kept of a session that is over.
 fn keeps_its_promises(spec: &dyn RouterSpec, ops: &[Op]) {
     let trace = run(spec, ops, false);
@@ -166,6 +225,7 @@ proptest! {
     #[test]
     fn every_router_keeps_its_promises(ops in prop::collection::vec(op(), 1..100)) {
         keeps_its_promises(&aggregation::Config { hold: Span::from_secs(1) }, &ops);
+        keeps_its_promises(&acknowledgements::Config, &ops);
         let spec = toy::ToyRouter { delay: Span::from_millis(7), spacing: Span::from_millis(40) };
         keeps_its_promises(&spec, &ops);
     }

@@ -1,5 +1,6 @@
 //! Routers: nodes on the path of packets that do more than forward them.
 
+pub mod acknowledgements;
 pub mod aggregation;
 #[cfg(test)]
 mod conformance;

@@ -175,7 +175,7 @@ pub(super) trait Configure: Sized + 'static {
     fn without_answers(self) -> Self {
         self
     }
-    /// What makes the agents of its tree, where parents in a tree repair.
+    /// What makes the agents of its tree, where receivers act for others below them.
     fn agents(&self) -> Option<&dyn RelaySpec> {
         None
     }
@@ -319,8 +319,7 @@ impl Scheme {
         self
     }
 
-    /// What makes the agents of its tree; `None` for schemes without one, whose receivers all report to the source and whose lost
-    /// packets are the session's business.
+    /// What makes the agents of its tree; `None` for schemes without one, whose receivers all report to the source.
     pub fn agents(&self) -> Option<&dyn RelaySpec> {
         each!(self, Scheme, config => config.agents())
     }

@@ -50,6 +50,15 @@ fn schemes() -> Vec<Scheme> {
         all.push(text.parse::<Scheme>().expect("valid").with_packet_size(SIZE).with_short_history());
     }
     for options in [
+        "preset=published,law=steady",
+        "preset=published,law=seconds",
+        "aim=friendly,answers=all",
+        "probe=off,law=printed",
+    ] {
+        let scheme: Scheme = format!("raccoom,{options}").parse().expect("valid");
+        all.push(scheme.with_packet_size(SIZE).with_short_history());
+    }
+    for options in [
         "n=2,j=1",
         "preset=published,control=ormcc,n=2,j=1,taf=product",
         "control=tfmcc,start=linear",
@@ -101,7 +110,7 @@ fn number() -> impl Strategy<Value = f32> {
 fn source_op() -> impl Strategy<Value = SourceOp> {
     let hold = prop_oneof![0u32..50_000, Just(u32::MAX)];
     let layer = prop_oneof![4 => Just(0u8), 1 => 1u8..10];
-    let report = ((1u8..6, layer), 0u8..17, -3i8..100, hold, number(), number());
+    let report = ((1u8..6, layer), 0u8..20, -3i8..100, hold, number(), number());
     prop_oneof![
         4 => (1u8..60).prop_map(SourceOp::Send),
         1 => (0u32..3_000_000).prop_map(SourceOp::SendLate),
@@ -348,6 +357,17 @@ fn content(kind: u8, echo: Echo, number: f32, other: f32) -> ReportContent {
             ReportContent::Summary { echo, behind: 0, window: number / 1e6, transit, lag }
         }
         16 => ReportContent::Acknowledged { echo, behind: 0, holes: Holes::default(), newer: 0 },
+        17..=19 => {
+            let echo = if kind == 19 { Echo { hold: Span::MAX, ..echo } } else { echo };
+            let back = number.to_bits() % 50;
+            let past_lost = if other > 1e6 {
+                Seq(other.to_bits().into())
+            } else {
+                Seq(echo.seq.0.saturating_sub(back.into()))
+            };
+            let of = ReceiverId::new(u64::from(number.to_bits() % 4)).and_then(ShortId::of);
+            ReportContent::Newest { echo, past_lost, of }
+        }
         _ => congested(Cause::Loss),
     }
 }
@@ -409,6 +429,10 @@ impl Packet {
                 Mark::Layered { id, mean, error: deviation, rtt: rtt_max, above, updates, states }
             }
             Mark::Window { .. } => Mark::Window { window: mean, rtt: rtt_max },
+            Mark::Target { .. } => {
+                let (id, since_cut) = (id.and_then(ShortId::of), deviation.to_bits() as u16);
+                Mark::Target { id, since_cut, rtt_max, every: mean }
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ pub mod mca_plus;
 pub mod mtcp;
 pub mod ormcc;
 pub mod pgmcc;
+pub mod raccoom;
 pub mod rlc;
 pub mod smcc;
 pub mod tfmcc;
@@ -94,6 +95,8 @@ schemes! { $
     Smcc => smcc,
     /// Seed 001.
     Mtcp => mtcp,
+    /// Seed 002, chapter 3.
+    Raccoom => raccoom,
 }
 
 // Behind the list, which defines `each!` for it.

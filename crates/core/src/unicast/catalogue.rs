@@ -1,8 +1,8 @@
-//! Protocols by name and options: `tcp-reno`, `tcp-sack,preset=ns2001,delack,ecn`, `tfrc`, `rap,fine`.
+//! Protocols by name and options: `tcp-reno`, `tcp-sack,preset=ns2001,delack,ecn`, `tfrc`, `rap,fine`, `cmtcp,interval=5`.
 
 use super::tcp::{self, Handshake, Switch, Variant};
 use super::{Feedback, Segment, Sender, SenderView, Sink};
-use super::{rap, tfrc};
+use super::{cmtcp, rap, tfrc};
 use crate::node::{Cx, Departure};
 use crate::spec::{self, Described, Opt, SpecError, Within};
 use crate::time::Time;
@@ -18,6 +18,8 @@ pub enum Protocol {
     Tfrc(tfrc::Config),
     /// Rate adaptation protocol.
     Rap(rap::Config),
+    /// TCP's formula at fixed times.
+    Cmtcp(cmtcp::Config),
 }
 
 /// A protocol as a user sees it.
@@ -56,6 +58,11 @@ pub const CATALOGUE: &[Entry] = &[
         summary: "spaces packets by a gap: one packet per round trip more, or half",
         source: "Rejaie, Handley and Estrin 1999",
     },
+    Entry {
+        name: "cmtcp",
+        summary: "takes the rate of TCP's formula every few seconds, or twice its own where nothing was lost",
+        source: "Padhye, Kurose, Towsley and Koodli 1999",
+    },
 ];
 
 const TFRC_OPTIONS: &[Opt<tfrc::Config>] = &[
@@ -91,6 +98,13 @@ const RAP_OPTIONS: &[Opt<rap::Config>] = &[Opt::alone(
         choice!(grain: "off" => rap::Grain::Coarse, "on" => rap::Grain::Fine),
         "the gap follows the newest round trips",
     ),
+)];
+
+const CMTCP_OPTIONS: &[Opt<cmtcp::Config>] = &[Opt::seconds(
+    "interval",
+    Within::of(0.01, HOUR),
+    field!(interval),
+    "time between two computations of the rate",
 )];
 
 /// Times are at most an hour.
@@ -202,6 +216,7 @@ impl Protocol {
             },
             Protocol::Tfrc(_) => "tfrc",
             Protocol::Rap(_) => "rap",
+            Protocol::Cmtcp(_) => "cmtcp",
         }
     }
 
@@ -212,6 +227,7 @@ impl Protocol {
             Protocol::Tcp(config) => config.packet_size = bytes,
             Protocol::Tfrc(config) => config.packet_size = bytes,
             Protocol::Rap(config) => config.packet_size = bytes,
+            Protocol::Cmtcp(config) => config.packet_size = bytes,
         }
         self
     }
@@ -222,6 +238,7 @@ impl Protocol {
             Protocol::Tcp(config) => AnySender::Tcp(tcp::Sender::new(*config)),
             Protocol::Tfrc(config) => AnySender::Tfrc(tfrc::Sender::new(*config)),
             Protocol::Rap(config) => AnySender::Rap(rap::Sender::new(*config)),
+            Protocol::Cmtcp(config) => AnySender::Cmtcp(cmtcp::Sender::new(*config)),
         }
     }
 
@@ -230,7 +247,7 @@ impl Protocol {
         match self {
             Protocol::Tcp(config) => AnySink::Tcp(tcp::Sink::new(config)),
             Protocol::Tfrc(config) => AnySink::Tfrc(Box::new(tfrc::Sink::new(config))),
-            Protocol::Rap(_) => AnySink::Rap(rap::Sink::default()),
+            Protocol::Rap(_) | Protocol::Cmtcp(_) => AnySink::Rap(rap::Sink::default()),
         }
     }
 }
@@ -249,6 +266,7 @@ impl FromStr for Protocol {
             "tcp-vegas" => Protocol::Tcp(tcp::Config::ns235(Variant::Vegas)),
             "tfrc" => Protocol::Tfrc(tfrc::Config::ns235()),
             "rap" => Protocol::Rap(rap::Config::ns235()),
+            "cmtcp" => Protocol::Cmtcp(cmtcp::Config::chosen()),
             _ => {
                 return Err(SpecError::UnknownName {
                     kind: "protocol",
@@ -262,6 +280,7 @@ impl FromStr for Protocol {
             Protocol::Tcp(config) => spec::configure(config, options, &of, &[TCP_OPTIONS])?,
             Protocol::Tfrc(config) => spec::configure(config, options, &of, &[TFRC_OPTIONS])?,
             Protocol::Rap(config) => spec::configure(config, options, &of, &[RAP_OPTIONS])?,
+            Protocol::Cmtcp(config) => spec::configure(config, options, &of, &[CMTCP_OPTIONS])?,
         }
         Ok(protocol)
     }
@@ -274,6 +293,7 @@ impl Protocol {
             Protocol::Tcp(_) => TCP_OPTIONS.iter().map(Opt::described).collect(),
             Protocol::Tfrc(_) => TFRC_OPTIONS.iter().map(Opt::described).collect(),
             Protocol::Rap(_) => RAP_OPTIONS.iter().map(Opt::described).collect(),
+            Protocol::Cmtcp(_) => CMTCP_OPTIONS.iter().map(Opt::described).collect(),
         }
     }
 }
@@ -287,6 +307,8 @@ pub enum AnySender {
     Tfrc(tfrc::Sender),
     /// RAP.
     Rap(rap::Sender),
+    /// CMTCP.
+    Cmtcp(cmtcp::Sender),
 }
 
 /// Any protocol's receiver.
@@ -296,80 +318,91 @@ pub enum AnySink {
     Tcp(tcp::Sink),
     /// TFRC; larger than the others and rarer.
     Tfrc(Box<tfrc::Sink>),
-    /// RAP.
+    /// RAP and CMTCP.
     Rap(rap::Sink),
 }
 
-macro_rules! each {
-    ($any:ident, $value:expr, $inner:ident => $call:expr) => {
+macro_rules! each_sender {
+    ($value:expr, $inner:ident => $call:expr) => {
         match $value {
-            $any::Tcp($inner) => $call,
-            $any::Tfrc($inner) => $call,
-            $any::Rap($inner) => $call,
+            AnySender::Tcp($inner) => $call,
+            AnySender::Tfrc($inner) => $call,
+            AnySender::Rap($inner) => $call,
+            AnySender::Cmtcp($inner) => $call,
+        }
+    };
+}
+
+macro_rules! each_sink {
+    ($value:expr, $inner:ident => $call:expr) => {
+        match $value {
+            AnySink::Tcp($inner) => $call,
+            AnySink::Tfrc($inner) => $call,
+            AnySink::Rap($inner) => $call,
         }
     };
 }
 
 impl Sender for AnySender {
     fn start(&mut self, cx: &mut Cx<'_>) {
-        each!(AnySender, self, sender => sender.start(cx))
+        each_sender!(self, sender => sender.start(cx))
     }
 
     fn supply(&mut self, packets: u32, now: Time) {
-        each!(AnySender, self, sender => sender.supply(packets, now))
+        each_sender!(self, sender => sender.supply(packets, now))
     }
 
     #[inline]
     fn departure(&self) -> Departure {
-        each!(AnySender, self, sender => sender.departure())
+        each_sender!(self, sender => sender.departure())
     }
 
     #[inline]
     fn on_departure(&mut self, cx: &mut Cx<'_>) -> Segment {
-        each!(AnySender, self, sender => sender.on_departure(cx))
+        each_sender!(self, sender => sender.on_departure(cx))
     }
 
     #[inline]
     fn on_feedback(&mut self, feedback: &Feedback, cx: &mut Cx<'_>) {
-        each!(AnySender, self, sender => sender.on_feedback(feedback, cx))
+        each_sender!(self, sender => sender.on_feedback(feedback, cx))
     }
 
     #[inline]
     fn deadline(&self) -> Time {
-        each!(AnySender, self, sender => sender.deadline())
+        each_sender!(self, sender => sender.deadline())
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
-        each!(AnySender, self, sender => sender.on_deadline(cx))
+        each_sender!(self, sender => sender.on_deadline(cx))
     }
 
     #[inline]
     fn cuts(&self) -> u32 {
-        each!(AnySender, self, sender => sender.cuts())
+        each_sender!(self, sender => sender.cuts())
     }
 
     fn observe(&self) -> SenderView {
-        each!(AnySender, self, sender => sender.observe())
+        each_sender!(self, sender => sender.observe())
     }
 }
 
 impl Sink for AnySink {
     #[inline]
     fn on_segment(&mut self, segment: &Segment, marked: bool, cx: &mut Cx<'_>) -> Option<Feedback> {
-        each!(AnySink, self, sink => sink.on_segment(segment, marked, cx))
+        each_sink!(self, sink => sink.on_segment(segment, marked, cx))
     }
 
     #[inline]
     fn deadline(&self) -> Time {
-        each!(AnySink, self, sink => sink.deadline())
+        each_sink!(self, sink => sink.deadline())
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) -> Option<Feedback> {
-        each!(AnySink, self, sink => sink.on_deadline(cx))
+        each_sink!(self, sink => sink.on_deadline(cx))
     }
 
     fn delivered(&self) -> u64 {
-        each!(AnySink, self, sink => sink.delivered())
+        each_sink!(self, sink => sink.delivered())
     }
 }
 

@@ -28,6 +28,8 @@ const PROTOCOLS: &[&str] = &[
     "tfrc,preset=rfc,ecn",
     "rap",
     "rap,fine",
+    "cmtcp",
+    "cmtcp,interval=0.3",
 ];
 
 /// Packets that leave at one moment at most; slow start over a long silence stays below.

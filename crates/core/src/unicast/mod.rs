@@ -1,4 +1,4 @@
-//! Unicast flows that multicast shares bottlenecks with: TCP in its variants, TFRC and RAP.
+//! Unicast flows that multicast shares bottlenecks with: TCP in its variants, TFRC, RAP and CMTCP.
 //!
 //! Pure state machines with the contract of [`crate::node`]: one call, then read `departure` and `deadline` again. They
 //! count whole packets, as the documents' simulators do; no bytes are carried.
@@ -8,9 +8,11 @@
 //! | [`tcp`] | TCP: Tahoe, Reno, NewReno, SACK, Vegas |
 //! | [`tfrc`] | TFRC, equation-based rates |
 //! | [`rap`] | RAP, AIMD by rates |
+//! | [`cmtcp`] | CMTCP, the formula's rate at fixed times |
 //! | [`formula`] | TCP's rate at a given loss rate |
 //! | `catalogue` | protocols by name and options |
 
+pub mod cmtcp;
 pub mod formula;
 pub mod rap;
 pub mod tcp;
@@ -86,7 +88,7 @@ pub enum Feedback {
     Ack(Ack),
     /// A TFRC report (RFC 5348, 3.2.2).
     Rate(RateReport),
-    /// A RAP acknowledgement.
+    /// A RAP acknowledgement, which CMTCP's receivers send as well.
     Rap(RapAck),
 }
 

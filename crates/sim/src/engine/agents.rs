@@ -293,7 +293,7 @@ impl Mute {
         let me = ReceiverId::new(u64::from(member) + 1).expect("members are numbered from one");
         let named = match data.mark {
             Mark::Representative { id, .. } | Mark::Acker { id } => id == Some(me),
-            Mark::Layered { id, .. } => id.map(ReceiverId::from) == Some(me),
+            Mark::Layered { id, .. } | Mark::Target { id, .. } => id.map(ReceiverId::from) == Some(me),
             Mark::Equation { to, limiting: true, .. } => to == Some(me),
             // Speaks to somebody who is not the limiting one, and does not say who that is.
             Mark::Equation { .. } => self.since.is_some(),

@@ -15,7 +15,7 @@ use super::meter::{Meter, Moments};
 use super::queues::LinkQueue;
 use super::record::Records;
 use super::relays::SessionSource;
-use super::routers::RouterNode;
+use super::routers::{RESTART, ROUTER, RouterNode};
 use super::tournament::Tournament;
 use crate::calendar::{Calendar, Class, Entry};
 use crate::frame::Store;
@@ -312,6 +312,9 @@ fn check(network: &Network) -> Result<(), SimError> {
     }
     for (router, _) in &network.routers {
         node("a router".to_owned(), *router)?;
+    }
+    for (_, router) in &network.router_restarts {
+        node("a restart".to_owned(), *router)?;
     }
     for (probed, _) in &network.link_probes {
         link("a probe".to_owned(), *probed)?;
@@ -685,6 +688,11 @@ impl Builder<'_> {
         }
         for (number, (at, _, _)) in self.network.changes.iter().enumerate() {
             calendar.push(Entry::new(at.as_nanos(), Class::Change, number as u32));
+        }
+        for (at, node) in &self.network.router_restarts {
+            if let Some(router) = routers.iter().position(|it| it.node == node.0) {
+                calendar.push(Entry::new(at.as_nanos(), Class::Change, ROUTER | RESTART | router as u32));
+            }
         }
         // Room for all that is kept regularly, so that nothing is allocated on the way.
         let room = |every: Span| {

@@ -10,20 +10,27 @@ use super::bundles::Logged;
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 use crate::routes::{Hop, NONE};
-use faircast_core::node::{Cx, Effect, Port, Router, To, Verdict};
+use faircast_core::node::{Cx, Effect, Port, Router, RouterSpec, To, Verdict};
 use faircast_core::packet::{self, Packet};
 use faircast_core::rng::Rng;
 use faircast_topology::Edge;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// In the number of a branch's bundle: the children leave a node with a router, this one.
 pub const ROUTED: u32 = 1 << 31;
 /// In the calendar's numbers of changes: a router's deadline.
 pub const ROUTER: u32 = 1 << 29;
 
+/// Beside [`ROUTER`]: it restarts.
+pub const RESTART: u32 = 1 << 28;
+
 /// A node with a router.
 #[derive(Debug)]
 pub struct RouterNode {
+    pub node: u32,
+    /// What makes it again when it restarts.
+    spec: Arc<dyn RouterSpec>,
     pub router: Box<dyn Router + Send>,
     pub rng: Rng,
     /// Its entry in the calendar.
@@ -113,7 +120,12 @@ impl Engine {
 
     /// A router's entry in the calendar has come.
     pub(super) fn router_timer(&mut self, router: u32, now: u64) {
-        let it = &mut self.routers[router as usize];
+        let it = &mut self.routers[(router & !RESTART) as usize];
+        if router & RESTART != 0 {
+            // It forgets all that it knew, and what it held is lost.
+            (it.router, it.scheduled) = (it.spec.router(), NEVER);
+            return self.settle(router & !RESTART, now);
+        }
         if it.scheduled != now {
             return; // an earlier entry took its place
         }
@@ -235,6 +247,8 @@ impl Builder<'_> {
                 }
             }
             let mut it = RouterNode {
+                node,
+                spec: Arc::clone(spec),
                 scheduled: NEVER,
                 rng: rng(node),
                 ports,

@@ -433,6 +433,9 @@ impl Builder<'_> {
                 Err(SimError::NoAgents { flow, scheme: spec.scheme.name() })
             };
         };
+        if rare.parents.is_empty() && !agents.speaks_down() {
+            return Ok(None);
+        }
         let count = spec.members.len();
         let parents: Vec<u32> = match rare.parents.len() {
             0 => vec![NONE; count],

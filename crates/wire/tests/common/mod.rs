@@ -78,6 +78,11 @@ pub fn marks() -> Vec<(&'static str, Mark)> {
             Mark::Layered { id, mean: 0.25, error, rtt, above, updates: 7, states: LayerStates(0x8000_001b) }
         }),
         ("windows", Mark::Window { window: 17.5, rtt: 0.125 }),
+        ("target", {
+            let id = id.and_then(ShortId::of);
+            Mark::Target { id, since_cut: 0x0102, rtt_max: 0.125, every: 0.5 }
+        }),
+        ("everybody", Mark::TARGET),
     ]
 }
 
@@ -199,6 +204,14 @@ pub fn contents() -> Vec<(&'static str, ReportContent)> {
             ReportContent::Summary { echo: echo(52), behind: 1, window: 12.25, transit: 9, lag: 0x0405 },
         ),
         ("answered", ReportContent::Answered { echo: echo(53), number: 0x0607_0809 }),
+        ("newest", {
+            let of = ShortId::of(receiver(0x0102_0304));
+            ReportContent::Newest { echo: echo(49), past_lost: Seq(45), of }
+        }),
+        ("newest of nobody", {
+            let echo = Echo { hold: Span::MAX, ..echo(50) };
+            ReportContent::Newest { echo, past_lost: Seq(0), of: None }
+        }),
     ]
 }
 

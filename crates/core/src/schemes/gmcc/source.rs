@@ -191,7 +191,8 @@ impl crate::node::Source for Source {
             | ReportContent::Calculated { .. }
             | ReportContent::Acknowledged { .. }
             | ReportContent::Summary { .. }
-            | ReportContent::Answered { .. } => {}
+            | ReportContent::Answered { .. }
+            | ReportContent::Newest { .. } => {}
         }
         self.settle(now);
     }

@@ -616,7 +616,8 @@ impl crate::node::Source for Source {
             | ReportContent::Selective { .. }
             | ReportContent::Acknowledged { .. }
             | ReportContent::Summary { .. }
-            | ReportContent::Answered { .. } => {}
+            | ReportContent::Answered { .. }
+            | ReportContent::Newest { .. } => {}
         }
     }
 

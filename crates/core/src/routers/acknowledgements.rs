@@ -1,0 +1,154 @@
+//! A router that makes one acknowledgement of those of all receivers behind it (seed 002, 3.2: RACCOOM).
+//!
+//! Which of its exits lead to receivers it learns from the data that leaves by them, as the thesis' routers do from the
+//! forwarding cache: an exit that a packet leaves by has joined, one that the next packet does not leave by any more has left.
+
+use crate::node::{Cx, Effect, Port, Router, RouterControl, RouterObservation, RouterSpec, To, Verdict};
+use crate::packet::{Body, Layer, Packet, ReceiverId, Report, SessionId};
+use crate::schemes::raccoom::{Aggregate, Aggregator};
+use crate::time::Time;
+use std::collections::BTreeMap;
+
+/// It has no parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Config;
+
+/// What a router keeps.
+#[derive(Debug, Default)]
+pub struct Acknowledgements {
+    sessions: BTreeMap<SessionId, Session>,
+    merged: u64,
+}
+
+#[derive(Debug)]
+struct Session {
+    children: Aggregator<Port>,
+    /// Exits that data leaves by, and the newest packet that did.
+    exits: BTreeMap<Port, u64>,
+    newest: Option<u64>,
+    /// Who speaks for all: the receiver of the least number that was heard, so that the same part of the tree has the same name
+    /// whoever in it is the last to have a packet.
+    speaker: Option<ReceiverId>,
+    layer: Layer,
+    size: u16,
+    heard_at: Time,
+}
+
+/// So many sessions are known at most; beyond, the one that was silent longest is forgotten.
+const MOST_SESSIONS: usize = 1024;
+
+impl RouterSpec for Config {
+    fn router(&self) -> Box<dyn Router + Send> {
+        Box::new(Acknowledgements::default())
+    }
+}
+
+impl Session {
+    fn new(now: Time) -> Session {
+        Session {
+            children: Aggregator::new(),
+            exits: BTreeMap::new(),
+            newest: None,
+            speaker: None,
+            layer: Layer(0),
+            size: 0,
+            heard_at: now,
+        }
+    }
+
+    fn report(&self, up: Aggregate) -> Option<Report> {
+        Some(Report { from: self.speaker?, layer: self.layer, content: up.content() })
+    }
+
+    /// Packet `seq` leaves by this exit: what has changed for the source by that.
+    fn on_exit(&mut self, exit: Port, seq: u64, now: Time) -> Option<Aggregate> {
+        let before = self.newest;
+        let mut news = None;
+        if before.is_none_or(|newest| seq > newest) {
+            self.newest = Some(seq);
+            // The packet before this one has left by all exits that there are.
+            let pruned: Vec<Port> = self
+                .exits
+                .iter()
+                .filter(|(_, last)| before.is_some_and(|before| **last < before))
+                .map(|(port, _)| *port)
+                .collect();
+            for port in pruned {
+                self.exits.remove(&port);
+                news = self.children.leave(port).or(news);
+            }
+        }
+        let last = self.exits.entry(exit).or_insert(seq);
+        *last = (*last).max(seq);
+        self.children.join(exit, now);
+        news
+    }
+}
+
+impl Acknowledgements {
+    fn session(&mut self, id: SessionId, now: Time) -> &mut Session {
+        if !self.sessions.contains_key(&id)
+            && self.sessions.len() >= MOST_SESSIONS
+            && let Some(silent) = self.sessions.iter().min_by_key(|(_, it)| it.heard_at).map(|(id, _)| *id)
+        {
+            self.sessions.remove(&silent);
+        }
+        let it = self.sessions.entry(id).or_insert_with(|| Session::new(now));
+        it.heard_at = now;
+        it
+    }
+}
+
+impl Router for Acknowledgements {
+    fn on_data(&mut self, exit: Port, packet: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        let Body::Data(data) = &packet.body else { return Verdict::Pass };
+        if packet.layer != Layer(0) {
+            return Verdict::Pass;
+        }
+        let it = self.session(packet.session, cx.now);
+        let up = it.on_exit(exit, data.seq.0, cx.now);
+        if let (Some(report), true) = (up.and_then(|up| it.report(up)), it.size > 0) {
+            let (session, layer, size) = (packet.session, report.layer, it.size);
+            let packet = Packet { session, layer, size, body: Body::Report(report) };
+            cx.effects.push(Effect::Send { to: To::Parent, packet });
+        }
+        Verdict::Pass
+    }
+
+    fn on_report(&mut self, entry: Port, packet: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        let Body::Report(report) = &mut packet.body else { return Verdict::Pass };
+        let Some(said) = Aggregate::said_by(&report.content) else { return Verdict::Pass };
+        let it = self.session(packet.session, cx.now);
+        (it.layer, it.size) = (report.layer, packet.size);
+        it.speaker = Some(it.speaker.map_or(report.from, |speaker| speaker.min(report.from)));
+        match it.children.on_report(entry, said, cx.now).and_then(|up| it.report(up)) {
+            Some(passed) => {
+                *report = passed;
+                Verdict::Pass
+            }
+            None => {
+                self.merged += 1;
+                Verdict::Drop
+            }
+        }
+    }
+
+    fn deadline(&self) -> Time {
+        Time::NEVER
+    }
+
+    fn on_deadline(&mut self, _cx: &mut Cx<'_>) {}
+
+    fn control(&mut self, control: RouterControl, _now: Time) {
+        let RouterControl::Forget(session) = control;
+        self.sessions.remove(&session);
+    }
+
+    fn observe(&self) -> RouterObservation {
+        let entries = self.sessions.values().map(|it| it.children.len() + it.exits.len()).sum();
+        RouterObservation { merged: self.merged, held: 0, entries }
+    }
+}
+
+#[cfg(test)]
+mod tests;

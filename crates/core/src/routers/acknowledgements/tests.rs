@@ -1,0 +1,182 @@
+//! What comes out of a router whatever happens to the reports on their way to it.
+
+use super::*;
+use crate::node::Effects;
+use crate::packet::{Data, Echo, Flags, Mark, Payload, ReportContent, Seq, ShortId, Signal};
+use crate::rng::Rng;
+use crate::time::Span;
+use proptest::prelude::*;
+
+/// A router with receivers 1 to 3, each behind the port of its number, which may change.
+struct Bench {
+    router: Box<dyn Router + Send>,
+    now: Time,
+    sent: u64,
+    ports: [u16; 3],
+    /// By receiver: the newest packet that it has told of; counts from 1.
+    told: [u64; 3],
+    /// What went on to the source: newest, lost, of.
+    passed: Vec<(u64, u64, Option<ShortId>)>,
+}
+
+fn id(number: u64) -> ReceiverId {
+    ReceiverId::new(number).expect("not zero")
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let router = Config.router();
+        Bench {
+            router,
+            now: Time::from_secs_f64(1.0),
+            sent: 0,
+            ports: [1, 2, 3],
+            told: [0; 3],
+            passed: Vec::new(),
+        }
+    }
+
+    fn note(&mut self, content: ReportContent) {
+        if let ReportContent::Newest { echo, past_lost, of } = content {
+            self.passed.push((echo.seq.0 + 1, past_lost.0, of));
+        }
+    }
+
+    /// The next packet leaves by the ports of all.
+    fn data(&mut self) {
+        self.now += Span::from_millis(10);
+        let (payload, flags, signal, mark) = (Payload::NONE, Flags::default(), Signal::None, Mark::TARGET);
+        let data = Data { seq: Seq(self.sent), sent_at: self.now, rate: 0.0, payload, flags, signal, mark };
+        self.sent += 1;
+        for port in self.ports {
+            let mut packet =
+                Packet { session: SessionId(1), layer: Layer(0), size: 500, body: Body::Data(data) };
+            let (mut rng, mut effects) = (Rng::new(1, 1), Effects::new());
+            let cx = &mut Cx { now: self.now, rng: &mut rng, effects: &mut effects };
+            assert_eq!(self.router.on_data(Port(port), &mut packet, cx), Verdict::Pass);
+            for effect in effects.drain() {
+                if let Effect::Send { to: To::Parent, packet: Packet { body: Body::Report(report), .. } } =
+                    effect
+                {
+                    self.note(report.content);
+                }
+            }
+        }
+    }
+
+    /// A receiver tells what it has; packets count from 1.
+    fn tell(&mut self, receiver: usize, newest: u64, lost: u64) {
+        let echo = Echo { seq: Seq(newest - 1), hold: Span::ZERO };
+        let of = ShortId::of(id(receiver as u64 + 1));
+        let content = ReportContent::Newest { echo, past_lost: Seq(lost), of };
+        let report = Report { from: id(receiver as u64 + 1), layer: Layer(0), content };
+        let mut packet =
+            Packet { session: SessionId(1), layer: Layer(0), size: 40, body: Body::Report(report) };
+        let (mut rng, mut effects) = (Rng::new(1, 1), Effects::new());
+        let cx = &mut Cx { now: self.now, rng: &mut rng, effects: &mut effects };
+        if self.router.on_report(Port(self.ports[receiver]), &mut packet, cx) == Verdict::Pass
+            && let Body::Report(report) = packet.body
+        {
+            assert!(report.from <= id(receiver as u64 + 1), "the least number heard speaks for all");
+            self.note(report.content);
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Data,
+    /// A receiver tells of a packet so many behind the newest, once or twice.
+    Tell {
+        receiver: usize,
+        behind: u64,
+        lost: bool,
+        twice: bool,
+    },
+    /// An old report of a receiver comes late.
+    Stale {
+        receiver: usize,
+        behind: u64,
+    },
+    Restart,
+    /// Two receivers are behind other ports now.
+    Reroute(usize),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        6 => Just(Op::Data),
+        8 => (0usize..3, 0u64..4, any::<bool>(), any::<bool>())
+            .prop_map(|(receiver, behind, lost, twice)| Op::Tell { receiver, behind, lost, twice }),
+        2 => (0usize..3, 1u64..40).prop_map(|(receiver, behind)| Op::Stale { receiver, behind }),
+        1 => Just(Op::Restart),
+        1 => (0usize..3).prop_map(Op::Reroute),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Never more goes on than one report for each that came, never a packet that nobody has told of, never a loss that nobody
+    /// has met; and once all have spoken again, it is what the last of them has.
+    #[test]
+    fn what_goes_on_is_true_whatever_comes(ops in prop::collection::vec(op(), 1..200)) {
+        let mut bench = Bench::new();
+        let (mut highest, mut worst) = (0, 0);
+        bench.data();
+        for op in &ops {
+            match *op {
+                Op::Data => bench.data(),
+                Op::Tell { receiver, behind, lost, twice } => {
+                    let newest = bench.sent.saturating_sub(behind).max(bench.told[receiver]).max(1);
+                    bench.told[receiver] = newest;
+                    let lost = if lost { newest - 1 } else { 0 };
+                    (highest, worst) = (highest.max(newest), worst.max(lost));
+                    (0..=u8::from(twice)).for_each(|_| bench.tell(receiver, newest, lost));
+                }
+                Op::Stale { receiver, behind } => {
+                    let newest = bench.told[receiver].saturating_sub(behind);
+                    if newest > 0 {
+                        bench.tell(receiver, newest, 0);
+                    }
+                }
+                Op::Restart => bench.router = Config.router(),
+                Op::Reroute(first) => bench.ports.swap(first, (first + 1) % 3),
+            }
+            let true_so_far = bench.passed.iter().all(|(newest, lost, _)| *newest <= highest.max(1) && *lost <= worst);
+            prop_assert!(true_so_far, "{:?}", bench.passed);
+        }
+        // Two packets later no exit of before is waited for.
+        (0..3).for_each(|_| bench.data());
+        let newest = bench.sent;
+        (0..3).for_each(|receiver| bench.tell(receiver, newest - receiver as u64, 0));
+        bench.data();
+        (0..3).for_each(|receiver| bench.tell(receiver, newest + 1 - receiver as u64, 0));
+        let last = bench.passed.last().copied();
+        prop_assert_eq!(last.map(|(newest, _, of)| (newest, of)), Some((newest - 1, ShortId::of(id(3)))));
+    }
+}
+
+#[test]
+fn an_exit_that_data_leaves_by_no_more_is_waited_for_no_more() {
+    let mut bench = Bench::new();
+    (0..10).for_each(|_| bench.data());
+    for (receiver, newest) in [(0, 9), (1, 9), (2, 4)] {
+        bench.tell(receiver, newest, 0);
+    }
+    assert_eq!(bench.passed.last(), Some(&(4, 0, ShortId::of(id(3)))));
+    bench.ports = [1, 2, 2];
+    (0..2).for_each(|_| bench.data());
+    assert_eq!(bench.passed.last().map(|passed| passed.0), Some(9), "without a further report");
+}
+
+#[test]
+fn no_more_goes_on_than_packets_have_left() {
+    let mut bench = Bench::new();
+    for _ in 0..500 {
+        bench.data();
+        let newest = bench.sent;
+        (0..3).for_each(|receiver| bench.tell(receiver, newest, 0));
+    }
+    assert!(bench.passed.len() as u64 <= bench.sent, "{}", bench.passed.len());
+}

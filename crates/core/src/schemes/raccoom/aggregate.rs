@@ -1,0 +1,291 @@
+//! Aggregation of acknowledgements (seed 002, 3.2): the same rules in routers, designated receivers and the source.
+
+use crate::packet::{Echo, ReportContent, Seq, ShortId};
+use crate::time::{Span, Time};
+use std::collections::BTreeMap;
+
+/// What a part of the tree has acknowledged. Packets count from 1 here, as in the thesis; 0 is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Aggregate {
+    /// "LostSeq": the highest packet that was lost.
+    pub lost: u64,
+    /// "AckSeq": the least of the newest packets received.
+    pub newest: u64,
+    /// "Rcv_id": whose that is.
+    pub of: Option<ShortId>,
+    /// How long the receiver held it, in place of "TimeStamp": when it left is the source's to know.
+    pub hold: Span,
+}
+
+impl Aggregate {
+    /// What is kept for a child that has said nothing.
+    const NONE: Aggregate = Aggregate { lost: 0, newest: 0, of: None, hold: Span::MAX };
+
+    /// What a report says; `None` for one of another kind.
+    pub fn said_by(content: &ReportContent) -> Option<Aggregate> {
+        let ReportContent::Newest { echo, past_lost, of } = *content else { return None };
+        Some(Aggregate { lost: past_lost.0, newest: echo.seq.0.saturating_add(1), of, hold: echo.hold })
+    }
+
+    /// The report that says it. Where no receiver has acknowledged anything, it gives no round-trip sample.
+    pub fn content(&self) -> ReportContent {
+        let hold = if self.of.is_some() { self.hold } else { Span::MAX };
+        let echo = Echo { seq: Seq(self.newest.saturating_sub(1)), hold };
+        ReportContent::Newest { echo, past_lost: Seq(self.lost), of: self.of }
+    }
+}
+
+/// What is kept of each child, and what was passed on last.
+#[derive(Debug, Clone)]
+pub(crate) struct Aggregator<K> {
+    children: BTreeMap<K, Child>,
+    up: Aggregate,
+    /// Grows with each report: which child spoke last.
+    turn: u64,
+    /// Smoothed time between two packets, in seconds, from what is acknowledged.
+    interval: f64,
+    progress: (u64, Time),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Child {
+    kept: Aggregate,
+    heard_at: Time,
+    turn: u64,
+}
+
+/// At most so many children are kept; beyond, the one that was silent longest goes.
+const MOST_CHILDREN: usize = 4096;
+/// A child that is silent for three times this, or three times so many packets, while others go on is gone.
+// Seed gap: 3.2 leaves the end of a child to the soft state of multicast routing.
+const PATIENCE: (Span, f64) = (Span::from_secs(1), 8.0);
+const PATIENCES: u64 = 3;
+/// Gain of the mean time between packets.
+const INTERVAL_GAIN: f64 = 0.125;
+
+impl<K: Ord + Copy> Aggregator<K> {
+    /// One that knows no children.
+    pub fn new() -> Aggregator<K> {
+        Aggregator {
+            children: BTreeMap::new(),
+            up: Aggregate::NONE,
+            turn: 0,
+            interval: 0.0,
+            progress: (0, Time::ZERO),
+        }
+    }
+
+    /// How many children it has.
+    pub fn len(&self) -> usize {
+        self.children.len()
+    }
+
+    /// Whether it knows this child.
+    pub fn knows(&self, child: K) -> bool {
+        self.children.contains_key(&child)
+    }
+
+    /// A child is there that has said nothing: until it does, it is where all others are (seed 002, 3.2).
+    pub fn join(&mut self, child: K, now: Time) {
+        if self.knows(child) {
+            return;
+        }
+        if self.children.len() >= MOST_CHILDREN
+            && let Some(silent) =
+                self.children.iter().min_by_key(|(_, child)| child.heard_at).map(|(key, _)| *key)
+        {
+            self.children.remove(&silent);
+        }
+        let kept = Aggregate { newest: self.up.newest, ..Aggregate::NONE };
+        self.children.insert(child, Child { kept, heard_at: now, turn: self.turn });
+    }
+
+    /// A child is gone: what is to be passed on because of that.
+    pub fn leave(&mut self, child: K) -> Option<Aggregate> {
+        self.children.remove(&child)?;
+        self.news()
+    }
+
+    /// A child says what its part has: what is to be passed on.
+    pub fn on_report(&mut self, child: K, said: Aggregate, now: Time) -> Option<Aggregate> {
+        self.join(child, now);
+        self.turn += 1;
+        let turn = self.turn;
+        let kept = self.children.get_mut(&child)?;
+        kept.heard_at = now;
+        // What one and the same receiver said grows; reports that are late or come twice tell at most of a loss.
+        let is_stale = kept.kept.of == said.of && said.newest < kept.kept.newest || said.of.is_none();
+        kept.kept = if is_stale {
+            Aggregate { lost: kept.kept.lost.max(said.lost), ..kept.kept }
+        } else {
+            kept.turn = turn;
+            Aggregate { lost: kept.kept.lost.max(said.lost), ..said }
+        };
+        self.measure(said.newest, now);
+        self.expire(now);
+        self.news()
+    }
+
+    /// The time between packets, from how fast acknowledgements go on.
+    fn measure(&mut self, newest: u64, now: Time) {
+        let (before, at) = self.progress;
+        if newest <= before {
+            return;
+        }
+        if before > 0 && now > at {
+            let interval = now.since(at).as_secs_f64() / (newest - before) as f64;
+            let gain = if self.interval == 0.0 { 1.0 } else { INTERVAL_GAIN };
+            self.interval += gain * (interval - self.interval);
+        }
+        self.progress = (newest, now);
+    }
+
+    /// Forget children that say nothing while others go on.
+    fn expire(&mut self, now: Time) {
+        let patience = PATIENCE.0.max(Span::from_secs_f64(PATIENCE.1 * self.interval)) * PATIENCES;
+        let reached = self.progress.0;
+        self.children
+            .retain(|_, child| now.since(child.heard_at) <= patience || child.kept.newest >= reached);
+    }
+
+    /// What all children together have.
+    fn compose(&self) -> Aggregate {
+        let lost = self.children.values().map(|child| child.kept.lost).max().unwrap_or(0);
+        let Some(newest) = self.children.values().map(|child| child.kept.newest).min() else {
+            return Aggregate { lost, ..self.up };
+        };
+        let least = || self.children.values().filter(|child| child.kept.newest == newest);
+        // Seed gap: of several with the least value 3.2 does not say whose id is passed on. The one that was, so that equal
+        // receivers do not take turns and each acknowledgement of each of them goes on; else the one heard last.
+        let same = least().filter(|child| child.kept.of == self.up.of).max_by_key(|child| child.turn);
+        let chosen = same.or_else(|| least().max_by_key(|child| child.turn));
+        let kept = chosen.map_or(Aggregate::NONE, |child| child.kept);
+        Aggregate { lost, newest, ..kept }
+    }
+
+    /// What is to be passed on, by the rule of 3.2.
+    // Seed gap: an entry of nobody, of a child that has joined and said nothing, is passed on only with a new loss.
+    fn news(&mut self) -> Option<Aggregate> {
+        let now = self.compose();
+        let before = self.up;
+        let lost = now.lost > before.lost;
+        let is_news = match now.of {
+            None => lost,
+            of => of != before.of || lost || now.newest > before.newest,
+        };
+        if !is_news {
+            return None;
+        }
+        // A loss that nobody's entry carries must not forget who the target is.
+        self.up = match now.of {
+            None => Aggregate { lost: now.lost, ..before },
+            Some(_) => now,
+        };
+        Some(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::ReceiverId;
+
+    fn id(number: u64) -> Option<ShortId> {
+        ReceiverId::new(number).and_then(ShortId::of)
+    }
+
+    fn ack(of: u64, newest: u64, lost: u64) -> Aggregate {
+        Aggregate { lost, newest, of: id(of), hold: Span::ZERO }
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn two() -> Aggregator<u8> {
+        let mut router = Aggregator::new();
+        (1..=2).for_each(|child| router.join(child, at(0)));
+        router
+    }
+
+    /// Example 3.1: round trips of 8 and 10 packet times; the router passes on what R2 has.
+    #[test]
+    fn the_farther_receiver_is_passed_on() {
+        let mut router = two();
+        let mut passed = Vec::new();
+        for k in 6..14u64 {
+            let from_1 = router.on_report(1, ack(1, k - 5, 0), at(k));
+            let from_2 = (k >= 8).then(|| router.on_report(2, ack(2, k - 7, 0), at(k))).flatten();
+            passed.push((k, from_1.or(from_2).map(|up| (up.newest, up.of))));
+        }
+        let expected: Vec<_> = (6..14).map(|k| (k, (k >= 8).then(|| (k - 7, id(2))))).collect();
+        assert_eq!(passed, expected);
+    }
+
+    #[test]
+    fn a_loss_anywhere_is_passed_on_at_once_and_only_once() {
+        let mut router = two();
+        router.on_report(1, ack(1, 5, 0), at(0));
+        router.on_report(2, ack(2, 3, 0), at(0));
+        let up = router.on_report(1, ack(1, 7, 6), at(1)).expect("a loss is news");
+        assert_eq!((up.lost, up.newest, up.of), (6, 3, id(2)));
+        assert_eq!(router.on_report(1, ack(1, 8, 6), at(2)), None, "it stays in later acknowledgements");
+    }
+
+    #[test]
+    fn equal_receivers_do_not_take_turns() {
+        let mut router = two();
+        let mut passed = 0;
+        for n in 1..100 {
+            passed += u32::from(router.on_report(1, ack(1, n, 0), at(n)).is_some());
+            passed += u32::from(router.on_report(2, ack(2, n, 0), at(n)).is_some());
+        }
+        assert_eq!(passed, 99, "one for each packet");
+    }
+
+    #[test]
+    fn who_joins_does_not_hold_the_others_back_until_it_speaks() {
+        let mut router = two();
+        (1..=2).for_each(|child| _ = router.on_report(child, ack(child.into(), 9, 0), at(0)));
+        router.join(3, at(1));
+        assert_eq!(router.compose().newest, 9);
+        // Its entry of nobody is the least now, and stays quiet but for a loss.
+        assert_eq!(router.on_report(1, ack(1, 10, 0), at(2)), None);
+        router.on_report(2, ack(2, 10, 0), at(2));
+        let lost = router.on_report(1, ack(1, 12, 11), at(3)).expect("a loss");
+        assert_eq!((lost.of, lost.lost), (None, 11));
+        assert_eq!(router.on_report(3, ack(3, 12, 0), at(4)).map(|up| up.newest), Some(10));
+    }
+
+    #[test]
+    fn who_leaves_is_waited_for_no_more() {
+        let mut router = two();
+        router.on_report(1, ack(1, 9, 0), at(0));
+        router.on_report(2, ack(2, 4, 0), at(0));
+        assert_eq!(router.leave(2).map(|up| (up.newest, up.of)), Some((9, id(1))));
+        assert_eq!(router.leave(2), None);
+    }
+
+    #[test]
+    fn who_is_silent_while_others_go_on_is_forgotten() {
+        let mut router = two();
+        router.on_report(2, ack(2, 1, 0), at(0));
+        for n in 1..=30 {
+            router.on_report(1, ack(1, n, 0), at(100 * n));
+        }
+        assert_eq!(router.len(), 2, "three seconds are not over");
+        let up = router.on_report(1, ack(1, 31, 0), at(3100)).expect("the other one is gone");
+        assert_eq!((up.newest, up.of, router.len()), (31, id(1), 1));
+    }
+
+    #[test]
+    fn late_and_doubled_reports_lower_nothing() {
+        let mut router = two();
+        for n in [1, 2, 3, 4, 5, 3, 5, 2] {
+            router.on_report(1, ack(1, n, 0), at(n));
+            router.on_report(2, ack(2, n, 0), at(n));
+        }
+        assert_eq!(router.compose().newest, 5);
+        assert_eq!(router.on_report(1, ack(1, 2, 7), at(9)).map(|up| (up.newest, up.lost)), Some((5, 7)));
+    }
+}

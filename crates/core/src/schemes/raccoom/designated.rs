@@ -1,0 +1,172 @@
+//! A designated receiver: a receiver that aggregates what other receivers acknowledge (seed 002, 3.2).
+//!
+//! It sends no data: its children get the session's own, as it does.
+
+use super::aggregate::{Aggregate, Aggregator};
+use super::config::Config;
+use super::receiver::Receiver;
+use crate::node::{
+    Cx, Departure, Effect, Effects, Observation, Relay, RelaySpec, SourceControl, Stamp, Tally,
+};
+use crate::packet::{
+    Arrival, Cause, Data, Flags, Layer, Mark, ReceiverId, Report, ReportContent, Seq, Signal,
+};
+use crate::time::{Rate, Span, Time};
+
+/// A designated receiver of a RACCOOM session.
+#[derive(Debug)]
+pub(super) struct Designated {
+    me: ReceiverId,
+    receiver: Receiver,
+    /// Its children, and under `None` its own reception.
+    children: Aggregator<Option<ReceiverId>>,
+    layer: Layer,
+    own: Effects,
+    /// So many children are there that it has been told of, and until when it waits for all of them to speak.
+    expected: usize,
+    waits_until: Time,
+}
+
+/// Children that have not spoken so long after the first packet are not waited for.
+const PATIENCE: Span = Span::from_secs(3);
+
+impl Designated {
+    /// One that has received nothing.
+    pub fn new(me: ReceiverId, config: &Config) -> Designated {
+        let receiver = Receiver::new(me, config);
+        Designated {
+            me,
+            receiver,
+            children: Aggregator::new(),
+            layer: Layer(0),
+            own: Effects::new(),
+            expected: 0,
+            waits_until: Time::NEVER,
+        }
+    }
+
+    fn pass_on(&self, up: Option<Aggregate>, cx: &mut Cx<'_>) {
+        // Who speaks for children that have not spoken would take a near one for the farthest.
+        let waits = self.children.len() < self.expected + 1 && cx.now < self.waits_until;
+        if let Some(up) = up.filter(|up| !waits || up.lost > 0) {
+            cx.effects.push(Effect::Report(Report {
+                from: self.me,
+                layer: self.layer,
+                content: up.content(),
+            }));
+        }
+    }
+
+    /// What the receiver in it wants to say goes through the aggregation.
+    fn take_own(&mut self, cx: &mut Cx<'_>) {
+        let mut own = std::mem::take(&mut self.own);
+        for effect in own.drain() {
+            match effect {
+                Effect::Report(Report { content: ReportContent::Newest { .. }, .. }) => {
+                    let said = self.receiver.entry(cx.now);
+                    let up = said.and_then(|said| self.children.on_report(None, said, cx.now));
+                    self.pass_on(up, cx);
+                }
+                other => cx.effects.push(other),
+            }
+        }
+        self.own = own;
+    }
+}
+
+impl crate::node::Receiver for Designated {
+    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
+        self.layer = layer;
+        if self.waits_until.is_never() {
+            self.waits_until = cx.now + PATIENCE;
+        }
+        let mut own = std::mem::take(&mut self.own);
+        self.receiver.on_data(data, layer, arrival, &mut Cx { now: cx.now, rng: cx.rng, effects: &mut own });
+        self.own = own;
+        self.take_own(cx);
+    }
+
+    fn deadline(&self) -> Time {
+        self.receiver.deadline()
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        let mut own = std::mem::take(&mut self.own);
+        self.receiver.on_deadline(&mut Cx { now: cx.now, rng: cx.rng, effects: &mut own });
+        self.own = own;
+        self.take_own(cx);
+    }
+
+    fn on_leave(&mut self, cx: &mut Cx<'_>) {
+        self.receiver.on_leave(cx);
+    }
+}
+
+impl Relay for Designated {
+    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
+        match report.content {
+            ReportContent::Newest { .. } => {
+                let Some(said) = Aggregate::said_by(&report.content) else { return };
+                let up = self.children.on_report(Some(report.from), said, cx.now);
+                self.pass_on(up, cx);
+            }
+            ReportContent::Congested { cause: Cause::Leaving, .. } => {
+                self.expected = self.expected.saturating_sub(1);
+                let up = self.children.leave(Some(report.from));
+                self.pass_on(up, cx);
+            }
+            // What else a receiver says is for the source.
+            _ => cx.effects.push(Effect::Report(*report)),
+        }
+    }
+
+    fn departure(&self, _layer: Layer) -> Departure {
+        Departure::At(Time::NEVER)
+    }
+
+    fn on_departure(&mut self, _layer: Layer, _size: u16, _cx: &mut Cx<'_>) -> Stamp {
+        // Nobody asks: it is never due.
+        Stamp {
+            seq: Seq(0),
+            rate: Rate::ZERO,
+            flags: Flags::default(),
+            signal: Signal::None,
+            mark: Mark::TARGET,
+        }
+    }
+
+    fn control(&mut self, control: SourceControl, _now: Time) {
+        match control {
+            SourceControl::Forget(receiver) => {
+                self.expected = self.expected.saturating_sub(1);
+                // What changes by that is passed on with the next report.
+                _ = self.children.leave(Some(receiver));
+            }
+            SourceControl::Members(children) => self.expected = children,
+            SourceControl::StartAgain | SourceControl::Limits(_) | SourceControl::SignOfLife => {}
+        }
+    }
+
+    fn observe(&self) -> Observation {
+        Observation {
+            rate: Rate::ZERO,
+            rtt: Span::ZERO,
+            limiting: None,
+            level: None,
+            rtt_max: Span::ZERO,
+            cuts: 0,
+            tally: Tally::default(),
+            starting: false,
+        }
+    }
+}
+
+impl RelaySpec for Config {
+    fn relay(&self, me: ReceiverId) -> Box<dyn Relay + Send> {
+        Box::new(Designated::new(me, self))
+    }
+
+    fn speaks_down(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,150 @@
+//! The laws of the rate (seed 002, 3.3), in packets and seconds.
+
+use crate::time::Span;
+
+/// How the rate follows what is queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Law {
+    /// The distance to the wanted queue, per round trip. The default.
+    // Seed gap: (3.1) adds |diff|, which is nothing on an empty queue, where the rate should grow; 3.6 integrates E - q. (3.2)
+    // takes N_exp from the rate that it sets, so that each acknowledgement multiplies the rate by k1: what is queued comes
+    // from the measured rate here, N_real (1 - RTTmin/RTT), as in TCP Vegas. With k1 = 4 per round trip the loop has no phase
+    // margin (it is stable for 0.28 < k1 < 1.44 at k2 = 0.25), so k1 is 0.5.
+    Steady,
+    /// Equations (3.1) and (3.2) with each acknowledgement; line 12 of figure 3.3 with the sign of (3.1).
+    Printed,
+    /// The gains of 3.6 in 1/s and 1/s^2.
+    Seconds,
+}
+
+/// Gains and thresholds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Gains {
+    pub law: Law,
+    pub k1: f64,
+    pub k2: f64,
+    /// Half of the dead zone, in packets: `alpha = E - delta`, `beta = E + delta`.
+    pub delta: f64,
+}
+
+/// What an acknowledgement shows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Seen {
+    /// Packets that have left and are not acknowledged, "N_real".
+    pub outstanding: f64,
+    /// "E", in packets.
+    pub wanted: f64,
+    /// "RTT_min".
+    pub shortest: Span,
+    /// This acknowledgement's.
+    pub rtt: Span,
+    /// Time since the law was applied last.
+    pub passed: Span,
+}
+
+/// The rates in packets per second: accumulated, "R_a", and sent at, "R_snd".
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Rates {
+    pub accumulated: f64,
+    pub sending: f64,
+}
+
+impl Seen {
+    /// Packets in queues, by the measured rate.
+    pub fn queued(&self) -> f64 {
+        let (shortest, rtt) = (self.shortest.as_secs_f64(), self.rtt.as_secs_f64());
+        self.outstanding * (1.0 - shortest / rtt).max(0.0)
+    }
+}
+
+impl Gains {
+    /// The rates after this acknowledgement.
+    pub fn apply(&self, before: Rates, seen: &Seen) -> Rates {
+        match self.law {
+            Law::Steady => {
+                let rtt = seen.rtt.as_secs_f64();
+                let passed = seen.passed.as_secs_f64().min(rtt);
+                self.towards(before, seen, self.k2 * passed / (rtt * rtt), self.k1 / rtt)
+            }
+            Law::Seconds => {
+                let passed = seen.passed.min(seen.rtt).as_secs_f64();
+                self.towards(before, seen, self.k2 * passed, self.k1)
+            }
+            Law::Printed => self.as_printed(before, seen),
+        }
+    }
+
+    fn towards(&self, before: Rates, seen: &Seen, integral: f64, proportional: f64) -> Rates {
+        let missing = seen.wanted - seen.queued();
+        let step = if missing.abs() > self.delta { integral * missing } else { 0.0 };
+        let accumulated = before.accumulated + step;
+        Rates { accumulated, sending: accumulated + proportional * missing }
+    }
+
+    fn as_printed(&self, before: Rates, seen: &Seen) -> Rates {
+        let shortest = seen.shortest.as_secs_f64();
+        let diff = seen.outstanding - before.sending * shortest;
+        let step = self.k2 * diff.abs() / shortest;
+        let accumulated = if diff < seen.wanted - self.delta {
+            before.accumulated + step
+        } else if diff > seen.wanted + self.delta {
+            before.accumulated - step
+        } else {
+            before.accumulated
+        };
+        Rates { accumulated, sending: accumulated - self.k1 * diff / shortest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Span = Span::from_millis(100);
+
+    fn seen(outstanding: f64, rtt: Span) -> Seen {
+        Seen { outstanding, wanted: 4.0, shortest: RTT, rtt, passed: RTT }
+    }
+
+    fn gains(law: Law) -> Gains {
+        Gains { law, k1: 0.5, k2: 0.25, delta: 0.5 }
+    }
+
+    #[test]
+    fn on_an_empty_queue_the_rate_grows_by_a_packet_per_round_trip_and_round_trip() {
+        let before = Rates { accumulated: 100.0, sending: 100.0 };
+        let after = gains(Law::Steady).apply(before, &seen(10.0, RTT));
+        assert!((after.accumulated - 110.0).abs() < 1e-9, "a packet per 100 ms more: {after:?}");
+        assert!((after.sending - (110.0 + 0.5 * 4.0 / 0.1)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn as_printed_a_rate_at_rest_stays_at_rest() {
+        let before = Rates { accumulated: 100.0, sending: 100.0 };
+        let gains = Gains { k1: 4.0, delta: 2.0, ..gains(Law::Printed) };
+        assert_eq!(gains.apply(before, &seen(10.0, RTT)), before);
+    }
+
+    #[test]
+    fn as_printed_more_than_wanted_lowers_and_less_raises() {
+        let rates = |outstanding| {
+            let before = Rates { accumulated: 100.0, sending: 100.0 };
+            Gains { k1: 0.0, delta: 2.0, ..gains(Law::Printed) }.apply(before, &seen(outstanding, RTT))
+        };
+        assert!(rates(20.0).accumulated < 100.0 && rates(11.0).accumulated > 100.0);
+        assert_eq!(rates(14.0).accumulated, 100.0, "between alpha and beta");
+    }
+
+    #[test]
+    fn with_the_wanted_queue_nothing_moves() {
+        // 12 packets out, a third of the round trip in the queue.
+        let before = Rates { accumulated: 80.0, sending: 80.0 };
+        for law in [Law::Steady, Law::Seconds] {
+            let after = gains(law).apply(before, &seen(12.0, Span::from_millis(150)));
+            assert!(
+                (after.accumulated - 80.0).abs() < 1e-6 && (after.sending - 80.0).abs() < 1e-6,
+                "{after:?}"
+            );
+        }
+    }
+}

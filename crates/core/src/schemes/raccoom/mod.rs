@@ -1,0 +1,45 @@
+//! RACCOOM: rate-based congestion control on the path with the largest round-trip time (seed 002, chapter 3).
+//!
+//! One rate for one group. Every receiver acknowledges every packet; routers or designated receivers make one acknowledgement
+//! of all: the least of the newest packets received, and the highest lost one. So the source sees one path, the *target path*,
+//! whose receiver is the last to have a packet, and keeps `E` of its packets in that path's queues as TCP Vegas does; at a loss
+//! anywhere it halves its rate once for all that was under way (seed 002, 3.1). A session that took others' queue for a part of its
+//! path loses packets in the end; the halving drains the queue and shows it the path (seed 002, 3.4).
+//!
+//! ```text
+//!   source                      router (or designated receiver)              receivers
+//!     | data n ------------------------->|--------------------------------------->|
+//!     |                                  |<-- newest n, lost n', of r -------------|
+//!     |<-- min newest, max lost, of r ---|    kept for each child; goes on when r, newest or lost are news
+//!     |
+//!     | queued = outstanding * (1 - RTTmin/RTT);  e = E - queued
+//!     | R_a += k2 e S/RTT per RTT;  R = R_a + k1 e S/RTT;  lost > LastCut: R_a /= 2, R /= 2
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `aggregate` | the rules of aggregation, for routers, designated receivers and the source |
+//! | `law` | the laws of the rate |
+//! | `friendly` | the queue that a TCP flow's throughput asks for (3.7) |
+//! | `target` | the target path and its shortest round trip |
+//! | `probing` | a look for the shortest round trip when queues never drain |
+//! | `designated` | designated receivers |
+
+mod aggregate;
+mod config;
+mod designated;
+mod friendly;
+mod law;
+mod options;
+mod probing;
+mod receiver;
+mod source;
+mod target;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use aggregate::{Aggregate, Aggregator};
+pub use config::{Aim, Answers, Config};
+pub use law::Law;
+pub use receiver::Receiver;
+pub use source::Source;

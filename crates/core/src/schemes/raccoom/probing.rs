@@ -1,0 +1,91 @@
+//! A look for the shortest round trip: where queues never drain, nobody who joins ever sees an empty path.
+
+use crate::time::{Span, Time};
+
+/// When the source sends more slowly for a moment, and what it sees then.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Probing {
+    /// Without a round trip near the shortest for so long.
+    after: Option<Span>,
+    /// Since when there was none.
+    since: Time,
+    /// Until when it looks, and the shortest round trip so far.
+    looking: Option<(Time, Option<Span>)>,
+}
+
+/// What a look does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Look {
+    /// Nothing is to be done.
+    No,
+    /// It begins: send slower until this moment.
+    Begins,
+    /// It goes on: the law rests.
+    Lasts,
+    /// It is over, and this is the shortest round trip.
+    Over(Option<Span>),
+}
+
+/// A round trip up to this times the shortest is one of an empty path.
+const NEAR: f64 = 1.01;
+/// A look lasts two round trips, at least this.
+const LEAST: Span = Span::from_millis(200);
+const ROUND_TRIPS: u64 = 2;
+
+impl Probing {
+    pub const fn new(after: Option<Span>) -> Probing {
+        Probing { after, since: Time::ZERO, looking: None }
+    }
+
+    /// The time without a sight of the empty path begins anew.
+    pub fn restart(&mut self, now: Time) {
+        (self.since, self.looking) = (now, None);
+    }
+
+    /// Whether it looks now.
+    pub const fn is_looking(&self) -> bool {
+        self.looking.is_some()
+    }
+
+    /// An acknowledgement took `rtt`, where `shortest` is the shortest known.
+    pub fn sample(&mut self, rtt: Span, shortest: Span, now: Time) -> Look {
+        if let Some((until, seen)) = &mut self.looking {
+            *seen = Some(seen.map_or(rtt, |seen| seen.min(rtt)));
+            let (until, seen) = (*until, *seen);
+            if now < until {
+                return Look::Lasts;
+            }
+            self.restart(now);
+            return Look::Over(seen);
+        }
+        if rtt <= shortest.scaled(NEAR) {
+            self.since = now;
+        }
+        match self.after {
+            Some(after) if now.since(self.since) > after => {
+                self.looking = Some((now + (rtt * ROUND_TRIPS).max(LEAST), None));
+                Look::Begins
+            }
+            _ => Look::No,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_looks_when_queues_did_not_drain_for_long_and_takes_the_least_that_it_sees() {
+        let mut probing = Probing::new(Some(Span::from_secs(10)));
+        let (short, long) = (Span::from_millis(100), Span::from_millis(180));
+        let at = Time::from_secs_f64;
+        assert_eq!(probing.sample(short, short, at(5.0)), Look::No);
+        assert_eq!(probing.sample(long, short, at(14.9)), Look::No);
+        assert_eq!(probing.sample(long, short, at(15.1)), Look::Begins);
+        assert_eq!(probing.sample(long, short, at(15.2)), Look::Lasts);
+        assert_eq!(probing.sample(Span::from_millis(130), short, at(15.3)), Look::Lasts);
+        assert_eq!(probing.sample(long, short, at(15.5)), Look::Over(Some(Span::from_millis(130))));
+        assert_eq!(probing.sample(long, short, at(25.0)), Look::No, "the time begins anew");
+    }
+}

@@ -1,0 +1,262 @@
+//! RACCOOM's receiver: acknowledges packets, with the highest that it has lost.
+
+use super::aggregate::Aggregate;
+use super::config::Config;
+use crate::node::{Cx, Effect};
+use crate::packet::{
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, ReportContent, Seq, ShortId,
+};
+use crate::rate::StartUpReceiver;
+use crate::suppress::TruncatedExponential;
+use crate::time::{Span, Time};
+
+/// A receiver of a RACCOOM session.
+#[derive(Debug, Clone)]
+pub struct Receiver {
+    me: ReceiverId,
+    heard: Option<NewestHeader>,
+    /// The packet behind the highest that was lost; 0 for none. It stays in later acknowledgements.
+    past_lost: u64,
+    /// Where few answer: packets that wait to be acknowledged, and when they are at the latest.
+    waiting: u8,
+    ack_at: Time,
+    acked_at: Time,
+    /// Where few answer: when this receiver, which is not the target, speaks next.
+    turn_at: Time,
+    /// Where few answer: when it tells of a loss that no cut has answered.
+    loss_at: Time,
+    start_up: StartUpReceiver,
+    ack_every: u8,
+    law: TruncatedExponential,
+    suppressed: u32,
+}
+
+/// The newest packet, and the 64 up to it.
+#[derive(Debug, Clone, Copy)]
+struct NewestHeader {
+    newest: Seq,
+    newest_at: Time,
+    layer: Layer,
+    /// Bit k: the packet k before the newest one has arrived, or counts as lost.
+    known: u64,
+    target: Option<ShortId>,
+    /// Losses of packets before this one have been answered.
+    cut: u64,
+    rtt_max: Span,
+    /// Zero where everybody acknowledges each packet.
+    every: Span,
+}
+
+/// A packet this long after the latest acknowledgement does not wait for further ones.
+const ACK_SPACING: Span = Span::from_millis(1);
+/// A stream that was silent this long is over: what is to be said is worth nothing.
+const STALE_AFTER: Span = Span::from_secs(10);
+/// What headers can say of round-trip times and turns.
+const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
+const LONGEST_TURN: f64 = 60.0;
+
+impl Receiver {
+    /// A receiver that has heard nothing yet.
+    pub fn new(me: ReceiverId, config: &Config) -> Receiver {
+        Receiver {
+            me,
+            heard: None,
+            past_lost: 0,
+            waiting: 0,
+            ack_at: Time::NEVER,
+            acked_at: Time::ZERO,
+            turn_at: Time::NEVER,
+            loss_at: Time::NEVER,
+            start_up: StartUpReceiver::default(),
+            ack_every: config.ack_every,
+            law: config.delay_law,
+            suppressed: 0,
+        }
+    }
+
+    /// Take note of a packet; whether it is the newest one.
+    fn note(&mut self, data: &Data, layer: Layer, arrival: Arrival, now: Time) -> bool {
+        let mut fresh = NewestHeader {
+            newest: data.seq,
+            newest_at: now,
+            layer,
+            known: u64::MAX,
+            target: None,
+            cut: 0,
+            rtt_max: RTT_RANGE.1,
+            every: Span::ZERO,
+        };
+        if let Mark::Target { id, since_cut, rtt_max, every } = data.mark {
+            fresh.target = id;
+            fresh.cut = match since_cut {
+                u16::MAX => 0,
+                behind => data.seq.0.saturating_sub(behind.into()),
+            };
+            if rtt_max.is_finite() {
+                fresh.rtt_max = Span::from_secs_f64(f64::from(rtt_max)).clamp(RTT_RANGE.0, RTT_RANGE.1);
+            }
+            if every.is_finite() && every > 0.0 {
+                fresh.every = Span::from_secs_f64(f64::from(every).min(LONGEST_TURN));
+            }
+        }
+        let Some(heard) = &mut self.heard else {
+            self.heard = Some(fresh);
+            return true;
+        };
+        let is_newest = data.seq > heard.newest;
+        if is_newest {
+            let step = u32::try_from(data.seq.0 - heard.newest.0).unwrap_or(u32::MAX);
+            let known = heard.known.checked_shl(step).unwrap_or(0) | 1;
+            *heard = NewestHeader { known, ..fresh };
+        } else {
+            let back = u32::try_from(heard.newest.0 - data.seq.0).unwrap_or(u32::MAX);
+            heard.known |= 1u64.checked_shl(back).unwrap_or(0);
+        }
+        self.note_losses(arrival.lost);
+        if arrival.marked {
+            self.past_lost = self.past_lost.max(data.seq.0.saturating_add(1));
+        }
+        is_newest
+    }
+
+    /// So many packets are lost now: the oldest that are missing and do not count as lost yet.
+    fn note_losses(&mut self, lost: u32) {
+        let (Some(heard), true) = (&mut self.heard, lost > 0) else { return };
+        let mut missing = !heard.known;
+        if missing == 0 {
+            // They are older than what is remembered.
+            self.past_lost = self.past_lost.max(heard.newest.0.saturating_sub(63));
+        }
+        for _ in 0..lost.min(u64::BITS) {
+            let Some(place) = missing.checked_ilog2() else { break };
+            missing &= !(1 << place);
+            heard.known |= 1 << place;
+            self.past_lost = self.past_lost.max((heard.newest.0 + 1).saturating_sub(place.into()));
+        }
+    }
+
+    fn answer(&mut self, cx: &mut Cx<'_>) {
+        (self.waiting, self.ack_at, self.acked_at, self.loss_at) = (0, Time::NEVER, cx.now, Time::NEVER);
+        let Some(heard) = &self.heard else { return };
+        let layer = heard.layer;
+        if let Some(content) = self.content(cx.now) {
+            cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
+        }
+    }
+
+    /// What this receiver has.
+    pub(super) fn content(&self, now: Time) -> Option<ReportContent> {
+        let heard = self.heard.as_ref()?;
+        let echo = Echo { seq: heard.newest, hold: now.since(heard.newest_at) };
+        let of = ShortId::of(self.me);
+        Some(ReportContent::Newest { echo, past_lost: Seq(self.past_lost), of })
+    }
+
+    /// The same as an entry of an aggregator.
+    pub(super) fn entry(&self, now: Time) -> Option<Aggregate> {
+        self.content(now).and_then(|content| Aggregate::said_by(&content))
+    }
+
+    /// Where few answer: whether this receiver is asked for each packet.
+    fn is_target(&self) -> bool {
+        self.heard.is_some_and(|heard| heard.target.is_some() && heard.target == ShortId::of(self.me))
+    }
+
+    fn acknowledge_soon(&mut self, arrival: Arrival, cx: &mut Cx<'_>) {
+        self.turn_at = Time::NEVER;
+        self.waiting += 1;
+        let special = arrival.lost > 0 || arrival.marked;
+        if special || self.waiting >= self.ack_every || cx.now.since(self.acked_at) >= ACK_SPACING {
+            self.answer(cx);
+        } else {
+            self.ack_at = self.acked_at + ACK_SPACING;
+        }
+    }
+
+    /// Where few answer: somebody else is the target, or nobody.
+    fn take_turns(&mut self, arrival: Arrival, cx: &mut Cx<'_>) {
+        let Some(heard) = self.heard else { return };
+        if self.waiting > 0 {
+            self.answer(cx); // the last ones for which it was the target
+        }
+        if self.turn_at.is_never() {
+            self.turn_at = cx.now + heard.every.scaled(cx.rng.unit());
+        }
+        if self.past_lost <= heard.cut {
+            self.suppressed += u32::from(!self.loss_at.is_never());
+            self.loss_at = Time::NEVER; // a cut has answered it
+        } else if (arrival.lost > 0 || arrival.marked) && self.loss_at.is_never() {
+            self.loss_at = cx.now + self.law.delay(heard.rtt_max * 2, cx.rng);
+        }
+    }
+}
+
+impl crate::node::Receiver for Receiver {
+    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
+        if self.deadline() <= cx.now {
+            crate::node::Receiver::on_deadline(self, cx);
+        }
+        let is_newest = self.note(data, layer, arrival, cx.now);
+        let Some(heard) = self.heard else { return };
+        if (data.flags.has(Flags::STARTING) || self.start_up.is_active()) && !arrival.late {
+            self.start_up.on_data(data, arrival, heard.rtt_max, self.law, cx);
+        }
+        let tells = is_newest || arrival.lost > 0 || arrival.marked;
+        if heard.every == Span::ZERO {
+            if tells {
+                self.answer(cx);
+            }
+        } else if self.is_target() {
+            if tells {
+                self.acknowledge_soon(arrival, cx);
+            }
+        } else {
+            self.take_turns(arrival, cx);
+        }
+    }
+
+    fn deadline(&self) -> Time {
+        self.ack_at.min(self.turn_at).min(self.loss_at).min(self.start_up.deadline())
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        if now < self.deadline() {
+            return;
+        }
+        let stale = self.heard.is_none_or(|heard| now.since(heard.newest_at) > STALE_AFTER);
+        if self.turn_at <= now {
+            let every = self.heard.map_or(Span::ZERO, |heard| heard.every);
+            // A stream that is over needs no turns: the next packet begins them anew.
+            self.turn_at = if stale || every == Span::ZERO {
+                Time::NEVER
+            } else {
+                now + every.scaled(0.5 + cx.rng.unit()).max(Span::from_micros(1))
+            };
+            self.ack_at = now;
+        }
+        if self.loss_at <= now || self.ack_at <= now {
+            (self.loss_at, self.ack_at) = (Time::NEVER, Time::NEVER);
+            if !stale {
+                self.answer(cx);
+            }
+        }
+        if let Some(content) = self.start_up.take_due(now) {
+            let layer = self.heard.map_or(Layer::default(), |heard| heard.layer);
+            cx.effects.push(Effect::Report(Report { from: self.me, layer, content }));
+        }
+    }
+
+    fn on_leave(&mut self, cx: &mut Cx<'_>) {
+        (self.ack_at, self.turn_at, self.loss_at) = (Time::NEVER, Time::NEVER, Time::NEVER);
+        self.start_up.cancel();
+        let Some(heard) = &self.heard else { return };
+        let echo = Echo { seq: heard.newest, hold: cx.now.since(heard.newest_at) };
+        let content = ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
+        cx.effects.push(Effect::Report(Report { from: self.me, layer: heard.layer, content }));
+    }
+
+    fn suppressed(&self) -> u32 {
+        self.suppressed
+    }
+}

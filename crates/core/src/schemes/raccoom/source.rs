@@ -1,0 +1,490 @@
+//! RACCOOM's source: follows the target path, cuts once for what was under way at a loss.
+
+use super::aggregate::{Aggregate, Aggregator};
+use super::config::{Aim, Answers, Config};
+use super::friendly::Friendly;
+use super::law::{Rates, Seen};
+use super::probing::{Look, Probing};
+use super::target::Target;
+use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
+use crate::packet::{Cause, Echo, Flags, Layer, Mark, ReceiverId, Report, ReportContent, ShortId, Signal};
+use crate::rate::{Growth, SendController, Start};
+use crate::schemes::pgmcc;
+use crate::schemes::pgmcc::timeout::Timeout;
+use crate::time::{Rate, Span, Time};
+
+/// The source of a RACCOOM session.
+#[derive(Debug, Clone)]
+pub struct Source {
+    config: Config,
+    controller: SendController,
+    /// What acknowledges: one stream from the first router, or the receivers themselves.
+    children: Aggregator<ReceiverId>,
+    target: Target,
+    /// "R_a", in bit/s.
+    accumulated: Rate,
+    /// Packets acknowledged by all, "AckSeq"; counts from 1.
+    acked: u64,
+    /// "LastCut"; counts from 1.
+    last_cut: u64,
+    friendly: Friendly,
+    probing: Probing,
+    /// When the law was applied last.
+    applied_at: Time,
+    growth: Growth,
+    timeout: Timeout,
+    timeout_at: Time,
+    /// Where few answer: time-outs in a row; after some the target is given up.
+    silences: u32,
+    /// Where few answer: the target's newest round trip.
+    newest_rtt: Span,
+    members: usize,
+    tick_at: Time,
+    cuts: u64,
+    tally: Tally,
+}
+
+/// Time-outs in a row after which another target is looked for.
+const SILENCES: u32 = 2;
+/// A time-out is no shorter than so many packets take.
+const PACKETS_OF_TIMEOUT: u64 = 2;
+/// Where few answer, others take turns no faster and no slower than this, in seconds.
+const TURNS: (f64, f64) = (0.02, 10.0);
+
+impl Source {
+    /// A source that has not started.
+    pub fn new(config: Config) -> Source {
+        Source {
+            controller: SendController::new(config.sending),
+            children: Aggregator::new(),
+            target: Target::new(config.table),
+            accumulated: Rate::ZERO,
+            acked: 0,
+            last_cut: 0,
+            friendly: Friendly::new(config.queue),
+            probing: Probing::new(config.probe),
+            applied_at: Time::ZERO,
+            growth: Growth::Allowed,
+            timeout: new_timeout(&config),
+            timeout_at: Time::NEVER,
+            silences: 0,
+            newest_rtt: Span::ZERO,
+            members: 0,
+            tick_at: Time::NEVER,
+            cuts: 0,
+            tally: Tally::default(),
+            config,
+        }
+    }
+
+    /// Round-trip time of the target path; before there is a sample, the assumed one.
+    fn rtt(&self) -> Span {
+        let sending = &self.config.sending;
+        self.timeout.smoothed().unwrap_or(self.controller.rtt_max()).max(sending.shortest_rtt)
+    }
+
+    /// "E", in packets.
+    fn wanted(&self) -> f64 {
+        match self.config.aim {
+            Aim::Weighted => self.config.weight * self.config.queue,
+            Aim::Friendly => self.friendly.queue(),
+        }
+    }
+
+    /// Packets per second of a rate.
+    fn packets(&self, rate: Rate) -> f64 {
+        rate.bps() / (8.0 * f64::from(self.config.sending.packet_size))
+    }
+
+    fn rate_of(&self, packets: f64) -> Rate {
+        let rate = Rate::from_bps(packets * 8.0 * f64::from(self.config.sending.packet_size));
+        self.controller.config().bounds.clamp(rate)
+    }
+
+    fn restart_timer(&mut self, now: Time) {
+        let waits = self.controller.next_seq().0 > self.acked && !self.controller.is_idle();
+        let size = u64::from(self.config.sending.packet_size);
+        let least = self.controller.pace().span_of(size) * PACKETS_OF_TIMEOUT;
+        self.timeout_at = if waits { now + self.timeout.span().max(least) } else { Time::NEVER };
+    }
+
+    /// Start-up is over: the law begins at the rate that it left.
+    fn take_over(&mut self, now: Time) {
+        self.accumulated = self.controller.rate();
+        self.applied_at = now;
+        self.probing.restart(now);
+        self.restart_timer(now);
+    }
+
+    /// A receiver, router or designated receiver acknowledges.
+    fn on_newest(&mut self, from: ReceiverId, echo: Echo, mut said: Aggregate, now: Time) {
+        let sent = self.controller.next_seq().0;
+        if said.lost > sent {
+            said.lost = 0; // of a packet that has not left
+        }
+        let sample = said.of.and_then(|_| self.controller.sample(echo, now));
+        let starting = self.controller.is_starting();
+        if let (Some(of), Some(sample)) = (said.of, sample) {
+            self.controller.on_alive(of.into(), sample, now);
+        }
+        if starting && !self.controller.is_starting() {
+            self.take_over(now);
+        }
+        let news = match self.config.answers {
+            Answers::All => self.children.on_report(from, said, now),
+            Answers::Few => self.of_few(said, sample),
+        };
+        let Some(up) = news else { return };
+        // What is passed on may be another child's word; its packet is the one to be timed.
+        let sample = match self.config.answers {
+            Answers::All => self.controller.sample(echo_of(&up), now).filter(|_| up.of.is_some()),
+            Answers::Few => sample,
+        };
+        self.on_news(up, sample, now);
+    }
+
+    /// Where few answer: whether what a receiver says is of the target, or of one that becomes it, or of a loss.
+    fn of_few(&mut self, said: Aggregate, sample: Option<Span>) -> Option<Aggregate> {
+        let farther = sample.is_some_and(|sample| sample > self.newest_rtt.scaled(self.config.hysteresis));
+        let is_target = self.target.id().is_none() || said.of == self.target.id() || farther;
+        if is_target && said.of.is_some() {
+            self.newest_rtt = sample.unwrap_or(self.newest_rtt);
+            return Some(said);
+        }
+        (said.lost > self.last_cut).then_some(Aggregate { newest: 0, of: None, ..said })
+    }
+
+    fn on_news(&mut self, up: Aggregate, sample: Option<Span>, now: Time) {
+        let moved = up.of.is_some() && (up.newest > self.acked || up.of != self.target.id());
+        let progress = up.newest > self.acked;
+        self.acked = self.acked.max(up.newest);
+        if let (Some(of), Some(sample), true) = (up.of, sample, moved) {
+            self.target.sample(of, sample, now);
+            self.timeout.sample(sample);
+        }
+        if progress {
+            self.timeout.end_back_off();
+            self.silences = 0;
+            self.restart_timer(now);
+        }
+        if up.lost > self.last_cut {
+            self.on_loss(up.lost, now);
+        } else if let (Some(sample), true) = (sample, moved) {
+            self.on_acknowledged(sample, now);
+        }
+    }
+
+    fn on_loss(&mut self, lost: u64, now: Time) {
+        self.tally.indications += 1;
+        if self.controller.is_of_interruption(crate::packet::Seq(lost - 1)) {
+            return;
+        }
+        self.tally.events += 1;
+        self.tally.followed += 1;
+        self.cut(now);
+    }
+
+    /// Figure 3.4, lines 3 to 5.
+    fn cut(&mut self, now: Time) {
+        if self.controller.is_starting() {
+            self.controller.end_start_up();
+            self.take_over(now);
+        }
+        let rate = self.controller.rate();
+        if let Some(shortest) = self.target.shortest() {
+            let expected = self.packets(rate) * shortest.as_secs_f64();
+            self.friendly.on_cut(expected, self.rtt(), now);
+        }
+        self.cuts += 1;
+        self.accumulated = self.controller.config().bounds.clamp(self.accumulated * 0.5);
+        self.controller.set_rate(rate * 0.5, now);
+        self.last_cut = self.controller.next_seq().0;
+        self.applied_at = now;
+        self.probing.restart(now);
+    }
+
+    /// No loss: figure 3.3.
+    fn on_acknowledged(&mut self, rtt: Span, now: Time) {
+        let Some(shortest) = self.target.shortest() else { return };
+        if self.controller.is_starting() {
+            return;
+        }
+        match self.probing.sample(rtt, shortest, now) {
+            Look::No => {}
+            Look::Begins => return self.controller.set_rate(self.accumulated * self.config.probe_part, now),
+            Look::Lasts => return,
+            Look::Over(seen) => {
+                self.target.set_shortest(seen.unwrap_or(shortest), now);
+                self.applied_at = now;
+                return self.controller.set_rate(self.accumulated, now);
+            }
+        }
+        let seen = Seen {
+            outstanding: self.controller.next_seq().0.saturating_sub(self.acked) as f64,
+            wanted: self.wanted(),
+            shortest: shortest.max(self.config.sending.shortest_rtt),
+            rtt: rtt.max(self.config.sending.shortest_rtt),
+            passed: now.since(self.applied_at),
+        };
+        self.applied_at = now;
+        let before = Rates {
+            accumulated: self.packets(self.accumulated),
+            sending: self.packets(self.controller.rate()),
+        };
+        let after = self.config.gains().apply(before, &seen);
+        let (accumulated, sending) = (self.rate_of(after.accumulated), self.rate_of(after.sending));
+        if self.growth == Growth::Frozen {
+            self.accumulated = accumulated.min(self.accumulated);
+            self.controller.set_rate(sending.min(self.controller.rate()), now);
+        } else {
+            self.accumulated = accumulated;
+            self.controller.set_rate(sending, now);
+        }
+    }
+
+    /// No acknowledgement came in time.
+    // Seed gap: figure 3.4 names the time-out and does not define it. It is TCP's (RFC 6298), and never shorter than two packets.
+    fn time_out(&mut self, now: Time) {
+        self.timeout.back_off();
+        self.silences += 1;
+        if self.config.answers == Answers::Few
+            && self.silences >= SILENCES
+            && let Some(id) = self.target.id()
+        {
+            self.target.forget(id);
+            self.newest_rtt = Span::ZERO;
+        }
+        self.cut(now);
+        self.restart_timer(now);
+    }
+
+    /// Once per round-trip time: see to guards.
+    fn tick(&mut self, now: Time) {
+        let rtt = self.rtt();
+        let next = self.tick_at + rtt;
+        self.tick_at = if next > now { next } else { now + rtt };
+        let starting = self.controller.is_starting();
+        self.growth = self.controller.watch(rtt, now);
+        if starting || self.controller.is_starting() {
+            return;
+        }
+        // Silence and idleness may have lowered the rate.
+        if self.growth == Growth::Frozen && !self.probing.is_looking() {
+            self.accumulated = self.accumulated.min(self.controller.rate());
+        }
+    }
+
+    fn forget(&mut self, receiver: ReceiverId, now: Time) {
+        if let Some(id) = ShortId::of(receiver) {
+            self.target.forget(id);
+        }
+        if let Some(up) = self.children.leave(receiver) {
+            let sample = self.controller.sample(echo_of(&up), now);
+            self.on_news(up, sample, now);
+        }
+        self.newest_rtt = self.target.id().map_or(Span::ZERO, |_| self.newest_rtt);
+    }
+
+    fn start_again(&mut self, now: Time) {
+        self.controller.start_again(now);
+        self.children = Aggregator::new();
+        self.target = Target::new(self.config.table);
+        self.timeout = new_timeout(&self.config);
+        self.friendly = Friendly::new(self.config.queue);
+        self.newest_rtt = Span::ZERO;
+        self.last_cut = self.controller.next_seq().0;
+        self.acked = self.acked.max(self.last_cut);
+        self.tick_at = now + self.rtt();
+        self.timeout_at = Time::NEVER;
+        if !self.controller.is_starting() {
+            self.take_over(now);
+        }
+    }
+
+    /// How often others than the target say where they are, in seconds.
+    fn turns(&self) -> f32 {
+        match self.config.answers {
+            Answers::All => 0.0,
+            Answers::Few => (self.members as f64 / self.config.others).clamp(TURNS.0, TURNS.1) as f32,
+        }
+    }
+
+    fn mark(&self) -> Mark {
+        if self.config.answers == Answers::All {
+            return Mark::TARGET;
+        }
+        // Numbers here count from 1, and this packet has not been counted yet.
+        let since_cut = match self.last_cut {
+            0 => u16::MAX,
+            cut => u16::try_from(self.controller.next_seq().0 - cut).unwrap_or(u16::MAX),
+        };
+        let rtt_max = self.controller.rtt_max().as_secs_f64() as f32;
+        Mark::Target { id: self.target.id(), since_cut, rtt_max, every: self.turns() }
+    }
+}
+
+/// The packet that an aggregate is about.
+fn echo_of(up: &Aggregate) -> Echo {
+    *up.content().echo_mut()
+}
+
+fn new_timeout(config: &Config) -> Timeout {
+    Timeout::new(&pgmcc::Config {
+        shortest_rto: config.shortest_rto,
+        first_rto: config.first_rto,
+        longest_rto: config.longest_rto,
+        ..pgmcc::Config::published()
+    })
+}
+
+impl crate::node::Source for Source {
+    fn start(&mut self, cx: &mut Cx<'_>) {
+        self.controller.start(cx.now);
+        if let (Start::Linear, Some(first)) = (self.config.sending.start, self.config.first_rate) {
+            self.controller.set_rate(first, cx.now);
+        }
+        // What left before were probes.
+        self.last_cut = self.controller.next_seq().0;
+        self.acked = self.last_cut;
+        self.tick_at = cx.now + self.rtt();
+        self.accumulated = self.controller.rate();
+        self.applied_at = cx.now;
+        self.probing.restart(cx.now);
+    }
+
+    fn departure(&self, layer: Layer) -> Departure {
+        match layer {
+            Layer(0) => Departure::At(self.controller.departure()),
+            _ => Departure::At(Time::NEVER),
+        }
+    }
+
+    fn on_departure(&mut self, _layer: Layer, size: u16, cx: &mut Cx<'_>) -> Stamp {
+        if !self.controller.is_running() {
+            let departed = self.controller.depart(size, self.rtt(), cx.now);
+            let flags = Flags::default();
+            return Stamp {
+                seq: departed.seq,
+                rate: departed.rate,
+                flags,
+                signal: Signal::None,
+                mark: self.mark(),
+            };
+        }
+        if self.controller.resume(cx.now).is_some() {
+            self.tick_at = cx.now + self.rtt();
+            self.applied_at = cx.now;
+            self.accumulated = self.controller.rate();
+            self.probing.restart(cx.now);
+        }
+        let mark = self.mark();
+        let departed = self.controller.depart(size, self.rtt(), cx.now);
+        if self.timeout_at.is_never() && !self.controller.is_starting() {
+            self.restart_timer(cx.now);
+        }
+        Stamp { seq: departed.seq, rate: departed.rate, flags: departed.flags, signal: Signal::None, mark }
+    }
+
+    fn on_report(&mut self, report: &Report, cx: &mut Cx<'_>) {
+        let (now, from) = (cx.now, report.from);
+        let echo = report.content.echo();
+        if !self.controller.has_left(echo) || self.controller.is_probed(report, now) {
+            return;
+        }
+        self.controller.on_arrived(echo.seq, now);
+        match report.content {
+            ReportContent::Congested { cause: Cause::Leaving, .. } => self.forget(from, now),
+            ReportContent::Newest { .. } => {
+                if let Some(said) = Aggregate::said_by(&report.content) {
+                    self.on_newest(from, echo, said, now);
+                }
+            }
+            ReportContent::Received { echo, rate, loss } => {
+                let starting = self.controller.is_starting();
+                let rate = Rate::from_bps(f64::from(rate));
+                self.controller.on_received(from, echo, rate, loss, now);
+                if let Some(sample) = self.controller.sample(echo, now) {
+                    self.controller.on_alive(from, sample, now);
+                }
+                if starting && !self.controller.is_starting() {
+                    self.take_over(now);
+                }
+            }
+            ReportContent::Alive { echo }
+            | ReportContent::Congested { echo, cause: Cause::Heartbeat | Cause::Joining, .. } => {
+                if let Some(sample) = self.controller.sample(echo, now) {
+                    self.controller.on_alive(from, sample, now);
+                }
+            }
+            _ => {} // this scheme's receivers do not say it
+        }
+    }
+
+    fn deadline(&self) -> Time {
+        if self.controller.is_idle() {
+            return self.tick_at;
+        }
+        let timeout_at = if self.controller.is_starting() { Time::NEVER } else { self.timeout_at };
+        self.tick_at.min(self.controller.deadline()).min(timeout_at)
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        if now < self.deadline() {
+            return;
+        }
+        if now >= self.tick_at {
+            self.tick(now);
+        }
+        if self.controller.is_idle() {
+            self.timeout_at = Time::NEVER;
+            self.tick_at = self.controller.rest_until(self.tick_at);
+            return;
+        }
+        let starting = self.controller.is_starting();
+        self.controller.on_deadline(now);
+        if starting && !self.controller.is_starting() {
+            self.take_over(now);
+        }
+        if now >= self.timeout_at && !self.controller.is_starting() {
+            self.time_out(now);
+        }
+    }
+
+    fn control(&mut self, control: SourceControl, now: Time) {
+        self.controller.control(control, now);
+        match control {
+            SourceControl::Forget(receiver) => self.forget(receiver, now),
+            SourceControl::StartAgain => self.start_again(now),
+            SourceControl::Members(members) => self.members = members,
+            SourceControl::Limits(bounds) => self.accumulated = bounds.clamp(self.accumulated),
+            SourceControl::SignOfLife => {}
+        }
+    }
+
+    fn observe(&self) -> Observation {
+        Observation {
+            rate: self.controller.pace(),
+            rtt: self.rtt(),
+            limiting: self.target.id().map(ReceiverId::from),
+            level: None,
+            rtt_max: self.controller.rtt_max(),
+            cuts: self.cuts,
+            tally: self.tally,
+            starting: self.controller.is_starting(),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Source {
+    /// "R_a", "LastCut" and "E".
+    pub(super) fn inside(&self) -> (Rate, u64, f64) {
+        (self.accumulated, self.last_cut, self.wanted())
+    }
+
+    /// "RTT_min".
+    pub(super) fn shortest(&self) -> Option<Span> {
+        self.target.shortest()
+    }
+}

@@ -1,0 +1,139 @@
+//! The target path and its shortest round trip (seed 002, 3.5).
+
+use crate::packet::ShortId;
+use crate::time::{Span, Time};
+
+/// Whose path is followed, and what is known of it.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    id: Option<ShortId>,
+    shortest: Option<Span>,
+    /// Shortest round trips of receivers that were the target, and when each was it last.
+    known: Vec<(ShortId, Span, Time)>,
+    places: usize,
+}
+
+/// How long a former target's shortest round trip is remembered.
+const REMEMBERED: Span = Span::from_secs(60);
+
+impl Target {
+    /// Nobody's, with room for the shortest round trips of so many receivers.
+    pub fn new(places: u8) -> Target {
+        Target { id: None, shortest: None, known: Vec::new(), places: places.into() }
+    }
+
+    /// Whose path it is.
+    pub const fn id(&self) -> Option<ShortId> {
+        self.id
+    }
+
+    /// "RTT_min".
+    pub const fn shortest(&self) -> Option<Span> {
+        self.shortest
+    }
+
+    /// An acknowledgement of this receiver took so long: (3.3).
+    // Seed gap: (3.3) takes the newest round trip for the shortest one of a new target; where two receivers take turns, each
+    // time with what is queued just then. What is known of a former target counts here.
+    pub fn sample(&mut self, of: ShortId, rtt: Span, now: Time) {
+        if self.id != Some(of) {
+            self.known.retain(|(_, _, at)| now.since(*at) <= REMEMBERED);
+            let known = self.known.iter().find(|(id, _, _)| *id == of).map(|(_, shortest, _)| *shortest);
+            self.id = Some(of);
+            self.shortest = Some(known.map_or(rtt, |known| known.min(rtt)));
+        } else if self.shortest.is_none_or(|shortest| rtt < shortest) {
+            self.shortest = Some(rtt);
+        }
+        self.remember(of, now);
+    }
+
+    fn remember(&mut self, of: ShortId, now: Time) {
+        let Some(shortest) = self.shortest.filter(|_| self.places > 0) else { return };
+        let place = self.known.iter().position(|(id, _, _)| *id == of);
+        let place = place.or_else(|| {
+            if self.known.len() < self.places {
+                return None;
+            }
+            (0..self.known.len()).min_by_key(|place| self.known[*place].2)
+        });
+        match place {
+            Some(place) => self.known[place] = (of, shortest, now),
+            None => self.known.push((of, shortest, now)),
+        }
+    }
+
+    /// The shortest round trip is this one, whatever was seen before.
+    pub fn set_shortest(&mut self, shortest: Span, now: Time) {
+        self.shortest = Some(shortest);
+        if let Some(id) = self.id {
+            self.remember(id, now);
+        }
+    }
+
+    /// This receiver is gone.
+    pub fn forget(&mut self, id: ShortId) {
+        self.known.retain(|(other, _, _)| *other != id);
+        if self.id == Some(id) {
+            (self.id, self.shortest) = (None, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::ReceiverId;
+
+    fn id(number: u64) -> ShortId {
+        ReceiverId::new(number).and_then(ShortId::of).expect("small")
+    }
+
+    fn at(secs: f64) -> Time {
+        Time::from_secs_f64(secs)
+    }
+
+    const fn ms(millis: u64) -> Span {
+        Span::from_millis(millis)
+    }
+
+    #[test]
+    fn each_target_has_its_own_shortest_round_trip() {
+        let mut target = Target::new(64);
+        for (of, rtt, shortest) in [
+            (1, 60, 60),
+            (1, 54, 54),
+            (1, 80, 54),
+            (2, 70, 70),
+            (2, 64, 64),
+            (3, 99, 99),
+            (2, 90, 64),
+            (1, 85, 54),
+        ] {
+            target.sample(id(of), ms(rtt), at(1.0));
+            assert_eq!((target.id(), target.shortest()), (Some(id(of)), Some(ms(shortest))));
+        }
+    }
+
+    #[test]
+    fn without_a_table_a_new_target_begins_with_the_newest_round_trip() {
+        let mut target = Target::new(0);
+        [(1, 54), (2, 64), (1, 85)].iter().for_each(|&(of, rtt)| target.sample(id(of), ms(rtt), at(1.0)));
+        assert_eq!(target.shortest(), Some(ms(85)));
+    }
+
+    #[test]
+    fn a_minute_later_a_former_target_is_a_new_one() {
+        let mut target = Target::new(64);
+        target.sample(id(1), ms(54), at(1.0));
+        target.sample(id(2), ms(64), at(2.0));
+        target.sample(id(1), ms(85), at(62.0));
+        assert_eq!(target.shortest(), Some(ms(85)));
+    }
+
+    #[test]
+    fn the_table_stays_small() {
+        let mut target = Target::new(4);
+        (1..100).for_each(|of| target.sample(id(of), ms(50), at(of as f64 * 0.1)));
+        assert_eq!(target.known.len(), 4);
+    }
+}

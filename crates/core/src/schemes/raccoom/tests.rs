@@ -1,0 +1,428 @@
+//! RACCOOM's source and receivers by hand, then its behaviour at bottlenecks.
+
+use super::*;
+use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Relay as _, Source as _, SourceControl};
+use crate::packet::{
+    Arrival, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq, ShortId, Signal,
+};
+use crate::rng::Rng;
+use crate::schemes::Scheme;
+use crate::schemes::star::{Path, Star, receiver_id};
+use crate::time::{Rate, Span, Time};
+
+const RTT: Span = Span::from_millis(100);
+
+fn at(secs: f64) -> Time {
+    Time::from_secs_f64(secs)
+}
+
+fn short(number: u64) -> Option<ShortId> {
+    ShortId::of(receiver_id(number))
+}
+
+/// The thesis with the law that stands.
+fn steady() -> Config {
+    Config { law: Law::Steady, table: 64, ..Config::published() }
+}
+
+/// A source driven by hand; packets that left are known by when.
+struct Sender {
+    source: Source,
+    rng: Rng,
+    effects: Effects,
+    now: Time,
+    left: Vec<Time>,
+}
+
+impl Sender {
+    fn new(config: Config) -> Sender {
+        let mut sender = Sender {
+            source: Source::new(config),
+            rng: Rng::new(1, 0),
+            effects: Effects::new(),
+            now: Time::ZERO,
+            left: Vec::new(),
+        };
+        sender.call(|source, cx| source.start(cx));
+        sender
+    }
+
+    fn call<T>(&mut self, act: impl FnOnce(&mut Source, &mut Cx<'_>) -> T) -> T {
+        act(&mut self.source, &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects })
+    }
+
+    /// Packets leave and deadlines come until `end`.
+    fn run_until(&mut self, end: Time) {
+        loop {
+            let Departure::At(departure) = self.source.departure(Layer(0)) else {
+                panic!("a rate has no window")
+            };
+            let next = departure.min(self.source.deadline());
+            if next > end {
+                break;
+            }
+            self.now = next.max(self.now);
+            if self.source.deadline() <= self.now {
+                self.call(|source, cx| source.on_deadline(cx));
+            } else {
+                self.call(|source, cx| source.on_departure(Layer(0), 500, cx));
+                self.left.push(self.now);
+            }
+        }
+        self.now = end;
+    }
+
+    /// So many packets leave.
+    fn send(&mut self, packets: usize) {
+        let before = self.left.len();
+        while self.left.len() < before + packets {
+            self.run_until(self.now + Span::from_millis(1));
+        }
+    }
+
+    fn hear(&mut self, of: u64, newest: u64, lost: u64) {
+        self.hear_held(of, newest, lost, Span::ZERO);
+    }
+
+    /// As numbers are here: packets count from 1.
+    fn hear_held(&mut self, of: u64, newest: u64, lost: u64, hold: Span) {
+        let echo = Echo { seq: Seq(newest - 1), hold };
+        let content = ReportContent::Newest { echo, past_lost: Seq(lost), of: short(of) };
+        let report = Report { from: receiver_id(of), layer: Layer(0), content };
+        self.call(|source, cx| source.on_report(&report, cx));
+    }
+
+    /// The path gives every packet back after `rtt`, until `end`.
+    fn echo_until(&mut self, of: u64, rtt: Span, end: Time) {
+        let mut next = self.left.iter().filter(|left| **left + rtt <= self.now).count();
+        while self.now < end {
+            match self.left.get(next).map(|left| *left + rtt) {
+                Some(due) if due <= self.now => {
+                    next += 1;
+                    self.hear(of, next as u64, 0);
+                }
+                due => self.run_until(due.unwrap_or(end).min(end).min(self.now + Span::from_millis(1))),
+            }
+        }
+    }
+
+    fn rate(&self) -> f64 {
+        self.source.observe().rate.bps()
+    }
+
+    fn cuts(&self) -> u64 {
+        self.source.observe().cuts
+    }
+}
+
+#[test]
+fn it_begins_with_5000_bytes_per_second() {
+    let sender = Sender::new(Config::published());
+    assert_eq!(sender.rate(), 40_000.0);
+}
+
+#[test]
+fn on_an_empty_path_the_rate_grows_by_a_packet_per_round_trip_and_round_trip() {
+    let mut sender = Sender::new(steady());
+    sender.echo_until(1, RTT, at(5.0));
+    let (before, _, _) = sender.source.inside();
+    sender.echo_until(1, RTT, at(15.0));
+    let (after, _, _) = sender.source.inside();
+    // 500 bytes per 100 ms, a hundred times.
+    let per_round_trip = (after.bps() - before.bps()) / 100.0 / 40_000.0;
+    assert!((per_round_trip - 1.0).abs() < 0.05, "{per_round_trip}");
+}
+
+#[test]
+fn as_printed_it_does_not_get_off_the_ground() {
+    let mut sender = Sender::new(Config::published());
+    sender.echo_until(1, RTT, at(20.0));
+    assert!(sender.rate() < 200_000.0, "the law that stands has 40 times as much by then: {}", sender.rate());
+}
+
+/// Checklist 3: independent losses of one packet, and of different packets of a window.
+#[test]
+fn losses_of_a_window_are_one_cut_whoever_met_them() {
+    let mut sender = Sender::new(Config { first_rate: Some(Rate::from_mbps(4.0)), ..steady() });
+    sender.send(60);
+    let before = sender.rate();
+    for of in 1..=50 {
+        sender.hear(of, 30, 29);
+    }
+    assert_eq!(sender.cuts(), 1);
+    for of in 1..=50 {
+        sender.hear(of, 31 + of % 20, 31 + of % 20);
+    }
+    assert_eq!(sender.cuts(), 1);
+    assert!(sender.rate() <= before / 2.0 * 1.2, "{before} to {}", sender.rate());
+    let (_, last_cut, _) = sender.source.inside();
+    assert_eq!(last_cut, 60, "what had left at the cut");
+    sender.send(20);
+    sender.hear(7, 70, 61);
+    assert_eq!(sender.cuts(), 2, "the next packet's loss is one more");
+}
+
+#[test]
+fn a_loss_of_a_packet_that_has_not_left_is_none() {
+    let mut sender = Sender::new(steady());
+    sender.send(10);
+    sender.hear(1, 5, 11);
+    assert_eq!(sender.cuts(), 0);
+}
+
+/// Checklist 7.
+#[test]
+fn each_target_brings_its_shortest_round_trip() {
+    let mut sender = Sender::new(steady());
+    for (of, millis) in [(1, 54), (2, 64), (3, 94), (2, 64), (1, 54)] {
+        sender.call(|source, cx| source.control(SourceControl::Forget(receiver_id(9)), cx.now));
+        let rtt = Span::from_millis(millis);
+        // Others are silent, and are forgotten when they have been for long.
+        let end = sender.now + Span::from_secs(5);
+        sender.echo_until(of, rtt, end);
+        let (target, shortest) = (sender.source.observe().limiting, sender.source.shortest());
+        assert_eq!(target, Some(receiver_id(of)));
+        assert!(
+            shortest.is_some_and(|shortest| shortest >= rtt && shortest < rtt + Span::from_millis(2)),
+            "{shortest:?}"
+        );
+    }
+}
+
+/// Checklist 9.
+#[test]
+fn without_acknowledgements_the_rate_is_halved_at_longer_and_longer_intervals() {
+    let mut sender = Sender::new(steady());
+    sender.echo_until(1, RTT, at(20.0));
+    assert_eq!(sender.cuts(), 0);
+    let mut cuts = Vec::new();
+    while sender.now < at(40.0) {
+        let before = sender.cuts();
+        sender.run_until(sender.now + Span::from_millis(5));
+        if sender.cuts() > before {
+            cuts.push(sender.now.as_secs_f64());
+        }
+    }
+    let gaps: Vec<f64> = cuts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(cuts[0] < 20.4 && gaps.len() >= 4, "{cuts:?}");
+    assert!(gaps.windows(2).all(|pair| pair[1] > 1.5 * pair[0]), "{gaps:?}");
+    sender.hear(1, sender.left.len() as u64, 0);
+    let before = sender.cuts();
+    sender.run_until(sender.now + Span::from_millis(150));
+    assert_eq!(sender.cuts(), before, "the next acknowledgement ends it");
+}
+
+#[test]
+fn an_acknowledgement_of_nobody_never_changes_the_target() {
+    let mut sender = Sender::new(steady());
+    sender.echo_until(1, RTT, at(2.0));
+    let newest = sender.left.len() as u64;
+    let echo = Echo { seq: Seq(newest - 1), hold: Span::MAX };
+    let content = ReportContent::Newest { echo, past_lost: Seq(newest - 2), of: None };
+    let report = Report { from: receiver_id(1), layer: Layer(0), content };
+    sender.call(|source, cx| source.on_report(&report, cx));
+    assert_eq!(sender.source.observe().limiting, Some(receiver_id(1)));
+    assert_eq!(sender.cuts(), 1, "its loss counts");
+}
+
+/// A receiver that hears packets by hand.
+struct Listener {
+    receiver: Receiver,
+    newest: i64,
+    now: Time,
+    rng: Rng,
+}
+
+impl Listener {
+    fn new(me: u64, config: &Config) -> Listener {
+        Listener {
+            receiver: Receiver::new(receiver_id(me), config),
+            newest: -1,
+            now: Time::ZERO,
+            rng: Rng::new(3, me),
+        }
+    }
+
+    fn reports(effects: &mut Effects) -> Vec<(u64, u64)> {
+        let seen = effects.drain().filter_map(|effect| match effect {
+            Effect::Report(Report { content: ReportContent::Newest { echo, past_lost, .. }, .. }) => {
+                Some((echo.seq.0, past_lost.0))
+            }
+            _ => None,
+        });
+        seen.collect()
+    }
+
+    fn hear(&mut self, seq: u64, mark: Mark) -> Vec<(u64, u64)> {
+        self.now += Span::from_millis(5);
+        let lost = (seq as i64 - self.newest - 1).max(0) as u32;
+        let late = seq as i64 <= self.newest;
+        self.newest = self.newest.max(seq as i64);
+        let arrival = Arrival { size: 500, lost: if late { 0 } else { lost }, marked: false, late };
+        let mut effects = Effects::new();
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut effects };
+        self.receiver.on_data(&data(seq, mark, self.now), Layer(0), arrival, cx);
+        Listener::reports(&mut effects)
+    }
+
+    fn wait_until(&mut self, end: Time) -> Vec<(u64, u64)> {
+        let mut seen = Vec::new();
+        while self.receiver.deadline() <= end {
+            self.now = self.receiver.deadline().max(self.now);
+            let mut effects = Effects::new();
+            self.receiver.on_deadline(&mut Cx { now: self.now, rng: &mut self.rng, effects: &mut effects });
+            seen.extend(Listener::reports(&mut effects));
+        }
+        self.now = end;
+        seen
+    }
+}
+
+fn data(seq: u64, mark: Mark, sent_at: Time) -> Data {
+    let (payload, flags, signal) = (Payload::NONE, Flags::default(), Signal::None);
+    Data { seq: Seq(seq), sent_at, rate: 0.0, payload, flags, signal, mark }
+}
+
+#[test]
+fn each_packet_is_acknowledged_and_the_highest_loss_stays() {
+    let mut listener = Listener::new(1, &Config::published());
+    let heard = |listener: &mut Listener, seq| listener.hear(seq, Mark::TARGET);
+    assert_eq!(heard(&mut listener, 0), [(0, 0)]);
+    assert_eq!(heard(&mut listener, 1), [(1, 0)]);
+    assert_eq!(heard(&mut listener, 5), [(5, 5)], "2, 3 and 4 are lost: the packet behind 4");
+    assert_eq!(heard(&mut listener, 6), [(6, 5)]);
+    assert_eq!(heard(&mut listener, 3), [], "a late one is not the newest");
+    assert_eq!(heard(&mut listener, 8), [(8, 8)]);
+    assert_eq!(heard(&mut listener, 300), [(300, 300)], "however many are missing");
+}
+
+fn few(id: u64, since_cut: u16) -> Mark {
+    Mark::Target { id: short(id), since_cut, rtt_max: 0.05, every: 1.0 }
+}
+
+#[test]
+fn where_few_answer_the_target_acknowledges_and_others_take_turns() {
+    let config = Config { ack_every: 1, ..Config::transport(500) };
+    let (mut target, mut other) = (Listener::new(1, &config), Listener::new(2, &config));
+    let (mut of_target, mut of_other) = (0, 0);
+    for seq in 0..2000 {
+        let until = target.now + Span::from_millis(5);
+        of_other += other.wait_until(until - Span::from_millis(5)).len();
+        of_target += target.hear(seq, few(1, u16::MAX)).len();
+        of_other += other.hear(seq, few(1, u16::MAX)).len();
+    }
+    assert_eq!(of_target, 2000);
+    assert!((6..16).contains(&of_other), "about once a second of ten: {of_other}");
+}
+
+#[test]
+fn where_few_answer_a_loss_that_a_cut_has_answered_is_not_told() {
+    let config = Config::transport(500);
+    let tells = |cut_passes: bool| {
+        let mut listener = Listener::new(2, &config);
+        (0..10).for_each(|seq| _ = listener.hear(seq, few(1, u16::MAX)));
+        listener.hear(12, few(1, u16::MAX));
+        // The next packet says whether all up to it was answered.
+        listener.hear(13, few(1, if cut_passes { 0 } else { u16::MAX }));
+        let told = listener.wait_until(listener.now + Span::from_millis(100));
+        told.iter().any(|(_, lost)| *lost == 12)
+    };
+    assert!(tells(false) && !tells(true));
+}
+
+/// Checklist 10, and what a designated receiver passes on.
+#[test]
+fn a_designated_receiver_passes_on_the_least_of_its_own_and_its_childrens() {
+    let config = Config::published();
+    let mut agent = designated::Designated::new(receiver_id(9), &config);
+    let (mut rng, mut effects) = (Rng::new(1, 1), Effects::new());
+    let child = |of: u64, newest: u64, lost: u64| {
+        let echo = Echo { seq: Seq(newest), hold: Span::ZERO };
+        let content = ReportContent::Newest { echo, past_lost: Seq(lost), of: short(of) };
+        Report { from: receiver_id(of), layer: Layer(0), content }
+    };
+    let passed = |effects: &mut Effects| -> Vec<(u64, u64, u64, Option<ShortId>)> {
+        let all = effects.drain().map(|effect| match effect {
+            Effect::Report(Report {
+                from, content: ReportContent::Newest { echo, past_lost, of }, ..
+            }) => (from.get(), echo.seq.0, past_lost.0, of),
+            other => panic!("{other:?}"),
+        });
+        all.collect()
+    };
+    let mut now = at(1.0);
+    for seq in 0..6 {
+        now += Span::from_millis(10);
+        let cx = &mut Cx { now, rng: &mut rng, effects: &mut effects };
+        let arrival = Arrival { size: 500, ..Arrival::default() };
+        agent.on_data(&data(seq, Mark::TARGET, now), Layer(0), arrival, cx);
+    }
+    assert_eq!(passed(&mut effects).last(), Some(&(9, 5, 0, short(9))), "alone it speaks for itself");
+    let cx = &mut Cx { now, rng: &mut rng, effects: &mut effects };
+    agent.on_report(&child(1, 3, 0), cx);
+    assert_eq!(passed(&mut effects), [(9, 3, 0, short(1))]);
+    let cx = &mut Cx { now, rng: &mut rng, effects: &mut effects };
+    agent.on_report(&child(2, 5, 4), cx);
+    agent.on_report(&child(2, 5, 4), cx);
+    assert_eq!(passed(&mut effects), [(9, 3, 4, short(1))], "a loss is news, once");
+}
+
+fn paths(count: usize, path: Path) -> Vec<Path> {
+    vec![path; count]
+}
+
+fn scheme(options: &str) -> Scheme {
+    format!("raccoom,preset=published,law=steady,{options}").parse().expect("valid")
+}
+
+/// Checklist 5: what waits is between alpha and beta, and the link is used.
+#[test]
+fn alone_it_fills_the_link_and_keeps_its_queue() {
+    let path = Path { rate: Rate::from_mbps(0.5), rtt: Span::from_millis(60), buffer: 50_000 };
+    let mut star = Star::new(&scheme("table=64"), 500, &paths(1, path), 1);
+    star.run_until(at(60.0));
+    let before = star.leaves[0].bytes;
+    star.run_until(at(120.0));
+    let used = (star.leaves[0].bytes - before) as f64 * 8.0 / 60.0 / 0.5e6;
+    let rtt = star.source.observe().rtt.as_secs_f64();
+    let queued = (rtt - 0.06) * 0.5e6 / 4000.0;
+    assert!(used > 0.98, "{used}");
+    assert!((2.0..=6.0).contains(&queued), "{queued} packets");
+    assert_eq!(star.source.observe().cuts, 0);
+}
+
+#[test]
+fn the_slowest_receiver_of_a_star_sets_the_rate() {
+    let path = |mbps| Path { rate: Rate::from_mbps(mbps), rtt: Span::from_millis(60), buffer: 20_000 };
+    for options in ["table=64", "answers=few"] {
+        let paths = [path(2.0), path(0.3), path(1.0), path(0.6)];
+        let mut star = Star::new(&scheme(options), 500, &paths, 1);
+        star.source.control(SourceControl::Members(4), at(0.0));
+        star.run_until(at(60.0));
+        let before = star.leaves[1].bytes;
+        star.run_until(at(120.0));
+        let used = (star.leaves[1].bytes - before) as f64 * 8.0 / 60.0 / 0.3e6;
+        assert!((0.85..1.01).contains(&used), "{options}: {used}");
+        assert_eq!(star.source.observe().limiting, Some(receiver_id(2)), "{options}");
+    }
+}
+
+#[test]
+fn where_few_answer_a_crowd_says_little_more_than_one_receiver() {
+    let path = Path { rate: Rate::from_mbps(2.0), rtt: Span::from_millis(40), buffer: 60_000 };
+    let reports = |count: usize| {
+        let mut star = Star::new(&"raccoom".parse().expect("a scheme"), 1400, &paths(count, path), 1);
+        star.source.control(SourceControl::Members(count), at(0.0));
+        star.run_until(at(30.0));
+        star.leaves.iter().map(|leaf| leaf.reports).sum::<u32>() - 120 * count as u32
+    };
+    let (few, many) = (reports(2), reports(200));
+    assert!(many < few + 30 * 80, "{few} and {many}, beside signs of life");
+}
+
+#[test]
+fn what_a_receiver_says_without_a_mark_is_for_everybody() {
+    let mut listener = Listener::new(1, &Config::transport(1400));
+    assert_eq!(listener.hear(0, Mark::None).len(), 1);
+    assert_eq!(ReceiverId::from(short(1).expect("small")), receiver_id(1));
+}
