@@ -7,7 +7,7 @@ use crate::node::{Cx, Effect, Port, Router, RouterControl, RouterObservation, Ro
 use crate::packet::{Body, Layer, Packet, ReceiverId, Report, SessionId};
 use crate::schemes::raccoom::{Aggregate, Aggregator};
 use crate::time::Time;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// It has no parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,6 +25,8 @@ struct Session {
     children: Aggregator<Port>,
     /// Exits that data leaves by, and the newest packet that did.
     exits: BTreeMap<Port, u64>,
+    /// Exits that data left by once: what still comes from there is of receivers that are gone.
+    former: BTreeSet<Port>,
     newest: Option<u64>,
     /// Who speaks for all: the receiver of the least number that was heard, so that the same part of the tree has the same name
     /// whoever in it is the last to have a packet.
@@ -48,6 +50,7 @@ impl Session {
         Session {
             children: Aggregator::new(),
             exits: BTreeMap::new(),
+            former: BTreeSet::new(),
             newest: None,
             speaker: None,
             layer: Layer(0),
@@ -75,9 +78,11 @@ impl Session {
                 .collect();
             for port in pruned {
                 self.exits.remove(&port);
+                self.former.insert(port);
                 news = self.children.leave(port).or(news);
             }
         }
+        self.former.remove(&exit);
         let last = self.exits.entry(exit).or_insert(seq);
         *last = (*last).max(seq);
         self.children.join(exit, now);
@@ -119,6 +124,10 @@ impl Router for Acknowledgements {
         let Body::Report(report) = &mut packet.body else { return Verdict::Pass };
         let Some(said) = Aggregate::said_by(&report.content) else { return Verdict::Pass };
         let it = self.session(packet.session, cx.now);
+        if it.former.contains(&entry) {
+            self.merged += 1;
+            return Verdict::Drop;
+        }
         (it.layer, it.size) = (report.layer, packet.size);
         it.speaker = Some(it.speaker.map_or(report.from, |speaker| speaker.min(report.from)));
         match it.children.on_report(entry, said, cx.now).and_then(|up| it.report(up)) {
@@ -145,7 +154,8 @@ impl Router for Acknowledgements {
     }
 
     fn observe(&self) -> RouterObservation {
-        let entries = self.sessions.values().map(|it| it.children.len() + it.exits.len()).sum();
+        let entries =
+            self.sessions.values().map(|it| it.children.len() + it.exits.len() + it.former.len()).sum();
         RouterObservation { merged: self.merged, held: 0, entries }
     }
 }

@@ -168,6 +168,12 @@ fn an_exit_that_data_leaves_by_no_more_is_waited_for_no_more() {
     bench.ports = [1, 2, 2];
     (0..2).for_each(|_| bench.data());
     assert_eq!(bench.passed.last().map(|passed| passed.0), Some(9), "without a further report");
+    // What was under way from there does not bring it back.
+    bench.ports = [1, 2, 3];
+    bench.tell(2, 5, 0);
+    bench.ports = [1, 2, 2];
+    (0..2).for_each(|receiver| bench.tell(receiver, 10, 0));
+    assert_eq!(bench.passed.last().map(|passed| passed.0), Some(10));
 }
 
 #[test]

@@ -78,7 +78,9 @@ impl Gains {
         let missing = seen.wanted - seen.queued();
         let step = if missing.abs() > self.delta { integral * missing } else { 0.0 };
         let accumulated = before.accumulated + step;
-        Rates { accumulated, sending: accumulated + proportional * missing }
+        // With less than a packet per round trip nothing would be seen for longer than that.
+        let least = 1.0 / seen.rtt.as_secs_f64();
+        Rates { accumulated, sending: (accumulated + proportional * missing).max(least) }
     }
 
     fn as_printed(&self, before: Rates, seen: &Seen) -> Rates {
@@ -133,6 +135,13 @@ mod tests {
         };
         assert!(rates(20.0).accumulated < 100.0 && rates(11.0).accumulated > 100.0);
         assert_eq!(rates(14.0).accumulated, 100.0, "between alpha and beta");
+    }
+
+    #[test]
+    fn however_much_waits_a_packet_per_round_trip_is_sent() {
+        let before = Rates { accumulated: 20.0, sending: 20.0 };
+        let after = gains(Law::Steady).apply(before, &seen(500.0, Span::from_millis(200)));
+        assert_eq!(after.sending, 5.0);
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl Configure for Config {
             "Of several receivers with the least acknowledgement the one that was passed on before stays.",
             "An acknowledgement that tells nothing new but a loss gives no round-trip sample.",
             "The shortest round-trip times of former targets are remembered.",
-            "The acknowledgement time-out, which the thesis names and does not define, is TCP's.",
+            "The acknowledgement time-out, which the thesis names and does not define, is TCP's; on real networks the guard against silence lowers the rate in its place.",
             "The wanted queue of (3.10) stays between 1 packet and 64, or twice what is expected under way.",
             "An ECN mark counts as a loss.",
             "On real networks few receivers acknowledge: the target each packet, others now and then and at losses that no cut has answered.",

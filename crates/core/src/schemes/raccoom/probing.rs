@@ -42,11 +42,6 @@ impl Probing {
         (self.since, self.looking) = (now, None);
     }
 
-    /// Whether it looks now.
-    pub const fn is_looking(&self) -> bool {
-        self.looking.is_some()
-    }
-
     /// An acknowledgement took `rtt`, where `shortest` is the shortest known.
     pub fn sample(&mut self, rtt: Span, shortest: Span, now: Time) -> Look {
         if let Some((until, seen)) = &mut self.looking {

@@ -8,6 +8,7 @@ use super::probing::{Look, Probing};
 use super::target::Target;
 use crate::node::{Cx, Departure, Observation, SourceControl, Stamp, Tally};
 use crate::packet::{Cause, Echo, Flags, Layer, Mark, ReceiverId, Report, ReportContent, ShortId, Signal};
+use crate::rate::bounds::Guard;
 use crate::rate::{Growth, SendController, Start};
 use crate::schemes::pgmcc;
 use crate::schemes::pgmcc::timeout::Timeout;
@@ -27,6 +28,8 @@ pub struct Source {
     acked: u64,
     /// "LastCut"; counts from 1.
     last_cut: u64,
+    /// Until then losses are still those of the start-up's end.
+    settles_until: Time,
     friendly: Friendly,
     probing: Probing,
     /// When the law was applied last.
@@ -46,6 +49,8 @@ pub struct Source {
 
 /// Time-outs in a row after which another target is looked for.
 const SILENCES: u32 = 2;
+/// Losses in so many round trips after the cut that ends a start-up are of that.
+const SETTLING: u64 = 2;
 /// A time-out is no shorter than so many packets take.
 const PACKETS_OF_TIMEOUT: u64 = 2;
 /// Where few answer, others take turns no faster and no slower than this, in seconds.
@@ -61,6 +66,7 @@ impl Source {
             accumulated: Rate::ZERO,
             acked: 0,
             last_cut: 0,
+            settles_until: Time::ZERO,
             friendly: Friendly::new(config.queue),
             probing: Probing::new(config.probe),
             applied_at: Time::ZERO,
@@ -167,6 +173,10 @@ impl Source {
             self.silences = 0;
             self.restart_timer(now);
         }
+        if now < self.settles_until {
+            // What left right behind the cut met the queue that the start-up had filled.
+            self.last_cut = self.last_cut.max(up.lost);
+        }
         if up.lost > self.last_cut {
             self.on_loss(up.lost, now);
         } else if let (Some(sample), true) = (sample, moved) {
@@ -186,12 +196,14 @@ impl Source {
 
     /// Figure 3.4, lines 3 to 5.
     fn cut(&mut self, now: Time) {
-        if self.controller.is_starting() {
+        let starting = self.controller.is_starting();
+        if starting {
             self.controller.end_start_up();
             self.take_over(now);
+            self.settles_until = now + self.rtt() * SETTLING;
         }
         let rate = self.controller.rate();
-        if let Some(shortest) = self.target.shortest() {
+        if let Some(shortest) = self.target.shortest().filter(|_| !starting) {
             let expected = self.packets(rate) * shortest.as_secs_f64();
             self.friendly.on_cut(expected, self.rtt(), now);
         }
@@ -234,8 +246,10 @@ impl Source {
         let after = self.config.gains().apply(before, &seen);
         let (accumulated, sending) = (self.rate_of(after.accumulated), self.rate_of(after.sending));
         if self.growth == Growth::Frozen {
+            // No growth; but what a queue took off may come back when it drains.
+            let most = self.accumulated.max(self.controller.rate());
             self.accumulated = accumulated.min(self.accumulated);
-            self.controller.set_rate(sending.min(self.controller.rate()), now);
+            self.controller.set_rate(sending.min(most), now);
         } else {
             self.accumulated = accumulated;
             self.controller.set_rate(sending, now);
@@ -254,7 +268,10 @@ impl Source {
             self.target.forget(id);
             self.newest_rtt = Span::ZERO;
         }
-        self.cut(now);
+        // The guard against silence lowers the rate where there is one, and knows how to come back.
+        if self.config.sending.silent_group_guard == Guard::Off {
+            self.cut(now);
+        }
         self.restart_timer(now);
     }
 
@@ -264,13 +281,12 @@ impl Source {
         let next = self.tick_at + rtt;
         self.tick_at = if next > now { next } else { now + rtt };
         let starting = self.controller.is_starting();
+        let before = self.controller.rate();
         self.growth = self.controller.watch(rtt, now);
-        if starting || self.controller.is_starting() {
-            return;
-        }
-        // Silence and idleness may have lowered the rate.
-        if self.growth == Growth::Frozen && !self.probing.is_looking() {
-            self.accumulated = self.accumulated.min(self.controller.rate());
+        let after = self.controller.rate();
+        if !starting && !self.controller.is_starting() && after.bps() < before.bps() {
+            // Silence or idleness has lowered the rate.
+            self.accumulated = self.accumulated * (after.bps() / before.bps());
         }
     }
 
