@@ -3,11 +3,12 @@
 use super::diagnostic::Diagnostic;
 use super::names::{Brackets, Names, Nothing, brackets};
 use super::plan::{
-    self, AgentPlan, At, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, RunPlan, SessionPlan,
-    TreePlan, Wire,
+    self, AgentPlan, At, Ecn, Ends, FlowKind, FlowPlan, LinkPlan, Many, Patterns, Per, RouterKind, RunPlan,
+    SessionPlan, TreePlan, Wire,
 };
 use faircast_aqm::{Limit, LinkSpec, QueueSpec};
 use faircast_core::rng::Rng;
+use faircast_core::routers::acknowledgements;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{
     Change, Law, LinkId, Network, NodeId, ReceiverSpec, SessionSpec, Topology, UnicastProtocol, UnicastSpec,
@@ -15,6 +16,7 @@ use faircast_sim::{
 use faircast_topology::Routes;
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A network with names, and which flow belongs to which group.
 #[derive(Debug, Clone)]
@@ -30,6 +32,8 @@ pub struct Layout {
     /// By group and part: the nodes.
     pub(crate) parts: Vec<Vec<Vec<u32>>>,
     pub(crate) aggregators: Vec<u32>,
+    /// Nodes with routers, what these are, and when they restart.
+    pub(crate) routers: Vec<(u32, RouterKind, Option<Time>)>,
     pub(crate) probes: Vec<u32>,
     pub(crate) taps: Vec<u32>,
 }
@@ -95,6 +99,7 @@ impl Layout {
             changes: Vec::new(),
             parts: Vec::new(),
             aggregators: Vec::new(),
+            routers: Vec::new(),
             probes: Vec::new(),
             taps: Vec::new(),
         };
@@ -112,6 +117,10 @@ impl Layout {
             }
         }
         builder.layout.aggregators = builder.find(&plan.aggregators);
+        for router in &plan.routers {
+            let nodes = builder.find(&router.at).into_iter();
+            builder.layout.routers.extend(nodes.map(|node| (node, router.kind, router.restarts)));
+        }
         builder.layout.probes = builder.find_links(&plan.probe.links);
         builder.layout.taps = builder.find_links(&plan.probe.taps);
         if builder.wrong.is_empty() { Ok(builder.layout) } else { Err(builder.wrong) }
@@ -160,6 +169,13 @@ impl Layout {
         }
         for &node in &self.aggregators {
             network.aggregate(NodeId(node), plan.aggregate_for);
+        }
+        for &(node, kind, restarts) in &self.routers {
+            let node = NodeId(node);
+            match kind {
+                RouterKind::Acknowledgements => network.router(node, Arc::new(acknowledgements::Config)),
+            }
+            restarts.into_iter().for_each(|at| network.restart_router(at, node));
         }
         for &(at, link, change) in &self.changes {
             network.change(at, LinkId(link), change);
@@ -593,7 +609,7 @@ impl Builder {
         let count = flow.receivers.len();
         if session.tree != TreePlan::Flat && session.scheme.agents().is_none() {
             let message = format!("`{}` as it is chosen here has no agents", session.scheme.name());
-            let help = "a tree needs a scheme whose parents repair: `mtcp,preset=published`";
+            let help = "a tree needs a scheme with agents: `mtcp,preset=published` or `raccoom`";
             self.wrong.push(Diagnostic::new(span, message, "no tree").help(help));
             return;
         }

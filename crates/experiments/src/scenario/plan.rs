@@ -220,6 +220,22 @@ pub(crate) struct ChangePlan {
     pub changes: Vec<Change>,
 }
 
+/// Nodes with routers of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RouterPlan {
+    pub at: Patterns,
+    pub kind: RouterKind,
+    /// When they lose all that they know.
+    pub restarts: Option<Time>,
+}
+
+/// What a router does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RouterKind {
+    /// It aggregates acknowledgements.
+    Acknowledgements,
+}
+
 /// A stretch of time in which metrics are taken.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TimeWindow {
@@ -251,6 +267,7 @@ pub(crate) struct RunPlan {
     pub flows: Vec<FlowPlan>,
     pub aggregators: Patterns,
     pub aggregate_for: Span,
+    pub routers: Vec<RouterPlan>,
     pub changes: Vec<ChangePlan>,
     pub windows: Vec<TimeWindow>,
     pub fits: Vec<FitPlan>,

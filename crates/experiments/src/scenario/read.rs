@@ -3,7 +3,7 @@
 use super::diagnostic::Diagnostic;
 use super::plan::{
     Abscissa, AgentPlan, At, ChangePlan, Ecn, Ends, FitPlan, FlowKind, FlowPlan, LinkPlan, Many, PartPlan,
-    Patterns, Per, Probe, RunPlan, SessionPlan, TimeWindow, Topology, TreePlan, Wire,
+    Patterns, Per, Probe, RouterKind, RouterPlan, RunPlan, SessionPlan, TimeWindow, Topology, TreePlan, Wire,
 };
 use super::syntax::{Node, Value};
 use super::units::{self, LawOf};
@@ -37,6 +37,7 @@ pub(crate) fn plan(root: &Node) -> Result<RunPlan, Vec<Diagnostic>> {
         flows: tables(root, "flow").map(|node| flow(node, jitter, &mut wrong)).collect(),
         aggregators: patterns(root, "aggregate"),
         aggregate_for: span(root, "aggregate_for").unwrap_or(Span::from_secs(1)),
+        routers: tables(root, "router").map(router).collect(),
         changes: tables(root, "change").map(|node| change(node, &mut wrong)).collect(),
         windows: windows(root, duration, probe.bin, &mut wrong),
         fits: tables(root, "fit").map(|node| fit(node, &mut wrong)).collect(),
@@ -309,6 +310,14 @@ fn session(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> FlowKind {
         most_children: count(node, "most_children", wrong).unwrap_or(MOST_CHILDREN),
         ecn: if text(node, "ecn").as_deref() == Some("on") { Ecn::On } else { Ecn::Off },
     }))
+}
+
+fn router(node: &Node) -> RouterPlan {
+    RouterPlan {
+        at: patterns(node, "at"),
+        kind: RouterKind::Acknowledgements, // the only one that the shape takes
+        restarts: time(node, "restarts").map(Time::from_secs_f64),
+    }
 }
 
 /// What figure 2 of seed 001 concludes: "a reasonable upper bound on the number of children".

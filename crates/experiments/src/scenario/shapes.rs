@@ -39,6 +39,12 @@ pub(crate) static SCENARIO: Shape = Shape {
             "Nodes that pass on only the first of the loss reports about a packet.",
         ),
         key("aggregate_for", Takes::Time, Default("1 s"), "So long a report passed on keeps others back."),
+        key(
+            "router",
+            Takes::Tables(&ROUTER),
+            Optional,
+            "Nodes whose routers do more than pass on what comes.",
+        ),
         key("change", Takes::Tables(&CHANGE), Optional, "What happens to links over time."),
         key("window", Takes::Tables(&WINDOW), Optional, "Further windows in which metrics are taken."),
         key("fit", Takes::Tables(&FIT), Optional, "Straight lines through metrics of a run."),
@@ -446,6 +452,21 @@ static CHANGE: Shape = Shape {
     ],
 };
 
+static ROUTER: Shape = Shape {
+    name: "[[router]]",
+    about: "Nodes whose routers help sessions.",
+    fields: &[
+        key("at", Takes::NamesOrNone, Required, "Which nodes."),
+        key(
+            "is",
+            Takes::Words(&["acknowledgements"]),
+            Required,
+            "What they do: `acknowledgements` makes one acknowledgement of those of all receivers behind it (`raccoom`).",
+        ),
+        key("restarts", Takes::Time, Optional, "When they lose all that they know."),
+    ],
+};
+
 static WINDOW: Shape = Shape {
     name: "[[window]]",
     about: "Rates and link metrics are taken in this window, too: `multicast.rate@NAME`.",
@@ -616,6 +637,7 @@ pub(crate) static ALL: &[&Shape] = &[
     &TEXT,
     &WIRE,
     &LINK,
+    &ROUTER,
     &SESSION,
     &EXPECTED,
     &AGENT,

@@ -7,6 +7,7 @@ mod chapter4;
 mod mtcp;
 mod own;
 mod queues;
+mod raccoom;
 mod rlc;
 
 use super::Judged;
@@ -171,6 +172,7 @@ pub fn entries() -> impl Iterator<Item = &'static Entry> {
         accumulation::ENTRIES,
         mtcp::ENTRIES,
         queues::ENTRIES,
+        raccoom::ENTRIES,
         rlc::ENTRIES,
         own::ENTRIES,
     ];
