@@ -4,7 +4,7 @@ mod nets;
 
 use faircast_core::routers::acknowledgements;
 use faircast_core::time::Time;
-use faircast_sim::{Change, FlowId, LinkId, Network, NodeId, Outcome, ReceiverSpec, SessionSpec};
+use faircast_sim::{Change, LinkId, Network, NodeId, Outcome, ReceiverSpec, SessionSpec};
 use std::sync::Arc;
 
 /// Who makes one acknowledgement of many.
@@ -20,7 +20,6 @@ enum By {
 struct Tree {
     net: Network,
     routers: Vec<NodeId>,
-    flow: FlowId,
     last_hops: Vec<LinkId>,
 }
 
@@ -67,7 +66,7 @@ fn tree(by: By, scheme: &str, stay: impl Fn(usize) -> (f64, f64)) -> Tree {
         By::Designated => net.tree(flow, parents),
         By::Nobody => {}
     }
-    Tree { net, routers, flow, last_hops }
+    Tree { net, routers, last_hops }
 }
 
 const SCHEME: &str = "raccoom,preset=published,law=steady,table=64";

@@ -466,14 +466,15 @@ impl<'a> Run<'a> {
         (!rates.is_empty()).then(|| stats::mean(&rates))
     }
 
-    /// Coefficient of variation of a receiver's rate in stretches of a second.
+    /// Coefficient of variation of a receiver's rate in stretches of `probe.stretch`.
     fn variation(&self, member: &MemberOutcome, range: &std::ops::Range<usize>) -> Option<f64> {
-        let per_second = (1.0 / self.plan.probe.bin.as_secs_f64()).round().max(1.0) as usize;
-        let whole = range.start..range.end - range.len() % per_second;
-        let seconds =
-            whole.step_by(per_second).map(|start| sum(&member.bins, &(start..start + per_second)) as f64);
-        let seconds: Vec<f64> = seconds.collect();
-        (seconds.len() > 1 && seconds.iter().any(|bytes| *bytes > 0.0)).then(|| stats::variation(&seconds))
+        let probe = &self.plan.probe;
+        let bins = (probe.stretch.as_secs_f64() / probe.bin.as_secs_f64()).round().max(1.0) as usize;
+        let whole = range.start..range.end - range.len() % bins;
+        let stretches = whole.step_by(bins).map(|start| sum(&member.bins, &(start..start + bins)) as f64);
+        let stretches: Vec<f64> = stretches.collect();
+        (stretches.len() > 1 && stretches.iter().any(|bytes| *bytes > 0.0))
+            .then(|| stats::variation(&stretches))
     }
 
     /// Counts over the whole run. Those of flows are means over the flows of the group.

@@ -89,7 +89,7 @@ const METRICS: &[Metric] = {
             Too,
             Window,
             &["cov"],
-            "coefficient of variation of a receiver's rate in stretches of 1 s, mean over receivers",
+            "coefficient of variation of a receiver's rate in stretches of 1 s (`probe.stretch`), mean over receivers",
         ),
         metric(
             Any,

@@ -248,6 +248,8 @@ pub(crate) struct TimeWindow {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Probe {
     pub bin: Span,
+    /// Over which a variation is taken.
+    pub stretch: Span,
     /// `None`: every second, or as seldom as the number of flows demands.
     pub sample: Option<Span>,
     pub links: Patterns,

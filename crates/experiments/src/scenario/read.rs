@@ -433,6 +433,7 @@ fn read_probe(node: Option<&Node>) -> Probe {
     let whole = |key| node.get(key).and_then(units::whole).map(|whole| whole.min(u64::from(u32::MAX)) as u32);
     Probe {
         bin: positive("bin", Span::from_secs(1)),
+        stretch: positive("stretch", Span::from_secs(1)),
         sample: span(node, "sample").filter(|span| *span > Span::ZERO),
         links: patterns(node, "links"),
         queue_every: positive("queue_every", Span::from_millis(100)),

@@ -502,6 +502,12 @@ static PROBE: Shape = Shape {
     fields: &[
         key("bin", Takes::Time, Default("1 s"), "Length of a bin of received bits."),
         key(
+            "stretch",
+            Takes::Time,
+            Default("1 s"),
+            "Over stretches so long a rate's variation is taken (`G.cov`); a whole number of bins.",
+        ),
+        key(
             "sample",
             Takes::Time,
             Default("1 s, or more seldom with very many flows"),
