@@ -356,9 +356,13 @@ impl Engine {
         }
         release(place, &mut self.gates, now, &mut self.calendar);
         place.is_there = false;
-        place.epoch = place.epoch.wrapping_add(1); // what it said last reaches nobody who has forgotten it
         let parent = place.ways[place.way].parent;
         let is_agent = place.agent.is_some();
+        // What an agent said last reaches nobody who has forgotten it; that a receiver goes is told by its last word alone where
+        // parents wait for all of their children.
+        if is_agent || it.scheme.agents().is_none_or(|agents| agents.speaks_down()) {
+            place.epoch = place.epoch.wrapping_add(1);
+        }
         let below = tree.below(number);
         let me = ReceiverId::new(u64::from(number) + 1).expect("members are numbered from one");
         let scheme = it.scheme;
