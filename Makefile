@@ -32,9 +32,8 @@ needs:
 
 # The development profile on purpose: overflow checks and debug assertions are on, and it is optimised enough
 # (see Cargo.toml) for the tests that send real packets.
-# Tests in namespaces mostly wait, and those that measure nothing share the machine: so a few threads more than processors.
 test: needs
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(( $$(nproc) + 2 ))} $(CARGO) test --workspace --no-fail-fast
+	scripts/test $(CARGO)
 
 lint: lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv
 
