@@ -237,8 +237,10 @@ impl Protocol {
         match self {
             Protocol::Tcp(config) => AnySender::Tcp(tcp::Sender::new(*config)),
             Protocol::Tfrc(config) => AnySender::Tfrc(tfrc::Sender::new(*config)),
-            Protocol::Rap(config) => AnySender::Rap(rap::Sender::new(*config)),
-            Protocol::Cmtcp(config) => AnySender::Cmtcp(cmtcp::Sender::new(*config)),
+            Protocol::Rap(config) => AnySender::Rare(Box::new(RareSender::Rap(rap::Sender::new(*config)))),
+            Protocol::Cmtcp(config) => {
+                AnySender::Rare(Box::new(RareSender::Cmtcp(cmtcp::Sender::new(*config))))
+            }
         }
     }
 
@@ -305,6 +307,13 @@ pub enum AnySender {
     Tcp(tcp::Sender),
     /// TFRC.
     Tfrc(tfrc::Sender),
+    /// One that is rarer: a choice among few is made faster for every packet of the others.
+    Rare(Box<RareSender>),
+}
+
+/// Senders of the rarer protocols.
+#[derive(Debug, Clone)]
+pub enum RareSender {
     /// RAP.
     Rap(rap::Sender),
     /// CMTCP.
@@ -322,13 +331,21 @@ pub enum AnySink {
     Rap(rap::Sink),
 }
 
+macro_rules! each_rare_sender {
+    ($value:expr, $inner:ident => $call:expr) => {
+        match $value {
+            RareSender::Rap($inner) => $call,
+            RareSender::Cmtcp($inner) => $call,
+        }
+    };
+}
+
 macro_rules! each_sender {
     ($value:expr, $inner:ident => $call:expr) => {
         match $value {
             AnySender::Tcp($inner) => $call,
             AnySender::Tfrc($inner) => $call,
-            AnySender::Rap($inner) => $call,
-            AnySender::Cmtcp($inner) => $call,
+            AnySender::Rare($inner) => $call,
         }
     };
 }
@@ -383,6 +400,44 @@ impl Sender for AnySender {
 
     fn observe(&self) -> SenderView {
         each_sender!(self, sender => sender.observe())
+    }
+}
+
+impl Sender for RareSender {
+    fn start(&mut self, cx: &mut Cx<'_>) {
+        each_rare_sender!(self, sender => sender.start(cx))
+    }
+
+    fn supply(&mut self, packets: u32, now: Time) {
+        each_rare_sender!(self, sender => sender.supply(packets, now))
+    }
+
+    fn departure(&self) -> Departure {
+        each_rare_sender!(self, sender => sender.departure())
+    }
+
+    fn on_departure(&mut self, cx: &mut Cx<'_>) -> Segment {
+        each_rare_sender!(self, sender => sender.on_departure(cx))
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback, cx: &mut Cx<'_>) {
+        each_rare_sender!(self, sender => sender.on_feedback(feedback, cx))
+    }
+
+    fn deadline(&self) -> Time {
+        each_rare_sender!(self, sender => sender.deadline())
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        each_rare_sender!(self, sender => sender.on_deadline(cx))
+    }
+
+    fn cuts(&self) -> u32 {
+        each_rare_sender!(self, sender => sender.cuts())
+    }
+
+    fn observe(&self) -> SenderView {
+        each_rare_sender!(self, sender => sender.observe())
     }
 }
 
