@@ -516,15 +516,7 @@ impl Flow {
         clear: usize,
         bytes: &'a mut [u8],
     ) -> Result<Message<'a>, OpenError> {
-        let header = fixed.header;
-        let seq = Seq::unwrap(Seq(self.pages.newest()), header.seq).0;
-        if !self.pages.is_new(seq) {
-            return Err(OpenError::Replayed(seq));
-        }
-        let bytes = self.cipher(fixed)?.open(bytes, clear, nonce(header.kind, header.layer, seq))?;
-        let message = read_body(fixed, None, Reader { bytes, at: clear }, &Newest::default())?;
-        self.pages.mark(seq);
-        Ok(message)
+        open_numbered(&mut self.pages, self.cipher.as_ref(), fixed, clear, bytes)
     }
 
     fn open_order<'a>(
@@ -533,15 +525,7 @@ impl Flow {
         clear: usize,
         bytes: &'a mut [u8],
     ) -> Result<Message<'a>, OpenError> {
-        let header = fixed.header;
-        let seq = Seq::unwrap(Seq(self.orders.newest()), header.seq).0;
-        if !self.orders.is_new(seq) {
-            return Err(OpenError::Replayed(seq));
-        }
-        let bytes = self.cipher(fixed)?.open(bytes, clear, nonce(header.kind, header.layer, seq))?;
-        let message = read_body(fixed, None, Reader { bytes, at: clear }, &Newest::default())?;
-        self.orders.mark(seq);
-        Ok(message)
+        open_numbered(&mut self.orders, self.cipher.as_ref(), fixed, clear, bytes)
     }
 
     fn open_data<'a>(
@@ -580,4 +564,23 @@ impl Flow {
             *newest = Seq(next.saturating_sub(1)).max(*newest);
         }
     }
+}
+/// A sealed packet of a kind with numbers of its own.
+fn open_numbered<'a>(
+    window: &mut ReplayWindow<3>,
+    cipher: Option<&Cipher>,
+    fixed: &Fixed,
+    clear: usize,
+    bytes: &'a mut [u8],
+) -> Result<Message<'a>, OpenError> {
+    let header = fixed.header;
+    let seq = Seq::unwrap(Seq(window.newest()), header.seq).0;
+    if !window.is_new(seq) {
+        return Err(OpenError::Replayed(seq));
+    }
+    let cipher = cipher.ok_or(OpenError::NotAnnounced(header.session))?;
+    let bytes = cipher.open(bytes, clear, nonce(header.kind, header.layer, seq))?;
+    let message = read_body(fixed, None, Reader { bytes, at: clear }, &Newest::default())?;
+    window.mark(seq);
+    Ok(message)
 }
