@@ -37,6 +37,7 @@ fn children_of_agents_hear_the_source_and_speak_to_their_agents_alone() {
     assert_eq!(grove.heard_of(0..6), 0, "nothing of a child reaches the source");
     for agent in &grove.agents {
         assert_eq!(agent.below(), (3, 3));
+        assert_eq!(agent.shown(), [(1, 1); 3], "what whoever asks is told last");
         let status = agent.status();
         assert!(status.reports_heard > 3 * status.reports_sent / 2, "{status:?}");
     }

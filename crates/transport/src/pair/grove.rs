@@ -158,6 +158,12 @@ impl AgentNode {
         let standing = self.shared.with_agent(|agent| agent.standing()).expect("it is an agent");
         (standing.receivers, standing.done)
     }
+
+    /// The same of each child, as `relay --status` shows it.
+    pub(super) fn shown(&self) -> Vec<(u64, u64)> {
+        let session = self.shared.status().expect("there is a session");
+        session.branches.iter().map(|child| (child.receivers, child.done)).collect()
+    }
 }
 
 enum What {

@@ -279,7 +279,7 @@ impl Shared {
     }
 
     /// How it is; `None` before there is a session.
-    fn status(&self) -> Option<RelayedSession> {
+    pub(crate) fn status(&self) -> Option<RelayedSession> {
         let passing = self.lock();
         let (session, announce) = passing.announce?;
         let branch = |branch: &BranchState| BranchStatus {

@@ -29,6 +29,8 @@ pub(crate) struct AgentChild {
     is_over: bool,
     ends_at: Time,
     tell_at: Time,
+    /// How many receivers were done when it was said last.
+    told_done: u64,
 }
 
 impl AgentChild {
@@ -45,6 +47,7 @@ impl AgentChild {
             is_over: false,
             ends_at: Time::NEVER,
             tell_at: Time::ZERO,
+            told_done: 0,
         }
     }
 
@@ -65,12 +68,13 @@ impl AgentChild {
         self.shared.with_agent(|agent| agent.remove_child(self.id, now));
     }
 
-    /// Say how it is, for whoever asks the relay.
+    /// Say how it is, for whoever asks the relay: every now and then, and when receivers are done.
     fn tell(&mut self, now: Time) {
-        if now < self.tell_at {
+        let done = self.shared.with_agent(|agent| agent.standing_of(self.id).done).unwrap_or_default();
+        if now < self.tell_at && done == self.told_done {
             return;
         }
-        self.tell_at = now + TELL_EVERY;
+        (self.tell_at, self.told_done) = (now + TELL_EVERY, done);
         let told = self.shared.with_agent(|agent| (agent.standing_of(self.id), agent.status()));
         let Some((standing, status)) = told else { return };
         let relays = self.shared.with_agent(|agent| agent.relays()).unwrap_or_default();
