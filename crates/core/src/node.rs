@@ -161,6 +161,18 @@ pub enum SourceControl {
 pub enum RouterControl {
     /// This session is over: forget all about it.
     Forget(SessionId),
+    /// Several neighbours share this port (a local network): each is known by the name that its reports have. Of other ports each
+    /// leads to one neighbour, whatever names its reports have.
+    Shared(Port),
+    /// This neighbour at a shared port has left the session, or is done with it.
+    Left {
+        /// The session.
+        session: SessionId,
+        /// The port.
+        port: Port,
+        /// Its name.
+        neighbour: ReceiverId,
+    },
 }
 
 /// How a router sees itself, for progress displays and probes. Nothing depends on it.

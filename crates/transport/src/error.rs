@@ -85,6 +85,9 @@ pub enum Seen {
         "a session is there whose congestion control has no agents, only `mtcp` has: a relay that is a repeater passes it on"
     )]
     NoAgents,
+    /// One that this hop's router is not for.
+    #[error("a session is there that is not of `{0}`, for which this hop's router is: it is left to the kernel's forwarding")]
+    NoRouter(crate::relay::RouterKind),
     /// One whose numbers contradict each other.
     #[error("a session is there whose announced packet size does not go with its symbols")]
     PacketSize,

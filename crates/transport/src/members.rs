@@ -513,6 +513,11 @@ impl Members {
         self.confirm.iter().any(|(_, times)| *times == CONFIRMATIONS)
     }
 
+    /// Whether somebody is to be confirmed, for the first time or once more.
+    pub fn has_any_confirmation(&self) -> bool {
+        !self.confirm.is_empty()
+    }
+
     /// The time in which so many receivers can report one after the other.
     pub fn turns(receivers: usize) -> Span {
         Span::from_nanos(1_000_000_000 / REPORTS_PER_SECOND) * receivers as u64

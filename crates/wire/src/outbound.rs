@@ -5,6 +5,7 @@ use crate::encode::{put_body, put_header, put_sender, sealed_by, undo_on_error};
 use crate::error::EncodeError;
 use crate::key::KeyId;
 use crate::message::{DataPacket, Kind, Message};
+use crate::replay::ReplayWindow;
 use crate::seal::{Cipher, Secret, TAG_LEN, nonce};
 use crate::shells::{Symbols, seal_data};
 use faircast_core::packet::{Layer, ReceiverId, SessionId};
@@ -18,7 +19,12 @@ pub(crate) struct Numbers {
     orders: u64,
     /// By layer, the number that the next sealed data packet must have at least.
     next: [u64; 256],
+    /// Of who passes on packets under their numbers, as they come: those of the base layer that it has sealed.
+    passed: Option<Box<Passed>>,
 }
+
+/// What comes later than so many newer ones is not passed on any more.
+type Passed = ReplayWindow<33>;
 
 /// With what an end seals.
 pub(crate) struct Sealer<'a> {
@@ -33,7 +39,12 @@ pub(crate) struct Sealer<'a> {
 
 impl Numbers {
     pub(crate) const fn new() -> Numbers {
-        Numbers { announced: 0, statuses: 0, pages: 0, orders: 0, next: [0; 256] }
+        Numbers { announced: 0, statuses: 0, pages: 0, orders: 0, next: [0; 256], passed: None }
+    }
+
+    /// Numbers of the base layer come from elsewhere and need not grow: each is sealed once, as long as it is one of the latest 2048.
+    pub(crate) fn pass_on(&mut self) {
+        self.passed = Some(Box::new(Passed::new()));
     }
 
     /// The number of the next message of this kind; `None` for a kind that is not numbered here.
@@ -50,7 +61,7 @@ impl Numbers {
         Some(seq)
     }
 
-    /// Append a sealed data packet, whose number must be higher than those of its layer before.
+    /// Append a sealed data packet, whose number must be higher than those of its layer before, or was not used ([`Numbers::pass_on`]).
     pub(crate) fn seal_data(
         &mut self,
         out: &mut Vec<u8>,
@@ -60,12 +71,20 @@ impl Numbers {
     ) -> Result<(), EncodeError> {
         let (layer, seq) = (packet.layer, packet.data.seq.0);
         let next = &mut self.next[usize::from(layer.0)];
-        if seq < *next {
-            return Err(EncodeError::NumberReused { layer, seq, newest: *next - 1 });
+        let mut passed = self.passed.as_mut().filter(|_| layer == Layer(0));
+        let is_unused = match &passed {
+            Some(passed) => passed.is_new(seq),
+            None => seq >= *next,
+        };
+        if !is_unused {
+            return Err(EncodeError::NumberReused { layer, seq, newest: next.saturating_sub(1) });
         }
         undo_on_error(out, |out, _| {
             seal_data(out, with.session, with.relay, packet, with.packets, symbols)?;
-            *next = seq + 1;
+            *next = (*next).max(seq + 1);
+            if let Some(passed) = &mut passed {
+                passed.mark(seq);
+            }
             Ok(())
         })
     }

@@ -76,6 +76,14 @@ impl SourceCodec {
         SourceCodec { session, salt, numbers: Numbers::new(), sealing, senders: Senders::default() }
     }
 
+    /// Data packets have the numbers that they came with, which need not grow: each is written once, as long as it is one of the
+    /// latest 2048 of the base layer. For who passes packets on one by one, as a router does.
+    #[must_use]
+    pub fn with_given_numbers(mut self) -> SourceCodec {
+        self.numbers.pass_on();
+        self
+    }
+
     /// The session.
     pub const fn session(&self) -> SessionId {
         self.session

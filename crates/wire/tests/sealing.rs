@@ -647,6 +647,28 @@ fn what_a_relay_passes_on_is_as_long_opens_below_and_comes_from_where_it_is() {
 }
 
 #[test]
+fn who_passes_packets_on_under_their_numbers_seals_each_once() {
+    let key = key();
+    let (_, relay) = relay(&mut source(Some(&key)), &key);
+    let mut hop = relay.with_given_numbers();
+    let mut receiver = below(&mut hop, &key);
+    let mut pass_on = |seq| {
+        let mut out = Vec::new();
+        // A relay's symbols are sealed bytes, which it does not look into.
+        let packet = DataPacket { payload: &[0; 40], ..numbered(seq) };
+        hop.encode_data(&mut out, &packet).map(|()| out).map_err(|error| error.to_string())
+    };
+    for seq in [5000, 5002, 5001, 9000, 8999, 9000 - 2047] {
+        let mut bytes = pass_on(seq).expect("late, and not sealed yet");
+        let opened = receiver.open(&mut bytes, via());
+        assert!(!matches!(opened, Err(OpenError::Replayed(_))), "{opened:?}");
+    }
+    for seq in [9000, 8999, 9000 - 2047, 9000 - 2048, 5001] {
+        assert!(pass_on(seq).expect_err("a second time, or too late").contains("number"), "{seq}");
+    }
+}
+
+#[test]
 fn an_agents_words_are_sealed_by_itself_and_open_once() {
     let key = key();
     let mut source = source(Some(&key));

@@ -2,9 +2,13 @@
 //!
 //! Which of its exits lead to receivers it learns from the data that leaves by them, as the thesis' routers do from the
 //! forwarding cache: an exit that a packet leaves by has joined, one that the next packet does not leave by any more has left.
+//!
+//! Where a source asks few receivers to answer, because it would hear all of them, a router asks everybody behind it: what it makes one
+//! of needs what each of them has.
 
 use crate::node::{Cx, Effect, Port, Router, RouterControl, RouterObservation, RouterSpec, To, Verdict};
-use crate::packet::{Body, Layer, Packet, ReceiverId, Report, SessionId};
+use super::start_up::Answers;
+use crate::packet::{Body, Layer, Mark, Packet, ReceiverId, Report, SessionId};
 use crate::schemes::raccoom::{Aggregate, Aggregator};
 use crate::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,12 +21,17 @@ pub struct Config;
 #[derive(Debug, Default)]
 pub struct Acknowledgements {
     sessions: BTreeMap<SessionId, Session>,
+    /// Ports with several neighbours.
+    shared: BTreeSet<Port>,
     merged: u64,
 }
 
+/// What is behind a port, and at a shared one which of its neighbours that is.
+type Child = (Port, Option<ReceiverId>);
+
 #[derive(Debug)]
 struct Session {
-    children: Aggregator<Port>,
+    children: Aggregator<Child>,
     /// Exits that data leaves by, and the newest packet that did.
     exits: BTreeMap<Port, u64>,
     /// Exits that data left by once: what still comes from there is of receivers that are gone.
@@ -34,6 +43,7 @@ struct Session {
     layer: Layer,
     size: u16,
     heard_at: Time,
+    start_up: Answers,
 }
 
 /// So many sessions are known at most; beyond, the one that was silent longest is forgotten.
@@ -56,6 +66,7 @@ impl Session {
             layer: Layer(0),
             size: 0,
             heard_at: now,
+            start_up: Answers::default(),
         }
     }
 
@@ -63,8 +74,17 @@ impl Session {
         Some(Report { from: self.speaker?, layer: self.layer, content: up.content() })
     }
 
+    /// Send on what no report has brought.
+    fn tell(&self, session: SessionId, up: Option<Aggregate>, cx: &mut Cx<'_>) {
+        if let Some(report) = up.and_then(|up| self.report(up)).filter(|_| self.size > 0) {
+            let packet =
+                Packet { session, layer: report.layer, size: self.size, body: Body::Report(report) };
+            cx.effects.push(Effect::Send { to: To::Parent, packet });
+        }
+    }
+
     /// Packet `seq` leaves by this exit: what has changed for the source by that.
-    fn on_exit(&mut self, exit: Port, seq: u64, now: Time) -> Option<Aggregate> {
+    fn on_exit(&mut self, exit: Port, is_shared: bool, seq: u64, now: Time) -> Option<Aggregate> {
         let before = self.newest;
         let mut news = None;
         if before.is_none_or(|newest| seq > newest) {
@@ -79,13 +99,16 @@ impl Session {
             for port in pruned {
                 self.exits.remove(&port);
                 self.former.insert(port);
-                news = self.children.leave(port).or(news);
+                news = self.children.leave_all(|(at, _)| *at == port).or(news);
             }
         }
         self.former.remove(&exit);
         let last = self.exits.entry(exit).or_insert(seq);
         *last = (*last).max(seq);
-        self.children.join(exit, now);
+        // Who is behind a shared port is known when it speaks.
+        if !is_shared {
+            self.children.join((exit, None), now);
+        }
         news
     }
 }
@@ -106,23 +129,32 @@ impl Acknowledgements {
 
 impl Router for Acknowledgements {
     fn on_data(&mut self, exit: Port, packet: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
-        let Body::Data(data) = &packet.body else { return Verdict::Pass };
+        let Body::Data(data) = &mut packet.body else { return Verdict::Pass };
         if packet.layer != Layer(0) {
             return Verdict::Pass;
         }
+        let is_shared = self.shared.contains(&exit);
         let it = self.session(packet.session, cx.now);
-        let up = it.on_exit(exit, data.seq.0, cx.now);
-        if let (Some(report), true) = (up.and_then(|up| it.report(up)), it.size > 0) {
-            let (session, layer, size) = (packet.session, report.layer, it.size);
-            let packet = Packet { session, layer, size, body: Body::Report(report) };
-            cx.effects.push(Effect::Send { to: To::Parent, packet });
+        if let Mark::Target { every, .. } = &mut data.mark
+            && *every > 0.0
+        {
+            *every = 0.0;
+            it.children.thin();
         }
+        let up = it.on_exit(exit, is_shared, data.seq.0, cx.now);
+        it.tell(packet.session, up, cx);
         Verdict::Pass
     }
 
     fn on_report(&mut self, entry: Port, packet: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
         let Body::Report(report) = &mut packet.body else { return Verdict::Pass };
-        let Some(said) = Aggregate::said_by(&report.content) else { return Verdict::Pass };
+        let Some(said) = Aggregate::said_by(&report.content) else {
+            let it = self.session(packet.session, cx.now);
+            let is_news = it.start_up.lets_through(&report.content).unwrap_or(true);
+            self.merged += u64::from(!is_news);
+            return if is_news { Verdict::Pass } else { Verdict::Drop };
+        };
+        let child = (entry, self.shared.contains(&entry).then_some(report.from));
         let it = self.session(packet.session, cx.now);
         if it.former.contains(&entry) {
             self.merged += 1;
@@ -130,7 +162,7 @@ impl Router for Acknowledgements {
         }
         (it.layer, it.size) = (report.layer, packet.size);
         it.speaker = Some(it.speaker.map_or(report.from, |speaker| speaker.min(report.from)));
-        match it.children.on_report(entry, said, cx.now).and_then(|up| it.report(up)) {
+        match it.children.on_report(child, said, cx.now).and_then(|up| it.report(up)) {
             Some(passed) => {
                 *report = passed;
                 Verdict::Pass
@@ -143,14 +175,27 @@ impl Router for Acknowledgements {
     }
 
     fn deadline(&self) -> Time {
-        Time::NEVER
+        self.sessions.values().map(|it| it.children.deadline()).min().unwrap_or(Time::NEVER)
     }
 
-    fn on_deadline(&mut self, _cx: &mut Cx<'_>) {}
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        for (id, it) in &mut self.sessions {
+            let up = it.children.on_deadline(cx.now);
+            it.tell(*id, up, cx);
+        }
+    }
 
     fn control(&mut self, control: RouterControl, _now: Time) {
-        let RouterControl::Forget(session) = control;
-        self.sessions.remove(&session);
+        match control {
+            RouterControl::Forget(session) => _ = self.sessions.remove(&session),
+            RouterControl::Shared(port) => _ = self.shared.insert(port),
+            // What the others have is told with the next report of one of them.
+            RouterControl::Left { session, port, neighbour } => {
+                if let Some(it) = self.sessions.get_mut(&session) {
+                    it.children.remove((port, Some(neighbour)));
+                }
+            }
+        }
     }
 
     fn observe(&self) -> RouterObservation {

@@ -88,7 +88,7 @@ impl Router for Aggregation {
     fn on_deadline(&mut self, _cx: &mut Cx<'_>) {}
 
     fn control(&mut self, control: RouterControl, _now: Time) {
-        let RouterControl::Forget(session) = control;
+        let RouterControl::Forget(session) = control else { return };
         self.known.retain(|(of, _), _| *of != session);
         self.ends.retain(|(_, (of, _))| *of != session);
     }

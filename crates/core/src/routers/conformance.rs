@@ -49,6 +49,14 @@ enum Op {
     Reroute,
     /// The router has lost all that it knew.
     Restart,
+    /// Several neighbours share this port.
+    Shared(u16),
+    /// One of them has left.
+    Left {
+        port: u16,
+        session: u32,
+        of: u8,
+    },
     Wait(u32),
     Forget(u32),
 }
@@ -65,6 +73,8 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (session.clone(), 0..PORTS).prop_map(|(session, port)| Op::Again { session, port }),
         1 => Just(Op::Reroute),
         1 => Just(Op::Restart),
+        1 => (0..PORTS).prop_map(Op::Shared),
+        1 => (0..PORTS, session.clone(), 0u8..5).prop_map(|(port, session, of)| Op::Left { port, session, of }),
         3 => (0u32..3_000_000).prop_map(Op::Wait),
         1 => session.prop_map(Op::Forget),
     ]
@@ -198,6 +208,12 @@ fn run(spec: &dyn RouterSpec, ops: &[Op], spurious: bool) -> Vec<String> {
                 let (session, size) = (SessionId(session), 40);
                 latest = report(first, count);
                 bench.pass(port_of(port), Packet { session, layer: Layer(0), size, body: latest });
+            }
+            Op::Shared(port) => bench.router.control(RouterControl::Shared(Port(port_of(port))), bench.now),
+            Op::Left { port, session, of } => {
+                let neighbour = ReceiverId::new(u64::from(of) + 1).expect("not zero");
+                let (session, port) = (SessionId(session), Port(port_of(port)));
+                bench.router.control(RouterControl::Left { session, port, neighbour }, bench.now);
             }
             Op::Wait(micros) => bench.wait(bench.now + Span::from_micros(u64::from(micros))),
             Op::Forget(session) => bench.router.control(RouterControl::Forget(SessionId(session)), bench.now),

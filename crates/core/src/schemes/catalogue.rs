@@ -1,7 +1,7 @@
 //! Schemes by name and options: `ormcc`, `ormcc,beta=0.7,start=linear`.
 
 use super::{CATALOGUE, Scheme};
-use crate::node::RelaySpec;
+use crate::node::{RelaySpec, RouterSpec};
 use crate::packet::{Flags, Mark};
 use crate::rate::start::Doubling;
 use crate::rate::{Bounds, Sending, Start};
@@ -183,6 +183,10 @@ pub(super) trait Configure: Sized + 'static {
     fn agents_beside_delivery(&self) -> Option<Box<dyn RelaySpec>> {
         None
     }
+    /// What makes routers that help it, beside a session's delivery.
+    fn routers(&self) -> Option<Box<dyn RouterSpec>> {
+        None
+    }
 }
 
 /// Packet size before a transport says its own.
@@ -329,6 +333,12 @@ impl Scheme {
     /// repair everything ([`Scheme::agents`]).
     pub fn agents_beside_delivery(&self) -> Option<Box<dyn RelaySpec>> {
         each!(self, Scheme, config => config.agents_beside_delivery())
+    }
+
+    /// What makes routers that help it on real networks, beside a session's delivery; `None` for schemes between whose ends nobody
+    /// has to know of them.
+    pub fn routers(&self) -> Option<Box<dyn RouterSpec>> {
+        each!(self, Scheme, config => config.routers())
     }
 
     /// How it sends, whatever the scheme.

@@ -83,7 +83,7 @@ impl Router for Toy {
     }
 
     fn control(&mut self, control: RouterControl, _now: Time) {
-        let RouterControl::Forget(session) = control;
+        let RouterControl::Forget(session) = control else { return };
         self.waiting.retain(|(_, _, packet)| packet.session != session);
         self.sessions.remove(&session);
     }

@@ -22,6 +22,7 @@ mod flooding;
 mod forgery;
 mod grove;
 mod hop;
+
 mod hosts;
 mod joining;
 mod layers;
@@ -32,6 +33,7 @@ mod node;
 mod outage;
 mod poison;
 mod relay;
+mod routers;
 mod repair;
 mod signed;
 mod silence;

@@ -10,7 +10,9 @@ use crate::endpoint::{Datagram, Endpoint};
 use crate::error::Error;
 use crate::event::{Event, RelayBelow};
 use crate::receiver::{self, ReceiverSession};
-use crate::relay::{Branch, BranchSetup, RelayHandle, Shared, Upstream};
+use crate::relay::{
+    Branch, BranchSetup, ExitSetup, Hop, HopExit, RelayHandle, RouterKind, Shared, Upstream,
+};
 use crate::spill::Room;
 use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::rng::Rng;
@@ -49,13 +51,15 @@ pub(super) struct RelayNode {
     pub(super) shared: Shared,
     pub(super) handle: RelayHandle,
     pub(super) above: Option<Upstream>,
-    pub(super) branches: Vec<Branch>,
+    pub(super) branches: Vec<Box<dyn Endpoint>>,
     pub(super) address: SocketAddr,
     pub(super) ended: Option<Result<(), Error>>,
     pub(super) events: Vec<(Time, Event)>,
     key: Option<GroupKey>,
     memory: usize,
     in_file: bool,
+    /// It is a hop with a router for this, and its branches are exits.
+    router: Option<RouterKind>,
     count: usize,
     scheduled: Time,
     path_rng: Rng,
@@ -75,7 +79,7 @@ pub(super) struct Tree {
     seed: u64,
     dir: TempDir,
     /// Receivers that are not started with the others.
-    late: Vec<usize>,
+    pub(super) late: Vec<usize>,
     late_relays: Vec<usize>,
     /// Datagrams that reached the source.
     pub(super) answers: u64,
@@ -103,8 +107,13 @@ impl RelayNode {
         self.handle = RelayHandle::default();
         let file = || tempfile::tempfile().expect("a temporary file");
         let room = self.in_file.then(|| Room { file: file(), path: "cache".into() });
-        self.shared = Shared::new(self.handle.clone(), self.count, self.memory, room);
         let seed = self.rng.bits();
+        self.shared = match self.router {
+            Some(kind) => {
+                Shared::of_hop(self.handle.clone(), Hop::new(id, kind, hop.clone(), seed), self.count)
+            }
+            None => Shared::new(self.handle.clone(), self.count, self.memory, room),
+        };
         let setup = receiver::Setup {
             codec,
             id,
@@ -134,7 +143,10 @@ impl RelayNode {
         let session = ReceiverSession::new(setup, now);
         self.above = Some(Upstream::new(session, self.shared.clone()));
         self.branches = (0..self.count)
-            .map(|branch| {
+            .map(|branch| -> Box<dyn Endpoint> {
+                if self.router.is_some() {
+                    return self.exit(branch);
+                }
                 let setup = BranchSetup {
                     me: id,
                     boot: self.rng.bits(),
@@ -149,10 +161,19 @@ impl RelayNode {
                     seed: self.rng.bits(),
                     to_host: false,
                 };
-                Branch::new(self.shared.clone(), branch, setup)
+                Box::new(Branch::new(self.shared.clone(), branch, setup))
             })
             .collect();
         self.ended = None;
+    }
+
+    /// The same of a hop.
+    fn exit(&mut self, branch: usize) -> Box<dyn Endpoint> {
+        let (boot, local) = (self.rng.bits(), self.branch_address(branch));
+        self.shared.announces_from(local);
+        let setup = ExitSetup { boot, local, overhead: OVERHEAD };
+        let exit = self.shared.with_hop(|hop| hop.add_exit(setup)).expect("it is a hop");
+        Box::new(HopExit::new(self.shared.clone(), branch, exit, groups(1)[0]))
     }
 
     /// Everything that is due: what goes up, and what goes down on each branch.
@@ -193,7 +214,7 @@ impl RelayNode {
     }
 
     fn is_over(&self) -> bool {
-        self.above.is_none() && self.branches.iter().all(Endpoint::is_over)
+        self.above.is_none() && self.branches.iter().all(|branch| branch.is_over())
     }
 }
 
@@ -238,6 +259,7 @@ impl Tree {
             key: self.source.offer.key.clone(),
             memory,
             in_file: false,
+            router: None,
             count: branches,
             scheduled: Time::NEVER,
             path_rng: Rng::new(self.seed, 1 << 35 | at as u64),
@@ -245,6 +267,13 @@ impl Tree {
             name: format!("relay{at}"),
         });
         self.attach(Who::Relay(at), to, link);
+        at
+    }
+
+    /// A hop with a router and so many exits, attached here by this link.
+    pub(super) fn hop(&mut self, to: Head, kind: RouterKind, exits: usize, link: Link) -> usize {
+        let at = self.relay(to, exits, 0, link);
+        self.relays[at].router = Some(kind);
         at
     }
 
@@ -263,18 +292,23 @@ impl Tree {
     }
 
     /// A receiver hears this segment, too.
-    fn also(&mut self, receiver: usize, to: Head, link: Link) {
+    pub(super) fn also(&mut self, receiver: usize, to: Head, link: Link) {
         self.attach(Who::Receiver(receiver), to, link);
     }
 
+    /// The same of a relay.
+    pub(super) fn also_relay(&mut self, relay: usize, to: Head, link: Link) {
+        self.attach(Who::Relay(relay), to, link);
+    }
+
     /// The relay's process dies.
-    fn kill_relay(&mut self, relay: usize) {
+    pub(super) fn kill_relay(&mut self, relay: usize) {
         let node = &mut self.relays[relay];
         (node.above, node.ended) = (None, Some(Ok(())));
         node.branches.clear();
     }
 
-    fn start_receiver(&mut self, at: usize) {
+    pub(super) fn start_receiver(&mut self, at: usize) {
         self.receivers[at].start(self.now);
         self.wake(Who::Receiver(at));
     }
@@ -488,7 +522,7 @@ impl Tree {
 
 const MEMORY: usize = 64 << 20;
 
-fn branch(relay: usize, branch: usize) -> Head {
+pub(super) fn branch(relay: usize, branch: usize) -> Head {
     Head::Branch { relay, branch }
 }
 

@@ -19,7 +19,7 @@ use crate::error::{EndReason, Error};
 use crate::event::Event;
 use crate::members::{first_turn, stretched};
 use crate::object::{Geometry, Origin, TransferId};
-use crate::relay::{Above, AgentAbove};
+use crate::relay::{Above, WithinAbove};
 use faircast_core::delivery::request_scheduler::RequestScheduler;
 use faircast_core::node::{Cx, Effect, Receiver as _};
 use faircast_core::packet::{Seq, SessionId};
@@ -135,7 +135,7 @@ impl ReceiverSession {
         let spread = millis(announce.spread_ms);
         let layers = Layers::new(self.setup.group, &announce, self.setup.reordering);
         let delivery: Box<dyn Delivery> = match announce.has_streams() {
-            _ if self.setup.relay.is_some() => self.place_for_children(session, &announce, geometry)?,
+            _ if self.setup.relay.is_some() => self.place_for_children(session, &announce, geometry, now)?,
             true => self.place_for_streams(&announce, &geometry, &layers, now)?,
             false => self.place_for_object(&announce, geometry, &layers, trust)?,
         };
@@ -184,11 +184,12 @@ impl ReceiverSession {
         session: SessionId,
         announce: &Announce,
         geometry: Geometry,
+        now: Time,
     ) -> Result<Box<dyn Delivery>, Error> {
         let Some(store) = &self.setup.relay else { unreachable!("it is a relay") };
-        if store.is_agent() {
-            store.begin_agent(session, announce);
-            return Ok(Box::new(AgentAbove::new(store.clone(), session, *announce, geometry)));
+        if store.is_within() {
+            store.begin_inside(session, announce, now);
+            return Ok(Box::new(WithinAbove::new(store.clone(), session, *announce, geometry)));
         }
         let requests = RequestScheduler::new(FIRST_RTT, millis(announce.spread_ms));
         Ok(Box::new(Above::new(store.clone(), session, *announce, geometry, requests)))

@@ -388,6 +388,7 @@ impl ReceiverSession {
                     self.mark_handed_on(&mut packet.data);
                 }
                 self.hand_on(raw, Some(packet.data.seq));
+                self.pass_through(&packet, size, now);
                 self.on_data(&packet, size, marked, arrived, now);
             }
             Message::Status(mut status) => {
@@ -672,7 +673,7 @@ impl ReceiverSession {
         {
             self.seen_told = now;
             self.events.push_back(match seen {
-                Seen::NoAgents => Event::warning_of(Setting::Role, seen.to_string()),
+                Seen::NoAgents | Seen::NoRouter(_) => Event::warning_of(Setting::Role, seen.to_string()),
                 seen => Event::warning(seen.to_string()),
             });
         }

@@ -119,6 +119,7 @@ const fn reason(seen: Seen) -> Option<RefusalReason> {
         Seen::Stale
         | Seen::Layered
         | Seen::NoAgents
+        | Seen::NoRouter(_)
         | Seen::NoParent(_)
         | Seen::Uninvited
         | Seen::Version(_)

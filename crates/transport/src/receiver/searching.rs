@@ -11,7 +11,7 @@ use super::{Event, NOTHING_YET, Phase, ReceiverSession, Stream};
 use crate::config::Freshness;
 use crate::error::Seen;
 use crate::members::{first_turn, stretched};
-use crate::relay::{MOST_HOPS, Shared};
+use crate::relay::MOST_HOPS;
 use faircast_core::packet::SessionId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
@@ -228,13 +228,12 @@ impl ReceiverSession {
 
     /// Why this version cannot follow what is announced; `None`: it can.
     pub(super) fn why_not(&self, announce: &Announce) -> Option<Seen> {
+        let unfit = self.setup.relay.as_ref().and_then(|relay| relay.why_not(announce));
         match super::feedback::geometry_of(announce) {
             _ if announce.hops > MOST_HOPS => Some(Seen::Senseless),
             _ if self.setup.relay.is_some() && announce.has_streams() => Some(Seen::Layered),
             _ if scheme_of(announce).is_none() => Some(Seen::UnknownScheme),
-            _ if self.setup.relay.as_ref().is_some_and(Shared::is_agent) && !has_agents(announce) => {
-                Some(Seen::NoAgents)
-            }
+            _ if unfit.is_some() => unfit,
             _ if !super::feedback::packet_size_fits(announce) => Some(Seen::PacketSize),
             None => Some(Seen::Senseless),
             Some(_) if announce.has_streams() && self.setup.verify.is_some() => Some(Seen::UnsignedStreams),
@@ -250,11 +249,6 @@ impl ReceiverSession {
             address: from,
         });
     }
-}
-
-/// Whether the announced congestion control has agents that work beside the session's repairs.
-fn has_agents(announce: &Announce) -> bool {
-    scheme_of(announce).is_some_and(|scheme| scheme.agents_beside_delivery().is_some())
 }
 
 #[cfg(test)]

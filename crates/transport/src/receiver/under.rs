@@ -20,7 +20,7 @@ use faircast_core::packet::{
 };
 use faircast_core::schemes::{AnyReceiver, Scheme};
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Kind, MemberState, Message, Order as Word, OrderAction, Status, Window, peek};
+use faircast_wire::{DataPacket, Kind, MemberState, Message, Order as Word, OrderAction, Status, Window, peek};
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
@@ -132,24 +132,24 @@ impl Under {
     }
 }
 
-/// The congestion control at this end: a receiver's, or that of an agent, which has children as well.
+/// The congestion control at this end: a receiver's, or that of a relay within the session, which has others below.
 pub(super) enum Half {
     Receiver(Box<AnyReceiver>),
-    Agent(Shared),
+    Within(Shared),
 }
 
 impl Half {
     pub(super) fn new(scheme: &Scheme, me: ReceiverId, relay: Option<&Shared>) -> Half {
-        match relay.filter(|relay| relay.is_agent()) {
-            Some(relay) => Half::Agent(relay.clone()),
+        match relay.filter(|relay| relay.is_within()) {
+            Some(relay) => Half::Within(relay.clone()),
             None => Half::Receiver(Box::new(scheme.receiver(me))),
         }
     }
 }
 
-/// What an agent's congestion control has to report.
+/// What a relay within the session has to report.
 fn reports(relay: &Shared, cx: &mut Cx<'_>) {
-    while let Some(report) = relay.with_agent(crate::relay::Agent::take_report).flatten() {
+    while let Some(report) = relay.with_inside(|inside| inside.take_report()).flatten() {
         cx.effects.push(Effect::Report(report));
     }
 }
@@ -158,8 +158,8 @@ impl Receiver for Half {
     fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
         match self {
             Half::Receiver(receiver) => receiver.on_data(data, layer, arrival, cx),
-            Half::Agent(relay) => {
-                relay.with_agent(|agent| agent.on_data(data, layer, arrival, cx.now));
+            Half::Within(relay) => {
+                relay.with_inside(|inside| inside.on_data(data, layer, arrival, cx.now));
                 reports(relay, cx);
             }
         }
@@ -168,8 +168,8 @@ impl Receiver for Half {
     fn on_order(&mut self, order: &Order, cx: &mut Cx<'_>) {
         match self {
             Half::Receiver(receiver) => receiver.on_order(order, cx),
-            Half::Agent(relay) => {
-                relay.with_agent(|agent| agent.on_order(order, cx.now));
+            Half::Within(relay) => {
+                relay.with_inside(|inside| inside.on_order(order, cx.now));
                 reports(relay, cx);
             }
         }
@@ -178,15 +178,15 @@ impl Receiver for Half {
     fn deadline(&self) -> Time {
         match self {
             Half::Receiver(receiver) => receiver.deadline(),
-            Half::Agent(relay) => relay.with_agent(|agent| agent.deadline()).unwrap_or(Time::NEVER),
+            Half::Within(relay) => relay.with_inside(|inside| inside.deadline()).unwrap_or(Time::NEVER),
         }
     }
 
     fn on_deadline(&mut self, cx: &mut Cx<'_>) {
         match self {
             Half::Receiver(receiver) => receiver.on_deadline(cx),
-            Half::Agent(relay) => {
-                relay.with_agent(|agent| agent.on_deadline(cx.now));
+            Half::Within(relay) => {
+                relay.with_inside(|inside| inside.on_deadline(cx.now));
                 reports(relay, cx);
             }
         }
@@ -416,14 +416,13 @@ impl ReceiverSession {
         }
     }
 
-    /// As an agent: a datagram as it came, before it is opened in place, if children may need it.
+    /// A datagram as it came, before it is opened in place, if children may need it.
     pub(super) fn raw_for_children(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         let relay = self.setup.relay.as_ref().filter(|relay| relay.is_agent())?;
-        let kind = peek(bytes).ok()?.kind;
-        let passes_on = || relay.with_agent(|agent| agent.passes_on()).unwrap_or(false);
-        let is_of_use = match kind {
-            Kind::Data => true,
-            Kind::Announce | Kind::Status | Kind::Hashes => passes_on(),
+        let (data, others) = relay.with_inside(|inside| inside.wants_raw())?;
+        let is_of_use = match peek(bytes).ok()?.kind {
+            Kind::Data => data,
+            Kind::Announce | Kind::Status | Kind::Hashes => others,
             _ => false,
         };
         is_of_use.then(|| {
@@ -438,20 +437,20 @@ impl ReceiverSession {
     pub(super) fn hand_on(&mut self, raw: Option<Vec<u8>>, seq: Option<Seq>) {
         let Some(raw) = raw else { return };
         if let Some(relay) = &self.setup.relay {
-            relay.with_agent(|agent| match seq {
-                Some(seq) => agent.keep(seq, &raw),
-                None => agent.pass_on(&raw),
+            relay.with_inside(|inside| match seq {
+                Some(seq) => inside.keep(seq, &raw),
+                None => inside.pass_on(&raw),
             });
         }
         self.under.raw = raw;
     }
 
-    /// As an agent: what the children's answers make it say, and how far their buffers go.
+    /// As a relay within the session: what the answers of those below make it say, and how far their buffers go.
     pub(super) fn speak_for_children(&mut self, now: Time) {
-        let Some(relay) = self.setup.relay.clone().filter(|relay| relay.is_agent()) else { return };
+        let Some(relay) = self.setup.relay.clone().filter(Shared::is_within) else { return };
         let is_rooted = self.stream.as_ref().is_some_and(|stream| stream.registered);
-        relay.with_agent(|agent| agent.note_rooted(is_rooted));
-        if relay.with_agent(|agent| agent.limit_due(now)).flatten().is_some() {
+        relay.with_inside(|inside| inside.note_rooted(is_rooted));
+        if relay.with_inside(|inside| inside.limit_due(now)).flatten().is_some() {
             self.tell_window(self.under.own_limit, now);
         }
     }
@@ -459,12 +458,19 @@ impl ReceiverSession {
     /// The same as a limit of its own.
     pub(super) fn limit_below(&self) -> Seq {
         let relay = self.setup.relay.as_ref();
-        relay.and_then(|relay| relay.with_agent(|agent| agent.limit())).unwrap_or(Window::UNLIMITED)
+        relay.and_then(|relay| relay.with_inside(|inside| inside.limit())).unwrap_or(Window::UNLIMITED)
+    }
+
+    /// As a hop: a packet goes on, whatever it carries.
+    pub(super) fn pass_through(&mut self, packet: &DataPacket<'_>, size: u16, now: Time) {
+        if let Some(relay) = &self.setup.relay {
+            relay.with_inside(|inside| inside.on_packet(packet, size, now));
+        }
     }
 
     /// When [`ReceiverSession::speak_for_children`] wants to be called.
     pub(super) fn speak_at(&self) -> Time {
         let relay = self.setup.relay.as_ref();
-        relay.and_then(|relay| relay.with_agent(|agent| agent.limit_at())).unwrap_or(Time::NEVER)
+        relay.and_then(|relay| relay.with_inside(|inside| inside.limit_at())).unwrap_or(Time::NEVER)
     }
 }

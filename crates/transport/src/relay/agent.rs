@@ -13,13 +13,12 @@
 //! The congestion control is the core's, as in the simulator ([`Relay`]). Packets are sent again as they came, byte for byte: an agent
 //! needs no key for content and can change nothing of it, and a child opens them as the source's.
 
-mod above;
 mod child;
-mod needs;
 
-pub(crate) use above::AgentAbove;
 pub(crate) use child::AgentChild;
 
+use super::within::Within;
+use super::within::needs::Needs;
 use super::Standing;
 use crate::event::RelayBelow;
 use crate::members::{Change, Members};
@@ -33,7 +32,6 @@ use faircast_core::time::{Span, Time};
 use faircast_wire::{
     Announce, HopKey, Member, MemberState, Message, OrderAction, SourceCodec, Window as Limit,
 };
-use needs::Needs;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -124,89 +122,9 @@ impl Agent {
         Agent { me, boot, key, seed, serving: None }
     }
 
-    /// Take part in this session; whether its congestion control has agents.
-    pub(super) fn begin(&mut self, session: SessionId, announce: &Announce) -> bool {
-        let Some(spec) = scheme_of(announce).and_then(|scheme| scheme.agents_beside_delivery()) else {
-            return false;
-        };
-        let codec = SourceCodec::of_relay(session, self.key.as_ref(), announce.salt, self.me, self.boot);
-        self.serving = Some(Serving {
-            core: spec.relay(self.me),
-            codec,
-            members: Members::default(),
-            children: BTreeMap::new(),
-            kept: vec![(u64::MAX, Vec::new()); KEPT],
-            spare: Vec::new(),
-            needs: Needs::default(),
-            reports: VecDeque::new(),
-            rng: Rng::new(self.seed, 0),
-            effects: Effects::new(),
-            is_rooted: false,
-            tick_at: Time::ZERO,
-            limit_at: Time::ZERO,
-            limit_told: Limit::UNLIMITED,
-            status: AgentStatus::default(),
-        });
-        true
-    }
-
-    /// A data packet of the session, as it came.
-    pub(crate) fn keep(&mut self, seq: Seq, raw: &[u8]) {
-        let Some(serving) = &mut self.serving else { return };
-        let (number, bytes) = &mut serving.kept[seq.0 as usize % KEPT];
-        if *number != seq.0 {
-            *number = seq.0;
-            bytes.clear();
-            bytes.extend_from_slice(raw);
-        }
-    }
-
-    /// Something else that the source says to all: children that do not hear it get it here.
-    pub(crate) fn pass_on(&mut self, raw: &[u8]) {
-        let Some(serving) = &mut self.serving else { return };
-        let Serving { children, spare, .. } = serving;
-        children.values_mut().filter(|child| child.group != 0).for_each(|child| child.push(raw, spare));
-    }
-
     /// Whether anybody needs what the source says to all.
-    pub(crate) fn passes_on(&self) -> bool {
+    fn passes_on(&self) -> bool {
         self.serving.as_ref().is_some_and(|serving| serving.children.values().any(|child| child.group != 0))
-    }
-
-    pub(crate) fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, now: Time) {
-        self.call(now, |core, cx| core.on_data(data, layer, arrival, cx));
-    }
-
-    pub(crate) fn on_order(&mut self, order: &Order, now: Time) {
-        self.call(now, |core, cx| core.on_order(order, cx));
-    }
-
-    pub(crate) fn on_deadline(&mut self, now: Time) {
-        self.call(now, |core, cx| core.on_deadline(cx));
-    }
-
-    /// When the congestion control wants to be called, or has something to say.
-    pub(crate) fn deadline(&self) -> Time {
-        match &self.serving {
-            Some(serving) if !serving.reports.is_empty() => Time::ZERO,
-            Some(serving) => serving.core.deadline(),
-            None => Time::NEVER,
-        }
-    }
-
-    /// The next report for its own parent.
-    pub(crate) fn take_report(&mut self) -> Option<Report> {
-        let serving = self.serving.as_mut()?;
-        let report = serving.reports.pop_front()?;
-        serving.status.reports_sent += 1;
-        Some(report)
-    }
-
-    /// Whether its parent counts it.
-    pub(crate) fn note_rooted(&mut self, is_rooted: bool) {
-        if let Some(serving) = &mut self.serving {
-            serving.is_rooted = is_rooted;
-        }
     }
 
     /// A child has been given a socket.
@@ -306,28 +224,6 @@ impl Agent {
         self.serving.as_ref().map_or(Time::NEVER, |serving| serving.tick_at)
     }
 
-    /// The smallest of the children's windows, when that is to be told: it has changed.
-    pub(crate) fn limit_due(&mut self, now: Time) -> Option<Seq> {
-        let serving = self.serving.as_mut()?;
-        let limit = serving.limit();
-        if now < serving.limit_at || limit == serving.limit_told {
-            return None;
-        }
-        (serving.limit_at, serving.limit_told) = (now + WINDOWS_EVERY, limit);
-        Some(limit)
-    }
-
-    /// When [`Agent::limit_due`] has something.
-    pub(crate) fn limit_at(&self) -> Time {
-        let changed = |serving: &&Serving| serving.limit() != serving.limit_told;
-        self.serving.as_ref().filter(changed).map_or(Time::NEVER, |serving| serving.limit_at)
-    }
-
-    /// The smallest of the children's windows.
-    pub(crate) fn limit(&self) -> Seq {
-        self.serving.as_ref().map_or(Limit::UNLIMITED, Serving::limit)
-    }
-
     fn next_for(&mut self, child: ReceiverId, out: &mut Vec<u8>) -> bool {
         let Some(serving) = &mut self.serving else { return false };
         let Some(bytes) = serving.children.get_mut(&child).and_then(|child| child.out.pop_front()) else {
@@ -359,20 +255,6 @@ impl Agent {
         })
     }
 
-    /// All receivers below.
-    pub(crate) fn standing(&self) -> Standing {
-        self.serving.as_ref().map_or_else(Standing::default, |serving| Standing {
-            receivers: serving.members.receivers(),
-            done: serving.members.verified(),
-            unfinished: serving.members.unfinished() as u64,
-            answering: serving.members.answering() as u64,
-        })
-    }
-
-    fn relays(&self) -> Vec<RelayBelow> {
-        self.serving.as_ref().map_or_else(Vec::new, |serving| serving.members.relays())
-    }
-
     /// What it has done.
     pub(crate) fn status(&self) -> AgentStatus {
         let Some(serving) = &self.serving else { return AgentStatus::default() };
@@ -387,6 +269,128 @@ impl Agent {
         let mut effects = std::mem::take(&mut serving.effects);
         effects.drain().for_each(|effect| serving.carry_out(effect));
         serving.effects = effects;
+    }
+}
+
+impl Within for Agent {
+    fn begin(&mut self, session: SessionId, announce: &Announce, _now: Time) -> bool {
+        let Some(spec) = scheme_of(announce).and_then(|scheme| scheme.agents_beside_delivery()) else {
+            return false;
+        };
+        let codec = SourceCodec::of_relay(session, self.key.as_ref(), announce.salt, self.me, self.boot);
+        self.serving = Some(Serving {
+            core: spec.relay(self.me),
+            codec,
+            members: Members::default(),
+            children: BTreeMap::new(),
+            kept: vec![(u64::MAX, Vec::new()); KEPT],
+            spare: Vec::new(),
+            needs: Needs::default(),
+            reports: VecDeque::new(),
+            rng: Rng::new(self.seed, 0),
+            effects: Effects::new(),
+            is_rooted: false,
+            tick_at: Time::ZERO,
+            limit_at: Time::ZERO,
+            limit_told: Limit::UNLIMITED,
+            status: AgentStatus::default(),
+        });
+        true
+    }
+
+    fn note_rooted(&mut self, is_rooted: bool) {
+        if let Some(serving) = &mut self.serving {
+            serving.is_rooted = is_rooted;
+        }
+    }
+
+    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, now: Time) {
+        self.call(now, |core, cx| core.on_data(data, layer, arrival, cx));
+    }
+
+    fn on_order(&mut self, order: &Order, now: Time) {
+        self.call(now, |core, cx| core.on_order(order, cx));
+    }
+
+    fn on_deadline(&mut self, now: Time) {
+        self.call(now, |core, cx| core.on_deadline(cx));
+    }
+
+    fn deadline(&self) -> Time {
+        match &self.serving {
+            Some(serving) if !serving.reports.is_empty() => Time::ZERO,
+            Some(serving) => serving.core.deadline(),
+            None => Time::NEVER,
+        }
+    }
+
+    fn take_report(&mut self) -> Option<Report> {
+        let serving = self.serving.as_mut()?;
+        let report = serving.reports.pop_front()?;
+        serving.status.reports_sent += 1;
+        Some(report)
+    }
+
+    fn limit_due(&mut self, now: Time) -> Option<Seq> {
+        let serving = self.serving.as_mut()?;
+        let limit = serving.limit();
+        if now < serving.limit_at || limit == serving.limit_told {
+            return None;
+        }
+        (serving.limit_at, serving.limit_told) = (now + WINDOWS_EVERY, limit);
+        Some(limit)
+    }
+
+    fn limit_at(&self) -> Time {
+        let changed = |serving: &&Serving| serving.limit() != serving.limit_told;
+        self.serving.as_ref().filter(changed).map_or(Time::NEVER, |serving| serving.limit_at)
+    }
+
+    fn limit(&self) -> Seq {
+        self.serving.as_ref().map_or(Limit::UNLIMITED, Serving::limit)
+    }
+
+    fn standing(&self) -> Standing {
+        self.serving.as_ref().map_or_else(Standing::default, |serving| Standing {
+            receivers: serving.members.receivers(),
+            done: serving.members.verified(),
+            unfinished: serving.members.unfinished() as u64,
+            answering: serving.members.answering() as u64,
+        })
+    }
+
+    fn relays(&self) -> Vec<RelayBelow> {
+        self.serving.as_ref().map_or_else(Vec::new, |serving| serving.members.relays())
+    }
+
+    fn needs_at(&self) -> Time {
+        self.serving.as_ref().map_or(Time::NEVER, |serving| serving.needs.deadline())
+    }
+
+    fn take_needs(&mut self, now: Time, into: &mut Vec<(u32, u16)>) {
+        if let Some(serving) = &mut self.serving {
+            serving.needs.take_due(now, into);
+        }
+    }
+
+    fn wants_raw(&self) -> (bool, bool) {
+        (true, self.passes_on())
+    }
+
+    fn keep(&mut self, seq: Seq, raw: &[u8]) {
+        let Some(serving) = &mut self.serving else { return };
+        let (number, bytes) = &mut serving.kept[seq.0 as usize % KEPT];
+        if *number != seq.0 {
+            *number = seq.0;
+            bytes.clear();
+            bytes.extend_from_slice(raw);
+        }
+    }
+
+    fn pass_on(&mut self, raw: &[u8]) {
+        let Some(serving) = &mut self.serving else { return };
+        let Serving { children, spare, .. } = serving;
+        children.values_mut().filter(|child| child.group != 0).for_each(|child| child.push(raw, spare));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::listen::Listener;
 use super::registry::Child;
-use super::{Agent, AgentChild, Branch, BranchSetup, RelayHandle, Shared, Upstream};
+use super::{Agent, AgentChild, ExitSetup, Hop, HopExit, RouterKind, Branch, BranchSetup, RelayHandle, Shared, Upstream};
 use crate::driver::{Attached, Clock, Hearing, Moves, Uplink, random, run_growing};
 use crate::error::Error;
 use crate::event::Event;
@@ -74,6 +74,9 @@ pub enum RelayRole {
     /// An agent inside sessions of MTCP: its children hear the source's multicast and answer to the agent, which repairs for them and
     /// speaks for them.
     Agent,
+    /// A hop that passes packets on one by one, with a router that helps this congestion control. Sessions of others are left to the
+    /// kernel's forwarding.
+    Router(RouterKind),
 }
 
 /// A group that is heard, on an interface.
@@ -236,11 +239,18 @@ fn one(
     let id = ReceiverId::new(u64::from(random[0] as u32 | 1)).expect("an odd number is not zero");
     let room = config.cache.as_deref().map(room_in).transpose();
     let shared = match room {
-        Ok(_) if config.role == RelayRole::Agent => {
-            let [boot, seed, ..] = crate::driver::random();
-            Shared::of_agent(handle, Agent::new(id, boot, config.key.clone(), seed))
-        }
-        Ok(room) => Shared::new(handle, config.branches.len(), config.memory, room),
+        Ok(room) => match config.role {
+            RelayRole::Agent => {
+                let [boot, seed, ..] = crate::driver::random();
+                Shared::of_agent(handle, Agent::new(id, boot, config.key.clone(), seed))
+            }
+            RelayRole::Router(kind) => {
+                let [seed, ..] = crate::driver::random();
+                let hop = Hop::new(id, kind, config.key.clone(), seed);
+                Shared::of_hop(handle, hop, config.branches.len())
+            }
+            RelayRole::Repeater => Shared::new(handle, config.branches.len(), config.memory, room),
+        },
         Err(error) => {
             let _ = say.send(Said::Ended { place, number, found: false, error: Some(error) });
             return;
@@ -280,7 +290,7 @@ fn pass_on(
     let (session, mut groups) =
         open_above((config, source), shared, id, &clock, random, &mut |event| tell(None, event))?;
     let mut upstream = Upstream::new(session, shared.clone());
-    let mut branches = Vec::new();
+    let (mut branches, mut exits) = (Vec::new(), Vec::new());
     let heard_on = match source.parents.is_empty() {
         true => choose(source.group.ip(), source.interface.as_deref())?.chosen.name,
         false => String::new(), // what comes by unicast goes to any group
@@ -295,16 +305,23 @@ fn pass_on(
         let to = (group, branch.interface.clone());
         let options = SourceOptions { ttl: branch.ttl, ..SourceOptions::default() };
         let place_of = (shared, place);
+        if shared.is_hop() {
+            exits.push(open_exit((config, options), to, place_of, &mut events)?);
+            continue;
+        }
         let (endpoint, uplink) = open_branch((config, options, branch.max), to, place_of, id, &mut events)?;
         branches.push((place, endpoint, uplink));
     }
-    if branches.is_empty() && config.listen.is_empty() {
+    if branches.is_empty() && exits.is_empty() && config.listen.is_empty() {
         return Err(Error::NoBranch { group: source.group, interface: heard_on });
     }
-    let places: RefCell<Vec<usize>> = RefCell::new(branches.iter().map(|(place, ..)| *place).collect());
+    let of_exits = exits.iter().map(|(place, ..)| *place);
+    let places: RefCell<Vec<usize>> =
+        RefCell::new(branches.iter().map(|(place, ..)| *place).chain(of_exits).collect());
     let tell = RefCell::new(tell);
     let mut attached = vec![Attached::new(&mut upstream, &mut groups)];
     attached.extend(branches.iter_mut().map(|(_, branch, uplink)| Attached::new(branch, uplink)));
+    attached.extend(exits.iter_mut().map(|(_, exit, uplink)| Attached::new(exit, uplink)));
     let place_of = |at: usize| at.checked_sub(1).map(|at| places.borrow()[at]);
     // Whoever asks at the relay's port becomes a branch of this session.
     let mut grow = |attached: &mut Vec<Attached<'_>>| {
@@ -394,6 +411,24 @@ fn open_above(
         relay: Some(shared.clone()),
     };
     Ok((receiver::ReceiverSession::new(setup, clock.now()), groups))
+}
+
+/// An exit of a hop and its socket.
+fn open_exit(
+    (config, options): (&RelayConfig, SourceOptions),
+    (to, interface): (SocketAddr, Option<String>),
+    (shared, place): (&Shared, usize),
+    events: &mut dyn FnMut(Event),
+) -> Result<(usize, HopExit, Uplink), Error> {
+    let uplink = Uplink::open(to, interface, options, config.patience, Moves::Anywhere)?;
+    events(crate::driver::opened(to, uplink.choice()));
+    uplink.warning().into_iter().for_each(|warning| events(Event::warning(warning)));
+    let [boot, ..] = random();
+    let local = uplink.local().unwrap_or(to);
+    shared.announces_from(local);
+    let setup = ExitSetup { boot, local, overhead: crate::datagram::overhead(to) };
+    let exit = shared.with_hop(|hop| hop.add_exit(setup)).unwrap_or_default();
+    Ok((place, HopExit::new(shared.clone(), place, exit, to), uplink))
 }
 
 /// A branch and its socket.

@@ -16,20 +16,26 @@ mod branch;
 mod cache;
 mod drive;
 mod fetches;
+mod hop;
 mod hosts;
 mod listen;
 mod registry;
 mod schedule;
 mod upstream;
+mod within;
 
 pub(crate) use above::Above;
 pub use agent::AgentStatus;
-pub(crate) use agent::{Agent, AgentAbove, AgentChild};
+pub(crate) use agent::{Agent, AgentChild};
 pub(crate) use branch::{Branch, BranchSetup};
+pub(crate) use hop::{ExitSetup, Hop, HopExit};
+pub use hop::{HopStatus, RouterKind};
 pub use drive::{RelayBranch, RelayConfig, RelayEvent, RelayRole, RelaySource, relay};
 pub use registry::{BranchStatus, RelayHandle, RelayStatus, RelayedSession};
 pub(crate) use upstream::Upstream;
+pub(crate) use within::{Within, WithinAbove};
 
+use crate::error::Seen;
 use crate::event::RelayBelow;
 use crate::object::Hash;
 use crate::spill::Room;
@@ -43,6 +49,7 @@ use schedule::{Pick, Schedule};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use within::Inside;
 
 /// Pages of hashes that are kept.
 const MOST_PAGES: usize = 16_384;
@@ -59,8 +66,8 @@ pub(crate) struct Shared {
     passing: Arc<Mutex<Passing>>,
     /// The process that it is part of.
     process: RelayHandle,
-    /// Where the relay is an agent within the session.
-    agent: Option<Arc<Mutex<Agent>>>,
+    /// What the relay is within the session, where it does not end it.
+    inside: Option<Inside>,
 }
 
 /// A session that is passed on.
@@ -93,6 +100,8 @@ pub(crate) struct Passing {
     end: End,
     /// What an agent says of itself.
     agent_status: Option<AgentStatus>,
+    /// And a hop.
+    hop_status: Option<HopStatus>,
 }
 
 /// Whether the session above goes on.
@@ -164,30 +173,76 @@ impl Shared {
             most_ahead: None,
             end: End::No,
             agent_status: None,
+            hop_status: None,
         };
-        Shared { passing: Arc::new(Mutex::new(passing)), process, agent: None }
+        Shared { passing: Arc::new(Mutex::new(passing)), process, inside: None }
     }
 
     /// The same of an agent.
     #[must_use]
     pub(crate) fn of_agent(process: RelayHandle, agent: Agent) -> Shared {
-        Shared { agent: Some(Arc::new(Mutex::new(agent))), ..Shared::new(process, 0, 0, None) }
+        let inside = Some(Inside::Agent(Arc::new(Mutex::new(agent))));
+        Shared { inside, ..Shared::new(process, 0, 0, None) }
+    }
+
+    /// The same of a hop with a router, with so many exits.
+    #[must_use]
+    pub(crate) fn of_hop(process: RelayHandle, hop: Hop, exits: usize) -> Shared {
+        let inside = Some(Inside::Hop(Arc::new(Mutex::new(hop))));
+        Shared { inside, ..Shared::new(process, exits, 0, None) }
+    }
+
+    /// Do this with what the relay is within the session.
+    pub(crate) fn with_inside<T>(&self, act: impl FnOnce(&mut dyn Within) -> T) -> Option<T> {
+        self.inside.as_ref().map(|inside| inside.with(act))
     }
 
     /// Do this with the agent, if the relay is one.
     pub(crate) fn with_agent<T>(&self, act: impl FnOnce(&mut Agent) -> T) -> Option<T> {
-        let agent = self.agent.as_ref()?;
+        let Some(Inside::Agent(agent)) = &self.inside else { return None };
         Some(act(&mut agent.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Do this with the hop, if the relay is one.
+    pub(crate) fn with_hop<T>(&self, act: impl FnOnce(&mut Hop) -> T) -> Option<T> {
+        let Some(Inside::Hop(hop)) = &self.inside else { return None };
+        Some(act(&mut hop.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Whether the relay takes part in the session without ending it.
+    pub(crate) const fn is_within(&self) -> bool {
+        self.inside.is_some()
     }
 
     /// Whether the relay is an agent.
     pub(crate) const fn is_agent(&self) -> bool {
-        self.agent.is_some()
+        matches!(self.inside, Some(Inside::Agent(_)))
     }
 
-    /// As an agent, take part in this session.
-    pub(crate) fn begin_agent(&self, session: SessionId, announce: &Announce) {
-        self.with_agent(|agent| agent.begin(session, announce));
+    /// Whether the relay is a hop with a router.
+    pub(crate) const fn is_hop(&self) -> bool {
+        matches!(self.inside, Some(Inside::Hop(_)))
+    }
+
+    /// What the relay is cannot take part in a session that is announced so: why not.
+    pub(crate) fn why_not(&self, announce: &Announce) -> Option<Seen> {
+        let scheme = || crate::receiver::scheme_of(announce);
+        match &self.inside {
+            None => None,
+            Some(Inside::Agent(_)) => {
+                let has_agents = scheme().is_some_and(|scheme| scheme.agents_beside_delivery().is_some());
+                (!has_agents).then_some(Seen::NoAgents)
+            }
+            Some(Inside::Hop(_)) => {
+                let kind = self.with_hop(|hop| hop.kind())?;
+                (!scheme().is_some_and(|scheme| kind.helps(&scheme))).then_some(Seen::NoRouter(kind))
+            }
+        }
+    }
+
+    /// Within the session, take part in this one.
+    pub(crate) fn begin_inside(&self, session: SessionId, announce: &Announce, now: Time) {
+        self.with_inside(|inside| inside.begin(session, announce, now));
     }
 
     /// Nobody else hears the source: it is held back while so many bytes have come that no branch has sent on yet. What comes sooner
@@ -263,7 +318,7 @@ impl Shared {
     }
 
     /// This process announces from here.
-    fn announces_from(&self, place: SocketAddr) {
+    pub(crate) fn announces_from(&self, place: SocketAddr) {
         self.process.add_own(place);
     }
 
@@ -304,6 +359,7 @@ impl Shared {
             evicted_bytes: passing.cache.evicted,
             branches: passing.branches.iter().filter(|one| !one.serves_nobody()).map(branch).collect(),
             agent: passing.agent_status,
+            hop: passing.hop_status,
         })
     }
 

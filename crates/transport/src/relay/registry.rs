@@ -2,7 +2,7 @@
 
 use super::hosts::Hosts;
 use super::listen::Tokens;
-use super::{AgentStatus, Shared, Standing};
+use super::{AgentStatus, HopStatus, Shared, Standing};
 use crate::event::RelayBelow;
 use faircast_core::packet::{ReceiverId, SessionId};
 use faircast_wire::Attach;
@@ -126,6 +126,9 @@ pub struct RelayedSession {
     /// Of an agent: what it has done.
     #[serde(default)]
     pub agent: Option<AgentStatus>,
+    /// Of a hop with a router: what it has done.
+    #[serde(default)]
+    pub hop: Option<HopStatus>,
 }
 
 /// How a branch is.

@@ -186,3 +186,36 @@ fn no_more_goes_on_than_packets_have_left() {
     }
     assert!(bench.passed.len() as u64 <= bench.sent, "{}", bench.passed.len());
 }
+
+#[test]
+fn receivers_at_one_port_are_told_apart_where_it_is_shared() {
+    let run = |shared: bool| {
+        let mut bench = Bench::new();
+        bench.ports = [1, 1, 2];
+        if shared {
+            bench.router.control(RouterControl::Shared(Port(1)), bench.now);
+        }
+        for _ in 0..200 {
+            bench.data();
+            let newest = bench.sent;
+            // The second one is always three packets behind.
+            bench.tell(0, newest, 0);
+            bench.tell(1, newest.saturating_sub(3).max(1), 0);
+            bench.tell(2, newest, 0);
+        }
+        bench
+    };
+    let together = run(false);
+    assert!(together.passed.len() as u64 > together.sent, "they take turns: {}", together.passed.len());
+    let mut apart = run(true);
+    assert!(apart.passed.len() as u64 <= apart.sent, "{}", apart.passed.len());
+    let behind = apart.sent - 3;
+    assert_eq!(apart.passed.last().map(|(newest, _, of)| (*newest, *of)), Some((behind, ShortId::of(id(2)))));
+    // It leaves: the others are waited for, and no longer it.
+    let (session, port) = (SessionId(1), Port(1));
+    apart.router.control(RouterControl::Left { session, port, neighbour: id(2) }, apart.now);
+    apart.data();
+    let newest = apart.sent;
+    [0, 2].into_iter().for_each(|receiver| apart.tell(receiver, newest, 0));
+    assert_eq!(apart.passed.last().map(|passed| passed.0), Some(newest));
+}

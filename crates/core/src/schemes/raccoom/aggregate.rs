@@ -45,6 +45,8 @@ pub(crate) struct Aggregator<K> {
     /// Smoothed time between two packets, in seconds, from what is acknowledged.
     interval: f64,
     progress: (u64, Time),
+    /// Where few packets in a row are acknowledged at a time: when something was passed on last, and when what waits is.
+    thinned: Option<(Time, Time)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +62,9 @@ const MOST_CHILDREN: usize = 4096;
 // Seed gap: 3.2 leaves the end of a child to the soft state of multicast routing.
 const PATIENCE: (Span, f64) = (Span::from_secs(1), 8.0);
 const PATIENCES: u64 = 3;
+/// Where a few packets are acknowledged at a time: so many, or what has come in this.
+const FEW: u64 = 4;
+const SPACING: Span = Span::from_millis(1);
 /// Gain of the mean time between packets.
 const INTERVAL_GAIN: f64 = 0.125;
 
@@ -72,7 +77,42 @@ impl<K: Ord + Copy> Aggregator<K> {
             turn: 0,
             interval: 0.0,
             progress: (0, Time::ZERO),
+            thinned: None,
         }
+    }
+
+    /// Children acknowledge a few packets at a time, and so does this. What a report has waited here until another one made it news is
+    /// told as held: where everybody acknowledges each packet, as in the document, what makes one news is the report itself.
+    pub fn thin(&mut self) {
+        self.thinned.get_or_insert((Time::ZERO, Time::NEVER));
+    }
+
+    /// When [`Aggregator::on_deadline`] has something to pass on.
+    pub fn deadline(&self) -> Time {
+        self.thinned.map_or(Time::NEVER, |(_, at)| at)
+    }
+
+    /// What has waited long enough.
+    pub fn on_deadline(&mut self, now: Time) -> Option<Aggregate> {
+        if now < self.deadline() { None } else { self.thinned_news(now) }
+    }
+
+    /// What is to be passed on, where a few packets are acknowledged at a time: losses at once.
+    fn thinned_news(&mut self, now: Time) -> Option<Aggregate> {
+        let Some((passed_at, _)) = self.thinned else { return self.news() };
+        let (all, before) = (self.compose(), self.up);
+        let is_due = all.lost > before.lost
+            || all.newest >= before.newest.saturating_add(FEW)
+            || now.since(passed_at) >= SPACING;
+        if !is_due {
+            let waits = all.newest > before.newest || all.of != before.of;
+            self.thinned = Some((passed_at, if waits { passed_at + SPACING } else { Time::NEVER }));
+            return None;
+        }
+        self.thinned = Some((passed_at, Time::NEVER));
+        let up = self.news()?;
+        self.thinned = Some((now, Time::NEVER));
+        Some(Aggregate { hold: up.hold + self.waited(&up, now), ..up })
     }
 
     /// How many children it has.
@@ -103,7 +143,25 @@ impl<K: Ord + Copy> Aggregator<K> {
     /// A child is gone: what is to be passed on because of that.
     pub fn leave(&mut self, child: K) -> Option<Aggregate> {
         self.children.remove(&child)?;
-        self.news()
+        self.news_without_sample()
+    }
+
+    /// These children are gone: what is to be passed on because of that.
+    pub fn leave_all(&mut self, is_gone: impl Fn(&K) -> bool) -> Option<Aggregate> {
+        let before = self.children.len();
+        self.children.retain(|child, _| !is_gone(child));
+        if self.children.len() == before { None } else { self.news_without_sample() }
+    }
+
+    /// What the others said before somebody left: how long ago is not known.
+    fn news_without_sample(&mut self) -> Option<Aggregate> {
+        let up = self.news()?;
+        Some(if self.thinned.is_some() { Aggregate { hold: Span::MAX, ..up } } else { up })
+    }
+
+    /// A child is gone, which is said with the next report of another one.
+    pub fn remove(&mut self, child: K) {
+        self.children.remove(&child);
     }
 
     /// A child says what its part has: what is to be passed on.
@@ -123,7 +181,14 @@ impl<K: Ord + Copy> Aggregator<K> {
         };
         self.measure(said.newest, now);
         self.expire(now);
-        self.news()
+        self.thinned_news(now)
+    }
+
+    /// How long ago the child spoke whose word this is.
+    fn waited(&self, up: &Aggregate, now: Time) -> Span {
+        let same = |child: &&Child| (child.kept.of, child.kept.newest) == (up.of, up.newest);
+        let spoke = self.children.values().filter(same).max_by_key(|child| child.turn);
+        spoke.map_or(Span::ZERO, |child| now.since(child.heard_at))
     }
 
     /// The time between packets, from how fast acknowledgements go on.
@@ -276,6 +341,43 @@ mod tests {
         assert_eq!(router.len(), 2, "three seconds are not over");
         let up = router.on_report(1, ack(1, 31, 0), at(3100)).expect("the other one is gone");
         assert_eq!((up.newest, up.of, router.len()), (31, id(1), 1));
+    }
+
+    #[test]
+    fn what_waited_for_another_report_is_told_as_held() {
+        let run = |thins: bool| {
+            let mut router = two();
+            if thins {
+                router.thin();
+            }
+            router.on_report(1, ack(1, 4, 0), at(10));
+            router.on_report(2, ack(2, 2, 0), at(11));
+            // The second one goes ahead, which makes what the first one said 20 ms ago the least.
+            router.on_report(2, ack(2, 8, 0), at(30)).map(|up| (up.newest, up.of, up.hold))
+        };
+        assert_eq!(run(true), Some((4, id(1), Span::from_millis(20))));
+        assert_eq!(run(false), Some((4, id(1), Span::ZERO)));
+    }
+
+    #[test]
+    fn where_few_packets_are_acknowledged_at_a_time_few_acknowledgements_go_on_and_the_last_one_does() {
+        let mut router = two();
+        router.thin();
+        let (mut passed, mut last) = (0, 0);
+        let micros = |n: u64| Time::ZERO + Span::from_micros(n);
+        for n in 1..=402 {
+            for child in 1..=2 {
+                let up = router.on_report(child, ack(child.into(), n, 0), micros(100 * n));
+                (passed, last) = (passed + u32::from(up.is_some()), up.map_or(last, |up| up.newest));
+            }
+        }
+        assert!((95..=110).contains(&passed), "{passed} of 402");
+        assert!(last < 402 && !router.deadline().is_never(), "{last}");
+        assert_eq!(router.on_deadline(micros(40_200)), None, "not yet");
+        assert_eq!(router.on_deadline(router.deadline()).map(|up| up.newest), Some(402));
+        assert!(router.deadline().is_never());
+        let lost = router.on_report(1, ack(1, 403, 402), micros(40_300)).expect("a loss does not wait");
+        assert_eq!(lost.lost, 402);
     }
 
     #[test]

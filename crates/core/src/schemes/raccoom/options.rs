@@ -2,9 +2,10 @@
 
 use super::config::{Aim, Answers, Config};
 use super::law::Law;
-use crate::node::RelaySpec;
+use crate::node::{RelaySpec, RouterSpec};
 use crate::packet::Mark;
 use crate::rate::Sending;
+use crate::routers::acknowledgements;
 use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, SaysRate, Wire, spread};
 use crate::spec::{Opt, Within};
 use crate::{choice, field};
@@ -175,5 +176,9 @@ impl Configure for Config {
 
     fn agents(&self) -> Option<&dyn RelaySpec> {
         Some(self)
+    }
+
+    fn routers(&self) -> Option<Box<dyn RouterSpec>> {
+        Some(Box::new(acknowledgements::Config))
     }
 }

@@ -1,7 +1,7 @@
 //! RACCOOM's receiver: acknowledges packets, with the highest that it has lost.
 
 use super::aggregate::Aggregate;
-use super::config::Config;
+use super::config::{Answers, Config};
 use crate::node::{Cx, Effect};
 use crate::packet::{
     Arrival, Cause, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, ReportContent, Seq, ShortId,
@@ -28,6 +28,8 @@ pub struct Receiver {
     start_up: StartUpReceiver,
     ack_every: u8,
     law: TruncatedExponential,
+    /// It acknowledges a few packets at a time, also when everybody is to acknowledge, as a router below the source may ask for.
+    thins: bool,
     suppressed: u32,
 }
 
@@ -70,6 +72,7 @@ impl Receiver {
             start_up: StartUpReceiver::default(),
             ack_every: config.ack_every,
             law: config.delay_law,
+            thins: config.answers == Answers::Few,
             suppressed: 0,
         }
     }
@@ -202,11 +205,11 @@ impl crate::node::Receiver for Receiver {
             self.start_up.on_data(data, arrival, heard.rtt_max, self.law, cx);
         }
         let tells = is_newest || arrival.lost > 0 || arrival.marked;
-        if heard.every == Span::ZERO {
+        if heard.every == Span::ZERO && !self.thins {
             if tells {
                 self.answer(cx);
             }
-        } else if self.is_target() {
+        } else if heard.every == Span::ZERO || self.is_target() {
             if tells {
                 self.acknowledge_soon(arrival, cx);
             }

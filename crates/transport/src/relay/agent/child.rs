@@ -1,5 +1,6 @@
 //! One child of an agent as an endpoint: what it says on its own socket, and what it is sent there.
 
+use super::super::within::Within as _;
 use super::super::{End, Shared};
 use crate::endpoint::{Datagram, Endpoint, Transmit};
 use crate::event::Event;

@@ -1,4 +1,4 @@
-//! What children ask for, told above once: the agent has no symbols of its own, and what the source sends again serves all.
+//! What those below ask for, told above once: there are no symbols of its own, and what the source sends again serves all.
 
 use faircast_core::time::{Span, Time};
 use faircast_wire::Request;
@@ -15,7 +15,7 @@ const MOST: usize = 8192;
 
 /// Blocks that children lack symbols of.
 #[derive(Debug, Default)]
-pub(super) struct Needs {
+pub(in crate::relay) struct Needs {
     /// By block: symbols; 0 asks for the page with its hash.
     wanted: BTreeMap<(u32, bool), u16>,
     due: Option<Time>,
@@ -24,7 +24,7 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    pub(super) fn on_request(&mut self, request: &Request, now: Time) {
+    pub(in crate::relay) fn on_request(&mut self, request: &Request, now: Time) {
         self.asked.retain(|_, (_, at)| now.since(*at) < AGAIN);
         for need in &request.needs {
             for block in need.first..need.first.saturating_add(need.run.into()) {
@@ -40,12 +40,12 @@ impl Needs {
         }
     }
 
-    pub(super) fn deadline(&self) -> Time {
+    pub(in crate::relay) fn deadline(&self) -> Time {
         self.due.unwrap_or(Time::NEVER)
     }
 
     /// What to ask for above now goes into `into`.
-    pub(super) fn take_due(&mut self, now: Time, into: &mut Vec<(u32, u16)>) {
+    pub(in crate::relay) fn take_due(&mut self, now: Time, into: &mut Vec<(u32, u16)>) {
         if self.due.is_none_or(|due| due > now) {
             return;
         }

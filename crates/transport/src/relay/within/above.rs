@@ -1,6 +1,6 @@
-//! Towards an agent's own parent: a receiver's delivery that keeps no content, and speaks for the children.
+//! Towards the parent of a relay within a session: a receiver's delivery that keeps no content, and speaks for those below.
 
-use super::super::Shared;
+use super::super::{Shared, Standing};
 use crate::config::Durability;
 use crate::error::Error;
 use crate::object::Geometry;
@@ -10,34 +10,52 @@ use crate::receiver::trust::Trust;
 use faircast_core::packet::SessionId;
 use faircast_core::rng::Rng;
 use faircast_core::time::{Span, Time};
-use faircast_wire::{Announce, DataPacket, Status, TreeNode};
+use faircast_wire::{Announce, DataPacket, Hashes, Status, TreeNode};
 
-/// An agent with nobody below waits so long for somebody before it says that it needs nothing.
+/// With nobody below it waits so long for somebody before it says that it needs nothing.
 const LINGER: Span = Span::from_secs(2);
 
-/// What an agent makes of a session's content: nothing.
-pub(crate) struct AgentAbove {
+/// A source whose announcements have not become newer for so long is none.
+const OUTDATED_AFTER: Span = Span::from_secs(15);
+
+/// What it makes of a session's content: nothing.
+pub(crate) struct WithinAbove {
     shared: Shared,
     geometry: Geometry,
     since: Option<Time>,
     now: Time,
     symbols: u64,
     wanted: Vec<(u32, u16)>,
+    /// What comes now cannot be passed on as what came before was.
+    is_other: bool,
+    /// The source's own time in its latest announcement, and when that was another one before.
+    announced: u64,
+    announced_at: Time,
 }
 
-impl AgentAbove {
+impl WithinAbove {
     pub(crate) fn new(
         shared: Shared,
         session: SessionId,
         announce: Announce,
         geometry: Geometry,
-    ) -> AgentAbove {
+    ) -> WithinAbove {
         {
             let mut passing = shared.lock();
             passing.announce = Some((session, announce));
             passing.blocks = geometry.blocks();
         }
-        AgentAbove { shared, geometry, since: None, now: Time::ZERO, symbols: 0, wanted: Vec::new() }
+        WithinAbove {
+            shared,
+            geometry,
+            since: None,
+            now: Time::ZERO,
+            symbols: 0,
+            wanted: Vec::new(),
+            is_other: false,
+            announced: 0,
+            announced_at: Time::ZERO,
+        }
     }
 
     fn at(&mut self, now: Time) {
@@ -45,14 +63,17 @@ impl AgentAbove {
         self.since.get_or_insert(now);
     }
 
-    fn receivers_below(&self) -> super::Standing {
-        self.shared.with_agent(|agent| agent.standing()).unwrap_or_default()
+    fn receivers_below(&self) -> Standing {
+        self.shared.with_inside(|inside| inside.standing()).unwrap_or_default()
     }
 }
 
-impl Delivery for AgentAbove {
+impl Delivery for WithinAbove {
     fn on_symbol(&mut self, packet: &DataPacket<'_>, now: Time, _: &mut Rng) -> Result<Progressed, Error> {
         self.at(now);
+        if self.is_other {
+            return Err(Error::SourceRestarted);
+        }
         self.symbols += 1;
         let block = packet.data.payload.block;
         let mut passing = self.shared.lock();
@@ -64,15 +85,35 @@ impl Delivery for AgentAbove {
 
     fn on_status(&mut self, status: &Status, now: Time, _: &mut Rng) {
         self.at(now);
-        let mut passing = self.shared.lock();
-        passing.passed = passing.passed.max(status.complete_to);
-        passing.blocks = status.blocks.or(passing.blocks);
+        {
+            let mut passing = self.shared.lock();
+            passing.passed = passing.passed.max(status.complete_to);
+            passing.blocks = status.blocks.or(passing.blocks);
+        }
+        self.shared.with_inside(|inside| inside.on_status(status, now));
     }
 
     fn on_announce(&mut self, announce: &Announce) {
         if let Some((_, known)) = &mut self.shared.lock().announce {
             *known = *announce;
         }
+        let now = self.now;
+        let goes_on = self.shared.with_inside(|inside| inside.on_announce(announce, now)).unwrap_or(true);
+        self.is_other |= !goes_on;
+        if announce.unix_secs > self.announced {
+            (self.announced, self.announced_at) = (announce.unix_secs, now);
+        }
+    }
+
+    fn on_page(&mut self, page: &Hashes, now: Time, _: &mut Rng) -> Result<Progressed, Error> {
+        self.at(now);
+        self.shared.with_inside(|inside| inside.on_page(page, now));
+        Ok(Progressed::No)
+    }
+
+    /// Relays that only hear one another would announce the session for ever: its source's own time goes on.
+    fn is_outdated(&self, now: Time) -> bool {
+        self.shared.is_hop() && self.announced > 0 && now.since(self.announced_at) > OUTDATED_AFTER
     }
 
     /// Children follow what their source begins anew by themselves.
@@ -80,7 +121,7 @@ impl Delivery for AgentAbove {
         Err(Error::SourceRestarted)
     }
 
-    /// An agent goes on for those who come late, until its source ends.
+    /// It goes on for those who come late, until its source ends.
     fn is_complete(&self) -> bool {
         false
     }
@@ -90,19 +131,14 @@ impl Delivery for AgentAbove {
     }
 
     fn deadline(&self) -> Time {
-        let due = |agent: &mut super::Agent| agent.serving.as_ref().map(|serving| serving.needs.deadline());
-        self.shared.with_agent(due).flatten().unwrap_or(Time::NEVER)
+        self.shared.with_inside(|inside| inside.needs_at()).unwrap_or(Time::NEVER)
     }
 
     fn due(&mut self, now: Time, _: &mut Rng) -> &[(u32, u16)] {
         self.at(now);
         let wanted = &mut self.wanted;
         wanted.clear();
-        self.shared.with_agent(|agent| {
-            if let Some(serving) = &mut agent.serving {
-                serving.needs.take_due(now, wanted);
-            }
-        });
+        self.shared.with_inside(|inside| inside.take_needs(now, wanted));
         &self.wanted
     }
 
@@ -112,7 +148,7 @@ impl Delivery for AgentAbove {
     }
 
     fn tree(&self) -> Vec<TreeNode> {
-        let relays = self.shared.with_agent(|agent| agent.relays()).unwrap_or_default();
+        let relays = self.shared.with_inside(|inside| inside.relays()).unwrap_or_default();
         relays.iter().take(crate::event::RelayBelow::MOST).map(crate::event::RelayBelow::node).collect()
     }
 

@@ -1,0 +1,157 @@
+//! Hops with routers in virtual time: packets go on under their numbers, and routers make few answers of many.
+
+use super::link::Link;
+use super::node::Offer;
+use super::tree::{Head, Tree, branch};
+use crate::event::Event;
+use crate::relay::{HopStatus, RouterKind};
+use faircast_core::time::{Span, Time};
+use faircast_wire::GroupKey;
+
+fn lan() -> Link {
+    Link::millis(2).mbps(50.0).fifo(100_000)
+}
+
+fn secs(seconds: u64) -> Span {
+    Span::from_secs(seconds)
+}
+
+fn offer(kind: RouterKind, receivers: u32) -> Offer {
+    Offer::bytes(4_000_000).by(kind.scheme()).expect(receivers).at_most_mbps(20.0)
+}
+
+/// Two hops, one behind the other: `each` receivers behind each of the first one's two exits, and behind the second's.
+fn two_hops(kind: RouterKind, each: usize, offer: Offer, loss: f64) -> Tree {
+    let mut tree = Tree::new(41, offer);
+    let first = tree.hop(Head::Source, kind, 2, lan());
+    let second = tree.hop(branch(first, 1), kind, 1, lan());
+    tree.receivers(branch(first, 0), each, lan().losing(loss));
+    tree.receivers(branch(first, 1), each, lan().losing(loss));
+    tree.receivers(branch(second, 0), each, lan().losing(loss));
+    tree
+}
+
+fn status(tree: &Tree, hop: usize) -> HopStatus {
+    tree.relays[hop].shared.with_hop(|hop| hop.status()).expect("it is a hop")
+}
+
+#[test]
+fn sessions_go_through_two_hops_of_every_kind() {
+    for kind in RouterKind::ALL {
+        let mut tree = two_hops(kind, 2, offer(kind, 6), 0.002);
+        tree.start();
+        tree.run_to_end(secs(300));
+        tree.assert_all_verified();
+        let (first, second) = (status(&tree, 0), status(&tree, 1));
+        println!(
+            "{kind}: {:.1} s, {} answers; {first:?} {second:?}",
+            tree.now.as_secs_f64(),
+            tree.answers
+        );
+        assert_eq!(tree.source.report().verified, 6);
+        assert!(first.packets > 2_000 && second.packets > 2_000, "{kind}: {first:?} {second:?}");
+        let most = first.packets + 200;
+        assert!(first.reports_sent <= most, "{kind}: no more than one for each packet: {first:?}");
+        assert!(second.reports_sent <= most, "{kind}: {second:?}");
+        assert!(first.reports_heard > first.reports_sent, "{kind}: {first:?}");
+    }
+}
+
+#[test]
+fn sealed_sessions_go_through_hops_that_have_the_hop_key() {
+    for kind in RouterKind::ALL {
+        let mut offer = offer(kind, 3);
+        offer.key = Some(GroupKey::from_bytes([9; 32]));
+        let mut tree = two_hops(kind, 1, offer, 0.01);
+        tree.start();
+        tree.run_to_end(secs(300));
+        tree.assert_all_verified();
+        assert!(status(&tree, 1).passed > 2_000);
+    }
+}
+
+#[test]
+fn what_the_source_hears_does_not_grow_with_the_receivers() {
+    for kind in RouterKind::ALL {
+        let answers = |each: usize| {
+            let mut tree = two_hops(kind, each, offer(kind, 3 * each as u32), 0.0);
+            tree.start();
+            tree.run_to_end(secs(300));
+            tree.assert_all_verified();
+            tree.answers as f64 / tree.source.report().packets as f64
+        };
+        let (few, many) = (answers(1), answers(12));
+        println!("{kind}: {few:.2} and {many:.2} datagrams for each packet");
+        assert!(many < few * 1.3 + 0.1, "{kind}: {few} and {many}");
+    }
+}
+
+#[test]
+fn a_slow_receiver_behind_a_hop_sets_the_pace_and_everybody_has_everything() {
+    for kind in RouterKind::ALL {
+        let mut tree = Tree::new(43, Offer::bytes(2_000_000).by(kind.scheme()).expect(4));
+        let hop = tree.hop(Head::Source, kind, 2, lan());
+        tree.receivers(branch(hop, 0), 3, lan());
+        tree.receivers(branch(hop, 1), 1, Link::millis(5).mbps(5.0).fifo(40_000));
+        tree.start();
+        tree.run_to_end(secs(300));
+        tree.assert_all_verified();
+        let took = tree.source.report().seconds;
+        let best = 2_000_000.0 * 8.0 / 5e6;
+        println!("{kind}: {took:.1} s where the link alone takes {best:.1}");
+        assert!(took < 2.5 * best, "{kind}: {took} s");
+    }
+}
+
+#[test]
+fn a_hop_that_dies_is_replaced_by_plain_forwarding() {
+    for kind in RouterKind::ALL {
+        let mut tree = two_hops(kind, 2, offer(kind, 6), 0.001);
+        tree.start();
+        tree.run_until(secs(60), |tree| tree.now > Time::ZERO + Span::from_millis(800));
+        tree.kill_relay(0);
+        // The network below hears the source itself now; so does the other hop.
+        (0..4).for_each(|receiver| tree.also(receiver, Head::Source, lan()));
+        tree.also_relay(1, Head::Source, lan());
+        tree.run_to_end(secs(300));
+        for node in &tree.receivers {
+            assert!(node.report().ok && node.has(&tree.source), "{kind}: {} has something else", node.host);
+        }
+        println!("{kind}: over after {:.1} s", tree.now.as_secs_f64());
+    }
+}
+
+#[test]
+fn a_hop_that_comes_late_takes_over() {
+    for kind in RouterKind::ALL {
+        let mut tree = Tree::new(45, offer(kind, 2));
+        let hop = tree.hop(Head::Source, kind, 1, lan());
+        tree.receivers(branch(hop, 0), 2, lan());
+        tree.late.push(1);
+        tree.start();
+        tree.run_until(secs(60), |tree| tree.now > Time::ZERO + Span::from_millis(600));
+        tree.start_receiver(1);
+        tree.run_to_end(secs(300));
+        tree.assert_all_verified();
+    }
+}
+
+#[test]
+fn sessions_of_other_schemes_are_left_alone() {
+    for kind in RouterKind::ALL {
+        let mut tree = Tree::new(44, Offer::bytes(1_000_000).by("pgmcc").expect(1).at_most_mbps(2.0));
+        let hop = tree.hop(Head::Source, kind, 1, lan());
+        tree.receivers(branch(hop, 0), 1, lan());
+        // The kernel forwards it.
+        tree.also(0, Head::Source, lan());
+        tree.start();
+        tree.run_until(secs(100), |tree| tree.receivers[0].session.is_none());
+        assert!(tree.receivers[0].has(&tree.source));
+        assert_eq!(status(&tree, hop).packets, 0);
+        let told = |text: &str| {
+            let mut events = tree.relays[hop].events.iter();
+            events.any(|(_, event)| matches!(event, Event::Warning { message, .. } if message.contains(text)))
+        };
+        assert!(told("left to the kernel"), "{:?}", tree.relays[hop].events);
+    }
+}

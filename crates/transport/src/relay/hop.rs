@@ -1,0 +1,518 @@
+//! Hops with a router: they pass the packets of a session on one by one, under their numbers, and their router helps the congestion
+//! control (seed 002, chapter 3: RACCOOM; seed 003: RMANP).
+//!
+//! ```text
+//!   source ~~ packet n ~~> WithinAbove --> Router --> Exit --> the group, on another network
+//!     ^                                      |  ^
+//!     |   one member's reports and requests  |  |  reports of who is there
+//!     +--------------------------------------+  +---------------------------
+//! ```
+//!
+//! The router is the core's, as in the simulator. What differs from a relay that repeats a session: there is one stream of packets from the
+//! source to all receivers, and its rate is the source's. What differs from a router of the network layer: packets are sealed anew
+//! under the hop key, because routers change what is around the content, so receivers take the hop for their parent and answer it.
+
+mod endpoint;
+mod exit;
+
+pub(crate) use endpoint::HopExit;
+pub(crate) use exit::ExitSetup;
+
+use super::Standing;
+use super::within::Within;
+use super::within::needs::Needs;
+use crate::event::RelayBelow;
+use crate::members::Change;
+use crate::receiver::scheme_of;
+use exit::Exit;
+use faircast_core::node::{Cx, Effect, Effects, Port, Router, RouterControl, To, Verdict};
+use faircast_core::packet::{
+    Arrival, Body, Data, Flags, Layer, Order, Packet, ReceiverId, Report, Seq, SessionId,
+};
+use faircast_core::rng::Rng;
+use faircast_core::schemes::Scheme;
+use faircast_core::time::{Span, Time};
+use faircast_wire::{
+    Announce, DataPacket, Form, Hashes, HopKey, Member, MemberState, Message, Status, Window as Limit,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::net::SocketAddr;
+
+/// Packets whose content is kept, for a router that holds them or sends them later.
+const KEPT: usize = 1024;
+
+/// Reports that wait to leave for the parent at most; older ones go, for newer ones say more.
+const MOST_REPORTS: usize = 4096;
+
+/// Receivers are looked after so often.
+const TICK: Span = Span::from_millis(100);
+
+/// A receiver that is silent for so long is not counted any more.
+const PATIENCE: Span = Span::from_secs(10);
+
+/// Windows of receivers are passed on so far apart at least.
+const WINDOWS_EVERY: Span = Span::from_millis(10);
+
+/// For which congestion control a hop's router is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RouterKind {
+    /// RACCOOM: one acknowledgement of all (seed 002, 3.2).
+    Raccoom,
+}
+
+/// What a hop has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct HopStatus {
+    /// Packets that have come.
+    pub packets: u64,
+    /// Packets passed on, copies for several exits counted.
+    pub passed: u64,
+    /// Packets sent again, or later than their turn, from what the hop keeps.
+    pub repairs: u64,
+    /// Packets that found a queue full.
+    pub dropped: u64,
+    /// Reports heard.
+    pub reports_heard: u64,
+    /// Reports sent to its own parent.
+    pub reports_sent: u64,
+    /// Requests for repairs heard.
+    pub requests: u64,
+    /// Packets that the router keeps to send later, now.
+    pub held: u64,
+    /// Entries in the router's memory.
+    pub entries: u64,
+}
+
+/// A hop in its session.
+#[derive(Debug)]
+pub(crate) struct Hop {
+    me: ReceiverId,
+    kind: RouterKind,
+    key: Option<HopKey>,
+    seed: u64,
+    exits: Vec<Exit>,
+    serving: Option<Serving>,
+}
+
+/// What there is once a session is followed.
+#[derive(Debug)]
+struct Serving {
+    session: SessionId,
+    announce: Announce,
+    router: Box<dyn Router + Send>,
+    rng: Rng,
+    effects: Effects,
+    kept: Vec<Kept>,
+    needs: Needs,
+    /// For its own parent.
+    reports: VecDeque<Report>,
+    /// How far the buffers of those below let the source go.
+    limits: BTreeMap<ReceiverId, Seq>,
+    limit_at: Time,
+    limit_told: Seq,
+    /// It has a parent that counts it.
+    is_rooted: bool,
+    newest: Option<Seq>,
+    tick_at: Time,
+    status: HopStatus,
+}
+
+/// A packet that has come.
+#[derive(Debug, Clone, Default)]
+struct Kept {
+    packet: Option<(Data, Layer, u16)>,
+    payload: Vec<u8>,
+}
+
+impl RouterKind {
+    /// All of them.
+    pub const ALL: [RouterKind; 1] = [RouterKind::Raccoom];
+
+    /// The scheme that it is for.
+    pub const fn scheme(self) -> &'static str {
+        match self {
+            RouterKind::Raccoom => "raccoom",
+        }
+    }
+
+    /// Whether it can help this one.
+    pub(super) fn helps(self, scheme: &Scheme) -> bool {
+        scheme.name() == self.scheme() && scheme.routers().is_some()
+    }
+}
+
+impl fmt::Display for RouterKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.scheme())
+    }
+}
+
+impl Hop {
+    pub(crate) fn new(me: ReceiverId, kind: RouterKind, key: Option<HopKey>, seed: u64) -> Hop {
+        Hop { me, kind, key, seed, exits: Vec::new(), serving: None }
+    }
+
+    pub(crate) const fn kind(&self) -> RouterKind {
+        self.kind
+    }
+
+    /// One more exit; its place.
+    pub(crate) fn add_exit(&mut self, setup: ExitSetup) -> usize {
+        self.exits.push(Exit::new(setup));
+        self.exits.len() - 1
+    }
+
+    /// Packets leave this exit from here now.
+    fn move_exit(&mut self, place: usize, local: SocketAddr) {
+        if let (Some(exit), Some(serving)) = (self.exits.get_mut(place), &self.serving) {
+            exit.move_to(local, &serving.announce);
+        }
+    }
+
+    /// The next datagram of this exit.
+    fn next_of(&mut self, place: usize, out: &mut Vec<u8>) -> bool {
+        self.exits.get_mut(place).is_some_and(|exit| exit.next(out))
+    }
+
+    fn has_for(&self, place: usize) -> bool {
+        self.exits.get(place).is_some_and(Exit::has_any)
+    }
+
+    /// Receivers behind this exit.
+    fn standing_of(&self, place: usize) -> Standing {
+        self.exits.get(place).map_or_else(Standing::default, Exit::standing)
+    }
+
+    fn relays_of(&self, place: usize) -> Vec<RelayBelow> {
+        self.exits.get(place).map_or_else(Vec::new, Exit::relays)
+    }
+
+    /// What it has done.
+    pub(crate) fn status(&self) -> HopStatus {
+        let Some(serving) = &self.serving else { return HopStatus::default() };
+        let seen = serving.router.observe();
+        let dropped = self.exits.iter().map(|exit| exit.dropped).sum();
+        HopStatus { held: seen.held as u64, entries: seen.entries as u64, dropped, ..serving.status }
+    }
+
+    /// The session is over: say so once more to those behind this exit.
+    fn say_closing(&mut self, place: usize, now: Time) {
+        if let Some(exit) = self.exits.get_mut(place) {
+            exit.close(now);
+        }
+    }
+
+    /// A datagram has come from somebody behind this exit.
+    fn on_child(&mut self, place: usize, bytes: &mut [u8], from: SocketAddr, waited: Span, now: Time) {
+        let (Some(exit), Some(serving)) = (self.exits.get_mut(place), &mut self.serving) else { return };
+        let Some((number, message)) = exit.open(bytes, from, now) else { return };
+        let Some(child) = message.from() else { return };
+        match message {
+            Message::Member(member) => return self.on_member(place, &member, number, from, now),
+            _ if !exit.members.knows(child) => return, // who has not joined is not listened to
+            _ => exit.members.on_sign_of_life(child, now),
+        }
+        match message {
+            Message::Report(mut report) => {
+                let echo = report.content.echo_mut();
+                echo.hold = echo.hold + waited;
+                serving.status.reports_heard += 1;
+                self.on_report(place, report, now);
+            }
+            Message::Request(request) => {
+                serving.status.requests += 1;
+                serving.needs.on_request(&request, now);
+            }
+            Message::Window(window) => _ = serving.limits.insert(child, window.limit),
+            Message::Tree(tree) => exit.members.on_tree(&tree),
+            _ => {}
+        }
+    }
+
+    fn on_member(&mut self, place: usize, member: &Member, number: u64, from: SocketAddr, now: Time) {
+        let (exit, Some(serving)) = (&mut self.exits[place], &mut self.serving) else { return };
+        if !serving.is_rooted && !exit.members.knows(member.from) {
+            return; // it asks again
+        }
+        let change = exit.members.on_report(member, number, from, now);
+        if matches!(change, Change::Done | Change::Failed) || member.state == MemberState::Leaving {
+            self.forget(place, member.from, now);
+        }
+        let exit = &mut self.exits[place];
+        if exit.members.has_confirmations() {
+            exit.answer(now);
+        }
+    }
+
+    /// This receiver needs nothing any more, or is gone.
+    fn forget(&mut self, place: usize, neighbour: ReceiverId, now: Time) {
+        let Some(serving) = &mut self.serving else { return };
+        serving.limits.remove(&neighbour);
+        let (session, port) = (serving.session, port(place));
+        serving.router.control(RouterControl::Left { session, port, neighbour }, now);
+    }
+
+    fn on_report(&mut self, place: usize, report: Report, now: Time) {
+        let Some(serving) = &mut self.serving else { return };
+        let (layer, body) = (report.layer, Body::Report(report));
+        let mut packet = Packet { session: serving.session, layer, size: REPORT_SIZE, body };
+        let verdict = self.call(now, |router, cx| router.on_report(port(place), &mut packet, cx));
+        if let (Some(Verdict::Pass), Body::Report(report)) = (verdict, packet.body) {
+            self.report(report);
+        }
+    }
+
+    /// A report for its own parent, in its own name.
+    fn report(&mut self, report: Report) {
+        let Some(serving) = &mut self.serving else { return };
+        if serving.reports.len() >= MOST_REPORTS {
+            serving.reports.pop_front();
+        }
+        serving.reports.push_back(Report { from: self.me, ..report });
+    }
+
+    /// Call the router, and do what it wants.
+    fn call<T>(&mut self, now: Time, act: impl FnOnce(&mut dyn Router, &mut Cx<'_>) -> T) -> Option<T> {
+        let serving = self.serving.as_mut()?;
+        let said = act(
+            &mut *serving.router,
+            &mut Cx { now, rng: &mut serving.rng, effects: &mut serving.effects },
+        );
+        if !serving.effects.as_slice().is_empty() {
+            let mut effects = std::mem::take(&mut serving.effects);
+            effects.drain().for_each(|effect| self.carry_out(effect));
+            if let Some(serving) = &mut self.serving {
+                serving.effects = effects;
+            }
+        }
+        Some(said)
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Report(report) => self.report(report),
+            Effect::Send { to: To::Parent, packet: Packet { body: Body::Report(report), .. } } => {
+                self.report(report);
+            }
+            Effect::Send { to: To::Exit(Port(place)), packet: Packet { body: Body::Data(data), .. } } => {
+                self.send_later(place.into(), &data);
+            }
+            // Conformance holds every router to these.
+            other => debug_assert!(false, "a router cannot {other:?}"),
+        }
+    }
+
+    /// A packet leaves by an exit that it did not leave by when it came, or once more.
+    fn send_later(&mut self, place: usize, data: &Data) {
+        let (Some(exit), Some(serving)) = (self.exits.get_mut(place), &mut self.serving) else { return };
+        if data.flags.has(Flags::REPAIR) {
+            serving.status.repairs += 1;
+        }
+        if exit.send_again(data.seq.0) {
+            return; // the same bytes, for what is sealed is sealed once
+        }
+        let kept = &serving.kept[data.seq.0 as usize % KEPT];
+        let Some((came, layer, symbols)) = kept.packet.filter(|(came, ..)| came.seq == data.seq) else {
+            return; // it has gone by for too long
+        };
+        let data = Data { payload: came.payload, sent_at: came.sent_at, ..*data };
+        exit.send(&DataPacket { data, layer, symbols, payload: &kept.payload });
+        serving.status.passed += 1;
+    }
+
+    /// Look after receivers, every now and then.
+    fn tick(&mut self, now: Time) {
+        let Some(serving) = self.serving.as_mut().filter(|serving| serving.tick_at <= now) else { return };
+        serving.tick_at = now + TICK;
+        for place in 0..self.exits.len() {
+            let gone = self.exits[place].members.expire(now, PATIENCE, Span::ZERO);
+            gone.into_iter().for_each(|id| self.forget(place, id, now));
+            self.exits[place].answer_again(now);
+        }
+    }
+
+    fn tick_at(&self) -> Time {
+        self.serving.as_ref().map_or(Time::NEVER, |serving| serving.tick_at)
+    }
+}
+
+impl Within for Hop {
+    fn begin(&mut self, session: SessionId, announce: &Announce, now: Time) -> bool {
+        let scheme = scheme_of(announce).filter(|scheme| self.kind.helps(scheme));
+        let Some(spec) = scheme.and_then(|scheme| scheme.routers()) else { return false };
+        let mut router = spec.router();
+        for (place, exit) in self.exits.iter_mut().enumerate() {
+            router.control(RouterControl::Shared(port(place)), now);
+            exit.begin(session, self.me, self.key.as_ref(), announce);
+        }
+        self.serving = Some(Serving {
+            session,
+            announce: *announce,
+            router,
+            rng: Rng::new(self.seed, 0),
+            effects: Effects::new(),
+            kept: vec![Kept::default(); KEPT],
+            needs: Needs::default(),
+            reports: VecDeque::new(),
+            limits: BTreeMap::new(),
+            limit_at: Time::ZERO,
+            limit_told: Limit::UNLIMITED,
+            is_rooted: false,
+            newest: None,
+            tick_at: now,
+            status: HopStatus::default(),
+        });
+        true
+    }
+
+    fn note_rooted(&mut self, is_rooted: bool) {
+        if let Some(serving) = &mut self.serving {
+            serving.is_rooted = is_rooted;
+        }
+    }
+
+    /// The router sees packets as they go on, not as a receiver would.
+    fn on_data(&mut self, _: &Data, _: Layer, _: Arrival, _: Time) {}
+
+    fn on_order(&mut self, _: &Order, _: Time) {}
+
+    fn on_deadline(&mut self, now: Time) {
+        self.call(now, |router, cx| {
+            if router.deadline() <= now {
+                router.on_deadline(cx);
+            }
+        });
+    }
+
+    fn deadline(&self) -> Time {
+        match &self.serving {
+            Some(serving) if !serving.reports.is_empty() => Time::ZERO,
+            Some(serving) => serving.router.deadline(),
+            None => Time::NEVER,
+        }
+    }
+
+    fn take_report(&mut self) -> Option<Report> {
+        let serving = self.serving.as_mut()?;
+        let report = serving.reports.pop_front()?;
+        serving.status.reports_sent += 1;
+        Some(report)
+    }
+
+    fn limit_due(&mut self, now: Time) -> Option<Seq> {
+        let serving = self.serving.as_mut()?;
+        let limit = serving.limit();
+        if now < serving.limit_at || limit == serving.limit_told {
+            return None;
+        }
+        (serving.limit_at, serving.limit_told) = (now + WINDOWS_EVERY, limit);
+        Some(limit)
+    }
+
+    fn limit_at(&self) -> Time {
+        let changed = |serving: &&Serving| serving.limit() != serving.limit_told;
+        self.serving.as_ref().filter(changed).map_or(Time::NEVER, |serving| serving.limit_at)
+    }
+
+    fn limit(&self) -> Seq {
+        self.serving.as_ref().map_or(Limit::UNLIMITED, Serving::limit)
+    }
+
+    fn standing(&self) -> Standing {
+        let all = self.exits.iter().map(Exit::standing);
+        all.fold(Standing::default(), |sum, one| Standing {
+            receivers: sum.receivers + one.receivers,
+            done: sum.done + one.done,
+            unfinished: sum.unfinished + one.unfinished,
+            answering: sum.answering + one.answering,
+        })
+    }
+
+    fn relays(&self) -> Vec<RelayBelow> {
+        self.exits.iter().flat_map(Exit::relays).collect()
+    }
+
+    fn needs_at(&self) -> Time {
+        self.serving.as_ref().map_or(Time::NEVER, |serving| serving.needs.deadline())
+    }
+
+    fn take_needs(&mut self, now: Time, into: &mut Vec<(u32, u16)>) {
+        if let Some(serving) = &mut self.serving {
+            serving.needs.take_due(now, into);
+        }
+    }
+
+    fn on_packet(&mut self, packet: &DataPacket<'_>, size: u16, now: Time) {
+        let Some(serving) = &mut self.serving else { return };
+        let (session, seq) = (serving.session, packet.data.seq);
+        serving.status.packets += 1;
+        serving.newest = serving.newest.max(Some(seq));
+        serving.keep(packet);
+        for place in 0..self.exits.len() {
+            if !self.exits[place].is_wanted() {
+                continue;
+            }
+            let mut passed = Packet { session, layer: packet.layer, size, body: Body::Data(packet.data) };
+            let verdict = self.call(now, |router, cx| router.on_data(port(place), &mut passed, cx));
+            match (verdict, passed.body) {
+                (Some(Verdict::Pass), Body::Data(data)) => {
+                    self.exits[place].send(&DataPacket { data, ..*packet });
+                    if let Some(serving) = &mut self.serving {
+                        serving.status.passed += 1;
+                    }
+                }
+                (Some(Verdict::Hold), _) => self.exits[place].hold(seq.0, packet.data.payload.block),
+                _ => {}
+            }
+        }
+    }
+
+    fn on_status(&mut self, status: &Status, now: Time) {
+        self.exits.iter_mut().for_each(|exit| exit.pass_status(status, now));
+    }
+
+    fn on_announce(&mut self, announce: &Announce, _now: Time) -> bool {
+        let Some(serving) = &mut self.serving else { return true };
+        serving.announce = *announce;
+        // From another parent, whose numbers are others, nothing can go on under them: those below would take it for what they have.
+        let goes_on = serving.newest.is_none_or(|newest| announce.next_seq + KEPT as u64 > newest.0);
+        self.exits.iter_mut().for_each(|exit| exit.announce(announce));
+        goes_on
+    }
+
+    fn on_page(&mut self, page: &Hashes, _now: Time) {
+        self.exits.iter_mut().for_each(|exit| exit.pass_page(page));
+    }
+}
+
+impl Serving {
+    fn keep(&mut self, packet: &DataPacket<'_>) {
+        let kept = &mut self.kept[packet.data.seq.0 as usize % KEPT];
+        if kept.packet.is_some_and(|(data, ..)| data.seq >= packet.data.seq) {
+            return; // newer ones are more likely to be wanted
+        }
+        kept.packet = Some((packet.data, packet.layer, packet.symbols));
+        kept.payload.clear();
+        kept.payload.extend_from_slice(packet.payload);
+    }
+
+    fn limit(&self) -> Seq {
+        self.limits.values().copied().min().unwrap_or(Limit::UNLIMITED)
+    }
+}
+
+/// What a report takes on the way, about.
+const REPORT_SIZE: u16 = 80;
+
+/// The router's name for an exit.
+const fn port(place: usize) -> Port {
+    Port(place as u16)
+}
+
+/// In a session without a key a receiver's number is bound to where it is.
+const fn binds(form: Form) -> bool {
+    matches!(form, Form::Open)
+}

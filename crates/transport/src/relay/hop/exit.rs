@@ -1,0 +1,263 @@
+//! One exit of a hop: who is behind it, and what waits to leave.
+
+use super::super::Standing;
+use super::binds;
+use crate::event::RelayBelow;
+use crate::members::Members;
+use faircast_core::packet::{ReceiverId, SessionId};
+use faircast_core::time::{Span, Time};
+use faircast_wire::{Announce, DataPacket, Hashes, HopKey, Message, SourceCodec, Status};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+/// Datagrams that were sent are kept, to be sent again as they were: so many.
+const SENT: usize = 2048;
+
+/// Datagrams that wait to leave at most: more are lost, as in a queue of the network.
+const MOST_WAITING: usize = 1024;
+
+/// A status message has room for so many bytes of answers.
+const ANSWERS: usize = 600;
+
+/// Answers that are due again wait so long for a status of the source to go with.
+const ANSWER_EVERY: Span = Span::from_millis(20);
+
+/// What an exit is made of.
+#[derive(Debug)]
+pub(crate) struct ExitSetup {
+    /// Drawn at random.
+    pub(crate) boot: u64,
+    /// Where packets leave from.
+    pub(crate) local: SocketAddr,
+    /// IP and UDP headers of each datagram.
+    pub(crate) overhead: usize,
+}
+
+/// An exit.
+#[derive(Debug)]
+pub(super) struct Exit {
+    setup: ExitSetup,
+    codec: Option<SourceCodec>,
+    pub(super) members: Members,
+    /// Datagrams that were sent, by number.
+    sent: Vec<(u64, Vec<u8>)>,
+    out: VecDeque<Out>,
+    spare: Vec<Vec<u8>>,
+    /// Packets that the router holds, and their blocks.
+    held: BTreeMap<u64, u32>,
+    /// What the source said last of how far it is.
+    status: Option<Box<Status>>,
+    answered_at: Time,
+    /// The largest datagram.
+    limit: usize,
+    /// Datagrams that found the queue full.
+    pub(super) dropped: u64,
+}
+
+/// What waits to leave.
+#[derive(Debug)]
+enum Out {
+    /// A data packet, by its number.
+    Data(u64),
+    Word(Vec<u8>),
+}
+
+impl Exit {
+    pub(super) fn new(setup: ExitSetup) -> Exit {
+        Exit {
+            setup,
+            codec: None,
+            members: Members::default(),
+            sent: Vec::new(),
+            out: VecDeque::new(),
+            spare: Vec::new(),
+            held: BTreeMap::new(),
+            status: None,
+            answered_at: Time::ZERO,
+            limit: 0,
+            dropped: 0,
+        }
+    }
+
+    pub(super) fn begin(
+        &mut self,
+        session: SessionId,
+        me: ReceiverId,
+        key: Option<&HopKey>,
+        announce: &Announce,
+    ) {
+        let codec = SourceCodec::of_relay(session, key, announce.salt, me, self.setup.boot);
+        self.codec = Some(codec.with_given_numbers());
+        self.sent = vec![(u64::MAX, Vec::new()); SENT];
+        self.limit = usize::from(announce.packet_size).saturating_sub(self.setup.overhead);
+        self.announce(announce);
+    }
+
+    pub(super) fn move_to(&mut self, local: SocketAddr, announce: &Announce) {
+        self.setup.local = local;
+        self.announce(announce);
+    }
+
+    /// Open what somebody behind this exit has sent; `None`: it is not believed.
+    pub(super) fn open<'b>(
+        &mut self,
+        bytes: &'b mut [u8],
+        from: SocketAddr,
+        now: Time,
+    ) -> Option<(u64, Message<'b>)> {
+        let codec = self.codec.as_mut()?;
+        let form = codec.form();
+        let (number, message) = codec.open(bytes, from).ok()?;
+        let is_elsewhere = |id| binds(form) && self.members.is_elsewhere(id, from, now);
+        if message.from().is_none_or(is_elsewhere) { None } else { Some((number, message)) }
+    }
+
+    /// Whether anybody behind it still needs packets.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.members.unfinished() > 0
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        Standing {
+            receivers: self.members.receivers(),
+            done: self.members.verified(),
+            unfinished: self.members.unfinished() as u64,
+            answering: self.members.answering() as u64,
+        }
+    }
+
+    pub(super) fn relays(&self) -> Vec<RelayBelow> {
+        self.members.relays()
+    }
+
+    /// A data packet leaves.
+    pub(super) fn send(&mut self, packet: &DataPacket<'_>) {
+        let Some(codec) = &mut self.codec else { return };
+        let seq = packet.data.seq.0;
+        self.held.remove(&seq);
+        if self.out.len() >= MOST_WAITING {
+            self.dropped += 1;
+            return;
+        }
+        let (number, bytes) = &mut self.sent[seq as usize % SENT];
+        if *number != u64::MAX && *number > seq {
+            return; // what is kept in its place is newer, and it is too late for this one
+        }
+        bytes.clear();
+        *number = match codec.encode_data(bytes, packet) {
+            Ok(()) => seq,
+            Err(_) => u64::MAX, // a number that was used already, or is too old
+        };
+        if *number == seq {
+            self.out.push_back(Out::Data(seq));
+        }
+    }
+
+    /// Send a packet again as it was; whether it is still there.
+    pub(super) fn send_again(&mut self, seq: u64) -> bool {
+        let is_there = self.sent.get(seq as usize % SENT).is_some_and(|(number, _)| *number == seq);
+        if is_there && self.out.len() < MOST_WAITING {
+            self.out.push_back(Out::Data(seq));
+        }
+        is_there
+    }
+
+    /// The router keeps a packet for later.
+    pub(super) fn hold(&mut self, seq: u64, block: u32) {
+        self.held.insert(seq, block);
+        self.held = self.held.split_off(&seq.saturating_sub(SENT as u64));
+    }
+
+    pub(super) fn announce(&mut self, announce: &Announce) {
+        let hops = announce.hops.saturating_add(1);
+        self.word(&Message::Announce(Announce { parent: self.setup.local, hops, ..*announce }));
+    }
+
+    pub(super) fn pass_page(&mut self, page: &Hashes) {
+        self.word(&Message::Hashes(page.clone()));
+    }
+
+    /// The source says how far it is: those behind this exit hear it, with answers of their own.
+    pub(super) fn pass_status(&mut self, status: &Status, now: Time) {
+        self.status = Some(Box::new(status.clone()));
+        self.answer(now);
+    }
+
+    /// Answer who asks, has joined or is done, with what the source said last.
+    pub(super) fn answer(&mut self, now: Time) {
+        let Some(status) = self.status.take() else { return };
+        self.answered_at = now;
+        let (confirmed, welcomed) = self.members.take_confirmations(ANSWERS);
+        let spread = self.members.spread(now, Span::from_millis(status.spread_ms.into()));
+        // What is held here is still to come.
+        let (next, complete) = match self.held.first_key_value() {
+            Some((seq, block)) => (status.next_seq.min(*seq), status.complete_to.min(*block)),
+            None => (status.next_seq, status.complete_to),
+        };
+        let said = Status {
+            next_seq: next,
+            complete_to: complete,
+            members: self.members.count() as u32,
+            spread_ms: (spread.as_secs_f64() * 1e3).ceil() as u32,
+            confirmed,
+            welcomed,
+            lagging: Vec::new(),
+            dropped: Vec::new(),
+            ..*status.clone()
+        };
+        self.word(&Message::Status(said));
+        self.status = Some(status);
+    }
+
+    /// Answers that are to be said more than once.
+    pub(super) fn answer_again(&mut self, now: Time) {
+        if self.members.has_any_confirmation() && now.since(self.answered_at) >= ANSWER_EVERY {
+            self.answer(now);
+        }
+    }
+
+    /// The session is over.
+    pub(super) fn close(&mut self, now: Time) {
+        if let Some(status) = &mut self.status {
+            status.flags |= Status::CLOSING;
+            self.answer(now);
+        }
+    }
+
+    fn word(&mut self, message: &Message<'_>) {
+        let Some(codec) = &mut self.codec else { return };
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        // One that cannot be written is said again in other words, as one that is lost.
+        match codec.encode(&mut bytes, message, self.limit) {
+            Ok(_) if self.out.len() < MOST_WAITING => self.out.push_back(Out::Word(bytes)),
+            _ => self.spare.push(bytes),
+        }
+    }
+
+    /// The next datagram that leaves.
+    pub(super) fn next(&mut self, out: &mut Vec<u8>) -> bool {
+        while let Some(next) = self.out.pop_front() {
+            out.clear();
+            match next {
+                Out::Data(seq) => {
+                    let (number, bytes) = &self.sent[seq as usize % SENT];
+                    if *number != seq {
+                        continue; // newer ones have taken its place
+                    }
+                    out.extend_from_slice(bytes);
+                }
+                Out::Word(bytes) => {
+                    out.extend_from_slice(&bytes);
+                    self.spare.push(bytes);
+                }
+            }
+            return true;
+        }
+        false
+    }
+
+    pub(super) fn has_any(&self) -> bool {
+        !self.out.is_empty()
+    }
+}

@@ -1,0 +1,87 @@
+//! Relays that take part in a session without ending it: agents, and hops whose routers help it.
+//!
+//! To their parent they are one member, which keeps no content and speaks for those below.
+
+mod above;
+pub(super) mod needs;
+
+pub(crate) use above::WithinAbove;
+
+use super::{Agent, Hop, Standing};
+use crate::event::RelayBelow;
+use faircast_core::packet::{Arrival, Data, Layer, Order, Report, Seq, SessionId};
+use faircast_core::time::Time;
+use faircast_wire::{Announce, DataPacket, Hashes, Status};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a relay is within its session, as its side towards the source sees it.
+pub(crate) trait Within {
+    /// Take part in this session; whether it can.
+    fn begin(&mut self, session: SessionId, announce: &Announce, now: Time) -> bool;
+
+    /// Whether its parent counts it.
+    fn note_rooted(&mut self, is_rooted: bool);
+
+    /// The congestion control at this end.
+    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, now: Time);
+    /// The same.
+    fn on_order(&mut self, order: &Order, now: Time);
+    /// The same.
+    fn on_deadline(&mut self, now: Time);
+    /// When it wants to be called, or has something to say.
+    fn deadline(&self) -> Time;
+    /// The next report for its own parent.
+    fn take_report(&mut self) -> Option<Report>;
+
+    /// The smallest window below, when that is to be told: it has changed.
+    fn limit_due(&mut self, now: Time) -> Option<Seq>;
+    /// When [`Within::limit_due`] has something.
+    fn limit_at(&self) -> Time;
+    /// The smallest window below.
+    fn limit(&self) -> Seq;
+
+    /// All receivers below.
+    fn standing(&self) -> Standing;
+    /// The relays below.
+    fn relays(&self) -> Vec<RelayBelow>;
+    /// When [`Within::take_needs`] has something.
+    fn needs_at(&self) -> Time;
+    /// What those below lack, as (block, symbols), when it is to be asked for.
+    fn take_needs(&mut self, now: Time, into: &mut Vec<(u32, u16)>);
+
+    /// Whether datagrams of the source are wanted as they came: data, and everything else.
+    fn wants_raw(&self) -> (bool, bool) {
+        (false, false)
+    }
+    /// A data packet of the session, as it came.
+    fn keep(&mut self, _seq: Seq, _raw: &[u8]) {}
+    /// Something else that the source says to all, as it came.
+    fn pass_on(&mut self, _raw: &[u8]) {}
+
+    /// A data packet of `size` bytes, IP header included, has come.
+    fn on_packet(&mut self, _packet: &DataPacket<'_>, _size: u16, _now: Time) {}
+    /// The source says how far it is.
+    fn on_status(&mut self, _status: &Status, _now: Time) {}
+    /// It announces the session, again or in other words; whether that can go on.
+    fn on_announce(&mut self, _announce: &Announce, _now: Time) -> bool {
+        true
+    }
+    /// A page of hashes has come.
+    fn on_page(&mut self, _page: &Hashes, _now: Time) {}
+}
+
+/// One of them.
+#[derive(Debug, Clone)]
+pub(super) enum Inside {
+    Agent(Arc<Mutex<Agent>>),
+    Hop(Arc<Mutex<Hop>>),
+}
+
+impl Inside {
+    pub(super) fn with<T>(&self, act: impl FnOnce(&mut dyn Within) -> T) -> T {
+        match self {
+            Inside::Agent(agent) => act(&mut *agent.lock().unwrap_or_else(PoisonError::into_inner)),
+            Inside::Hop(hop) => act(&mut *hop.lock().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+}
