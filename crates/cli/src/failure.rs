@@ -23,6 +23,11 @@ pub enum Usage {
         "an agent has no branches, no cache and no rate of its own: its children hear the source; leave out --to, --cache and --max, or use --as repeater"
     )]
     AgentHasNoBranches,
+    /// A router is on the way and has nothing of its own.
+    #[error(
+        "a router is on the way between interfaces: name them by --from and --to; it has no parent, no hosts that ask it, no cache and no rate of its own (leave out --parent, --listen, --cache and --max, or use --as repeater)"
+    )]
+    RouterHasNoBranches,
     /// A relay's control socket cannot be made.
     #[error("cannot listen at {}: {source}; name another place with --control", .path.display())]
     RelayControl {

@@ -10,8 +10,8 @@ use crate::{json, key, units, wording};
 use control::{Control, default_path};
 use faircast::config::RECEIVE_BUFFER;
 use faircast::{
-    Event, HopKey, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole, RelaySource, RelayStatus,
-    RelayedSession, relay,
+    Event, HopKey, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole, RelaySource,
+    RelayStatus, RelayedSession, RouterKind, relay,
 };
 use serde::Serialize;
 use std::io::Write;
@@ -69,7 +69,13 @@ impl args::Relay {
         let role = match self.role {
             args::Role::Repeater => RelayRole::Repeater,
             args::Role::Agent => RelayRole::Agent,
+            args::Role::RouterRaccoom => RelayRole::Router(RouterKind::Raccoom),
         };
+        let is_router = matches!(role, RelayRole::Router(_));
+        let has_own = !self.parent.is_empty() || self.cache.is_some() || self.max.is_some();
+        if is_router && (self.to.is_empty() || self.listen.is_some() || has_own) {
+            return Err(Usage::RouterHasNoBranches);
+        }
         if role == RelayRole::Repeater && self.to.is_empty() && self.listen.is_none() {
             return Err(Usage::RelayToNobody);
         }
@@ -81,7 +87,7 @@ impl args::Relay {
             (None, RelayRole::Agent) => {
                 crate::values::listen_at(AGENT_PORT).map_or_else(|_| Vec::new(), |at| at.0)
             }
-            (None, RelayRole::Repeater) => Vec::new(),
+            (None, RelayRole::Repeater | RelayRole::Router(_)) => Vec::new(),
         };
         let branch = |at: &crate::values::GroupAt| RelayBranch {
             group: at.group,
@@ -210,6 +216,9 @@ fn told(session: &RelayedSession, lines: &mut Vec<String>) {
     if let Some(agent) = &session.agent {
         return told_of_agent(session, agent, lines);
     }
+    if let Some(hop) = &session.hop {
+        return told_of_hop(session, hop, lines);
+    }
     let blocks = session.blocks.map_or_else(|| "?".to_owned(), |blocks| blocks.to_string());
     lines.push(format!(
         "  heard {} of {blocks} blocks; keeps {} in memory, wrote {}, let go of {}",
@@ -228,6 +237,20 @@ fn told(session: &RelayedSession, lines: &mut Vec<String>) {
             branch.rate_bps / 1e6
         ));
         lines.extend(branch.relays.iter().map(|relay| format!("    {}", crate::tell::relay(relay))));
+    }
+}
+
+/// A hop's exits, and what its router makes of what passes.
+fn told_of_hop(session: &RelayedSession, hop: &HopStatus, lines: &mut Vec<String>) {
+    lines.push(format!(
+        "  router: {} packets came, {} left by the exits, {} sent again from here; {} wait, {} found a queue full",
+        hop.packets, hop.passed, hop.repairs, hop.held, hop.dropped
+    ));
+    lines.push(format!("  heard {} reports, sent {}", hop.reports_heard, hop.reports_sent));
+    for exit in &session.branches {
+        let Some(to) = exit.to else { continue };
+        lines.push(format!("  to {to}: {} of {} receivers done", exit.done, exit.receivers));
+        lines.extend(exit.relays.iter().map(|relay| format!("    {}", crate::tell::relay(relay))));
     }
 }
 

@@ -93,8 +93,8 @@ pub use faircast_transport::ends::{Input, Memory, Output};
 pub use faircast_transport::event::{self, Event, ReceiveReport, SendReport};
 pub use faircast_transport::object::{MemoryFile, ObjectError};
 pub use faircast_transport::{
-    AgentStatus, BranchStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole, RelaySource,
-    RelayStatus, RelayedSession, relay,
+    AgentStatus, BranchStatus, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole,
+    RelaySource, RelayStatus, RelayedSession, RouterKind, relay,
 };
 pub use faircast_transport::{Class, Endpoint, Error, alc, endpoint, error, pgm};
 pub use faircast_wire::{GroupKey, HopKey, KeyError, KeyRing, SigningKey, Spacing, VerifyKey, VerifyKeys};

@@ -100,6 +100,15 @@ impl Bottleneck {
     pub fn queue(self, bytes: u32) -> Bottleneck {
         Bottleneck { queue: bytes, ..self }
     }
+
+    /// Put it on an interface, or in the place of what is there.
+    pub(crate) fn put(self, namespace: &str, interface: &str) -> Result<(), KitError> {
+        let Bottleneck { rate_bps, burst, queue } = self;
+        let command = format!(
+            "-n {namespace} qdisc replace dev {interface} root tbf rate {rate_bps}bit burst {burst} limit {queue}"
+        );
+        run("tc", &command.split(' ').collect::<Vec<_>>(), LIMIT).map(drop)
+    }
 }
 
 impl LabPlan {
@@ -265,13 +274,7 @@ impl Lab {
     /// # Panics
     /// When there is no such receiver.
     pub fn limit(&self, receiver: u16, bottleneck: Bottleneck) -> Result<(), KitError> {
-        let port = self.receivers[usize::from(receiver)].port();
-        let Bottleneck { rate_bps, burst, queue } = bottleneck;
-        let command = format!(
-            "-n {} qdisc replace dev {port} root tbf rate {rate_bps}bit burst {burst} limit {queue}",
-            self.bridge
-        );
-        run("tc", &command.split(' ').collect::<Vec<_>>(), LIMIT).map(drop)
+        bottleneck.put(&self.bridge, self.receivers[usize::from(receiver)].port())
     }
 
     /// Take the bottleneck before a receiver away.
@@ -372,7 +375,7 @@ pub enum Link {
     Down,
 }
 
-fn in_namespace(namespace: &str, command: &str) -> Result<(), KitError> {
+pub(crate) fn in_namespace(namespace: &str, command: &str) -> Result<(), KitError> {
     let args: Vec<_> = ["-n", namespace].into_iter().chain(command.split(' ')).collect();
     run("ip", &args, LIMIT).map(drop)
 }
@@ -400,7 +403,7 @@ const JOINING: [&str; 10] = [
     "rx-gro-hw",
 ];
 
-fn switch_off_offloads(namespace: &str, interface: &str) -> Result<(), KitError> {
+pub(crate) fn switch_off_offloads(namespace: &str, interface: &str) -> Result<(), KitError> {
     let ethtool = |args: &[&str]| {
         let all: Vec<_> = ["netns", "exec", namespace, "ethtool"].iter().chain(args).copied().collect();
         run("ip", &all, LIMIT)

@@ -18,6 +18,7 @@
 //! a test panics.
 
 mod capture;
+mod chain;
 mod counters;
 mod emulated;
 mod error;
@@ -30,6 +31,7 @@ mod task;
 mod turn;
 
 pub use capture::{Capture, fields, warnings};
+pub use chain::Chain;
 pub use counters::{Sample, Sampler, write_csv};
 pub use emulated::EmulatedLab;
 pub use error::KitError;

@@ -86,7 +86,9 @@ pub enum Seen {
     )]
     NoAgents,
     /// One that this hop's router is not for.
-    #[error("a session is there that is not of `{0}`, for which this hop's router is: it is left to the kernel's forwarding")]
+    #[error(
+        "a session is there that is not of `{0}`, for which this hop's router is: it is left to the kernel's forwarding"
+    )]
     NoRouter(crate::relay::RouterKind),
     /// One whose numbers contradict each other.
     #[error("a session is there whose announced packet size does not go with its symbols")]

@@ -48,6 +48,6 @@ pub use error::{Class, Error};
 pub use event::{Event, ReceiveReport, SendReport};
 pub use object::MemoryFile;
 pub use relay::{
-    AgentStatus, BranchStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole, RelaySource,
-    RelayStatus, RelayedSession, relay,
+    AgentStatus, BranchStatus, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole,
+    RelaySource, RelayStatus, RelayedSession, RouterKind, relay,
 };

@@ -2,7 +2,7 @@
 
 mod below;
 
-use crate::receiver::RELAYS;
+use crate::receiver::{MOVED, RELAYS};
 use faircast_core::packet::{ReceiverId, Seq};
 use faircast_core::rng::Rng;
 use faircast_core::time::{Rate, Span, Time};
@@ -38,6 +38,9 @@ const LONGEST_SPREAD: Span = Span::from_secs(60);
 /// Exponent of the law of first turns.
 const STEEPNESS: f64 = 10.0;
 
+/// So many that have gone on elsewhere are remembered.
+const MOST_MOVED: usize = 4_096;
+
 /// More relays than this are not listened to.
 const MOST_RELAYS: usize = 4_096;
 
@@ -64,6 +67,8 @@ pub struct Members {
     confirming: BTreeSet<Answer>,
     /// Relays that have told of others.
     trees: usize,
+    /// Those who have gone on to another parent, and the number of the message that said so: what comes late is of before.
+    moved: BTreeMap<ReceiverId, u64>,
     reports: u64,
     window_from: Time,
     /// Feedback is spread over at least this.
@@ -183,6 +188,8 @@ pub enum Change {
     Done,
     /// It has given up or left.
     Failed,
+    /// It goes on under another parent, and is no member here any more.
+    Moved,
 }
 
 impl Members {
@@ -195,6 +202,13 @@ impl Members {
         if matches!(report.state, MemberState::Asking | MemberState::Relaying) {
             self.answer(report);
             return Change::None;
+        }
+        if self.moved.get(&report.from).is_some_and(|number| seq <= *number) {
+            return Change::None; // overtaken on the way
+        }
+        self.moved.remove(&report.from);
+        if report.state == MemberState::Leaving && report.reason == MOVED {
+            return self.move_on(report.from, seq);
         }
         let is_new = !self.known.contains_key(&report.from);
         if is_new {
@@ -246,6 +260,20 @@ impl Members {
             _ if is_new => Change::Joined,
             _ => Change::None,
         }
+    }
+
+    /// A member has another parent now.
+    fn move_on(&mut self, id: ReceiverId, seq: u64) -> Change {
+        if self.moved.len() >= MOST_MOVED {
+            self.moved.pop_first();
+        }
+        self.moved.insert(id, seq);
+        self.relays.remove(&id);
+        let Some(member) = self.known.remove(&id) else { return Change::None };
+        self.tally.discount(&member);
+        self.trees -= usize::from(member.below.is_some());
+        self.hosts.entry(member.address.ip()).and_modify(|count| *count = count.saturating_sub(1));
+        Change::Moved
     }
 
     /// Whoever asks, has joined, is done or leaves is told that it was heard.

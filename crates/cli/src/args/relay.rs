@@ -15,6 +15,8 @@ pub enum Role {
     Repeater,
     /// An agent within sessions of MTCP.
     Agent,
+    /// A hop with a router for sessions of RACCOOM.
+    RouterRaccoom,
 }
 
 /// Pass sessions on: from groups on one side to groups on others.
@@ -29,8 +31,8 @@ pub enum Role {
     faircast relay --from 239.1.2.3@eth0 --to 239.9.9.9:6000@eth1 --max 50M\n  \
     faircast relay --from eth0 --listen                        and at another site:\n  \
     faircast relay --parent 192.0.2.7 --to eth0\n  \
-    faircast relay --as agent --from eth0                     and on hosts near it: recv --parent find
-  \
+    faircast relay --as agent --from eth0                     and on hosts near it: recv --parent find\n  \
+    faircast relay --as router-raccoom --from eth0 --to eth1   packets as they come, one acknowledgement of all\n  \
     faircast relay --status")]
 pub struct Relay {
     /// Where sessions are heard: an interface, a group, or both. Can be given several times
@@ -40,7 +42,8 @@ pub struct Relay {
     #[arg(long, value_name = "[GROUP@]IFACE", value_parser = values::group_at, required_unless_present_any = ["status", "listen", "role"])]
     pub to: Vec<values::GroupAt>,
     /// What it is to those behind it: `repeater` ends each session and has one of its own on each branch; `agent` (MTCP): its children
-    /// hear the source's multicast, and it repairs for them and answers for them
+    /// hear the source's multicast, and it repairs for them and answers for them; `router-..`: it passes packets on one by one, with a router
+    /// that helps this congestion control, and leaves other sessions to the kernel's forwarding
     #[arg(
         long = "as",
         value_name = "ROLE",

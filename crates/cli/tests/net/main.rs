@@ -20,6 +20,7 @@ mod outages;
 mod pgm;
 mod relay;
 mod resume;
+mod routers;
 mod schemes;
 mod security;
 mod sessions;

@@ -6,8 +6,8 @@
 //! Where a source asks few receivers to answer, because it would hear all of them, a router asks everybody behind it: what it makes one
 //! of needs what each of them has.
 
-use crate::node::{Cx, Effect, Port, Router, RouterControl, RouterObservation, RouterSpec, To, Verdict};
 use super::start_up::Answers;
+use crate::node::{Cx, Effect, Port, Router, RouterControl, RouterObservation, RouterSpec, To, Verdict};
 use crate::packet::{Body, Layer, Mark, Packet, ReceiverId, Report, SessionId};
 use crate::schemes::raccoom::{Aggregate, Aggregator};
 use crate::time::Time;
@@ -77,8 +77,7 @@ impl Session {
     /// Send on what no report has brought.
     fn tell(&self, session: SessionId, up: Option<Aggregate>, cx: &mut Cx<'_>) {
         if let Some(report) = up.and_then(|up| self.report(up)).filter(|_| self.size > 0) {
-            let packet =
-                Packet { session, layer: report.layer, size: self.size, body: Body::Report(report) };
+            let packet = Packet { session, layer: report.layer, size: self.size, body: Body::Report(report) };
             cx.effects.push(Effect::Send { to: To::Parent, packet });
         }
     }

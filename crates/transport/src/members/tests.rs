@@ -15,19 +15,13 @@ fn report(members: &mut Members, number: u64, host: char, state: MemberState, no
     numbered(members, number, host, (state, u64::MAX), now)
 }
 
-/// The same with a number.
-fn numbered(
-    members: &mut Members,
-    number: u64,
-    host: char,
-    (state, seq): (MemberState, u64),
-    now: Time,
-) -> Change {
-    let report = Report {
+/// One that says why.
+fn because(reason: u8, number: u64, state: MemberState) -> Report {
+    Report {
         from: id(number),
         nonce: 0,
         state,
-        reason: 0,
+        reason,
         receivers: 1,
         done: 0,
         verified_bytes: 0,
@@ -36,8 +30,19 @@ fn numbered(
         loss: 0.0,
         dropped_local: 0,
         echo: Echo { seq: Seq(0), hold: Span::ZERO },
-        host: Name::clipped(&host.to_string()),
-    };
+        host: Name::clipped("a"),
+    }
+}
+
+/// The same with a number.
+fn numbered(
+    members: &mut Members,
+    number: u64,
+    host: char,
+    (state, seq): (MemberState, u64),
+    now: Time,
+) -> Change {
+    let report = Report { host: Name::clipped(&host.to_string()), ..because(0, number, state) };
     members.on_report(&report, seq, SocketAddr::from(([192, 0, 2, host as u8], number as u16)), now)
 }
 
@@ -53,6 +58,22 @@ fn a_receiver_that_was_started_again_is_neither_waited_for_nor_incomplete() {
     assert_eq!(members.expire(at(4), PATIENCE, SPREAD), [id(1)]);
     assert_eq!((members.unfinished(), members.done()), (0, 1));
     assert!(members.replaced().contains(&id(1)));
+}
+
+#[test]
+fn who_goes_on_under_another_parent_is_no_member_any_more_until_it_comes_back() {
+    let mut members = Members::default();
+    let address = SocketAddr::from(([192, 0, 2, 1], 7));
+    let mut tells = |reason, state, seq| {
+        let change = members.on_report(&because(reason, 1, state), seq, address, at(0));
+        (change, members.count(), members.receivers(), members.at(address.ip()))
+    };
+    assert_eq!(tells(0, MemberState::Joined, 3), (Change::Joined, 1, 1, 1));
+    assert_eq!(tells(MOVED, MemberState::Leaving, 9), (Change::Moved, 0, 0, 0));
+    assert_eq!(tells(MOVED, MemberState::Leaving, 10), (Change::None, 0, 0, 0), "it says so twice");
+    assert_eq!(tells(0, MemberState::Receiving, 8), (Change::None, 0, 0, 0), "what comes late is of before");
+    assert_eq!(tells(0, MemberState::Joined, 20), (Change::Joined, 1, 1, 1));
+    assert_eq!(members.unfinished(), 1);
 }
 
 #[test]

@@ -43,11 +43,7 @@ fn sessions_go_through_two_hops_of_every_kind() {
         tree.run_to_end(secs(300));
         tree.assert_all_verified();
         let (first, second) = (status(&tree, 0), status(&tree, 1));
-        println!(
-            "{kind}: {:.1} s, {} answers; {first:?} {second:?}",
-            tree.now.as_secs_f64(),
-            tree.answers
-        );
+        println!("{kind}: {:.1} s, {} answers; {first:?} {second:?}", tree.now.as_secs_f64(), tree.answers);
         assert_eq!(tree.source.report().verified, 6);
         assert!(first.packets > 2_000 && second.packets > 2_000, "{kind}: {first:?} {second:?}");
         let most = first.packets + 200;

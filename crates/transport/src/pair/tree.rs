@@ -10,9 +10,7 @@ use crate::endpoint::{Datagram, Endpoint};
 use crate::error::Error;
 use crate::event::{Event, RelayBelow};
 use crate::receiver::{self, ReceiverSession};
-use crate::relay::{
-    Branch, BranchSetup, ExitSetup, Hop, HopExit, RelayHandle, RouterKind, Shared, Upstream,
-};
+use crate::relay::{Branch, BranchSetup, ExitSetup, Hop, HopExit, RelayHandle, RouterKind, Shared, Upstream};
 use crate::spill::Room;
 use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::rng::Rng;

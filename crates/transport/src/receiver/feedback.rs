@@ -1,8 +1,8 @@
 //! What the receiver hears from the source beside data, and what it tells it.
 
 use super::{
-    CONFIRM_PATIENCE, FLOODED, Finished, JOINED, Layers, NOTHING_YET, Outbox, Phase, RELAYS, ReceiverSession,
-    Stream, Window,
+    CONFIRM_PATIENCE, FLOODED, Finished, JOINED, Layers, MOVED, NOTHING_YET, Outbox, Phase, RELAYS,
+    ReceiverSession, Stream, Window,
     block_sink::{BlockSink, Ending},
     delivery::Delivery,
     echo,
@@ -269,6 +269,11 @@ impl ReceiverSession {
         };
         if !self.begin_with(session, announce, from, now) {
             return;
+        }
+        // Whoever it was is not to wait for this one. It may not hear it, so it is said twice.
+        let member = self.stranger(MemberState::Leaving, MOVED);
+        for _ in 0..2 {
+            self.outbox.add_to(session, Message::Member(member), before, now);
         }
         let Some(stream) = &mut self.stream else { return };
         stream.delivery.on_announce(&announce);

@@ -20,7 +20,9 @@ use faircast_core::packet::{
 };
 use faircast_core::schemes::{AnyReceiver, Scheme};
 use faircast_core::time::{Span, Time};
-use faircast_wire::{DataPacket, Kind, MemberState, Message, Order as Word, OrderAction, Status, Window, peek};
+use faircast_wire::{
+    DataPacket, Kind, MemberState, Message, Order as Word, OrderAction, Status, Window, peek,
+};
 use std::borrow::Cow;
 use std::net::SocketAddr;
 

@@ -17,9 +17,9 @@ mod child;
 
 pub(crate) use child::AgentChild;
 
+use super::Standing;
 use super::within::Within;
 use super::within::needs::Needs;
-use super::Standing;
 use crate::event::RelayBelow;
 use crate::members::{Change, Members};
 use crate::receiver::scheme_of;
@@ -179,7 +179,9 @@ impl Agent {
             return; // it asks again
         }
         let change = serving.members.on_report(member, number, from, now);
-        if matches!(change, Change::Done | Change::Failed) || member.state == MemberState::Leaving {
+        if matches!(change, Change::Done | Change::Failed | Change::Moved)
+            || member.state == MemberState::Leaving
+        {
             let id = member.from;
             if let Some(child) = serving.children.get_mut(&id) {
                 (child.group, child.limit) = (0, None);

@@ -1,8 +1,12 @@
 //! A relay on real sockets: a thread for each session that is passed on, and one that looks for the next.
 
+use super::hop::kernel::Guard;
 use super::listen::Listener;
 use super::registry::Child;
-use super::{Agent, AgentChild, ExitSetup, Hop, HopExit, RouterKind, Branch, BranchSetup, RelayHandle, Shared, Upstream};
+use super::{
+    Agent, AgentChild, Branch, BranchSetup, ExitSetup, Hop, HopExit, RelayHandle, RouterKind, Shared,
+    Upstream,
+};
 use crate::driver::{Attached, Clock, Hearing, Moves, Uplink, random, run_growing};
 use crate::error::Error;
 use crate::event::Event;
@@ -19,7 +23,7 @@ use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -315,6 +319,7 @@ fn pass_on(
     if branches.is_empty() && exits.is_empty() && config.listen.is_empty() {
         return Err(Error::NoBranch { group: source.group, interface: heard_on });
     }
+    let exit_names = exits.iter().map(|(.., uplink)| uplink.choice().chosen.name.clone()).collect();
     let of_exits = exits.iter().map(|(place, ..)| *place);
     let places: RefCell<Vec<usize>> =
         RefCell::new(branches.iter().map(|(place, ..)| *place).chain(of_exits).collect());
@@ -323,8 +328,14 @@ fn pass_on(
     attached.extend(branches.iter_mut().map(|(_, branch, uplink)| Attached::new(branch, uplink)));
     attached.extend(exits.iter_mut().map(|(_, exit, uplink)| Attached::new(exit, uplink)));
     let place_of = |at: usize| at.checked_sub(1).map(|at| places.borrow()[at]);
+    let mut beside = KernelBeside { group: source.group, exits: exit_names, guard: None, at: None };
     // Whoever asks at the relay's port becomes a branch of this session.
     let mut grow = |attached: &mut Vec<Attached<'_>>| {
+        if shared.is_hop()
+            && let Some(why) = beside.look(shared.parent())
+        {
+            tell.borrow_mut()(None, Event::warning(why));
+        }
         for child in shared.new_children() {
             let Child { address, local, .. } = child;
             let place = shared.add_branch(&child);
@@ -363,6 +374,44 @@ fn pass_on(
     outcomes?;
     upstream.report().map(drop)
 }
+
+/// The kernel's forwarding beside a hop.
+struct KernelBeside {
+    group: SocketAddr,
+    /// The interfaces of its exits.
+    exits: Vec<String>,
+    guard: Option<Guard>,
+    /// Whose packets were looked at last.
+    at: Option<SocketAddr>,
+}
+
+impl KernelBeside {
+    /// See to it that the kernel does not forward what comes from here as well; why that fails.
+    fn look(&mut self, from: Option<SocketAddr>) -> Option<String> {
+        if self.at == from {
+            return None;
+        }
+        self.at = from;
+        let Some(from) = from else {
+            self.guard = None;
+            return None;
+        };
+        if self.guard.as_ref().is_some_and(|guard| guard.is_of(from, self.group)) || !Guard::is_needed() {
+            return None;
+        }
+        self.guard = None;
+        match Guard::new(from, self.group, &self.exits, GUARDS.fetch_add(1, Ordering::Relaxed)) {
+            Ok(guard) => {
+                self.guard = Some(guard);
+                None
+            }
+            Err(error) => Some(error.to_string()),
+        }
+    }
+}
+
+/// Tables are told apart by numbers.
+static GUARDS: AtomicU64 = AtomicU64::new(0);
 
 /// What hears above, and its sockets.
 fn open_above(

@@ -14,6 +14,7 @@
 
 mod endpoint;
 mod exit;
+pub(super) mod kernel;
 
 pub(crate) use endpoint::HopExit;
 pub(crate) use exit::ExitSetup;
@@ -238,7 +239,9 @@ impl Hop {
             return; // it asks again
         }
         let change = exit.members.on_report(member, number, from, now);
-        if matches!(change, Change::Done | Change::Failed) || member.state == MemberState::Leaving {
+        if matches!(change, Change::Done | Change::Failed | Change::Moved)
+            || member.state == MemberState::Leaving
+        {
             self.forget(place, member.from, now);
         }
         let exit = &mut self.exits[place];
@@ -277,10 +280,8 @@ impl Hop {
     /// Call the router, and do what it wants.
     fn call<T>(&mut self, now: Time, act: impl FnOnce(&mut dyn Router, &mut Cx<'_>) -> T) -> Option<T> {
         let serving = self.serving.as_mut()?;
-        let said = act(
-            &mut *serving.router,
-            &mut Cx { now, rng: &mut serving.rng, effects: &mut serving.effects },
-        );
+        let said =
+            act(&mut *serving.router, &mut Cx { now, rng: &mut serving.rng, effects: &mut serving.effects });
         if !serving.effects.as_slice().is_empty() {
             let mut effects = std::mem::take(&mut serving.effects);
             effects.drain().for_each(|effect| self.carry_out(effect));

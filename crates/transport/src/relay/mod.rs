@@ -28,9 +28,9 @@ pub(crate) use above::Above;
 pub use agent::AgentStatus;
 pub(crate) use agent::{Agent, AgentChild};
 pub(crate) use branch::{Branch, BranchSetup};
+pub use drive::{RelayBranch, RelayConfig, RelayEvent, RelayRole, RelaySource, relay};
 pub(crate) use hop::{ExitSetup, Hop, HopExit};
 pub use hop::{HopStatus, RouterKind};
-pub use drive::{RelayBranch, RelayConfig, RelayEvent, RelayRole, RelaySource, relay};
 pub use registry::{BranchStatus, RelayHandle, RelayStatus, RelayedSession};
 pub(crate) use upstream::Upstream;
 pub(crate) use within::{Within, WithinAbove};
@@ -222,6 +222,12 @@ impl Shared {
     /// Whether the relay is a hop with a router.
     pub(crate) const fn is_hop(&self) -> bool {
         matches!(self.inside, Some(Inside::Hop(_)))
+    }
+
+    /// From whom the session is heard that is passed on now.
+    fn parent(&self) -> Option<SocketAddr> {
+        let passing = self.lock();
+        passing.announce.filter(|_| passing.end == End::No).map(|(_, announce)| announce.parent)
     }
 
     /// What the relay is cannot take part in a session that is announced so: why not.

@@ -111,6 +111,12 @@ impl SourceSession {
                     self.events.push_back(Event::Left { receiver, host, verified: true, reason: None });
                 }
             }
+            Change::Moved => {
+                self.windows.forget(report.from);
+                self.source.control(SourceControl::Forget(report.from), now);
+                let reason = Some("it goes on under another parent".to_owned());
+                self.events.push_back(Event::Left { receiver, host, verified: false, reason });
+            }
             Change::Failed => {
                 self.windows.forget(report.from);
                 self.source.control(SourceControl::Forget(report.from), now);

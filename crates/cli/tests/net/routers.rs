@@ -1,0 +1,206 @@
+//! Hops with routers between real hosts: one stream of packets through two of them, one acknowledgement of all, and what becomes of a
+//! session when a hop is killed.
+
+use crate::kit::{FAIRCAST, Running, must, noise, tell};
+use faircast_testkit::{Bottleneck, Chain, Company, Node, Root, Task, require_root, run};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+
+const GROUP: &str = "239.255.70.31";
+
+/// Two hops, three receivers behind each, and a directory.
+struct Stage {
+    chain: Chain,
+    group: String,
+    directory: TempDir,
+}
+
+impl Stage {
+    fn new(root: &Root, company: Company) -> Stage {
+        static PORT: AtomicU16 = AtomicU16::new(21_000);
+        let chain = must(Chain::build(root, &[3, 3], company));
+        let directory = must(tempfile::Builder::new().prefix("faircast-net-").tempdir());
+        Stage { chain, group: format!("{GROUP}:{}", PORT.fetch_add(1, Ordering::Relaxed)), directory }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().expect("the names are plain").to_owned()
+    }
+
+    fn file(&self, name: &str, len: usize) -> String {
+        must(std::fs::write(self.path(name), noise(name, len)));
+        self.text(name)
+    }
+
+    /// A hop with a router of this kind.
+    fn hop(&self, at: usize, kind: &str, more: &[&str]) -> Running {
+        let (from, to) = (format!("{}@above", self.group), format!("{}@below", self.group));
+        let (role, control) = (format!("router-{kind}"), self.text(&format!("hop{at}.sock")));
+        let host = format!("hop{at}");
+        let place = ["relay", "--json", "--as", &role, "--from", &from, "--to", &to, "--host", &host];
+        let args = [&place[..], &["--control", &control, "--ttl", "8"], more].concat();
+        let mut hop = Running::start(self.chain.hop(at), &args);
+        hop.said("\"opened\"", 20);
+        hop
+    }
+
+    fn receivers(&self, more: &[&str]) -> Vec<Running> {
+        let one = |at: usize| {
+            let (host, out) = (format!("r{at}"), self.text(&format!("r{at}")));
+            let place = ["recv", "--json", "--group", &self.group, "--host", &host, "--out", &out];
+            let mut receiver = Running::start(self.chain.receiver(at), &[&place[..], more].concat());
+            receiver.said("\"opened\"", 20);
+            receiver
+        };
+        (0..self.chain.receivers()).map(one).collect()
+    }
+
+    fn send(&self, file: &str, scheme: &str, more: &[&str]) -> Running {
+        let place = ["send", "--json", file, "--group", &self.group, "--expect", "6", "--wait", "30"];
+        let args = [&place[..], &["--host", "source", "--ttl", "8", "--cc", scheme], more].concat();
+        Running::start(self.chain.source(), &args)
+    }
+
+    /// What a hop says of the session that goes through it.
+    fn status(&self, at: usize, more: &[&str]) -> String {
+        let control = self.text(&format!("hop{at}.sock"));
+        let args = [&["relay", "--status", "--control", &control], more].concat();
+        let mut asked = Running::start(self.chain.hop(at), &args);
+        asked.said("s", 5);
+        asked.task.stdout()
+    }
+
+    fn counts(&self, at: usize) -> Value {
+        let all: Value = must(serde_json::from_str(&self.status(at, &["--json"])));
+        all["sessions"][0]["hop"].clone()
+    }
+
+    /// Plain forwarding of the group by the kernel, at both hops.
+    fn forwarded(&self) -> [Task; 2] {
+        [0, 1].map(|at| must(self.chain.forward(at, must(GROUP.parse()))))
+    }
+
+    fn everybody_has(&self, file: &str) {
+        let content = must(std::fs::read(file));
+        let name = PathBuf::from(file).file_name().expect("it has a name").to_owned();
+        for at in 0..self.chain.receivers() {
+            let got = must(std::fs::read(self.path(&format!("r{at}")).join(&name)));
+            assert!(got == content, "r{at} has other bytes");
+        }
+    }
+}
+
+/// Datagrams that a host has received so far.
+fn heard(node: &Node) -> u64 {
+    let snmp = must(node.run("cat", &["/proc/net/snmp"], Duration::from_secs(20))).stdout;
+    let line = snmp.lines().filter(|line| line.starts_with("Udp:")).nth(1).expect("the kernel counts");
+    line.split_whitespace().nth(1).and_then(|count| count.parse().ok()).expect("a number")
+}
+
+fn number(of: &Value, field: &str) -> u64 {
+    of[field].as_u64().unwrap_or(0)
+}
+
+/// The schemes whose routers there are.
+const KINDS: [&str; 1] = ["raccoom"];
+
+#[test]
+fn six_receivers_behind_two_hops_have_everything_and_the_source_hears_few_answers() {
+    let Some(root) = require_root() else { return };
+    for kind in KINDS {
+        let stage = Stage::new(&root, Company::Alone);
+        // One link has a tenth of what the others have.
+        must(stage.chain.limit(4, Bottleneck::mbps(10.0)));
+        let file = stage.file("image", 6_000_000);
+        let hops = [stage.hop(0, kind, &[]), stage.hop(1, kind, &[])];
+        let mut receivers = stage.receivers(&[]);
+        let before = heard(stage.chain.source());
+        let source = stage.send(&file, kind, &["--open", "--max", "100M"]);
+        receivers[4].reaches(0.6, 60);
+        let seen = [stage.counts(0), stage.counts(1)];
+        let said = stage.status(0, &[]);
+        let ended = source.succeeds(90);
+        receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(30)));
+        let answers = (heard(stage.chain.source()) - before) as f64 / ended.number("packets");
+        tell(&format!(
+            "{kind}: {answers:.2} datagrams heard for each packet, {:.1} s; hops {} {}\n{said}",
+            ended.number("seconds"),
+            seen[0],
+            seen[1]
+        ));
+        stage.everybody_has(&file);
+        hops.into_iter().for_each(Running::crashes);
+        assert_eq!((ended.number("receivers"), ended.number("verified")), (6.0, 6.0), "{ended:?}");
+        assert!(answers < 1.3, "{kind}: {answers}");
+        for hop in &seen {
+            let (heard, sent) = (number(hop, "reports_heard"), number(hop, "reports_sent"));
+            assert!(heard > sent && sent <= number(hop, "packets") + 100, "{kind}: {hop}");
+        }
+        assert!(said.contains("router: ") && said.contains("3 receivers done"), "{said}");
+        let took = ended.number("seconds");
+        assert!(took < 3.0 * 6_000_000.0 * 8.0 / 10e6, "{kind}: {took} s");
+    }
+}
+
+#[test]
+fn a_hop_that_is_killed_leaves_the_session_to_the_kernel() {
+    let Some(root) = require_root() else { return };
+    for kind in KINDS {
+        let stage = Stage::new(&root, Company::Shared);
+        let file = stage.file("image", 8_000_000);
+        let daemons = stage.forwarded();
+        let [first, second] = [stage.hop(0, kind, &[]), stage.hop(1, kind, &[])];
+        let mut receivers = stage.receivers(&[]);
+        let source = stage.send(&file, kind, &["--open", "--max", "16M"]);
+        receivers[0].reaches(0.3, 60);
+        let seen = [stage.counts(0), stage.counts(1)];
+        assert!(seen.iter().all(|hop| number(hop, "passed") > 100), "{kind}: both are on the way: {seen:?}");
+        first.crashes();
+        let ended = source.succeeds(120);
+        let ends: Vec<_> = receivers.into_iter().map(|receiver| receiver.succeeds(60)).collect();
+        stage.everybody_has(&file);
+        let packets = ends[0].number("packets") / ended.number("packets");
+        tell(&format!(
+            "{kind}: the first hop killed at 30 %: {:.1} s, {packets:.2} of the packets heard by the first receiver; {:?}",
+            ended.number("seconds"),
+            ended.done()
+        ));
+        assert!(packets < 1.1, "{kind}: the kernel forwarded what the hop did as well: {packets}");
+        second.crashes();
+        drop(daemons);
+    }
+}
+
+#[test]
+fn a_sealed_session_goes_through_hops_with_the_relays_key_and_others_are_left_to_the_kernel() {
+    let Some(root) = require_root() else { return };
+    let stage = Stage::new(&root, Company::Shared);
+    let [group_key, hop_key] = ["lab.key", "relay.key"].map(|name| stage.text(name));
+    must(run(FAIRCAST, &["keygen", &group_key], Duration::from_secs(10)));
+    must(run(FAIRCAST, &["keygen", "--relay", &group_key, &hop_key], Duration::from_secs(10)));
+    let daemons = stage.forwarded();
+    let hops = [0, 1].map(|at| stage.hop(at, KINDS[0], &["--key", &hop_key]));
+    for (scheme, passes) in [(KINDS[0], true), ("ormcc", false)] {
+        let file = stage.file(scheme, 2_000_000);
+        let receivers = stage.receivers(&["--key", &group_key]);
+        let source = stage.send(&file, scheme, &["--key", &group_key, "--max", "16M"]);
+        source.succeeds(60);
+        receivers.into_iter().for_each(|receiver| drop(receiver.succeeds(30)));
+        stage.everybody_has(&file);
+        let seen = stage.status(1, &["--json"]);
+        tell(&format!("{scheme}: {seen}"));
+        let all: Value = must(serde_json::from_str(&seen));
+        let came = |session: &Value| number(&session["hop"], "packets") > 500;
+        let went = all["sessions"].as_array().is_some_and(|sessions| sessions.iter().any(came));
+        assert!(passes || !went, "{scheme}: {seen}");
+    }
+    hops.into_iter().for_each(Running::crashes);
+    drop(daemons);
+}
