@@ -4,3 +4,4 @@ pub mod acknowledgements;
 pub mod aggregation;
 #[cfg(test)]
 mod conformance;
+pub mod rmanp;
