@@ -70,6 +70,7 @@ impl args::Relay {
             args::Role::Repeater => RelayRole::Repeater,
             args::Role::Agent => RelayRole::Agent,
             args::Role::RouterRaccoom => RelayRole::Router(RouterKind::Raccoom),
+            args::Role::RouterRmanp => RelayRole::Router(RouterKind::Rmanp),
         };
         let is_router = matches!(role, RelayRole::Router(_));
         let has_own = !self.parent.is_empty() || self.cache.is_some() || self.max.is_some();
@@ -243,10 +244,13 @@ fn told(session: &RelayedSession, lines: &mut Vec<String>) {
 /// A hop's exits, and what its router makes of what passes.
 fn told_of_hop(session: &RelayedSession, hop: &HopStatus, lines: &mut Vec<String>) {
     lines.push(format!(
-        "  router: {} packets came, {} left by the exits, {} sent again from here; {} wait, {} found a queue full",
-        hop.packets, hop.passed, hop.repairs, hop.held, hop.dropped
+        "  router: {} packets came, {} left by the exits, {} sent again from here; {} wait, {} are kept, {} found a queue full",
+        hop.packets, hop.passed, hop.repairs, hop.held, hop.stored, hop.dropped
     ));
-    lines.push(format!("  heard {} reports, sent {}", hop.reports_heard, hop.reports_sent));
+    lines.push(format!(
+        "  heard {} reports, sent {}; {} of them indications of congestion, {} kept back",
+        hop.reports_heard, hop.reports_sent, hop.indications, hop.filtered
+    ));
     for exit in &session.branches {
         let Some(to) = exit.to else { continue };
         lines.push(format!("  to {to}: {} of {} receivers done", exit.done, exit.receivers));

@@ -17,6 +17,8 @@ pub enum Role {
     Agent,
     /// A hop with a router for sessions of RACCOOM.
     RouterRaccoom,
+    /// A hop with an active router for sessions of RMANP.
+    RouterRmanp,
 }
 
 /// Pass sessions on: from groups on one side to groups on others.

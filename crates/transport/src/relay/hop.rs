@@ -27,9 +27,7 @@ use crate::members::Change;
 use crate::receiver::scheme_of;
 use exit::Exit;
 use faircast_core::node::{Cx, Effect, Effects, Port, Router, RouterControl, To, Verdict};
-use faircast_core::packet::{
-    Arrival, Body, Data, Flags, Layer, Order, Packet, ReceiverId, Report, Seq, SessionId,
-};
+use faircast_core::packet::{Arrival, Body, Data, Layer, Order, Packet, ReceiverId, Report, Seq, SessionId};
 use faircast_core::rng::Rng;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
@@ -62,6 +60,8 @@ const WINDOWS_EVERY: Span = Span::from_millis(10);
 pub enum RouterKind {
     /// RACCOOM: one acknowledgement of all (seed 002, 3.2).
     Raccoom,
+    /// RMANP: limits at exits, local repair, filtered indications of congestion (seed 003, 2).
+    Rmanp,
 }
 
 /// What a hop has done.
@@ -71,18 +71,24 @@ pub struct HopStatus {
     pub packets: u64,
     /// Packets passed on, copies for several exits counted.
     pub passed: u64,
-    /// Packets sent again, or later than their turn, from what the hop keeps.
+    /// Requests for packets that the router met from what it keeps: cache hits.
     pub repairs: u64,
-    /// Packets that found a queue full.
+    /// Packets that found a queue full, the router's or that of an exit.
     pub dropped: u64,
+    /// Indications of congestion that the router sent, and those that it kept back because one before had said as much.
+    pub indications: u64,
+    /// See `indications`.
+    pub filtered: u64,
     /// Reports heard.
     pub reports_heard: u64,
     /// Reports sent to its own parent.
     pub reports_sent: u64,
     /// Requests for repairs heard.
     pub requests: u64,
-    /// Packets that the router keeps to send later, now.
+    /// Packets that wait for their turn at the exits, now.
     pub held: u64,
+    /// Packets that the router keeps, sent or not.
+    pub stored: u64,
     /// Entries in the router's memory.
     pub entries: u64,
 }
@@ -130,12 +136,13 @@ struct Kept {
 
 impl RouterKind {
     /// All of them.
-    pub const ALL: [RouterKind; 1] = [RouterKind::Raccoom];
+    pub const ALL: [RouterKind; 2] = [RouterKind::Raccoom, RouterKind::Rmanp];
 
     /// The scheme that it is for.
     pub const fn scheme(self) -> &'static str {
         match self {
             RouterKind::Raccoom => "raccoom",
+            RouterKind::Rmanp => "rmanp",
         }
     }
 
@@ -195,8 +202,17 @@ impl Hop {
     pub(crate) fn status(&self) -> HopStatus {
         let Some(serving) = &self.serving else { return HopStatus::default() };
         let seen = serving.router.observe();
-        let dropped = self.exits.iter().map(|exit| exit.dropped).sum();
-        HopStatus { held: seen.held as u64, entries: seen.entries as u64, dropped, ..serving.status }
+        let dropped: u64 = self.exits.iter().map(|exit| exit.dropped).sum();
+        HopStatus {
+            repairs: seen.repairs,
+            dropped: dropped + seen.overflows,
+            indications: seen.indications,
+            filtered: seen.filtered,
+            held: self.exits.iter().map(Exit::held).sum::<usize>() as u64,
+            stored: seen.stored as u64,
+            entries: seen.entries as u64,
+            ..serving.status
+        }
     }
 
     /// The session is over: say so once more to those behind this exit.
@@ -309,9 +325,6 @@ impl Hop {
     /// A packet leaves by an exit that it did not leave by when it came, or once more.
     fn send_later(&mut self, place: usize, data: &Data) {
         let (Some(exit), Some(serving)) = (self.exits.get_mut(place), &mut self.serving) else { return };
-        if data.flags.has(Flags::REPAIR) {
-            serving.status.repairs += 1;
-        }
         if exit.send_again(data.seq.0) {
             return; // the same bytes, for what is sealed is sealed once
         }
@@ -345,6 +358,7 @@ impl Within for Hop {
         let scheme = scheme_of(announce).filter(|scheme| self.kind.helps(scheme));
         let Some(spec) = scheme.and_then(|scheme| scheme.routers()) else { return false };
         let mut router = spec.router();
+        debug_assert!(usize::from(router.keeps()) <= KEPT, "what it wants sent again is not kept");
         for (place, exit) in self.exits.iter_mut().enumerate() {
             router.control(RouterControl::Shared(port(place)), now);
             exit.begin(session, self.me, self.key.as_ref(), announce);

@@ -162,6 +162,11 @@ impl Exit {
         is_there
     }
 
+    /// Packets that wait for their turn.
+    pub(super) fn held(&self) -> usize {
+        self.held.len()
+    }
+
     /// The router keeps a packet for later.
     pub(super) fn hold(&mut self, seq: u64, block: u32) {
         self.held.insert(seq, block);
