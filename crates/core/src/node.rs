@@ -36,6 +36,8 @@ pub enum Effect {
     Subscribe(Layer),
     /// Be in this group of the parent and in no other; 0 is the session's own. A receiver begins there.
     Attend(u8),
+    /// The receiver is excluded (RMANP): leave the session, as one that wants no more.
+    Leave,
     /// Send this packet (routers, relays, and sources of sessions with a tree).
     Send {
         /// Where to.
@@ -184,6 +186,22 @@ pub struct RouterObservation {
     pub held: usize,
     /// Entries in its memory, whatever they are: bounded, and none after all sessions are forgotten.
     pub entries: usize,
+    /// Packets that it has stored, whether it has sent them before or not.
+    pub stored: usize,
+    /// The most that it had stored at any time.
+    pub stored_most: usize,
+    /// Packets times the time for which they were stored, until the latest change: over a time, the mean.
+    pub stored_for: Span,
+    /// Requests for packets that it met from its store.
+    pub repairs: u64,
+    /// Congestion indications that it sent or sent on.
+    pub indications: u64,
+    /// Those that it kept back because one before had said as much.
+    pub filtered: u64,
+    /// Packets that it dropped because an exit's queue was full.
+    pub overflows: u64,
+    /// Receivers that it excluded.
+    pub exclusions: u64,
 }
 
 /// What a packet does at a router. What the call wants sent goes first.
@@ -296,6 +314,12 @@ pub trait Router: std::fmt::Debug {
     fn control(&mut self, control: RouterControl, now: Time);
     /// How it looks.
     fn observe(&self) -> RouterObservation;
+    /// How many packets of a session it may want to be sent that came before, or that it held: of each layer the newest so many by
+    /// number. A driver whose packets have a content keeps that of as many, and none of before a restart; 0 for a router that never
+    /// holds or repeats one, or that does not say.
+    fn keeps(&self) -> u16 {
+        0
+    }
 }
 
 /// What makes relays of one kind.

@@ -226,6 +226,17 @@ pub enum Mark {
         /// Others than `id` acknowledge once in so many seconds; 0: everybody acknowledges each packet.
         every: f32,
     },
+    /// The least rate, and how receivers answer (RMANP). Routers on the way may say something else of the last three.
+    Floor {
+        /// The least rate that the application accepts, in bit/s ("Rm").
+        least: f32,
+        /// The largest round-trip time, in seconds: receivers spread congestion indications over twice this.
+        rtt_max: f32,
+        /// Each receiver acknowledges once in so many seconds; 0: each packet, and tells of congestion at once.
+        every: f32,
+        /// This receiver is excluded and leaves.
+        excluded: Option<ShortId>,
+    },
 }
 
 /// Where each of up to sixteen layers stands, two bits a layer, the base layer's lowest.
@@ -277,14 +288,14 @@ pub enum ReportContent {
     Congested {
         /// The packet whose arrival revealed it.
         echo: Echo,
-        /// This event's level, in the scheme's unit (ORMCC: TRAC in bit/s).
+        /// This event's level, in the scheme's unit (ORMCC: TRAC in bit/s; RMANP: the rate that would have been right).
         level: f32,
         /// The receiver's own mean of the level.
         mean: f32,
         /// What kind of congestion report.
         cause: Cause,
     },
-    /// These packets are lost: a negative acknowledgement (LE-SBCC, PGMCC).
+    /// These packets are lost: a negative acknowledgement (LE-SBCC, PGMCC, RMANP).
     Lost {
         /// A packet for a round-trip sample: the one whose arrival revealed the loss or, from receivers that do not say
         /// it, the lost one itself.
@@ -305,7 +316,7 @@ pub enum ReportContent {
         /// Smoothed loss fraction, 0 to 1.
         loss: f32,
     },
-    /// Acknowledgement with a bitmap of the 32 newest packets (PGMCC, MTCP, RACCOOM).
+    /// Acknowledgement with a bitmap of the 32 newest packets (PGMCC, RMANP).
     Selective {
         /// Highest packet received.
         echo: Echo,
@@ -426,6 +437,8 @@ impl Mark {
     };
     /// The kind of [`Mark::Target`] that has everybody acknowledge each packet.
     pub const TARGET: Mark = Mark::Target { id: None, since_cut: u16::MAX, rtt_max: 0.0, every: 0.0 };
+    /// The kind of [`Mark::Floor`] that has everybody acknowledge each packet.
+    pub const FLOOR: Mark = Mark::Floor { least: 0.0, rtt_max: 0.0, every: 0.0, excluded: None };
 }
 
 /// What a receiver of equation-based control knows (RFC 4654, 2.2).

@@ -34,8 +34,8 @@ pub use network::{
     SessionSpec, Topology, UnicastProtocol, UnicastSpec, Watch,
 };
 pub use outcome::{
-    FlowCounts, FlowOutcome, LayerOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome, SourceSample,
-    Tapped, TappedPacket, TreeOutcome,
+    DelayOutcome, FlowCounts, FlowOutcome, LayerOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome,
+    RouterOutcome, SourceSample, Tapped, TappedPacket, TreeOutcome,
 };
 pub use snapshot::{FlowSnapshot, LinkSnapshot, Snapshot, SnapshotError};
 pub use traffic::{ApplicationData, Law};

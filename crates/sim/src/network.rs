@@ -206,6 +206,8 @@ pub(crate) struct SessionExtras {
     pub returns: Vec<(u32, Time, Time)>,
     /// By member: its parent in the session's tree, `None` for the source; all are the source's children when empty.
     pub parents: Vec<Option<u32>>,
+    /// Whether it is measured how long packets take.
+    pub is_timed: bool,
 }
 
 impl Default for SessionExtras {
@@ -216,6 +218,7 @@ impl Default for SessionExtras {
             talks: Vec::new(),
             returns: Vec::new(),
             parents: Vec::new(),
+            is_timed: false,
         }
     }
 }
@@ -315,6 +318,15 @@ impl Network {
     /// When `flow` is not a session of this network.
     pub fn tree(&mut self, flow: FlowId, parents: Vec<Option<u32>>) {
         self.rare(flow).parents = parents;
+    }
+
+    /// It is measured how long the session's packets take from their first sending to each member
+    /// ([`MemberOutcome::delay`](crate::MemberOutcome::delay)). Not for sessions with a tree or of several layers.
+    ///
+    /// # Panics
+    /// When `flow` is not a session of this network.
+    pub fn time_deliveries(&mut self, flow: FlowId) {
+        self.rare(flow).is_timed = true;
     }
 
     fn rare(&mut self, flow: FlowId) -> &mut SessionExtras {

@@ -1,11 +1,11 @@
 //! What came of a run.
 
 use crate::events::Event;
-use crate::network::{FlowId, LinkId};
+use crate::network::{FlowId, LinkId, NodeId};
 use faircast_aqm::{LinkCounts, LossCause};
-use faircast_core::node::{Observation, Tally, Windows};
+use faircast_core::node::{Observation, RouterObservation, Tally, Windows};
 use faircast_core::packet::Packet;
-use faircast_core::time::{Rate, Time};
+use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::{Feedback, Segment, SenderView};
 
 /// The result of a run.
@@ -15,6 +15,8 @@ pub struct Outcome {
     pub flows: Vec<FlowOutcome>,
     /// One for each link, in the order in which they were added.
     pub links: Vec<LinkOutcome>,
+    /// One for each router, in the order in which they were added.
+    pub routers: Vec<RouterOutcome>,
     /// What the tapped links carried, in order of time.
     pub taps: Vec<Tapped>,
     /// What happened and was not taken on the way, in order of time; nothing unless
@@ -166,6 +168,46 @@ pub struct MemberOutcome {
     pub bins: Vec<u64>,
     /// As [`FlowOutcome::counts`], of what it received; empty for members that are not watched.
     pub counts: Vec<FlowCounts>,
+    /// When it was excluded from its session.
+    pub excluded: Option<Time>,
+    /// How long packets took to it; nothing unless [`Network::time_deliveries`](crate::Network::time_deliveries) asked for it.
+    pub delay: DelayOutcome,
+}
+
+/// How long packets took from the source's first sending to a receiver's first copy, whichever that was.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DelayOutcome {
+    /// Packets.
+    pub packets: u64,
+    /// Of all together.
+    pub total: Span,
+    /// The shortest.
+    pub least: Span,
+    /// The longest.
+    pub most: Span,
+}
+
+impl DelayOutcome {
+    /// The mean, in seconds; not a number without packets.
+    pub fn mean(&self) -> f64 {
+        self.total.as_secs_f64() / self.packets as f64
+    }
+
+    pub(crate) fn add(&mut self, delay: Span) {
+        self.least = if self.packets == 0 { delay } else { self.least.min(delay) };
+        self.most = self.most.max(delay);
+        self.total = self.total + delay;
+        self.packets += 1;
+    }
+}
+
+/// What came of a node's router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RouterOutcome {
+    /// The node.
+    pub node: NodeId,
+    /// What it did over the whole run, restarts included.
+    pub seen: RouterObservation,
 }
 
 /// A sender at a moment.

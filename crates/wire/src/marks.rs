@@ -56,6 +56,13 @@ choice! {
         rtt_max: Rounded, "largest round-trip time, in seconds";
         every: Rounded, "others acknowledge once in so many seconds; 0: everybody acknowledges each packet";
     }
+
+    8 "floor" "the least rate, and how receivers answer (RMANP)" => Floor {
+        least: Rounded, "the least rate that the application accepts, in bit/s";
+        rtt_max: Rounded, "largest round-trip time, in seconds";
+        every: Rounded, "each receiver acknowledges once in so many seconds; 0: each packet";
+        excluded: Option<ShortId>, "this receiver is excluded and leaves; 0: nobody";
+    }
 }
 
 /// The signals that packets with a mark of this number may have, with their bits in the byte of flags.

@@ -98,7 +98,7 @@ impl Bench<'_> {
                 Effect::Send { to: To::Child(_) | To::Group, packet } => {
                     !matches!(packet.body, Body::Report(_))
                 }
-                Effect::Send { to: To::Exit(_), .. } => false,
+                Effect::Leave | Effect::Send { to: To::Exit(_), .. } => false,
             };
             assert!(may, "a relay cannot {effect:?}");
             self.trace.push(format!("{effect:?}"));

@@ -200,7 +200,7 @@ impl Router for Acknowledgements {
     fn observe(&self) -> RouterObservation {
         let entries =
             self.sessions.values().map(|it| it.children.len() + it.exits.len() + it.former.len()).sum();
-        RouterObservation { merged: self.merged, held: 0, entries }
+        RouterObservation { merged: self.merged, entries, ..RouterObservation::default() }
     }
 }
 

@@ -94,7 +94,7 @@ impl Router for Aggregation {
     }
 
     fn observe(&self) -> RouterObservation {
-        RouterObservation { merged: self.merged, held: 0, entries: self.known.len() }
+        RouterObservation { merged: self.merged, entries: self.known.len(), ..RouterObservation::default() }
     }
 }
 

@@ -3,11 +3,11 @@
 #[path = "../../tests/toy/router.rs"]
 mod toy;
 
-use super::{acknowledgements, aggregation};
+use super::{acknowledgements, aggregation, rmanp};
 use crate::node::{Cx, Effect, Effects, Port, Router, RouterControl, RouterSpec, To, Verdict};
 use crate::packet::{
-    Body, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, ReportContent, Seq, SessionId,
-    ShortId, Signal,
+    Body, Cause, Data, Echo, Flags, Layer, Mark, Packet, Payload, ReceiverId, Report, ReportContent, Seq,
+    SessionId, ShortId, Signal,
 };
 use crate::rng::Rng;
 use crate::time::{Span, Time};
@@ -40,11 +40,48 @@ enum Op {
         behind: u8,
         of: u8,
     },
-    /// The latest report again: a duplicate, or a stale one after others.
+    /// The packet so many behind the newest one of the session comes and leaves by all exits that are there: a new one, a gap, a late
+    /// one, or one that is sent again.
+    Arrival {
+        session: u32,
+        step: i8,
+        repair: bool,
+    },
+    /// What receivers of acknowledged packets say: how far they are, what they miss, what rate would have been right.
+    Acked {
+        port: u16,
+        session: u32,
+        from: u8,
+        back: u8,
+        behind: u8,
+    },
+    Missed {
+        port: u16,
+        session: u32,
+        from: u8,
+        back: u8,
+        count: u16,
+    },
+    Indicated {
+        port: u16,
+        session: u32,
+        from: u8,
+        level: f32,
+        leaves: bool,
+    },
+    /// A report of a scheme that no router knows.
+    Foreign {
+        port: u16,
+        session: u32,
+    },
+    /// An earlier report again: a duplicate, a stale one after others, or one by another way.
     Again {
         session: u32,
         port: u16,
+        back: u8,
     },
+    /// This exit is there no more, or is there again.
+    Toggle(u16),
     /// From now on what came by one port comes by the next: routes have changed.
     Reroute,
     /// The router has lost all that it knew.
@@ -70,7 +107,18 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(port, session, first, count)| Op::Report { port, session, first, count: count % 300 }),
         6 => (0..PORTS, session.clone(), 0u64..200, any::<u8>(), 0u8..5)
             .prop_map(|(port, session, seq, behind, of)| Op::Newest { port, session, seq, behind, of }),
-        2 => (session.clone(), 0..PORTS).prop_map(|(session, port)| Op::Again { session, port }),
+        8 => (session.clone(), prop_oneof![6 => Just(1i8), 2 => 2i8..9, 2 => -20i8..1], any::<bool>())
+            .prop_map(|(session, step, repair)| Op::Arrival { session, step, repair }),
+        6 => (0..PORTS, session.clone(), 0u8..6, 0u8..4, 0u8..9)
+            .prop_map(|(port, session, from, back, behind)| Op::Acked { port, session, from, back, behind }),
+        2 => (0..PORTS, session.clone(), 0u8..6, 0u8..30, prop_oneof![3 => 1u16..4, 1 => any::<u16>()])
+            .prop_map(|(port, session, from, back, count)| Op::Missed { port, session, from, back, count }),
+        2 => (0..PORTS, session.clone(), 0u8..6, level(), prop::bool::weighted(0.2))
+            .prop_map(|(port, session, from, level, leaves)| Op::Indicated { port, session, from, level, leaves }),
+        1 => (0..PORTS, session.clone()).prop_map(|(port, session)| Op::Foreign { port, session }),
+        2 => (session.clone(), 0..PORTS, 0u8..16)
+            .prop_map(|(session, port, back)| Op::Again { session, port, back }),
+        1 => (0..PORTS).prop_map(Op::Toggle),
         1 => Just(Op::Reroute),
         1 => Just(Op::Restart),
         1 => (0..PORTS).prop_map(Op::Shared),
@@ -80,9 +128,24 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// Rates in bit/s as receivers of low ones, ordinary ones and broken ones say them.
+fn level() -> impl Strategy<Value = f32> {
+    prop_oneof![4 => 1e3f32..1e5, 1 => prop::sample::select(vec![f32::NAN, f32::INFINITY, -1.0, 0.0, f32::MAX])]
+}
+
+/// What the router under test may touch: the rest passes whole.
+#[derive(Clone, Copy)]
+struct Knows {
+    data: fn(&Mark) -> bool,
+    report: fn(&ReportContent) -> bool,
+}
+
 /// A router and its driver.
 struct Bench {
     router: Box<dyn Router + Send>,
+    knows: Knows,
+    /// By session: the newest numbers that went by, as many as the router may want again.
+    passed: [Vec<u64>; 3],
     now: Time,
     rng: Rng,
     effects: Effects,
@@ -104,10 +167,10 @@ impl Bench {
         for effect in self.effects.drain() {
             match effect {
                 Effect::Send { to: To::Exit(port), packet } => {
-                    assert!(
-                        port.0 < PORTS && matches!(packet.body, Body::Data(_)),
-                        "{packet:?} out of {port:?}"
-                    );
+                    let Body::Data(data) = packet.body else { panic!("{packet:?} out of {port:?}") };
+                    assert!(port.0 < PORTS, "{packet:?} out of {port:?}");
+                    let passed = &self.passed[packet.session.0 as usize];
+                    assert!(passed.contains(&data.seq.0), "a driver does not have {packet:?}");
                 }
                 Effect::Send { to: To::Parent, packet } => assert!(matches!(packet.body, Body::Report(_))),
                 other => panic!("a router cannot {other:?}"),
@@ -129,8 +192,30 @@ impl Bench {
         self.now = until;
     }
 
+    /// A packet goes by: a driver keeps as many as the router may want to be sent.
+    fn keep(&mut self, packet: &Packet) {
+        if let Body::Data(data) = packet.body {
+            let kept = &mut self.passed[packet.session.0 as usize];
+            if !kept.contains(&data.seq.0) {
+                kept.push(data.seq.0);
+                kept.sort_unstable();
+            }
+            let most = match self.router.keeps() {
+                0 => usize::MAX, // says nothing of it
+                most => most.into(),
+            };
+            let surplus = kept.len().saturating_sub(most);
+            kept.drain(..surplus);
+        }
+    }
+
+    fn report(&mut self, session: u32, port: u16, body: Body) {
+        self.pass(port, Packet { session: SessionId(session), layer: Layer(0), size: 40, body });
+    }
+
     fn pass(&mut self, port: u16, packet: Packet) {
         let is_data = matches!(packet.body, Body::Data(_));
+        self.keep(&packet);
         let mut passed = packet;
         let verdict = self.call(|router, cx| match is_data {
             true => router.on_data(Port(port), &mut passed, cx),
@@ -140,14 +225,36 @@ impl Bench {
             assert_eq!((passed.session, passed.layer), (packet.session, packet.layer));
             assert_eq!(matches!(passed.body, Body::Data(_)), is_data);
         }
+        let is_known = match &packet.body {
+            Body::Data(data) => (self.knows.data)(&data.mark),
+            Body::Report(report) => (self.knows.report)(&report.content),
+            Body::Order(_) => false,
+        };
+        if !is_known {
+            // Debug output: reports may say what is not a number.
+            assert_eq!(
+                (verdict, format!("{passed:?}")),
+                (Verdict::Pass, format!("{packet:?}")),
+                "not its own"
+            );
+        }
         self.trace.push(format!("{verdict:?} {passed:?}"));
     }
 }
 
+/// What the sessions' data says to all: each is of another scheme.
+const MARKS: [Mark; 3] = [
+    Mark::Floor { least: 16_000.0, rtt_max: 0.1, every: 0.0, excluded: None },
+    Mark::TARGET,
+    Mark::REPRESENTATIVE,
+];
+
 /// Runs these operations, and gives what was seen.
-fn run(spec: &dyn RouterSpec, ops: &[Op], spurious: bool) -> Vec<String> {
+fn run(spec: &dyn RouterSpec, knows: Knows, ops: &[Op], spurious: bool) -> Vec<String> {
     let mut bench = Bench {
         router: spec.router(),
+        knows,
+        passed: Default::default(),
         now: Time::from_secs_f64(1.0),
         rng: Rng::new(1, 1),
         effects: Effects::new(),
@@ -155,16 +262,20 @@ fn run(spec: &dyn RouterSpec, ops: &[Op], spurious: bool) -> Vec<String> {
         spurious,
         held_before: 0,
     };
-    let body = |seq| {
+    let body = |session: u32, seq, flags| {
         Body::Data(Data {
             seq: Seq(seq),
             sent_at: Time::ZERO,
-            rate: 0.0,
+            rate: 20_000.0,
             payload: Payload::NONE,
-            flags: Flags::default(),
+            flags,
             signal: Signal::None,
-            mark: Mark::None,
+            mark: MARKS[session as usize],
         })
+    };
+    let said = |from: u8, content| {
+        let from = ReceiverId::new(u64::from(from) + 1).expect("not zero");
+        Body::Report(Report { from, layer: Layer(0), content })
     };
     let report = |first, count| {
         let echo = Echo { seq: Seq(first), hold: Span::ZERO };
@@ -179,8 +290,8 @@ fn run(spec: &dyn RouterSpec, ops: &[Op], spurious: bool) -> Vec<String> {
         let from = ReceiverId::new(u64::from(of) + 1).expect("not zero");
         Body::Report(Report { from, layer: Layer(0), content })
     };
-    let mut latest = report(0, 1);
-    let mut turn = 0;
+    let mut reports = vec![report(0, 1)];
+    let (mut turn, mut next, mut is_there) = (0, [0u64; 3], [true; PORTS as usize]);
     for op in ops {
         let port_of = |port: u16| (port + turn) % PORTS;
         match *op {
@@ -189,25 +300,63 @@ fn run(spec: &dyn RouterSpec, ops: &[Op], spurious: bool) -> Vec<String> {
                 let held = bench.router.observe().held;
                 bench.router = spec.router();
                 bench.held_before = held;
+                bench.passed = Default::default();
             }
             Op::Newest { port, session, seq, behind, of } => {
-                latest = newest(seq, behind, of);
-                let (session, size) = (SessionId(session), 40);
-                bench.pass(port_of(port), Packet { session, layer: Layer(0), size, body: latest });
+                reports.push(newest(seq, behind, of));
+                bench.report(session, port_of(port), reports[reports.len() - 1]);
             }
-            Op::Again { session, port } => {
-                let (session, size) = (SessionId(session), 40);
-                bench.pass(port_of(port), Packet { session, layer: Layer(0), size, body: latest });
+            Op::Again { session, port, back } => {
+                let at = reports.len().saturating_sub(1 + usize::from(back));
+                bench.report(session, port_of(port), reports[at]);
             }
             Op::Data { port, session, seq } if bench.router.sees_data() => {
+                let body = body(session, seq, Flags::default());
                 let session = SessionId(session);
-                bench.pass(port_of(port), Packet { session, layer: Layer(0), size: 1000, body: body(seq) });
+                bench.pass(port_of(port), Packet { session, layer: Layer(0), size: 1000, body });
             }
-            Op::Data { .. } => {}
+            Op::Arrival { session, step, repair } if bench.router.sees_data() => {
+                let newest = &mut next[session as usize];
+                let seq = newest.saturating_add_signed(step.into());
+                *newest = seq.max(*newest);
+                let flags = if repair { Flags::REPAIR } else { Flags::default() };
+                let body = body(session, seq, flags);
+                let session = SessionId(session);
+                for port in (0..PORTS).filter(|port| is_there[usize::from(*port)]) {
+                    bench.pass(port_of(port), Packet { session, layer: Layer(0), size: 1000, body });
+                }
+            }
+            Op::Data { .. } | Op::Arrival { .. } => {}
+            Op::Acked { port, session, from, back, behind } => {
+                let seq = Seq(next[session as usize].saturating_sub(back.into()));
+                let echo = Echo { seq, hold: Span::ZERO };
+                let content = ReportContent::Selective { echo, behind: behind.into(), bitmap: 1, loss: 0.0 };
+                reports.push(said(from, content));
+                bench.report(session, port_of(port), reports[reports.len() - 1]);
+            }
+            Op::Missed { port, session, from, back, count } => {
+                let first = Seq(next[session as usize].saturating_sub(back.into()));
+                let echo = Echo { seq: first, hold: Span::ZERO };
+                reports.push(said(from, ReportContent::Lost { echo, first, count, loss: 0.0 }));
+                bench.report(session, port_of(port), reports[reports.len() - 1]);
+            }
+            Op::Indicated { port, session, from, level, leaves } => {
+                let cause = if leaves { Cause::Leaving } else { Cause::Loss };
+                let echo = Echo { seq: Seq(next[session as usize]), hold: Span::ZERO };
+                reports.push(said(from, ReportContent::Congested { echo, level, mean: level, cause }));
+                bench.report(session, port_of(port), reports[reports.len() - 1]);
+            }
+            Op::Foreign { port, session } => {
+                let echo = Echo { seq: Seq(next[session as usize]), hold: Span::ZERO };
+                let (samples, rate, cause) = (3, 1e4, Cause::Loss);
+                let content =
+                    ReportContent::Averaged { echo, mean: 1.0, deviation: 0.5, samples, rate, cause };
+                bench.report(session, port_of(port), said(1, content));
+            }
+            Op::Toggle(port) => is_there[usize::from(port)] ^= true,
             Op::Report { port, session, first, count } => {
-                let (session, size) = (SessionId(session), 40);
-                latest = report(first, count);
-                bench.pass(port_of(port), Packet { session, layer: Layer(0), size, body: latest });
+                reports.push(report(first, count));
+                bench.report(session, port_of(port), reports[reports.len() - 1]);
             }
             Op::Shared(port) => bench.router.control(RouterControl::Shared(Port(port_of(port))), bench.now),
             Op::Left { port, session, of } => {
@@ -216,7 +365,10 @@ fn run(spec: &dyn RouterSpec, ops: &[Op], spurious: bool) -> Vec<String> {
                 bench.router.control(RouterControl::Left { session, port, neighbour }, bench.now);
             }
             Op::Wait(micros) => bench.wait(bench.now + Span::from_micros(u64::from(micros))),
-            Op::Forget(session) => bench.router.control(RouterControl::Forget(SessionId(session)), bench.now),
+            Op::Forget(session) => {
+                bench.router.control(RouterControl::Forget(SessionId(session)), bench.now);
+                bench.passed[session as usize].clear();
+            }
         }
     }
     bench.wait(bench.now + Span::from_secs(3600));
@@ -227,22 +379,42 @@ fn run(spec: &dyn RouterSpec, ops: &[Op], spurious: bool) -> Vec<String> {
 }
 
 /// Every call ends, deadlines are let go of, calls that come early change nothing, what is sent is what a router may send, whatever
-/// comes late, twice, by another way or after a restart,
+/// comes late, twice, by another way or after a restart, what is not its own passes whole,
 /// the same calls give the same, and nothing is kept of a session that is over.
-fn keeps_its_promises(spec: &dyn RouterSpec, ops: &[Op]) {
-    let trace = run(spec, ops, false);
-    assert_eq!(run(spec, ops, false), trace, "the same again");
-    assert_eq!(run(spec, ops, true), trace, "calls that come early");
+fn keeps_its_promises(spec: &dyn RouterSpec, knows: Knows, ops: &[Op]) {
+    let trace = run(spec, knows, ops, false);
+    assert_eq!(run(spec, knows, ops, false), trace, "the same again");
+    assert_eq!(run(spec, knows, ops, true), trace, "calls that come early");
 }
+
+const LOSSES: Knows =
+    Knows { data: |_| false, report: |content| matches!(content, ReportContent::Lost { .. }) };
+const ACKNOWLEDGEMENTS: Knows =
+    Knows { data: |_| false, report: |content| matches!(content, ReportContent::Newest { .. }) };
+const ACTIVE: Knows = Knows {
+    data: |mark| matches!(mark, Mark::Floor { .. }),
+    report: |content| {
+        matches!(
+            content,
+            ReportContent::Selective { .. } | ReportContent::Lost { .. } | ReportContent::Congested { .. }
+        )
+    },
+};
+const EVERYTHING: Knows = Knows { data: |_| true, report: |_| true };
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_router_keeps_its_promises(ops in prop::collection::vec(op(), 1..100)) {
-        keeps_its_promises(&aggregation::Config { hold: Span::from_secs(1) }, &ops);
-        keeps_its_promises(&acknowledgements::Config, &ops);
+        keeps_its_promises(&aggregation::Config { hold: Span::from_secs(1) }, LOSSES, &ops);
+        keeps_its_promises(&acknowledgements::Config, ACKNOWLEDGEMENTS, &ops);
+        // No session here is forgotten for its silence, after which numbers may begin anew.
+        let active = rmanp::Config { forget: Span::from_secs(3000), ..rmanp::Config::default() };
+        keeps_its_promises(&active, ACTIVE, &ops);
+        let small = rmanp::Config { cache: 4, queue: 2, exclude: 2, ..active };
+        keeps_its_promises(&small, ACTIVE, &ops);
         let spec = toy::ToyRouter { delay: Span::from_millis(7), spacing: Span::from_millis(40) };
-        keeps_its_promises(&spec, &ops);
+        keeps_its_promises(&spec, EVERYTHING, &ops);
     }
 }

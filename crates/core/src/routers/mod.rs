@@ -4,4 +4,5 @@ pub mod acknowledgements;
 pub mod aggregation;
 #[cfg(test)]
 mod conformance;
+pub mod rmanp;
 pub mod start_up;

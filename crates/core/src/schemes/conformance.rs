@@ -58,6 +58,10 @@ fn schemes() -> Vec<Scheme> {
         let scheme: Scheme = format!("raccoom,{options}").parse().expect("valid");
         all.push(scheme.with_packet_size(SIZE).with_short_history());
     }
+    for options in ["begin=start,da=0.6", "repair=tree,outstanding=any", "answers=all,exclude=2"] {
+        let scheme: Scheme = format!("rmanp,{options}").parse().expect("valid");
+        all.push(scheme.with_packet_size(SIZE).with_short_history());
+    }
     for options in [
         "n=2,j=1",
         "preset=published,control=ormcc,n=2,j=1,taf=product",
@@ -432,6 +436,10 @@ impl Packet {
             Mark::Target { .. } => {
                 let (id, since_cut) = (id.and_then(ShortId::of), deviation.to_bits() as u16);
                 Mark::Target { id, since_cut, rtt_max, every: mean }
+            }
+            Mark::Floor { .. } => {
+                let excluded = id.filter(|_| self.flags == 1).and_then(ShortId::of);
+                Mark::Floor { least: mean, rtt_max, every: deviation, excluded }
             }
         }
     }

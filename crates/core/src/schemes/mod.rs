@@ -12,6 +12,7 @@ pub mod ormcc;
 pub mod pgmcc;
 pub mod raccoom;
 pub mod rlc;
+pub mod rmanp;
 pub mod smcc;
 pub mod tfmcc;
 
@@ -97,6 +98,8 @@ schemes! { $
     Mtcp => mtcp,
     /// Seed 002, chapter 3.
     Raccoom => raccoom,
+    /// Seed 003.
+    Rmanp => rmanp,
 }
 
 // Behind the list, which defines `each!` for it.

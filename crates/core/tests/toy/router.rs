@@ -91,6 +91,11 @@ impl Router for Toy {
     fn observe(&self) -> RouterObservation {
         let reports = self.sessions.values().filter(|(_, kept)| kept.is_some()).count();
         let entries = self.waiting.len() + self.sessions.len();
-        RouterObservation { merged: self.merged, held: self.waiting.len() + reports, entries }
+        RouterObservation {
+            merged: self.merged,
+            held: self.waiting.len() + reports,
+            entries,
+            ..RouterObservation::default()
+        }
     }
 }

@@ -3,9 +3,9 @@
 use super::clocked::Clocked;
 use super::layers::Subscription;
 use super::meter::Meter;
-use super::places::SessionTree;
+use super::places::{Seen, SessionTree};
 use super::relays::SessionSource;
-use crate::outcome::FlowCounts;
+use crate::outcome::{DelayOutcome, FlowCounts};
 use crate::routes::NONE;
 use crate::traffic::ApplicationData;
 use faircast_core::delivery::gaps::InOrder;
@@ -74,6 +74,8 @@ pub struct SessionAgent {
     pub sampler: Sampler,
     pub sent_meter: Meter,
     pub sent: u64,
+    /// Packets that it sent again, not among those.
+    pub again: u64,
     pub followed: Option<ReceiverId>,
     /// Whether it was in start-up when it was looked at last.
     pub starting: bool,
@@ -133,6 +135,11 @@ impl SessionAgent {
     pub fn probe_at(&self) -> u64 {
         let Some(alive) = self.alive.filter(|_| self.probes_left > 0) else { return NEVER };
         self.start.saturating_sub(alive * u64::from(self.probes_left))
+    }
+
+    /// What its source sent.
+    pub fn sent_counts(&self) -> FlowCounts {
+        FlowCounts { sent: self.sent + self.again, again: self.again, ..FlowCounts::default() }
     }
 
     /// Whether any member is there.
@@ -248,6 +255,25 @@ pub struct MemberExtra {
     pub suppressed_before: u32,
     /// It is a relay: the source of this session.
     pub relay: Option<u32>,
+    /// When it was excluded.
+    pub excluded: Option<u64>,
+    /// How long packets took to it, where that is asked for.
+    pub delays: Option<Box<Delays>>,
+}
+
+/// How long packets take from the source's first sending to a member that has not had them.
+#[derive(Debug, Default)]
+pub struct Delays {
+    pub seen: Seen,
+    pub outcome: DelayOutcome,
+}
+
+impl Delays {
+    fn on_data(&mut self, data: &Data, at: u64) {
+        if self.seen.note(data.seq.0) {
+            self.outcome.add(time(at).since(data.sent_at));
+        }
+    }
 }
 
 impl MemberExtra {
@@ -255,6 +281,9 @@ impl MemberExtra {
     pub fn on_data(&mut self, member: u32, data: &Data, at: u64, effects: &mut Effects) {
         if let Some(mute) = &mut self.mute {
             mute.on_data(member, data, at);
+        }
+        if let Some(delays) = &mut self.delays {
+            delays.on_data(data, at);
         }
         if let Some(alive) = &mut self.alive
             && at >= alive.next
@@ -297,7 +326,7 @@ impl Mute {
             Mark::Equation { to, limiting: true, .. } => to == Some(me),
             // Speaks to somebody who is not the limiting one, and does not say who that is.
             Mark::Equation { .. } => self.since.is_some(),
-            Mark::None | Mark::Timetable { .. } | Mark::Window { .. } => false,
+            Mark::None | Mark::Timetable { .. } | Mark::Window { .. } | Mark::Floor { .. } => false,
         };
         if let Some(since) = self.since {
             self.represented += at - since;

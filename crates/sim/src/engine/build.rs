@@ -404,13 +404,16 @@ impl Builder<'_> {
                 let turn = index as u64 * every.as_nanos() / spec.members.len() as u64;
                 Alive { every: every.as_nanos(), next: member.join.as_nanos() + turn }
             });
+            let delays = rare.is_timed.then(Box::default);
             let extra = (mute.is_some()
+                || delays.is_some()
                 || alive.is_some()
                 || bins.is_some()
                 || !returns.is_empty()
                 || subscription.is_some())
             .then(|| {
-                Box::new(MemberExtra { bins, mute, alive, returns, subscription, ..MemberExtra::default() })
+                let rest = MemberExtra::default();
+                Box::new(MemberExtra { bins, mute, alive, returns, subscription, delays, ..rest })
             });
             members.push(ReceiverAgent {
                 receiver: spec.scheme.receiver(me),
@@ -452,6 +455,7 @@ impl Builder<'_> {
             sampler: Sampler::new(self.options.sample.as_nanos()),
             sent_meter: Meter::default(),
             sent: 0,
+            again: 0,
             followed: None,
             starting: false,
             cuts: 0,

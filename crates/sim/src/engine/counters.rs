@@ -24,7 +24,7 @@ impl Engine {
     #[cold]
     pub(super) fn turn_source(&mut self, number: u32, now: u64) {
         let it = &mut self.sessions[number as usize];
-        let counts = FlowCounts { sent: it.sent, ..FlowCounts::default() };
+        let counts = it.sent_counts();
         let (passed, done) = it.sent_meter.turn(now, self.bin, &self.moments);
         self.records.count(it.flow, passed, &counts);
         if let Some(done) = done {

@@ -378,6 +378,7 @@ impl Engine {
             match effect {
                 Effect::Report(report) => self.send_report(session, number, now, report),
                 Effect::Subscribe(layer) => self.subscribe(session, number, now, layer),
+                Effect::Leave => self.exclude(session, number, now),
                 Effect::Send { .. } | Effect::Attend(_) => self.refuse(
                     "a receiver",
                     "sends packets or changes groups, which relays and members of trees do",
@@ -385,6 +386,19 @@ impl Engine {
             }
         }
         self.effects = effects;
+    }
+
+    /// A member was excluded: it leaves at once, and stays away.
+    #[cold]
+    fn exclude(&mut self, session: u32, number: u32, now: u64) {
+        let it = &mut self.sessions[session as usize].members[number as usize];
+        let extra = it.extra.get_or_insert_default();
+        extra.excluded = Some(now);
+        extra.returns.clear();
+        (it.leave, it.deadline) = (now + 1, now + 1);
+        let (host, slot) = (it.host, it.slot);
+        self.slots[slot as usize].deadline = now + 1;
+        self.set_deadline(host, slot, now + 1);
     }
 
     pub(super) fn send_report(&mut self, session: u32, number: u32, now: u64, mut report: Report) {

@@ -5,8 +5,10 @@ use super::meter::Moments;
 use super::relays::SessionSource;
 use super::{Engine, SimError};
 use crate::events::{Event, Happening};
-use crate::network::{Flow, FlowId, Network};
-use crate::outcome::{FlowCounts, FlowOutcome, LinkOutcome, MemberOutcome, Outcome, SourceSample};
+use crate::network::{Flow, FlowId, Network, NodeId};
+use crate::outcome::{
+    DelayOutcome, FlowOutcome, LinkOutcome, MemberOutcome, Outcome, RouterOutcome, SourceSample,
+};
 use faircast_core::node::Observation;
 use faircast_core::packet::{Layer, ReceiverId};
 use faircast_core::time::Rate;
@@ -107,8 +109,8 @@ impl Engine {
             if let Some(done) = session.sent_meter.finish(bin) {
                 put(&mut into.sent_bins, done);
             }
-            into.sent = session.sent;
-            let sent = FlowCounts { sent: session.sent, ..FlowCounts::default() };
+            let sent = session.sent_counts();
+            into.sent = sent.sent;
             into.counts[moments.left(session.sent_meter.end)].iter_mut().for_each(|it| it.add(&sent));
             into.tally = session.source.observe().tally;
             if let Some(tree) = &mut session.tree {
@@ -162,6 +164,8 @@ impl Engine {
             LinkOutcome { counts: self.links[number as usize].link.counts(), samples }
         });
         let links = links.collect();
+        let routers = self.routers.iter().map(|it| RouterOutcome { node: NodeId(it.node), seen: it.seen() });
+        let routers = routers.collect();
         let log = self.take_events();
         let mut taps = std::mem::take(&mut self.taps);
         taps.retain(|tapped| tapped.at.as_nanos() <= until);
@@ -169,6 +173,7 @@ impl Engine {
         Ok(Outcome {
             flows,
             links,
+            routers,
             taps,
             log,
             digest,
@@ -218,6 +223,12 @@ fn member_outcome(member: &ReceiverAgent, bins: Vec<u64>) -> MemberOutcome {
         subscriptions: Vec::new(),
         bins,
         counts: Vec::new(),
+        excluded: member.extra.as_ref().and_then(|extra| extra.excluded).map(time),
+        delay: member
+            .extra
+            .as_ref()
+            .and_then(|extra| extra.delays.as_ref())
+            .map_or(DelayOutcome::default(), |delays| delays.outcome),
     }
 }
 
@@ -232,11 +243,7 @@ fn finish_sink(sink: &mut SinkAgent, into: &mut FlowOutcome, bin: u64) {
         lost,
         delivered: sink.delivered(),
         reports: sink.reports,
-        acknowledgements: 0,
-        suppressed: 0,
-        subscriptions: Vec::new(),
-        bins: Vec::new(),
-        counts: Vec::new(),
+        ..MemberOutcome::default()
     });
 }
 

@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::network::Flow;
 use crate::routes::NONE;
 use faircast_core::node::{Cx, Departure, Effect, Observation, Relay, SourceControl, Stamp, To, Windows};
-use faircast_core::packet::{self, Arrival, Data, Layer, ReceiverId, Report};
+use faircast_core::packet::{self, Arrival, Data, Layer, Packet, ReceiverId, Report};
 use faircast_core::schemes::AnySource;
 use faircast_core::time::{Rate, Time};
 
@@ -180,11 +180,18 @@ impl Engine {
         if self.sessions[session as usize].tree.is_some() {
             return self.carry_out_in_tree(session, NONE, now);
         }
-        let Some((above, member)) = self.sessions[session as usize].source.relay().map(|it| it.above) else {
-            let _ = self.effects.refuse();
-            return self.refuse("a source", "has an effect, which sources have not");
-        };
+        let above = self.sessions[session as usize].source.relay().map(|it| it.above);
         let mut effects = std::mem::take(&mut self.effects);
+        let Some((above, member)) = above else {
+            for effect in effects.drain() {
+                match effect {
+                    Effect::Send { to: To::Group, packet } => self.send_again(session, &packet, now),
+                    _ => self.refuse("a source", "has an effect that sources have not"),
+                }
+            }
+            self.effects = effects;
+            return;
+        };
         for effect in effects.drain() {
             match effect {
                 Effect::Report(report) => self.send_report(above, member, now, report),
@@ -203,13 +210,33 @@ impl Engine {
                     }
                     _ => self.refuse("a relay", "sends its children something that is no data"),
                 },
-                Effect::Send { .. } | Effect::Attend(_) => self.refuse(
+                Effect::Send { .. } | Effect::Attend(_) | Effect::Leave => self.refuse(
                     "a relay",
                     "sends to one child or exit or changes groups, which is simulated in trees",
                 ),
             }
         }
         self.effects = effects;
+    }
+}
+
+impl Engine {
+    /// A source sends a packet that it has sent before to all.
+    fn send_again(&mut self, session: u32, packet: &Packet, now: u64) {
+        let packet::Body::Data(mut data) = packet.body else {
+            return self.refuse("a source", "sends the group something that is no data");
+        };
+        let it = &mut self.sessions[session as usize];
+        let (root, bundle, capable, says_rate) = (it.root, it.root_bundle, it.capable, it.says_rate);
+        if it.sent_meter.is_over(now) {
+            self.turn_source(session, now);
+        }
+        let it = &mut self.sessions[session as usize];
+        it.again += 1;
+        it.sent_meter.bytes += u64::from(packet.size);
+        data.rate = says_rate.said(data.flags, data.rate);
+        let &Packet { size, layer, .. } = packet;
+        self.fan_out(root, bundle, &Logged { at: now, data, size, layer, marked: false, capable }, &mut None);
     }
 }
 

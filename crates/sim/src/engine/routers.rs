@@ -10,7 +10,7 @@ use super::bundles::Logged;
 use crate::calendar::{Class, Entry};
 use crate::frame::{Body, Frame};
 use crate::routes::{Hop, NONE};
-use faircast_core::node::{Cx, Effect, Port, Router, RouterSpec, To, Verdict};
+use faircast_core::node::{Cx, Effect, Port, Router, RouterObservation, RouterSpec, To, Verdict};
 use faircast_core::packet::{self, Packet};
 use faircast_core::rng::Rng;
 use faircast_topology::Edge;
@@ -33,6 +33,8 @@ pub struct RouterNode {
     spec: Arc<dyn RouterSpec>,
     pub router: Box<dyn Router + Send>,
     pub rng: Rng,
+    /// What routers did there before restarts.
+    before: RouterObservation,
     /// Its entry in the calendar.
     pub scheduled: u64,
     /// By link out of the node or into it: the port, which is the neighbour's place among all neighbours.
@@ -43,6 +45,24 @@ pub struct RouterNode {
     pub ways_up: BTreeMap<u32, u32>,
     /// By session and member: the port towards it.
     pub entries: BTreeMap<(u32, u32), Port>,
+}
+
+impl RouterNode {
+    /// What it has done so far, restarts included.
+    pub fn seen(&self) -> RouterObservation {
+        let (now, before) = (self.router.observe(), &self.before);
+        RouterObservation {
+            merged: now.merged + before.merged,
+            stored_most: now.stored_most.max(before.stored_most),
+            stored_for: now.stored_for + before.stored_for,
+            repairs: now.repairs + before.repairs,
+            indications: now.indications + before.indications,
+            filtered: now.filtered + before.filtered,
+            overflows: now.overflows + before.overflows,
+            exclusions: now.exclusions + before.exclusions,
+            ..now
+        }
+    }
 }
 
 impl Engine {
@@ -123,6 +143,7 @@ impl Engine {
         let it = &mut self.routers[(router & !RESTART) as usize];
         if router & RESTART != 0 {
             // It forgets all that it knew, and what it held is lost.
+            it.before = it.seen();
             (it.router, it.scheduled) = (it.spec.router(), NEVER);
             return self.settle(router & !RESTART, now);
         }
@@ -143,7 +164,7 @@ impl Engine {
             for effect in effects.drain() {
                 match effect {
                     Effect::Send { to, packet } => self.send_from(router, to, &packet, now),
-                    Effect::Report(_) | Effect::Subscribe(_) | Effect::Attend(_) => {
+                    Effect::Report(_) | Effect::Subscribe(_) | Effect::Attend(_) | Effect::Leave => {
                         self.refuse("a router", "reports or subscribes, which receivers do");
                     }
                 }
@@ -249,6 +270,7 @@ impl Builder<'_> {
             let mut it = RouterNode {
                 node,
                 spec: Arc::clone(spec),
+                before: RouterObservation::default(),
                 scheduled: NEVER,
                 rng: rng(node),
                 ports,

@@ -300,7 +300,7 @@ impl PgmReceiver {
             .drain()
             .filter_map(|effect| match effect {
                 Effect::Report(report) => Some(report.content),
-                Effect::Subscribe(_) | Effect::Attend(_) | Effect::Send { .. } => {
+                Effect::Subscribe(_) | Effect::Attend(_) | Effect::Leave | Effect::Send { .. } => {
                     self.failure.get_or_insert(Error::effect("receiver", &effect));
                     self.over = true;
                     None

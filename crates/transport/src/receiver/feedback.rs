@@ -550,7 +550,7 @@ impl ReceiverSession {
     /// socket's buffer: this host's time, not the path's.
     pub(super) fn carry_out(&mut self, late: Span, now: Time) {
         let Some(stream) = &mut self.stream else { return };
-        let (mut written, mut attended) = (Ok(()), None);
+        let (mut written, mut attended, mut is_excluded) = (Ok(()), None, false);
         for effect in self.effects.drain() {
             match effect {
                 Effect::Report(mut report) => {
@@ -565,6 +565,7 @@ impl ReceiverSession {
                     }
                 }
                 Effect::Attend(group) => attended = Some(group),
+                Effect::Leave => is_excluded = true,
                 Effect::Send { .. } => {
                     written = written.and(Err(Error::effect("receiver", &effect)));
                 }
@@ -572,6 +573,9 @@ impl ReceiverSession {
         }
         if let Some(group) = attended {
             self.attend(group);
+        }
+        if is_excluded {
+            self.end(EndReason::TooSlow, now);
         }
         if let Err(error) = written {
             self.fail(error, now);

@@ -406,7 +406,7 @@ impl Serving {
                 Body::Report(report) => self.reports.push_back(report),
             },
             // Its own parent's groups are what every receiver does by itself; there are no layers.
-            Effect::Attend(_) | Effect::Subscribe(_) => {}
+            Effect::Attend(_) | Effect::Subscribe(_) | Effect::Leave => {}
         }
     }
 

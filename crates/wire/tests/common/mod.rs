@@ -83,6 +83,11 @@ pub fn marks() -> Vec<(&'static str, Mark)> {
             Mark::Target { id, since_cut: 0x0102, rtt_max: 0.125, every: 0.5 }
         }),
         ("everybody", Mark::TARGET),
+        ("floor", {
+            let excluded = id.and_then(ShortId::of);
+            Mark::Floor { least: 16_000.0, rtt_max: 0.125, every: 0.5, excluded }
+        }),
+        ("listened to", Mark::FLOOR),
     ]
 }
 

@@ -288,7 +288,7 @@ impl Grove {
                 }
                 Effect::Attend(group) => self.nodes[node.expect("the source is in no group")].group = group,
                 Effect::Send { to, packet } => self.send(node, to, &packet),
-                Effect::Subscribe(_) => panic!("there are no layers"),
+                Effect::Subscribe(_) | Effect::Leave => panic!("there are no layers, and nobody is excluded"),
             }
         }
         self.effects = effects;

@@ -1,0 +1,207 @@
+//! RMANP's active router (seed 003, 2): sequence control, rate limits at exits, a cache with local repair, filtered congestion
+//! indications, and one acknowledgement of many.
+//!
+//! It knows a session by the mark of its data ([`Mark::Floor`]); packets and reports of all others pass as they are, and nothing is
+//! kept of them. Its neighbours are ports: which of them lead to receivers it learns from the data that leaves by them.
+//!
+//! **What it keeps.** Up to [`Config::cache`] packets of each session, until all behind its exits have acknowledged them. What it sends
+//! by [`Effect::Send`] out of an exit is always a packet that left or was held at that router before, by its number, and one of the newest
+//! [`Config::cache`] ones that came: a driver that keeps as many datagrams of a session has what it needs ([`Router::keeps`]).
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `config` | its parameters, also as text |
+//! | `session` | what it knows of a session: sequence control, indications, acknowledgements |
+//! | `exit` | an exit: its limit, what waits there, what was asked for |
+//! | `store` | the packets that are kept |
+
+mod config;
+mod exit;
+mod session;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use config::Config;
+
+use crate::node::{Cx, Port, Router, RouterControl, RouterObservation, RouterSpec, Verdict};
+use crate::packet::{Body, Cause, Layer, Mark, Packet, ReportContent, SessionId};
+use crate::time::{Span, Time};
+use session::Session;
+
+#[cfg(doc)]
+use crate::node::Effect;
+
+/// So many sessions are known at most; beyond, the one that was silent longest is forgotten.
+const MOST_SESSIONS: usize = 256;
+
+/// An active router.
+#[derive(Debug)]
+pub struct ActiveRouter {
+    config: Config,
+    /// In order of their names.
+    sessions: Vec<(SessionId, Session)>,
+    deadline: Time,
+    totals: Totals,
+}
+
+/// What the router did, all sessions together.
+#[derive(Debug, Clone, Copy, Default)]
+struct Totals {
+    seen: RouterObservation,
+    /// Packets in all stores.
+    stored: usize,
+    /// Since when that many are stored.
+    stored_at: Time,
+}
+
+impl Totals {
+    /// So many packets are stored from now on, where there were `before` of those.
+    fn store(&mut self, before: usize, after: usize, now: Time) {
+        let passed = now.since(self.stored_at).as_nanos();
+        self.seen.stored_for =
+            self.seen.stored_for + Span::from_nanos(passed.saturating_mul(self.stored as u64));
+        self.stored_at = now.max(self.stored_at);
+        self.stored = (self.stored + after).saturating_sub(before);
+        self.seen.stored_most = self.seen.stored_most.max(self.stored);
+    }
+}
+
+impl RouterSpec for Config {
+    fn router(&self) -> Box<dyn Router + Send> {
+        Box::new(ActiveRouter {
+            config: *self,
+            sessions: Vec::new(),
+            deadline: Time::NEVER,
+            totals: Totals::default(),
+        })
+    }
+}
+
+impl ActiveRouter {
+    fn place(&self, id: SessionId) -> Result<usize, usize> {
+        self.sessions.binary_search_by_key(&id, |(id, _)| *id)
+    }
+
+    /// The place of a session that there may not have been.
+    fn place_or_new(&mut self, id: SessionId, now: Time) -> usize {
+        if let Ok(place) = self.place(id) {
+            return place;
+        }
+        if self.sessions.len() >= MOST_SESSIONS
+            && let Some(silent) = self.sessions.iter().min_by_key(|(_, it)| it.heard_at).map(|(id, _)| *id)
+        {
+            self.forget(silent, now);
+        }
+        let place = self.place(id).unwrap_or_else(|place| place);
+        self.sessions.insert(place, (id, Session::new(id, &self.config, now)));
+        place
+    }
+
+    fn forget(&mut self, id: SessionId, now: Time) {
+        if let Ok(place) = self.place(id) {
+            let (_, it) = self.sessions.remove(place);
+            self.totals.store(it.stored(), 0, now);
+            self.look();
+        }
+    }
+
+    fn look(&mut self) {
+        self.deadline = self.sessions.iter().map(|(_, it)| it.deadline()).min().unwrap_or(Time::NEVER);
+    }
+
+    /// Something happens to a session.
+    fn with<T>(
+        &mut self,
+        place: usize,
+        now: Time,
+        act: impl FnOnce(&mut Session, &Config, &mut RouterObservation) -> T,
+    ) -> T {
+        let (_, it) = &mut self.sessions[place];
+        let before = it.stored();
+        let result = act(it, &self.config, &mut self.totals.seen);
+        let after = it.stored();
+        if before != after {
+            self.totals.store(before, after, now);
+        }
+        self.look();
+        result
+    }
+}
+
+impl Router for ActiveRouter {
+    fn on_data(&mut self, exit: Port, packet: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        let Body::Data(data) = &packet.body else { return Verdict::Pass };
+        if packet.layer != Layer(0) || !matches!(data.mark, Mark::Floor { .. }) {
+            return Verdict::Pass;
+        }
+        let place = self.place_or_new(packet.session, cx.now);
+        self.with(place, cx.now, |it, config, seen| it.on_data(exit, packet, config, seen, cx))
+    }
+
+    fn on_report(&mut self, entry: Port, packet: &mut Packet, cx: &mut Cx<'_>) -> Verdict {
+        let Body::Report(report) = packet.body else { return Verdict::Pass };
+        let Ok(place) = self.place(packet.session) else { return Verdict::Pass };
+        let size = packet.size;
+        self.with(place, cx.now, |it, config, seen| {
+            it.hears(&report, size, cx.now);
+            match report.content {
+                ReportContent::Selective { .. } => it.on_ack(entry, &report, config, seen, cx),
+                ReportContent::Lost { first, count, .. } => {
+                    it.on_request(entry, first, count, config, seen, cx)
+                }
+                ReportContent::Congested { cause: Cause::Leaving, .. } => {
+                    it.on_leave(entry, &report, config, seen, cx)
+                }
+                ReportContent::Congested {
+                    level,
+                    cause: Cause::Loss | Cause::Accumulation | Cause::Mark,
+                    ..
+                } => it.on_indication(entry, packet, level, config, seen, cx),
+                _ => Verdict::Pass,
+            }
+        })
+    }
+
+    fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        if cx.now < self.deadline {
+            return;
+        }
+        let mut place = 0;
+        while place < self.sessions.len() {
+            if self.sessions[place].1.deadline() <= cx.now {
+                let is_over = self.with(place, cx.now, |it, config, seen| it.on_deadline(config, seen, cx));
+                if is_over {
+                    let id = self.sessions[place].0;
+                    self.forget(id, cx.now);
+                    continue;
+                }
+            }
+            place += 1;
+        }
+        self.look();
+    }
+
+    fn control(&mut self, control: RouterControl, now: Time) {
+        let RouterControl::Forget(session) = control;
+        self.forget(session, now);
+    }
+
+    fn observe(&self) -> RouterObservation {
+        let entries = self.sessions.iter().map(|(_, it)| it.entries()).sum();
+        RouterObservation {
+            held: self.totals.stored,
+            stored: self.totals.stored,
+            entries,
+            ..self.totals.seen
+        }
+    }
+
+    fn keeps(&self) -> u16 {
+        self.config.cache
+    }
+}

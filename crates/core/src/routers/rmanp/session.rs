@@ -1,0 +1,593 @@
+//! What an active router knows of a session: sequence control, congestion indications and acknowledgements (seed 003, 2).
+
+use super::config::Config;
+use super::exit::{Exit, Outcome};
+use super::store::Store;
+use crate::node::{Cx, Effect, Port, RouterObservation, To, Verdict};
+use crate::packet::{
+    Body, Cause, Echo, Flags, Layer, Mark, Packet, ReceiverId, Report, ReportContent, Seq, SessionId, ShortId,
+};
+use crate::schemes::rmanp::{Exclusion, Fusion, Overdue, RETRY, Requests, acknowledged, newest_of};
+use crate::time::{Rate, Span, Time};
+
+/// A session that passes the router.
+#[derive(Debug)]
+pub(super) struct Session {
+    id: SessionId,
+    /// Behind the newest packet that came; `None` before the first one.
+    expected: Option<u64>,
+    /// The newest packet, when there is a gap before it that has been told of.
+    gap_at: Option<u64>,
+    store: Store,
+    /// What did not come, and is asked for upstream.
+    lacking: Requests,
+    /// The packet that came last, when it was asked for.
+    requested: Option<u64>,
+    /// In the order of their ports.
+    exits: Vec<Exit>,
+    /// By port: what all behind it have.
+    acks: Fusion<Port>,
+    /// What was acknowledged upstream, and when.
+    acked: u64,
+    acked_at: Time,
+    /// When an acknowledgement is due that did not leave at once.
+    ack_at: Time,
+    /// The lowest rate that was indicated upstream, grown with acknowledgements since.
+    indicated: Option<Rate>,
+    /// Under whose name it speaks: that of a receiver behind it.
+    speaker: Option<ReceiverId>,
+    least: Rate,
+    /// How often upstream wants to hear of each receiver.
+    every: Span,
+    report_size: u16,
+    pub heard_at: Time,
+    look_at: Time,
+    /// Exits that something waits at.
+    busy: usize,
+}
+
+/// Children are looked at so often.
+const LOOK: Span = Span::from_secs(1);
+/// Children of an exit that are told apart; beyond, the one that was silent longest is forgotten.
+const MOST_CHILDREN: usize = 4096;
+/// Exits that are told apart.
+const MOST_EXITS: usize = 4096;
+/// Ranges that one call asks for.
+const RANGES: usize = 2;
+/// A packet is not sent again out of the same exit within this part of the time after which a receiver asks again.
+const PART_OF_RETRY: f64 = 0.5;
+/// A part of the tree that has nothing new to say says so, so many times within the time after which it would be forgotten.
+const SIGNS_OF_LIFE: u64 = 3;
+/// How long packets name who is excluded, so that one of them comes to it.
+const EXCLUDED_FOR: Span = Span::from_secs(10);
+const REPORT_SIZE: u16 = 40;
+const LONGEST_TURN: f64 = 60.0;
+
+impl Session {
+    pub(super) fn new(id: SessionId, config: &Config, now: Time) -> Session {
+        Session {
+            id,
+            expected: None,
+            gap_at: None,
+            store: Store::new(config.cache.into()),
+            lacking: Requests::default(),
+            requested: None,
+            exits: Vec::new(),
+            acks: Fusion::new(),
+            acked: 0,
+            acked_at: now,
+            ack_at: Time::NEVER,
+            indicated: None,
+            speaker: None,
+            least: Rate::ZERO,
+            every: Span::ZERO,
+            report_size: REPORT_SIZE,
+            heard_at: now,
+            look_at: now + LOOK,
+            busy: 0,
+        }
+    }
+
+    pub(super) const fn stored(&self) -> usize {
+        self.store.len()
+    }
+
+    pub(super) fn entries(&self) -> usize {
+        1 + self.stored() + self.lacking.len() + self.exits.iter().map(Exit::entries).sum::<usize>()
+    }
+
+    pub(super) fn deadline(&self) -> Time {
+        let own = self.look_at.min(self.ack_at).min(self.lacking.due());
+        if self.busy == 0 {
+            return own;
+        }
+        self.exits.iter().map(Exit::due).min().unwrap_or(Time::NEVER).min(own)
+    }
+
+    fn place(&self, port: Port) -> Result<usize, usize> {
+        self.exits.binary_search_by_key(&port, |exit| exit.port)
+    }
+
+    /// Something happens at an exit, after which more or less may wait there.
+    fn at_exit<T>(&mut self, place: usize, act: impl FnOnce(&mut Exit, &mut Store) -> T) -> T {
+        let exit = &mut self.exits[place];
+        self.busy -= usize::from(!exit.due().is_never());
+        let result = act(exit, &mut self.store);
+        self.busy += usize::from(!self.exits[place].due().is_never());
+        result
+    }
+
+    /// A report came in.
+    pub(super) fn hears(&mut self, report: &Report, size: u16, now: Time) {
+        (self.report_size, self.heard_at) = (size, now);
+        if !matches!(report.content, ReportContent::Congested { cause: Cause::Leaving, .. }) {
+            self.speaker.get_or_insert(report.from);
+        }
+    }
+
+    // Data.
+
+    /// A packet wants to leave by an exit.
+    pub(super) fn on_data(
+        &mut self,
+        port: Port,
+        packet: &mut Packet,
+        config: &Config,
+        seen: &mut RouterObservation,
+        cx: &mut Cx<'_>,
+    ) -> Verdict {
+        let Body::Data(data) = packet.body else { return Verdict::Pass };
+        let (seq, now) = (data.seq.0, cx.now);
+        self.heard_at = now;
+        if self.expected.is_none_or(|expected| seq >= expected) {
+            self.on_new(seq, packet, config, seen, cx);
+        } else {
+            self.on_old(seq, packet, config, seen, cx);
+        }
+        let is_requested = self.requested == Some(seq);
+        let place = match self.place(port) {
+            Ok(place) => place,
+            Err(_) if self.exits.len() >= MOST_EXITS => return Verdict::Pass,
+            Err(place) => {
+                self.exits.insert(place, Exit::new(port, seq, now));
+                // Until all behind it may have spoken, nobody there has anything.
+                self.acks.set(port, 0, now);
+                place
+            }
+        };
+        let gap = self.gap_at == Some(seq);
+        let outcome = self.at_exit(place, |exit, _| {
+            exit.data_at = now;
+            if seq >= exit.next {
+                exit.on_new(packet, gap, config, now)
+            } else {
+                Outcome::Settled(exit.on_late(packet, is_requested, now))
+            }
+        });
+        match outcome {
+            Outcome::Settled(verdict) => verdict,
+            Outcome::Overflow => {
+                seen.overflows += 1;
+                self.indicate(data.rate, Cause::Accumulation, seq, config, seen, cx);
+                Verdict::Drop
+            }
+        }
+    }
+
+    /// The first copy of a packet that is newer than all before.
+    fn on_new(
+        &mut self,
+        seq: u64,
+        packet: &Packet,
+        config: &Config,
+        seen: &mut RouterObservation,
+        cx: &mut Cx<'_>,
+    ) {
+        let Body::Data(data) = packet.body else { return };
+        let expected = self.expected.replace(seq.saturating_add(1)).unwrap_or(seq);
+        if let Mark::Floor { least, every, .. } = data.mark {
+            self.least = Rate::from_bps(if least.is_finite() { f64::from(least.max(0.0)) } else { 0.0 });
+            let every = if every.is_finite() { f64::from(every).clamp(0.0, LONGEST_TURN) } else { 0.0 };
+            self.every = Span::from_secs_f64(every);
+        }
+        let gap = seq > expected;
+        self.gap_at = gap.then_some(seq);
+        self.store.put(seq, *packet, cx.now);
+        if gap {
+            self.lacking.note(expected..seq, true, config.cache.into());
+            self.lacking.declare(u32::MAX, cx.now);
+            if !data.flags.has(Flags::GAP_SEEN) {
+                self.indicate(data.rate, Cause::Loss, seq, config, seen, cx);
+            }
+            self.ask(config, cx);
+        }
+    }
+
+    /// A copy of a packet that is not newer than all before.
+    fn on_old(
+        &mut self,
+        seq: u64,
+        packet: &Packet,
+        config: &Config,
+        seen: &mut RouterObservation,
+        cx: &mut Cx<'_>,
+    ) {
+        let Body::Data(data) = packet.body else { return };
+        if self.lacking.fill(seq, cx.now) {
+            self.requested = Some(seq);
+        } else if self.requested != Some(seq) || !data.flags.has(Flags::REPAIR) {
+            self.requested = None;
+        }
+        if self.store.get(seq).is_none() {
+            self.store.put(seq, *packet, cx.now);
+        }
+        if data.flags.has(Flags::REPAIR) && seq < self.acked && self.acked_at < cx.now {
+            // Upstream does not know that all have it.
+            self.ack_at = Time::ZERO;
+            self.acknowledge(config, seen, cx);
+        }
+    }
+
+    /// Congestion that this router has seen itself: say so upstream.
+    fn indicate(
+        &mut self,
+        sent_rate: f32,
+        cause: Cause,
+        seq: u64,
+        config: &Config,
+        seen: &mut RouterObservation,
+        cx: &mut Cx<'_>,
+    ) {
+        let rate = Rate::from_bps(f64::from(sent_rate) * config.absolute);
+        if !sent_rate.is_finite() || sent_rate <= 0.0 || !self.is_news(rate, seen) {
+            return;
+        }
+        let echo = Echo { seq: Seq(seq), hold: Span::MAX };
+        let (level, mean) = (rate.bps() as f32, sent_rate);
+        self.send_up(ReportContent::Congested { echo, level, mean, cause }, cx);
+    }
+
+    /// Whether upstream has not been told of a rate as low (seed 003, 2.3: filtered).
+    fn is_news(&mut self, rate: Rate, seen: &mut RouterObservation) -> bool {
+        let is_news = self.speaker.is_some() && self.indicated.is_none_or(|told| rate.bps() < told.bps());
+        if is_news {
+            self.indicated = Some(rate);
+            seen.indications += 1;
+        } else {
+            seen.filtered += 1;
+        }
+        is_news
+    }
+
+    fn send_up(&self, content: ReportContent, cx: &mut Cx<'_>) {
+        let Some(from) = self.speaker else { return };
+        let body = Body::Report(Report { from, layer: Layer(0), content });
+        let packet = Packet { session: self.id, layer: Layer(0), size: self.report_size, body };
+        cx.effects.push(Effect::Send { to: To::Parent, packet });
+    }
+
+    /// Ask upstream for what is due.
+    fn ask(&mut self, config: &Config, cx: &mut Cx<'_>) {
+        if self.speaker.is_none() {
+            return;
+        }
+        let mut due = [None; RANGES];
+        let mut count = 0;
+        let requests = config.requests;
+        self.lacking.take_due(cx.now, RANGES, requests, Overdue::GiveUp, |range| {
+            due[count] = Some((range.start, range.end));
+            count += 1;
+        });
+        let echo = Echo { seq: Seq(self.expected.unwrap_or(0).saturating_sub(1)), hold: Span::MAX };
+        for (start, end) in due.into_iter().flatten() {
+            let count = (end - start).min(u16::MAX.into()) as u16;
+            self.send_up(ReportContent::Lost { echo, first: Seq(start), count, loss: 0.0 }, cx);
+        }
+    }
+
+    // Reports.
+
+    /// Somebody behind an exit has these packets.
+    pub(super) fn on_ack(
+        &mut self,
+        entry: Port,
+        report: &Report,
+        config: &Config,
+        seen: &mut RouterObservation,
+        cx: &mut Cx<'_>,
+    ) -> Verdict {
+        let (Ok(place), Some(acked)) = (self.place(entry), newest_of(&report.content)) else {
+            return Verdict::Pass;
+        };
+        if self.expected.is_none_or(|expected| acked > expected) {
+            return Verdict::Pass; // of packets that did not come this way
+        }
+        let now = cx.now;
+        let exit = &mut self.exits[place];
+        if exit.has_excluded(report.from, now) {
+            seen.merged += 1;
+            return Verdict::Drop;
+        }
+        let before = exit.children.least();
+        if !exit.children.knows(report.from) && exit.children.len() >= MOST_CHILDREN {
+            exit.children.forget_oldest();
+        }
+        exit.children.on_ack(report.from, acked, now);
+        exit.is_pruned = false;
+        let least = exit.children.least().unwrap_or(acked);
+        if let Some(before) = before.filter(|before| least > *before) {
+            if let Some(slot) = self.store.get(least - 1).filter(|slot| slot.repaired.is_none()) {
+                exit.on_sample(now.since(slot.came_at));
+            }
+            exit.grow(self.least * (config.increase * (least - before) as f64));
+        }
+        let is_relaxed = exit.relax(now);
+        let least = if now.since(exit.since) < config.settle { 0 } else { least };
+        self.acks.set(entry, least, now);
+        if is_relaxed {
+            self.end_episode();
+        }
+        self.on_progress(config);
+        self.acknowledge(config, seen, cx);
+        // What goes on is sent by the router itself, in its own name.
+        Verdict::Drop
+    }
+
+    /// All limits are gone: the next indication is of another congestion.
+    fn end_episode(&mut self) {
+        if !self.exits.iter().any(Exit::is_limited) {
+            self.indicated = None;
+        }
+    }
+
+    /// What all have is kept no more.
+    fn on_progress(&mut self, config: &Config) {
+        let Some(least) = self.acks.least().filter(|least| *least > self.acked) else { return };
+        if let Some(told) = &mut self.indicated
+            && self.acked > 0
+        {
+            // What was told ages (seed 003, 2.4: rates grow with acknowledgements).
+            *told = *told + self.least * (config.increase * (least - self.acked) as f64);
+        }
+        self.acked = least;
+        self.ack_at = Time::ZERO;
+        self.store.forget_below(least);
+    }
+
+    /// One acknowledgement for all, when it says something new or is the sign that this part of the tree is there.
+    fn acknowledge(&mut self, config: &Config, seen: &mut RouterObservation, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        let is_news = self.ack_at == Time::ZERO;
+        let is_silent = now.since(self.acked_at) >= config.silence / SIGNS_OF_LIFE;
+        if self.acked == 0 || !(is_news || is_silent) {
+            seen.merged += 1;
+            return;
+        }
+        let receivers = self.exits.iter().map(|exit| exit.children.len()).sum::<usize>().max(1);
+        let turn = if self.every == Span::ZERO { Span::ZERO } else { self.every / receivers as u64 };
+        let at = self.acked_at + turn;
+        if is_news && now < at {
+            self.ack_at = at;
+            seen.merged += 1;
+            return;
+        }
+        (self.ack_at, self.acked_at) = (Time::NEVER, now);
+        self.send_up(acknowledged(self.acked, Span::ZERO), cx);
+    }
+
+    /// Somebody behind an exit asks for packets.
+    pub(super) fn on_request(
+        &mut self,
+        entry: Port,
+        first: Seq,
+        count: u16,
+        config: &Config,
+        seen: &mut RouterObservation,
+        cx: &mut Cx<'_>,
+    ) -> Verdict {
+        let (Ok(place), Some(expected)) = (self.place(entry), self.expected) else { return Verdict::Pass };
+        let now = cx.now;
+        let end = first.0.saturating_add(count.into()).min(expected);
+        let begin = first.0.max(end.saturating_sub(config.cache.into()));
+        let lately = RETRY.scaled(PART_OF_RETRY);
+        for seq in begin..end {
+            let Some(slot) = self.store.get(seq) else {
+                self.exits[place].wants(seq);
+                self.lacking.ask(seq, config.cache.into(), now);
+                continue;
+            };
+            let was = slot.repaired.filter(|(port, _)| *port == entry);
+            if was.is_none_or(|(_, at)| now.since(at) >= lately) {
+                seen.repairs += u64::from(self.at_exit(place, |exit, _| exit.repeat(seq)));
+            }
+        }
+        self.at_exit(place, |exit, store| exit.pump(store, cx));
+        self.ask(config, cx);
+        seen.merged += 1;
+        Verdict::Drop
+    }
+
+    /// A receiver leaves.
+    pub(super) fn on_leave(
+        &mut self,
+        entry: Port,
+        report: &Report,
+        config: &Config,
+        seen: &mut RouterObservation,
+        cx: &mut Cx<'_>,
+    ) -> Verdict {
+        if let Ok(place) = self.place(entry) {
+            self.lose(place, report.from, cx.now);
+            self.on_progress(config);
+            if self.ack_at == Time::ZERO {
+                self.acknowledge(config, seen, cx);
+            }
+        }
+        Verdict::Pass
+    }
+
+    /// A receiver behind an exit is gone.
+    fn lose(&mut self, place: usize, who: ReceiverId, now: Time) {
+        let exit = &mut self.exits[place];
+        exit.children.leave(who);
+        match exit.children.least() {
+            Some(least) => self.acks.set(exit.port, least, now),
+            None => {
+                exit.is_pruned = true;
+                self.acks.leave(exit.port);
+            }
+        }
+        if self.speaker == Some(who) {
+            self.speaker = self.exits.iter().find_map(|exit| exit.children.any());
+        }
+    }
+
+    /// A congestion indication from behind an exit (seed 003, 2.3).
+    pub(super) fn on_indication(
+        &mut self,
+        entry: Port,
+        packet: &mut Packet,
+        level: f32,
+        config: &Config,
+        seen: &mut RouterObservation,
+        cx: &mut Cx<'_>,
+    ) -> Verdict {
+        let Ok(place) = self.place(entry) else { return Verdict::Pass };
+        let Body::Report(report) = &mut packet.body else { return Verdict::Pass };
+        if !level.is_finite() || level < 0.0 {
+            seen.merged += 1;
+            return Verdict::Drop;
+        }
+        if self.exits[place].has_excluded(report.from, cx.now) {
+            seen.merged += 1;
+            return Verdict::Drop;
+        }
+        let rate = Rate::from_bps(f64::from(level));
+        let rule = Exclusion { count: config.exclude, within: config.exclude_within };
+        // What is lost on the way from here, and not behind another router; and while this router waits for packets itself, it does not
+        // know where they are lost.
+        let is_loss = matches!(report.content, ReportContent::Congested { cause: Cause::Loss, .. });
+        if config.exclude > 0
+            && is_loss
+            && self.lacking.len() == 0
+            && rate.bps() < self.least.bps()
+            && self.exits[place].low.on_low(report.from, rule, cx.now)
+        {
+            seen.exclusions += 1;
+            self.exits[place].excluded = ShortId::of(report.from).map(|id| (id, cx.now + EXCLUDED_FOR));
+            let who = report.from;
+            self.lose_excluded(place, who, config, seen, cx);
+            return Verdict::Drop;
+        }
+        let limit = Rate::from_bps(rate.bps().max(self.least.bps()));
+        self.at_exit(place, |exit, _| exit.restrict(limit, cx.now));
+        let further = rate * config.relative;
+        if !self.is_news(further, seen) {
+            seen.merged += 1;
+            return Verdict::Drop;
+        }
+        if let ReportContent::Congested { level, cause, .. } = &mut report.content {
+            // What is lost is lost behind this router, where packets wait from now on.
+            (*level, *cause) = (further.bps() as f32, Cause::Accumulation);
+        }
+        report.from = self.speaker.unwrap_or(report.from);
+        Verdict::Pass
+    }
+
+    /// Who is excluded holds nobody back; it is told with the next packets, and the exit is pruned once it has left.
+    fn lose_excluded(
+        &mut self,
+        place: usize,
+        who: ReceiverId,
+        config: &Config,
+        seen: &mut RouterObservation,
+        cx: &mut Cx<'_>,
+    ) {
+        self.lose(place, who, cx.now);
+        self.exits[place].is_pruned = false;
+        self.on_progress(config);
+        if self.ack_at == Time::ZERO {
+            self.acknowledge(config, seen, cx);
+        }
+    }
+
+    // Time.
+
+    /// Something is due. Whether the session is over.
+    pub(super) fn on_deadline(
+        &mut self,
+        config: &Config,
+        seen: &mut RouterObservation,
+        cx: &mut Cx<'_>,
+    ) -> bool {
+        let now = cx.now;
+        for place in 0..self.exits.len() {
+            if self.exits[place].due() <= now {
+                self.at_exit(place, |exit, store| exit.pump(store, cx));
+                if self.exits[place].relax(now) {
+                    self.end_episode();
+                }
+            }
+        }
+        if self.lacking.due() <= now {
+            self.ask(config, cx);
+            if self.speaker.is_none() {
+                self.lacking = Requests::default();
+            }
+        }
+        if self.ack_at <= now {
+            self.ack_at = Time::ZERO;
+            self.acknowledge(config, seen, cx);
+            if self.ack_at <= now {
+                self.ack_at = Time::NEVER;
+            }
+        }
+        if self.look_at <= now {
+            self.look_around(config, seen, cx);
+        }
+        now.since(self.heard_at) >= config.forget
+    }
+
+    /// Who is silent is forgotten, while somebody waits for an acknowledgement.
+    fn look_around(&mut self, config: &Config, seen: &mut RouterObservation, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        if self.stored() == 0 {
+            self.look_at = (self.heard_at + config.forget).max(now + LOOK);
+            return;
+        }
+        self.look_at = now + LOOK;
+        let since = |span: Span| if now > Time::ZERO + span { now - span } else { Time::ZERO };
+        let (silent, gone) = (since(config.silence), since(config.forget));
+        let mut any = false;
+        for exit in &mut self.exits {
+            if exit.children.expire(silent) {
+                any = true;
+                match exit.children.least() {
+                    Some(least) => self.acks.set(exit.port, least, now),
+                    None => self.acks.leave(exit.port),
+                }
+            }
+        }
+        any |= self.acks.expire(silent);
+        self.exits.retain(|exit| exit.data_at >= gone);
+        self.busy = self.exits.iter().filter(|exit| !exit.due().is_never()).count();
+        if any {
+            let is_there = |who| self.exits.iter().any(|exit| exit.children.knows(who));
+            if self.speaker.is_some_and(|who| !is_there(who)) {
+                self.speaker = self.exits.iter().find_map(|exit| exit.children.any());
+            }
+            self.on_progress(config);
+            if self.ack_at == Time::ZERO {
+                self.acknowledge(config, seen, cx);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+impl Session {
+    /// The limit of an exit.
+    pub(super) fn limit(&self, port: Port) -> Option<Rate> {
+        self.place(port).ok().and_then(|place| self.exits[place].limit())
+    }
+}

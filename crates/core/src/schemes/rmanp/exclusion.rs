@@ -1,0 +1,62 @@
+//! Receivers that cannot have the least rate are excluded (seed 003, 2).
+
+use crate::packet::ReceiverId;
+use crate::time::{Span, Time};
+
+/// When a receiver is excluded.
+// Seed gap: how it is found that a receiver cannot have the least rate is open: so many congestion indications below it within a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Exclusion {
+    /// So many congestion indications below the least rate.
+    pub count: u8,
+    /// In this time.
+    pub within: Span,
+}
+
+/// Who has asked for less than the least rate lately.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LowRates(Vec<(ReceiverId, u8, Time)>);
+
+/// So many are remembered.
+const MOST: usize = 16;
+
+impl LowRates {
+    /// A receiver asks for less than the least rate: whether that was once too often.
+    pub(crate) fn on_low(&mut self, from: ReceiverId, rule: Exclusion, now: Time) -> bool {
+        self.0.retain(|(_, _, since)| now.since(*since) <= rule.within);
+        let place = match self.0.iter().position(|(id, _, _)| *id == from) {
+            Some(place) => place,
+            None => {
+                if self.0.len() >= MOST {
+                    self.0.remove(0);
+                }
+                self.0.push((from, 0, now));
+                self.0.len() - 1
+            }
+        };
+        self.0[place].1 += 1;
+        let is_enough = self.0[place].1 >= rule.count;
+        if is_enough {
+            self.0.remove(place);
+        }
+        is_enough
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_too_often_in_too_short_a_time_is_excluded() {
+        let rule = Exclusion { count: 3, within: Span::from_secs(10) };
+        let mut low = LowRates::default();
+        let (one, other) = (ReceiverId::new(1).expect("not zero"), ReceiverId::new(2).expect("not zero"));
+        let mut at = |id, secs| low.on_low(id, rule, Time::from_secs_f64(secs));
+        assert!(!at(one, 0.0) && !at(one, 9.0) && !at(other, 9.0));
+        assert!(!at(one, 10.5), "the first one was too long ago");
+        assert!(!at(one, 11.0) && !at(other, 11.0));
+        assert!(at(one, 12.0));
+        assert!(!at(one, 12.5), "and it begins anew");
+    }
+}

@@ -1,0 +1,193 @@
+//! ACK fusion: of several that acknowledge, the least counts (seed 003, 2.4 and 3: packets are kept until all have them).
+
+use crate::packet::{Echo, ReportContent, Seq};
+use crate::time::{Span, Time};
+
+/// What several children have acknowledged. What a child is, is the user's matter.
+#[derive(Debug, Clone)]
+pub(crate) struct Fusion<K> {
+    /// In the order of their keys.
+    children: Vec<Child<K>>,
+    least: u64,
+    /// So many children have acknowledged just that.
+    at_least: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Child<K> {
+    key: K,
+    /// It has all packets below this one.
+    acked: u64,
+    heard_at: Time,
+}
+
+impl<K: Copy + Ord> Fusion<K> {
+    pub(crate) const fn new() -> Fusion<K> {
+        Fusion { children: Vec::new(), least: 0, at_least: 0 }
+    }
+
+    /// Everybody has all packets below this one; `None` while there is nobody.
+    pub(crate) fn least(&self) -> Option<u64> {
+        (!self.children.is_empty()).then_some(self.least)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.children.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.children.is_empty()
+    }
+
+    pub(crate) fn knows(&self, key: K) -> bool {
+        self.place(key).is_ok()
+    }
+
+    /// One of them.
+    pub(crate) fn any(&self) -> Option<K> {
+        self.children.first().map(|child| child.key)
+    }
+
+    fn place(&self, key: K) -> Result<usize, usize> {
+        self.children.binary_search_by(|child| child.key.cmp(&key))
+    }
+
+    /// A child has all packets below `acked`. An acknowledgement that says less than one before is a late one.
+    pub(crate) fn on_ack(&mut self, key: K, acked: u64, now: Time) {
+        match self.place(key) {
+            Ok(place) => {
+                let child = &mut self.children[place];
+                child.heard_at = now;
+                if acked <= child.acked {
+                    return;
+                }
+                let was = std::mem::replace(&mut child.acked, acked);
+                if was == self.least {
+                    self.at_least -= 1;
+                    if self.at_least == 0 {
+                        self.look();
+                    }
+                }
+            }
+            Err(place) => {
+                self.children.insert(place, Child { key, acked, heard_at: now });
+                if self.children.len() == 1 || acked < self.least {
+                    (self.least, self.at_least) = (acked, 1);
+                } else if acked == self.least {
+                    self.at_least += 1;
+                }
+            }
+        }
+    }
+
+    /// A child has all packets below `acked`, and no more, whatever it said before.
+    pub(crate) fn set(&mut self, key: K, acked: u64, now: Time) {
+        match self.place(key) {
+            Ok(place) if acked < self.children[place].acked => {
+                self.children[place].acked = acked;
+                self.children[place].heard_at = now;
+                self.look();
+            }
+            _ => self.on_ack(key, acked, now),
+        }
+    }
+
+    /// A child is gone: what the others have counts.
+    pub(crate) fn leave(&mut self, key: K) {
+        if let Ok(place) = self.place(key) {
+            self.children.remove(place);
+            self.look();
+        }
+    }
+
+    /// Children that were silent since `before` are gone. Whether there were any.
+    pub(crate) fn expire(&mut self, before: Time) -> bool {
+        let count = self.children.len();
+        self.children.retain(|child| child.heard_at >= before);
+        let is_less = self.children.len() < count;
+        if is_less {
+            self.look();
+        }
+        is_less
+    }
+
+    /// The child that was silent longest is gone.
+    pub(crate) fn forget_oldest(&mut self) {
+        if let Some(oldest) = self.children.iter().min_by_key(|child| child.heard_at).map(|child| child.key) {
+            self.leave(oldest);
+        }
+    }
+
+    fn look(&mut self) {
+        self.least = self.children.iter().map(|child| child.acked).min().unwrap_or(0);
+        self.at_least = self.children.iter().filter(|child| child.acked == self.least).count();
+    }
+}
+
+/// An acknowledgement of all packets below `acked`, which must be more than none, by somebody who has nothing beyond.
+pub(crate) fn acknowledged(acked: u64, hold: Span) -> ReportContent {
+    let echo = Echo { seq: Seq(acked.saturating_sub(1)), hold };
+    ReportContent::Selective { echo, behind: 0, bitmap: u32::MAX, loss: 0.0 }
+}
+
+/// What an acknowledgement says: all packets below this one have arrived.
+pub(crate) fn newest_of(content: &ReportContent) -> Option<u64> {
+    match *content {
+        ReportContent::Selective { echo, behind, .. } => {
+            Some(echo.seq.0.saturating_add(1).saturating_sub(behind.into()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: f64) -> Time {
+        Time::from_secs_f64(secs)
+    }
+
+    #[test]
+    fn the_least_of_all_counts_whoever_it_is() {
+        let mut fusion = Fusion::new();
+        assert_eq!(fusion.least(), None);
+        fusion.on_ack('a', 10, at(1.0));
+        fusion.on_ack('b', 7, at(1.0));
+        fusion.on_ack('c', 7, at(1.0));
+        assert_eq!(fusion.least(), Some(7));
+        fusion.on_ack('b', 12, at(2.0));
+        assert_eq!(fusion.least(), Some(7), "c has no more");
+        fusion.on_ack('c', 5, at(2.0));
+        assert_eq!(fusion.least(), Some(7), "a late acknowledgement takes nothing back");
+        fusion.on_ack('c', 11, at(3.0));
+        assert_eq!(fusion.least(), Some(10));
+        fusion.set('b', 4, at(4.0));
+        assert_eq!(fusion.least(), Some(4), "b stands for several, of which one has less");
+    }
+
+    #[test]
+    fn who_leaves_or_is_silent_holds_nobody_back() {
+        let mut fusion = Fusion::new();
+        for (key, acked, heard) in [('a', 10, 5.0), ('b', 3, 1.0), ('c', 8, 4.0)] {
+            fusion.on_ack(key, acked, at(heard));
+        }
+        assert!(!fusion.expire(at(1.0)));
+        assert!(fusion.expire(at(2.0)));
+        assert_eq!((fusion.least(), fusion.knows('b')), (Some(8), false));
+        fusion.leave('c');
+        assert_eq!((fusion.least(), fusion.len()), (Some(10), 1));
+        fusion.forget_oldest();
+        assert_eq!(fusion.least(), None);
+    }
+
+    #[test]
+    fn what_is_said_is_what_is_understood() {
+        assert_eq!(newest_of(&acknowledged(17, Span::ZERO)), Some(17));
+        let echo = Echo { seq: Seq(20), hold: Span::ZERO };
+        let behind = |behind| ReportContent::Selective { echo, behind, bitmap: 1, loss: 0.0 };
+        assert_eq!(newest_of(&behind(4)), Some(17));
+        assert_eq!(newest_of(&behind(u32::MAX)), Some(0), "a number that cannot be is none at all");
+        assert_eq!(newest_of(&ReportContent::Alive { echo }), None);
+    }
+}

@@ -1,0 +1,282 @@
+//! RMANP's receiver: acknowledges packets, asks for those that are missing, tells of congestion (seed 003, 2).
+
+use super::config::{Answers, Begin, Config, Repair};
+use super::requests::{Overdue, Requests};
+use crate::node::{Cx, Effect};
+use crate::packet::{
+    Arrival, Cause, Data, Echo, Flags, Layer, Mark, ReceiverId, Report, ReportContent, Seq, ShortId,
+};
+use crate::rate::StartUpReceiver;
+use crate::suppress::TruncatedExponential;
+use crate::time::{Span, Time};
+
+/// A receiver of an RMANP session.
+#[derive(Debug, Clone)]
+pub struct Receiver {
+    me: ReceiverId,
+    heard: Option<Heard>,
+    missing: Requests,
+    /// The congestion that is to be told of, and when; [`Time::NEVER`] for none.
+    told_at: Time,
+    told: Congestion,
+    /// When an acknowledgement is due that is not sent with each packet.
+    ack_at: Time,
+    start_up: StartUpReceiver,
+    is_excluded: bool,
+    suppressed: u32,
+    requests: u8,
+    repair: Repair,
+    begin: Begin,
+    few: bool,
+    decrease: f32,
+    law: TruncatedExponential,
+}
+
+/// The newest packet, and what it said.
+#[derive(Debug, Clone, Copy)]
+struct Heard {
+    newest: u64,
+    newest_at: Time,
+    layer: Layer,
+    /// Bit k: the packet k before the newest one has arrived.
+    bitmap: u32,
+    /// The rate at which the latest packet was sent, a repair or not, in bit/s.
+    rate: f32,
+    rtt_max: Span,
+    /// How often this receiver acknowledges; zero for each packet.
+    every: Span,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Congestion {
+    rate: f32,
+    /// The packet that revealed it.
+    seq: u64,
+}
+
+/// So many missing packets are kept in mind: as many as an active router keeps packets (seed 003, 3).
+const MOST_MISSING: usize = 100;
+/// Requests that one call has room for.
+const RANGES: usize = 1;
+/// A stream that was silent this long is over: what is to be said is worth nothing.
+const STALE_AFTER: Span = Span::from_secs(10);
+/// What headers can say of round-trip times and turns.
+const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
+const LONGEST_TURN: f64 = 60.0;
+
+impl Receiver {
+    /// A receiver that has heard nothing yet.
+    pub fn new(me: ReceiverId, config: &Config) -> Receiver {
+        Receiver {
+            me,
+            heard: None,
+            missing: Requests::default(),
+            told_at: Time::NEVER,
+            told: Congestion { rate: 0.0, seq: 0 },
+            ack_at: Time::NEVER,
+            start_up: StartUpReceiver::default(),
+            is_excluded: false,
+            suppressed: 0,
+            requests: config.requests,
+            repair: config.repair,
+            begin: config.begin,
+            few: config.answers == Answers::Few,
+            decrease: config.decrease as f32,
+            law: config.delay_law,
+        }
+    }
+
+    /// Take note of a packet. Whether it is the newest one.
+    fn note(&mut self, data: &Data, layer: Layer, now: Time) -> bool {
+        let seq = data.seq.0;
+        let mut fresh = Heard {
+            newest: seq,
+            newest_at: now,
+            layer,
+            bitmap: 1,
+            rate: data.rate,
+            rtt_max: RTT_RANGE.1,
+            every: Span::ZERO,
+        };
+        if let Mark::Floor { rtt_max, every, .. } = data.mark {
+            if rtt_max.is_finite() {
+                fresh.rtt_max = Span::from_secs_f64(f64::from(rtt_max)).clamp(RTT_RANGE.0, RTT_RANGE.1);
+            }
+            if every.is_finite() && every > 0.0 {
+                fresh.every = Span::from_secs_f64(f64::from(every).min(LONGEST_TURN));
+            }
+        }
+        let Some(heard) = &mut self.heard else {
+            if self.begin == Begin::AtStart && seq > 0 {
+                // All before it counts as lost, and nobody need hear of that as congestion.
+                self.missing.note(0..seq, true, MOST_MISSING);
+                self.missing.declare(u32::MAX, now);
+            }
+            self.heard = Some(fresh);
+            return true;
+        };
+        if seq <= heard.newest {
+            let back = u32::try_from(heard.newest - seq).unwrap_or(u32::MAX);
+            heard.bitmap |= 1u32.checked_shl(back).unwrap_or(0);
+            heard.rate = data.rate;
+            self.missing.fill(seq, now);
+            return false;
+        }
+        let step = u32::try_from(seq - heard.newest).unwrap_or(u32::MAX);
+        fresh.bitmap = heard.bitmap.checked_shl(step).unwrap_or(0) | 1;
+        self.missing.note(heard.newest + 1..seq, data.flags.has(Flags::GAP_SEEN), MOST_MISSING);
+        *heard = fresh;
+        true
+    }
+
+    /// Losses that this packet reveals, by gap or by mark.
+    fn note_congestion(&mut self, data: &Data, arrival: Arrival, cx: &mut Cx<'_>) {
+        let is_news = arrival.lost > 0 && self.missing.declare(arrival.lost, cx.now);
+        if is_news || arrival.marked {
+            self.congested(data.rate, data.seq.0, cx);
+        }
+    }
+
+    /// There is congestion upstream that nobody else has told of.
+    fn congested(&mut self, sent_rate: f32, seq: u64, cx: &mut Cx<'_>) {
+        let rate = self.decrease * sent_rate;
+        let Some(heard) = self.heard else { return };
+        if !rate.is_finite() || rate < 0.0 {
+            return;
+        }
+        if !self.told_at.is_never() {
+            // One is on its way already: the lower rate counts.
+            self.suppressed += 1;
+            self.told.rate = self.told.rate.min(rate);
+            return;
+        }
+        self.told = Congestion { rate, seq };
+        self.told_at = cx.now;
+        if heard.every > Span::ZERO {
+            self.told_at = cx.now + self.law.delay(heard.rtt_max * 2, cx.rng);
+        }
+    }
+
+    /// Says what is due.
+    fn speak(&mut self, cx: &mut Cx<'_>) {
+        let Some(heard) = self.heard else { return };
+        let (now, from, layer) = (cx.now, self.me, heard.layer);
+        let mut say = |content| cx.effects.push(Effect::Report(Report { from, layer, content }));
+        if self.ack_at <= now {
+            self.ack_at = Time::NEVER;
+            say(self.acknowledgement(heard, now));
+        }
+        // Where nobody sends again what was lost, nobody is asked for it.
+        let is_repaired = self.repair == Repair::Tree || heard.every == Span::ZERO;
+        let overdue = if self.repair == Repair::Tree { Overdue::AskAgain } else { Overdue::GiveUp };
+        let echo = Echo { seq: Seq(heard.newest), hold: now.since(heard.newest_at) };
+        let requests = if is_repaired { self.requests } else { 0 };
+        let is_overdue = self.missing.take_due(now, RANGES, requests, overdue, |range| {
+            let count = (range.end - range.start).min(u16::MAX.into()) as u16;
+            say(ReportContent::Lost { echo, first: Seq(range.start), count, loss: 0.0 });
+        });
+        if is_overdue && self.repair == Repair::Tree && self.told_at.is_never() {
+            // Repairs that are lost are seen by nobody else (seed 003, 2.1).
+            self.told = Congestion { rate: self.decrease * heard.rate, seq: heard.newest };
+            self.told_at = now;
+        }
+        if self.told_at <= now {
+            self.told_at = Time::NEVER;
+            let mean = if self.decrease > 0.0 { self.told.rate / self.decrease } else { 0.0 };
+            let seq = Seq(self.told.seq.min(heard.newest));
+            let hold = if seq == echo.seq { echo.hold } else { Span::MAX };
+            let (echo, level, cause) = (Echo { seq, hold }, self.told.rate, Cause::Loss);
+            say(ReportContent::Congested { echo, level, mean, cause });
+        }
+        if let Some(content) = self.start_up.take_due(now) {
+            say(content);
+        }
+    }
+
+    /// What has arrived.
+    fn acknowledgement(&self, heard: Heard, now: Time) -> ReportContent {
+        let acked = self.missing.first().unwrap_or(heard.newest + 1);
+        let behind = u32::try_from(heard.newest + 1 - acked).unwrap_or(u32::MAX);
+        let echo = Echo { seq: Seq(heard.newest), hold: now.since(heard.newest_at) };
+        ReportContent::Selective { echo, behind, bitmap: heard.bitmap, loss: 0.0 }
+    }
+
+    fn exclude(&mut self, cx: &mut Cx<'_>) {
+        self.is_excluded = true;
+        self.fall_silent();
+        cx.effects.push(Effect::Leave);
+    }
+
+    fn fall_silent(&mut self) {
+        (self.ack_at, self.told_at) = (Time::NEVER, Time::NEVER);
+        self.missing = Requests::default();
+        self.start_up.cancel();
+    }
+}
+
+impl crate::node::Receiver for Receiver {
+    fn on_data(&mut self, data: &Data, layer: Layer, arrival: Arrival, cx: &mut Cx<'_>) {
+        if self.is_excluded {
+            return;
+        }
+        let is_newest = self.note(data, layer, cx.now);
+        if let Mark::Floor { excluded: Some(id), .. } = data.mark
+            && Some(id) == ShortId::of(self.me)
+        {
+            return self.exclude(cx);
+        }
+        let Some(heard) = self.heard else { return };
+        if is_newest && self.few && data.rate <= self.told.rate && !self.told_at.is_never() {
+            // The source has come down to that: somebody else has told it (seed 003, 2.3).
+            self.told_at = Time::NEVER;
+            self.suppressed += 1;
+        }
+        self.note_congestion(data, arrival, cx);
+        if (data.flags.has(Flags::STARTING) || self.start_up.is_active()) && !arrival.late {
+            self.start_up.on_data(data, arrival, heard.rtt_max, self.law, cx);
+        }
+        if heard.every == Span::ZERO {
+            self.ack_at = cx.now;
+        } else if self.ack_at.is_never() {
+            self.ack_at = cx.now + heard.every.scaled(cx.rng.unit()).max(Span::from_micros(1));
+        }
+        self.speak(cx);
+    }
+
+    fn deadline(&self) -> Time {
+        self.ack_at.min(self.told_at).min(self.missing.due()).min(self.start_up.deadline())
+    }
+
+    fn on_deadline(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        if now < self.deadline() {
+            return;
+        }
+        let stale = self.heard.is_none_or(|heard| now.since(heard.newest_at) > STALE_AFTER);
+        if stale && self.repair == Repair::Session {
+            // What is missing at the end of a stream is the delivery's matter.
+            self.fall_silent();
+            return;
+        }
+        let is_turn = self.ack_at <= now;
+        self.speak(cx);
+        if let (true, Some(heard)) = (is_turn, self.heard)
+            && heard.every > Span::ZERO
+            && !stale
+        {
+            self.ack_at = now + heard.every.scaled(0.5 + cx.rng.unit()).max(Span::from_micros(1));
+        }
+    }
+
+    fn on_leave(&mut self, cx: &mut Cx<'_>) {
+        self.fall_silent();
+        let Some(heard) = self.heard else { return };
+        let echo = Echo { seq: Seq(heard.newest), hold: cx.now.since(heard.newest_at) };
+        let content = ReportContent::Congested { echo, level: 0.0, mean: 0.0, cause: Cause::Leaving };
+        cx.effects.push(Effect::Report(Report { from: self.me, layer: heard.layer, content }));
+    }
+
+    fn suppressed(&self) -> u32 {
+        self.suppressed
+    }
+}
