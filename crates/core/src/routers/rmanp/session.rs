@@ -583,11 +583,3 @@ impl Session {
         }
     }
 }
-
-#[cfg(test)]
-impl Session {
-    /// The limit of an exit.
-    pub(super) fn limit(&self, port: Port) -> Option<Rate> {
-        self.place(port).ok().and_then(|place| self.exits[place].limit())
-    }
-}
