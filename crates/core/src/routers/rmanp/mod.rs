@@ -158,7 +158,7 @@ impl Router for ActiveRouter {
                     cause: Cause::Loss | Cause::Accumulation | Cause::Mark,
                     ..
                 } => it.on_indication(entry, packet, level, config, seen, cx),
-                _ => Verdict::Pass,
+                _ => it.on_other(&report, seen),
             }
         })
     }
@@ -187,8 +187,16 @@ impl Router for ActiveRouter {
     }
 
     fn control(&mut self, control: RouterControl, now: Time) {
-        let RouterControl::Forget(session) = control;
-        self.forget(session, now);
+        match control {
+            RouterControl::Forget(session) => self.forget(session, now),
+            // Neighbours are told apart by their names at every port.
+            RouterControl::Shared(_) => {}
+            RouterControl::Left { session, port, neighbour } => {
+                if let Ok(place) = self.place(session) {
+                    self.with(place, now, |it, config, _| it.on_gone(port, neighbour, config, now));
+                }
+            }
+        }
     }
 
     fn observe(&self) -> RouterObservation {

@@ -7,6 +7,7 @@ use crate::node::{Cx, Effect, Port, RouterObservation, To, Verdict};
 use crate::packet::{
     Body, Cause, Echo, Flags, Layer, Mark, Packet, ReceiverId, Report, ReportContent, Seq, SessionId, ShortId,
 };
+use crate::routers::start_up::Answers;
 use crate::schemes::rmanp::{Exclusion, Fusion, Overdue, RETRY, Requests, acknowledged, newest_of};
 use crate::time::{Rate, Span, Time};
 
@@ -40,6 +41,7 @@ pub(super) struct Session {
     /// How often upstream wants to hear of each receiver.
     every: Span,
     report_size: u16,
+    start_up: Answers,
     pub heard_at: Time,
     look_at: Time,
     /// Exits that something waits at.
@@ -62,6 +64,8 @@ const SIGNS_OF_LIFE: u64 = 3;
 const EXCLUDED_FOR: Span = Span::from_secs(10);
 const REPORT_SIZE: u16 = 40;
 const LONGEST_TURN: f64 = 60.0;
+/// What is to be said and was not asked for leaves by a deadline.
+const SOON: Span = Span::from_millis(1);
 
 impl Session {
     pub(super) fn new(id: SessionId, config: &Config, now: Time) -> Session {
@@ -82,6 +86,7 @@ impl Session {
             least: Rate::ZERO,
             every: Span::ZERO,
             report_size: REPORT_SIZE,
+            start_up: Answers::default(),
             heard_at: now,
             look_at: now + LOOK,
             busy: 0,
@@ -424,6 +429,26 @@ impl Session {
             }
         }
         Verdict::Pass
+    }
+
+    /// A neighbour is gone without having said so. What the others have is told with the next report of one of them.
+    pub(super) fn on_gone(&mut self, port: Port, who: ReceiverId, config: &Config, now: Time) {
+        if let Ok(place) = self.place(port) {
+            self.lose(place, who, now);
+            self.on_progress(config);
+            if self.ack_at == Time::ZERO {
+                self.ack_at = now + SOON;
+            }
+        }
+    }
+
+    /// A report of another kind: of answers to a round of the start-up those go on that are news.
+    pub(super) fn on_other(&mut self, report: &Report, seen: &mut RouterObservation) -> Verdict {
+        if self.start_up.lets_through(&report.content).unwrap_or(true) {
+            return Verdict::Pass;
+        }
+        seen.merged += 1;
+        Verdict::Drop
     }
 
     /// A receiver behind an exit is gone.

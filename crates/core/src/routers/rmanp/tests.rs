@@ -243,6 +243,7 @@ fn two_indications_of_one_incident_are_one() {
 fn what_was_indicated_ages_with_acknowledgements() {
     let mut it = Bench::known(Config::default());
     it.data(1, 8_000.0);
+    it.now += Span::from_millis(100);
     close(&it.report(1, ci(6_400.0, Cause::Loss)), &[6_336.0]);
     // 0.05 * 2000 for each packet that all have.
     (1..4).for_each(|from| drop(it.report(from, acknowledged(2, Span::ZERO))));

@@ -1,6 +1,7 @@
 //! RMANP's parameters as text.
 
 use super::config::{Answers, Begin, Config, Repair};
+use crate::node::RouterSpec;
 use crate::packet::Mark;
 use crate::rate::Sending;
 use crate::schemes::catalogue::{Configure, Entry, Feedback, LayerRates, SaysRate, Wire, spread};
@@ -135,6 +136,14 @@ impl Configure for Config {
 
     fn transport(packet_size: u16) -> Config {
         Config::transport(packet_size)
+    }
+
+    fn routers(&self) -> Option<Box<dyn RouterSpec>> {
+        // Who is too slow on a real network is the session's matter.
+        Some(Box::new(crate::routers::rmanp::Config {
+            exclude: 0,
+            ..crate::routers::rmanp::Config::default()
+        }))
     }
 
     fn sending(&self) -> &Sending {
