@@ -92,11 +92,6 @@ impl Exit {
         self.limit.is_some()
     }
 
-    #[cfg(test)]
-    pub(super) const fn limit(&self) -> Option<Rate> {
-        self.limit
-    }
-
     fn waits(&self) -> bool {
         !self.queue.is_empty() || !self.again.is_empty()
     }

@@ -158,11 +158,7 @@ impl Router for ActiveRouter {
                     cause: Cause::Loss | Cause::Accumulation | Cause::Mark,
                     ..
                 } => it.on_indication(entry, packet, level, config, seen, cx),
-                _ => {
-                    let is_news = it.start_up.lets_through(&report.content).unwrap_or(true);
-                    seen.merged += u64::from(!is_news);
-                    if is_news { Verdict::Pass } else { Verdict::Drop }
-                }
+                _ => it.on_other(&report, seen),
             }
         })
     }
@@ -197,7 +193,7 @@ impl Router for ActiveRouter {
             RouterControl::Shared(_) => {}
             RouterControl::Left { session, port, neighbour } => {
                 if let Ok(place) = self.place(session) {
-                    self.with(place, now, |it, config, _| it.on_left(port, neighbour, config, now));
+                    self.with(place, now, |it, config, _| it.on_gone(port, neighbour, config, now));
                 }
             }
         }

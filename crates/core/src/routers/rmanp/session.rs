@@ -41,11 +41,11 @@ pub(super) struct Session {
     /// How often upstream wants to hear of each receiver.
     every: Span,
     report_size: u16,
+    start_up: Answers,
     pub heard_at: Time,
     look_at: Time,
     /// Exits that something waits at.
     busy: usize,
-    pub start_up: Answers,
 }
 
 /// Children are looked at so often.
@@ -66,6 +66,8 @@ const REPORT_SIZE: u16 = 40;
 const LONGEST_TURN: f64 = 60.0;
 /// Where few answer, acknowledgements leave so far apart.
 const LEAST_TURN: Span = Span::from_millis(10);
+/// What is to be said and was not asked for leaves by a deadline.
+const SOON: Span = Span::from_millis(1);
 
 impl Session {
     pub(super) fn new(id: SessionId, config: &Config, now: Time) -> Session {
@@ -86,10 +88,10 @@ impl Session {
             least: Rate::ZERO,
             every: Span::ZERO,
             report_size: REPORT_SIZE,
+            start_up: Answers::default(),
             heard_at: now,
             look_at: now + LOOK,
             busy: 0,
-            start_up: Answers::default(),
         }
     }
 
@@ -435,15 +437,24 @@ impl Session {
         Verdict::Pass
     }
 
-    /// A receiver behind an exit has left without a word that came this way: what the others have is told with the next packet.
-    pub(super) fn on_left(&mut self, port: Port, who: ReceiverId, config: &Config, now: Time) {
+    /// A neighbour is gone without having said so. What the others have is told with the next report of one of them.
+    pub(super) fn on_gone(&mut self, port: Port, who: ReceiverId, config: &Config, now: Time) {
         if let Ok(place) = self.place(port) {
             self.lose(place, who, now);
             self.on_progress(config);
             if self.ack_at == Time::ZERO {
-                self.ack_at = now;
+                self.ack_at = now + SOON;
             }
         }
+    }
+
+    /// A report of another kind: of answers to a round of the start-up those go on that are news.
+    pub(super) fn on_other(&mut self, report: &Report, seen: &mut RouterObservation) -> Verdict {
+        if self.start_up.lets_through(&report.content).unwrap_or(true) {
+            return Verdict::Pass;
+        }
+        seen.merged += 1;
+        Verdict::Drop
     }
 
     /// A receiver behind an exit is gone.
@@ -601,13 +612,5 @@ impl Session {
                 self.acknowledge(config, seen, cx);
             }
         }
-    }
-}
-
-#[cfg(test)]
-impl Session {
-    /// The limit of an exit.
-    pub(super) fn limit(&self, port: Port) -> Option<Rate> {
-        self.place(port).ok().and_then(|place| self.exits[place].limit())
     }
 }

@@ -139,14 +139,6 @@ impl Configure for Config {
         Config::transport(packet_size)
     }
 
-    fn sending(&self) -> &Sending {
-        &self.sending
-    }
-
-    fn sending_mut(&mut self) -> &mut Sending {
-        &mut self.sending
-    }
-
     // Seed gap: the paper's cache of 100 packets and queue of 10 are for 180 kb/s.
     fn routers(&self) -> Option<Box<dyn RouterSpec>> {
         Some(Box::new(rmanp::Config {
@@ -154,11 +146,19 @@ impl Configure for Config {
             queue: REAL_QUEUE,
             absolute: self.decrease,
             increase: self.increase * FASTER_HOPS,
-            exclude: self.exclude,
-            exclude_within: self.exclude_within,
+            // Who is too slow on a real network is the session's matter.
+            exclude: 0,
             silence: self.silence,
             ..rmanp::Config::default()
         }))
+    }
+
+    fn sending(&self) -> &Sending {
+        &self.sending
+    }
+
+    fn sending_mut(&mut self) -> &mut Sending {
+        &mut self.sending
     }
 }
 

@@ -21,6 +21,9 @@ pub struct Receiver {
     told: Congestion,
     /// When an acknowledgement is due that is not sent with each packet.
     ack_at: Time,
+    /// Packets that wait to be acknowledged, and when others were last.
+    waiting: u8,
+    acked_at: Time,
     start_up: StartUpReceiver,
     is_excluded: bool,
     suppressed: u32,
@@ -63,6 +66,9 @@ const STALE_AFTER: Span = Span::from_secs(10);
 /// What headers can say of round-trip times and turns.
 const RTT_RANGE: (Span, Span) = (Span::from_micros(100), Span::from_secs(10));
 const LONGEST_TURN: f64 = 60.0;
+/// On a real network so many packets are acknowledged together, or what came in this time.
+const TOGETHER: u8 = 4;
+const ACK_SPACING: Span = Span::from_millis(1);
 
 impl Receiver {
     /// A receiver that has heard nothing yet.
@@ -74,6 +80,8 @@ impl Receiver {
             told_at: Time::NEVER,
             told: Congestion { rate: 0.0, seq: 0 },
             ack_at: Time::NEVER,
+            waiting: 0,
+            acked_at: Time::ZERO,
             start_up: StartUpReceiver::default(),
             is_excluded: false,
             suppressed: 0,
@@ -163,7 +171,7 @@ impl Receiver {
         let (now, from, layer) = (cx.now, self.me, heard.layer);
         let mut say = |content| cx.effects.push(Effect::Report(Report { from, layer, content }));
         if self.ack_at <= now {
-            self.ack_at = Time::NEVER;
+            (self.ack_at, self.acked_at, self.waiting) = (Time::NEVER, now, 0);
             say(self.acknowledgement(heard, now));
         }
         // Where nobody sends again what was lost, nobody is asked for it.
@@ -201,6 +209,17 @@ impl Receiver {
         ReportContent::Selective { echo, behind, bitmap: heard.bitmap, loss: 0.0 }
     }
 
+    /// Each packet is to be acknowledged. On a real network a few together are, if they come fast.
+    fn acknowledge_soon(&mut self, arrival: Arrival, now: Time) {
+        self.waiting += 1;
+        let is_special = arrival.lost > 0 || arrival.marked || arrival.late;
+        if !self.few || is_special || self.waiting >= TOGETHER || now.since(self.acked_at) >= ACK_SPACING {
+            self.ack_at = now;
+        } else if self.ack_at.is_never() {
+            self.ack_at = self.acked_at + ACK_SPACING;
+        }
+    }
+
     fn exclude(&mut self, cx: &mut Cx<'_>) {
         self.is_excluded = true;
         self.fall_silent();
@@ -236,7 +255,7 @@ impl crate::node::Receiver for Receiver {
             self.start_up.on_data(data, arrival, heard.rtt_max, self.law, cx);
         }
         if heard.every == Span::ZERO {
-            self.ack_at = cx.now;
+            self.acknowledge_soon(arrival, cx.now);
         } else if self.ack_at.is_never() {
             self.ack_at = cx.now + heard.every.scaled(cx.rng.unit()).max(Span::from_micros(1));
         }

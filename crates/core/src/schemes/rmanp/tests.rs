@@ -1,1 +1,398 @@
+//! RMANP's source and receivers by hand, then without active routers at bottlenecks.
 
+use super::*;
+use crate::node::{Cx, Departure, Effect, Effects, Receiver as _, Source as _, SourceControl, To};
+use crate::packet::{
+    Arrival, Body, Cause, Data, Echo, Flags, Layer, Mark, Payload, ReceiverId, Report, ReportContent, Seq,
+    ShortId, Signal,
+};
+use crate::rng::Rng;
+use crate::schemes::Scheme;
+use crate::schemes::star::{Path, Star, receiver_id};
+use crate::time::{Rate, Span, Time};
+
+const RTT: Span = Span::from_millis(100);
+
+fn at(secs: f64) -> Time {
+    Time::from_secs_f64(secs)
+}
+
+/// A source driven by hand, whose path gives everything back.
+struct Sender {
+    source: Source,
+    rng: Rng,
+    effects: Effects,
+    now: Time,
+    /// When new packets left, and what was sent again when.
+    left: Vec<Time>,
+    again: Vec<(u64, Time)>,
+}
+
+impl Sender {
+    fn new(config: Config) -> Sender {
+        let mut sender = Sender {
+            source: Source::new(config),
+            rng: Rng::new(1, 0),
+            effects: Effects::new(),
+            now: Time::ZERO,
+            left: Vec::new(),
+            again: Vec::new(),
+        };
+        sender.call(|source, cx| source.start(cx));
+        sender
+    }
+
+    fn call<T>(&mut self, act: impl FnOnce(&mut Source, &mut Cx<'_>) -> T) -> T {
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        let result = act(&mut self.source, cx);
+        for effect in self.effects.drain() {
+            let Effect::Send { to: To::Group, packet } = effect else { panic!("{effect:?}") };
+            let Body::Data(data) = packet.body else { panic!("{packet:?}") };
+            assert!(data.flags.has(Flags::REPAIR) && data.sent_at < self.now, "{data:?}");
+            self.again.push((data.seq.0, self.now));
+        }
+        result
+    }
+
+    /// Packets leave and deadlines come until `end`.
+    fn run_until(&mut self, end: Time) {
+        loop {
+            let departure = match self.source.departure(Layer(0)) {
+                Departure::At(at) => at,
+                Departure::AfterReport => Time::NEVER,
+            };
+            let next = departure.min(self.source.deadline());
+            if next > end {
+                break;
+            }
+            self.now = next.max(self.now);
+            if self.source.deadline() <= self.now {
+                self.call(|source, cx| source.on_deadline(cx));
+            } else {
+                self.call(|source, cx| source.on_departure(Layer(0), 1057, cx));
+                self.left.push(self.now);
+            }
+        }
+        self.now = end;
+    }
+
+    fn hear(&mut self, from: u64, content: ReportContent) {
+        let report = Report { from: receiver_id(from), layer: Layer(0), content };
+        self.call(|source, cx| source.on_report(&report, cx));
+    }
+
+    fn indicate(&mut self, from: u64, bps: f64, cause: Cause) {
+        let echo = Echo { seq: Seq(self.left.len() as u64 - 1), hold: Span::ZERO };
+        self.hear(from, ReportContent::Congested { echo, level: bps as f32, mean: 0.0, cause });
+    }
+
+    /// The path gives every packet back after `RTT`, until `end`.
+    fn echo_until(&mut self, from: u64, end: Time) {
+        let mut next = self.left.iter().filter(|left| **left + RTT <= self.now).count();
+        while self.now < end {
+            match self.left.get(next).map(|left| *left + RTT) {
+                Some(due) if due <= self.now => {
+                    next += 1;
+                    self.hear(from, acknowledged(next as u64, Span::ZERO));
+                }
+                due => self.run_until(due.unwrap_or(end).min(end).min(self.now + Span::from_millis(1))),
+            }
+        }
+    }
+
+    fn rate(&self) -> f64 {
+        self.source.observe().rate.bps()
+    }
+}
+
+#[test]
+fn the_rate_grows_e_fold_in_what_size_over_is_and_rm_give() {
+    // dR/dt = Is Rm R/S: 1057 / (0.005 * 2000) = 105.7 s.
+    let mut sender = Sender::new(Config::published());
+    sender.echo_until(1, at(60.0));
+    let before = sender.rate();
+    sender.echo_until(1, at(60.0 + 105.7));
+    let factor = sender.rate() / before;
+    assert!((factor / std::f64::consts::E - 1.0).abs() < 0.03, "{factor}");
+    assert!(sender.rate() > 16_000.0 * 4.0);
+}
+
+#[test]
+fn it_goes_down_to_what_is_indicated_and_once_for_all_who_say_so() {
+    let mut sender = Sender::new(Config::published());
+    sender.echo_until(1, at(150.0));
+    let rate = sender.rate();
+    sender.indicate(1, rate * 0.8, Cause::Loss);
+    sender.indicate(2, rate * 0.8, Cause::Loss);
+    sender.indicate(3, rate * 0.82, Cause::Accumulation);
+    assert!((sender.rate() / (0.8 * rate) - 1.0).abs() < 1e-6);
+    assert_eq!(sender.source.observe().cuts, 1);
+    sender.indicate(1, 0.0, Cause::Accumulation);
+    assert_eq!(sender.rate(), 16_000.0, "not below the least rate");
+    sender.indicate(1, f64::NAN, Cause::Loss);
+    assert_eq!(sender.rate(), 16_000.0);
+}
+
+#[test]
+fn without_acknowledgements_it_slows_down_and_sends_the_first_packet_again() {
+    let mut sender = Sender::new(Config::published());
+    sender.echo_until(1, at(100.0));
+    let (rate, acked) = (sender.rate(), sender.source.inside().0);
+    sender.run_until(at(100.75));
+    assert_eq!((sender.rate(), sender.again.len()), (rate, 0), "a time-out is a second at least");
+    sender.run_until(at(102.0));
+    assert!((sender.rate() / (0.8 * rate) - 1.0).abs() < 1e-6, "{}", sender.rate());
+    assert_eq!(sender.again[0].0, acked);
+    sender.run_until(at(400.0));
+    assert_eq!(sender.rate(), 16_000.0);
+    assert!(sender.again.len() < 15, "it waits longer each time: {:?}", sender.again);
+}
+
+#[test]
+fn no_more_is_out_than_caches_on_the_way_hold() {
+    let mut sender = Sender::new(Config::published());
+    sender.echo_until(1, at(60.0));
+    let acked = sender.source.inside().0;
+    for second in 60..160 {
+        sender.hear(1, acknowledged(acked, Span::ZERO));
+        sender.run_until(at(f64::from(second)));
+    }
+    assert_eq!(sender.left.len() as u64, acked + 100);
+}
+
+#[test]
+fn what_was_asked_for_goes_first_at_the_same_rate_and_once_for_all_who_ask() {
+    let mut sender = Sender::new(Config::published());
+    sender.echo_until(1, at(20.0));
+    let next = sender.left.len() as u64;
+    let (gap, before) = (1057.0 * 8.0 / sender.rate(), sender.left.len());
+    for from in 1..4 {
+        let echo = Echo { seq: Seq(next - 1), hold: Span::ZERO };
+        sender.hear(from, ReportContent::Lost { echo, first: Seq(next - 4), count: 3, loss: 0.0 });
+    }
+    let begin = sender.now;
+    sender.run_until(begin + Span::from_secs_f64(3.5 * gap));
+    let again: Vec<u64> = sender.again.iter().map(|(seq, _)| *seq).collect();
+    assert_eq!(again, [next - 4, next - 3, next - 2]);
+    let apart = sender.again[2].1.since(sender.again[1].1).as_secs_f64();
+    assert!((apart / gap - 1.0).abs() < 0.01, "{apart} and {gap}");
+    assert!(sender.left.len() - before <= 1, "new ones wait");
+}
+
+#[test]
+fn who_asks_for_less_than_the_least_rate_five_times_is_told_to_leave() {
+    let mut sender = Sender::new(Config::published());
+    sender.echo_until(1, at(10.0));
+    for turn in 0..5 {
+        sender.indicate(2, 12_800.0, Cause::Accumulation);
+        assert!(!names(&mut sender, 2), "what waits behind a router is that one's matter");
+        sender.indicate(3, 12_800.0, Cause::Loss);
+        assert_eq!(names(&mut sender, 3), turn == 4);
+    }
+    let acked = sender.source.inside().0;
+    sender.hear(3, acknowledged(1, Span::ZERO));
+    sender.echo_until(1, at(15.0));
+    assert!(sender.source.inside().0 > acked, "what it still says holds nobody back");
+    sender.echo_until(1, at(40.0));
+    assert!(!names(&mut sender, 3), "and it is not named for ever");
+}
+
+/// Whether the next packet names this receiver.
+fn names(sender: &mut Sender, id: u64) -> bool {
+    let stamp = sender.call(|source, cx| source.on_departure(Layer(0), 1057, cx));
+    sender.left.push(sender.now);
+    let Mark::Floor { excluded, .. } = stamp.mark else { panic!("{stamp:?}") };
+    excluded.map(ReceiverId::from) == Some(receiver_id(id))
+}
+
+#[test]
+fn the_slowest_child_counts_until_it_leaves_or_is_silent() {
+    let mut sender = Sender::new(Config::published());
+    sender.run_until(at(5.0));
+    let next = sender.left.len() as u64;
+    sender.hear(1, acknowledged(next, Span::ZERO));
+    assert_eq!(sender.source.inside().0, next, "one is all there are");
+    sender.run_until(at(8.0));
+    let next = sender.left.len() as u64;
+    sender.hear(2, acknowledged(next - 3, Span::ZERO));
+    sender.hear(1, acknowledged(next, Span::ZERO));
+    assert_eq!(sender.source.inside().0, next - 3);
+    sender.call(|source, cx| source.control(SourceControl::Forget(receiver_id(2)), cx.now));
+    assert_eq!(sender.source.inside().0, next);
+    sender.run_until(at(9.0));
+    let next = sender.left.len() as u64;
+    sender.hear(3, acknowledged(next - 1, Span::ZERO));
+    for tenth in 0..50 {
+        sender.hear(1, acknowledged(next, Span::ZERO));
+        sender.run_until(at(9.0 + f64::from(tenth) * 0.1));
+    }
+    assert!(sender.source.inside().0 >= next, "three seconds without a word");
+}
+
+/// A receiver driven by hand.
+struct Hearer {
+    receiver: Receiver,
+    rng: Rng,
+    effects: Effects,
+    now: Time,
+    newest: Option<u64>,
+    mark: Mark,
+    is_gone: bool,
+}
+
+/// What a receiver said.
+#[derive(Debug, PartialEq)]
+enum Said {
+    /// All below this one.
+    Ack(u64),
+    Lost(u64, u16),
+    /// In bytes per second.
+    Ci(u32),
+    Leaves,
+}
+
+impl Hearer {
+    fn new(config: &Config) -> Hearer {
+        let (rng, mark) =
+            (Rng::new(1, 0), Mark::Floor { least: 16_000.0, rtt_max: 0.1, every: 0.0, excluded: None });
+        let receiver = Receiver::new(receiver_id(7), config);
+        Hearer { receiver, rng, effects: Effects::new(), now: at(1.0), newest: None, mark, is_gone: false }
+    }
+
+    fn call(&mut self, act: impl FnOnce(&mut Receiver, &mut Cx<'_>)) -> Vec<Said> {
+        let cx = &mut Cx { now: self.now, rng: &mut self.rng, effects: &mut self.effects };
+        act(&mut self.receiver, cx);
+        let mut said = Vec::new();
+        for effect in self.effects.drain() {
+            let report = match effect {
+                Effect::Report(report) => report,
+                Effect::Leave => {
+                    self.is_gone = true;
+                    continue;
+                }
+                other => panic!("{other:?}"),
+            };
+            said.push(match report.content {
+                ReportContent::Selective { .. } => Said::Ack(newest_of(&report.content).expect("is one")),
+                ReportContent::Lost { first, count, .. } => Said::Lost(first.0, count),
+                ReportContent::Congested { cause: Cause::Leaving, .. } => Said::Leaves,
+                ReportContent::Congested { level, .. } => Said::Ci((level / 8.0).round() as u32),
+                other => panic!("{other:?}"),
+            });
+        }
+        said
+    }
+
+    /// A packet that was sent at 8000 bytes per second.
+    fn data(&mut self, seq: u64, flags: Flags) -> Vec<Said> {
+        self.data_at(seq, flags, 8_000.0)
+    }
+
+    fn data_at(&mut self, seq: u64, flags: Flags, rate: f32) -> Vec<Said> {
+        self.now += Span::from_millis(10);
+        let lost = self.newest.map_or(0, |newest| (seq.saturating_sub(newest + 1)) as u32);
+        let late = self.newest.is_some_and(|newest| seq <= newest);
+        self.newest = self.newest.max(Some(seq));
+        let (payload, signal, mark) = (Payload::NONE, Signal::None, self.mark);
+        let data =
+            Data { seq: Seq(seq), sent_at: Time::ZERO, rate: rate * 8.0, payload, flags, signal, mark };
+        let arrival = Arrival { size: 1057, lost, marked: false, late };
+        self.call(|receiver, cx| receiver.on_data(&data, Layer(0), arrival, cx))
+    }
+
+    fn wait(&mut self, until: Time) -> Vec<Said> {
+        let mut said = Vec::new();
+        while self.receiver.deadline() <= until {
+            self.now = self.receiver.deadline();
+            said.extend(self.call(|receiver, cx| receiver.on_deadline(cx)));
+        }
+        self.now = until;
+        said
+    }
+}
+
+const NEW: Flags = Flags(0);
+
+#[test]
+fn a_receiver_acknowledges_asks_and_tells_of_what_nobody_else_has_told() {
+    let mut it = Hearer::new(&Config::published());
+    assert_eq!(it.data(4, NEW), [Said::Ack(5)], "it begins with the first packet that it hears");
+    assert_eq!(it.data(7, NEW), [Said::Ack(5), Said::Lost(5, 2), Said::Ci(6_400)]);
+    assert_eq!(it.data(9, Flags::GAP_SEEN), [Said::Ack(5), Said::Lost(8, 1)], "a router has told of that");
+    assert_eq!(it.data(5, Flags::REPAIR.with(Flags::GAP_SEEN)), [Said::Ack(6)]);
+    assert_eq!(it.data(6, Flags::REPAIR), [Said::Ack(8)]);
+    assert_eq!(it.data(6, Flags::REPAIR), [Said::Ack(8)], "who sends twice does not know");
+    assert_eq!(it.data(8, Flags::REPAIR), [Said::Ack(10)]);
+    assert_eq!(it.wait(at(60.0)), []);
+}
+
+#[test]
+fn what_does_not_come_is_asked_for_again_and_is_congestion_after_three_times() {
+    let mut it = Hearer::new(&Config::published());
+    it.data(0, NEW);
+    assert_eq!(it.data(2, Flags::GAP_SEEN), [Said::Ack(1), Said::Lost(1, 1)]);
+    let began = it.now;
+    assert_eq!(it.wait(began + Span::from_millis(1_400)), [Said::Lost(1, 1), Said::Lost(1, 1)]);
+    assert_eq!(it.wait(began + Span::from_millis(1_600)), [Said::Lost(1, 1), Said::Ci(6_400)]);
+    assert_eq!(it.wait(began + Span::from_millis(2_900)).len(), 2, "and it is counted anew");
+}
+
+#[test]
+fn a_receiver_that_wants_all_asks_from_the_first_packet_on() {
+    let mut it = Hearer::new(&Config { begin: Begin::AtStart, ..Config::published() });
+    assert_eq!(it.data(3, NEW), [Said::Ack(0), Said::Lost(0, 3)], "that it came late is no congestion");
+}
+
+#[test]
+fn who_is_excluded_leaves_and_says_nothing_more() {
+    let mut it = Hearer::new(&Config::published());
+    it.data(0, NEW);
+    it.mark = Mark::Floor { least: 0.0, rtt_max: 0.0, every: 0.0, excluded: ShortId::of(receiver_id(8)) };
+    assert_eq!(it.data(1, NEW), [Said::Ack(2)]);
+    it.mark = Mark::Floor { least: 0.0, rtt_max: 0.0, every: 0.0, excluded: ShortId::of(receiver_id(7)) };
+    assert_eq!((it.data(2, NEW), it.is_gone), (vec![], true));
+    assert_eq!(it.data(5, NEW), []);
+    assert_eq!(it.call(|receiver, cx| receiver.on_leave(cx)), [Said::Leaves]);
+}
+
+#[test]
+fn where_few_answer_one_is_heard_of_a_loss_and_nobody_asks_for_what_nobody_sends() {
+    let config = Config::transport(1057);
+    let mark = Mark::Floor { least: 16_000.0, rtt_max: 0.1, every: 2.0, excluded: None };
+    let mut told = 0;
+    for number in 0..200u64 {
+        let mut it = Hearer { mark, ..Hearer::new(&config) };
+        it.rng = Rng::new(7, number);
+        assert_eq!(it.data(0, NEW), []);
+        assert_eq!(it.data(2, NEW), []);
+        // The source hears of it from one, and is slower some time later.
+        let mut all = it.wait(it.now + Span::from_millis(150));
+        all.extend(it.data_at(3, NEW, 6_400.0));
+        all.extend(it.wait(it.now + Span::from_secs(1)));
+        assert!(!all.iter().any(|said| matches!(said, Said::Lost(..))), "{all:?}");
+        assert!(all.iter().all(|said| !matches!(said, Said::Ack(acked) if *acked < 3)), "{all:?}");
+        told += all.iter().filter(|said| matches!(said, Said::Ci(6_400))).count();
+    }
+    assert!((1..60).contains(&told), "{told} of 200");
+}
+
+#[test]
+fn behind_a_router_that_listens_every_packet_is_acknowledged_and_asked_for() {
+    let mut it = Hearer::new(&Config::transport(1057));
+    assert_eq!(it.data(0, NEW), [Said::Ack(1)]);
+    assert_eq!(it.data(2, NEW), [Said::Ack(1), Said::Lost(1, 1), Said::Ci(6_400)]);
+    let said = it.wait(it.now + Span::from_secs(5));
+    assert_eq!(said, [Said::Lost(1, 1), Said::Lost(1, 1)], "and given up: delivery repairs it otherwise");
+    assert_eq!(it.data(3, NEW), [Said::Ack(4)]);
+}
+
+#[test]
+fn without_routers_one_bottleneck_is_used() {
+    let path = Path { rate: Rate::from_mbps(1.0), rtt: RTT, buffer: 20_000 };
+    let mut star = Star::new(&Scheme::Rmanp(Config::transport(1057)), 1057, &[path, path, path], 1);
+    star.run_until(at(30.0));
+    let bytes = star.leaves[0].bytes;
+    star.run_until(at(90.0));
+    let used = (star.leaves[0].bytes - bytes) as f64 * 8.0 / 60.0 / 1e6;
+    assert!((0.7..1.01).contains(&used), "{used}");
+}
