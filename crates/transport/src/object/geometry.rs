@@ -10,6 +10,13 @@ pub const TRAILER: usize = 36;
 /// Largest manifest, in bytes.
 pub const MAX_MANIFEST_LEN: u32 = 256 << 20;
 
+/// Bytes of memory for the hash of a block.
+const HASH_COST: u64 = 33;
+
+/// Hashes may take this much memory, or so large a part of the content.
+const LITTLE_MEMORY: u64 = 64 << 20;
+const PART_FOR_HASHES: u64 = 16;
+
 /// A BLAKE3 hash.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hash(pub [u8; 32]);
@@ -52,6 +59,14 @@ pub enum GeometryError {
     /// The manifest is empty, too large or longer than the object stream.
     #[error("a manifest of {0} bytes; it takes 1 to {MAX_MANIFEST_LEN} bytes and is part of the object")]
     ManifestLen(u32),
+    /// A receiver keeps the hash of each block: so many that they are much beside the content.
+    #[error("an object of {len} bytes in {blocks} blocks, whose hashes alone take {} bytes; use larger blocks", .blocks * HASH_COST)]
+    BlocksTooSmall {
+        /// Bytes of the object.
+        len: u64,
+        /// Blocks.
+        blocks: u64,
+    },
     /// More blocks than 32-bit block numbers can name.
     #[error("a object of {0} bytes takes too many blocks; use larger blocks")]
     TooManyBlocks(u64),
@@ -78,7 +93,12 @@ impl Geometry {
             Some(len) if len.div_ceil(self.capacity()) >= u64::from(u32::MAX) => {
                 Err(GeometryError::TooManyBlocks(len))
             }
-            _ => Ok(()),
+            Some(len) => {
+                let blocks = len.div_ceil(self.capacity());
+                let is_much = blocks * HASH_COST > LITTLE_MEMORY.max(len / PART_FOR_HASHES);
+                if is_much { Err(GeometryError::BlocksTooSmall { len, blocks }) } else { Ok(()) }
+            }
+            None => Ok(()),
         }
     }
 
@@ -227,6 +247,17 @@ mod tests {
     fn the_last_block_takes_only_the_symbols_it_needs() {
         let geometry = geometry(28 + 1);
         assert_eq!((geometry.symbols(0), geometry.symbols(1)), (4, 3)); // 37 bytes in 16-byte symbols
+    }
+
+    #[test]
+    fn blocks_whose_hashes_are_much_beside_the_content_are_refused() {
+        let small = Geometry { symbol_size: 40, symbols_per_block: 1, ..geometry(2 << 30) };
+        let blocks = (2u64 << 30).div_ceil(4);
+        assert_eq!(small.check(), Err(GeometryError::BlocksTooSmall { len: 2 << 30, blocks }));
+        assert!(GeometryError::BlocksTooSmall { len: 2 << 30, blocks }.to_string().contains("17716740096 bytes"));
+        let usual = Geometry { symbol_size: 1400, symbols_per_block: 64, ..geometry(100 << 40) };
+        assert_eq!(usual.check(), Ok(()));
+        assert_eq!(Geometry { symbol_size: 40, symbols_per_block: 1, ..geometry(4 << 20) }.check(), Ok(()));
     }
 
     #[test]

@@ -52,11 +52,13 @@ impl Journal {
         geometry: Geometry,
     ) -> Result<(Journal, Option<Told>), ObjectError> {
         let failed = |e| ObjectError::io(&path, "read", e);
-        let len = file.metadata().map_err(failed)?.len();
-        let mut bytes = vec![0; usize::try_from(len).expect("files fit into the address space")];
-        let have = sys::read_at(&file, &mut bytes, 0).map_err(failed)?;
-        bytes.truncate(have);
-        let Some((told, end)) = read(&bytes, transfer, geometry) else {
+        let mut found = [0; HEADER];
+        let have = sys::read_at(&file, &mut found, 0).map_err(failed)?;
+        let told = match have == HEADER && is_header_of(&found, transfer, geometry) {
+            true => Some(tell(&file, longest(geometry)).map_err(failed)?),
+            false => None,
+        };
+        let Some((told, end)) = told else {
             let write = file.set_len(0).and_then(|()| file.write_all_at(&header(transfer, geometry), 0));
             write.map_err(|e| ObjectError::io(&path, "write", e))?;
             return Ok((Journal { file, path, end: HEADER as u64 }, None));
@@ -97,6 +99,51 @@ impl Journal {
     }
 }
 
+/// A journal is no longer than this, in bytes: each block noted and taken back some times. What lies beyond is no journal of ours.
+fn longest(geometry: Geometry) -> u64 {
+    let blocks = geometry.blocks().map_or(MOST_OF_A_STREAM, u64::from);
+    HEADER as u64 + RECORD as u64 * (TIMES * blocks + MOST_OF_LITTLE)
+}
+
+/// Records for each block at most, for a stream whose length is not known, and for what is small.
+const TIMES: u64 = 16;
+const MOST_OF_A_STREAM: u64 = 1 << 22;
+const MOST_OF_LITTLE: u64 = 1 << 16;
+
+/// Records that are read at a time.
+const AT_A_TIME: usize = 16_384;
+
+/// What the records in a file tell, up to so many bytes, and where the whole ones end.
+fn tell(file: &File, longest: u64) -> std::io::Result<(Told, u64)> {
+    let (mut told, mut end) = (Told::default(), HEADER as u64);
+    let mut bytes = vec![0; RECORD * AT_A_TIME];
+    while end < longest {
+        let have = sys::read_at(file, &mut bytes, end)?;
+        let whole = have - have % RECORD;
+        told.take(&bytes[..whole]);
+        end += whole as u64;
+        if have < bytes.len() {
+            break;
+        }
+    }
+    Ok((told, end))
+}
+
+impl Told {
+    /// Take in whole records; what is none is passed over.
+    fn take(&mut self, records: &[u8]) {
+        for record in records.as_chunks::<RECORD>().0 {
+            match parse(record) {
+                Some((STREAM_LEN, Hash([a, b, c, d, e, f, g, h, ..]))) => {
+                    self.stream_len = Some(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
+                }
+                Some(block) => self.blocks.push(block),
+                None => {}
+            }
+        }
+    }
+}
+
 /// What the journal of this transfer tells and where its whole records end; `None` when it is not
 /// this transfer's.
 fn read(bytes: &[u8], transfer: TransferId, geometry: Geometry) -> Option<(Told, u64)> {
@@ -105,17 +152,8 @@ fn read(bytes: &[u8], transfer: TransferId, geometry: Geometry) -> Option<(Told,
         return None;
     }
     let mut told = Told::default();
-    let (records, torn) = rest.as_chunks::<RECORD>();
-    for record in records {
-        match parse(record) {
-            Some((STREAM_LEN, Hash([a, b, c, d, e, f, g, h, ..]))) => {
-                told.stream_len = Some(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
-            }
-            Some(block) => told.blocks.push(block),
-            None => {}
-        }
-    }
-    Some((told, (bytes.len() - torn.len()) as u64))
+    told.take(rest);
+    Some((told, (bytes.len() - rest.len() % RECORD) as u64))
 }
 
 fn header(transfer: TransferId, geometry: Geometry) -> [u8; HEADER] {
@@ -183,4 +221,28 @@ pub(crate) fn fuzz(input: &[u8]) {
     bytes.extend(record(last.0, last.1));
     let (more, _) = read(&bytes, transfer, geometry).expect("the header is sound");
     assert_eq!(more.blocks.split_last(), Some((&last, &told.blocks[..])));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_that_was_made_a_terabyte_long_tells_what_is_in_it_and_is_cut() {
+        let geometry =
+            Geometry { stream_len: Some(64 * 7 * 100), manifest_len: 100, symbol_size: 64, symbols_per_block: 8 };
+        let transfer = TransferId([7; 16]);
+        let file = || tempfile::tempfile().expect("a temporary file");
+        let original = file();
+        let again = || original.try_clone().expect("the same file");
+        let (mut journal, told) = Journal::open(again(), "j".into(), transfer, geometry).expect("a new one");
+        assert!(told.is_none());
+        (0..50).for_each(|index| journal.block(index, Hash([index as u8 + 1; 32])).expect("written"));
+        original.set_len(1 << 40).expect("a file with a hole");
+        let (journal, told) = Journal::open(again(), "j".into(), transfer, geometry).expect("opened");
+        let blocks: Vec<u32> = told.expect("it is ours").blocks.iter().map(|(index, _)| *index).collect();
+        assert!(blocks.iter().copied().eq(0..50), "{blocks:?}");
+        assert!(journal.end <= longest(geometry) + (RECORD * AT_A_TIME) as u64, "{}", journal.end);
+        assert_eq!(original.metadata().expect("it is there").len(), journal.end);
+    }
 }

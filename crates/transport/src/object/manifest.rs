@@ -9,8 +9,6 @@
 //! are those of the entry before; `mtime` is in zigzag form. [`Manifest::decode`] is total: any
 //! bytes give a manifest whose paths all stay inside the output directory, or an error.
 
-use std::collections::HashSet;
-
 /// Name of the directory, inside the output directory, where the receiver keeps its state. No
 /// entry may have it as its first component.
 pub const STATE_DIR: &str = ".faircast";
@@ -21,6 +19,10 @@ pub const MAX_ENTRIES: usize = 4_000_000;
 pub const MAX_PATH_LEN: usize = 4095;
 /// Longest component of a path, in bytes (Linux's own limit).
 pub const MAX_NAME_LEN: usize = 255;
+/// Most directories that a path lies below. Each is open while something is placed in it.
+pub const MAX_DEPTH: usize = 256;
+/// Most directories that paths need beyond those that are entries: names of one letter could ask for millions in little text.
+const MAX_UNNAMED_DIRS: usize = 65_536;
 /// Most bytes of all paths and targets together: shared beginnings could make much of little.
 const MAX_TEXT: usize = 256 << 20;
 /// Permission bits; set-user-id and its like do not travel.
@@ -88,6 +90,9 @@ pub enum PathError {
     /// Too long, as a whole or a component.
     #[error("the path has more than {MAX_PATH_LEN} bytes, or a name in it more than {MAX_NAME_LEN}")]
     TooLong,
+    /// Too many directories above it.
+    #[error("the path lies below more than {MAX_DEPTH} directories")]
+    TooDeep,
     /// Inside the receiver's state directory.
     #[error("\"{STATE_DIR}\" is where receivers keep their state; rename it")]
     Reserved,
@@ -122,6 +127,12 @@ pub enum ManifestError {
     /// All paths together are too long.
     #[error("the paths take more than {MAX_TEXT} bytes together")]
     TooMuchText,
+    /// Directories that are no entries.
+    #[error("entry {entry}: the paths up to it lie below more than {MAX_UNNAMED_DIRS} directories that are not listed")]
+    TooManyDirs {
+        /// Which entry.
+        entry: usize,
+    },
     /// A path, target or shared beginning that is not UTF-8.
     #[error("entry {entry}: the path or target is not UTF-8")]
     NotUtf8 {
@@ -205,6 +216,9 @@ pub fn check_path(path: &str) -> Result<(), PathError> {
             _ if cfg!(windows) && name.contains('\\') => return Err(PathError::Backslash),
             _ => {}
         }
+        if n > MAX_DEPTH {
+            return Err(PathError::TooDeep);
+        }
     }
     Ok(())
 }
@@ -241,8 +255,9 @@ impl Manifest {
         if self.entries.len() > MAX_ENTRIES {
             return Err(ManifestError::TooMany(self.entries.len() as u64));
         }
-        let (mut text, mut total) = (0usize, 0u64);
-        let mut leaves = HashSet::new();
+        let (mut text, mut total, mut dirs) = (0usize, 0u64, 0usize);
+        // What is no directory, and with which the path before began: the longest last. All that begin with a path follow it directly.
+        let mut leaves: Vec<&str> = Vec::new();
         for (entry, e) in self.entries.iter().enumerate() {
             check_path(&e.path).map_err(|why| ManifestError::Path { entry, why })?;
             if entry > 0 && self.entries[entry - 1].path >= e.path {
@@ -268,13 +283,20 @@ impl Manifest {
             if text > MAX_TEXT {
                 return Err(ManifestError::TooMuchText);
             }
-            // An entry sorts before everything below it.
-            let mut above = e.path.match_indices('/').map(|(at, _)| &e.path[..at]);
-            if let Some(above) = above.find(|above| leaves.contains(above)) {
-                return Err(ManifestError::BelowFile { entry, above: above.to_owned() });
+            // A directory that is entered for the first time is one that is listed (its path is what comes before the slash), or not.
+            let before = entry.checked_sub(1).map_or("", |before| self.entries[before].path.as_str());
+            dirs += entered(before, &e.path);
+            if dirs > MAX_UNNAMED_DIRS + 2 * entry {
+                return Err(ManifestError::TooManyDirs { entry });
+            }
+            // An entry sorts before everything below it. Of the leaves that the path begins with only the longest can have a slash
+            // behind it here: behind the others the path goes on as the longer ones do.
+            while leaves.pop_if(|leaf| !e.path.starts_with(*leaf)).is_some() {}
+            if let Some(leaf) = leaves.last().filter(|leaf| e.path.as_bytes().get(leaf.len()) == Some(&b'/')) {
+                return Err(ManifestError::BelowFile { entry, above: (*leaf).to_owned() });
             }
             if e.kind != Kind::Dir {
-                leaves.insert(e.path.as_str());
+                leaves.push(&e.path);
             }
         }
         Ok(())
@@ -349,6 +371,12 @@ impl Manifest {
         manifest.check()?;
         Ok(manifest)
     }
+}
+
+/// How many directories a path lies below that the one before it, in order, did not.
+fn entered(before: &str, path: &str) -> usize {
+    let shared = before.bytes().zip(path.bytes()).take_while(|(a, b)| a == b).count();
+    path.as_bytes()[shared..].iter().filter(|byte| **byte == b'/').count()
 }
 
 impl Entry {

@@ -21,6 +21,8 @@ mod missing;
 mod receiver;
 mod source;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod tests;
 mod window;
 

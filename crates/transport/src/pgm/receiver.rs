@@ -30,6 +30,8 @@ const MOST_HELD: u64 = 1 << 16;
 const MOST_SPARE: usize = 1024;
 /// A source that has said its end answers for a while only.
 const UNCONFIRMED_AFTER_FIN: u16 = 5;
+/// The end that a source has said counts when nothing newer has come for so long: a forged one is outrun by the source's next packet.
+const FIN_HOLDS: Span = Span::from_secs(1);
 /// Requests for an SPM are this far apart.
 const SPMR_EVERY: Span = Span::from_millis(250);
 /// Packets of a higher number before one counts as lost to the scheme (RFC 5681, 3.2).
@@ -97,7 +99,10 @@ struct Stream {
     places: VecDeque<PacketState>,
     spare: Vec<Vec<u8>>,
     missing: Missing,
-    fin: Option<u64>,
+    /// What lies before `next`, where numbers have leapt further than is kept.
+    leap: Option<Leap>,
+    /// What the source says is the end, and since when.
+    fin: Option<(u64, Time)>,
     first_at: Time,
     heard_at: Time,
     data_at: Time,
@@ -106,6 +111,12 @@ struct Stream {
     recent: u32,
     pgmcc: Option<(PgmccData, Time)>,
     scheme: Option<SchemeEnd>,
+}
+
+/// Numbers have leapt: what was kept before, and how many after that are lost without a place.
+struct Leap {
+    before: VecDeque<PacketState>,
+    skipped: u64,
 }
 
 /// What is known about a packet that is not delivered yet.
@@ -210,16 +221,16 @@ impl PgmReceiver {
             }
             _ => {}
         }
-        self.deliver()
+        self.deliver(now)
     }
 
     /// Hand over what is in order, and see whether that was all.
-    fn deliver(&mut self) -> Result<(), Error> {
+    fn deliver(&mut self, now: Time) -> Result<(), Error> {
         let Some(stream) = &mut self.stream else { return Ok(()) };
         stream.deliver(&mut self.report).map_err(Error::Pipe)?;
         self.report.bytes = stream.delivery.bytes();
         self.report.messages = stream.delivery.messages();
-        if stream.fin.is_some_and(|end| stream.next >= end) {
+        if stream.has_ended(now) {
             stream.delivery.flush().map_err(Error::Pipe)?;
             self.over = true;
         }
@@ -239,7 +250,7 @@ impl PgmReceiver {
         self.ask(now);
         self.scheme_time(now);
         self.say_reports(now);
-        if let Err(error) = self.deliver() {
+        if let Err(error) = self.deliver(now) {
             self.fail(error);
         }
         if self.progress_at <= now {
@@ -378,6 +389,9 @@ impl PgmReceiver {
             let asking = stream.missing.deadline();
             wake = wake.min(if stream.path.is_some() { asking } else { asking.max(stream.spmr_at) });
             wake = wake.min(stream.heard_at + self.setup.silence);
+            if let Some((_, since)) = stream.fin.filter(|(end, _)| stream.next >= *end) {
+                wake = wake.min(since + FIN_HOLDS);
+            }
             if let Some(end) = &stream.scheme {
                 wake = wake.min(end.receiver.deadline());
             }
@@ -496,6 +510,7 @@ impl Stream {
             places: VecDeque::new(),
             spare: Vec::new(),
             missing: Missing::default(),
+            leap: None,
             fin: None,
             first_at: now,
             heard_at: now,
@@ -531,18 +546,27 @@ impl Stream {
         }
         self.extend(end, patience, rng, now);
         self.trail(spm.trail);
-        if options.fin {
-            self.fin = Some(end);
+        if options.fin && self.fin.is_none_or(|(told, _)| told != end) {
+            self.fin = Some((end, now));
         }
+    }
+
+    /// Whether all is delivered, and nothing newer has come for a while since the source has said its end: anybody can say that.
+    fn has_ended(&self, now: Time) -> bool {
+        self.fin.is_some_and(|(end, since)| self.next >= end && now.since(since) >= FIN_HOLDS)
     }
 
     /// All before `end` have been sent: those that are not here are missing.
     fn extend(&mut self, end: u64, patience: &Patience, rng: &mut Rng, now: Time) {
-        let Some(known) = self.end.filter(|known| *known < end) else { return };
+        let Some(mut known) = self.end.filter(|known| *known < end) else { return };
         if end - self.next > MOST_HELD {
             // The oldest ones are given up for room, and what nobody can keep is not asked for at all.
             let first_kept = end - MOST_HELD;
             self.missing.expire(first_kept, |_| {});
+            if first_kept > known {
+                self.leap(first_kept - known);
+                (self.next, known) = (first_kept, first_kept);
+            }
             let places = self.places.iter_mut().take((first_kept - self.next) as usize);
             places
                 .filter(|place| matches!(place, PacketState::Missing))
@@ -550,14 +574,19 @@ impl Stream {
         }
         for sqn in known..end {
             self.recent <<= 1;
-            if end - sqn > MOST_HELD {
-                self.places.push_back(PacketState::Lost);
-                continue;
-            }
             self.places.push_back(PacketState::Missing);
             self.missing.add(sqn, patience, rng, now);
         }
         self.end = Some(end);
+    }
+
+    /// So many numbers behind the newest known one are lost and have no place.
+    fn leap(&mut self, skipped: u64) {
+        let before = std::mem::take(&mut self.places);
+        match &mut self.leap {
+            Some(leap) => leap.skipped += before.len() as u64 + skipped,
+            None => self.leap = Some(Leap { before, skipped }),
+        }
     }
 
     fn on_data(
@@ -579,6 +608,9 @@ impl Stream {
         };
         if sqn < self.next || sqn > end + (1 << 30) {
             return Ok(());
+        }
+        if self.fin.is_some_and(|(last, _)| sqn >= last) {
+            self.fin = None; // it was not the end
         }
         if sqn >= end {
             report.missed += sqn - end;
@@ -634,6 +666,19 @@ impl Stream {
     }
 
     fn deliver(&mut self, report: &mut PgmReceiveReport) -> io::Result<()> {
+        if let Some(Leap { before, skipped }) = self.leap.take() {
+            for place in before {
+                match place {
+                    PacketState::Here { bytes, fragment } => self.delivery.packet(fragment, &bytes)?,
+                    PacketState::Missing | PacketState::Lost => {
+                        report.unrecoverable += 1;
+                        self.delivery.loss();
+                    }
+                }
+            }
+            report.unrecoverable += skipped;
+            self.delivery.loss();
+        }
         while let Some(place) = self.places.front_mut() {
             match place {
                 PacketState::Missing => break,

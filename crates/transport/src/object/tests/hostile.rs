@@ -75,6 +75,44 @@ fn paths_that_lead_elsewhere_are_refused() {
     assert_eq!(check_path(&"x".repeat(256)), Err(PathError::TooLong));
     assert_eq!(check_path(&"x/".repeat(2048)), Err(PathError::TooLong));
     assert_eq!(check_path("a/.faircast/..b/..."), Ok(()));
+    assert_eq!(check_path(&("x/".repeat(256) + "x")), Ok(()));
+    assert_eq!(check_path(&("x/".repeat(257) + "x")), Err(PathError::TooDeep));
+}
+
+/// Seconds that a check may take at most: a bound that only a check of another order exceeds.
+const LONG: std::time::Duration = std::time::Duration::from_secs(20);
+
+#[test]
+fn manifests_of_deep_and_of_many_paths_are_checked_in_time_that_their_bytes_bound() {
+    let begun = std::time::Instant::now();
+    // Each entry lies as deep as it may, and each path begins with the one before, which is a file.
+    let deep = "d/".repeat(255);
+    let many = (0..60_000).map(|n| entry(&format!("{deep}{n:06}"), Kind::File { size: 1 })).collect();
+    assert!(Manifest::new(many).is_ok());
+    let nested = (1..=255).map(|len| entry(&"a".repeat(len), Kind::File { size: 1 })).collect();
+    assert!(Manifest::new(nested).is_ok());
+    // Directories that nobody lists: two letters of text for each.
+    let apart: Vec<_> =
+        (0..2000).map(|n| entry(&format!("{n:04}/{}f", "d/".repeat(200)), Kind::File { size: 1 })).collect();
+    assert!(matches!(Manifest::new(apart), Err(ManifestError::TooManyDirs { .. })));
+    let few: Vec<_> =
+        (0..300).map(|n| entry(&format!("{n:04}/{}f", "d/".repeat(200)), Kind::File { size: 1 })).collect();
+    assert!(Manifest::new(few).is_ok());
+    assert!(begun.elapsed() < LONG);
+}
+
+#[test]
+fn what_lies_below_a_file_is_found_whatever_sorts_between() {
+    let file = |path: &str| entry(path, Kind::File { size: 1 });
+    let refused = |paths: &[&str], entry, above: &str| {
+        let found = Manifest::new(paths.iter().map(|path| file(path)).collect());
+        assert_eq!(found, Err(ManifestError::BelowFile { entry, above: above.into() }), "{paths:?}");
+    };
+    refused(&["a", "a!", "a!b", "a/b"], 3, "a");
+    refused(&["a", "a b", "a b/c", "a/b"], 2, "a b");
+    refused(&["x/a", "x/a-1", "x/a-2", "x/a.d/e", "x/a/f"], 4, "x/a");
+    let fine = ["a", "a!", "a!b", "b/a", "ba", "ba!/c"];
+    assert!(Manifest::new(fine.iter().map(|path| file(path)).collect()).is_ok());
 }
 
 #[test]
