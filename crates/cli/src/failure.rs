@@ -1,5 +1,6 @@
 //! Why a command did not succeed, and how that is said.
 
+use crate::safe;
 use crate::wording;
 use faircast::Class;
 use faircast_net::{ExitClass, NetError};
@@ -386,9 +387,9 @@ pub fn conclude(outcome: Result<(), Failure>) -> ExitCode {
     }
     let (what, hint) = failure.what_and_hint();
     // Nothing is left to do when standard error cannot be written.
-    let _ = writeln!(io::stderr(), "{} {what}", painted("error:", "1;31"));
+    let _ = writeln!(io::stderr(), "{} {}", painted("error:", "1;31"), safe::text(&what));
     if let Some(hint) = hint {
-        let _ = writeln!(io::stderr(), "\n{} {hint}", painted("hint:", "1"));
+        let _ = writeln!(io::stderr(), "\n{} {}", painted("hint:", "1"), safe::text(&hint));
     }
     exit_code(failure.class())
 }

@@ -2,6 +2,7 @@
 //! names and units are a format that scripts rely on: fields are added, never renamed.
 
 use crate::failure::{Failure, class_name};
+use crate::safe;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -48,9 +49,8 @@ impl Line<'static> {
 
 /// Write `line` as one line, and flush it, so that a reader sees it at once.
 pub fn write(out: &mut (impl Write + ?Sized), line: &impl Serialize) -> io::Result<()> {
-    let mut text = serde_json::to_vec(line)?;
-    text.push(b'\n');
-    out.write_all(&text)?;
+    let text = serde_json::to_string(line)?;
+    writeln!(out, "{}", safe::json(&text))?;
     out.flush()
 }
 

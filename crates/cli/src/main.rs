@@ -6,13 +6,14 @@
 //! | [`session`] | `send`, `stream`, `recv`: typed, resolved, run |
 //! | [`pgm`] [`alc`] | the same over PGM, and over ALC with FLUTE |
 //! | [`relay`] [`hosts`] | sessions are passed on; lists of hosts |
-//! | [`tell`] [`json`] [`units`] | how a session is told to people and to programs |
+//! | [`tell`] [`json`] [`units`] [`safe`] | how a session is told to people and to programs, and what others said as it may be shown |
 //! | [`sim`] | `sim`, `repro`, `compare`: simulations |
-//! | [`key`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
+//! | [`key`] [`clean`] [`doctor`] [`demo`] [`schemes`] [`manual`] | the other commands |
 //! | [`failure`] [`wording`] [`system`] | errors, what sessions say in the words of flags, exit codes, signals |
 
 mod alc;
 mod args;
+mod clean;
 mod demo;
 mod doctor;
 mod failure;
@@ -22,6 +23,7 @@ mod key;
 mod manual;
 mod pgm;
 mod relay;
+mod safe;
 mod schemes;
 mod session;
 mod sim;
@@ -101,6 +103,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
             let resolved = relay.resolve()?;
             in_session(Channel::Stdout, |output, stop| relay::run(resolved, output, stop))
         }
+        Command::Clean(clean) => clean::run(&clean, &mut out),
         Command::Keygen(keygen) => key::run(keygen.resolve()?, &mut out, &mut people),
         Command::Key(args::Key { command: args::KeyCommand::Show(show) }) => key::show(&show, &mut out),
         Command::Doctor(doctor) => doctor::run(&doctor, &mut out),

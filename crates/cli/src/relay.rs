@@ -4,6 +4,7 @@ mod control;
 
 use crate::args;
 use crate::failure::{Failure, Usage, unwritten};
+use crate::safe;
 use crate::session::Output;
 use crate::tell::{Level, sentence};
 use crate::{json, key, units, wording};
@@ -204,7 +205,7 @@ pub fn status(control: Option<PathBuf>, json: bool, out: &mut impl Write) -> Res
     if status.sessions.is_empty() {
         lines.push("no session is passed on".to_owned());
     }
-    lines.iter().try_for_each(|line| writeln!(out, "{line}")).map_err(unwritten)
+    lines.iter().try_for_each(|line| writeln!(out, "{}", safe::text(line))).map_err(unwritten)
 }
 
 fn told(session: &RelayedSession, lines: &mut Vec<String>) {

@@ -3,6 +3,7 @@
 use crate::args::Telling;
 use crate::failure::painted;
 use crate::json;
+use crate::safe;
 use crate::units;
 use faircast::Event;
 use faircast::config::RELAY_PORT;
@@ -129,7 +130,7 @@ impl<'a> EventPrinter<'a> {
     /// Tell people the end, unless they want errors only.
     pub fn end(&mut self, sentence: &str) {
         if self.level > Level::Quiet {
-            self.say(sentence);
+            self.say(&safe::text(sentence));
         }
     }
 
@@ -165,7 +166,13 @@ pub fn block() -> ProgressBar {
 
 /// A warning as people see it.
 pub fn warning(text: &str) -> String {
-    format!("{} {text}", painted("warning:", "1;33"))
+    format!("{} {}", painted("warning:", "1;33"), safe::text(text))
+}
+
+/// What is told, before it is painted.
+enum Words {
+    Plain(String),
+    Warning(String),
 }
 
 /// What people are told about an event that is no progress, if anything.
@@ -184,9 +191,9 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
                 Role::Receiver => "asking",
                 Role::Source | Role::Unanswered => "sending to",
             };
-            (Level::Normal, format!("{verb} {group} through {interface}, {local}{others}"))
+            (Level::Normal, Words::Plain(format!("{verb} {group} through {interface}, {local}{others}")))
         }
-        Event::Warning { message, .. } => (Level::Normal, warning(message)),
+        Event::Warning { message, .. } => (Level::Normal, Words::Warning(message.clone())),
         Event::Content { files, bytes, resumed_bytes, .. } => {
             let what = match bytes {
                 Some(bytes) => format!("{}, {}", units::count(*files, "file"), units::bytes(*bytes)),
@@ -196,18 +203,20 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
                 0 => String::new(),
                 bytes => format!("; {} of it are here already", units::bytes(*bytes)),
             };
-            (Level::Normal, format!("content: {what}{resumed}"))
+            (Level::Normal, Words::Plain(format!("content: {what}{resumed}")))
         }
         Event::Joined { host, address, .. } if role == Role::Receiver => {
-            (Level::Normal, format!("found {host} at {address}"))
+            (Level::Normal, Words::Plain(format!("found {host} at {address}")))
         }
-        Event::Joined { host, address, .. } => (Level::Verbose, format!("{host} at {address} has joined")),
+        Event::Joined { host, address, .. } => {
+            (Level::Verbose, Words::Plain(format!("{host} at {address} has joined")))
+        }
         Event::Left { host, verified: true, .. } => {
-            (Level::Verbose, format!("{host} has verified everything"))
+            (Level::Verbose, Words::Plain(format!("{host} has verified everything")))
         }
         Event::Left { host, reason, .. } => {
             let reason = reason.as_deref().unwrap_or("no reason given");
-            (Level::Normal, warning(&format!("{host} left without everything ({reason})")))
+            (Level::Normal, Words::Warning(format!("{host} left without everything ({reason})")))
         }
         Event::SlowReceiver { host, rate_bps, action, .. } => {
             let rate = units::rate(*rate_bps);
@@ -217,21 +226,24 @@ pub fn sentence(role: Role, event: &Event, level: Level) -> Option<String> {
                 }
                 action => format!("{host} takes only {rate} and is {action}"),
             };
-            (Level::Normal, warning(&text))
+            (Level::Normal, Words::Warning(text))
         }
         Event::Layers(Subscription { joined, of }) => {
-            (Level::Verbose, format!("takes {joined} of {of} layers"))
+            (Level::Verbose, Words::Plain(format!("takes {joined} of {of} layers")))
         }
         Event::Output { layer, flow: Flow::Comes, to, .. } => {
             let to = to.as_ref().map_or_else(String::new, |to| format!(", to {to}"));
-            (Level::Verbose, format!("layer {layer} comes{to}"))
+            (Level::Verbose, Words::Plain(format!("layer {layer} comes{to}")))
         }
         Event::Output { layer, flow: Flow::Stops, bytes, .. } => {
-            (Level::Verbose, format!("layer {layer} stops after {}", units::bytes(*bytes)))
+            (Level::Verbose, Words::Plain(format!("layer {layer} stops after {}", units::bytes(*bytes))))
         }
         _ => return None,
     };
-    (level >= least).then_some(text)
+    (level >= least).then(|| match text {
+        Words::Plain(text) => safe::text(&text).into_owned(),
+        Words::Warning(text) => warning(&text),
+    })
 }
 
 /// Of sockets that go to no network's group: what they are for.

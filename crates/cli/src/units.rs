@@ -2,6 +2,16 @@
 
 use faircast_core::time::Rate;
 
+/// How long ago, in its largest unit.
+pub fn age(span: std::time::Duration) -> String {
+    match span.as_secs() {
+        secs @ 0..120 => count(secs, "second"),
+        secs @ 120..7_200 => count(secs / 60, "minute"),
+        secs @ 7_200..172_800 => count(secs / 3_600, "hour"),
+        secs => count(secs / 86_400, "day"),
+    }
+}
+
 /// A rate, as in `93.1 Mbit/s`.
 pub fn rate(bps: f64) -> String {
     if bps.is_finite() { Rate::from_bps(bps).to_string() } else { "-".into() }

@@ -95,6 +95,9 @@ pub enum BadValue {
         /// Why.
         source: Box<BadValue>,
     },
+    /// No age.
+    #[error("`{0}` is no age; write seconds, or 90m, 12h, 7d")]
+    NotAnAge(String),
     /// A file or host name that receivers could not use.
     #[error("`{0}` cannot be a name; use 1 to {1} bytes without `/` and control characters")]
     NotAName(String, usize),
@@ -149,6 +152,20 @@ pub fn span(text: &str) -> Result<Duration, BadValue> {
         secs if secs > LONGEST => Err(BadValue::TooLong),
         secs => Ok(Duration::from_secs_f64(secs)),
     }
+}
+
+/// An age: seconds, or with `m`, `h`, `d` behind it minutes, hours, days.
+pub fn age(text: &str) -> Result<Duration, BadValue> {
+    let (number, unit) = match text.char_indices().last() {
+        Some((at, 'm')) => (&text[..at], 60.0),
+        Some((at, 'h')) => (&text[..at], 3_600.0),
+        Some((at, 'd')) => (&text[..at], 86_400.0),
+        _ => (text.strip_suffix('s').unwrap_or(text), 1.0),
+    };
+    let seconds = number.parse::<f64>().ok().filter(|value| *value >= 0.0 && *value < 1e12 / unit);
+    seconds
+        .map(|value| Duration::from_secs_f64(value * unit))
+        .ok_or_else(|| BadValue::NotAnAge(text.to_owned()))
 }
 
 /// A percentage, as a part of 1.

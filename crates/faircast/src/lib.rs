@@ -92,6 +92,10 @@ pub use faircast_transport::config::{
 pub use faircast_transport::ends::{Input, Memory, Output};
 pub use faircast_transport::event::{self, Event, ReceiveReport, SendReport};
 pub use faircast_transport::object::{MemoryFile, ObjectError};
+/// What receivers have left unfinished in an output directory.
+pub mod object {
+    pub use faircast_transport::object::abandoned::{Unfinished, let_go, unfinished};
+}
 pub use faircast_transport::{
     AgentStatus, BranchStatus, HopStatus, RelayBranch, RelayConfig, RelayEvent, RelayHandle, RelayRole,
     RelaySource, RelayStatus, RelayedSession, RouterKind, relay,

@@ -1,12 +1,14 @@
 //! What can be typed.
 
 pub mod alc;
+mod clean;
 pub mod pgm;
 pub mod relay;
 
 use crate::values;
 use alc::AlcOptions;
 use clap::{Args, Parser, Subcommand, ValueHint};
+pub use clean::Clean;
 use faircast::Slow;
 use faircast::config::default_scheme;
 use faircast_core::packet::Layer;
@@ -52,6 +54,8 @@ pub enum Command {
     Key(Key),
     /// Check this host: interfaces, routes, buffers, and whether multicast works
     Doctor(Doctor),
+    /// List, or remove, what receivers have begun and not finished in a directory
+    Clean(Clean),
     /// Print a Wireshark dissector for faircast's packets
     Dissector,
     /// Simulate 10,000 receivers, then send to four on this host, and say what was measured

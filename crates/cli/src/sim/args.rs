@@ -496,7 +496,9 @@ mod tests {
             ["ormcc,beta=0.6", "ormcc", "tcp-reno,delack", "tfrc"]
         );
         assert_eq!(contenders("tcp-sack"), Ok(Contenders(vec![Contender::Protocol("tcp-sack".into())])));
-        assert!(contenders("nosuch").expect_err("it does not exist").contains("smcc, mtcp, raccoom, tcp-"));
+        assert!(
+            contenders("nosuch").expect_err("it does not exist").contains("smcc, mtcp, raccoom, rmanp, tcp-")
+        );
         assert!(contenders("ormcc,gamma=1").expect_err("no such option").contains("gamma"));
         assert!(contenders(",").is_err());
     }

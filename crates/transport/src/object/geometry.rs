@@ -254,7 +254,9 @@ mod tests {
         let small = Geometry { symbol_size: 40, symbols_per_block: 1, ..geometry(2 << 30) };
         let blocks = (2u64 << 30).div_ceil(4);
         assert_eq!(small.check(), Err(GeometryError::BlocksTooSmall { len: 2 << 30, blocks }));
-        assert!(GeometryError::BlocksTooSmall { len: 2 << 30, blocks }.to_string().contains("17716740096 bytes"));
+        assert!(
+            GeometryError::BlocksTooSmall { len: 2 << 30, blocks }.to_string().contains("17716740096 bytes")
+        );
         let usual = Geometry { symbol_size: 1400, symbols_per_block: 64, ..geometry(100 << 40) };
         assert_eq!(usual.check(), Ok(()));
         assert_eq!(Geometry { symbol_size: 40, symbols_per_block: 1, ..geometry(4 << 20) }.check(), Ok(()));

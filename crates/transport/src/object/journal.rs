@@ -229,8 +229,12 @@ mod tests {
 
     #[test]
     fn a_journal_that_was_made_a_terabyte_long_tells_what_is_in_it_and_is_cut() {
-        let geometry =
-            Geometry { stream_len: Some(64 * 7 * 100), manifest_len: 100, symbol_size: 64, symbols_per_block: 8 };
+        let geometry = Geometry {
+            stream_len: Some(64 * 7 * 100),
+            manifest_len: 100,
+            symbol_size: 64,
+            symbols_per_block: 8,
+        };
         let transfer = TransferId([7; 16]);
         let file = || tempfile::tempfile().expect("a temporary file");
         let original = file();

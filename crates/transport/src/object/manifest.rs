@@ -128,7 +128,9 @@ pub enum ManifestError {
     #[error("the paths take more than {MAX_TEXT} bytes together")]
     TooMuchText,
     /// Directories that are no entries.
-    #[error("entry {entry}: the paths up to it lie below more than {MAX_UNNAMED_DIRS} directories that are not listed")]
+    #[error(
+        "entry {entry}: the paths up to it lie below more than {MAX_UNNAMED_DIRS} directories that are not listed"
+    )]
     TooManyDirs {
         /// Which entry.
         entry: usize,
@@ -292,7 +294,8 @@ impl Manifest {
             // An entry sorts before everything below it. Of the leaves that the path begins with only the longest can have a slash
             // behind it here: behind the others the path goes on as the longer ones do.
             while leaves.pop_if(|leaf| !e.path.starts_with(*leaf)).is_some() {}
-            if let Some(leaf) = leaves.last().filter(|leaf| e.path.as_bytes().get(leaf.len()) == Some(&b'/')) {
+            if let Some(leaf) = leaves.last().filter(|leaf| e.path.as_bytes().get(leaf.len()) == Some(&b'/'))
+            {
                 return Err(ManifestError::BelowFile { entry, above: (*leaf).to_owned() });
             }
             if e.kind != Kind::Dir {

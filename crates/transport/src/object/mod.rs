@@ -16,8 +16,10 @@
 //! | [`object_stream`] [`spool`] | reading files and streams at the source |
 //! | [`SealedBlocks`] | their blocks, each always the same |
 //! | `remembered` | what an output directory has received, and when that was sent |
+//! | [`abandoned`] | what was not finished, and how it is let go |
 //! | [`store`] [`sink`] | writing at the receiver: resume, verification, publishing |
 
+pub mod abandoned;
 pub mod block;
 pub mod error;
 pub mod geometry;

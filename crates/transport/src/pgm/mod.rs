@@ -17,11 +17,11 @@
 mod delivery;
 mod drive;
 mod feed;
+#[cfg(test)]
+mod hostile;
 mod missing;
 mod receiver;
 mod source;
-#[cfg(test)]
-mod hostile;
 #[cfg(test)]
 mod tests;
 mod window;

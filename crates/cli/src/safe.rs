@@ -1,0 +1,68 @@
+//! What others have said, as it may be shown: names of files come from senders, and a terminal obeys what it is shown.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Whether a terminal does something else with it than show it: control characters but for line ends and tabs, and those that turn the
+/// direction of what follows.
+fn is_command(c: char) -> bool {
+    let turns =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{061c}');
+    (c.is_control() && !matches!(c, '\n' | '\t')) || turns
+}
+
+/// A text for people: commands to terminals are shown as `\u{1b}` and so on. The one function through which all of it goes.
+pub fn text(said: &str) -> Cow<'_, str> {
+    if !said.contains(is_command) {
+        return Cow::Borrowed(said);
+    }
+    let mut shown = String::with_capacity(said.len() + 16);
+    for c in said.chars() {
+        match is_command(c) {
+            true => _ = write!(shown, "{}", c.escape_unicode()),
+            false => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// A line of JSON: the same characters as `\u001b`, which JSON reads as what they are. Only strings have any.
+pub fn json(line: &str) -> Cow<'_, str> {
+    if !line.contains(is_command) {
+        return Cow::Borrowed(line);
+    }
+    let mut shown = String::with_capacity(line.len() + 16);
+    for c in line.chars() {
+        match is_command(c) {
+            true => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| _ = write!(shown, "\\u{unit:04x}")),
+            false => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown_and_nothing_else_changes() {
+        let evil = "a\u{1b}]0;title\u{7}b\u{9b}2J\r\u{202e}gpj.exe\u{7f}";
+        let shown = text(evil);
+        assert_eq!(shown, "a\\u{1b}]0;title\\u{7}b\\u{9b}2J\\u{d}\\u{202e}gpj.exe\\u{7f}");
+        assert!(!shown.contains(is_command));
+        for plain in ["", "lab-07: line\n\tnext", "Größe 大小 ◻", "naïve"] {
+            assert!(matches!(text(plain), Cow::Borrowed(same) if same == plain));
+        }
+    }
+
+    #[test]
+    fn json_says_the_same_in_other_letters() {
+        let evil = "a\u{1b}b\u{9b}2J\u{202e}c\u{7f}\"\\";
+        let line = serde_json::to_string(&[evil]).expect("a string is JSON");
+        let shown = json(&line);
+        assert!(shown.is_ascii() && shown.contains("\\u009b2J\\u202ec\\u007f"), "{shown}");
+        let [read] = serde_json::from_str::<[String; 1]>(&shown).expect("still JSON");
+        assert_eq!(read, evil);
+    }
+}

@@ -1,0 +1,226 @@
+//! What receivers have left in an output directory without finishing it: how much, since when, and how to let it go.
+//!
+//! Unfinished content is kept on purpose, so that whoever starts again goes on where it was. Nobody starts again for what is not offered
+//! any more, and its room, which was reserved for large files, would be taken for ever.
+
+use super::error::ObjectError;
+use super::manifest::STATE_DIR;
+use super::publish::{DIR, FINISHING, PUBLISHED};
+use super::store::{JOURNAL, LOCK, PARTS};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Content that is not finished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Which transfer.
+    pub transfer: String,
+    /// What it takes on the disk, in bytes.
+    pub bytes: u64,
+    /// When something was last written there.
+    pub written: SystemTime,
+    /// A receiver is at work on it now.
+    pub in_use: bool,
+}
+
+/// More than this are not listed.
+const MOST: usize = 100_000;
+
+/// What is unfinished in this output directory, the oldest first.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn unfinished(out: &Path) -> Result<Vec<Unfinished>, ObjectError> {
+    let path = out.join(STATE_DIR);
+    let Some(states) = open_states(out)? else { return Ok(Vec::new()) };
+    let failed = |e: Errno| ObjectError::io(&path, "list it", e);
+    let mut all = Vec::new();
+    for entry in Dir::read_from(&states).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let Some(name) = entry.file_name().to_str().ok().filter(|name| is_transfer(name)) else { continue };
+        if let Some(state) = open_state(&states, name) {
+            all.push(look(&state, name));
+        }
+        if all.len() >= MOST {
+            break;
+        }
+    }
+    all.sort_by(|a, b| (a.written, &a.transfer).cmp(&(b.written, &b.transfer)));
+    Ok(all)
+}
+
+/// Let go of an unfinished transfer; whether it was there and nobody was at work on it.
+///
+/// # Errors
+/// When its files cannot be removed.
+pub fn let_go(out: &Path, transfer: &str) -> Result<bool, ObjectError> {
+    let Some(states) = open_states(out)?.filter(|_| is_transfer(transfer)) else { return Ok(false) };
+    let Some(state) = open_state(&states, transfer) else { return Ok(false) };
+    // As long as this is open nobody else begins here.
+    let Lock::Free(_lock) = lock(&state) else { return Ok(false) };
+    let path: PathBuf = out.join(STATE_DIR).join(transfer);
+    let failed = |e: Errno| ObjectError::io(&path, "remove it", e);
+    if let Ok(parts) = rustix::fs::openat(&state, PARTS, DIR | OFlags::NOFOLLOW, Mode::empty()) {
+        remove_files(&parts).map_err(failed)?;
+        rustix::fs::unlinkat(&state, PARTS, AtFlags::REMOVEDIR).map_err(failed)?;
+    }
+    remove_files(&state).map_err(failed)?;
+    match rustix::fs::unlinkat(&states, transfer, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(e) => Err(failed(e)),
+    }
+}
+
+/// A lock, if nobody has it.
+enum Lock {
+    Free(Option<OwnedFd>),
+    Taken,
+}
+
+fn lock(state: impl AsFd) -> Lock {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(state, LOCK, flags, Mode::empty()) {
+        Ok(file) => match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Lock::Free(Some(file)),
+            Err(_) => Lock::Taken,
+        },
+        // It was cut short before it had one.
+        Err(Errno::NOENT) => Lock::Free(None),
+        Err(_) => Lock::Taken,
+    }
+}
+
+fn look(state: &OwnedFd, name: &str) -> Unfinished {
+    let mut found = Unfinished {
+        transfer: name.to_owned(),
+        bytes: 0,
+        written: UNIX_EPOCH,
+        in_use: matches!(lock(state), Lock::Taken),
+    };
+    add(state, &mut found);
+    if let Ok(parts) = rustix::fs::openat(state, PARTS, DIR | OFlags::NOFOLLOW, Mode::empty()) {
+        add(&parts, &mut found);
+    }
+    found
+}
+
+/// Count the files of a directory.
+fn add(directory: &OwnedFd, found: &mut Unfinished) {
+    for entry in Dir::read_from(directory).into_iter().flatten().flatten() {
+        let Ok(stat) = rustix::fs::statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
+            continue;
+        };
+        // The lock is opened by whoever looks; what counts is what was received.
+        if FileType::from_raw_mode(stat.st_mode).is_file() && entry.file_name().to_bytes() != LOCK.as_bytes()
+        {
+            found.bytes = found.bytes.saturating_add((stat.st_blocks as u64).saturating_mul(512));
+            found.written = found.written.max(modified(&stat));
+        }
+    }
+}
+
+fn modified(stat: &Stat) -> SystemTime {
+    u64::try_from(stat.st_mtime).map_or(UNIX_EPOCH, |secs| UNIX_EPOCH + Duration::from_secs(secs))
+}
+
+/// All files of this directory that receivers make.
+fn remove_files(directory: &OwnedFd) -> Result<(), Errno> {
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        let is_ours = [
+            b"head",
+            JOURNAL.as_bytes(),
+            FINISHING.as_bytes(),
+            PUBLISHED.as_bytes(),
+            LOCK.as_bytes(),
+            b"link",
+        ]
+        .contains(&name)
+            || name.iter().all(u8::is_ascii_digit);
+        if is_ours && !name.is_empty() {
+            match rustix::fs::unlinkat(directory, entry.file_name(), AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn open_states(out: &Path) -> Result<Option<OwnedFd>, ObjectError> {
+    let failed = |e: Errno| ObjectError::io(out, "open this directory", e);
+    let out_fd = rustix::fs::open(out, DIR, Mode::empty()).map_err(failed)?;
+    match rustix::fs::openat(&out_fd, STATE_DIR, DIR | OFlags::NOFOLLOW, Mode::empty()) {
+        Ok(states) => Ok(Some(states)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(e) => Err(ObjectError::io(out.join(STATE_DIR), "open this directory", e)),
+    }
+}
+
+fn open_state(states: &OwnedFd, name: &str) -> Option<OwnedFd> {
+    rustix::fs::openat(states, name, DIR | OFlags::NOFOLLOW, Mode::empty()).ok()
+}
+
+/// The name of a transfer: 16 bytes in hexadecimal digits.
+fn is_transfer(name: &str) -> bool {
+    name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::{Geometry, Store, TransferId};
+    use std::fs;
+
+    fn begun(out: &Path, number: u8) -> Store {
+        let geometry =
+            Geometry { stream_len: Some(4000), manifest_len: 100, symbol_size: 64, symbols_per_block: 8 };
+        let mut store = Store::open(out, TransferId([number; 16]), geometry, None).expect("opened");
+        // The second block is behind the manifest's.
+        let data = vec![number; geometry.block_len(1) as usize];
+        store.put(1, &data, crate::object::block::hash_of(&data)).expect("put");
+        store
+    }
+
+    #[test]
+    fn what_was_left_is_listed_and_let_go_unless_somebody_is_at_work_on_it() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let out = directory.path();
+        assert_eq!(unfinished(out).expect("an empty directory"), []);
+        drop(begun(out, 1));
+        let at_work = begun(out, 2);
+        fs::write(out.join("precious"), b"not ours").expect("written");
+        fs::create_dir(out.join(STATE_DIR).join("not a transfer")).expect("made");
+        let listed = unfinished(out).expect("listed");
+        let short: Vec<_> = listed.iter().map(|one| (one.transfer.as_str(), one.in_use)).collect();
+        let names = ["01".repeat(16), "02".repeat(16)];
+        assert!(short.contains(&(&names[0], false)) && short.contains(&(&names[1], true)), "{short:?}");
+        assert!(listed.iter().all(|one| one.bytes > 0 && one.written > UNIX_EPOCH), "{listed:?}");
+        assert!(let_go(out, &names[0]).expect("let go"));
+        assert!(!let_go(out, &names[0]).expect("it is gone"));
+        assert!(!let_go(out, &names[1]).expect("somebody is at work"));
+        assert!(!let_go(out, "../precious").expect("no transfer"));
+        drop(at_work);
+        assert!(let_go(out, &names[1]).expect("let go"));
+        assert_eq!(unfinished(out).expect("listed"), []);
+        assert!(out.join("precious").exists() && out.join(STATE_DIR).join("not a transfer").exists());
+    }
+
+    #[test]
+    fn links_in_the_place_of_directories_are_not_followed() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (out, other) = (directory.path().join("out"), directory.path().join("other"));
+        let states = out.join(STATE_DIR);
+        fs::create_dir_all(&states).expect("made");
+        fs::create_dir(&other).expect("made");
+        fs::write(other.join("head"), b"precious").expect("written");
+        std::os::unix::fs::symlink(&other, states.join("ab".repeat(16))).expect("a link");
+        assert_eq!(unfinished(&out).expect("listed"), []);
+        assert!(!let_go(&out, &"ab".repeat(16)).expect("nothing there"));
+        assert!(other.join("head").exists());
+    }
+}
