@@ -19,6 +19,8 @@ pub struct Interface {
     pub mtu: u32,
     /// Whether it is administratively up.
     pub up: bool,
+    /// Whether it is connected: a cable, a network that it has joined.
+    pub connected: bool,
     /// Whether it carries multicast.
     pub multicast: bool,
     /// Whether it is the host's own loopback.
@@ -265,7 +267,16 @@ mod tests {
     fn interface(name: &str, index: u32, addrs: &[&str]) -> Interface {
         let addrs = addrs.iter().map(|a| a.parse().expect("a literal address")).collect();
         let loopback = name == "lo";
-        Interface { name: name.into(), index, addrs, mtu: 1500, up: true, multicast: !loopback, loopback }
+        Interface {
+            name: name.into(),
+            index,
+            addrs,
+            mtu: 1500,
+            up: true,
+            connected: true,
+            multicast: !loopback,
+            loopback,
+        }
     }
 
     fn host() -> Vec<Interface> {

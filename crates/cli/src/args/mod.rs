@@ -385,6 +385,9 @@ pub struct Doctor {
     /// Interface that will be used, by name or address
     #[arg(long, value_name = "NAME|ADDRESS")]
     pub iface: Option<String>,
+    /// Address of the source that will send: whether what it sends can come in here
+    #[arg(long, value_name = "ADDRESS")]
+    pub source: Option<IpAddr>,
     /// Tell every check as JSON, one object a line
     #[arg(long)]
     pub json: bool,

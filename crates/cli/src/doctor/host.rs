@@ -46,33 +46,22 @@ pub fn wireless(interface: &str) -> Option<Check> {
     })
 }
 
-/// A strict reverse path filter drops packets of sources that the routing table places elsewhere.
-pub fn reverse_path(interface: &str) -> Option<Check> {
+/// Whether an interface has a strict reverse path filter.
+pub fn is_strict(interface: &str) -> bool {
     let mode = |of: &str| {
         let text = fs::read_to_string(format!("/proc/sys/net/ipv4/conf/{of}/rp_filter")).ok()?;
         text.trim().parse::<u8>().ok()
     };
-    let mode = mode("all")?.max(mode(interface)?); // the kernel takes the larger one
-    (mode == 1).then(|| {
-        Check::new("filter", Verdict::Note, format!("{interface} has a strict reverse path filter")).advise(
-            format!(
-                "if the source is behind another interface: sysctl -w net.ipv4.conf.{interface}.rp_filter=2"
-            ),
-        )
-    })
+    // The kernel takes the larger one.
+    mode("all").max(mode(interface)) == Some(1)
 }
 
-/// What a packet filter must let through. Its rules cannot be read without root.
-pub fn firewall(port: u16) -> Check {
-    let tables = fs::read_to_string("/proc/net/ip_tables_names").unwrap_or_default();
-    let modules = fs::read_to_string("/proc/modules").unwrap_or_default();
-    let active = !tables.trim().is_empty() || modules.lines().any(|line| line.starts_with("nf_tables "));
-    let found = if active { "a packet filter may be active" } else { "no packet filter was seen" };
-    let advice = format!(
-        "receivers: allow UDP to port {port} (firewall-cmd --add-port={port}/udp, ufw allow {port}/udp)\n\
-         sources: allow UDP from the receivers; their answers match no outgoing connection"
-    );
-    Check::new("firewall", Verdict::Note, found).advise(advice)
+/// A strict reverse path filter drops packets of sources that the routing table places elsewhere.
+pub fn reverse_path(interface: &str) -> Option<Check> {
+    is_strict(interface).then(|| {
+        Check::new("filter", Verdict::Note, format!("{interface} has a strict reverse path filter"))
+            .advise("whether that drops what a source sends is seen with --source ADDRESS")
+    })
 }
 
 /// Sealed sessions refuse announcements that are old, so clocks must roughly agree.
@@ -110,10 +99,5 @@ mod tests {
         assert_eq!(igmp_version(TABLE, "lo").as_deref(), Some("V3"));
         assert_eq!(igmp_version(TABLE, "eth0").as_deref(), Some("V2"));
         assert_eq!(igmp_version(TABLE, "eth1"), None);
-    }
-
-    #[test]
-    fn a_firewall_hint_names_the_port() {
-        assert!(firewall(5777).advice.expect("always given").contains("5777/udp"));
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! Each check is one sentence of what was found and, where something is to be done, one of advice.
 
+mod filter;
 mod host;
 mod network;
+mod routes;
 
 use crate::args::Doctor;
 use crate::failure::{Failure, unwritten};
@@ -78,15 +80,25 @@ pub fn run(args: &Doctor, out: &mut impl Write) -> Result<(), Failure> {
     let mut checks = network::interfaces();
     checks.push(network::chosen(&choice));
     checks.push(network::route(args.group));
-    checks.push(network::on_loopback(args.group.ip()));
+    let mut loopback = network::on_loopback(args.group.ip());
+    // Where there is a network, programs of one host need not hear each other.
+    if loopback.verdict == Verdict::Fail && choice.as_ref().is_ok_and(|choice| !choice.chosen.loopback) {
+        loopback.verdict = Verdict::Warn;
+    }
+    checks.push(loopback);
     if let Ok(choice) = &choice {
-        checks.extend(network::on_chosen(args.group.ip(), choice));
+        let heard = network::on_chosen(args.group, choice);
+        let is_silent = heard.iter().any(|check| check.verdict == Verdict::Fail);
+        checks.extend(heard);
+        checks.push(filter::check(args.group, is_silent));
+        if let Some(source) = args.source {
+            checks.push(routes::back_to(source, choice, host::is_strict(&choice.chosen.name)));
+        }
         checks.extend(network::buffers(args.group.ip(), choice));
     }
     checks.extend(host::membership(interface));
     checks.extend(interface.and_then(host::wireless));
     checks.extend(interface.and_then(host::reverse_path));
-    checks.push(host::firewall(args.group.port()));
     checks.push(host::clock());
     checks.push(host::open_files());
     tell(&checks, args.json, out).map_err(unwritten)?;

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 const PROBE: usize = 256;
 /// Datagrams of the self-test; some, to see whether they are cut and joined in the kernel.
 const PROBES: usize = 8;
+/// With a smaller receive buffer packets are lost at a few megabits per second.
+const LEAST_BUFFER: usize = 64 << 10;
 /// How long the self-test listens.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -28,11 +30,12 @@ pub fn interfaces() -> Vec<Check> {
 fn interface(interface: &Interface) -> Check {
     let addresses: Vec<String> = interface.addrs.iter().map(IpAddr::to_string).collect();
     let addresses = if addresses.is_empty() { "no address".into() } else { addresses.join(", ") };
-    let able = match (interface.up, interface.multicast, interface.loopback) {
-        (false, _, _) => "down",
-        (true, _, true) => "this host only",
-        (true, true, false) => "multicast",
-        (true, false, false) => "no multicast",
+    let able = match (interface.up, interface.connected, interface.multicast, interface.loopback) {
+        (false, ..) => "down",
+        (true, _, _, true) => "this host only",
+        (true, false, ..) => "not connected",
+        (true, true, true, false) => "multicast",
+        (true, true, false, false) => "no multicast",
     };
     let found = format!("{}: {able}, MTU {}, {addresses}", interface.name, interface.mtu);
     Check::new("interface", Verdict::Note, found)
@@ -47,8 +50,15 @@ pub fn chosen(choice: &Result<Choice, NetError>) -> Check {
     let Choice { chosen, local, alternatives, why } = choice;
     let found = format!("{} from {local}, {why}", chosen.name);
     if *why == Why::Loopback {
-        return Check::new("choice", Verdict::Warn, found)
-            .advise("connect this host to a network, or bring an interface up: ip link set IFACE up");
+        return Check::new("choice", Verdict::Fail, found).advise(what_would_serve());
+    }
+    if !chosen.connected && !chosen.loopback {
+        return Check::new(
+            "choice",
+            Verdict::Fail,
+            format!("{found}; {} is not connected (no carrier)", chosen.name),
+        )
+        .advise("look at its cable, the port of the switch, or which network it has joined");
     }
     if chosen.mtu < 1_500 {
         return Check::new("choice", Verdict::Note, format!("{found}; its MTU is only {}", chosen.mtu))
@@ -59,6 +69,21 @@ pub fn chosen(choice: &Result<Choice, NetError>) -> Check {
     if names.is_empty() { check } else { check.advise(format!("others with --iface: {}", names.join(", "))) }
 }
 
+/// What keeps the first other interface than loopback from carrying multicast, as commands.
+fn what_would_serve() -> String {
+    let all = faircast_net::interfaces().unwrap_or_default();
+    let Some(other) = all.iter().find(|interface| !interface.loopback) else {
+        return "this host has no other interface: connect it to a network".to_owned();
+    };
+    let name = &other.name;
+    match (other.up, other.multicast, other.addrs.is_empty()) {
+        (false, ..) => format!("ip link set {name} up"),
+        (true, false, _) => format!("ip link set {name} multicast on"),
+        (true, true, true) => format!("{name} has no address: ip address add ADDRESS/BITS dev {name}"),
+        (true, true, false) => format!("{name} has no address of the group's family"),
+    }
+}
+
 /// Whether the routing table knows a way to the group.
 pub fn route(group: SocketAddr) -> Check {
     let any: IpAddr =
@@ -67,8 +92,14 @@ pub fn route(group: SocketAddr) -> Check {
         socket.connect(group)?; // asks the routing table, sends nothing
         socket.local_addr()
     });
+    let refusing = if local.is_err() { super::routes::refusing(group.ip()) } else { None };
     match local {
         Ok(local) => Check::new("route", Verdict::Ok, format!("to {} from {}", group.ip(), local.ip())),
+        Err(_) if refusing.is_some() => {
+            let route = refusing.unwrap_or_default();
+            Check::new("route", Verdict::Fail, format!("a route refuses {}: {route}", group.ip()))
+                .advise(format!("ip route del {route}"))
+        }
         Err(error) => {
             let command = match group.ip() {
                 IpAddr::V4(_) => "ip route add 239.0.0.0/8 dev IFACE",
@@ -88,11 +119,10 @@ struct SelfTest {
     joined_by_kernel: bool,
 }
 
-/// Send to a random group through an interface and listen to it.
-fn hear_myself(choice: &Choice, like: IpAddr) -> Result<SelfTest, NetError> {
-    let group = system::random_group(like);
+/// Send to a group through an interface and listen to it; nothing leaves the host.
+fn hear_myself(choice: &Choice, group: SocketAddr) -> Result<SelfTest, NetError> {
     let ear = GroupSocket::open(group, Membership::AnySource, choice, &GroupOptions::default())?;
-    let options = SourceOptions { ttl: 1, ect: Ecn::NotEct, ..SourceOptions::default() };
+    let options = SourceOptions { ttl: 0, ect: Ecn::NotEct, ..SourceOptions::default() };
     let mouth = SourceSocket::open(group, choice, &options)?;
     let word: Vec<u8> = system::random().to_be_bytes().repeat(PROBE / 8);
     // What an empty queue cannot take would be missing below, and is what the test is for.
@@ -115,7 +145,7 @@ fn hear_myself(choice: &Choice, like: IpAddr) -> Result<SelfTest, NetError> {
 
 /// Multicast between programs of this host.
 pub fn on_loopback(like: IpAddr) -> Check {
-    match choose(like, Some("lo")).and_then(|choice| hear_myself(&choice, like)) {
+    match choose(like, Some("lo")).and_then(|choice| hear_myself(&choice, system::random_group(like))) {
         Ok(SelfTest { datagrams: 0, .. }) => silent("loopback", "lo"),
         Ok(heard) => Check::new("loopback", Verdict::Ok, came_back(&heard, "lo")),
         Err(NetError::NoMulticastRoute { .. }) if like.is_ipv6() => Check::new(
@@ -132,10 +162,13 @@ pub fn on_loopback(like: IpAddr) -> Check {
 
 /// Multicast on the interface that a session would use, as far as one host can see, and whether the
 /// kernel cuts and joins datagrams, which saves most of the processor time.
-pub fn on_chosen(like: IpAddr, choice: &Choice) -> Vec<Check> {
+pub fn on_chosen(group: SocketAddr, choice: &Choice) -> Vec<Check> {
     let name = &choice.chosen.name;
-    match hear_myself(choice, like) {
-        Ok(SelfTest { datagrams: 0, .. }) => vec![silent("self-test", name)],
+    match hear_myself(choice, group) {
+        Ok(SelfTest { datagrams: 0, .. }) => {
+            let found = format!("nothing that is sent to {group} came back over {name}");
+            vec![Check::new("self-test", Verdict::Fail, found)]
+        }
         Ok(heard) => {
             let test = Check::new("self-test", Verdict::Ok, came_back(&heard, name)).advise(
                 "that is this host's own half; for the network: `faircast recv` there, `faircast send FILE` here",
@@ -180,7 +213,8 @@ pub fn buffers(like: IpAddr, choice: &Choice) -> Vec<Check> {
         }
         Ok(granted) => {
             let found = format!("{} to receive, {} wanted", kib(granted.granted), kib(granted.asked));
-            Check::new("buffers", Verdict::Warn, found).advise(format!(
+            let verdict = if granted.granted < LEAST_BUFFER { Verdict::Fail } else { Verdict::Warn };
+            Check::new("buffers", verdict, found).advise(format!(
                 "sysctl -w net.core.rmem_max={RECEIVE_BUFFER}   (and a line in /etc/sysctl.d/)"
             ))
         }
@@ -220,7 +254,7 @@ mod tests {
     fn a_host_hears_itself_over_loopback() {
         let like = IpAddr::from([239, 255, 1, 1]);
         let lo = choose(like, Some("lo")).expect("every host has lo");
-        let heard = hear_myself(&lo, like).expect("lo carries multicast");
+        let heard = hear_myself(&lo, system::random_group(like)).expect("lo carries multicast");
         assert_eq!(heard.datagrams, PROBES);
     }
 

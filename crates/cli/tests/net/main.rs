@@ -7,6 +7,7 @@ mod basic;
 mod capture;
 mod crowd;
 mod damage;
+mod doctor;
 mod emulated;
 mod failures;
 mod flooding;

@@ -173,6 +173,7 @@ pub(crate) fn interfaces() -> io::Result<Vec<Interface>> {
                     addrs: Vec::new(),
                     mtu: mtu(sizes.as_fd(), c_name).unwrap_or(MINIMUM_MTU),
                     up: has(libc::IFF_UP),
+                    connected: has(libc::IFF_RUNNING),
                     multicast: has(libc::IFF_MULTICAST),
                     loopback: has(libc::IFF_LOOPBACK),
                 });

@@ -1,0 +1,88 @@
+//! Routes: refused groups, and the way back to a source.
+
+use super::{Check, Verdict};
+use faircast_net::Choice;
+use std::net::{IpAddr, UdpSocket};
+use std::process::Command;
+
+/// Kinds of routes that refuse what they lead.
+const REFUSING: [&str; 3] = ["blackhole", "unreachable", "prohibit"];
+
+/// A route that refuses the group: its kind and prefix.
+pub fn refusing(group: IpAddr) -> Option<String> {
+    let family = if group.is_ipv4() { "-4" } else { "-6" };
+    REFUSING.iter().find_map(|kind| {
+        let args = [family, "route", "show", "type", kind];
+        let out = Command::new("ip").args(args).output().ok().filter(|out| out.status.success())?;
+        let text = String::from_utf8(out.stdout).ok()?;
+        text.lines().find_map(|line| refused_by(line, kind, group))
+    })
+}
+
+fn refused_by(line: &str, kind: &str, group: IpAddr) -> Option<String> {
+    let prefix = line.split_whitespace().find(|word| *word != kind)?;
+    let (address, length) = prefix.split_once('/').unwrap_or((prefix, "128"));
+    let covers = match (address.parse().ok()?, group) {
+        (IpAddr::V4(prefix), IpAddr::V4(group)) => {
+            let mask = u32::MAX.checked_shl(32 - length.parse::<u32>().ok()?.min(32)).unwrap_or(0);
+            u32::from(prefix) & mask == u32::from(group) & mask
+        }
+        (IpAddr::V6(prefix), IpAddr::V6(group)) => {
+            let mask = u128::MAX.checked_shl(128 - length.parse::<u32>().ok()?.min(128)).unwrap_or(0);
+            u128::from(prefix) & mask == u128::from(group) & mask
+        }
+        _ => false,
+    };
+    covers.then(|| format!("{kind} {prefix}"))
+}
+
+/// Whether what comes from this source passes the reverse path filter of the interface that hears the group.
+pub fn back_to(source: IpAddr, choice: &Choice, is_strict: bool) -> Check {
+    let name = &choice.chosen.name;
+    let any: IpAddr = if source.is_ipv4() { [0, 0, 0, 0].into() } else { [0; 16].into() };
+    let local = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect((source, 9))?;
+        socket.local_addr()
+    });
+    let by_this = local.as_ref().is_ok_and(|local| choice.chosen.addrs.contains(&local.ip()));
+    let mend = format!("sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.{name}.rp_filter=2");
+    match (by_this, is_strict && source.is_ipv4(), local) {
+        (true, ..) => Check::new("way back", Verdict::Ok, format!("{source} is behind {name}")),
+        (false, true, Ok(_)) => Check::new(
+            "way back",
+            Verdict::Fail,
+            format!("{source} is reached by another interface than {name}, and its strict reverse path filter drops what comes from there"),
+        )
+        .advise(mend),
+        (false, true, Err(error)) => Check::new(
+            "way back",
+            Verdict::Fail,
+            format!("there is no route to {source} ({error}), and the strict reverse path filter of {name} drops what comes from there"),
+        )
+        .advise(mend),
+        (false, false, Ok(_)) => {
+            Check::new("way back", Verdict::Ok, format!("{source} is reached by another interface than {name}"))
+        }
+        (false, false, Err(error)) => Check::new(
+            "way back",
+            Verdict::Fail,
+            format!("there is no route to {source} ({error}), so it hears no answers"),
+        )
+        .advise(format!("ip route add {source} dev {name}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_that_refuses_the_group_is_found_and_no_other() {
+        let group = IpAddr::from([239, 255, 70, 1]);
+        let found = |line: &str| refused_by(line, "blackhole", group);
+        assert_eq!(found("blackhole 224.0.0.0/4 ").as_deref(), Some("blackhole 224.0.0.0/4"));
+        assert_eq!(found("224.0.0.0/4 proto static").as_deref(), Some("blackhole 224.0.0.0/4"));
+        assert_eq!(found("blackhole 10.0.0.0/8"), None);
+        assert_eq!(found("blackhole default"), None);
+    }
+}
