@@ -2,12 +2,15 @@
 //! of its own with one TCP Reno flow, and a multicast stream at 0.3 Mbit/s to all), `speed ormcc N SECONDS` a star of
 //! ORMCC, `speed tree N SECONDS` a tree of two levels with two single receivers beside every last hop, `speed layers N
 //! SECONDS` GMCC's layers to N receivers in six groups with two single receivers of PGMCC beside each (seed 000, 4.3), `speed
-//! mtcp N SECONDS` a tree of MTCP in which every agent has sixteen children (seed 001, 5). One line of JSON.
+//! mtcp N SECONDS` a tree of MTCP in which every agent has sixteen children (seed 001, 5), `speed rmanp N SECONDS` and `speed raccoom
+//! N SECONDS` a tree of routers of these schemes with ten receivers behind each of the last. One line of JSON.
 
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
 use faircast_aqm::{Limit, LinkSpec, QueueSpec};
+use faircast_core::node::RouterSpec;
 use faircast_core::rng::Rng;
+use faircast_core::routers::{acknowledgements, rmanp};
 use faircast_core::schemes::Scheme;
 use faircast_core::schemes::ormcc::Config;
 use faircast_core::time::{Rate, Span, Time};
@@ -15,6 +18,7 @@ use faircast_core::unicast::Protocol;
 use faircast_sim::{
     ApplicationData, Network, Options, ReceiverSpec, SessionSpec, UnicastProtocol, UnicastSpec, Watch,
 };
+use std::sync::Arc;
 use std::time::Instant;
 
 fn link(mbps: f64, millis: u64, queue: QueueSpec) -> LinkSpec {
@@ -172,6 +176,37 @@ fn mtcp_tree(receivers: usize) -> Network {
     net
 }
 
+/// N receivers, ten behind each router of a tree in which every router has ten others behind it, with 1 Mbit/s on last hops.
+fn routed_tree(receivers: usize, scheme: &str, router: &Arc<dyn RouterSpec>) -> Network {
+    const FAN: usize = 10;
+    let mut net = Network::new(1);
+    let (source, root) = (net.node(), net.node());
+    net.duplex(source, root, wide(100.0, 2), wide(100.0, 2));
+    net.router(root, Arc::clone(router));
+    let mut level = vec![root];
+    while level.len() * FAN < receivers {
+        let mut next = Vec::with_capacity(level.len() * FAN);
+        for above in level {
+            for _ in 0..FAN {
+                let node = net.node();
+                net.duplex(above, node, wide(10.0, 5), wide(10.0, 5));
+                net.router(node, Arc::clone(router));
+                next.push(node);
+            }
+        }
+        level = next;
+    }
+    let mut members = Vec::with_capacity(receivers);
+    for number in 0..receivers {
+        let leaf = net.node();
+        net.duplex(level[number / FAN % level.len()], leaf, bottleneck(5), wide(1.0, 5));
+        members.push(ReceiverSpec { node: leaf, join: Time::ZERO, leave: Time::NEVER, mute_after: None });
+    }
+    let scheme = scheme.parse::<Scheme>().expect("a scheme").with_packet_size(1000);
+    net.session(SessionSpec { scheme, ..session(source, members, Config::published()) });
+    net
+}
+
 fn peak_memory() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM"));
@@ -190,6 +225,14 @@ fn main() {
         "tree" => tree(receivers.isqrt()),
         "layers" => layers(receivers),
         "mtcp" => mtcp_tree(receivers),
+        "rmanp" => {
+            let router: Arc<dyn RouterSpec> = Arc::new(rmanp::Config::default());
+            routed_tree(receivers, "rmanp,preset=published,least=400kbit/s,is=0.02", &router)
+        }
+        "raccoom" => {
+            let router: Arc<dyn RouterSpec> = Arc::new(acknowledgements::Config);
+            routed_tree(receivers, "raccoom,preset=published,law=steady,first=400kbit/s", &router)
+        }
         _ => ormcc_star(receivers),
     };
     let until = Time::from_secs_f64(seconds);

@@ -420,7 +420,9 @@ impl<'a> Run<'a> {
             self.tree_metrics(group, &mut out);
             self.join_metrics(self.name(group), &self.receivers(group).collect::<Vec<_>>(), &mut out);
             self.parts_of_run(group, &mut out);
+            self.delay_metrics(group, &mut out);
         }
+        self.router_metrics(&mut out);
         self.fit_metrics(&mut out);
         out.all
     }

@@ -1,12 +1,71 @@
 //! Metrics of some receivers of a group, and lines through metrics.
 
 use super::measure::{Metrics, Run, Who};
-use crate::scenario::plan::{Abscissa, FlowKind, TimeWindow};
+use crate::scenario::plan::{Abscissa, FlowKind, RouterKind, TimeWindow};
 use crate::stats;
-use faircast_sim::MemberOutcome;
+use faircast_core::node::RouterObservation;
+use faircast_core::time::Span;
+use faircast_sim::{DelayOutcome, MemberOutcome, NodeId};
 use std::collections::BTreeSet;
 
+/// The delays to some receivers together.
+fn delays(name: &str, receivers: &[Who<'_>], out: &mut Metrics) {
+    let all = || receivers.iter().map(|who| &who.member.delay).filter(|delay| delay.packets > 0);
+    if all().next().is_none() {
+        return;
+    }
+    let packets: u64 = all().map(|delay| delay.packets).sum();
+    out.add(
+        &format!("{name}.delay"),
+        all().map(|delay| delay.total.as_secs_f64()).sum::<f64>() / packets as f64,
+    );
+    let secs = |of: fn(&DelayOutcome) -> Span| all().map(of).map(Span::as_secs_f64).collect::<Vec<_>>();
+    let least = secs(|delay| delay.least).into_iter().fold(f64::INFINITY, f64::min);
+    let most = secs(|delay| delay.most).into_iter().fold(0.0, f64::max);
+    out.add(&format!("{name}.delay.min"), least);
+    out.add(&format!("{name}.delay.max"), most);
+}
+
 impl<'a> Run<'a> {
+    /// What the active routers did.
+    pub(super) fn router_metrics(&self, out: &mut Metrics) {
+        self.active_routers("routers", None, out);
+        for name in self.plan.routers.iter().filter_map(|router| router.name.as_ref()) {
+            self.active_routers(&format!("routers.{name}"), Some(name), out);
+        }
+    }
+
+    /// The same of some of them, or of all.
+    fn active_routers(&self, owner: &str, of: Option<&String>, out: &mut Metrics) {
+        let is_one = |node: NodeId| {
+            self.layout.routers.iter().any(|(at, kind, _, name)| {
+                let is_meant = of.is_none() || name.as_ref() == of;
+                *at == node.0 && is_meant && matches!(kind, RouterKind::Active(_))
+            })
+        };
+        let seen: Vec<&RouterObservation> =
+            self.outcome.routers.iter().filter(|it| is_one(it.node)).map(|it| &it.seen).collect();
+        if seen.is_empty() {
+            return;
+        }
+        let seconds = self.plan.duration.as_secs_f64();
+        let stored: Vec<f64> = seen.iter().map(|it| it.stored_for.as_secs_f64() / seconds).collect();
+        let peaks: Vec<f64> = seen.iter().map(|it| it.stored_most as f64).collect();
+        for (name, values) in [("stored", stored), ("peak", peaks)] {
+            out.add(&format!("{owner}.{name}"), stats::mean(&values));
+            out.add(&format!("{owner}.{name}.min"), values.iter().copied().fold(f64::INFINITY, f64::min));
+            out.add(&format!("{owner}.{name}.max"), values.iter().copied().fold(0.0, f64::max));
+        }
+        let mut sum = |name: &str, of: fn(&RouterObservation) -> u64| {
+            out.add(&format!("{owner}.{name}"), seen.iter().map(|it| of(it)).sum::<u64>() as f64);
+        };
+        sum("repairs", |it| it.repairs);
+        sum("indications", |it| it.indications);
+        sum("filtered", |it| it.filtered);
+        sum("overflows", |it| it.overflows);
+        sum("exclusions", |it| it.exclusions);
+    }
+
     /// The parts of a group: what their metrics are called by, and their receivers.
     fn parts(&self, group: usize) -> impl Iterator<Item = (String, Vec<Who<'a>>)> {
         let named = self.plan.flows[group].parts.iter().zip(&self.layout.parts[group]);
@@ -30,6 +89,19 @@ impl<'a> Run<'a> {
             if self.is_layered(group) {
                 self.level_metrics(&name, &receivers, window, out);
             }
+        }
+    }
+
+    /// How long packets took to the receivers of a group, and who was excluded.
+    pub(super) fn delay_metrics(&self, group: usize, out: &mut Metrics) {
+        let FlowKind::Session(session) = &self.plan.flows[group].kind else { return };
+        let (name, receivers) = (self.name(group), self.receivers(group).collect::<Vec<_>>());
+        let flows = self.group(group).count().max(1) as f64;
+        let excluded = receivers.iter().filter(|who| who.member.excluded.is_some()).count();
+        out.add(&format!("{name}.excluded"), excluded as f64 / flows);
+        if session.is_timed {
+            delays(name, &receivers, out);
+            self.parts(group).for_each(|(part, receivers)| delays(&part, &receivers, out));
         }
     }
 

@@ -33,7 +33,7 @@ pub struct Layout {
     pub(crate) parts: Vec<Vec<Vec<u32>>>,
     pub(crate) aggregators: Vec<u32>,
     /// Nodes with routers, what these are, and when they restart.
-    pub(crate) routers: Vec<(u32, RouterKind, Option<Time>)>,
+    pub(crate) routers: Vec<(u32, RouterKind, Option<Time>, Option<String>)>,
     pub(crate) probes: Vec<u32>,
     pub(crate) taps: Vec<u32>,
 }
@@ -119,7 +119,8 @@ impl Layout {
         builder.layout.aggregators = builder.find(&plan.aggregators);
         for router in &plan.routers {
             let nodes = builder.find(&router.at).into_iter();
-            builder.layout.routers.extend(nodes.map(|node| (node, router.kind, router.restarts)));
+            let of = |node| (node, router.kind, router.restarts, router.name.clone());
+            builder.layout.routers.extend(nodes.map(of));
         }
         builder.layout.probes = builder.find_links(&plan.probe.links);
         builder.layout.taps = builder.find_links(&plan.probe.taps);
@@ -141,6 +142,9 @@ impl Layout {
                     }
                     if !flow.parents.is_empty() {
                         network.tree(id, flow.parents.clone());
+                    }
+                    if session.is_timed {
+                        network.time_deliveries(id);
                     }
                     if session.ecn == Ecn::On {
                         network.allow_marks(id);
@@ -170,10 +174,11 @@ impl Layout {
         for &node in &self.aggregators {
             network.aggregate(NodeId(node), plan.aggregate_for);
         }
-        for &(node, kind, restarts) in &self.routers {
+        for &(node, kind, restarts, _) in &self.routers {
             let node = NodeId(node);
             match kind {
                 RouterKind::Acknowledgements => network.router(node, Arc::new(acknowledgements::Config)),
+                RouterKind::Active(config) => network.router(node, Arc::new(config)),
             }
             restarts.into_iter().for_each(|at| network.restart_router(at, node));
         }

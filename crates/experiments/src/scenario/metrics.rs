@@ -1,7 +1,7 @@
 //! The metrics that there are: one list for the reference, the schema, and for checking claims before anything is run.
 
 use super::diagnostic::Diagnostic;
-use super::plan::{FlowKind, FlowPlan, RunPlan};
+use super::plan::{FlowKind, FlowPlan, RouterKind, RouterPlan, RunPlan};
 use super::shape;
 use super::syntax::Node;
 use std::collections::BTreeSet;
@@ -24,6 +24,10 @@ enum Of {
     Layered,
     /// Sessions whose receivers form a tree.
     Tree,
+    /// Sessions whose packets are timed.
+    Timed,
+    /// All active routers together.
+    Routers,
     /// All groups together.
     All,
     /// A probed link.
@@ -71,7 +75,7 @@ const FIRST: usize = 16;
 
 /// All metrics.
 const METRICS: &[Metric] = {
-    use Of::{All, Any, Expected, Fit, Layered, Link, Session, Transfers, Tree, Unicast};
+    use Of::{All, Any, Expected, Fit, Layered, Link, Routers, Session, Timed, Transfers, Tree, Unicast};
     use Over::{Run, Window};
     use Parts::{No, Too};
     &[
@@ -260,6 +264,29 @@ const METRICS: &[Metric] = {
             &["reports.per_packet", "reports.of_agents"],
             "reports that reach the source for each data packet that it sends, and those that reach a mean agent",
         ),
+        metric(
+            Timed,
+            Too,
+            Run,
+            &["delay", "delay.min", "delay.max"],
+            "seconds from the source's first sending of a packet to its arrival, mean over packets and receivers, least and largest",
+        ),
+        metric(Session, No, Run, &["excluded"], "receivers that were excluded, per flow"),
+        metric(
+            Routers,
+            No,
+            Run,
+            &["stored", "stored.min", "stored.max", "peak", "peak.min", "peak.max"],
+            "packets that an active router stores, mean over time, and the most at a time; mean, least and largest over those routers",
+        ),
+        metric(
+            Routers,
+            No,
+            Run,
+            &["repairs", "indications", "filtered", "overflows", "exclusions"],
+            "of all active routers together: requests met from what they store; congestion indications sent on, and kept back; packets dropped \
+             at full queues; receivers excluded",
+        ),
         metric(Fit, No, Run, &["slope", "intercept", "r2"], "of a `[[fit]]`"),
     ]
 };
@@ -277,6 +304,7 @@ fn has(flow: &FlowPlan, of: Of) -> bool {
         (Of::Expected, FlowKind::Session(session)) => !session.expected.is_empty(),
         (Of::Layered, FlowKind::Session(session)) => session.scheme.layers() > 1,
         (Of::Tree, FlowKind::Session(session)) => session.scheme.agents().is_some(),
+        (Of::Timed, FlowKind::Session(session)) => session.is_timed,
         _ => false,
     }
 }
@@ -319,6 +347,13 @@ fn numbered(name: &str) -> Vec<String> {
 fn owners(metric: &Metric, plan: &RunPlan, links: &[String]) -> Vec<String> {
     match metric.of {
         Of::All => vec![String::new()],
+        Of::Routers => {
+            let is_active = |router: &RouterPlan| matches!(router.kind, RouterKind::Active(_));
+            let active = || plan.routers.iter().filter(|router| is_active(router));
+            let named = active().filter_map(|router| router.name.as_ref());
+            let all = active().next().map(|_| "routers".to_owned());
+            all.into_iter().chain(named.map(|name| format!("routers.{name}"))).collect()
+        }
         Of::Link => links.iter().map(|link| format!("link.{link}")).collect(),
         Of::Fit => plan.fits.iter().map(|fit| format!("fit.{}", fit.name)).collect(),
         of => {
@@ -408,6 +443,7 @@ fn shown(metric: &Metric, name: &str) -> String {
         Of::All => return name.to_owned(),
         Of::Link => "link.L",
         Of::Fit => "fit.NAME",
+        Of::Routers => "routers",
         _ => "G",
     };
     format!("{owner}.{name}")

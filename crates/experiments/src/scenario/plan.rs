@@ -4,6 +4,7 @@ use super::Claim;
 use crate::stats::Scale;
 use faircast_aqm::{LossSpec, QueueSpec};
 use faircast_core::rng::Rng;
+use faircast_core::routers::rmanp;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_core::unicast::Protocol;
@@ -177,6 +178,8 @@ pub(crate) struct SessionPlan {
     pub packets: Option<u64>,
     pub talks: Option<(Law, Law)>,
     pub ecn: Ecn,
+    /// Whether it is measured how long packets take.
+    pub is_timed: bool,
     pub tree: TreePlan,
     /// Children that a node of the tree may have.
     pub most_children: u32,
@@ -223,6 +226,8 @@ pub(crate) struct ChangePlan {
 /// Nodes with routers of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RouterPlan {
+    /// What stands before metrics of these alone.
+    pub name: Option<String>,
     pub at: Patterns,
     pub kind: RouterKind,
     /// When they lose all that they know.
@@ -230,10 +235,12 @@ pub(crate) struct RouterPlan {
 }
 
 /// What a router does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum RouterKind {
     /// It aggregates acknowledgements.
     Acknowledgements,
+    /// RMANP's active router.
+    Active(rmanp::Config),
 }
 
 /// A stretch of time in which metrics are taken.

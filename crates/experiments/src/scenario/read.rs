@@ -3,7 +3,7 @@
 use super::diagnostic::Diagnostic;
 use super::plan::{
     Abscissa, AgentPlan, At, ChangePlan, Ecn, Ends, FitPlan, FlowKind, FlowPlan, LinkPlan, Many, PartPlan,
-    Patterns, Per, Probe, RouterKind, RouterPlan, RunPlan, SessionPlan, TimeWindow, Topology, TreePlan, Wire,
+    Patterns, Per, Probe, RouterPlan, RunPlan, SessionPlan, TimeWindow, Topology, TreePlan, Wire,
 };
 use super::syntax::{Node, Value};
 use super::units::{self, LawOf};
@@ -309,13 +309,16 @@ fn session(node: &Node, packet: u16, wrong: &mut Vec<Diagnostic>) -> FlowKind {
         tree: tree(node, wrong),
         most_children: count(node, "most_children", wrong).unwrap_or(MOST_CHILDREN),
         ecn: if text(node, "ecn").as_deref() == Some("on") { Ecn::On } else { Ecn::Off },
+        is_timed: text(node, "delays").as_deref() == Some("on"),
     }))
 }
 
 fn router(node: &Node) -> RouterPlan {
+    let kind = node.get("is").map(units::router);
     RouterPlan {
+        name: text(node, "name"),
         at: patterns(node, "at"),
-        kind: RouterKind::Acknowledgements, // the only one that the shape takes
+        kind: kind.and_then(Result::ok).expect("was accepted when the tree was checked"),
         restarts: time(node, "restarts").map(Time::from_secs_f64),
     }
 }

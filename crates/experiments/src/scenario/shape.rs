@@ -71,6 +71,8 @@ pub(crate) enum Takes {
     Queue,
     /// A probability, or a law as text.
     Loss,
+    /// What a router does, and its options.
+    Router,
     /// A network line by line.
     Network,
     /// How many seeds, or which.
@@ -213,6 +215,7 @@ fn check_value(key: &str, node: &Node, takes: &Takes, wrong: &mut Vec<Diagnostic
         Takes::Scheme => return check_scheme(node, wrong),
         Takes::Queue => return explain(node, key, units::queue(node), takes, wrong),
         Takes::Loss => return explain(node, key, units::loss(node), takes, wrong),
+        Takes::Router => return explain(node, key, units::router(node), takes, wrong),
         Takes::Network => return explain(node, key, units::network(node), takes, wrong),
         Takes::Table(shape) => return check(node, shape, wrong),
         Takes::Tables(shape) | Takes::Levels(shape) => {
@@ -356,6 +359,7 @@ impl Takes {
             Takes::Scheme => "a scheme such as \"ormcc\" or \"ormcc,beta=0.65\"",
             Takes::Queue => units::QUEUE,
             Takes::Loss => units::LOSS,
+            Takes::Router => units::ROUTER,
             Takes::Network => units::NETWORK,
             Takes::Seeds => "how many seeds (1 to 100000; then 1, 2, 3, ...), or a list of whole numbers",
             Takes::Axes => "a table: axis = [value, value, ...]",
@@ -373,7 +377,7 @@ impl Takes {
             |one: Json| json!({"anyOf": [one.clone(), {"type": "array", "items": one, "minItems": 1}]});
         let quantity = json!({"type": ["string", "number"]});
         match self {
-            Takes::Text | Takes::Scheme | Takes::Network => json!({"type": "string"}),
+            Takes::Text | Takes::Scheme | Takes::Router | Takes::Network => json!({"type": "string"}),
             Takes::Words(words) => json!({"enum": words}),
             Takes::Whole => json!({"type": "integer", "minimum": 0}),
             Takes::Number => json!({"type": "number"}),

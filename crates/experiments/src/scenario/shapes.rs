@@ -267,6 +267,12 @@ static SESSION: Shape = Shape {
         ON,
         OFF,
         key(
+            "delays",
+            Takes::Words(&["on", "off"]),
+            Default("off"),
+            "Whether it is measured how long packets take to receivers. Not for sessions with a tree or of several layers.",
+        ),
+        key(
             "ecn",
             Takes::Words(&["on", "off"]),
             Default("off"),
@@ -459,11 +465,17 @@ static ROUTER: Shape = Shape {
         key("at", Takes::NamesOrNone, Required, "Which nodes."),
         key(
             "is",
-            Takes::Words(&["acknowledgements"]),
+            Takes::Router,
             Required,
-            "What they do: `acknowledgements` makes one acknowledgement of those of all receivers behind it (`raccoom`).",
+            "What they do: `acknowledgements` makes one acknowledgement of those of all receivers behind it (`raccoom`); `rmanp` is RMANP's active router.",
         ),
         key("restarts", Takes::Time, Optional, "When they lose all that they know."),
+        key(
+            "name",
+            Takes::Text,
+            Optional,
+            "What they are called in metrics of these active routers alone: `routers.NAME.stored`.",
+        ),
     ],
 };
 

@@ -1,5 +1,6 @@
 //! Numbers with units: `1.5 Mbit/s`, `50 ms`, `50 kB`, `5 %`; plain numbers are in base units.
 
+use super::plan::RouterKind;
 use super::syntax::{Node, Value};
 use faircast_aqm::{Limit, LossSpec, QueueSpec};
 use faircast_sim::{Law, Topology};
@@ -16,6 +17,7 @@ pub(crate) const QUEUE: Wanted = "a drop-tail buffer such as \"50 kB\", \"20 pac
     (docs/queues.md) such as \"red,buffer=60,ecn\", \"codel\" or \"drr,limit=60\"";
 pub(crate) const LOSS: Wanted =
     "a share such as 0.05 or \"5 %\", or bursts such as \"gilbert,to_bad=0.01,to_good=0.3\"";
+pub(crate) const ROUTER: Wanted = "`acknowledgements`, or `rmanp` and its options, such as \"rmanp,da=0.9\"";
 pub(crate) const NETWORK: Wanted =
     "lines such as \"host a\", \"router r\" and \"link a r rate=10M delay=20ms\"";
 pub(crate) const SHARE: Wanted = "a share such as 0.05 or \"5 %\", from 0 to 1";
@@ -157,6 +159,19 @@ pub(crate) fn loss(node: &Node) -> Result<Option<LossSpec>, Option<String>> {
         (None, Some(text)) if text.starts_with(char::is_alphabetic) => {
             text.parse().map(Some).map_err(|error: faircast_core::spec::SpecError| Some(error.to_string()))
         }
+        _ => Err(None),
+    }
+}
+
+/// What a router does; the error is what its own parser says.
+pub(crate) fn router(node: &Node) -> Result<RouterKind, Option<String>> {
+    let text = node.text().ok_or(None)?;
+    match text.split_once(',').unwrap_or((text, "")) {
+        ("acknowledgements", "") => Ok(RouterKind::Acknowledgements),
+        ("rmanp", options) => options
+            .parse()
+            .map(RouterKind::Active)
+            .map_err(|error: faircast_core::spec::SpecError| Some(error.to_string())),
         _ => Err(None),
     }
 }

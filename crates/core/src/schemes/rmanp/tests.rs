@@ -48,7 +48,7 @@ impl Sender {
         for effect in self.effects.drain() {
             let Effect::Send { to: To::Group, packet } = effect else { panic!("{effect:?}") };
             let Body::Data(data) = packet.body else { panic!("{packet:?}") };
-            assert!(data.flags.has(Flags::REPAIR) && data.sent_at < self.now, "{data:?}");
+            assert!(data.flags.has(Flags::REPAIR) && data.sent_at <= self.now, "{data:?}");
             self.again.push((data.seq.0, self.now));
         }
         result

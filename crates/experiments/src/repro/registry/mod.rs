@@ -9,6 +9,7 @@ mod own;
 mod queues;
 mod raccoom;
 mod rlc;
+mod rmanp;
 
 use super::Judged;
 use crate::report::figures::Named;
@@ -68,6 +69,12 @@ pub static DOCUMENTS: &[Document] = &[
         name: "seed 002",
         title: "Congestion Control for Next-Generation Global Internets",
         by: "Yuan Gao, dissertation, The Ohio State University, 2002",
+    },
+    Document {
+        prefix: "003",
+        name: "seed 003",
+        title: "Performance of Active Multicast Congestion Control",
+        by: "Marifeli Sedano, Arturo Azcorra and María Calderón",
     },
     Document {
         prefix: "004",
@@ -173,6 +180,7 @@ pub fn entries() -> impl Iterator<Item = &'static Entry> {
         mtcp::ENTRIES,
         queues::ENTRIES,
         raccoom::ENTRIES,
+        rmanp::ENTRIES,
         rlc::ENTRIES,
         own::ENTRIES,
     ];
