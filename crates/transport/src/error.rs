@@ -89,7 +89,7 @@ pub enum Seen {
     #[error(
         "a session is there that is not of `{0}`, for which this hop's router is: it is left to the kernel's forwarding"
     )]
-    NoRouter(crate::relay::RouterKind),
+    NoRouter(&'static str),
     /// One whose numbers contradict each other.
     #[error("a session is there whose announced packet size does not go with its symbols")]
     PacketSize,

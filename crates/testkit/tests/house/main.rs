@@ -338,3 +338,17 @@ fn packages() -> Vec<serde_json::Value> {
     let all: serde_json::Value = serde_json::from_slice(&out.stdout).expect("cargo metadata prints JSON");
     all["packages"].as_array().expect("cargo metadata has packages").clone()
 }
+
+#[test]
+fn every_bound_that_is_promised_has_its_test() {
+    let page = std::fs::read_to_string(root().join("docs/limits.md")).expect("the page is there");
+    let is_name = |word: &str| word.contains('_') && word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    let promised: Vec<&str> = page.split('`').filter(|word| is_name(word)).collect();
+    assert!(promised.len() > 20, "{promised:?}");
+    let sources = rust_sources();
+    let missing: Vec<&&str> = promised
+        .iter()
+        .filter(|name| !sources.iter().any(|source| source.text.contains(&format!("fn {name}("))))
+        .collect();
+    assert!(missing.is_empty(), "docs/limits.md names tests that there are not: {missing:?}");
+}

@@ -294,7 +294,6 @@ impl Tree {
         self.attach(Who::Receiver(receiver), to, link);
     }
 
-    /// The same of a relay.
     pub(super) fn also_relay(&mut self, relay: usize, to: Head, link: Link) {
         self.attach(Who::Relay(relay), to, link);
     }

@@ -19,6 +19,7 @@ mod one_file;
 mod output;
 mod pages;
 mod reach;
+mod reasons;
 mod reassembly;
 mod searching;
 mod streams;
@@ -45,6 +46,10 @@ pub(crate) use feedback::{geometry_of, scheme_of};
 use layers::{ForScheme, Layers};
 use objections::Objections;
 use reach::Reach;
+pub(crate) use reasons::{
+    FLOODED, MOVED, REASON_CONTENT, REASON_DISK_FULL, REASON_NO_DATA, REASON_OLDER, REASON_OTHER,
+    REASON_PERMISSION, RELAYS,
+};
 pub(crate) use reassembly::INCOMPLETE;
 use searching::Candidates;
 use std::collections::VecDeque;
@@ -53,20 +58,6 @@ use std::path::PathBuf;
 use trust::Trust;
 use under::{Half, Under};
 use window::Window;
-
-/// Why a receiver has failed, as it tells the source.
-pub(crate) const REASON_DISK_FULL: u8 = 1;
-pub(crate) const REASON_PERMISSION: u8 = 2;
-pub(crate) const REASON_CONTENT: u8 = 3;
-pub(crate) const REASON_OTHER: u8 = 4;
-pub(crate) const REASON_NO_DATA: u8 = 5;
-pub(crate) const REASON_OLDER: u8 = 6;
-/// Of a member that goes on: it is a relay.
-pub(crate) const RELAYS: u8 = 17;
-/// Of one that leaves: it goes on under another parent, so nobody here waits for it.
-pub(crate) const MOVED: u8 = 18;
-/// Of a receiver that goes on: it loses packets of the lowest layer, the only one that it has joined, while others are sent.
-pub(crate) const FLOODED: u8 = 16;
 
 /// Real networks reorder: a packet is lost when three later ones have come (`00-common`, C5).
 pub(crate) const REORDERING: u8 = 3;

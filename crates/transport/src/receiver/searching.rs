@@ -228,11 +228,12 @@ impl ReceiverSession {
 
     /// Why this version cannot follow what is announced; `None`: it can.
     pub(super) fn why_not(&self, announce: &Announce) -> Option<Seen> {
-        let unfit = self.setup.relay.as_ref().and_then(|relay| relay.why_not(announce));
+        let scheme = scheme_of(announce);
+        let unfit = self.setup.relay.as_ref().and_then(|relay| relay.why_not(scheme.as_ref()));
         match super::feedback::geometry_of(announce) {
             _ if announce.hops > MOST_HOPS => Some(Seen::Senseless),
             _ if self.setup.relay.is_some() && announce.has_streams() => Some(Seen::Layered),
-            _ if scheme_of(announce).is_none() => Some(Seen::UnknownScheme),
+            _ if scheme.is_none() => Some(Seen::UnknownScheme),
             _ if unfit.is_some() => unfit,
             _ if !super::feedback::packet_size_fits(announce) => Some(Seen::PacketSize),
             None => Some(Seen::Senseless),

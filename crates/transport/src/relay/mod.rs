@@ -41,6 +41,7 @@ use crate::object::Hash;
 use crate::spill::Room;
 use cache::{Added, Cache};
 use faircast_core::packet::{ReceiverId, Seq, SessionId};
+use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_wire::{Announce, DataPacket, Hashes, Held, Status, TreeNode};
 use fetches::{Fetches, Queue};
@@ -230,18 +231,17 @@ impl Shared {
         passing.announce.filter(|_| passing.end == End::No).map(|(_, announce)| announce.parent)
     }
 
-    /// What the relay is cannot take part in a session that is announced so: why not.
-    pub(crate) fn why_not(&self, announce: &Announce) -> Option<Seen> {
-        let scheme = || crate::receiver::scheme_of(announce);
+    /// What the relay is cannot take part in a session of this congestion control: why not.
+    pub(crate) fn why_not(&self, scheme: Option<&Scheme>) -> Option<Seen> {
         match &self.inside {
             None => None,
             Some(Inside::Agent(_)) => {
-                let has_agents = scheme().is_some_and(|scheme| scheme.agents_beside_delivery().is_some());
+                let has_agents = scheme.is_some_and(|scheme| scheme.agents_beside_delivery().is_some());
                 (!has_agents).then_some(Seen::NoAgents)
             }
             Some(Inside::Hop(_)) => {
                 let kind = self.with_hop(|hop| hop.kind())?;
-                (!scheme().is_some_and(|scheme| kind.helps(&scheme))).then_some(Seen::NoRouter(kind))
+                (!scheme.is_some_and(|scheme| kind.helps(scheme))).then_some(Seen::NoRouter(kind.scheme()))
             }
         }
     }
