@@ -227,11 +227,11 @@ fn main() {
         "mtcp" => mtcp_tree(receivers),
         "rmanp" => {
             let router: Arc<dyn RouterSpec> = Arc::new(rmanp::Config::default());
-            routed_tree(receivers, "rmanp,preset=published,least=400kbit/s,is=0.02", &router)
+            routed_tree(receivers, "rmanp,preset=published,least=400000,is=0.02", &router)
         }
         "raccoom" => {
             let router: Arc<dyn RouterSpec> = Arc::new(acknowledgements::Config);
-            routed_tree(receivers, "raccoom,preset=published,law=steady,first=400kbit/s", &router)
+            routed_tree(receivers, "raccoom,preset=published,law=steady,first=400000", &router)
         }
         _ => ormcc_star(receivers),
     };

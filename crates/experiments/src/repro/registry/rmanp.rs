@@ -64,7 +64,7 @@ pub(super) static ENTRIES: &[Entry] = &[
         scenario: embedded!("003/sec-4-tcp.toml", NARROW, figures::figures),
         calculation: None,
         open: &[],
-        known: "The session's rate grows in proportion to itself, TCP's by a packet per round trip: with one TCP flow on a line the session has up to 3.3 times as much, \
+        known: "The session's rate grows in proportion to itself, TCP's by a packet per round trip: with one TCP flow on a line the session has two and a half to four times as much with Da 0.9, \
                 with five half of it. Tried: TCP between N0 and N3 alone, with a fourth of the round trip (0.08 to 0.44), ample windows with every packet acknowledged \
                 (0.39 to 5.8), queues of 50 packets (0.20 to 3.5).",
     },
