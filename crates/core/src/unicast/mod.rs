@@ -10,9 +10,11 @@
 //! | [`rap`] | RAP, AIMD by rates |
 //! | [`cmtcp`] | CMTCP, the formula's rate at fixed times |
 //! | [`formula`] | TCP's rate at a given loss rate |
+//! | [`cocoon`] | COCOON: connections that share what they know of congestion |
 //! | `catalogue` | protocols by name and options |
 
 pub mod cmtcp;
+pub mod cocoon;
 pub mod formula;
 pub mod rap;
 pub mod tcp;
