@@ -41,6 +41,26 @@ pub enum TimerOf {
     Member,
 }
 
+/// What a new connection begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// Half of the window of the active member that has the smallest one (4.4).
+    Reference,
+    /// An even share of all members' windows, which the others give up (ensemble sharing; RFC 9040, 7 and C).
+    EvenShare,
+    /// What it would by itself.
+    Alone,
+}
+
+/// Whom congestion at one member cuts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cuts {
+    /// The others as well, as figure 4.2 says.
+    Others,
+    /// Nobody else.
+    Alone,
+}
+
 /// Parameters of a coordinator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Config {
@@ -52,10 +72,10 @@ pub struct Config {
     pub again: Again,
     /// Whose round trips set the timer.
     pub timer: TimerOf,
-    /// Whether congestion at one member cuts others at all.
-    pub cuts_others: bool,
-    /// Whether a new connection begins with half of a reference's window (4.4).
-    pub shares_start: bool,
+    /// Whom congestion at one member cuts.
+    pub cuts: Cuts,
+    /// What a new connection begins with.
+    pub start: Start,
     /// Granularity "G" of clocks (RFC 6298, 2).
     pub granularity: Span,
     /// The shortest retransmission timeout.
@@ -82,8 +102,8 @@ impl Config {
             below: Below::RepairOnly,
             again: Again::All,
             timer: TimerOf::Group,
-            cuts_others: true,
-            shares_start: true,
+            cuts: Cuts::Others,
+            start: Start::Reference,
             granularity: Span::from_millis(1),
             least_rto: Span::from_secs(1),
             most_rto: Span::from_secs(60),
@@ -94,5 +114,11 @@ impl Config {
             most_members: 1024,
             most_groups: 4096,
         }
+    }
+
+    /// What the standards offer in its place: connections to one host share round trips and windows when they open, and congestion
+    /// is everybody's own (RFC 9040, ensemble sharing).
+    pub const fn rfc9040() -> Config {
+        Config { cuts: Cuts::Alone, start: Start::EvenShare, ..Config::published() }
     }
 }

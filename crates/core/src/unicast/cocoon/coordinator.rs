@@ -1,6 +1,6 @@
 //! Groups and their members, and what one's congestion means for the others (seed 002, 4.2 to 4.4).
 
-use super::config::{Again, Below, Config, Covers, TimerOf};
+use super::config::{Again, Below, Config, Covers, Cuts, Start, TimerOf};
 use super::datagrams::{Offered, SocketId, Sockets};
 use super::estimate::GroupRoundTrip;
 use super::rules::{self, Recovery, View, Windows};
@@ -146,6 +146,13 @@ pub struct Coordinator {
     counters: Counters,
 }
 
+impl MemberId {
+    /// A small number that no other member has at the same time; who has left gives its number to a later one.
+    pub const fn slot(self) -> usize {
+        self.index as usize
+    }
+}
+
 impl Coordinator {
     /// Without groups.
     pub const fn new(config: Config) -> Coordinator {
@@ -285,8 +292,11 @@ impl Coordinator {
             return Err(Full::Members(it.members));
         }
         let mut view = sane(view);
-        let start = self.config.shares_start.then(|| self.reference(group.index)).flatten();
-        let start = start.map(|reference| rules::on_start(&reference));
+        let start = match self.config.start {
+            Start::Reference => self.reference(group.index).map(|reference| rules::on_start(&reference)),
+            Start::EvenShare => self.even_share(group.index, view.mss),
+            Start::Alone => None,
+        };
         if let Some(Windows { cwnd: Some(cwnd), ssthresh: Some(ssthresh) }) = start {
             (view.cwnd, view.ssthresh) = (cwnd, ssthresh);
             self.counters.starts += 1;
@@ -326,6 +336,31 @@ impl Coordinator {
         if let Some(index) = self.index(member) {
             self.remove(index);
         }
+    }
+
+    /// A share of the active members' windows for one more; each of them gives up what it has beyond it.
+    fn even_share(&mut self, group: u32, mss: f64) -> Option<Windows> {
+        let (mut all, mut thresholds, mut count) = (0.0, 0.0, 0);
+        for index in self.walk(group) {
+            let view = &self.members[index as usize].view;
+            if view.is_active() {
+                (all, thresholds, count) = (all + view.cwnd, thresholds + view.ssthresh, count + 1);
+            }
+        }
+        if count == 0 {
+            return None;
+        }
+        let share = (all / f64::from(count + 1)).max(mss);
+        let mut next = self.groups[group as usize].first;
+        while next != NONE {
+            let index = next;
+            let it = &self.members[index as usize];
+            next = it.after;
+            if it.view.is_active() && it.view.cwnd > share {
+                self.post(index, Windows { cwnd: Some(share), ssthresh: None }, false, Time::ZERO);
+            }
+        }
+        Some(Windows { cwnd: Some(share), ssthresh: Some(thresholds / f64::from(count)) })
     }
 
     /// The active member with the smallest window; of equals the one that was there first.
@@ -427,7 +462,7 @@ impl Coordinator {
         } else {
             self.counters.reactions += 1;
             self.cover(index);
-            if self.config.cuts_others {
+            if self.config.cuts == Cuts::Others {
                 self.tell_others(index, view.flight, now);
             }
         }
@@ -462,7 +497,7 @@ impl Coordinator {
         } else {
             self.counters.timeouts += 1;
             self.cover(index);
-            if self.config.cuts_others {
+            if self.config.cuts == Cuts::Others {
                 self.tell_others_of_timeout(index, view.flight, sent_at, now);
             }
         }
@@ -509,12 +544,19 @@ impl Coordinator {
         }
     }
 
-    /// A verdict on a member; with one that it has not taken it becomes one.
+    /// A verdict on a member because of another's congestion.
     fn give(&mut self, index: u32, windows: Windows, send_again: bool, now: Time) {
         let cuts = windows.cwnd.is_some();
         if self.config.covers == Covers::AllMembers || cuts {
             self.cover(index);
         }
+        self.counters.cuts += u64::from(cuts);
+        self.counters.sent_again += u64::from(send_again);
+        self.post(index, windows, send_again, now);
+    }
+
+    /// A verdict on a member; with one that it has not taken it becomes one.
+    fn post(&mut self, index: u32, windows: Windows, send_again: bool, now: Time) {
         let it = &mut self.members[index as usize];
         let view = View {
             cwnd: windows.cwnd.unwrap_or(it.view.cwnd),
@@ -539,8 +581,6 @@ impl Coordinator {
             }
             self.last_listed = index;
         }
-        self.counters.cuts += u64::from(cuts);
-        self.counters.sent_again += u64::from(send_again);
         self.set_view(index, view);
     }
 

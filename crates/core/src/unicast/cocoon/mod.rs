@@ -10,6 +10,7 @@
 //! | `config` | what the chapter leaves open |
 //! | `coordinator` | groups, members, and what is to be told to whom |
 //! | `estimate` | the round trip of a group |
+//! | `times` | when packets left that are out |
 //! | `datagrams` | the virtual connection of a group's UDP sockets |
 //!
 //! # How it is driven
@@ -76,10 +77,12 @@ mod coordinator;
 mod datagrams;
 mod estimate;
 pub mod rules;
+mod times;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Again, Below, Config, Covers, TimerOf};
+pub use config::{Again, Below, Config, Covers, Cuts, Start, TimerOf};
 pub use coordinator::{Coordinator, Counters, Full, GroupId, Joined, MemberId, Own, Verdict};
 pub use datagrams::{Offered, SocketId};
 pub use rules::{Recovery, View};
+pub use times::SendTimes;

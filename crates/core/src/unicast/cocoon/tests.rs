@@ -16,7 +16,7 @@ fn with(flight: u32) -> View {
 }
 
 fn together<const N: usize>(config: Config, views: [View; N]) -> (Coordinator, GroupId, [MemberId; N]) {
-    let mut it = Coordinator::new(Config { shares_start: false, ..config });
+    let mut it = Coordinator::new(Config { start: if config.start == Start::Reference { Start::Alone } else { config.start }, ..config });
     let group = it.open_group().expect("there is room");
     let members = views.map(|view| it.join(group, view).expect("there is room").member);
     (it, group, members)
@@ -321,4 +321,19 @@ fn numbers_from_nowhere_do_no_harm() {
         );
         it.next_datagram(group, NOW);
     }
+}
+
+#[test]
+fn an_ensemble_divides_its_windows_evenly_and_cuts_nobody_else() {
+    let mut it = Coordinator::new(Config::rfc9040());
+    let group = it.open_group().expect("there is room");
+    let new = View::in_packets(0, 0, 3.0, f64::INFINITY);
+    let a = it.join(group, new).expect("there is room").member;
+    it.on_transmit(a, View { ssthresh: 20.0, ..with(10) });
+    let joined = it.join(group, new).expect("there is room");
+    assert_eq!(joined.start, Some(rules::Windows { cwnd: Some(5.0), ssthresh: Some(20.0) }));
+    let (member, verdict) = it.next_verdict().expect("the first one gives up half");
+    assert_eq!((member, verdict.cwnd, verdict.ssthresh), (a, Some(5.0), None));
+    it.on_loss(joined.member, with(4), 100, NOW);
+    assert_eq!(it.next_verdict(), None);
 }
