@@ -30,8 +30,8 @@ pub use clock::{Clock, ClockError};
 pub use engine::{Engine, SimError};
 pub use events::{Event, Happening};
 pub use network::{
-    Change, CoordinationSpec, Events, FlowId, LinkId, Mode, Network, NodeId, Options, PacketTransform, ReceiverSpec,
-    SessionSpec, Topology, UnicastProtocol, UnicastSpec, Watch,
+    Change, CoordinationSpec, Events, FlowId, LinkId, Mode, Network, NodeId, Options, PacketTransform,
+    ReceiverSpec, SessionSpec, Topology, UnicastProtocol, UnicastSpec, Watch,
 };
 pub use outcome::{
     CoordinationOutcome, DelayOutcome, FlowCounts, FlowOutcome, LayerOutcome, LinkOutcome, LinkSample, MemberOutcome,

@@ -65,8 +65,15 @@ impl Server {
     }
 }
 
-const WAYS: [&str; 7] =
-    ["cocoon", "cocoon,covers=cut,again=once", "cocoon,timer=own,below=cut", "ensemble", "tcp-int", "manager", "tcp-int,fast-start=off"];
+const WAYS: [&str; 7] = [
+    "cocoon",
+    "cocoon,covers=cut,again=once",
+    "cocoon,timer=own,below=cut",
+    "ensemble",
+    "tcp-int",
+    "manager",
+    "tcp-int,fast-start=off",
+];
 
 /// Downloads of all kinds, which begin close to one another.
 fn mixed(seed: u64, way: &str, protocol: &str) -> Server {
@@ -100,7 +107,12 @@ fn mixed(seed: u64, way: &str, protocol: &str) -> Server {
 #[test]
 fn both_modes_agree_whatever_is_shared() {
     for way in WAYS {
-        for protocol in ["tcp-reno,preset=ns2001", "tcp-newreno,preset=rfc", "tcp-sack,preset=linux", "tcp-reno,jitter=0.002"] {
+        for protocol in [
+            "tcp-reno,preset=ns2001",
+            "tcp-newreno,preset=rfc",
+            "tcp-sack,preset=linux",
+            "tcp-reno,jitter=0.002",
+        ] {
             for seed in 1..4 {
                 let it = mixed(seed, way, protocol);
                 let (eager, evented) = (it.run(Mode::Eager, 30.0), it.run(Mode::Evented, 30.0));
@@ -109,7 +121,10 @@ fn both_modes_agree_whatever_is_shared() {
                 assert_eq!(eager.coordinations, evented.coordinations, "{way} {protocol} {seed}");
                 assert!(eager.flows.iter().all(|flow| flow.members[0].bytes > 0), "{way} {protocol} {seed}");
                 let counters = eager.coordinations[0].counters;
-                assert!(!way.starts_with("cocoon") || counters.reactions > 5 && counters.cuts > 5, "{counters:?}");
+                assert!(
+                    !way.starts_with("cocoon") || counters.reactions > 5 && counters.cuts > 5,
+                    "{counters:?}"
+                );
             }
         }
     }
@@ -117,7 +132,9 @@ fn both_modes_agree_whatever_is_shared() {
 
 #[test]
 fn a_member_alone_is_a_newreno_as_ever() {
-    for protocol in ["tcp-newreno,preset=ns2001", "tcp-newreno,preset=rfc", "tcp-newreno,preset=linux", "tcp-newreno"] {
+    for protocol in
+        ["tcp-newreno,preset=ns2001", "tcp-newreno,preset=rfc", "tcp-newreno,preset=linux", "tcp-newreno"]
+    {
         for supply in [ApplicationData::Endless, ApplicationData::Packets(400)] {
             let plain = |way: Option<&str>| {
                 let mut it = server(3, 1);
@@ -184,7 +201,12 @@ fn what_cannot_be_coordinated_is_said() {
     };
     let mut it = server(1, 2);
     it.tcp("tcp-reno", 0, 0, ApplicationData::Endless);
-    it.flow(UnicastProtocol::Datagrams { rate: Rate::from_bps(1e5), jitter: 0.0 }, 0, 0, ApplicationData::Endless);
+    it.flow(
+        UnicastProtocol::Datagrams { rate: Rate::from_bps(1e5), jitter: 0.0 },
+        0,
+        0,
+        ApplicationData::Endless,
+    );
     it.coordinate("manager", |_| 0);
     assert_eq!(refused(&it), (1, "this way of coordination has no place for datagrams"));
 

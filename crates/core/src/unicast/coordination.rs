@@ -1,6 +1,6 @@
 //! Ways for connections of one host to share congestion control, by name and options: `cocoon,covers=cut`, `tcp-int`, `manager`.
 
-use super::cocoon::{self, Again, Below, Covers, Cuts, Start, TimerOf};
+use super::cocoon::{self, Again, Below, Compared, Covers, Cuts, Start, TimerOf};
 use super::macroflow;
 use crate::choice;
 use crate::spec::{self, Described, Opt, SpecError};
@@ -55,6 +55,11 @@ const WINDOWS: &[Opt<cocoon::Config>] = &[
         "covers",
         choice!(covers: "all" => Covers::AllMembers, "cut" => Covers::CutMembers),
         "whose watermarks a notice moves: every member's, or those whose windows it cuts",
+    ),
+    Opt::choice(
+        "compared",
+        choice!(compared: "before" => Compared::Before, "after" => Compared::After),
+        "what others' flights are compared with after a loss: the loser's before it cut its window, or after",
     ),
     Opt::choice(
         "below",

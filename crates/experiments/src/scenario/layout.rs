@@ -1,5 +1,6 @@
 //! From a [`RunPlan`] and a seed to a network with names.
 
+use super::coordinated;
 use super::diagnostic::Diagnostic;
 use super::names::{Brackets, Names, Nothing, brackets};
 use super::plan::{
@@ -11,7 +12,8 @@ use faircast_core::rng::Rng;
 use faircast_core::routers::acknowledgements;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{
-    Change, Law, LinkId, Network, NodeId, ReceiverSpec, SessionSpec, Topology, UnicastProtocol, UnicastSpec,
+    Change, CoordinationSpec, Law, LinkId, Network, NodeId, ReceiverSpec, SessionSpec, Topology,
+    UnicastProtocol, UnicastSpec,
 };
 use faircast_topology::Routes;
 use std::collections::BTreeSet;
@@ -34,6 +36,8 @@ pub struct Layout {
     pub(crate) aggregators: Vec<u32>,
     /// Nodes with routers, what these are, and when they restart.
     pub(crate) routers: Vec<(u32, RouterKind, Option<Time>, Option<String>)>,
+    /// Flows that share congestion control, by their places in `flows`.
+    pub(crate) coordinated: Vec<CoordinationSpec>,
     pub(crate) probes: Vec<u32>,
     pub(crate) taps: Vec<u32>,
 }
@@ -100,6 +104,7 @@ impl Layout {
             parts: Vec::new(),
             aggregators: Vec::new(),
             routers: Vec::new(),
+            coordinated: Vec::new(),
             probes: Vec::new(),
             taps: Vec::new(),
         };
@@ -122,6 +127,7 @@ impl Layout {
             let of = |node| (node, router.kind, router.restarts, router.name.clone());
             builder.layout.routers.extend(nodes.map(of));
         }
+        builder.layout.coordinated = coordinated::specs(&builder.layout, plan, &mut builder.wrong);
         builder.layout.probes = builder.find_links(&plan.probe.links);
         builder.layout.taps = builder.find_links(&plan.probe.taps);
         if builder.wrong.is_empty() { Ok(builder.layout) } else { Err(builder.wrong) }
@@ -182,6 +188,7 @@ impl Layout {
             }
             restarts.into_iter().for_each(|at| network.restart_router(at, node));
         }
+        self.coordinated.iter().for_each(|spec| network.coordinate(spec.clone()));
         for &(at, link, change) in &self.changes {
             network.change(at, LinkId(link), change);
         }

@@ -416,7 +416,12 @@ impl SenderAgent {
 #[derive(Debug)]
 pub enum SenderKind {
     Controlled(Clocked<AnySender>),
-    Datagrams { gap: f64, jitter: f64, next: u64, number: u32 },
+    Datagrams {
+        gap: f64,
+        jitter: f64,
+        next: u64,
+        number: u32,
+    },
     /// The macroflow of its coordination.
     Shared,
 }

@@ -94,7 +94,10 @@ impl Engine {
                 return Err(bad(flow.0, "it is no unicast flow of this network"));
             };
             if *host.get_or_insert(unicast.from) != unicast.from {
-                return Err(bad(flow.0, "it begins at another host than the first one; coordination is one host's"));
+                return Err(bad(
+                    flow.0,
+                    "it begins at another host than the first one; coordination is one host's",
+                ));
             }
             let number = number_of[flow.0 as usize];
             if self.senders[number as usize].membership != NONE {
@@ -112,7 +115,11 @@ impl Engine {
                 }
             }
             if groups.len() <= group as usize {
-                groups.resize_with(group as usize + 1, || Group { id: None, members: Vec::new(), sockets: false });
+                groups.resize_with(group as usize + 1, || Group {
+                    id: None,
+                    members: Vec::new(),
+                    sockets: false,
+                });
             }
             let it = &mut groups[group as usize];
             let membership = self.memberships.len() as u32;
@@ -138,7 +145,8 @@ impl Engine {
             Way::Windows(config) => {
                 let mut coordinator = Coordinator::new(config);
                 for (at, group) in groups.iter_mut().enumerate() {
-                    let id = coordinator.open_group().map_err(|_| bad(at as u32, "there are too many groups"))?;
+                    let id =
+                        coordinator.open_group().map_err(|_| bad(at as u32, "there are too many groups"))?;
                     group.id = Some(id);
                 }
                 Sharing::Windows(Box::new(coordinator))
@@ -149,7 +157,10 @@ impl Engine {
                 };
                 if let Some(at) = protocols.iter().position(|other| other != tcp) {
                     let flow = spec.flows[at].0.0;
-                    return Err(bad(flow, "its TCP is another one than the first flow's; a macroflow has one"));
+                    return Err(bad(
+                        flow,
+                        "its TCP is another one than the first flow's; a macroflow has one",
+                    ));
                 }
                 let flows = groups.iter().map(|group| Macroflow::new(config, *tcp, group.members.len()));
                 let flows = flows.collect();
@@ -202,7 +213,9 @@ impl Engine {
             SenderKind::Controlled(controlled) => {
                 let Some(view) = controlled.view() else { return };
                 // A group that is full has no place: the connection goes on by itself.
-                let Ok(joined) = coordinator.join(id, cocoon::View { has_data: true, ..view }) else { return };
+                let Ok(joined) = coordinator.join(id, cocoon::View { has_data: true, ..view }) else {
+                    return;
+                };
                 it.member = Some(joined.member);
                 it.times = SendTimes::default();
                 let slot = joined.member.slot();
@@ -210,7 +223,9 @@ impl Engine {
                     coordination.by_slot.resize(slot + 1, NONE);
                 }
                 coordination.by_slot[slot] = membership;
-                if let Some(cocoon::rules::Windows { cwnd: Some(window), ssthresh: Some(threshold) }) = joined.start {
+                if let Some(cocoon::rules::Windows { cwnd: Some(window), ssthresh: Some(threshold) }) =
+                    joined.start
+                {
                     let cx = &mut Cx { now: time(now), rng: &mut sender.rng, effects };
                     controlled.set_window(window, threshold, cx);
                 }
@@ -316,7 +331,8 @@ impl Engine {
         let membership = self.senders[number as usize].membership;
         let Some((coordinator, it)) = self.coordinator(membership) else { return };
         let news = it.member.and_then(|member| coordinator.news_of_round_trip(member));
-        if let (Some(news), SenderKind::Controlled(sender)) = (news, &mut self.senders[number as usize].kind) {
+        if let (Some(news), SenderKind::Controlled(sender)) = (news, &mut self.senders[number as usize].kind)
+        {
             sender.set_round_trip(news);
         }
     }

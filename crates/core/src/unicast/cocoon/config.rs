@@ -11,6 +11,15 @@ pub enum Covers {
     CutMembers,
 }
 
+/// What of the member that met congestion the others compare their flights with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compared {
+    /// What was out when it found the loss (figure 4.2).
+    Before,
+    /// Half of that: what it keeps. Of connections with equal windows all are halved then, where figure 4.2 halves one.
+    After,
+}
+
 /// What a member's own loss below its watermark does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Below {
@@ -66,6 +75,8 @@ pub enum Cuts {
 pub struct Config {
     /// Which members' watermarks a notice moves.
     pub covers: Covers,
+    /// What the others' flights are compared with after a loss.
+    pub compared: Compared,
     /// A loss below the watermark.
     pub below: Below,
     /// Who sends again at another's timeout.
@@ -99,6 +110,7 @@ impl Config {
     pub const fn published() -> Config {
         Config {
             covers: Covers::AllMembers,
+            compared: Compared::Before,
             below: Below::RepairOnly,
             again: Again::All,
             timer: TimerOf::Group,

@@ -1,98 +1,15 @@
 //! Groups and their members, and what one's congestion means for the others (seed 002, 4.2 to 4.4).
 
-use super::config::{Again, Below, Config, Covers, Cuts, Start, TimerOf};
+use super::config::{Again, Below, Compared, Config, Covers, Cuts, Start, TimerOf};
 use super::datagrams::{Offered, SocketId, Sockets};
 use super::estimate::GroupRoundTrip;
 use super::rules::{self, Recovery, View, Windows};
+use super::words::{Counters, Full, GroupId, Joined, MemberId, Own, Verdict};
 use crate::time::{Span, Time};
 use crate::unicast::tcp::RttEstimate;
 
 /// No member.
 const NONE: u32 = u32::MAX;
-
-/// A group of a [`Coordinator`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GroupId {
-    index: u32,
-    generation: u32,
-}
-
-/// A member of a group. It goes on naming the member when the group is merged or the member moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MemberId {
-    index: u32,
-    generation: u32,
-}
-
-/// There is no room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Full {
-    /// As many groups as [`Config::most_groups`] allows.
-    #[error("{0} groups are there, which is all that may be; leave some, or allow more")]
-    Groups(usize),
-    /// As many members as [`Config::most_members`] allows.
-    #[error("the group has {0} members, which is all that may be; this connection goes on by itself")]
-    Members(usize),
-    /// The group is closed.
-    #[error("the group is closed; open another")]
-    Closed,
-}
-
-/// What a new member is told.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Joined {
-    /// Its name from now on.
-    pub member: MemberId,
-    /// The window and threshold to begin with; `None` for slow start, as a connection by itself begins.
-    pub start: Option<Windows>,
-}
-
-/// What a member's own congestion does to itself.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Own {
-    /// Reduce, in the sender's own way; these are the windows after a recovery.
-    Cut {
-        /// The congestion window.
-        cwnd: f64,
-        /// The slow-start threshold.
-        ssthresh: f64,
-    },
-    /// The packet left before the windows were last reduced: send it again, and reduce nothing. After a timeout the sender
-    /// still begins with one segment, as it must (RFC 5681, 3.1).
-    Covered,
-}
-
-/// What a member has to do because of others.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Verdict {
-    /// The congestion window; never more than it is.
-    pub cwnd: Option<f64>,
-    /// The slow-start threshold.
-    pub ssthresh: Option<f64>,
-    /// Losses of packets before this number reduce nothing; the coordinator knows that by itself.
-    pub covered: u64,
-    /// Send the first unacknowledged packet again.
-    pub send_again: bool,
-    /// When it was given. A driver that comes late may let old ones be.
-    pub at: Time,
-}
-
-/// What has happened in a coordinator. Nothing depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counters {
-    /// Losses and marks that reduced a group's windows.
-    pub reactions: u64,
-    /// Timeouts that did.
-    pub timeouts: u64,
-    /// Losses, marks and timeouts below a watermark.
-    pub covered: u64,
-    /// Windows of others that a verdict cut.
-    pub cuts: u64,
-    /// First unacknowledged packets that others' timeouts sent again.
-    pub sent_again: u64,
-    /// Connections that began with a reference's window.
-    pub starts: u64,
-}
 
 #[derive(Debug, Clone)]
 struct Member {
@@ -144,13 +61,6 @@ pub struct Coordinator {
     /// Sockets that were ever opened: their names.
     sockets: u64,
     counters: Counters,
-}
-
-impl MemberId {
-    /// A small number that no other member has at the same time; who has left gives its number to a later one.
-    pub const fn slot(self) -> usize {
-        self.index as usize
-    }
 }
 
 impl Coordinator {
@@ -463,7 +373,11 @@ impl Coordinator {
             self.counters.reactions += 1;
             self.cover(index);
             if self.config.cuts == Cuts::Others {
-                self.tell_others(index, view.flight, now);
+                let f = match self.config.compared {
+                    Compared::Before => view.flight,
+                    Compared::After => half.min(view.flight),
+                };
+                self.tell_others(index, f, now);
             }
         }
         self.set_view(index, View { cwnd: half.min(view.cwnd), ssthresh: half, ..view });

@@ -9,8 +9,10 @@
 //! | [`rules`] | figure 4.2 and what a timeout does, as functions of two flights |
 //! | `config` | what the chapter leaves open |
 //! | `coordinator` | groups, members, and what is to be told to whom |
+//! | `words` | what is said to it and by it |
 //! | `estimate` | the round trip of a group |
 //! | `times` | when packets left that are out |
+//! | [`grouping`] | which destinations share a fate: atoms, their merging and splitting |
 //! | `datagrams` | the virtual connection of a group's UDP sockets |
 //!
 //! # How it is driven
@@ -76,13 +78,18 @@ mod config;
 mod coordinator;
 mod datagrams;
 mod estimate;
+pub mod grouping;
+#[cfg(test)]
+mod grouping_tests;
 pub mod rules;
-mod times;
 #[cfg(test)]
 mod tests;
+mod times;
+mod words;
 
-pub use config::{Again, Below, Config, Covers, Cuts, Start, TimerOf};
-pub use coordinator::{Coordinator, Counters, Full, GroupId, Joined, MemberId, Own, Verdict};
+pub use config::{Again, Below, Compared, Config, Covers, Cuts, Start, TimerOf};
+pub use coordinator::Coordinator;
 pub use datagrams::{Offered, SocketId};
 pub use rules::{Recovery, View};
 pub use times::SendTimes;
+pub use words::{Counters, Full, GroupId, Joined, MemberId, Own, Verdict};

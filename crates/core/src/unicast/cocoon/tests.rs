@@ -16,7 +16,10 @@ fn with(flight: u32) -> View {
 }
 
 fn together<const N: usize>(config: Config, views: [View; N]) -> (Coordinator, GroupId, [MemberId; N]) {
-    let mut it = Coordinator::new(Config { start: if config.start == Start::Reference { Start::Alone } else { config.start }, ..config });
+    let mut it = Coordinator::new(Config {
+        start: if config.start == Start::Reference { Start::Alone } else { config.start },
+        ..config
+    });
     let group = it.open_group().expect("there is room");
     let members = views.map(|view| it.join(group, view).expect("there is room").member);
     (it, group, members)
@@ -336,4 +339,13 @@ fn an_ensemble_divides_its_windows_evenly_and_cuts_nobody_else() {
     assert_eq!((member, verdict.cwnd, verdict.ssthresh), (a, Some(5.0), None));
     it.on_loss(joined.member, with(4), 100, NOW);
     assert_eq!(it.next_verdict(), None);
+}
+
+#[test]
+fn compared_with_what_the_loser_keeps_equal_windows_are_all_halved() {
+    let config = Config { compared: Compared::After, ..Config::published() };
+    let (mut it, _, [first, _]) = together(config, [with(10), with(10)]);
+    it.on_loss(first, with(10), 100, NOW);
+    let (_, verdict) = it.next_verdict().expect("the other one is told");
+    assert_eq!((verdict.cwnd, verdict.ssthresh), (Some(5.0), Some(5.0)));
 }

@@ -1,5 +1,5 @@
-//! Connections to one host under one window: TCP-Int (Balakrishnan and others 1998) and the Congestion Manager (RFC 3124), with which
-//! seed 002, 4.7, compares.
+//! Connections to one host under one window: TCP-Int (Balakrishnan and others 1998) and the Congestion Manager (RFC 3124), which
+//! seed 002, 4.6, tells COCOON from and 4.7 compares it with.
 //!
 //! A [`Macroflow`] sends for all its connections. Each has its own packet numbers, acknowledgements and repairs, as TCP has; the
 //! window, its threshold, the round trip and the timer are the macroflow's. Receivers are TCP's. One packet at a time, in turn, of whoever has something to send.

@@ -11,7 +11,8 @@ fn at(millis: u64) -> Time {
 
 /// Without SYN, so that each of so many connections sends at once.
 fn started(config: Config, connections: usize) -> Macroflow {
-    let tcp = tcp::Config { initial_window: 1, tick: Span::from_millis(10), ..tcp::Config::ns2001(Variant::Reno) };
+    let tcp =
+        tcp::Config { initial_window: 1, tick: Span::from_millis(10), ..tcp::Config::ns2001(Variant::Reno) };
     let mut it = Macroflow::new(config, tcp, connections);
     (0..connections).for_each(|connection| it.open(connection, u32::MAX, Time::ZERO));
     it
@@ -106,10 +107,10 @@ fn an_acknowledgement_of_what_another_connection_sent_later_tells_of_a_loss() {
     assert_eq!(sent.len(), 8);
     // Connection 0 hears nothing of its four packets, 1 is answered for packets that it sends afterwards.
     let mine = |connection: usize| move |(of, _): &&(usize, Segment)| *of == connection;
-    let last = sent.iter().filter(mine(1)).last().expect("it sent").1;
+    let last = sent.iter().rfind(mine(1)).expect("it sent").1;
     it.on_feedback(1, &ack(last.seq + 1, at(150)), at(199));
     let news = leaving(&mut it, at(200));
-    let echo = news.iter().filter(mine(1)).last().expect("it has room").1.sent_at;
+    let echo = news.iter().rfind(mine(1)).expect("it has room").1.sent_at;
     let before = it.observe(0).cuts;
     for more in 0..3 {
         it.on_feedback(1, &ack(last.seq + 2 + more, echo), at(250));
@@ -125,7 +126,7 @@ fn a_timeout_sends_all_connections_of_tcp_int_back_and_one_of_the_managers() {
         let mut now = at(200);
         for _ in 0..40 {
             leaving(&mut it, now);
-            now = now + Span::from_millis(5);
+            now += Span::from_millis(5);
         }
         let expired = it.deadline();
         it.on_deadline(expired);
