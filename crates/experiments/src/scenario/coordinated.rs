@@ -1,18 +1,31 @@
 //! Which flows share congestion control with which.
 
 use super::diagnostic::Diagnostic;
-use super::layout::Layout;
 use super::plan::{CoordinatePlan, FlowKind, RunPlan, SharedBy};
 use super::shape::meant;
 use faircast_sim::{CoordinationSpec, FlowId};
 
-/// What the simulator is told; flows of a network are numbered as they are laid.
-pub(super) fn specs(layout: &Layout, plan: &RunPlan, wrong: &mut Vec<Diagnostic>) -> Vec<CoordinationSpec> {
-    plan.coordinated.iter().filter_map(|told| spec(layout, plan, told, wrong)).collect()
+/// A flow that is laid.
+#[derive(Debug, Clone, Copy)]
+struct Ends {
+    group: usize,
+    source: u32,
+    receiver: u32,
+}
+
+/// What the simulator is told. Flows of a network are numbered as they are laid; `flows` are their groups' places in the plan, their sources
+/// and their first receivers.
+pub(super) fn specs(
+    flows: impl Iterator<Item = (usize, u32, u32)>,
+    plan: &RunPlan,
+    wrong: &mut Vec<Diagnostic>,
+) -> Vec<CoordinationSpec> {
+    let laid: Vec<_> = flows.map(|(group, source, receiver)| Ends { group, source, receiver }).collect();
+    plan.coordinated.iter().filter_map(|told| spec(&laid, plan, told, wrong)).collect()
 }
 
 fn spec(
-    layout: &Layout,
+    laid: &[Ends],
     plan: &RunPlan,
     told: &CoordinatePlan,
     wrong: &mut Vec<Diagnostic>,
@@ -26,8 +39,8 @@ fn spec(
             wrong.push(Diagnostic::new(&name.span, message, "unknown").help(meant(&name.value, &known)));
             continue;
         };
-        for (number, flow) in layout.flows.iter().enumerate().filter(|(_, flow)| flow.group == group) {
-            let first = flows.first().map_or(flow.source, |first| layout.flows[first.0.0 as usize].source);
+        for (number, flow) in laid.iter().enumerate().filter(|(_, flow)| flow.group == group) {
+            let first = flows.first().map_or(flow.source, |first| laid[first.0.0 as usize].source);
             if matches!(plan.flows[group].kind, FlowKind::Session(_)) || flow.source != first {
                 let message = format!("\"{}\" cannot be coordinated with the others", name.value);
                 let help = "flows that share congestion control are unicast flows from one node";
@@ -37,7 +50,7 @@ fn spec(
             let part = match told.groups {
                 SharedBy::One => 0,
                 SharedBy::Flows => place,
-                SharedBy::Hosts => place_of(&mut hosts, flow.receivers[0]),
+                SharedBy::Hosts => place_of(&mut hosts, flow.receiver),
             };
             flows.push((FlowId(number as u32), part as u32));
         }

@@ -127,7 +127,8 @@ impl Layout {
             let of = |node| (node, router.kind, router.restarts, router.name.clone());
             builder.layout.routers.extend(nodes.map(of));
         }
-        builder.layout.coordinated = coordinated::specs(&builder.layout, plan, &mut builder.wrong);
+        let ends = builder.layout.flows.iter().map(|flow| (flow.group, flow.source, flow.receivers[0]));
+        builder.layout.coordinated = coordinated::specs(ends, plan, &mut builder.wrong);
         builder.layout.probes = builder.find_links(&plan.probe.links);
         builder.layout.taps = builder.find_links(&plan.probe.taps);
         if builder.wrong.is_empty() { Ok(builder.layout) } else { Err(builder.wrong) }

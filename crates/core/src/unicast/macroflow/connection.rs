@@ -68,7 +68,7 @@ impl Connection {
 
     /// What is in the network, as far as it is known.
     pub(super) fn in_network(&self) -> u32 {
-        (self.out.len() as u32).saturating_sub(self.left + self.lost)
+        self.out.len() as u32 - self.left - self.lost
     }
 
     /// Whether it would send something: a SYN, a lost packet, or a new one below `window`.
@@ -89,7 +89,8 @@ impl Connection {
         }
         self.una += newly;
         // Of these, all but what filled the gap had left before.
-        self.left = self.left.saturating_sub(newly - 1).min(self.out.len() as u32);
+        self.left = self.left.saturating_sub(newly.saturating_sub(1));
+        self.keep_in_bounds();
         newly
     }
 
@@ -100,7 +101,21 @@ impl Connection {
         {
             it.lost = true;
             self.lost += 1;
+            self.keep_in_bounds();
         }
+    }
+
+    /// A packet has arrived: it has left the network, whichever it was.
+    pub(super) fn one_left(&mut self) {
+        self.left += 1;
+        self.keep_in_bounds();
+    }
+
+    /// What is lost has not left; and of what is out and not lost, the first has not.
+    fn keep_in_bounds(&mut self) {
+        let first_is_out = self.out.front().is_some_and(|out| !out.lost);
+        let most = (self.out.len() as u32 - self.lost).saturating_sub(u32::from(first_is_out));
+        self.left = self.left.min(most);
     }
 
     /// All that is out is taken for lost.

@@ -19,8 +19,6 @@ pub struct Macroflow {
     turn: usize,
     window: f64,
     threshold: f64,
-    /// Packets in the network (ns-2's `ownd_`).
-    out: u32,
     /// Number of the latest packet.
     number: u64,
     /// Losses of packets up to this number belong to the latest reduction.
@@ -46,7 +44,6 @@ impl Macroflow {
             turn: 0,
             window: f64::from(tcp.initial_window),
             threshold: f64::from(tcp.receiver_window),
-            out: 0,
             number: 0,
             recover: 0,
             smoothed: Smoothed::default(),
@@ -62,7 +59,7 @@ impl Macroflow {
 
     /// A connection opens, to send so many packets ([`u32::MAX`]: no end).
     pub fn open(&mut self, connection: usize, packets: u32, now: Time) {
-        if self.out == 0 && self.number > 0 {
+        if self.in_network() == 0 && self.number > 0 {
             self.after_pause(now);
         } else if self.number > 0 && self.config.law == Law::Integrated {
             self.window += 1.0; // ns-2's `fixedIw_` off
@@ -76,7 +73,6 @@ impl Macroflow {
     /// The connection sends nothing more.
     pub fn close(&mut self, connection: usize) {
         let it = &mut self.connections[connection];
-        self.out -= it.in_network();
         let counts = it.counts;
         *it = Connection { counts, ..Connection::new() };
         self.stop_timer_if_idle();
@@ -126,7 +122,12 @@ impl Macroflow {
 
     /// Whether the window lets one more leave.
     fn has_room(&self) -> bool {
-        self.window >= f64::from(self.out) + 1.0
+        self.window >= f64::from(self.in_network()) + 1.0
+    }
+
+    /// Packets in the network, as far as it is known (ns-2's `ownd_`).
+    fn in_network(&self) -> u32 {
+        self.connections.iter().map(Connection::in_network).sum()
     }
 
     fn whose_turn(&self) -> Option<usize> {
@@ -168,7 +169,6 @@ impl Macroflow {
             return Some((at, Segment { seq: 0, flags: SegmentFlags::SYN, sent_at: now, rtt: Span::ZERO }));
         }
         self.number += 1;
-        self.out += 1;
         let out = Out { number: self.number, sent_at: now, later: 0, lost: false };
         let mut flags = SegmentFlags::default();
         let place = if it.lost > 0 { it.out.iter().position(|out| out.lost) } else { None };
@@ -222,7 +222,6 @@ impl Macroflow {
 
     fn on_advance(&mut self, connection: usize, ack: &Ack, now: Time) {
         let it = &mut self.connections[connection];
-        let before = it.in_network();
         it.acknowledge(ack.next);
         it.duplicates = 0;
         it.counts.acked = u64::from(it.una);
@@ -231,8 +230,6 @@ impl Macroflow {
             // The first one that is missing was lost with those that are repaired.
             it.lose(0);
         }
-        let after = it.in_network();
-        self.out = self.out + after - before;
         self.sample(ack.echo, now);
         self.backoff = 0;
         self.restart_timer(connection, now);
@@ -245,9 +242,7 @@ impl Macroflow {
     fn on_duplicate(&mut self, connection: usize) {
         let it = &mut self.connections[connection];
         it.duplicates += 1;
-        let before = it.in_network();
-        it.left = (it.left + 1).min(it.out.len() as u32 - 1);
-        self.out = self.out + it.in_network() - before;
+        it.one_left();
         let heard = it.duplicates + it.out[0].later;
         if heard >= DUPLICATES && !it.out[0].lost && it.una >= it.recover {
             self.repair(connection);
@@ -258,10 +253,8 @@ impl Macroflow {
     fn repair(&mut self, connection: usize) {
         let it = &mut self.connections[connection];
         let number = it.out[0].number;
-        let before = it.in_network();
         it.lose(0);
         it.recover = it.max();
-        self.out = self.out + it.in_network() - before;
         if number > self.recover {
             it.counts.cuts += 1;
             self.window = (self.window / 2.0).max(1.0);
@@ -284,7 +277,8 @@ impl Macroflow {
             }
             let Some(first) = it.out.front() else { continue };
             let heard = it.duplicates + first.later >= DUPLICATES;
-            if heard && !first.lost && (it.duplicates > 0 || late >= 2) {
+            // A packet that is out alone has no others to tell of its loss.
+            if heard && !first.lost && (it.duplicates > 0 || late >= 2 || it.out.len() == 1) {
                 self.repair(other);
             }
         }
@@ -350,7 +344,6 @@ impl Macroflow {
                 it.go_back();
             }
         }
-        self.out = self.connections.iter().map(Connection::in_network).sum();
         self.next_at = now;
     }
 

@@ -159,3 +159,47 @@ fn after_a_pause_fast_start_goes_on_with_nearly_the_window_that_was() {
         assert_eq!(it.observe(0).window, expected);
     }
 }
+
+#[test]
+fn whatever_is_lost_everything_arrives() {
+    for config in [Config::integrated(), Config::manager()] {
+        for seed in 0..20 {
+            let mut rng = crate::rng::Rng::new(seed, 3);
+            let mut it = started(config, 3);
+            (0..3).for_each(|connection| it.open(connection, 200, Time::ZERO));
+            let mut next = [0_u32; 3];
+            let mut beyond: [Vec<u32>; 3] = Default::default();
+            let mut now = Time::ZERO;
+            // What left, when it arrives, in order.
+            let mut under_way = std::collections::VecDeque::new();
+            while (0..3).any(|connection| it.acked(connection) < 200) {
+                assert!(now < Time::from_secs_f64(3600.0), "{config:?} {seed}: it stands still");
+                while let Some((connection, segment)) = it.next(now) {
+                    if rng.unit() > 0.2 {
+                        under_way.push_back((now + Span::from_millis(50), connection, segment));
+                    }
+                }
+                let arrives = under_way.front().map_or(Time::NEVER, |(at, ..)| *at);
+                let departs = it.departure();
+                let departs = if departs == Time::ZERO { Time::NEVER } else { departs };
+                now = arrives.min(departs).min(it.deadline()).max(now);
+                assert!(!now.is_never(), "{config:?} {seed}: nothing happens any more");
+                if it.deadline() <= now {
+                    it.on_deadline(now);
+                }
+                while under_way.front().is_some_and(|(at, ..)| *at <= now) {
+                    let (_, connection, segment) = under_way.pop_front().expect("it was there");
+                    let (next, beyond) = (&mut next[connection], &mut beyond[connection]);
+                    beyond.push(segment.seq);
+                    while beyond.contains(next) {
+                        *next += 1;
+                    }
+                    // Acknowledgements are lost as well.
+                    if rng.unit() > 0.1 {
+                        it.on_feedback(connection, &ack(*next, segment.sent_at), now);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -118,14 +118,18 @@ const SMALL_OF_THREE: &[(&str, &str)] =
 const SMALL_OF_TWO: &[(&str, &str)] = &[("flow.all.packets", "12"), ("flow.int.packets", "12")];
 /// With losses on the way, so that there are timeouts to compare.
 const LOSSY: &[(&str, &str)] = &[
-    ("topology.leaf.loss", "\"10 %\""),
+    ("topology.leaf.loss", "\"6 %\""),
+    ("flow.parallel.packets", "12"),
+    ("flow.pipelined.packets", "60"),
     ("sweep.load.set", "[\"flow.parallel.count\"]"),
-    ("sweep.load.each", "[[5], [20], [20], [5], [20], [20]]"),
+    ("sweep.load.each", "[[20], [20], [20], [20], [20], [20]]"),
 ];
 const LOSSY_TOGETHER: &[(&str, &str)] = &[
-    ("topology.leaf.loss", "\"10 %\""),
+    ("topology.leaf.loss", "\"6 %\""),
+    ("flow.parallel.packets", "12"),
+    ("flow.pipelined.packets", "60"),
     ("sweep.load.set", "[\"flow.parallel.count\"]"),
-    ("sweep.load.each", "[[10], [10], [10]]"),
+    ("sweep.load.each", "[[20], [20], [20]]"),
 ];
 
 const FIG_4_5A: &str = "COCOON loses less than TCP-Reno with all numbers of downloads, but the gap shrinks from a half to an eighth. All of it comes from \
