@@ -34,8 +34,8 @@ pub use network::{
     ReceiverSpec, SessionSpec, Topology, UnicastProtocol, UnicastSpec, Watch,
 };
 pub use outcome::{
-    CoordinationOutcome, DelayOutcome, FlowCounts, FlowOutcome, LayerOutcome, LinkOutcome, LinkSample, MemberOutcome,
-    Outcome, RouterOutcome, SourceSample, Tapped, TappedPacket, TreeOutcome,
+    CoordinationOutcome, DelayOutcome, FlowCounts, FlowOutcome, LayerOutcome, LinkOutcome, LinkSample,
+    MemberOutcome, Outcome, RouterOutcome, SourceSample, Tapped, TappedPacket, TreeOutcome,
 };
 pub use snapshot::{FlowSnapshot, LinkSnapshot, Snapshot, SnapshotError};
 pub use traffic::{ApplicationData, Law};

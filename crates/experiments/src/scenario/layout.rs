@@ -173,14 +173,11 @@ impl Layout {
                 }
             };
             if flow.clock_error != 0.0 {
-                network
-                    .clock_error(id, flow.clock_error * 1e6)
-                    .expect("was accepted when the tree was checked");
+                let accepted = network.clock_error(id, flow.clock_error * 1e6);
+                accepted.expect("was accepted when the tree was checked");
             }
         }
-        for &node in &self.aggregators {
-            network.aggregate(NodeId(node), plan.aggregate_for);
-        }
+        self.aggregators.iter().for_each(|node| network.aggregate(NodeId(*node), plan.aggregate_for));
         for &(node, kind, restarts, _) in &self.routers {
             let node = NodeId(node);
             match kind {
@@ -190,9 +187,7 @@ impl Layout {
             restarts.into_iter().for_each(|at| network.restart_router(at, node));
         }
         self.coordinated.iter().for_each(|spec| network.coordinate(spec.clone()));
-        for &(at, link, change) in &self.changes {
-            network.change(at, LinkId(link), change);
-        }
+        self.changes.iter().for_each(|(at, link, change)| network.change(*at, LinkId(*link), *change));
         self.probes.iter().for_each(|link| network.probe_link(LinkId(*link), plan.probe.queue_every));
         plan.moments().into_iter().for_each(|moment| network.count_until(moment));
         self.taps.iter().for_each(|link| network.tap(LinkId(*link)));
