@@ -30,12 +30,12 @@ pub use clock::{Clock, ClockError};
 pub use engine::{Engine, SimError};
 pub use events::{Event, Happening};
 pub use network::{
-    Change, Events, FlowId, LinkId, Mode, Network, NodeId, Options, PacketTransform, ReceiverSpec,
-    SessionSpec, Topology, UnicastProtocol, UnicastSpec, Watch,
+    Change, CoordinationSpec, Events, FlowId, LinkId, Mode, Network, NodeId, Options, PacketTransform,
+    ReceiverSpec, SessionSpec, Topology, UnicastProtocol, UnicastSpec, Watch,
 };
 pub use outcome::{
-    DelayOutcome, FlowCounts, FlowOutcome, LayerOutcome, LinkOutcome, LinkSample, MemberOutcome, Outcome,
-    RouterOutcome, SourceSample, Tapped, TappedPacket, TreeOutcome,
+    CoordinationOutcome, DelayOutcome, FlowCounts, FlowOutcome, LayerOutcome, LinkOutcome, LinkSample,
+    MemberOutcome, Outcome, RouterOutcome, SourceSample, Tapped, TappedPacket, TreeOutcome,
 };
 pub use snapshot::{FlowSnapshot, LinkSnapshot, Snapshot, SnapshotError};
 pub use traffic::{ApplicationData, Law};

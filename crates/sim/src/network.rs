@@ -9,6 +9,7 @@ use faircast_core::routers::aggregation;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_core::unicast::Protocol;
+use faircast_core::unicast::coordination::Coordination;
 use std::sync::Arc;
 
 pub use faircast_topology::{LinkId, NodeId, Topology};
@@ -89,6 +90,15 @@ pub struct UnicastSpec {
     pub stop: Time,
     /// What the application has to send.
     pub supply: ApplicationData,
+}
+
+/// Flows of one host that share congestion control.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CoordinationSpec {
+    /// How.
+    pub way: Coordination,
+    /// The flows, and the number of each one's group. Groups have nothing to do with one another.
+    pub flows: Vec<(FlowId, u32)>,
 }
 
 /// A change of a link.
@@ -183,6 +193,7 @@ pub struct Network {
     pub(crate) moments: Vec<Time>,
     pub(crate) relays: Vec<(FlowId, u32, FlowId, Arc<dyn RelaySpec>)>,
     pub(crate) clocks: Vec<(FlowId, Clock)>,
+    pub(crate) coordinations: Vec<CoordinationSpec>,
 }
 
 /// A flow of either kind.
@@ -379,6 +390,11 @@ impl Network {
     pub fn unicast(&mut self, spec: UnicastSpec) -> FlowId {
         self.flows.push(Flow::Unicast(spec));
         FlowId(self.flows.len() as u32 - 1)
+    }
+
+    /// These flows share congestion control.
+    pub fn coordinate(&mut self, spec: CoordinationSpec) {
+        self.coordinations.push(spec);
     }
 
     /// Change a link at a moment.

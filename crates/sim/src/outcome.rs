@@ -22,6 +22,8 @@ pub struct Outcome {
     /// What happened and was not taken on the way, in order of time; nothing unless
     /// [`Options::events`](crate::Options::events) asks for it.
     pub log: Vec<Event>,
+    /// What came of flows that share congestion control, in the order in which they were told.
+    pub coordinations: Vec<CoordinationOutcome>,
     /// A hash over every arrival at a host: flow, member, packet and moment.
     pub digest: u64,
     /// Packets that were carried over a link, hop by hop.
@@ -30,6 +32,15 @@ pub struct Outcome {
     pub arrivals: u64,
     /// Entries taken from the calendar.
     pub events: u64,
+}
+
+/// What came of flows that share congestion control.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CoordinationOutcome {
+    /// What the coordinator counted; zeros for macroflows.
+    pub counters: faircast_core::unicast::cocoon::Counters,
+    /// Datagrams that were dropped at the host because too many waited for their turn.
+    pub held_back: u64,
 }
 
 /// What came of a flow.

@@ -10,10 +10,16 @@
 //! | [`rap`] | RAP, AIMD by rates |
 //! | [`cmtcp`] | CMTCP, the formula's rate at fixed times |
 //! | [`formula`] | TCP's rate at a given loss rate |
+//! | [`cocoon`] | COCOON: connections that share what they know of congestion |
+//! | [`macroflow`] | TCP-Int and the Congestion Manager: connections under one window |
+//! | [`coordination`] | such ways by name and options |
 //! | `catalogue` | protocols by name and options |
 
 pub mod cmtcp;
+pub mod cocoon;
+pub mod coordination;
 pub mod formula;
+pub mod macroflow;
 pub mod rap;
 pub mod tcp;
 pub mod tfrc;

@@ -14,6 +14,7 @@
 
 mod alternatives;
 pub mod computed;
+pub mod downloads;
 pub mod registry;
 mod restated;
 #[cfg(test)]

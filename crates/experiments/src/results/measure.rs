@@ -535,7 +535,8 @@ impl<'a> Run<'a> {
     fn flow_metrics(&self, group: usize, out: &mut Metrics) {
         let name = self.name(group);
         let mut means: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-        let mut transfers = Vec::new();
+        let (mut transfers, mut rates) = (Vec::new(), Vec::new());
+        let (mut first, mut last) = (Time::NEVER, Time::ZERO);
         for (_, index, flow) in self.group(group) {
             if let FlowKind::Session(session) = &self.plan.flows[group].kind {
                 means.entry("switches").or_default().push(switches(&flow.representatives) as f64);
@@ -545,7 +546,12 @@ impl<'a> Run<'a> {
                     means.entry("representative.as_expected").or_default().push(share);
                 }
             }
-            transfers.extend(flow.transfers.iter().map(|(begin, end, _)| end.since(*begin).as_secs_f64()));
+            for (begin, end, packets) in &flow.transfers {
+                let time = end.since(*begin).as_secs_f64();
+                transfers.push(time);
+                rates.push(f64::from(*packets) / time);
+                (first, last) = (first.min(*begin), last.max(*end));
+            }
         }
         for (metric, values) in means {
             out.add(&format!("{name}.{metric}"), stats::mean(&values));
@@ -553,6 +559,8 @@ impl<'a> Run<'a> {
         if !transfers.is_empty() {
             out.add(&format!("{name}.transfers"), transfers.len() as f64);
             out.add(&format!("{name}.transfer_time"), stats::mean(&transfers));
+            out.add(&format!("{name}.transfer_jain"), stats::jain(&rates));
+            out.add(&format!("{name}.makespan"), last.since(first).as_secs_f64());
         }
     }
 

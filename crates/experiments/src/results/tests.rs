@@ -29,6 +29,7 @@ fn member(bins: [u64; 10], reports: u64, suppressed: u64) -> MemberOutcome {
         subscriptions: Vec::new(),
         counts: [2, 4, 10].map(|end| counts(bins[..end].iter().sum())).to_vec(),
         bins: bins.to_vec(),
+        ..MemberOutcome::default()
     }
 }
 

@@ -1,5 +1,6 @@
 //! From a [`RunPlan`] and a seed to a network with names.
 
+use super::coordinated;
 use super::diagnostic::Diagnostic;
 use super::names::{Brackets, Names, Nothing, brackets};
 use super::plan::{
@@ -11,7 +12,8 @@ use faircast_core::rng::Rng;
 use faircast_core::routers::acknowledgements;
 use faircast_core::time::{Rate, Span, Time};
 use faircast_sim::{
-    Change, Law, LinkId, Network, NodeId, ReceiverSpec, SessionSpec, Topology, UnicastProtocol, UnicastSpec,
+    Change, CoordinationSpec, Law, LinkId, Network, NodeId, ReceiverSpec, SessionSpec, Topology,
+    UnicastProtocol, UnicastSpec,
 };
 use faircast_topology::Routes;
 use std::collections::BTreeSet;
@@ -34,6 +36,8 @@ pub struct Layout {
     pub(crate) aggregators: Vec<u32>,
     /// Nodes with routers, what these are, and when they restart.
     pub(crate) routers: Vec<(u32, RouterKind, Option<Time>, Option<String>)>,
+    /// Flows that share congestion control, by their places in `flows`.
+    pub(crate) coordinated: Vec<CoordinationSpec>,
     pub(crate) probes: Vec<u32>,
     pub(crate) taps: Vec<u32>,
 }
@@ -100,6 +104,7 @@ impl Layout {
             parts: Vec::new(),
             aggregators: Vec::new(),
             routers: Vec::new(),
+            coordinated: Vec::new(),
             probes: Vec::new(),
             taps: Vec::new(),
         };
@@ -122,6 +127,8 @@ impl Layout {
             let of = |node| (node, router.kind, router.restarts, router.name.clone());
             builder.layout.routers.extend(nodes.map(of));
         }
+        let ends = builder.layout.flows.iter().map(|flow| (flow.group, flow.source, flow.receivers[0]));
+        builder.layout.coordinated = coordinated::specs(ends, plan, &mut builder.wrong);
         builder.layout.probes = builder.find_links(&plan.probe.links);
         builder.layout.taps = builder.find_links(&plan.probe.taps);
         if builder.wrong.is_empty() { Ok(builder.layout) } else { Err(builder.wrong) }
@@ -166,14 +173,11 @@ impl Layout {
                 }
             };
             if flow.clock_error != 0.0 {
-                network
-                    .clock_error(id, flow.clock_error * 1e6)
-                    .expect("was accepted when the tree was checked");
+                let accepted = network.clock_error(id, flow.clock_error * 1e6);
+                accepted.expect("was accepted when the tree was checked");
             }
         }
-        for &node in &self.aggregators {
-            network.aggregate(NodeId(node), plan.aggregate_for);
-        }
+        self.aggregators.iter().for_each(|node| network.aggregate(NodeId(*node), plan.aggregate_for));
         for &(node, kind, restarts, _) in &self.routers {
             let node = NodeId(node);
             match kind {
@@ -182,9 +186,8 @@ impl Layout {
             }
             restarts.into_iter().for_each(|at| network.restart_router(at, node));
         }
-        for &(at, link, change) in &self.changes {
-            network.change(at, LinkId(link), change);
-        }
+        self.coordinated.iter().for_each(|spec| network.coordinate(spec.clone()));
+        self.changes.iter().for_each(|(at, link, change)| network.change(*at, LinkId(*link), *change));
         self.probes.iter().for_each(|link| network.probe_link(LinkId(*link), plan.probe.queue_every));
         plan.moments().into_iter().for_each(|moment| network.count_until(moment));
         self.taps.iter().for_each(|link| network.tap(LinkId(*link)));

@@ -186,6 +186,13 @@ const METRICS: &[Metric] = {
         ),
         metric(Transfers, No, Run, &["transfers", "transfer_time"], "complete transfers; their mean time"),
         metric(
+            Transfers,
+            No,
+            Run,
+            &["transfer_jain", "makespan"],
+            "Jain's index over the rates of complete transfers; from the begin of the first to the end of the last of them",
+        ),
+        metric(
             Layered,
             Too,
             Window,

@@ -13,6 +13,7 @@
 //! | `names` `layout` | from there to a network |
 //! | `template` | files to start from |
 
+mod coordinated;
 mod diagnostic;
 mod hosts;
 mod layout;

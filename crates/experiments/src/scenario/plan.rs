@@ -8,6 +8,7 @@ use faircast_core::routers::rmanp;
 use faircast_core::schemes::Scheme;
 use faircast_core::time::{Span, Time};
 use faircast_core::unicast::Protocol;
+use faircast_core::unicast::coordination::Coordination;
 use faircast_sim::{ApplicationData, Change, Events, Law};
 use std::ops::Range;
 
@@ -243,6 +244,23 @@ pub(crate) enum RouterKind {
     Active(rmanp::Config),
 }
 
+/// Flows that share congestion control.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CoordinatePlan {
+    pub span: Range<usize>,
+    pub way: Coordination,
+    pub flows: Vec<At<String>>,
+    pub groups: SharedBy,
+}
+
+/// Who of them shares with whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SharedBy {
+    One,
+    Flows,
+    Hosts,
+}
+
 /// A stretch of time in which metrics are taken.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TimeWindow {
@@ -277,6 +295,7 @@ pub(crate) struct RunPlan {
     pub aggregators: Patterns,
     pub aggregate_for: Span,
     pub routers: Vec<RouterPlan>,
+    pub coordinated: Vec<CoordinatePlan>,
     pub changes: Vec<ChangePlan>,
     pub windows: Vec<TimeWindow>,
     pub fits: Vec<FitPlan>,

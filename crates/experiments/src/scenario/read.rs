@@ -2,8 +2,9 @@
 
 use super::diagnostic::Diagnostic;
 use super::plan::{
-    Abscissa, AgentPlan, At, ChangePlan, Ecn, Ends, FitPlan, FlowKind, FlowPlan, LinkPlan, Many, PartPlan,
-    Patterns, Per, Probe, RouterPlan, RunPlan, SessionPlan, TimeWindow, Topology, TreePlan, Wire,
+    Abscissa, AgentPlan, At, ChangePlan, CoordinatePlan, Ecn, Ends, FitPlan, FlowKind, FlowPlan, LinkPlan,
+    Many, PartPlan, Patterns, Per, Probe, RouterPlan, RunPlan, SessionPlan, SharedBy, TimeWindow, Topology,
+    TreePlan, Wire,
 };
 use super::syntax::{Node, Value};
 use super::units::{self, LawOf};
@@ -38,6 +39,7 @@ pub(crate) fn plan(root: &Node) -> Result<RunPlan, Vec<Diagnostic>> {
         aggregators: patterns(root, "aggregate"),
         aggregate_for: span(root, "aggregate_for").unwrap_or(Span::from_secs(1)),
         routers: tables(root, "router").map(router).collect(),
+        coordinated: tables(root, "coordinate").filter_map(|node| coordinate(node, &mut wrong)).collect(),
         changes: tables(root, "change").map(|node| change(node, &mut wrong)).collect(),
         windows: windows(root, duration, probe.bin, &mut wrong),
         fits: tables(root, "fit").map(|node| fit(node, &mut wrong)).collect(),
@@ -321,6 +323,24 @@ fn router(node: &Node) -> RouterPlan {
         kind: kind.and_then(Result::ok).expect("was accepted when the tree was checked"),
         restarts: time(node, "restarts").map(Time::from_secs_f64),
     }
+}
+
+/// Flows that share congestion control.
+fn coordinate(node: &Node, wrong: &mut Vec<Diagnostic>) -> Option<CoordinatePlan> {
+    let text = node.get("way")?;
+    let way = match text.text()?.parse::<faircast_core::unicast::coordination::Coordination>() {
+        Ok(way) => way,
+        Err(error) => {
+            wrong.push(Diagnostic::new(&text.span, error.to_string(), "no way of coordination"));
+            return None;
+        }
+    };
+    let groups = match node.get("groups").and_then(Node::text) {
+        Some("flows") => SharedBy::Flows,
+        Some("hosts") => SharedBy::Hosts,
+        _ => SharedBy::One,
+    };
+    Some(CoordinatePlan { span: node.span.clone(), way, flows: patterns(node, "flows"), groups })
 }
 
 /// What figure 2 of seed 001 concludes: "a reasonable upper bound on the number of children".

@@ -45,6 +45,12 @@ pub(crate) static SCENARIO: Shape = Shape {
             Optional,
             "Nodes whose routers do more than pass on what comes.",
         ),
+        key(
+            "coordinate",
+            Takes::Tables(&COORDINATE),
+            Optional,
+            "Flows of one host that share congestion control.",
+        ),
         key("change", Takes::Tables(&CHANGE), Optional, "What happens to links over time."),
         key("window", Takes::Tables(&WINDOW), Optional, "Further windows in which metrics are taken."),
         key("fit", Takes::Tables(&FIT), Optional, "Straight lines through metrics of a run."),
@@ -479,6 +485,26 @@ static ROUTER: Shape = Shape {
     ],
 };
 
+static COORDINATE: Shape = Shape {
+    name: "[[coordinate]]",
+    about: "TCP flows that leave one host, and datagrams that leave it, share congestion control.",
+    fields: &[
+        key(
+            "way",
+            Takes::Text,
+            Required,
+            "How, with its options: `cocoon`, `ensemble`, `tcp-int` or `manager` (`docs/cocoon.md`).",
+        ),
+        key("flows", Takes::NamesOrNone, Required, "Which flows, by their names."),
+        key(
+            "groups",
+            Takes::Words(&["one", "flows", "hosts"]),
+            Default("one"),
+            "Who shares with whom: all of them, those of one name, or those to one receiver.",
+        ),
+    ],
+};
+
 static WINDOW: Shape = Shape {
     name: "[[window]]",
     about: "Rates and link metrics are taken in this window, too: `multicast.rate@NAME`.",
@@ -662,6 +688,7 @@ pub(crate) static ALL: &[&Shape] = &[
     &UDP,
     &UNICAST,
     &PART,
+    &COORDINATE,
     &CHANGE,
     &WINDOW,
     &FIT,

@@ -348,6 +348,8 @@ pub struct SenderAgent {
     /// First hop of its packets.
     pub hop: u32,
     pub flow: u32,
+    /// Its membership in a coordination; [`NONE`] for none.
+    pub membership: u32,
     pub size: u16,
     /// Of the other direction; also the size of packets without data.
     pub small: u16,
@@ -389,6 +391,8 @@ pub struct SenderRest {
     pub stop: u64,
     /// What earlier connections did.
     pub before: SenderView,
+    /// Timeouts of this connection that are recorded, where a macroflow sends.
+    pub timeouts: u32,
 }
 
 impl SenderAgent {
@@ -412,7 +416,14 @@ impl SenderAgent {
 #[derive(Debug)]
 pub enum SenderKind {
     Controlled(Clocked<AnySender>),
-    Datagrams { gap: f64, jitter: f64, next: u64, number: u32 },
+    Datagrams {
+        gap: f64,
+        jitter: f64,
+        next: u64,
+        number: u32,
+    },
+    /// The macroflow of its coordination.
+    Shared,
 }
 
 /// What the application does next.

@@ -136,6 +136,14 @@ pub enum SimError {
         /// The member's number, from zero.
         member: u32,
     },
+    /// Flows that cannot share congestion control.
+    #[error("flow {flow} cannot be coordinated with the others: {why}")]
+    BadCoordination {
+        /// The flow.
+        flow: u32,
+        /// What is wrong.
+        why: &'static str,
+    },
     /// A rate that is not a positive number.
     #[error("{what}: a rate of {rate} bit/s cannot carry anything")]
     NoRate {
@@ -246,6 +254,7 @@ impl Engine {
         routers.1.keys().for_each(|link| links[*link as usize].filter());
         let mut engine = builder.finish(links, bundles, inboxes, routers, passage);
         engine.note_memberships(network);
+        engine.coordinate(network)?;
         Ok(engine)
     }
 }
@@ -562,6 +571,7 @@ impl Builder<'_> {
             slot: 0,
             hop,
             flow: flow as u32,
+            membership: NONE,
             size: spec.packet_size,
             small: spec.ack_size,
             generation: 0,
@@ -584,6 +594,7 @@ impl Builder<'_> {
                 start: spec.start.as_nanos(),
                 stop: spec.stop.as_nanos(),
                 before: SenderView::default(),
+                timeouts: 0,
             }),
         };
         sender.find_other();
@@ -761,6 +772,8 @@ impl Builder<'_> {
             sessions: self.sessions,
             senders: self.senders,
             sinks: self.sinks,
+            coordinations: Vec::new(),
+            memberships: Vec::new(),
             store: Store::default(),
             effects: Effects::new(),
             passage,

@@ -5,6 +5,8 @@ use faircast_core::node::{Cx, Departure, Observation, Source as _, SourceControl
 use faircast_core::packet::{Layer, Report};
 use faircast_core::schemes::AnySource;
 use faircast_core::time::{Rate, Time};
+use faircast_core::unicast::cocoon::{Verdict, View};
+use faircast_core::unicast::tcp::{self, RttEstimate};
 use faircast_core::unicast::{AnySender, Feedback, Segment, Sender as _, SenderView};
 
 /// A state machine and the clock that it is told the time by. Moments that callers give and get are the simulation's.
@@ -140,5 +142,56 @@ impl Clocked<AnySender> {
 
     pub fn observe(&self) -> SenderView {
         self.inner.observe()
+    }
+
+    fn tcp(&self) -> Option<&tcp::Sender> {
+        match &self.inner {
+            AnySender::Tcp(sender) => Some(sender),
+            _ => None,
+        }
+    }
+
+    fn tcp_mut(&mut self) -> Option<&mut tcp::Sender> {
+        match &mut self.inner {
+            AnySender::Tcp(sender) => Some(sender),
+            _ => None,
+        }
+    }
+
+    /// What a coordinator sees of it; `None` for what is not TCP.
+    pub fn view(&self) -> Option<View> {
+        self.tcp().map(tcp::Sender::view)
+    }
+
+    pub fn round_trip(&self) -> Option<RttEstimate> {
+        self.tcp().and_then(tcp::Sender::round_trip)
+    }
+
+    pub fn set_round_trip(&mut self, estimate: RttEstimate) {
+        if let Some(sender) = self.tcp_mut() {
+            sender.set_round_trip(estimate);
+        }
+    }
+
+    pub fn cover(&mut self, before: u64) {
+        if let Some(sender) = self.tcp_mut() {
+            sender.cover(before);
+        }
+    }
+
+    pub fn set_window(&mut self, window: f64, threshold: f64, cx: &mut Cx<'_>) {
+        self.call(cx, |sender, cx| {
+            if let AnySender::Tcp(sender) = sender {
+                sender.set_window(window, threshold, cx);
+            }
+        });
+    }
+
+    pub fn obey(&mut self, verdict: &Verdict, cx: &mut Cx<'_>) {
+        self.call(cx, |sender, cx| {
+            if let AnySender::Tcp(sender) = sender {
+                sender.obey(verdict, cx);
+            }
+        });
     }
 }

@@ -438,10 +438,19 @@ impl Engine {
         let it = &mut self.senders[number as usize];
         if it.rest.sampler.next <= now {
             it.rest.sampler.next = now + it.rest.sampler.every;
-            if let SenderKind::Controlled(sender) = &it.kind {
-                self.records.sample_unicast(it.flow, now, after(&it.rest.before, sender.observe()));
+            match &it.kind {
+                SenderKind::Controlled(sender) => {
+                    self.records.sample_unicast(it.flow, now, after(&it.rest.before, sender.observe()));
+                }
+                SenderKind::Shared => {
+                    let view = self.observe_shared(number);
+                    let it = &self.senders[number as usize];
+                    self.records.sample_unicast(it.flow, now, after(&it.rest.before, view));
+                }
+                SenderKind::Datagrams { .. } => {}
             }
         }
+        let it = &mut self.senders[number as usize];
         if it.phase == Phase::Waiting && it.rest.start <= now {
             it.phase = Phase::Running;
             self.records.note(now, Happening::Started { flow: FlowId(it.flow) });
@@ -451,13 +460,17 @@ impl Engine {
         if it.phase == Phase::Running && it.rest.stop <= now {
             it.phase = Phase::Stopped;
             self.records.note(now, Happening::Stopped { flow: FlowId(it.flow) });
+            self.stop_coordinated(number, now);
         }
+        let it = &mut self.senders[number as usize];
         if it.phase == Phase::Running {
             if it.rest.application.next <= now {
                 self.application_turns(number, now);
             }
             let it = &mut self.senders[number as usize];
-            if let SenderKind::Controlled(sender) = &mut it.kind
+            if it.membership != NONE {
+                self.coordinated_timer(number, now);
+            } else if let SenderKind::Controlled(sender) = &mut it.kind
                 && sender.deadline().as_nanos() <= now
             {
                 let before = sender.observe().timeouts;
@@ -469,9 +482,14 @@ impl Engine {
             }
             self.pump(number, now);
         }
+        let it = &self.senders[number as usize];
+        if it.membership != NONE {
+            self.settle_group(it.membership, now);
+        }
+        let wakes = self.group_timer(&self.senders[number as usize]);
         let it = &mut self.senders[number as usize];
         it.find_other();
-        it.deadline = sender_deadline(it);
+        it.deadline = sender_deadline(it).min(wakes);
         self.slots[it.slot as usize].deadline = it.deadline;
     }
 
@@ -495,12 +513,17 @@ impl Engine {
         let it = &mut self.senders[number as usize];
         it.rest.application.talks = Talks::On;
         it.rest.application.transfer = (packets, now);
+        if it.membership != NONE {
+            self.join(number, packets, now);
+        }
+        let it = &mut self.senders[number as usize];
         match &mut it.kind {
             SenderKind::Controlled(sender) => {
                 sender.supply(packets, time(now));
                 sender.start(&mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects });
             }
             SenderKind::Datagrams { next, .. } => *next = now,
+            SenderKind::Shared => {}
         }
     }
 
@@ -521,12 +544,20 @@ impl Engine {
                 match &mut it.kind {
                     SenderKind::Controlled(sender) => sender.supply(packets, time(now)),
                     SenderKind::Datagrams { next, .. } => *next = (*next).max(now),
+                    SenderKind::Shared => {}
                 }
             }
             ApplicationData::Transfers { packets, .. } => {
                 let packets = transfer_size(packets, &mut it.rng);
                 it.generation = it.generation.wrapping_add(1);
-                if let (SenderKind::Controlled(sender), Some(protocol)) = (&mut it.kind, &it.rest.protocol) {
+                if let SenderKind::Shared = it.kind {
+                    (it.cuts, it.rest.timeouts) = (0, 0);
+                    let view = self.observe_shared(number);
+                    let it = &mut self.senders[number as usize];
+                    it.rest.before = after(&it.rest.before, view);
+                } else if let (SenderKind::Controlled(sender), Some(protocol)) =
+                    (&mut it.kind, &it.rest.protocol)
+                {
                     it.rest.before = after(&it.rest.before, sender.observe());
                     it.cuts = 0;
                     sender.replace(protocol.sender());
@@ -538,10 +569,11 @@ impl Engine {
     }
 
     /// Packets leave as long as they may.
-    fn pump(&mut self, number: u32, now: u64) {
+    pub(super) fn pump(&mut self, number: u32, now: u64) {
         loop {
-            let mut it = &mut self.senders[number as usize];
-            let (body, size, flags) = match &mut it.kind {
+            let it = &mut self.senders[number as usize];
+            let coordinated = it.membership != NONE;
+            match &mut it.kind {
                 SenderKind::Controlled(sender) => {
                     match sender.departure() {
                         Departure::At(at) if at.as_nanos() <= now => {}
@@ -549,38 +581,52 @@ impl Engine {
                     }
                     let cx = &mut Cx { now: time(now), rng: &mut it.rng, effects: &mut self.effects };
                     let segment = sender.on_departure(cx);
-                    let opens = segment.flags.has(SegmentFlags::SYN);
-                    let size = if opens { it.small } else { it.size };
-                    (Body::Segment(segment), size, segment.flags)
+                    if coordinated && !segment.flags.has(SegmentFlags::SYN) {
+                        self.note_departure(number, segment.seq, now);
+                    }
+                    self.emit(number, Body::Segment(segment), segment.flags, now);
                 }
-                SenderKind::Datagrams { gap, jitter, next, number } => {
+                SenderKind::Datagrams { gap, jitter, next, number: datagram } => {
                     if *next > now || it.rest.application.talks == Talks::Off {
                         return;
                     }
                     let (packets, _) = it.rest.application.transfer;
-                    if *number >= packets {
+                    if *datagram >= packets {
                         return;
                     }
                     let factor = 1.0 + *jitter * (2.0 * it.rng.unit() - 1.0);
                     *next += ((*gap * factor) as u64).max(1);
-                    *number += 1;
-                    (Body::Datagram(*number), it.size, SegmentFlags::default())
+                    *datagram += 1;
+                    if coordinated {
+                        self.offer_datagram(number);
+                    } else {
+                        let body = Body::Datagram(*datagram);
+                        self.emit(number, body, SegmentFlags::default(), now);
+                    }
                 }
-            };
-            if it.sent_meter.is_over(now) {
-                self.turn_sender(number, now);
-                it = &mut self.senders[number as usize];
+                SenderKind::Shared => return self.pump_shared(number, now),
             }
-            it.sent += u64::from(!flags.has(SegmentFlags::SYN));
-            it.again += u32::from(flags.has(SegmentFlags::AGAIN));
-            it.sent_meter.bytes += u64::from(size);
-            let ecn_capable = flags.has(SegmentFlags::ECT);
-            let generation = it.generation;
-            let flow = UNICAST | number;
-            let frame =
-                Frame { flow, at: it.hop, size, generation, ecn_capable, marked: false, rank: 0, body };
-            self.offer_hop(now, frame);
         }
+    }
+
+    /// A packet of a unicast flow leaves.
+    #[inline]
+    pub(super) fn emit(&mut self, number: u32, body: Body, flags: SegmentFlags, now: u64) {
+        let mut it = &mut self.senders[number as usize];
+        let opens = flags.has(SegmentFlags::SYN);
+        let size = if opens { it.small } else { it.size };
+        if it.sent_meter.is_over(now) {
+            self.turn_sender(number, now);
+            it = &mut self.senders[number as usize];
+        }
+        it.sent += u64::from(!opens);
+        it.again += u32::from(flags.has(SegmentFlags::AGAIN));
+        it.sent_meter.bytes += u64::from(size);
+        let ecn_capable = flags.has(SegmentFlags::ECT);
+        let generation = it.generation;
+        let flow = UNICAST | number;
+        let frame = Frame { flow, at: it.hop, size, generation, ecn_capable, marked: false, rank: 0, body };
+        self.offer_hop(now, frame);
     }
 
     fn deliver_feedback(&mut self, now: u64, frame: &Frame, feedback: &Feedback) {
@@ -594,6 +640,9 @@ impl Engine {
         it.digest = mix(it.digest, now, 1);
         if it.phase != Phase::Running || frame.generation != it.generation {
             return;
+        }
+        if it.membership != NONE {
+            return self.coordinated_feedback(number, now, feedback);
         }
         if let SenderKind::Controlled(sender) = &mut it.kind {
             sender.on_feedback(
@@ -618,12 +667,20 @@ impl Engine {
     }
 
     /// All packets of a transfer are acknowledged: the application pauses before the next.
-    fn finish_transfer(&mut self, number: u32, now: u64) {
+    pub(super) fn finish_transfer(&mut self, number: u32, now: u64) {
+        let it = &self.senders[number as usize];
+        if it.rest.application.talks == Talks::Off {
+            return;
+        }
+        let acked = match &it.kind {
+            SenderKind::Controlled(sender) => sender.observe().acked,
+            SenderKind::Shared => self.shared_acked(number),
+            SenderKind::Datagrams { .. } => return,
+        };
         let it = &mut self.senders[number as usize];
-        let SenderKind::Controlled(sender) = &it.kind else { return };
         let application = &mut it.rest.application;
         let (packets, began) = application.transfer;
-        if application.talks == Talks::Off || sender.observe().acked < u64::from(packets) {
+        if acked < u64::from(packets) {
             return;
         }
         application.talks = Talks::Off;
@@ -632,6 +689,9 @@ impl Engine {
             application.next = now + pause.span(&mut it.rng).as_nanos().max(1);
         }
         it.find_other();
+        if it.membership != NONE {
+            self.leave(number);
+        }
     }
 
     fn deliver_segment(&mut self, now: u64, frame: &Frame, segment: &Segment) {
@@ -711,7 +771,7 @@ fn transfer_size(packets: Law, rng: &mut Rng) -> u32 {
     packets.draw(rng).round().clamp(1.0, 1e9) as u32
 }
 
-fn sender_deadline(it: &SenderAgent) -> u64 {
+pub(super) fn sender_deadline(it: &SenderAgent) -> u64 {
     if it.phase != Phase::Running {
         return it.other;
     }
@@ -728,6 +788,8 @@ fn sender_deadline(it: &SenderAgent) -> u64 {
             let more = application.talks == Talks::On && *number < application.transfer.0;
             if more { *next } else { NEVER }
         }
+        // The first flow of its group wakes for it.
+        SenderKind::Shared => NEVER,
     };
     next.min(it.other)
 }

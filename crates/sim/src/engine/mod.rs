@@ -21,6 +21,7 @@ mod ahead;
 mod build;
 mod bundles;
 mod clocked;
+mod coordination;
 mod counters;
 mod hosts;
 mod inboxes;
@@ -45,6 +46,7 @@ use crate::outcome::{Outcome, Tapped};
 use crate::routes::{Branch, Hop};
 use agents::{Host, SenderAgent, SessionAgent, SinkAgent, Slot};
 use bundles::Bundle;
+use coordination::{Coordination, Membership};
 use faircast_core::node::Effects;
 use faircast_core::time::Time;
 use inboxes::{INBOX, Inbox};
@@ -94,6 +96,9 @@ pub struct Engine {
     sessions: Vec<SessionAgent>,
     senders: Vec<SenderAgent>,
     sinks: Vec<SinkAgent>,
+    coordinations: Vec<Coordination>,
+    /// Of flows in coordinations.
+    memberships: Vec<Membership>,
     store: Store,
     effects: Effects,
     passage: Option<Box<dyn PacketTransform>>,

@@ -170,7 +170,9 @@ impl Engine {
         let mut taps = std::mem::take(&mut self.taps);
         taps.retain(|tapped| tapped.at.as_nanos() <= until);
         taps.sort_by_key(|tapped| (tapped.at, tapped.link));
+        let coordinations = self.coordination_outcomes();
         Ok(Outcome {
+            coordinations,
             flows,
             links,
             routers,

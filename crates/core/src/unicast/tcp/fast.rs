@@ -91,7 +91,11 @@ fn on_third_duplicate(tcb: &mut ControlBlock, now: Time) {
     if tcb.is_new_loss() || amid {
         tcb.recover = tcb.max;
         let half = tcb.half();
-        tcb.reduce(half, if tahoe { 1.0 } else { half });
+        if !tcb.is_covered() {
+            tcb.reduce(half, if tahoe { 1.0 } else { half });
+        } else if tahoe {
+            tcb.reduce(tcb.window.threshold(), 1.0);
+        }
     } else if tcb.reaction == Reaction::Reduced {
         // The window was already cut for this congestion.
         if tahoe {

@@ -18,16 +18,12 @@
 //!
 //! # Coordinated senders
 //!
-//! Connections over one path may share what they know (RFC 9040). Whoever coordinates them sees every call to a [`Sender`], reads
-//! [`Sender::window`], [`Sender::flight_size`] and [`Sender::round_trip`], and learns of congestion from the counts in
+//! Connections over one path may share what they know (RFC 9040; seed 002, 4). Whoever coordinates them sees every call to a [`Sender`],
+//! reads its [`Sender::view`] and [`Sender::round_trip`], and learns of congestion from the counts in
 //! [`SenderView`](super::SenderView): `cuts` grow, and `timeouts` with them when it was one. It moves windows with
-//! [`Sender::set_window`] and [`Sender::reduce`], and estimates with [`Sender::set_round_trip`]. These are calls like others: after
-//! them the driver reads `departure` and `deadline` of that sender again.
-//!
-//! The simulator reads them again for the agent that it called, not for others. A coordinator there lives on the senders' host: all agents
-//! of a host share one clock, and are called ahead of others' time only where they share one way in, so what one's
-//! acknowledgement does to another comes in the same order in both of its modes. What it takes is to treat every sender that was
-//! moved as the one that was called: let leave what may, and set its deadline.
+//! [`Sender::obey`], [`Sender::set_window`] and [`Sender::reduce`], estimates with [`Sender::set_round_trip`], and says with
+//! [`Sender::cover`] which losses were answered. These are calls like others: after
+//! them the driver reads `departure` and `deadline` of that sender again, as of the one that was called first.
 
 mod aimd;
 mod config;

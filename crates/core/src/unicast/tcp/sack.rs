@@ -56,6 +56,10 @@ impl Proportional {
 }
 
 impl Scoreboard {
+    pub(super) const fn is_recovering(&self) -> bool {
+        self.recovering
+    }
+
     fn clear(&mut self) {
         self.ranges.clear();
         self.resent_to = 0;
@@ -178,8 +182,10 @@ impl Scoreboard {
     fn start_recovery(&mut self, tcb: &mut ControlBlock, now: Time) {
         if tcb.is_new_loss() {
             tcb.recover = tcb.max;
-            let half = tcb.half();
-            tcb.reduce(half, half);
+            if !tcb.is_covered() {
+                let half = tcb.half();
+                tcb.reduce(half, half);
+            }
         } else if tcb.reaction != Reaction::Reduced {
             return;
         }

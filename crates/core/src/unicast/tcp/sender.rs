@@ -9,6 +9,7 @@ use super::vegas::Vegas;
 use super::window::CongestionWindow;
 use crate::node::{Cx, Departure};
 use crate::time::{Rate, Span, Time};
+use crate::unicast::cocoon::{Recovery as Repair, Verdict, View};
 use crate::unicast::{Ack, Feedback, Segment, SegmentFlags, SenderView};
 
 /// How far the connection is.
@@ -133,6 +134,55 @@ impl Sender {
         }
         self.plan(cx);
         Reduced::Done
+    }
+
+    /// What a coordinator of several connections is told of this one (seed 002, 4.3). When its first packet left is the caller's to say: the sender
+    /// keeps no times of packets.
+    pub fn view(&self) -> View {
+        let tcb = &self.tcb;
+        let recovery = match tcb.reaction {
+            Reaction::FastRetransmit => Repair::Fast,
+            Reaction::Timeout if tcb.una < tcb.recover => Repair::Timeout,
+            _ => Repair::None,
+        };
+        View {
+            recovery,
+            has_data: self.phase != Phase::Closed && tcb.max < tcb.supply,
+            ..View::in_packets(
+                u64::from(tcb.una),
+                u64::from(tcb.max),
+                tcb.window.packets(),
+                tcb.window.threshold(),
+            )
+        }
+    }
+
+    /// Do what a coordinator asks for (seed 002, 4.3): reduce windows, send the first unacknowledged packet again. A window that becomes
+    /// smaller counts among [`SenderView::cuts`].
+    ///
+    /// As with every call, read `departure` and `deadline` again.
+    pub fn obey(&mut self, verdict: &Verdict, cx: &mut Cx<'_>) {
+        let sacked = matches!(&self.recovery, Recovery::Sack(scoreboard) if scoreboard.is_recovering());
+        let tcb = &mut self.tcb;
+        let before = tcb.window.packets();
+        let threshold = verdict.ssthresh.unwrap_or(tcb.window.threshold()).max(2.0);
+        match verdict.cwnd {
+            Some(window) if window < before => tcb.reduce(threshold, window.max(1.0)),
+            _ => tcb.window.set_threshold(threshold),
+        }
+        if self.phase != Phase::Open {
+            return;
+        }
+        if verdict.send_again && tcb.flight() > 0 && tcb.urgent == NONE && !sacked {
+            tcb.urgent = tcb.una;
+            tcb.timer.rewind(cx.now);
+        }
+        self.plan(cx);
+    }
+
+    /// Losses of packets before this number reduce nothing: they belong to a congestion that was answered.
+    pub fn cover(&mut self, before: u64) {
+        self.tcb.covered = u32::try_from(before).unwrap_or(u32::MAX).min(self.tcb.max);
     }
 
     /// Take over an estimate of the round-trip time that neighbours made; the next sample goes on from there. The timeout that

@@ -53,6 +53,8 @@ pub(super) struct ControlBlock {
     pub(super) urgent: u32,
     /// [`ControlBlock::max`] at the latest loss; fast retransmit again only beyond it. 0: no loss yet.
     pub(super) recover: u32,
+    /// A loss of packets below this reduces nothing: a coordinator has made the reduction that it asks for. 0: none has.
+    pub(super) covered: u32,
     pub(super) duplicates: u32,
     pub(super) reaction: Reaction,
     /// An echo came while the window was one packet.
@@ -78,6 +80,7 @@ impl ControlBlock {
             supply: 0,
             urgent: NONE,
             recover: 0,
+            covered: 0,
             duplicates: 0,
             reaction: Reaction::None,
             echo_at_one: false,
@@ -124,6 +127,11 @@ impl ControlBlock {
         Aimd::of(&self.config).grow(&mut self.window, newly);
     }
 
+    /// Whether a loss at the left edge is part of a congestion that was answered.
+    pub(super) const fn is_covered(&self) -> bool {
+        self.una < self.covered
+    }
+
     /// What a loss leaves of the window.
     pub(super) fn half(&self) -> f64 {
         Aimd::of(&self.config).half(&self.window, self.flight())
@@ -144,7 +152,7 @@ impl ControlBlock {
 
     /// A congestion mark was echoed: halve once per window, send nothing again (RFC 3168, 6.1.2).
     pub(super) fn on_echo(&mut self, next: u32) {
-        if next <= self.recover && self.reaction != Reaction::Timeout {
+        if next <= self.covered || next <= self.recover && self.reaction != Reaction::Timeout {
             return;
         }
         self.recover = self.max;

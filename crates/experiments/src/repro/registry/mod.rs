@@ -4,6 +4,7 @@ mod accumulation;
 mod chapter2;
 mod chapter3;
 mod chapter4;
+mod cocoon;
 mod mtcp;
 mod own;
 mod queues;
@@ -181,6 +182,7 @@ pub fn entries() -> impl Iterator<Item = &'static Entry> {
         queues::ENTRIES,
         raccoom::ENTRIES,
         rmanp::ENTRIES,
+        cocoon::ENTRIES,
         rlc::ENTRIES,
         own::ENTRIES,
     ];

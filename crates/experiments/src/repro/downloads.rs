@@ -1,0 +1,80 @@
+//! Figures of downloads that share congestion control (seed 002, 4.7): loss, time and timeouts over their number.
+
+use crate::plot::{Axis, Colour, Dot, Figure, Joined, Layer, Panel, Ranges};
+use crate::report::figures::{Named, dot};
+use crate::results::Results;
+use crate::scenario::{Point, Scenario};
+
+/// What is shown: a metric, what it is called, and its unit.
+const SHOWN: [(&str, &str, f64); 4] = [
+    ("loss", "data packets lost (%)", 0.01),
+    ("transfer_time", "mean time of a download (s)", 1.0),
+    ("timeouts", "timeouts of a connection", 1.0),
+    ("transfer_jain", "Jain's index of rates", 1.0),
+];
+
+/// How many downloads a point has, and what else it has: of "20 of 30 KB" the size is something else.
+fn number_and_rest(point: &Point) -> (f64, String) {
+    let (mut number, mut rest) = (0.0, Vec::new());
+    for (axis, value) in &point.values {
+        let text = value.to_string();
+        match axis.as_str() {
+            "n" => number = text.parse().unwrap_or_default(),
+            "load" => {
+                let (downloads, size) = text.split_once(" of ").unwrap_or((&text, ""));
+                number = downloads.parse().unwrap_or_default();
+                rest.push(size.to_owned());
+            }
+            _ => rest.push(text),
+        }
+    }
+    (number, rest.join(", "))
+}
+
+/// Dots by the name of their line.
+type Lines = Vec<(String, Vec<Dot>)>;
+
+/// A metric of the groups that send anything, over the number of downloads.
+fn lines(scenario: &Scenario, results: &Results, metric: &str, unit: f64) -> Lines {
+    let mut lines: Lines = Vec::new();
+    for point in &results.points {
+        let (number, rest) = number_and_rest(point);
+        for group in scenario.groups().filter(|group| !group.starts_with("cross") && *group != "udp") {
+            let sent = results.metric(point.index, &format!("{group}.sent"));
+            if !sent.iter().any(|sent| *sent > 0.0) {
+                continue;
+            }
+            let values = results.metric(point.index, &format!("{group}.{metric}"));
+            let name = format!("{rest} {group}").trim().to_owned();
+            let place = lines.iter().position(|(other, _)| *other == name).unwrap_or_else(|| {
+                lines.push((name, Vec::new()));
+                lines.len() - 1
+            });
+            if !values.is_empty() {
+                lines[place].1.push(dot(number, &values, unit));
+            }
+        }
+    }
+    lines
+}
+
+/// One panel a metric; a line for each group of flows and for each of the ways in which they share.
+pub fn downloads(scenario: &Scenario, results: &Results) -> Vec<Named> {
+    let panel = |(metric, label, unit): (&str, &str, f64)| {
+        let layer = |(colour, (name, points))| Layer::Dots {
+            name,
+            colour: Colour::Series(colour),
+            points,
+            joined: Joined::Yes,
+        };
+        let layers = lines(scenario, results, metric, unit).into_iter().enumerate().map(layer).collect();
+        let x = Axis::new("downloads").from(0.0);
+        Panel { title: String::new(), x, y: Axis::new(label).from(0.0), layers }
+    };
+    let subtitle = format!("Whiskers: 95 % interval of {} runs.", results.identity.seeds.len());
+    let panels = SHOWN.map(panel).into();
+    vec![(
+        "downloads",
+        Figure { title: scenario.title().into(), subtitle, panels, columns: 2, ranges: Ranges::Own },
+    )]
+}

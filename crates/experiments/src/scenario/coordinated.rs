@@ -1,0 +1,113 @@
+//! Which flows share congestion control with which.
+
+use super::diagnostic::Diagnostic;
+use super::plan::{CoordinatePlan, FlowKind, RunPlan, SharedBy};
+use super::shape::meant;
+use faircast_sim::{CoordinationSpec, FlowId};
+
+/// A flow that is laid.
+#[derive(Debug, Clone, Copy)]
+struct Ends {
+    group: usize,
+    source: u32,
+    receiver: u32,
+}
+
+/// What the simulator is told. Flows of a network are numbered as they are laid; `flows` are their groups' places in the plan, their sources
+/// and their first receivers.
+pub(super) fn specs(
+    flows: impl Iterator<Item = (usize, u32, u32)>,
+    plan: &RunPlan,
+    wrong: &mut Vec<Diagnostic>,
+) -> Vec<CoordinationSpec> {
+    let laid: Vec<_> = flows.map(|(group, source, receiver)| Ends { group, source, receiver }).collect();
+    plan.coordinated.iter().filter_map(|told| spec(&laid, plan, told, wrong)).collect()
+}
+
+fn spec(
+    laid: &[Ends],
+    plan: &RunPlan,
+    told: &CoordinatePlan,
+    wrong: &mut Vec<Diagnostic>,
+) -> Option<CoordinationSpec> {
+    let mut hosts: Vec<u32> = Vec::new();
+    let mut flows: Vec<(FlowId, u32)> = Vec::new();
+    for (place, name) in told.flows.iter().enumerate() {
+        let Some(group) = plan.flows.iter().position(|flow| flow.name.value == name.value) else {
+            let message = format!("no flow is called \"{}\"", name.value);
+            let known: Vec<_> = plan.flows.iter().map(|flow| flow.name.value.as_str()).collect();
+            wrong.push(Diagnostic::new(&name.span, message, "unknown").help(meant(&name.value, &known)));
+            continue;
+        };
+        for (number, flow) in laid.iter().enumerate().filter(|(_, flow)| flow.group == group) {
+            let first = flows.first().map_or(flow.source, |first| laid[first.0.0 as usize].source);
+            if matches!(plan.flows[group].kind, FlowKind::Session(_)) || flow.source != first {
+                let message = format!("\"{}\" cannot be coordinated with the others", name.value);
+                let help = "flows that share congestion control are unicast flows from one node";
+                wrong.push(Diagnostic::new(&told.span, message, "not of one host").help(help));
+                return None;
+            }
+            let part = match told.groups {
+                SharedBy::One => 0,
+                SharedBy::Flows => place,
+                SharedBy::Hosts => place_of(&mut hosts, flow.receiver),
+            };
+            flows.push((FlowId(number as u32), part as u32));
+        }
+    }
+    (!flows.is_empty()).then_some(CoordinationSpec { way: told.way, flows })
+}
+
+/// Where it is in a list, at its end if it was not there.
+fn place_of(hosts: &mut Vec<u32>, host: u32) -> usize {
+    hosts.iter().position(|other| *other == host).unwrap_or_else(|| {
+        hosts.push(host);
+        hosts.len() - 1
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::Scenario;
+
+    fn text(coordinate: &str) -> String {
+        let flow = |name: &str, kind: &str, from: &str, to: &str| {
+            format!("[[flow]]\nname = \"{name}\"\n{kind}\nfrom = \"{from}\"\nto = \"{to}\"\n")
+        };
+        "title = \"t\"\nduration = \"10 s\"\n[topology]\nkind = \"star\"\nleaves = 4\nsources = 2\n"
+            .to_owned()
+            + &flow("near", "kind = \"tcp-reno\"\ncount = 2", "src1", "leaf[1-2]")
+            + &flow("far", "kind = \"tcp-reno\"", "src1", "leaf[2-3]")
+            + &flow("other", "kind = \"tcp-reno\"", "src2", "leaf4")
+            + &flow("many", "kind = \"session\"\nscheme = \"ormcc\"", "src1", "leaf*")
+            + "[[coordinate]]\n"
+            + coordinate
+    }
+
+    fn groups(coordinate: &str) -> Vec<u32> {
+        let scenario = Scenario::parse(&text(coordinate), "t.toml").expect("it is right");
+        let layout = scenario.layout(0, 1);
+        layout.coordinated.iter().flat_map(|spec| spec.flows.iter().map(|(_, group)| *group)).collect()
+    }
+
+    #[test]
+    fn flows_share_all_by_name_or_by_receiver() {
+        let both = "way = \"cocoon\"\nflows = [\"near\", \"far\"]\n";
+        assert_eq!(groups(both), [0; 6]);
+        assert_eq!(groups(&format!("{both}groups = \"flows\"")), [0, 0, 0, 0, 1, 1]);
+        assert_eq!(groups(&format!("{both}groups = \"hosts\"")), [0, 0, 1, 1, 1, 2]);
+        assert_eq!(groups("way = \"tcp-int\"\nflows = []"), [0; 0]);
+    }
+
+    #[test]
+    fn what_cannot_be_shared_is_said_where_it_stands() {
+        let refusal = |coordinate: &str| {
+            Scenario::parse(&text(coordinate), "t.toml").expect_err("it is wrong").to_string()
+        };
+        let message = refusal("way = \"cocoons\"\nflows = [\"near\"]");
+        assert!(message.contains("known") || message.contains("cocoon, ensemble"), "{message}");
+        assert!(refusal("way = \"cocoon\"\nflows = [\"nears\"]").contains("did you mean `near`?"));
+        assert!(refusal("way = \"cocoon\"\nflows = [\"near\", \"other\"]").contains("from one node"));
+        assert!(refusal("way = \"cocoon\"\nflows = [\"many\"]").contains("from one node"));
+    }
+}

@@ -1,0 +1,586 @@
+//! Hosts whose flows share congestion control: what one's acknowledgement does to others happens at the same moment.
+//!
+//! All flows of a coordination leave one host, and the agents of a host are called in the order of their host's time, ahead of others' or not. So
+//! what one's call does to another comes in the same order in both modes.
+
+use super::Engine;
+use super::agents::{Ends, NEVER, Phase, SenderAgent, SenderKind, time};
+use super::build::SimError;
+use super::hosts::sender_deadline;
+use crate::frame::Body;
+use crate::network::{CoordinationSpec, Flow, Network, UnicastProtocol};
+use crate::outcome::CoordinationOutcome;
+use crate::routes::NONE;
+use faircast_core::node::Cx;
+use faircast_core::time::Time;
+use faircast_core::unicast::cocoon::{self, Coordinator, GroupId, MemberId, Offered, SendTimes, SocketId};
+use faircast_core::unicast::coordination::Coordination as Way;
+use faircast_core::unicast::macroflow::Macroflow;
+use faircast_core::unicast::{Feedback, Protocol, SegmentFlags};
+
+/// How the flows of a host are coordinated.
+#[derive(Debug)]
+pub struct Coordination {
+    way: Sharing,
+    /// By a member's slot: its flow's membership.
+    by_slot: Vec<u32>,
+    groups: Vec<Group>,
+    /// Bytes of a packet: datagrams count as a part of it, or more.
+    unit: f64,
+}
+
+#[derive(Debug)]
+enum Sharing {
+    Windows(Box<Coordinator>),
+    /// By group.
+    Macroflows(Vec<Macroflow>),
+}
+
+#[derive(Debug)]
+struct Group {
+    /// `None` for macroflows.
+    id: Option<GroupId>,
+    /// Memberships of its flows.
+    members: Vec<u32>,
+    /// Its sockets, if it has any.
+    sockets: bool,
+}
+
+/// A flow in a coordination.
+#[derive(Debug)]
+pub struct Membership {
+    coordination: u32,
+    group: u32,
+    /// Its place in the group.
+    place: u32,
+    sender: u32,
+    member: Option<MemberId>,
+    socket: Option<SocketId>,
+    times: SendTimes,
+    /// Datagrams that have left, and those that were dropped because too many waited.
+    left: u32,
+    dropped: u64,
+    /// The first flow of a group with one timer, or with sockets, wakes for it.
+    wakes: u64,
+}
+
+impl Engine {
+    /// Makes the coordinations of a network.
+    pub(super) fn coordinate(&mut self, network: &Network) -> Result<(), SimError> {
+        let mut number_of = vec![NONE; network.flows.len()];
+        for (number, sender) in self.senders.iter().enumerate() {
+            number_of[sender.flow as usize] = number as u32;
+        }
+        for (index, spec) in network.coordinations.iter().enumerate() {
+            self.coordinate_one(network, index as u32, spec, &number_of)?;
+        }
+        Ok(())
+    }
+
+    fn coordinate_one(
+        &mut self,
+        network: &Network,
+        index: u32,
+        spec: &CoordinationSpec,
+        number_of: &[u32],
+    ) -> Result<(), SimError> {
+        let bad = |flow: u32, why: &'static str| SimError::BadCoordination { flow, why };
+        let mut host = None;
+        let mut groups: Vec<Group> = Vec::new();
+        let mut protocols: Vec<faircast_core::unicast::tcp::Config> = Vec::new();
+        let mut unit = 0.0;
+        for &(flow, group) in &spec.flows {
+            let Some(Flow::Unicast(unicast)) = network.flows.get(flow.0 as usize) else {
+                return Err(bad(flow.0, "it is no unicast flow of this network"));
+            };
+            if *host.get_or_insert(unicast.from) != unicast.from {
+                return Err(bad(
+                    flow.0,
+                    "it begins at another host than the first one; coordination is one host's",
+                ));
+            }
+            let number = number_of[flow.0 as usize];
+            if self.senders[number as usize].membership != NONE {
+                return Err(bad(flow.0, "it is coordinated already"));
+            }
+            match unicast.protocol {
+                UnicastProtocol::Controlled(Protocol::Tcp(config)) => {
+                    protocols.push(config);
+                    unit = f64::from(unicast.packet_size);
+                }
+                UnicastProtocol::Controlled(_) => return Err(bad(flow.0, "it is neither TCP nor datagrams")),
+                UnicastProtocol::Datagrams { .. } if matches!(spec.way, Way::Windows(_)) => {}
+                UnicastProtocol::Datagrams { .. } => {
+                    return Err(bad(flow.0, "this way of coordination has no place for datagrams"));
+                }
+            }
+            if groups.len() <= group as usize {
+                groups.resize_with(group as usize + 1, || Group {
+                    id: None,
+                    members: Vec::new(),
+                    sockets: false,
+                });
+            }
+            let it = &mut groups[group as usize];
+            let membership = self.memberships.len() as u32;
+            self.senders[number as usize].membership = membership;
+            self.memberships.push(Membership {
+                coordination: index,
+                group,
+                place: it.members.len() as u32,
+                sender: number,
+                member: None,
+                socket: None,
+                times: SendTimes::default(),
+                left: 0,
+                dropped: 0,
+                wakes: NEVER,
+            });
+            it.members.push(membership);
+        }
+        if unit == 0.0 {
+            unit = 1000.0;
+        }
+        let way = match spec.way {
+            Way::Windows(config) => {
+                let mut coordinator = Coordinator::new(config);
+                for (at, group) in groups.iter_mut().enumerate() {
+                    let id =
+                        coordinator.open_group().map_err(|_| bad(at as u32, "there are too many groups"))?;
+                    group.id = Some(id);
+                }
+                Sharing::Windows(Box::new(coordinator))
+            }
+            Way::Macroflow(config) => {
+                let Some(tcp) = protocols.first() else {
+                    return Err(bad(spec.flows.first().map_or(0, |it| it.0.0), "no flow is TCP"));
+                };
+                if let Some(at) = protocols.iter().position(|other| other != tcp) {
+                    let flow = spec.flows[at].0.0;
+                    return Err(bad(
+                        flow,
+                        "its TCP is another one than the first flow's; a macroflow has one",
+                    ));
+                }
+                let flows = groups.iter().map(|group| Macroflow::new(config, *tcp, group.members.len()));
+                let flows = flows.collect();
+                for member in groups.iter().flat_map(|group| &group.members) {
+                    let sender = self.memberships[*member as usize].sender;
+                    self.senders[sender as usize].kind = SenderKind::Shared;
+                }
+                Sharing::Macroflows(flows)
+            }
+        };
+        self.coordinations.push(Coordination { way, by_slot: Vec::new(), groups, unit });
+        Ok(())
+    }
+
+    /// The coordinator that a flow belongs to, where flows have windows of their own.
+    fn coordinator(&mut self, membership: u32) -> Option<(&mut Coordinator, &mut Membership)> {
+        let it = &mut self.memberships[membership as usize];
+        match &mut self.coordinations[it.coordination as usize].way {
+            Sharing::Windows(coordinator) => Some((coordinator, it)),
+            Sharing::Macroflows(_) => None,
+        }
+    }
+
+    fn macroflow(&mut self, membership: u32) -> Option<(&mut Macroflow, usize)> {
+        let it = &self.memberships[membership as usize];
+        match &mut self.coordinations[it.coordination as usize].way {
+            Sharing::Windows(_) => None,
+            Sharing::Macroflows(flows) => Some((&mut flows[it.group as usize], it.place as usize)),
+        }
+    }
+
+    /// A connection of a coordinated flow opens: it joins its group, and is told what to begin with.
+    pub(super) fn join(&mut self, number: u32, packets: u32, now: u64) {
+        let membership = self.senders[number as usize].membership;
+        self.leave(number);
+        if let Some((flow, place)) = self.macroflow(membership) {
+            flow.open(place, packets, time(now));
+            return;
+        }
+        let (coordination, group) = {
+            let it = &self.memberships[membership as usize];
+            (it.coordination, it.group)
+        };
+        let Engine { senders, coordinations, memberships, effects, .. } = self;
+        let coordination = &mut coordinations[coordination as usize];
+        let Some(id) = coordination.groups[group as usize].id else { return };
+        let Sharing::Windows(coordinator) = &mut coordination.way else { return };
+        let (sender, it) = (&mut senders[number as usize], &mut memberships[membership as usize]);
+        match &mut sender.kind {
+            SenderKind::Controlled(controlled) => {
+                let Some(view) = controlled.view() else { return };
+                // A group that is full has no place: the connection goes on by itself.
+                let Ok(joined) = coordinator.join(id, cocoon::View { has_data: true, ..view }) else {
+                    return;
+                };
+                it.member = Some(joined.member);
+                it.times = SendTimes::default();
+                let slot = joined.member.slot();
+                if coordination.by_slot.len() <= slot {
+                    coordination.by_slot.resize(slot + 1, NONE);
+                }
+                coordination.by_slot[slot] = membership;
+                if let Some(cocoon::rules::Windows { cwnd: Some(window), ssthresh: Some(threshold) }) =
+                    joined.start
+                {
+                    let cx = &mut Cx { now: time(now), rng: &mut sender.rng, effects };
+                    controlled.set_window(window, threshold, cx);
+                }
+            }
+            SenderKind::Datagrams { .. } => {
+                it.socket = coordinator.open_socket(id).ok();
+                coordination.groups[group as usize].sockets = true;
+            }
+            SenderKind::Shared => {}
+        }
+    }
+
+    /// A coordinated flow's connection is over.
+    pub(super) fn leave(&mut self, number: u32) {
+        let membership = self.senders[number as usize].membership;
+        if let Some((flow, place)) = self.macroflow(membership) {
+            flow.close(place);
+            return;
+        }
+        let it = &mut self.memberships[membership as usize];
+        let coordination = &mut self.coordinations[it.coordination as usize];
+        let Sharing::Windows(coordinator) = &mut coordination.way else { return };
+        if let Some(member) = it.member.take() {
+            coordinator.leave(member);
+        }
+        if let (Some(socket), Some(id)) = (it.socket.take(), coordination.groups[it.group as usize].id) {
+            coordinator.close_socket(id, socket);
+        }
+    }
+
+    /// Feedback for a coordinated flow, which is running and of this connection.
+    pub(super) fn coordinated_feedback(&mut self, number: u32, now: u64, feedback: &Feedback) {
+        let membership = self.senders[number as usize].membership;
+        if let Some((flow, place)) = self.macroflow(membership) {
+            if let Feedback::Ack(ack) = feedback {
+                flow.on_feedback(place, ack, time(now));
+            }
+            self.note_shared(number, now);
+        } else {
+            self.take_round_trip(number);
+            let Engine { senders, effects, .. } = self;
+            let it = &mut senders[number as usize];
+            let SenderKind::Controlled(sender) = &mut it.kind else { return };
+            let before = (sender.cuts(), sender.view(), sender.round_trip());
+            sender.on_feedback(feedback, &mut Cx { now: time(now), rng: &mut it.rng, effects });
+            let cut = sender.cuts() != before.0;
+            let marked = matches!(feedback, Feedback::Ack(ack) if ack.ece);
+            self.tell(number, now, before.1, if cut { Some(marked) } else { None });
+            self.give_round_trip(number, before.2);
+            if cut {
+                self.note_cuts(number, now);
+            }
+        }
+        self.pump(number, now);
+        if self.senders[number as usize].ends == Ends::Sometimes {
+            self.finish_transfer(number, now);
+        }
+        self.settle_group(membership, now);
+        self.refresh_deadline(number);
+    }
+
+    /// What an acknowledgement did to a sender: its coordinator is told; `cut` when the window was cut, at a mark or a loss.
+    fn tell(&mut self, number: u32, now: u64, before: Option<cocoon::View>, cut: Option<bool>) {
+        let Some((after, before)) = self.view(number).zip(before) else { return };
+        let membership = self.senders[number as usize].membership;
+        let Some((coordinator, it)) = self.coordinator(membership) else { return };
+        let Some(member) = it.member else { return };
+        it.times.on_acknowledged(after.una);
+        let after = cocoon::View { una_sent_at: it.times.of_first(), ..after };
+        if let Some(marked) = cut {
+            // As it was before the cut; what was acknowledged is no longer out.
+            let view = cocoon::View { cwnd: before.cwnd, ssthresh: before.ssthresh, ..after };
+            _ = if marked {
+                coordinator.on_ecn(member, view, time(now))
+            } else {
+                coordinator.on_loss(member, view, after.una, time(now))
+            };
+            let covers = coordinator.config().below == cocoon::Below::RepairOnly;
+            if covers {
+                self.cover(number, after.nxt);
+            }
+        }
+        if let Some((coordinator, _)) = self.coordinator(membership) {
+            coordinator.on_ack(member, after, (after.una - before.una) as f64);
+        }
+    }
+
+    fn cover(&mut self, number: u32, before: u64) {
+        if let SenderKind::Controlled(sender) = &mut self.senders[number as usize].kind {
+            sender.cover(before);
+        }
+    }
+
+    fn view(&self, number: u32) -> Option<cocoon::View> {
+        match &self.senders[number as usize].kind {
+            SenderKind::Controlled(sender) => sender.view(),
+            SenderKind::Datagrams { .. } | SenderKind::Shared => None,
+        }
+    }
+
+    /// What others of the group have found out about the round trip.
+    fn take_round_trip(&mut self, number: u32) {
+        let membership = self.senders[number as usize].membership;
+        let Some((coordinator, it)) = self.coordinator(membership) else { return };
+        let news = it.member.and_then(|member| coordinator.news_of_round_trip(member));
+        if let (Some(news), SenderKind::Controlled(sender)) = (news, &mut self.senders[number as usize].kind)
+        {
+            sender.set_round_trip(news);
+        }
+    }
+
+    /// What it has found out itself.
+    fn give_round_trip(&mut self, number: u32, before: Option<faircast_core::unicast::tcp::RttEstimate>) {
+        let it = &self.senders[number as usize];
+        let SenderKind::Controlled(sender) = &it.kind else { return };
+        let (after, membership) = (sender.round_trip(), it.membership);
+        if let Some(estimate) = after.filter(|_| after != before)
+            && let Some((coordinator, it)) = self.coordinator(membership)
+            && let Some(member) = it.member
+        {
+            coordinator.set_round_trip(member, estimate);
+        }
+    }
+
+    /// The timer of a coordinated flow.
+    pub(super) fn coordinated_timer(&mut self, number: u32, now: u64) {
+        let membership = self.senders[number as usize].membership;
+        if let Some((flow, _)) = self.macroflow(membership) {
+            if flow.deadline().as_nanos() <= now {
+                flow.on_deadline(time(now));
+                for place in 0..self.group_of(membership).members.len() {
+                    let member = self.group_of(membership).members[place];
+                    let number = self.memberships[member as usize].sender;
+                    self.note_shared(number, now);
+                }
+            }
+            return;
+        }
+        let due = matches!(&self.senders[number as usize].kind,
+            SenderKind::Controlled(sender) if sender.deadline().as_nanos() <= now);
+        if !due {
+            return;
+        }
+        self.take_round_trip(number);
+        let Engine { senders, effects, records, .. } = self;
+        let it = &mut senders[number as usize];
+        let SenderKind::Controlled(sender) = &mut it.kind else { return };
+        let (view, before) = (sender.view(), sender.observe().timeouts);
+        sender.on_deadline(&mut Cx { now: time(now), rng: &mut it.rng, effects });
+        let timeouts = sender.observe().timeouts - before;
+        (0..timeouts).for_each(|_| records.timeout(it.flow, now));
+        self.note_cuts(number, now);
+        let after = self.view(number);
+        if let Some((coordinator, it)) = self.coordinator(membership)
+            && let (Some(member), Some(view), Some(after)) = (it.member, view, after)
+        {
+            let sent_at = it.times.of_first();
+            // A SYN that was lost says nothing of packets that are out.
+            if timeouts > 0 && view.flight > 0.0 {
+                let view = cocoon::View { una_sent_at: sent_at, ..view };
+                _ = coordinator.on_timeout(member, view, view.una, sent_at, time(now));
+                let covers = coordinator.config().below == cocoon::Below::RepairOnly;
+                if covers {
+                    self.cover(number, view.nxt);
+                }
+            }
+            if let Some((coordinator, it)) = self.coordinator(membership) {
+                let after = cocoon::View { una_sent_at: it.times.of_first(), ..after };
+                coordinator.on_transmit(member, after);
+            }
+        }
+    }
+
+    fn group_of(&self, membership: u32) -> &Group {
+        let it = &self.memberships[membership as usize];
+        &self.coordinations[it.coordination as usize].groups[it.group as usize]
+    }
+
+    /// Packet `seq` of a coordinated flow has left.
+    pub(super) fn note_departure(&mut self, number: u32, seq: u32, now: u64) {
+        let Some(view) = self.view(number) else { return };
+        let membership = self.senders[number as usize].membership;
+        let Some((coordinator, it)) = self.coordinator(membership) else { return };
+        it.times.on_sent(u64::from(seq), time(now));
+        if let Some(member) = it.member {
+            coordinator.on_transmit(member, cocoon::View { una_sent_at: it.times.of_first(), ..view });
+        }
+    }
+
+    /// What one flow's call means for others is done: windows, packets, deadlines. The caller sees to the flow itself.
+    pub(super) fn settle_group(&mut self, membership: u32, now: u64) {
+        let coordination = self.memberships[membership as usize].coordination as usize;
+        loop {
+            let it = &mut self.coordinations[coordination];
+            let Sharing::Windows(coordinator) = &mut it.way else { break };
+            let Some((member, verdict)) = coordinator.next_verdict() else { break };
+            let covers = coordinator.config().below == cocoon::Below::RepairOnly;
+            let other = it.by_slot[member.slot()];
+            let number = self.memberships[other as usize].sender;
+            let Engine { senders, effects, .. } = self;
+            let it = &mut senders[number as usize];
+            let SenderKind::Controlled(sender) = &mut it.kind else { continue };
+            sender.obey(&verdict, &mut Cx { now: time(now), rng: &mut it.rng, effects });
+            if covers {
+                sender.cover(verdict.covered);
+            }
+            self.note_cuts(number, now);
+            self.pump(number, now);
+            self.refresh_deadline(number);
+        }
+        self.release_datagrams(membership, now);
+        self.set_group_timer(membership);
+    }
+
+    /// A datagram waits for its turn, or finds too many before it.
+    pub(super) fn offer_datagram(&mut self, number: u32) {
+        let (membership, size) = {
+            let it = &self.senders[number as usize];
+            (it.membership, f64::from(it.size))
+        };
+        let it = &mut self.memberships[membership as usize];
+        let coordination = &mut self.coordinations[it.coordination as usize];
+        let Sharing::Windows(coordinator) = &mut coordination.way else { return };
+        if let (Some(socket), Some(id)) = (it.socket, coordination.groups[it.group as usize].id)
+            && coordinator.offer(id, socket, size / coordination.unit) == Offered::Dropped
+        {
+            it.dropped += 1;
+        }
+    }
+
+    /// Datagrams leave as the virtual connection of their group lets them.
+    fn release_datagrams(&mut self, membership: u32, now: u64) {
+        let it = &self.memberships[membership as usize];
+        let (coordination, group) = (it.coordination as usize, it.group as usize);
+        if !self.coordinations[coordination].groups[group].sockets {
+            return;
+        }
+        loop {
+            let it = &mut self.coordinations[coordination];
+            let Sharing::Windows(coordinator) = &mut it.way else { return };
+            let Some(id) = it.groups[group].id else { return };
+            let Some(socket) = coordinator.next_datagram(id, time(now)) else { return };
+            let mut members = it.groups[group].members.iter();
+            let Some(&member) =
+                members.find(|member| self.memberships[**member as usize].socket == Some(socket))
+            else {
+                continue;
+            };
+            let it = &mut self.memberships[member as usize];
+            it.left += 1;
+            let (number, datagram) = (it.sender, it.left);
+            self.emit(number, Body::Datagram(datagram), SegmentFlags::default(), now);
+        }
+    }
+
+    /// The first flow of a group wakes when the group has something to do by itself.
+    fn set_group_timer(&mut self, membership: u32) {
+        let it = &self.memberships[membership as usize];
+        let coordination = &self.coordinations[it.coordination as usize];
+        let group = &coordination.groups[it.group as usize];
+        let wakes = match &coordination.way {
+            Sharing::Windows(coordinator) if group.sockets => {
+                group.id.map_or(NEVER, |id| coordinator.datagram_at(id).as_nanos())
+            }
+            Sharing::Windows(_) => return,
+            Sharing::Macroflows(flows) => {
+                let flow = &flows[it.group as usize];
+                let departure = flow.departure();
+                let departure = if departure == Time::ZERO { NEVER } else { departure.as_nanos() };
+                departure.min(flow.deadline().as_nanos())
+            }
+        };
+        let first = group.members[0];
+        let it = &mut self.memberships[first as usize];
+        if it.wakes != wakes {
+            it.wakes = wakes;
+            let number = it.sender;
+            self.refresh_deadline(number);
+        }
+    }
+
+    /// When a coordinated flow wakes for its group.
+    pub(super) fn group_timer(&self, it: &SenderAgent) -> u64 {
+        if it.membership == NONE { NEVER } else { self.memberships[it.membership as usize].wakes }
+    }
+
+    /// After a flow was moved by another, or has moved itself.
+    pub(super) fn refresh_deadline(&mut self, number: u32) {
+        let wakes = self.group_timer(&self.senders[number as usize]);
+        let it = &mut self.senders[number as usize];
+        let deadline = sender_deadline(it).min(wakes);
+        if deadline != it.deadline {
+            it.deadline = deadline;
+            let (host, slot) = (it.host, it.slot);
+            self.set_deadline(host, slot, deadline);
+        }
+    }
+
+    /// What a macroflow has counted for one of its connections goes into the flow's records.
+    fn note_shared(&mut self, number: u32, now: u64) {
+        let membership = self.senders[number as usize].membership;
+        let Some((flow, place)) = self.macroflow(membership) else { return };
+        let view = flow.observe(place);
+        let it = &mut self.senders[number as usize];
+        let flow = it.flow;
+        let (cuts, timeouts) = (it.cuts, it.rest.timeouts);
+        it.cuts = view.cuts as u32;
+        it.rest.timeouts = view.timeouts as u32;
+        (cuts..view.cuts as u32).for_each(|_| self.records.cut(flow, now, view.rate));
+        (timeouts..view.timeouts as u32).for_each(|_| self.records.timeout(flow, now));
+    }
+
+    /// Packets of a macroflow leave as long as they may.
+    pub(super) fn pump_shared(&mut self, number: u32, now: u64) {
+        let membership = self.senders[number as usize].membership;
+        loop {
+            let Some((flow, _)) = self.macroflow(membership) else { return };
+            let Some((place, segment)) = flow.next(time(now)) else { return };
+            let member = self.group_of(membership).members[place];
+            let number = self.memberships[member as usize].sender;
+            self.emit(number, Body::Segment(segment), segment.flags, now);
+        }
+    }
+
+    /// How a flow of a macroflow looks.
+    pub(super) fn observe_shared(&mut self, number: u32) -> faircast_core::unicast::SenderView {
+        let membership = self.senders[number as usize].membership;
+        self.macroflow(membership).map_or_else(Default::default, |(flow, place)| flow.observe(place))
+    }
+
+    /// Whether everything that this flow's connection has to send is acknowledged.
+    pub(super) fn shared_acked(&mut self, number: u32) -> u64 {
+        let membership = self.senders[number as usize].membership;
+        self.macroflow(membership).map_or(0, |(flow, place)| u64::from(flow.acked(place)))
+    }
+
+    /// What came of the coordinations.
+    pub(super) fn coordination_outcomes(&self) -> Vec<CoordinationOutcome> {
+        let outcome = |(index, it): (usize, &Coordination)| {
+            let counters = match &it.way {
+                Sharing::Windows(coordinator) => coordinator.counters(),
+                Sharing::Macroflows(_) => cocoon::Counters::default(),
+            };
+            let mine = self.memberships.iter().filter(|member| member.coordination as usize == index);
+            CoordinationOutcome { counters, held_back: mine.map(|member| member.dropped).sum() }
+        };
+        self.coordinations.iter().enumerate().map(outcome).collect()
+    }
+
+    /// A coordinated flow stops.
+    pub(super) fn stop_coordinated(&mut self, number: u32, now: u64) {
+        let membership = self.senders[number as usize].membership;
+        if membership != NONE && self.senders[number as usize].phase == Phase::Stopped {
+            self.leave(number);
+            self.settle_group(membership, now);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Flows of one host that share congestion control: both modes agree, one alone is as without, and together they lose less.
+
+use faircast_aqm::{Limit, LinkSpec, QueueSpec};
+use faircast_core::time::{Rate, Span, Time};
+use faircast_core::unicast::Protocol;
+use faircast_sim::{
+    ApplicationData, CoordinationSpec, FlowId, Law, Mode, Network, NodeId, Options, Outcome, SimError,
+    UnicastProtocol, UnicastSpec,
+};
+
+fn wire(mbps: f64, millis: u64, packets: u32) -> LinkSpec {
+    let queue = QueueSpec::DropTail(Limit::Packets(packets));
+    LinkSpec::new(Rate::from_bps(mbps * 1e6), Span::from_millis(millis), queue)
+}
+
+struct Server {
+    network: Network,
+    server: NodeId,
+    clients: Vec<NodeId>,
+    flows: Vec<FlowId>,
+}
+
+/// A server behind 10 Mbit/s, 1 Mbit/s with 20 packets of room, and clients; figure 4.3 of seed 002.
+fn server(seed: u64, clients: u32) -> Server {
+    let mut network = Network::new(seed);
+    let [server, left, right] = [0; 3].map(|_| network.node());
+    network.duplex(server, left, wire(10.0, 2, 1000), wire(10.0, 2, 1000));
+    network.duplex(left, right, wire(1.0, 20, 20), wire(1.0, 20, 1000));
+    let clients: Vec<NodeId> = (0..clients).map(|_| network.node()).collect();
+    for (number, &client) in clients.iter().enumerate() {
+        let millis = 2 + 4 * (number as u64 % 2);
+        network.duplex(right, client, wire(10.0, millis, 1000), wire(10.0, millis, 1000));
+    }
+    Server { network, server, clients, flows: Vec::new() }
+}
+
+impl Server {
+    fn flow(&mut self, protocol: UnicastProtocol, to: usize, start: u64, supply: ApplicationData) {
+        self.flows.push(self.network.unicast(UnicastSpec {
+            protocol,
+            packet_size: 500,
+            ack_size: 40,
+            from: self.server,
+            to: self.clients[to],
+            start: Time::from_nanos(start * 1_000_000),
+            stop: Time::NEVER,
+            supply,
+        }));
+    }
+
+    fn tcp(&mut self, text: &str, to: usize, start: u64, supply: ApplicationData) {
+        let protocol: Protocol = text.parse().expect("a protocol");
+        self.flow(UnicastProtocol::Controlled(protocol.with_packet_size(500)), to, start, supply);
+    }
+
+    fn coordinate(&mut self, way: &str, group: impl Fn(usize) -> u32) {
+        let way = way.parse().expect("a way");
+        let flows = self.flows.iter().enumerate().map(|(number, flow)| (*flow, group(number))).collect();
+        self.network.coordinate(CoordinationSpec { way, flows });
+    }
+
+    fn run(&self, mode: Mode, secs: f64) -> Outcome {
+        let options = Options { until: Time::from_secs_f64(secs), mode, ..Options::default() };
+        self.network.run(&options).expect("it runs")
+    }
+}
+
+const WAYS: [&str; 7] = [
+    "cocoon",
+    "cocoon,covers=cut,again=once",
+    "cocoon,timer=own,below=cut",
+    "ensemble",
+    "tcp-int",
+    "manager",
+    "tcp-int,fast-start=off",
+];
+
+/// Downloads of all kinds, which begin close to one another.
+fn mixed(seed: u64, way: &str, protocol: &str) -> Server {
+    let mut it = server(seed, 6);
+    for number in 0..12_u64 {
+        let supply = match number % 4 {
+            0 => ApplicationData::Endless,
+            1 => ApplicationData::Packets(60),
+            2 => {
+                let packets = Law::Pareto { mean: 30.0, shape: 1.3 };
+                ApplicationData::Transfers { packets, pause: Law::Exponential { mean: 0.5 } }
+            }
+            _ => {
+                let law = Law::Exponential { mean: 0.4 };
+                ApplicationData::OnOff { on: law, off: law }
+            }
+        };
+        it.tcp(protocol, number as usize % 6, (number * 7 + seed) % 30, supply);
+    }
+    let datagrams = !way.contains("tcp-int") && !way.contains("manager");
+    for number in 0..2 {
+        if datagrams {
+            let rate = Rate::from_bps(2e5);
+            it.flow(UnicastProtocol::Datagrams { rate, jitter: 0.5 }, number, 5, ApplicationData::Endless);
+        }
+    }
+    it.coordinate(way, |number| number as u32 % 2);
+    it
+}
+
+#[test]
+fn both_modes_agree_whatever_is_shared() {
+    for way in WAYS {
+        for protocol in [
+            "tcp-reno,preset=ns2001",
+            "tcp-newreno,preset=rfc",
+            "tcp-sack,preset=linux",
+            "tcp-reno,jitter=0.002",
+        ] {
+            for seed in 1..4 {
+                let it = mixed(seed, way, protocol);
+                let (eager, evented) = (it.run(Mode::Eager, 30.0), it.run(Mode::Evented, 30.0));
+                assert_eq!(eager.digest, evented.digest, "{way} {protocol} {seed}");
+                assert_eq!(eager.flows, evented.flows, "{way} {protocol} {seed}");
+                assert_eq!(eager.coordinations, evented.coordinations, "{way} {protocol} {seed}");
+                assert!(eager.flows.iter().all(|flow| flow.members[0].bytes > 0), "{way} {protocol} {seed}");
+                let counters = eager.coordinations[0].counters;
+                assert!(
+                    !way.starts_with("cocoon") || counters.reactions > 5 && counters.cuts > 5,
+                    "{counters:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_member_alone_is_a_newreno_as_ever() {
+    for protocol in
+        ["tcp-newreno,preset=ns2001", "tcp-newreno,preset=rfc", "tcp-newreno,preset=linux", "tcp-newreno"]
+    {
+        for supply in [ApplicationData::Endless, ApplicationData::Packets(400)] {
+            let plain = |way: Option<&str>| {
+                let mut it = server(3, 1);
+                it.tcp(protocol, 0, 3, supply);
+                way.into_iter().for_each(|way| it.coordinate(way, |_| 0));
+                it.run(Mode::Eager, 120.0)
+            };
+            let (alone, without) = (plain(Some("cocoon")), plain(None));
+            assert!(without.flows[0].cuts.len() > 2 || supply != ApplicationData::Endless);
+            assert_eq!(alone.flows, without.flows, "{protocol}");
+            assert_eq!(alone.digest, without.digest);
+        }
+    }
+}
+
+/// Share of data packets that were lost, and downloads that are complete.
+fn loss(outcome: &Outcome) -> (f64, usize) {
+    let counts = outcome.flows.iter().map(|flow| flow.counts.last().expect("the whole run"));
+    let (lost, sent) = counts.fold((0, 0), |(lost, sent), it| (lost + it.lost, sent + it.sent));
+    (lost as f64 / sent as f64, outcome.flows.iter().map(|flow| flow.transfers.len()).sum())
+}
+
+#[test]
+fn whatever_is_shared_all_downloads_end() {
+    for way in WAYS {
+        let mut it = server(5, 10);
+        for number in 0..20 {
+            it.tcp("tcp-newreno,preset=rfc", number % 10, number as u64, ApplicationData::Packets(60));
+        }
+        it.coordinate(way, |number| number as u32 % 2);
+        let outcome = it.run(Mode::Eager, 120.0);
+        assert_eq!(loss(&outcome).1, 20, "{way}");
+    }
+}
+
+#[test]
+fn datagrams_of_a_group_get_what_its_tcps_get() {
+    let shares = |way: Option<&str>| {
+        let mut it = server(2, 6);
+        for number in 0..4 {
+            it.tcp("tcp-newreno,preset=rfc", number, 5 * number as u64, ApplicationData::Endless);
+        }
+        for number in 4..6 {
+            // Ten times a fair share each.
+            let protocol = UnicastProtocol::Datagrams { rate: Rate::from_bps(1.6e6), jitter: 0.5 };
+            it.flow(protocol, number, 100, ApplicationData::Endless);
+        }
+        way.into_iter().for_each(|way| it.coordinate(way, |_| 0));
+        let outcome = it.run(Mode::Eager, 200.0);
+        let bytes = |flow: usize| outcome.flows[flow].members[0].bytes as f64;
+        let tcp = (0..4).map(bytes).sum::<f64>() / 4.0;
+        (4..6).map(|flow| bytes(flow) / tcp).collect::<Vec<_>>()
+    };
+    assert!(shares(None).iter().all(|ratio| *ratio > 10.0));
+    let kept = shares(Some("cocoon"));
+    assert!(kept.iter().all(|ratio| (0.5..1.5).contains(ratio)), "{kept:?}");
+}
+
+#[test]
+fn what_cannot_be_coordinated_is_said() {
+    let refused = |it: &Server| match it.network.run(&Options::default()) {
+        Err(SimError::BadCoordination { flow, why }) => (flow, why),
+        other => panic!("it runs: {:?}", other.map(|outcome| outcome.digest)),
+    };
+    let mut it = server(1, 2);
+    it.tcp("tcp-reno", 0, 0, ApplicationData::Endless);
+    it.flow(
+        UnicastProtocol::Datagrams { rate: Rate::from_bps(1e5), jitter: 0.0 },
+        0,
+        0,
+        ApplicationData::Endless,
+    );
+    it.coordinate("manager", |_| 0);
+    assert_eq!(refused(&it), (1, "this way of coordination has no place for datagrams"));
+
+    let mut it = server(1, 2);
+    it.tcp("tcp-reno", 0, 0, ApplicationData::Endless);
+    it.server = it.clients[1];
+    it.tcp("tcp-reno", 0, 0, ApplicationData::Endless);
+    it.coordinate("cocoon", |_| 0);
+    assert!(refused(&it).1.starts_with("it begins at another host"));
+
+    let mut it = server(1, 2);
+    it.tcp("tfrc", 0, 0, ApplicationData::Endless);
+    it.coordinate("cocoon", |_| 0);
+    assert!(refused(&it).1.starts_with("it is neither TCP"));
+}
