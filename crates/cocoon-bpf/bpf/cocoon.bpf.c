@@ -7,7 +7,6 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_tracing.h>
-#include <stdbool.h>
 #include "law.h"
 #include "layout.h"
 
@@ -15,7 +14,7 @@
 char _license[] SEC("license") = "Dual MIT/GPL";
 
 /* Set by the loader before loading. */
-const volatile struct settings settings = { .prefix4 = 24, .prefix6 = 64, .coordinate = 1, .share_start = 1 };
+const volatile struct settings settings = { .prefix4 = 24, .prefix6 = 64, .coordinate = 1, .share_start = 1, .least_start = 1 };
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -68,6 +67,7 @@ struct conn {
     u32 slot; /* SLOTS: none */
     u32 initial; /* window that the kernel gave it */
     u32 own_ssthresh;
+    u32 old_watermark; /* before the cut that is to be published */
 };
 
 _Static_assert(sizeof(struct conn) <= 104, "it lies in icsk_ca_priv");
@@ -294,7 +294,7 @@ static __always_inline void begin(struct tcp_sock *tp, struct conn *c, struct gr
         return;
     r = reference_of(g, c->id);
     if (r.cwnd)
-        w = begin_beside(r.cwnd, r.ssthresh);
+        w = begin_beside(r.cwnd, r.ssthresh, settings.least_start);
     e = c->flags & STARTED ? event_of(tp, c, EVENT_START) : 0;
     put_window(tp, w);
     if (c->flags & STARTED)
@@ -345,11 +345,10 @@ static __always_inline void apply(struct tcp_sock *tp, struct conn *c, struct gr
     was.cwnd = tp->snd_cwnd;
     was.ssthresh = tp->snd_ssthresh;
     w = clamped(kind == CUT_TIMEOUT ? cut_by_timeout(was, flight, f) : cut_by_loss(was, flight, f));
-    if (state == TCP_CA_Loss)
-        w.cwnd = was.cwnd;
-    else if (state == TCP_CA_CWR || state == TCP_CA_Recovery)
-        w.cwnd = w.ssthresh + 3;
-    w.cwnd = least(w.cwnd, was.cwnd);
+    /* The window of a recovery follows the threshold. */
+    if (cuts_window(flight, f, kind == CUT_TIMEOUT) && (state == TCP_CA_CWR || state == TCP_CA_Recovery))
+        w.cwnd = w.ssthresh;
+    w.cwnd = least(w.cwnd, was.cwnd); /* a cut never raises it */
     put_window(tp, w);
     c->watermark = tp->snd_nxt;
     __sync_fetch_and_add(&g->applied, 1);
@@ -501,10 +500,15 @@ u32 BPF_PROG(cocoon_ssthresh, struct sock *sk)
         e = event_of(tp, c, EVENT_IGNORED);
         if (e)
             bpf_ringbuf_submit(e, 0);
+        if (settings.cut_below) {
+            c->watermark = tp->snd_nxt;
+            return own_ssthresh(flight_of(tp));
+        }
         return most(tp->snd_cwnd, LEAST_SSTHRESH);
     }
     c->pub_f = flight_of(tp);
     c->own_ssthresh = own_ssthresh(c->pub_f);
+    c->old_watermark = c->watermark;
     c->watermark = tp->snd_nxt;
     c->flags |= PUBLISH;
     return c->own_ssthresh;
@@ -534,6 +538,7 @@ void BPF_PROG(cocoon_set_state, struct sock *sk, u8 new_state)
         if (e) {
             e->flight = c->pub_f;
             e->ssthresh_after = c->own_ssthresh;
+            e->watermark_before = c->old_watermark;
             bpf_ringbuf_submit(e, 0);
         }
     }

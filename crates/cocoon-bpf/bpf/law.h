@@ -3,6 +3,7 @@
 #ifndef COCOON_LAW_H
 #define COCOON_LAW_H
 
+#include <stdbool.h>
 #include "kernel.h"
 
 #define LEAST_CWND 1u
@@ -60,6 +61,12 @@ static __always_inline struct window cut_by_timeout(struct window w, u32 flight,
     return w;
 }
 
+/* Whether the rules above cut the window, and not the threshold alone. */
+static __always_inline bool cuts_window(u32 flight, u32 f, bool timeout)
+{
+    return timeout ? flight >= f : 2 * (u64)flight >= f;
+}
+
 /* The threshold of the member that lost itself. */
 static __always_inline u32 own_ssthresh(u32 flight)
 {
@@ -67,9 +74,9 @@ static __always_inline u32 own_ssthresh(u32 flight)
 }
 
 /* seed 002, 4.4: where a new connection begins beside a reference. */
-static __always_inline struct window begin_beside(u32 cwnd, u32 ssthresh)
+static __always_inline struct window begin_beside(u32 cwnd, u32 ssthresh, u32 floor)
 {
-    struct window w = { .cwnd = cwnd / 2, .ssthresh = least(cwnd, ssthresh) };
+    struct window w = { .cwnd = most(cwnd / 2, floor), .ssthresh = least(cwnd, ssthresh) };
     return clamped(w);
 }
 

@@ -13,6 +13,8 @@ struct settings {
     u32 coordinate; /* 0: no cuts among members, to measure what the shared start alone does */
     u32 share_start; /* 0: every connection begins as the kernel has it */
     u32 pace_start; /* 1: the first window leaves over half a round trip */
+    u32 cut_below; /* 1: a loss below the watermark halves its own window, as any TCP's does, and tells nobody */
+    u32 least_start; /* packets of a new connection at least, beside a reference */
 };
 
 enum cut_kind { CUT_NONE, CUT_LOSS, CUT_TIMEOUT };

@@ -90,17 +90,21 @@ pub struct Settings {
     pub share_start: bool,
     /// Whether the first window of a connection leaves over half a round trip.
     pub pace_start: bool,
+    /// Whether a loss below the watermark halves its own window, as any TCP's does, and tells nobody.
+    pub cut_below: bool,
+    /// Packets that a new connection begins with at least, beside a reference.
+    pub least_start: u32,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { prefix4: 24, prefix6: 64, coordinate: true, share_start: true, pace_start: false }
+        Self { prefix4: 24, prefix6: 64, coordinate: true, share_start: true, pace_start: false, cut_below: false, least_start: 1 }
     }
 }
 
 impl Settings {
     /// Bytes of `struct settings`.
-    pub const SIZE: usize = 20;
+    pub const SIZE: usize = 28;
 
     /// As it stands in the object's read-only data.
     #[must_use]
@@ -111,6 +115,8 @@ impl Settings {
             u32::from(self.coordinate),
             u32::from(self.share_start),
             u32::from(self.pace_start),
+            u32::from(self.cut_below),
+            self.least_start,
         ];
         let mut bytes = [0; Self::SIZE];
         for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
@@ -129,6 +135,8 @@ impl Settings {
             coordinate: read.u32()? != 0,
             share_start: read.u32()? != 0,
             pace_start: read.u32()? != 0,
+            cut_below: read.u32()? != 0,
+            least_start: read.u32()?,
         })
     }
 }

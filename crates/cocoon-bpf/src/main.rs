@@ -65,6 +65,12 @@ struct Load {
     /// Send the first window of a connection over half a round trip
     #[arg(long)]
     pace_start: bool,
+    /// Halve the own window at a loss below the watermark too, as any TCP does
+    #[arg(long)]
+    cut_below: bool,
+    /// Packets that a new connection begins with at least, beside a reference
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
+    least_start: u32,
 }
 
 fn main() -> ExitCode {
@@ -118,6 +124,8 @@ impl Load {
             coordinate: !self.no_coordination,
             share_start: !self.no_shared_start,
             pace_start: self.pace_start,
+            cut_below: self.cut_below,
+            least_start: self.least_start,
         }
     }
 }

@@ -38,6 +38,10 @@ pub struct Status {
     pub share_start: bool,
     /// Whether first windows are paced.
     pub pace_start: bool,
+    /// Whether a loss below the watermark halves its own window.
+    pub cut_below: bool,
+    /// Packets that a new connection begins with at least, beside a reference.
+    pub least_start: u32,
     /// Connections that began.
     pub connections_begun: u64,
     /// Connections that ended.
@@ -108,6 +112,8 @@ impl Status {
             coordinate: settings.coordinate,
             share_start: settings.share_start,
             pace_start: settings.pace_start,
+            cut_below: settings.cut_below,
+            least_start: settings.least_start,
             connections_begun: totals.begun,
             connections_ended: totals.ended,
             ungrouped: totals.ungrouped,
@@ -163,13 +169,16 @@ pub fn text(status: &Status) -> String {
     let switch = |on| if on { "on" } else { "off" };
     let _ = writeln!(
         out,
-        "{}: loaded; groups by /{} and /{}; coordinated cuts {}, shared start {}, paced start {}",
+        "{}: loaded; groups by /{} and /{}; coordinated cuts {}, shared start {} (at least {}), \
+         paced start {}, cuts below the watermark {}",
         status.name,
         status.prefix4,
         status.prefix6,
         switch(status.coordinate),
         switch(status.share_start),
+        status.least_start,
         switch(status.pace_start),
+        switch(status.cut_below),
     );
     let _ = writeln!(
         out,
