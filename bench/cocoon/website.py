@@ -80,6 +80,10 @@ class Site(Emulated):
         super().__exit__()
         sh("ip", "netns", "del", self.web, check=False)
 
+    def choose(self, congestion_control):
+        """The server's congestion control, by its route. A sysctl of its namespace would take none that the machine restricts."""
+        sh("ip", "-n", self.web, "route", "replace", "default", "via", "10.79.8.1", "dev", "out", "congctl", congestion_control)
+
     def bottleneck(self):
         """Packets sent and dropped at the bottleneck so far."""
         shown = json.loads(sh("tc", "-n", self.edge, "-j", "-s", "qdisc", "show", "dev", "eth0"))

@@ -58,8 +58,11 @@ pub fn run(
 ) -> Result<Passed, CocoonError> {
     let loaded = Loaded::find(place)?;
     let key = GroupKey::of(to.ip(), own_netns()?, loaded.settings());
-    let socket =
-        UdpSocket::bind(listen).map_err(|source| CocoonError::Socket { what: "listen on", address: listen, source })?;
+    let socket = UdpSocket::bind(listen).map_err(|source| CocoonError::Socket {
+        what: "listen on",
+        address: listen,
+        source,
+    })?;
     let failed = |source| CocoonError::Socket { what: "listen on", address: listen, source };
     socket.set_read_timeout(Some(LOOK)).map_err(failed)?;
     let mut gate = Gate { to, flows: Vec::new(), turn: 0, passed: Passed::default() };
@@ -72,7 +75,14 @@ pub fn run(
         for _ in 0..BACKLOG {
             match socket.recv_from(&mut packet) {
                 Ok((length, from)) => gate.take(from, &packet[..length]),
-                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => break,
+                Err(e)
+                    if matches!(
+                        e.kind(),
+                        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                    ) =>
+                {
+                    break;
+                }
                 Err(source) => return Err(failed(source)),
             }
             if blocking {

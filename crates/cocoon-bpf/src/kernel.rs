@@ -241,7 +241,9 @@ impl Loaded {
     pub(crate) fn set_trace(&self, on: bool) -> Result<(), CocoonError> {
         let failed = |source| CocoonError::Bpf { what: "switch events", source };
         let zero = 0u32.to_ne_bytes();
-        let Some(mut value) = self.totals.lookup(&zero, MapFlags::ANY).map_err(failed)? else { return Ok(()) };
+        let Some(mut value) = self.totals.lookup(&zero, MapFlags::ANY).map_err(failed)? else {
+            return Ok(());
+        };
         value[..4].copy_from_slice(&u32::from(on).to_ne_bytes());
         self.totals.update(&zero, &value, MapFlags::ANY).map_err(failed)
     }

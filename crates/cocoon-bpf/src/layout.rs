@@ -98,7 +98,15 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { prefix4: 24, prefix6: 64, coordinate: true, share_start: true, pace_start: false, cut_below: false, least_start: 1 }
+        Self {
+            prefix4: 24,
+            prefix6: 64,
+            coordinate: true,
+            share_start: true,
+            pace_start: false,
+            cut_below: false,
+            least_start: 1,
+        }
     }
 }
 
@@ -319,7 +327,10 @@ impl EventKind {
 
 /// One decision (`struct event`). Windows and flights are in packets, sequence numbers in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the columns are described by COLUMNS' documentation in docs/cocoon-linux.md")]
+#[expect(
+    missing_docs,
+    reason = "the columns are described by COLUMNS' documentation in docs/cocoon-linux.md"
+)]
 pub struct Event {
     pub ns: u64,
     pub group: u64,

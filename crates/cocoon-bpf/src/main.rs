@@ -89,7 +89,10 @@ fn run(cli: &Cli) -> Result<(), CocoonError> {
     match &cli.command {
         Command::Load(wanted) => {
             load(&place, &wanted.settings())?;
-            eprintln!("{}: registered; choose it by TCP_CONGESTION, by route (congctl) or by sysctl", place.name());
+            eprintln!(
+                "{}: registered; choose it by TCP_CONGESTION, by route (congctl) or by sysctl",
+                place.name()
+            );
         }
         Command::Status { json } => {
             let status = status::Status::read(&place)?;

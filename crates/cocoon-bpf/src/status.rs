@@ -15,7 +15,10 @@ use std::os::unix::fs::MetadataExt;
 // Seed gap: groups are fixed prefixes in one network namespace; nothing merges or splits them by what they measure.
 // Seed gap: only the first 128 members of a group serve as reference and count in the mean window.
 pub const DEPARTURES: [(&str, &str); 6] = [
-    ("cuts", "reach the other members at their next acknowledgement, and are forgotten after two round trips"),
+    (
+        "cuts",
+        "reach the other members at their next acknowledgement, and are forgotten after two round trips",
+    ),
     ("timeouts", "others do not retransmit their first unacknowledged packet: no program may retransmit"),
     ("timers", "members keep their own retransmission timers; the group's round trip is shown only"),
     ("first connection", "begins with the kernel's initial window (RFC 6928) instead of one packet"),
@@ -155,7 +158,9 @@ impl GroupStatus {
 fn namespaces() -> BTreeMap<u32, String> {
     let mut names = BTreeMap::new();
     for entry in std::fs::read_dir("/run/netns").into_iter().flatten().flatten() {
-        if let Some(inode) = std::fs::metadata(entry.path()).ok().and_then(|found| found.ino().try_into().ok()) {
+        if let Some(inode) =
+            std::fs::metadata(entry.path()).ok().and_then(|found| found.ino().try_into().ok())
+        {
             names.insert(inode, entry.file_name().to_string_lossy().into_owned());
         }
     }
@@ -191,7 +196,9 @@ pub fn text(status: &Status) -> String {
             _ => "no round trip yet".into(),
         };
         let windows = match (group.windows.first(), group.mean_window, group.windows.last()) {
-            (Some(least), Some(mean), Some(most)) => format!("windows {least}..{most}, mean {mean:.1} packets"),
+            (Some(least), Some(mean), Some(most)) => {
+                format!("windows {least}..{most}, mean {mean:.1} packets")
+            }
             _ => "no windows".into(),
         };
         let _ = writeln!(

@@ -12,7 +12,7 @@
 use faircast_cocoon_quinn::Cocoon;
 use quinn::congestion::CubicConfig;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn::{ClientConfig, Endpoint, Incoming, ServerConfig, TransportConfig};
+use quinn::{ClientConfig, Connection, Endpoint, Incoming, ServerConfig, TransportConfig};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
@@ -42,19 +42,16 @@ async fn main() -> Outcome<()> {
         }
         Some("fetch") => {
             let (clients, bytes) = (value("--clients", "100").parse()?, value("--bytes", "30000").parse()?);
-            for seconds in fetch_all(value("--from", "127.0.0.1:4433").parse()?, clients, bytes).await {
-                println!("{seconds:.6}");
+            for done in fetch_all(value("--from", "127.0.0.1:4433").parse()?, clients, bytes).await {
+                println!("{:.6}", done.seconds);
             }
         }
         Some("demo") => {
             let server = Server::new("127.0.0.1:0".parse()?, plain)?;
             let (from, cocoon) = (server.endpoint.local_addr()?, server.cocoon.clone());
             let serving = tokio::spawn(server.run());
-            let fetching = tokio::spawn(fetch_all(from, 100, 1_000_000));
-            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-            let groups = cocoon.groups();
-            let done = fetching.await?;
-            println!("{} downloads; groups while they ran: {groups:?}; {:?}", done.len(), cocoon.counters());
+            let done = fetch_all(from, 100, 100_000).await;
+            println!("{} downloads; {:?}; {:?}", done.len(), cocoon.groups(), cocoon.counters());
             serving.abort();
         }
         _ => return Err("say serve, fetch or demo".into()),
@@ -99,7 +96,9 @@ impl Server {
         let mut transport = TransportConfig::default();
         match self.plain {
             true => transport.congestion_controller_factory(Arc::new(CubicConfig::default())),
-            false => transport.congestion_controller_factory(self.cocoon.factory(incoming.remote_address().ip())),
+            false => {
+                transport.congestion_controller_factory(self.cocoon.factory(incoming.remote_address().ip()))
+            }
         };
         let mut config = self.config.clone();
         config.transport_config(Arc::new(transport));
@@ -121,24 +120,33 @@ async fn answer(incoming: Incoming, config: ServerConfig) -> Outcome<()> {
     }
     send.finish()?;
     send.stopped().await?; // until the client has it all
+    connection.closed().await;
     Ok(())
 }
 
-/// Seconds of each download, from the first packet to the last byte.
-async fn fetch_all(from: SocketAddr, clients: usize, bytes: u64) -> Vec<f64> {
+/// A download that is complete. Its connection closes when it is dropped.
+struct Done {
+    /// From the first packet to the last byte.
+    seconds: f64,
+    _connection: Connection,
+    _endpoint: Endpoint,
+}
+
+/// The downloads that came through, all begun at once.
+async fn fetch_all(from: SocketAddr, clients: usize, bytes: u64) -> Vec<Done> {
     let begun: Vec<_> = (0..clients).map(|_| tokio::spawn(fetch(from, bytes))).collect();
-    let mut seconds = Vec::new();
+    let mut complete = Vec::new();
     for client in begun {
         match client.await {
-            Ok(Ok(took)) => seconds.push(took),
+            Ok(Ok(done)) => complete.push(done),
             Ok(Err(error)) => eprintln!("a download failed: {error}"),
             Err(error) => eprintln!("a download failed: {error}"),
         }
     }
-    seconds
+    complete
 }
 
-async fn fetch(from: SocketAddr, bytes: u64) -> Outcome<f64> {
+async fn fetch(from: SocketAddr, bytes: u64) -> Outcome<Done> {
     let mut tls = rustls::ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .dangerous()
@@ -154,11 +162,9 @@ async fn fetch(from: SocketAddr, bytes: u64) -> Outcome<f64> {
     send.write_all(&bytes.to_be_bytes()).await?;
     send.finish()?;
     let got = receive.read_to_end(MOST as usize).await?;
-    let took = begin.elapsed().as_secs_f64();
-    connection.close(0u8.into(), b"done");
-    endpoint.wait_idle().await;
+    let seconds = begin.elapsed().as_secs_f64();
     match got.len() as u64 == bytes {
-        true => Ok(took),
+        true => Ok(Done { seconds, _connection: connection, _endpoint: endpoint }),
         false => Err(format!("{} bytes of {bytes}", got.len()).into()),
     }
 }

@@ -1,6 +1,6 @@
 //! A controller of quinn's that another one's losses reduce too.
 
-use crate::group::Shared;
+use crate::shared::Shared;
 use faircast_core::time::{Span, Time};
 use faircast_core::unicast::cocoon::{MemberId, Own, Recovery, Verdict, View};
 use quinn_proto::RttEstimator;
@@ -231,11 +231,7 @@ impl Controller for CoordinatedController {
             if let Some(Own::Cut { cwnd, .. }) = own {
                 let cwnd = (cwnd as u64).max(self.least());
                 // The wrapped controller reduced what it had, which the ceiling may have kept from being sent.
-                self.ceiling = self.is_capped().then_some(Ceiling {
-                    window: cwnd,
-                    ssthresh: cwnd,
-                    acked: 0,
-                });
+                self.ceiling = self.is_capped().then_some(Ceiling { window: cwnd, ssthresh: cwnd, acked: 0 });
             }
             (self.recovery, self.recovering) = (Some(now), true);
         }

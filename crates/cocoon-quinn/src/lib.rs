@@ -39,8 +39,12 @@
 //! - A connection that migrates stays in the group of its first address.
 
 mod controller;
-mod group;
+mod groups;
+mod shared;
+#[cfg(test)]
+mod tests;
 
 pub use controller::{CoordinatedController, CoordinatedFactory};
 pub use faircast_core::unicast::cocoon::{Config, Counters};
-pub use group::{Cocoon, GroupReport, Prefixes};
+pub use groups::{Cocoon, GroupReport};
+pub use shared::Prefixes;

@@ -1,8 +1,7 @@
-//! Which connections are one group, and the coordinator that they share.
+//! Which connections are one group, and the coordinator that all share.
 
-use crate::controller::CoordinatedFactory;
 use faircast_core::time::Time;
-use faircast_core::unicast::cocoon::{Config, Coordinator, Counters, GroupId, Joined, MemberId, View};
+use faircast_core::unicast::cocoon::{Config, Coordinator, GroupId, Joined, MemberId, View};
 use quinn_proto::congestion::ControllerFactory;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -30,7 +29,7 @@ impl Default for Prefixes {
 
 impl Prefixes {
     /// The prefix of an address, with zeros behind it. An IPv4 address mapped into IPv6 counts as IPv4.
-    fn of(self, peer: IpAddr) -> IpAddr {
+    pub(crate) fn of(self, peer: IpAddr) -> IpAddr {
         match peer.to_canonical() {
             IpAddr::V4(it) => {
                 let mask = u32::MAX.checked_shl(32 - u32::from(self.ipv4.min(32))).unwrap_or(0);
@@ -44,24 +43,9 @@ impl Prefixes {
     }
 }
 
-/// The groups of one process. Clones are the same groups.
-#[derive(Clone)]
-pub struct Cocoon {
-    shared: Arc<Shared>,
-}
-
-/// One group, as [`Cocoon::groups`] shows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GroupReport {
-    /// The prefix, with zeros behind it.
-    pub prefix: IpAddr,
-    /// Connections in it now.
-    pub members: usize,
-}
-
 pub(crate) struct Shared {
     pub(crate) inner: Inner,
-    prefixes: Prefixes,
+    pub(crate) prefixes: Prefixes,
     /// The zero of the coordinator's time.
     epoch: Instant,
     state: Mutex<State>,
@@ -69,49 +53,15 @@ pub(crate) struct Shared {
 
 pub(crate) struct State {
     pub(crate) coordinator: Coordinator,
-    groups: BTreeMap<IpAddr, GroupId>,
-}
-
-impl Cocoon {
-    /// Groups by /24 and /64, over the controllers that `inner` builds.
-    #[must_use]
-    pub fn new(inner: Arc<dyn ControllerFactory + Send + Sync>) -> Self {
-        Self::with(inner, Prefixes::default(), Config::published())
-    }
-
-    /// Groups by other prefixes, or by other parameters of the coordinator.
-    #[must_use]
-    pub fn with(inner: Arc<dyn ControllerFactory + Send + Sync>, prefixes: Prefixes, config: Config) -> Self {
-        let state = State { coordinator: Coordinator::new(config), groups: BTreeMap::new() };
-        let epoch = Instant::now();
-        Self { shared: Arc::new(Shared { inner, prefixes, epoch, state: Mutex::new(state) }) }
-    }
-
-    /// What builds the controllers of connections to this peer. Cheap: ask for it for each connection.
-    #[must_use]
-    pub fn factory(&self, peer: IpAddr) -> Arc<CoordinatedFactory> {
-        Arc::new(CoordinatedFactory::new(Arc::clone(&self.shared), self.shared.prefixes.of(peer)))
-    }
-
-    /// The groups that have connections now, in the order of their prefixes.
-    #[must_use]
-    pub fn groups(&self) -> Vec<GroupReport> {
-        let state = self.shared.lock();
-        let report = |(prefix, group): (&IpAddr, &GroupId)| GroupReport {
-            prefix: *prefix,
-            members: state.coordinator.members_of(*group),
-        };
-        state.groups.iter().map(report).collect()
-    }
-
-    /// What has happened in all groups since the beginning.
-    #[must_use]
-    pub fn counters(&self) -> Counters {
-        self.shared.lock().coordinator.counters()
-    }
+    pub(crate) groups: BTreeMap<IpAddr, GroupId>,
 }
 
 impl Shared {
+    pub(crate) fn new(inner: Inner, prefixes: Prefixes, config: Config) -> Self {
+        let state = State { coordinator: Coordinator::new(config), groups: BTreeMap::new() };
+        Self { inner, prefixes, epoch: Instant::now(), state: Mutex::new(state) }
+    }
+
     /// A panic elsewhere leaves the coordinator as it was between two calls, so that it can be used further.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
