@@ -2,9 +2,11 @@
 
 use faircast_cocoon_bpf::{CocoonError, Loaded, Place, Settings, load, preflight, status, trace, unload};
 use faircast_testkit::require_root;
+use libbpf_rs::{MapCore, MapHandle};
 use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
+use rustix::net::{AddressFamily, SocketType};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -78,11 +80,15 @@ fn eventually(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Our programs that the kernel holds. Other tests have some too, so only one of them may count.
-fn programs() -> usize {
-    libbpf_rs::query::ProgInfoIter::default()
-        .filter(|program| program.name.to_string_lossy().starts_with("cocoon_"))
-        .count()
+/// The kernel's number of the table of groups that is pinned now.
+fn table(place: &Place) -> u32 {
+    let pinned = MapHandle::from_pinned_path(place.directory().join("groups")).expect("it is pinned");
+    pinned.info().expect("the kernel describes it").info.id
+}
+
+/// Which of these tables the kernel still holds; it does as long as it holds the programs that use them.
+fn held(tables: &[u32]) -> usize {
+    libbpf_rs::query::MapInfoIter::default().filter(|map| tables.contains(&map.id)).count()
 }
 
 /// Warnings that the kernel has printed, and whether it says that it is tainted.
@@ -93,7 +99,7 @@ fn complaints() -> (usize, String) {
     (count, std::fs::read_to_string("/proc/sys/kernel/tainted").unwrap_or_default())
 }
 
-/// One after another: they count programs.
+/// One after another: they register under one name for each, but fill the machine's log together.
 static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn turn() -> std::sync::MutexGuard<'static, ()> {
@@ -104,10 +110,11 @@ fn turn() -> std::sync::MutexGuard<'static, ()> {
 fn three_times_loaded_used_and_unloaded_live_connections_go_on_and_nothing_stays() {
     let Some(place) = place("cyc") else { return };
     let _turn = turn();
-    let (before, at_first) = (complaints(), programs());
-    let mut kept = Vec::new();
+    let before = complaints();
+    let (mut kept, mut tables) = (Vec::new(), Vec::new());
     for _ in 0..3 {
         let registered = Registered::new(&place, &Settings::default());
+        tables.push(table(&place));
         let listener = listener(&place);
         let mut connections: Vec<_> = (0..20).map(|_| connection(&listener)).collect();
         for each in &mut connections {
@@ -126,12 +133,12 @@ fn three_times_loaded_used_and_unloaded_live_connections_go_on_and_nothing_stays
         assert_eq!(tcp_congestion(&connections[0].0).expect("it is TCP"), place.name());
         kept.push(connections.pop().expect("there are twenty"));
     }
-    assert!(programs() > at_first, "the connections that are alive hold the programs");
+    assert_eq!(held(&tables), 3, "the connections that are alive hold the programs");
     for each in &mut kept {
         transfer(each, 100_000);
     }
     drop(kept);
-    eventually("the kernel frees the programs after the last connection", || programs() == at_first);
+    eventually("the kernel frees the programs after the last connection", || held(&tables) == 0);
     assert_eq!(complaints(), before, "the kernel complains: dmesg");
 }
 
@@ -176,6 +183,59 @@ fn a_second_connection_begins_with_half_the_window_of_the_first() {
     let text = status::text(&shown);
     assert!(text.contains("127.0.0.0/24") && text.contains("starts: 1 shared, 1 alone"), "{text}");
     assert!(status::DEPARTURES.iter().all(|(_, how)| text.contains(how)), "{text}");
+}
+
+#[test]
+fn an_ipv4_client_of_an_ipv6_socket_is_in_the_ipv4_group_and_an_ipv6_client_in_its_64() {
+    let Some(place) = place("six") else { return };
+    let _turn = turn();
+    let _registered = Registered::new(&place, &Settings::default());
+    let listener = TcpListener::bind("[::]:0").expect("the loopback has IPv6");
+    set_tcp_congestion(&listener, place.name()).expect("it is registered");
+    let port = listener.local_addr().expect("it listens").port();
+    let mut both = Vec::new();
+    for address in ["127.0.0.1", "::1"] {
+        let receiving = TcpStream::connect((address, port)).expect("the loopback connects");
+        receiving.set_read_timeout(Some(Duration::from_secs(20))).expect("a valid time");
+        let (sending, _) = listener.accept().expect("it has connected");
+        both.push((sending, receiving));
+        transfer(both.last_mut().expect("just pushed"), 10_000);
+    }
+    let shown = status::Status::read(&place).expect("it is loaded");
+    let prefixes: Vec<&str> = shown.groups.iter().map(|group| group.prefix.as_str()).collect();
+    assert_eq!(prefixes, ["127.0.0.0/24", "::/64"]);
+    assert!(shown.groups.iter().all(|group| group.members == 1 && group.rtt_ms.is_some()));
+}
+
+#[test]
+fn a_connection_that_finds_the_table_of_groups_full_runs_alone() {
+    const TABLE: u64 = 4096;
+    const MORE: u64 = 50;
+    let Some(place) = place("ful") else { return };
+    let _turn = turn();
+    let _registered = Registered::new(&place, &Settings { prefix4: 32, ..Settings::default() });
+    let listener = listener(&place);
+    let port = listener.local_addr().expect("it listens").port();
+    let begin = Instant::now();
+    for number in 0..TABLE + MORE {
+        // Every client has an address of its own, and so a group.
+        let [.., high, low] = number.to_be_bytes();
+        let from = SocketAddrV4::new(Ipv4Addr::new(127, 1, high, low), 0);
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        rustix::net::bind(&socket, &from).expect("all of 127/8 is local");
+        let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+        rustix::net::connect(&socket, &to).expect("the loopback connects");
+        let (sending, _) = listener.accept().expect("it has connected");
+        if number >= TABLE {
+            transfer(&mut (sending, TcpStream::from(socket)), 10_000);
+        }
+    }
+    if begin.elapsed() > Duration::from_secs(9) {
+        return; // so slow that groups of before were idle for long enough to make room
+    }
+    let shown = status::Status::read(&place).expect("it is loaded");
+    assert_eq!((shown.groups.len() as u64, shown.ungrouped), (TABLE, MORE));
+    assert_eq!(shown.connections_begun, TABLE + MORE);
 }
 
 #[test]
