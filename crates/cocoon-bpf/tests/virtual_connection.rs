@@ -3,7 +3,7 @@
 use faircast_cocoon_bpf::layout::{Group, Slot};
 use faircast_cocoon_bpf::regulator::Regulator;
 use faircast_core::time::{Span, Time};
-use faircast_core::unicast::cocoon::{Config, Coordinator, MemberId, Recovery, View};
+use faircast_core::unicast::cocoon::{Config, Coordinator, MemberId, Recovery, Start, View};
 use std::time::Duration;
 
 /// Bytes of a packet, of both TCP and UDP here.
@@ -24,7 +24,7 @@ struct Both {
 
 impl Both {
     fn new(windows: [u32; 2]) -> Self {
-        let mut coordinator = Coordinator::new(Config { shares_start: false, ..Config::published() });
+        let mut coordinator = Coordinator::new(Config { start: Start::Alone, ..Config::published() });
         let group = coordinator.open_group().expect("there is room");
         let mut join = |cwnd: u32| coordinator.join(group, view(cwnd)).expect("there is room").member;
         let members = [join(windows[0]), join(windows[1])];

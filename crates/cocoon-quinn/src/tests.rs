@@ -1,7 +1,7 @@
 //! Controllers called as quinn calls them.
 
 use crate::{Cocoon, Prefixes};
-use faircast_core::unicast::cocoon::Config;
+use faircast_core::unicast::cocoon::{Config, Start};
 use quinn_proto::congestion::{Controller, ControllerFactory, NewRenoConfig};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn the_first_connection_begins_as_without_us_and_the_others_with_half_of_the_sma
 
 #[test]
 fn a_loss_at_one_cuts_another_that_has_as_much_in_flight_at_its_next_call() {
-    let config = Config { shares_start: false, ..Config::published() };
+    let config = Config { start: Start::Alone, ..Config::published() };
     let cocoon = Cocoon::with(Arc::new(NewRenoConfig::default()), Prefixes::default(), config);
     let now = Instant::now();
     let (mut one, mut other) = (build(&cocoon, "192.0.2.1", now), build(&cocoon, "192.0.2.2", now));
@@ -71,7 +71,7 @@ fn a_loss_at_one_cuts_another_that_has_as_much_in_flight_at_its_next_call() {
 
 #[test]
 fn news_that_is_older_than_two_round_trips_is_forgotten() {
-    let config = Config { shares_start: false, ..Config::published() };
+    let config = Config { start: Start::Alone, ..Config::published() };
     let cocoon = Cocoon::with(Arc::new(NewRenoConfig::default()), Prefixes::default(), config);
     let now = Instant::now();
     let (mut one, mut other) = (build(&cocoon, "192.0.2.1", now), build(&cocoon, "192.0.2.2", now));
