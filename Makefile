@@ -157,20 +157,27 @@ docs-plots:
 bpf:
 	crates/cocoon-bpf/bpf/build crates/cocoon-bpf/object/cocoon.bpf.o
 
-# Format, lints and tests of the two packages of COCOON that have a workspace of their own: one needs libelf's development
-# files, the other quinn.
+# Format, lints, tests and dependencies of the two packages of COCOON that have a workspace of their own: one needs libelf's
+# development files, the other quinn.
 cocoon: cocoon-bpf cocoon-quinn
 
+# The package apart in directory $(1), through all that the workspace goes through.
+define apart
+	cd $(1) && $(CARGO) fmt --check
+	cd $(1) && CARGO_TARGET_DIR=$(APART) $(CARGO) clippy --locked --all-targets -- -D warnings
+	cd $(1) && CARGO_TARGET_DIR=$(APART) RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
+	cd $(1) && PATH="$(dir $(APART))tmp/tools/bin:$$PATH" $(CARGO) deny --locked check bans licenses sources
+	cd $(1) && CARGO_TARGET_DIR=$(APART) $(CARGO) test --locked
+endef
+
 cocoon-bpf:
+	@scripts/needs lint
 	@scripts/needs cocoon
-	cd crates/cocoon-bpf && $(CARGO) fmt --check
-	cd crates/cocoon-bpf && CARGO_TARGET_DIR=$(APART) $(CARGO) clippy --locked --all-targets -- -D warnings
-	cd crates/cocoon-bpf && CARGO_TARGET_DIR=$(APART) $(CARGO) test --locked
+	$(call apart,crates/cocoon-bpf)
 
 cocoon-quinn:
-	cd crates/cocoon-quinn && $(CARGO) fmt --check
-	cd crates/cocoon-quinn && CARGO_TARGET_DIR=$(APART) $(CARGO) clippy --locked --all-targets -- -D warnings
-	cd crates/cocoon-quinn && CARGO_TARGET_DIR=$(APART) $(CARGO) test --locked
+	@scripts/needs lint
+	$(call apart,crates/cocoon-quinn)
 
 bench-cocoon:
 	@scripts/needs cocoon
