@@ -5,7 +5,7 @@
 //! flow that it answers.
 
 use crate::layout::GroupKey;
-use crate::regulator::Regulator;
+use crate::regulator::{Opening, Regulator};
 use crate::{CocoonError, Loaded, Place, own_netns};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -54,6 +54,7 @@ pub fn run(
     place: &Place,
     listen: SocketAddr,
     to: SocketAddr,
+    opening: Opening,
     stop: &AtomicBool,
 ) -> Result<Passed, CocoonError> {
     let loaded = Loaded::find(place)?;
@@ -66,7 +67,7 @@ pub fn run(
     let failed = |source| CocoonError::Socket { what: "listen on", address: listen, source };
     socket.set_read_timeout(Some(LOOK)).map_err(failed)?;
     let mut gate = Gate { to, flows: Vec::new(), turn: 0, passed: Passed::default() };
-    let mut regulator = Regulator::default();
+    let mut regulator = Regulator::new(opening);
     let begin = Instant::now();
     let mut packet = vec![0; 65_536];
     while !stop.load(Ordering::Relaxed) {

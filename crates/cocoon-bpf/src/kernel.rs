@@ -1,6 +1,7 @@
 //! Loads and unloads the programs, and finds what is pinned.
 
 use crate::layout::{Group, GroupKey, Settings, Totals};
+use crate::preflight::is_bpffs;
 use crate::{CocoonError, preflight};
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, ObjectBuilder, OpenObject, PrintLevel, set_print};
 use std::path::{Path, PathBuf};
@@ -261,6 +262,9 @@ pub fn own_netns() -> Result<u32, CocoonError> {
 }
 
 fn not_loaded(place: &Place) -> CocoonError {
+    if !is_bpffs(&place.bpffs) {
+        return CocoonError::NoBpffs(place.bpffs.clone());
+    }
     CocoonError::NotLoaded { name: place.name.clone(), path: place.pin("link") }
 }
 

@@ -1,6 +1,7 @@
 //! The command `faircast-cocoon`.
 
 use clap::{Parser, Subcommand};
+use faircast_cocoon_bpf::regulator::Opening;
 use faircast_cocoon_bpf::{CocoonError, Place, Settings, gate, load, status, trace, unload};
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -45,6 +46,9 @@ enum Command {
         /// Destination
         #[arg(long)]
         to: SocketAddr,
+        /// Open the window by all that the TCPs have acknowledged, as the document says, not by the flows' share of it
+        #[arg(long)]
+        open_by_all: bool,
     },
 }
 
@@ -111,8 +115,9 @@ fn run(cli: &Cli) -> Result<(), CocoonError> {
             let (events, lost) = trace::record(&place, &mut out, &interrupted())?;
             eprintln!("{}: {events} events, {lost} lost", place.name());
         }
-        Command::UdpGate { listen, to } => {
-            let passed = gate::run(&place, *listen, *to, &interrupted())?;
+        Command::UdpGate { listen, to, open_by_all } => {
+            let opening = if *open_by_all { Opening::All } else { Opening::Share };
+            let passed = gate::run(&place, *listen, *to, opening, &interrupted())?;
             println!("{}", serde_json::to_string(&passed).expect("counters have only text keys"));
         }
     }

@@ -33,10 +33,15 @@ pub fn preflight(bpffs: &Path) -> Result<(), CocoonError> {
     if !may_load(&status) {
         return Err(CocoonError::NoCapability);
     }
-    match statfs(bpffs) {
-        Ok(found) if found.f_type as u64 == BPF_FS_MAGIC => Ok(()),
-        _ => Err(CocoonError::NoBpffs(bpffs.to_path_buf())),
+    match is_bpffs(bpffs) {
+        true => Ok(()),
+        false => Err(CocoonError::NoBpffs(bpffs.to_path_buf())),
     }
+}
+
+/// Whether a BPF file system is mounted there.
+pub(crate) fn is_bpffs(path: &Path) -> bool {
+    statfs(path).is_ok_and(|found| found.f_type as u64 == BPF_FS_MAGIC)
 }
 
 /// Whether a process with this `/proc/PID/status` may load programs.

@@ -14,9 +14,21 @@ pub const DEFAULT_WINDOW: f64 = 2.0;
 /// Bytes of a packet of TCP by which windows in packets are counted in bytes.
 const PACKET: f64 = 1460.0;
 
+/// How much of what the TCPs have acknowledged opens the virtual connection's window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Opening {
+    /// As much as its share is: what was acknowledged to a TCP on average, for each UDP flow.
+    // Seed gap: 4.5, rule 2, takes all that is acknowledged to any TCP off the virtual flight, so that one UDP flow gets what all TCPs have together; here its share.
+    #[default]
+    Share,
+    /// All of it, as rule 2 says.
+    All,
+}
+
 /// What may leave now. Times are since any fixed moment.
 #[derive(Debug, Clone)]
 pub struct Regulator {
+    opening: Opening,
     window: f64,
     flight: f64,
     acked: Option<u64>,
@@ -30,6 +42,7 @@ pub struct Regulator {
 impl Default for Regulator {
     fn default() -> Self {
         Self {
+            opening: Opening::default(),
             window: 0.0,
             flight: 0.0,
             acked: None,
@@ -42,6 +55,12 @@ impl Default for Regulator {
 }
 
 impl Regulator {
+    /// One that opens its window by `opening`.
+    #[must_use]
+    pub fn new(opening: Opening) -> Self {
+        Self { opening, ..Self::default() }
+    }
+
     /// See the group as it is at `now`, for `flows` UDP flows. `None`: there is no such group.
     pub fn observe(&mut self, now: Duration, flows: usize, group: Option<&Group>) {
         self.at = now.max(self.at);
@@ -58,7 +77,11 @@ impl Regulator {
             }
             let new = group.acked.saturating_sub(self.acked.unwrap_or(group.acked));
             self.acked = Some(group.acked);
-            self.flight = (self.flight - new as f64).max(0.0); // rule 2
+            let part = match self.opening {
+                Opening::All => 1.0,
+                Opening::Share => flows / group.slots.iter().filter(|slot| slot.active).count().max(1) as f64,
+            };
+            self.flight = (self.flight - new as f64 * part).max(0.0); // rule 2
         }
         self.frozen = group.is_some_and(|group| group.frozen > 0); // rule 4
         match group.is_some_and(|group| group.slots.iter().any(|slot| slot.active)) {
@@ -149,6 +172,17 @@ mod tests {
         assert_eq!(burst(&mut regulator), 0, "no acknowledgement, nothing leaves");
         regulator.observe(MS * 3, 2, Some(&group(&[2, 6], 1000 + 2 * 1460, 0, true)));
         assert_eq!(burst(&mut regulator), 2);
+    }
+
+    #[test]
+    fn beside_four_tcps_one_flow_gets_a_quarter_of_what_is_acknowledged_or_all_of_it() {
+        for (opening, packets) in [(Opening::Share, 2), (Opening::All, 8)] {
+            let mut regulator = Regulator::new(opening);
+            regulator.observe(MS, 1, Some(&group(&[9, 9, 9, 9], 0, 0, true)));
+            assert_eq!(burst(&mut regulator), 10);
+            regulator.observe(MS * 2, 1, Some(&group(&[9, 9, 9, 9], 8 * 1460, 0, true)));
+            assert_eq!(burst(&mut regulator), packets, "{opening:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The gate's virtual connection beside the coordinator's: the same TCPs, the same UDP, the same packets let through.
 
 use faircast_cocoon_bpf::layout::{Group, Slot};
-use faircast_cocoon_bpf::regulator::Regulator;
+use faircast_cocoon_bpf::regulator::{Opening, Regulator};
 use faircast_core::time::{Span, Time};
 use faircast_core::unicast::cocoon::{Config, Coordinator, MemberId, Recovery, Start, View};
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Both {
             members,
             group,
             sockets,
-            regulator: Regulator::default(),
+            regulator: Regulator::new(Opening::All),
             windows,
             acked: 0,
             frozen: 0,
