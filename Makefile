@@ -6,7 +6,7 @@ EMULATOR := $(or $(CARGO_TARGET_DIR),target)/release/faircast-emu
 # What is no member of the workspace is built apart from it.
 APART := $(abspath $(or $(CARGO_TARGET_DIR),target))/cocoon
 
-.PHONY: help needs test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim count fuzz-replay bpf cocoon cocoon-bpf cocoon-quinn bench-cocoon reproduce reproduce-interop validate docs-plots
+.PHONY: help needs test lint lint-format lint-clippy lint-doc lint-deps lint-package lint-msrv audit bench bench-peers bench-hosts bench-tcp bench-fairness bench-emulated bench-worlds bench-layers bench-relay bench-sim count fuzz-replay bpf cocoon cocoon-short cocoon-bpf cocoon-quinn bench-cocoon reproduce reproduce-interop validate docs-plots
 
 help:
 	@echo "make test            all tests; as root also those in network namespaces"
@@ -160,6 +160,12 @@ bpf:
 # Format, lints, tests and dependencies of the two packages of COCOON that have a workspace of their own: one needs libelf's
 # development files, the other quinn.
 cocoon: cocoon-bpf cocoon-quinn
+
+# Of these what continuous integration has a minute for: the programs in its own kernel, and whether the other one compiles.
+cocoon-short:
+	@scripts/needs cocoon
+	cd crates/cocoon-bpf && CARGO_TARGET_DIR=$(APART) $(CARGO) test --locked
+	cd crates/cocoon-quinn && CARGO_TARGET_DIR=$(APART) $(CARGO) clippy --locked --lib -- -D warnings
 
 # The package apart in directory $(1), through all that the workspace goes through.
 define apart

@@ -4,7 +4,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `bpf/` | the programs in C, and their law as pure functions |
-//! | [`preflight`](mod@preflight) | whether this machine can run them |
+//! | [`mod@preflight`] | whether this machine can run them |
 //! | `kernel` | load, unload, find what is loaded |
 //! | [`layout`] | what programs and user space share |
 //! | [`status`] [`trace`] | groups as text and JSON; decisions as they are made |
