@@ -55,7 +55,7 @@ const PINNED: [&str; 4] = ["groups", "totals", "events", "settings"];
 /// Load the programs, register the congestion control and pin both. It stays when this process ends.
 ///
 /// # Errors
-/// What [`preflight`] finds missing, a name that is taken, what the kernel refuses.
+/// What [`preflight()`] finds missing, a name that is taken, what the kernel refuses.
 pub fn load(place: &Place, settings: &Settings) -> Result<(), CocoonError> {
     preflight(&place.bpffs)?;
     if registered(place.name())? {

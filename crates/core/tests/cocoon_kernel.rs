@@ -6,7 +6,7 @@
 
 use faircast_core::time::Time;
 use faircast_core::unicast::cocoon::{Config, Coordinator, MemberId, Own, Recovery, View};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 const TRACES: [(&str, &str); 2] = [
     ("downloads", include_str!("cocoon_kernel/downloads.csv")),
@@ -24,7 +24,7 @@ struct Event<'a> {
     trace: &'a str,
     line: usize,
     kind: &'a str,
-    fields: HashMap<&'a str, u64>,
+    fields: BTreeMap<&'a str, u64>,
 }
 
 impl Event<'_> {
@@ -131,7 +131,8 @@ fn the_kernel_cuts_other_members_as_the_coordinator_does() {
         let verdict = coordinator.take_verdict(other).expect("the other member is told");
         let cwnd = verdict.cwnd.map_or(event.get("cwnd_before"), whole);
         let ssthresh = verdict.ssthresh.map_or(event.get("ssthresh_before"), whole);
-        let kernel = (event.get("cwnd_after"), event.get("ssthresh_after"), event.sequence("watermark_after"));
+        let kernel =
+            (event.get("cwnd_after"), event.get("ssthresh_after"), event.sequence("watermark_after"));
         assert_eq!(kernel, (cwnd, ssthresh, verdict.covered.max(view.nxt)), "{}", event.at());
     }
 }
