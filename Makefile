@@ -164,16 +164,17 @@ cocoon: cocoon-bpf cocoon-quinn
 # Of these what continuous integration has a minute for: the programs in its own kernel, and whether the other one compiles.
 cocoon-short:
 	@scripts/needs cocoon
-	cd crates/cocoon-bpf && CARGO_TARGET_DIR=$(APART) $(CARGO) test --locked
-	cd crates/cocoon-quinn && CARGO_TARGET_DIR=$(APART) $(CARGO) clippy --locked --lib -- -D warnings
+	cd crates/cocoon-bpf && CARGO_TARGET_DIR=$(APART) $(CARGO) test
+	cd crates/cocoon-quinn && CARGO_TARGET_DIR=$(APART) $(CARGO) clippy --lib -- -D warnings
 
-# The package apart in directory $(1), through all that the workspace goes through.
+# The package apart in directory $(1), through all that the workspace goes through. Without --locked: what the workspace's own
+# packages need may have changed since its lock file was written.
 define apart
 	cd $(1) && $(CARGO) fmt --check
-	cd $(1) && CARGO_TARGET_DIR=$(APART) $(CARGO) clippy --locked --all-targets -- -D warnings
-	cd $(1) && CARGO_TARGET_DIR=$(APART) RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
-	cd $(1) && PATH="$(dir $(APART))tmp/tools/bin:$$PATH" $(CARGO) deny --locked check bans licenses sources
-	cd $(1) && CARGO_TARGET_DIR=$(APART) $(CARGO) test --locked
+	cd $(1) && CARGO_TARGET_DIR=$(APART) $(CARGO) clippy --all-targets -- -D warnings
+	cd $(1) && CARGO_TARGET_DIR=$(APART) RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps
+	cd $(1) && PATH="$(dir $(APART))tmp/tools/bin:$$PATH" $(CARGO) deny check bans licenses sources
+	cd $(1) && CARGO_TARGET_DIR=$(APART) $(CARGO) test
 endef
 
 cocoon-bpf:
@@ -187,8 +188,8 @@ cocoon-quinn:
 
 bench-cocoon:
 	@scripts/needs cocoon
-	cd crates/cocoon-bpf && CARGO_TARGET_DIR=$(APART) $(CARGO) build --locked --release
-	cd crates/cocoon-quinn && CARGO_TARGET_DIR=$(APART) $(CARGO) build --locked --release --example server
+	cd crates/cocoon-bpf && CARGO_TARGET_DIR=$(APART) $(CARGO) build --release
+	cd crates/cocoon-quinn && CARGO_TARGET_DIR=$(APART) $(CARGO) build --release --example server
 	$(CARGO) build --release -p faircast-emulator
 	bench/cocoon/run --cocoon $(APART)/release/faircast-cocoon --emulator $(EMULATOR) $(ARGS)
 	bench/cocoon/quic --server $(APART)/release/examples/server --emulator $(EMULATOR)
